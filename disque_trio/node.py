@@ -86,7 +86,7 @@ class Node:
             self._group_commit = GroupCommit(journal, machine, self._output, self._pump, hub.wake)
             journal.attach(hub.wake_from_thread)
         self._nodes = NodesWriter(self.state, store, log)
-        self._chores = ChoreRunner(self.state, self._output.sessions, host, journal)
+        self.chores = ChoreRunner(self.state, self._output.sessions, host, journal)
         self._input = Input(machine, self._output, self._operator_log)
         self._take = self._input.take
         self._nappers: list[Client] = []
@@ -279,7 +279,7 @@ class Node:
                 stays = isinstance(chore, StartJournal) or self.state.config.appendonly
                 self._nursery.start_soon(self._rewrite, self._journal, client, stays)
             case _:
-                self.machine.done(client, self._chores.run(chore), self.now)
+                self.machine.done(client, self.chores.run(chore), self.now)
 
     async def _rewrite(self, journal: Journal, client: Client, stays: bool) -> None:
         """Changes to jobs during the rewrite belong to the file, so they are recorded."""

@@ -29,6 +29,7 @@ LADDER: Final = (
     "sim.checkers sim.shrink",
     "sim.picture sim.reference",
     "worker",
+    "web",
     "serving",
     "pipeline testing",
     "manual",

@@ -66,13 +66,18 @@ class ChoreRunner:
                 journal.stop()
                 return None
 
-    def _vitals(self) -> Vitals:
+    def process_vitals(self) -> Vitals:
+        """Of the process and the journal, without connections."""
         vitals = self._host.vitals()
+        if self._journal is not None:
+            vitals.journal = self._journal.vitals()
+        return vitals
+
+    def _vitals(self) -> Vitals:
+        vitals = self.process_vitals()
         for number, session in self._sessions.items():
             facts = session.port.facts()
             facts.input_bytes = session.parser.buffered
             facts.input_free = session.parser.spare
             vitals.connections[number] = facts
-        if self._journal is not None:
-            vitals.journal = self._journal.vitals()
         return vitals

@@ -64,7 +64,7 @@ class UnauthenticatedClients:
 
     def add(self, channel: UnauthenticatedClient, ip: str) -> None:
         """One has connected."""
-        channel.group = _group(ip)
+        channel.group = group_of(ip)
         self._groups.setdefault(channel.group, {})[channel] = trio.current_time()
 
     def forget(self, channel: UnauthenticatedClient) -> None:
@@ -78,7 +78,7 @@ class UnauthenticatedClients:
     def are_too_many(self, ip: str) -> bool:
         """Must a further client from this address be refused?"""
         most = self._node.state.config.unauthenticated_clients
-        group = self._groups.get(_group(ip), {}) if self._groups else {}
+        group = self._groups.get(group_of(ip), {}) if self._groups else {}
         if len(group) < most:
             return False
         self._forget_authenticated(group)
@@ -108,7 +108,7 @@ class UnauthenticatedClients:
             channel.on_authenticated()
 
 
-def _group(ip: str) -> str:
+def group_of(ip: str) -> str:
     """One IPv6 host may have all addresses of its /64 network, so these count as one."""
     if ":" not in ip:
         return ip

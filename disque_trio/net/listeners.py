@@ -32,12 +32,14 @@ class Listeners:
     bus: list[socket.socket] = attrs.Factory(list)
     tls: list[socket.socket] = attrs.Factory(list)
     """For clients that speak TLS."""
+    web: list[socket.socket] = attrs.Factory(list)
+    """For HTTP."""
     backlog: int = 511
     """For those that do not listen yet."""
 
     def close(self) -> None:
         """Close them all."""
-        for sock in self.clients + self.bus + self.tls:
+        for sock in self.clients + self.bus + self.tls + self.web:
             sock.close()
 
 
@@ -52,6 +54,8 @@ def listen(config: Config) -> Listeners:
         # Without a port no node could be told where the bus is: such a node is alone.
         if config.known_port:
             listeners.bus += listen_for_nodes(config, config.known_port)
+        if config.web_port:
+            listeners.web += _listen_tcp(config, config.web_port, "web-port")
         if config.unixsocket:
             listeners.clients.append(_listen_unix(config))
     return listeners
@@ -153,8 +157,9 @@ def _bound(address: str, port: int, *, is_shared: bool) -> socket.socket:
 def _explained(address: str, port: int, what: str, error: OSError) -> str:
     text = f"cannot listen on {address} {what} {port}: {error.strerror}"
     if error.errno == errno.EADDRINUSE:
-        text += "; another process has it: stop that one, or choose another port with --port"
-        if what != "port":
+        option = what if what == "web-port" else "port"
+        text += f"; another process has it: stop that one, or choose another port with --{option}"
+        if what not in ("port", "web-port"):
             text += f" (the bus port is always {BUS_OFFSET} above it)"
     return text
 

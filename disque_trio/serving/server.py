@@ -6,6 +6,7 @@ is restarted at its end if it asked for that.
 """
 
 import contextlib
+import importlib
 import os
 import random
 import sys
@@ -155,7 +156,15 @@ def _run(loaded: Loaded, *, from_stdin: bool) -> Shutdown:
         if detach is not None:
             cleanup.enter_context(pid_file(os.path.abspath(config.pidfile), log))
             detach()
-        return live(node, host, log, Supervisor(os.environ))
+        return live(node, host, log, Supervisor(os.environ), *web_tasks(node, listeners))
+
+
+def web_tasks(node: Node, listeners: Listeners) -> list[Callable[[], Awaitable[None]]]:
+    """What serves the web port, if there is one. A node without does not load what it needs."""
+    if not listeners.web:
+        return []
+    site = importlib.import_module("disque_trio.web.site")
+    return [site.door_for(node, listeners.web).run]
 
 
 def hub_for(
@@ -314,6 +323,11 @@ def _warn_of_open_ports(config: Config, log: ServerLog) -> None:
         log.warning(
             "the bus is open to everybody who can reach it: set 'cluster-secret-file' or "
             "'tls-cluster', or restrict access with 'bind' or a firewall"
+        )
+    if config.web_port and config.requirepass:
+        log.warning(
+            "the web port is plain HTTP: whoever can listen in on the network reads the password; "
+            "put a proxy with TLS before it, or restrict access with 'bind'"
         )
     if not config.requirepass and not config.protected_mode:
         log.warning("clients need no password, and protected-mode is off: everybody is served")

@@ -8,10 +8,11 @@ import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Final
 
+import attrs
 import trio
 from rich.console import Console
 
@@ -19,18 +20,25 @@ from disque_trio.net.file_limits import raise_file_limit
 from disque_trio.net.listeners import MAX_PORT, ListenError, Listeners, listen
 from disque_trio.net.multiplexing import NAMES, MultiplexingError
 from disque_trio.node import Node
+from disque_trio.ports import NodesStore
 from disque_trio.serving.logs import LEVELS, open_log
 from disque_trio.serving.process import SystemHost, on_signals, tame_collector
-from disque_trio.serving.server import assemble, hub_for
+from disque_trio.serving.server import assemble, hub_for, web_tasks
 from disque_trio.statemachine.base import HANDSHAKE
 from disque_trio.statemachine.chores import Shutdown
+from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.form import FORM
 from disque_trio.storage.nodes_conf import NodesConf, NodesConfError, NoNodesConf
 from disque_trio.wire.resp import encode_request
 
+Task = Callable[[], Awaitable[None]]
+Known = tuple[Peer, Iterable[Peer]]
+"""This node, and those that it knew."""
+
 MAX_NODES: Final = 64
 _POLL_S: Final = 0.02
+_WEB_OFFSET: Final = 1000
 _WILDCARDS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
@@ -42,15 +50,28 @@ def main(arguments: Sequence[str]) -> int:
         return _fail(f"ports {options.port} to {last} are too high: the highest is {MAX_PORT}")
     raise_file_limit(options.nodes * 1000)
     nodes: list[Node] = []
+    doors: list[Task] = []
     with contextlib.ExitStack() as cleanup:
         try:
-            nodes.extend(node(config, options.dir, cleanup) for config in _configs(options))
+            nodes.extend(_node(config, options, cleanup, doors) for config in _configs(options))
         except (ListenError, MultiplexingError, NodesConfError) as error:
             return _fail(str(error))
         console = Console(highlight=False)
-        trio.run(live, nodes, partial(_show, nodes, console))
+        trio.run(live, nodes, partial(_show, nodes, console), *doors)
     console.print("All nodes have ended." if len(nodes) > 1 else "The node has ended.")
     return 0
+
+
+def _node(
+    config: Config, options: argparse.Namespace, cleanup: contextlib.ExitStack, doors: list[Task]
+) -> Node:
+    """Without a web port if that is taken and nobody has asked for it."""
+    try:
+        return node(config, options.dir, cleanup, doors)
+    except ListenError:
+        if options.web_port is not None:
+            raise
+        return node(attrs.evolve(config, web_port=0), options.dir, cleanup, doors)
 
 
 def _fail(reason: str) -> int:
@@ -68,6 +89,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "-p", "--port", type=_up_to(MAX_PORT), default=7711, help="of the first node (7711)"
+    )
+    parser.add_argument(
+        "--web-port",
+        type=_up_to(MAX_PORT),
+        metavar="PORT",
+        help="for HTTP, of the first node (1000 above --port)",
     )
     parser.add_argument(
         "--bind", default="127.0.0.1", metavar="ADDRESS", help="to listen on (127.0.0.1)"
@@ -104,6 +131,7 @@ def _configs(options: argparse.Namespace) -> list[Config]:
     return [
         Config(
             port=options.port + index,
+            web_port=(options.web_port or options.port + _WEB_OFFSET) + index,
             bind=(options.bind,),
             dir=os.getcwd(),
             multiplexing_api=options.multiplexing_api,
@@ -114,16 +142,32 @@ def _configs(options: argparse.Namespace) -> list[Config]:
     ]
 
 
-def node(config: Config, directory: str | None, cleanup: contextlib.ExitStack) -> Node:
-    """A node that listens, with its identity in this directory, if there is one. Raises
-    `ListenError`, `MultiplexingError` or `NodesConfError`."""
+def node(
+    config: Config,
+    directory: str | None,
+    cleanup: contextlib.ExitStack,
+    doors: list[Task] | None = None,
+) -> Node:
+    """A node that listens, with its identity in this directory, if there is one. What serves its
+    web port is added to `doors`. Raises `ListenError`, `MultiplexingError` or `NodesConfError`."""
     listeners: Listeners = listen(config)
     cleanup.callback(listeners.close)
     log = open_log(config, sys.stderr).bind(port=config.port)
     host = SystemHost(restart_refusal="it is one of several nodes in a process")
     hub = hub_for(config, listeners, host.tls)
+    store, known = _store(config, directory, cleanup)
+    found = assemble(config, hub, store, known, host, log)
+    if doors is not None:
+        doors += web_tasks(found, listeners)
+    return found
+
+
+def _store(
+    config: Config, directory: str | None, cleanup: contextlib.ExitStack
+) -> tuple[NodesStore, Known | None]:
+    """Where the node table is kept, and what it has."""
     if directory is None:
-        return assemble(config, hub, NoNodesConf(), None, host, log)
+        return NoNodesConf(), None
     home = os.path.join(directory, str(config.port))
     try:
         os.makedirs(home, exist_ok=True)
@@ -134,11 +178,12 @@ def node(config: Config, directory: str | None, cleanup: contextlib.ExitStack) -
         ) from None
     store = NodesConf(os.path.join(home, config.cluster_config_file))
     cleanup.callback(store.close)
-    return assemble(config, hub, store, store.load(), host, log)
+    return store, store.load()
 
 
-async def live(nodes: list[Node], joined: Callable[[], object]) -> None:
-    """Run the nodes until a signal ends them. `joined` is called when they are a cluster."""
+async def live(nodes: list[Node], joined: Callable[[], object], *beside: Task) -> None:
+    """Run the nodes until a signal ends them. `joined` is called when they are a cluster. The tasks
+    `beside` them end with the last node."""
 
     def stop_all(signal_name: str) -> None:
         for node in nodes:
@@ -146,12 +191,16 @@ async def live(nodes: list[Node], joined: Callable[[], object]) -> None:
 
     on_signals(stop_all)
     tame_collector()
-    async with trio.open_nursery() as running:
-        for node in nodes:
-            await running.start(node.run)
-        async with trio.open_nursery() as joining:
-            joining.start_soon(_join, nodes, joined, joining.cancel_scope)
-            joining.start_soon(_until_stopped, nodes, joining.cancel_scope)
+    async with trio.open_nursery() as around:
+        for task in beside:
+            around.start_soon(task)
+        async with trio.open_nursery() as running:
+            for node in nodes:
+                await running.start(node.run)
+            async with trio.open_nursery() as joining:
+                joining.start_soon(_join, nodes, joined, joining.cancel_scope)
+                joining.start_soon(_until_stopped, nodes, joining.cancel_scope)
+        around.cancel_scope.cancel()
 
 
 async def _until_stopped(nodes: list[Node], scope: trio.CancelScope) -> None:
@@ -174,13 +223,18 @@ async def _join(nodes: list[Node], joined: Callable[[], object], scope: trio.Can
 
 def _show(nodes: list[Node], console: Console) -> None:
     for number, node in enumerate(nodes, 1):
-        ip, port = _address(node)
-        address = f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
+        address = _shown(*_address(node))
         name = node.state.cluster.myself.id.decode()
         console.print(f"[bold]node {number:<2}[/]  [cyan]{address:<21}[/]  [dim]{name}[/]")
     joined = f"{len(nodes)} nodes joined" if len(nodes) > 1 else "1 node"
     ending = f"Ctrl-C ends {'them' if len(nodes) > 1 else 'it'}."
     console.print(f"[green]{joined}[/], in the {FORM} form. {ending}")
+    if web_port := nodes[0].state.config.web_port:
+        console.print(f"Health and metrics: http://{_shown(_address(nodes[0])[0], web_port)}/")
+
+
+def _shown(ip: str, port: int) -> str:
+    return f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
 
 
 def _address(node: Node) -> tuple[str, int]:

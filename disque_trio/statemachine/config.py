@@ -30,6 +30,12 @@ class Config:
     proto_max_bulk_len: int = 512 << 20
     """Bytes of one argument of a request."""
     tls_port: int = 0
+    web_port: int = 0
+    """For HTTP: health and metrics; 0 is none."""
+    web_names: tuple[str, ...] = ()
+    """The names by which browsers may ask for it, beside addresses and localhost."""
+    web_metrics_open: bool = False
+    """Are metrics for everybody, even if there is a password?"""
     tls_cert_file: str = ""
     tls_key_file: str = ""
     tls_key_file_pass: bytes = attrs.field(default=b"", repr=False)

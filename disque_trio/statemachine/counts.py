@@ -109,10 +109,11 @@ def queued(node: NodeState, cause: Cause) -> None:
 
 def delivered(node: NodeState, jobs: Sequence[Job]) -> None:
     """A client gets these."""
-    tally = node.tally
-    for job in jobs[-tally.delivered % SAMPLED :: SAMPLED]:
-        tally.wait.note(node.wall - job.made - job.delay)
-    node.tally.delivered += len(jobs)
+    before = node.tally.delivered
+    node.tally.delivered = after = before + len(jobs)
+    if before // SAMPLED != after // SAMPLED:
+        for job in jobs[SAMPLED - 1 - before % SAMPLED :: SAMPLED]:
+            node.tally.wait.note(node.wall - job.made - job.delay)
 
 
 def nacked(node: NodeState, number: int) -> int:

@@ -18,6 +18,7 @@ from disque_trio.statemachine.values import (
     ADDRESSES,
     FILE_NAME,
     FLAG,
+    HOST_NAMES,
     MEMORY_LIMIT,
     OCTAL,
     OUTPUT_LIMITS,
@@ -164,6 +165,9 @@ DIRECTIVES: Final = (
     _live("tls-cluster-ca-cert-file", TEXT_OR_UNSET),
     _live("tls-auth-clients", choice("yes", "no", "optional")),
     Directive("tls-cluster", FLAG),
+    Directive("web-port", number(0, 65535)),
+    _live("web-names", HOST_NAMES),
+    _live("web-metrics-open", FLAG),
     # In files only.
     Directive("appendfilename", FILE_NAME, is_shown=False),
     Directive("cluster-config-file", TEXT, is_shown=False),

@@ -299,6 +299,21 @@ def _addresses(words: Sequence[str]) -> tuple[str, ...]:
 
 ADDRESSES: Final = Kind(_addresses, " ".join, " ".join, most=BIND_LIMIT)
 
+
+_HOST_NAME: Final = re.compile(r"[0-9a-z_-]+(\.[0-9a-z_-]+)*")
+
+
+def _host_names(words: Sequence[str]) -> tuple[str, ...]:
+    names = tuple(name.lower() for word in words for name in word.split())
+    for name in names:
+        if not _HOST_NAME.fullmatch(name):
+            raise ValueError(f"'{name}' is not the name of a host such as queues.example.org")
+    return names
+
+
+HOST_NAMES: Final = Kind(_host_names, " ".join, " ".join, most=BIND_LIMIT)
+"""CONFIG SET has all of them in one argument."""
+
 Limits = tuple[int, int, int]
 
 

@@ -79,6 +79,8 @@ def test_a_number_that_does_not_do_is_refused_with_advice(value: str) -> None:
         ({"port": 0}, "2 workers need a port"),
         ({"port": 55_534}, "port 55534 is too high for 2 workers"),
         ({"port": 7000, "tls_port": 7002}, "keep them 3 apart"),
+        ({"port": 7000, "web_port": 7001}, "port 7000 and web-port 7001 are too close"),
+        ({"web_port": 65_534}, "web-port 65534 is too high for 2 workers"),
         ({"cluster_config_file": "/etc/nodes.conf"}, "would be the same file for all workers"),
         ({"trace_file": "../rows"}, "trace-file ../rows would be the same file"),
     ],

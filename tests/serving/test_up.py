@@ -3,6 +3,7 @@
 import re
 import signal
 import socket
+import urllib.request
 from pathlib import Path
 
 from tests.cluster.processes import free_port
@@ -29,6 +30,37 @@ def test_a_cluster_comes_up_and_ctrl_c_ends_it(tmp_path: Path) -> None:
         assert process.ends() == 0
         assert "Traceback" not in process.text()
     assert [path.name for path in tmp_path.iterdir()] == [process.output.name]
+
+
+def test_each_node_has_a_web_port(tmp_path: Path) -> None:
+    port, web_port = free_port(), free_port()
+    with running(
+        tmp_path, "up", "--nodes", "2", "-p", str(port), "--web-port", str(web_port)
+    ) as process:
+        process.says(f"Health and metrics: http://127.0.0.1:{web_port}/")
+        for number in range(2):
+            with urllib.request.urlopen(f"http://127.0.0.1:{web_port + number}/readyz") as answer:
+                assert b"1 of 1 other nodes can be reached" in answer.read()
+
+        process.signal(signal.SIGINT)
+
+        assert process.ends() == 0
+
+
+def test_a_web_port_that_is_taken_is_done_without_unless_it_was_asked_for(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        port = free_port()
+        taken.bind(("127.0.0.1", port + 1000))
+        taken.listen()
+        with running(tmp_path, "up", "--nodes", "1", "-p", str(port)) as process:
+            process.says("Ctrl-C ends it.")
+            assert "http" not in process.text()
+            process.signal(signal.SIGINT)
+            assert process.ends() == 0
+        status, output = run(tmp_path, "up", "-p", str(port), "--web-port", str(port + 1000))
+
+    assert status == 1
+    assert output.endswith("stop that one, or choose another port with --web-port\n")
 
 
 def test_a_single_node_is_a_cluster_too(tmp_path: Path) -> None:

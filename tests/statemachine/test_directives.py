@@ -67,6 +67,9 @@ DEFAULTS = [
     ("tls-cluster-ca-cert-file", ""),
     ("tls-auth-clients", "yes"),
     ("tls-cluster", "no"),
+    ("web-port", "0"),
+    ("web-names", ""),
+    ("web-metrics-open", "no"),
 ]
 
 REFUSED_BY_SET = [
@@ -92,6 +95,7 @@ REFUSED_BY_SET = [
     "multiplexing-api",
     "tls-port",
     "tls-cluster",
+    "web-port",
     "tls-key-file-pass",
     "appendfilename",
     "cluster-config-file",

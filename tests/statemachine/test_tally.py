@@ -23,19 +23,14 @@ def test_the_life_of_a_job_is_counted_by_both_ways(is_traced: bool) -> None:
     rig = Rig()
     rig.node.trace = [] if is_traced else None
     job = rig.add()
-    rig.advance(5)
     rig.ask("GETJOB", "FROM", "q")
     rig.ask("ACKJOB", job.id)
 
-    found = told(rig)
-
-    assert found.pop("wait_ms_buckets").split(",")[3] == "1"
-    assert found == {
+    assert told(rig) == {
         "jobs_added": "1",
         "jobs_queued": "first=1",
         "jobs_delivered": "1",
         "jobs_acked": "ackjob=1",
-        "wait_ms_sum": "5",
     }
 
 
@@ -133,10 +128,10 @@ def test_an_addjob_that_gets_no_copies_in_time_is_an_error() -> None:
 
 def test_one_wait_in_sixteen_is_noted() -> None:
     rig = Rig()
-    for _ in range(40):
+    for _ in range(50):
         rig.add()
     rig.advance(3)
-    for count in (10, 1, 29):
+    for count in (10, 1, 39):
         rig.ask("GETJOB", "COUNT", count, "FROM", "q")
 
     assert rig.node.tally.wait.buckets[2] == 3

@@ -4,6 +4,7 @@ All share the settings, but each worker has a port, a bus port and a directory o
 part of the memory. The ports in the configuration are shared by all.
 """
 
+import itertools
 import os
 import platform
 import shlex
@@ -12,7 +13,7 @@ from typing import Any, Final
 
 import attrs
 
-from disque_trio.net.listeners import MAX_PORT
+from disque_trio.net.listeners import BUS_OFFSET, MAX_PORT
 from disque_trio.statemachine.config import Config
 from disque_trio.system import shares_ports_evenly
 
@@ -21,6 +22,7 @@ _SHARED_FILES: Final = (
     "tls_ca_cert_file", "tls_cluster_ca_cert_file", "logfile", "spill_directory",
 )  # fmt: skip
 """Relative names count from `dir`, which is not the workers' directory."""
+LAST_PORT: Final = MAX_PORT + BUS_OFFSET
 _OWN_FILES: Final = ("cluster_config_file", "trace_file")
 _PREFIX: Final = "worker-"
 AGAIN: Final = 3
@@ -93,6 +95,7 @@ def _own(config: Config, number: int) -> Config:
         config,
         port=config.port and config.port + number,
         tls_port=config.tls_port and config.tls_port + number,
+        web_port=config.web_port and config.web_port + number,
         dir=directory(config, number),
         # 0 would mean no limit.
         maxmemory=config.maxmemory and max(config.maxmemory // config.workers, 1),
@@ -124,11 +127,18 @@ def _check_ports(config: Config) -> None:
                 f"{name} {port} is too high for {count} workers, which have the ports up to "
                 f"{port + count}: it must be at most {MAX_PORT - count}"
             )
-    if config.port and config.tls_port and abs(config.port - config.tls_port) <= count:
+    if config.web_port + count > LAST_PORT:
         raise WorkersError(
-            f"port {config.port} and tls-port {config.tls_port} are too close for {count} "
-            f"workers, which have the {count} ports above each: keep them {count + 1} apart"
+            f"web-port {config.web_port} is too high for {count} workers: it must be at most "
+            f"{LAST_PORT - count}"
         )
+    named = {"port": config.port, "tls-port": config.tls_port, "web-port": config.web_port}
+    for (name, port), (other, its_port) in itertools.combinations(named.items(), 2):
+        if port and its_port and abs(port - its_port) <= count:
+            raise WorkersError(
+                f"{name} {port} and {other} {its_port} are too close for {count} "
+                f"workers, which have the {count} ports above each: keep them {count + 1} apart"
+            )
 
 
 def _check_name(directive: str, name: str) -> None:

@@ -27,6 +27,7 @@ from disque_trio.serving.server import (
     fail,
     hub_for,
     live,
+    web_tasks,
     with_room_for_clients,
 )
 from disque_trio.serving.systemd import Supervisor
@@ -85,7 +86,16 @@ def _run(order: Order, line: socket.socket) -> Shutdown:
 
         supervisor = Supervisor(os.environ, line)
         is_starting = joining.is_going_on
-        return live(node, host, log, supervisor, joining.run, depend, is_starting=is_starting)
+        return live(
+            node,
+            host,
+            log,
+            supervisor,
+            joining.run,
+            depend,
+            *web_tasks(node, listeners),
+            is_starting=is_starting,
+        )
 
 
 def _host(order: Order, tls: Keeper) -> SystemHost:

@@ -1,0 +1,181 @@
+"""The web port: connections, their limits in number and time, and HTTP/1.1 by h11.
+
+Whatever comes over a connection ends that connection at most: no error leaves its task, no request
+is longer than it may be, and nobody is waited for without a deadline.
+"""
+
+import contextlib
+import socket
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+import attrs
+import h11
+import trio
+
+from disque_trio.web.messages import Request, Response, refusal
+
+MOST_BYTES: Final = 16 << 10
+"""Of a request's head."""
+MOST_BODY: Final = 1 << 10
+"""Of a body: the login form is the only one."""
+MOST: Final = 64
+"""Connections at the same time."""
+MOST_OF_ONE: Final = 8
+"""Those of one address."""
+HEAD_S: Final = 5.0
+"""How long a request may take to arrive, and a new connection to begin with one."""
+IDLE_S: Final = 60.0
+"""How long a connection may rest between requests."""
+SEND_S: Final = 20.0
+"""How long the other side may take to read a response."""
+LINGER_S: Final = 1.0
+"""How long what is still sent is read after the last response, which would be lost otherwise."""
+_CHUNK: Final = 4096
+_POLICY: Final = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
+    b" connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none';"
+    b" require-trusted-types-for 'script'"
+)
+_FOR_ALL: Final = (
+    (b"Content-Security-Policy", _POLICY),
+    (b"X-Content-Type-Options", b"nosniff"),
+    (b"Referrer-Policy", b"no-referrer"),
+    (b"Cross-Origin-Opener-Policy", b"same-origin"),
+    (b"Cross-Origin-Resource-Policy", b"same-origin"),
+    (b"Cache-Control", b"no-store"),
+)
+"""What every response says."""
+
+Answer = Callable[[Request], Awaitable[Response]]
+Warn = Callable[[str, str], None]
+"""Takes an event and the other side's address."""
+
+
+class Door:
+    """Listens, and has requests answered."""
+
+    def __init__(self, sockets: Sequence[socket.socket], answer: Answer, warn: Warn) -> None:
+        self._sockets = sockets
+        self._answer = answer
+        self._warn = warn
+        self._guests: Counter[str] = Counter()
+        """Connections by address."""
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        adopt = trio.socket.from_stdlib_socket
+        listeners = [trio.SocketListener(adopt(each)) for each in self._sockets]
+        await trio.serve_listeners(self._attend, listeners)
+
+    async def _attend(self, stream: trio.SocketStream) -> None:
+        """One connection, of which no error leaves."""
+        ip = ""
+        try:
+            ip = str(stream.socket.getpeername()[0])
+            self._guests[ip] += 1
+            if self._guests.total() > MOST or self._guests[ip] > MOST_OF_ONE:
+                self._warn("web connection refused: too many", ip)
+            else:
+                await Connection(stream, ip, self._answer).run()
+        except (OSError, trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
+            # It has hung up, or takes too long.
+            pass
+        except Exception as error:
+            self._warn(f"web request failed: this is a bug: {error!r}", ip)
+        finally:
+            self._guests[ip] -= 1
+            self._guests += Counter()  # forgets those that have none
+            await trio.aclose_forcefully(stream)
+
+
+class _TooLongError(Exception):
+    """A body is longer than any that is expected."""
+
+
+@attrs.define(eq=False)
+class Connection:
+    """One connection and its requests, one after the other."""
+
+    stream: trio.abc.HalfCloseableStream
+    ip: str
+    answer: Answer
+    http: h11.Connection = attrs.field(init=False)
+
+    @http.default
+    def _fresh(self) -> h11.Connection:
+        return h11.Connection(h11.SERVER, max_incomplete_event_size=MOST_BYTES)
+
+    async def run(self) -> None:
+        """Answer until either side has enough."""
+        patience = HEAD_S
+        while await self._serve(patience):
+            self.http.start_next_cycle()
+            patience = IDLE_S
+        await self._part()
+
+    async def _serve(self, patience: float) -> bool:
+        """One request. May another one follow?"""
+        try:
+            request = await self._request(patience)
+        except h11.RemoteProtocolError as error:
+            await self._say(refusal(error.error_status_hint, str(error)))
+            return False
+        except _TooLongError:
+            await self._say(refusal(413, f"a body has at most {MOST_BODY} bytes"))
+            return False
+        if request is None:
+            return False
+        await self._say(await self.answer(request), is_head=request.method == b"HEAD")
+        return self.http.our_state is h11.DONE and self.http.their_state is h11.DONE
+
+    async def _request(self, patience: float) -> Request | None:
+        """The next one; None if the other side has hung up. TooSlowError: it does not come."""
+        with trio.fail_after(patience) as limit:
+            head = await self._event(limit)
+            if not isinstance(head, h11.Request):
+                return None
+            body = b""
+            while isinstance(event := await self._event(limit), h11.Data):
+                body += event.data
+                if len(body) > MOST_BODY:
+                    raise _TooLongError
+        path = head.target.partition(b"?")[0].decode("ascii", "replace")
+        return Request(head.method, path, self.ip, dict(head.headers), body)
+
+    async def _event(self, limit: trio.CancelScope) -> object:
+        while (event := self.http.next_event()) is h11.NEED_DATA:
+            if self.http.they_are_waiting_for_100_continue:
+                more = h11.InformationalResponse(status_code=100, headers=[])
+                await self.stream.send_all(self.http.send(more) or b"")
+            data = await self.stream.receive_some(_CHUNK)
+            # It has begun, and may not rest any more.
+            limit.deadline = min(limit.deadline, trio.current_time() + HEAD_S)
+            self.http.receive_data(bytes(data))
+        return event
+
+    async def _say(self, response: Response, *, is_head: bool = False) -> None:
+        if self.http.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
+            return
+        headers = [
+            (b"Content-Type", response.kind),
+            (b"Content-Length", b"%d" % len(response.body)),
+            *_FOR_ALL,
+            *response.headers,
+        ]
+        head = h11.Response(status_code=response.status, headers=headers)
+        data = self.http.send(head) or b""
+        if not is_head:
+            data += self.http.send(h11.Data(data=response.body)) or b""
+        data += self.http.send(h11.EndOfMessage()) or b""
+        with trio.fail_after(SEND_S):
+            await self.stream.send_all(data)
+
+    async def _part(self) -> None:
+        """Let the other side read the last response before it learns that nobody listens."""
+        with trio.move_on_after(LINGER_S), contextlib.suppress(trio.BrokenResourceError):
+            await self.stream.send_eof()
+            left = MOST_BYTES
+            while left > 0 and (data := await self.stream.receive_some(_CHUNK)):
+                left -= len(data)

@@ -1,0 +1,262 @@
+"""Every metric in one table: its name, type, labels and meaning, and where its value comes from.
+
+No label has a queue's, a job's or a client's name: there may be 100,000 of them, and a scrape would
+take a minute (docs/metrics.md).
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+import attrs
+
+from disque_trio.statemachine import metrics, pressure
+from disque_trio.statemachine.base import FAIL, HANDSHAKE, PFAIL
+from disque_trio.statemachine.chores import Vitals
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.events import Cause
+from disque_trio.statemachine.form import FORM
+from disque_trio.statemachine.state import NodeState
+from disque_trio.statemachine.tally import Histogram
+from disque_trio.web.census import Census
+
+Sample = tuple[tuple[str, ...], float]
+"""The values of the labels, and the metric's."""
+COUNTER: Final = "counter"
+GAUGE: Final = "gauge"
+HISTOGRAM: Final = "histogram"
+MOST_PEERS: Final = 100
+"""Of so many other nodes it is told which of them can be reached."""
+
+
+@attrs.frozen
+class Facts:
+    """What the values are worked out from."""
+
+    node: NodeState
+    vitals: Vitals
+    census: Census
+    is_ready: bool
+
+
+Read = Callable[[Facts], float | Histogram | Iterable[Sample]]
+
+
+@attrs.frozen
+class Family:
+    """One metric."""
+
+    name: str
+    """As Prometheus shows it: a counter's ends in _total, if it is in seconds in _seconds_total."""
+    kind: str
+    says: str
+    read: Read
+    labels: tuple[str, ...] = ()
+
+
+def _counter(name: str, says: str, read: Read, *labels: str) -> Family:
+    return Family(f"disque_{name}_total", COUNTER, says, read, labels)
+
+
+def _gauge(name: str, says: str, read: Read, *labels: str) -> Family:
+    return Family(f"disque_{name}", GAUGE, says, read, labels)
+
+
+def _by(counts: Mapping[str, float] | Mapping[Cause, int]) -> list[Sample]:
+    return [((str(label),), count) for label, count in counts.items()]
+
+
+def _peers(facts: Facts) -> list[Sample]:
+    states = dict.fromkeys(("up", "suspected", "failed", "meeting"), 0)
+    for peer in _others(facts):
+        states[_state_of(peer)] += 1
+    return _by(states)
+
+
+def _state_of(peer: Peer) -> str:
+    if peer.flags & HANDSHAKE:
+        return "meeting"
+    if peer.flags & FAIL:
+        return "failed"
+    return "suspected" if peer.flags & PFAIL else "up"
+
+
+def _peer_up(facts: Facts) -> Iterator[Sample]:
+    for peer in _others(facts)[:MOST_PEERS]:
+        yield (peer.id[:8].decode(),), _state_of(peer) == "up"
+
+
+def _others(facts: Facts) -> list[Peer]:
+    cluster = facts.node.cluster
+    return [peer for peer in cluster.nodes.values() if peer is not cluster.myself]
+
+
+def _memory(facts: Facts) -> list[Sample]:
+    node = facts.node
+    return _by(
+        {
+            "used": pressure.used(node),
+            "peak": node.memory.peak,
+            "jobs": node.memory.held,
+            "limit": node.config.maxmemory,
+        }
+    )
+
+
+def _loaded(facts: Facts) -> float:
+    journal = facts.vitals.journal
+    if not journal.loading_since:
+        return 1.0
+    return journal.loaded_bytes / max(journal.loading_bytes, 1)
+
+
+def _commands(facts: Facts) -> list[Sample]:
+    return _by({name: stat.calls for name, stat in facts.node.stats.commands.items()})
+
+
+def _command_seconds(facts: Facts) -> list[Sample]:
+    return _by({name: stat.ns / 1e9 for name, stat in facts.node.stats.commands.items()})
+
+
+def _errors(facts: Facts) -> list[Sample]:
+    return _by({code.decode(): count for code, count in facts.node.tally.errors.items()})
+
+
+def _copies(facts: Facts) -> list[Sample]:
+    tally, stats = facts.node.tally, facts.node.stats
+    return _by(
+        {
+            "taken": tally.copies_taken,
+            "confirmed": tally.copies_confirmed,
+            "repaired": stats.copies_repaired,
+        }
+    )
+
+
+def _jobs(facts: Facts) -> list[Sample]:
+    census = facts.census
+    return _by(
+        {
+            "queued": census.queued,
+            "leased": census.leased,
+            "delayed": census.delayed,
+            "dead": census.dead,
+        }
+    )
+
+
+def _clients(facts: Facts) -> list[Sample]:
+    waiting = min(facts.census.waiting, len(facts.node.clients))
+    return _by({"waiting": waiting, "other": len(facts.node.clients) - waiting})
+
+
+def _bus(facts: Facts) -> list[Sample]:
+    cluster = facts.node.cluster
+    return _by({"in": cluster.messages_received, "out": cluster.messages_sent})
+
+
+def _network(facts: Facts) -> list[Sample]:
+    return _by({"in": metrics.received(facts.node), "out": metrics.sent(facts.node)})
+
+
+def _build(facts: Facts) -> list[Sample]:
+    known = facts.node.facts
+    return [((known.version, known.runtime, FORM), 1)]
+
+
+def _started(facts: Facts) -> float:
+    node = facts.node
+    return (node.wall - (node.mono - node.stats.started)) / 1000
+
+
+FAMILIES: Final = (
+    # Jobs.
+    _counter("jobs_added", "Jobs that clients added at this node and that have their copies.",
+             lambda f: f.node.tally.all_added()),
+    _counter("jobs_queued", "How often jobs entered a queue of this node, and why.",
+             lambda f: _by(f.node.tally.all_queued()), "cause"),
+    _counter("jobs_delivered", "How often jobs were handed to clients.",
+             lambda f: f.node.tally.delivered),
+    _counter("jobs_postponed", "WORKING: how often workers asked for more time.",
+             lambda f: f.node.tally.postponed),
+    _counter("jobs_nacked", "NACK: jobs that workers gave back.", lambda f: f.node.tally.nacked),
+    _counter("jobs_acked", "Jobs whose acknowledgement became known here, by ACKJOB of a client"
+             " (ackjob), by word of another node (setack) and so on.",
+             lambda f: _by(f.node.tally.acked), "by"),
+    _counter("jobs_given", "Jobs that were moved to other nodes; those that came are queued with"
+             " the cause import.", lambda f: f.node.tally.given),
+    _counter("jobs_dropped", "Records of jobs that have gone without being collected as"
+             " acknowledged, and why.", lambda f: _by(f.node.tally.dropped), "cause"),
+    _counter("copies", "Copies: sent here by other nodes (taken), made by other nodes of jobs added"
+             " here (confirmed), made in place of lost ones (repaired).", _copies, "kind"),
+    _gauge("jobs_held", "Records of jobs: all that this node has a copy of, acknowledged ones"
+           " included.", lambda f: len(f.node.jobs)),
+    _gauge("jobs", "Jobs at this node, by state. The same job may be delayed at several nodes.",
+           _jobs, "state"),
+    _gauge("jobs_under_replicated", "Jobs with fewer copies than they asked for.",
+           lambda f: f.node.repair.under),
+    # Queues.
+    _gauge("queues", "Queues of this node.", lambda f: len(f.node.queues)),
+    _gauge("queues_paused", "Queues that are paused.", lambda f: f.census.paused),
+    _gauge("queues_behind", "Queues whose next job has waited for a minute, and for which no client"
+           " waits.", lambda f: f.census.behind),
+    _gauge("queue_head_age_max_seconds", "How long the next job of a queue has waited, of the queue"
+           " where that is longest.", lambda f: f.census.head_age / 1000),
+    Family("disque_queue_wait_seconds", HISTOGRAM, "From when a job is due for the first time to"
+           " each of its deliveries, of one delivery in 16; by the clocks of the node that added it"
+           " and of this one.", lambda f: f.node.tally.wait),
+    Family("disque_replication_seconds", HISTOGRAM, "How long an ADDJOB waits for its copies.",
+           lambda f: f.node.tally.copying),
+    # Commands and clients.
+    _counter("command_calls", "Commands that were carried out.", _commands, "command"),
+    _counter("command_seconds", "The time that they took.", _command_seconds, "command"),
+    _counter("error_replies", "Replies that are errors, by their first word.", _errors, "code"),
+    _gauge("clients", "Connected clients: waiting in GETJOB or WAITJOB, or other.", _clients,
+           "state"),
+    _counter("clients_connected", "Clients that have connected.",
+             lambda f: f.node.stats.connections_received),
+    _counter("clients_refused", "Connections that were refused or cut off.",
+             lambda f: _by(f.node.stats.connections_rejected), "reason"),
+    _counter("wrong_passwords", "AUTH and HELLO with a wrong password.",
+             lambda f: f.node.stats.wrong_passwords),
+    _counter("protocol_errors", "Clients that broke the protocol.",
+             lambda f: f.node.stats.protocol_errors),
+    _counter("client_bytes", "What clients sent and were sent.", _network, "direction"),
+    # Cluster.
+    _gauge("peers", "Other nodes, as this one sees them.", _peers, "state"),
+    _gauge("peer_up", "Is this node reachable? For 100 of the others, by the first 8 digits of"
+           " their IDs.", _peer_up, "peer"),
+    _counter("bus_messages", "Messages of other nodes and to them.", _bus, "direction"),
+    _counter("bus_frames_dropped", "Frames that were dropped because a node does not keep up.",
+             lambda f: f.node.stats.frames_dropped),
+    _counter("bus_frames_refused", "Input of other nodes that was dropped.",
+             lambda f: _by(f.node.stats.frames_refused), "reason"),
+    _counter("bus_links_refused", "Links on which one side failed to authenticate.",
+             lambda f: _by(f.node.stats.links_refused), "reason"),
+    # Memory and disk.
+    _gauge("memory_bytes", "Memory: used in all, the most ever used, used by jobs and queues, and"
+           " maxmemory.", _memory, "kind"),
+    _gauge("memory_level", "0: enough. 1: new jobs are left to other nodes. 2: new jobs are"
+           " refused.", lambda f: pressure.level(f.node)),
+    _counter("evicted_jobs", "Acknowledged jobs that were forgotten early for want of memory.",
+             lambda f: f.node.memory.evicted),
+    _gauge("journal_enabled", "Is there an append-only file?",
+           lambda f: f.vitals.journal.state != "off"),
+    _gauge("journal_healthy", "Could it be written the last time, and is it the file that was"
+           " opened?", lambda f: f.vitals.journal.last_write_ok
+           and f.vitals.journal.file_status == "ok"),
+    _gauge("journal_bytes", "Its size.", lambda f: f.vitals.journal.size),
+    _gauge("journal_unwritten_bytes", "Records that wait to be written.",
+           lambda f: f.vitals.journal.unwritten),
+    _counter("journal_delayed_syncs", "Writes that waited for a sync of more than two seconds.",
+             lambda f: f.vitals.journal.delayed_syncs),
+    _gauge("loading_ratio", "How much of the append-only file is loaded.", _loaded),
+    # The process.
+    _gauge("ready", "Does /readyz say yes?", lambda f: f.is_ready),
+    _gauge("build_info", "What runs. The value is always 1.", _build, "version", "python", "form"),
+    Family("process_cpu_seconds_total", COUNTER, "Processor time.",
+           lambda f: f.vitals.cpu_user + f.vitals.cpu_system),
+    Family("process_resident_memory_bytes", GAUGE, "Resident memory.",
+           lambda f: f.vitals.rss_bytes),
+    Family("process_start_time_seconds", GAUGE, "When the node started, in Unix seconds.",
+           _started),
+)  # fmt: skip

@@ -1,0 +1,165 @@
+"""Who is answered: the Host header, the password, sessions of browsers, requests of other sites.
+
+A page of a stranger can make a browser ask any address, in the name of whoever sits before it. So
+the name by which the node is asked must be one of ours, or an address, which no DNS server can turn
+into another one; and a form must have come from a page of this very node.
+
+A session is signed with a key that is made of the password: it is good at every node with the same
+password, ends when that changes, and no node has to remember it.
+"""
+
+import hashlib
+import hmac
+import ipaddress
+import os
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+from urllib.parse import parse_qs, urlsplit
+
+import attrs
+
+from disque_trio.net.admission import group_of, is_barred
+from disque_trio.statemachine.config import Config
+from disque_trio.web.messages import Header, Request
+
+SESSION_S: Final = 12 * 3600
+"""For how long a browser stays logged in."""
+WRONG_MOST: Final = 5
+"""Wrong passwords of one address within `WRONG_S`; then it has to wait."""
+WRONG_S: Final = 60.0
+_ADDRESSES_MOST: Final = 1000
+"""Of how many addresses wrong passwords are remembered."""
+_HOST: Final = re.compile(r"([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?")
+_SESSION: Final = re.compile(r"([0-9]{1,12})\.([0-9a-f]{32})\.([0-9a-f]{64})")
+
+
+@attrs.define
+class Guard:
+    """Of one node."""
+
+    config: Callable[[], Config]
+    """The configuration as it is now."""
+    wrong_password: Callable[[str], None]
+    """Called with the address of who gave one."""
+    clock: Callable[[], float] = time.time
+    """Unix seconds."""
+    _wrong: dict[str, list[float]] = attrs.Factory(dict)
+    """When addresses gave wrong passwords lately; who did so first comes first."""
+
+    def is_barred(self, request: Request) -> bool:
+        """Does protected mode keep it out: is there no password, and is it another machine?"""
+        return is_barred(request.ip, self.config())
+
+    def knows_host(self, request: Request) -> bool:
+        """Is the node asked by a name of its own?"""
+        host = _name_in(request.headers.get(b"host", b""))
+        return host is not None and (
+            host == "localhost" or _is_address(host) or host in self.config().web_names
+        )
+
+    def admits(self, request: Request) -> bool:
+        """May it read: is there no password, or has it been given?"""
+        if not self.config().requirepass:
+            return True
+        kind, _, word = request.headers.get(b"authorization", b"").partition(b" ")
+        if kind.lower() == b"bearer":
+            return self.is_password(word.strip(), request.ip)
+        return any(map(self._is_session, _cookies(request, self._cookie)))
+
+    def is_password(self, word: bytes, ip: str) -> bool:
+        """Is this the password? Not even the right one is, for who guesses too often."""
+        if self.must_wait(ip):
+            return False
+        if hmac.compare_digest(word, self.config().requirepass):
+            return True
+        self._wrong.setdefault(group_of(ip), []).append(self.clock())
+        if len(self._wrong) > _ADDRESSES_MOST:
+            del self._wrong[next(iter(self._wrong))]
+        self.wrong_password(ip)
+        return False
+
+    def must_wait(self, ip: str) -> bool:
+        """Has this address given too many wrong passwords lately?"""
+        group, since = group_of(ip), self.clock() - WRONG_S
+        recent = [when for when in self._wrong.pop(group, ()) if when > since]
+        if recent:
+            self._wrong[group] = recent
+        return len(recent) >= WRONG_MOST
+
+    def is_own_form(self, request: Request) -> bool:
+        """Has a page of this node sent the form? Browsers say so, in one header or the other."""
+        site = request.headers.get(b"sec-fetch-site")
+        if site is not None:
+            return site == b"same-origin"
+        origin = request.headers.get(b"origin", b"").decode("latin-1")
+        host = request.headers.get(b"host", b"").decode("latin-1")
+        try:
+            return bool(host) and urlsplit(origin).netloc.lower() == host.lower()
+        except ValueError:
+            return False
+
+    @property
+    def _cookie(self) -> str:
+        """Browsers send cookies to all ports of a machine, so the name has the port."""
+        return f"disque-{self.config().web_port}"
+
+    def begin_session(self) -> Header:
+        """The header that keeps a browser logged in."""
+        subject = f"{int(self.clock()) + SESSION_S}.{os.urandom(16).hex()}"
+        return self._set_cookie(f"{subject}.{self._signature(subject)}", SESSION_S)
+
+    def end_session(self) -> Header:
+        """The header by which a browser forgets it."""
+        return self._set_cookie("", 0)
+
+    def _set_cookie(self, value: str, seconds: int) -> Header:
+        text = f"{self._cookie}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}"
+        return b"Set-Cookie", text.encode()
+
+    def _is_session(self, value: str) -> bool:
+        found = _SESSION.fullmatch(value)
+        if found is None:
+            return False
+        expires, nonce, signature = found.groups()
+        is_signed = hmac.compare_digest(signature, self._signature(f"{expires}.{nonce}"))
+        return is_signed and int(expires) > self.clock()
+
+    def _signature(self, subject: str) -> str:
+        key = hashlib.sha256(b"a session of the web port\0" + self.config().requirepass).digest()
+        return hmac.new(key, subject.encode(), "sha256").hexdigest()
+
+
+def password_in(form: bytes) -> bytes:
+    """The field of the login form."""
+    fields: Mapping[str, list[str]] = parse_qs(
+        form.decode("ascii", "replace"),
+        encoding="utf-8",
+        errors="surrogateescape",
+        max_num_fields=4,
+    )
+    return fields.get("password", [""])[0].encode("utf-8", "surrogateescape")
+
+
+def _name_in(header: bytes) -> str | None:
+    """The name without the port; None if it is none."""
+    found = _HOST.fullmatch(header.decode("latin-1"))
+    return found[1].lower().strip("[]").rstrip(".") if found else None
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _cookies(request: Request, name: str) -> list[str]:
+    """All of that name: another site of the same machine may have set one too."""
+    pairs = [
+        part.strip().partition("=")
+        for part in request.headers.get(b"cookie", b"").decode("latin-1").split(";")
+    ]
+    return [value for key, _, value in pairs if key == name]

@@ -1,0 +1,39 @@
+"""Requests and responses, without their bytes."""
+
+from typing import Final
+
+import attrs
+
+Header = tuple[bytes, bytes]
+TEXT: Final = b"text/plain; charset=utf-8"
+HTML: Final = b"text/html; charset=utf-8"
+
+
+@attrs.frozen
+class Request:
+    """One request of a browser or a program."""
+
+    method: bytes
+    path: str
+    """Without the query."""
+    ip: str
+    """The other side's address."""
+    headers: dict[bytes, bytes] = attrs.Factory(dict)
+    """By name, in lower case; of a header that comes twice the last one."""
+    body: bytes = b""
+
+
+@attrs.frozen
+class Response:
+    """What is answered. The door adds the length and what each response has."""
+
+    status: int
+    body: bytes = b""
+    kind: bytes = TEXT
+    """The content type."""
+    headers: tuple[Header, ...] = ()
+
+
+def refusal(status: int, text: str, *headers: Header) -> Response:
+    """An error, for people."""
+    return Response(status, text.encode() + b"\n", headers=headers)

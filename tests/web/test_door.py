@@ -1,0 +1,191 @@
+"""What comes over a connection ends that connection at most."""
+
+import random
+from collections.abc import Awaitable, Callable
+
+import pytest
+import trio
+import trio.testing
+
+from disque_trio.web import door
+from disque_trio.web.door import Connection
+from disque_trio.web.messages import Request, Response
+from tests.web.asking import everything, taken_apart, web
+
+GET = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+async def echo(request: Request) -> Response:
+    await trio.lowlevel.checkpoint()
+    return Response(200, request.path.encode() + request.body)
+
+
+async def talk(
+    nursery: trio.Nursery, answer: Callable[[Request], Awaitable[Response]] = echo
+) -> tuple[trio.abc.Stream, trio.Event]:
+    """The browser's end of a connection, and when the node's has ended."""
+    ours, theirs = trio.testing.memory_stream_pair()
+    ended = trio.Event()
+
+    async def serve() -> None:
+        try:
+            await Connection(theirs, "127.0.0.1", answer).run()
+        except trio.TooSlowError:
+            await theirs.aclose()
+        ended.set()
+
+    nursery.start_soon(serve)
+    return ours, ended
+
+
+async def test_requests_are_answered_one_after_the_other(nursery: trio.Nursery) -> None:
+    stream, ended = await talk(nursery)
+
+    await stream.send_all(b"".join(GET.replace(b"livez", b"%d" % n) for n in range(3)))
+    await stream.send_all(GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+    data = await everything(stream)
+
+    assert [part[-2:] for part in data.split(b"HTTP/1.1 200")[1:]] == [b"/0", b"/1", b"/2", b"ez"]
+    await stream.aclose()
+    await ended.wait()
+
+
+async def test_head_has_the_length_and_no_body(nursery: trio.Nursery) -> None:
+    stream, _ = await talk(nursery)
+
+    await stream.send_all(b"HEAD /abc HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+    answer = taken_apart(await everything(stream))
+
+    assert (answer.status, answer.headers["content-length"], answer.body) == (200, "4", b"")
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (b"\0\1\2\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"x" * door.MOST_BYTES, 431),
+        (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1025\r\n\r\n" + b"x" * 1025, 413),
+        (b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
+    ],
+)
+async def test_a_bad_request_is_answered_and_the_connection_ends(
+    nursery: trio.Nursery, data: bytes, status: int
+) -> None:
+    stream, ended = await talk(nursery)
+
+    await stream.send_all(data)
+    answer = taken_apart(await everything(stream))
+    await stream.aclose()
+    await ended.wait()
+
+    assert answer.status == status
+
+
+@pytest.mark.parametrize(
+    ("begin", "waits"), [(b"", door.HEAD_S), (GET[:9], door.HEAD_S), (GET, door.IDLE_S)]
+)
+async def test_nobody_is_waited_for_without_a_limit(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock, begin: bytes, waits: float
+) -> None:
+    stream, ended = await talk(nursery)
+    if begin:
+        await stream.send_all(begin)
+    began = trio.current_time()
+
+    await ended.wait()
+
+    assert trio.current_time() - began == pytest.approx(waits, abs=0.1)
+
+
+async def test_a_request_that_drips_has_no_more_time_than_others(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    stream, ended = await talk(nursery)
+    await stream.send_all(GET)
+
+    with trio.move_on_after(100), pytest.raises(trio.BrokenResourceError):  # noqa: PT012
+        while True:
+            await stream.send_all(b"G")
+            await trio.sleep(1)
+
+    assert trio.current_time() < door.IDLE_S
+    await ended.wait()
+
+
+async def test_who_does_not_read_is_left_alone(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    stuck = trio.testing.memory_stream_pair()[1]
+
+    async def never() -> None:
+        await trio.sleep_forever()
+
+    stuck.send_stream.send_all_hook = never
+    ended = trio.Event()
+
+    async def serve() -> None:
+        with pytest.raises(trio.TooSlowError):
+            await connection.run()
+        ended.set()
+
+    connection = Connection(stuck, "127.0.0.1", echo)
+    connection.http.receive_data(GET)
+    nursery.start_soon(serve)
+    await ended.wait()
+
+    assert trio.current_time() >= door.SEND_S
+
+
+async def test_one_address_has_so_many_connections_and_no_more(nursery: trio.Nursery) -> None:
+    node = await web(nursery)
+    held = [await node.open() for _ in range(door.MOST_OF_ONE)]
+    for stream in held:
+        await stream.send_all(GET)
+        await stream.receive_some()
+
+    assert await node.send(GET) == b""
+
+    await held[0].aclose()
+    with trio.fail_after(30):
+        while not await node.send(GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")):
+            await trio.sleep(0.01)
+    for stream in held:
+        await stream.aclose()
+
+
+async def test_noise_ends_no_node(nursery: trio.Nursery) -> None:
+    node = await web(nursery)
+    rng = random.Random(7)
+    heads = [b"", GET[:16], GET[:-2], b"POST /login HTTP/1.1\r\nHost: localhost\r\n"]
+    for number in range(60):
+        noise = rng.randbytes(rng.randrange(1, 400))
+        with trio.move_on_after(0.05):
+            await node.send(heads[number % len(heads)] + noise + b"\r\n\r\n")
+
+    assert (await node.ask("/livez")).body == b"ok\n"
+    stream = await node.live.client()
+    await stream.send_all(b"PING\r\n")
+    assert await stream.receive_some() == b"+PONG\r\n"
+    assert not [line for line in node.live.log.lines if "bug" in str(line)]
+
+
+async def test_an_error_of_ours_ends_the_connection_and_is_told(nursery: trio.Nursery) -> None:
+    told: list[tuple[str, str]] = []
+
+    async def fail(_request: Request) -> Response:
+        await trio.lowlevel.checkpoint()
+        raise ZeroDivisionError("by zero")
+
+    found = door.Door([], fail, lambda event, ip: told.append((event, ip)))
+    listener = (await trio.open_tcp_listeners(0, host="127.0.0.1"))[0]
+    nursery.start_soon(trio.serve_listeners, found._attend, [listener])
+    async with await trio.testing.open_stream_to_socket_listener(listener) as stream:
+        await stream.send_all(GET)
+        assert await everything(stream) == b""
+
+    assert told == [
+        ("web request failed: this is a bug: ZeroDivisionError('by zero')", "127.0.0.1")
+    ]
