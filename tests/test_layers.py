@@ -25,7 +25,7 @@ LADDER: Final = (
     "sim.bounds sim.workload",
     "sim.engines.events sim.engines.live_events sim.engines.byte_links sim.engines.task_errors",
     "sim.engines.heap",
-    "sim.engines.trio sim.engines.tcp sim.steering",
+    "sim.engines.trio sim.engines.tcp sim.verbs sim.steering",
     "sim.checkers sim.shrink",
     "sim.picture sim.reference",
     "worker",

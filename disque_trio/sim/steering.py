@@ -13,17 +13,13 @@ and the like. Nodes are given by name or number; times are microseconds unless a
 """
 
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Final
-
-import attrs
 
 from disque_trio.sim.engines.heap.nodes import MachineFactory
 from disque_trio.sim.engines.heap.run import LOOK, QUIET, Run
-from disque_trio.sim.model.faults import Link
-from disque_trio.sim.model.network import Rule
 from disque_trio.sim.random_streams import stream
 from disque_trio.sim.scenarios.plan import ClockPlan, Consumer, LinkPlan, Micros, Plan
+from disque_trio.sim.verbs import Name, Trouble, Verbs, number_of
 from disque_trio.sim.workload.agents import Worker
 from disque_trio.sim.workload.operators import Operator, Pending, Word
 from disque_trio.statemachine.invariants import check
@@ -31,40 +27,11 @@ from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.state import NodeState
 from disque_trio.tracing.rows import Row
 
-Name = str | int
-"""``n1``, or 1."""
 _LIMIT: Final[Micros] = 60_000_000
 
 
 class LimitError(AssertionError):
     """A condition was not met in time."""
-
-
-@attrs.define(eq=False)
-class Trouble:
-    """A fault that goes on until it is undone, or until its ``with`` block ends."""
-
-    _simulation: "Simulation"
-    _undo: Callable[[], object]
-
-    def undo(self) -> None:
-        """End it. A second call does nothing."""
-        if self in self._simulation.troubles:
-            del self._simulation.troubles[self]
-            self._undo()
-
-    release = undo
-
-    def __enter__(self) -> "Trouble":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.undo()
 
 
 class Client:
@@ -109,7 +76,7 @@ class Client:
         self._simulation.world.clients.settle(self._actor)
 
 
-class Simulation:
+class Simulation(Verbs):
     """The heap engine with its controls."""
 
     def __init__(
@@ -167,7 +134,7 @@ class Simulation:
 
     def machine(self, node: Name) -> Machine:
         """The machine of a node that runs."""
-        machine = self.world.hosts[_number(node)].machine
+        machine = self.world.hosts[number_of(node)].machine
         assert machine is not None, f"{node} does not run"
         return machine
 
@@ -185,11 +152,11 @@ class Simulation:
     def client(self, node: Name) -> Client:
         """One more client, called x1, x2 …"""
         self._last_client += 1
-        return Client(self, f"x{self._last_client}", _number(node))
+        return Client(self, f"x{self._last_client}", number_of(node))
 
     def request(self, node: Name, *words: Word) -> Pending:
         """Send a request from a client that is kept for each node."""
-        number = _number(node)
+        number = number_of(node)
         if number not in self._clients:
             self._clients[number] = self.client(number)
         return self._clients[number].ask(*words)
@@ -208,146 +175,7 @@ class Simulation:
                 raise LimitError(f"not within {limit} us: {condition}")
             self.engine.step()
 
-    # Links.
-
-    def _trouble(
-        self, links: Sequence[Link], do: Callable[[Link], bool], undo: Callable[[Link], bool]
-    ) -> Trouble:
-        for link in links:
-            do(link)
-        return self._keep(lambda: [undo(link) for link in links])
-
-    def _keep(self, undo: Callable[[], object]) -> Trouble:
-        trouble = Trouble(self, undo)
-        self.troubles[trouble] = None
-        return trouble
-
-    def partition(self, *groups: Sequence[Name]) -> Trouble:
-        """Cut all links between groups."""
-        numbers = [[_number(node) for node in group] for group in groups]
-        links = [
-            (source, target)
-            for group in numbers
-            for other in numbers
-            if other is not group
-            for source in group
-            for target in other
-        ]
-        return self._trouble(links, self._fault_actions.cut, self._fault_actions.mend)
-
-    def isolate(self, node: Name) -> Trouble:
-        """Cut all links of the node."""
-        others = [number for number in self.world.hosts if number != _number(node)]
-        return self.partition([node], others)
-
-    def cut(self, source: Name, target: Name) -> Trouble:
-        """Cut the link in this direction."""
-        return self._trouble(
-            _link(source, target), self._fault_actions.cut, self._fault_actions.mend
-        )
-
-    def hold(self, source: Name, target: Name) -> Trouble:
-        """Keep back everything in this direction until it is released."""
-        return self._trouble(
-            _link(source, target), self._fault_actions.clog, self._fault_actions.release
-        )
-
-    def delay(self, source: Name, target: Name, delay: Micros) -> Trouble:
-        """Add a delay in this direction."""
-        fault_actions = self._fault_actions
-        return self._trouble(
-            _link(source, target),
-            lambda link: fault_actions.add_delay(link, delay),
-            lambda link: fault_actions.add_delay(link, -delay),
-        )
-
-    def drop(
-        self, source: Name, target: Name, share: float = 1.0, *, only: str = "", count: int = 0
-    ) -> Trouble:
-        """Lose a share of the messages, of those named `only`, at most `count`."""
-        rule, fault_actions = Rule(share, only, count), self._fault_actions
-        return self._trouble(
-            _link(source, target),
-            lambda link: fault_actions.add_rule(link, rule),
-            lambda link: fault_actions.remove_rule(link, rule),
-        )
-
-    # Processes.
-
-    def crash(self, node: Name, cause: str = "kill") -> Trouble:
-        """Kill the process; undone, it starts again, without its jobs."""
-        number = _number(node)
-        self._fault_actions.crash(number, cause)
-        return self._keep(lambda: self._fault_actions.start(number))
-
-    def restart(self, node: Name) -> None:
-        """Start the process, after ending it if it runs."""
-        self._fault_actions.crash(_number(node), "kill")
-        self._fault_actions.start(_number(node))
-
-    def wipe(self, node: Name) -> None:
-        """Kill the process; it starts again with a new id and no data."""
-        self._fault_actions.wipe(_number(node))
-
-    def remove(self, node: Name) -> None:
-        """Kill the process for ever."""
-        self._fault_actions.remove(_number(node))
-
-    def pause(self, node: Name) -> Trouble:
-        """Stop the process."""
-        number = _number(node)
-        self._fault_actions.pause(number)
-        return self._keep(lambda: self._fault_actions.resume(number))
-
-    def slow(self, node: Name, busy: Micros) -> Trouble:
-        """Make each batch of inputs take so long."""
-        number = _number(node)
-        self._fault_actions.slow(number, busy)
-        return self._keep(lambda: self._fault_actions.slow(number, 0))
-
-    # Clocks.
-
-    def drift(self, node: Name, ppm: int) -> Trouble:
-        """Make the clocks run so much faster than true time."""
-        number = _number(node)
-        self._fault_actions.set_rate(number, ppm)
-        return self._keep(lambda: self._fault_actions.set_rate(number, None))
-
-    def step_clock(self, node: Name, ms: int) -> None:
-        """Make the wall clock jump."""
-        self._fault_actions.step_clock(_number(node), ms)
-
-    def freeze(self, node: Name) -> Trouble:
-        """Stop the wall clock."""
-        number = _number(node)
-        self._fault_actions.freeze(number)
-        return self._keep(lambda: self._fault_actions.thaw(number))
-
-    # Membership.
-
-    def join(self) -> str:
-        """Add a new node, which all others meet. Returns its name."""
-        self._fault_actions.join(0)
-        return f"n{len(self.world.hosts)}"
-
-    def leave(self, node: Name) -> Trouble:
-        """Make the node announce that it leaves."""
-        number = _number(node)
-        self._fault_actions.leave(number, leaving=True)
-        return self._keep(lambda: self._fault_actions.leave(number, leaving=False))
-
-    def forget(self, node: Name) -> Trouble:
-        """Make all others forget the node; undone, they meet it again."""
-        number = _number(node)
-        self._fault_actions.forget(number)
-        return self._keep(lambda: self._fault_actions.meet(number))
-
     # The end.
-
-    def heal(self) -> None:
-        """Undo every fault."""
-        for trouble in list(self.troubles):
-            trouble.undo()
 
     def settle(self, limit: Micros = _LIMIT) -> None:
         """Heal, and let time pass until all nodes have links to each other."""
@@ -386,11 +214,3 @@ class Simulation:
         plan = Consumer(name=name, node=node, queues=(queue,), start=self.engine.now)
         rng = stream(self.plan.seed, "work", name)
         self.world.add_agent(Worker(plan, len(self.world.hosts), rng))
-
-
-def _number(node: Name) -> int:
-    return node if isinstance(node, int) else int(node[1:])
-
-
-def _link(source: Name, target: Name) -> list[Link]:
-    return [(_number(source), _number(target))]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from disque_trio.sim.scenarios.plan import Micros as Micros
     from disque_trio.sim.scenarios.plan import Plan as Plan
     from disque_trio.sim.steering import Simulation as Simulation
-    from disque_trio.sim.steering import Trouble as Trouble
+    from disque_trio.sim.verbs import Trouble as Trouble
     from disque_trio.testing.drawing import ALLOWED as ALLOWED
     from disque_trio.testing.drawing import MESSAGES as MESSAGES
     from disque_trio.testing.drawing import MILLI as MILLI
@@ -43,7 +43,8 @@ _DRAWING: Final = (
 _HOMES: Final = {
     **dict.fromkeys(_PLAN.split(), "sim.scenarios.plan"),
     **dict.fromkeys(("Judge", "Verdict", "judge"), "sim.checkers.verdict"),
-    **dict.fromkeys(("Simulation", "Trouble"), "sim.steering"),
+    "Simulation": "sim.steering",
+    "Trouble": "sim.verbs",
     **dict.fromkeys(_DRAWING.split(), "testing.drawing"),
     "ClusterStateMachine": "testing.stateful",
 }
