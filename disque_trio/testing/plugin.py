@@ -13,6 +13,21 @@ import pytest
 if TYPE_CHECKING:
     from disque_trio.testing.inline.kit import Inline
     from disque_trio.testing.server.kit import Server
+    from disque_trio.testing.simulated.kit import Sim
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options of `disque_sim`, which the error of a story names."""
+    group = parser.getgroup("disque_trio")
+    group.addoption(
+        "--disque-seed", type=int, default=None, metavar="N", help="run stories with this seed only"
+    )
+    group.addoption(
+        "--disque-at",
+        default="",
+        metavar="RECIPE:STEP",
+        help="let disque_sim.idempotent try this recipe before this step only",
+    )
 
 
 @pytest.fixture
@@ -39,3 +54,15 @@ def disque_server(_disque_cluster: "Server") -> "Iterator[Server]":
     """Real nodes on loopback, the same for all tests of a module, empty for each."""
     with _disque_cluster.for_a_test() as server:
         yield server
+
+
+@pytest.fixture
+def disque_sim(request: pytest.FixtureRequest) -> "Sim":
+    """Tells stories of an app, its handlers and its workers in simulated clusters."""
+    recipe, _, step = request.config.getoption("--disque-at").partition(":")
+    sim: Sim = import_module("disque_trio.testing.simulated.kit").Sim(
+        again=request.node.nodeid,
+        only=request.config.getoption("--disque-seed"),
+        at=(recipe, int(step)) if step else None,
+    )
+    return sim

@@ -247,6 +247,7 @@ class App(Generic[State]):
         threads: int = 16,
         processes: int | None = None,
         is_strict: bool = False,
+        is_inline: bool = False,
         has_cron: bool = True,
         draw: Callable[[], float] = random.random,
         now: Callable[[], float] | None = None,
@@ -254,7 +255,8 @@ class App(Generic[State]):
         """What runs the jobs, for a driver, in so many threads and processes at most.
 
         Inside of `async with` it adds the jobs of `cron`, unless `has_cron` is False. With
-        `is_strict` a job of an unknown task is dead at once. `draw` is a random number from 0
+        `is_strict` a job of an unknown task is dead at once. With `is_inline` every `def` runs in
+        the event loop. `draw` is a random number from 0
         to 1, `now` is Unix time. Raises `UnfitTypeError` for annotations whose values no body can
         hold, and `ValueError` for an executor that cannot run its task.
         """
@@ -270,6 +272,7 @@ class App(Generic[State]):
             threads=threads,
             processes=processes or os.cpu_count() or 1,
             is_strict=is_strict,
+            is_inline=is_inline,
             draw=draw,
             now=now or outside().now,
         )

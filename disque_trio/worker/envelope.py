@@ -137,8 +137,11 @@ def _check_depth(body: bytes, form: Form) -> None:
 
 def new_key() -> str:
     """A UUID of version 7: it names a job from before it is added, and says when that was."""
-    millis = time.time_ns() // 1_000_000
-    noise = int.from_bytes(os.urandom(10))
+    return key_of(time.time_ns() // 1_000_000, int.from_bytes(os.urandom(10)))
+
+
+def key_of(millis: int, noise: int) -> str:
+    """The same of Unix milliseconds and 80 random bits."""
     number = (millis & (1 << 48) - 1) << 80 | noise
     number = number & ~(0xF << 76) | 7 << 76
     return str(uuid.UUID(int=number & ~(3 << 62) | 2 << 62))

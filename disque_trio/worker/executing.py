@@ -43,6 +43,11 @@ def executors(threads: int, processes: int) -> dict[str, Executor]:
     }
 
 
+def inline() -> dict[str, Executor]:
+    """Every executor is the event loop."""
+    return dict.fromkeys(("loop", "thread", "process"), LoopExecutor())
+
+
 def body_of(
     definition: Definition, fn: Callable[..., Any], executors: Mapping[str, Executor]
 ) -> Body:

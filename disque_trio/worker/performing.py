@@ -32,7 +32,7 @@ from disque_trio.worker.envelope import (
     read,
 )
 from disque_trio.worker.exceptions import LONGEST_S, Cancel, Dead, JobTimeoutError, Retry, Snooze
-from disque_trio.worker.executing import Executor, body_of, executors
+from disque_trio.worker.executing import Executor, body_of, executors, inline
 from disque_trio.worker.executors.processes import ProcessExecutor
 from disque_trio.worker.executors.threads import ThreadExecutor
 from disque_trio.worker.handling import Run
@@ -336,6 +336,7 @@ def make_handler(
     *,
     threads: int,
     processes: int,
+    is_inline: bool,
     crons: Crons | None,
     enqueuer: Enqueuer,
     now: Callable[[], float],
@@ -343,7 +344,7 @@ def make_handler(
     **more: Any,
 ) -> JobHandler:
     """The handler of an app (`App.handler`)."""
-    known = executors(threads, processes)
+    known = inline() if is_inline else executors(threads, processes)
     entries: dict[str, Entry] = {}
     for task in tasks:
         task.arguments.check()

@@ -25,7 +25,7 @@ def stacks() -> str:
 
 def of_coroutine(coroutine: Any) -> str:
     """Where a coroutine waits, and for what: the innermost call last."""
-    return "".join(map(_line, _frames(coroutine)))
+    return "".join(map(_line, frames_of(coroutine)))
 
 
 def of_thread(ident: int) -> str:
@@ -34,7 +34,8 @@ def of_thread(ident: int) -> str:
     return "" if frame is None else "".join(traceback.format_stack(frame))
 
 
-def _frames(awaited: Any) -> Iterator[FrameType]:
+def frames_of(awaited: Any) -> Iterator[FrameType]:
+    """The frames of a coroutine, the innermost last."""
     while awaited is not None:
         if isinstance(awaited, CoroutineType):
             frame, awaited = awaited.cr_frame, awaited.cr_await

@@ -31,5 +31,5 @@ def test_its_fixtures_are_listed_with_their_texts(tmp_path: Path) -> None:
     words = (sys.executable, "-m", "pytest", "-p", NAME, "-p", "no:cacheprovider", "--fixtures")
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
 
-    for fixture in ("disque_inline", "disque_nodes", "disque_server"):
+    for fixture in ("disque_inline", "disque_nodes", "disque_server", "disque_sim"):
         assert re.search(rf"^{fixture} (\[module scope\] )?-- ", done.stdout, re.MULTILINE)

@@ -96,8 +96,10 @@ def seeded_scheduler(seed: str) -> Iterator[None]:
         source.setstate(state)
 
 
-def run(seed: str, main: Callable[[], Awaitable[_Result]]) -> _Result:
-    """`trio.run` in virtual time. Raises `DeadlockError`, and what `main` raises."""
+def run(
+    seed: str, main: Callable[[], Awaitable[_Result]], clock: JumpClock | None = None
+) -> _Result:
+    """`trio.run` in virtual time, by this clock. Raises `DeadlockError`, and what `main` raises."""
 
     async def watched() -> _Result:
         with trio.CancelScope() as scope:
@@ -107,4 +109,4 @@ def run(seed: str, main: Callable[[], Awaitable[_Result]]) -> _Result:
         raise DeadlockError(f"nothing can happen any more; waiting: {', '.join(detector.waiting)}")
 
     with seeded_scheduler(seed):
-        return trio.run(watched, clock=JumpClock())
+        return trio.run(watched, clock=clock or JumpClock())

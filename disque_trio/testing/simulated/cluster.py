@@ -1,0 +1,299 @@
+"""The cluster of a story: its nodes, its workers, its faults, and its time. Seconds."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import attrs
+import trio
+
+from disque_trio.client.address import Address
+from disque_trio.client.address import Cluster as Addresses
+from disque_trio.sim.engines.events import Engine
+from disque_trio.sim.engines.heap.fault_actions import FaultActions
+from disque_trio.sim.engines.heap.run import Run
+from disque_trio.sim.random_streams import stream
+from disque_trio.sim.scenarios.plan import Micros, Plan
+from disque_trio.sim.verbs import Name, Trouble, Verbs, number_of
+from disque_trio.statemachine.base import ACTIVE, DEAD, QUEUED, WAIT_REPL
+from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.machine import Machine
+from disque_trio.testing.simulated.clock import StoryEngine
+from disque_trio.testing.simulated.processes import Before, SimError, WorkerProcess, now, shown
+from disque_trio.testing.simulated.wires import Wires
+from disque_trio.tracing.rows import Row
+from disque_trio.worker.app import App
+from disque_trio.worker.options import RESERVED
+
+LOOK_S: Final = 0.25
+LONGEST_DRAIN_S: Final = 3600.0
+STORY: Final = "story"
+"""The process that tells the story and adds its jobs."""
+_ALIVE: Final = (WAIT_REPL, ACTIVE, QUEUED)
+_TOLD: Final = ("crash", "start", "pause", "resume", "cut", "heal", "clock.step", "clock.rate")
+_AGAIN: Final = ("retry", "enqueue", "nack", "untied", "backed-off")
+
+
+class NotDrainedError(AssertionError):
+    """Jobs are left."""
+
+
+@attrs.frozen
+class Line:
+    """Something that has happened."""
+
+    time: float
+    """Seconds since the story began."""
+    who: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.time:10.3f} s  {self.who:<6} {self.what}"
+
+
+class _Run(Run):
+    """The nodes, and what is between them."""
+
+    engine: StoryEngine
+
+    def make_engine(self, warm_up: Micros) -> Engine:
+        """Time 0 is the beginning of the story."""
+        return StoryEngine(-warm_up)
+
+
+class Cluster(Verbs):
+    """A simulated cluster with workers of an app. Nodes are n1, n2 …, workers w1, w2 …, and the
+    story itself is `story`.
+
+    Every fault goes on until its `with` block ends, or until `undo` is called.
+    """
+
+    def __init__(
+        self, plan: Plan, app: App[Any], *, concurrency: int, before: Before, nursery: trio.Nursery
+    ) -> None:
+        self.plan = plan
+        self.log: list[Line] = []
+        self.troubles: dict[Trouble, None] = {}
+        self._app = app
+        self._concurrency = concurrency
+        self._before = before
+        self._nursery = nursery
+        self._lives = 0
+        run = _Run(plan, self._see, Machine, messages=False)
+        self.engine, self.world = run.engine, run.world
+        self._actions = run.fault_actions
+        for moment in run.warm_up():
+            run.engine.run(moment)
+        self.addresses = Addresses([Address(host=host.ip) for host in run.world.hosts.values()])
+        self._numbers = {host.ip: number for number, host in run.world.hosts.items()}
+        self.workers: dict[str, WorkerProcess] = {}
+        """By name: the last life of each."""
+        self._processes: list[WorkerProcess] = []
+        """All lives."""
+        self.story = self._wires(STORY)
+
+    @property
+    def _fault_actions(self) -> FaultActions:  # type: ignore[override]
+        self.engine.sync()
+        return self._actions
+
+    def _wires(self, name: str) -> Wires:
+        return Wires(name, self.world, self.engine, self._numbers)
+
+    # Time.
+
+    @property
+    def now(self) -> float:
+        """Unix time, which the app has too."""
+        return now()
+
+    @property
+    def time(self) -> float:
+        """Since the story began."""
+        return trio.current_time()
+
+    async def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        await trio.sleep(seconds)
+
+    async def until(self, condition: Callable[[], object], limit: float = 600.0) -> None:
+        """Let time pass until the condition holds. Raises `AssertionError` after so long."""
+        ends = self.time + limit
+        while not condition():
+            if self.time > ends:
+                raise AssertionError(f"not within {limit:g} s: {condition}")
+            await trio.sleep(LOOK_S)
+
+    async def drained(self, limit: float = LONGEST_DRAIN_S) -> None:
+        """Let time pass until no job waits or runs. Dead jobs count as ended. Raises
+        `NotDrainedError` after so long."""
+        ends, is_empty = self.time + limit, False
+        while True:
+            left = self.jobs()
+            if not left and not any(each.runs for each in self._alive()):
+                if is_empty:
+                    return
+                is_empty = True
+            else:
+                is_empty = False
+            if self.time > ends:
+                raise NotDrainedError(f"jobs are left after {limit:g} s: {', '.join(left)}")
+            await trio.sleep(LOOK_S)
+
+    # Jobs.
+
+    def jobs(self) -> list[str]:
+        """The ids of those that nodes that run have queued, or will queue."""
+        return self._jobs(lambda job: job.state in _ALIVE)
+
+    def dead(self) -> list[str]:
+        """The ids of dead jobs."""
+        return self._jobs(lambda job: job.state == DEAD)
+
+    def _jobs(self, condition: Callable[[Job], bool]) -> list[str]:
+        found: dict[str, None] = {}
+        for host in self.world.hosts.values():
+            for job in host.machine.state.jobs.values() if host.machine else ():
+                is_ours = job.queue is None or job.queue.startswith(_HIDDEN)
+                if not is_ours and condition(job):
+                    found[job.id.decode()] = None
+        return list(found)
+
+    # Processes.
+
+    async def hire(self, name: str) -> None:
+        """Start a worker."""
+        self._lives += 1
+        process = self.workers[name] = WorkerProcess(
+            name=name,
+            app=self._app,
+            cluster=self.addresses,
+            wires=self._wires(name),
+            concurrency=self._concurrency,
+            rng=stream(self.plan.seed, "worker", name, self._lives),
+            note=self.note,
+            before=self._before,
+        )
+        self._processes.append(process)
+        await self._nursery.start(lambda task_status: process.live(task_status=task_status))
+
+    def _alive(self) -> list[WorkerProcess]:
+        return [each for each in self._processes if each.is_alive]
+
+    def worker(self, name: Name) -> WorkerProcess:
+        """The worker of this name. Raises `SimError`."""
+        found = self.workers.get(str(name))
+        if found is None:
+            raise SimError(f"there is no {name}: there are {', '.join(self.names())}")
+        return found
+
+    def names(self) -> list[str]:
+        """All nodes and workers."""
+        return [*(host.name for host in self.world.hosts.values()), *self.workers]
+
+    def crash(self, node: Name, cause: str = "kill") -> Trouble:
+        """Kill a node or a worker; undone, it starts again, a node without its jobs."""
+        if node not in self.workers:
+            return super().crash(node, cause)
+        self.worker(node).kill()
+        return self._keep(lambda: self._nursery.start_soon(self.hire, str(node)))
+
+    def restart(self, node: Name) -> None:
+        """Kill a node or a worker, and start it again at once."""
+        if node in self.workers:
+            self.crash(node).undo()
+        else:
+            super().restart(node)
+
+    def pause(self, node: Name) -> Trouble:
+        """Stop a node or a worker as SIGSTOP does."""
+        if node not in self.workers:
+            return super().pause(node)
+        process = self.worker(node)
+        process.pause()
+        return self._keep(process.resume)
+
+    def stop(self, name: Name) -> None:
+        """Order a worker to stop, as SIGTERM does."""
+        self.worker(name).stop()
+
+    # Links. Nodes have links to each other, and clients to nodes.
+
+    def partition(self, *groups: Sequence[Name]) -> Trouble:
+        """Cut all links between groups of nodes, workers and `story`. Whom no group names reaches
+        all."""
+        nodes = [[each for each in group if not self._is_client(each)] for group in groups]
+        cuts = [
+            (self._wires_of(client), number_of(node))
+            for group in groups
+            for other in nodes
+            if other != [each for each in group if not self._is_client(each)]
+            for client in group
+            if self._is_client(client)
+            for node in other
+        ]
+        trouble = super().partition(*nodes)
+        for wires, node in cuts:
+            self.note(wires.name, f"is cut from n{node}")
+            wires.cut(node)
+
+        def undo() -> None:
+            trouble.undo()
+            for wires, node in cuts:
+                wires.mend(node)
+
+        return self._keep(undo)
+
+    def isolate(self, node: Name) -> Trouble:
+        """Cut all links of a node to nodes, or of a worker to nodes."""
+        others = [host.name for host in self.world.hosts.values() if host.name != node]
+        return self.partition([node], others)
+
+    def _is_client(self, name: Name) -> bool:
+        return name == STORY or name in self.workers
+
+    def _wires_of(self, name: Name) -> Wires:
+        return self.story if name == STORY else self.worker(name).wires
+
+    # What may come later, and what operators do.
+
+    def later(self, seconds: float, act: Callable[[], object]) -> None:
+        """Do it then."""
+
+        async def wait() -> None:
+            await trio.sleep(seconds)
+            act()
+
+        self._nursery.start_soon(wait)
+
+    def command(self, node: Name, *words: str | bytes | int) -> None:
+        """An operator sends a command to a node."""
+        self.engine.sync()
+        self.world.command(self.world.hosts[number_of(node)], *words)
+
+    def node_at(self, address: str) -> str:
+        """The name of the node at this address, n1 for none."""
+        return f"n{self._numbers.get(address.rpartition(':')[0], 1)}"
+
+    # What has happened.
+
+    def note(self, who: str, what: str) -> None:
+        """Say that something happens."""
+        self.log.append(Line(trio.current_time(), who, what))
+
+    def _see(self, row: Row) -> None:
+        if row.time < 0:
+            return
+        if row.kind in _TOLD:
+            self.note(row.node, " ".join(filter(None, (row.kind, row.peer, row.detail))))
+        elif row.kind == "queue" and row.cause in _AGAIN and not row.queue.startswith(RESERVED):
+            self.note(row.node, f"queues {shown(row.job)} again: {row.cause}")
+
+    # The end.
+
+    def finish(self) -> None:
+        """What stood still goes on, and harms nobody."""
+        for process in self._processes:
+            process.finish()
+
+
+_HIDDEN: Final = RESERVED.encode()

@@ -1,0 +1,94 @@
+"""What tests call: `Sim`, the fixture `disque_sim`."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+import attrs
+
+from disque_trio.testing.simulated.states import State
+from disque_trio.testing.simulated.telling import Setting, Story, Told, tell
+from disque_trio.testing.simulated.trying import Report, Trial, by_name, deep
+from disque_trio.worker.app import App
+from disque_trio.worker.enqueue import Call
+
+SEEDS: Final = 10
+
+
+@attrs.define(eq=False)
+class Sim:
+    """Tells stories of an app in simulated clusters."""
+
+    again: str = ""
+    """How to run the test again, but for the seed."""
+    only: int | None = None
+    """The only seed that is run."""
+    at: tuple[str, int] | None = None
+    """The only recipe and step of `idempotent`."""
+
+    def run(
+        self,
+        story: Story,
+        app: App[Any],
+        *,
+        state: Any = None,
+        seeds: Iterable[int] | int = SEEDS,
+        **setting: Any,
+    ) -> None:
+        """Tell the story once for each seed (or so many seeds from 0), with `nodes`, `workers` and
+        the rest of `Setting`. `state`, an object or a tuple of some, is
+        what it was before again at the end of each. What
+        the story raises is raised, with the seed and what has happened before."""
+        kept = State.of(state)
+        for seed in self.seeds(seeds):
+            told = Told()
+            try:
+                tell(story, app, Setting(**setting), seed, state=kept, told=told)
+            except Exception as error:
+                error.add_note(f"disque_sim: seed {seed}\n{told.lines()}\n{self.repeat(seed)}")
+                raise
+            finally:
+                kept.restore()
+
+    def idempotent(
+        self,
+        call: Call[Any],
+        app: App[Any],
+        *,
+        state: Any,
+        snapshot: Callable[[], Any] | None = None,
+        recipes: Sequence[str] | None = None,
+        seed: int = 0,
+        **setting: Any,
+    ) -> Report:
+        """Run the job of a call in calm, then with each recipe before each step of its handler, and
+        compare what is left: `snapshot()`, or copies of `state`. Raises `NotIdempotentError`, which
+        says what is different, and which effect came more often: calls of public methods of
+        `state`."""
+        if call.definition.options.lease == 0:
+            raise ValueError("a job with lease 0 is delivered once at most: nothing to be tried")
+        kept = State.of(state)
+        trial = Trial(
+            call=call,
+            app=app,
+            setting=Setting(**setting),
+            seed=seed if self.only is None else self.only,
+            state=kept,
+            snapshot=kept.snapshot if snapshot is None else deep(snapshot),
+            recipes=by_name(recipes),
+            repeat=self.repeat,
+            only=self.at,
+        )
+        try:
+            return trial.run()
+        finally:
+            kept.restore()
+
+    def seeds(self, seeds: Iterable[int] | int) -> Iterable[int]:
+        """Those that are run."""
+        if self.only is not None:
+            return [self.only]
+        return range(seeds) if isinstance(seeds, int) else seeds
+
+    def repeat(self, seed: int) -> str:
+        """The command that runs one seed again."""
+        return f"again: pytest {self.again} --disque-seed {seed}"

@@ -1,0 +1,207 @@
+"""Simulated processes of an app: the one that tells the story, and workers."""
+
+import random
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, NoReturn
+
+import attrs
+import trio
+
+from disque_trio.client import Client
+from disque_trio.client.address import Cluster
+from disque_trio.sim.model.clock import EPOCH_MS
+from disque_trio.testing.simulated.stepping import Brake, Steps
+from disque_trio.testing.simulated.wires import Wires
+from disque_trio.worker.app import App
+from disque_trio.worker.engine.records import SECOND, Outcome, Queue, Settings
+from disque_trio.worker.envelope import BadBodyError, NewerBodyError, key_of, read
+from disque_trio.worker.handling import Run
+from disque_trio.worker.outside import Outside, for_task
+from disque_trio.worker.performing import JobHandler
+from disque_trio.worker.running import Worker
+
+Note = Callable[[str, str], None]
+"""Who, and what."""
+Before = Callable[["WorkerProcess", Steps[Any], int, str], BaseException | None]
+"""Called before each step of a handler, with its number and the task's name."""
+DRAIN_S: Final = 25
+ABORT_S: Final = 3
+
+
+class SimError(RuntimeError):
+    """What a simulated process cannot do."""
+
+
+def now() -> float:
+    """Unix time in the simulation."""
+    return EPOCH_MS / 1000 + trio.current_time()
+
+
+def world_of(cluster: Cluster, wires: Wires, rng: random.Random) -> Outside:
+    """What an app finds in a simulated process in place of clocks, random numbers and sockets."""
+
+    def blocking_client(_: object) -> NoReturn:
+        raise SimError(
+            "a blocking client would stop the simulation: let an `async def` enqueue, or test "
+            "this with disque_inline"
+        )
+
+    return Outside(
+        now=now,
+        monotonic=trio.current_time,
+        new_key=lambda: key_of(int(now() * 1000), rng.getrandbits(80)),
+        client=lambda _: Client(cluster, connect=wires.connect),
+        blocking_client=blocking_client,
+    )
+
+
+def shown(job: str) -> str:
+    """Enough of an id to tell jobs apart."""
+    return f"{job[11:19]}…"
+
+
+@attrs.define(eq=False)
+class _Handler:
+    """Runs handlers in steps."""
+
+    inner: JobHandler
+    process: "WorkerProcess"
+
+    def __call__(self, run: Run) -> Coroutine[Any, Any, Outcome]:
+        return self.process.run(self.inner, run)
+
+    def overrun(self, run: Run) -> Outcome:
+        return self.inner.overrun(run)
+
+
+@attrs.define(eq=False)
+class WorkerProcess:
+    """One life of a worker."""
+
+    name: str
+    app: App[Any]
+    cluster: Cluster
+    wires: Wires
+    concurrency: int
+    rng: random.Random
+    note: Note
+    before: Before
+    has_cron: bool = True
+    runs: dict[Steps[Any], Run] = attrs.Factory(dict)
+    """Of handlers that run."""
+    is_over: bool = False
+    """The run has ended: what stood still goes on, and harms nobody."""
+    worker: Worker | None = attrs.field(init=False, default=None)
+    _scope: trio.CancelScope = attrs.Factory(trio.CancelScope)
+    _brake: Brake = attrs.Factory(Brake)
+
+    async def live(self, *, task_status: trio.TaskStatus[None]) -> None:
+        """Until it is killed or ordered to stop."""
+        world = world_of(self.cluster, self.wires, self.rng)
+        with self._scope, for_task(world):
+            handler = self.app.handler(
+                is_inline=True, has_cron=self.has_cron, draw=self.rng.random, now=now
+            )
+            async with handler:
+                self.worker = Worker(
+                    settings=self._settings(),
+                    handler=_Handler(handler, self),
+                    cluster=self.cluster,
+                    connect=self.wires.connect,
+                )
+                task_status.started()
+                await self.worker.run()
+        if not self.wires.is_dead:
+            self.wires.die()
+            self.note(self.name, "has ended")
+
+    def _settings(self) -> Settings:
+        queues = [each.encode(errors="surrogateescape") for each in self.app.queues]
+        nodes = [str(each) for each in self.cluster.seeds]
+        first = self.rng.randrange(len(nodes))
+        return Settings(
+            nodes=(*nodes[first:], *nodes[:first]),
+            queues=tuple(Queue(name=each) for each in queues),
+            concurrency=self.concurrency,
+            drain=DRAIN_S * SECOND,
+            abort=ABORT_S * SECOND,
+        )
+
+    # Faults.
+
+    @property
+    def is_alive(self) -> bool:
+        """Is there a process?"""
+        return not self.wires.is_dead
+
+    def kill(self, why: str = "is killed") -> None:
+        """As SIGKILL does."""
+        if self.is_alive:
+            self.note(self.name, why)
+            self.wires.die()
+            self._scope.cancel()
+
+    def pause(self) -> None:
+        """As SIGSTOP does to its handlers, and to what it sends and reads."""
+        self.note(self.name, "is stopped")
+        self.wires.stop()
+
+    def resume(self) -> None:
+        """Undo a pause."""
+        self.wires.go_on()
+        if not self.wires.is_stopped and self.is_alive:
+            self.note(self.name, "goes on")
+            self._brake.release()
+
+    def stop(self) -> None:
+        """As SIGTERM does."""
+        self.note(self.name, "is told to stop")
+        assert self.worker is not None
+        self.worker.stop()
+
+    def finish(self) -> None:
+        """The run is over."""
+        self.is_over = True
+        self.wires.is_dead = True
+        self._scope.cancel()
+        self._brake.release()
+
+    # Handlers (`stepping.Process`).
+
+    @property
+    def may_step(self) -> bool:
+        """Do its handlers go on?"""
+        return self.is_over or not (self.wires.is_dead or self.wires.is_stopped)
+
+    async def stepping(self) -> None:
+        """Wait until they do."""
+        while not self.may_step:
+            await self._brake.wait()
+
+    async def run(self, handler: JobHandler, run: Run) -> Outcome:
+        """Run a handler in steps."""
+        task, job = _task_of(run), shown(run.start.id.decode())
+        deliveries = run.start.nacks + run.start.additional_deliveries + 1
+        self.note(self.name, f"{task} begins, {job}, delivery {deliveries}")
+        steps = Steps(handler(run), self, lambda each, n: self.before(self, each, n, task))
+        self.runs[steps] = run
+        try:
+            outcome = await steps
+        except BaseException:
+            self._note_end(f"{task} is cancelled, {job}")
+            raise
+        finally:
+            del self.runs[steps]
+        self._note_end(f"{task} ends: {type(outcome).__name__.lower()}, {job}")
+        return outcome
+
+    def _note_end(self, text: str) -> None:
+        if self.is_alive:
+            self.note(self.name, text)
+
+
+def _task_of(run: Run) -> str:
+    try:
+        return read(run.start.body, len(run.start.body)).task
+    except (BadBodyError, NewerBodyError):
+        return f"the consumer of {run.start.queue.decode(errors='replace')}"

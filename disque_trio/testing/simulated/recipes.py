@@ -1,0 +1,140 @@
+"""What makes a job run twice, on purpose: each cause of a duplicate that a handler may meet
+(docs/guarantees.md)."""
+
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+
+from disque_trio.sim.verbs import Trouble
+from disque_trio.testing.simulated.cluster import Cluster
+from disque_trio.testing.simulated.processes import WorkerProcess
+
+SOON_S: Final = 1.0
+
+
+class InjectedError(Exception):
+    """Raised in a handler where it waits, to see what its next attempt does."""
+
+
+@attrs.define(eq=False)
+class Moment:
+    """A handler is about to take a step."""
+
+    cluster: Cluster
+    process: WorkerProcess
+    job: str
+    node: str
+    """Which has delivered the job."""
+    lease: float
+
+    def others(self, name: str) -> list[str]:
+        """All nodes, or all workers, but this one."""
+        kind = name[0]
+        return [each for each in self.cluster.names() if each[0] == kind and each != name]
+
+    def undo(self, trouble: Trouble, seconds: float) -> None:
+        """Undo it later."""
+        self.cluster.later(seconds, trouble.undo)
+
+
+Make = Callable[[Moment], BaseException | None]
+
+
+@attrs.frozen
+class Recipe:
+    """A cause, and how it is made."""
+
+    name: str
+    cause: str
+    """Its name in docs/guarantees.md."""
+    text: str
+    make: Make
+    at: str = "each"
+    """Before which steps: `each`, `last` (the handler has returned), `inner` (where it waits), or
+    `second`."""
+
+    def steps(self, count: int, most: int) -> list[int]:
+        """Before which of so many steps, evenly spread if these are more than `most`. The last one
+        comes when the handler has returned."""
+        found = {
+            "each": range(1, count + 1),
+            "last": range(count, count + 1),
+            "inner": range(2, count),
+            "second": range(min(2, count), min(2, count) + 1),
+        }[self.at]
+        if len(found) <= most:
+            return list(found)
+        return [found[n * (len(found) - 1) // (most - 1)] for n in range(most)]
+
+
+def _kill(moment: Moment) -> None:
+    moment.undo(moment.cluster.crash(moment.process.name), SOON_S)
+
+
+def _pause(moment: Moment) -> None:
+    moment.undo(moment.cluster.pause(moment.process.name), 1.5 * moment.lease)
+
+
+def _isolate(moment: Moment) -> None:
+    moment.undo(moment.cluster.isolate(moment.process.name), 1.5 * moment.lease)
+
+
+def _raise(moment: Moment) -> BaseException:
+    moment.cluster.note(moment.process.name, "an error is raised in the handler")
+    return InjectedError("disque_sim raises this, to see what the next attempt does")
+
+
+def _stop(moment: Moment) -> None:
+    moment.process.stop()
+    moment.process.stop()
+    name = moment.process.name
+    moment.cluster.later(2 * SOON_S, lambda: moment.cluster.restart(name))
+
+
+def _enqueue(moment: Moment) -> None:
+    cluster = moment.cluster
+    cluster.note("story", f"asks {moment.node} to queue the job again")
+    cluster.command(moment.node, "ENQUEUE", moment.job)
+
+
+def _split(moment: Moment) -> None:
+    ours = [moment.node, moment.process.name]
+    theirs = [*moment.others(moment.node), *moment.others(moment.process.name)]
+    moment.undo(moment.cluster.partition(ours, theirs), 2 * moment.lease)
+
+
+def _forget_ack(moment: Moment) -> None:
+    """The worker goes, too: it would know the job as done."""
+    cluster, victims = moment.cluster, (moment.node, moment.process.name)
+    for other in moment.others(moment.node):  # a cut would keep it, and bring it later
+        moment.undo(cluster.drop(moment.node, other), SOON_S)
+    cluster.note(moment.node, "loses all that it says to other nodes")
+
+    def crash() -> None:
+        for each in victims:
+            moment.undo(cluster.crash(each), SOON_S)
+
+    cluster.later(SOON_S / 2, crash)
+
+
+RECIPES: Final[tuple[Recipe, ...]] = (
+    Recipe("killed", "D1", "the worker is killed", _kill),
+    Recipe("raised", "D0", "an error is raised", _raise, "inner"),
+    Recipe("stopped", "D1", "the worker stands still for longer than the lease", _pause),
+    Recipe("cut", "D1", "the worker is cut from all nodes for longer than the lease", _isolate),
+    Recipe("ended", "D0", "the worker is told to stop, and does not wait", _stop),
+    Recipe("split", "D2", "the node and the worker are cut from all others", _split),
+    Recipe(
+        "ack-lost",
+        "D3a",
+        "node and worker crash before others know of the acknowledgement",
+        _forget_ack,
+        "last",
+    ),
+    Recipe("asked", "D0", "somebody queues the job again", _enqueue, "second"),
+)
+TWICE: Final = Recipe(
+    "twice", "D12", "its producer adds it twice, with one key", lambda _: None, "second"
+)
+"""Made by the story itself."""

@@ -1,0 +1,97 @@
+"""Runs a coroutine step by step: from one wait to the next. Between two steps it can be ended as
+SIGKILL ends it, so that nothing of it runs any more, not even `finally`.
+
+Tasks that the coroutine has started itself are only cancelled.
+"""
+
+import sysconfig
+from collections.abc import Callable, Coroutine, Generator
+from pathlib import Path
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+import attrs
+import trio
+
+from disque_trio.worker.stacks import frames_of
+
+Result = TypeVar("Result")
+NOT_OF_USERS: Final = (
+    str(Path(__file__).parents[2]), sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"),
+)  # fmt: skip
+"""Where code is that no user has written: this package, the standard library, and others."""
+
+
+class Process(Protocol):
+    """The process in which steps are taken."""
+
+    @property
+    def may_step(self) -> bool:
+        """False while it is dead or stands still."""
+        ...
+
+    async def stepping(self) -> None:
+        """Wait until it may go on. It cannot be cancelled."""
+        ...
+
+
+@attrs.define(eq=False)
+class Steps(Generic[Result]):
+    """A coroutine that is run in steps. `before` is called with the number of each; that after the
+    last one is called, too, when the coroutine has ended."""
+
+    coroutine: Coroutine[Any, Any, Result]
+    process: Process
+    before: Callable[["Steps[Any]", int], BaseException | None]
+    """May kill or stop the process. What it returns is raised in the coroutine, where it waits."""
+    number: int = 0
+
+    def __await__(self) -> Generator[Any, Any, Result]:
+        error: BaseException | None = None
+        value: Any = None
+        while True:
+            error = (yield from self._begin_step()) or error
+            try:
+                trap = self.coroutine.send(value) if error is None else self.coroutine.throw(error)
+            except StopIteration as ended:
+                yield from self._begin_step()
+                result: Result = ended.value
+                return result
+            error = value = None
+            try:
+                value = yield trap
+            except BaseException as raised:
+                error = raised
+
+    def _begin_step(self) -> Generator[Any, Any, BaseException | None]:
+        self.number += 1
+        injected = self.before(self, self.number)
+        if not self.process.may_step:
+            yield from self.process.stepping().__await__()
+        return injected
+
+    def where(self) -> str:
+        """The innermost line of the user's code: where it waits; empty before it has begun."""
+        lines = [
+            f"{'/'.join(frame.f_code.co_filename.split('/')[-2:])}:{frame.f_lineno}"
+            for frame in frames_of(self.coroutine)
+            if not frame.f_code.co_filename.startswith(NOT_OF_USERS)
+        ]
+        return lines[-1] if lines else ""
+
+
+@attrs.define(eq=False)
+class Brake:
+    """Tasks that wait until the process may go on, whatever cancels them."""
+
+    tasks: list[trio.lowlevel.Task] = attrs.Factory(list)
+
+    async def wait(self) -> None:
+        """Until `release`."""
+        self.tasks.append(trio.lowlevel.current_task())
+        await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.FAILED)
+
+    def release(self) -> None:
+        """Let all go on."""
+        tasks, self.tasks = self.tasks, []
+        for task in tasks:
+            trio.lowlevel.reschedule(task)

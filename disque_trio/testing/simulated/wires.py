@@ -1,0 +1,257 @@
+"""Connections of one simulated process: byte streams for clients, requests for the simulation.
+
+What is sent while the way to a node is cut, or while the process stands still, waits.
+"""
+
+import errno
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import anyio
+import attrs
+import trio
+from anyio.abc import ByteStream
+
+from disque_trio.client.address import Address
+from disque_trio.client.errors import not_connected
+from disque_trio.sim.engines.events import NEVER
+from disque_trio.sim.engines.heap.clients import Actor
+from disque_trio.sim.engines.heap.world import World
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.sim.workload.wishes import Ask, Hang, Wish
+from disque_trio.statemachine.base import Reply
+from disque_trio.testing.simulated.clock import StoryEngine
+from disque_trio.wire.replies import encode_reply
+from disque_trio.wire.requests import RequestParser
+
+_DIAL_S: Final = 0.0005
+
+
+@attrs.define(eq=False)
+class SimStream(ByteStream):
+    """A connection to a node."""
+
+    number: int
+    node: int
+    _wires: "Wires"
+    _parser: RequestParser = attrs.Factory(RequestParser)
+    _data: bytearray = attrs.Factory(bytearray)
+    _has_ended: bool = False
+    _news: trio.Event = attrs.Factory(trio.Event)
+
+    async def send(self, item: bytes) -> None:
+        """Send bytes; the requests that they complete go to the node."""
+        await trio.lowlevel.checkpoint()
+        await self._wires.moving()
+        if self._has_ended:
+            raise anyio.BrokenResourceError
+        for words in _requests(self._parser, item):
+            self._wires.wish(self.node, Ask(self.number, self.node, words))
+
+    async def receive(self, max_bytes: int = 65536) -> bytes:
+        """What has come, or what comes next."""
+        while True:
+            await self._wires.moving()
+            if self._data:
+                break
+            if self._has_ended:
+                raise anyio.EndOfStream
+            await self._news.wait()
+            self._news = trio.Event()
+        await trio.lowlevel.checkpoint()
+        data = bytes(self._data[:max_bytes])
+        del self._data[:max_bytes]
+        return data
+
+    async def send_eof(self) -> None:
+        """A simulated node takes it for the end of both directions."""
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Hang up."""
+        if not self._has_ended:
+            self.end()
+            self._wires.hang_up(self)
+
+    def heard(self, reply: Reply) -> None:
+        """A reply has come."""
+        self._data += encode_reply(reply)
+        self._wake()
+
+    def end(self) -> None:
+        """Nothing comes any more."""
+        self._has_ended = True
+        self._wake()
+
+    def _wake(self) -> None:
+        self._news.set()
+        self._wires.engine.has_woken = True
+
+
+def _requests(parser: RequestParser, data: bytes) -> Iterator[list[bytes]]:
+    yield from parser.feed(data)
+    while parser.pending:
+        yield from parser.more()
+
+
+@attrs.define(eq=False)
+class Wires:
+    """All connections of a process: an agent of the simulation."""
+
+    name: str
+    _world: World
+    engine: StoryEngine
+    _numbers: dict[str, int]
+    """By address: the number of a node."""
+    wishes: list[Wish] = attrs.Factory(list)
+    is_dead: bool = False
+    _actor: Actor = attrs.field(init=False)
+    _streams: dict[int, SimStream] = attrs.Factory(dict)
+    _last: int = 0
+    _cuts: dict[int, int] = attrs.Factory(dict)
+    """By node: how many faults cut the way."""
+    _held: dict[int, deque[Callable[[], None]]] = attrs.Factory(dict)
+    """By node: what waits for the way, in both directions."""
+    _frozen: list[tuple[int, Wish]] = attrs.Factory(list)
+    """What the process would do, while it stands still."""
+    _stops: int = 0
+    _moves: trio.Event = attrs.Factory(trio.Event)
+    """Set while the process does not stand still."""
+    _mended: trio.Event = attrs.Factory(trio.Event)
+
+    def __attrs_post_init__(self) -> None:
+        self._moves.set()
+        self._actor = self._world.add_agent(self)
+
+    # For clients.
+
+    async def connect(self, address: Address, timeout_s: float) -> SimStream:
+        """The `Connect` of clients. Raises `ConnectionFailedError`."""
+        await self.moving()
+        node = self._numbers.get(address.host, 0)
+        try:
+            with trio.fail_after(timeout_s):
+                await trio.sleep(_DIAL_S)
+                while node in self._cuts:
+                    await self._mended.wait()
+        except trio.TooSlowError:
+            raise _failed(address, errno.ETIMEDOUT) from None
+        if node == 0 or self.is_dead or self._world.hosts[node].machine is None:
+            raise _failed(address, errno.ECONNREFUSED)
+        self._last += 1
+        stream = self._streams[self._last] = SimStream(self._last, node, self)
+        return stream
+
+    async def moving(self) -> None:
+        """Wait while the process stands still."""
+        while not self._moves.is_set():
+            await self._moves.wait()
+
+    def wish(self, node: int, wish: Wish) -> None:
+        """Let the simulation do it, when the way is free."""
+        if self.is_stopped:
+            self._frozen.append((node, wish))
+        elif not self.is_dead:
+            self._go(node, lambda: self._settle(wish))
+
+    def hang_up(self, stream: SimStream) -> None:
+        """The process has ended a connection."""
+        self.wish(stream.node, Hang(stream.number, "quit", is_told=True))
+
+    def _settle(self, wish: Wish) -> None:
+        self.engine.sync()
+        if isinstance(wish, Hang):
+            self._streams.pop(wish.connection, None)
+        self.wishes.append(wish)
+        self._world.clients.settle(self._actor)
+
+    def _go(self, node: int, act: Callable[[], None]) -> None:
+        if node in self._cuts:
+            self._held.setdefault(node, deque()).append(act)
+        else:
+            act()
+
+    # Faults.
+
+    def cut(self, node: int) -> None:
+        """Nothing gets through to the node or back."""
+        self._cuts[node] = self._cuts.get(node, 0) + 1
+
+    def mend(self, node: int) -> None:
+        """Undo a cut: what was held back goes on, in order."""
+        self._cuts[node] -= 1
+        if self._cuts[node]:
+            return
+        del self._cuts[node]
+        for act in self._held.pop(node, ()):
+            act()
+        mended, self._mended = self._mended, trio.Event()
+        mended.set()
+
+    def stop(self) -> None:
+        """The process stands still."""
+        self._stops += 1
+        if self._stops == 1:
+            self._moves = trio.Event()
+
+    def go_on(self) -> None:
+        """Undo a stop."""
+        self._stops -= 1
+        if not self._stops:
+            self._moves.set()
+            frozen, self._frozen = self._frozen, []
+            for node, wish in frozen:
+                self.wish(node, wish)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Does the process stand still?"""
+        return self._stops > 0
+
+    def die(self) -> None:
+        """The process is gone: its kernel ends its connections."""
+        self._stops = 0
+        self._moves.set()
+        for stream in list(self._streams.values()):
+            stream.end()
+            self.hang_up(stream)
+        self.is_dead = True
+
+    # The agent (`wishes.Agent`).
+
+    def deadline(self) -> Micros:
+        """It only waits for replies."""
+        return NEVER
+
+    def wake(self, now: Micros) -> None:
+        """Never called: it has no deadline."""
+
+    def answered(self, now: Micros, connection: int, reply: Reply) -> None:  # noqa: ARG002
+        """A reply has come."""
+        stream = self._streams.get(connection)
+        if stream is not None:
+            self._go(stream.node, lambda: stream.heard(reply))
+
+    def lost(self, now: Micros, connection: int) -> None:  # noqa: ARG002
+        """The node has ended the connection."""
+        stream = self._streams.get(connection)
+        if stream is not None:
+            self._go(stream.node, lambda: self._lost(stream))
+
+    def _lost(self, stream: SimStream) -> None:
+        self._streams.pop(stream.number, None)
+        stream.end()
+
+    def settle(self) -> None:
+        """Nothing changes: the app decides what it does."""
+
+    def is_idle(self) -> bool:
+        """Others know."""
+        return True
+
+
+def _failed(address: Address, number: int) -> Exception:
+    error = OSError(number, os.strerror(number))
+    return not_connected(str(address), error, None, has_tls=False)
