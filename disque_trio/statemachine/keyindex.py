@@ -18,6 +18,7 @@ from disque_trio.statemachine.base import (
     ACTIVE,
     DEAD,
     DELIVERED,
+    GIVEN,
     LEASED,
     POSTPONED,
     QUEUED,
@@ -237,8 +238,10 @@ def fact_of(node: NodeState, job: Job) -> KeyFact:
 
 
 def was_given_out(job: Job) -> bool:
-    """Was it ever delivered, as far as is known here?"""
-    return bool(job.nacks or job.deliveries or job.flags & (DELIVERED | LEASED | TAKEN))
+    """Was it ever delivered to a worker, as far as is known here?"""
+    # What goes to another node's queue is marked as delivered, too.
+    delivered = 0 if job.flags & GIVEN else DELIVERED
+    return bool(job.nacks or job.deliveries or job.flags & (delivered | LEASED | TAKEN))
 
 
 def state_of(node: NodeState, job: Job) -> int:

@@ -1,16 +1,20 @@
 """UNIQUE at a node that the job with the key has left a moment ago."""
 
+import pytest
+
 from disque_trio.statemachine import keymeeting
 from disque_trio.statemachine.base import Status
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.keyasking import ASK_EVERY
-from disque_trio.statemachine.keyfacts import ENDED, MOVED
+from disque_trio.statemachine.keyfacts import ENDED, GIVEN_OUT, MOVED
 from disque_trio.statemachine.keyindex import TRAIL
 from disque_trio.statemachine.messages import NeedJobs
 from tests.rig import JOB, ME, N2, N3, Rig
 from tests.statemachine.keying import (
     KEY,
+    answers,
     ask,
+    claim_of,
     claims,
     fact,
     held,
@@ -120,6 +124,22 @@ def test_a_job_stays_once_it_has_heard_of_the_end_of_an_earlier_one_that_has_mov
     moved_and_ended(rig, 3)
 
     assert rig.node.keys.searches == {}
+
+
+@pytest.mark.parametrize("to", ["a node", "a worker"])
+def test_a_job_that_has_gone_to_another_queue_was_not_delivered(to: str) -> None:
+    rig = keyed_rig()
+    ask(rig, "RETRY", 60)
+    say_all(rig)
+    if to == "a node":
+        rig.message(N2, NeedJobs(b"q", 1, waits=True))
+    else:
+        rig.ask("GETJOB", "FROM", "q")
+
+    rig.message(N3, claim_of())
+
+    [(_, [told])] = answers(rig)
+    assert (told.marks == GIVEN_OUT) == (to == "a worker")
 
 
 def test_nobody_is_believed_who_has_answered_before_a_job_came() -> None:

@@ -132,18 +132,9 @@ def before_serve(case: Case, row: Row, job: Job) -> None:
         add = other.add
         if add is None or add.options.if_exists != "replace" or add.answered >= row.time:
             continue
-        if _was_on_its_way(row, job, add.answered):
-            continue
         case.check("S29")
         if case.world.is_calm(add.invoked, row.time):
             case.violate("S29", f"{other.id} has replaced it", job.id, row.node)
-
-
-def _was_on_its_way(row: Row, job: Job, time: Micros) -> bool:
-    """Had it been given to this node, and not come yet? The giver takes it for delivered."""
-    copy = job.copies.get(row.node)
-    queueing = None if copy is None else copy.last_queueing
-    return queueing is not None and NEVER < queueing.given_at <= time <= queueing.time
 
 
 def may_be_replaced(job: Job) -> bool:

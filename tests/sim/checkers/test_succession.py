@@ -122,31 +122,6 @@ def test_what_is_replaced_is_not_served(*, is_replaced: bool, finds: bool) -> No
 
 
 @pytest.mark.parametrize(
-    ("given", "comes", "to", "finds"),
-    [
-        (2.008, 2.012, "n3", False),
-        (2.015, 2.017, "n3", True),
-        (2.002, 2.004, "n3", True),
-        (2.008, 2.012, "n4", True),
-    ],
-    ids=["under way", "given later", "had come", "to another node"],
-)
-def test_a_job_that_was_on_its_way_to_a_node_is_served_there(
-    given: float, comes: float, to: str, *, finds: bool
-) -> None:
-    trace = Trace()
-    add(trace, 1)
-    follower(trace, 2)
-    trace.row(given, "unqueue", "n1", job=JOB, cause="given")
-    trace.row(given, "give", "n1", job=JOB, peer=to, cause="given")
-    trace.row(comes, "hold", "n3", job=JOB, queue="q", cause="yourjobs")
-    trace.row(comes, "queue", "n3", job=JOB, cause="import")
-    trace.serve(2.02, "n3")
-
-    assert ("S29" in broken(trace.verdict())) == finds
-
-
-@pytest.mark.parametrize(
     ("asked", "keep", "finds"), [(2.01, 10, False), (3, 10, True), (2.01, 0, True)]
 )
 def test_a_key_is_free_when_all_have_heard_that_its_job_is_replaced(
