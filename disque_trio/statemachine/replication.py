@@ -314,8 +314,9 @@ def _replace_nothing(node: NodeState, job: Job) -> None:
 def abandon(node: NodeState, client: Client) -> None:
     """The client has gone: remove the jobs whose copies it waited for."""
     for job in pending_adds.abandon(node, client):
-        # One that has its copies stays: what it replaces may have ended.
-        if not node.keys.succession.replacing.get(job.id):
+        if node.keys.succession.replacing.get(job.id):
+            keyindex.stir(node, job)  # it stays: what it replaces may have ended
+        else:
             _replace_nothing(node, job)
             _take_back(node, job)
 

@@ -201,6 +201,19 @@ def test_a_replacement_that_is_acknowledged_while_a_node_is_silent_is_answered(
     assert rig.replies(B, client) == [Status(second)]
 
 
+def test_who_waits_behind_a_replacement_goes_on_if_its_client_is_gone(rig: ClusterRig) -> None:
+    add(rig, A, "one", "REPLICATE", 1)
+    first, second = rig.connect(B), rig.connect(B)
+    rig.request(B, "ADDJOB", "q", "two", 0, "REPLICATE", 1, *REPLACE, client=first)
+    rig.request(B, "ADDJOB", "q", "three", 0, "REPLICATE", 1, *REPLACE[:2], client=second)
+    rig.run_until(lambda: any(rig.node(B).keys.succession.replacing.values()), 100)
+    take(rig, A)
+    rig.machine(B).disconnect(first, rig.now)
+    rig.run(3000)
+
+    assert rig.replies(B, second)
+
+
 def test_a_replacement_whose_queue_is_paused_meanwhile_is_refused_and_forgotten(
     rig: ClusterRig,
 ) -> None:
