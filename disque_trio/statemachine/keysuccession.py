@@ -160,10 +160,17 @@ def _let_go(node: NodeState, search: Search, job: Job) -> None:
     if _is_here(node, job) and keyindex.is_held_back(job):
         keyindex.let_go(node, job)
         if not job.flags & DELAYED:
-            # The other holders are told that it is queued: their time may come, too.
-            lifecycle.mark(job, BCAST_QUEUED)
-            lifecycle.enqueue(node, job, Cause.FOLLOWED)
+            _queue(node, job)
     _answer(node, job)
+
+
+def _queue(node: NodeState, job: Job) -> None:
+    if job.retry and job.queue is not None and lifecycle.is_paused_in(node, job.queue):
+        lifecycle.requeue_in(node, job, job.retry + lifecycle.desync(node))  # as after RETRY
+        return
+    # The other holders are told that it is queued: their time may come, too.
+    lifecycle.mark(job, BCAST_QUEUED)
+    lifecycle.enqueue(node, job, Cause.FOLLOWED)
 
 
 def _replace(node: NodeState, search: Search, job: Job, living: list[KeyFact]) -> None:

@@ -137,12 +137,15 @@ def before_serve(case: Case, row: Row, job: Job) -> None:
             case.violate("S29", f"{other.id} has replaced it", job.id, row.node)
 
 
-def may_be_replaced(job: Job) -> bool:
-    """Has an ADDJOB with IFEXISTS replace followed it?"""
-    return any(
-        other.add is not None and other.add.options.if_exists == "replace"
+def replaced_until(case: Case, job: Job) -> Micros | None:
+    """When the last ADDJOB with IFEXISTS replace that followed it was answered, or now if one may
+    not be; None if there was none."""
+    times = [
+        case.now if other.add is None else min(other.add.answered, case.now)
         for other in job.followers
-    )
+        if other.add is None or other.add.options.if_exists == "replace"
+    ]
+    return max(times, default=None)
 
 
 def before_ack(case: Case, row: Row, job: Job) -> None:

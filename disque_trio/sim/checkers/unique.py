@@ -220,9 +220,10 @@ def _judge_life(case: Case, row: Row, add: Add, job: Job) -> None:
     ends = _ended_at(case, job)
     if ends is not None and job.keep:
         ends += case.obligations.longest(job.keep) + GRAIN + 2 * case.obligations.latency
-    if ends is not None and "keep=" in job.first_record and succession.may_be_replaced(job):
+    replaced = succession.replaced_until(case, job) if "keep=" in job.first_record else None
+    if ends is not None and replaced is not None:
         # Who hears of its end before it hears that the key is free keeps the key until then.
-        ends += GRAIN + 4 * case.obligations.latency
+        ends = max(ends, replaced) + GRAIN + 4 * case.obligations.latency
     if ends is not None and ends < add.invoked:
         case.violate("S25", "an ADDJOB is answered with a job that had ended", job.id, row.node)
     if _has_failed(job) and job.dropped.get(job.origin, add.invoked) < add.invoked:

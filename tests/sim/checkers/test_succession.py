@@ -27,6 +27,7 @@ def follower(
     way: str = "replace",
     node: str = "n2",
     change: Mapping[str, str] = MappingProxyType({}),
+    is_answered: bool = True,
 ) -> None:
     """A job that waits for the end of those before it."""
     said = changed(FOLLOWS, change)
@@ -36,7 +37,8 @@ def follower(
         detail=f"timeout=1000 {options} body=c",
     )  # fmt: skip
     trace.row(time, "hold", node, job=job, queue="q", cause="add", detail=said)
-    trace.row(time + 0.01, "add.ok", node, job=job, queue="q", client="p", ref=90)
+    if is_answered:
+        trace.row(time + 0.01, "add.ok", node, job=job, queue="q", client="p", ref=90)
 
 
 def queue_follower(trace: Trace, time: float, cause: str = "followed") -> None:
@@ -135,6 +137,17 @@ def test_a_key_is_free_when_all_have_heard_that_its_job_is_replaced(
     ask(trace, asked)
 
     assert ("S25" in broken(trace.verdict())) == finds
+
+
+def test_a_key_may_be_kept_while_the_addjob_that_replaces_its_job_waits() -> None:
+    trace = Trace()
+    add(trace, 1, keep=10)
+    follower(trace, 2, is_answered=False)
+    replaced(trace, 2.005)
+
+    ask(trace, 3)
+
+    assert "S25" not in broken(trace.verdict())
 
 
 def replaced(trace: Trace, time: float) -> None:
