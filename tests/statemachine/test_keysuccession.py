@@ -95,23 +95,6 @@ def test_a_wish_is_delivered_when_the_job_is_acknowledged(
     assert not ids(rig)
 
 
-def test_a_wish_is_not_queued_while_its_queue_is_paused_but_a_retry_later(rig: ClusterRig) -> None:
-    first = add(rig, A, "one")
-    take(rig, A)
-    second = add(rig, B, "two", *AGAIN)
-    for name in NODES:
-        rig.ask(name, "PAUSE", "q", "in")
-    rig.ask(A, "ACKJOB", first)
-    rig.run(3000)
-    assert take(rig, B) is None
-
-    for name in NODES:
-        rig.ask(name, "PAUSE", "q", "none")
-    rig.run(11_000)
-
-    assert take(rig, B) == (second, b"two")
-
-
 def test_a_wish_comes_within_a_few_messages_of_the_acknowledgement(rig: ClusterRig) -> None:
     first = add(rig, A, "one")
     take(rig, A)

@@ -228,6 +228,23 @@ def test_a_replacement_whose_queue_is_paused_meanwhile_is_refused_and_forgotten(
     assert not rig.node(B).keys.succession.replacing
 
 
+def test_a_wish_is_not_queued_while_its_queue_is_paused_but_a_retry_later(rig: ClusterRig) -> None:
+    first = add(rig, A, "one")
+    take(rig, A)
+    second = add(rig, B, "two", *AGAIN)
+    for name in NODES:
+        rig.ask(name, "PAUSE", "q", "in")
+    rig.ask(A, "ACKJOB", first)
+    rig.run(3000)
+    assert take(rig, B) is None
+
+    for name in NODES:
+        rig.ask(name, "PAUSE", "q", "none")
+    rig.run(11_000)
+
+    assert take(rig, B) == (second, b"two")
+
+
 def test_a_peer_may_send_the_greatest_stamp() -> None:
     keyed = keyed_rig()
     ask(keyed, "IFEXISTS", "replace")
