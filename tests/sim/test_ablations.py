@@ -247,6 +247,7 @@ FOUND: Final = (
     Case(brokenengine.not_renewed_while_stopping, brokenengine.CALM, "W4 W9", seeds=7),
     Case(brokenengine.renewed_at_the_end, brokenengine.CALM, "W4", seeds=1),
     Case(brokenengine.taken_without_limit, brokenengine.CALM, "W5", seeds=1),
+    Case(brokenengine.held_by_number, brokenengine.PREFETCH, "W5", seeds=1),
     Case(brokenengine.given_up_asking, brokenengine.CALM, "W7", seeds=1),
     Case(brokenengine.stopping_without_end, brokenengine.CALM, "W8", seeds=1),
     Case(brokenengine.forgotten_when_stopping, brokenengine.CALM, "W10", seeds=1),

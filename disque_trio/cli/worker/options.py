@@ -4,7 +4,7 @@ import argparse
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import attrs
 
@@ -35,6 +35,7 @@ DISQUE_URL is --url. The command line has precedence.
 exit code: 0 stopped, all jobs that had begun have ended; 1 it could not begin; 2 wrong usage;
 3 jobs were interrupted, and other workers get them; 75 start it again; 77 a node refuses it
 """
+AUTO: Final = "auto"
 LOOPS: Final = ("asyncio", "trio")
 LEVELS: Final = ("debug", "info", "warning", "error")
 PREFIX: Final = "DISQUE_WORKER_"
@@ -51,7 +52,7 @@ class Options:
     queues: tuple[str, ...]
     """Empty is all queues of the app's tasks. Names behind `!` are left out."""
     concurrency: int
-    prefetch: int
+    prefetch: int | Literal["auto"]
     threads: int
     max_jobs: int
     """0 is no limit."""
@@ -129,6 +130,10 @@ def _number(word: str) -> int:
     if not word.isdecimal():
         raise argparse.ArgumentTypeError(f"{word} is no whole number of 0 or more")
     return int(word)
+
+
+def _prefetch(word: str) -> int | str:
+    return AUTO if word == AUTO else _number(word)
 
 
 def _seconds(word: str) -> float:
@@ -232,7 +237,14 @@ OPTIONS: Final = (
         "-Q",
     ),
     Option("jobs", "concurrency", "10", count, "how many run at the same time (10)", "N", "-c"),
-    Option("jobs", "prefetch", "0", _number, "how many more of each queue are held (0)", "N"),
+    Option(
+        "jobs",
+        "prefetch",
+        AUTO,
+        _prefetch,
+        "how many more of each queue are held; auto: those of the next 250 ms (auto)",
+        "N",
+    ),
     Option("jobs", "threads", "16", count, "threads for tasks that are no coroutines (16)", "N"),
     Option("jobs", "max-jobs", "0", _number, "end with 75 after so many jobs (0: never)", "N"),
     Option("jobs", "burst", "0", _is_set, "end when the queues are empty"),

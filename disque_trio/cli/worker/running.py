@@ -28,6 +28,8 @@ from disque_trio.worker.supervisor import Supervisor
 
 CHILD: Final = "DISQUE_WORKER_CHILD"
 """In the environment of a worker process that has a parent, when it starts: its number."""
+AUTOMATIC: Final = 1_000, SECOND // 4
+"""How many jobs of each queue are held at most, and for how long about."""
 _SIGNALS: Final = (
     signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT,
 )  # fmt: skip
@@ -64,9 +66,11 @@ def settings_of(app: App[Any], options: Options) -> Settings:
         seeds = app.cluster.seeds
     except ValueError as error:
         raise UsageError(str(error)) from error
+    prefetch, horizon = (options.prefetch, 0) if options.prefetch != "auto" else AUTOMATIC
     return Settings(
         nodes=tuple(map(str, seeds)),
-        queues=tuple(Queue(name=os.fsencode(name), prefetch=options.prefetch) for name in names),
+        queues=tuple(Queue(name=os.fsencode(name), prefetch=prefetch) for name in names),
+        horizon=horizon,
         concurrency=options.concurrency,
         is_burst=options.burst,
         drain=int(options.drain * SECOND),

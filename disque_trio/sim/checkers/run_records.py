@@ -14,6 +14,8 @@ class Hand:
     """When its lease began at the latest, as far as the worker can know."""
     asked_at: Micros
     """When the worker last asked for more time."""
+    came_at: Micros
+    """When it was delivered."""
     is_held: bool = True
     """Delivered, and neither begun nor dropped since."""
     is_lost: bool = False

@@ -12,7 +12,7 @@ from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.obligations import DESYNC, MILLI, SECOND
 from disque_trio.sim.checkers.records import FOREVER, NEVER, Job, Lease
 from disque_trio.sim.checkers.run_records import Hand, Process
-from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.sim.scenarios.plan import Consumer, Micros
 from disque_trio.sim.workload.engine_workers import ABORT, DRAIN
 from disque_trio.tracing.rows import Row
 from disque_trio.worker.engine.connecting import LONGEST_REST
@@ -115,7 +115,7 @@ def on_deliver(case: Case, row: Row, serve: Lease) -> None:
         known.base, known.asked_at, known.is_lost = serve.time, row.time, False
         return
     outcome = "" if known is None else known.outcome
-    process.hands[row.job] = Hand(serve.time, row.time, outcome=outcome)
+    process.hands[row.job] = Hand(serve.time, row.time, row.time, outcome=outcome)
     case.check("W5")
     held = sum(hand.is_held for hand in process.hands.values()) + len(process.runs)
     plan = process.plan
@@ -154,7 +154,8 @@ def on_begin(case: Case, row: Row, job: Job) -> None:
     hand = process.hands.get(row.job)
     if hand is None:
         case.violate("W3", f"{row.client} begins it and was not given it", row.job)
-        hand = process.hands[row.job] = Hand(row.time, row.time)
+        hand = process.hands[row.job] = Hand(row.time, row.time, row.time)
+    _judge_wait(case, row, job, process.plan, hand)
     hand.is_held, hand.outcome = False, ""
     process.runs[row.job] = False
     process.free_since = FOREVER if len(process.runs) >= process.plan.count else process.free_since
@@ -165,6 +166,18 @@ def on_begin(case: Case, row: Row, job: Job) -> None:
         if left < MARGIN:
             detail = f"{row.client} begins it with {left / SECOND:.3f} s of its lease left"
             case.violate("W3", detail, row.job)
+
+
+def _judge_wait(case: Case, row: Row, job: Job, plan: Consumer, hand: Hand) -> None:
+    """W5: a worker that holds jobs by time holds none for long."""
+    waited, retry = row.time - hand.came_at, _retry(case, job)
+    if not (plan.horizon and hand.is_held and retry) or case.plan.faults:
+        return
+    case.check("W5")
+    if waited > plan.horizon // 2:
+        case.mark("worker.held")
+    if waited > retry // 3:
+        case.violate("W5", f"{row.client} has held it for {waited / SECOND:.3f} s", row.job)
 
 
 def _judge_overlap(case: Case, row: Row, process: Process) -> None:

@@ -54,6 +54,11 @@ class ConsumerSpec:
         default=1,
     )
     prefetch: Range = key(whole(0), "how many more jobs an engine holds for each queue", default=0)
+    horizon: Range = key(
+        DURATION,
+        "an engine holds no more jobs than end in this time, `prefetch` at most; 0 is `prefetch`",
+        default="0s",
+    )
     limit: Range = key(DURATION, "how long a job of an engine may run; 0 is for ever", default="0s")
     stall: Range = key(
         DURATION, "how long the process of an engine stops; only for `ack.stall`", default="0s"

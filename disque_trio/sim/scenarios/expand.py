@@ -254,6 +254,7 @@ def _consumer(
         kind=spec.kind,
         count=spec.count.draw_int(cfg),
         prefetch=spec.prefetch.draw_int(cfg),
+        horizon=spec.horizon.draw_int(cfg),
         limit=spec.limit.draw_int(cfg),
         stall=spec.stall.span,
         poll_ms=spec.poll.draw_int(cfg),

@@ -44,6 +44,7 @@ MARKS: Final[dict[str, str]] = {
     "tie.ended": "the connection ended to which a delivery was tied",
     "tie.requeued": "a job was queued again because the connection of its worker had ended",
     "worker.killed": "the process of a worker was killed",
+    "worker.held": "a worker held a job for half of its horizon before it began",
     "worker.stalled": "the process of a worker was stopped for a while",
     "worker.stopped": "a worker was ordered to stop",
     "worker.cancelled": "a worker cancelled a handler",

@@ -106,6 +106,8 @@ class Consumer:
     """GETJOB's COUNT; of an engine, how many jobs run at the same time."""
     prefetch: int = 0
     """How many more jobs an engine holds."""
+    horizon: Micros = 0
+    """No more than end in this time; 0 is `prefetch` always."""
     limit: Micros = 0
     """How long a job of an engine may run; 0 is for ever."""
     stall: Span = (0, 0)

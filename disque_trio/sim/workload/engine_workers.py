@@ -83,6 +83,7 @@ class EngineWorker:
                 for name in plan.queues
             ),
             concurrency=plan.count,
+            horizon=plan.horizon,
             has_ties=plan.tied,
             is_plain=not plan.meta,
             drain=DRAIN,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from disque_trio.statemachine.base import Reply
-from disque_trio.worker.engine import connecting, fetching, leases, outcomes, words
+from disque_trio.worker.engine import connecting, fetching, leases, outcomes, pace, words
 from disque_trio.worker.engine.records import (
     NEVER,
     Drop,
@@ -17,6 +17,7 @@ from disque_trio.worker.engine.records import (
     Node,
     Outbox,
     Outcome,
+    Pace,
     Phase,
     Request,
     Settings,
@@ -41,6 +42,7 @@ class Engine:
             running=dict.fromkeys(queues, 0),
             in_hand=dict.fromkeys(queues, 0),
             stuck=dict.fromkeys(queues, 0),
+            paces={name: Pace(now) for name in queues},
         )
 
     # Inputs.
@@ -83,6 +85,7 @@ class Engine:
         for id, outcome in ends:
             job = self.state.jobs.get(id)
             if job is not None and job.stage is Stage.RUNNING:
+                pace.ended(self.state, now, job.queue)
                 outcomes.finished(self.state, now, job, outcome)
         self._go_on(now)
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from disque_trio.statemachine.base import Reply
-from disque_trio.worker.engine import connecting, leases, outcomes, words
+from disque_trio.worker.engine import connecting, leases, outcomes, pace, words
 from disque_trio.worker.engine.records import (
     MILLI,
     NEVER,
@@ -38,20 +38,20 @@ MOST_UNSETTLED: Final = 1_000
 """With more outcomes that no node has confirmed, no jobs are taken."""
 
 
-def room_of(state: State, queue: Queue) -> int:
+def room_of(state: State, now: Micros, queue: Queue) -> int:
     """How many more of its jobs may be in hand."""
-    most = (queue.concurrency or state.settings.concurrency) + queue.prefetch
+    most = (queue.concurrency or state.settings.concurrency) + pace.prefetch(state, now, queue)
     return most + state.stuck[queue.name] - state.in_hand[queue.name]
 
 
-def room(state: State) -> int:
+def room(state: State, now: Micros) -> int:
     """How many more jobs may be in hand."""
-    most = state.settings.concurrency + _prefetch(state) + sum(state.stuck.values())
+    most = state.settings.concurrency + _prefetch(state, now) + sum(state.stuck.values())
     return most - sum(state.in_hand.values())
 
 
-def _prefetch(state: State) -> int:
-    return sum(queue.prefetch for queue in state.queues.values())
+def _prefetch(state: State, now: Micros) -> int:
+    return sum(pace.prefetch(state, now, queue) for queue in state.queues.values())
 
 
 def _free(state: State) -> int:
@@ -60,10 +60,10 @@ def _free(state: State) -> int:
     return state.settings.concurrency + stuck - sum(state.running.values())
 
 
-def _has_plenty(state: State) -> bool:
+def _has_plenty(state: State, now: Micros) -> bool:
     """Do all slots run, and is most of what may be held there? Few large requests cost less than
     many small ones."""
-    return _free(state) <= 0 and 3 * len(state.held) > 2 * _prefetch(state)
+    return _free(state) <= 0 and 3 * len(state.held) > 2 * _prefetch(state, now)
 
 
 def _under_way(state: State) -> int:
@@ -77,11 +77,11 @@ def ask(state: State, now: Micros) -> None:
         return
     node = state.nodes[state.home]
     link = node.fetch
-    if link is None or link.taking is not None or _is_full(state) or _has_plenty(state):
+    if link is None or link.taking is not None or _is_full(state) or _has_plenty(state, now):
         return
     awaited = _under_way(state)
-    queues = [queue for queue in state.queues.values() if room_of(state, queue) > awaited]
-    least = min([room(state), *(room_of(state, queue) for queue in queues)])
+    queues = [queue for queue in state.queues.values() if room_of(state, now, queue) > awaited]
+    least = min([room(state, now), *(room_of(state, now, queue) for queue in queues)])
     count = min(least - awaited, MOST)
     if not queues or count < 1:
         return
@@ -162,6 +162,7 @@ def _job(
 
 
 def _receive(state: State, now: Micros, job: Job) -> None:
+    pace.came(state, job)
     known = state.jobs.get(job.id)
     if known is not None and (known.stage is not Stage.SETTLING or isinstance(known.outcome, Done)):
         _refresh(state, now, known, job)

@@ -25,7 +25,7 @@ class Queue:
     concurrency: int = 0
     """How many of its jobs run at the same time at most; 0 is as many as the worker runs."""
     prefetch: int = 0
-    """How many more of its jobs may be held that have not begun."""
+    """How many more of its jobs may be held that have not begun, at most."""
     limit: Micros = 0
     """How long a job may run; 0 is for ever."""
 
@@ -45,6 +45,9 @@ class Settings:
     """Use the original's commands only, whatever the nodes can."""
     is_burst: bool = False
     """Stop as soon as there are no jobs."""
+    horizon: Micros = 0
+    """Hold no more jobs than end within this time, at the pace of the last second; 0 is `prefetch`
+    always."""
     drain: Micros = 25 * SECOND
     """How long jobs may run on after the order to stop."""
     abort: Micros = 3 * SECOND
@@ -276,6 +279,23 @@ class Node:
     control: Link | None = None
 
 
+@attrs.define(eq=False)
+class Pace:
+    """How fast the jobs of a queue end here, and what they are like (`pace`)."""
+
+    since: Micros
+    count: int = 0
+    """How many have ended since then."""
+    before: int = 0
+    """How many ended in the span before."""
+    lease: Micros = 0
+    """Of the last job that came."""
+    body: int = 0
+    """Bytes that the next one may have."""
+    has_once: bool = False
+    """Jobs with RETRY 0 have come."""
+
+
 class Phase(enum.Enum):
     """What the worker does."""
 
@@ -313,6 +333,8 @@ class State:
     """By queue: how many run or are held."""
     stuck: dict[bytes, int] = attrs.Factory(dict)
     """By queue: how many run on though they were cancelled. They count for no limit."""
+    paces: dict[bytes, Pace] = attrs.Factory(dict)
+    """By queue."""
     timers: list[tuple[Micros, int, Job]] = attrs.Factory(list)
     """A heap; entries that are not `Job.armed` any more are skipped."""
     last_timer: int = 0

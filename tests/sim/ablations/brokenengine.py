@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from disque_trio.worker.engine import engine, fetching, leases, outcomes
+from disque_trio.worker.engine import engine, fetching, leases, outcomes, pace
 from disque_trio.worker.engine.records import (
     NEVER,
     Done,
@@ -19,6 +19,7 @@ from tests.sim.ablations.broken import Patch, nothing
 
 TROUBLED = conditions.shipped("workers-engine", first=4)
 CALM = conditions.shipped("workers-engine-calm")
+PREFETCH = conditions.shipped("workers-engine-prefetch")
 
 
 def failures_acknowledged(patch: Patch) -> None:
@@ -57,8 +58,13 @@ def counted_from_the_reading(patch: Patch) -> None:
 
 def taken_without_limit(patch: Patch) -> None:
     """The worker asks for more jobs than it may hold."""
-    patch.setattr(fetching, "room", lambda _state: 20)
-    patch.setattr(fetching, "room_of", lambda _state, _queue: 20)
+    patch.setattr(fetching, "room", lambda _state, _now: 20)
+    patch.setattr(fetching, "room_of", lambda _state, _now, _queue: 20)
+
+
+def held_by_number(patch: Patch) -> None:
+    """The worker holds as many jobs as it may, however slow they are."""
+    patch.setattr(pace, "prefetch", lambda _state, _now, queue: queue.prefetch)
 
 
 def not_renewed_while_stopping(patch: Patch) -> None:

@@ -132,6 +132,21 @@ def test_no_more_are_in_hand_than_may_be(prefetch: int, is_broken: bool) -> None
     assert bool(found(trace, "W5")) is is_broken
 
 
+@pytest.mark.parametrize(
+    ("time", "horizon", "is_broken"),
+    [
+        (4.2, 250_000, False),
+        (4.5, 250_000, True),
+        (4.5, 0, False),
+    ],
+)
+def test_a_job_that_is_held_by_time_begins_soon(time: float, horizon: int, is_broken: bool) -> None:
+    trace = given(prefetch=1, horizon=horizon)
+    run(trace, time, "begin")
+
+    assert bool(found(trace, "W5")) is is_broken
+
+
 def test_a_worker_runs_a_job_once_at_a_time() -> None:
     trace = given()
     run(trace, 1.1, "begin")

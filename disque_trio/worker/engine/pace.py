@@ -1,0 +1,54 @@
+"""How many jobs of a queue may be held that have not begun.
+
+With `Settings.horizon` that is a matter of time: so many as end within the horizon, at the pace of
+the last second (decision 84). Slow jobs are not held, and nobody has to choose a number.
+"""
+
+from typing import Final
+
+from disque_trio.worker.engine.records import SECOND, Job, Micros, Pace, Queue, State
+
+SPAN: Final[Micros] = 1 * SECOND
+"""A pace is counted over so long."""
+MOST_BYTES: Final = 8 << 20
+"""Of the bodies of jobs that are held, about."""
+SHARE: Final = 4
+"""A job is held for this part of its lease at most."""
+
+
+def ended(state: State, now: Micros, queue: bytes) -> None:
+    """A handler has ended."""
+    pace = state.paces[queue]
+    _go_on(pace, now)
+    pace.count += 1
+
+
+def came(state: State, job: Job) -> None:
+    """A job has come: what may be expected of the next ones."""
+    pace = state.paces[job.queue]
+    pace.has_once = pace.has_once or job.is_once
+    pace.lease = job.lease
+    pace.body = max(len(job.body), pace.body * 7 // 8)
+
+
+def prefetch(state: State, now: Micros, queue: Queue) -> int:
+    """How many more of its jobs may be held than may run."""
+    horizon = state.settings.horizon
+    if not horizon:
+        return queue.prefetch
+    pace = state.paces[queue.name]
+    if pace.has_once:  # it would be lost with the process
+        return 0
+    _go_on(pace, now)
+    horizon = min(horizon, pace.lease // SHARE)
+    by_time = max(pace.count, pace.before) * horizon // SPAN
+    by_size = MOST_BYTES // (len(state.queues) * max(pace.body, 1))
+    return min(by_time, by_size, queue.prefetch)
+
+
+def _go_on(pace: Pace, now: Micros) -> None:
+    spans = (now - pace.since) // SPAN
+    if spans:
+        pace.before = pace.count if spans == 1 else 0
+        pace.count = 0
+        pace.since += spans * SPAN
