@@ -102,6 +102,8 @@ def _message_was_late(duplicate: DuplicateCase) -> bool:
         return False
     if ack_causes.ack_is_late(duplicate):
         return True
+    if _copy_came_again(duplicate):
+        return True
     if _knew_of_lease(duplicate):
         return False
     if not duplicate.case.has_messages:
@@ -113,6 +115,16 @@ def _message_was_late(duplicate: DuplicateCase) -> bool:
         for queuer in duplicate.nodes()
         if queuer != node
     )
+
+
+def _copy_came_again(duplicate: DuplicateCase) -> bool:
+    """Did YOURJOBS come twice, and a client delete the job there in between (DELJOB)? No second
+    time of giving belongs to it."""
+    job, stay = duplicate.job, duplicate.chain[0]
+    copy = job.copies.get(stay.node)
+    if copy is None or stay.cause != "import" or stay.given_at != NEVER:
+        return False
+    return copy.is_late and copy.not_held_at == job.withdrawn.get(stay.node)
 
 
 def _copy_was_late(duplicate: DuplicateCase) -> bool:

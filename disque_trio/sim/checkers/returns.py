@@ -38,11 +38,14 @@ def on_pong(case: Case, row: Row) -> None:
 
 def _has_another_told(case: Case, job: Job, mine: Copy, row: Row) -> bool:
     """Did the knower hear it from another node, with its own link to the holder staying up?"""
-    known_since = mine.acked_at if mine.is_acked else mine.left_since
-    was_told = any(
-        receiver == mine.node and sort in {ACK, STATE} and told.got_at == known_since
-        for (_, receiver, sort), told in job.announcements.items()
-    )
+    if mine.is_acked:
+        known_since, was_told = mine.acked_at, mine.acked_by == "setack"
+    else:
+        known_since = mine.left_since
+        was_told = any(
+            receiver == mine.node and sort == STATE and told.got_at == known_since
+            for (_, receiver, sort), told in job.announcements.items()
+        )
     return was_told and not _were_apart(case, row.node, row.peer, known_since, row.time)
 
 

@@ -80,14 +80,15 @@ def _judge_wait(case: Case, job: Job) -> None:
 
 
 def _asked_by(case: Case, job: Job, options: Options) -> Micros:
-    """By when a node asks about the earlier jobs although the one of the ADDJOB has crashed: the
-    others do when the job becomes due there."""
+    """By when a node asks about the earlier jobs although the one of the ADDJOB has crashed, or the
+    holder to which that one has left it: the others do when the job becomes due there."""
     crashes = case.world.crashes
-    if job.created_at is None or job.origin not in crashes:
-        return NEVER
-    if crashes[job.origin].time < job.created_at:
+    if job.created_at is None:
         return NEVER
     holders = {job.origin: None, **job.copies, **job.lost_on}
+    asking = holders if job.origin in job.dropped else [job.origin]
+    if not any(node in crashes and crashes[node].time >= job.created_at for node in asking):
+        return NEVER
     crashed = max(crashes[node].time for node in holders if node in crashes)
     due = job.created_at + case.obligations.longest(options.delay)
     return max(crashed, due) + case.obligations.longest(options.retry + DESYNC)

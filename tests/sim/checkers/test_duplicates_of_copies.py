@@ -142,6 +142,25 @@ def test_a_node_that_hears_of_the_end_with_the_copy_had_not_forgotten_the_job(
     assert ("D7" in trace.verdict().duplicates) == is_late
 
 
+@pytest.mark.parametrize(("why", "cause"), [("client-deljob", "D5"), ("expired", "DX")])
+def test_d5_of_a_job_that_was_given_twice_by_one_message(why: str, cause: str) -> None:
+    trace = Trace()
+    trace.add(0, to=("n3",), options="replicate=2 retry=10 ttl=3600")
+    trace.row(2, "unqueue", "n1", job=JOB, cause="given")
+    trace.row(2, "give", "n1", job=JOB, peer="n2", cause="given")
+    what = f"jobs={JOB} holders=n1,n2,n3"
+    trace.row(2, "send", "n1", peer="n2", cause="yourjobs", detail=what, ref=99)
+    for time, client in ((2.01, "c1"), (2.3, "c2")):
+        trace.row(time, "recv", "n2", peer="n1", cause="yourjobs", detail=what, ref=99)
+        trace.row(time, "hold", "n2", job=JOB, queue="q", cause="yourjobs")
+        trace.requeue(time, "n2", "import")
+        trace.serve(time, "n2", client)
+        trace.working(time, "n2", "n1", "n3")
+        trace.row(time + 0.1, "drop", "n2", job=JOB, cause=why)
+
+    assert trace.verdict().duplicates == {cause: 1}
+
+
 def test_d7_after_a_node_said_that_it_knows_nothing() -> None:
     trace = Trace()
     trace.add(0, to=("n2",), options="replicate=2 retry=10 ttl=3600")

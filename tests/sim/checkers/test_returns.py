@@ -71,6 +71,25 @@ def test_who_heard_it_from_another_tells_only_a_holder_that_was_away(
     assert ("L10" in broken(trace.verdict(end=25))) == is_due
 
 
+@pytest.mark.parametrize(
+    ("cause", "cut_at", "is_due"),
+    [("setack", 19.5, False), ("setack", 1, True), ("ackjob", 19.5, True)],
+)
+def test_nor_does_one_that_heard_of_the_ack_more_than_once(
+    cause: str, cut_at: float, *, is_due: bool
+) -> None:
+    trace = Trace(consumers=())
+    trace.add(0)
+    trace.cut(cut_at, ["n1"], ["n2"], until=20)
+    trace.send(9, "setack", "n3", "n1", lag=1, detail="holders=3")
+    trace.row(10, "acked", "n1", job=JOB, queue="q", cause=cause)
+    trace.send(9, "setack", "n3", "n1", lag=2, detail="holders=3")
+    trace.heal(20)
+    trace.send(21, "pong", "n2", "n1", job="")
+
+    assert ("L10" in broken(trace.verdict(end=25))) == is_due
+
+
 def test_it_may_not_wait_for_the_next_attempt() -> None:
     assert broken(returning(told_at=23).verdict(end=25)) == ["L10"]
     assert broken(returning(told_at=None).verdict(end=25)) == ["L10"]

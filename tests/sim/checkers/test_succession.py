@@ -101,6 +101,26 @@ def test_another_holder_queues_it_a_retry_after_its_node_has_crashed(
     assert ("L12" in broken(trace.verdict())) == finds
 
 
+@pytest.mark.parametrize(("crashed", "finds"), [("n1", False), ("", True)])
+def test_another_holder_queues_it_a_retry_after_a_holder_to_which_it_was_left_has_crashed(
+    crashed: str, *, finds: bool
+) -> None:
+    trace = Trace(faults=[Fault(kind="crash", at=3_000_000)])
+    add(trace, 1, node="n3")
+    long = {"retry=10 ": "retry=300 ", "retry=10000": "retry=300000"}
+    follower(trace, 2, way="again", change=long)
+    for node in ("n1", "n3"):
+        said = changed(FOLLOWS, long)
+        trace.row(2.005, "hold", node, job=OTHER, queue="q", cause="repljob", detail=said)
+    trace.row(2.02, "drop", "n2", job=OTHER, cause="handed-over")
+    if crashed:
+        trace.crash(3, crashed, back=4)
+    end(trace, 60, node="n3")
+    trace.row(100, "queue", "n3", job=OTHER, queue="q", cause="followed")
+
+    assert ("L12" in broken(trace.verdict())) == finds
+
+
 def test_one_job_waits_for_the_first() -> None:
     trace = Trace()
     add(trace, 1)
