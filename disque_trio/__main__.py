@@ -22,6 +22,7 @@ COMMANDS: Final = {
     "workers": "disque_trio.cli.operating.workers",
     "jobs": "disque_trio.cli.operating.jobs",
     "queues": "disque_trio.cli.operating.queues",
+    "top": "disque_trio.cli.top",
 }
 """Modules with a `main`, imported only when used, so that a client starts fast."""
 _EPILOG: Final = """\
@@ -37,6 +38,7 @@ commands:
   workers  see workers, and give them orders: disque-trio workers list
   jobs     see and end jobs, also dead ones: disque-trio jobs dead list
   queues   see, pause and empty queues: disque-trio queues list
+  top      watch nodes and queues: disque-trio top
 
 disque-trio COMMAND --help tells more.
 """

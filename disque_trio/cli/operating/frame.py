@@ -112,11 +112,18 @@ def write_json(value: Any) -> None:
 
 def write_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Columns with spaces between them."""
+    for line in lines_of(heads, rows):
+        sys.stdout.write(line + "\n")
+
+
+def lines_of(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+    """The lines of such a table."""
     lines = [list(heads), *([str(cell) for cell in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        sys.stdout.write("  ".join(cells).rstrip() + "\n")
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    ]
 
 
 def warn_of(name: str, unreached: Mapping[str, str]) -> None:

@@ -1,0 +1,118 @@
+"""A view as rows of text, and as JSON."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import attrs
+
+from disque_trio.cli.frame import counted
+from disque_trio.cli.operating.frame import duration, lines_of
+from disque_trio.cli.top.sampling import RATES, NodeView, QueueView, View
+
+Row = tuple[str, ...]
+
+QUEUE_HEADS: Final = (
+    "QUEUE", "JOBS", "OLDEST", "IN/s", "OUT/s", "DELAYED", "LEASED", "DEAD", "WAITERS", "PAUSED",
+)  # fmt: skip
+NODE_HEADS: Final = (
+    "NODE", "JOBS", "MEMORY", "CLIENTS", "WAITERS", "LACKING", "ADDED/s", "DELIVERED/s", "ACKED/s",
+    "COMMANDS/s",
+)  # fmt: skip
+_Key = Callable[[QueueView], Any]
+_KEYS: Final[Mapping[str, _Key]] = MappingProxyType(
+    {
+        "jobs": lambda each: (-each.totals.length, each.totals.name),
+        "age": lambda each: (-each.totals.next_age_s, each.totals.name),
+        "in": lambda each: (-(each.in_rate or 0), each.totals.name),
+        "out": lambda each: (-(each.out_rate or 0), each.totals.name),
+        "name": lambda each: each.totals.name,
+    }
+)
+SORTS: Final = tuple(_KEYS)
+
+
+def in_order(view: View, by: str) -> list[QueueView]:
+    """The queues; what is most comes first."""
+    return sorted(view.queues, key=_KEYS[by])
+
+
+def queue_row(queue: QueueView) -> Row:
+    """One queue, under `QUEUE_HEADS`."""
+    totals = queue.totals
+    return (
+        _printable(totals.name),
+        _count(totals.length),
+        duration(totals.next_age_s) if totals.length else "-",
+        _rate(queue.in_rate),
+        _rate(queue.out_rate),
+        _count(totals.delayed),
+        _count(totals.leased),
+        _count(totals.dead),
+        _count(totals.blocked),
+        ", ".join(f"{side} at {node}" for node, side in totals.paused.items()) or "-",
+    )
+
+
+def _printable(name: str) -> str:
+    """Without what would command the terminal."""
+    return "".join(letter if letter.isprintable() else "?" for letter in name)
+
+
+def node_row(node: NodeView) -> Row:
+    """One node, under `NODE_HEADS`."""
+    return (
+        node.node,
+        _count(node.jobs),
+        _memory(node),
+        _count(node.clients),
+        _count(node.blocked),
+        _count(node.under_replicated),
+        *[_rate(node.rates.get(name)) for name in RATES],
+    )
+
+
+def _memory(node: NodeView) -> str:
+    if node.memory is None:
+        return "?"
+    text = f"{node.memory / (1 << 20):,.0f} MB"
+    return f"{text} {100 * node.memory // node.maxmemory} %" if node.maxmemory else text
+
+
+def _count(number: int | None) -> str:
+    return "?" if number is None else f"{number:,}"
+
+
+def _rate(rate: float | None) -> str:
+    if rate is None:
+        return "?"
+    return f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}"
+
+
+def summary(view: View) -> str:
+    """The cluster in a line."""
+    jobs = sum(each.totals.length for each in view.queues)
+    parts = (len(view.nodes), "node"), (len(view.queues), "queue"), (jobs, "queued job")
+    return ", ".join(counted(*part) for part in parts) + "".join(
+        f"; {node}: {why}" for node, why in view.unreached.items()
+    )
+
+
+def as_text(view: View, by: str) -> str:
+    """Everything, for `--once`."""
+    nodes = lines_of(NODE_HEADS, [node_row(node) for node in view.nodes])
+    queues = lines_of(QUEUE_HEADS, [queue_row(queue) for queue in in_order(view, by)])
+    return "\n".join([summary(view), "", *nodes, "", *queues, ""])
+
+
+def as_json(view: View, by: str) -> dict[str, Any]:
+    """Everything, for `--json`."""
+    return {
+        "seconds": round(view.seconds, 3),
+        "nodes": [attrs.asdict(node) for node in view.nodes],
+        "queues": [
+            {**attrs.asdict(each.totals), "in_rate": each.in_rate, "out_rate": each.out_rate}
+            for each in in_order(view, by)
+        ],
+        "unreached": view.unreached,
+    }

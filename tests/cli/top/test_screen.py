@@ -1,0 +1,128 @@
+"""The screen of `top`, with keys, against looks that are given."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import attrs
+import pytest
+
+from disque_trio.cli.top import tables
+from disque_trio.cli.top.sampling import NodeView, QueueView, Sampler, View
+from disque_trio.client import Client
+from disque_trio.client.nodes import NoNodeError
+from disque_trio.worker.operating.queues import QueueTotals
+
+pytest.importorskip("textual", reason="the extra 'top' is not installed")
+from disque_trio.cli.top.screen import Top
+
+
+def queue(name: str, length: int, age: float = 0.0) -> QueueView:
+    totals = QueueTotals(
+        name=name,
+        length=length,
+        delayed=0,
+        leased=None,
+        dead=0,
+        next_age_s=age,
+        blocked=0,
+        jobs_in=0,
+        jobs_out=0,
+        paused={},
+    )
+    return QueueView(totals, 12.0, 0.5)
+
+
+NODE = NodeView("n1:7711", 7, 1 << 20, 1 << 30, 2, 1, 0, {}, {"jobs_added": 3.0})
+VIEW = View(2.0, [NODE], [queue("mail", 3, 5.0), queue("sms", 9)], {})
+
+
+@attrs.define
+class Scripted(Sampler):
+    """Sees what it is given, the last again and again; an error is raised."""
+
+    views: list[View | Exception] = attrs.Factory(list)
+
+    async def look(self) -> View:
+        await asyncio.sleep(0)
+        view = self.views.pop(0) if len(self.views) > 1 else self.views[0]
+        if isinstance(view, Exception):
+            raise view
+        return view
+
+
+def played(*views: View | Exception, play: Callable[[Top, Any], Awaitable[None]]) -> Top:
+    """The screen, after the keys have been pressed."""
+    app = Top(Scripted(Client(), views=list(views)), 3600, "jobs")
+
+    async def run() -> None:
+        async with app.run_test(size=(120, 30)) as pilot:
+            await app.workers.wait_for_complete()
+            await pilot.pause()
+            await play(app, pilot)
+
+    asyncio.run(run())
+    return app
+
+
+def shown(app: Top, name: str) -> list[str]:
+    """The first cell of each row."""
+    table = app.query_one(f"#{name}")
+    return [str(table.get_row_at(number)[0]) for number in range(table.row_count)]
+
+
+def test_the_longest_queue_comes_first_and_s_sorts_by_the_next() -> None:
+    async def play(app: Top, pilot: Any) -> None:
+        assert shown(app, "queues") == ["sms", "mail"]
+        await pilot.press("s")
+        assert shown(app, "queues") == ["mail", "sms"]
+
+    played(VIEW, play=play)
+
+
+def test_n_shows_the_nodes_and_q_the_queues() -> None:
+    async def play(app: Top, pilot: Any) -> None:
+        await pilot.press("n")
+        assert shown(app, "nodes") == ["n1:7711"]
+        assert app.query_one("#nodes").display
+        assert not app.query_one("#queues").display
+        await pilot.press("q")
+        assert app.query_one("#queues").display
+
+    played(VIEW, play=play)
+
+
+def test_the_filter_is_typed_behind_a_slash() -> None:
+    async def play(app: Top, pilot: Any) -> None:
+        await pilot.press("slash", "m", "a")
+        assert shown(app, "queues") == ["mail"]
+        await pilot.press("escape")
+        assert shown(app, "queues") == ["sms", "mail"]
+
+    played(VIEW, play=play)
+
+
+def test_a_name_cannot_command_the_terminal() -> None:
+    async def play(app: Top, pilot: Any) -> None:
+        assert shown(app, "queues") == ["[red]?[31mx"]
+
+    played(View(1.0, [], [queue("[red]\x1b[31mx", 1)], {}), play=play)
+
+
+def test_a_node_that_is_silent_is_named() -> None:
+    async def play(app: Top, pilot: Any) -> None:
+        assert "n2:7711: it does not answer" in str(app.query_one("#summary").content)
+
+    played(attrs.evolve(VIEW, unreached={"n2:7711": "it does not answer"}), play=play)
+
+
+def test_a_cluster_that_never_answers_ends_the_screen_with_the_reason() -> None:
+    async def play(app: Top, pilot: Any) -> None:
+        pass
+
+    assert played(NoNodeError("nobody"), play=play).return_value == "nobody"
+
+
+def test_the_order_of_queues_can_be_chosen() -> None:
+    assert set(tables.SORTS) == {"jobs", "age", "in", "out", "name"}
+    assert [each.totals.name for each in tables.in_order(VIEW, "name")] == ["mail", "sms"]
