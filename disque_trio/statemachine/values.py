@@ -307,7 +307,7 @@ def _host_names(words: Sequence[str]) -> tuple[str, ...]:
     names = tuple(name.lower() for word in words for name in word.split())
     for name in names:
         if not _HOST_NAME.fullmatch(name):
-            raise ValueError(f"'{name}' is not the name of a host such as queues.example.org")
+            raise ValueError(f"'{name}' is not the name of a host such as a.example")
     return names
 
 

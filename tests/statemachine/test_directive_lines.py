@@ -84,6 +84,10 @@ def test_renamed_commands_add_up() -> None:
             "bind ::1 10.0.0.1,10.0.0.2",
             "Invalid bind value: '10.0.0.1,10.0.0.2' is not an address such as 127.0.0.1 or ::1",
         ),
+        (
+            "web-names a.example http://a",
+            "Invalid web-names value: 'http://a' is not the name of a host such as a.example",
+        ),
         ("rename-command debug", f"{BAD_DIRECTIVE}: 'rename-command' takes 2 values"),
         ("timeout soon", "Invalid timeout value: 'soon' is not a whole number from 0 up"),
         ("port 55536", "Invalid port value: '55536' is not a whole number from 0 to 55535"),
