@@ -39,6 +39,7 @@ BAD_CLASS = (
             "normal 1000 2000 3",
         ),
         ("log-format json", "log-format", "json"),
+        ("web-names A.example b", "web-names", "a.example b"),
     ],
 )
 def test_a_line_of_the_file_takes(line: str, name: str, shown: str) -> None:
