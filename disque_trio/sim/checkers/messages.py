@@ -169,8 +169,9 @@ def _base_of(job: Job, row: Row) -> int | None:
 
 
 def on_recv(case: Case, row: Row) -> None:
-    """A message about a job has come."""
-    flight = case.flights.pop(row.ref, None)
+    """A message about a job has come. On a hostile link it may come once more."""
+    flights = case.flights
+    flight = flights.pop(row.ref, None) if case.obligations.is_stream else flights.get(row.ref)
     follow = _RECEIVING.get(row.cause)
     if follow is None:
         return

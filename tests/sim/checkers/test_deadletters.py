@@ -2,6 +2,7 @@
 
 import pytest
 
+from disque_trio.sim.scenarios.plan import LinkPlan
 from tests.sim.checkers.trace import JOB, ONCE, Trace, broken
 
 OPTIONS = "replicate=3 retry=10 ttl=3600 limit=2"
@@ -51,6 +52,32 @@ def test_a_job_that_was_buried_need_not_come_again() -> None:
     assert broken(verdict) == []
     assert verdict.marks["dead.buried"] == 1
     assert verdict.marks["dead.told"] == 2
+
+
+def copied_to_n3(trace: Trace, sent: float, *arrivals: float) -> None:
+    """n1 sends a copy, which n3 takes at the last arrival as that of a job that lives."""
+    detail = f"jobs={JOB} holders=n1,n2"
+    trace.row(sent, "send", "n1", peer="n3", job=JOB, cause="repljob", detail=detail, ref=7)
+    for time in arrivals:
+        trace.row(time, "recv", "n3", peer="n1", job=JOB, cause="repljob", detail=detail, ref=7)
+    trace.row(arrivals[-1], "hold", "n3", job=JOB, cause="repljob", detail=RECORD)
+
+
+def test_a_copy_of_a_dead_job_comes_as_dead() -> None:
+    trace = added(link=LinkPlan(model="hostile"))
+    buried(trace, 3, told=())
+    copied_to_n3(trace, 4, 5)
+
+    assert "S26" in broken(trace.verdict(6))
+
+
+@pytest.mark.parametrize("arrivals", [(4,), (4, 4), (4, 6)])
+def test_unless_it_was_sent_before_however_often_it_comes(arrivals: tuple[float, ...]) -> None:
+    trace = added(link=LinkPlan(model="hostile"))
+    copied_to_n3(trace, 2, *arrivals)
+    buried(trace, 3, told=())
+
+    assert "S26" not in broken(trace.verdict(7))
 
 
 @pytest.mark.parametrize("kind", ["queue", "serve"])
