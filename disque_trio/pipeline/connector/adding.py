@@ -1,25 +1,21 @@
-"""Adds the jobs of one task, and later makes them visible or removes them.
+"""Adds the jobs of one task.
 
 A job that waits for the commit is added with a DELAY, the hold, and ENQUEUE ends it: only its id
 has to be remembered. The price: jobs that are never committed are queued when the hold ends.
 """
 
-import contextlib
-import logging
 import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from typing import Final
 
 import attrs
 
-from disque_trio.client import commands
 from disque_trio.client.connection import Connection
 from disque_trio.client.errors import ConnectionFailedError
 from disque_trio.client.leases import Jobs
 from disque_trio.client.refusals import refused
-from disque_trio.pipeline.connector.nodes import NodeGoneError, Nodes, UnreachableError, number
+from disque_trio.pipeline.connector.nodes import NodeGoneError, Nodes, UnreachableError
 from disque_trio.pipeline.connector.rows import Row
 from disque_trio.pipeline.errors import PipelineError
 from disque_trio.statemachine.base import Failure, Reply, Status
@@ -27,14 +23,17 @@ from disque_trio.statemachine.base import Failure, Reply, Status
 _WINDOW: Final = 512
 _WINDOW_BYTES: Final = 4 << 20
 """Limits of a window: what is sent before replies are read."""
-_IDS: Final = 500
-"""Ids in one command."""
 _ELSEWHERE: Final = (b"NOREPL", b"OOM", b"LEAVING", b"LOADING", b"MISCONF", b"PAUSED")
 """Refusals that other nodes may not give, or this one not for long."""
+UNIQUE: Final = "unique"
+"""The feature of nodes that know keys."""
 PATIENCE_S: Final = 30.0
 """How long to try when all nodes refuse a job or none answers: they may be partitioned."""
 PAUSE_S: Final = 0.5
-_log: Final = logging.getLogger(__name__)
+Name = tuple[bytes, bytes]
+"""The queue and the key of a job."""
+_DUPLICATE: Final = b"DUPLICATE "
+_WAITING: Final = b" waiting"
 
 
 @attrs.define
@@ -45,6 +44,10 @@ class Added:
     """They wait for ENQUEUE."""
     free: Jobs = attrs.field(factory=dict)
     """They are visible at once."""
+    names: dict[str, Name] = attrs.field(factory=dict)
+    """Of those with keys that wait."""
+    found: list[Name] = attrs.field(factory=list)
+    """Jobs with keys that were there before, and may wait for ENQUEUE."""
     until: float = math.inf
     """When the first hold ends, as wall clock in seconds."""
 
@@ -53,6 +56,8 @@ class Added:
         for mine, theirs in ((self.held, other.held), (self.free, other.free)):
             for node, ids in theirs.items():
                 mine.setdefault(node, []).extend(ids)
+        self.names |= other.names
+        self.found += other.found
         self.until = min(self.until, other.until)
 
 
@@ -71,13 +76,17 @@ class Adder:
     node: str = attrs.field(init=False, default="")
     """The one in use."""
     unsure: int = attrs.field(init=False, default=0)
-    """Jobs that were added again, because a node did not say whether it had added them."""
+    """Jobs that were sent again, because a node did not say whether it had added them."""
+    _has_keys: bool = attrs.field(init=False, default=False)
+    """Only nodes that know keys will do."""
     _connections: list[Connection] = attrs.field(init=False, factory=list)
 
     def add(self, rows: Sequence[Row]) -> Added:
         """Add a window of jobs. Raises `PipelineError`; then some of them may be in `added`."""
         fresh = Added()
         left = list(rows)
+        if not self._has_keys and any(row.key for row in rows):
+            self._check_keys()
         tried: list[str] = []
         refusal = "none answers"
         deadline = time.monotonic() + self.patience_s
@@ -98,6 +107,18 @@ class Adder:
             self.added.include(fresh)
         return fresh
 
+    def _check_keys(self) -> None:
+        live = self.nodes.live()
+        if not any(self.nodes.has(name, UNIQUE) for name in live):
+            raise PipelineError(
+                f"{live[0]} does not take jobs with keys (its INFO has no feature {UNIQUE}): "
+                'option("recognize", "notes") does without, and seldom adds a row twice; '
+                "rows with a column unique need keys"
+            )
+        self._has_keys = True
+        if self.node and not self.nodes.has(self.node, UNIQUE):
+            self.close()
+
     def _connect(self, tried: Sequence[str]) -> bool:
         """Connect to the next node unless there are connections; False if all were tried."""
         if self._connections:
@@ -108,7 +129,7 @@ class Adder:
             return False
         order = [live[(self.first + step) % len(live)] for step in range(len(live))]
         for name in order:
-            if name in tried:
+            if name in tried or (self._has_keys and not self.nodes.has(name, UNIQUE)):
                 continue
             try:
                 for _ in range(self.connections):
@@ -155,9 +176,19 @@ class Adder:
 
     def _take(self, row: Row, reply: Reply | str, started: float, fresh: Added) -> str:
         """Keep the id of the job. Returns why there is none, if so."""
+        is_held = row.terms.hold_s is not None
+        if isinstance(reply, Failure) and reply.text.startswith(_DUPLICATE):
+            if is_held and reply.text.endswith(_WAITING):
+                fresh.found.append((row.queue, row.key))
+            return ""
         if isinstance(reply, Status):
+            if row.key and not is_held:
+                return ""  # nothing is to be done with it: who adds it again finds it
             place = fresh.free if row.terms.hold_s is None else fresh.held
-            place.setdefault(self.node, []).append(reply.text.decode())
+            job = reply.text.decode()
+            place.setdefault(self.node, []).append(job)
+            if row.key:
+                fresh.names[job] = (row.queue, row.key)
             if row.terms.hold_s is not None:
                 fresh.until = min(fresh.until, started + row.terms.hold_s)
             return ""
@@ -187,65 +218,3 @@ def windows(rows: Iterable[Row]) -> Iterator[list[Row]]:
             window, size = [], 0
     if window:
         yield window
-
-
-def release(nodes: Nodes, jobs: Jobs) -> None:
-    """Make jobs visible. Those on nodes that do not answer become visible when the hold ends."""
-    for node, ids in jobs.items():
-        rest = _enqueue(nodes, node, ids)
-        for other in nodes.names():
-            if rest and other != node:
-                rest = _enqueue_each(nodes, other, rest)
-        if rest:
-            _log.warning(
-                "%d jobs, such as %s, are on none of the nodes that answer; they are queued later",
-                len(rest),
-                rest[0],
-            )
-
-
-def _enqueue(nodes: Nodes, node: str, ids: Sequence[str]) -> list[str]:
-    """At the node that added them, many at once. Returns those that it does not have."""
-    parts = list(_parts(ids))
-    try:
-        counts = nodes.ask(node, [commands.enqueue(*part) for part in parts])
-        short = [part for part, n in zip(parts, counts, strict=True) if number(n) < len(part)]
-        doubtful = [job for part in short for job in part]
-        shown = nodes.ask(node, [commands.show(job) for job in doubtful])
-    except NodeGoneError as error:
-        _log.warning("a node is left out: %s", error)
-        return list(ids)
-    return [job for job, found in zip(doubtful, shown, strict=True) if found is None]
-
-
-def _enqueue_each(nodes: Nodes, node: str, ids: Sequence[str]) -> list[str]:
-    """At another node, one at a time: two holders that were asked would both queue the job.
-
-    Returns those that it does not have.
-    """
-    try:
-        counts = nodes.ask(node, [commands.enqueue(job) for job in ids])
-    except NodeGoneError:
-        return list(ids)
-    return [job for job, count in zip(ids, counts, strict=True) if count != 1]
-
-
-def undo(nodes: Nodes, added: Added) -> None:
-    """Remove jobs everywhere.
-
-    By ACKJOB: DELJOB removes the copy of one node only, and the other copies would be queued.
-    """
-    for node, ids in (*added.held.items(), *added.free.items()):
-        asked = [commands.ackjob(*part) for part in _parts(ids)]
-        for name in [node, *(other for other in nodes.names() if other != node)]:
-            with contextlib.suppress(NodeGoneError):
-                nodes.ask(name, asked)
-                break
-        else:
-            _log.warning("%d jobs, such as %s, could not be undone", len(ids), ids[0])
-
-
-def _parts(ids: Iterable[str]) -> Iterator[list[str]]:
-    left = iter(ids)
-    while part := list(islice(left, _IDS)):
-        yield part

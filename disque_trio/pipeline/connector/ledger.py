@@ -18,8 +18,9 @@ import attrs
 
 from disque_trio.client import commands
 from disque_trio.client.refusals import RefusedError
-from disque_trio.pipeline.connector.adding import PATIENCE_S, PAUSE_S, Added, undo
+from disque_trio.pipeline.connector.adding import PATIENCE_S, PAUSE_S, Added
 from disque_trio.pipeline.connector.nodes import NodeGoneError, Nodes, copies
+from disque_trio.pipeline.connector.releasing import undo
 from disque_trio.pipeline.connector.rows import Row
 from disque_trio.pipeline.errors import PipelineError
 

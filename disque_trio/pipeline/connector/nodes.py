@@ -70,6 +70,10 @@ class Nodes:
             raise UnreachableError(self._no_answer())
         return found
 
+    def has(self, name: str, feature: str) -> bool:
+        """Does the node know this, as INFO names it? Ask of nodes that have answered."""
+        return feature in self._client.nodes.features(self._address(name))
+
     def down(self) -> list[str]:
         """The known nodes that do not answer."""
         return [name for name in self.names() if not self._answers(name)]

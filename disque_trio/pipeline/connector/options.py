@@ -72,7 +72,15 @@ OPTIONS: Final = (
     Option("limit", "sink", "", "ADDJOB's LIMIT, from 1 to 10000; none"),
     Option("backoff", "sink", "", "ADDJOB's BACKOFF in seconds; none"),
     Option("maxbackoff", "sink", "", "ADDJOB's MAXBACKOFF in seconds; the node's default"),
-    Option("recognize", "sink", "true", "keep notes, so that a stream's batch adds nothing twice"),
+    Option(
+        "recognize",
+        "sink",
+        "",
+        "how rows that are written again are recognized: by `keys`, `content`, `notes` or `none`; "
+        "`keys` in a stream and with `writeId`, otherwise `none`",
+    ),
+    Option("keep", "sink", "300", "seconds for which a key stays taken when its job has ended"),
+    Option("writeId", "sink", "", "names a table's write, so that it adds nothing twice"),
     Option("connections", "sink", "4", "connections of a task to its node"),
 )
 """All options, in the order of the documentation."""
@@ -82,6 +90,10 @@ _USES: Final = {
     "scan": "a table that is read",
     "sink": "what writes jobs",
 }
+RECOGNIZING: Final = ("keys", "content", "notes", "none")
+"""How the sink recognizes a row that it has written."""
+_LONGEST_ID: Final = 100
+"""Bytes of `writeId`, which is a part of keys."""
 _KNOWN: Final = {option.name.lower(): option for option in OPTIONS}
 _ANY: Final = "any"
 """A table may be read without a queue, a stream may not."""
@@ -157,7 +169,10 @@ class Sink:
     limit: int | None
     backoff_s: int | None
     max_backoff_s: int | None
-    recognizes: bool
+    recognize: str
+    """One of `RECOGNIZING`; empty if it is not given."""
+    keep_s: int
+    write_id: str
     connections: int
     timeout_ms: int
 
@@ -263,10 +278,26 @@ def sink(given: Mapping[str, str]) -> Sink:
         limit=values.optional("limit", 1, 10_000),
         backoff_s=backoff_s,
         max_backoff_s=values.optional("maxbackoff", backoff_s or 1, LONGEST_S),
-        recognizes=values.flag("recognize"),
+        recognize=_recognize(values),
+        keep_s=values.count("keep", 0, LONGEST_S),
+        write_id=_write_id(values),
         connections=values.count("connections", 1, 64),
         timeout_ms=int(values.number("timeout", 0.1, 3600) * 1000),
     )
+
+
+def _recognize(values: "_Values") -> str:
+    word = values.text("recognize").strip().lower()
+    if word and word not in RECOGNIZING:
+        raise values.wrong("recognize", f"must be one of {', '.join(RECOGNIZING)}")
+    return word
+
+
+def _write_id(values: "_Values") -> str:
+    name = values.text("writeId")
+    if len(name.encode()) > _LONGEST_ID:
+        raise values.wrong("writeId", f"must have at most {_LONGEST_ID} bytes")
+    return name
 
 
 class _Values:

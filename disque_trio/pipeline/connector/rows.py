@@ -16,6 +16,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from disque_trio.pipeline.connector.keys import LONGEST, Keys
 from disque_trio.pipeline.connector.options import LONGEST_S, Sink
 from disque_trio.pipeline.errors import PipelineError
 
@@ -23,6 +24,7 @@ _WHOLE: Final = (ByteType, ShortType, IntegerType, LongType)
 _COLUMNS: Final[dict[str, tuple[tuple[type[DataType], ...], str]]] = {
     "body": ((BinaryType, StringType), "string or binary"),
     "queue": ((StringType,), "string"),
+    "unique": ((BinaryType, StringType), "string or binary"),
     "delay": (_WHOLE, "a whole number"),
     "retry": (_WHOLE, "a whole number"),
     "ttl": (_WHOLE, "a whole number"),
@@ -54,6 +56,8 @@ class Terms:
     words: tuple[bytes, ...]
     hold_s: int | None
     """How long the job is hidden unless ENQUEUE comes; None if it does not wait for the commit."""
+    key_words: tuple[bytes, ...] = ()
+    """Further options of a job with a key, up to the key."""
 
 
 @attrs.frozen
@@ -63,10 +67,13 @@ class Row:
     queue: bytes
     body: bytes
     terms: Terms
+    key: bytes = b""
+    """By which nodes recognize it; empty is none."""
 
     def request(self, timeout: bytes) -> list[bytes]:
         """The ADDJOB."""
-        return [b"ADDJOB", self.queue, self.body, timeout, *self.terms.words]
+        words = [b"ADDJOB", self.queue, self.body, timeout, *self.terms.words]
+        return [*words, *self.terms.key_words, self.key] if self.key else words
 
 
 def check(schema: StructType, sink: Sink) -> None:
@@ -92,18 +99,25 @@ class Rows:
     """Makes jobs of record batches."""
 
     sink: Sink
+    keys: Keys | None = None
+    """Of rows without a key of their own."""
     _count: int = attrs.field(init=False, default=0)
     _terms: dict[tuple[int | None, ...], Terms] = attrs.field(init=False, factory=dict)
+    """By the columns, and whether the row has a key of its own."""
 
     def of(self, batch: pa.RecordBatch) -> Iterator[Row]:
         """The batch's rows. Raises `PipelineError` for one that cannot be a job."""
         columns = dict(zip(batch.schema.names, (c.to_pylist() for c in batch.columns), strict=True))
         nothing = [None] * batch.num_rows
         queues, bodies = columns.get("queue", nothing), columns["body"]
+        own_keys = columns.get("unique", nothing)
         periods = zip(*(columns.get(name, nothing) for name in _PERIODS), strict=True)
-        for queue, body, period in zip(queues, bodies, periods, strict=True):
+        for queue, value, own, period in zip(queues, bodies, own_keys, periods, strict=True):
             self._count += 1
-            yield Row(self._queue(queue), self._body(body), self._find_terms(period))
+            body = self._body(value)
+            key = b"" if self.keys is None else self.keys.of(self._count, body)
+            key = key if own is None else self._key(own)
+            yield Row(self._queue(queue), body, self._find_terms(period, own is not None), key)
 
     def _queue(self, name: str | None) -> bytes:
         if name is None and not self.sink.queue:
@@ -115,13 +129,21 @@ class Rows:
             raise self._wrong("its body is null")
         return body.encode() if isinstance(body, str) else bytes(body)
 
-    def _find_terms(self, period: tuple[int | None, ...]) -> Terms:
-        terms = self._terms.get(period)
+    def _key(self, own: str | bytes) -> bytes:
+        key = own.encode() if isinstance(own, str) else bytes(own)
+        if not 0 < len(key) <= LONGEST:
+            raise self._wrong(f"its unique has {len(key)} bytes, and must have 1 to {LONGEST}")
+        return key
+
+    def _find_terms(self, period: tuple[int | None, ...], has_own_key: bool) -> Terms:
+        place = (*period, has_own_key)
+        terms = self._terms.get(place)
         if terms is None:
-            terms = self._terms[period] = self._make_terms(dict(zip(_PERIODS, period, strict=True)))
+            columns = dict(zip(_PERIODS, period, strict=True))
+            terms = self._terms[place] = self._make_terms(columns, has_own_key)
         return terms
 
-    def _make_terms(self, row: dict[str, int | None]) -> Terms:
+    def _make_terms(self, row: dict[str, int | None], has_own_key: bool) -> Terms:
         for name, (least, most) in _LIMITS.items():
             value = row[name]
             if value is not None and not least <= value <= most:
@@ -134,7 +156,8 @@ class Rows:
         if delay >= ttl:
             raise self._wrong(f"its delay is {delay}, and must be less than its ttl, {ttl}")
         hold = None
-        if sink.hold_s and not delay:
+        # A job with a key of its own may be somebody else's, which the commit must not queue.
+        if sink.hold_s and not delay and not has_own_key:
             # Leave half of a short TTL for the consumers.
             hold = delay = min(sink.hold_s, ttl // 2) if sink.hold_s >= ttl else sink.hold_s
             if not hold:
@@ -157,7 +180,8 @@ class Rows:
             b"MAXBACKOFF": None if backoff is None else longest,
         }
         words = [w for k, v in given.items() if v is not None for w in (k, b"%d" % v)]
-        return Terms(tuple(words), hold)
+        key_words = (b"KEEP", b"%d" % sink.keep_s, b"IFEXISTS", b"reject", b"UNIQUE")
+        return Terms(tuple(words), hold, key_words[0 if sink.keep_s else 2 :])
 
     def _wrong(self, reason: str) -> PipelineError:
         return PipelineError(f"row {self._count} of its task cannot become a job: {reason}")

@@ -6,6 +6,7 @@ the driver makes the jobs visible, otherwise it removes them.
 
 import logging
 import time
+import uuid
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -19,10 +20,12 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from disque_trio.pipeline.connector.adding import Added, Adder, release, undo, windows
+from disque_trio.pipeline.connector.adding import Added, Adder, windows
+from disque_trio.pipeline.connector.keys import Keys
 from disque_trio.pipeline.connector.ledger import Ledger, TaskNotes, digest, finish, forget
 from disque_trio.pipeline.connector.nodes import Nodes
 from disque_trio.pipeline.connector.options import Link, Sink
+from disque_trio.pipeline.connector.releasing import release, release_keyed, undo
 from disque_trio.pipeline.connector.rows import Rows, check
 from disque_trio.pipeline.errors import PipelineError
 
@@ -46,8 +49,14 @@ class Phases:
 
     link: Link
     sink: Sink
-    keeps_notes: bool
-    """For streams only: in foreachBatch many writes belong to one batch of a query."""
+    recognize: str
+    """How a row that is written again is recognized (`options.RECOGNIZING`)."""
+    write_id: str
+    """Names the write, if it is not a batch of a stream."""
+
+    @property
+    def has_keys(self) -> bool:
+        return self.recognize in ("keys", "content")
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> Written:
         """In a task: add the rows as jobs."""
@@ -55,27 +64,35 @@ class Phases:
             task, query, batch = _place()
             adder = Adder(nodes, task, self.sink.connections, self.sink.timeout_ms)
             notes = None
-            if query and self.keeps_notes:
+            if query and self.recognize == "notes":
                 notes = TaskNotes(Ledger(nodes, query, self.sink.replicas), batch, task)
             try:
                 written = Written(query, task)
-                self._write(batches, adder, notes, written)
+                rows = Rows(self.sink, self._keys(task, query, batch))
+                self._write(batches, rows, adder, notes, written)
             except BaseException:
                 # The driver does not learn of these jobs: else they are queued after the hold.
-                _take_back(nodes, adder, notes)
+                # Jobs with keys stay: another attempt of this task may have found them.
+                if not self.has_keys:
+                    _take_back(nodes, adder, notes)
                 raise
             finally:
                 adder.close()
             return written
 
+    def _keys(self, task: int, query: str, batch: int) -> Keys | None:
+        if not self.has_keys:
+            return None
+        return Keys(self.write_id or f"{query}/{batch}", task, self.recognize == "content")
+
     def _write(
         self,
         batches: Iterator[pa.RecordBatch],
+        rows: Rows,
         adder: Adder,
         notes: TaskNotes | None,
         written: Written,
     ) -> None:
-        rows = Rows(self.sink)
         for window in windows(row for batch in batches for row in rows.of(batch)):
             place = len(written.windows)
             what = "" if notes is None else digest(window)
@@ -89,19 +106,31 @@ class Phases:
     def commit(self, messages: Sequence[WriterCommitMessage | None], batch: int = -1) -> None:
         """In the driver: all tasks have succeeded."""
         done = [message for message in messages if isinstance(message, Written)]
-        margin = max(self.sink.hold_s * _MARGIN, 0.5)
+        everything = [added for message in done for _, added in message.windows]
         with Nodes(self.link) as nodes:
-            for _, added in (window for message in done for window in message.windows):
-                # After the hold a job is queued already, and ENQUEUE might queue it again while a
-                # worker has it.
-                if time.time() < added.until - margin:
-                    release(nodes, added.held)
+            held = self._still_held(everything)
+            if self.has_keys:
+                release_keyed(nodes, held)
+            else:
+                release(nodes, held.held)
             if ledger := self._ledger(nodes, done):
                 tasks = {each.task: [what for what, _ in each.windows] for each in done}
                 finish(ledger, batch, tasks)
 
+    def _still_held(self, everything: Sequence[Added]) -> Added:
+        """After the hold a job is queued already, and ENQUEUE might queue it again while a worker
+        has it."""
+        now = time.time() + max(self.sink.hold_s * _MARGIN, 0.5)
+        held = Added()
+        for added in everything:
+            held.include(added if now < added.until else Added(found=added.found))
+        return held
+
     def abort(self, messages: Sequence[WriterCommitMessage | None], batch: int = -1) -> None:
-        """In the driver: a task has failed, after it has removed its own jobs."""
+        """In the driver: a task has failed, after it has removed its own jobs. Those with keys
+        stay: when the batch runs again they are found, and removed they would keep their keys."""
+        if self.has_keys:
+            return
         done = [message for message in messages if isinstance(message, Written)]
         with Nodes(self.link) as nodes:
             for _, added in (window for message in done for window in message.windows):
@@ -111,7 +140,7 @@ class Phases:
 
     def _ledger(self, nodes: Nodes, done: Sequence[Written]) -> Ledger | None:
         queries = {message.query for message in done} - {""}
-        if not queries or not self.keeps_notes:
+        if not queries or self.recognize != "notes":
             return None
         (query,) = queries
         return Ledger(nodes, query, self.sink.replicas)
@@ -179,4 +208,11 @@ def phases(
             'a queue cannot be overwritten: write with mode("append"), '
             'and a stream with outputMode("append") or outputMode("update")'
         )
-    return Phases(link, sink, keeps_notes=is_stream and sink.recognizes)
+    if is_stream and sink.write_id:
+        raise PipelineError("option writeId names the write of a table; a stream has its batches")
+    recognize = sink.recognize or ("keys" if is_stream or sink.write_id else "none")
+    if recognize == "notes" and not is_stream:
+        raise PipelineError(
+            "option recognize: 'notes': a table's write has no notes: use keys and writeId"
+        )
+    return Phases(link, sink, recognize, "" if is_stream else sink.write_id or uuid.uuid4().hex)

@@ -52,9 +52,14 @@ class Desk:
 
     def adder(self, cluster: Cluster, first: int = 0, **more: object) -> Adder:
         """A task that adds jobs."""
-        adder = Adder(
-            self.nodes(cluster, **more), first, connections=3, timeout_ms=5000, patience_s=0
-        )
+        return self._adder(self.nodes(cluster, **more), first)
+
+    def alone(self, server: Server) -> Adder:
+        """The same, at a server without a cluster."""
+        return self._adder(self.dialled(nodes=name_of(server)), 0)
+
+    def _adder(self, nodes: Nodes, first: int) -> Adder:
+        adder = Adder(nodes, first, connections=3, timeout_ms=5000, patience_s=0)
         self._closing.callback(adder.close)
         return adder
 

@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
-from disque_trio.pipeline.connector.adding import release, undo
+from disque_trio.pipeline.connector.releasing import release, undo
 from disque_trio.pipeline.connector.rows import Row, Terms
 from disque_trio.pipeline.errors import PipelineError
 from tests.cluster.processes import SOON_S, Cluster, Fleet, becomes

@@ -2,8 +2,9 @@ import uuid
 
 import pytest
 
-from disque_trio.pipeline.connector.adding import Added, release
+from disque_trio.pipeline.connector.adding import Added
 from disque_trio.pipeline.connector.ledger import PREFIX, Ledger, TaskNotes, digest, finish, forget
+from disque_trio.pipeline.connector.releasing import release
 from disque_trio.pipeline.connector.rows import Row, Terms
 from tests.cluster.processes import SOON_S, Cluster, Fleet, eventually
 from tests.pipeline.connector.desk import Desk, lengths, name_of

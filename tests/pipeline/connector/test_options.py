@@ -70,6 +70,8 @@ def test_a_wrong_option_of_a_stream_is_named(given: dict[str, str], said: str) -
         ({"ttl": "60", "hold": "60"}, "option hold: '60': must be less than ttl, which is 60"),
         ({"ttl": "60", "delay": "60"}, "option delay: '60'"),
         ({"replicate": "0"}, "option replicate: '0'"),
+        ({"recognize": "true"}, "'true': must be one of keys, content, notes, none"),
+        ({"writeId": "ä" * 51}, "must have at most 100 bytes"),
         ({"backoff": "0"}, "option backoff: '0'"),
         ({"maxbackoff": "2147484"}, "option maxbackoff: '2147484'"),
         ({"backoff": "9", "maxbackoff": "8"}, "option maxbackoff: '8': must be a whole number"),

@@ -119,17 +119,18 @@ def test_a_stream_of_files_becomes_jobs(session: Any, cluster: Cluster, tmp_path
     assert Counter(int(job.body) for job in drain(cluster, "filled", 200)) == Counter(range(200))
 
 
+@pytest.mark.parametrize("recognize", ["keys", "notes"])
 def test_a_streams_batch_that_runs_again_adds_nothing(
-    session: Any, cluster: Cluster, tmp_path: Path
+    session: Any, cluster: Cluster, tmp_path: Path, recognize: str
 ) -> None:
-    """As after a crash between the commit of the sink and Spark's."""
+    """As after a crash between the commit of the sink and Spark's, though workers were fast."""
     source = str(tmp_path / "in")
     session.range(0, 30, 1, 2).selectExpr("cast(id as string) as body").write.parquet(source)
 
-    def run(**more: object) -> None:
+    def run(recognize: str) -> None:
         frame = session.readStream.schema("body string").parquet(source)
         writer = frame.writeStream.format("disque").options(
-            **given(cluster, queue="recognized", **more)
+            **given(cluster, queue=f"again {recognize}", recognize=recognize)
         )
         writer = writer.option("checkpointLocation", str(tmp_path / "c"))
         writer.trigger(availableNow=True).start().awaitTermination()
@@ -138,11 +139,50 @@ def test_a_streams_batch_that_runs_again_adds_nothing(
         for path in (tmp_path / "c" / "commits").glob("*0*"):
             path.unlink()
 
-    run()
+    run(recognize)
+    assert len(drain(cluster, f"again {recognize}", 30)) == 30
     forget_commit()
-    run()
-    assert lengths(cluster, "recognized") == 30
+    run(recognize)
+    assert lengths(cluster, f"again {recognize}") == 0
+    if recognize == "keys":
+        forget_commit()
+        run("none")
+        assert len(drain(cluster, "again none", 30)) == 30
 
-    forget_commit()
-    run(recognize="false")
-    assert len(drain(cluster, "recognized", 60)) == 60
+
+def test_a_write_with_a_name_adds_its_rows_once(session: Any, cluster: Cluster) -> None:
+    """What `foreachBatch` repeats, for instance."""
+    frame = session.range(0, 40, 1, 2).selectExpr("'same' as body")
+
+    for _ in range(2):
+        save(frame, cluster, queue="named", writeId="batch 7", hold=60)
+    save(frame, cluster, queue="named", writeId="batch 8", recognize="content")
+
+    assert len(drain(cluster, "named", 41)) == 41
+
+
+def test_a_rows_own_key_is_its_key(session: Any, cluster: Cluster) -> None:
+    frame = session.sql(
+        "values ('a', 'k'), ('b', 'k'), ('c', null), ('d', null) as t(body, unique)"
+    )
+
+    save(frame.coalesce(1), cluster, queue="own keys")
+
+    assert sorted(job.body for job in drain(cluster, "own keys", 3)) == [b"a", b"c", b"d"]
+
+
+@pytest.mark.parametrize(
+    ("given", "is_stream", "said"),
+    [
+        ({"writeId": "w"}, True, "a stream has its batches"),
+        ({"recognize": "notes"}, False, "a table's write has no notes"),
+    ],
+)
+def test_what_recognizes_nothing_is_refused(
+    given: dict[str, str], is_stream: bool, said: str
+) -> None:
+    source = DisqueSource({"queue": "q", **given})
+    schema = StructType.fromDDL("body string")
+
+    with pytest.raises(PipelineError, match=said):
+        (source.streamWriter if is_stream else source.writer)(schema, False)

@@ -1,5 +1,6 @@
 """Starts queries, kills them, feeds them, and counts."""
 
+import contextlib
 import json
 import os
 import random
@@ -77,10 +78,16 @@ class Queries:
     def kill(self, what: str) -> None:
         """kill -9 of the driver, or of its JVM; then wait until all its processes have gone."""
         assert self._process is not None
-        jvms = [pid for pid, name in self._processes() if name == "java"]
-        target = jvms[0] if what == "JVM" and jvms else self._process.pid
-        os.kill(target, signal.SIGKILL)
+        others = [(pid, name) for pid, name in self._processes() if pid != self._process.pid]
+        jvms = [pid for pid, name in others if name == "java"]
+        workers = [pid for pid, name in others if name != "java"]
+        victims = {"JVM": jvms, "worker": workers}.get(what, []) or [self._process.pid]
+        os.kill(victims[-1], signal.SIGKILL)
         self.kills.append(what)
+        if what == "worker":  # its query fails, unless it had nothing to do
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(10)
+            self.close()
         self._wait_gone()
 
     def finish(self) -> None:
@@ -101,6 +108,10 @@ class Queries:
         for kind in self.kinds:
             stream = writer(kind, spark, self.folder, nodes).trigger(availableNow=True)
             stream.start().awaitTermination()
+
+    def is_running(self) -> bool:
+        """Has it been started, and not ended?"""
+        return self._process is not None and self._process.poll() is None
 
     def close(self) -> None:
         """End whatever is left."""

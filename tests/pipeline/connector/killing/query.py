@@ -55,6 +55,9 @@ def writer(kind: str, spark: Any, folder: Path, nodes: str) -> Any:
             made = files(source(spark, nodes).select("job_id", "body"), folder)
         case "sink":
             made = jobs(rate(spark), nodes)
+        case "rows":
+            stream = spark.readStream.schema("body string").option("maxFilesPerTrigger", 2)
+            made = jobs(stream.parquet(str(folder / "in")), nodes)
         case "through":
             made = jobs(source(spark, nodes).select("body"), nodes)
         case _:
