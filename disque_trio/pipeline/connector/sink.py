@@ -56,6 +56,7 @@ class Phases:
 
     @property
     def has_keys(self) -> bool:
+        """Do nodes recognize a row by its key?"""
         return self.recognize in ("keys", "content")
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> Written:
