@@ -19,7 +19,7 @@ from tests.pipeline.connector.desk import unfinished
 from tests.pipeline.connector.killing.harness import Queries
 
 ROWS = 20_000
-FILES = 40
+FILES = 80
 KILLS = int(os.environ.get("KILLS", "10"))
 SEED = int(os.environ.get("SEED") or random.SystemRandom().randrange(1 << 32))
 """When whom is killed, as far as the test decides it."""

@@ -86,7 +86,7 @@ class Queries:
         self.kills.append(what)
         if what == "worker":  # its query fails, unless it had nothing to do
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(10)
+                self._process.wait(3)
             self.close()
         self._wait_gone()
 

@@ -93,6 +93,8 @@ def main(kinds: str, place: str, nodes: str) -> None:
     running = []
     for kind in kinds.split(","):
         query = writer(kind, spark, folder, nodes)
+        if kind == "rows":  # shall last for some kills
+            query = query.trigger(processingTime="1 second")
         if is_last and kind != "sink":  # the rate has no end
             query = query.trigger(availableNow=True)
         running.append(Watched(kind, query.start(), folder))
