@@ -7,7 +7,7 @@ COMPILING := $(VENV)/.compiling
 SPARK  := $(VENV)/.spark
 NODE   := $(VENV)/.node
 
-.PHONY: up test compiled wheel test-compiled machine check format lint types fast ablations pins soak pyright spark bench bench-workers profile crowd simbench fuzz docs site clean help
+.PHONY: up test pipeline compiled wheel test-compiled machine check format lint types fast ablations pins soak pyright spark bench bench-workers profile crowd simbench fuzz docs site clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -32,11 +32,15 @@ up: $(STAMP) ## run a three-node cluster on loopback until Ctrl-C
 	@PYTHONSAFEPATH=1 PYTHONPATH="$$($(BIN)/python -m compiling.layout)" \
 		$(BIN)/disque-trio up --nodes 3 --port 7711
 
+# What runs in one process shares the cores first; the rest, which often waits, takes three.
 test: $(SPARK) $(NODE) ## every check and test
-	$(MAKE) --jobs=2 --output-sync lint types machine
-	$(BIN)/python -m pytest -n 2 -m 'not soak and not pins' \
+	$(MAKE) --jobs=2 --output-sync pipeline lint types machine
+	$(BIN)/python -m pytest -n 3 -m 'not soak and not pins' \
 		--ignore=tests/statemachine --ignore=tests/test_tidy.py --ignore=tests/pipeline
-	$(BIN)/python -m pytest -m 'not spark' tests/pipeline  # alone: a JVM and its processes are many
+
+# In one process: a JVM and its processes are many.
+pipeline: $(SPARK)
+	$(BIN)/python -m pytest -m 'not spark' tests/pipeline
 
 $(COMPILING): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[compiled]'

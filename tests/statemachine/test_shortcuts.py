@@ -49,7 +49,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(STEPS, st.sampled_from([0, 2]), st.booleans())
 def test_the_short_ways_lead_where_the_long_ones_lead(
     steps: list[tuple[str, object]], peers: int, lease: bool
