@@ -80,7 +80,10 @@ def test_what_is_there_is_run_by_a_worker_that_ends(disque_server: Server) -> No
 
 
 HANGS: Final = """
-import os, time
+import os, signal, time
+
+# It is ignored in what a shell has started in the background.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def test_it(disque_server):
     open("url", "w").write(disque_server.url)
