@@ -109,11 +109,19 @@ def queued(node: NodeState, cause: Cause) -> None:
 
 def delivered(node: NodeState, jobs: Sequence[Job]) -> None:
     """A client gets these."""
-    before = node.tally.delivered
-    node.tally.delivered = after = before + len(jobs)
-    if before // SAMPLED != after // SAMPLED:
-        for job in jobs[SAMPLED - 1 - before % SAMPLED :: SAMPLED]:
-            node.tally.wait.note(node.wall - job.made - job.delay)
+    tally = node.tally
+    tally.delivered += len(jobs)
+    if tally.delivered >= tally.next_wait:
+        _note_waits(node, jobs)
+
+
+def _note_waits(node: NodeState, jobs: Sequence[Job]) -> None:
+    tally = node.tally
+    before = tally.delivered - len(jobs)
+    while tally.next_wait <= tally.delivered:
+        job = jobs[tally.next_wait - before - 1]
+        tally.wait.note(node.wall - job.made - job.delay)
+        tally.next_wait += SAMPLED
 
 
 def nacked(node: NodeState, number: int) -> int:

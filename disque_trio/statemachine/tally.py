@@ -64,6 +64,8 @@ class Tally:
     """Replies of commands that are errors, by their first word."""
     wait: Histogram = attrs.Factory(Histogram)
     """From when a job is due for the first time to each delivery; of one delivery in `SAMPLED`."""
+    next_wait: int = SAMPLED
+    """Of which delivery the wait is noted next."""
     copying: Histogram = attrs.Factory(Histogram)
     """From an ADDJOB that waits for copies to its answer."""
 
