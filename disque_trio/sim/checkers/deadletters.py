@@ -36,7 +36,7 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
 def _judge_copy(case: Case, row: Row, job: Job, copy: Copy) -> None:
     """S26: a copy comes with what its sender knew."""
     sender = job.copies.get(copy.came_from)
-    if sender is None or sender.state == ALIVE or sender.left_since >= copy.sent_at:
+    if sender is None or sender.state == ALIVE or sender.left_since >= copy.first_sent_at:
         return
     case.check("S26")
     if copy.state < sender.state:

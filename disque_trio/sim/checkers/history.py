@@ -52,7 +52,7 @@ def on_hold(case: Case, row: Row, job: Job) -> None:
     forgotten = NEVER if cause == "loaded" else case.world.started_at(node)
     copy.not_held_at = job.not_held.get(node, NEVER)
     copy.is_late = copy.not_held_at > forgotten
-    copy.sent_at = row.time
+    copy.sent_at = copy.first_sent_at = row.time
     copy.came_counted = bool(job.nacked or job.requeued)
     job.counters.pop(node, None)
     job.queue = job.queue or row.queue
@@ -68,6 +68,7 @@ def on_hold(case: Case, row: Row, job: Job) -> None:
         if incoming is not None:
             copy.base, copy.lowest_base = incoming.base, incoming.lowest_base
             copy.came_from, copy.sent_at = incoming.sender, incoming.sent
+            copy.first_sent_at = incoming.first_sent
     if copy.is_late and cause == "repljob":
         case.mark("late_repljob")
 

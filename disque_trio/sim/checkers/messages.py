@@ -217,9 +217,9 @@ def _take_copies(case: Case, row: Row, flight: Flight | None) -> None:
 def _note_incoming(case: Case, row: Row, job: Job, sent: Micros, base: int | None) -> None:
     last = job.incoming.get((row.node, row.cause))
     if last is None or last.time != row.time:
-        job.incoming[row.node, row.cause] = Incoming(row.time, row.peer, sent, base, base)
+        job.incoming[row.node, row.cause] = Incoming(row.time, row.peer, sent, sent, base, base)
         return
-    last.sent = max(last.sent, sent)
+    last.first_sent, last.sent = min(last.first_sent, sent), max(last.sent, sent)
     if last.base is None or base is None or last.lowest_base is None:
         return
     if _may_take_later_one(case, row, job):

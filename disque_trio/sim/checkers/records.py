@@ -143,7 +143,9 @@ class Copy:
     before: "Copy | None" = None
     """What it was before the crash, until all is loaded."""
     sent_at: Micros = NEVER
-    """When the message that it is from was sent; `since` if it is from none."""
+    """When the message that it is from was sent at the latest; `since` if it is from none."""
+    first_sent_at: Micros = NEVER
+    """And at the earliest."""
 
 
 @attrs.define(eq=False)
@@ -153,8 +155,9 @@ class Incoming:
     time: Micros
     sender: str
     """Of the first."""
+    first_sent: Micros
     sent: Micros
-    """When the last of them was sent."""
+    """When the first and the last of them were sent."""
     base: Millis | None
     """The greatest of those that the node may have taken (see `Copy.base`)."""
     lowest_base: Millis | None

@@ -54,12 +54,12 @@ def test_a_job_that_was_buried_need_not_come_again() -> None:
     assert verdict.marks["dead.told"] == 2
 
 
-def copied_to_n3(trace: Trace, sent: float, *arrivals: float) -> None:
+def copied_to_n3(trace: Trace, sent: float, *arrivals: float, ref: int = 70) -> None:
     """n1 sends a copy, which n3 takes at the last arrival as that of a job that lives."""
     detail = f"jobs={JOB} holders=n1,n2"
-    trace.row(sent, "send", "n1", peer="n3", job=JOB, cause="repljob", detail=detail, ref=7)
+    trace.row(sent, "send", "n1", peer="n3", job=JOB, cause="repljob", detail=detail, ref=ref)
     for time in arrivals:
-        trace.row(time, "recv", "n3", peer="n1", job=JOB, cause="repljob", detail=detail, ref=7)
+        trace.row(time, "recv", "n3", peer="n1", job=JOB, cause="repljob", detail=detail, ref=ref)
     trace.row(arrivals[-1], "hold", "n3", job=JOB, cause="repljob", detail=RECORD)
 
 
@@ -78,6 +78,15 @@ def test_unless_it_was_sent_before_however_often_it_comes(arrivals: tuple[float,
     buried(trace, 3, told=())
 
     assert "S26" not in broken(trace.verdict(7))
+
+
+def test_of_two_copies_in_one_batch_the_first_is_taken() -> None:
+    trace = added()
+    trace.send(2, "repljob", "n1", "n3", lag=2, detail=f"jobs={JOB} holders=n1,n2")
+    buried(trace, 3, told=())
+    copied_to_n3(trace, 3.5, 4)
+
+    assert "S26" not in broken(trace.verdict(5))
 
 
 @pytest.mark.parametrize("kind", ["queue", "serve"])
