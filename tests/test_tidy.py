@@ -72,6 +72,7 @@ RECEIVERS: Final = {
     "node.out": "Outbox",
     "node.stats": "Stats",
     "node.tally": "Tally",
+    "tally": "Tally",
     "self.state.stats": "Stats",
     "stat": "CommandStat",
     "sampler": "Sampler",

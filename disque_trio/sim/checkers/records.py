@@ -143,18 +143,16 @@ class Copy:
     before: "Copy | None" = None
     """What it was before the crash, until all is loaded."""
     sent_at: Micros = NEVER
-    """When the message that it is from was sent at the latest; `since` if it is from none."""
     first_sent_at: Micros = NEVER
-    """And at the earliest."""
+    """When its message was sent at the latest and at the earliest; `since` if it is from none."""
 
 
 @attrs.define(eq=False)
 class Incoming:
-    """The copies of a job that a node has received in one batch."""
+    """The copies of a job that a node has received in one batch, and the sender of the first."""
 
     time: Micros
     sender: str
-    """Of the first."""
     first_sent: Micros
     sent: Micros
     """When the first and the last of them were sent."""
