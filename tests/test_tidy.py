@@ -132,7 +132,7 @@ OWNERS: Final = {
     "handouts": "NodeState.handouts Handout.token Handout.client Handout.is_orphan Client.tied",
     "counts": "NodeState.delayed NodeState.leased NodeState.dead Queue.acks Queue.given"
     " Tally.added Tally.copies_confirmed Tally.given Tally.delivered Tally.nacked Tally.postponed"
-    " Tally.copies_taken",
+    " Tally.copies_taken Tally.next_wait",
     "deadletters": """
         Job.extensions Job.expires Job.state Job.requeue_at Job.nacks Job.deliveries
         Memory.held Memory.evictable

@@ -301,8 +301,7 @@ class Job:
     """When a client last gave it back (NACK, ENQUEUE)."""
     ack_deleted: bool = False
     """A client has deleted the record of an ack (DELJOB)."""
-    gives: list[Give] = attrs.Factory(list)
-    """Under way."""
+    gives: list[Give] = attrs.Factory(list)  # under way
     announcements: dict[tuple[str, str, str], Announcement] = attrs.Factory(dict)
     """By sender, receiver and sort."""
     incoming: dict[tuple[str, str], Incoming] = attrs.Factory(dict)
