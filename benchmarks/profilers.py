@@ -18,6 +18,7 @@ from typing import Final
 import attrs
 
 from benchmarks.tool import BenchmarkError
+from tests.cluster.processes import postponed_interrupts
 
 TOOL: Final = "py-spy"
 HOW_TO_INSTALL: Final = (
@@ -59,7 +60,8 @@ class Profilers:
         """Start sampling these processes."""
         self._pids = pids
         for pid in pids:
-            self._running.append(self._start(pid))
+            with postponed_interrupts():
+                self._running.append(self._start(pid))
         for profiler in self._running:
             _await(profiler)
         self._before = _ticks(pids)

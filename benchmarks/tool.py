@@ -7,6 +7,8 @@ import subprocess
 from collections.abc import Sequence
 from typing import Final
 
+from tests.cluster.processes import postponed_interrupts
+
 CLIENTS: Final = 50
 TOOL: Final = "redis-benchmark"
 PATIENCE_S: Final = 60.0
@@ -42,9 +44,7 @@ def ops_per_second(
     load = ("-n", str(requests), "-c", str(clients), "-P", str(pipeline), "--csv")
     command = [TOOL, "-h", "127.0.0.1", "-p", str(port), *load, *words]
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=patience_s
-        )
+        done = run(command, patience_s)
     except subprocess.TimeoutExpired:
         raise BenchmarkError(
             f"{' '.join(words)} at port {port}: {TOOL} was not done after {patience_s:g} s"
@@ -53,3 +53,22 @@ def ops_per_second(
     if done.returncode or len(rows) != 1:
         raise BenchmarkError(f"{' '.join(words)} at port {port}: {done.stderr or done.stdout}")
     return float(rows[0]["rps"])
+
+
+def run(command: Sequence[str], patience_s: float) -> subprocess.CompletedProcess[str]:
+    """Like `subprocess.run`, but a process is ended too when a signal comes while it is started.
+
+    Raises subprocess.TimeoutExpired.
+    """
+    process: subprocess.Popen[str] | None = None
+    try:
+        with postponed_interrupts():
+            process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            )
+        printed, complaint = process.communicate(timeout=patience_s)
+        return subprocess.CompletedProcess(command, process.returncode, printed, complaint)
+    finally:
+        if process is not None:
+            process.kill()
+            process.communicate()
