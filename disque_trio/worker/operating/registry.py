@@ -76,9 +76,10 @@ class Registrar:
         while True:
             self._news = anyio.Event()
             note = write(Note(control=self._control, report=self.worker.report()), "json")
-            added, *_ = await self._send([_once(WORKERS, note, self.ttl_s), *self._removal()])
-            if isinstance(added, str):
-                self._noted = added
+            # Whole, or not at all: a note without its id could not be taken away.
+            with anyio.move_on_after(PAUSE_S, shield=True):
+                added, *_ = await self._send([_once(WORKERS, note, self.ttl_s), *self._removal()])
+                self._noted = added if isinstance(added, str) else self._noted
             with anyio.move_on_after(self.every_s * (0.9 + 0.2 * self.draw())):
                 await self._news.wait()
 
