@@ -2,8 +2,6 @@
 
 import contextlib
 import json
-import signal
-import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,7 @@ from typing import Any
 import attrs
 import pytest
 
-from benchmarks import compare, drawing, history, tool
+from benchmarks import compare, drawing, history
 from benchmarks import report as reports
 from benchmarks.__main__ import main
 from benchmarks.case import ALONE, CPU, FRESH, RATE, SPEED, Case, Demand, Sample, Target
@@ -162,25 +160,6 @@ def test_each_target_is_about_cases_and_figures_that_there_are() -> None:
         assert target.figure in {figure.name for figure in by_name[target.case].figures}
         assert target.since in {"", *by_name}
         assert bool(target.since) == (target.demand is Demand.GROWTH)
-
-
-def test_a_tool_is_ended_when_a_signal_comes_while_it_is_started(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    begun: list[subprocess.Popen[str]] = []
-    start = subprocess.Popen
-
-    def interrupted(*words: Any, **more: Any) -> subprocess.Popen[str]:
-        begun.append(start(*words, **more))
-        signal.raise_signal(signal.SIGINT)
-        return begun[0]
-
-    monkeypatch.setattr(subprocess, "Popen", interrupted)
-
-    with pytest.raises(KeyboardInterrupt):
-        tool.run(["sleep", "60"], 60.0)
-
-    assert begun[0].poll() == -signal.SIGKILL
 
 
 # Rounds.
