@@ -16,6 +16,7 @@ import attrs
 from anyio.abc import Listener, Process, SocketAttribute, SocketStream
 
 from disque_trio.cli.frame import UsageError
+from disque_trio.cli.worker.logs import log_to_stderr
 from disque_trio.cli.worker.options import Options, endpoint
 from disque_trio.worker import App, UnfitTypeError
 from disque_trio.worker.engine.records import SECOND, Queue, Settings
@@ -97,7 +98,7 @@ def run_one(app: App[Any], options: Options, child: str = "") -> int:
     parent. Raises `UsageError`."""
     settings, handler = prepare(app, options)
     parent = _take_stdin() if child else None
-    _log_to_stderr(options, child)
+    log_to_stderr(options.log_level, child)
     _log.info(
         "%s takes jobs of %s from %s; %d at a time, process %d",
         options.app,
@@ -187,15 +188,6 @@ async def _follow(parent: int, worker: Worker) -> None:
     worker.drain()
 
 
-def _log_to_stderr(options: Options, child: str = "") -> None:
-    who = f" [{child}]" if child else ""
-    logging.basicConfig(
-        level=options.log_level.upper(),
-        format=f"%(asctime)s{who} %(levelname)s %(message)s",
-        stream=sys.stderr,
-    )
-
-
 # Several processes.
 
 
@@ -217,7 +209,7 @@ def run_several(app: App[Any], argv: Sequence[str], options: Options) -> int:
     """Run this command line in `processes` child processes; the exit status. Raises `UsageError`
     for what would keep each of them from running."""
     prepare(app, options)
-    _log_to_stderr(options)
+    log_to_stderr(options.log_level)
     # Trio, for on asyncio a signal to a child that has just ended takes its exit status away.
     return anyio.run(_supervise, argv, options, backend="trio")
 
