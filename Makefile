@@ -7,7 +7,7 @@ COMPILING := $(VENV)/.compiling
 SPARK  := $(VENV)/.spark
 NODE   := $(VENV)/.node
 
-.PHONY: up test pipeline compiled wheel test-compiled machine check format lint types fast ablations pins soak pyright spark bench bench-workers profile crowd simbench fuzz docs site clean help
+.PHONY: up test pipeline compiled wheel test-compiled machine shipped check format lint types fast ablations pins soak pyright spark bench bench-workers profile crowd simbench fuzz docs site clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -34,9 +34,9 @@ up: $(STAMP) ## run a three-node cluster on loopback until Ctrl-C
 
 # What runs in one process shares the cores first; the rest, which often waits, takes three.
 test: $(SPARK) $(NODE) ## every check and test
-	$(MAKE) --jobs=2 --output-sync pipeline lint types machine
+	$(MAKE) --jobs=2 --output-sync pipeline lint types machine shipped
 	$(BIN)/python -m pytest -n 3 -m 'not soak and not pins' \
-		--ignore=tests/statemachine --ignore=tests/test_tidy.py --ignore=tests/pipeline
+		--ignore=tests/statemachine --ignore=tests/pipeline --ignore=$(SHIPPED)
 
 # In one process: a JVM and its processes are many.
 pipeline: $(SPARK)
@@ -70,9 +70,15 @@ test-compiled: compiled ## tests of what is compiled, in that form; forty runs o
 
 machine: $(STAMP)
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -p -m pytest tests/statemachine tests/test_tidy.py
+	$(BIN)/coverage run -p -m pytest -m 'not large' tests/statemachine
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --include='disque_trio/statemachine/*' --fail-under=100 --skip-covered --show-missing
+	$(BIN)/python -m pytest -m large tests/statemachine
+
+SHIPPED := tests/sim/scenarios/test_shipped.py
+
+shipped: $(STAMP)
+	$(BIN)/python -m pytest $(SHIPPED)
 
 check: $(STAMP) ## what to run before a commit; less than a minute
 	$(MAKE) --jobs=2 --output-sync lint types fast

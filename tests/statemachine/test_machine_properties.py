@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from tests.statemachine.storm import Storm, fingerprint
 
 
+@pytest.mark.large
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(0, (1 << 32) - 1), min_size=50, max_size=150))
 def test_the_machine_is_in_order_whatever_it_is_told(inputs: list[int]) -> None:

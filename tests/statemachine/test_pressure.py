@@ -235,6 +235,7 @@ def test_a_backlog_that_has_gone_leaves_neither_empty_slots_nor_a_large_table() 
     assert len(rig.node.jobs) == 1
 
 
+@pytest.mark.large
 def test_of_a_backlog_that_has_gone_but_for_some_jobs_these_stay_as_they_are() -> None:
     rig = Rig(config=CALM)
     for _ in range(1000):

@@ -2,6 +2,7 @@
 
 import attrs
 import hypothesis.strategies as st
+import pytest
 from hypothesis import given, settings
 
 from disque_trio.statemachine import federation, invariants
@@ -49,6 +50,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.large
 @settings(max_examples=60, deadline=None)
 @given(STEPS, st.sampled_from([0, 2]), st.booleans())
 def test_the_short_ways_lead_where_the_long_ones_lead(
