@@ -7,7 +7,7 @@ COMPILING := $(VENV)/.compiling
 SPARK  := $(VENV)/.spark
 NODE   := $(VENV)/.node
 
-.PHONY: up test pipeline compiled wheel test-compiled machine shipped check format lint types fast ablations pins soak pyright spark bench bench-workers profile crowd simbench fuzz docs site clean help
+.PHONY: up test explain-sweep pipeline compiled wheel test-compiled machine shipped check format lint types fast ablations pins soak pyright spark bench bench-workers profile crowd simbench fuzz docs site clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -137,6 +137,9 @@ profile: $(STAMP) ## where a node's time goes, case by case; ONLY=case,...
 
 crowd: $(STAMP) ## what a client waits among 11,000 others, slow readers and a flood of connections
 	$(BIN)/python -m benchmarks crowd
+
+explain-sweep: $(STAMP) ## do the rules of `explain` and the simulator agree?
+	$(BIN)/python -m tests.explain.sweep 0:$(or $(SEEDS),5)
 
 simbench: $(STAMP) $(filter compiled,$(FORM)) ## speed of the simulator, cost of gossip, duplicates by cause
 	$(if $(filter compiled,$(FORM)),$(AS_COMPILED)) $(BIN)/python -m benchmarks sim --json simbench.json

@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "jobs": "disque_trio.cli.operating.jobs",
     "queues": "disque_trio.cli.operating.queues",
     "top": "disque_trio.cli.top",
+    "explain": "disque_trio.cli.explain",
 }
 """Modules with a `main`, imported only when used, so that a client starts fast."""
 _EPILOG: Final = """\
@@ -39,6 +40,7 @@ commands:
   jobs     see and end jobs, also dead ones: disque-trio jobs dead list
   queues   see, pause and empty queues: disque-trio queues list
   top      watch nodes and queues: disque-trio top
+  explain  what a job survives: disque-trio explain ADDJOB mail body 0 RETRY 60
 
 disque-trio COMMAND --help tells more.
 """

@@ -27,7 +27,7 @@ LADDER: Final = (
     "sim.engines.heap",
     "sim.engines.trio sim.engines.tcp sim.verbs sim.steering",
     "sim.checkers sim.shrink",
-    "sim.picture sim.reference",
+    "sim.picture sim.reference explain",
     "worker",
     "web",
     "serving",

@@ -229,14 +229,15 @@ def _check(
     if resolved.extensions is not None and not node.config.keeps_extensions:
         raise CommandError(NO_PLACE)
     if options.retry == 0 or options.delay:
-        _check_periods(options, replicas)
+        check_periods(options, replicas)
     if replicas > 1 or external:
         _check_nodes(node, replicas, resolved.needs, external=external)
     if options.maxlen is not None:
         _check_length(node, name, options.maxlen)
 
 
-def _check_periods(options: Options, replicas: int) -> None:
+def check_periods(options: Options, replicas: int) -> None:
+    """Refuse times that cannot be. Raises CommandError."""
     if options.retry == 0 and replicas > 1:
         raise CommandError(
             b"ERR With RETRY set to 0 please explicitly set  REPLICATE to 1 (at-most-once delivery)"

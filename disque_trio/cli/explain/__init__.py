@@ -1,0 +1,61 @@
+"""`disque-trio explain`: what a job survives, by rules and by trials (docs/explain.md)."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+
+from rich.progress import track
+
+from disque_trio.cli.explain.asking import facts_of
+from disque_trio.cli.explain.options import Options, parse
+from disque_trio.cli.explain.words import show
+from disque_trio.cli.frame import INTERRUPTED, USAGE, UsageError
+from disque_trio.cli.sim.report import errors, out
+from disque_trio.explain.asked import Asked, NotAskedError, read
+from disque_trio.explain.facts import Facts
+from disque_trio.explain.families import MOST_NODES
+from disque_trio.explain.report import report
+from disque_trio.explain.rules import answers
+from disque_trio.explain.trials import Trial, run
+
+
+def main(argv: Sequence[str]) -> int:
+    """Explain. The exit status; `--help` says what it means."""
+    try:
+        options = parse(argv, os.environ)
+        facts = options.facts or facts_of(options)
+        asked = read(options.words, facts)
+        return _explain(options, asked, facts)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else USAGE
+    except (NotAskedError, UsageError) as error:
+        sys.stderr.write(f"disque-trio explain: {error}\n")
+        return USAGE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _explain(options: Options, asked: Asked, facts: Facts) -> int:
+    found = report(asked, facts, list(_trials(options, asked, facts)))
+    if options.is_json:
+        sys.stdout.write(json.dumps(found.as_plain(), indent=2) + "\n")
+    else:
+        show(out(), found)
+    return 1 if found.refusal or found.disagreements else 0
+
+
+def _trials(options: Options, asked: Asked, facts: Facts) -> Iterator[Trial]:
+    """One for each family and seed. On a terminal a bar shows how far they are."""
+    if options.trials and asked.copies > MOST_NODES:
+        raise UsageError(
+            f"trials have {MOST_NODES} nodes at most, and REPLICATE is {asked.copies}: "
+            "leave out --trials"
+        )
+    families = [answer.family for answer in answers(asked, facts)]
+    every = [(family, seed) for seed in range(options.trials) for family in families]
+    console = errors()
+    for family, seed in track(
+        every, "trials", console=console, transient=True, disable=not console.is_terminal
+    ):
+        yield run(family, asked, facts, seed)

@@ -1,0 +1,34 @@
+"""Do rules and trials agree? Where they do not, one of them has a bug."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from disque_trio.explain.asked import Asked
+from disque_trio.explain.rules import NO, YES, Answer
+from disque_trio.explain.trials import Trial, scaled
+from disque_trio.statemachine.base import Millis
+
+_BACKLOG: Final[Millis] = 2_000
+"""How long the jobs of a trial wait for each other, since its workers come all at once."""
+
+
+def disagreements(answer: Answer, asked: Asked, trials: Iterable[Trial]) -> Iterator[str]:
+    """What the trials of a family show against its answer, each in a sentence."""
+    for trial in trials:
+        for found in _against(answer, asked, trial):
+            yield f"{answer.family}, seed {trial.seed}: {found}"
+
+
+def _against(answer: Answer, asked: Asked, trial: Trial) -> Iterator[str]:
+    yield from trial.violations
+    if answer.loss.lost == NO and trial.gone:
+        yield f"{trial.gone} of {trial.added} jobs were lost, and none may be"
+    if answer.loss.lost == YES and trial.waiting_gone < trial.waiting:
+        came = trial.waiting - trial.waiting_gone
+        yield f"{came} of {trial.waiting} jobs that waited came, and all must be lost"
+    if extra := [cause for cause in trial.causes if cause not in answer.twice]:
+        yield f"jobs came twice by {', '.join(extra)}, which the rules do not allow"
+    if answer.late is not None:
+        late = answer.late // scaled(asked)[1] + _BACKLOG
+        if trial.longest_ms > late:
+            yield f"a job came after {trial.longest_ms} ms, and {late} is the latest"

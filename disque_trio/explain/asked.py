@@ -1,0 +1,87 @@
+"""The job that is asked about: the options of an ADDJOB, with the defaults of a cluster."""
+
+import os
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+
+from disque_trio.explain.facts import Facts
+from disque_trio.statemachine.base import CommandError, Millis
+from disque_trio.statemachine.commands import addoptions, unique
+from disque_trio.statemachine.commands.addjob import COPIES, MAX_DEFAULT_RETRY_S, check_periods
+
+_WAYS: Final[dict[int | None, str]] = {code: way.decode() for way, code in unique.WAYS.items()}
+
+
+class NotAskedError(Exception):
+    """Nodes refuse such an ADDJOB, or it is none; the text says why."""
+
+
+@attrs.frozen(kw_only=True)
+class Asked:
+    """One ADDJOB. Times are in seconds unless they are `Millis`."""
+
+    queue: str = "queue"
+    copies: int
+    """How many nodes hold the job: REPLICATE, or its default."""
+    retry: int
+    delay: Millis = 0
+    ttl: int = addoptions.DEFAULT_TTL_S
+    timeout: Millis = 0
+    maxlen: int | None = None
+    is_async: bool = False
+    priority: int | None = None
+    limit: int | None = None
+    unique: bool = False
+    keep: Millis | None = None
+    if_exists: str = "return"
+    backoff: Millis | None = None
+    max_backoff: Millis | None = None
+
+    @property
+    def is_ours(self) -> bool:
+        """Has it options that the original does not have?"""
+        return self.unique or any((self.priority, self.limit, self.backoff))
+
+    @property
+    def comes_back(self) -> bool:
+        """Is there a requeue before the TTL ends?"""
+        return self.retry > 0 and self.delay / 1000 + self.retry < self.ttl
+
+
+def read(words: Sequence[str], facts: Facts) -> Asked:
+    """The job of `ADDJOB queue body ms-timeout [options]`. Raises NotAskedError."""
+    if len(words) < 4 or words[0].upper() != "ADDJOB":
+        raise NotAskedError(
+            "only ADDJOB queue body ms-timeout [options] can be explained, such as "
+            f"ADDJOB mail body 0 RETRY 60; not '{' '.join(words)}'"
+        )
+    if not words[3].isdecimal():
+        raise NotAskedError(f"ms-timeout is a number of milliseconds, 0 for ever; not '{words[3]}'")
+    try:
+        options = addoptions.parse_options([os.fsencode(word) for word in words[4:]])
+        copies = options.replicas or min(COPIES, facts.nodes + facts.silent)
+        check_periods(options, copies)
+    except CommandError as error:
+        raise NotAskedError(error.text.decode(errors="replace")) from None
+    retry = options.retry
+    if retry is None:
+        retry = min(max(options.ttl // 10, 1), MAX_DEFAULT_RETRY_S)
+    return Asked(
+        queue=words[1],
+        copies=copies,
+        retry=retry,
+        delay=options.delay,
+        ttl=options.ttl,
+        timeout=int(words[3]),
+        maxlen=options.maxlen,
+        is_async=options.is_async,
+        priority=options.priority,
+        limit=options.limit,
+        unique=options.unique is not None,
+        keep=options.keep,
+        if_exists=_WAYS.get(options.if_exists, "return"),
+        backoff=options.backoff,
+        max_backoff=options.max_backoff,
+    )

@@ -1,0 +1,156 @@
+"""Families of faults: what is tried with a job, and in which clusters it can be."""
+
+import random
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+
+from disque_trio.explain.asked import Asked
+from disque_trio.explain.facts import Facts
+from disque_trio.sim.scenarios.plan import Fault, Micros
+
+SECOND: Final[Micros] = 1_000_000
+MOST_NODES: Final = 7
+"""A trial has no more."""
+REPAIR_S: Final = 5
+"""replica-repair-after in trials."""
+_BACK: Final = 5 * SECOND
+"""When a node that was killed is started again."""
+_CUT: Final = 20 * SECOND
+
+
+@attrs.frozen
+class Setting:
+    """One trial, before it is a plan."""
+
+    asked: Asked
+    facts: Facts
+    nodes: int
+    """How many the trial has."""
+    at: Micros
+    """When the faults begin."""
+    rng: random.Random
+
+    def some(self, count: int) -> tuple[int, ...]:
+        """So many nodes, drawn."""
+        return tuple(sorted(self.rng.sample(range(1, self.nodes + 1), min(count, self.nodes))))
+
+
+@attrs.frozen
+class Family:
+    """One kind of fault."""
+
+    name: str
+    title: str
+    """As it is told."""
+    faults: Callable[[Setting], tuple[Fault, ...]]
+    lasts: Callable[[int], int] = lambda _nodes: 10
+    """How many seconds until all is over, by the number of nodes."""
+    applies: Callable[[Asked, Facts], bool] = lambda _asked, _facts: True
+    ends_leases: bool = False
+    """Is the fault one of workers, which lose time or die with a job in hand?"""
+
+
+def size(facts: Facts) -> int:
+    """How many nodes a trial in this cluster has."""
+    return min(facts.nodes, MOST_NODES)
+
+
+def _killed(setting: Setting, nodes: tuple[int, ...], mode: str = "kill") -> tuple[Fault, ...]:
+    return (Fault(kind="crash", at=setting.at, hold=_BACK, nodes=nodes, mode=mode),)
+
+
+def _all(setting: Setting) -> tuple[int, ...]:
+    return tuple(range(1, setting.nodes + 1))
+
+
+def _cut(setting: Setting, nodes: tuple[int, ...]) -> tuple[Fault, ...]:
+    others = tuple(node for node in _all(setting) if node not in nodes)
+    return (Fault(kind="partition", at=setting.at, hold=_CUT, groups=(nodes, others)),)
+
+
+def _rolled(setting: Setting) -> tuple[Fault, ...]:
+    return tuple(
+        Fault(kind="restart", at=setting.at + place * _BACK, nodes=(node,), mode="stop")
+        for place, node in enumerate(_all(setting))
+    )
+
+
+def repaired_after(nodes: int) -> int:
+    """Seconds until the copies of a node that is gone for good are made again (L7)."""
+    return REPAIR_S + 80 + 15 * (nodes - 1)
+
+
+def _one_by_one(setting: Setting) -> tuple[Fault, ...]:
+    gone, *others = setting.rng.sample(_all(setting), setting.nodes)
+    second = setting.at + repaired_after(setting.nodes) * SECOND
+    killed = tuple(sorted(others[: setting.asked.copies - 1]))
+    return (
+        Fault(kind="remove", at=setting.at, nodes=(gone,)),
+        Fault(kind="crash", at=second, hold=_BACK, nodes=killed),
+    )
+
+
+def _can_repair(asked: Asked, facts: Facts) -> bool:
+    return 1 < asked.copies < size(facts) and facts.repair_s > 0 and not facts.originals
+
+
+FAMILIES: Final = (
+    Family("calm", "nothing fails", lambda _: ()),
+    Family("one-killed", "one node is killed", lambda s: _killed(s, s.some(1))),
+    Family(
+        "all-but-one-copy",
+        "all but one of its nodes are killed at once",
+        lambda s: _killed(s, s.some(s.asked.copies - 1)),
+        applies=lambda asked, _: asked.copies > 2,
+    ),
+    Family(
+        "all-copies",
+        "as many nodes as hold it are killed at once",
+        lambda s: _killed(s, s.some(s.asked.copies)),
+        applies=lambda asked, _: asked.copies > 1,
+    ),
+    Family("power", "power fails everywhere", lambda s: _killed(s, _all(s), "power")),
+    Family(
+        "one-by-one",
+        "one is gone for good and repaired, then others",
+        _one_by_one,
+        lasts=lambda nodes: repaired_after(nodes) + 10,
+        applies=_can_repair,
+    ),
+    Family(
+        "rolling",
+        "the nodes are restarted in turn",
+        _rolled,
+        lasts=lambda nodes: 5 * nodes + 5,
+    ),
+    Family(
+        "halves",
+        "the network splits in halves",
+        lambda s: _cut(s, s.some(s.nodes // 2)),
+        lasts=lambda _nodes: 25,
+        applies=lambda _, facts: facts.nodes > 3,
+    ),
+    Family(
+        "cut-off",
+        "one node is cut off",
+        lambda s: _cut(s, s.some(1)),
+        lasts=lambda _nodes: 25,
+        applies=lambda _, facts: facts.nodes > 1,
+    ),
+    Family("worker-dies", "a worker dies with the job", lambda _: (), ends_leases=True),
+    Family(
+        "worker-slow",
+        "a worker takes longer than RETRY",
+        lambda _: (),
+        applies=lambda asked, _: asked.retry > 0,
+        ends_leases=True,
+    ),
+)
+BY_NAME: Final = {family.name: family for family in FAMILIES}
+
+
+def applying(asked: Asked, facts: Facts) -> list[Family]:
+    """Those that can be tried with this job in this cluster."""
+    return [family for family in FAMILIES if family.applies(asked, facts)]

@@ -1,0 +1,115 @@
+"""A report: the answers for one job in one cluster, with the trials of each."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import attrs
+
+from disque_trio.explain.agreement import disagreements
+from disque_trio.explain.asked import Asked
+from disque_trio.explain.facts import Facts
+from disque_trio.explain.rules import Answer, answers, hints, refusal, remarks
+from disque_trio.explain.trials import Trial
+
+
+@attrs.frozen
+class Tried:
+    """What the trials of one family have shown, summed up."""
+
+    runs: int
+    jobs: int
+    """How many were answered with an id."""
+    lost: int
+    twice: int
+    """How many came more than once."""
+    causes: tuple[str, ...]
+    refused: int
+    """How many ADDJOBs had no id as their answer."""
+    dead: int
+    longest_ms: int
+    """The longest wait of a job that was due, once workers were there."""
+
+
+def tried(trials: Sequence[Trial]) -> Tried:
+    """The sum."""
+    causes = dict.fromkeys(cause for trial in trials for cause in trial.causes)
+    return Tried(
+        runs=len(trials),
+        jobs=sum(trial.added for trial in trials),
+        lost=sum(trial.gone for trial in trials),
+        twice=sum(trial.twice for trial in trials),
+        causes=tuple(sorted(causes)),
+        refused=sum(trial.refused for trial in trials),
+        dead=sum(trial.dead for trial in trials),
+        longest_ms=max((trial.longest_ms for trial in trials), default=0),
+    )
+
+
+@attrs.frozen
+class Line:
+    """One family."""
+
+    answer: Answer
+    tried: Tried | None
+    """None without trials."""
+
+
+@attrs.frozen(kw_only=True)
+class Report:
+    """Everything that is said of a job."""
+
+    asked: Asked
+    facts: Facts
+    refusal: str
+    """Why ADDJOB is refused; empty if it is not."""
+    remarks: tuple[str, ...]
+    lines: tuple[Line, ...]
+    hints: tuple[str, ...]
+    disagreements: tuple[str, ...]
+
+    def as_plain(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "job": attrs.asdict(self.asked),
+            "cluster": attrs.asdict(self.facts),
+            "refusal": self.refusal,
+            "remarks": self.remarks,
+            "faults": [
+                {
+                    "name": line.answer.family,
+                    "title": line.answer.title,
+                    **attrs.asdict(line.answer.loss),
+                    "twice": line.answer.twice,
+                    "late_ms": line.answer.late,
+                    "trials": None if line.tried is None else attrs.asdict(line.tried),
+                }
+                for line in self.lines
+            ],
+            "hints": self.hints,
+            "disagreements": self.disagreements,
+        }
+
+
+def report(asked: Asked, facts: Facts, trials: Iterable[Trial] = ()) -> Report:
+    """The report on a job, with the trials that were made of it."""
+    by_family: dict[str, list[Trial]] = {}
+    for trial in trials:
+        by_family.setdefault(trial.family, []).append(trial)
+    found = answers(asked, facts)
+    refused = refusal(asked, facts)
+    return Report(
+        asked=asked,
+        facts=facts,
+        refusal=refused,
+        remarks=() if refused else tuple(remarks(asked, facts)),
+        lines=tuple(
+            Line(each, tried(by_family[each.family]) if each.family in by_family else None)
+            for each in found
+        ),
+        hints=() if refused else tuple(hints(asked, facts)),
+        disagreements=tuple(
+            text
+            for each in found
+            for text in disagreements(each, asked, by_family.get(each.family, ()))
+        ),
+    )

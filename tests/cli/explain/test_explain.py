@@ -1,0 +1,117 @@
+"""`disque-trio explain`, as it is called."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from disque_trio.__main__ import main
+from disque_trio.explain.asked import read
+from disque_trio.explain.facts import Facts
+from disque_trio.explain.rules import answers
+from disque_trio.testing.server.kit import Server
+
+ROOT: Final = Path(__file__).parents[3]
+PAGE: Final = (ROOT / "docs" / "explain.md").read_text()
+ADDJOB: Final = ["ADDJOB", "mail", "body", "0"]
+
+
+def explained(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main(["explain", *words]) == 0
+    return capsys.readouterr().out
+
+
+def lines(text: str) -> list[str]:
+    return [line.rstrip() for line in text.strip().splitlines()]
+
+
+@pytest.mark.parametrize(
+    "block", re.findall(r"```\n\$ disque-trio explain (.*?)\n```", PAGE, re.DOTALL)
+)
+def test_the_page_shows_what_is_printed(block: str, capsys: pytest.CaptureFixture[str]) -> None:
+    command, _, shown = block.partition("\n")
+
+    assert lines(explained(capsys, *shlex.split(command))) == lines(shown)
+
+
+def rows() -> list[list[str]]:
+    table = PAGE.partition("| `ADDJOB …` |")[2].partition("\n\n")[0]
+    return [[cell.strip(" `") for cell in row.split("|")[1:-1]] for row in table.splitlines()[2:]]
+
+
+COLUMNS: Final = ("one-killed", "all-copies", "power", "rolling", "cut-off", "worker-dies")
+
+
+@pytest.mark.parametrize("row", rows(), ids=lambda row: row[0])
+def test_the_table_has_the_answers_of_the_rules(row: list[str]) -> None:
+    facts = Facts(nodes=3)
+    found = {each.family: each for each in answers(read(row[0].split(), facts), facts)}
+    late = found["one-killed"].late
+
+    assert row[1:-1] == [found[name].loss.lost if name in found else "" for name in COLUMNS]
+    assert row[-1] == ("" if late is None else f"{late / 1000:,g} s")
+
+
+def test_the_table_has_the_examples_of_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text()
+
+    assert [row[0] for row in rows()] == re.findall(r"\| `(ADDJOB mail body .*?)` \|", readme)
+
+
+def test_json_has_rules_and_trials(capsys: pytest.CaptureFixture[str]) -> None:
+    told = json.loads(explained(capsys, "--json", "--trials", "1", "--nodes", "1", *ADDJOB))
+    by_name = {fault["name"]: fault for fault in told["faults"]}
+
+    assert by_name["power"]["lost"] == "yes"
+    assert by_name["power"]["trials"]["lost"] >= 20
+    assert by_name["calm"]["trials"] == {
+        "runs": 1,
+        "jobs": 40,
+        "lost": 0,
+        "twice": 0,
+        "causes": [],
+        "refused": 0,
+        "dead": 0,
+        "longest_ms": by_name["calm"]["trials"]["longest_ms"],
+    }
+    assert told["disagreements"] == []
+
+
+def test_a_running_cluster_is_asked(
+    disque_server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host, _, port = disque_server.url.removeprefix("disque://").split(",")[0].partition(":")
+    told = json.loads(explained(capsys, "-h", host, "-p", port, "--json", *ADDJOB))
+
+    assert told["cluster"]["nodes"] == told["job"]["copies"] == len(disque_server.url.split(","))
+    assert told["cluster"]["originals"] == 0
+
+
+def test_a_job_that_is_refused_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "--nodes", "2", *ADDJOB, "REPLICATE", "3"]) == 1
+
+    assert "refused NOREPL: it asks for 3 copies; 2 of 2 nodes can keep it" in (
+        capsys.readouterr().out
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("ADDJOB mail", "only ADDJOB queue body ms-timeout [options] can be explained"),
+        ("", "only ADDJOB queue body ms-timeout [options] can be explained"),
+        ("--nodes 0 ADDJOB mail body 0", "'0' is not a number from 1 to 1000"),
+        ("--nodes 3 -p 7711 ADDJOB mail body 0", "leave out -h, -p"),
+        ("-p 1 ADDJOB mail body 0", "Could not connect to Disque at 127.0.0.1:1"),
+        ("--nodes 9 --trials 1 ADDJOB mail body 0 REPLICATE 8", "leave out --trials"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_a_line(
+    words: str, error: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", *words.split()]) == 2
+
+    assert error in capsys.readouterr().err.splitlines()[-1]

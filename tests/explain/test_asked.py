@@ -1,0 +1,43 @@
+import pytest
+
+from disque_trio.explain.asked import Asked, NotAskedError, read
+from disque_trio.explain.facts import Facts
+
+
+def asked(options: str, nodes: int = 3) -> Asked:
+    return read(["ADDJOB", "mail", "body", "0", *options.split()], Facts(nodes=nodes))
+
+
+def test_defaults_are_those_of_a_node() -> None:
+    found = asked("", nodes=2)
+
+    assert (found.copies, found.retry, found.ttl, found.delay) == (2, 300, 86_400, 0)
+
+
+def test_the_default_of_retry_is_a_tenth_of_the_ttl() -> None:
+    assert asked("TTL 100").retry == 10
+
+
+def test_a_requeue_must_come_before_the_ttl_ends() -> None:
+    assert asked("RETRY 10 TTL 20").comes_back
+    assert not asked("DELAY 10 RETRY 10 TTL 20").comes_back
+    assert not asked("RETRY 0 REPLICATE 1").comes_back
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("GETJOB FROM mail", "only ADDJOB queue body ms-timeout"),
+        ("ADDJOB mail body", "only ADDJOB queue body ms-timeout"),
+        ("ADDJOB mail body soon", "not 'soon'"),
+        ("ADDJOB mail body 0 RETRY soon", "ERR RETRY time must be a non negative number"),
+        ("ADDJOB mail body 0 REPLCIATE 2", "did you mean 'REPLICATE'?"),
+        ("ADDJOB mail body 0 RETRY 0", "please explicitly set  REPLICATE to 1"),
+        ("ADDJOB mail body 0 DELAY 60 TTL 30", "DELAY is greater than TTL"),
+    ],
+)
+def test_what_is_no_addjob_is_refused_with_the_reason(words: str, error: str) -> None:
+    with pytest.raises(NotAskedError) as caught:
+        read(words.split(), Facts(nodes=3))
+
+    assert error in str(caught.value)
