@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 
 from rich.progress import track
 
-from disque_trio.cli.explain.asking import facts_of
+from disque_trio.cli.explain.asking import ask
 from disque_trio.cli.explain.options import Options, parse
 from disque_trio.cli.explain.words import show
 from disque_trio.cli.frame import INTERRUPTED, USAGE, UsageError
 from disque_trio.cli.sim.report import errors, out
+from disque_trio.client.errors import DisqueError
 from disque_trio.explain.asked import Asked, NotAskedError, read
 from disque_trio.explain.facts import Facts
 from disque_trio.explain.families import MOST_NODES
@@ -24,24 +25,35 @@ def main(argv: Sequence[str]) -> int:
     """Explain. The exit status; `--help` says what it means."""
     try:
         options = parse(argv, os.environ)
-        facts = options.facts or facts_of(options)
-        asked = read(options.words, facts)
-        return _explain(options, asked, facts)
+        return _explain(options, *_subject(options))
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else USAGE
-    except (NotAskedError, UsageError) as error:
+    except (NotAskedError, UsageError, DisqueError) as error:
         sys.stderr.write(f"disque-trio explain: {error}\n")
         return USAGE
     except KeyboardInterrupt:
         return INTERRUPTED
 
 
-def _explain(options: Options, asked: Asked, facts: Facts) -> int:
+def _subject(options: Options) -> tuple[Asked, Facts, str]:
+    """The job, its cluster, and how the job was found."""
+    if options.facts is not None:
+        return read(options.words, options.facts), options.facts, ""
+    cluster = ask(options)
+    if options.job is not None:
+        return cluster.job(options.job), cluster.facts, ""
+    if options.queue is not None:
+        asked, heading = cluster.queue(options.queue)
+        return asked, cluster.facts, heading
+    return read(options.words, cluster.facts), cluster.facts, ""
+
+
+def _explain(options: Options, asked: Asked, facts: Facts, heading: str) -> int:
     found = report(asked, facts, list(_trials(options, asked, facts)))
     if options.is_json:
         sys.stdout.write(json.dumps(found.as_plain(), indent=2) + "\n")
     else:
-        show(out(), found)
+        show(out(), found, heading)
     return 1 if found.refusal or found.disagreements else 0
 
 

@@ -7,6 +7,7 @@ from typing import Final
 import attrs
 
 from disque_trio.cli.frame import port
+from disque_trio.cli.operating.jobs import job_id
 from disque_trio.cli.options import add_password, add_tls, parser_for, password_from, tls_from
 from disque_trio.client.address import Address
 from disque_trio.explain.facts import JOURNALS, NO_JOURNAL, Facts
@@ -21,6 +22,7 @@ examples:
   disque-trio explain ADDJOB mail body 0 RETRY 60
   disque-trio explain --nodes 5 --journal everysec --trials 20 ADDJOB mail body 0 REPLICATE 2
   disque-trio explain -p 7711 ADDJOB mail body 0     about the cluster of this node
+  disque-trio explain --queue mail                   about its jobs, at 127.0.0.1:7711
 
 exit status: 0 done; 1 the job is refused, or rules and trials do not agree; 2 wrong usage, or no
 answer; 130 interrupted by Ctrl-C
@@ -35,7 +37,11 @@ class Options:
     """The command line, read and checked."""
 
     words: tuple[str, ...]
-    """The ADDJOB."""
+    """The ADDJOB; none with a job or a queue."""
+    job: str | None
+    """The id of a job of a running cluster."""
+    queue: str | None
+    """The name of a queue of a running cluster."""
     facts: Facts | None
     """The cluster that is assumed; None: one is asked."""
     address: Address
@@ -48,11 +54,18 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Options:
     """The options of a command line; exits with 2 if it is wrong."""
     parser = _parser()
     given = parser.parse_args(argv)
-    is_asked = given.host is not None or given.port is not None
+    is_found = given.job is not None or given.queue is not None
+    if is_found and given.words:
+        parser.error(f"--job and --queue need no ADDJOB: leave out '{' '.join(given.words)}'")
+    is_asked = is_found or given.host is not None or given.port is not None
     if is_asked and (given.nodes is not None or given.journal is not None):
-        parser.error("--nodes and --journal describe a cluster that is not asked: leave out -h, -p")
+        parser.error(
+            "--nodes and --journal describe a cluster that is not asked: without -h, -p, --job"
+        )
     return Options(
         words=tuple(given.words),
+        job=given.job,
+        queue=given.queue,
         facts=None
         if is_asked
         else Facts(nodes=given.nodes or _DEFAULT_NODES, journal=given.journal or NO_JOURNAL),
@@ -84,6 +97,9 @@ def _parser() -> argparse.ArgumentParser:
     asked = parser.add_argument_group("a cluster that is asked")
     asked.add_argument("-h", "--host", metavar="HOST", help="one of its nodes (127.0.0.1)")
     asked.add_argument("-p", "--port", metavar="PORT", type=port, help="its port (7711)")
+    which = asked.add_mutually_exclusive_group()
+    which.add_argument("--job", metavar="ID", type=job_id, help="a job that it has")
+    which.add_argument("--queue", metavar="NAME", help="what most jobs of a queue ask")
     add_password(asked)
     add_tls(parser)
     parser.add_argument(

@@ -14,8 +14,10 @@ from disque_trio.sim.checkers.duplicates import CAUSES
 _COLOURS: Final = {NO: "green", MAY: "yellow", YES: "bold red"}
 
 
-def show(console: Console, report: Report) -> None:
+def show(console: Console, report: Report, heading: str = "") -> None:
     """The report: the cluster, what holds always, a line for each fault, causes, hints."""
+    if heading:
+        console.print(escape(heading))
     console.print(f"[bold]{cluster(report.facts)}[/]")
     if report.refusal:
         console.print(f"  [bold red]refused[/] {escape(report.refusal)}")

@@ -9,6 +9,7 @@ from typing import Final
 import pytest
 
 from disque_trio.__main__ import main
+from disque_trio.client import BlockingClient
 from disque_trio.explain.asked import read
 from disque_trio.explain.facts import Facts
 from disque_trio.explain.rules import answers
@@ -80,14 +81,51 @@ def test_json_has_rules_and_trials(capsys: pytest.CaptureFixture[str]) -> None:
     assert told["disagreements"] == []
 
 
+def at(server: Server) -> list[str]:
+    seed = server.cluster.seeds[0]
+    return ["-h", seed.host, "-p", str(seed.port), "--json"]
+
+
 def test_a_running_cluster_is_asked(
     disque_server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    host, _, port = disque_server.url.removeprefix("disque://").split(",")[0].partition(":")
-    told = json.loads(explained(capsys, "-h", host, "-p", port, "--json", *ADDJOB))
+    told = json.loads(explained(capsys, *at(disque_server), *ADDJOB))
 
-    assert told["cluster"]["nodes"] == told["job"]["copies"] == len(disque_server.url.split(","))
+    assert told["cluster"]["nodes"] == told["job"]["copies"] == len(disque_server.cluster.seeds)
     assert told["cluster"]["originals"] == 0
+
+
+def test_a_job_of_a_running_cluster_is_explained(
+    disque_server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with BlockingClient(disque_server.cluster) as client:
+        id = client.addjob("mail", "body", replicate=1, retry=7, limit=3, unique="key")
+    told = json.loads(explained(capsys, *at(disque_server), "--job", id))["job"]
+
+    assert (told["queue"], told["copies"], told["retry"]) == ("mail", 1, 7)
+    assert (told["limit"], told["unique"]) == (3, True)
+
+
+def test_a_queue_is_explained_by_what_most_of_its_jobs_ask_for(
+    disque_server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with BlockingClient(disque_server.cluster) as client:
+        for retry in (5, 9, 9):
+            client.addjob("mail", "body", replicate=1, retry=retry)
+    shown = explained(capsys, *at(disque_server)[:-1], "--queue", "mail")
+
+    assert "2 of 3 jobs of mail that were looked at ask for this" in shown
+    assert "a worker has 9 s" in shown
+
+
+def test_what_no_node_has_is_an_error(
+    disque_server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", *at(disque_server), "--queue", "nothing"]) == 2
+    assert capsys.readouterr().err == ("disque-trio explain: no node has a job of queue nothing\n")
+    absent = "D-5a1f30c2-Wd0m1Zk3bq0dJYpB6LkYl0kN-05a1"
+    assert main(["explain", *at(disque_server), "--job", absent]) == 2
+    assert f"no node has job {absent}" in capsys.readouterr().err
 
 
 def test_a_job_that_is_refused_says_so(capsys: pytest.CaptureFixture[str]) -> None:
@@ -104,7 +142,9 @@ def test_a_job_that_is_refused_says_so(capsys: pytest.CaptureFixture[str]) -> No
         ("ADDJOB mail", "only ADDJOB queue body ms-timeout [options] can be explained"),
         ("", "only ADDJOB queue body ms-timeout [options] can be explained"),
         ("--nodes 0 ADDJOB mail body 0", "'0' is not a number from 1 to 1000"),
-        ("--nodes 3 -p 7711 ADDJOB mail body 0", "leave out -h, -p"),
+        ("--nodes 3 -p 7711 ADDJOB mail body 0", "without -h, -p, --job"),
+        ("--queue mail ADDJOB mail body 0", "leave out 'ADDJOB mail body 0'"),
+        ("--job 7", "7 is no id of a job"),
         ("-p 1 ADDJOB mail body 0", "Could not connect to Disque at 127.0.0.1:1"),
         ("--nodes 9 --trials 1 ADDJOB mail body 0 REPLICATE 8", "leave out --trials"),
     ],
