@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from disque_trio.testing.drawing import job_options as job_options
     from disque_trio.testing.drawing import plans as plans
     from disque_trio.testing.drawing import verdict_of as verdict_of
+    from disque_trio.testing.simulated.chaos import chaos as chaos
     from disque_trio.testing.stateful import ClusterStateMachine as ClusterStateMachine
 
 _PLAN: Final = "Add ClockPlan Consumer Expect Fault Micros Plan"
@@ -47,6 +48,7 @@ _HOMES: Final = {
     "Trouble": "sim.verbs",
     **dict.fromkeys(_DRAWING.split(), "testing.drawing"),
     "ClusterStateMachine": "testing.stateful",
+    "chaos": "testing.simulated.chaos",
 }
 
 

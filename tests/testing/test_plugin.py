@@ -33,3 +33,32 @@ def test_its_fixtures_are_listed_with_their_texts(tmp_path: Path) -> None:
 
     for fixture in ("disque_inline", "disque_nodes", "disque_server", "disque_sim"):
         assert re.search(rf"^{fixture} (\[module scope\] )?-- ", done.stdout, re.MULTILINE)
+
+
+FAILS = """
+import pytest
+from disque_trio.worker import App
+
+app = App()
+
+def test_it(disque_sim):
+    async def story(cluster):
+        assert cluster.plan.seed != 4
+
+    disque_sim.run(story, app)
+"""
+
+
+def test_a_story_that_fails_is_repeated_by_the_command_that_its_error_names(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(FAILS)
+
+    def tests(*more: str) -> str:
+        words = (sys.executable, "-m", "pytest", "-p", NAME, "-p", "no:cacheprovider", *more)
+        return subprocess.run(
+            words, cwd=tmp_path, capture_output=True, text=True, check=False
+        ).stdout
+
+    [again] = re.findall("again: pytest (.*)", tests())[:1]
+    assert again == "test_it.py::test_it --disque-seed 4"
+    assert "1 failed" in tests(*again.split())
+    assert "1 passed" in tests("--disque-seed", "5")

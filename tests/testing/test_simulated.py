@@ -8,6 +8,7 @@ import anyio.to_thread
 import pytest
 import trio
 
+from disque_trio.testing.simulated.chaos import chaos
 from disque_trio.testing.simulated.cluster import Cluster, NotDrainedError
 from disque_trio.testing.simulated.kit import Sim
 from disque_trio.testing.simulated.processes import SimError
@@ -270,3 +271,43 @@ def test_time_stands_still_while_a_thread_is_out(run_sync: Any, disque_sim: Sim)
         assert cluster.time < 0.1
 
     disque_sim.run(story, app, seeds=1)
+
+
+def test_random_faults_lose_no_job(disque_sim: Sim) -> None:
+    kinds = set[str]()
+
+    async def story(cluster: Cluster) -> None:
+        for order in range(5):
+            await charge_once.using(delay=10 * order).enqueue(order)
+        await chaos(cluster, 60)
+        assert not cluster.troubles
+        await cluster.drained()
+        assert cluster.lost() == []
+        assert sorted(bank.charges) == list(range(5))
+        kinds.update(line.what.split()[-1] for line in cluster.log)
+
+    disque_sim.run(story, app, state=bank, seeds=8)
+
+    assert {"crash", "pause", "killed", "stopped"} < kinds
+
+
+def test_a_job_is_lost_with_its_last_copy(disque_sim: Sim) -> None:
+    async def story(cluster: Cluster) -> None:
+        job = await charge.using(delay=60, replicate=1).enqueue(1)
+        assert cluster.lost() == []
+        for node in ("n1", "n2", "n3"):
+            cluster.restart(node)
+        assert cluster.lost() == [job.id]
+
+    disque_sim.run(story, app, seeds=1)
+
+
+def test_connections_of_a_worker_may_break(disque_sim: Sim) -> None:
+    async def story(cluster: Cluster) -> None:
+        await charge_once.enqueue(1)
+        await cluster.sleep(0.5)
+        cluster.reset("w1")
+        await cluster.drained()
+        assert bank.charges == {1: 1}
+
+    disque_sim.run(story, app, state=bank, seeds=2, workers=1)

@@ -30,6 +30,8 @@ STORY: Final = "story"
 """The process that tells the story and adds its jobs."""
 _ALIVE: Final = (WAIT_REPL, ACTIVE, QUEUED)
 _TOLD: Final = ("crash", "start", "pause", "resume", "cut", "heal", "clock.step", "clock.rate")
+_ENDED: Final = ("acked", "dead")
+_DROPPED: Final = ("client-deljob", "expired", "evicted", "flush")
 _AGAIN: Final = ("retry", "enqueue", "nack", "untied", "backed-off")
 
 
@@ -73,6 +75,8 @@ class Cluster(Verbs):
         self.plan = plan
         self.log: list[Line] = []
         self.troubles: dict[Trouble, None] = {}
+        self._added: dict[str, None] = {}
+        self._ended: dict[str, None] = {}
         self._app = app
         self._concurrency = concurrency
         self._before = before
@@ -148,6 +152,12 @@ class Cluster(Verbs):
     def dead(self) -> list[str]:
         """The ids of dead jobs."""
         return self._jobs(lambda job: job.state == DEAD)
+
+    def lost(self) -> list[str]:
+        """The ids of jobs whose producer was told that they are added, that have not ended, and
+        that no node has: all nodes that held them have crashed."""
+        there = self._jobs(lambda _: True)
+        return [each for each in self._added if each not in there and each not in self._ended]
 
     def _jobs(self, condition: Callable[[Job], bool]) -> list[str]:
         found: dict[str, None] = {}
@@ -248,6 +258,11 @@ class Cluster(Verbs):
         others = [host.name for host in self.world.hosts.values() if host.name != node]
         return self.partition([node], others)
 
+    def reset(self, name: Name) -> None:
+        """Break all connections of a worker, or of the `story`."""
+        self.note(str(name), "loses its connections")
+        self._wires_of(name).reset()
+
     def _is_client(self, name: Name) -> bool:
         return name == STORY or name in self.workers
 
@@ -283,6 +298,10 @@ class Cluster(Verbs):
     def _see(self, row: Row) -> None:
         if row.time < 0:
             return
+        if row.kind == "add.ok" and not row.queue.startswith(RESERVED):
+            self._added[row.job] = None
+        elif row.kind in _ENDED or (row.kind == "drop" and row.cause in _DROPPED):
+            self._ended[row.job] = None
         if row.kind in _TOLD:
             self.note(row.node, " ".join(filter(None, (row.kind, row.peer, row.detail))))
         elif row.kind == "queue" and row.cause in _AGAIN and not row.queue.startswith(RESERVED):

@@ -214,10 +214,14 @@ class Wires:
         """The process is gone: its kernel ends its connections."""
         self._stops = 0
         self._moves.set()
+        self.reset()
+        self.is_dead = True
+
+    def reset(self) -> None:
+        """All connections break; the process may open others."""
         for stream in list(self._streams.values()):
             stream.end()
             self.hang_up(stream)
-        self.is_dead = True
 
     # The agent (`wishes.Agent`).
 
