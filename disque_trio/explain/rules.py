@@ -37,8 +37,8 @@ class Answer:
     twice: tuple[str, ...]
     """Causes of duplicates that may occur; none: it comes at most once."""
     late: Millis | None
-    """How long after its due time, or the return of workers, a job that waits comes at the latest.
-    None where it may be lost."""
+    """How long after its due time, or the end of a cut, a job that waits comes at the latest, if
+    workers wait at each node. None where it may be lost."""
 
 
 def answers(asked: Asked, facts: Facts) -> list[Answer]:

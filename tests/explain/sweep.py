@@ -1,5 +1,6 @@
 """Rules against trials, over options and clusters: `python -m tests.explain.sweep FROM:TO`."""
 
+import contextlib
 import itertools
 import sys
 import time
@@ -56,22 +57,27 @@ def against(case: Case, trial: Trial) -> Iterator[str]:
         yield f"ADDJOB mail body 0 {options} with {facts}: {found}"
 
 
+def _try(case: Case, seed: int, count: Counter[str]) -> None:
+    _, asked, facts, answer = case
+    trial = run(answer.family, asked, facts, seed)
+    count["trials"] += 1
+    count["jobs"] += trial.added
+    if answer.loss.lost == MAY:
+        count[f"{answer.family}: may, {'lost' if trial.gone else 'none lost'}"] += 1
+    for found in against(case, trial):
+        count["disagreements"] += 1
+        sys.stdout.write(f"{found}\n")
+        sys.stdout.flush()
+
+
 def main(span: str) -> int:
-    """Run them all with these seeds. The exit status."""
+    """Run them all with these seeds, until Ctrl-C at the latest. The exit status."""
     first, _, end = span.partition(":")
     began = time.monotonic()
     count: Counter[str] = Counter()
-    for seed, case in itertools.product(range(int(first), int(end)), cases()):
-        answer = case[3]
-        trial = run(answer.family, case[1], case[2], seed)
-        count["trials"] += 1
-        count["jobs"] += trial.added
-        if answer.loss.lost == MAY:
-            count[f"{answer.family}: may, lost in" if trial.gone else f"{answer.family}: may"] += 1
-        for found in against(case, trial):
-            count["disagreements"] += 1
-            sys.stdout.write(f"{found}\n")
-            sys.stdout.flush()
+    with contextlib.suppress(KeyboardInterrupt):
+        for seed, case in itertools.product(range(int(first), int(end)), cases()):
+            _try(case, seed, count)
     sys.stdout.write(f"{time.monotonic() - began:.0f} s {dict(sorted(count.items()))}\n")
     return 1 if count["disagreements"] else 0
 

@@ -23,6 +23,17 @@ def test_rules_and_trials_agree(case: Case) -> None:
     assert trial.added > 0
 
 
+def test_a_copy_that_is_made_again_during_a_delay_waits_for_a_further_retry() -> None:
+    facts = Facts(nodes=5)
+    asked = job("DELAY 600 REPLICATE 3 TTL 3600", facts)
+    [answer] = [each for each in answers(asked, facts) if each.family == "one-by-one"]
+    trial = run("one-by-one", asked, facts, seed=0)
+    one_retry = asked.retry * 1000 // 2  # the trial halves all times
+
+    assert list(disagreements(answer, asked, [trial])) == []
+    assert trial.longest_ms > one_retry + 20_000
+
+
 FACTS = Facts(nodes=3)
 ASKED = job("REPLICATE 2 RETRY 5", FACTS)
 ANSWERS = {answer.family: answer for answer in answers(ASKED, FACTS)}
