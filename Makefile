@@ -4,10 +4,11 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 COMPILING := $(VENV)/.compiling
+EXAMPLE := $(VENV)/.example
 SPARK  := $(VENV)/.spark
 NODE   := $(VENV)/.node
 
-.PHONY: up test explain-sweep pipeline compiled wheel test-compiled machine shipped check format lint types fast ablations pins soak pyright spark bench bench-workers profile crowd simbench fuzz docs site clean help
+.PHONY: up example test explain-sweep pipeline compiled wheel test-compiled machine shipped check format lint types fast ablations pins soak pyright spark bench bench-workers profile crowd simbench fuzz docs site clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -31,6 +32,13 @@ $(NODE): $(STAMP) tests/cluster/javascript/package-lock.json
 up: $(STAMP) ## run a three-node cluster on loopback until Ctrl-C
 	@PYTHONSAFEPATH=1 PYTHONPATH="$$($(BIN)/python -m compiling.layout)" \
 		$(BIN)/disque-trio up --nodes 3 --port 7711
+
+$(EXAMPLE): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,example]'
+	@touch $@
+
+example: $(EXAMPLE) ## a small shop, with a worker and a node that are killed
+	@$(BIN)/python -m examples.shop.run
 
 # What runs in one process shares the cores first; the rest, which often waits, takes three.
 test: $(SPARK) $(NODE) ## every check and test

@@ -1,0 +1,1 @@
+"""Programs to copy from, kept working by tests."""

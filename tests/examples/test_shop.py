@@ -1,0 +1,124 @@
+"""The example shop: what its tasks do, also when workers and nodes fail."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from disque_trio.testing.inline.kit import Inline
+from disque_trio.testing.simulated.cluster import Cluster
+from disque_trio.testing.simulated.kit import Sim
+from examples.shop.tasks import app, charge, connect, invoice, mail, place
+
+TABLES = ("charges", "invoices", "mails")
+
+
+@pytest.fixture(autouse=True)
+def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[sqlite3.Connection]:
+    monkeypatch.setenv("SHOP_DATABASE", str(tmp_path / "shop.db"))
+    with closing(connect()) as database:
+        database.execute("PRAGMA synchronous = OFF")
+        yield database
+
+
+def rows(database: sqlite3.Connection) -> list[list[int]]:
+    """The orders in each table."""
+    return [
+        [number for (number,) in database.execute(f"SELECT number FROM {table} ORDER BY number")]
+        for table in TABLES
+    ]
+
+
+def empty(database: sqlite3.Connection) -> None:
+    with database:
+        for table in ("disque_once", *TABLES):
+            database.execute(f"DELETE FROM {table}")
+
+
+async def test_an_order_is_charged_then_invoiced_then_mailed(
+    disque_inline: Inline, database: sqlite3.Connection
+) -> None:
+    async with app:
+        await place(1, 500)
+    disque_inline.assert_enqueued(charge, args=(1, 500))
+
+    ran = await disque_inline.run_all(app)
+
+    assert [each.task for each in ran] == [charge.name, invoice.name, mail.name]
+    assert rows(database) == [[1], [1], [1]]
+
+
+async def test_an_order_that_is_placed_twice_is_charged_once(
+    disque_inline: Inline, database: sqlite3.Connection
+) -> None:
+    async with app:
+        await place(1, 500)
+        await place(1, 500)
+
+    await disque_inline.run_all(app)
+
+    assert rows(database)[0] == [1]
+
+
+async def test_a_mail_that_fails_is_tried_again(
+    disque_inline: Inline, database: sqlite3.Connection
+) -> None:
+    async with app:
+        await place(3, 500)
+
+    ran = await disque_inline.run_all(app)
+
+    assert [each.end for each in ran] == ["done", "done", "retried", "done"]
+    assert rows(database)[2] == [3]
+
+
+async def test_an_order_that_costs_nothing_is_a_dead_letter(
+    disque_inline: Inline, database: sqlite3.Connection
+) -> None:
+    async with app:
+        await place(1, 0)
+
+    [ran] = await disque_inline.run_all(app, may_die=True)
+
+    assert ran.end == "dead"
+    assert len(disque_inline.dead()) == 1
+    assert rows(database) == [[], [], []]
+
+
+async def test_each_hour_has_one_report(
+    disque_inline: Inline, database: sqlite3.Connection
+) -> None:
+    await disque_inline.run_for(app, timedelta(hours=3).total_seconds())
+
+    assert len(database.execute("SELECT * FROM reports").fetchall()) == 3
+
+
+def test_nobody_is_charged_twice_and_every_order_ends(
+    disque_sim: Sim, database: sqlite3.Connection
+) -> None:
+    async def story(cluster: Cluster) -> None:
+        empty(database)
+        for number in range(1, 5):
+            await place(number, 500)
+        await cluster.sleep(0.7)  # the workers have charged, and do not know it yet
+        with cluster.crash("w1"), cluster.partition(["n1"], ["n2", "n3"]):
+            await cluster.sleep(20)
+        with cluster.crash("n3"):
+            await cluster.sleep(20)
+        await cluster.drained()
+        assert cluster.dead() == []
+        assert rows(database) == [[1, 2, 3, 4]] * 3
+
+    disque_sim.run(story, app, state={}, seeds=3)
+
+
+def test_a_charge_does_no_harm_at_any_step(disque_sim: Sim, database: sqlite3.Connection) -> None:
+    def charges() -> list[int]:
+        found = rows(database)[0]
+        empty(database)  # the next try begins without any
+        return found
+
+    disque_sim.idempotent(charge.call(1, 500), app, state={}, snapshot=charges)
