@@ -4,17 +4,20 @@ import socket
 import time
 from typing import Any
 
+import anyio
 import anyio.to_thread
 import pytest
 import trio
 
 from disque_trio.testing.simulated.chaos import chaos
 from disque_trio.testing.simulated.cluster import Cluster, NotDrainedError
+from disque_trio.testing.simulated.judging import GuaranteeError
 from disque_trio.testing.simulated.kit import Sim
 from disque_trio.testing.simulated.processes import SimError
 from disque_trio.testing.simulated.refusing import RealIoError
 from disque_trio.testing.simulated.telling import StoryTooLongError
 from disque_trio.worker import App, current_job
+from tests.sim.ablations.brokenrecords import late_after_delay
 from tests.testing.bank import app, bank, careful, charge, charge_once, die, plain
 
 
@@ -311,3 +314,45 @@ def test_connections_of_a_worker_may_break(disque_sim: Sim) -> None:
         assert bank.charges == {1: 1}
 
     disque_sim.run(story, app, state=bank, seeds=2, workers=1)
+
+
+def test_a_reply_that_is_under_way_is_lost_with_its_connection(disque_sim: Sim) -> None:
+    async def story(cluster: Cluster) -> None:
+        stream = await cluster.story.connect(cluster.addresses.seeds[0], 1)
+        with cluster.isolate("story"):
+            stream.heard(b"late")
+            cluster.reset("story")
+            stream.heard(b"too late")
+        assert await stream.receive() == b"$4\r\nlate\r\n"
+        with pytest.raises(anyio.EndOfStream):
+            await stream.receive()
+
+    disque_sim.run(story, app, seeds=1)
+
+
+def test_a_story_knows_who_runs_what(disque_sim: Sim) -> None:
+    async def story(cluster: Cluster) -> None:
+        with pytest.raises(SimError, match="w1 runs no job"):
+            cluster.node_of("w1")
+        await charge_once.enqueue(1)
+        await cluster.until(cluster.running)
+        [worker] = cluster.running()
+        assert cluster.node_of(worker) in {"n1", "n2", "n3"}
+
+    disque_sim.run(story, app, state=bank, seeds=1)
+
+
+def test_a_cluster_that_breaks_its_promises_fails_the_story(
+    disque_sim: Sim, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(cluster: Cluster) -> None:
+        await charge_once.using(delay=5).enqueue(1)
+        await cluster.drained()
+
+    disque_sim.run(story, app, state=bank, seeds=1)
+    late_after_delay(monkeypatch)
+    with pytest.raises(GuaranteeError) as raised:
+        disque_sim.run(story, app, state=bank, seeds=1)
+
+    assert "L8 (a job is queued when its time has come, not later): " in str(raised.value)
+    assert raised.value.__notes__[0].startswith("disque_sim: seed 0")

@@ -18,6 +18,7 @@ from disque_trio.statemachine.base import ACTIVE, DEAD, QUEUED, WAIT_REPL
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.machine import Machine
 from disque_trio.testing.simulated.clock import StoryEngine
+from disque_trio.testing.simulated.judging import check, judge_of
 from disque_trio.testing.simulated.processes import Before, SimError, WorkerProcess, now, shown
 from disque_trio.testing.simulated.wires import Wires
 from disque_trio.tracing.rows import Row
@@ -82,7 +83,8 @@ class Cluster(Verbs):
         self._before = before
         self._nursery = nursery
         self._lives = 0
-        run = _Run(plan, self._see, Machine, messages=False)
+        self._judge = judge_of(plan)
+        run = _Run(plan, self._see, Machine, messages=True)
         self.engine, self.world = run.engine, run.world
         self._actions = run.fault_actions
         for moment in run.warm_up():
@@ -196,6 +198,16 @@ class Cluster(Verbs):
             raise SimError(f"there is no {name}: there are {', '.join(self.names())}")
         return found
 
+    def running(self) -> list[str]:
+        """The workers that run a handler."""
+        return [name for name, process in self.workers.items() if process.runs]
+
+    def node_of(self, worker: Name) -> str:
+        """The node whose job the worker runs. Raises `SimError` if it runs none."""
+        for run in self.worker(worker).runs.values():
+            return self.node_at(run.node)
+        raise SimError(f"{worker} runs no job: wait with `await cluster.until(cluster.running)`")
+
     def names(self) -> list[str]:
         """All nodes and workers."""
         return [*(host.name for host in self.world.hosts.values()), *self.workers]
@@ -296,6 +308,7 @@ class Cluster(Verbs):
         self.log.append(Line(trio.current_time(), who, what))
 
     def _see(self, row: Row) -> None:
+        self._judge.see(row)
         if row.time < 0:
             return
         if row.kind == "add.ok" and not row.queue.startswith(RESERVED):
@@ -308,6 +321,11 @@ class Cluster(Verbs):
             self.note(row.node, f"queues {shown(row.job)} again: {row.cause}")
 
     # The end.
+
+    def check(self) -> None:
+        """The story has ended well. Raises `GuaranteeError` if the nodes have not kept what they
+        guarantee."""
+        check(self._judge)
 
     def finish(self) -> None:
         """What stood still goes on, and harms nobody."""

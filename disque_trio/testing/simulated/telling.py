@@ -143,3 +143,4 @@ async def _told(story: Story, app: App[Any], cluster: Cluster, limit: float) -> 
                 await story(cluster)
             if scope.cancelled_caught:
                 raise StoryTooLongError(f"the story has not ended after {limit:g} virtual seconds")
+            cluster.check()

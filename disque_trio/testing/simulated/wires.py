@@ -76,9 +76,10 @@ class SimStream(ByteStream):
             self._wires.hang_up(self)
 
     def heard(self, reply: Reply) -> None:
-        """A reply has come."""
-        self._data += encode_reply(reply)
-        self._wake()
+        """A reply has come; one that comes after the end is lost."""
+        if not self._has_ended:
+            self._data += encode_reply(reply)
+            self._wake()
 
     def end(self) -> None:
         """Nothing comes any more."""
