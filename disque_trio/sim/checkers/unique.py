@@ -162,13 +162,16 @@ def _asked_since(case: Case, row: Row, key: tuple[str, int]) -> Micros:
 
 
 def _lived(case: Case, job: Job, since: Micros) -> bool:
-    """Has a node that runs a copy that is not acknowledged, or has the job ended since then, after
-    its node had answered; and has none known since before that it is acknowledged?"""
+    """Has a node that runs a copy that is not acknowledged, or has the job ended or moved since then,
+    after its node had answered; and has none known since before that it is acknowledged?"""
     copies = [copy for copy in job.copies.values() if case.world.is_up(copy.node)]
     if any(copy.is_acked and copy.acked_at < since for copy in copies):
         return False
     has_just_ended = job.ended is not None and job.ended >= since
-    return has_just_ended or any(not copy.is_acked and not copy.is_dummy for copy in copies)
+    # One of at most one delivery is nowhere while it is on its way.
+    has_just_moved = any(sent >= since for sent in job.given.values())
+    lives = any(not copy.is_acked and not copy.is_dummy for copy in copies)
+    return lives or has_just_ended or has_just_moved
 
 
 def steps(case: Case, row: Row, job: Job, usual: Steps) -> Steps:

@@ -275,6 +275,18 @@ def test_a_job_may_yield_to_one_that_ends_while_the_nodes_answer(
     assert ("S27" in broken(trace.verdict())) == finds
 
 
+@pytest.mark.parametrize(("time", "finds"), [(3.96, False), (3.9, True)])
+def test_a_job_may_yield_to_one_that_is_on_its_way_to_another_node(
+    time: float, *, finds: bool
+) -> None:
+    trace = both()
+    trace.send(time, "yourjobs", "n1", "n3", detail=f"jobs={JOB} holders=n3")
+    trace.row(time, "drop", "n1", job=JOB, queue="q", cause="moved")
+    yielded(trace, 4, OTHER, "n2")
+
+    assert ("S27" in broken(trace.verdict())) == finds
+
+
 @pytest.mark.parametrize(("time", "finds"), [(3.6, False), (3.4, True)])
 def test_a_job_may_yield_to_one_that_lived_when_the_last_round_of_questions_began(
     time: float, *, finds: bool
