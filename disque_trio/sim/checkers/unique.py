@@ -5,7 +5,7 @@ Both are judged in calm; that there was such a job at all, always. Jobs with one
 on two sides of a cut meet after it (L11), and a job goes only if an earlier one lives (S27).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from zlib import crc32
 
 from disque_trio.sim.checkers import silence, succession
@@ -57,14 +57,15 @@ def _note_twins(case: Case, row: Row, first: Job, second: Job) -> None:
     case.mark("unique.twins")
     first.twins.append(second)
     second.twins.append(first)
-    if case.world.is_calm(row.time, row.time) and not case.is_live and _is_asked(case, row, first):
+    is_judged = case.world.is_calm(row.time, row.time) and not case.is_live
+    if is_judged and _is_asked(case, row, first.copies):
         detail = f"{first.id} has the same key, and lives"
         case.violate("S24", detail, second.id, row.node)
 
 
-def _is_asked(case: Case, row: Row, job: Job) -> bool:
-    """Does the node ask one that has the job? A slow message alone may make it suspect another."""
-    return not all(silence.is_suspected(case, row.node, node) for node in job.copies)
+def _is_asked(case: Case, row: Row, nodes: Iterable[str]) -> bool:
+    """Does the node ask one of these? A slow message alone may make it suspect another."""
+    return not all(silence.is_suspected(case, row.node, node) for node in nodes)
 
 
 def _is_kept(case: Case, row: Row, job: Job) -> bool:
@@ -72,7 +73,8 @@ def _is_kept(case: Case, row: Row, job: Job) -> bool:
     if job.ended is None or not job.keep or job.ended_by != "acked":
         return False
     is_kept = row.time < job.ended + case.obligations.shortest(job.keep)
-    if is_kept and case.world.is_calm(job.ended, row.time) and not case.is_live:
+    is_judged = case.world.is_calm(job.ended, row.time) and not case.is_live
+    if is_kept and is_judged and _is_asked(case, row, [*job.copies, *job.dropped]):
         case.violate("S24", f"its key is kept by {job.id}", row.job, row.node)
     return is_kept
 

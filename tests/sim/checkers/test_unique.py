@@ -57,11 +57,14 @@ def end(trace: Trace, time: float, job: str = JOB, node: str = "n1") -> None:
     [(7.0, None, []), (9.5, None, ["S24"]), (7.0, 9.9, ["S24"])],
     ids=["it is suspected", "its answer may still come", "it has answered"],
 )
+@pytest.mark.parametrize("is_kept", [False, True])
 def test_a_node_that_is_suspected_is_not_asked(
-    asked: float, answered: float | None, finds: list[str]
+    asked: float, answered: float | None, finds: list[str], *, is_kept: bool
 ) -> None:
     trace = Trace()
-    add(trace, 1)
+    add(trace, 1, keep=30 if is_kept else 0)
+    if is_kept:
+        end(trace, 2)
     trace.send(asked, "ping", "n2", "n1", "", lag=None if answered is None else 0.002)
     if answered is not None:
         trace.send(answered, "pong", "n1", "n2", "")
