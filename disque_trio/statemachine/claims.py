@@ -98,7 +98,7 @@ def _start(node: NodeState, claim: Claim) -> None:
 
 
 def _awaited(node: NodeState, claim: Claim) -> list[Peer]:
-    return keyasking.awaited(node, claim.began, claim.heard)
+    return keyasking.awaited(node, claim.began, claim.heard, claim.answers)
 
 
 def _ask_all(node: NodeState, claim: Claim) -> None:
@@ -109,6 +109,7 @@ def _ask_all(node: NodeState, claim: Claim) -> None:
     claim.base = claim.round
     claim.moved = b""
     claim.since.clear()
+    claim.heard.update(dict.fromkeys(claim.answers, node.mono))
     claim.answers.clear()
     _send(node, claim, _awaited(node, claim))
 
@@ -336,6 +337,7 @@ def _yield(node: NodeState, claim: Claim, sender: Peer, message: KeyClaim) -> No
     if claim.number not in node.keys.asking or claim.yielded.get(sender.id) == message.id:
         return
     claim.yielded[sender.id] = message.id
+    claim.heard[sender.id] = node.mono
     claim.answers.pop(sender.id, None)
     claim.round += 1
     claim.since[sender.id] = claim.round

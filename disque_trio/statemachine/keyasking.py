@@ -1,5 +1,6 @@
 """Asking all nodes about a key: which nodes are asked, and which are waited for (decision 70)."""
 
+from collections.abc import Container
 from typing import Final
 
 from disque_trio.statemachine.base import (
@@ -26,13 +27,16 @@ AWAY: Final = HANDSHAKE | PFAIL | FAIL | NOADDR
 _NOT_ASKED: Final = MYSELF | AWAY
 
 
-def awaited(node: NodeState, began: Millis, heard: dict[NodeId, Millis]) -> list[Peer]:
+def awaited(
+    node: NodeState, began: Millis, heard: dict[NodeId, Millis], answered: Container[NodeId]
+) -> list[Peer]:
     """The nodes whose answers are needed: ours that can be reached, and those of which it is not
     known yet, on their present link, whether they are ours.
 
     A node that is not suspected and does not answer for long does not know this one. `began` is
     when this node began to ask, and `heard` when the others last answered. A node that has come, or
-    returned, since then is silent from the beginning of its link.
+    returned, since then is silent from the beginning of its link. Those that have answered are not
+    silent until they are asked anew.
     """
     silent_since = node.mono - 2 * node.config.cluster_node_timeout
     return [
@@ -40,7 +44,9 @@ def awaited(node: NodeState, began: Millis, heard: dict[NodeId, Millis]) -> list
         for peer in node.cluster.nodes.values()
         if not peer.flags & _NOT_ASKED
         and (not _is_heard(peer) or peer.capabilities & CLAIMS)
-        and max(heard.get(peer.id, began), peer.link_created) >= silent_since
+        and (
+            peer.id in answered or max(heard.get(peer.id, began), peer.link_created) >= silent_since
+        )
     ]
 
 
@@ -55,7 +61,7 @@ def timed_out(node: NodeState, job: Job) -> Failure:
         f"{peer.ip}:{peer.port}".encode()
         for claim in node.keys.asking.values()
         if claim.job is job
-        for peer in awaited(node, claim.began, claim.heard)
+        for peer in awaited(node, claim.began, claim.heard, claim.answers)
         if peer.id not in claim.answers
     ]
     missing = b": no answer from " + b", ".join(silent) if silent else b""

@@ -54,7 +54,7 @@ class Claim:
     began: Millis
     """When it was the first one here, and began to ask."""
     heard: dict[NodeId, Millis] = attrs.Factory(dict)
-    """When a node last answered, whatever."""
+    """When a node last answered, whatever, or was asked anew after its answer."""
     pending: dict[JobId, tuple[NodeId, int]] = attrs.Factory(dict)
     """Jobs whose ADDJOB waited when this one asked: at which node, and `asked_at` then."""
     again_at: Millis = 0
@@ -110,7 +110,7 @@ class Search(Timed):
     round: int = 0
     """How often it has asked; answers to earlier rounds do not count."""
     heard: dict[NodeId, Millis] = attrs.Factory(dict)
-    """When a node last answered, whatever."""
+    """When a node last answered, whatever, or was asked anew after its answer."""
     about: JobId = b""
     """The job of which all nodes are asked whether it has ended."""
     ended: dict[JobId, KeyFact] = attrs.Factory(dict)

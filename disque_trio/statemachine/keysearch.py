@@ -48,7 +48,7 @@ def end(node: NodeState, search: Search) -> None:
 
 def awaited(node: NodeState, search: Search) -> list[Peer]:
     """The nodes whose answers are needed."""
-    return keyasking.awaited(node, search.began, search.heard)
+    return keyasking.awaited(node, search.began, search.heard, search.answers)
 
 
 def ask_about(node: NodeState, search: Search, job_id: JobId) -> None:
@@ -68,6 +68,7 @@ def ask_about_moved(node: NodeState, search: Search, facts: Iterable[KeyFact]) -
 def ask_all(node: NodeState, search: Search) -> None:
     """A new round: earlier answers do not count."""
     search.round += 1
+    search.heard.update(dict.fromkeys(search.answers, node.mono))
     search.answers.clear()
     if search.rule.before is not None and search.cancelled:
         search.rule.before(node, search)
@@ -78,9 +79,6 @@ def ask_all(node: NodeState, search: Search) -> None:
 def pause(node: NodeState, search: Search, wait: Millis) -> None:
     """Ask again only after so long, unless something has happened since all were asked."""
     if search.due > node.mono:
-        for peer in awaited(node, search):
-            # Nobody is silent who is not asked.
-            search.heard[peer.id] = node.mono + wait
         node.timers.arm(search, node.mono + wait)
 
 

@@ -5,6 +5,7 @@ from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.keyasking import ASK_EVERY
 from disque_trio.statemachine.keyfacts import HELD, IN_QUEUE, PENDING, KeyFact
 from disque_trio.statemachine.messages import JobCopy, KeyAnswer, KeyClaim
 from tests.rig import JOB, Rig, copy_of
@@ -67,6 +68,15 @@ def say_all(rig: Rig, *facts: KeyFact) -> None:
             say(rig, to, claim, *facts)
         if not asked:
             return
+
+
+def outwait(rig: Rig, seconds: float = 4.5) -> None:
+    """By default more than two node timeouts of two seconds, in which no node that is asked
+    answers. PINGs are answered, so nobody is suspected."""
+    for _ in range(int(seconds * 10)):
+        rig.advance(ASK_EVERY)
+        for each in rig.node.cluster.nodes.values():
+            each.pong_received, each.ping_sent = rig.now.mono, 0
 
 
 def held(id: JobId = JOB, stamp: int = STAMP, state: int = IN_QUEUE, keep: int = 0) -> KeyFact:

@@ -19,6 +19,7 @@ from tests.statemachine.keying import (
     keyed_rig,
     original,
     ours,
+    outwait,
     say,
     say_all,
 )
@@ -124,14 +125,34 @@ def test_a_node_that_never_answers_is_not_waited_for_without_end() -> None:
     rig = keyed_rig(config=Config(cluster_node_timeout=2000))
     client = ask(rig)
     say(rig, N2, claims(rig)[0][1])
-    peer = rig.node.cluster.nodes[N3]
-    for _ in range(45):
-        rig.advance(ASK_EVERY)
-        for each in rig.node.cluster.nodes.values():
-            each.pong_received, each.ping_sent = rig.now.mono, 0
+    outwait(rig)
 
-    assert not peer.flags & PFAIL
+    assert not rig.node.cluster.nodes[N3].flags & PFAIL
     assert isinstance(rig.reply(client), Status)
+
+
+def test_what_others_have_answered_meanwhile_counts() -> None:
+    """They were not asked again, so that nothing is heard of them is no silence."""
+    rig = keyed_rig(config=Config(cluster_node_timeout=2000))
+    client = ask(rig)
+    for _ in range(2):
+        say(rig, N2, claims(rig)[0][1], held())
+    outwait(rig)
+
+    assert rig.reply(client) == Status(JOB)
+    assert not rig.node.jobs
+
+
+def test_a_node_that_is_asked_anew_for_an_earlier_claim_has_time_to_answer() -> None:
+    rig = keyed_rig(config=Config(cluster_node_timeout=2000))
+    client = ask(rig)
+    say(rig, N2, claims(rig)[0][1])
+    outwait(rig, 3.9)
+    rig.message(N2, claim_of())
+    outwait(rig, 0.5)
+
+    assert rig.replies(client) == []
+    assert N2 in [to for to, _ in claims(rig)]
 
 
 # What others are told.

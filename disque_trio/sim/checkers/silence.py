@@ -7,6 +7,8 @@ records that, but PINGs show it: a node with an unanswered PING sends another on
 A PONG belongs to the PING that its sender has received last.
 """
 
+from collections.abc import Iterable
+
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.intervals import Interval
 from disque_trio.sim.checkers.obligations import SECOND
@@ -92,6 +94,12 @@ def is_suspected(case: Case, node: str, peer: str) -> bool:
     question = case.unanswered.get((node, peer))
     timeout = case.obligations.shortest(case.obligations.node_timeout)
     return question is not None and case.now - question.since > timeout
+
+
+def is_one_asked(case: Case, node: str, others: Iterable[str]) -> bool:
+    """Does the node ask one of these about a key? A slow message alone may make it suspect another,
+    and it does without the answer of one that it suspects."""
+    return not all(is_suspected(case, node, other) for other in others)
 
 
 def is_waiting(case: Case, node: str, peer: str) -> bool:

@@ -8,6 +8,7 @@ All but the copies are judged in calm.
 from typing import Final
 from zlib import crc32
 
+from disque_trio.sim.checkers import silence
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.copy_options import read
 from disque_trio.sim.checkers.obligations import DESYNC, SECOND, Options
@@ -49,7 +50,11 @@ def before_queue(case: Case, row: Row, job: Job) -> None:
     if not job.earlier or job.first_queueing is not None or row.cause == "enqueue" or case.is_live:
         return
     case.check("S28")
-    living = [other for other in job.earlier if _lives(case, other)]
+    living = [
+        other
+        for other in job.earlier
+        if _lives(case, other) and silence.is_one_asked(case, row.node, other.copies)
+    ]
     if living and case.world.is_calm(job.created_at or row.time, row.time):
         case.violate("S28", f"{living[0].id} has its key, and lives", job.id, row.node)
     _judge_wait(case, job)

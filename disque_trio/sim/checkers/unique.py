@@ -5,7 +5,7 @@ Both are judged in calm; that there was such a job at all, always. Jobs with one
 on two sides of a cut meet after it (L11), and a job goes only if an earlier one lives (S27).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from zlib import crc32
 
 from disque_trio.sim.checkers import silence, succession
@@ -58,14 +58,9 @@ def _note_twins(case: Case, row: Row, first: Job, second: Job) -> None:
     first.twins.append(second)
     second.twins.append(first)
     is_judged = case.world.is_calm(row.time, row.time) and not case.is_live
-    if is_judged and _is_asked(case, row, first.copies):
+    if is_judged and silence.is_one_asked(case, row.node, first.copies):
         detail = f"{first.id} has the same key, and lives"
         case.violate("S24", detail, second.id, row.node)
-
-
-def _is_asked(case: Case, row: Row, nodes: Iterable[str]) -> bool:
-    """Does the node ask one of these? A slow message alone may make it suspect another."""
-    return not all(silence.is_suspected(case, row.node, node) for node in nodes)
 
 
 def _is_kept(case: Case, row: Row, job: Job) -> bool:
@@ -74,7 +69,7 @@ def _is_kept(case: Case, row: Row, job: Job) -> bool:
         return False
     is_kept = row.time < job.ended + case.obligations.shortest(job.keep)
     is_judged = case.world.is_calm(job.ended, row.time) and not case.is_live
-    if is_kept and is_judged and _is_asked(case, row, [*job.copies, *job.dropped]):
+    if is_kept and is_judged and silence.is_one_asked(case, row.node, [*job.copies, *job.dropped]):
         case.violate("S24", f"its key is kept by {job.id}", row.job, row.node)
     return is_kept
 
@@ -164,8 +159,8 @@ def _asked_since(case: Case, row: Row, key: tuple[str, int]) -> Micros:
 
 
 def _lived(case: Case, job: Job, since: Micros) -> bool:
-    """Has a node that runs a copy that is not acknowledged, or has the job ended or moved since then,
-    after its node had answered; and has none known since before that it is acknowledged?"""
+    """Has a node that runs a copy that is not acknowledged, or has the job ended or moved since
+    then, after its node had answered; and has none known since before that it is acknowledged?"""
     copies = [copy for copy in job.copies.values() if case.world.is_up(copy.node)]
     if any(copy.is_acked and copy.acked_at < since for copy in copies):
         return False

@@ -70,6 +70,19 @@ def test_a_job_that_follows_is_queued_when_the_first_has_ended(
     assert [each for each in broken(trace.verdict()) if each in ("S24", "S28", "L12")] == finds
 
 
+@pytest.mark.parametrize(
+    ("asked", "finds"), [(7.0, []), (9.5, ["S28"])], ids=["suspected", "its answer may still come"]
+)
+def test_it_does_not_wait_for_a_node_that_is_suspected(asked: float, finds: list[str]) -> None:
+    trace = Trace()
+    add(trace, 1)
+    follower(trace, 2, way="again")
+    trace.send(asked, "ping", "n2", "n1", "", lag=None)
+    queue_follower(trace, 10)
+
+    assert [each for each in broken(trace.verdict()) if each == "S28"] == finds
+
+
 def test_one_that_is_never_queued_is_found_at_the_end() -> None:
     trace = Trace()
     add(trace, 1)
