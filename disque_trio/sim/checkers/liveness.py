@@ -14,7 +14,7 @@ from disque_trio.sim.checkers.obligations import MILLI, SECOND, backlog
 from disque_trio.sim.checkers.records import NEVER, Ack, Copy, Job, Lease
 from disque_trio.sim.checkers.safety import after_leaving
 from disque_trio.sim.checkers.silence import had_given_up
-from disque_trio.sim.checkers.succession import held_until
+from disque_trio.sim.checkers.succession import held_until, is_held_back
 from disque_trio.sim.scenarios.plan import Consumer, Micros
 
 # While the run lasts.
@@ -332,17 +332,17 @@ def _will_expire(case: Case, job: Job, copy: Copy) -> bool:
     return is_left or (job.options is not None and case.has_expired(job))
 
 
-def _comes_again(job: Job, copy: Copy) -> bool:
+def _comes_again(case: Case, job: Job, copy: Copy) -> bool:
     """Is it handed out again by itself? With RETRY 0, or dead, it waits for the end of its TTL
-    (docs/guarantees.md)."""
-    return job.is_at_least_once and not copy.state[1]
+    (docs/guarantees.md); if it follows another job, for the end of that."""
+    return job.is_at_least_once and not copy.state[1] and not is_held_back(case, job, copy)
 
 
 def _was_fastack_kept(case: Case, job: Job, copy: Copy) -> bool:
     """Has nothing but FASTACK ended the job, which is said once, and did every word of it for this
     node get lost, or find no link, or not come yet? The job never comes again, and its copy may
     have been under way then."""
-    if _comes_again(job, copy) or copy.is_acked or not job.acks:
+    if _comes_again(case, job, copy) or copy.is_acked or not job.acks:
         return False
     return all(
         ack.kind == "fastack"
@@ -356,7 +356,7 @@ def _has_outlived_ack(case: Case, job: Job, copy: Copy) -> bool:
     """Does nobody get the job, so that nobody acknowledges it again; and have all who knew of the
     ack crashed, or kept it for the job's TTL, before it was told?"""
     return (
-        not (_comes_again(job, copy) and _workers(case, job.queue))
+        not (_comes_again(case, job, copy) and _workers(case, job.queue))
         and (job.acks_crashed > 0 or case.is_ttl_over(job))
         and not any(other.is_acked for other in job.copies.values())
         and copy.ack_received_at == NEVER

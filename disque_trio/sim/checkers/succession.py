@@ -12,7 +12,7 @@ from disque_trio.sim.checkers import silence
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.copy_options import read
 from disque_trio.sim.checkers.obligations import DESYNC, SECOND, Options
-from disque_trio.sim.checkers.records import FOREVER, NEVER, Job
+from disque_trio.sim.checkers.records import FOREVER, NEVER, Copy, Job
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
@@ -112,6 +112,11 @@ def waits_until(job: Job) -> Micros | None:
 def held_until(case: Case, job: Job) -> Micros:
     """Until when the earlier jobs have held it back."""
     return max([min(_gone_at(other), case.now) for other in job.earlier], default=NEVER)
+
+
+def is_held_back(case: Case, job: Job, copy: Copy) -> bool:
+    """Does this copy, which its node has not queued yet, wait for an earlier job that lives?"""
+    return copy.last_queueing is None and any(_lives(case, other) for other in job.earlier)
 
 
 def _gone_at(job: Job) -> Micros:

@@ -83,6 +83,41 @@ def test_it_does_not_wait_for_a_node_that_is_suspected(asked: float, finds: list
     assert [each for each in broken(trace.verdict()) if each == "S28"] == finds
 
 
+def outlived(*, ends: bool = False, is_queued: bool = False, forgets: bool = True) -> Trace:
+    """n3 queues the follower too early, has its ack, and crashes before it has told n2."""
+    trace = Trace()
+    add(trace, 1)
+    change = {"replicate=1": "replicate=2"}
+    follower(trace, 2, way="again", change=change, is_answered=False)
+    trace.copy(2.005, "n2", "n3", OTHER, record=changed(FOLLOWS, change))
+    trace.row(2.02, "add.ok", "n2", job=OTHER, queue="q", client="p", ref=90)
+    trace.row(5, "queue", "n3", job=OTHER, queue="q", cause="followed")
+    trace.serve(5.1, "n3", job=OTHER)
+    trace.ack(5.2, "n3", job=OTHER)
+    trace.send(5.21, "setack", "n3", "n2", OTHER, detail="holders=2", lost=5.22)
+    if forgets:
+        trace.crash(6, "n3", back=7)
+    if is_queued:
+        queue_follower(trace, 8)
+    if ends:
+        end(trace, 9)
+    trace.heal(20)
+    return trace
+
+
+def test_a_copy_that_waits_for_another_job_may_outlive_the_ack() -> None:
+    assert "L3" not in broken(outlived().verdict(end=400))
+
+
+@pytest.mark.parametrize(
+    "trace",
+    [outlived(ends=True), outlived(is_queued=True), outlived(forgets=False)],
+    ids=["the other has ended", "it does not wait", "one still knows of the ack"],
+)
+def test_no_other_copy_may(trace: Trace) -> None:
+    assert "L3" in broken(trace.verdict(end=400))
+
+
 def test_one_that_is_never_queued_is_found_at_the_end() -> None:
     trace = Trace()
     add(trace, 1)
