@@ -128,6 +128,9 @@ class Case:
     """By node and queue, then client and number: when REDRIVE was answered."""
     rounds: dict[tuple[str, tuple[str, int]], dict[str, tuple[str, Micros]]] = attrs.Factory(dict)
     """By node and key, then by search: its last round, and when that began (S27)."""
+    claims: dict[tuple[str, str], dict[str, tuple[str, Micros]]] = attrs.Factory(dict)
+    """By node and other node, then by search: for which job that one has been asked about a key
+    without an answer, and since when (S24, S28)."""
     processes: dict[str, Process] = attrs.Factory(dict)
     """By client: the workers that run the worker library's engine (W1 to W10)."""
     orphans: dict[str, Micros] = attrs.Factory(dict)

@@ -59,6 +59,8 @@ def _see_received(case: Case, row: Row) -> None:
             postponing.on_warning(case, row)
         elif row.cause == "fail":
             tables.on_fail(case, row)
+        elif row.cause == "keyanswer":
+            silence.on_claim_answer(case, row)
         return
     case.note_row("gossip")
     silence.on_receive(case, row)
@@ -246,7 +248,7 @@ _AFTER_SENDING: Final[dict[str, tuple[_Step, ...]]] = {
     "gotack": (custody.after_gotack, durability.after_setack),
     "gotjob": (durability.after_gotjob,),
     "queued": (postponing.after_queued,),
-    "keyclaim": (unique.after_keyclaim,),
+    "keyclaim": (unique.after_keyclaim, silence.on_claim),
 }
 """By the message's name."""
 OF_THE_WORLD: Final[dict[str, tuple[_Step, ...]]] = {

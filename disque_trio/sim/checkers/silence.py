@@ -96,10 +96,33 @@ def is_suspected(case: Case, node: str, peer: str) -> bool:
     return question is not None and case.now - question.since > timeout
 
 
-def is_one_asked(case: Case, node: str, others: Iterable[str]) -> bool:
-    """Does the node ask one of these about a key? A slow message alone may make it suspect another,
-    and it does without the answer of one that it suspects."""
-    return not all(is_suspected(case, node, other) for other in others)
+def on_claim(case: Case, row: Row) -> None:
+    """A node asks another about a key, for a job, and again until it has an answer."""
+    claims = case.claims.setdefault((row.node, row.peer), {})
+    search = row.detail.partition("/")[0]
+    if claims.get(search, ("", 0))[0] != row.job:
+        claims[search] = (row.job, row.time)
+
+
+def on_claim_answer(case: Case, row: Row) -> None:
+    """It has an answer; what it asks then is another question."""
+    case.claims.get((row.node, row.peer), {}).pop(row.detail.partition("/")[0], None)
+
+
+def is_one_awaited(case: Case, node: str, job: str, others: Iterable[str]) -> bool:
+    """Does the node want the answer of one of these about the key of the job? Slow messages alone
+    may make it suspect another, or leave it without an answer for two node timeouts; it does
+    without the answer then."""
+    return not all(
+        is_suspected(case, node, other) or _was_asked_in_vain(case, node, job, other)
+        for other in others
+    )
+
+
+def _was_asked_in_vain(case: Case, node: str, job: str, other: str) -> bool:
+    timeout = case.obligations.shortest(2 * case.obligations.node_timeout)
+    claims = case.claims.get((node, other), {})
+    return any(about == job and case.now - since > timeout for about, since in claims.values())
 
 
 def is_waiting(case: Case, node: str, peer: str) -> bool:

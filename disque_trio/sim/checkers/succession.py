@@ -53,7 +53,7 @@ def before_queue(case: Case, row: Row, job: Job) -> None:
     living = [
         other
         for other in job.earlier
-        if _lives(case, other) and silence.is_one_asked(case, row.node, other.copies)
+        if _lives(case, other) and silence.is_one_awaited(case, row.node, job.id, other.copies)
     ]
     if living and case.world.is_calm(job.created_at or row.time, row.time):
         case.violate("S28", f"{living[0].id} has its key, and lives", job.id, row.node)

@@ -58,7 +58,7 @@ def _note_twins(case: Case, row: Row, first: Job, second: Job) -> None:
     first.twins.append(second)
     second.twins.append(first)
     is_judged = case.world.is_calm(row.time, row.time) and not case.is_live
-    if is_judged and silence.is_one_asked(case, row.node, first.copies):
+    if is_judged and silence.is_one_awaited(case, row.node, second.id, first.copies):
         detail = f"{first.id} has the same key, and lives"
         case.violate("S24", detail, second.id, row.node)
 
@@ -69,7 +69,8 @@ def _is_kept(case: Case, row: Row, job: Job) -> bool:
         return False
     is_kept = row.time < job.ended + case.obligations.shortest(job.keep)
     is_judged = case.world.is_calm(job.ended, row.time) and not case.is_live
-    if is_kept and is_judged and silence.is_one_asked(case, row.node, [*job.copies, *job.dropped]):
+    holders = [*job.copies, *job.dropped]
+    if is_kept and is_judged and silence.is_one_awaited(case, row.node, row.job, holders):
         case.violate("S24", f"its key is kept by {job.id}", row.job, row.node)
     return is_kept
 
