@@ -2,12 +2,15 @@
 
 import pytest
 
-from disque_trio.statemachine.base import FAIL, PFAIL, Failure, Status
+from disque_trio.statemachine import keysuccession
+from disque_trio.statemachine.base import ACTIVE, FAIL, PFAIL, Failure, Status
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.keyasking import ASK_EVERY, TIMED_OUT
+from disque_trio.statemachine.keyfacts import WITH_WORKER
 from disque_trio.statemachine.nodetable import mark
 from tests.rig import JOB, N2, N3
 from tests.statemachine.keying import (
+    EARLY,
     LATE,
     OTHER,
     answers,
@@ -153,6 +156,19 @@ def test_a_node_that_is_asked_anew_for_an_earlier_claim_has_time_to_answer() -> 
 
     assert rig.replies(client) == []
     assert N2 in [to for to, _ in claims(rig)]
+
+
+def test_an_earlier_job_that_a_node_has_told_of_lives_while_another_node_is_silent() -> None:
+    keyed = keyed_rig(config=Config(cluster_node_timeout=2000))
+    ask(keyed, "IFEXISTS", "again")
+    say_all(keyed, held(stamp=EARLY, state=WITH_WORKER))
+    [job] = keyed.node.jobs.values()
+    keyed.advance(keysuccession.LOOK_EVERY)
+
+    say(keyed, N2, claims(keyed)[0][1], held(stamp=EARLY, state=WITH_WORKER))
+    outwait(keyed)
+
+    assert job.state == ACTIVE
 
 
 # What others are told.

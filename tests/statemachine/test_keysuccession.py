@@ -5,24 +5,13 @@ import pytest
 from disque_trio.statemachine import keyindex, keysuccession
 from disque_trio.statemachine.base import ACTIVE, QUEUED, Status
 from disque_trio.statemachine.client import Client
-from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.extensions import FOLLOWS, HAS_FOLLOWED
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.keyfacts import DONE_KEPT, ENDED, MOVED, WITH_WORKER, KeyFact
 from disque_trio.statemachine.messages import KeyClaim
 from tests.cluster_rig import ClusterRig
-from tests.rig import JOB, N2
-from tests.statemachine.keying import (
-    EARLY,
-    ask,
-    claims,
-    fact,
-    held,
-    keyed_rig,
-    outwait,
-    say,
-    say_all,
-)
+from tests.rig import JOB
+from tests.statemachine.keying import EARLY, ask, claims, fact, held, keyed_rig, say, say_all
 
 A, B, C = NODES = ("a", "b", "c")
 AGAIN = ("UNIQUE", "k", "IFEXISTS", "again")
@@ -342,19 +331,6 @@ def test_an_earlier_job_that_is_on_its_way_is_asked_for_again() -> None:
     keyed.advance(keysuccession.LOOK_EVERY)
     say_all(keyed, KeyFact(JOB, EARLY, ENDED, DONE_KEPT, 0))
     assert job.state == QUEUED
-
-
-def test_an_earlier_job_that_a_node_has_told_of_lives_while_another_node_is_silent() -> None:
-    keyed = keyed_rig(config=Config(cluster_node_timeout=2000))
-    ask(keyed, "IFEXISTS", "again")
-    say_all(keyed, held(stamp=EARLY, state=WITH_WORKER))
-    [job] = keyed.node.jobs.values()
-    keyed.advance(keysuccession.LOOK_EVERY)
-
-    say(keyed, N2, claims(keyed)[0][1], held(stamp=EARLY, state=WITH_WORKER))
-    outwait(keyed)
-
-    assert job.state == ACTIVE
 
 
 def test_two_keys_are_followed_at_once(rig: ClusterRig) -> None:
