@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
 TABLE: Final = "disque_once"
-CREATE_TABLE: Final = f"CREATE TABLE {TABLE} (name VARCHAR(512) PRIMARY KEY, claimed_at BIGINT)"
-"""Makes the table. `claimed_at` is in Unix seconds, so that old rows can be deleted: a job may come
-again during all of its TTL, and after REDRIVE."""
+CREATE_TABLE: Final = (
+    f"CREATE TABLE IF NOT EXISTS {TABLE} (name VARCHAR(512) PRIMARY KEY, claimed_at BIGINT)"
+)
+"""Makes the table, unless it is there. `claimed_at` is in Unix seconds, so that old rows can be
+deleted: a job may come again during all of its TTL, and after REDRIVE."""
 
 _MARKS: Final = {
     "qmark": "?, ?",

@@ -26,6 +26,17 @@ _LONGEST_TRACEBACK: Final = 8192
 
 async def keep(enqueuer: Enqueuer, job: Job[Any], value: object) -> None:
     """The handler has returned this. Raises `DisqueError` if no node takes what was promised."""
+    try:
+        await _keep(enqueuer, job, value)
+    except DisqueError:
+        job.log.warning(
+            "the handler has returned, but what follows cannot be added (the next step of its "
+            "chain, its result, or its part of a batch): the attempt has failed"
+        )
+        raise
+
+
+async def _keep(enqueuer: Enqueuer, job: Job[Any], value: object) -> None:
     if job.headers.get("then"):
         await enqueuer.add(steps.next_request(enqueuer, job, value))
     elif _wants_result(job):

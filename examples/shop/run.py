@@ -1,6 +1,7 @@
 """`make example`: the shop on this machine, with a worker and a node that are killed."""
 
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -9,6 +10,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from functools import partial
@@ -109,21 +111,27 @@ def order(numbers: range) -> None:
         until(f"order {number} is taken", partial(post, number))
 
 
+def begun(folder: Path) -> Counter[int]:
+    """How many times each order began to be charged, by what the workers have logged."""
+    logs = "".join(log.read_text() for log in folder.glob("worker-*.log"))
+    return Counter(map(int, re.findall(r"charges order (\d+)", logs)))
+
+
 def counts(database: sqlite3.Connection, table: str) -> dict[int, int]:
     """How many rows each order has."""
     return dict(database.execute(f"SELECT number, count(*) FROM {table} GROUP BY number"))
 
 
-def show(database: sqlite3.Connection) -> bool:
+def show(database: sqlite3.Connection, tries: Counter[int]) -> bool:
     """Print what happened to each order. Is every one charged exactly once, and mailed?"""
     charges, invoices, mails = (counts(database, each) for each in ("charges", "invoices", "mails"))
-    table = Table("order", "charged", "invoices", "mails", "")
+    table = Table("order", "runs of charge", "charged", "invoices", "mails", "")
     is_good = True
     for number in range(1, ORDERS + 1):
         found = [each.get(number, 0) for each in (charges, invoices, mails)]
         is_well = found[0] == 1 and found[2] >= 1
         is_good &= is_well
-        table.add_row(str(number), *map(str, found), "ok" if is_well else "[red]wrong")
+        table.add_row(*map(str, (number, tries[number], *found)), "ok" if is_well else "[red]wrong")
     console.print(table)
     return is_good
 
@@ -138,8 +146,9 @@ def tell(folder: Path) -> bool:
         workers = [processes.start(f"worker-{number}", *worker) for number in (1, 2)]
 
         order(range(1, ORDERS // 2))
-        until("an order is charged", lambda: bool(counts(database, "charges")))
-        console.print("kill -9 of worker-1")
+        log = folder / "worker-1.log"
+        until("worker-1 charges an order", lambda: "charges order" in log.read_text())
+        console.print("kill -9 of worker-1, which is charging")
         workers[0].send_signal(signal.SIGKILL)
         order(range(ORDERS // 2, ORDERS * 3 // 4))
         console.print(f"kill -9 of node-{NODES[0]}, from which the others take jobs")
@@ -151,11 +160,12 @@ def tell(folder: Path) -> bool:
             until(done, lambda: len(counts(database, "mails")) == ORDERS, PATIENCE)
         except TimeoutError as error:
             console.print(f"[red]{error}")
-        return show(database)
+        return show(database, begun(folder))
 
 
 def main() -> int:
     """0 if every order was charged exactly once, and mailed."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends the processes, as Ctrl-C does
     with tempfile.TemporaryDirectory(prefix="shop-") as folder:
         os.environ["DISQUE_URL"] = URL
         os.environ["SHOP_DATABASE"] = f"{folder}/shop.db"

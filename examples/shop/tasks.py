@@ -13,10 +13,10 @@ from disque_trio.worker.once import CREATE_TABLE
 
 TABLES = (
     CREATE_TABLE,
-    "CREATE TABLE charges (number INTEGER, cents INTEGER)",
-    "CREATE TABLE invoices (number INTEGER)",
-    "CREATE TABLE mails (number INTEGER)",
-    "CREATE TABLE reports (day TEXT, cents INTEGER)",
+    "CREATE TABLE IF NOT EXISTS charges (number INTEGER, cents INTEGER)",
+    "CREATE TABLE IF NOT EXISTS invoices (number INTEGER)",
+    "CREATE TABLE IF NOT EXISTS mails (number INTEGER)",
+    "CREATE TABLE IF NOT EXISTS reports (hour TEXT, cents INTEGER)",
 )
 
 
@@ -24,7 +24,7 @@ def connect() -> sqlite3.Connection:
     """The shop's database, with its tables."""
     database = sqlite3.connect(os.environ.get("SHOP_DATABASE", "shop.db"), timeout=30)
     for table in TABLES:
-        database.execute(table.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"))
+        database.execute(table)
     return database
 
 
@@ -48,6 +48,7 @@ async def charge(job: Job[sqlite3.Connection], number: int, cents: int) -> int:
     """Take the money, once for each order, however often the job is delivered."""
     if cents <= 0:
         raise Dead(f"order {number} costs {cents} cents")
+    job.log.info("charges order %d", number)
     await anyio.sleep(0.5)  # in place of a question to the bank
     with job.state:  # one transaction: the charge, and that this job has made it
         if job.once(job.state):

@@ -51,6 +51,18 @@ async def test_an_order_is_charged_then_invoiced_then_mailed(
     assert rows(database) == [[1], [1], [1]]
 
 
+async def test_the_api_takes_orders(disque_inline: Inline) -> None:
+    pytest.importorskip("fastapi")
+    from examples.shop import api  # noqa: PLC0415
+
+    async with api.lifespan(api.api):
+        answer = await api.order(7, cents=700)
+
+    [job] = disque_inline.jobs(charge)
+    assert answer == {"job": job.id}
+    assert "/orders/{number}" in api.api.openapi()["paths"]
+
+
 async def test_an_order_that_is_placed_twice_is_charged_once(
     disque_inline: Inline, database: sqlite3.Connection
 ) -> None:

@@ -112,13 +112,16 @@ def test_a_step_that_fails_ends_the_chain_and_tells_who_waits() -> None:
         assert [what["key"] for _, what, _ in added(node)] == ["k3"]
 
 
-def test_a_next_step_that_no_node_takes_fails_the_attempt() -> None:
+def test_a_next_step_that_no_node_takes_fails_the_attempt(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     with node_that_adds([Failure(b"NOREPL too few nodes")]) as node:
         app, *_ = tasks(node)
 
         found = outcome(app, body("fetch", "a", key="k1", headers={"then": STEPS}))
 
     assert found == records.Retry(10_000_000)
+    assert "the handler has returned, but what follows cannot be added" in caplog.text
 
 
 @pytest.mark.parametrize("then", [7, [7], [{"task": "parse"}], [STEPS[1] | {"options": {"x": 1}}]])

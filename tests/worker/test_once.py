@@ -48,6 +48,14 @@ def test_a_job_that_comes_twice_has_one_effect(path: Path) -> None:
     assert rows(path, "SELECT * FROM charges") == [(10,)]
 
 
+def test_the_table_may_be_made_again(path: Path) -> None:
+    charge(path, "k1", 10)
+    rows(path, CREATE_TABLE)
+    charge(path, "k1", 10)
+
+    assert rows(path, "SELECT * FROM charges") == [(10,)]
+
+
 def test_each_job_has_its_own_effect(path: Path) -> None:
     charge(path, "k1", 10)
     charge(path, "k2", 20)
