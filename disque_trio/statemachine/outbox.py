@@ -30,7 +30,7 @@ class Outbox:
     hangups: list[LinkId]
     chores: list[tuple[Client, Chore]]
     resumed: list[Client]
-    """Clients whose further requests may be fed again."""
+    """Clients whose further requests may be passed in again."""
     changing: dict[Client, None]
     """Clients whose requests may have changed jobs: their answers wait for the journal."""
     nodes_changed: bool

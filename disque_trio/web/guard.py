@@ -1,6 +1,6 @@
 """Who is answered: the Host header, the password, sessions of browsers, requests of other sites.
 
-A page of a stranger can make a browser ask any address, in the name of whoever sits before it. So
+A page of another site can make a browser ask any address, in the name of whoever sits before it. So
 the name by which the node is asked must be one of ours, or an address, which no DNS server can turn
 into another one; and a form must have come from a page of this very node.
 

@@ -15,7 +15,7 @@ import anyio
 import attrs
 
 from disque_trio.client.errors import DisqueError
-from disque_trio.worker import collecting, promises
+from disque_trio.worker import collecting, followups
 from disque_trio.worker.arguments import Arguments
 from disque_trio.worker.codec import Envelope
 from disque_trio.worker.context import Job, current, logger, number
@@ -102,7 +102,7 @@ class JobHandler:
     """Unix time."""
     _tell: Callable[[Job[Any], float, str], Awaitable[None]] = attrs.field(
         init=False,
-        default=attrs.Factory(lambda self: partial(promises.tell, self.enqueuer), takes_self=True),
+        default=attrs.Factory(lambda self: partial(followups.tell, self.enqueuer), takes_self=True),
     )
     _state: Any = attrs.field(init=False, default=None)
     _stack: AsyncExitStack = attrs.field(init=False, factory=AsyncExitStack)
@@ -148,7 +148,7 @@ class JobHandler:
         try:
             value = await entry.body(job, args, kwargs)
             if job.headers:
-                await promises.keep(self.enqueuer, job, value)
+                await followups.keep(self.enqueuer, job, value)
         except (Exception, BaseExceptionGroup, SystemExit, KeyboardInterrupt) as error:
             return await self._failed(entry, job, run, _without_cancellation(error))
         finally:
@@ -207,7 +207,7 @@ class JobHandler:
             return await self._snooze(entry, job, run, verdict.after)
         outcome = self._outcome(entry, job, error, verdict)
         if isinstance(outcome, records.Dead | records.Done):
-            await promises.fail(self.enqueuer, job, error)
+            await followups.fail(self.enqueuer, job, error)
         return outcome
 
     def _verdict(self, entry: Entry, job: Job[Any], error: BaseException) -> Verdict:

@@ -38,7 +38,7 @@ class PlayedStream(ByteStream):
     _parser: RequestParser = attrs.field(factory=RequestParser)
     _data: bytearray = attrs.field(factory=bytearray)
     _has_ended: bool = False
-    _news: anyio.Event = attrs.field(factory=anyio.Event)
+    _changed: anyio.Event = attrs.field(factory=anyio.Event)
 
     async def send(self, item: bytes) -> None:
         """The worker writes."""
@@ -53,8 +53,8 @@ class PlayedStream(ByteStream):
     async def receive(self, max_bytes: int = 65536) -> bytes:
         """The worker reads."""
         while not self._data and not self._has_ended:
-            await self._news.wait()
-            self._news = anyio.Event()
+            await self._changed.wait()
+            self._changed = anyio.Event()
         if not self._data:
             raise anyio.EndOfStream
         data = bytes(self._data[:max_bytes])
@@ -71,12 +71,12 @@ class PlayedStream(ByteStream):
     def answer(self, reply: Reply) -> None:
         """The node answers."""
         self._data += encode_reply(reply)
-        self._news.set()
+        self._changed.set()
 
     def end(self) -> None:
         """The node hangs up."""
         self._has_ended = True
-        self._news.set()
+        self._changed.set()
 
 
 @attrs.define(eq=False)

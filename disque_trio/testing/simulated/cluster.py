@@ -18,9 +18,9 @@ from disque_trio.statemachine.base import ACTIVE, DEAD, QUEUED, WAIT_REPL
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.machine import Machine
 from disque_trio.testing.simulated.clock import StoryEngine
+from disque_trio.testing.simulated.connections import Connections
 from disque_trio.testing.simulated.judging import check, judge_of
 from disque_trio.testing.simulated.processes import Before, SimError, WorkerProcess, now, shown
-from disque_trio.testing.simulated.wires import Wires
 from disque_trio.tracing.rows import Row
 from disque_trio.worker.app import App
 from disque_trio.worker.options import RESERVED
@@ -95,15 +95,15 @@ class Cluster(Verbs):
         """By name: the last life of each."""
         self._processes: list[WorkerProcess] = []
         """All lives."""
-        self.story = self._wires(STORY)
+        self.story = self._connections(STORY)
 
     @property
     def _fault_actions(self) -> FaultActions:  # type: ignore[override]
         self.engine.sync()
         return self._actions
 
-    def _wires(self, name: str) -> Wires:
-        return Wires(name, self.world, self.engine, self._numbers)
+    def _connections(self, name: str) -> Connections:
+        return Connections(name, self.world, self.engine, self._numbers)
 
     # Time.
 
@@ -179,7 +179,7 @@ class Cluster(Verbs):
             name=name,
             app=self._app,
             cluster=self.addresses,
-            wires=self._wires(name),
+            connections=self._connections(name),
             concurrency=self._concurrency,
             rng=stream(self.plan.seed, "worker", name, self._lives),
             note=self.note,
@@ -245,7 +245,7 @@ class Cluster(Verbs):
         all."""
         nodes = [[each for each in group if not self._is_client(each)] for group in groups]
         cuts = [
-            (self._wires_of(client), number_of(node))
+            (self._connections_of(client), number_of(node))
             for group in groups
             for other in nodes
             if other != [each for each in group if not self._is_client(each)]
@@ -254,14 +254,14 @@ class Cluster(Verbs):
             for node in other
         ]
         trouble = super().partition(*nodes)
-        for wires, node in cuts:
-            self.note(wires.name, f"is cut from n{node}")
-            wires.cut(node)
+        for connections, node in cuts:
+            self.note(connections.name, f"is cut from n{node}")
+            connections.cut(node)
 
         def undo() -> None:
             trouble.undo()
-            for wires, node in cuts:
-                wires.mend(node)
+            for connections, node in cuts:
+                connections.mend(node)
 
         return self._keep(undo)
 
@@ -273,13 +273,13 @@ class Cluster(Verbs):
     def reset(self, name: Name) -> None:
         """Break all connections of a worker, or of the `story`."""
         self.note(str(name), "loses its connections")
-        self._wires_of(name).reset()
+        self._connections_of(name).reset()
 
     def _is_client(self, name: Name) -> bool:
         return name == STORY or name in self.workers
 
-    def _wires_of(self, name: Name) -> Wires:
-        return self.story if name == STORY else self.worker(name).wires
+    def _connections_of(self, name: Name) -> Connections:
+        return self.story if name == STORY else self.worker(name).connections
 
     # What may come later, and what operators do.
 

@@ -10,8 +10,8 @@ import trio
 from disque_trio.client import Client
 from disque_trio.client.address import Cluster
 from disque_trio.sim.model.clock import EPOCH_MS
+from disque_trio.testing.simulated.connections import Connections
 from disque_trio.testing.simulated.stepping import Brake, Steps
-from disque_trio.testing.simulated.wires import Wires
 from disque_trio.worker.app import App
 from disque_trio.worker.engine.records import SECOND, Outcome, Queue, Settings
 from disque_trio.worker.envelope import BadBodyError, NewerBodyError, key_of, read
@@ -37,7 +37,7 @@ def now() -> float:
     return EPOCH_MS / 1000 + trio.current_time()
 
 
-def world_of(cluster: Cluster, wires: Wires, rng: random.Random) -> Outside:
+def world_of(cluster: Cluster, connections: Connections, rng: random.Random) -> Outside:
     """What an app finds in a simulated process in place of clocks, random numbers and sockets."""
 
     def blocking_client(_: object) -> NoReturn:
@@ -50,7 +50,7 @@ def world_of(cluster: Cluster, wires: Wires, rng: random.Random) -> Outside:
         now=now,
         monotonic=trio.current_time,
         new_key=lambda: key_of(int(now() * 1000), rng.getrandbits(80)),
-        client=lambda _: Client(cluster, connect=wires.connect),
+        client=lambda _: Client(cluster, connect=connections.connect),
         blocking_client=blocking_client,
     )
 
@@ -81,7 +81,7 @@ class WorkerProcess:
     name: str
     app: App[Any]
     cluster: Cluster
-    wires: Wires
+    connections: Connections
     concurrency: int
     rng: random.Random
     note: Note
@@ -97,7 +97,7 @@ class WorkerProcess:
 
     async def live(self, *, task_status: trio.TaskStatus[None]) -> None:
         """Until it is killed or ordered to stop."""
-        world = world_of(self.cluster, self.wires, self.rng)
+        world = world_of(self.cluster, self.connections, self.rng)
         with self._scope, for_task(world):
             handler = self.app.handler(
                 is_inline=True, has_cron=self.has_cron, draw=self.rng.random, now=now
@@ -107,12 +107,12 @@ class WorkerProcess:
                     settings=self._settings(),
                     handler=_Handler(handler, self),
                     cluster=self.cluster,
-                    connect=self.wires.connect,
+                    connect=self.connections.connect,
                 )
                 task_status.started()
                 await self.worker.run()
-        if not self.wires.is_dead:
-            self.wires.die()
+        if not self.connections.is_dead:
+            self.connections.die()
             self.note(self.name, "has ended")
 
     def _settings(self) -> Settings:
@@ -132,24 +132,24 @@ class WorkerProcess:
     @property
     def is_alive(self) -> bool:
         """Is there a process?"""
-        return not self.wires.is_dead
+        return not self.connections.is_dead
 
     def kill(self, why: str = "is killed") -> None:
         """As SIGKILL does."""
         if self.is_alive:
             self.note(self.name, why)
-            self.wires.die()
+            self.connections.die()
             self._scope.cancel()
 
     def pause(self) -> None:
         """As SIGSTOP does to its handlers, and to what it sends and reads."""
         self.note(self.name, "is stopped")
-        self.wires.stop()
+        self.connections.stop()
 
     def resume(self) -> None:
         """Undo a pause."""
-        self.wires.go_on()
-        if not self.wires.is_stopped and self.is_alive:
+        self.connections.go_on()
+        if not self.connections.is_stopped and self.is_alive:
             self.note(self.name, "goes on")
             self._brake.release()
 
@@ -162,7 +162,7 @@ class WorkerProcess:
     def finish(self) -> None:
         """The run is over."""
         self.is_over = True
-        self.wires.is_dead = True
+        self.connections.is_dead = True
         self._scope.cancel()
         self._brake.release()
 
@@ -171,7 +171,7 @@ class WorkerProcess:
     @property
     def may_step(self) -> bool:
         """Do its handlers go on?"""
-        return self.is_over or not (self.wires.is_dead or self.wires.is_stopped)
+        return self.is_over or not (self.connections.is_dead or self.connections.is_stopped)
 
     async def stepping(self) -> None:
         """Wait until they do."""

@@ -55,7 +55,7 @@ class Registrar:
     _control: str = attrs.field(init=False)
     _noted: str = attrs.field(init=False, default="")
     """The id of the last note."""
-    _news: anyio.Event = attrs.field(init=False, factory=anyio.Event)
+    _changed: anyio.Event = attrs.field(init=False, factory=anyio.Event)
 
     def __attrs_post_init__(self) -> None:
         self._control = f"{CONTROL}{self.worker.name}.{outside().new_key()}"
@@ -74,14 +74,14 @@ class Registrar:
 
     async def _tell(self) -> None:
         while True:
-            self._news = anyio.Event()
+            self._changed = anyio.Event()
             note = write(Note(control=self._control, report=self.worker.report()), "json")
             # Whole, or not at all: a note without its id could not be taken away.
             with anyio.move_on_after(PAUSE_S, shield=True):
                 added, *_ = await self._send([_once(WORKERS, note, self.ttl_s), *self._removal()])
                 self._noted = added if isinstance(added, str) else self._noted
             with anyio.move_on_after(self.every_s * (0.9 + 0.2 * self.draw())):
-                await self._news.wait()
+                await self._changed.wait()
 
     def _removal(self) -> list[Command[Any]]:
         return [commands.deljob(self._noted)] if self._noted else []
@@ -120,7 +120,7 @@ class Registrar:
             await self._send([_once(order.reply_to, answer, ORDER_TTL_S)])
         if order.order == "stop":  # it ends soon, and this with it
             self.worker.drain()
-        self._news.set()
+        self._changed.set()
 
 
 def _once(queue: str, body: bytes, ttl_s: int) -> Command[str]:

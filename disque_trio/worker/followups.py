@@ -1,5 +1,5 @@
-"""What a job has promised, kept by its worker before the job is acknowledged: the next step
-of its chain, or its result and its token in a batch.
+"""What a worker adds before it acknowledges a job: the next step of its chain, or its result and
+its token in a batch.
 
 A worker that dies in between leaves a duplicate, never a hole (decision 80).
 """

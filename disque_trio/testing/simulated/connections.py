@@ -35,31 +35,31 @@ class SimStream(ByteStream):
 
     number: int
     node: int
-    _wires: "Wires"
+    _connections: "Connections"
     _parser: RequestParser = attrs.Factory(RequestParser)
     _data: bytearray = attrs.Factory(bytearray)
     _has_ended: bool = False
-    _news: trio.Event = attrs.Factory(trio.Event)
+    _changed: trio.Event = attrs.Factory(trio.Event)
 
     async def send(self, item: bytes) -> None:
         """Send bytes; the requests that they complete go to the node."""
         await trio.lowlevel.checkpoint()
-        await self._wires.moving()
+        await self._connections.moving()
         if self._has_ended:
             raise anyio.BrokenResourceError
         for words in _requests(self._parser, item):
-            self._wires.wish(self.node, Ask(self.number, self.node, words))
+            self._connections.wish(self.node, Ask(self.number, self.node, words))
 
     async def receive(self, max_bytes: int = 65536) -> bytes:
         """What has come, or what comes next."""
         while True:
-            await self._wires.moving()
+            await self._connections.moving()
             if self._data:
                 break
             if self._has_ended:
                 raise anyio.EndOfStream
-            await self._news.wait()
-            self._news = trio.Event()
+            await self._changed.wait()
+            self._changed = trio.Event()
         await trio.lowlevel.checkpoint()
         data = bytes(self._data[:max_bytes])
         del self._data[:max_bytes]
@@ -73,7 +73,7 @@ class SimStream(ByteStream):
         """Hang up."""
         if not self._has_ended:
             self.end()
-            self._wires.hang_up(self)
+            self._connections.hang_up(self)
 
     def heard(self, reply: Reply) -> None:
         """A reply has come; one that comes after the end is lost."""
@@ -87,8 +87,8 @@ class SimStream(ByteStream):
         self._wake()
 
     def _wake(self) -> None:
-        self._news.set()
-        self._wires.engine.has_woken = True
+        self._changed.set()
+        self._connections.engine.has_woken = True
 
 
 def _requests(parser: RequestParser, data: bytes) -> Iterator[list[bytes]]:
@@ -98,7 +98,7 @@ def _requests(parser: RequestParser, data: bytes) -> Iterator[list[bytes]]:
 
 
 @attrs.define(eq=False)
-class Wires:
+class Connections:
     """All connections of a process: an agent of the simulation."""
 
     name: str
