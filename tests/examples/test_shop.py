@@ -1,6 +1,7 @@
 """The example shop: what its tasks do, also when workers and nodes fail."""
 
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
@@ -11,6 +12,7 @@ import pytest
 from disque_trio.testing.inline.kit import Inline
 from disque_trio.testing.simulated.cluster import Cluster
 from disque_trio.testing.simulated.kit import Sim
+from examples.shop import run
 from examples.shop.tasks import app, charge, connect, invoice, mail, place
 
 TABLES = ("charges", "invoices", "mails")
@@ -134,3 +136,27 @@ def test_a_charge_does_no_harm_at_any_step(disque_sim: Sim, database: sqlite3.Co
         return found
 
     disque_sim.idempotent(charge.call(1, 500), app, state={}, snapshot=charges)
+
+
+# What `make example` says.
+
+
+def test_the_run_is_good_only_if_each_order_is_charged_once_and_mailed(
+    database: sqlite3.Connection,
+) -> None:
+    orders = [(number,) for number in range(1, run.ORDERS + 1)]
+    database.executemany("INSERT INTO charges VALUES (?, 100)", orders)
+    assert not run.show(database, Counter())
+
+    database.executemany("INSERT INTO mails VALUES (?)", orders)
+    assert run.show(database, Counter())
+
+    database.execute("INSERT INTO charges VALUES (1, 100)")
+    assert not run.show(database, Counter())
+
+
+def test_the_run_counts_how_often_each_order_began_to_be_charged(tmp_path: Path) -> None:
+    (tmp_path / "worker-1.log").write_text("INFO shop.charge: charges order 1\n")
+    (tmp_path / "worker-2.log").write_text("charges order 1\ncharges order 12\n")
+
+    assert run.begun(tmp_path) == {1: 2, 12: 1}
