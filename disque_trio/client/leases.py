@@ -6,7 +6,8 @@ time and answers are arguments, so tests need neither threads nor nodes.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 import attrs
@@ -58,12 +59,15 @@ class Leases:
     def __len__(self) -> int:
         return len(self._leases)
 
-    def add(self, jobs: Jobs, now: float) -> None:
-        """These were delivered just now."""
-        due = now + self.shortest_s / _SHARE
+    def add(
+        self, jobs: Jobs, now: float, left_s: Mapping[str, float] = MappingProxyType({})
+    ) -> None:
+        """These were delivered just now. What is left of their leases is known for some; 0 is for
+        ever."""
         for node, ids in jobs.items():
             for job in ids:
-                self._leases[job] = Lease(node, due)
+                left = left_s.get(job, self.shortest_s)
+                self._leases[job] = Lease(node, now + left / _SHARE if left else math.inf)
 
     def adopt(self, jobs: Jobs, now: float) -> None:
         """These were delivered to an earlier process, at an unknown time."""

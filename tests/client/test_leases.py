@@ -26,6 +26,17 @@ def test_the_first_sign_comes_after_a_third_of_the_shortest_period() -> None:
     assert held.due(101.0) == {"a:1": ["one", "two"]}
 
 
+def test_it_comes_after_a_third_of_what_is_known_to_be_left() -> None:
+    held = Leases(shortest_s=3.0)
+
+    held.add({"a:1": ["long", "never", "unknown"]}, 100.0, {"long": 30.0, "never": 0.0})
+
+    assert held.due(101.0) == {"a:1": ["unknown"]}
+    assert held.due(1e9) == {"a:1": ["long", "unknown"]}
+    held.drop(["unknown"])
+    assert held.next_due() == 110.0
+
+
 def test_the_next_one_after_a_third_of_the_jobs_own_period() -> None:
     held = leases()
 

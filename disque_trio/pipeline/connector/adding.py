@@ -16,6 +16,7 @@ from disque_trio.client.errors import ConnectionFailedError
 from disque_trio.client.leases import Jobs
 from disque_trio.client.refusals import refused
 from disque_trio.pipeline.connector.nodes import NodeGoneError, Nodes, UnreachableError
+from disque_trio.pipeline.connector.notes import PATIENCE_S, PAUSE_S
 from disque_trio.pipeline.connector.rows import Row
 from disque_trio.pipeline.errors import PipelineError
 from disque_trio.statemachine.base import Failure, Reply, Status
@@ -27,9 +28,6 @@ _ELSEWHERE: Final = (b"NOREPL", b"OOM", b"LEAVING", b"LOADING", b"MISCONF", b"PA
 """Refusals that other nodes may not give, or this one not for long."""
 UNIQUE: Final = "unique"
 """The feature of nodes that know keys."""
-PATIENCE_S: Final = 30.0
-"""How long to try when all nodes refuse a job or none answers: they may be partitioned."""
-PAUSE_S: Final = 0.5
 Name = tuple[bytes, bytes]
 """The queue and the key of a job."""
 _DUPLICATE: Final = b"DUPLICATE "

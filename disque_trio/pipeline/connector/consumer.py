@@ -20,6 +20,7 @@ from disque_trio.client.records import Job as Delivery
 from disque_trio.client.records import JobDetails
 from disque_trio.client.refusals import RefusedError, UnavailableError
 from disque_trio.pipeline.connector.nodes import NodeGoneError, Nodes, number
+from disque_trio.pipeline.connector.offsets import LostJobsError, flat
 from disque_trio.pipeline.connector.options import Link, Stream
 from disque_trio.pipeline.errors import PipelineError
 
@@ -42,10 +43,8 @@ class Job:
     nacks: int
     additional_deliveries: int
     node: str
-
-
-class LostJobsError(PipelineError):
-    """Jobs of a batch that is replayed are not there any more."""
+    lease_s: float | None = None
+    """What was left of its lease; 0 is for ever, None is unknown."""
 
 
 @attrs.define(eq=False)
@@ -121,7 +120,7 @@ class Consumer:
 
     def _get(self, name: str, count: int, wait_s: float = 0.0) -> list[Job]:
         try:
-            asked = commands.getjob(self.options.queue, count=count, timeout=wait_s)
+            asked = commands.getjob(self.options.queue, count=count, timeout=wait_s, with_meta=True)
             (jobs,) = self.nodes.ask(name, [asked])
         except NodeGoneError as error:
             _log.warning("a node is left out: %s", error)
@@ -150,11 +149,14 @@ class Consumer:
 
     def _hold(self, jobs: Iterable[Job]) -> Jobs:
         held: Jobs = {}
+        left_s: dict[str, float] = {}
         for job in jobs:
             self.jobs[job.id] = job
             held.setdefault(job.node, []).append(job.id)
+            if job.lease_s is not None:
+                left_s[job.id] = job.lease_s
         with self._lock:
-            self._leases.add(held, time.monotonic())
+            self._leases.add(held, time.monotonic(), left_s)
         self._start()
         return held
 
@@ -195,7 +197,7 @@ class Consumer:
 
     def _find(self, sought: Jobs) -> list[str]:
         """Ask the nodes that gave them, then all others. Returns those that nobody has."""
-        open_jobs = dict.fromkeys(_flat(sought))
+        open_jobs = dict.fromkeys(flat(sought))
         live = self.nodes.live()
         rounds = [(node, ids) for node, ids in sought.items() if node in live]
         rounds += [(node, []) for node in live]
@@ -321,9 +323,7 @@ class Consumer:
                     self._leases.answered(job, node, answer, live, now)
 
 
-def _flat(jobs: Jobs) -> list[str]:
-    return [job for ids in jobs.values() for job in ids]
-
-
 def _from(node: str, queue: str, body: bytes, job: Delivery | JobDetails) -> Job:
-    return Job(job.id, queue, body, job.nacks, job.additional_deliveries, node)
+    meta = job.meta if isinstance(job, Delivery) else None
+    lease_s = None if meta is None else meta.lease
+    return Job(job.id, queue, body, job.nacks, job.additional_deliveries, node, lease_s)

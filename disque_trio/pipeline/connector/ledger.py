@@ -9,7 +9,6 @@ windows, and its other notes are dropped. Rows are skipped only if they are the 
 
 import hashlib
 import json
-import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Final
@@ -18,15 +17,15 @@ import attrs
 
 from disque_trio.client import commands
 from disque_trio.client.refusals import RefusedError
-from disque_trio.pipeline.connector.adding import PATIENCE_S, PAUSE_S, Added
+from disque_trio.pipeline.connector import notes
+from disque_trio.pipeline.connector.adding import Added
 from disque_trio.pipeline.connector.nodes import NodeGoneError, Nodes, copies
+from disque_trio.pipeline.connector.notes import Place
 from disque_trio.pipeline.connector.releasing import undo
 from disque_trio.pipeline.connector.rows import Row
 from disque_trio.pipeline.errors import PipelineError
 
 PREFIX: Final = "disque-trio.spark."
-_TTL_S: Final = 7 * 86_400
-"""A query that is stopped for longer adds the rows of its latest batch again."""
 _RETRY_S: Final = 3
 """After so long another holder queues the note of a dead node, so that it is found."""
 _MOST: Final = 100_000
@@ -89,44 +88,24 @@ class Ledger:
                         found[job.id] = (node, _parsed(job.body))
         return found, over
 
-    def note(self, note: Note, node: str | None = None) -> tuple[str, str]:
-        """Add the note at that node or another. Returns node and id. Raises `PipelineError`."""
+    def note(self, note: Note, node: str | None = None) -> Place:
+        """Add the note at that node or another. Raises `PipelineError`.
+
+        A query that is stopped for longer than its TTL adds the rows of its latest batch again.
+        """
         adds = commands.addjob(
             self.queue,
             json.dumps(attrs.asdict(note)),
             timeout=self.nodes.link.timeout_s * 0.8,
             retry=_RETRY_S,
-            ttl=_TTL_S,
+            ttl=notes.TTL_S,
             replicate=self.replicas,
         )
-        deadline = time.monotonic() + PATIENCE_S
-        while True:
-            why: object = ""
-            for name in sorted(self.nodes.names(), key=lambda name: name != node):
-                try:
-                    (job,) = self.nodes.ask(name, [adds])
-                except NodeGoneError as error:
-                    why = error
-                    continue
-                if isinstance(job, str):
-                    return name, job
-                why = job
-            if time.monotonic() > deadline:
-                raise PipelineError(f"no node keeps a note of what was written: {why}")
-            time.sleep(PAUSE_S)
+        return notes.keep(self.nodes, lambda: adds, node)
 
-    def drop(self, notes: Iterable[tuple[str, str]]) -> None:
-        """Drop these notes, given as node and id."""
-        by_node: dict[str, list[str]] = {}
-        for node, job in notes:
-            by_node.setdefault(node, []).append(job)
-        for node, ids in by_node.items():
-            for name in (node, *self.nodes.names()):
-                try:
-                    self.nodes.ask(name, [commands.ackjob(*ids)])
-                except NodeGoneError:
-                    continue
-                break
+    def drop(self, places: Iterable[Place]) -> None:
+        """Drop these notes."""
+        notes.drop(self.nodes, places)
 
 
 def digest(rows: Sequence[Row]) -> str:
@@ -153,10 +132,10 @@ class TaskNotes:
     ledger: Ledger
     batch: int
     task: int
-    mine: list[tuple[str, str]] = attrs.field(init=False, factory=list)
+    mine: list[Place] = attrs.field(init=False, factory=list)
     """Notes of this attempt."""
     _done: dict[str, str] = attrs.field(init=False, factory=dict)
-    _known: dict[str, tuple[tuple[str, str], Note]] = attrs.field(init=False, factory=dict)
+    _known: dict[str, tuple[Place, Note]] = attrs.field(init=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
         for job, (node, note) in self.ledger.read().items():

@@ -15,8 +15,8 @@ import attrs
 from disque_trio.client.address import Address, Tls
 from disque_trio.pipeline.errors import PipelineError
 
-MAX_JOBS_PER_TRIGGER: Final = 10_000
-"""An offset has all ids of its batch, and Spark writes it into its log and progress events."""
+_MOST_JOBS: Final = 1_000_000
+"""Of a batch: the driver has all of their bodies in memory."""
 LONGEST_S: Final = (1 << 31) // 1000
 """The most seconds that fit into 32 bits as milliseconds, as every node can count them."""
 
@@ -54,10 +54,10 @@ OPTIONS: Final = (
         "",
         "states of jobs to list, `queued,active,acked,wait-repl,dead`; also `backing-off`",
     ),
-    Option("maxJobsPerTrigger", "stream", "1000", "jobs of a batch at most, up to 10000"),
+    Option("maxJobsPerTrigger", "stream", "20000", "jobs of a batch at most"),
     Option("maxBytesPerTrigger", "stream", "67108864", "no more is taken once bodies are as long"),
-    Option("jobsPerPartition", "stream", "1000", "jobs of a task at most"),
-    Option("lease", "stream", "1", "seconds that the shortest RETRY in the queue is at least"),
+    Option("jobsPerPartition", "stream", "5000", "jobs of a task at most"),
+    Option("lease", "stream", "1", "seconds that RETRY is at least, for nodes that do not tell"),
     Option("wait", "stream", "100", "milliseconds to wait in a node for a job when there is none"),
     Option("failOnDataLoss", "stream", "true", "fail rather than replay a batch with jobs missing"),
     Option(
@@ -236,9 +236,9 @@ def stream(given: Mapping[str, str]) -> Stream:
     values = _Values(given)
     return Stream(
         queue=values.needed("queue", "which queue shall be read?"),
-        max_jobs=values.count("maxJobsPerTrigger", 1, MAX_JOBS_PER_TRIGGER),
+        max_jobs=values.count("maxJobsPerTrigger", 1, _MOST_JOBS),
         max_bytes=values.count("maxBytesPerTrigger", 1, 1 << 31),
-        jobs_per_partition=values.count("jobsPerPartition", 1, MAX_JOBS_PER_TRIGGER),
+        jobs_per_partition=values.count("jobsPerPartition", 1, _MOST_JOBS),
         lease_s=values.number("lease", 0, LONGEST_S),
         # Longer than `timeout` would look like a node that is down.
         wait_ms=values.count("wait", 0, int(values.number("timeout", 0.1, 3600) * 500)),

@@ -15,8 +15,9 @@ from disque_trio.client import commands
 from disque_trio.client.leases import Jobs
 from disque_trio.client.records import KeyHolder
 from disque_trio.client.refusals import RefusedError
-from disque_trio.pipeline.connector.adding import PATIENCE_S, PAUSE_S, Added, Name
+from disque_trio.pipeline.connector.adding import Added, Name
 from disque_trio.pipeline.connector.nodes import NodeGoneError, Nodes, number
+from disque_trio.pipeline.connector.notes import PATIENCE_S, PAUSE_S
 from disque_trio.pipeline.errors import PipelineError
 
 _IDS: Final = 500

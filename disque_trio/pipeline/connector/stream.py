@@ -1,13 +1,14 @@
 """A queue as a stream: `spark.readStream.format("disque")`.
 
 The jobs of a batch are taken here, in the one process that Spark keeps for the source, and not by
-tasks: a task may run twice. Their ids are the offset, which Spark logs before the batch runs; their
-bodies are sent with the tasks. They are acknowledged when Spark asks for the next offset, because
-the batch that ended at `start` is in its commit log by then; `commit` is called after the next
-batch has begun, or never. `stop` is called when the driver has died too, so it does nothing.
+tasks: a task may run twice. The offset leads to their ids, and Spark logs it before the batch runs;
+their bodies are sent with the tasks. They are acknowledged when Spark asks for the next offset,
+because the batch that ended at `start` is in its commit log by then; `commit` is called after the
+next batch has begun, or never. `stop` is called when the driver has died too, so it does nothing.
 """
 
 import logging
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -16,14 +17,18 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
+from disque_trio.client.leases import Jobs
 from disque_trio.pipeline.connector import offsets
 from disque_trio.pipeline.connector.columns import batches, delivered
 from disque_trio.pipeline.connector.consumer import Consumer, Job
 from disque_trio.pipeline.connector.nodes import UnreachableError
-from disque_trio.pipeline.connector.offsets import Offset
+from disque_trio.pipeline.connector.notes import PAUSE_S
+from disque_trio.pipeline.connector.offsets import Batches, LostJobsError, Offset
 from disque_trio.pipeline.connector.options import Link, Stream
 from disque_trio.pipeline.errors import PipelineError
 
+_PATIENCE_S: Final = 120.0
+"""How long a query that ends by itself tries when no node answers; nodes rest up to a minute."""
 _log: Final = logging.getLogger(__name__)
 
 
@@ -42,6 +47,9 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._schema = schema
         self._options = options
         self._consumer: Consumer = Consumer(link, options)
+        self._batches = Batches(self._consumer.nodes)
+        self._committed = offsets.START
+        """Where the latest batch ended that Spark has committed and nodes have heard of."""
         self._offered: tuple[Offset, Offset] | None = None
         """The last answer with its start, for Spark may ask twice."""
         self._left: int | None = None
@@ -59,13 +67,14 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._left = self._consumer.backlog()
+        self._has_met_nodes = True
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         begin = offsets.load(start)
         if self._offered is not None and self._offered[0] == begin:
             return self._offered[1].dumped()
         try:
-            end = self._advance(begin, limit)
+            end = self._try(begin, limit)
         except UnreachableError as error:
             # availableNow would end too early; a stream that never began is misconfigured.
             if self._left is not None or not self._has_met_nodes:
@@ -75,21 +84,47 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._has_met_nodes = True
         return end.dumped()
 
+    def _try(self, begin: Offset, limit: ReadLimit) -> Offset:
+        """Advance; with availableNow for a while, since nodes may be slow on a busy machine."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                return self._advance(begin, limit)
+            except UnreachableError as error:
+                if self._left is None or time.monotonic() > deadline:
+                    raise
+                _log.warning("the stream tries again: %s", error)
+            time.sleep(PAUSE_S)
+
     def _advance(self, begin: Offset, limit: ReadLimit) -> Offset:
         """Acknowledge the committed batch, and take the next."""
-        if not self._consumer.acknowledge(begin.jobs):
-            raise UnreachableError("no node takes the acknowledgements of the latest batch")
+        self._acknowledge(begin)
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.max_jobs
         if self._left is not None:
             most = min(most, self._left)
         jobs = self._consumer.take(most, waits=self._left is None)
         if not jobs:
             return begin
-        end = Offset(begin.seq + 1, jobs)
+        end = self._batches.keep(begin.seq + 1, jobs)
         if self._left is not None:
-            self._left -= len(end.ids())
+            self._left -= end.count
         self._offered = (begin, end)
         return end
+
+    def _acknowledge(self, begin: Offset) -> None:
+        if begin == self._committed:
+            return
+        try:
+            jobs = self._batches.jobs(begin)
+        except LostJobsError as error:
+            if self._options.fails_on_loss:
+                raise
+            _log.warning("jobs of a committed batch will be read again: %s", error)
+            jobs = {}
+        if not self._consumer.acknowledge(jobs):
+            raise UnreachableError("no node takes the acknowledgements of the latest batch")
+        self._batches.drop(self._committed)  # the new one is asked for after a crash
+        self._committed = begin
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         """The backlog, for the query's progress."""
@@ -104,15 +139,25 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         last = offsets.load(end)
         if offsets.load(start) == last:
             return []
-        self._consumer.recover(last.jobs)
+        batch = self._jobs_again(last)
+        self._consumer.recover(batch)
         held = self._consumer.jobs
-        jobs = [held[job] for job in last.ids() if job in held]
+        jobs = [held[job] for job in offsets.flat(batch) if job in held]
         size = self._options.jobs_per_partition
         return [Delivered(jobs[at : at + size]) for at in range(0, len(jobs), size)]
+
+    def _jobs_again(self, end: Offset) -> Jobs:
+        try:
+            return self._batches.jobs(end)
+        except LostJobsError as error:
+            if self._options.fails_on_loss:
+                raise
+            _log.warning("a batch is left out; its jobs come again: %s", error)
+            return {}
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Delivered), partition
         return iter(batches(map(delivered, partition.jobs), self._schema))
 
     def commit(self, end: dict[str, Any]) -> None:
-        self._consumer.acknowledge(offsets.load(end).jobs)
+        self._consumer.acknowledge(self._batches.known(offsets.load(end)))

@@ -1,3 +1,4 @@
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -7,8 +8,9 @@ import pytest
 from disque_trio.client import Command
 from disque_trio.client.leases import Jobs
 from disque_trio.client.refusals import refused
-from disque_trio.pipeline.connector.consumer import Consumer, Job, LostJobsError
+from disque_trio.pipeline.connector.consumer import Consumer, Job
 from disque_trio.pipeline.connector.nodes import Nodes
+from disque_trio.pipeline.connector.offsets import LostJobsError
 from disque_trio.pipeline.errors import PipelineError
 from disque_trio.statemachine.base import Failure
 from tests.cluster.processes import SOON_S, Cluster, Fleet, Server, eventually
@@ -179,6 +181,17 @@ def test_a_long_batch_keeps_its_jobs(desk: Desk, cluster: Cluster) -> None:
     assert consumer.acknowledge(taken)
 
 
+def test_signs_of_life_come_as_late_as_retry_allows(desk: Desk, cluster: Cluster) -> None:
+    add(cluster[0], "calm", 1, "RETRY", 300)
+    add(cluster[0], "calm", 1, "RETRY", 0, "REPLICATE", 1)
+    consumer = desk.consumer(cluster, "calm")
+    began = time.monotonic()
+
+    assert len(ids(consumer.take(2, waits=False))) == 2
+
+    assert began + 90 < consumer._leases.next_due() < began + 120
+
+
 def test_a_batch_is_had_again_by_its_ids(desk: Desk, cluster: Cluster) -> None:
     jobs = add(cluster[0], "replay", 5, "REPLICATE", 2)
     first = desk.consumer(cluster, "replay")
@@ -254,7 +267,7 @@ def test_a_node_that_stands_still_is_done_without(desk: Desk, cluster: Cluster) 
 def test_whatever_goes_wrong_signs_of_life_go_on(
     desk: Desk, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    add(cluster[0], "odd", 1)
+    add(cluster[0], "odd", 1, "RETRY", 6)
     consumer = desk.consumer(cluster, "odd", lease=1)
     renew, calls = consumer._renew, iter([AssertionError("an odd reply")])
 

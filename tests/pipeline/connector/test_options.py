@@ -15,7 +15,7 @@ def test_what_is_not_said_has_its_documented_default() -> None:
     assert link.seeds == (("127.0.0.1", 7711),)
     assert link.discovers
     assert link.secret() is None
-    assert (stream.max_jobs, stream.lease_s, stream.fails_on_loss) == (1000, 1.0, True)
+    assert (stream.max_jobs, stream.lease_s, stream.fails_on_loss) == (20_000, 1.0, True)
     assert (sink.hold_s, sink.delay_s, sink.retry_s, sink.ttl_s) == (300, 0, None, 86_400)
 
 
@@ -50,7 +50,7 @@ def test_a_wrong_way_to_the_cluster_is_named(given: dict[str, str], said: str) -
     ("given", "said"),
     [
         ({}, "option queue is missing"),
-        ({"queue": "q", "maxJobsPerTrigger": "0"}, "'0': must be a whole number from 1 to 10000"),
+        ({"queue": "q", "maxJobsPerTrigger": "0"}, "'0': must be a whole number from 1 to 1000000"),
         ({"queue": "q", "maxJobsPerTrigger": "many"}, "option maxJobsPerTrigger: 'many'"),
         ({"queue": "q", "maxJobsPerTrigger": "9" * 5000}, "option maxJobsPerTrigger: '999"),
         ({"queue": "q", "lease": "-1"}, "option lease: '-1'"),
