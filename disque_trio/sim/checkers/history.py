@@ -38,6 +38,8 @@ _DROP_MARKS: Final = {
     "add-failed": "add.cleaned_up",
     "dummy-dismissed": "dummy_ack.dismissed",
 }
+_AFTER_A_STOP: Final = {"loaded", "retry", "delay-over"}
+"""Why a job is queued that was queued at the stop: at once, or after the others were asked."""
 
 
 # Records of nodes.
@@ -63,6 +65,8 @@ def on_hold(case: Case, row: Row, job: Job) -> None:
         _make_dummy(case, row, job, copy)
     elif cause == "loaded":
         _load(row, job, copy, before)
+        if before is not None and job.id in case.stopped.get(node, ()):
+            copy.interrupted = before.last_queueing
     else:
         incoming = job.incoming.pop((node, cause), None)
         if incoming is not None:
@@ -136,9 +140,9 @@ def on_queue(case: Case, row: Row, job: Job) -> None:
     if row.cause == "import" or _was_given(row, job, copy):
         _link_import(case, row, job, queueing)
     if copy is not None:
-        if row.cause == "loaded" and copy.before is not None and copy.before.last_queueing:
-            # The stay goes on that a stop in order has interrupted.
-            queueing = copy.before.last_queueing
+        if copy.interrupted is not None and row.cause in _AFTER_A_STOP:
+            queueing = copy.interrupted  # that stay goes on
+        copy.interrupted = None
         copy.queueing = copy.last_queueing = queueing
     job.last_event = row.time
     if job.first_queueing is None:

@@ -109,6 +109,8 @@ class Copy:
     queueing: Queueing | None = None
     """While it is queued."""
     last_queueing: Queueing | None = None
+    interrupted: Queueing | None = None
+    """Its stay in the queue when the node was stopped in order, until it is queued again."""
     ack_received_at: Micros = NEVER
     """When it was last told of an acknowledgement."""
     came_counted: bool = False
@@ -127,8 +129,7 @@ class Copy:
     """When its node first told anybody that it has it; and that it is acknowledged."""
     ack_confirmed_at: Micros = NEVER
     left: Millis = 0
-    """What its node said of it when it came: how long until it expires, and until it is queued; 0
-    is never."""
+    """As its node said when it came: how long until it expires, and is queued; 0 is never."""
     left_since: Micros = NEVER
     """When it died or was redriven, from when on that much was left."""
     due: Millis = 0
@@ -311,8 +312,7 @@ class Job:
     not_held: dict[str, Micros] = attrs.Factory(dict)
     """When a node has last dropped it, or said that it knows nothing of it."""
     withdrawn: dict[str, Micros] = attrs.Factory(dict)
-    """When DELJOB of a client, or the failure of ADDJOB, has last removed a copy that was not
-    acknowledged there."""
+    """When DELJOB, or a failed ADDJOB, has last removed a copy that was not acknowledged there."""
     end_told: dict[str, Micros] = attrs.Factory(dict)
     """When a node has first told anybody that nobody there works on it any more: acked, or gone."""
     drop_on_disk: dict[str, None] = attrs.Factory(dict)

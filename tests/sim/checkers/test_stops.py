@@ -107,3 +107,27 @@ def test_a_queue_that_is_paused_after_the_start_takes_nothing_back() -> None:
     assert problems(paused) == []
     assert problems(resumed) == []
     assert len(problems(before)) == 1
+
+
+def nacked(ends: str, cause: str = "delay-over") -> Trace:
+    """A worker gives the job back, and the node ends before anybody takes it again."""
+    trace = Trace(config=(("appendonly", "yes"), ("appendfsync", "everysec")), consumers=())
+    trace.add(0, to=(), options="replicate=1 retry=30 ttl=3600")
+    trace.serve(2)
+    trace.row(3, "nack.invoke", "n1", job=JOB, client="c1")
+    trace.row(3, "queue", "n1", job=JOB, cause="nack")
+    why, _, detail = ends.partition(" ")
+    trace.row(10, "crash", "n1", cause=why, detail=detail)
+    trace.row(11, "start", "n1", cause="loaded")
+    trace.row(11, "hold", "n1", job=JOB, cause="loaded")
+    trace.row(11, "loaded", "n1", cause="kept")
+    trace.row(12.6, "queue", "n1", job=JOB, cause=cause)
+    trace.serve(13)
+    return trace
+
+
+def test_a_job_that_was_given_back_before_the_stop_was_asked_for() -> None:
+    for cause in ("delay-over", "retry"):
+        assert nacked("stop queues", cause).verdict(end=20).duplicates == {"D0": 1}
+    assert nacked("stop queues", "first").verdict(end=20).duplicates == {"DX": 1}
+    assert nacked("kill").verdict(end=20).duplicates != {"D0": 1}
