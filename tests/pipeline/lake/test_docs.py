@@ -39,7 +39,7 @@ def _section(text: str, head: str) -> str:
 def test_every_view_and_check_is_told() -> None:
     text = PAGE.read_text("utf-8")
 
-    views = re.findall(r"^\| `(\w+)` \| ", _section(text, "### Asking"), re.MULTILINE)
+    views = re.findall(r"^\| `(\w+)` \| ", _section(text, "### Querying the lake"), re.MULTILINE)
     assert views == list(VIEWS)
     for check in CHECKS.values():
         assert f"`{check.view}`" in text
@@ -51,7 +51,7 @@ def test_a_night_of_seeds_ends_in_a_report(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    swept, report, query = commands("A night of seeds, and a report in the morning")
+    swept, report, query = commands("A nightly sweep with a report")
     small = {
         "scenarios/split-brain-halves.toml": scenario(tmp_path, "calm"),
         "scenarios/kill-restart.toml": scenario(tmp_path, "careless", 40),
