@@ -106,11 +106,20 @@ def _judge_life(case: Case, row: Row, job: Job, copy: Copy) -> None:
         return
     if copy.base is not None and not (row.cause == "loaded" and case.obligations.can_step):
         due = copy.base + job.life - row.mono
-        late = _ROUNDED if _is_prompt(case) else job.life
+        late = _ROUNDED + _stopped_before_sending(case, copy) if _is_prompt(case) else job.life
         least = due if copy.lowest_base is None else copy.lowest_base + job.life - row.mono
         if not least - _ROUNDED <= copy.left <= due + late:
             _report(case, row, f"{copy.left} ms of its TTL left, and {due} are")
     copy.base = row.mono + copy.left - job.life
+
+
+def _stopped_before_sending(case: Case, copy: Copy) -> Millis:
+    """For how long the sender was stopped just before the message left: it may have been made
+    before."""
+    pauses = case.world.pauses.get(copy.came_from, ())
+    ends = [(each.start, each.end) for each in pauses if each.end is not None]
+    sent = range(copy.first_sent_at, copy.sent_at + 1)
+    return max([(end - start) // MILLI for start, end in ends if end in sent], default=0)
 
 
 def _is_prompt(case: Case) -> bool:

@@ -324,7 +324,7 @@ def _check_lease(case: Case, row: Row, job: Job, lease: Lease) -> None:
         return
     case.check("S11")
     held = row.time - lease.time
-    if _was_given_in_time(case, job, lease):
+    if _was_given_in_time(case, job, lease) or _is_cut_short(job, lease):
         return
     if case.obligations.latency < held < case.obligations.lease(options.retry):
         detail = (
@@ -340,6 +340,12 @@ def _was_given_in_time(case: Case, job: Job, lease: Lease) -> bool:
     queueing = None if job.lease is None else job.lease.queueing
     chain = [] if queueing is None else queueing.chain()
     return len(chain) > 1 and chain[-2].given_at <= lease.time + case.obligations.latency
+
+
+def _is_cut_short(job: Job, lease: Lease) -> bool:
+    """Has the node heard after its delivery of a NACK from before? Whose it was is not said."""
+    copy = job.copies.get(lease.node)
+    return copy is not None and copy.postponed_at > lease.time
 
 
 def before_working_ok(case: Case, row: Row, job: Job) -> None:

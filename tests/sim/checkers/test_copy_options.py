@@ -212,3 +212,17 @@ def test_a_copy_may_be_older_than_what_happened_to_the_job_in_the_same_batch(
     trace.row(sent + 0.002, "hold", "n3", job=JOB, cause="yourjobs", detail=copy)
 
     assert any("of its TTL left" in each for each in problems(trace)) == is_found
+
+
+@pytest.mark.parametrize(("resumed", "is_found"), [(5.0, False), (4.9, True)])
+def test_a_copy_may_be_as_old_as_its_sender_was_stopped_before_it_left(
+    resumed: float, *, is_found: bool
+) -> None:
+    trace = Trace()
+    trace.add(0, to=(), record=says())
+    trace.row(2, "pause", "n1")
+    trace.row(resumed, "resume", "n1")
+    trace.send(5, "repljob", "n1", "n3", detail=f"jobs={JOB} holders=n1,n3")
+    trace.row(5.002, "hold", "n3", job=JOB, cause="repljob", detail=says(left=HOUR - 2000))
+
+    assert any("of its TTL left" in each for each in problems(trace)) == is_found

@@ -130,6 +130,27 @@ def test_in_calm_a_lease_lasts_for_retry() -> None:
     assert "S11" in broken(trace.verdict())
 
 
+@pytest.mark.parametrize(("told", "due"), [(5.5, []), (4.5, ["S11"])])
+def test_a_nack_from_before_may_reach_a_node_after_its_delivery(
+    told: float, due: list[str]
+) -> None:
+    trace = Trace()
+    trace.add(0)
+    trace.serve(1)
+    trace.row(4, "nack.invoke", "n1", job=JOB, client="c1")
+    trace.row(4, "postpone", "n1", job=JOB, cause="nack", detail="wait=3000")
+    if told < 5:
+        trace.row(told, "postpone", "n2", job=JOB, cause="postponed", detail="wait=3000")
+    trace.requeue(5, "n2", "backed-off")
+    trace.serve(5, "n2", "c2")
+    if told > 5:
+        trace.row(told, "postpone", "n2", job=JOB, cause="postponed", detail="wait=3000")
+    trace.requeue(9, "n1", "backed-off")
+    trace.serve(9, "n1", "c1")
+
+    assert [name for name in broken(trace.verdict()) if name == "S11"] == due
+
+
 @pytest.mark.parametrize(("given", "due"), [(10.01, []), (10.1, ["S11"])])
 def test_a_job_under_way_to_another_node_could_not_be_told_of_the_lease(
     given: float, due: list[str]
