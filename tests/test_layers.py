@@ -29,6 +29,7 @@ LADDER: Final = (
     "sim.checkers sim.shrink",
     "sim.picture sim.reference explain",
     "worker",
+    "observe",
     "web",
     "serving",
     "pipeline testing",

@@ -15,10 +15,10 @@ import anyio
 
 from disque_trio.cli.frame import INTERRUPTED, USAGE, discard_output
 from disque_trio.cli.top import tables
-from disque_trio.cli.top.sampling import Sampler
 from disque_trio.client import Client
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.settings import DEFAULT_URL
+from disque_trio.observe.sampling import Sampler
 
 FAILED: Final = 1
 _NO_TEXTUAL: Final = (

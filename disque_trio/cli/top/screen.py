@@ -10,8 +10,8 @@ from textual.coordinate import Coordinate
 from textual.widgets import DataTable, Footer, Input, Static
 
 from disque_trio.cli.top import tables
-from disque_trio.cli.top.sampling import Sampler, View
 from disque_trio.client.errors import DisqueError
+from disque_trio.observe.sampling import Sampler, View
 
 MOST_ROWS: Final = 500
 """Queues that are shown: the first ones in the order chosen."""

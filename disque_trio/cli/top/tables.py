@@ -8,7 +8,7 @@ import attrs
 
 from disque_trio.cli.frame import counted
 from disque_trio.cli.operating.frame import duration, lines_of
-from disque_trio.cli.top.sampling import RATES, NodeView, QueueView, View
+from disque_trio.observe.sampling import RATES, NodeView, QueueView, View
 
 Row = tuple[str, ...]
 

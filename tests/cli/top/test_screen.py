@@ -8,9 +8,9 @@ import attrs
 import pytest
 
 from disque_trio.cli.top import tables
-from disque_trio.cli.top.sampling import NodeView, QueueView, Sampler, View
 from disque_trio.client import Client
 from disque_trio.client.nodes import NoNodeError
+from disque_trio.observe.sampling import NodeView, QueueView, Sampler, View
 from disque_trio.worker.operating.queues import QueueTotals
 
 pytest.importorskip("textual", reason="the extra 'top' is not installed")
