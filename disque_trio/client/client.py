@@ -39,7 +39,8 @@ class Client(ClusterClient):
     _idle: dict[str, list[Link]] = attrs.field(init=False, factory=dict)
     """Links for requests that wait, which wait for nothing now."""
     _waiting: dict[Link, None] = attrs.field(init=False, factory=dict)
-    _opening: anyio.Lock = attrs.field(init=False, factory=anyio.Lock)
+    _opening: dict[tuple[str, str], anyio.Lock] = attrs.field(init=False, factory=dict)
+    """By link, so that a node that takes long to greet holds up no other."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -213,7 +214,7 @@ class Client(ClusterClient):
         link = self._shared.get(key)
         if link is not None and link.is_open:
             return link
-        async with self._opening:
+        async with self._opening.setdefault(key, anyio.Lock()):
             link = self._shared.get(key)
             if link is not None and not link.is_open:
                 del self._shared[key]

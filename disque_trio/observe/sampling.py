@@ -1,6 +1,6 @@
 """Looks at a cluster again and again, and works out rates from two looks."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 import anyio
@@ -73,7 +73,10 @@ class Sampler:
         seconds = now - self._at if self._at is not None else 0.0
         view = View(
             seconds,
-            [self._node(node, info, seconds) for node, info in infos.items],
+            [
+                view_of(node, info, self._totals.get(node, {}), seconds)
+                for node, info in infos.items
+            ],
             [self._queue(each, seconds) for each in queues.items],
             infos.unreached | queues.unreached,
         )
@@ -86,25 +89,6 @@ class Sampler:
         (info,) = await self.client.ask(node, [commands.info()])
         return [(str(node), given(info))]
 
-    def _node(self, node: str, info: Mapping[str, str], seconds: float) -> NodeView:
-        totals = {name: count for name in RATES if (count := _total(info, name)) is not None}
-        before = self._totals.get(node, {})
-        return NodeView(
-            node,
-            _number(info, "registered_jobs"),
-            _number(info, "used_memory"),
-            _number(info, "maxmemory"),
-            _number(info, "connected_clients"),
-            _number(info, "blocked_clients"),
-            _number(info, "under_replicated_jobs"),
-            totals,
-            {
-                name: _rate(before[name], count, seconds)
-                for name, count in totals.items()
-                if name in before and seconds
-            },
-        )
-
     def _queue(self, queue: QueueTotals, seconds: float) -> QueueView:
         before = self._queues.get(queue.name)
         if before is None or not seconds:
@@ -114,6 +98,28 @@ class Sampler:
             _rate(before.jobs_in, queue.jobs_in, seconds),
             _rate(before.jobs_out, queue.jobs_out, seconds),
         )
+
+
+def view_of(
+    node: str, info: Mapping[str, str], before: Mapping[str, int], seconds: float
+) -> NodeView:
+    """A node by its INFO. `before` are the totals of so many `seconds` ago; 0 is of no look."""
+    totals = {name: count for name in RATES if (count := counted_total(info, name)) is not None}
+    return NodeView(
+        node,
+        _number(info, "registered_jobs"),
+        _number(info, "used_memory"),
+        _number(info, "maxmemory"),
+        _number(info, "connected_clients"),
+        _number(info, "blocked_clients"),
+        _number(info, "under_replicated_jobs"),
+        totals,
+        {
+            name: _rate(before[name], count, seconds)
+            for name, count in totals.items()
+            if name in before and seconds
+        },
+    )
 
 
 def _rate(before: int, after: int, seconds: float) -> float:
@@ -126,10 +132,10 @@ def _number(info: Mapping[str, str], field: str) -> int | None:
     return int(value) if value.isdecimal() else None
 
 
-def _total(info: Mapping[str, str], field: str) -> int | None:
-    """A number, or the sum of `ackjob=3,setack=1`."""
+def counted_total(info: Mapping[str, str], field: str, without: Collection[str] = ()) -> int | None:
+    """A number, or the sum of `ackjob=3,setack=1` `without` some of these."""
     value = info.get(field)
     if value is None or value.isdecimal():
         return _number(info, field)
-    parts = [part.rpartition("=")[2] for part in value.split(",")]
-    return sum(int(part) for part in parts if part.isdecimal())
+    parts = [part.rpartition("=") for part in value.split(",")]
+    return sum(int(count) for name, _, count in parts if count.isdecimal() and name not in without)

@@ -14,9 +14,9 @@ from disque_trio.client.address import Cluster
 from disque_trio.client.blocking import BlockingClient
 from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError
-from disque_trio.client.records import JobDetails
 from disque_trio.explain.asked import Asked
-from disque_trio.explain.facts import DEFAULTS, JOURNALS, NO_JOURNAL, Facts
+from disque_trio.explain.clusters import NodeTold, asked_by, facts_of
+from disque_trio.explain.facts import Facts
 
 _TIMEOUT_S: Final = 3.0
 _MOST_JOBS: Final = 1_000
@@ -82,53 +82,8 @@ def ask(options: Options) -> Asking:
     return Asking(options, nodes)
 
 
-def asked_by(details: JobDetails) -> Asked:
-    """The options of a job, as from now: without its DELAY, with what is left of its TTL."""
-    more = details.more
-    numbers = {name: value for name, value in more.items() if isinstance(value, int)}
-    return Asked(
-        queue=details.queue or "",
-        copies=details.repl,
-        retry=details.retry,
-        ttl=max(details.ttl, 1),
-        priority=numbers.get("priority"),
-        limit=numbers.get("limit"),
-        unique="key" in more,
-        keep=numbers.get("keep"),
-        backoff=numbers.get("backoff"),
-        max_backoff=numbers.get("max-backoff"),
-    )
-
-
 def from_nodes(nodes: Sequence[NodeFacts]) -> Facts:
     """The facts of a cluster: of what its nodes keep, that of the weakest."""
     well = [node for node in nodes if not node.error and not node.is_loading]
-    ours = [node for node in well if node.is_ours]
-    return Facts(
-        nodes=len(well),
-        silent=len(nodes) - len(well),
-        originals=len(well) - len([node for node in ours if _keeps_extensions(node)]),
-        journal=min((_journal(node) for node in well), key=JOURNALS.index),
-        has_lease=len(ours) == len(well)
-        and all(node.config.get("delivery-lease", "yes") == "yes" for node in ours),
-        repair_s=_repair_s(ours),
-        node_timeout_ms=max(int(node.config.get("cluster-node-timeout", "15000")) for node in well),
-    )
-
-
-def _keeps_extensions(node: NodeFacts) -> bool:
-    is_framed = node.config.get("aof-format", "framed") == "framed"
-    return is_framed or node.config.get("appendonly") != "yes"
-
-
-def _journal(node: NodeFacts) -> str:
-    if node.config.get("appendonly") != "yes":
-        return NO_JOURNAL
-    return node.config.get("appendfsync", DEFAULTS.appendfsync)
-
-
-def _repair_s(ours: list[NodeFacts]) -> int:
-    """The longest, or 0 if any node does not repair."""
-    default = str(DEFAULTS.replica_repair_after_s)
-    spans = [int(node.config.get("replica-repair-after", default)) for node in ours]
-    return max(spans, default=0) if all(spans) else 0
+    told = [NodeTold(node.config, node.is_ours) for node in well]
+    return facts_of(told, silent=len(nodes) - len(well))

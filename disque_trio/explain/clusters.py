@@ -1,0 +1,71 @@
+"""The facts of a running cluster, and the options of its jobs, as its nodes tell them."""
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from disque_trio.client.records import JobDetails
+from disque_trio.explain.asked import Asked
+from disque_trio.explain.facts import DEFAULTS, JOURNALS, NO_JOURNAL, Facts
+
+
+@attrs.frozen
+class NodeTold:
+    """A node that answers."""
+
+    config: Mapping[str, str]
+    """Its directives, as far as it tells them."""
+    is_ours: bool = True
+    """Is it no original server?"""
+
+
+def asked_by(details: JobDetails) -> Asked:
+    """The options of a job, as from now: without its DELAY, with what is left of its TTL."""
+    more = details.more
+    numbers = {name: value for name, value in more.items() if isinstance(value, int)}
+    return Asked(
+        queue=details.queue or "",
+        copies=details.repl,
+        retry=details.retry,
+        ttl=max(details.ttl, 1),
+        priority=numbers.get("priority"),
+        limit=numbers.get("limit"),
+        unique="key" in more,
+        keep=numbers.get("keep"),
+        backoff=numbers.get("backoff"),
+        max_backoff=numbers.get("max-backoff"),
+    )
+
+
+def facts_of(nodes: Sequence[NodeTold], silent: int) -> Facts:
+    """The facts of a cluster: of what its nodes keep, that of the weakest."""
+    ours = [node.config for node in nodes if node.is_ours]
+    return Facts(
+        nodes=len(nodes),
+        silent=silent,
+        originals=len(nodes) - len([config for config in ours if _keeps_extensions(config)]),
+        journal=min((_journal(node.config) for node in nodes), key=JOURNALS.index),
+        has_lease=len(ours) == len(nodes)
+        and all(config.get("delivery-lease", "yes") == "yes" for config in ours),
+        repair_s=_repair_s(ours),
+        node_timeout_ms=max(
+            int(node.config.get("cluster-node-timeout", "15000")) for node in nodes
+        ),
+    )
+
+
+def _keeps_extensions(config: Mapping[str, str]) -> bool:
+    return config.get("aof-format", "framed") == "framed" or config.get("appendonly") != "yes"
+
+
+def _journal(config: Mapping[str, str]) -> str:
+    if config.get("appendonly") != "yes":
+        return NO_JOURNAL
+    return config.get("appendfsync", DEFAULTS.appendfsync)
+
+
+def _repair_s(ours: Sequence[Mapping[str, str]]) -> int:
+    """The longest, or 0 if any node does not repair."""
+    default = str(DEFAULTS.replica_repair_after_s)
+    spans = [int(config.get("replica-repair-after", default)) for config in ours]
+    return max(spans, default=0) if all(spans) else 0

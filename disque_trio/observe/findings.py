@@ -1,0 +1,162 @@
+"""What is wrong in a cluster, in a sentence each, the worst first."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+from urllib.parse import quote
+
+import attrs
+
+from disque_trio.observe.census import BEHIND_S, Census, Part, count_of
+from disque_trio.observe.survey import KnownNode
+from disque_trio.observe.values import Json, name_fields, readable
+
+SKEW_MS: Final = 500
+_MOST_QUEUES: Final = 5
+"""Of each kind of finding."""
+_ORDER: Final = ("bad", "warn", "good")
+_MEMORY: Final = {
+    "1": ("warn", "is short of memory: new jobs are left to other nodes"),
+    "2": ("bad", "has no memory for new jobs"),
+}
+
+
+@attrs.frozen
+class Finding:
+    """One of them."""
+
+    level: str
+    """`bad`, `warn` or `good`."""
+    text: str
+    link: str = ""
+
+
+Nodes = Mapping[str, KnownNode]
+
+
+def findings(nodes: Nodes, census: Census) -> list[Json]:
+    """All of them; if there are none, a good one."""
+    found = [each for kind in _KINDS for each in kind(nodes)]
+    troubled = {name: census.parts[name] for name in census.troubled}
+    found += [each for kind in _OF_QUEUES for each in kind(troubled)]
+    if not found:
+        answer = f"all {len(nodes)} nodes answer" if len(nodes) > 1 else "the node answers"
+        found = [Finding("good", f"{answer}; no queue is stuck")]
+    found.sort(key=lambda each: _ORDER.index(each.level))
+    return [attrs.asdict(each) for each in found]
+
+
+def queue_link(name: str) -> str:
+    """Where the console shows a queue."""
+    fields = name_fields(name)
+    if "name_b64" in fields:
+        return f"#/queue?b64={quote(fields['name_b64'], safe='')}"
+    return f"#/queue/{quote(name, safe='')}"
+
+
+def _named(node: KnownNode) -> str:
+    return f"{node.name} {node.where}"
+
+
+# Of nodes.
+
+
+def _silent(nodes: Nodes) -> Iterator[Finding]:
+    for node in nodes.values():
+        if node.state == "loading":
+            yield Finding("warn", f"{_named(node)} loads its append-only file", "#/cluster")
+        elif node.why:
+            yield Finding("bad", f"{_named(node)} {node.why}", "#/cluster")
+
+
+def _split(nodes: Nodes) -> Iterator[Finding]:
+    """Nodes that others hold for failed though they answer here."""
+    for node in nodes.values():
+        against = [
+            other.name
+            for other in nodes.values()
+            if not other.why and other.peers.get(node.id) == "failed"
+        ]
+        if against and not node.why:
+            held = f"{', '.join(against)} {'hold' if len(against) > 1 else 'holds'} it for failed"
+            yield Finding("bad", f"{_named(node)} answers here, but {held}", "#/cluster")
+
+
+def _troubled(nodes: Nodes) -> Iterator[Finding]:
+    for node in nodes.values():
+        if node.why:
+            continue
+        if node.journal == "broken":
+            yield Finding("bad", f"{_named(node)} cannot write its append-only file", "#/cluster")
+        if told := _MEMORY.get(node.info.get("memory_level", "")):
+            yield Finding(told[0], f"{_named(node)} {told[1]}", "#/cluster")
+        if node.is_leaving:
+            yield Finding("warn", f"{_named(node)} leaves the cluster", "#/cluster")
+        if node.clock_ms is not None and abs(node.clock_ms) > SKEW_MS:
+            way = "ahead" if node.clock_ms > 0 else "behind"
+            skew = abs(node.clock_ms) / 1000
+            text = f"the clock of {_named(node)} is {skew:.1f} s {way}"
+            yield Finding("warn", text, "#/cluster")
+
+
+def _lacking(nodes: Nodes) -> Iterator[Finding]:
+    count = sum(
+        node.view.under_replicated or 0 for node in nodes.values() if node.view and not node.why
+    )
+    if count:
+        yield Finding("warn", f"{_jobs(count)} with fewer copies than asked for", "#/cluster")
+
+
+_KINDS: Final[tuple[Callable[[Nodes], Iterator[Finding]], ...]] = (
+    _silent, _split, _troubled, _lacking,
+)  # fmt: skip
+
+
+# Of queues.
+
+Parts = Mapping[str, Mapping[str, Part]]
+
+
+def _unattended(queues: Parts) -> Iterator[Finding]:
+    stuck = []
+    for name, parts in queues.items():
+        each = parts.values()
+        jobs = sum(one.stats.length for one in each)
+        age = max((one.stats.next_age or 0.0 for one in each), default=0.0)
+        if jobs and age >= BEHIND_S and not any(one.stats.blocked for one in each):
+            is_idle = not any(one.out_s for one in each)
+            stuck.append((is_idle, jobs, age, name))
+    for is_idle, jobs, age, name in sorted(stuck, reverse=True)[:_MOST_QUEUES]:
+        why = "nobody takes from it" if is_idle else "its workers do not keep up"
+        text = f'queue "{readable(name)}": {_jobs(jobs)}, the oldest {_minutes(age)}; {why}'
+        yield Finding("warn", text, queue_link(name))
+
+
+def _paused(queues: Parts) -> Iterator[Finding]:
+    paused = [
+        (name, {w: one.stats.pause for w, one in parts.items() if one.stats.pause != "none"})
+        for name, parts in queues.items()
+    ]
+    for name, sides in [each for each in paused if each[1]][:_MOST_QUEUES]:
+        told = ", ".join(f"{side} at {where}" for where, side in sides.items())
+        yield Finding("warn", f'queue "{readable(name)}" is paused: {told}', queue_link(name))
+
+
+def _dead(queues: Parts) -> Iterator[Finding]:
+    counts = [count for parts in queues.values() if (count := count_of(parts.values(), "dead"))]
+    if counts:
+        what = "1 queue" if len(counts) == 1 else f"{len(counts):,} queues"
+        yield Finding("warn", f"{_jobs(sum(counts), 'dead ')} in {what}", "#/dead")
+
+
+_OF_QUEUES: Final[tuple[Callable[[Parts], Iterator[Finding]], ...]] = (_unattended, _paused, _dead)
+
+
+def _jobs(count: int, kind: str = "") -> str:
+    return f"1 {kind}job" if count == 1 else f"{count:,} {kind}jobs"
+
+
+def _minutes(seconds: float) -> str:
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"

@@ -1,0 +1,181 @@
+"""The topics `job`, `dead` and `later`."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any, Final
+
+from disque_trio.client import commands
+from disque_trio.client.command import Command
+from disque_trio.client.errors import DisqueError
+from disque_trio.client.records import JobDetails
+from disque_trio.observe.census import Census, count_of
+from disque_trio.observe.queues import due_ms, is_delayed
+from disque_trio.observe.scanning import scan
+from disque_trio.observe.survey import KnownNode, Survey
+from disque_trio.observe.values import Json, body_fields, exact, name_fields, word
+from disque_trio.worker.operating.asking import Found
+from disque_trio.worker.operating.jobs import Copy, Jobs
+
+ROWS: Final = 100
+_MOST_REASONS: Final = 20
+_ENDED: Final = "no node that answers has it: it has ended, or was never added"
+
+
+async def job(survey: Survey, args: Json) -> tuple[Json, dict[str, str]]:
+    """One job: its copies, options, body, and what it survives."""
+    id = word(args, "id")
+    if not id.startswith("D-"):
+        raise ValueError(f"'{id}' is no job: ids begin with D-")
+    await survey.look()
+    found = await Jobs(survey.client).find(id)
+    if not found.items:
+        return {"id": id, "found": False, "why": _ENDED}, found.unreached
+    names = {node.id: node.name for node in survey.nodes.values()}
+    best = max(found.items, key=lambda copy: copy.job.body is not None)
+    return {
+        "id": id,
+        "found": True,
+        "copies": [_copy(copy, survey.nodes, names) for copy in found.items],
+        "facts": _facts(best),
+        **body_fields(best.job.body),
+        "explain": list(await _explained(survey, best.job)),
+    }, found.unreached
+
+
+def _copy(copy: Copy, nodes: Mapping[str, KnownNode], names: Mapping[str, str]) -> Json:
+    job, where = copy.job, str(copy.node)
+    waits = job.backing_off is not None or is_delayed(job)
+    is_leased = job.state == "active" and not waits
+    return {
+        "node": where,
+        "name": nodes[where].name if where in nodes else "",
+        "state": job.state,
+        "lease_s": job.next_requeue_within if is_leased else None,
+        "next_s": None if is_leased else job.next_requeue_within,
+        "deliveries": job.additional_deliveries,
+        "nacks": job.nacks,
+        "holders": [names.get(id, id[:8]) for id in job.nodes_delivered],
+        "confirmed": [names.get(id, id[:8]) for id in job.nodes_confirmed],
+    }
+
+
+def _facts(copy: Copy) -> Json:
+    job = copy.job
+    more = {
+        name: value.decode(errors="backslashreplace") if isinstance(value, bytes) else value
+        for name, value in job.more.items()
+        if isinstance(value, int | bytes)
+    }
+    facts = {
+        **name_fields(job.queue or "", "queue"),
+        "task": copy.task,
+        "added_ms": job.ctime // 1_000_000,
+        "retry_s": job.retry,
+        "left_s": job.ttl,
+        "delay_s": job.delay,
+        "replicate": job.repl,
+        "priority": None,
+        **more,
+    }
+    return {name: exact(value) for name, value in facts.items()}
+
+
+async def _explained(survey: Survey, job: JobDetails) -> Iterator[str]:
+    """What it survives, by the rules of `explain`, which are loaded when somebody asks."""
+    configs = await _configs(survey)
+    if job.state == "acked" or not configs:
+        return iter(())
+    clusters: Any = import_module("disque_trio.explain.clusters")
+    rules: Any = import_module("disque_trio.explain.rules")
+    facts = clusters.facts_of(
+        [clusters.NodeTold(each) for each in configs], silent=len(survey.nodes) - len(configs)
+    )
+    told = rules.answers(clusters.asked_by(job), facts)
+    return (f"{each.title}: {_LOST.get(each.loss.lost, '')}; {each.loss.why}" for each in told)
+
+
+_LOST: Final = {"no": "not lost", "may": "may be lost", "yes": "lost"}
+
+
+async def _configs(survey: Survey) -> list[dict[str, str]]:
+    """Of the nodes that answer, their directives; none for those without CONFIG."""
+    found = []
+    for node in survey.nodes.values():
+        asked: Command[Any] = commands.call("CONFIG", "GET", "*")
+        try:
+            [told] = await survey.client.ask(node.address, [asked])
+        except DisqueError:
+            continue
+        words = told if isinstance(told, list) else []
+        texts = [each.decode(errors="replace") for each in words if isinstance(each, bytes)]
+        found.append(dict(zip(texts[::2], texts[1::2], strict=False)))
+    return found
+
+
+async def dead(survey: Survey, census: Census, args: Json) -> tuple[Json, dict[str, str]]:
+    """Dead jobs: why, and the newest."""
+    only = args.get("queue") or None
+    if only is not None and not isinstance(only, str):
+        raise ValueError("'queue' is no name")
+    of_nodes = survey.figures("dead_jobs")
+    found: Found[JobDetails] = Found([], survey.unreached)
+    if any(of_nodes):
+        found = await scan(survey.client, queue=only, states=("dead",))
+    copies = [Copy(node=survey.client.nodes.seeds[0], job=job) for job in found.items]
+    reasons: dict[str, Counter[str]] = {}
+    for copy in copies:
+        reasons.setdefault(copy.job.queue or "", Counter())[copy.reason] += 1
+    counts = {
+        name: max(reasons[name].total(), count_of(census.parts.get(name, {}).values(), "dead") or 0)
+        for name in reasons
+    }
+    newest = sorted(copies, key=lambda copy: -copy.job.ctime)[:ROWS]
+    return {
+        "total": max([sum(counts.values()), *([] if only else of_nodes)]),
+        "queues": [
+            _dead_queue(name, count, reasons[name])
+            for name, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))[:ROWS]
+        ],
+        "jobs": [_dead_row(copy) for copy in newest],
+    }, found.unreached
+
+
+def _dead_queue(name: str, count: int, reasons: Counter[str]) -> Json:
+    most = reasons.most_common(_MOST_REASONS)
+    return {
+        **name_fields(name, "queue"),
+        "dead": count,
+        "reasons": [{"reason": reason, "count": number} for reason, number in most],
+    }
+
+
+def _dead_row(copy: Copy) -> Json:
+    job = copy.job
+    return {
+        "id": job.id,
+        **name_fields(job.queue or "", "queue"),
+        "reason": copy.reason,
+        "task": copy.task,
+        "added_ms": job.ctime // 1_000_000,
+        "dead_ms": None,
+        "deliveries": job.additional_deliveries,
+        "nacks": job.nacks,
+        **body_fields(job.body),
+    }
+
+
+async def later(survey: Survey) -> tuple[Json, dict[str, str]]:
+    """Jobs that wait for the end of their delay."""
+    total = sum(survey.figures("delayed_jobs"))
+    found: Found[JobDetails] = Found([], survey.unreached)
+    if total:
+        found = await scan(survey.client, states=("active",), fits=is_delayed)
+    first = sorted(found.items, key=lambda job: (due_ms(job), job.id))[:ROWS]
+    return {
+        "delayed": [
+            {"id": job.id, **name_fields(job.queue or "", "queue"), "due_ms": due_ms(job)}
+            for job in first
+        ],
+        "delayed_total": total,
+    }, found.unreached

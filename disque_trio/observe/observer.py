@@ -1,0 +1,145 @@
+"""Answers questions of the console: topics with arguments, as JSON values."""
+
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+import anyio
+import attrs
+
+from disque_trio.observe import jobs, queues
+from disque_trio.observe.census import POINTS, Census
+from disque_trio.observe.findings import findings
+from disque_trio.observe.people import People
+from disque_trio.observe.sampling import RATES
+from disque_trio.observe.survey import KnownNode, Survey, node_row, sees
+from disque_trio.observe.values import Json
+from disque_trio.observe.watching import Watcher
+
+Told = tuple[Json, dict[str, str]]
+"""What is told, and the nodes that have not answered, with the reason."""
+
+
+@attrs.define(eq=False)
+class Observer:
+    """One for all who look at a cluster. `run` goes on while somebody looks."""
+
+    client: Watcher
+    survey: Survey = attrs.field(init=False)
+    census: Census = attrs.field(init=False)
+    people: People = attrs.field(init=False)
+    series: deque[tuple[float | None, ...]] = attrs.field(factory=lambda: deque(maxlen=POINTS))
+    """Unix seconds, jobs a second that were added, delivered and acknowledged, and queued jobs."""
+
+    def __attrs_post_init__(self) -> None:
+        self.survey = Survey(self.client)
+        self.census = Census(self.client)
+        self.people = People(self.survey)
+
+    async def run(self) -> None:
+        """Count queues, and try silent nodes again, until it is cancelled."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self.census.run)
+            tasks.start_soon(self.client.probe)
+
+    def forget(self) -> None:
+        """Nobody looks any more: the queues are counted anew when somebody does."""
+        self.census = Census(self.client)
+
+    async def tell(self, topic: str, args: Json) -> Told:
+        """The answer. Raises `ValueError` for a question that cannot be, and `DisqueError`."""
+        if topic not in TOPICS:
+            raise ValueError(f"there is no topic '{topic}': {', '.join(TOPICS)}")
+        return await TOPICS[topic](self, args)
+
+    async def look(self) -> list[KnownNode]:
+        """The nodes now, and the queues, as far as they are counted."""
+        is_new = await self.survey.look()
+        if not self.census.parts and not self.census.is_whole:
+            with anyio.move_on_after(1.0):  # the first page has something to show
+                await self.census.once()
+        if is_new:
+            rates = [self.survey.sum_rate(name) for name in RATES[:3]]
+            self.series.append((time.time(), *rates, self.census.totals()["queued"]))
+        return list(self.survey.nodes.values())
+
+    def rows(self, nodes: list[KnownNode]) -> list[Json]:
+        """The nodes as rows."""
+        return [node_row(each, self.census.queued_at(each.where)) for each in nodes]
+
+
+_COLUMNS: Final = ("at", "added_s", "delivered_s", "acked_s", "queued")
+
+
+async def _overview(observer: Observer, _args: Json) -> Told:
+    nodes, survey = await observer.look(), observer.survey
+    columns = zip(*observer.series, strict=True)
+    return {
+        "findings": findings(survey.nodes, observer.census),
+        "totals": _totals(observer, nodes),
+        "nodes": observer.rows(nodes),
+        "series": dict(zip(_COLUMNS, map(list, columns), strict=True)),
+    }, survey.unreached
+
+
+def _totals(observer: Observer, nodes: list[KnownNode]) -> Json:
+    answering = [each for each in nodes if not each.why]
+    again = [each.again_s for each in answering if each.again_s is not None]
+    lacking = [
+        each.view.under_replicated
+        for each in answering
+        if each.view and each.view.under_replicated is not None
+    ]
+    added, delivered, acked, _ = map(observer.survey.sum_rate, RATES)
+    totals = observer.census.totals()
+    return {
+        "queued": totals["queued"],
+        "leased": totals["leased"],
+        # Queues that have no job but such ones are in no list of queues.
+        "delayed": sum(observer.survey.figures("delayed_jobs")),
+        "dead": max([totals["dead"], *observer.survey.figures("dead_jobs")]),
+        "under_replicated": sum(lacking) if lacking else None,
+        "added_s": added,
+        "delivered_s": delivered,
+        "again_s": round(sum(again), 2) if again else None,
+        "acked_s": acked,
+    }
+
+
+async def _cluster(observer: Observer, _args: Json) -> Told:
+    nodes = await observer.look()
+    return {"nodes": observer.rows(nodes), "sees": sees(nodes)}, observer.survey.unreached
+
+
+async def _queues(observer: Observer, args: Json) -> Told:
+    await observer.look()
+    return await queues.queues(observer.census, args), observer.survey.unreached
+
+
+async def _queue(observer: Observer, args: Json) -> Told:
+    await observer.look()
+    return await queues.queue(observer.census, args), observer.survey.unreached
+
+
+async def _dead(observer: Observer, args: Json) -> Told:
+    await observer.look()
+    return await jobs.dead(observer.survey, observer.census, args)
+
+
+async def _later(observer: Observer, _args: Json) -> Told:
+    await observer.look()
+    return await jobs.later(observer.survey)
+
+
+TOPICS: Final[Mapping[str, Callable[[Observer, Json], Awaitable[Told]]]] = {
+    "overview": _overview,
+    "cluster": _cluster,
+    "queues": _queues,
+    "queue": _queue,
+    "job": lambda observer, args: jobs.job(observer.survey, args),
+    "workers": lambda observer, _args: observer.people.look(),
+    "dead": _dead,
+    "later": _later,
+}
+"""What can be asked."""

@@ -1,0 +1,135 @@
+"""The topic `workers`: who works, by what workers note and what nodes tell of their connections."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import anyio
+import attrs
+
+from disque_trio.client import commands
+from disque_trio.client.address import Address
+from disque_trio.observe.survey import Survey
+from disque_trio.observe.values import Json, name_fields
+from disque_trio.worker.operating.admin import Admin, KnownWorker
+from disque_trio.worker.operating.asking import at_each, given
+from disque_trio.worker.operating.notes import SILENT_S
+
+GONE_S: Final = 600.0
+"""For so long a worker that has vanished is shown."""
+MOST_CLIENTS: Final = 500
+"""That are shown."""
+_CROWD: Final = 2000
+"""A node with more connections is not asked for them: the answer would hold it up."""
+_ENDING: Final = ("draining", "aborting", "stopped")
+"""States of a worker that is about to end."""
+
+
+@attrs.define
+class Followed:
+    """A worker, as it was seen last."""
+
+    worker: KnownWorker
+    at: float
+    """When its note was seen, by anyio's clock."""
+    taken_s: float | None = None
+
+    def note(self, worker: KnownWorker, now: float) -> None:
+        """A newer look."""
+        before, seconds = self.worker.report, worker.report.up_s - self.worker.report.up_s
+        if seconds > 0:
+            self.taken_s = round(max(worker.report.ended - before.ended, 0) / seconds, 2)
+        self.worker, self.at = worker, now
+
+
+@attrs.define(eq=False)
+class People:
+    """Remembers the workers that were seen."""
+
+    survey: Survey
+    _workers: dict[str, Followed] = attrs.Factory(dict)
+
+    async def look(self) -> tuple[Json, dict[str, str]]:
+        """All workers, and the connections of the nodes."""
+        await self.survey.look()
+        found = await Admin(self.survey.client).workers()
+        clients = await at_each(self.survey.client, self._clients)
+        now = anyio.current_time()
+        self._note(found.items, now)
+        return {
+            "workers": [_row(each, now) for each in self._workers.values()],
+            "clients": clients.items[:MOST_CLIENTS],
+            "clients_total": sum(
+                each.view.clients or 0 for each in self.survey.nodes.values() if each.view
+            ),
+        }, found.unreached | clients.unreached
+
+    def _note(self, workers: list[KnownWorker], now: float) -> None:
+        seen = {each.control: each for each in workers}
+        for control, worker in seen.items():
+            followed = self._workers.setdefault(control, Followed(worker, now))
+            followed.note(worker, now)
+        for control, followed in list(self._workers.items()):
+            is_past = control not in seen and followed.worker.report.state in _ENDING
+            if is_past or now - followed.at > GONE_S:
+                del self._workers[control]
+
+    async def _clients(self, node: Address) -> list[Json]:
+        known = self.survey.nodes.get(str(node))
+        if known is not None and known.view and (known.view.clients or 0) > _CROWD:
+            return []
+        told = given(*await self.survey.client.ask(node, [commands.call("CLIENT", "LIST")]))
+        text = told.decode(errors="replace") if isinstance(told, bytes) else ""
+        return [_client(str(node), line) for line in text.splitlines()[:MOST_CLIENTS]]
+
+
+def _client(node: str, line: str) -> Json:
+    fields = dict(word.partition("=")[::2] for word in line.split(" "))
+    idle = fields.get("idle", "")
+    return {
+        "node": node,
+        "id": fields.get("id", ""),
+        "name": fields.get("name", ""),
+        "address": fields.get("addr", ""),
+        "idle_s": int(idle) if idle.isdecimal() else None,
+        "command": fields.get("cmd", ""),
+        "waits_for": None,
+    }
+
+
+def _row(followed: Followed, now: float) -> Json:
+    report, beat_s = followed.worker.report, followed.worker.age_s + now - followed.at
+    return {
+        "control": followed.worker.control,
+        "name": report.name,
+        "host": report.host,
+        "pid": report.pid,
+        "version": report.version,
+        "node": report.node,
+        "queues": [name_fields(name)["name"] for name in report.queues],
+        "slots": report.slots,
+        "busy": report.busy,
+        "running": [
+            {"task": each.task, "id": each.id, "since_s": each.age_s} for each in report.jobs
+        ],
+        "beat_s": round(beat_s, 1),
+        "state": _state(beat_s, is_gone=now - followed.at > 2.5),
+        "does": report.state,
+        "healthy": report.healthy,
+        "why": report.why,
+        "taken_s": followed.taken_s,
+        "rss": report.rss_bytes,
+    }
+
+
+def _state(beat_s: float, *, is_gone: bool) -> str:
+    """By its last sign of life alone."""
+    if is_gone and beat_s > SILENT_S:
+        return "gone"
+    return "late" if beat_s > SILENT_S else "live"
+
+
+def found_worker(name: str, workers: list[KnownWorker]) -> KnownWorker | None:
+    """The one with this control queue, or the only one with this name."""
+    by_name = [each for each in workers if each.report.name == name]
+    exact: Mapping[str, KnownWorker] = {each.control: each for each in workers}
+    return exact.get(name) or (by_name[0] if len(by_name) == 1 else None)

@@ -1,0 +1,159 @@
+"""The topics `queues` and `queue`."""
+
+import time
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+import anyio.to_thread
+
+from disque_trio.client import commands
+from disque_trio.client.address import Address
+from disque_trio.client.records import Job, JobDetails
+from disque_trio.observe.census import Census, Part, count_of, queue_row
+from disque_trio.observe.scanning import scan
+from disque_trio.observe.values import Json, body_fields, given_name, name_fields, readable
+from disque_trio.worker.operating.asking import at_each, given
+from disque_trio.worker.operating.notes import RESERVED
+
+ROWS: Final = 100
+"""Of a page."""
+SOME: Final = 10
+"""Jobs at each end of a queue."""
+_AT_ONCE: Final = 2000
+"""More queues are sorted in a thread: a turn of the node must not get long."""
+Parts = dict[str, Part]
+
+
+def _sum(parts: Parts, of: Callable[[Part], float | None]) -> float:
+    return sum(of(one) or 0 for one in parts.values())
+
+
+def _age(parts: Parts) -> float:
+    ages = (one.stats.next_age or 0.0 for one in parts.values() if one.stats.length)
+    return max(ages, default=0.0)
+
+
+SORTS: Final[Mapping[str, Callable[[Parts], float]]] = {
+    "jobs": lambda parts: _sum(parts, lambda one: one.stats.length),
+    "age": _age,
+    "in": lambda parts: _sum(parts, lambda one: one.in_s),
+    "out": lambda parts: _sum(parts, lambda one: one.out_s),
+    "waiting": lambda parts: _sum(parts, lambda one: one.stats.blocked),
+}
+"""What queues are sorted by, beside their names."""
+_ONLY: Final[Mapping[str, Callable[[Parts], bool]]] = {
+    "": lambda _parts: True,
+    "idle": lambda parts: not any(one.stats.length or one.out_s for one in parts.values()),
+    "paused": lambda parts: any(one.stats.pause != "none" for one in parts.values()),
+    "dead": lambda parts: bool(count_of(parts.values(), "dead")),
+}
+
+
+async def queues(census: Census, args: Json) -> Json:
+    """A page of the queues that fit, in order."""
+    by, only = str(args.get("sort", "jobs")), str(args.get("only", ""))
+    if by not in SORTS and by not in ("name", "again"):
+        raise ValueError(f"queues cannot be sorted by '{by}': {', '.join(SORTS)} or name")
+    if only not in _ONLY:
+        raise ValueError(f"only='{only}' is not one of idle, paused and dead")
+    known = dict(census.parts)
+    match = str(args.get("match", ""))
+    if len(known) <= _AT_ONCE:
+        names = _in_order(known, by, match, only)
+    else:
+        names = await anyio.to_thread.run_sync(_in_order, known, by, match, only)
+    if bool(args.get("desc", True)) is (by == "name"):
+        names.reverse()
+    pages = max(-(-len(names) // ROWS), 1)
+    asked = args.get("page", 0)
+    page = min(max(asked if isinstance(asked, int) else 0, 0), pages - 1)
+    shown = names[page * ROWS : (page + 1) * ROWS]
+    await census.renew(shown)
+    rows = [queue_row(name, parts) for name in shown if (parts := census.parts.get(name))]
+    return {"total": len(names), "page": page, "pages": pages, "rows": rows}
+
+
+def _in_order(known: dict[str, Parts], by: str, match: str, only: str) -> list[str]:
+    """Names that fit: what is most first, or from A on."""
+    fits, is_glob = _ONLY[only], any(each in match for each in "*?[")
+    found = [
+        name
+        for name, parts in known.items()
+        if fits(parts)
+        and (not match or (fnmatchcase(name, match) if is_glob else match in readable(name)))
+        and (not name.startswith(RESERVED) or match.startswith(RESERVED))
+    ]
+    found.sort()
+    if key := SORTS.get(by):
+        found.sort(key=lambda name: -key(known[name]))
+    return found
+
+
+async def queue(census: Census, args: Json) -> Json:
+    """One queue, with the jobs at its ends."""
+    name = given_name(args)
+    with_bodies = args.get("bodies") is True
+    await census.renew([name])
+    parts = census.parts.get(name)
+    ends = await _ends(census, name)
+    oldest = sorted(ends, key=lambda job: job.ctime)[:SOME]
+    youngest = sorted(ends, key=lambda job: -job.ctime)[:SOME]
+    delayed = await _delayed(census, name) if parts and count_of(parts.values(), "delayed") else []
+    points = census.followed(name, time.time()) if parts else ()
+    return {
+        "queue": queue_row(name, parts) if parts else None,
+        "oldest": [job_row(job, with_bodies=with_bodies) for job in oldest],
+        "youngest": [job_row(job, with_bodies=with_bodies) for job in youngest],
+        "delayed": [job_row(job, with_bodies=with_bodies) for job in delayed],
+        "series": dict(
+            zip(("at", "jobs", "in_s", "out_s"), map(list, zip(*points, strict=True)), strict=True)
+        )
+        if points
+        else {"at": [], "jobs": [], "in_s": [], "out_s": []},
+    }
+
+
+async def _ends(census: Census, name: str) -> list[JobDetails]:
+    """The oldest and the newest queued jobs of each node."""
+    client = census.client
+
+    async def ask(node: Address) -> list[JobDetails]:
+        asked: list[Any] = [commands.qpeek(name, SOME), commands.qpeek(name, -SOME)]
+        ids: dict[str, None] = {}
+        for told in await client.ask(node, asked):
+            ids |= dict.fromkeys(job.id for job in given(told) if isinstance(job, Job))
+        shown = await client.ask(node, [commands.show(id) for id in ids])
+        return [each for each in shown if isinstance(each, JobDetails)]
+
+    return list({job.id: job for job in (await at_each(client, ask)).items}.values())
+
+
+async def _delayed(census: Census, name: str) -> list[JobDetails]:
+    """Those that are due first, of the ones that were looked at."""
+    found = await scan(census.client, queue=name, states=("active",), fits=is_delayed)
+    return sorted(found.items, key=due_ms)[:SOME]
+
+
+def due_ms(job: JobDetails) -> int:
+    """The end of its delay, in Unix milliseconds."""
+    return job.ctime // 1_000_000 + job.delay * 1000
+
+
+def is_delayed(job: JobDetails) -> bool:
+    """Does it wait for the end of its delay?"""
+    return job.state == "active" and bool(job.delay) and due_ms(job) > time.time() * 1000
+
+
+def job_row(job: JobDetails, *, with_bodies: bool) -> Json:
+    """A job of a list."""
+    return {
+        "id": job.id,
+        "state": job.state,
+        **name_fields(job.queue or "", "queue"),
+        "added_ms": job.ctime // 1_000_000,
+        "deliveries": job.additional_deliveries,
+        "nacks": job.nacks,
+        "next_s": job.next_requeue_within,
+        **(body_fields(job.body) if with_bodies else body_fields(None)),
+    }

@@ -1,0 +1,42 @@
+"""Looks through the jobs of all nodes for some that fit, for a limited time."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import anyio
+
+from disque_trio.client import commands
+from disque_trio.client.address import Address
+from disque_trio.client.client import Client
+from disque_trio.client.records import JobDetails
+from disque_trio.worker.operating.asking import Found, at_each, given
+
+SECONDS: Final = 0.5
+"""How long one look through the jobs of a node takes at most. What comes later is not seen."""
+MOST: Final = 1000
+"""Jobs of each node."""
+
+
+async def scan(
+    client: Client,
+    *,
+    queue: str | None = None,
+    states: Sequence[str],
+    fits: Callable[[JobDetails], bool] = lambda _job: True,
+) -> Found[JobDetails]:
+    """Jobs that fit, each once. Of more than can be seen in `SECONDS` some."""
+
+    async def ask(node: Address) -> list[JobDetails]:
+        found: list[JobDetails] = []
+        cursor, end = 0, anyio.current_time() + SECONDS
+        while len(found) < MOST:
+            [page] = await client.ask(node, [commands.jscan(cursor, queue=queue, states=states)])
+            told = given(page)
+            found += filter(fits, told.items)
+            cursor = told.cursor
+            if not cursor or anyio.current_time() > end:
+                break
+        return found
+
+    found = await at_each(client, ask)
+    return Found(list({job.id: job for job in found.items}.values()), found.unreached)

@@ -1,0 +1,76 @@
+"""Names, bodies and ids as plain JSON values."""
+
+import base64
+import json
+from typing import Any, Final
+
+Json = dict[str, Any]
+BODY: Final = 4096
+"""Bytes of a body that are shown."""
+_EXACT: Final = 1 << 53
+"""Integers above it are no numbers in a browser."""
+
+
+def readable(name: str) -> str:
+    """A name of the client, whose bytes that are no UTF-8 are surrogates, with these as `\\xff`."""
+    return raw(name).decode("utf-8", "backslashreplace")
+
+
+def raw(name: str) -> bytes:
+    """The bytes of a name of the client."""
+    return name.encode("utf-8", "surrogateescape")
+
+
+def name_fields(name: str, field: str = "name") -> Json:
+    """A name, and its bytes in base64 if they are no UTF-8."""
+    data = raw(name)
+    try:
+        return {field: data.decode()}
+    except UnicodeDecodeError:
+        return {field: readable(name), f"{field}_b64": base64.b64encode(data).decode()}
+
+
+def given_name(args: Json, field: str = "name") -> str:
+    """The name that a browser has given, as names of the client are. Raises `ValueError`."""
+    if isinstance(coded := args.get(f"{field}_b64"), str):
+        return base64.b64decode(coded, validate=True).decode("utf-8", "surrogateescape")
+    return word(args, field)
+
+
+def word(args: Json, field: str) -> str:
+    """A text that must be given. Raises `ValueError`."""
+    value = args.get(field)
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"'{field}' is missing")
+    value.encode()  # a lone surrogate is none of ours: UnicodeEncodeError is a ValueError
+    return value
+
+
+def body_fields(body: bytes | None) -> Json:
+    """The begin of a body, as text or in base64."""
+    if body is None:
+        return {"body": None, "body_b64": None, "bytes": None}
+    some = body[:BODY]
+    try:
+        text = some.decode()
+    except UnicodeDecodeError as error:
+        if error.start < len(some) - 3 or len(body) <= BODY:
+            return {"body": None, "body_b64": base64.b64encode(some).decode(), "bytes": len(body)}
+        text = some[: error.start].decode()  # it was cut within a letter
+    return {"body": text, "body_b64": None, "bytes": len(body)}
+
+
+def exact(value: Any) -> Any:
+    """The same with integers that a browser would round as text."""
+    if isinstance(value, dict):
+        return {name: exact(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [exact(each) for each in value]
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > _EXACT:
+        return str(value)
+    return value
+
+
+def encoded(value: Json) -> str:
+    """As one line of JSON, which is ASCII: no name can break it."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)

@@ -1,0 +1,83 @@
+"""A client of all nodes that no silent node holds up."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import anyio
+import attrs
+
+from disque_trio.client import commands
+from disque_trio.client.address import Address
+from disque_trio.client.client import Client
+from disque_trio.client.command import Command
+from disque_trio.client.errors import ConnectionFailedError, DisqueError
+from disque_trio.client.refusals import UnavailableError
+from disque_trio.statemachine.base import Reply
+
+ANSWER_S: Final = 1.0
+"""A node that takes longer is silent."""
+PROBE_S: Final = 1.0
+"""How often silent nodes are tried again."""
+
+
+@attrs.frozen
+class Silence:
+    """Why a node is not asked now."""
+
+    since: float
+    """When it was asked, and has not answered; by anyio's clock."""
+    reason: str
+
+    def told(self, now: float) -> str:
+        """In words."""
+        return f"not heard for {max(now - self.since, 0):.0f} s: {self.reason}"
+
+
+@attrs.define(eq=False, repr=False)
+class Watcher(Client):
+    """Asks each node with a deadline. One that has missed it is not asked again by anybody until it
+    answers `probe`, so it costs the others nothing."""
+
+    silent: dict[str, Silence] = attrs.field(init=False, factory=dict)
+    """By address."""
+
+    async def _ask(self, address: Address, asked: Sequence[Command[Any]]) -> list[Reply]:
+        if any(each.wait_s for each in asked):
+            return await Client._ask(self, address, asked)
+        name, now = str(address), anyio.current_time()
+        if silence := self.silent.get(name):
+            raise ConnectionFailedError(silence.told(now))
+        try:
+            with anyio.fail_after(ANSWER_S):
+                return await Client._ask(self, address, asked)
+        except TimeoutError:
+            reason = f"no answer within {ANSWER_S:g} s"
+        except (ConnectionFailedError, UnavailableError) as error:
+            reason = error.reason if isinstance(error, ConnectionFailedError) else str(error)
+        self.silent[name] = Silence(now, reason)
+        raise ConnectionFailedError(reason)
+
+    async def probe(self) -> None:
+        """Try silent nodes again and again, until it is cancelled."""
+        while True:
+            await anyio.sleep(PROBE_S)
+            known = {str(each): each for each in self.nodes.order(anyio.current_time())}
+            async with anyio.create_task_group() as tasks:
+                for name in list(self.silent):
+                    if name in known:
+                        tasks.start_soon(self._try, known[name])
+                    else:
+                        del self.silent[name]
+
+    async def _try(self, address: Address) -> None:
+        silence = self.silent[str(address)]
+        try:
+            with anyio.fail_after(ANSWER_S):
+                await Client._ask(self, address, [commands.ping()])
+        except TimeoutError:
+            return
+        except DisqueError as error:
+            reason = error.reason if isinstance(error, ConnectionFailedError) else str(error)
+            self.silent[str(address)] = attrs.evolve(silence, reason=reason)
+        else:
+            self.silent.pop(str(address), None)

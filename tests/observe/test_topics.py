@@ -1,0 +1,175 @@
+"""Topics tell what clients have done."""
+
+import json
+from typing import Any
+
+import anyio
+import trio
+
+from disque_trio.client import commands
+from disque_trio.client.address import Address
+from disque_trio.observe.values import encoded
+from tests.observe.rig import Observed, observed
+
+
+async def told(seen: Observed, topic: str, **args: Any) -> dict[str, Any]:
+    """The answer, as a browser gets it."""
+    seen.observer.survey._looked = None  # it is not to serve a look that is half a second old
+    data, _ = await seen.observer.tell(topic, args)
+    found: dict[str, Any] = json.loads(encoded(data))
+    return found
+
+
+async def test_the_overview_has_nodes_totals_and_what_is_wrong(nursery: trio.Nursery) -> None:
+    seen = await observed(nursery, 3)
+    await seen.client.addjob("mail", "body", replicate=3)
+    await seen.client.addjob("mail", "later", replicate=1, delay=100)
+    await seen.client.pause("mail", "out")
+    await seen.observer.census.once()
+
+    view = await told(seen, "overview")
+
+    assert [node["name"] for node in view["nodes"]] == ["n1", "n2", "n3"]
+    assert {node["state"] for node in view["nodes"]} == {"up"}
+    assert view["totals"]["queued"] == 1
+    assert view["totals"]["delayed"] == 1
+    [finding] = view["findings"]
+    assert finding["text"].startswith('queue "mail" is paused: out at 127.0.0.1:')
+    assert finding["link"] == "#/queue/mail"
+    assert len(view["series"]["at"]) == len(view["series"]["queued"]) > 0
+
+
+async def test_a_healthy_cluster_is_said_to_be_so(nursery: trio.Nursery) -> None:
+    seen = await observed(nursery, 3)
+
+    view = await told(seen, "overview")
+
+    assert view["findings"] == [
+        {"level": "good", "text": "all 3 nodes answer; no queue is stuck", "link": ""}
+    ]
+
+
+async def test_nodes_say_how_they_see_each_other(nursery: trio.Nursery) -> None:
+    seen = await observed(nursery, 3)
+
+    view = await told(seen, "cluster")
+
+    assert len(view["sees"]) == 6
+    assert {how for _, _, how in view["sees"]} == {"up"}
+
+
+async def test_a_silent_node_delays_nobody_and_is_named(nursery: trio.Nursery) -> None:
+    [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    port = listener.socket.getsockname()[1]
+    mute = Address(port=port)
+    seen = await observed(nursery, 1, mute)
+
+    await seen.observer.look()  # a second
+    with trio.fail_after(0.9):
+        await trio.sleep(0.5)
+        view, unreached = await seen.observer.tell("overview", {})
+
+    assert list(unreached) == [str(mute)]
+    assert [node["state"] for node in view["nodes"]].count("silent") == 1
+    assert view["findings"][0]["level"] == "bad"
+    assert "no answer within 1 s" in view["findings"][0]["text"]
+    await listener.aclose()
+
+
+async def test_queues_are_sorted_filtered_and_paged(nursery: trio.Nursery) -> None:
+    seen = await observed(nursery)
+    adds = [commands.addjob(f"q{n:03}", "body", replicate=1) for n in range(101)]
+    await seen.client.run_all(adds)
+    await seen.client.addjob("q050", "body")
+    await seen.observer.census.once()
+
+    first = await told(seen, "queues", sort="jobs")
+    last = await told(seen, "queues", sort="name", desc=False, page=1)
+    some = await told(seen, "queues", match="q00?", sort="name", desc=True)
+
+    assert (first["total"], first["pages"], len(first["rows"])) == (101, 2, 100)
+    assert (first["rows"][0]["name"], first["rows"][0]["jobs"]) == ("q050", 2)
+    assert [row["name"] for row in last["rows"]] == ["q100"]
+    assert [row["name"] for row in some["rows"]] == [f"q00{n}" for n in range(9, -1, -1)]
+
+
+async def test_names_that_are_no_text_keep_their_bytes(nursery: trio.Nursery) -> None:
+    seen = await observed(nursery)
+    await seen.client.addjob(b"\xff</script>", b"\xfe", replicate=1)
+    await seen.observer.census.once()
+
+    [row] = (await told(seen, "queues"))["rows"]
+    view = await told(seen, "queue", name_b64=row["name_b64"], bodies=True)
+
+    assert row["name"] == "\\xff</script>"
+    assert view["queue"]["jobs"] == 1
+    assert view["oldest"][0]["body_b64"] == "/g=="
+
+
+async def test_a_queue_shows_both_of_its_ends(nursery: trio.Nursery) -> None:
+    seen = await observed(nursery)
+    for number in range(12):
+        await seen.client.addjob("mail", str(number), replicate=1)
+    await seen.client.addjob("mail", "delayed", replicate=1, delay=50)
+
+    view = await told(seen, "queue", name="mail", bodies=True)
+
+    assert [job["body"] for job in view["oldest"]] == [str(n) for n in range(10)]
+    assert [job["body"] for job in view["youngest"]] == [str(n) for n in range(11, 1, -1)]
+    assert [job["body"] for job in view["delayed"]] == ["delayed"]
+    assert view["series"]["jobs"] == [12]
+    assert (await told(seen, "queue", name="none"))["queue"] is None
+
+
+async def test_a_job_shows_its_copies_and_what_it_survives(nursery: trio.Nursery) -> None:
+    seen = await observed(nursery, 2)
+    id = await seen.client.addjob("mail", "body", replicate=2, retry=60)
+
+    view = await told(seen, "job", id=id)
+
+    assert {copy["state"] for copy in view["copies"]} == {"queued", "active"}
+    assert all(copy["holders"] == ["n1", "n2"] for copy in view["copies"])
+    assert (view["facts"]["queue"], view["facts"]["retry_s"], view["body"]) == ("mail", 60, "body")
+    assert any("not lost" in line for line in view["explain"])
+    assert (await told(seen, "job", id=id[:-4] + "0000"))["found"] is False
+
+
+async def test_dead_and_delayed_jobs_are_listed(nursery: trio.Nursery) -> None:
+    seen = await observed(nursery)
+    await seen.client.addjob("mail", "body", replicate=1)
+    [job] = await seen.client.getjob("mail")
+    await seen.client.run(commands.nack(job, dead="no such user"))
+    later = await seen.client.addjob("sms", "body", replicate=1, delay=60)
+    await seen.observer.census.once()
+
+    dead = await told(seen, "dead")
+    delayed = await told(seen, "later")
+
+    assert dead["total"] == 1
+    assert dead["queues"][0]["reasons"] == [{"reason": "no such user", "count": 1}]
+    assert [each["id"] for each in dead["jobs"]] == [job.id]
+    assert [each["id"] for each in delayed["delayed"]] == [later]
+    assert delayed["delayed_total"] == 1
+
+
+async def test_clients_are_listed(nursery: trio.Nursery) -> None:
+    seen = await observed(nursery)
+
+    view = await told(seen, "workers")
+
+    assert view["workers"] == []
+    assert any(each["command"] == "client" for each in view["clients"])
+
+
+async def test_rates_are_of_two_looks(nursery: trio.Nursery) -> None:
+    seen = await observed(nursery)
+    await seen.observer.look()
+    for _ in range(5):
+        await seen.client.addjob("mail", "body", replicate=1)
+    await anyio.sleep(0.6)
+    await seen.observer.census.once()
+
+    view = await told(seen, "overview")
+
+    assert view["totals"]["added_s"] > 0
+    assert view["nodes"][0]["added_s"] == view["totals"]["added_s"]
