@@ -172,7 +172,11 @@ def _give_on_credit(node: NodeState, demand: Demand, queue: Queue) -> None:
         peer = node.cluster.nodes.get(id)
         if not credit or asker.credit_until < node.mono or peer is None or not peer.is_connected:
             continue
-        asker.credit = credit - transfer.give(node, queue, peer, credit, _goes_unasked)
+        given = transfer.give(node, queue, peer, credit, _goes_unasked)
+        asker.credit = credit - given
+        if given and not queue.length:
+            # It reads in YOURJOBS that there are no more, whatever it was offered before.
+            _answered(demand, peer, Offer.NONE)
 
 
 def _goes_unasked(node: NodeState, job: Job) -> bool:
