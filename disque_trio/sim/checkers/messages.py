@@ -5,7 +5,7 @@ from typing import Final
 
 from disque_trio.sim.checkers.case import Bases, Case, Flight
 from disque_trio.sim.checkers.history import ASKED, record_fastack
-from disque_trio.sim.checkers.records import Announcement, Incoming, Job
+from disque_trio.sim.checkers.records import Announcement, Give, Incoming, Job
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
@@ -161,11 +161,21 @@ def _base_of(job: Job, row: Row) -> int | None:
     copy = job.copies.get(row.node)
     if copy is not None:
         # A message of the batch in which it has died, or was redriven, may be older than that.
-        return None if copy.left_since == row.time else copy.base
-    for give in reversed(job.gives):
-        if (give.node, give.receiver) == (row.node, row.peer):
-            return give.base
-    return None
+        return None if copy.left_since >= _made_at(job, row) else copy.base
+    give = _given(job, row.node, row.peer)
+    return None if give is None else give.base
+
+
+def _given(job: Job, giver: str, receiver: str) -> Give | None:
+    """The last that is under way."""
+    ways = [give for give in job.gives if (give.node, give.receiver) == (giver, receiver)]
+    return ways[-1] if ways else None
+
+
+def _made_at(job: Job, row: Row) -> Micros:
+    """When a copy was made that is sent now: one in YOURJOBS when the job left the queue."""
+    give = _given(job, row.node, row.peer) if row.cause == "yourjobs" else None
+    return row.time if give is None else give.time
 
 
 def on_recv(case: Case, row: Row) -> None:
@@ -206,7 +216,9 @@ def _take_copies(case: Case, row: Row, flight: Flight | None) -> None:
         job = case.job(job_id)
         is_first = not _is_coming(job, row)
         sent = row.time if flight is None else flight[0]
-        _note_incoming(case, row, job, sent, None if age is None else row.mono + age)
+        give = _given(job, row.peer, row.node) if row.cause == "yourjobs" else None
+        made = sent if give is None else min(sent, give.time)
+        _note_incoming(case, row, job, (made, sent), None if age is None else row.mono + age)
         if is_first and row.node not in job.copies:
             job.listed.pop(row.node, None)
         if row.node not in job.copies or not is_disk_faulty:
@@ -214,12 +226,15 @@ def _take_copies(case: Case, row: Row, flight: Flight | None) -> None:
             _learn_list(row, job, holders)
 
 
-def _note_incoming(case: Case, row: Row, job: Job, sent: Micros, base: int | None) -> None:
+def _note_incoming(
+    case: Case, row: Row, job: Job, sent: tuple[Micros, Micros], base: int | None
+) -> None:
+    """`sent`: when the message was made, and when it was sent."""
     last = job.incoming.get((row.node, row.cause))
     if last is None or last.time != row.time:
-        job.incoming[row.node, row.cause] = Incoming(row.time, row.peer, sent, sent, base, base)
+        job.incoming[row.node, row.cause] = Incoming(row.time, row.peer, *sent, base, base)
         return
-    last.first_sent, last.sent = min(last.first_sent, sent), max(last.sent, sent)
+    last.first_sent, last.sent = min(last.first_sent, sent[0]), max(last.sent, sent[1])
     if last.base is None or base is None or last.lowest_base is None:
         return
     if _may_take_later_one(case, row, job):

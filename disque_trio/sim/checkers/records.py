@@ -145,7 +145,7 @@ class Copy:
     """What it was before the crash, until all is loaded."""
     sent_at: Micros = NEVER
     first_sent_at: Micros = NEVER
-    """When its message was sent at the latest and at the earliest; `since` if it is from none."""
+    """When its message was sent at the latest, and made at the earliest; `since` if from none."""
 
 
 @attrs.define(eq=False)
@@ -156,7 +156,7 @@ class Incoming:
     sender: str
     first_sent: Micros
     sent: Micros
-    """When the first and the last of them were sent."""
+    """When the first of them was made, and the last was sent."""
     base: Millis | None
     """The greatest of those that the node may have taken (see `Copy.base`)."""
     lowest_base: Millis | None

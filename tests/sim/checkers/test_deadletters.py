@@ -89,6 +89,21 @@ def test_of_two_copies_in_one_batch_the_first_is_taken() -> None:
     assert "S26" not in broken(trace.verdict(5))
 
 
+@pytest.mark.parametrize("is_later", [False, True])
+def test_a_job_may_be_given_away_just_before_its_node_hears_that_it_is_dead(
+    *, is_later: bool
+) -> None:
+    """dead-letters, seed 300473: the message left 5 ms later."""
+    trace = added()
+    trace.row(2.9 if not is_later else 3.1, "give", "n1", job=JOB, peer="n3", cause="given")
+    buried(trace, 3, told=())
+    detail = f"jobs={JOB} holders=n1,n2,n3"
+    trace.send(3.2, "yourjobs", "n1", "n3", detail=detail)
+    trace.row(3.21, "hold", "n3", job=JOB, cause="yourjobs", detail=RECORD)
+
+    assert ("S26" in broken(trace.verdict(3.3))) == is_later
+
+
 @pytest.mark.parametrize("kind", ["queue", "serve"])
 def test_nor_may_it(kind: str) -> None:
     trace = added()
