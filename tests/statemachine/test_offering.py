@@ -285,22 +285,7 @@ def test_a_job_that_is_delivered_once_at_most_goes_only_to_a_node_that_answers(
     assert said(rig) == [(N2, HaveJobs(b"q", 1))]
 
 
-def test_a_node_that_was_given_the_last_job_unasked_is_offered_the_next_one() -> None:
-    rig = wanted(jobs=1)
-    rig.message(N2, NeedJobs(b"q", 2, waits=True))
-    once = rig.add("REPLICATE", 1, "RETRY", 0)
-    rig.message(N2, Waiting(b"q", 0))
-    rig.ask("DELJOB", once.id)
-    rig.sent()
-
-    add(rig)
-    assert said(rig) == [(N2, 1)]  # With the word that there are no more.
-
-    add(rig)
-    assert said(rig) == [(N2, HaveJobs(b"q", 1))]
-
-
-def test_so_is_one_that_declines_an_offer_which_the_job_has_followed() -> None:
+def test_a_node_that_declines_an_offer_which_the_job_has_followed_is_offered_the_next_one() -> None:
     """workers, seed 300173: a delay ended when the timer of offers was due. The node said that it
     had a job, and gave it at once; the answer to the offer was taken for one to the next job."""
     rig = wanted()
