@@ -74,7 +74,7 @@ class Node:
         self._clock = clock
         self._hub = hub
         self._host = host
-        self._log = log
+        self.log = log
         self._operator_log = OperatorLog(self.state, log)
         self.spiller: Spiller | None = None
         self._traffic = self.state.facts.traffic
@@ -174,7 +174,7 @@ class Node:
         client = self.machine.connect(address, self.now, is_unix=is_unix)
         if client is None:
             shown = address.decode(errors="replace")
-            self._log.verbose("client refused: maxclients reached", address=shown)
+            self.log.verbose("client refused: maxclients reached", address=shown)
             port.write(b"-ERR max number of clients reached\r\n")
             return None
         session = Session(client, port, RequestParser(self.state.config.proto_max_bulk_len))
@@ -266,7 +266,7 @@ class Node:
             case Shutdown():
                 refusal = self._host.refuse_shutdown(chore)
                 if refusal is not None:
-                    self._log.warning("not stopping", reason=refusal)
+                    self.log.warning("not stopping", reason=refusal)
                     self.machine.done(client, refusal, self.now)
                     return
                 if chore.rewrite_journal and self._journal is not None:
@@ -328,7 +328,7 @@ class Node:
                 self._hurry.cancel()
         else:
             self.shutdown, self._stopped_at = shutdown, now
-            self._log.notice("stopping", reason=reason, clients=len(self._output.sessions))
+            self.log.notice("stopping", reason=reason, clients=len(self._output.sessions))
             self._stopping.set()
             if self._loading is not None:
                 self._loading.cancel()
@@ -362,7 +362,7 @@ class Node:
         with self._loading:
             try:
                 await restore(
-                    self.machine, journal, self._clock, self._host, self._log, self.spiller
+                    self.machine, journal, self._clock, self._host, self.log, self.spiller
                 )
             except JournalError as error:
                 self.failure = str(error)
@@ -381,7 +381,7 @@ class Node:
         has_queues = False
         if journal is not None and self.shutdown is not None:
             has_queues = self.shutdown.rewrite_journal or await keep_queues(
-                self.machine, journal, self._hurry, self._log
+                self.machine, journal, self._hurry, self.log
             )
         self._hub.stop_listening()
         with trio.move_on_after(GRACE_S):

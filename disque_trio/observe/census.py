@@ -12,7 +12,7 @@ from disque_trio.client.address import Address
 from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.records import QueueStats
-from disque_trio.observe.values import Json, name_fields, raw
+from disque_trio.observe.values import Json, name_fields
 from disque_trio.observe.watching import Watcher
 from disque_trio.worker.operating.notes import RESERVED
 
@@ -123,7 +123,7 @@ class Census:
             return
 
     async def _ask(self, address: Address, names: Sequence[str]) -> None:
-        asked: list[Command[Any]] = [commands.qstat(raw(name)) for name in names]
+        asked: list[Command[Any]] = [commands.qstat(name) for name in names]
         where = str(address)
         for name, stats in zip(names, await self.client.ask(address, asked), strict=True):
             if isinstance(stats, QueueStats):

@@ -94,9 +94,12 @@ class Survey:
             now = anyio.current_time()
             if self._looked is not None and now - self._looked < FRESH_S:
                 return False
-            async with anyio.create_task_group() as tasks:
-                for node in self._known(now):
-                    tasks.start_soon(self._look_at, node)
+            looked_at: set[str] = set()
+            while new := [each for each in self._known(now) if each.where not in looked_at]:
+                async with anyio.create_task_group() as tasks:
+                    for node in new:
+                        tasks.start_soon(self._look_at, node)
+                looked_at |= {each.where for each in new}  # they may know others
             self._looked = anyio.current_time()
         return True
 

@@ -6,6 +6,7 @@ is restarted at its end if it asked for that.
 """
 
 import contextlib
+import functools
 import importlib
 import os
 import random
@@ -164,7 +165,7 @@ def web_tasks(node: Node, listeners: Listeners) -> list[Callable[[], Awaitable[N
     if not listeners.web:
         return []
     site = importlib.import_module("disque_trio.web.site")
-    return [site.door_for(node, listeners.web).run]
+    return [functools.partial(site.serve_node, node, listeners.web)]
 
 
 def hub_for(

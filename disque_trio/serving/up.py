@@ -230,7 +230,7 @@ def _show(nodes: list[Node], console: Console) -> None:
     ending = f"Ctrl-C ends {'them' if len(nodes) > 1 else 'it'}."
     console.print(f"[green]{joined}[/], in the {FORM} form. {ending}")
     if web_port := nodes[0].state.config.web_port:
-        console.print(f"Health and metrics: http://{_shown(_address(nodes[0])[0], web_port)}/")
+        console.print(f"Console: http://{_shown(_address(nodes[0])[0], web_port)}/")
 
 
 def _shown(ip: str, port: int) -> str:

@@ -36,6 +36,11 @@ class Config:
     """The names by which browsers may ask for it, beside addresses and localhost."""
     web_metrics_open: bool = False
     """Are metrics for everybody, even if there is a password?"""
+    web_read_only: bool = False
+    """Does the console of the web port change nothing?"""
+    web_reader_password: bytes = attrs.field(default=b"", repr=False)
+    """With it people see the console, and change nothing."""
+    web_reader_password_file: str = ""
     tls_cert_file: str = ""
     tls_key_file: str = ""
     tls_key_file_pass: bytes = attrs.field(default=b"", repr=False)

@@ -168,6 +168,8 @@ DIRECTIVES: Final = (
     Directive("web-port", number(0, 65535)),
     _live("web-names", HOST_NAMES),
     _live("web-metrics-open", FLAG),
+    _live("web-read-only", FLAG),
+    Directive("web-reader-password-file", TEXT_OR_UNSET),
     # In files only.
     Directive("appendfilename", FILE_NAME, is_shown=False),
     Directive("cluster-config-file", TEXT, is_shown=False),
@@ -183,6 +185,7 @@ DIRECTIVES: Final = (
     Directive("syslog-ident", TEXT, is_shown=False),
     Directive("tls-key-file-pass", PASSWORD, is_shown=False, is_secret=True),
     Directive("cluster-secret", SHARED_SECRET, is_shown=False, is_secret=True),
+    Directive("web-reader-password", PASSWORD, is_shown=False, is_secret=True),
 )
 
 BY_NAME: Final = {directive.name: directive for directive in DIRECTIVES}
@@ -190,6 +193,7 @@ SECRETS: Final = frozenset(directive.name for directive in DIRECTIVES if directi
 SECRET_FILES: Final[Mapping[str, str]] = {
     "requirepass": "requirepass_file",
     "cluster-secret": "cluster_secret_file",
+    "web-reader-password": "web_reader_password_file",
 }
 """Files that secrets may be read from. A value that is set directly takes the file's place."""
 

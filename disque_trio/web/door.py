@@ -7,14 +7,15 @@ is longer than it may be, and nobody is waited for without a deadline.
 import contextlib
 import socket
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Final
 
 import attrs
 import h11
 import trio
 
-from disque_trio.web.messages import Request, Response, refusal
+from disque_trio.web.messages import Header, Request, Response, refusal
+from disque_trio.web.upgrade import Talk, upgraded
 
 MOST_BYTES: Final = 16 << 10
 """Of a request's head."""
@@ -22,8 +23,9 @@ MOST_BODY: Final = 1 << 10
 """Of a body: the login form is the only one."""
 MOST: Final = 64
 """Connections at the same time."""
-MOST_OF_ONE: Final = 8
-"""Those of one address."""
+MOST_OF_ONE: Final = 16
+"""Those of one address: a browser opens six for each tab's files. WebSockets count apart
+(`hub.SOCKETS`)."""
 HEAD_S: Final = 5.0
 """How long a request may take to arrive, and a new connection to begin with one."""
 IDLE_S: Final = 60.0
@@ -38,7 +40,7 @@ _POLICY: Final = (
     b" connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none';"
     b" require-trusted-types-for 'script'"
 )
-_FOR_ALL: Final = (
+_FOR_ALL: Final[tuple[Header, ...]] = (
     (b"Content-Security-Policy", _POLICY),
     (b"X-Content-Type-Options", b"nosniff"),
     (b"Referrer-Policy", b"no-referrer"),
@@ -71,23 +73,34 @@ class Door:
 
     async def _attend(self, stream: trio.SocketStream) -> None:
         """One connection, of which no error leaves."""
-        ip = ""
+        ip, talk = "", None
         try:
             ip = str(stream.socket.getpeername()[0])
-            self._guests[ip] += 1
-            if self._guests.total() > MOST or self._guests[ip] > MOST_OF_ONE:
-                self._warn("web connection refused: too many", ip)
-            else:
-                await Connection(stream, ip, self._answer).run()
+            connection = Connection(stream, ip, self._answer)
+            with self._counted(ip) as is_one_too_many:
+                if is_one_too_many:
+                    self._warn("web connection refused: too many", ip)
+                else:
+                    talk = await connection.run()
+            if talk is not None:
+                await upgraded(stream, connection.raw, talk)
         except (OSError, trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
             # It has hung up, or takes too long.
             pass
         except Exception as error:
             self._warn(f"web request failed: this is a bug: {error!r}", ip)
         finally:
+            await trio.aclose_forcefully(stream)
+
+    @contextlib.contextmanager
+    def _counted(self, ip: str) -> Iterator[bool]:
+        """A connection of this address. Is it one too many?"""
+        self._guests[ip] += 1
+        try:
+            yield self._guests.total() > MOST or self._guests[ip] > MOST_OF_ONE
+        finally:
             self._guests[ip] -= 1
             self._guests += Counter()  # forgets those that have none
-            await trio.aclose_forcefully(stream)
 
 
 class _TooLongError(Exception):
@@ -101,19 +114,25 @@ class Connection:
     stream: trio.abc.HalfCloseableStream
     ip: str
     answer: Answer
+    raw: bytes = attrs.field(init=False, default=b"")
+    """What has come of this request: a WebSocket's handshake is read once more."""
+    _talk: Talk | None = attrs.field(init=False, default=None)
     http: h11.Connection = attrs.field(init=False)
 
     @http.default
     def _fresh(self) -> h11.Connection:
         return h11.Connection(h11.SERVER, max_incomplete_event_size=MOST_BYTES)
 
-    async def run(self) -> None:
-        """Answer until either side has enough."""
+    async def run(self) -> Talk | None:
+        """Answer until either side has enough, or a WebSocket is to begin: what it is for."""
         patience = HEAD_S
         while await self._serve(patience):
+            self.raw = self.http.trailing_data[0]
             self.http.start_next_cycle()
             patience = IDLE_S
-        await self._part()
+        if self._talk is None:
+            await self._part()
+        return self._talk
 
     async def _serve(self, patience: float) -> bool:
         """One request. May another one follow?"""
@@ -127,7 +146,11 @@ class Connection:
             return False
         if request is None:
             return False
-        await self._say(await self.answer(request), is_head=request.method == b"HEAD")
+        response = await self.answer(request)
+        if response.talk is not None:
+            self._talk = response.talk
+            return False
+        await self._say(response, is_head=request.method == b"HEAD")
         return self.http.our_state is h11.DONE and self.http.their_state is h11.DONE
 
     async def _request(self, patience: float) -> Request | None:
@@ -152,21 +175,22 @@ class Connection:
             data = await self.stream.receive_some(_CHUNK)
             # It has begun, and may not rest any more.
             limit.deadline = min(limit.deadline, trio.current_time() + HEAD_S)
+            self.raw += data
             self.http.receive_data(bytes(data))
         return event
 
     async def _say(self, response: Response, *, is_head: bool = False) -> None:
         if self.http.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             return
-        headers = [
-            (b"Content-Type", response.kind),
-            (b"Content-Length", b"%d" % len(response.body)),
-            *_FOR_ALL,
-            *response.headers,
-        ]
+        headers = list(response.headers)
+        if response.status != 304:
+            length = b"%d" % len(response.body)
+            headers += [(b"Content-Type", response.kind), (b"Content-Length", length)]
+        given = {name for name, _ in headers}
+        headers += [each for each in _FOR_ALL if each[0] not in given]
         head = h11.Response(status_code=response.status, headers=headers)
         data = self.http.send(head) or b""
-        if not is_head:
+        if not is_head and response.status != 304:
             data += self.http.send(h11.Data(data=response.body)) or b""
         data += self.http.send(h11.EndOfMessage()) or b""
         with trio.fail_after(SEND_S):

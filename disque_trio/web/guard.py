@@ -24,6 +24,12 @@ from disque_trio.net.admission import group_of, is_barred
 from disque_trio.statemachine.config import Config
 from disque_trio.web.messages import Header, Request
 
+Role = str
+"""As what somebody is let in."""
+ADMIN: Final[Role] = "admin"
+READER: Final[Role] = "reader"
+"""Sees everything, and changes nothing."""
+NOBODY: Final[Role] = ""
 SESSION_S: Final = 12 * 3600
 """For how long a browser stays logged in."""
 WRONG_MOST: Final = 5
@@ -32,7 +38,7 @@ WRONG_S: Final = 60.0
 _ADDRESSES_MOST: Final = 1000
 """Of how many addresses wrong passwords are remembered."""
 _HOST: Final = re.compile(r"([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?")
-_SESSION: Final = re.compile(r"([0-9]{1,12})\.([0-9a-f]{32})\.([0-9a-f]{64})")
+_SESSION: Final = re.compile(r"([a-z]{1,10})\.([0-9]{1,12})\.([0-9a-f]{32})\.([0-9a-f]{64})")
 
 
 @attrs.define
@@ -61,24 +67,59 @@ class Guard:
 
     def admits(self, request: Request) -> bool:
         """May it read: is there no password, or has it been given?"""
+        return bool(self.role_of(request))
+
+    def role_of(self, request: Request) -> Role:
+        """As what it may come in, by its password or session: `ADMIN` if there is no password."""
         if not self.config().requirepass:
-            return True
+            return ADMIN
         kind, _, word = request.headers.get(b"authorization", b"").partition(b" ")
         if kind.lower() == b"bearer":
-            return self.is_password(word.strip(), request.ip)
-        return any(map(self._is_session, _cookies(request, self._cookie)))
+            return self.role_by(word.strip(), request.ip)
+        return self._role_of_session(request)
 
-    def is_password(self, word: bytes, ip: str) -> bool:
-        """Is this the password? Not even the right one is, for who guesses too often."""
+    def _role_of_session(self, request: Request) -> Role:
+        roles = map(self._session_role, _cookies(request, self._cookie))
+        return next(filter(None, roles), NOBODY)
+
+    def role_over_socket(self, request: Request) -> Role:
+        """As what a WebSocket may be opened. A browser says from which page, and no page of another
+        site may; what is no browser must send the password itself, never a cookie. Without a
+        password it must be a page of this node too."""
+        if b"origin" in request.headers:
+            return self.role_of(request) if self.is_own_origin(request) else NOBODY
+        kind, _, word = request.headers.get(b"authorization", b"").partition(b" ")
+        if not self.config().requirepass:
+            return ADMIN
+        return self.role_by(word.strip(), request.ip) if kind.lower() == b"bearer" else NOBODY
+
+    def still_in(self, request: Request, role: Role) -> bool:
+        """May who came in with this request stay? Its session may be over, or the password new."""
+        if not self.config().requirepass:
+            return role == ADMIN
+        kind, _, word = request.headers.get(b"authorization", b"").partition(b" ")
+        if kind.lower() == b"bearer":
+            return hmac.compare_digest(word.strip(), self._passwords.get(role, b""))
+        return self._role_of_session(request) == role
+
+    @property
+    def _passwords(self) -> dict[Role, bytes]:
+        config = self.config()
+        found = {ADMIN: config.requirepass, READER: config.web_reader_password}
+        return {role: word for role, word in found.items() if word}
+
+    def role_by(self, word: bytes, ip: str) -> Role:
+        """As what this password lets in. Not even the right one does, for who guesses too often."""
         if self.must_wait(ip):
-            return False
-        if hmac.compare_digest(word, self.config().requirepass):
-            return True
+            return NOBODY
+        for role, password in self._passwords.items():
+            if hmac.compare_digest(word, password):
+                return role
         self._wrong.setdefault(group_of(ip), []).append(self.clock())
         if len(self._wrong) > _ADDRESSES_MOST:
             del self._wrong[next(iter(self._wrong))]
         self.wrong_password(ip)
-        return False
+        return NOBODY
 
     def must_wait(self, ip: str) -> bool:
         """Has this address given too many wrong passwords lately?"""
@@ -93,22 +134,29 @@ class Guard:
         site = request.headers.get(b"sec-fetch-site")
         if site is not None:
             return site == b"same-origin"
+        return self.is_own_origin(request)
+
+    def is_own_origin(self, request: Request) -> bool:
+        """Does Origin name the scheme, host and port that were asked? A proxy with TLS in front
+        says so in `X-Forwarded-Proto`, which no page of another site can set."""
         origin = request.headers.get(b"origin", b"").decode("latin-1")
         host = request.headers.get(b"host", b"").decode("latin-1")
+        scheme = request.headers.get(b"x-forwarded-proto", b"http").decode("latin-1")
         try:
-            return bool(host) and urlsplit(origin).netloc.lower() == host.lower()
+            parts = urlsplit(origin)
         except ValueError:
             return False
+        return bool(host) and (parts.scheme, parts.netloc.lower()) == (scheme, host.lower())
 
     @property
     def _cookie(self) -> str:
         """Browsers send cookies to all ports of a machine, so the name has the port."""
         return f"disque-{self.config().web_port}"
 
-    def begin_session(self) -> Header:
+    def begin_session(self, role: Role) -> Header:
         """The header that keeps a browser logged in."""
-        subject = f"{int(self.clock()) + SESSION_S}.{os.urandom(16).hex()}"
-        return self._set_cookie(f"{subject}.{self._signature(subject)}", SESSION_S)
+        subject = f"{role}.{int(self.clock()) + SESSION_S}.{os.urandom(16).hex()}"
+        return self._set_cookie(f"{subject}.{self._signature(role, subject)}", SESSION_S)
 
     def end_session(self) -> Header:
         """The header by which a browser forgets it."""
@@ -118,16 +166,17 @@ class Guard:
         text = f"{self._cookie}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}"
         return b"Set-Cookie", text.encode()
 
-    def _is_session(self, value: str) -> bool:
+    def _session_role(self, value: str) -> Role:
         found = _SESSION.fullmatch(value)
-        if found is None:
-            return False
-        expires, nonce, signature = found.groups()
-        is_signed = hmac.compare_digest(signature, self._signature(f"{expires}.{nonce}"))
-        return is_signed and int(expires) > self.clock()
+        if found is None or found[1] not in self._passwords:
+            return NOBODY
+        role, expires, nonce, signature = found.groups()
+        signed = self._signature(role, f"{role}.{expires}.{nonce}")
+        is_good = hmac.compare_digest(signature, signed) and int(expires) > self.clock()
+        return role if is_good else NOBODY
 
-    def _signature(self, subject: str) -> str:
-        key = hashlib.sha256(b"a session of the web port\0" + self.config().requirepass).digest()
+    def _signature(self, role: Role, subject: str) -> str:
+        key = hashlib.sha256(b"a session of the web port\0" + self._passwords[role]).digest()
         return hmac.new(key, subject.encode(), "sha256").hexdigest()
 
 

@@ -1,6 +1,7 @@
 """Requests and responses, without their bytes."""
 
-from typing import Final
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
 
 import attrs
 
@@ -32,6 +33,8 @@ class Response:
     kind: bytes = TEXT
     """The content type."""
     headers: tuple[Header, ...] = ()
+    talk: Callable[[Any], Awaitable[None]] | None = None
+    """With status 101: what goes on over the WebSocket (`upgrade`)."""
 
 
 def refusal(status: int, text: str, *headers: Header) -> Response:

@@ -1,18 +1,25 @@
-"""What the web port answers: health, metrics, and a page to log in."""
+"""What the web port answers: the console, its socket, health, metrics, and a page to log in."""
 
-import html
 import socket
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import trio
+from trio_websocket import WebSocketConnection
 
+from disque_trio import __version__
 from disque_trio.node import Node
-from disque_trio.web import health
+from disque_trio.observe.deeds import VERBS
+from disque_trio.observe.observer import TOPICS, Observer
+from disque_trio.observe.values import Json
+from disque_trio.web import static_files, upgrade
 from disque_trio.web.door import Door
-from disque_trio.web.exposition import CONTENT_TYPE, Exposition
-from disque_trio.web.guard import Guard, password_in
+from disque_trio.web.exposition import CONTENT_TYPE
+from disque_trio.web.guard import ADMIN, NOBODY, READER, Guard, Role, password_in
+from disque_trio.web.hub import SOCKETS, Hub
 from disque_trio.web.messages import HTML, Request, Response, refusal
+from disque_trio.web.subject import Subject, of_node
+from disque_trio.web.talk import Talk, Visitor
 
 _READS: Final = (b"GET", b"HEAD")
 _NO_METHOD: Final = refusal(405, "only GET and HEAD are served here", (b"Allow", b"GET, HEAD"))
@@ -24,30 +31,36 @@ _NO_HOST: Final = (
     "The node is not known by the name in the Host header: ask it by its address, or add the name"
     " to 'web-names'."
 )
+_NOT_FOUND: Final = refusal(404, "there is no such page")
+_TOO_MANY: Final = "too many wrong passwords: wait a minute"
 _LOGIN: Final = """\
 <!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>disque_trio: log in</title>
-<h1>disque_trio</h1>
-<form method="post" action="/login"><p><label>Password of the node
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="/static/icon.svg"><link rel="stylesheet" href="/static/colours.css">
+<link rel="stylesheet" href="/static/login.css">
+<main class="login"><h1>disque_trio</h1>
+{alert}<form method="post" action="/login"><p><label>Password of the node
 <input type="password" name="password" autocomplete="current-password" required autofocus></label>
-<button>Log in</button></p></form>
+<button>Log in</button></p></form></main>
 """
 
 
 class Site:
-    """The pages of one node."""
+    """The pages of one process. `run` must run while it answers."""
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
-        self._guard = Guard(lambda: node.state.config, self._wrong_password)
-        self._exposition = Exposition(node)
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._guard = Guard(subject.config, subject.wrong_password)
+        self._hub = Hub(Observer(subject.client))
+        self._files = static_files.load()
         self._open: Final[Mapping[str, Callable[[Request], Response]]] = {
             "/livez": lambda _request: Response(200, b"ok\n"),
             "/readyz": self._ready,
         }
-        self._pages: Final[Mapping[str, Callable[[], Awaitable[Response]]]] = {
-            "/": self._overview,
-            "/metrics": self._metrics,
-        }
+
+    async def run(self) -> None:
+        """Ask the cluster while browsers look, until it is cancelled."""
+        await self._hub.run()
 
     async def answer(self, request: Request) -> Response:
         """The response to one request."""
@@ -59,20 +72,32 @@ class Site:
             return refusal(403, _BARRED)
         if request.path in ("/login", "/logout"):
             return self._session(request)
-        page = self._pages.get(request.path)
-        if page is None:
-            return refusal(404, "there is no such page")
+        if request.path == "/socket":
+            return self._socket(request)
+        return await self._page(request)
+
+    async def _page(self, request: Request) -> Response:
+        file = self._files.get(request.path.removeprefix("/static/"))
+        is_static = file is not None and request.path.startswith("/static/")
+        is_metrics = request.path == "/metrics" and self._subject.metrics is not None
+        if not is_static and not is_metrics and request.path != "/":
+            return _NOT_FOUND
         if request.method not in _READS:
             return _NO_METHOD
-        is_free = request.path == "/metrics" and self._node.state.config.web_metrics_open
+        if file is not None and is_static:
+            return file.answer(request)
+        is_free = is_metrics and self._subject.config().web_metrics_open
         if not is_free and not self._guard.admits(request):
             return self._unknown(request)
-        return await page()
+        if not is_metrics:
+            return self._files["index.html"].answer(request)
+        assert self._subject.metrics is not None
+        return Response(200, await self._subject.metrics(), CONTENT_TYPE)
 
     def _unknown(self, request: Request) -> Response:
         """Browsers are led to the form; programs are told what is missing."""
         if self._guard.must_wait(request.ip):
-            return refusal(429, "too many wrong passwords: wait a minute", (b"Retry-After", b"60"))
+            return refusal(429, _TOO_MANY, (b"Retry-After", b"60"))
         if b"text/html" in request.headers.get(b"accept", b""):
             return Response(303, headers=((b"Location", b"/login"),))
         asks = (b"WWW-Authenticate", b'Bearer realm="disque"')
@@ -81,7 +106,7 @@ class Site:
     def _session(self, request: Request) -> Response:
         """The only two that take a POST."""
         if request.method in _READS:
-            return Response(200, _LOGIN.encode(), HTML)
+            return _form(200)
         if request.method != b"POST":
             return refusal(405, "only GET, HEAD and POST", (b"Allow", b"GET, HEAD, POST"))
         if not self._guard.is_own_form(request):
@@ -89,41 +114,78 @@ class Site:
         if request.path == "/logout":
             return Response(303, headers=((b"Location", b"/login"), self._guard.end_session()))
         if self._guard.must_wait(request.ip):
-            return refusal(429, "too many wrong passwords: wait a minute", (b"Retry-After", b"60"))
-        if not self._guard.is_password(password_in(request.body), request.ip):
-            return refusal(401, "this is not the password of the node")
-        return Response(303, headers=((b"Location", b"/"), self._guard.begin_session()))
+            return _form(429, _TOO_MANY)
+        role = self._guard.role_by(password_in(request.body), request.ip)
+        if role == NOBODY:
+            return _form(401, "this is not the password of the node")
+        return Response(303, headers=((b"Location", b"/"), self._guard.begin_session(role)))
 
-    def _wrong_password(self, ip: str) -> None:
-        self._node.turned_away("wrong password at the web port", "web-password", address=ip)
+    # The socket.
+
+    def _socket(self, request: Request) -> Response:
+        """The upgrade to a WebSocket, or why there is none."""
+        if request.method != b"GET":
+            return _NO_METHOD
+        if defect := upgrade.defect(request.headers):
+            return refusal(400, defect, (b"Sec-WebSocket-Version", b"13"))
+        if b"origin" in request.headers and not self._guard.is_own_origin(request):
+            return refusal(403, "a page of another site may not open it")
+        role = self._guard.role_over_socket(request)
+        if role == NOBODY:
+            return self._unknown(request)
+        if self._hub.sockets >= SOCKETS:
+            return refusal(503, f"{SOCKETS} browsers look already", (b"Retry-After", b"10"))
+
+        async def talk(socket: WebSocketConnection) -> None:
+            self._hub.sockets += 1
+            try:
+                await Talk(self._hub, self._visitor(request, role), socket).run()
+            finally:
+                self._hub.sockets -= 1
+
+        return Response(101, talk=talk)
+
+    def _visitor(self, request: Request, role: Role) -> Visitor:
+        def may_act() -> bool:
+            return role == ADMIN and not self._subject.config().web_read_only
+
+        hello: Json = {
+            "cluster": "",
+            "role": ADMIN if may_act() else READER,
+            "replay": False,
+            "version": __version__,
+            "topics": list(TOPICS),
+            "verbs": list(VERBS) if may_act() else [],
+        }
+        return Visitor(
+            role=role,
+            may_act=may_act,
+            ip=request.ip,
+            is_still_in=lambda: self._guard.still_in(request, role),
+            log=self._subject.log,
+            hello=hello,
+        )
 
     def _ready(self, _request: Request) -> Response:
-        checks = list(health.checks(self._node))
+        checks = list(self._subject.checks())
         status = 200 if all(check.is_met for check in checks) else 503
         return Response(status, "".join(f"{check}\n" for check in checks).encode())
 
-    async def _metrics(self) -> Response:
-        return Response(200, await self._exposition.text(), CONTENT_TYPE)
 
-    async def _overview(self) -> Response:
-        await trio.lowlevel.checkpoint()
-        state = self._node.state
-        name = html.escape(state.cluster.myself.id.decode(errors="replace"))
-        checks = "".join(f"<li>{html.escape(str(check))}" for check in health.checks(self._node))
-        text = (
-            '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>disque_trio</title>'
-            f"<h1>disque_trio {html.escape(state.facts.version)}</h1><p>Node {name}, port"
-            f" {state.facts.port}</p><ul>{checks}</ul>"
-            '<p><a href="/metrics">metrics</a> · <a href="/readyz">readyz</a></p>'
-            '<form method="post" action="/logout"><button>Log out</button></form>\n'
-        )
-        return Response(200, text.encode(), HTML)
+def _form(status: int, alert: str = "") -> Response:
+    """The page to log in, with what was wrong."""
+    told = f'<p role="alert">{alert}</p>\n' if alert else ""
+    return Response(status, _LOGIN.format(alert=told).encode(), HTML)
 
 
-def door_for(node: Node, sockets: Sequence[socket.socket]) -> Door:
-    """What serves the node's web port."""
+async def serve(subject: Subject, sockets: Sequence[socket.socket]) -> None:
+    """Serve a web port until it is cancelled."""
+    site = Site(subject)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(site.run)
+        nursery.start_soon(Door(sockets, site.answer, subject.warn).run)
 
-    def warn(event: str, ip: str) -> None:
-        node.warn(event, address=ip)
 
-    return Door(sockets, Site(node).answer, warn)
+async def serve_node(node: Node, sockets: Sequence[socket.socket]) -> None:
+    """Serve the web port of a node until it is cancelled."""
+    await serve(of_node(node), sockets)

@@ -70,6 +70,8 @@ DEFAULTS = [
     ("web-port", "0"),
     ("web-names", ""),
     ("web-metrics-open", "no"),
+    ("web-read-only", "no"),
+    ("web-reader-password-file", ""),
 ]
 
 REFUSED_BY_SET = [
@@ -96,6 +98,8 @@ REFUSED_BY_SET = [
     "tls-port",
     "tls-cluster",
     "web-port",
+    "web-reader-password-file",
+    "web-reader-password",
     "tls-key-file-pass",
     "appendfilename",
     "cluster-config-file",

@@ -81,7 +81,8 @@ def test_each_alert_says_what_to_do() -> None:
 def test_a_node_without_a_web_port_loads_nothing_of_it() -> None:
     script = (
         "import sys, disque_trio.serving.server, disque_trio.serving.up;"
-        "sys.exit(bool({'h11', 'prometheus_client', 'disque_trio.web.site'} & set(sys.modules)))"
+        "sys.exit(bool({'h11', 'prometheus_client', 'trio_websocket', 'disque_trio.web.site',"
+        " 'disque_trio.observe'} & set(sys.modules)))"
     )
 
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)

@@ -1,0 +1,154 @@
+"""One look for all browsers that ask the same. Nobody asks the nodes when nobody looks."""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+import trio
+
+from disque_trio.client.errors import DisqueError
+from disque_trio.observe.observer import Observer
+from disque_trio.observe.values import Json, encoded
+
+LINGER_S: Final = 10.0
+"""How long the connections to nodes stay open after the last browser has gone."""
+REST: Final = 4
+"""A question that takes long is asked again after so many times as long at least."""
+_LOOK_S: Final = 0.5
+SOCKETS: Final = 32
+"""Browsers at the same time."""
+
+Deliver = Callable[["View"], None]
+
+
+@attrs.frozen
+class View:
+    """The answer to a question: `put` but for the id, or an error."""
+
+    text: str
+    """Data and nodes that were not reached, as JSON; or why there are none."""
+    at: int = 0
+    """Unix milliseconds."""
+    is_error: bool = False
+
+
+@attrs.define(eq=False)
+class Subscriber:
+    """A browser's interest in an answer."""
+
+    deliver: Deliver
+    every_s: float
+    due: float = 0.0
+    """When it may be given another one, by Trio's clock."""
+    has: str | None = None
+    """What it was given last."""
+
+
+@attrs.define(eq=False)
+class Question:
+    """What at least one browser asks."""
+
+    topic: str
+    args: Json
+    subscribers: list[Subscriber] = attrs.Factory(list)
+    scope: trio.CancelScope = attrs.Factory(trio.CancelScope)
+    last: View | None = None
+
+    def spread(self, view: View) -> None:
+        """Give it to those who have something else, and may be given it now."""
+        self.last = view
+        now = trio.current_time()
+        for each in list(self.subscribers):
+            if each.has != view.text and now >= each.due:
+                each.has, each.due = view.text, now + each.every_s * 0.9
+                each.deliver(view)
+
+    @property
+    def period(self) -> float:
+        """Of who wants it most often."""
+        return min((each.every_s for each in self.subscribers), default=1.0)
+
+
+@attrs.define(eq=False)
+class Hub:
+    """Of one process. `run` must run while browsers ask."""
+
+    observer: Observer
+    sockets: int = 0
+    """Browsers that are connected."""
+    _questions: dict[str, Question] = attrs.Factory(dict)
+    _nursery: trio.Nursery | None = None
+    _is_observing: bool = False
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        try:
+            async with trio.open_nursery() as self._nursery:
+                await trio.sleep_forever()
+        finally:
+            self._nursery = None
+            with trio.CancelScope(shield=True):
+                await self.observer.client.close()
+
+    def subscribe(self, topic: str, args: Json, subscriber: Subscriber) -> Callable[[], None]:
+        """Deliver answers to it, until the function that is returned is called."""
+        key = encoded({"topic": topic, "args": dict(sorted(args.items()))})
+        question = self._questions.get(key)
+        if question is None:
+            question = self._questions[key] = Question(topic, args)
+            question.subscribers.append(subscriber)
+            self._start(self._ask, question)
+            if not self._is_observing:
+                self._is_observing = True
+                self._start(self._observe)
+        else:
+            question.subscribers.append(subscriber)
+            if question.last is not None:
+                question.spread(question.last)
+        return lambda: self._leave(key, question, subscriber)
+
+    def _start(self, *task: object) -> None:
+        assert self._nursery is not None, "`run` runs"
+        self._nursery.start_soon(*task)  # type: ignore[arg-type]
+
+    def _leave(self, key: str, question: Question, subscriber: Subscriber) -> None:
+        if subscriber in question.subscribers:
+            question.subscribers.remove(subscriber)
+        if not question.subscribers and self._questions.get(key) is question:
+            question.scope.cancel()
+            del self._questions[key]
+
+    async def _observe(self) -> None:
+        """Count queues and so on while there are questions, and a little longer."""
+        while self._questions:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self.observer.run)
+                await self._until_idle()
+                nursery.cancel_scope.cancel()
+            self.observer.forget()
+            await self.observer.client.close()
+        self._is_observing = False
+
+    async def _until_idle(self) -> None:
+        idle_s = 0.0
+        while idle_s < LINGER_S:
+            await trio.sleep(_LOOK_S)
+            idle_s = 0.0 if self._questions else idle_s + _LOOK_S
+
+    async def _ask(self, question: Question) -> None:
+        """The same again and again, until nobody wants to know."""
+        with question.scope:
+            while True:
+                began = trio.current_time()
+                question.spread(await self._answer(question))
+                took = trio.current_time() - began
+                await trio.sleep(max(question.period - took, took * REST))
+
+    async def _answer(self, question: Question) -> View:
+        at = int(time.time() * 1000)
+        try:
+            data, unreached = await self.observer.tell(question.topic, question.args)
+        except (DisqueError, ValueError) as error:
+            return View(str(error), at, is_error=True)
+        return View(f'"data":{encoded(data)},"unreached":{encoded(dict(unreached))}', at)

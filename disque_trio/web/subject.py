@@ -1,0 +1,84 @@
+"""Whose console it is: a node's, or that of a process that has no node."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Final
+
+import attrs
+
+from disque_trio.client.address import Address, Cluster, Tls
+from disque_trio.node import Node
+from disque_trio.observe.watching import Watcher
+from disque_trio.statemachine.config import Config
+from disque_trio.web.exposition import Exposition
+from disque_trio.web.health import Check, checks
+
+PATIENCE_S: Final = 5.0
+"""A connection to a node that gives nothing for so long is closed."""
+
+
+@attrs.frozen(kw_only=True)
+class Subject:
+    """What the web port shows, and whom it tells of what happens there."""
+
+    config: Callable[[], Config]
+    """The configuration as it is now: password, names, port."""
+    client: Watcher
+    """Asks the cluster."""
+    checks: Callable[[], Iterable[Check]]
+    """Can it serve?"""
+    wrong_password: Callable[[str], None]
+    """Called with the address of who gave one."""
+    warn: Callable[[str, str], None]
+    """Takes an event and the other side's address."""
+    log: Callable[[str, dict[str, Any]], None]
+    """Logs an event with facts."""
+    metrics: Callable[[], Awaitable[bytes]] | None = None
+
+
+def of_node(node: Node) -> Subject:
+    """The console of a node. It asks the node as any client does, by the port for clients."""
+
+    def password() -> bytes | None:
+        return node.state.config.requirepass or None
+
+    def wrong_password(ip: str) -> None:
+        node.turned_away("wrong password at the web port", "web-password", address=ip)
+
+    return Subject(
+        config=lambda: node.state.config,
+        client=Watcher(
+            Cluster(
+                [own_address(node.state.config)], lambda: node.state.config.requirepass or None
+            ),
+            patience_s=PATIENCE_S,
+        ),
+        checks=lambda: checks(node),
+        wrong_password=wrong_password,
+        warn=lambda event, ip: node.warn(event, address=ip),
+        log=lambda event, facts: node.log.notice(event, **facts),
+        metrics=Exposition(node).text,
+    )
+
+
+def own_address(config: Config) -> Address:
+    """Where a node finds itself."""
+    host = next((each for each in config.bind if each not in _ANY), "127.0.0.1")
+    if config.port:
+        return Address(host=host, port=config.port)
+    if config.tls_port:
+        return Address(host=host, port=config.tls_port, tls=_own_tls(config))
+    return Address(path=config.unixsocket)
+
+
+_ANY: Final = ("0.0.0.0", "::", "*")
+
+
+def _own_tls(config: Config) -> Tls:
+    """Its own certificate serves it as a client, too. It knows itself without a check; other nodes
+    are not asked with TLS (`Client.discover`)."""
+    return Tls(
+        cacert=config.tls_ca_cert_file or None,
+        cert=config.tls_cert_file or None,
+        key=config.tls_key_file or None,
+        is_insecure=True,
+    )

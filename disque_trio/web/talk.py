@@ -1,0 +1,287 @@
+"""One browser's socket: what it asks, what it is told, and its end."""
+
+import contextlib
+import json
+import math
+import secrets
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+import attrs
+import trio
+from trio_websocket import ConnectionClosed, WebSocketConnection
+
+from disque_trio.client.errors import DisqueError
+from disque_trio.observe.deeds import VERBS, Outcome, Plan
+from disque_trio.observe.observer import TOPICS
+from disque_trio.observe.values import Json, encoded
+from disque_trio.web.hub import Hub, Subscriber, View
+
+EVERY_MS: Final = 500
+"""Nobody is given answers more often."""
+SUBSCRIPTIONS: Final = 32
+TOKEN_S: Final = 60.0
+"""How long a plan may be carried out."""
+PLANS: Final = 16
+DEEDS: Final = 4
+"""Of one browser at the same time."""
+UNREAD: Final = 256
+"""Frames that wait for a browser, beside the newest of each subscription."""
+PING_S: Final = 20.0
+PONG_S: Final = 10.0
+
+
+@attrs.frozen(kw_only=True)
+class Visitor:
+    """Who has come."""
+
+    role: str
+    """`admin` or `reader`."""
+    may_act: Callable[[], bool]
+    """May it change anything now?"""
+    ip: str
+    is_still_in: Callable[[], bool]
+    """May it stay: is its session still good?"""
+    log: Callable[[str, Json], None]
+    """Logs an event with facts."""
+    hello: Json
+    """What it is told first."""
+
+
+class _EndError(Exception):
+    """The socket ends; the text says why."""
+
+
+@attrs.define
+class _Planned:
+    verb: str
+    plan: Plan
+    until: float
+
+
+@attrs.define(eq=False)
+class Talk:
+    """With one browser. `run` is the whole of it."""
+
+    hub: Hub
+    visitor: Visitor
+    socket: WebSocketConnection
+    _leave: dict[int, Callable[[], None]] = attrs.Factory(dict)
+    """By subscription, what ends it."""
+    _fresh: dict[int, View] = attrs.Factory(dict)
+    """By subscription, the newest answer that has not been sent."""
+    _frames: deque[str] = attrs.Factory(deque)
+    _wake: trio.Event = attrs.Factory(trio.Event)
+    _plans: dict[str, _Planned] = attrs.Factory(dict)
+    _deeds: dict[int, trio.CancelScope] = attrs.Factory(dict)
+    _nursery: trio.Nursery | None = None
+
+    async def run(self) -> None:
+        """Until the browser goes, is too slow, or may not stay."""
+        self._say({"t": "hello", "v": 1, **self.visitor.hello})
+        try:
+            async with trio.open_nursery() as self._nursery:
+                self._nursery.start_soon(self._send)
+                self._nursery.start_soon(self._watch)
+                await self._read()
+                self._nursery.cancel_scope.cancel()
+        except* _EndError as group:
+            await self._bye(str(_first(group)))
+        except* ConnectionClosed:
+            pass
+        finally:
+            for leave in self._leave.values():
+                leave()
+
+    async def _bye(self, says: str) -> None:
+        gone = (ConnectionClosed, trio.BrokenResourceError, trio.ClosedResourceError)
+        with trio.move_on_after(1.0, shield=True), contextlib.suppress(*gone):
+            await self.socket.send_message(encoded({"t": "bye", "says": says}))
+
+    # Out.
+
+    def _say(self, frame: Json) -> None:
+        if len(self._frames) >= UNREAD:
+            raise _EndError("it does not read what it has asked for")
+        self._frames.append(encoded(frame))
+        self._wake.set()
+
+    def _fail(self, id: object, says: str) -> None:
+        self._say({"t": "error", "id": id, "says": says})
+
+    async def _send(self) -> None:
+        """Frames in their order, then the newest answers. A slow browser misses what was between:
+        nothing is queued for it."""
+        while True:
+            await self._wake.wait()
+            self._wake = trio.Event()
+            while self._frames or self._fresh:
+                while self._frames:
+                    await self.socket.send_message(self._frames.popleft())
+                for id in list(self._fresh):
+                    if view := self._fresh.pop(id, None):
+                        await self.socket.send_message(_frame(id, view))
+
+    async def _watch(self) -> None:
+        """Pings, and the end of the session."""
+        while True:
+            await trio.sleep(PING_S)
+            if not self.visitor.is_still_in():
+                raise _EndError("the session has ended: log in again")
+            with trio.move_on_after(PONG_S) as limit:
+                await self.socket.ping()
+            if limit.cancelled_caught:
+                raise _EndError("it does not answer pings")
+
+    # In.
+
+    async def _read(self) -> None:
+        while True:
+            message = await self.socket.get_message()
+            try:
+                frame = json.loads(message)
+            except (ValueError, RecursionError):
+                raise _EndError("a frame is no JSON") from None
+            if not isinstance(frame, dict):
+                raise _EndError("a frame is no object")
+            try:
+                await self._take(frame)
+            except ValueError as error:
+                self._fail(_number(frame), str(error))
+
+    async def _take(self, frame: Json) -> None:
+        match frame.get("t"):
+            case "sub":
+                self._subscribe(frame)
+            case "unsub":
+                self._unsubscribe(_id(frame))
+            case "do":
+                self._do(frame)
+            case "stop":
+                if scope := self._deeds.get(_id(frame)):
+                    scope.cancel()
+            case other:
+                raise ValueError(f"there is no frame '{other}'")
+        await trio.lowlevel.checkpoint()
+
+    def _subscribe(self, frame: Json) -> None:
+        id, topic, args = _id(frame), frame.get("topic"), _args(frame)
+        if not isinstance(topic, str) or topic not in TOPICS:
+            raise ValueError(f"there is no topic '{topic}': {', '.join(TOPICS)}")
+        self._unsubscribe(id)
+        if len(self._leave) >= SUBSCRIPTIONS:
+            raise ValueError(f"a browser has {SUBSCRIPTIONS} subscriptions at most")
+        every = frame.get("every", 1000)
+        if not isinstance(every, int | float) or not math.isfinite(every):
+            raise ValueError("'every' is no number of milliseconds")
+        subscriber = Subscriber(lambda view: self._deliver(id, view), max(every, EVERY_MS) / 1000)
+        self._leave[id] = self.hub.subscribe(topic, args, subscriber)
+
+    def _deliver(self, id: int, view: View) -> None:
+        self._fresh[id] = view
+        self._wake.set()
+
+    def _unsubscribe(self, id: int) -> None:
+        if leave := self._leave.pop(id, None):
+            leave()
+        self._fresh.pop(id, None)
+
+    # Deeds.
+
+    def _do(self, frame: Json) -> None:
+        id, token = _id(frame), frame.get("token")
+        if not self.visitor.may_act():
+            raise ValueError("this console only reads")
+        if len(self._deeds) >= DEEDS or id in self._deeds:
+            raise ValueError(f"a browser does {DEEDS} things at the same time at most")
+        assert self._nursery is not None
+        scope = self._deeds[id] = trio.CancelScope()
+        if token is None:
+            self._nursery.start_soon(self._plan, id, scope, frame)
+            return
+        planned = self._plans.pop(token, None) if isinstance(token, str) else None
+        if planned is None or planned.until < trio.current_time():
+            del self._deeds[id]
+            raise ValueError("the plan is over a minute old, or was carried out: ask for a new one")
+        self._nursery.start_soon(self._carry_out, id, scope, planned)
+
+    async def _plan(self, id: int, scope: trio.CancelScope, frame: Json) -> None:
+        verb = frame.get("verb")
+        try:
+            with scope:
+                if not isinstance(verb, str) or verb not in VERBS:
+                    raise ValueError(f"there is no verb '{verb}': {', '.join(VERBS)}")
+                plan = await VERBS[verb](self.hub.observer, _args(frame))
+                self._keep(id, verb, plan)
+        except (ValueError, DisqueError) as error:
+            self._fail(id, str(error))
+        finally:
+            del self._deeds[id]
+
+    def _keep(self, id: int, verb: str, plan: Plan) -> None:
+        token = secrets.token_urlsafe(18)
+        self._plans[token] = _Planned(verb, plan, trio.current_time() + TOKEN_S)
+        if len(self._plans) > PLANS:
+            del self._plans[next(iter(self._plans))]
+        says = {"says": plan.says, "confirm": plan.confirm, "token": token}
+        self._say({"t": "plan", "id": id, **says})
+
+    async def _carry_out(self, id: int, scope: trio.CancelScope, planned: _Planned) -> None:
+        outcome = Outcome()
+        try:
+            with scope:
+                await planned.plan.run(
+                    outcome, lambda says: self._say({"t": "progress", "id": id, "says": says})
+                )
+        except (ValueError, DisqueError) as error:
+            outcome.failed.append(str(error))
+        finally:
+            del self._deeds[id]
+            self._note(planned, outcome, is_cancelled=scope.cancelled_caught)
+        if scope.cancelled_caught:
+            outcome.failed.append("it was stopped")
+        self._say({"t": "done", "id": id, "says": outcome.says, "failed": outcome.failed})
+
+    def _note(self, planned: _Planned, outcome: Outcome, *, is_cancelled: bool) -> None:
+        facts = {
+            "verb": planned.verb,
+            "target": planned.plan.target,
+            "role": self.visitor.role,
+            "address": self.visitor.ip,
+            "outcome": "; ".join([*outcome.says, *outcome.failed]) or "nothing",
+            "stopped": is_cancelled,
+        }
+        self.visitor.log("console action", facts)
+
+
+def _frame(id: int, view: View) -> str:
+    if view.is_error:
+        return encoded({"t": "error", "id": id, "says": view.text})
+    return f'{{"t":"put","id":{id},"at":{view.at},{view.text}}}'
+
+
+def _id(frame: Json) -> int:
+    id = _number(frame)
+    if id is None:
+        raise ValueError("'id' is no number")
+    return id
+
+
+def _number(frame: Json) -> int | None:
+    id: Any = frame.get("id")
+    return id if isinstance(id, int) and not isinstance(id, bool) and abs(id) < 1 << 53 else None
+
+
+def _args(frame: Json) -> Json:
+    args = frame.get("args", {})
+    if not isinstance(args, dict) or len(encoded(args)) > 4096:
+        raise ValueError("'args' is no object, or a large one")
+    return args
+
+
+def _first(group: BaseExceptionGroup[_EndError]) -> BaseException:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -1,0 +1,103 @@
+"""A connection that becomes a WebSocket: trio-websocket on a stream whose first bytes are read.
+
+The library is used through two functions, here alone. What it does not look after is done here:
+deadlines for sends and for the handshake, and an end that does not wait for the other side.
+"""
+
+import base64
+import binascii
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+import attrs
+import trio
+from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_server_stream
+
+PROTOCOL: Final = "disque.console.1"
+"""The only subprotocol."""
+MOST_FRAME: Final = 64 << 10
+"""Bytes of a message of a browser."""
+HANDSHAKE_S: Final = 5.0
+SEND_S: Final = 20.0
+"""A browser that takes nothing for so long is left alone."""
+CLOSE_S: Final = 1.0
+_PIECE: Final = 16 << 10
+
+Talk = Callable[[WebSocketConnection], Awaitable[None]]
+
+
+def defect(headers: Mapping[bytes, bytes]) -> str:
+    """Why it is no handshake that can be answered; empty if it is one."""
+    offered = headers.get(b"sec-websocket-protocol", b"").decode("latin-1")
+    if headers.get(b"upgrade", b"").lower() != b"websocket":
+        return "this is for WebSockets: send Upgrade: websocket"
+    if headers.get(b"sec-websocket-version") != b"13":
+        return "Sec-WebSocket-Version must be 13"
+    if not _is_key(headers.get(b"sec-websocket-key", b"")):
+        return "Sec-WebSocket-Key must be 16 bytes in base64"
+    if PROTOCOL not in [each.strip() for each in offered.split(",")]:
+        return f"Sec-WebSocket-Protocol must be {PROTOCOL}"
+    return ""
+
+
+def _is_key(key: bytes) -> bool:
+    try:
+        return len(base64.b64decode(key, validate=True)) == 16
+    except binascii.Error:
+        return False
+
+
+@attrs.define(eq=False)
+class Replayed(trio.abc.Stream):
+    """A stream from which some bytes have been read already: they come first."""
+
+    stream: trio.abc.Stream
+    first: bytes
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        """The bytes that were read, then others."""
+        if not self.first:
+            return bytes(await self.stream.receive_some(max_bytes))
+        await trio.lowlevel.checkpoint()
+        size = max_bytes or len(self.first)
+        data, self.first = self.first[:size], self.first[size:]
+        return data
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        """Raises TooSlowError if the other side takes nothing for `SEND_S`."""
+        for start in range(0, len(data), _PIECE):
+            with trio.fail_after(SEND_S):
+                await self.stream.send_all(data[start : start + _PIECE])
+
+    async def wait_send_all_might_not_block(self) -> None:
+        """As the stream."""
+        await self.stream.wait_send_all_might_not_block()
+
+    async def aclose(self) -> None:
+        """As the stream."""
+        await self.stream.aclose()
+
+
+async def upgraded(stream: trio.abc.Stream, first: bytes, talk: Talk) -> None:
+    """Answer the handshake, which begins with these bytes, and `talk` until either side ends it."""
+    try:
+        async with trio.open_nursery() as nursery:
+            with trio.move_on_after(HANDSHAKE_S) as limit:
+                replayed = Replayed(stream, first)
+                request = await wrap_server_stream(nursery, replayed, max_message_size=MOST_FRAME)
+                socket = await request.accept(subprotocol=PROTOCOL)
+            if not limit.cancelled_caught:
+                await _talked(socket, talk)
+            nursery.cancel_scope.cancel()
+    except* (ConnectionClosed, OSError, trio.TooSlowError, trio.BrokenResourceError):
+        pass
+    except* trio.ClosedResourceError:
+        pass
+
+
+async def _talked(socket: WebSocketConnection, talk: Talk) -> None:
+    try:
+        await talk(socket)
+    finally:
+        with trio.move_on_after(CLOSE_S, shield=True):
+            await socket.aclose()
