@@ -18,6 +18,7 @@ from disque_trio.statemachine import journaling, postponing, replication, send
 from disque_trio.statemachine.base import (
     ACTIVE,
     DEAD,
+    DELAYED,
     FAIL,
     HANDSHAKE,
     LEAVING,
@@ -245,10 +246,19 @@ def _copy(node: NodeState, job: Job) -> JobCopy:
     The creation stamp is advanced by the part that is over, so that the sum stays: a restart uses
     it. The stamp is bounded, because a peer may have sent any.
     """
-    left = -(-min(job.delay, max(job.requeue_at - node.mono, 0)) // 1000)
+    left = _rest_of_delay(node, job)
     passed = job.delay_s - left
     stamp = min(job.ctime + passed * 1_000_000_000, LAST_STAMP)
     return attrs.evolve(snapshot(node, job), state=ACTIVE, delay=left, ctime=stamp)
+
+
+def _rest_of_delay(node: NodeState, job: Job) -> int:
+    """In seconds, rounded up. A holder that is not the one to queue the job first waits for a retry
+    period more, which is not part of it."""
+    wait = job.requeue_at - node.mono
+    if not job.flags & DELAYED:
+        wait -= job.retry
+    return -(-min(job.delay, max(wait, 0)) // 1000)
 
 
 def on_gotjob(node: NodeState, sender: Peer, message: GotJob) -> None:
