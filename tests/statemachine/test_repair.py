@@ -205,8 +205,8 @@ def test_a_copy_is_not_queued_before_its_delay_is_over() -> None:
 def test_nor_later_if_the_node_that_is_to_queue_it_makes_the_copy() -> None:
     rig = Rig(peers=3, config=CALM)
     rig.request("ADDJOB", "q", "body", 0, "REPLICATE", 2, "DELAY", 100, "RETRY", 90)
-    ((holder, message),) = [each for each in rig.sent() if isinstance(each[1], ReplJob)]
-    rig.message(holder, GotJob(message.copies[0].id))
+    ((holder, copy),) = asked(rig)
+    rig.message(holder, GotJob(copy.id))
     rig.advance(70_000)
     forget(rig, holder)
 
