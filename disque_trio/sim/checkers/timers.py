@@ -109,9 +109,10 @@ def on_announcement(case: Case, row: Row) -> None:
 
 
 def on_working(case: Case, row: Row, job: Job) -> None:
-    """A client has extended its lease at this node, or has tried to and has no reply."""
+    """A client has extended its lease at this node, or has tried to and has no reply. A job that
+    has died before the reply is not queued."""
     copy = job.copies.get(row.node)
-    if copy is not None and copy.queueing is None and not copy.is_acked:
+    if copy is not None and copy.queueing is None and not (copy.is_acked or copy.state[1]):
         _arm_for_retry(case, job, copy)
 
 

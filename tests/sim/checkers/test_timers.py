@@ -80,6 +80,21 @@ def test_a_worker_without_a_reply_may_have_got_more_time_all_the_same() -> None:
     assert late(trace, end=15.2) == []
 
 
+@pytest.mark.parametrize("is_dead", [True, False])
+def test_a_worker_that_got_more_time_just_before_the_job_died_is_too_late(*, is_dead: bool) -> None:
+    """swarm-extended, seed 303418."""
+    trace = served()
+    trace.row(3, "nack.invoke", "n1", job=JOB, client="c1", ref=61)
+    trace.row(3, "working.invoke", "n1", job=JOB, client="c1", ref=60)
+    if is_dead:
+        detail = "redriven=0 left=604800000"
+        trace.row(3.001, "dead", "n1", job=JOB, cause="nack-dead", detail=detail)
+    trace.row(3.002, "working.ok", "n1", job=JOB, client="c1", ref=60, detail="10")
+    trace.requeue(13, "n2")
+
+    assert bool(late_at(trace, "n1", end=15)) != is_dead
+
+
 def test_holders_that_put_each_other_off_are_found_out_together() -> None:
     trace = served()
     trace.working(10, "n2", "n1", "n3")
