@@ -21,11 +21,15 @@ settings.register_profile("nightly", settings.get_profile("dev"), max_examples=5
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
 
 
-class _OneSpark(LoadScopeScheduling):  # type: ignore[misc]
-    """Each test goes to whoever is free, but those that share a Spark go to one process, first."""
+class _OneOfEach(LoadScopeScheduling):  # type: ignore[misc]
+    """Each test goes to whoever is free, but those that share a Spark or a browser to one process,
+    first."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return "spark" if nodeid.startswith("tests/pipeline/") else nodeid
+        for place in ("tests/pipeline/", "tests/web/chromium/"):
+            if nodeid.startswith(place):
+                return place
+        return nodeid
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -36,4 +40,4 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
     """Asked with `-n` only."""
-    return _OneSpark(config, log)
+    return _OneOfEach(config, log)

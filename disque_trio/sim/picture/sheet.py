@@ -7,6 +7,8 @@ from importlib.resources.abc import Traversable
 from typing import Final
 
 _FILES: Final = resources.files("disque_trio.sim.picture")
+_COLOURS: Final = resources.files("disque_trio") / "web" / "static" / "colours.css"
+"""Those of the console: both have the same."""
 _SLOT: Final = re.compile(r"<!-- put:(\w+) -->")
 
 
@@ -14,7 +16,7 @@ def sheet(title: str, style: str, body: str) -> str:
     """The whole file. `style` is added to the common styles."""
     parts = {
         "title": html.escape(title),
-        "style": text(_FILES / "colours.css") + text(_FILES / "sheet.css") + style,
+        "style": text(_COLOURS) + text(_FILES / "sheet.css") + style,
         "body": body,
     }
     return filled(text(_FILES / "sheet.html"), parts)
@@ -27,7 +29,7 @@ def filled(page: str, parts: dict[str, str]) -> str:
 
 def dark() -> str:
     """A rule for systems set to dark colours, for pages without a script to switch."""
-    _, _, rest = text(_FILES / "colours.css").partition('[data-theme="dark"]')
+    _, _, rest = text(_COLOURS).partition('[data-theme="dark"]')
     rules = rest[: rest.index("}") + 1]
     return f"@media (prefers-color-scheme: dark) {{ :root {rules} }}\n"
 

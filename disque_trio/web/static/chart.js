@@ -1,0 +1,141 @@
+// Charts of the last minutes, as SVG. All of them show the same moment under the pointer.
+
+import { app, redraw } from "./app.js";
+import { element, shape } from "./elements.js";
+import { UNKNOWN, clock, rate, span } from "./words.js";
+
+const WIDE = 600;
+const HIGH = 150;
+
+// `series` have `label`, `values` and `colour` (a class). Null is a gap.
+export function chart({ title, at, series, unit = "" }) {
+  const most = ceiling(Math.max(1, ...series.flatMap(({ values }) => values.map((v) => v ?? 0))));
+  const hover = app.hover === null ? null : nearest(at, app.hover);
+  return element(
+    "figure",
+    { class: "chart" },
+    element("figcaption", {}, legend(title, at, series, unit, hover)),
+    element(
+      "div",
+      { class: "plot", pointermove: point, pointerleave: leave },
+      element("span", { class: "top small" }, `${rate(most)}${unit}`),
+      shape(
+        "svg",
+        {
+          viewBox: `0 0 ${WIDE} ${HIGH}`,
+          preserveAspectRatio: "none",
+          role: "img",
+          "aria-label": spoken(title, series, unit),
+        },
+        [0.25, 0.5, 0.75].map((part) =>
+          shape("line", { class: "grid", x1: 0, x2: WIDE, y1: HIGH * part, y2: HIGH * part }),
+        ),
+        series.map((one, n) => drawn(one, at, most, n === 0)),
+        hover !== null && shape("line", { class: "hover", x1: x(at, hover), x2: x(at, hover), y1: 0, y2: HIGH }),
+      ),
+      element(
+        "div",
+        { class: "axis small" },
+        element("span", {}, at.length > 1 ? `${span(Math.round((at.at(-1) - at[0]) / 5) * 5)} ago` : ""),
+        element("span", {}, "now"),
+      ),
+    ),
+  );
+}
+
+export function sparkline(at, values, colour) {
+  if (!at?.length) return null;
+  const most = Math.max(1e-9, ...values.map((value) => value ?? 0));
+  return shape(
+    "svg",
+    { class: "spark", viewBox: `0 0 ${WIDE} ${HIGH}`, preserveAspectRatio: "none", "aria-hidden": "true" },
+    drawn({ values, colour }, at, most * 1.1, true),
+  );
+}
+
+function drawn({ values, colour }, at, most, isFilled) {
+  const line = path(at, values, most);
+  const filled = isFilled && line && shape("path", { class: `area ${colour}`, d: area(at, values, most) });
+  return [filled, shape("path", { class: `line ${colour}`, d: line })];
+}
+
+const x = (at, n) => {
+  const whole = at.at(-1) - at[0];
+  return whole > 0 ? +((WIDE * (at[n] - at[0])) / whole).toFixed(1) : WIDE;
+};
+const y = (value, most) => +(HIGH - (HIGH - 3) * (value / most)).toFixed(1);
+
+// Pieces of neighbours that are known.
+function pieces(values) {
+  const found = [];
+  let begun = null;
+  values.forEach((value, n) => {
+    const isKnown = value !== null && value !== undefined;
+    if (isKnown && begun === null) found.push((begun = []));
+    if (isKnown) begun.push(n);
+    else begun = null;
+  });
+  return found;
+}
+
+function path(at, values, most) {
+  const point = (n) => `${x(at, n)},${y(values[n], most)}`;
+  return pieces(values).map((piece) => `M${piece.map(point).join("L")}`).join("");
+}
+
+function area(at, values, most) {
+  const floor = (n) => `${x(at, n)},${HIGH}`;
+  const point = (n) => `${x(at, n)},${y(values[n], most)}`;
+  return pieces(values)
+    .map((piece) => `M${floor(piece[0])}L${piece.map(point).join("L")}L${floor(piece.at(-1))}Z`)
+    .join("");
+}
+
+// The next round number: 1, 2 or 5 and zeros.
+function ceiling(value) {
+  const size = 10 ** Math.floor(Math.log10(value));
+  return [1, 2, 5, 10].map((step) => step * size).find((step) => step >= value);
+}
+
+function nearest(at, fraction) {
+  if (!at.length) return null;
+  const wanted = at[0] + fraction * (at.at(-1) - at[0]);
+  let best = 0;
+  at.forEach((time, n) => {
+    if (Math.abs(time - wanted) < Math.abs(at[best] - wanted)) best = n;
+  });
+  return best;
+}
+
+function legend(title, at, series, unit, hover) {
+  const n = hover ?? at.length - 1;
+  return [
+    element("span", { class: "chart-title" }, title),
+    series.map(({ label, values, colour }) =>
+      element(
+        "span",
+        { class: "entry" },
+        element("span", { class: `swatch ${colour}`, "aria-hidden": "true" }),
+        `${label} `,
+        element("b", {}, n < 0 || values[n] === null ? UNKNOWN : `${rate(values[n])}${unit}`),
+      ),
+    ),
+    element("span", { class: "small moment" }, hover === null ? "" : clock(at[hover] * 1000)),
+  ];
+}
+
+function spoken(title, series, unit) {
+  const parts = series.map(({ label, values }) => `${label} ${rate(values.at(-1))}${unit}`);
+  return `${title}: ${parts.join(", ")}`;
+}
+
+function point(event) {
+  const { left, width } = event.currentTarget.getBoundingClientRect();
+  app.hover = Math.min(1, Math.max(0, (event.clientX - left) / width));
+  redraw();
+}
+
+function leave() {
+  app.hover = null;
+  redraw();
+}

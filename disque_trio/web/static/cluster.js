@@ -1,0 +1,135 @@
+// Page 2: who sees whom, and what each node says of itself.
+
+import { app, nodeName } from "./app.js";
+import { element } from "./elements.js";
+import { buttons, card, heading, share, sign, state, unreached, waiting } from "./parts.js";
+import { table } from "./table.js";
+import { meet, ofNode } from "./actions.js";
+import { UNKNOWN, named, number, span } from "./words.js";
+
+export const cluster = {
+  name: "Cluster",
+  topics: () => ({ cluster: {} }),
+  view(heard) {
+    const put = heard.cluster;
+    if (!put?.data) return [heading("Cluster"), waiting(put, "what they see")];
+    app.actions = [meet];
+    const { nodes, sees } = put.data;
+    return [
+      heading("Cluster", versions(nodes), ...buttons([meet])),
+      unreached(put),
+      card(
+        "Who sees whom",
+        { note: "A row speaks of the columns. Two nodes that differ about each other are marked." },
+        element("div", { class: "seen" }, matrix(nodes, sees), inWords(nodes, sees)),
+      ),
+      card("Nodes", {}, details(nodes)),
+    ];
+  },
+};
+
+function versions(nodes) {
+  const known = [...new Set(nodes.map(({ version }) => version).filter(Boolean))];
+  if (!known.length) return null;
+  return known.length === 1 ? `All run version ${known[0]}.` : `Versions: ${known.join(", ")}.`;
+}
+
+const MARKS = {
+  up: ["●", "good"],
+  suspect: ["◐", "warn"],
+  failed: ["✖", "bad"],
+  unknown: ["?", "quiet"],
+};
+
+function matrix(nodes, sees) {
+  const seen = new Map(sees.map(([from, to, word]) => [`${from} ${to}`, word]));
+  const view = (from, to) => seen.get(`${from} ${to}`) ?? "unknown";
+  const differs = (from, to) => {
+    const [there, back] = [view(from, to), view(to, from)];
+    return there !== back && there !== "unknown" && back !== "unknown";
+  };
+  const cell = (from, to) => {
+    if (from === to) return element("td", { class: "self" }, element("span", { "aria-label": "itself" }, "·"));
+    const word = view(from, to);
+    const [mark, level] = MARKS[word] ?? MARKS.unknown;
+    const isOneWay = differs(from, to);
+    const says = `${nodeName(from)} sees ${nodeName(to)}: ${word}${isOneWay ? ", and is seen otherwise" : ""}`;
+    return element(
+      "td",
+      { class: `${level} ${isOneWay ? "differs" : ""}`, title: says },
+      element("span", { "aria-hidden": "true" }, mark),
+      element("span", { class: "unseen" }, isOneWay ? `${word}, seen otherwise` : word),
+    );
+  };
+  const heads = nodes.map(({ node }) => element("th", { scope: "col" }, named(nodeName(node))));
+  const rows = nodes.map(({ node }) =>
+    element(
+      "tr",
+      { key: node },
+      element("th", { scope: "row" }, named(nodeName(node))),
+      nodes.map((other) => cell(node, other.node)),
+    ),
+  );
+  const key = Object.entries(MARKS).map(([word, [mark, level]]) =>
+    element("span", { class: `entry ${level}-text` }, element("span", { "aria-hidden": "true" }, mark), ` ${word}`),
+  );
+  return element(
+    "div",
+    {},
+    element(
+      "div",
+      { class: "table matrix", tabindex: "0", role: "region", "aria-label": "Who sees whom" },
+      element(
+        "table",
+        {},
+        element("caption", { class: "unseen" }, "Who sees whom"),
+        element("thead", {}, element("tr", {}, element("td", {}), heads)),
+        element("tbody", {}, rows),
+      ),
+    ),
+    element("p", { class: "key small" }, key),
+  );
+}
+
+// Who is not seen as up by everybody, and by whom.
+function inWords(nodes, sees) {
+  const doubts = nodes.flatMap(({ node }) => {
+    const said = sees.filter(([, to, word]) => to === node && ["suspect", "failed"].includes(word));
+    const parts = said.map(([from, , word]) => `${word} for ${nodeName(from)}`);
+    const level = said.some(([, , word]) => word === "failed") ? "bad" : "warn";
+    return parts.length ? [[level, `${nodeName(node)}: ${parts.join(", ")}`]] : [];
+  });
+  if (!doubts.length) return null;
+  const line = ([level, text]) => element("li", { class: level }, sign(level), element("bdi", {}, text));
+  return element("ul", { class: "findings words" }, doubts.map(line));
+}
+
+function details(nodes) {
+  return table({
+    caption: "What each node says of itself",
+    rows: nodes,
+    rowOf: (row) => ({
+      key: row.node,
+      title: `node ${row.name || row.node}`,
+      link: null,
+      actions: ofNode(row),
+    }),
+    columns: [
+      { label: "node", cell: (row) => named(nodeName(row.node)) },
+      { label: "state", cell: (row) => state(row.state, row.why) },
+      { label: "address", cell: (row) => element("code", {}, row.node) },
+      { label: "id", cell: (row) => element("code", { title: row.id }, row.id?.slice(0, 8) || UNKNOWN) },
+      { label: "version", cell: (row) => row.version || UNKNOWN },
+      { label: "up for", isNumber: true, cell: (row) => span(row.uptime_s) },
+      { label: "memory", cell: (row) => share(row.memory, row.maxmemory) },
+      { label: "too few copies", isNumber: true, cell: (row) => number(row.under_replicated) },
+      { label: "clock", isNumber: true, title: "against the others", cell: (row) => offset(row.clock_ms) },
+    ],
+  });
+}
+
+function offset(millis) {
+  if (millis === null || millis === undefined) return UNKNOWN;
+  const text = `${millis > 0 ? "+" : ""}${number(Math.round(millis))} ms`;
+  return Math.abs(millis) > 500 ? element("span", { class: "warn-text" }, `▲ ${text}`) : text;
+}

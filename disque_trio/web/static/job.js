@@ -1,0 +1,111 @@
+// Page 4: one job, as every node has it now, and what it survives.
+
+import { app, go } from "./app.js";
+import { element } from "./elements.js";
+import { body, buttons, card, facts, heading, unreached, waiting } from "./parts.js";
+import { ofJob } from "./actions.js";
+import { jobState } from "./queue.js";
+import { table } from "./table.js";
+import { UNKNOWN, clock, inOrAgo, named, number, queueLink, span } from "./words.js";
+
+export const job = {
+  name: "Job",
+  topics: ({ name }) => (name ? { job: { id: name } } : {}),
+  view(heard, { name }) {
+    const search = finder(name);
+    if (!name) return [heading("Job", "Where its copies are, and what becomes of it."), search, hint()];
+    const put = heard.job;
+    const title = [element("span", { class: "kind" }, "Job "), element("code", {}, name)];
+    if (!put?.data) return [heading(title), search, waiting(put, "this job")];
+    if (!put.data.found) return [heading(title), search, unreached(put), lost(put.data)];
+    app.actions = ofJob(name);
+    return [
+      heading(title, null, ...buttons(app.actions)),
+      unreached(put),
+      about(put.data),
+      copies(put.data),
+      element("div", { class: "charts" }, explained(put.data), bodyCard(put.data)),
+    ];
+  },
+};
+
+function finder(name) {
+  const submit = (event) => {
+    event.preventDefault();
+    const id = new FormData(event.target).get("id").trim();
+    if (id) go(`#/job/${encodeURIComponent(id)}`);
+  };
+  return element(
+    "form",
+    { class: "toolbar", submit },
+    element("input", {
+      id: "find",
+      name: "id",
+      type: "search",
+      "aria-label": "ID of a job",
+      placeholder: "ID of a job, such as D-5a1f30c2-… ( / )",
+      value: name,
+      spellcheck: "false",
+    }),
+    element("button", { class: "main" }, "Look"),
+  );
+}
+
+const hint = () =>
+  element("p", { class: "empty" }, "Paste an ID here, or open a job from its queue, its worker or the dead jobs.");
+
+const lost = ({ why }) =>
+  element("p", { class: "empty" }, why || "No node that answers has this job: it is done, has expired, or never was.");
+
+const NAMES = {
+  queue: ["queue", (name) => element("a", { href: queueLink({ name }) }, named(name))],
+  added_ms: ["added", (value) => `${clock(value)} (${inOrAgo(value)})`],
+  retry_s: ["comes again after", (value) => (value === 0 ? "never" : span(value))],
+  ttl_s: ["lives for", span],
+  left_s: ["time left", span],
+  delay_s: ["delay", span],
+  replicate: ["copies wanted", number],
+  priority: ["priority", number],
+};
+
+function about({ facts: known }) {
+  const pairs = Object.entries(known ?? {}).map(([name, value]) => {
+    const [label, words] = NAMES[name] ?? [name.replaceAll("_", " "), (given) => named(given)];
+    return [label, value === null ? UNKNOWN : words(value)];
+  });
+  return element("section", { class: "card" }, facts(pairs));
+}
+
+function copies(data) {
+  const several = data.copies.filter(({ state }) => state === "queued").length > 1;
+  const note = several ? "Queued at more than one node: it may be delivered twice." : null;
+  return card(
+    "Copies",
+    { note },
+    table({
+      caption: "The job at each node",
+      rows: data.copies,
+      columns: [
+        { label: "node", cell: (copy) => named(copy.name || copy.node) },
+        { label: "state", cell: (copy) => jobState(copy.state) },
+        { label: "lease left", isNumber: true, title: "how long a worker has it still", cell: (copy) => span(copy.lease_s) },
+        { label: "next queued in", isNumber: true, cell: (copy) => span(copy.next_s) },
+        { label: "deliveries", isNumber: true, cell: (copy) => number(copy.deliveries) },
+        { label: "given back", isNumber: true, cell: (copy) => number(copy.nacks) },
+        { label: "knows of copies at", cell: (copy) => names(copy.holders) },
+        { label: "confirmed by", cell: (copy) => names(copy.confirmed) },
+      ],
+      none: "No copy is left.",
+    }),
+  );
+}
+
+const names = (list) => (list?.length ? named(list.join(", ")) : UNKNOWN);
+
+function explained({ explain }) {
+  if (!explain?.length) return null;
+  const lines = explain.map((text) => element("li", {}, element("bdi", {}, text)));
+  return card("What it survives", {}, element("ul", { class: "explain" }, lines));
+}
+
+const bodyCard = (data) => card("Body", {}, element("div", { class: "whole" }, body(data, true)));

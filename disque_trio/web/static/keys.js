@@ -1,0 +1,143 @@
+// What keys do.
+
+import { amend, app, go, may, redraw } from "./app.js";
+import { choices, propose } from "./deeds.js";
+import { isOpen, open } from "./dialog.js";
+import { element } from "./elements.js";
+import { openPalette } from "./palette.js";
+import { step } from "./queues.js";
+
+// `page` has `pages` (those in the bar), `freeze` and `theme`.
+export function listen(page) {
+  document.addEventListener("keydown", (event) => onKey(event, page));
+}
+
+function onKey(event, page) {
+  const { key, target } = event;
+  if ((event.ctrlKey || event.metaKey) && key.toLowerCase() === "k") {
+    event.preventDefault();
+    openPalette(page.pages());
+    return;
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey || isOpen()) return;
+  if (target.matches("input, select, textarea")) {
+    if (key === "Escape") target.blur();
+    return;
+  }
+  // Buttons and links have these keys for themselves.
+  if ((key === " " || key === "Enter") && target.matches("button, a, summary")) return;
+  const todo = KEYS[key] ?? (/^[1-9]$/.test(key) ? openPage : /^[A-Z]$/.test(key) ? act : null);
+  if (!todo) return;
+  event.preventDefault();
+  todo(key, page);
+}
+
+const KEYS = {
+  "/": () => {
+    const find = document.getElementById("find");
+    if (find) find.select();
+    else openPalette([]);
+  },
+  "?": help,
+  j: () => move(1),
+  k: () => move(-1),
+  ArrowDown: () => move(1),
+  ArrowUp: () => move(-1),
+  Enter: () => current()?.link && go(current().link),
+  u: up,
+  "[": () => turn(-1),
+  "]": () => turn(1),
+  x: choose,
+  ".": list,
+  " ": (_key, page) => page.freeze(),
+  d: (_key, page) => page.theme(),
+  Escape: () => {
+    app.chosen.clear();
+    app.cursor = null;
+    redraw();
+  },
+};
+
+function openPage(key, page) {
+  const found = page.pages()[Number(key) - 1];
+  if (found) go(found.link);
+}
+
+const current = () => app.rows.find(({ key }) => key === app.cursor);
+
+function move(by) {
+  if (!app.rows.length) return;
+  const at = app.rows.findIndex(({ key }) => key === app.cursor);
+  const next = at < 0 ? (by > 0 ? 0 : app.rows.length - 1) : at + by;
+  app.cursor = app.rows[Math.max(0, Math.min(next, app.rows.length - 1))].key;
+  app.follows = true; // the cursor: it is brought into sight
+  redraw();
+}
+
+function up() {
+  const { page } = app.route;
+  const queue = page === "job" && app.heard.job?.data?.facts?.queue;
+  if (queue) go(`#/queue/${encodeURIComponent(queue)}`);
+  else go(page === "queue" || page === "job" ? "#/queues" : "#/overview");
+}
+
+function turn(by) {
+  const put = app.heard.queues;
+  if (app.route.page === "queues" && put?.data) step(put.data, by);
+  else if (app.route.page === "queues") amend({ page: "" });
+}
+
+function choose() {
+  if (!current()) return;
+  if (!app.chosen.delete(app.cursor)) app.chosen.add(app.cursor);
+  redraw();
+}
+
+// On what keys act: the chosen rows, or the one with the cursor, or what the page shows.
+function targets() {
+  const chosen = app.rows.filter(({ key }) => app.chosen.has(key));
+  if (chosen.length) return chosen.map(({ title, actions }) => ({ title, actions: actions ?? [] }));
+  const row = current();
+  if (row?.actions?.length) return [row];
+  return app.actions.length ? [{ title: document.querySelector("h1").textContent, actions: app.actions }] : [];
+}
+
+function act(letter) {
+  propose(targets().flatMap(({ actions }) => actions.filter((one) => one.letter === letter)));
+}
+
+function list() {
+  const on = targets();
+  const actions = on[0]?.actions.filter(({ verb }) => may(verb)) ?? [];
+  if (!actions.length) return;
+  const title = on.length === 1 ? on[0].title : `${on.length} chosen`;
+  choices(title, actions, ({ letter }) => act(letter));
+}
+
+const HELP = [
+  ["1 – 8", "the pages of the bar"],
+  ["Ctrl K", "go to any queue, job, node or page"],
+  ["/", "find on this page"],
+  ["j k ↓ ↑", "the next row, the one before"],
+  ["Enter", "open the row"],
+  ["u", "one level up"],
+  ["[ ]", "the page before, the next page of queues"],
+  ["x", "choose the row, or not"],
+  [".", "what can be done to the row, to those chosen, or to the page"],
+  ["P D …", "capital letters change something, and show a plan first"],
+  ["Space", "freeze what is shown, and go on"],
+  ["d", "dark or light"],
+  ["Esc", "close, leave a field, choose nothing"],
+  ["?", "these keys"],
+];
+
+export function help() {
+  const line = ([keys, words]) =>
+    element(
+      "div",
+      {},
+      element("dt", {}, keys.split(" ").map((key) => (/[–…]/.test(key) ? ` ${key} ` : element("kbd", {}, key)))),
+      element("dd", {}, words),
+    );
+  open(() => ["Keys", element("dl", { class: "keys" }, HELP.map(line))]);
+}

@@ -1,0 +1,97 @@
+// Page 7: what is due later: delayed jobs and schedules.
+
+import { element, shape } from "./elements.js";
+import { card, empty, heading, unreached, waiting } from "./parts.js";
+import { ofJob } from "./actions.js";
+import { table } from "./table.js";
+import { UNKNOWN, clock, count, inOrAgo, jobLink, named, number, shortJob, span } from "./words.js";
+
+const BARS = 60;
+
+export const later = {
+  name: "Later",
+  topics: () => ({ later: {} }),
+  view(heard) {
+    const put = heard.later;
+    if (!put?.data) return [heading("Later"), waiting(put, "what is due")];
+    const { delayed, delayed_total: total, schedules } = put.data;
+    return [
+      heading("Later", words(total, schedules)),
+      unreached(put),
+      schedules && card("Schedules", {}, scheduleTable(schedules)),
+      card(
+        "Delayed jobs",
+        { note: delayed.length < total ? `the first ${delayed.length} of ${number(total)}` : null },
+        delayed.length ? [bars(delayed), delayedTable(delayed)] : empty("No job is delayed."),
+      ),
+    ];
+  },
+};
+
+const words = (total, schedules) =>
+  [count(total ?? 0, "delayed job"), schedules && count(schedules.length, "schedule")].filter(Boolean).join(", ");
+
+// How many of those shown are due in each part of the time until the last one.
+function bars(delayed) {
+  const now = Date.now();
+  const last = Math.max(...delayed.map(({ due_ms: due }) => due));
+  const length = Math.max(1000, last - now);
+  const many = new Array(BARS).fill(0);
+  for (const { due_ms: due } of delayed) {
+    many[Math.max(0, Math.min(BARS - 1, Math.floor(((due - now) / length) * BARS)))] += 1;
+  }
+  const most = Math.max(...many);
+  const rects = many.map((times, n) =>
+    shape("rect", { class: "queued", x: n * 10, width: 8, rx: 1, y: 60 - (58 * times) / most, height: (58 * times) / most }),
+  );
+  return element(
+    "div",
+    { class: "due" },
+    shape(
+      "svg",
+      { viewBox: "0 0 600 60", preserveAspectRatio: "none", role: "img", "aria-label": `When they are due: the last in ${span(Math.round(length / 1000))}` },
+      rects,
+    ),
+    element("div", { class: "axis small" }, element("span", {}, "now"), element("span", {}, `in ${span(Math.round(length / 1000))}`)),
+  );
+}
+
+function delayedTable(delayed) {
+  return table({
+    caption: "Delayed jobs, the next first",
+    rows: delayed,
+    rowOf: (job) => ({
+      key: job.id,
+      title: shortJob(job.id),
+      link: jobLink(job.id),
+      actions: ofJob(job.id).filter(({ verb }) => verb !== "nack"),
+    }),
+    columns: [
+      { label: "job", cell: (job) => element("a", { href: jobLink(job.id), tabindex: "-1" }, element("code", { title: job.id }, shortJob(job.id))) },
+      { label: "queue", class: "names", cell: (job) => named(job.queue) },
+      { label: "due", isNumber: true, cell: (job) => inOrAgo(job.due_ms) },
+      { label: "at", isNumber: true, cell: (job) => clock(job.due_ms) },
+    ],
+  });
+}
+
+function scheduleTable(schedules) {
+  return table({
+    caption: "Schedules",
+    rows: schedules,
+    columns: [
+      { label: "schedule", class: "names", cell: ({ name }) => named(name) },
+      { label: "when", cell: (one) => [one.words || one.cron, one.words && element("code", { class: "small" }, ` ${one.cron}`)] },
+      { label: "next", isNumber: true, cell: (one) => element("span", { title: clock(one.next_ms) }, inOrAgo(one.next_ms)) },
+      { label: "last", isNumber: true, cell: last },
+    ],
+    none: "No schedule is known.",
+  });
+}
+
+function last({ last_ms: when, last_ok: isOk }) {
+  if (when === null || when === undefined) return UNKNOWN;
+  const level = isOk === false ? "bad-text" : isOk ? "good-text" : "";
+  const mark = isOk === false ? "✖ " : isOk ? "✓ " : "";
+  return element("span", { class: level, title: clock(when) }, `${mark}${inOrAgo(when)}`);
+}

@@ -1,0 +1,259 @@
+// The frame: the bar, the connection, and the page that the address names.
+
+import { app, drawnBy, redraw, routeOf } from "./app.js";
+import { cluster } from "./cluster.js";
+import { dead } from "./dead.js";
+import { drawDialog, isOpen, watchDialog } from "./dialog.js";
+import { element, shape, show } from "./elements.js";
+import { job } from "./job.js";
+import { help, listen } from "./keys.js";
+import { later } from "./later.js";
+import { Link } from "./link.js";
+import { overview } from "./overview.js";
+import { openPalette } from "./palette.js";
+import { heading } from "./parts.js";
+import { queue } from "./queue.js";
+import { queues } from "./queues.js";
+import { clock, span } from "./words.js";
+import { workers } from "./workers.js";
+
+const PAGES = { overview, cluster, queues, queue, job, workers, dead, later };
+const IN_BAR = ["overview", "cluster", "queues", "job", "workers", "dead", "later"];
+const EVERY = [1000, 2000, 5000, 15_000, 60_000];
+const BEHIND_MS = 2000; // between looks at the findings from other pages
+
+const held = new Map(); // by slot: the subscription that is open, and what it asks for
+let farewell = "";
+let spoken = "";
+
+const $ = (id) => document.getElementById(id);
+
+// Those that the server knows; the picture of a run is a page of its own.
+function pages() {
+  const topics = app.hello?.topics ?? IN_BAR;
+  const known = IN_BAR.filter((name) => topics.includes(name));
+  const shown = known.map((name) => ({ name: PAGES[name].name, page: name, link: `#/${name}` }));
+  if (app.hello?.replay) shown.push({ name: "Replay", page: "replay", link: "#/replay" });
+  return shown;
+}
+
+// What has to be asked for now: the page's topics, and the findings always.
+function wanted() {
+  if (app.frozenAt || document.hidden) return [];
+  const page = PAGES[app.route.page];
+  const own = Object.entries(page?.topics(app.route) ?? {}).map(([topic, args]) => [topic, args, app.every]);
+  const isOverview = own.some(([topic]) => topic === "overview");
+  return isOverview ? own : [["overview", {}, Math.max(app.every, BEHIND_MS)], ...own];
+}
+
+function subscribe() {
+  const asked = new Map(wanted().map((each) => [each[0], each]));
+  for (const [topic, { id, words }] of held) {
+    if (JSON.stringify(asked.get(topic)) === words) continue;
+    app.link.unsubscribe(id);
+    held.delete(topic);
+  }
+  for (const [topic, each] of asked) {
+    if (held.has(topic)) continue;
+    const [, args, every] = each;
+    const put = (message) => hear(topic, message);
+    held.set(topic, { id: app.link.subscribe(topic, args, every, put), words: JSON.stringify(each) });
+  }
+}
+
+function hear(topic, put) {
+  app.heard[topic] = put;
+  if (topic === "overview" && put.data) say(put.data.findings);
+  redraw();
+}
+
+// To those who listen: what is wrong, when it changes, and nothing else.
+function say(findings) {
+  const words = findings.filter(({ level }) => level !== "good").map(({ text }) => text).join(". ");
+  if (words === spoken) return;
+  show($("said"), words || (spoken ? "Nothing is wrong any more." : ""));
+  spoken = words;
+}
+
+function arrive() {
+  const before = app.route;
+  app.route = routeOf(location.hash);
+  if (app.route.page === "replay") {
+    location.assign("/replay");
+    return;
+  }
+  if (before.page !== app.route.page || before.name !== app.route.name) leave(before);
+  subscribe();
+  redraw();
+}
+
+function leave({ page }) {
+  app.cursor = null;
+  app.chosen.clear();
+  app.wants = {};
+  // An answer about another queue or job is not shown for a moment under the new name.
+  for (const topic of ["queue", "job", page]) if (topic !== "overview") delete app.heard[topic];
+  scrollTo(0, 0);
+}
+
+function freeze() {
+  app.frozenAt = app.frozenAt ? null : Date.now();
+  subscribe();
+  redraw();
+}
+
+function theme() {
+  const root = document.documentElement;
+  root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark";
+  localStorage.setItem("disque.theme", root.dataset.theme);
+  redraw();
+}
+
+function bar() {
+  const { page } = app.route;
+  const isAt = (name) => page === name || PAGES[page]?.under === name;
+  const link = ({ name, page: to, link: href }, n) =>
+    element(
+      "li",
+      { key: to },
+      element(
+        "a",
+        { href, "aria-current": isAt(to) ? "page" : null },
+        element("kbd", { "aria-hidden": "true" }, n + 1),
+        name,
+        to === "overview" && badFindings(),
+      ),
+    );
+  return [
+    element("a", { class: "brand", href: "#/overview" }, logo(), element("bdi", {}, app.hello?.cluster || "disque")),
+    element("nav", { "aria-label": "Pages" }, element("ol", {}, pages().map(link))),
+    element("div", { class: "tools" }, tools()),
+  ];
+}
+
+function badFindings() {
+  const bad = (app.heard.overview?.data?.findings ?? []).filter(({ level }) => level === "bad").length;
+  if (!bad) return null;
+  return element("span", { class: "badge bad", "aria-label": `${bad} problems` }, bad);
+}
+
+const logo = () =>
+  shape(
+    "svg",
+    { class: "logo", viewBox: "0 0 32 32", width: 22, height: 22, "aria-hidden": "true" },
+    shape("path", { d: "M16 7 25 23H7Z" }),
+    shape("circle", { cx: 16, cy: 7, r: 5 }),
+    shape("circle", { cx: 25, cy: 23, r: 5 }),
+    shape("circle", { cx: 7, cy: 23, r: 5 }),
+  );
+
+function tools() {
+  const isFrozen = app.frozenAt !== null;
+  const isDark = document.documentElement.dataset.theme === "dark";
+  const choose = (event) => {
+    app.every = Number(event.target.value);
+    localStorage.setItem("disque.every", String(app.every));
+    subscribe();
+  };
+  return [
+    pulse(isFrozen),
+    element(
+      "select",
+      { "aria-label": "Between looks", title: "between looks", value: String(app.every), change: choose },
+      EVERY.map((each) => element("option", { value: String(each) }, span(each / 1000))),
+    ),
+    element(
+      "button",
+      { "aria-pressed": String(isFrozen), title: "freeze what is shown (Space)", click: freeze },
+      isFrozen ? "Go on" : "Freeze",
+    ),
+    element("button", { title: "go to (Ctrl-K)", click: () => openPalette(pages()) }, "Go to ", element("kbd", {}, "Ctrl K")),
+    element("button", { "aria-label": isDark ? "Light" : "Dark", title: "light or dark (d)", click: theme }, isDark ? "☀" : "☾"),
+    element("button", { "aria-label": "Keys", title: "keys (?)", click: help }, "?"),
+    app.hello && !app.hello.verbs.length && element("span", { class: "badge" }, "read only"),
+    element("form", { method: "post", action: "/logout" }, element("button", { class: "plain" }, "Log out")),
+  ];
+}
+
+function pulse(isFrozen) {
+  if (isFrozen) return element("span", { class: "pulse frozen" }, `frozen at ${clock(app.frozenAt)}`);
+  const isLive = app.link.isLive;
+  return element(
+    "span",
+    { class: `pulse ${isLive ? "live" : "away"}` },
+    element("span", { class: "mark", "aria-hidden": "true" }, isLive ? "●" : "○"),
+    isLive ? " live" : " not connected",
+  );
+}
+
+function notice() {
+  const { link } = app;
+  if (link.isLive || (link.lostAt === null && link.failures === 0)) return [];
+  const since = link.lostAt
+    ? `Not connected since ${clock(link.lostAt)}. What is shown is from then.`
+    : "The server cannot be reached.";
+  const left = link.againAt === null ? null : Math.max(0, Math.ceil((link.againAt - Date.now()) / 1000));
+  const next = left === null ? " Trying now …" : ` Next try in ${left} s.`;
+  return [
+    element(
+      "div",
+      { class: "lost", role: "alert" },
+      element("span", {}, `${since} ${farewell}`),
+      element("span", { "aria-hidden": "true" }, next),
+      element("button", { click: () => link.openSoon() }, "Try now"),
+    ),
+  ];
+}
+
+function draw() {
+  const page = PAGES[app.route.page];
+  app.rows = [];
+  app.actions = [];
+  show($("bar"), bar());
+  show($("notice"), notice());
+  const content = page
+    ? page.view(app.heard, app.route)
+    : [heading("No such page", "The pages are in the bar above.")];
+  show($("page"), content);
+  document.title = [page?.name ?? "No such page", app.hello?.cluster, "disque"].filter(Boolean).join(" · ");
+  document.body.classList.toggle("away", !app.link.isLive);
+  if (isOpen()) drawDialog();
+  follow();
+}
+
+function follow() {
+  if (!app.follows) return;
+  app.follows = false;
+  const row = document.querySelector("[data-row][aria-current]");
+  row?.focus({ preventScroll: true });
+  row?.scrollIntoView({ block: "nearest" });
+}
+
+function begin() {
+  app.every = Number(localStorage.getItem("disque.every")) || 1000;
+  app.link = new Link({
+    hello: (message) => {
+      app.hello = message;
+      farewell = "";
+      redraw();
+    },
+    change: redraw,
+    farewell: (says) => (farewell = says),
+  });
+  drawnBy(draw);
+  watchDialog();
+  listen({ pages, freeze, theme });
+  addEventListener("hashchange", arrive);
+  document.addEventListener("visibilitychange", () => {
+    subscribe();
+    if (!document.hidden) app.link.openSoon();
+  });
+  addEventListener("online", () => app.link.openSoon());
+  // Ages go on, and so does the time until the next try.
+  setInterval(() => app.link.isLive || redraw(), 1000);
+  arrive();
+  app.link.open();
+  draw();
+}
+
+begin();

@@ -1,0 +1,121 @@
+// Page 1: what is wrong, how much moves, and each node in a line.
+
+import { nodeName } from "./app.js";
+import { chart, sparkline } from "./chart.js";
+import { element } from "./elements.js";
+import { card, findings, heading, share, state, tile, unreached, waiting } from "./parts.js";
+import { table } from "./table.js";
+import { ofNode } from "./actions.js";
+import { UNKNOWN, named, number, rate, span } from "./words.js";
+
+export const overview = {
+  name: "Overview",
+  topics: () => ({ overview: {} }),
+  view(heard) {
+    const put = heard.overview;
+    if (!put?.data) return [heading("Overview"), waiting(put, "their state")];
+    const { totals, series, nodes } = put.data;
+    return [
+      heading("Overview", ofHowMany(nodes)),
+      unreached(put),
+      card("Findings", { class: "card flat" }, findings(put.data.findings)),
+      element("div", { class: "tiles" }, tiles(totals, series)),
+      element("div", { class: "charts" }, charts(series)),
+      card("Nodes", {}, nodeTable(nodes)),
+    ];
+  },
+};
+
+function ofHowMany(nodes) {
+  const up = nodes.filter((node) => node.state !== "silent").length;
+  return up === nodes.length
+    ? `${up} nodes, all of them answer`
+    : `${up} of ${nodes.length} nodes answer; sums are theirs`;
+}
+
+function tiles(totals, series) {
+  const spark = (name, colour) => series && sparkline(series.at, series[name] ?? [], colour);
+  const warned = (value) => ({ level: value ? "warn" : "" });
+  return [
+    tile("added/s", rate(totals.added_s), {}, spark("added_s", "added")),
+    tile("delivered/s", rate(totals.delivered_s), {}, spark("delivered_s", "delivered")),
+    tile("acknowledged/s", rate(totals.acked_s), {}, spark("acked_s", "acked")),
+    tile("delivered again/s", rate(totals.again_s), warned(totals.again_s >= 1)),
+    tile("queued", number(totals.queued), { link: "#/queues" }, spark("queued", "queued")),
+    tile("leased to workers", number(totals.leased), { link: "#/workers" }),
+    tile("delayed", number(totals.delayed), { link: "#/later" }),
+    tile("dead", number(totals.dead), { link: "#/dead", ...warned(totals.dead) }),
+    tile("too few copies", number(totals.under_replicated), warned(totals.under_replicated)),
+  ];
+}
+
+function charts(series) {
+  if (!series?.at.length) return [];
+  const line = (label, name, colour) => ({ label, values: series[name] ?? [], colour });
+  return [
+    card(
+      "Flow",
+      {},
+      chart({
+        title: "Jobs a second",
+        at: series.at,
+        series: [
+          line("added", "added_s", "added"),
+          line("delivered", "delivered_s", "delivered"),
+          line("acknowledged", "acked_s", "acked"),
+        ],
+        unit: "/s",
+      }),
+    ),
+    card(
+      "Stock",
+      {},
+      chart({ title: "Jobs in queues", at: series.at, series: [line("queued", "queued", "queued")] }),
+    ),
+  ];
+}
+
+const JOURNALS = { off: "off", ok: "ok", broken: "broken" };
+
+export function nodeTable(nodes) {
+  const quiet = (row, value) =>
+    row.state === "silent" ? element("span", { class: "quiet" }, value) : value;
+  const figure = (label, name, words = number, title = null) => ({
+    label,
+    title,
+    isNumber: true,
+    cell: (row) => quiet(row, words(row[name])),
+  });
+  return table({
+    caption: "Nodes of the cluster",
+    rows: nodes,
+    rowOf: (row) => ({
+      key: row.node,
+      title: `node ${row.name || row.node}`,
+      link: "#/cluster",
+      actions: ofNode(row),
+    }),
+    columns: [
+      { label: "node", cell: (row) => named(nodeName(row.node)) },
+      { label: "state", cell: (row) => [state(row.state, row.why), why(row)] },
+      figure("jobs", "jobs", number, "copies that it holds"),
+      figure("queued", "queued"),
+      { label: "memory", cell: (row) => quiet(row, share(row.memory, row.maxmemory)) },
+      figure("clients", "clients"),
+      figure("waiting", "waiting", number, "clients that wait for a job"),
+      figure("added/s", "added_s", rate),
+      figure("delivered/s", "delivered_s", rate),
+      figure("commands/s", "commands_s", rate),
+      { label: "journal", cell: (row) => journal(row.journal) },
+      figure("up for", "uptime_s", span),
+    ],
+    none: "No node is known.",
+  });
+}
+
+const why = (row) => row.why && element("span", { class: "why small" }, ` ${row.why}`);
+
+function journal(word) {
+  if (word === "broken") return element("span", { class: "bad-text" }, "✖ broken");
+  return JOURNALS[word] ?? word ?? UNKNOWN;
+}

@@ -1,0 +1,177 @@
+// Page 3: the queues, sorted, filtered and paged where they are counted.
+
+import { amend, app, nodeName, nodes, redraw } from "./app.js";
+import { element } from "./elements.js";
+import { badge, heading, unreached, waiting, where } from "./parts.js";
+import { table } from "./table.js";
+import { ofQueue } from "./actions.js";
+import { nameWords, named, number, queueLink, rate, span } from "./words.js";
+
+const ONLY = [
+  ["", "all"],
+  ["idle", "nobody takes"],
+  ["paused", "paused"],
+  ["dead", "with dead jobs"],
+];
+const TYPING_MS = 250;
+let typing = null;
+
+export const queues = {
+  name: "Queues",
+  topics: ({ args }) => ({
+    queues: {
+      sort: args.sort ?? "jobs",
+      desc: isDown(args),
+      match: args.match ?? "",
+      only: args.only ?? "",
+      page: Number(args.page ?? 0),
+    },
+  }),
+  view(heard, { args }) {
+    const put = heard.queues;
+    const search = [heading("Queues", counted(put?.data)), tools(args)];
+    if (!put?.data) return [...search, waiting(put, "their queues")];
+    return [...search, unreached(put), list(put.data, args), pager(put.data)];
+  },
+};
+
+const isDown = ({ sort = "jobs", desc }) => (desc ? desc === "true" : sort !== "name");
+
+const counted = (data) =>
+  data && `${number(data.total)} ${data.total === 1 ? "queue" : "queues"}, 100 on a page`;
+
+function tools(args) {
+  const input = (event) => {
+    const match = event.target.value;
+    clearTimeout(typing);
+    typing = setTimeout(() => amend({ match, page: "" }), TYPING_MS);
+  };
+  const only = args.only ?? "";
+  return element(
+    "div",
+    { class: "toolbar" },
+    element("input", {
+      id: "find",
+      type: "search",
+      "aria-label": "Find queues",
+      placeholder: "find: text, or a pattern such as mail* ( / )",
+      value: args.match ?? "",
+      spellcheck: "false",
+      input,
+    }),
+    element(
+      "div",
+      { class: "segments", role: "group", "aria-label": "Which queues" },
+      ONLY.map(([name, words]) =>
+        element(
+          "button",
+          { "aria-pressed": String(name === only), click: () => amend({ only: name, page: "" }) },
+          words,
+        ),
+      ),
+    ),
+    chosenNote(),
+  );
+}
+
+function chosenNote() {
+  if (!app.chosen.size) return null;
+  const clear = () => {
+    app.chosen.clear();
+    redraw();
+  };
+  return element(
+    "span",
+    { class: "note" },
+    `${app.chosen.size} chosen `,
+    element("button", { click: clear }, "clear"),
+  );
+}
+
+function list({ rows }, args) {
+  const figure = (label, name, words = number, sort = null, title = null) => ({
+    label,
+    title,
+    sort,
+    isNumber: true,
+    cell: (row) => words(row[name]),
+  });
+  return element(
+    "section",
+    { class: "card" },
+    table({
+      caption: "Queues",
+      rows,
+      rowOf: (row) => ({
+        key: row.name_b64 ?? row.name,
+        title: `queue ${nameWords(row)}`,
+        link: queueLink(row),
+        actions: ofQueue(row),
+      }),
+      sort: { by: args.sort ?? "jobs", isDown: isDown(args) },
+      columns: [
+        { label: "name", sort: "name", class: "names", cell: link },
+        figure("jobs", "jobs", number, "jobs"),
+        { label: "where", cell: (row) => where(row.where) },
+        figure("oldest", "age_s", span, "age", "how long the first job waits"),
+        figure("in/s", "in_s", rate, "in"),
+        figure("out/s", "out_s", rate, "out"),
+        figure("again/s", "again_s", rate, "again", "queued again a second"),
+        figure("leased", "leased"),
+        figure("delayed", "delayed"),
+        { label: "dead", isNumber: true, cell: dead },
+        { label: "takers", sort: "waiting", isNumber: true, title: "clients that wait for its jobs", cell: takers },
+        { label: "paused", cell: paused },
+      ],
+      none: args.match || args.only ? "No queue is like that." : "No queue has been used yet.",
+    }),
+  );
+}
+
+const link = (row) => element("a", { href: queueLink(row), tabindex: "-1" }, named(nameWords(row)));
+
+const dead = (row) =>
+  row.dead ? element("span", { class: "warn-text" }, number(row.dead)) : number(row.dead);
+
+export function takers(row) {
+  const isStuck = row.takers === 0 && row.jobs > 0;
+  return isStuck
+    ? element("span", { class: "warn-text", title: "jobs, and nobody takes them" }, "▲ none")
+    : number(row.takers);
+}
+
+// How the nodes have it, and whether all have it so.
+export function paused(row) {
+  const said = Object.entries(row.paused ?? {}).filter(([, mode]) => mode !== "none");
+  if (!said.length) return "";
+  const everywhere = nodes().length;
+  const modes = [...new Set(said.map(([, mode]) => mode))].join(", ");
+  const title = said.map(([node, mode]) => `${nodeName(node)}: ${mode}`).join(", ");
+  const part = everywhere && said.length < everywhere ? ` at ${said.length} of ${everywhere}` : "";
+  return badge(`${modes}${part}`, "warn", title);
+}
+
+export const step = (data, by) => {
+  const page = data.page + by;
+  if (page >= 0 && page < data.pages) amend({ page: page ? String(page) : "" });
+};
+
+function pager(data) {
+  if (data.pages <= 1) return null;
+  const first = data.page * 100 + 1;
+  const button = (words, by, key) =>
+    element(
+      "button",
+      { disabled: by < 0 ? data.page === 0 : data.page + 1 >= data.pages, click: () => step(data, by) },
+      words,
+      " ",
+      element("kbd", { "aria-hidden": "true" }, key),
+    );
+  return element(
+    "nav",
+    { class: "pager", "aria-label": "Pages of queues" },
+    button("Previous", -1, "["),
+    element("span", {}, `${number(first)}–${number(first + data.rows.length - 1)} of ${number(data.total)}`),
+    button("Next", 1, "]"),
+  );
+}

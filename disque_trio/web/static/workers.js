@@ -1,0 +1,114 @@
+// Page 5: workers with what they work on, and plain clients.
+
+import { app, nodeName } from "./app.js";
+import { element, shape } from "./elements.js";
+import { card, empty, heading, state, unreached, waiting } from "./parts.js";
+import { ofClient, ofWorker } from "./actions.js";
+import { table } from "./table.js";
+import { UNKNOWN, bytes, count, jobLink, named, rate, shortJob, span } from "./words.js";
+
+export const workers = {
+  name: "Workers",
+  topics: () => ({ workers: {} }),
+  view(heard) {
+    const put = heard.workers;
+    if (!put?.data) return [heading("Workers"), waiting(put, "who takes jobs")];
+    const { workers: list, clients } = put.data;
+    const clientRows = clientTable(clients ?? []);
+    const workerRows = list.length ? workerTable(list) : null;
+    if (workerRows) app.rows = [...workerRows.rows, ...clientRows.rows];
+    return [
+      heading("Workers", words(list, clients ?? [])),
+      unreached(put),
+      card("Workers", {}, workerRows?.drawn ?? empty("No worker of the task library gives a sign of life.")),
+      card("Plain clients", {}, clientRows.drawn),
+    ];
+  },
+};
+
+const words = (list, clients) => {
+  const live = list.filter((worker) => worker.state === "live").length;
+  return `${count(live, "live worker")}, ${count(clients.length, "client")}`;
+};
+
+function workerTable(list) {
+  const drawn = table({
+    caption: "Workers",
+    rows: list,
+    rowOf: (worker) => ({
+      key: `worker ${worker.name}`,
+      title: `worker ${worker.name}`,
+      link: worker.running[0] ? jobLink(worker.running[0].id) : null,
+      actions: worker.state === "gone" ? [] : ofWorker(worker),
+    }),
+    columns: [
+      { label: "worker", class: "names", cell: (worker) => named(worker.name) },
+      { label: "state", cell: (worker) => state(worker.state) },
+      { label: "node", cell: (worker) => (worker.node ? named(nodeName(worker.node)) : UNKNOWN) },
+      { label: "queues", class: "names", cell: (worker) => named(worker.queues.join(" ")) },
+      { label: "slots", cell: slots },
+      { label: "works on", cell: running },
+      { label: "sign of life", isNumber: true, cell: (worker) => (worker.beat_s === null ? UNKNOWN : `${span(worker.beat_s)} ago`) },
+      { label: "taken/s", isNumber: true, cell: (worker) => rate(worker.taken_s) },
+      { label: "memory", isNumber: true, cell: (worker) => bytes(worker.rss) },
+    ],
+  });
+  return { drawn, rows: app.rows };
+}
+
+function slots({ busy, slots: all }) {
+  if (typeof all !== "number" || typeof busy !== "number") return UNKNOWN;
+  if (all > 12) return `${busy} of ${all}`;
+  const dots = Array.from({ length: all }, (_, n) =>
+    shape("rect", { class: n < busy ? "part" : "rest", x: n * 7, width: 5, height: 10, rx: 1.5 }),
+  );
+  const width = all * 7;
+  return element(
+    "span",
+    { class: "slots", title: `${busy} of ${all} are busy` },
+    shape("svg", { class: "bar", viewBox: `0 0 ${width} 10`, width, height: 10, "aria-hidden": "true" }, dots),
+    ` ${busy}/${all}`,
+  );
+}
+
+function running({ running: jobs }) {
+  if (!jobs.length) return element("span", { class: "quiet" }, "nothing");
+  const [{ id, task, since_s: since }] = jobs;
+  const others = jobs.length > 1 ? ` and ${jobs.length - 1} more` : "";
+  const title = jobs.map((one) => `${one.task ?? ""} ${one.id} for ${span(one.since_s)}`).join("\n");
+  return element(
+    "span",
+    { title },
+    element("a", { href: jobLink(id) }, named(task || shortJob(id))),
+    element("span", { class: "small" }, ` for ${span(since)}${others}`),
+  );
+}
+
+function clientTable(clients) {
+  const drawn = table({
+    caption: "Plain clients",
+    rows: clients,
+    rowOf: (client) => ({
+      key: `client ${client.node} ${client.id}`,
+      title: `client ${client.name || client.address}`,
+      link: null,
+      actions: ofClient(client),
+    }),
+    columns: [
+      { label: "client", class: "names", cell: (client) => (client.name ? named(client.name) : element("span", { class: "quiet" }, "no name")) },
+      { label: "address", cell: (client) => element("code", {}, client.address) },
+      { label: "node", cell: (client) => named(nodeName(client.node)) },
+      { label: "idle", isNumber: true, cell: (client) => span(client.idle_s) },
+      { label: "last command", cell: (client) => (client.command ? element("code", {}, client.command) : UNKNOWN) },
+      { label: "waits for", class: "names", cell: (client) => waits(client.waits_for) },
+    ],
+    none: "No other client is connected.",
+  });
+  return { drawn, rows: app.rows };
+}
+
+function waits(queues) {
+  const text = Array.isArray(queues) ? queues.join(" ") : (queues ?? "");
+  return text ? named(text) : "";
+}
+

@@ -1,0 +1,33 @@
+"""One browser for all these tests: it takes seconds to start."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from tests.web.chromium import devtools, scene
+from tests.web.chromium.devtools import Tab
+from tests.web.chromium.fake import Fake, serving
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Its address."""
+    if devtools.CHROMIUM is None:
+        pytest.skip("needs Chromium: `apt-get install chromium`")
+    with devtools.chromium(tmp_path_factory.mktemp("chromium")) as address:
+        yield address
+
+
+@pytest.fixture
+async def tab(browser: str) -> AsyncIterator[Tab]:
+    """A new page. What it complains of fails the test."""
+    async with devtools.tab(browser) as page:
+        yield page
+        assert page.errors == []
+
+
+@pytest.fixture
+async def fake() -> AsyncIterator[Fake]:
+    """A server that tells of three nodes, one of them silent."""
+    async with serving(scene.fake()) as server:
+        yield server

@@ -1,0 +1,179 @@
+"""A scripted server of the console: what it says of the cluster is what a test puts into it."""
+
+import json
+import mimetypes
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from importlib import resources
+from typing import Any, Final
+
+import attrs
+import trio
+import trio.testing
+from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_server_stream
+
+from disque_trio.web.door import Connection
+from disque_trio.web.messages import Request, Response, refusal
+
+PROTOCOL: Final = "disque.console.1"
+STATIC: Final = resources.files("disque_trio") / "web" / "static"
+VERBS: Final = (
+    *("pause", "enqueue", "ack", "nack", "deljob", "purge"),
+    *("redrive", "kick", "quiet", "leave", "forget", "meet"),
+)
+
+Said = dict[str, Any]
+Topic = Callable[[Said], Said]
+"""Takes the arguments of a subscription, gives its data."""
+
+
+class _Replayed(trio.abc.HalfCloseableStream):
+    """A stream of which the beginning has been read: it comes again."""
+
+    def __init__(self, stream: trio.SocketStream, first: bytes) -> None:
+        self._stream = stream
+        self._first = first
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        if not self._first:
+            return bytes(await self._stream.receive_some(max_bytes))
+        await trio.lowlevel.checkpoint()
+        data, self._first = self._first, b""
+        return data
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await self._stream.send_all(data)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self._stream.wait_send_all_might_not_block()
+
+    async def send_eof(self) -> None:
+        await self._stream.send_eof()
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+@attrs.define(eq=False)
+class Fake:
+    """The server, and what it has been asked."""
+
+    topics: dict[str, Topic]
+    plans: dict[str, Said] = attrs.field(factory=dict)
+    """By verb: what `plan` or `error` says."""
+    outcome: Said = attrs.field(factory=lambda: {"says": ["n1: done"], "failed": []})
+    hello: Said = attrs.field(factory=dict)
+    unreached: dict[str, str] = attrs.field(factory=dict)
+    port: int = 0
+    is_away: bool = False
+    asked: list[Said] = attrs.field(factory=list)
+    """Each frame of the browser."""
+    _open: dict[WebSocketConnection, dict[int, Said]] = attrs.field(factory=dict)
+    """Subscriptions of each browser."""
+    _scopes: list[trio.CancelScope] = attrs.field(factory=list)
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}/"
+
+    def subscribed(self) -> dict[str, Said]:
+        """By topic: the arguments."""
+        return {sub["topic"]: sub["args"] for subs in self._open.values() for sub in subs.values()}
+
+    def done(self, verb: str) -> list[Said]:
+        """The arguments with which plans were asked for."""
+        return [said["args"] for said in self.asked if said.get("verb") == verb]
+
+    async def push(self, topic: str) -> None:
+        """To whom it concerns."""
+        for socket, subs in self._open.items():
+            for sub in subs.values():
+                if sub["topic"] == topic:
+                    await self._put(socket, sub)
+
+    async def hang_up(self) -> None:
+        """Every browser is left alone, without a word."""
+        for scope in self._scopes:
+            scope.cancel()
+        await trio.testing.wait_all_tasks_blocked()
+
+    async def serve(self, stream: trio.SocketStream) -> None:
+        """One connection."""
+        head = b""
+        try:
+            while b"\r\n\r\n" not in head:
+                if not (data := await stream.receive_some()):
+                    return
+                head += data
+            again = _Replayed(stream, head)
+            if b"upgrade: websocket" not in head.lower():
+                await Connection(again, "127.0.0.1", self._file).run()
+            elif not self.is_away:
+                await self._talk(again)
+        except (trio.BrokenResourceError, trio.TooSlowError, ConnectionClosed):
+            pass
+        finally:
+            await trio.aclose_forcefully(stream)
+
+    async def _file(self, request: Request) -> Response:
+        await trio.lowlevel.checkpoint()
+        name = request.path.removeprefix("/static/") if request.path != "/" else "index.html"
+        file = STATIC / name
+        if "/" in name or not file.is_file():
+            return refusal(404, "there is no such file")
+        kind = mimetypes.guess_type(name)[0] or "text/plain"
+        return Response(200, file.read_bytes(), kind.encode())
+
+    async def _talk(self, stream: _Replayed) -> None:
+        async with trio.open_nursery() as nursery:
+            self._scopes.append(nursery.cancel_scope)
+            request = await wrap_server_stream(nursery, stream)
+            socket = await request.accept(subprotocol=PROTOCOL)
+            self._open[socket] = {}
+            try:
+                await self._say(socket, self._greeting())
+                while True:
+                    await self._hear(socket, json.loads(await socket.get_message()))
+            except ConnectionClosed:
+                pass
+            finally:
+                del self._open[socket]
+                nursery.cancel_scope.cancel()
+
+    def _greeting(self) -> Said:
+        usual = {"t": "hello", "v": 1, "cluster": "", "role": "admin", "replay": False}
+        return {**usual, "topics": list(self.topics), "verbs": list(VERBS), **self.hello}
+
+    async def _hear(self, socket: WebSocketConnection, said: Said) -> None:
+        self.asked.append(said)
+        subs = self._open[socket]
+        if said["t"] == "sub":
+            subs[said["id"]] = said
+            await self._put(socket, said)
+        elif said["t"] == "unsub":
+            subs.pop(said["id"], None)
+        elif said["t"] == "do" and "token" in said:
+            await self._say(socket, {"t": "progress", "id": said["id"], "says": "half of it"})
+            await self._say(socket, {"t": "done", "id": said["id"], **self.outcome})
+        elif said["t"] == "do":
+            plan = self.plans.get(said["verb"], {"t": "error", "says": "there is no such verb"})
+            await self._say(socket, {"t": "plan", "id": said["id"], "confirm": None, **plan})
+
+    async def _put(self, socket: WebSocketConnection, sub: Said) -> None:
+        data = self.topics[sub["topic"]](sub["args"])
+        put = {"t": "put", "id": sub["id"], "at": 1_790_000_000_000, "data": data}
+        await self._say(socket, {**put, "unreached": self.unreached})
+
+    async def _say(self, socket: WebSocketConnection, said: Said) -> None:
+        await socket.send_message(json.dumps(said))
+
+
+@asynccontextmanager
+async def serving(fake: Fake) -> AsyncIterator[Fake]:
+    """On a port of its own."""
+    async with trio.open_nursery() as nursery:
+        listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        fake.port = listeners[0].socket.getsockname()[1]
+        nursery.start_soon(trio.serve_listeners, fake.serve, listeners)
+        yield fake
+        nursery.cancel_scope.cancel()

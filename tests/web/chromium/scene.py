@@ -1,0 +1,319 @@
+"""A cluster of three nodes, one of which is silent: what each topic of the console says of it."""
+
+import base64
+import math
+import random
+import time
+from typing import Any, Final
+
+from tests.web.chromium.fake import Fake, Said
+
+N1, N2, N3 = "127.0.0.1:7711", "127.0.0.1:7712", "127.0.0.1:7713"
+NAMES: Final = {N1: "n1", N2: "n2", N3: "n3"}
+JOB: Final = "D-5a1f30c2-Zm9vYmFyYmF6cXV4MTIzNDU2-05a1"
+NASTY: Final = "</script><script>alert(1)</script>"
+RIGHT_TO_LEFT: Final = "\u202eזנב \u2066gnp.exe"
+LONG: Final = "long-" * 205
+BINARY: Final = b"\xff\xfe\x00queue"
+TOTAL: Final = 100_000
+
+
+def now_ms() -> int:
+    return int(time.time() * 1000)
+
+
+def node(address: str, **others: object) -> Said:
+    number = int(address[-1])
+    return {
+        "node": address,
+        "id": f"{number}a1f30c2" * 5,
+        "name": NAMES[address],
+        "state": "up",
+        "why": "",
+        "jobs": 20_400 + 913 * number,
+        "queued": 12_110 + 340 * number,
+        "memory": (0.42 + 0.17 * number) * (1 << 30),
+        "maxmemory": 1 << 30,
+        "clients": 110 + number,
+        "waiting": 12 * number,
+        "under_replicated": 0,
+        "added_s": 405.5,
+        "delivered_s": 320.1,
+        "acked_s": 318.0,
+        "commands_s": 1900.0,
+        "version": "1.9.0",
+        "uptime_s": 90_000 * number,
+        "journal": "ok",
+        "clock_ms": number - 2,
+        **others,
+    }
+
+
+def nodes() -> list[Said]:
+    silent = node(N3, state="silent", why="no answer for 12 s", journal="off", clock_ms=None)
+    return [node(N1), node(N2, clock_ms=620), {**silent, "added_s": None, "delivered_s": None}]
+
+
+def curve(most: float, seed: str) -> list[float]:
+    """Something that goes up and down."""
+    rng, at, found = random.Random(seed), 0.7, []
+    for n in range(300):
+        at += rng.gauss(0, 0.012) + 0.03 * (0.72 + 0.1 * math.sin(n / 40) - at)
+        found.append(round(most * min(1.0, max(0.0, at + rng.gauss(0, 0.01))), 1))
+    return found
+
+
+def series(**names: float) -> dict[str, list[float]]:
+    begin = time.time() - 300
+    curves = {name: curve(most, name) for name, most in names.items()}
+    return {"at": [begin + n for n in range(300)], **curves}
+
+
+def overview(_args: Said) -> Said:
+    return {
+        "findings": [
+            {"level": "bad", "text": "n3: no answer for 12 s", "link": "#/cluster"},
+            {
+                "level": "warn",
+                "text": 'queue "mail": 41,209 jobs, the oldest waits for 14 min, nobody takes them',
+                "link": "#/queue/mail",
+            },
+        ],
+        "totals": {
+            "queued": 41_377,
+            "leased": 214,
+            "delayed": 3_802,
+            "dead": 1_204,
+            "under_replicated": 12,
+            "added_s": 811.0,
+            "delivered_s": 640.2,
+            "again_s": 3.1,
+            "acked_s": 636.9,
+        },
+        "nodes": nodes(),
+        "series": series(added_s=811, delivered_s=640, acked_s=600, queued=41_000),
+    }
+
+
+def cluster(_args: Said) -> Said:
+    sees = [[a, b, "up"] for a in (N1, N2) for b in (N1, N2) if a != b]
+    sees += [[N1, N3, "failed"], [N2, N3, "suspect"], [N3, N1, "unknown"], [N3, N2, "unknown"]]
+    return {"nodes": nodes(), "sees": sees}
+
+
+def queue_row(name: str, jobs: int = 0, **others: object) -> Said:
+    return {
+        "name": name,
+        "jobs": jobs,
+        "where": {N1: jobs * 3 // 4, N2: jobs - jobs * 3 // 4} if jobs else {},
+        "age_s": jobs / 50 if jobs else None,
+        "in_s": jobs / 240,
+        "out_s": jobs / 250,
+        "again_s": 0.2 if jobs else 0,
+        "delayed": 3,
+        "leased": 14,
+        "dead": 0,
+        "takers": 48,
+        "paused": {},
+        **others,
+    }
+
+
+FIRST: Final = [
+    queue_row("mail", 41_209, takers=0, out_s=0, dead=1_100, paused={N2: "out"}),
+    queue_row("sms", 1_204),
+    queue_row(NASTY, 17),
+    queue_row(RIGHT_TO_LEFT, 16),
+    queue_row(LONG, 15),
+    {
+        **queue_row("\\xff\\xfe\\x00queue", 14),
+        "name_b64": base64.b64encode(BINARY).decode(),
+    },
+    queue_row("webhooks/outgoing?x=1#top", 12, paused={N1: "all", N2: "all", N3: "all"}),
+]
+WORDS: Final = ("billing", "thumbnails", "search-index", "exports", "push", "audit", "cleanup")
+
+
+def queues(args: Said) -> Said:
+    begin = args["page"] * 100
+    names = [f"{WORDS[n % 7]}-{n:05}" for n in range(begin, begin + 100)]
+    rows = [queue_row(name, max(0, 900 - 7 * (n % 130))) for n, name in enumerate(names)]
+    if not begin:
+        rows = (FIRST + rows)[:100]
+    if args["match"]:
+        rows = [row for row in rows if args["match"] in row["name"]]
+        return {"total": len(rows), "page": 0, "pages": 1, "rows": rows}
+    return {"total": TOTAL, "page": args["page"], "pages": TOTAL // 100, "rows": rows}
+
+
+def jobs(count: int, state: str, **others: object) -> list[Said]:
+    return [
+        {
+            "id": f"D-5a1f30c2-{n:04}vYmFyYmF6cXV4MTIzNDU2-05a1",
+            "state": state,
+            "queue": "mail",
+            "added_ms": now_ms() - 840_000 + 9_000 * n,
+            "deliveries": n % 3,
+            "nacks": n % 2,
+            "next_s": None,
+            "body": None,
+            "body_b64": None,
+            **others,
+        }
+        for n in range(count)
+    ]
+
+
+def queue(args: Said) -> Said:
+    name = args.get("name")
+    if name == "nowhere":
+        return {"queue": None, "oldest": [], "youngest": [], "delayed": [], "series": None}
+    row = next((row for row in FIRST if row["name"] == name), queue_row(name or "", 41))
+    body = '{"to":"ann@example.org","template":"welcome"}' if args["bodies"] else None
+    return {
+        "queue": {**row, **({"name_b64": args["name_b64"]} if "name_b64" in args else {})},
+        "oldest": jobs(10, "queued", body=body),
+        "youngest": jobs(10, "queued", body=body),
+        "delayed": jobs(3, "active", next_s=312, body=body),
+        "series": series(jobs=41_000, in_s=180, out_s=20),
+    }
+
+
+def job(args: Said) -> Said:
+    if args["id"] != JOB:
+        return {"id": args["id"], "found": False, "why": "No node that answers has this job."}
+    copy: Said = {"lease_s": None, "next_s": None, "deliveries": 1, "nacks": 0}
+    copy |= {"holders": ["n1", "n2"], "confirmed": ["n1"]}
+    return {
+        "id": JOB,
+        "found": True,
+        "copies": [
+            {**copy, "node": N1, "name": "n1", "state": "active", "lease_s": 41, "next_s": 41},
+            {**copy, "node": N2, "name": "n2", "state": "active", "next_s": 52},
+        ],
+        "facts": {
+            "queue": "mail",
+            "added_ms": now_ms() - 72_000,
+            "retry_s": 60,
+            "ttl_s": 86_400,
+            "left_s": 86_328,
+            "delay_s": 0,
+            "replicate": 2,
+            "priority": 0,
+        },
+        "body": '{"to":"ann@example.org","template":"welcome","tries":[1,2]}',
+        "body_b64": None,
+        "explain": [
+            "survives the loss of any one node",
+            "comes again 60 s after its delivery, unless a worker acknowledges it",
+            "is gone after 24 h, done or not",
+        ],
+    }
+
+
+def workers(_args: Said) -> Said:
+    worker: dict[str, Any] = {
+        "name": "mailer-7@web3",
+        "host": "web3",
+        "node": N1,
+        "queues": ["mail", "sms"],
+        "slots": 5,
+        "busy": 4,
+        "running": [{"task": "mail.send", "id": JOB, "since_s": 12.0}] * 4,
+        "beat_s": 0.8,
+        "state": "live",
+        "taken_s": 31.2,
+        "rss": 96 << 20,
+    }
+    idle = {"busy": 0, "running": [], "taken_s": 0, "rss": 71 << 20}
+    client = {"node": N1, "id": 41, "name": "", "address": "10.0.0.9:53012", "idle_s": 2}
+    return {
+        "workers": [
+            worker,
+            {**worker, "name": "mailer-8@web3", "busy": 5, "state": "late", "beat_s": 14.0},
+            {**worker, **idle, "name": "thumbs-1@web4", "queues": ["thumbnails"], "slots": 16},
+            {**worker, **idle, "name": "old-2@web1", "state": "gone", "beat_s": 312.0, "node": ""},
+        ],
+        "clients": [
+            {**client, "command": "getjob", "waits_for": "billing"},
+            {**client, "id": 43, "name": "checkout", "command": "addjob", "waits_for": ""},
+        ],
+    }
+
+
+def dead(args: Said) -> Said:
+    reasons = [("no such user", 900), ("timeout after 30 s", 180), ("ValueError: bad address", 20)]
+    job = jobs(1, "dead")[0] | {"task": "mail.send", "dead_ms": now_ms() - 90_000}
+    job["body"] = '{"to":"nobody@example.org"}'
+    listed = [
+        {**job, "id": f"D-77aa00c2-{n:04}vYmFyYmF6cXV4MTIzNDU2-05a1", "reason": reasons[n % 3][0]}
+        for n in range(24)
+    ]
+    groups = [
+        {"queue": "mail", "dead": 1100, "reasons": as_reasons(reasons)},
+        {"queue": "sms", "dead": 104, "reasons": as_reasons([("number is not in use", 104)])},
+    ]
+    return {"total": 1204, "queues": groups, "jobs": listed if args["queue"] != "sms" else []}
+
+
+def as_reasons(pairs: list[tuple[str, int]]) -> list[Said]:
+    return [{"reason": reason, "count": count} for reason, count in pairs]
+
+
+def later(_args: Said) -> Said:
+    now = now_ms()
+    schedule = {"name": "report", "cron": "0 8 * * 1-5", "words": "weekdays at 8:00"}
+    delayed = [
+        {
+            "id": f"D-99bb00c2-{n:04}vYmFyYmF6cXV4MTIzNDU2-05a1",
+            "queue": WORDS[n % 7],
+            "due_ms": now + 1000 * int(3600 * (n / 60) ** 1.4) + 20_000,
+        }
+        for n in range(60)
+    ]
+    return {
+        "delayed": delayed,
+        "delayed_total": 3_802,
+        "schedules": [
+            {**schedule, "next_ms": now + 7_200_000, "last_ms": now - 79_200_000, "last_ok": True},
+            {
+                **schedule,
+                "name": "sweep",
+                "cron": "*/5 * * * *",
+                "words": "every 5 minutes",
+                "next_ms": now + 140_000,
+                "last_ms": now - 160_000,
+                "last_ok": False,
+            },
+        ],
+    }
+
+
+TOPICS: Final = {
+    "overview": overview,
+    "cluster": cluster,
+    "queues": queues,
+    "queue": queue,
+    "job": job,
+    "workers": workers,
+    "dead": dead,
+    "later": later,
+}
+PLANS: Final = {
+    "pause": {
+        "says": ['deliveries of queue "mail" stop at 3 nodes', "a restart forgets it"],
+        "token": "t1",
+    },
+    "purge": {"says": ["41,209 jobs end"], "confirm": "mail", "token": "t2"},
+    "kick": {"says": ["the connection of 10.0.0.9:53012 ends"], "token": "t3"},
+    "redrive": {"says": ["1 of 1,100 dead jobs is queued again"], "token": "t4"},
+    "enqueue": {"t": "error", "says": "the job is done"},
+}
+
+
+def fake(**others: Any) -> Fake:
+    """The server that tells all this."""
+    outcome = {"says": [f"{N1}: out", f"{N2}: out"], "failed": [f"{N3}: not reached"]}
+    usual: dict[str, Any] = {"topics": TOPICS, "plans": PLANS, "outcome": outcome}
+    hello = {"cluster": "prod", "version": "1.9.0"}
+    return Fake(**{**usual, "hello": hello, **others})

@@ -1,0 +1,175 @@
+from typing import Final
+
+import pytest
+
+from tests.web.chromium import scene
+from tests.web.chromium.devtools import Tab
+from tests.web.chromium.fake import Fake, Said
+
+PAGES: Final = {
+    "": "Overview",
+    "#/cluster": "Cluster",
+    "#/queues": "Queues",
+    "#/queue/mail": "Queue mail",
+    f"#/job/{scene.JOB}": f"Job {scene.JOB}",
+    "#/workers": "Workers",
+    "#/dead": "Dead jobs",
+    "#/later": "Later",
+}
+
+
+async def opened(tab: Tab, fake: Fake, hash_: str = "", *texts: str) -> None:
+    await tab.open("about:blank")
+    await tab.open(fake.address + hash_)
+    await tab.until("document.querySelector('.pulse.live')")
+    await tab.has(*texts)
+    await tab.until("!document.body.innerText.includes('Asking the nodes')")
+
+
+async def test_every_page_has_its_heading_and_names_for_all_that_can_be_used(
+    tab: Tab, fake: Fake
+) -> None:
+    for hash_, title in PAGES.items():
+        await opened(tab, fake, hash_)
+
+        names = await tab.names()
+        assert ("heading", title) in names
+        assert ("navigation", "Pages") in names
+        used = {"button", "link", "textbox", "searchbox", "table", "combobox", "columnheader"}
+        empty = [role for role, name in names if role in used - {"columnheader"} and not name]
+        assert empty == [], title
+
+
+async def test_the_overview_tells_what_is_wrong_first(tab: Tab, fake: Fake) -> None:
+    await opened(tab, fake, "", "n3: no answer for 12 s", "2 of 3 nodes answer")
+
+    assert await tab.run("document.querySelector('.findings li').className") == "bad"
+    assert await tab.text("#said") == (
+        'n3: no answer for 12 s. queue "mail": 41,209 jobs, the oldest waits for 14 min,'
+        " nobody takes them"
+    )
+    await tab.click(".findings a", "mail")
+    await tab.has("Queue mail")
+
+
+async def test_the_matrix_shows_who_sees_whom(tab: Tab, fake: Fake) -> None:
+    await opened(tab, fake, "#/cluster", "n3: failed for n1, suspect for n2")
+
+    rows = await tab.run(
+        "[...document.querySelectorAll('.matrix tbody tr')].map((row) =>"
+        " [...row.cells].map((cell) => cell.textContent))"
+    )
+    assert rows == [
+        ["n1", "·", "●up", "✖failed"],
+        ["n2", "●up", "·", "◐suspect"],
+        ["n3", "?unknown", "?unknown", "·"],
+    ]
+
+
+async def test_nodes_that_did_not_answer_are_named(tab: Tab, fake: Fake) -> None:
+    fake.unreached = {scene.N3: "no answer within 1 s"}
+
+    await opened(tab, fake, "#/queues")
+
+    await tab.has("No answer from n3: no answer within 1 s. What follows is without it.")
+
+
+async def test_a_page_of_queues_has_a_hundred_rows_of_a_hundred_thousand(
+    tab: Tab, fake: Fake
+) -> None:
+    await opened(tab, fake, "#/queues", "100,000 queues", "1–100 of 100,000")
+
+    assert await tab.run("document.querySelectorAll('tbody tr').length") == 100
+    await tab.click("nav.pager button", "Next")
+    await tab.has("101–200 of 100,000", "thumbnails-00120")
+    assert fake.subscribed()["queues"]["page"] == 1
+    assert await tab.run("document.querySelectorAll('tbody tr').length") == 100
+
+
+async def test_queues_are_sorted_and_found_by_the_server(tab: Tab, fake: Fake) -> None:
+    await opened(tab, fake, "#/queues")
+
+    await tab.click("button.sort", "oldest")
+    await tab.until("document.querySelector('th[aria-sort=descending]').innerText === 'oldest ↓'")
+    assert fake.subscribed()["queues"]["sort"] == "age"
+    await tab.click("button.sort", "oldest")
+    await tab.until("document.querySelector('th[aria-sort=ascending]').innerText === 'oldest ↑'")
+    assert fake.subscribed()["queues"]["desc"] is False
+    await tab.click(".segments button", "paused")
+    await tab.press("/", *"sm")
+    await tab.until("document.querySelectorAll('tbody tr').length === 1")
+    asked = fake.subscribed()["queues"]
+    assert asked == {"sort": "age", "desc": False, "match": "sm", "only": "paused", "page": 0}
+
+
+@pytest.mark.parametrize("name", [scene.NASTY, scene.RIGHT_TO_LEFT, scene.LONG])
+async def test_a_hostile_name_is_only_text(tab: Tab, fake: Fake, name: str) -> None:
+    await opened(tab, fake, "#/queues", "mail")
+
+    row = [row["name"] for row in scene.FIRST].index(name)
+    await tab.run(f"document.querySelectorAll('tbody tr a')[{row}].click()")
+    await tab.until("document.querySelector('h1 .kind')?.innerText === 'Queue '")
+    assert fake.subscribed()["queue"]["name"] == name
+    await tab.has("Oldest (10)")
+    wide = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    assert await tab.run(wide)
+    assert "\u202e" not in await tab.text()
+
+
+async def test_a_name_that_is_no_utf_8_goes_back_as_its_bytes(tab: Tab, fake: Fake) -> None:
+    await opened(tab, fake, "#/queues", "\\xff\\xfe\\x00queue")
+
+    await tab.click("tbody tr a", "\\xff")
+    await tab.has("Queue \\xff\\xfe\\x00queue", "Oldest (10)")
+    assert fake.subscribed()["queue"] == {"name_b64": "//4AcXVldWU=", "bodies": False}
+    fake.plans["purge"] = {"says": ["14 jobs end"], "token": "t"}
+    await tab.press("D")
+    await tab.has("14 jobs end")
+    assert fake.done("purge") == [{"queue_b64": "//4AcXVldWU="}]
+
+
+async def test_bodies_are_shown_when_they_are_asked_for(tab: Tab, fake: Fake) -> None:
+    await opened(tab, fake, "#/queue/mail", "Oldest (10)")
+
+    assert "ann@example.org" not in await tab.text()
+    await tab.click("button", "bodies")
+    await tab.has("ann@example.org")
+
+
+async def test_a_job_is_found_by_its_id(tab: Tab, fake: Fake) -> None:
+    await opened(tab, fake, "#/job", "Where its copies are")
+
+    await tab.press("/", *"D-none", "Enter")
+    await tab.has("No node that answers has this job.")
+    await opened(tab, fake, f"#/job/{scene.JOB}", "survives the loss of any one node")
+    assert '"to": "ann@example.org"' in await tab.text("pre")
+
+
+async def test_what_is_not_known_is_a_dash(tab: Tab, fake: Fake) -> None:
+    nothing = dict.fromkeys(scene.overview({})["totals"])
+    bare: Said = {"node": scene.N1, "id": "", "name": "", "state": "loading", "why": ""}
+    fake.topics = {
+        **fake.topics,
+        "overview": lambda _args: {
+            "findings": [],
+            "totals": nothing,
+            "nodes": [bare],
+            "series": None,
+        },
+    }
+
+    await opened(tab, fake, "", "Nothing is wrong as far as is known.", "—\nqueued", "loading")
+
+    assert not {"NaN", "undefined", "null"} & set((await tab.text()).split())
+
+
+async def test_pages_of_topics_that_the_server_does_not_have_are_left_out(
+    tab: Tab, fake: Fake
+) -> None:
+    fake.hello |= {"topics": ["overview", "queues"], "replay": True}
+
+    await opened(tab, fake)
+
+    assert await tab.run("[...document.querySelectorAll('nav li')].map((li) => li.innerText)") == [
+        *("1\nOverview\n1", "2\nQueues", "3\nReplay")
+    ]
