@@ -8,7 +8,7 @@ EXAMPLE := $(VENV)/.example
 SPARK  := $(VENV)/.spark
 NODE   := $(VENV)/.node
 
-.PHONY: up example test explain-sweep pipeline compiled wheel test-compiled machine shipped check format lint types fast ablations pins soak pyright spark bench bench-workers profile crowd simbench fuzz docs site clean help
+.PHONY: up example test explain-sweep pipeline compiled wheel test-compiled machine shipped check format lint types fast ablations pins soak pyright spark bench bench-workers profile crowd simbench fuzz fuzz-web docs site clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -123,6 +123,9 @@ soak: $(STAMP) ## ten minutes of mixed load with a node killed every 20 s
 fuzz: $(STAMP) ## MINUTES (10) of hostile bytes at a real cluster, and half as long at each parser
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[fuzz]'
 	$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),10)
+
+fuzz-web: $(STAMP) ## MINUTES (10) of hostile bytes at a web port
+	$(BIN)/python -m tests.fuzz web --minutes $(or $(MINUTES),10)
 
 pyright: $(STAMP) ## what users' type checkers make of the clients, by pyright too
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[types]'

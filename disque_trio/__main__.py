@@ -24,6 +24,7 @@ COMMANDS: Final = {
     "queues": "disque_trio.cli.operating.queues",
     "top": "disque_trio.cli.top",
     "explain": "disque_trio.cli.explain",
+    "console": "disque_trio.cli.console",
 }
 """Modules with a `main`, imported only when used, so that a client starts fast."""
 _EPILOG: Final = """\
@@ -41,6 +42,7 @@ commands:
   queues   see, pause and empty queues: disque-trio queues list
   top      watch nodes and queues: disque-trio top
   explain  what a job survives: disque-trio explain ADDJOB mail body 0 RETRY 60
+  console  see a cluster in a browser, and look after it: disque-trio console 127.0.0.1:7711
 
 disque-trio COMMAND --help tells more.
 """

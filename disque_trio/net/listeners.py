@@ -55,7 +55,7 @@ def listen(config: Config) -> Listeners:
         if config.known_port:
             listeners.bus += listen_for_nodes(config, config.known_port)
         if config.web_port:
-            listeners.web += _listen_tcp(config, config.web_port, "web-port")
+            listeners.web += listen_for_browsers(config)
         if config.unixsocket:
             listeners.clients.append(_listen_unix(config))
     return listeners
@@ -104,6 +104,11 @@ def open_doors(shared: Listeners) -> None:
 def listen_for_nodes(config: Config, port: int) -> list[socket.socket]:
     """Bus sockets for this client port. Raises `ListenError`."""
     return _listen_tcp(config, port + BUS_OFFSET, "bus port")
+
+
+def listen_for_browsers(config: Config) -> list[socket.socket]:
+    """Sockets of the web port. Raises `ListenError`."""
+    return _listen_tcp(config, config.web_port, "web-port")
 
 
 def _check(config: Config) -> None:

@@ -1,7 +1,8 @@
 """One look for all browsers that ask the same. Nobody asks the nodes when nobody looks."""
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import attrs
@@ -16,6 +17,7 @@ LINGER_S: Final = 10.0
 REST: Final = 4
 """A question that takes long is asked again after so many times as long at least."""
 _LOOK_S: Final = 0.5
+_AFTER_BUG_S: Final = 5.0
 SOCKETS: Final = 32
 """Browsers at the same time."""
 
@@ -75,10 +77,13 @@ class Hub:
     """Of one process. `run` must run while browsers ask."""
 
     observer: Observer
+    warn: Callable[[str], None]
+    """Told of mistakes of ours, which end no node."""
     sockets: int = 0
     """Browsers that are connected."""
     _questions: dict[str, Question] = attrs.Factory(dict)
     _nursery: trio.Nursery | None = None
+    _deeds: int = 0
     _is_observing: bool = False
 
     async def run(self) -> None:
@@ -99,14 +104,31 @@ class Hub:
             question = self._questions[key] = Question(topic, args)
             question.subscribers.append(subscriber)
             self._start(self._ask, question)
-            if not self._is_observing:
-                self._is_observing = True
-                self._start(self._observe)
+            self._watch()
         else:
             question.subscribers.append(subscriber)
             if question.last is not None:
                 question.spread(question.last)
         return lambda: self._leave(key, question, subscriber)
+
+    @contextlib.contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Keep the connections while something is done."""
+        self._deeds += 1
+        self._watch()
+        try:
+            yield
+        finally:
+            self._deeds -= 1
+
+    @property
+    def _is_needed(self) -> bool:
+        return bool(self._questions or self._deeds)
+
+    def _watch(self) -> None:
+        if not self._is_observing:
+            self._is_observing = True
+            self._start(self._observe)
 
     def _start(self, *task: object) -> None:
         assert self._nursery is not None, "`run` runs"
@@ -121,20 +143,28 @@ class Hub:
 
     async def _observe(self) -> None:
         """Count queues and so on while there are questions, and a little longer."""
-        while self._questions:
+        while self._is_needed:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self.observer.run)
+                nursery.start_soon(self._run_observer)
                 await self._until_idle()
                 nursery.cancel_scope.cancel()
             self.observer.forget()
             await self.observer.client.close()
         self._is_observing = False
 
+    async def _run_observer(self) -> None:
+        while True:
+            try:
+                await self.observer.run()
+            except Exception as error:
+                self.warn(f"the console cannot count: this is a bug: {error!r}")
+            await trio.sleep(_AFTER_BUG_S)
+
     async def _until_idle(self) -> None:
         idle_s = 0.0
         while idle_s < LINGER_S:
             await trio.sleep(_LOOK_S)
-            idle_s = 0.0 if self._questions else idle_s + _LOOK_S
+            idle_s = 0.0 if self._is_needed else idle_s + _LOOK_S
 
     async def _ask(self, question: Question) -> None:
         """The same again and again, until nobody wants to know."""
@@ -151,4 +181,7 @@ class Hub:
             data, unreached = await self.observer.tell(question.topic, question.args)
         except (DisqueError, ValueError) as error:
             return View(str(error), at, is_error=True)
+        except Exception as error:
+            self.warn(f"the console has no answer: this is a bug: {error!r}")
+            return View("this has failed: the log says why", at, is_error=True)
         return View(f'"data":{encoded(data)},"unreached":{encoded(dict(unreached))}', at)

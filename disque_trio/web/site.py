@@ -51,7 +51,7 @@ class Site:
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
         self._guard = Guard(subject.config, subject.wrong_password)
-        self._hub = Hub(Observer(subject.client))
+        self._hub = Hub(Observer(subject.client), lambda event: subject.warn(event, ""))
         self._files = static_files.load()
         self._open: Final[Mapping[str, Callable[[Request], Response]]] = {
             "/livez": lambda _request: Response(200, b"ok\n"),

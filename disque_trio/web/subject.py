@@ -8,6 +8,7 @@ import attrs
 from disque_trio.client.address import Address, Cluster, Tls
 from disque_trio.node import Node
 from disque_trio.observe.watching import Watcher
+from disque_trio.ports import Log
 from disque_trio.statemachine.config import Config
 from disque_trio.web.exposition import Exposition
 from disque_trio.web.health import Check, checks
@@ -81,4 +82,20 @@ def _own_tls(config: Config) -> Tls:
         cert=config.tls_cert_file or None,
         key=config.tls_key_file or None,
         is_insecure=True,
+    )
+
+
+def alone(config: Config, cluster: Cluster, log: Log) -> Subject:
+    """The console of a process that has no node."""
+
+    def warn(event: str, ip: str) -> None:
+        log.warning(event, address=ip)
+
+    return Subject(
+        config=lambda: config,
+        client=Watcher(cluster, patience_s=PATIENCE_S),
+        checks=lambda: [Check("console", True, "serves")],
+        wrong_password=lambda ip: warn("wrong password at the web port", ip),
+        warn=warn,
+        log=lambda event, facts: log.notice(event, **facts),
     )

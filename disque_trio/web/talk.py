@@ -209,7 +209,7 @@ class Talk:
     async def _plan(self, id: int, scope: trio.CancelScope, frame: Json) -> None:
         verb = frame.get("verb")
         try:
-            with scope:
+            with scope, self.hub.at_work():
                 if not isinstance(verb, str) or verb not in VERBS:
                     raise ValueError(f"there is no verb '{verb}': {', '.join(VERBS)}")
                 plan = await VERBS[verb](self.hub.observer, _args(frame))
@@ -230,7 +230,7 @@ class Talk:
     async def _carry_out(self, id: int, scope: trio.CancelScope, planned: _Planned) -> None:
         outcome = Outcome()
         try:
-            with scope:
+            with scope, self.hub.at_work():
                 await planned.plan.run(
                     outcome, lambda says: self._say({"t": "progress", "id": id, "says": says})
                 )

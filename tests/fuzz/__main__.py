@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from tests.fuzz import tlssiege
+from tests.fuzz import tlssiege, websiege
 from tests.fuzz.mutation import mutated
 from tests.fuzz.siege import besiege, told
 from tests.fuzz.targets import TARGETS
@@ -30,6 +30,9 @@ def main() -> int:
     if options.what in ("all", "tls"):
         minutes = options.minutes if options.what == "tls" else options.minutes / 4
         print(tlssiege.told(tlssiege.besiege_tls(60 * minutes, options.seed)))
+    if options.what in ("all", "web"):
+        minutes = options.minutes if options.what == "web" else options.minutes / 4
+        print(websiege.told(websiege.besiege_web(60 * minutes, options.seed)))
     if options.what in ("all", "siege"):
         print(told(*besiege(60 * options.minutes, options.seed, is_open=options.open)))
     return bool(failed)
@@ -38,7 +41,7 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
     parser.add_argument(
-        "what", nargs="?", default="all", choices=("all", "readers", "siege", "tls")
+        "what", nargs="?", default="all", choices=("all", "readers", "siege", "tls", "web")
     )
     parser.add_argument("--minutes", type=float, default=10.0, help="of siege (10)")
     parser.add_argument("--open", action="store_true", help="without password and secret")

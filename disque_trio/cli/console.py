@@ -1,0 +1,131 @@
+"""`disque-trio console`: the console of a cluster, in a process of its own."""
+
+import argparse
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, Final
+
+import attrs
+import trio
+
+from disque_trio.cli.frame import USAGE
+from disque_trio.client.address import Cluster
+from disque_trio.client.settings import DEFAULT_URL
+from disque_trio.client.url import parse_url
+from disque_trio.net.listeners import ListenError, listen_for_browsers
+from disque_trio.serving.logs import open_log
+from disque_trio.serving.secret_files import SecretFileError, with_secrets
+from disque_trio.statemachine.config import Config
+
+PORT: Final = 8710
+FAILED: Final = 1
+_EPILOG: Final = """\
+An ADDRESS is host:port of a node, or a URL such as disques://10.0.0.1:7711; one is enough, for it
+knows the others. Without any it is that of $DISQUE_URL (DEFAULT).
+
+The password is the nodes', and what the console asks browsers for. Without one it serves this
+machine only. The page is plain HTTP: beyond this machine, put a proxy with TLS before it.
+
+exit status: 0 ended by Ctrl-C, 1 the port cannot be listened on, 2 wrong usage
+""".replace("DEFAULT", DEFAULT_URL)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Serve it until Ctrl-C. The exit status."""
+    try:
+        given = _parser().parse_args(argv)
+        config = _config(given)
+        cluster = _cluster(given.addresses, config.requirepass)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else USAGE
+    except (ValueError, SecretFileError) as error:
+        return _fail(str(error), USAGE)
+    if not config.requirepass and cluster.password:
+        config = attrs.evolve(config, requirepass=cluster.secret() or b"")
+    try:
+        sockets = listen_for_browsers(config)
+    except ListenError as error:
+        return _fail(str(error).replace("--web-port", "--port"), FAILED)
+    with contextlib.ExitStack() as cleanup:
+        for sock in sockets:
+            cleanup.callback(sock.close)
+        trio.run(_serve, config, cluster, sockets)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="disque-trio console",
+        description="Show a cluster in a browser, and look after it.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("addresses", nargs="*", metavar="ADDRESS", help="a node of the cluster")
+    parser.add_argument("-p", "--port", type=int, default=PORT, help=f"to listen on ({PORT})")
+    parser.add_argument(
+        "--bind", default="127.0.0.1", metavar="ADDRESS", help="to listen on (127.0.0.1)"
+    )
+    parser.add_argument("--password-file", default="", metavar="FILE", help="has the password")
+    parser.add_argument(
+        "--name",
+        action="append",
+        default=[],
+        help="by which browsers may ask for it, beside addresses and localhost",
+    )
+    parser.add_argument("--read-only", action="store_true", help="change nothing in the cluster")
+    return parser
+
+
+def _config(given: argparse.Namespace) -> Config:
+    """Of a node that has but a web port. Raises `ValueError` or `SecretFileError`."""
+    if not 1 <= given.port <= 65535:
+        raise ValueError(f"port {given.port} is not a number from 1 to 65535")
+    config = Config(
+        port=0,
+        web_port=given.port,
+        bind=(given.bind,),
+        web_names=tuple(name.lower() for name in given.name),
+        web_read_only=given.read_only,
+        requirepass_file=given.password_file,
+    )
+    return with_secrets(config, _warn)
+
+
+def _cluster(addresses: Sequence[str], password: bytes) -> Cluster:
+    """Raises `ValueError`."""
+    if not addresses:
+        addresses = [os.environ.get("DISQUE_URL") or DEFAULT_URL]
+    urls = [each if "://" in each else f"disque://{each}" for each in addresses]
+    clusters = [parse_url(url) for url in urls]
+    seeds = [seed for each in clusters for seed in each.seeds]
+    found = next((each.password for each in clusters if each.password), None)
+    return Cluster(seeds, password or found)
+
+
+def _warn(text: str) -> None:
+    sys.stderr.write(f"disque-trio console: {text}\n")
+
+
+def _fail(reason: str, status: int) -> int:
+    _warn(reason)
+    return status
+
+
+async def _serve(config: Config, cluster: Cluster, sockets: Sequence[Any]) -> None:
+    """Until a signal ends it."""
+    site: Any = import_module("disque_trio.web.site")
+    subjects: Any = import_module("disque_trio.web.subject")
+    subject = subjects.alone(config, cluster, open_log(config, sys.stderr))
+    host = f"[{config.bind[0]}]" if ":" in config.bind[0] else config.bind[0]
+    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(site.serve, subject, sockets)
+            sys.stdout.write(f"Console: http://{host}:{config.web_port}/  (Ctrl-C ends it)\n")
+            sys.stdout.flush()
+            async for _ in signals:
+                nursery.cancel_scope.cancel()
+                break

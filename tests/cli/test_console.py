@@ -1,0 +1,76 @@
+"""`disque-trio console`: the console without a node of its own."""
+
+import http.client
+import signal
+from pathlib import Path
+
+import pytest
+import trio
+
+from disque_trio.__main__ import main
+from disque_trio.testing.server.kit import Server
+from tests.cluster.processes import free_port
+from tests.serving.process import running
+from tests.web.browser import Console
+
+
+def status(port: int, path: str, **headers: str) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    try:
+        connection.request("GET", path, headers=headers)
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def test_it_shows_a_cluster_until_ctrl_c(disque_server: Server, tmp_path: Path) -> None:
+    port, node = free_port(), disque_server.url.removeprefix("disque://")
+    with running(tmp_path, "console", node, "--port", str(port), "--read-only") as process:
+        process.says(f"Console: http://127.0.0.1:{port}/")
+        assert status(port, "/readyz") == 200
+        assert status(port, "/") == 200
+        assert status(port, "/metrics") == 404
+        assert status(port, "/", Host="evil.example") == 421
+
+        async def look() -> None:
+            here = Console([], port, None)  # type: ignore[arg-type]
+            async with here.browser() as browser:
+                assert (await browser.hear("hello"))["verbs"] == []
+                assert (await browser.see("overview"))["nodes"][0]["state"] == "up"
+
+        trio.run(look)
+        process.signal(signal.SIGINT)
+
+        assert process.ends() == 0
+        assert "Traceback" not in process.text()
+
+
+def test_with_a_password_browsers_log_in(tmp_path: Path) -> None:
+    port, password = free_port(), tmp_path / "password"
+    password.write_text("sesame\n")
+    password.chmod(0o600)
+    with running(
+        tmp_path, "console", "127.0.0.1:1", "--port", str(port), "--password-file", str(password)
+    ) as process:
+        process.says("Console: ")
+        assert status(port, "/") == 401
+        assert status(port, "/", Authorization="Bearer sesame") == 200
+
+        process.signal(signal.SIGINT)
+        assert process.ends() == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--port", "0"], "port 0 is not a number from 1 to 65535"),
+        (["somewhere:x"], "is no host:port"),
+        (["--password-file", "nowhere"], "nowhere: No such file"),
+        (["--colour"], "unrecognized arguments"),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["console", *words]) == 2
+    assert told in capsys.readouterr().err
