@@ -12,7 +12,7 @@ from typing import Any, Final
 import attrs
 import trio
 
-from disque_trio.cli.frame import USAGE
+from disque_trio.cli.frame import USAGE, UsageError
 from disque_trio.client.address import Cluster
 from disque_trio.client.settings import DEFAULT_URL
 from disque_trio.client.url import parse_url
@@ -27,6 +27,8 @@ _EPILOG: Final = """\
 An ADDRESS is host:port of a node, or a URL such as disques://10.0.0.1:7711; one is enough, for it
 knows the others. Without any it is that of $DISQUE_URL (DEFAULT).
 
+With --trace or --scenario the console shows that run, step by step; without an ADDRESS it alone.
+
 The password is the nodes', and what the console asks browsers for. Without one it serves this
 machine only. The page is plain HTTP: beyond this machine, put a proxy with TLS before it.
 
@@ -39,12 +41,14 @@ def main(argv: Sequence[str]) -> int:
     try:
         given = _parser().parse_args(argv)
         config = _config(given)
-        cluster = _cluster(given.addresses, config.requirepass)
+        picture = _picture(given)
+        is_alone = bool(picture) and not given.addresses
+        cluster = None if is_alone else _cluster(given.addresses, config.requirepass)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else USAGE
-    except (ValueError, SecretFileError) as error:
+    except (ValueError, SecretFileError, UsageError) as error:
         return _fail(str(error), USAGE)
-    if not config.requirepass and cluster.password:
+    if not config.requirepass and cluster is not None:
         config = attrs.evolve(config, requirepass=cluster.secret() or b"")
     try:
         sockets = listen_for_browsers(config)
@@ -53,7 +57,7 @@ def main(argv: Sequence[str]) -> int:
     with contextlib.ExitStack() as cleanup:
         for sock in sockets:
             cleanup.callback(sock.close)
-        trio.run(_serve, config, cluster, sockets)
+        trio.run(_serve, config, cluster, sockets, picture)
     return 0
 
 
@@ -77,7 +81,22 @@ def _parser() -> argparse.ArgumentParser:
         help="by which browsers may ask for it, beside addresses and localhost",
     )
     parser.add_argument("--read-only", action="store_true", help="change nothing in the cluster")
+    parser.add_argument("--trace", nargs="+", metavar="FILE", help="show this recorded run, too")
+    parser.add_argument("--scenario", metavar="FILE", help="play this scenario, and show the run")
+    parser.add_argument("--seed", type=int, help="of the scenario (0)")
     return parser
+
+
+def _picture(given: argparse.Namespace) -> str:
+    """Of the run that is to be shown; empty for none. Raises `UsageError`."""
+    if given.trace and given.scenario:
+        raise UsageError("--trace and --scenario are two runs: choose one")
+    paths = given.trace or ([given.scenario] if given.scenario else [])
+    if not paths:
+        return ""
+    single: Any = import_module("disque_trio.cli.sim.single")
+    _, page = single.drawn(paths, given.seed, "heap")
+    return str(page)
 
 
 def _config(given: argparse.Namespace) -> Config:
@@ -115,11 +134,13 @@ def _fail(reason: str, status: int) -> int:
     return status
 
 
-async def _serve(config: Config, cluster: Cluster, sockets: Sequence[Any]) -> None:
+async def _serve(
+    config: Config, cluster: Cluster | None, sockets: Sequence[Any], picture: str
+) -> None:
     """Until a signal ends it."""
     site: Any = import_module("disque_trio.web.site")
     subjects: Any = import_module("disque_trio.web.subject")
-    subject = subjects.alone(config, cluster, open_log(config, sys.stderr))
+    subject = subjects.alone(config, cluster, open_log(config, sys.stderr), picture)
     host = f"[{config.bind[0]}]" if ":" in config.bind[0] else config.bind[0]
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with trio.open_nursery() as nursery:

@@ -18,8 +18,8 @@ from disque_trio.worker.operating.notes import RESERVED
 
 POINTS: Final = 300
 """Of a series: a look a second makes five minutes."""
-PAGE: Final = 100
-"""Queues of one step of a pass."""
+PAGE: Final = 20
+"""Queues that are asked for at once: no turn of a node gets long."""
 REST: Final = 4
 """After a step of a pass, so many times as long as it took: a pass takes a fifth of the time."""
 PASS_S: Final = 1.0
@@ -125,7 +125,8 @@ class Census:
     async def _ask(self, address: Address, names: Sequence[str]) -> None:
         asked: list[Command[Any]] = [commands.qstat(name) for name in names]
         where = str(address)
-        for name, stats in zip(names, await self.client.ask(address, asked), strict=True):
+        told = await self.client.ask(address, asked, window=PAGE)
+        for name, stats in zip(names, told, strict=True):
             if isinstance(stats, QueueStats):
                 self._note(where, stats)
             elif stats is None:

@@ -53,6 +53,10 @@ class Site:
         self._guard = Guard(subject.config, subject.wrong_password)
         self._hub = Hub(Observer(subject.client), lambda event: subject.warn(event, ""))
         self._files = static_files.load()
+        self._pages = {"/": self._files["index.html"]}
+        """For those who are let in."""
+        if subject.picture is not None:
+            self._pages["/replay"] = static_files.picture(subject.picture)
         self._open: Final[Mapping[str, Callable[[Request], Response]]] = {
             "/livez": lambda _request: Response(200, b"ok\n"),
             "/readyz": self._ready,
@@ -77,22 +81,23 @@ class Site:
         return await self._page(request)
 
     async def _page(self, request: Request) -> Response:
-        file = self._files.get(request.path.removeprefix("/static/"))
-        is_static = file is not None and request.path.startswith("/static/")
-        is_metrics = request.path == "/metrics" and self._subject.metrics is not None
-        if not is_static and not is_metrics and request.path != "/":
+        root, _, name = request.path.rpartition("/")
+        file = self._files.get(name) if root == "/static" else None
+        metrics = self._subject.metrics if request.path == "/metrics" else None
+        page = self._pages.get(request.path)
+        if file is None and metrics is None and page is None:
             return _NOT_FOUND
         if request.method not in _READS:
             return _NO_METHOD
-        if file is not None and is_static:
+        if file is not None:
             return file.answer(request)
-        is_free = is_metrics and self._subject.config().web_metrics_open
+        is_free = metrics is not None and self._subject.config().web_metrics_open
         if not is_free and not self._guard.admits(request):
             return self._unknown(request)
-        if not is_metrics:
-            return self._files["index.html"].answer(request)
-        assert self._subject.metrics is not None
-        return Response(200, await self._subject.metrics(), CONTENT_TYPE)
+        if page is not None:
+            return page.answer(request)
+        assert metrics is not None
+        return Response(200, await metrics(), CONTENT_TYPE)
 
     def _unknown(self, request: Request) -> Response:
         """Browsers are led to the form; programs are told what is missing."""
@@ -149,13 +154,14 @@ class Site:
         def may_act() -> bool:
             return role == ADMIN and not self._subject.config().web_read_only
 
+        has_cluster = self._subject.has_cluster
         hello: Json = {
             "cluster": "",
             "role": ADMIN if may_act() else READER,
-            "replay": False,
+            "replay": "/replay" in self._pages,
             "version": __version__,
-            "topics": list(TOPICS),
-            "verbs": list(VERBS) if may_act() else [],
+            "topics": list(TOPICS) if has_cluster else [],
+            "verbs": list(VERBS) if has_cluster and may_act() else [],
         }
         return Visitor(
             role=role,

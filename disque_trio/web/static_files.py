@@ -1,8 +1,10 @@
 """The files of the console's page, from the package: read once, with an ETag, packed if asked."""
 
+import base64
 import gzip
 import hashlib
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Final
 
@@ -26,12 +28,22 @@ class File:
 
     kind: bytes
     body: bytes
-    packed: bytes
-    tag: bytes
+    more: tuple[Header, ...] = ()
+    """Headers."""
+    packed: bytes = attrs.field(init=False, repr=False)
+    tag: bytes = attrs.field(init=False)
+
+    @packed.default
+    def _pack(self) -> bytes:
+        return gzip.compress(self.body, mtime=0)
+
+    @tag.default
+    def _digest(self) -> bytes:
+        return b'"%s"' % hashlib.sha256(self.body).hexdigest()[:16].encode()
 
     def answer(self, request: Request) -> Response:
         """The file, or that the browser has it."""
-        headers = ((b"ETag", self.tag), (b"Vary", b"Accept-Encoding"), _CACHE)
+        headers = ((b"ETag", self.tag), (b"Vary", b"Accept-Encoding"), _CACHE, *self.more)
         if self.tag in [
             each.strip() for each in request.headers.get(b"if-none-match", b"").split(b",")
         ]:
@@ -48,7 +60,23 @@ def load() -> dict[str, File]:
     for each in files("disque_trio.web").joinpath("static").iterdir():
         kind = _KINDS.get(each.name.rpartition(".")[2])
         if kind is not None and each.is_file():
-            body = each.read_bytes()
-            tag = b'"%s"' % hashlib.sha256(body).hexdigest()[:16].encode()
-            found[each.name] = File(kind, body, gzip.compress(body, mtime=0), tag)
+            found[each.name] = File(kind, each.read_bytes())
     return found
+
+
+def picture(page: bytes) -> File:
+    """A page that has its script and its styles in it, which its policy admits by their digests."""
+    script, style = (
+        b" ".join(_sources(re.findall(rb"<%b>(.*?)</%b>" % (tag, tag), page, re.DOTALL)))
+        for tag in (b"script", b"style")
+    )
+    policy = b"default-src 'none'; script-src %b; style-src %b; %b" % (script, style, _REST)
+    return File(HTML, page, ((b"Content-Security-Policy", policy),))
+
+
+_REST: Final = b"img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+
+def _sources(texts: Sequence[bytes]) -> list[bytes]:
+    digests = [base64.b64encode(hashlib.sha256(text).digest()) for text in texts]
+    return [b"'sha256-%b'" % digest for digest in digests] or [b"'none'"]

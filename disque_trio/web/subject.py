@@ -34,6 +34,10 @@ class Subject:
     log: Callable[[str, dict[str, Any]], None]
     """Logs an event with facts."""
     metrics: Callable[[], Awaitable[bytes]] | None = None
+    picture: bytes | None = None
+    """The page of a run that was recorded or simulated (`sim.picture`)."""
+    has_cluster: bool = True
+    """Is there a cluster to ask, or the picture alone?"""
 
 
 def of_node(node: Node) -> Subject:
@@ -85,17 +89,19 @@ def _own_tls(config: Config) -> Tls:
     )
 
 
-def alone(config: Config, cluster: Cluster, log: Log) -> Subject:
-    """The console of a process that has no node."""
+def alone(config: Config, cluster: Cluster | None, log: Log, picture: str) -> Subject:
+    """The console of a process that has no node: of a cluster, of a run's picture, or of both."""
 
     def warn(event: str, ip: str) -> None:
         log.warning(event, address=ip)
 
     return Subject(
         config=lambda: config,
-        client=Watcher(cluster, patience_s=PATIENCE_S),
+        client=Watcher(cluster or Cluster([Address()]), patience_s=PATIENCE_S),
         checks=lambda: [Check("console", True, "serves")],
         wrong_password=lambda ip: warn("wrong password at the web port", ip),
         warn=warn,
         log=lambda event, facts: log.notice(event, **facts),
+        picture=picture.encode() or None,
+        has_cluster=cluster is not None,
     )

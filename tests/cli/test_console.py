@@ -11,6 +11,7 @@ from disque_trio.__main__ import main
 from disque_trio.testing.server.kit import Server
 from tests.cluster.processes import free_port
 from tests.serving.process import running
+from tests.sim.cli.files import SMALL, scenario_file
 from tests.web.browser import Console
 
 
@@ -67,6 +68,8 @@ def test_with_a_password_browsers_log_in(tmp_path: Path) -> None:
         (["somewhere:x"], "is no host:port"),
         (["--password-file", "nowhere"], "nowhere: No such file"),
         (["--colour"], "unrecognized arguments"),
+        (["--scenario", "nowhere.toml"], "cannot read nowhere.toml"),
+        (["--scenario", "a.toml", "--trace", "b.jsonl"], "choose one"),
     ],
 )
 def test_what_cannot_be_is_refused(
@@ -74,3 +77,21 @@ def test_what_cannot_be_is_refused(
 ) -> None:
     assert main(["console", *words]) == 2
     assert told in capsys.readouterr().err
+
+
+def test_a_run_is_shown_without_a_cluster(tmp_path: Path) -> None:
+    port, scenario = free_port(), scenario_file(tmp_path, "small", SMALL)
+    with running(
+        tmp_path, "console", "--scenario", scenario, "--seed", "7", "--port", str(port)
+    ) as process:
+        process.says("Console: ")
+        assert status(port, "/replay") == 200
+
+        async def look() -> None:
+            async with Console([], port, None).browser() as browser:  # type: ignore[arg-type]
+                hello = await browser.hear("hello")
+                assert (hello["replay"], hello["topics"], hello["verbs"]) == (True, [], [])
+
+        trio.run(look)
+        process.signal(signal.SIGINT)
+        assert process.ends() == 0

@@ -9,6 +9,9 @@ import trio
 from disque_trio.client import commands
 from disque_trio.client.address import Address
 from disque_trio.observe.values import encoded
+from disque_trio.worker.codec import write
+from disque_trio.worker.operating.notes import WORKERS, Note
+from disque_trio.worker.reporting import Report, RunningJob
 from tests.observe.rig import Observed, observed
 
 
@@ -150,6 +153,28 @@ async def test_dead_and_delayed_jobs_are_listed(nursery: trio.Nursery) -> None:
     assert [each["id"] for each in dead["jobs"]] == [job.id]
     assert [each["id"] for each in delayed["delayed"]] == [later]
     assert delayed["delayed_total"] == 1
+
+
+async def test_workers_are_judged_by_their_last_sign_of_life(nursery: trio.Nursery) -> None:
+    seen = await observed(nursery)
+    report = Report(
+        name="mailer", host="web3", pid=7, version="1", app="shop", state="running", healthy=True,
+        why="", node="n1", queues=["mail"], slots=5, busy=1, held=0, unsettled=0, stuck=0, ended=9,
+        answered_s=0.1, lag_s=0.0, rss_bytes=1 << 20, up_s=60.0,
+        jobs=[RunningJob(id="D-1", task="send", queue="mail", age_s=12.0, lease_s=40.0)],
+    )  # fmt: skip
+    note = write(Note(control="disque-trio.control.mailer.1", report=report), "json")
+    id = await seen.client.addjob(WORKERS, note, replicate=1, retry=0, ttl=30)
+
+    [worker] = (await told(seen, "workers"))["workers"]
+    assert (worker["name"], worker["state"], worker["slots"]) == ("mailer", "live", 5)
+    assert worker["running"] == [{"task": "send", "id": "D-1", "since_s": 12.0}]
+
+    await seen.client.deljob(id)
+    for followed in seen.observer.people._workers.values():
+        followed.at -= 60  # it was a minute ago
+    [worker] = (await told(seen, "workers"))["workers"]
+    assert worker["state"] == "gone"
 
 
 async def test_clients_are_listed(nursery: trio.Nursery) -> None:

@@ -1,7 +1,7 @@
 """The commands about one run: run, replay, expand and draw."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from itertools import zip_longest
 
@@ -171,23 +171,29 @@ def expand_(options: Options) -> int:
 
 def draw(options: Options) -> int:
     """`sim draw`."""
-    (path,) = options.files
-    if path.endswith(TRACES):
-        if options.seed is not None:
-            raise UsageError(f"{path} has its seed in it: leave --seed out")
-        plan, rows = _history([path])
-        done = _judge(plan, rows)
-        command = f"disque-trio sim replay {path}"
-    else:
-        plan, rows = plan_from(path, options.seed), []
-        command = replay_command(path, plan, options.engine)
-        check_engine(path, options.engine)
+    if not options.files[0].endswith(TRACES):
         check_writable(options.html)
-        done = execute(plan, options.engine, [rows.append])
+    plan, page = drawn(options.files, options.seed, options.engine)
     target = options.html or f"{plan.scenario}-{plan.seed}.html"
-    write_text(target, _picture(plan, rows, done, command))
+    write_text(target, page)
     report.out().print(f"drawn into {target}")
     return PASSED
+
+
+def drawn(paths: Sequence[str], seed: int | None, engine: str) -> tuple[Plan, str]:
+    """The plan and the picture of a run: of traces, or of a scenario or plan, which is played.
+    Raises `UsageError`."""
+    path = paths[0]
+    if path.endswith(TRACES):
+        if seed is not None:
+            raise UsageError(f"{path} has its seed in it: leave --seed out")
+        plan, rows = _history(paths)
+        done = _judge(plan, rows)
+        return plan, _picture(plan, rows, done, f"disque-trio sim replay {' '.join(paths)}")
+    plan, rows = plan_from(path, seed), []
+    check_engine(path, engine)
+    done = execute(plan, engine, [rows.append])
+    return plan, _picture(plan, rows, done, replay_command(path, plan, engine))
 
 
 # Replaying.

@@ -198,6 +198,7 @@ function shape(tag, properties = {}, ...children) {
 function fill(node, properties, children) {
   for (const [name, value] of Object.entries(properties)) {
     if (typeof value === "function") node.addEventListener(name, value);
+    else if (name === "style") node.style.cssText = value ?? ""; // the attribute may be forbidden
     else if (value !== undefined && value !== null) node.setAttribute(name, value);
   }
   node.append(...children);

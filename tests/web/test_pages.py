@@ -1,0 +1,63 @@
+"""The files of the console's page, and the picture of a run."""
+
+import base64
+import gzip
+import hashlib
+import re
+
+import trio
+
+from disque_trio.sim.picture.sheet import sheet
+from disque_trio.statemachine.config import Config
+from disque_trio.web.messages import Request, Response
+from disque_trio.web.site import Site
+from disque_trio.web.subject import alone
+from tests.node.world import MemoryLog
+from tests.web.browser import console
+
+PICTURE = sheet("a run", "p { color: red }", "<script>\nlet a = 1;\n</script>")
+
+
+async def asked(site: Site, path: str, **headers: bytes) -> Response:
+    named = {name.replace("_", "-").encode(): value for name, value in headers.items()}
+    return await site.answer(Request(b"GET", path, "127.0.0.1", {b"host": b"localhost", **named}))
+
+
+def site(picture: str = "", password: bytes = b"") -> Site:
+    config = Config(port=0, web_port=8710, requirepass=password)
+    return Site(alone(config, None, MemoryLog(), picture))
+
+
+async def test_files_are_sent_once(nursery: trio.Nursery) -> None:
+    here = await console(nursery)
+    first = await here.ask("/", "Accept-Encoding: gzip")
+
+    assert gzip.decompress(first.body).startswith(b"<!DOCTYPE html>")
+    assert first.headers["content-encoding"] == "gzip"
+    again = await here.ask("/", f"If-None-Match: {first.headers['etag']}")
+    assert (again.status, again.body) == (304, b"")
+    assert "content-security-policy" in again.headers
+
+
+async def test_there_are_no_other_files(nursery: trio.Nursery) -> None:
+    here = await console(nursery)
+
+    for path in ("/static/", "/static/../site.py", "/static/site.py", "/static/..%2fsite.py"):
+        assert (await here.ask(path)).status == 404, path
+
+
+async def test_a_picture_runs_its_own_script_and_no_other() -> None:
+    answer = await asked(site(PICTURE), "/replay")
+
+    policy = dict(answer.headers)[b"Content-Security-Policy"].decode()
+    [script] = re.findall(r"<script>(.*?)</script>", PICTURE, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}';" in policy
+    assert "style-src 'sha256-" in policy
+    assert "unsafe" not in policy
+    assert answer.body == PICTURE.encode()
+
+
+async def test_a_picture_is_for_those_who_are_let_in() -> None:
+    assert (await asked(site(PICTURE, b"sesame"), "/replay")).status == 401
+    assert (await asked(site(), "/replay")).status == 404
