@@ -35,6 +35,7 @@ LADDER: Final = (
     "pipeline testing",
     "manual",
     "cli",
+    "contrib",
     "docs __main__",
 )
 """From low to high: a file imports from its own rung and from those above it in this list only."""

@@ -1,21 +1,11 @@
 """The shop's HTTP side: `uvicorn examples.shop.api:api`."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
 from fastapi import FastAPI
 
+from disque_trio.contrib.starlette import lifespan
 from examples.shop.tasks import app, place
 
-
-@asynccontextmanager
-async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-    """The app is open, and adds jobs, as long as the server runs."""
-    async with app:
-        yield
-
-
-api = FastAPI(lifespan=lifespan)
+api = FastAPI(lifespan=lifespan(app))
 
 
 @api.post("/orders/{number}", status_code=202)

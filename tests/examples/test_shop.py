@@ -57,7 +57,7 @@ async def test_the_api_takes_orders(disque_inline: Inline) -> None:
     pytest.importorskip("fastapi")
     from examples.shop import api  # noqa: PLC0415
 
-    async with api.lifespan(api.api):
+    async with api.api.router.lifespan_context(api.api):
         answer = await api.order(7, cents=700)
 
     [job] = disque_inline.jobs(charge)

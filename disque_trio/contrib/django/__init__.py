@@ -1,0 +1,16 @@
+"""Django's tasks on disque_trio: a backend for `TASKS`, and what workers run (docs/frameworks.md).
+
+Django has tasks since 6.0; before, the package `django-tasks` brings the same.
+"""
+
+from importlib import import_module
+from typing import Any
+
+__all__ = ["Backend"]
+
+
+def __getattr__(name: str) -> Any:
+    """Django imports this package before its settings can be read."""
+    if name == "Backend":
+        return import_module("disque_trio.contrib.django.backend").Backend
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

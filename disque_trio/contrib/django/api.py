@@ -1,0 +1,16 @@
+"""What Django's tasks are made of, from Django itself, or from `django-tasks`."""
+
+from importlib import import_module, util
+from typing import Any
+
+_HAS_TASKS = util.find_spec("django.tasks") is not None
+_HOME = "django.tasks" if _HAS_TASKS else "django_tasks"
+try:
+    home: Any = import_module(_HOME)
+except ImportError as error:
+    raise ImportError(
+        'Django before 6.0 has no tasks: pip install "disque-trio[django]"', name=error.name
+    ) from error
+base: Any = import_module(f"{_HOME}.base")
+backends: Any = import_module(f"{_HOME}.backends.base")
+signals: Any = import_module(f"{_HOME}.signals")

@@ -1,0 +1,93 @@
+"""The backend of `TASKS`: a Django task becomes a job of one of the backend's queues."""
+
+from collections.abc import Mapping
+from functools import partial
+from inspect import iscoroutinefunction
+from typing import Any, Final
+
+from asgiref.sync import sync_to_async
+from django.core.exceptions import ImproperlyConfigured
+from django.utils import timezone
+
+from disque_trio.client.settings import DEFAULT_URL
+from disque_trio.contrib.django import api
+from disque_trio.contrib.django.performing import perform, perform_async, result_of
+from disque_trio.worker import App
+from disque_trio.worker.task import Task
+
+OPTIONS: Final = frozenset(
+    ("lease", "max_crashes", "maxlen", "replicate", "retry", "timeout", "ttl")
+)
+"""Of `App.task`: those that hold for all tasks of a backend. `url` names the nodes."""
+
+
+class Backend(api.backends.BaseTaskBackend):
+    """`TASKS = {"default": {"BACKEND": "disque_trio.contrib.django.Backend", "OPTIONS": {…}}}`.
+
+    Jobs are added at once: within a transaction use `transaction.on_commit`. Results are not kept.
+    Raises `ImproperlyConfigured` for options that cannot work.
+    """
+
+    supports_defer = True
+    supports_async_task = True
+    supports_get_result = False
+    supports_priority = True
+
+    def __init__(self, alias: str, params: Mapping[str, Any]) -> None:
+        super().__init__(alias, params)
+        options = dict(self.options)
+        self.app: App[None] = App(options.pop("url", DEFAULT_URL))
+        if unknown := sorted(options.keys() - OPTIONS):
+            known = ", ".join(sorted({"url"} | OPTIONS))
+            raise ImproperlyConfigured(
+                f"TASKS[{alias!r}]: OPTIONS has {', '.join(unknown)}; there are {known}"
+            )
+        self._tasks: dict[tuple[str, bool], Task[..., Any]] = {}
+        for queue in sorted(self.queues) or ["default"]:
+            self._declare(queue, options)
+
+    def _declare(self, queue: str, options: dict[str, Any]) -> None:
+        """The two tasks of a queue: functions run in threads, coroutines in the event loop."""
+        try:
+            for is_async, run in ((False, perform), (True, perform_async)):
+                name = f"django.{self.alias}.{queue}{'.async' if is_async else ''}"
+                declare: Any = partial(self.app.task, name=name, queue=queue, bind=True)
+                self._tasks[queue, is_async] = declare(**options)(run)
+        except (TypeError, ValueError) as error:
+            raise ImproperlyConfigured(f"TASKS[{self.alias!r}]: {error}") from error
+
+    def enqueue(self, task: Any, args: Any, kwargs: Any) -> Any:
+        """Add a job; the result is what is known of it. Raises errors of the client, such as
+        `NoNodeError`, and `EnqueueUnknownError`."""
+        self.validate_task(task)
+        known = result_of(task, "", args, kwargs)  # what is no JSON is refused
+        is_async = iscoroutinefunction(task.func)
+        name = task.queue_name if (task.queue_name, is_async) in self._tasks else self._any_queue
+        added = (
+            self._tasks[name, is_async]
+            .using(**_options(task))
+            .blocking.enqueue(task.module_path, self.alias, known.args, known.kwargs)
+        )
+        result = result_of(task, added.key, args, kwargs)
+        api.signals.task_enqueued.send(type(self), task_result=result)
+        return result
+
+    async def aenqueue(self, task: Any, args: Any, kwargs: Any) -> Any:
+        """The same, in a thread, because receivers of signals may block."""
+        return await sync_to_async(self.enqueue, thread_sensitive=True)(task, args, kwargs)
+
+    @property
+    def _any_queue(self) -> str:
+        """With `QUEUES: []` every queue may be used; what runs them is the same."""
+        return min(queue for queue, _ in self._tasks)
+
+
+def _options(task: Any) -> Any:
+    """What Django says of one task, in the words of `Task.using`."""
+    options: dict[str, Any] = {"queue": task.queue_name}
+    if task.priority:
+        options["priority"] = task.priority
+    if task.run_after is not None:
+        after = task.run_after
+        options["at"] = after if timezone.is_aware(after) else timezone.make_aware(after)
+    return options

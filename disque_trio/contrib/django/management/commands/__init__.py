@@ -1,0 +1,1 @@
+"""A file for each command, named like it, as Django wants it."""

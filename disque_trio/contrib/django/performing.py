@@ -1,0 +1,133 @@
+"""Runs Django tasks in a worker: finds the function, gives it its context, sends the signals."""
+
+import os
+import socket
+import traceback
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import sniffio
+from asgiref.sync import sync_to_async
+from django.db import close_old_connections
+from django.utils import timezone
+from django.utils.module_loading import import_string
+
+from disque_trio.contrib.django import api
+from disque_trio.worker import Dead, Job
+
+
+def result_of(
+    task: Any, key: str, args: Sequence[Any], kwargs: Mapping[str, Any], **more: Any
+) -> Any:
+    """What Django knows of a job, which it names by its key."""
+    known = {
+        "status": api.base.TaskResultStatus.READY,
+        "enqueued_at": timezone.now(),
+        "started_at": None,
+        "last_attempted_at": None,
+        "finished_at": None,
+        "errors": [],
+        "worker_ids": [],
+    }
+    return api.base.TaskResult(
+        task=task,
+        id=key,
+        args=list(args),
+        kwargs=dict(kwargs),
+        backend=task.backend,
+        **{**known, **more},
+    )
+
+
+def perform(job: Job[Any], path: str, alias: str, args: list[Any], kwargs: dict[str, Any]) -> None:
+    """Run a function, in a thread of the worker."""
+    run = _Run(job, path, alias, args, kwargs)
+    close_old_connections()
+    try:
+        run.began()
+        try:
+            run.task.func(*run.args, **kwargs)
+        except BaseException as error:
+            run.ended(error)
+            raise
+        run.ended()
+    finally:
+        close_old_connections()
+
+
+async def perform_async(
+    job: Job[Any], path: str, alias: str, args: list[Any], kwargs: dict[str, Any]
+) -> None:
+    """Run a coroutine function, in the event loop. Django's asynchronous code needs asyncio."""
+    if sniffio.current_async_library() != "asyncio":
+        raise Dead(f"{path} needs asyncio: start the worker with --loop asyncio")
+    run = _Run(job, path, alias, args, kwargs)
+    in_thread: Callable[..., Callable[..., Awaitable[None]]] = sync_to_async
+    await in_thread(close_old_connections)()
+    try:
+        await in_thread(run.began)()
+        try:
+            await run.task.func(*run.args, **kwargs)
+        except BaseException as error:
+            run.ended(error)
+            raise
+        await in_thread(run.ended)()
+    finally:
+        await in_thread(close_old_connections)()
+
+
+class _Run:
+    """One run of a task. Raises `Dead` if there is no such task."""
+
+    def __init__(
+        self, job: Job[Any], path: str, alias: str, args: list[Any], kwargs: dict[str, Any]
+    ) -> None:
+        try:
+            found = import_string(path)
+        except ImportError as error:
+            raise Dead(f"there is no task {path}: {error}") from error
+        if not isinstance(found, api.base.Task):
+            raise Dead(f"{path} is no task: decorate it with @task")
+        self.task = found.using(queue_name=job.queue, backend=alias)
+        # Who made the earlier attempts is not known; Django counts them by this list.
+        self._workers = [f"{socket.gethostname()}-{os.getpid()}"] * job.attempt
+        self._now = timezone.now()
+        self._job, self._given, self._kwargs = job, args, kwargs
+        self.args: list[Any] = args
+        if found.takes_context:
+            self.args = [api.base.TaskContext(task_result=self._result("RUNNING")), *args]
+
+    def began(self) -> None:
+        """Tell the receivers of Django's signal."""
+        self._send(api.signals.task_started, self._result("RUNNING"))
+
+    def ended(self, error: BaseException | None = None) -> None:
+        """The same. A run that has failed may not be the last."""
+        errors = [] if error is None else [_error(error)]
+        status = "SUCCESSFUL" if error is None else "FAILED"
+        result = self._result(status, finished_at=timezone.now(), errors=errors)
+        self._send(api.signals.task_finished, result)
+
+    def _result(self, status: str, **more: Any) -> Any:
+        return result_of(
+            self.task,
+            self._job.key or self._job.id,
+            self._given,
+            self._kwargs,
+            status=api.base.TaskResultStatus(status),
+            started_at=self._now,
+            last_attempted_at=self._now,
+            worker_ids=self._workers,
+            **more,
+        )
+
+    def _send(self, signal: Any, result: Any) -> None:
+        signal.send(type(self.task.get_backend()), task_result=result)
+
+
+def _error(error: BaseException) -> Any:
+    kind = type(error)
+    return api.base.TaskError(
+        exception_class_path=f"{kind.__module__}.{kind.__qualname__}",
+        traceback="".join(traceback.format_exception(error)),
+    )

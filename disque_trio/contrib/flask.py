@@ -1,0 +1,46 @@
+"""Flask: handlers run in the context of the web application, whose configuration names the nodes.
+
+Source: docs/frameworks.md, "Flask".
+"""
+
+from typing import Any
+
+from flask import Flask
+
+from disque_trio.worker import App, Job
+from disque_trio.worker.middleware import Inner
+
+
+class NoApplicationError(RuntimeError):
+    """A job runs, and no Flask application was given to `init_app`."""
+
+
+class Disque:
+    """An extension: `Disque(tasks, web)`, or `init_app(web)` in an application factory.
+
+    `tasks` are added by `task.blocking.enqueue(…)`. Workers run them inside of `web.app_context()`.
+    The last application counts, if there are several.
+    """
+
+    def __init__(self, tasks: App[Any], web: Flask | None = None) -> None:
+        self.tasks = tasks
+        self._web: Flask | None = None
+        tasks.middleware(self._in_context)
+        if web is not None:
+            self.init_app(web)
+
+    def init_app(self, web: Flask) -> None:
+        """Use the nodes of `DISQUE_URL`, if the configuration of the application has it."""
+        if url := web.config.get("DISQUE_URL"):
+            self.tasks.use(url)
+        web.extensions["disque"] = self
+        self._web = web
+
+    async def _in_context(self, job: Job[Any], inner: Inner) -> object:
+        if self._web is None:
+            raise NoApplicationError(
+                f"{job.task} needs a Flask application: call init_app in the module that the "
+                "worker imports"
+            )
+        with self._web.app_context():
+            return await inner()

@@ -1,0 +1,1 @@
+"""Ties to web frameworks and to OpenTelemetry, each by the framework itself."""

@@ -1,0 +1,126 @@
+"""OpenTelemetry: the producer and each run of a job are spans, and the runs name the producer."""
+
+from typing import Any
+
+import pytest
+
+from disque_trio.testing.inline.kit import Inline
+from disque_trio.worker import App, Fixed, Snooze
+
+pytest.importorskip("opentelemetry.sdk")
+
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import (
+    InMemorySpanExporter,
+)
+from opentelemetry.trace import SpanKind, StatusCode
+
+from disque_trio.contrib.otel import instrument
+
+
+class Watched:
+    """An app whose spans and metrics can be read."""
+
+    def __init__(self) -> None:
+        self.exporter = InMemorySpanExporter()
+        self.tracers = TracerProvider()
+        self.tracers.add_span_processor(SimpleSpanProcessor(self.exporter))
+        self.reader = InMemoryMetricReader()
+        self.tasks = App()
+        instrument(
+            self.tasks,
+            tracer_provider=self.tracers,
+            meter_provider=MeterProvider([self.reader]),
+        )
+
+    @property
+    def spans(self) -> list[ReadableSpan]:
+        return sorted(self.exporter.get_finished_spans(), key=lambda span: span.start_time or 0)
+
+    def points(self, name: str) -> list[Any]:
+        data = self.reader.get_metrics_data()
+        assert data is not None
+        found = data.resource_metrics[0].scope_metrics[0].metrics
+        return [point for each in found if each.name == name for point in each.data.data_points]
+
+
+def test_a_run_is_linked_to_the_span_that_added_the_job(disque_inline: Inline) -> None:
+    watched = Watched()
+
+    @watched.tasks.task(name="greet", queue="mail")
+    def greet(name: str) -> None:
+        pass
+
+    with watched.tracers.get_tracer("web").start_as_current_span("GET /") as request:
+        added = greet.blocking.enqueue("ada")
+    disque_inline.blocking.run_all(watched.tasks)
+
+    _, create, process = watched.spans
+    assert (create.name, create.kind) == ("create mail", SpanKind.PRODUCER)
+    assert (process.name, process.kind) == ("process mail", SpanKind.CONSUMER)
+    assert create.parent == request.get_span_context()
+    assert process.parent is None, "it may run hours later, and twice"
+    (link,) = process.links
+    assert create.context is not None
+    assert (link.context.trace_id, link.context.span_id) == (
+        create.context.trace_id,
+        create.context.span_id,
+    )
+    attributes = dict(process.attributes or {})
+    assert attributes["messaging.system"] == "disque"
+    assert attributes["messaging.message.id"] == added.id
+    assert attributes["messaging.message.conversation_id"] == added.key
+    assert attributes["messaging.disque.attempt"] == 1
+    assert [point.value for point in watched.points("messaging.client.sent.messages")] == [1]
+    assert [point.count for point in watched.points("messaging.process.duration")] == [1]
+
+
+def test_each_attempt_is_a_span_and_a_failure_says_what_it_was(disque_inline: Inline) -> None:
+    watched = Watched()
+
+    @watched.tasks.task(name="greet", queue="mail", retry=Fixed([1]))
+    def greet() -> None:
+        raise ConnectionError("no answer")
+
+    greet.blocking.enqueue()
+    disque_inline.blocking.run_all(watched.tasks, may_die=True)
+
+    runs = watched.spans[1:]
+    assert [(span.attributes or {})["messaging.disque.attempt"] for span in runs] == [1, 2]
+    assert {span.status.status_code for span in runs} == {StatusCode.ERROR}
+    assert {(span.attributes or {})["error.type"] for span in runs} == {"ConnectionError"}
+    assert [event.name for event in runs[0].events] == ["exception"]
+
+
+def test_a_snooze_is_no_failure(disque_inline: Inline) -> None:
+    watched = Watched()
+    asked: list[int] = []
+
+    @watched.tasks.task(name="greet", queue="mail")
+    def greet() -> None:
+        asked.append(1)
+        if len(asked) == 1:
+            raise Snooze(5)
+
+    greet.blocking.enqueue()
+    disque_inline.blocking.run_all(watched.tasks)
+
+    runs = [span for span in watched.spans if span.name == "process mail"]
+    assert {span.status.status_code for span in runs} == {StatusCode.UNSET}
+    assert len(runs) == 2
+
+
+def test_a_job_of_a_producer_without_tracing_has_no_link(disque_inline: Inline) -> None:
+    plain = App()
+    watched = Watched()
+    for tasks in (plain, watched.tasks):
+        tasks.task(name="greet", queue="mail")(lambda: None)
+
+    plain.tasks["greet"].blocking.enqueue()
+    disque_inline.blocking.run_all(watched.tasks)
+
+    (process,) = watched.spans
+    assert process.links == ()

@@ -1,0 +1,76 @@
+"""docs/frameworks.md: its programs run, and its tables name what there is."""
+
+import re
+from types import SimpleNamespace
+from typing import Any, Final
+
+import pytest
+
+from disque_trio.testing.inline.kit import Inline
+from tests.contrib.test_starlette import request
+from tests.trees import HOME
+
+PAGE: Final = (HOME / "docs" / "frameworks.md").read_text("utf-8")
+FILES: Final = dict(
+    re.findall(r"^```python\n# (\w+)\.py\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+)
+
+
+def run(name: str) -> Any:
+    """A file of the page, as a module."""
+    names: dict[str, Any] = {"__name__": name}
+    exec(compile(FILES[name], f"{name}.py", "exec"), names)
+    return SimpleNamespace(**names)
+
+
+async def test_fastapi_adds_a_job_that_is_run(
+    disque_inline: Inline, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("fastapi")
+    page = run("web")
+    async with page.web.router.lifespan_context(page.web):
+        status, _ = await request(page.web, "/users/ada")
+        assert await page.ready() == {"queue": True}
+
+    await disque_inline.run_all(page.tasks)
+
+    assert status == 202
+    assert capsys.readouterr().out == "welcome, ada\n"
+
+
+def test_flask_adds_a_job_that_is_run(
+    disque_inline: Inline, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("flask")
+    page = run("shop")
+
+    answer = page.web.test_client().delete("/users/ada")
+    disque_inline.blocking.run_all(page.tasks)
+
+    assert answer.status_code == 202
+    assert capsys.readouterr().out == "the shop: goodbye, ada\n"
+
+
+def test_django_takes_the_settings_and_the_table_has_every_option() -> None:
+    pytest.importorskip("django")
+    from disque_trio.contrib.django.backend import OPTIONS, Backend  # noqa: PLC0415
+
+    backend = Backend("default", run("settings").TASKS["default"])
+
+    assert backend.app.queues == ["default", "mail"]
+    (row,) = [line for line in PAGE.splitlines() if line.startswith("| `OPTIONS` |")]
+    assert set(re.findall(r"`(\w+)`", row)) - {"OPTIONS"} == OPTIONS | {"url"}
+
+
+def test_opentelemetry_is_one_line(disque_inline: Inline) -> None:
+    pytest.importorskip("opentelemetry")
+    page = run("telemetry")
+
+    page.tasks.task(name="a", queue="q")(lambda: None).blocking.enqueue()
+
+    assert len(disque_inline.jobs(page.tasks.tasks["a"])) == 1
+
+
+@pytest.mark.parametrize("extra", ["fastapi", "flask", "django", "otel"])
+def test_the_extras_of_the_page_are_there(extra: str) -> None:
+    assert re.search(rf"^{extra} = \[", (HOME / "pyproject.toml").read_text("utf-8"), re.MULTILINE)
