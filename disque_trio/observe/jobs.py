@@ -36,16 +36,26 @@ async def job(survey: Survey, args: Json) -> tuple[Json, dict[str, str]]:
     return {
         "id": id,
         "found": True,
-        "copies": [_copy(copy, survey.nodes, names) for copy in found.items],
+        "copies": _copies(found.items, survey.nodes, names),
         "facts": _facts(best),
         **body_fields(best.job.body),
         "explain": list(await _explained(survey, best.job)),
     }, found.unreached
 
 
-def _copy(copy: Copy, nodes: Mapping[str, KnownNode], names: Mapping[str, str]) -> Json:
+def _copies(
+    copies: list[Copy], nodes: Mapping[str, KnownNode], names: Mapping[str, str]
+) -> list[Json]:
+    """No worker has a job that is queued somewhere, so none has a lease."""
+    is_queued = any(copy.job.state == "queued" for copy in copies)
+    return [_copy(copy, nodes, names, is_queued=is_queued) for copy in copies]
+
+
+def _copy(
+    copy: Copy, nodes: Mapping[str, KnownNode], names: Mapping[str, str], *, is_queued: bool
+) -> Json:
     job, where = copy.job, str(copy.node)
-    waits = job.backing_off is not None or is_delayed(job)
+    waits = is_queued or job.backing_off is not None or is_delayed(job)
     is_leased = job.state == "active" and not waits
     return {
         "node": where,

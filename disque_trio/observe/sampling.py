@@ -14,6 +14,8 @@ from disque_trio.worker.operating.queues import Queues, QueueTotals
 
 RATES: Final = ("jobs_added", "jobs_delivered", "jobs_acked", "total_commands_processed")
 """The totals of a node of which rates are shown. Original nodes have the last one alone."""
+_TOLD_BY_OTHERS: Final = ("setack",)
+"""An acknowledgement is counted at each holder, by this cause but at one."""
 
 
 @attrs.frozen
@@ -104,7 +106,8 @@ def view_of(
     node: str, info: Mapping[str, str], before: Mapping[str, int], seconds: float
 ) -> NodeView:
     """A node by its INFO. `before` are the totals of so many `seconds` ago; 0 is of no look."""
-    totals = {name: count for name in RATES if (count := counted_total(info, name)) is not None}
+    counts = {name: counted_total(info, name, _TOLD_BY_OTHERS) for name in RATES}
+    totals = {name: count for name, count in counts.items() if count is not None}
     return NodeView(
         node,
         _number(info, "registered_jobs"),

@@ -15,7 +15,7 @@ import h11
 import trio
 
 from disque_trio.web.messages import Header, Request, Response, refusal
-from disque_trio.web.upgrade import Talk, upgraded
+from disque_trio.web.upgrade import upgraded
 
 MOST_BYTES: Final = 16 << 10
 """Of a request's head."""
@@ -73,7 +73,7 @@ class Door:
 
     async def _attend(self, stream: trio.SocketStream) -> None:
         """One connection, of which no error leaves."""
-        ip, talk = "", None
+        ip, upgrade = "", None
         try:
             ip = str(stream.socket.getpeername()[0])
             connection = Connection(stream, ip, self._answer)
@@ -81,9 +81,10 @@ class Door:
                 if is_one_too_many:
                     self._warn("web connection refused: too many", ip)
                 else:
-                    talk = await connection.run()
-            if talk is not None:
-                await upgraded(stream, connection.raw, talk)
+                    upgrade = await connection.run()
+            if upgrade is not None and upgrade.talk is not None:
+                behind, _ = connection.http.trailing_data
+                await upgraded(stream, upgrade.body + behind, upgrade.talk)
         except (OSError, trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
             # It has hung up, or takes too long.
             pass
@@ -114,25 +115,22 @@ class Connection:
     stream: trio.abc.HalfCloseableStream
     ip: str
     answer: Answer
-    raw: bytes = attrs.field(init=False, default=b"")
-    """What has come of this request: a WebSocket's handshake is read once more."""
-    _talk: Talk | None = attrs.field(init=False, default=None)
+    _upgrade: Response | None = attrs.field(init=False, default=None)
     http: h11.Connection = attrs.field(init=False)
 
     @http.default
     def _fresh(self) -> h11.Connection:
         return h11.Connection(h11.SERVER, max_incomplete_event_size=MOST_BYTES)
 
-    async def run(self) -> Talk | None:
-        """Answer until either side has enough, or a WebSocket is to begin: what it is for."""
+    async def run(self) -> Response | None:
+        """Answer until either side has enough, or a WebSocket is to begin: the response to that."""
         patience = HEAD_S
         while await self._serve(patience):
-            self.raw = self.http.trailing_data[0]
             self.http.start_next_cycle()
             patience = IDLE_S
-        if self._talk is None:
+        if self._upgrade is None:
             await self._part()
-        return self._talk
+        return self._upgrade
 
     async def _serve(self, patience: float) -> bool:
         """One request. May another one follow?"""
@@ -148,7 +146,7 @@ class Connection:
             return False
         response = await self.answer(request)
         if response.talk is not None:
-            self._talk = response.talk
+            self._upgrade = response
             return False
         await self._say(response, is_head=request.method == b"HEAD")
         return self.http.our_state is h11.DONE and self.http.their_state is h11.DONE
@@ -175,7 +173,6 @@ class Connection:
             data = await self.stream.receive_some(_CHUNK)
             # It has begun, and may not rest any more.
             limit.deadline = min(limit.deadline, trio.current_time() + HEAD_S)
-            self.raw += data
             self.http.receive_data(bytes(data))
         return event
 

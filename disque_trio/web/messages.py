@@ -34,7 +34,7 @@ class Response:
     """The content type."""
     headers: tuple[Header, ...] = ()
     talk: Callable[[Any], Awaitable[None]] | None = None
-    """With status 101: what goes on over the WebSocket (`upgrade`)."""
+    """With status 101: what goes on over the WebSocket. `body` is its handshake (`upgrade`)."""
 
 
 def refusal(status: int, text: str, *headers: Header) -> Response:

@@ -148,7 +148,7 @@ class Site:
             finally:
                 self._hub.sockets -= 1
 
-        return Response(101, talk=talk)
+        return Response(101, upgrade.handshake(request.headers), talk=talk)
 
     def _visitor(self, request: Request, role: Role) -> Visitor:
         def may_act() -> bool:

@@ -1,4 +1,4 @@
-"""A connection that becomes a WebSocket: trio-websocket on a stream whose first bytes are read.
+"""A connection that becomes a WebSocket: trio-websocket on a stream whose head was read by h11.
 
 The library is used through two functions, here alone. What it does not look after is done here:
 deadlines for sends and for the handshake, and an end that does not wait for the other side.
@@ -29,8 +29,9 @@ Talk = Callable[[WebSocketConnection], Awaitable[None]]
 def defect(headers: Mapping[bytes, bytes]) -> str:
     """Why it is no handshake that can be answered; empty if it is one."""
     offered = headers.get(b"sec-websocket-protocol", b"").decode("latin-1")
-    if headers.get(b"upgrade", b"").lower() != b"websocket":
-        return "this is for WebSockets: send Upgrade: websocket"
+    wants = b"upgrade" in headers.get(b"connection", b"").lower()
+    if not wants or headers.get(b"upgrade", b"").lower() != b"websocket":
+        return "this is for WebSockets: send Connection: Upgrade, and Upgrade: websocket"
     if headers.get(b"sec-websocket-version") != b"13":
         return "Sec-WebSocket-Version must be 13"
     if not _is_key(headers.get(b"sec-websocket-key", b"")):
@@ -38,6 +39,21 @@ def defect(headers: Mapping[bytes, bytes]) -> str:
     if PROTOCOL not in [each.strip() for each in offered.split(",")]:
         return f"Sec-WebSocket-Protocol must be {PROTOCOL}"
     return ""
+
+
+def handshake(headers: Mapping[bytes, bytes]) -> bytes:
+    """The same in words of ours, with its key alone: the library raises errors of other kinds for
+    bytes that are not ASCII."""
+    lines = (
+        b"GET /socket HTTP/1.1",
+        b"Host: localhost",
+        b"Connection: Upgrade",
+        b"Upgrade: websocket",
+        b"Sec-WebSocket-Version: 13",
+        b"Sec-WebSocket-Key: " + headers[b"sec-websocket-key"],
+        b"Sec-WebSocket-Protocol: " + PROTOCOL.encode(),
+    )
+    return b"".join(line + b"\r\n" for line in (*lines, b""))
 
 
 def _is_key(key: bytes) -> bool:
@@ -49,13 +65,13 @@ def _is_key(key: bytes) -> bool:
 
 @attrs.define(eq=False)
 class Replayed(trio.abc.Stream):
-    """A stream from which some bytes have been read already: they come first."""
+    """A stream before which some bytes come."""
 
     stream: trio.abc.Stream
     first: bytes
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        """The bytes that were read, then others."""
+        """Those bytes, then the stream's."""
         if not self.first:
             return bytes(await self.stream.receive_some(max_bytes))
         await trio.lowlevel.checkpoint()
@@ -79,7 +95,7 @@ class Replayed(trio.abc.Stream):
 
 
 async def upgraded(stream: trio.abc.Stream, first: bytes, talk: Talk) -> None:
-    """Answer the handshake, which begins with these bytes, and `talk` until either side ends it."""
+    """Answer the handshake, which is the `first` bytes, and `talk` until either side ends it."""
     try:
         async with trio.open_nursery() as nursery:
             with trio.move_on_after(HANDSHAKE_S) as limit:

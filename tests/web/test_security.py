@@ -153,6 +153,26 @@ async def test_an_upgrade_that_is_none_is_refused_at_once(
     assert await here.knock(f"Origin: {here.origin}", header) == 400
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Connection: Up\xffgrade",
+        f"Sec-WebSocket-Protocol: \xa0{upgrade.PROTOCOL}",
+        "Sec-WebSocket-Extensions: \xff",
+        "Host: localhost..",
+        "X: \xff",
+    ],
+)
+async def test_bytes_that_are_no_text_are_no_bug(
+    nursery: trio.Nursery, header: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here = await console(nursery)
+
+    # Without an Origin it is no page, so that another Host will do.
+    assert await here.knock(header) in (101, 400)
+    assert "bug" not in capsys.readouterr().err
+
+
 async def test_a_large_frame_ends_the_socket(nursery: trio.Nursery) -> None:
     here = await console(nursery)
     async with here.browser() as browser:
