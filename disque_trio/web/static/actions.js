@@ -89,8 +89,9 @@ export const meet = {
   form: [{ name: "address", label: "Address and port", placeholder: "10.0.0.7:7711" }],
 };
 
-export const ofWorker = (worker) => [
-  { letter: "Q", label: "Quiet", target: worker.name, verb: "quiet", args: { worker: worker.name } },
+export const ofWorker = ({ name: target, control }) => [
+  { letter: "Q", label: "Take no more jobs", target, verb: "quiet", args: { worker: control } },
+  { letter: "S", label: "Take jobs again", target, verb: "resume", args: { worker: control } },
 ];
 
 export const ofClient = (client) => [

@@ -2,10 +2,11 @@
 
 import { app, redraw } from "./app.js";
 import { element, shape } from "./elements.js";
-import { UNKNOWN, clock, rate, span } from "./words.js";
+import { UNKNOWN, clock, number, rate, span } from "./words.js";
 
 const WIDE = 600;
 const HIGH = 150;
+const SECONDS = 300; // from edge to edge: as time goes on lines move, and are not squeezed
 
 // `series` have `label`, `values` and `colour` (a class). Null is a gap.
 export function chart({ title, at, series, unit = "" }) {
@@ -18,7 +19,7 @@ export function chart({ title, at, series, unit = "" }) {
     element(
       "div",
       { class: "plot", pointermove: point, pointerleave: leave },
-      element("span", { class: "top small" }, `${rate(most)}${unit}`),
+      element("span", { class: "top small" }, figure(most, unit)),
       shape(
         "svg",
         {
@@ -36,7 +37,7 @@ export function chart({ title, at, series, unit = "" }) {
       element(
         "div",
         { class: "axis small" },
-        element("span", {}, at.length > 1 ? `${span(Math.round((at.at(-1) - at[0]) / 5) * 5)} ago` : ""),
+        element("span", {}, `${span(SECONDS)} ago`),
         element("span", {}, "now"),
       ),
     ),
@@ -59,10 +60,7 @@ function drawn({ values, colour }, at, most, isFilled) {
   return [filled, shape("path", { class: `line ${colour}`, d: line })];
 }
 
-const x = (at, n) => {
-  const whole = at.at(-1) - at[0];
-  return whole > 0 ? +((WIDE * (at[n] - at[0])) / whole).toFixed(1) : WIDE;
-};
+const x = (at, n) => +(WIDE * (1 - (at.at(-1) - at[n]) / SECONDS)).toFixed(1);
 const y = (value, most) => +(HIGH - (HIGH - 3) * (value / most)).toFixed(1);
 
 // Pieces of neighbours that are known.
@@ -91,6 +89,9 @@ function area(at, values, most) {
     .join("");
 }
 
+// Rates have fractions, and what is counted has none.
+const figure = (value, unit) => (unit ? `${rate(value)}${unit}` : number(value));
+
 // The next round number: 1, 2 or 5 and zeros.
 function ceiling(value) {
   const size = 10 ** Math.floor(Math.log10(value));
@@ -99,7 +100,7 @@ function ceiling(value) {
 
 function nearest(at, fraction) {
   if (!at.length) return null;
-  const wanted = at[0] + fraction * (at.at(-1) - at[0]);
+  const wanted = at.at(-1) - (1 - fraction) * SECONDS;
   let best = 0;
   at.forEach((time, n) => {
     if (Math.abs(time - wanted) < Math.abs(at[best] - wanted)) best = n;
@@ -117,7 +118,7 @@ function legend(title, at, series, unit, hover) {
         { class: "entry" },
         element("span", { class: `swatch ${colour}`, "aria-hidden": "true" }),
         `${label} `,
-        element("b", {}, n < 0 || values[n] === null ? UNKNOWN : `${rate(values[n])}${unit}`),
+        element("b", {}, n < 0 || values[n] === null ? UNKNOWN : figure(values[n], unit)),
       ),
     ),
     element("span", { class: "small moment" }, hover === null ? "" : clock(at[hover] * 1000)),
@@ -125,7 +126,7 @@ function legend(title, at, series, unit, hover) {
 }
 
 function spoken(title, series, unit) {
-  const parts = series.map(({ label, values }) => `${label} ${rate(values.at(-1))}${unit}`);
+  const parts = series.map(({ label, values }) => `${label} ${figure(values.at(-1), unit)}`);
   return `${title}: ${parts.join(", ")}`;
 }
 

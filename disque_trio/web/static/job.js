@@ -69,9 +69,11 @@ const NAMES = {
 };
 
 function about({ facts: known }) {
-  const pairs = Object.entries(known ?? {}).map(([name, value]) => {
-    const [label, words] = NAMES[name] ?? [name.replaceAll("_", " "), (given) => named(given)];
-    return [label, value === null ? UNKNOWN : words(value)];
+  // What it does not have is left out.
+  const given = Object.entries(known ?? {}).filter(([, value]) => value !== null && value !== "");
+  const pairs = given.map(([name, value]) => {
+    const [label, words] = NAMES[name] ?? [name.replaceAll(/[_-]/g, " "), (text) => named(text)];
+    return [label, words(value)];
   });
   return element("section", { class: "card" }, facts(pairs));
 }
@@ -88,9 +90,8 @@ function copies(data) {
       columns: [
         { label: "node", cell: (copy) => named(copy.name || copy.node) },
         { label: "state", cell: (copy) => jobState(copy.state) },
-        { label: "lease left", isNumber: true, title: "how long a worker has it still", cell: (copy) => span(copy.lease_s) },
-        { label: "next queued in", isNumber: true, cell: (copy) => span(copy.next_s) },
-        { label: "deliveries", isNumber: true, cell: (copy) => number(copy.deliveries) },
+        { label: "queued again in", isNumber: true, title: "unless it is acknowledged", cell: (copy) => span(copy.lease_s ?? copy.next_s) },
+        { label: "delivered again", isNumber: true, cell: (copy) => number(copy.deliveries) },
         { label: "given back", isNumber: true, cell: (copy) => number(copy.nacks) },
         { label: "knows of copies at", cell: (copy) => names(copy.holders) },
         { label: "confirmed by", cell: (copy) => names(copy.confirmed) },

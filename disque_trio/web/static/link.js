@@ -98,11 +98,13 @@ export class Link {
   }
 
   #greeted(message) {
+    // What it does not know is not asked for.
+    this.on.hello(message);
     this.isLive = true;
     this.lostAt = null;
     this.failures = 0;
     for (const { subscription } of this.subscriptions.values()) this.#send(subscription);
-    this.on.hello(message);
+    this.on.change();
   }
 
   #lost() {

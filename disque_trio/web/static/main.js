@@ -43,7 +43,8 @@ function wanted() {
   const page = PAGES[app.route.page];
   const own = Object.entries(page?.topics(app.route) ?? {}).map(([topic, args]) => [topic, args, app.every]);
   const isOverview = own.some(([topic]) => topic === "overview");
-  return isOverview ? own : [["overview", {}, Math.max(app.every, BEHIND_MS)], ...own];
+  const all = isOverview ? own : [["overview", {}, Math.max(app.every, BEHIND_MS)], ...own];
+  return all.filter(([topic]) => app.hello?.topics.includes(topic) ?? true);
 }
 
 function subscribe() {
@@ -62,7 +63,8 @@ function subscribe() {
 }
 
 function hear(topic, put) {
-  app.heard[topic] = put;
+  // What was known before an error is still shown.
+  app.heard[topic] = put.error ? { ...app.heard[topic], error: put.error } : put;
   if (topic === "overview" && put.data) say(put.data.findings);
   redraw();
 }
@@ -235,7 +237,8 @@ function begin() {
     hello: (message) => {
       app.hello = message;
       farewell = "";
-      redraw();
+      if (message.replay && !message.topics.length) location.replace("/replay");
+      subscribe();
     },
     change: redraw,
     farewell: (says) => (farewell = says),

@@ -42,7 +42,7 @@ function tiles(totals, series) {
     tile("acknowledged/s", rate(totals.acked_s), {}, spark("acked_s", "acked")),
     tile("delivered again/s", rate(totals.again_s), warned(totals.again_s >= 1)),
     tile("queued", number(totals.queued), { link: "#/queues" }, spark("queued", "queued")),
-    tile("leased to workers", number(totals.leased), { link: "#/workers" }),
+    tile("leased", number(totals.leased), { link: "#/workers" }),
     tile("delayed", number(totals.delayed), { link: "#/later" }),
     tile("dead", number(totals.dead), { link: "#/dead", ...warned(totals.dead) }),
     tile("too few copies", number(totals.under_replicated), warned(totals.under_replicated)),

@@ -96,10 +96,11 @@ export const badge = (text, level = "", title = null) =>
 // Nodes that did not answer: sums are without them.
 export function unreached(put) {
   const missing = Object.entries(put?.unreached ?? {});
-  if (!missing.length) return null;
+  if (!missing.length && !put?.error) return null;
   return element(
     "ul",
     { class: "findings" },
+    put.error && element("li", { class: "bad" }, sign("bad"), put.error),
     missing.map(([node, why]) =>
       element("li", { class: "warn" }, sign("warn"), `No answer from ${nodeName(node)}: ${why}. What follows is without it.`),
     ),

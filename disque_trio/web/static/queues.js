@@ -116,7 +116,6 @@ function list({ rows }, args) {
         figure("oldest", "age_s", span, "age", "how long the first job waits"),
         figure("in/s", "in_s", rate, "in"),
         figure("out/s", "out_s", rate, "out"),
-        figure("again/s", "again_s", rate, "again", "queued again a second"),
         figure("leased", "leased"),
         figure("delayed", "delayed"),
         { label: "dead", isNumber: true, cell: dead },

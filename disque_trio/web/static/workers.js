@@ -2,10 +2,10 @@
 
 import { app, nodeName } from "./app.js";
 import { element, shape } from "./elements.js";
-import { card, empty, heading, state, unreached, waiting } from "./parts.js";
+import { badge, card, empty, heading, state, unreached, waiting } from "./parts.js";
 import { ofClient, ofWorker } from "./actions.js";
 import { table } from "./table.js";
-import { UNKNOWN, bytes, count, jobLink, named, rate, shortJob, span } from "./words.js";
+import { UNKNOWN, bytes, count, jobLink, named, number, rate, shortJob, span } from "./words.js";
 
 export const workers = {
   name: "Workers",
@@ -13,7 +13,7 @@ export const workers = {
   view(heard) {
     const put = heard.workers;
     if (!put?.data) return [heading("Workers"), waiting(put, "who takes jobs")];
-    const { workers: list, clients } = put.data;
+    const { workers: list, clients, clients_total: total } = put.data;
     const clientRows = clientTable(clients ?? []);
     const workerRows = list.length ? workerTable(list) : null;
     if (workerRows) app.rows = [...workerRows.rows, ...clientRows.rows];
@@ -21,10 +21,13 @@ export const workers = {
       heading("Workers", words(list, clients ?? [])),
       unreached(put),
       card("Workers", {}, workerRows?.drawn ?? empty("No worker of the task library gives a sign of life.")),
-      card("Plain clients", {}, clientRows.drawn),
+      card("Plain clients", { note: some(clients, total) }, clientRows.drawn),
     ];
   },
 };
+
+const some = (clients, total) =>
+  total > clients.length ? `the first ${number(clients.length)} of ${number(total)}` : null;
 
 const words = (list, clients) => {
   const live = list.filter((worker) => worker.state === "live").length;
@@ -36,14 +39,14 @@ function workerTable(list) {
     caption: "Workers",
     rows: list,
     rowOf: (worker) => ({
-      key: `worker ${worker.name}`,
+      key: `worker ${worker.control ?? worker.name}`,
       title: `worker ${worker.name}`,
       link: worker.running[0] ? jobLink(worker.running[0].id) : null,
       actions: worker.state === "gone" ? [] : ofWorker(worker),
     }),
     columns: [
       { label: "worker", class: "names", cell: (worker) => named(worker.name) },
-      { label: "state", cell: (worker) => state(worker.state) },
+      { label: "state", cell: (worker) => [state(worker.state, worker.why), doing(worker)] },
       { label: "node", cell: (worker) => (worker.node ? named(nodeName(worker.node)) : UNKNOWN) },
       { label: "queues", class: "names", cell: (worker) => named(worker.queues.join(" ")) },
       { label: "slots", cell: slots },
@@ -55,6 +58,10 @@ function workerTable(list) {
   });
   return { drawn, rows: app.rows };
 }
+
+// What it has been told to do, where that is not just to run.
+const doing = ({ does, state: word }) =>
+  does && does !== "running" && word !== "gone" && [" ", badge(does, "warn")];
 
 function slots({ busy, slots: all }) {
   if (typeof all !== "number" || typeof busy !== "number") return UNKNOWN;
@@ -100,15 +107,10 @@ function clientTable(clients) {
       { label: "node", cell: (client) => named(nodeName(client.node)) },
       { label: "idle", isNumber: true, cell: (client) => span(client.idle_s) },
       { label: "last command", cell: (client) => (client.command ? element("code", {}, client.command) : UNKNOWN) },
-      { label: "waits for", class: "names", cell: (client) => waits(client.waits_for) },
     ],
     none: "No other client is connected.",
   });
   return { drawn, rows: app.rows };
 }
 
-function waits(queues) {
-  const text = Array.isArray(queues) ? queues.join(" ") : (queues ?? "");
-  return text ? named(text) : "";
-}
 

@@ -19,7 +19,7 @@ PROTOCOL: Final = "disque.console.1"
 STATIC: Final = resources.files("disque_trio") / "web" / "static"
 VERBS: Final = (
     *("pause", "enqueue", "ack", "nack", "deljob", "purge"),
-    *("redrive", "kick", "quiet", "leave", "forget", "meet"),
+    *("redrive", "kick", "quiet", "resume", "leave", "forget", "meet"),
 )
 
 Said = dict[str, Any]

@@ -54,16 +54,16 @@ def nodes() -> list[Said]:
     return [node(N1), node(N2, clock_ms=620), {**silent, "added_s": None, "delivered_s": None}]
 
 
-def curve(most: float, seed: str) -> list[float]:
+def curve(most: float, seed: str) -> list[int]:
     """Something that goes up and down."""
     rng, at, found = random.Random(seed), 0.7, []
     for n in range(300):
         at += rng.gauss(0, 0.012) + 0.03 * (0.72 + 0.1 * math.sin(n / 40) - at)
-        found.append(round(most * min(1.0, max(0.0, at + rng.gauss(0, 0.01))), 1))
+        found.append(round(most * min(1.0, max(0.0, at + rng.gauss(0, 0.01)))))
     return found
 
 
-def series(**names: float) -> dict[str, list[float]]:
+def series(**names: float) -> Said:
     begin = time.time() - 300
     curves = {name: curve(most, name) for name, most in names.items()}
     return {"at": [begin + n for n in range(300)], **curves}
@@ -109,7 +109,7 @@ def queue_row(name: str, jobs: int = 0, **others: object) -> Said:
         "age_s": jobs / 50 if jobs else None,
         "in_s": jobs / 240,
         "out_s": jobs / 250,
-        "again_s": 0.2 if jobs else 0,
+        "again_s": None,
         "delayed": 3,
         "leased": 14,
         "dead": 0,
@@ -195,11 +195,12 @@ def job(args: Said) -> Said:
             "queue": "mail",
             "added_ms": now_ms() - 72_000,
             "retry_s": 60,
-            "ttl_s": 86_400,
             "left_s": 86_328,
             "delay_s": 0,
             "replicate": 2,
-            "priority": 0,
+            "priority": None,
+            "task": "mail.send",
+            "max-backoff": 600,
         },
         "body": '{"to":"ann@example.org","template":"welcome","tries":[1,2]}',
         "body_b64": None,
@@ -214,6 +215,7 @@ def job(args: Said) -> Said:
 def workers(_args: Said) -> Said:
     worker: dict[str, Any] = {
         "name": "mailer-7@web3",
+        "control": "mailer-7@web3.1f30",
         "host": "web3",
         "node": N1,
         "queues": ["mail", "sms"],
@@ -230,20 +232,43 @@ def workers(_args: Said) -> Said:
     return {
         "workers": [
             worker,
-            {**worker, "name": "mailer-8@web3", "busy": 5, "state": "late", "beat_s": 14.0},
-            {**worker, **idle, "name": "thumbs-1@web4", "queues": ["thumbnails"], "slots": 16},
-            {**worker, **idle, "name": "old-2@web1", "state": "gone", "beat_s": 312.0, "node": ""},
+            {
+                **worker,
+                "name": "mailer-8@web3",
+                "control": "8",
+                "does": "quiet",
+                "busy": 5,
+                "state": "late",
+                "beat_s": 14.0,
+            },
+            {
+                **worker,
+                **idle,
+                "name": "thumbs-1@web4",
+                "control": "1",
+                "queues": ["thumbnails"],
+                "slots": 16,
+            },
+            {
+                **worker,
+                **idle,
+                "name": "old-2@web1",
+                "control": "2",
+                "state": "gone",
+                "beat_s": 312.0,
+                "node": "",
+            },
         ],
         "clients": [
-            {**client, "command": "getjob", "waits_for": "billing"},
-            {**client, "id": 43, "name": "checkout", "command": "addjob", "waits_for": ""},
+            {**client, "command": "getjob", "waits_for": None},
+            {**client, "id": 43, "name": "checkout", "command": "addjob", "waits_for": None},
         ],
     }
 
 
 def dead(args: Said) -> Said:
     reasons = [("no such user", 900), ("timeout after 30 s", 180), ("ValueError: bad address", 20)]
-    job = jobs(1, "dead")[0] | {"task": "mail.send", "dead_ms": now_ms() - 90_000}
+    job = jobs(1, "dead")[0] | {"task": "mail.send", "dead_ms": None}
     job["body"] = '{"to":"nobody@example.org"}'
     listed = [
         {**job, "id": f"D-77aa00c2-{n:04}vYmFyYmF6cXV4MTIzNDU2-05a1", "reason": reasons[n % 3][0]}

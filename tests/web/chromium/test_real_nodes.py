@@ -1,0 +1,79 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+import pytest
+
+from tests.cluster.processes import NODE_TIMEOUT, Cluster, Fleet, free_port
+from tests.web.chromium.devtools import Tab
+
+
+@attrs.frozen
+class Consoles:
+    """Three nodes, and the web port of the first."""
+
+    cluster: Cluster
+    address: str
+
+
+@pytest.fixture
+def consoles(tmp_path: Path) -> Iterator[Consoles]:
+    fleet = Fleet(tmp_path)
+    ports = [free_port() for _ in range(3)]
+    timeout = ("--cluster-node-timeout", str(NODE_TIMEOUT))
+    cluster = Cluster([fleet.unstarted("--web-port", str(port), *timeout) for port in ports])
+    try:
+        for server in cluster.servers:
+            server.start()
+        for server in cluster.servers:
+            server.wait()
+        cluster.meet()
+        yield Consoles(cluster.wait(), f"http://127.0.0.1:{ports[0]}/")
+    finally:
+        fleet.close()
+
+
+async def test_the_console_shows_and_acts_on_three_nodes_of_which_one_is_killed(
+    consoles: Consoles, tab: Tab
+) -> None:
+    first, _, third = consoles.cluster.servers
+    ids = [
+        first.client.text("ADDJOB", "mail", f"body {n}", 0, "REPLICATE", 2, "RETRY", 60)
+        for n in range(5)
+    ]
+    job = ids[0].decode()
+
+    await tab.open(consoles.address)
+    await tab.has("3 nodes, all of them answer", "no queue is stuck")
+    for hash_, text in (
+        ("#/cluster", "All run version"),
+        ("#/queues", "mail"),
+        ("#/queue/mail", "Oldest (5)"),
+        (f"#/job/{job}", "one node is killed: not lost"),
+        ("#/workers", "Plain clients"),
+        ("#/dead", "No job is dead."),
+        ("#/later", "0 delayed jobs"),
+    ):
+        await tab.run(f"location.hash = {hash_!r}")
+        await tab.has(text)
+    await tab.run("location.hash = '#/queue/mail'")
+    await tab.has("Oldest (5)")
+    await tab.press("P")
+    await tab.has("stop at 3 nodes")
+    await tab.press("Enter")
+    await tab.until("document.querySelectorAll('.outcome .good').length === 3")
+    assert first.client.text("PAUSE", "mail", "state") == b"out"
+    await tab.press("Escape")
+
+    third.kill()
+    await tab.run("location.hash = '#/overview'")
+    await tab.has("2 of 3 nodes answer", "silent")
+    await tab.run("location.hash = '#/cluster'")
+    await tab.until("document.querySelectorAll('.matrix td.bad').length === 2")
+    await tab.run("location.hash = '#/queue/mail'")
+    await tab.has("Start again")
+    await tab.press("S")
+    await tab.until("document.querySelector('dialog .main')?.innerText === 'Start again'")
+    await tab.press("Enter")
+    await tab.has(f"127.0.0.1:{third.port}")
+    assert first.client.text("PAUSE", "mail", "state") == b"none"

@@ -1,0 +1,53 @@
+"""docs/console.md names what the pages have."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parents[2]
+PAGE: Final = (ROOT / "docs" / "console.md").read_text()
+STATIC: Final = ROOT / "disque_trio" / "web" / "static"
+
+
+def section(title: str) -> str:
+    return PAGE.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+def actions() -> list[tuple[str, str]]:
+    """The letter and the label of each."""
+    text = (STATIC / "actions.js").read_text()
+    short = re.findall(r'(?:\[|action\()"([A-Z])", "(?:[a-z]+", ")?([A-Z][a-z ]+)"', text)
+    return short + re.findall(r'letter: "([A-Z])",\s+label: "([^"]+)"', text)
+
+
+@pytest.mark.parametrize(("letter", "label"), actions())
+def test_each_action_is_explained_beside_its_key(letter: str, label: str) -> None:
+    rows = [row.split("|")[1:3] for row in section("Actions").splitlines() if row[:2] == "| "]
+    [keys] = [keys for labels, keys in rows if label in labels]
+
+    assert letter in keys.split()
+
+
+def test_all_actions_are_known() -> None:
+    assert len(actions()) == 16
+
+
+def test_each_page_of_the_bar_has_its_row() -> None:
+    names = re.findall(r'^  name: "(\w+)",$', "\n".join(
+        (STATIC / f"{name}.js").read_text()
+        for name in ("overview", "cluster", "queues", "job", "workers", "dead", "later")
+    ), re.MULTILINE)  # fmt: skip
+    rows = re.findall(r"^\| (\d) \| (\w+) \|", section("Pages"), re.MULTILINE)
+
+    assert rows == [(str(n), name) for n, name in enumerate([*names, "Replay"], 1)]
+
+
+def test_each_key_of_the_help_is_in_the_table() -> None:
+    text = (STATIC / "keys.js").read_text().partition("const HELP = [")[2].partition("];")[0]
+    told = set(re.findall(r"`([^`]+)`", section("Keys")))
+
+    for keys in re.findall(r'\["([^"]+)",', text):
+        wanted = {keys} if keys == "Ctrl K" else set(keys.split()) - {"–", "…", "P", "D"}
+        assert wanted <= told
