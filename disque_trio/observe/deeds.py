@@ -17,7 +17,7 @@ from disque_trio.observe.observer import Observer
 from disque_trio.observe.people import found_worker
 from disque_trio.observe.queues import is_delayed
 from disque_trio.observe.survey import KnownNode
-from disque_trio.observe.values import Json, given_name, readable, word
+from disque_trio.observe.values import Json, MistakeError, given_name, readable, word
 from disque_trio.statemachine.base import Reply
 from disque_trio.worker.operating.admin import Admin
 from disque_trio.worker.operating.asking import given
@@ -87,7 +87,7 @@ async def _pause(observer: Observer, args: Json) -> Plan:
     name, given_mode = given_name(args, "queue"), args.get("mode")
     mode = next((each for each in _MODES if each == given_mode), None)
     if mode is None:
-        raise ValueError(f"'{given_mode}' is not one of in, out, all and none")
+        raise MistakeError(f"'{given_mode}' is not one of in, out, all and none")
     nodes, silent = await _nodes(observer)
 
     async def run(outcome: Outcome, _tell: Tell) -> None:
@@ -111,7 +111,7 @@ async def _purge(observer: Observer, args: Json) -> Plan:
         for node in nodes:
             try:
                 [told] = await observer.client.ask(node.address, [commands.purge(name)])
-                outcome.says.append(f"{node.where}: {given(told):,} jobs ended")
+                outcome.says.append(f"{node.where}: ended {given(told):,}")
             except DisqueError as error:
                 outcome.failed.append(f"{node.where}: {error}")
 
@@ -127,11 +127,11 @@ async def _redrive(observer: Observer, args: Json) -> Plan:
     found = await Jobs(observer.client).dead(name, limit=limit or 1000)
     count = len(found.items)
     if not count:
-        raise ValueError(f'queue "{readable(name)}" has no dead jobs')
+        raise MistakeError(f'queue "{readable(name)}" has no dead jobs')
     most = f"up to {limit:,}" if limit else ("all" if count < 1000 else "all (1,000 or more)")
     says = [
         f'{most} dead jobs of "{readable(name)}" are queued again as if new, {rate} a second',
-        f"{count:,} were found",
+        f"found: {count:,}",
         *silent,
     ]
 
@@ -147,12 +147,12 @@ async def _redrive(observer: Observer, args: Json) -> Plan:
                     break
                 done += some
                 left = None if left is None else left - some
-                outcome.says[:] = [f"{done:,} jobs queued again"]
+                outcome.says[:] = [f"queued again: {done:,}"]
                 if some < rate:
                     break
                 tell(f"redriven {done:,} of {count:,}")
                 await anyio.sleep(1.0)
-        outcome.says[:] = [f"{done:,} jobs queued again"]
+        outcome.says[:] = [f"queued again: {done:,}"]
 
     confirm = readable(name) if count > MANY else None
     return Plan(target=readable(name), says=says, run=run, confirm=confirm)
@@ -163,7 +163,7 @@ def _count(args: Json, field: str) -> int | None:
     if value is None:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 1_000_000:
-        raise ValueError(f"'{field}' is not a number from 1 to 1,000,000")
+        raise MistakeError(f"'{field}' is not a number from 1 to 1,000,000")
     return value
 
 
@@ -171,12 +171,12 @@ def _count(args: Json, field: str) -> int | None:
 
 
 async def _live(observer: Observer, args: Json) -> tuple[str, list[Copy]]:
-    """The copies of a job that has not ended. Raises `ValueError` if there is none."""
+    """The copies of a job that has not ended. Raises `MistakeError` if there is none."""
     id = word(args, "id")
     found = await Jobs(observer.client).find(id)
     copies = [copy for copy in found.items if copy.job.state != "acked"]
     if not copies:
-        raise ValueError(f"no node that answers has {id}: it has ended, or was never added")
+        raise MistakeError(f"no node that answers has {id}: it has ended, or was never added")
     return id, copies
 
 
@@ -196,9 +196,9 @@ def _one(observer: Observer, id: str, node: Address, make: Callable[..., Command
 async def _enqueue(observer: Observer, args: Json) -> Plan:
     id, copies = await _live(observer, args)
     if any(copy.job.state == "queued" for copy in copies):
-        raise ValueError(f"{id} is queued already")
+        raise MistakeError(f"{id} is queued already")
     if any(copy.job.state == "dead" for copy in copies):
-        raise ValueError(f"{id} is dead: redrive its queue")
+        raise MistakeError(f"{id} is dead: redrive its queue")
     copy = copies[0]
     says = [f"{copy.node} queues it now, which counts as a further delivery"]
     left = copy.job.next_requeue_within
@@ -217,7 +217,7 @@ async def _nack(observer: Observer, args: Json) -> Plan:
     id, copies = await _live(observer, args)
     active = [copy for copy in copies if copy.job.state == "active"]
     if not active:
-        raise ValueError(f"{id} is {copies[0].job.state}: no worker has it")
+        raise MistakeError(f"{id} is {copies[0].job.state}: no worker has it")
     says = [f"{active[0].node} queues it again as if its worker had given it back"]
     return Plan(target=id, says=says, run=_one(observer, id, active[0].node, commands.nack))
 
@@ -243,7 +243,7 @@ async def _deljob(observer: Observer, args: Json) -> Plan:
 async def _kick(observer: Observer, args: Json) -> Plan:
     node, client = await _node(observer, args), word(args, "client")
     if not client.isdecimal():
-        raise ValueError(f"'{client}' is no number of a connection")
+        raise MistakeError(f"'{client}' is no number of a connection")
 
     async def run(outcome: Outcome, _tell: Tell) -> None:
         asked = commands.call("CLIENT", "KILL", "ID", client)
@@ -264,7 +264,7 @@ def _order(order: OrderName, says: str) -> Verb:
         name, admin = word(args, "worker"), Admin(observer.client)
         worker = found_worker(name, (await admin.workers()).items)
         if worker is None:
-            raise ValueError(f"there is no worker '{name}', or several")
+            raise MistakeError(f"there is no worker '{name}', or several")
 
         async def run(outcome: Outcome, _tell: Tell) -> None:
             [obeyed] = await admin.order(order, worker)
@@ -280,12 +280,12 @@ def _order(order: OrderName, says: str) -> Verb:
 
 
 async def _node(observer: Observer, args: Json) -> KnownNode:
-    """The node with this address or id. Raises `ValueError`."""
+    """The node with this address or id. Raises `MistakeError`."""
     name = word(args, "node")
     for node in await observer.look():
         if name in (node.where, node.id):
             return node
-    raise ValueError(f"there is no node '{name}'")
+    raise MistakeError(f"there is no node '{name}'")
 
 
 async def _told(observer: Observer, node: KnownNode, outcome: Outcome, *words: str) -> None:
@@ -337,10 +337,10 @@ async def _meet(observer: Observer, args: Json) -> Plan:
     address = word(args, "address")
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal():
-        raise ValueError(f"'{address}' is no address: give 10.0.0.1:7711")
+        raise MistakeError(f"'{address}' is no address: give 10.0.0.1:7711")
     nodes, _ = await _nodes(observer)
     if not nodes:
-        raise ValueError("no node answers")
+        raise MistakeError("no node answers")
 
     async def run(outcome: Outcome, _tell: Tell) -> None:
         await _told(observer, nodes[0], outcome, "MEET", host.strip("[]"), port)
@@ -364,4 +364,4 @@ VERBS: Final[Mapping[str, Verb]] = {
     "forget": _forget,
     "meet": _meet,
 }
-"""By name. Each raises `ValueError` for what cannot be done, and `DisqueError`."""
+"""By name. Each raises `MistakeError` for what cannot be done, and `DisqueError`."""

@@ -13,7 +13,7 @@ from disque_trio.observe.census import Census, count_of
 from disque_trio.observe.queues import due_ms, is_delayed
 from disque_trio.observe.scanning import scan
 from disque_trio.observe.survey import KnownNode, Survey
-from disque_trio.observe.values import Json, body_fields, exact, name_fields, word
+from disque_trio.observe.values import Json, MistakeError, body_fields, exact, name_fields, word
 from disque_trio.worker.operating.asking import Found
 from disque_trio.worker.operating.jobs import Copy, Jobs
 
@@ -26,7 +26,7 @@ async def job(survey: Survey, args: Json) -> tuple[Json, dict[str, str]]:
     """One job: its copies, options, body, and what it survives."""
     id = word(args, "id")
     if not id.startswith("D-"):
-        raise ValueError(f"'{id}' is no job: ids begin with D-")
+        raise MistakeError(f"'{id}' is no job: ids begin with D-")
     await survey.look()
     found = await Jobs(survey.client).find(id)
     if not found.items:
@@ -127,7 +127,7 @@ async def dead(survey: Survey, census: Census, args: Json) -> tuple[Json, dict[s
     """Dead jobs: why, and the newest."""
     only = args.get("queue") or None
     if only is not None and not isinstance(only, str):
-        raise ValueError("'queue' is no name")
+        raise MistakeError("'queue' is no name")
     of_nodes = survey.figures("dead_jobs")
     found: Found[JobDetails] = Found([], survey.unreached)
     if any(of_nodes):

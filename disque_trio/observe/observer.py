@@ -14,7 +14,7 @@ from disque_trio.observe.findings import findings
 from disque_trio.observe.people import People
 from disque_trio.observe.sampling import RATES
 from disque_trio.observe.survey import KnownNode, Survey, node_row, sees
-from disque_trio.observe.values import Json
+from disque_trio.observe.values import Json, MistakeError
 from disque_trio.observe.watching import Watcher
 
 Told = tuple[Json, dict[str, str]]
@@ -31,6 +31,8 @@ class Observer:
     people: People = attrs.field(init=False)
     series: deque[tuple[float | None, ...]] = attrs.field(factory=lambda: deque(maxlen=POINTS))
     """Unix seconds, jobs a second that were added, delivered and acknowledged, and queued jobs."""
+    _noted: float | None = None
+    """The look that `series` has last."""
 
     def __attrs_post_init__(self) -> None:
         self.survey = Survey(self.client)
@@ -48,18 +50,19 @@ class Observer:
         self.census = Census(self.client)
 
     async def tell(self, topic: str, args: Json) -> Told:
-        """The answer. Raises `ValueError` for a question that cannot be, and `DisqueError`."""
+        """The answer. Raises `MistakeError` for a question that cannot be, and `DisqueError`."""
         if topic not in TOPICS:
-            raise ValueError(f"there is no topic '{topic}': {', '.join(TOPICS)}")
+            raise MistakeError(f"there is no topic '{topic}': {', '.join(TOPICS)}")
         return await TOPICS[topic](self, args)
 
     async def look(self) -> list[KnownNode]:
         """The nodes now, and the queues, as far as they are counted."""
-        is_new = await self.survey.look()
+        await self.survey.look()
         if not self.census.parts and not self.census.is_whole:
             with anyio.move_on_after(1.0):  # the first page has something to show
                 await self.census.once()
-        if is_new:
+        if self.survey.looked != self._noted:  # another topic may have looked
+            self._noted = self.survey.looked
             rates = [self.survey.sum_rate(name) for name in RATES[:3]]
             self.series.append((time.time(), *rates, self.census.totals()["queued"]))
         return list(self.survey.nodes.values())

@@ -12,7 +12,14 @@ from disque_trio.client.address import Address
 from disque_trio.client.records import Job, JobDetails
 from disque_trio.observe.census import Census, Part, count_of, queue_row
 from disque_trio.observe.scanning import scan
-from disque_trio.observe.values import Json, body_fields, given_name, name_fields, readable
+from disque_trio.observe.values import (
+    Json,
+    MistakeError,
+    body_fields,
+    given_name,
+    name_fields,
+    readable,
+)
 from disque_trio.worker.operating.asking import at_each, given
 from disque_trio.worker.operating.notes import RESERVED
 
@@ -54,9 +61,9 @@ async def queues(census: Census, args: Json) -> Json:
     """A page of the queues that fit, in order."""
     by, only = str(args.get("sort", "jobs")), str(args.get("only", ""))
     if by not in SORTS and by not in ("name", "again"):
-        raise ValueError(f"queues cannot be sorted by '{by}': {', '.join(SORTS)} or name")
+        raise MistakeError(f"queues cannot be sorted by '{by}': {', '.join(SORTS)} or name")
     if only not in _ONLY:
-        raise ValueError(f"only='{only}' is not one of idle, paused and dead")
+        raise MistakeError(f"only='{only}' is not one of idle, paused and dead")
     known = dict(census.parts)
     match = str(args.get("match", ""))
     if len(known) <= _AT_ONCE:

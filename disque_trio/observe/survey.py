@@ -78,7 +78,8 @@ class Survey:
     client: Watcher
     nodes: dict[str, KnownNode] = attrs.Factory(dict)
     """By address, in the order of their names."""
-    _looked: float | None = None
+    looked: float | None = None
+    """When, by anyio's clock."""
     _looking: anyio.Lock = attrs.Factory(anyio.Lock)
     _names: dict[str, str] = attrs.Factory(dict)
 
@@ -87,21 +88,20 @@ class Survey:
         """Nodes that do not answer, and why."""
         return {each.where: each.why for each in self.nodes.values() if each.why}
 
-    async def look(self) -> bool:
-        """Ask all nodes; False if somebody has just done so. None delays it for more than
+    async def look(self) -> None:
+        """Ask all nodes, unless somebody has just done so. None delays it for more than
         `watching.ANSWER_S`."""
         async with self._looking:
             now = anyio.current_time()
-            if self._looked is not None and now - self._looked < FRESH_S:
-                return False
+            if self.looked is not None and now - self.looked < FRESH_S:
+                return
             looked_at: set[str] = set()
             while new := [each for each in self._known(now) if each.where not in looked_at]:
                 async with anyio.create_task_group() as tasks:
                     for node in new:
                         tasks.start_soon(self._look_at, node)
                 looked_at |= {each.where for each in new}  # they may know others
-            self._looked = anyio.current_time()
-        return True
+            self.looked = anyio.current_time()
 
     def sum_rate(self, name: str) -> float | None:
         """Of one of `RATES`, over the nodes that answer."""

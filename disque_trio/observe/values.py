@@ -11,6 +11,10 @@ _EXACT: Final = 1 << 53
 """Integers above it are no numbers in a browser."""
 
 
+class MistakeError(Exception):
+    """Somebody asks for what cannot be; the text says why."""
+
+
 def readable(name: str) -> str:
     """A name of the client, whose bytes that are no UTF-8 are surrogates, with these as `\\xff`."""
     return raw(name).decode("utf-8", "backslashreplace")
@@ -31,18 +35,22 @@ def name_fields(name: str, field: str = "name") -> Json:
 
 
 def given_name(args: Json, field: str = "name") -> str:
-    """The name that a browser has given, as names of the client are. Raises `ValueError`."""
+    """The name that a browser has given, as names of the client are. Raises `MistakeError`."""
     if isinstance(coded := args.get(f"{field}_b64"), str):
-        return base64.b64decode(coded, validate=True).decode("utf-8", "surrogateescape")
+        try:
+            return base64.b64decode(coded, validate=True).decode("utf-8", "surrogateescape")
+        except ValueError:
+            raise MistakeError(f"'{field}_b64' is no base64") from None
     return word(args, field)
 
 
 def word(args: Json, field: str) -> str:
-    """A text that must be given. Raises `ValueError`."""
+    """A text that must be given. Raises `MistakeError`."""
     value = args.get(field)
     if not isinstance(value, str) or not value:
-        raise ValueError(f"'{field}' is missing")
-    value.encode()  # a lone surrogate is none of ours: UnicodeEncodeError is a ValueError
+        raise MistakeError(f"'{field}' is missing")
+    if any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise MistakeError(f"'{field}' is no text")
     return value
 
 

@@ -10,7 +10,7 @@ import trio
 
 from disque_trio.client.errors import DisqueError
 from disque_trio.observe.observer import Observer
-from disque_trio.observe.values import Json, encoded
+from disque_trio.observe.values import Json, MistakeError, encoded
 
 LINGER_S: Final = 10.0
 """How long the connections to nodes stay open after the last browser has gone."""
@@ -179,7 +179,7 @@ class Hub:
         at = int(time.time() * 1000)
         try:
             data, unreached = await self.observer.tell(question.topic, question.args)
-        except (DisqueError, ValueError) as error:
+        except (DisqueError, MistakeError) as error:
             return View(str(error), at, is_error=True)
         except Exception as error:
             self.warn(f"the console has no answer: this is a bug: {error!r}")

@@ -15,7 +15,7 @@ from trio_websocket import ConnectionClosed, WebSocketConnection
 from disque_trio.client.errors import DisqueError
 from disque_trio.observe.deeds import VERBS, Outcome, Plan
 from disque_trio.observe.observer import TOPICS
-from disque_trio.observe.values import Json, encoded
+from disque_trio.observe.values import Json, MistakeError, encoded
 from disque_trio.web.hub import Hub, Subscriber, View
 
 EVERY_MS: Final = 500
@@ -147,7 +147,7 @@ class Talk:
                 raise _EndError("a frame is no object")
             try:
                 await self._take(frame)
-            except ValueError as error:
+            except MistakeError as error:
                 self._fail(_number(frame), str(error))
 
     async def _take(self, frame: Json) -> None:
@@ -162,19 +162,19 @@ class Talk:
                 if scope := self._deeds.get(_id(frame)):
                     scope.cancel()
             case other:
-                raise ValueError(f"there is no frame '{other}'")
+                raise MistakeError(f"there is no frame '{other}'")
         await trio.lowlevel.checkpoint()
 
     def _subscribe(self, frame: Json) -> None:
         id, topic, args = _id(frame), frame.get("topic"), _args(frame)
         if not isinstance(topic, str) or topic not in TOPICS:
-            raise ValueError(f"there is no topic '{topic}': {', '.join(TOPICS)}")
+            raise MistakeError(f"there is no topic '{topic}': {', '.join(TOPICS)}")
         self._unsubscribe(id)
         if len(self._leave) >= SUBSCRIPTIONS:
-            raise ValueError(f"a browser has {SUBSCRIPTIONS} subscriptions at most")
+            raise MistakeError(f"a browser has {SUBSCRIPTIONS} subscriptions at most")
         every = frame.get("every", 1000)
         if not isinstance(every, int | float) or not math.isfinite(every):
-            raise ValueError("'every' is no number of milliseconds")
+            raise MistakeError("'every' is no number of milliseconds")
         subscriber = Subscriber(lambda view: self._deliver(id, view), max(every, EVERY_MS) / 1000)
         self._leave[id] = self.hub.subscribe(topic, args, subscriber)
 
@@ -192,9 +192,9 @@ class Talk:
     def _do(self, frame: Json) -> None:
         id, token = _id(frame), frame.get("token")
         if not self.visitor.may_act():
-            raise ValueError("this console only reads")
+            raise MistakeError("this console only reads")
         if len(self._deeds) >= DEEDS or id in self._deeds:
-            raise ValueError(f"a browser does {DEEDS} things at the same time at most")
+            raise MistakeError(f"a browser does {DEEDS} things at the same time at most")
         assert self._nursery is not None
         scope = self._deeds[id] = trio.CancelScope()
         if token is None:
@@ -203,7 +203,7 @@ class Talk:
         planned = self._plans.pop(token, None) if isinstance(token, str) else None
         if planned is None or planned.until < trio.current_time():
             del self._deeds[id]
-            raise ValueError("the plan is over a minute old, or was carried out: ask for a new one")
+            raise MistakeError("the plan is a minute old, or was carried out: ask for a new one")
         self._nursery.start_soon(self._carry_out, id, scope, planned)
 
     async def _plan(self, id: int, scope: trio.CancelScope, frame: Json) -> None:
@@ -211,10 +211,10 @@ class Talk:
         try:
             with scope, self.hub.at_work():
                 if not isinstance(verb, str) or verb not in VERBS:
-                    raise ValueError(f"there is no verb '{verb}': {', '.join(VERBS)}")
+                    raise MistakeError(f"there is no verb '{verb}': {', '.join(VERBS)}")
                 plan = await VERBS[verb](self.hub.observer, _args(frame))
                 self._keep(id, verb, plan)
-        except (ValueError, DisqueError) as error:
+        except (MistakeError, DisqueError) as error:
             self._fail(id, str(error))
         finally:
             del self._deeds[id]
@@ -234,7 +234,7 @@ class Talk:
                 await planned.plan.run(
                     outcome, lambda says: self._say({"t": "progress", "id": id, "says": says})
                 )
-        except (ValueError, DisqueError) as error:
+        except (MistakeError, DisqueError) as error:
             outcome.failed.append(str(error))
         finally:
             del self._deeds[id]
@@ -264,7 +264,7 @@ def _frame(id: int, view: View) -> str:
 def _id(frame: Json) -> int:
     id = _number(frame)
     if id is None:
-        raise ValueError("'id' is no number")
+        raise MistakeError("'id' is no number")
     return id
 
 
@@ -276,7 +276,7 @@ def _number(frame: Json) -> int | None:
 def _args(frame: Json) -> Json:
     args = frame.get("args", {})
     if not isinstance(args, dict) or len(encoded(args)) > 4096:
-        raise ValueError("'args' is no object, or a large one")
+        raise MistakeError("'args' is no object, or a large one")
     return args
 
 

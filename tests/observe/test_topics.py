@@ -17,7 +17,7 @@ from tests.observe.rig import Observed, observed
 
 async def told(seen: Observed, topic: str, **args: Any) -> dict[str, Any]:
     """The answer, as a browser gets it."""
-    seen.observer.survey._looked = None  # it is not to serve a look that is half a second old
+    seen.observer.survey.looked = None  # it is not to serve a look that is half a second old
     data, _ = await seen.observer.tell(topic, args)
     found: dict[str, Any] = json.loads(encoded(data))
     return found
@@ -40,6 +40,17 @@ async def test_the_overview_has_nodes_totals_and_what_is_wrong(nursery: trio.Nur
     assert finding["text"].startswith('queue "mail" is paused: out at 127.0.0.1:')
     assert finding["link"] == "#/queue/mail"
     assert len(view["series"]["at"]) == len(view["series"]["queued"]) > 0
+
+
+async def test_the_series_has_a_look_that_another_topic_asked_for(nursery: trio.Nursery) -> None:
+    seen = await observed(nursery)
+    seen.observer.series.clear()
+    seen.observer.survey.looked = None
+    await seen.observer.survey.look()
+
+    data, _ = await seen.observer.tell("overview", {})
+
+    assert len(data["series"]["at"]) == 1
 
 
 async def test_a_healthy_cluster_is_said_to_be_so(nursery: trio.Nursery) -> None:

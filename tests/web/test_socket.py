@@ -122,7 +122,7 @@ async def test_jobs_are_ended_queued_and_redriven(nursery: trio.Nursery) -> None
         await here.client.getjob("mail")
         await here.client.nack(job, dead="broken")
         done = await browser.do("redrive", queue="mail", rate=10, limit=5)
-        assert done["says"] == ["1 jobs queued again"]
+        assert done["says"] == ["queued again: 1"]
         assert await here.client.qlen("mail") == 1
         assert not (await browser.do("ack", id=id))["failed"]
         assert await here.client.qlen("mail") == 0
