@@ -8,7 +8,7 @@ from typing import Any, Final
 from disque_trio.client import commands
 from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError
-from disque_trio.client.records import JobDetails
+from disque_trio.client.records import JobDetails, QueueStats
 from disque_trio.observe.census import Census, count_of
 from disque_trio.observe.queues import due_ms, is_delayed
 from disque_trio.observe.scanning import scan
@@ -32,37 +32,48 @@ async def job(survey: Survey, args: Json) -> tuple[Json, dict[str, str]]:
     if not found.items:
         return {"id": id, "found": False, "why": _ENDED}, found.unreached
     names = {node.id: node.name for node in survey.nodes.values()}
+    leasing = await _leasing(survey, found.items)
     best = max(found.items, key=lambda copy: copy.job.body is not None)
     return {
         "id": id,
         "found": True,
-        "copies": _copies(found.items, survey.nodes, names),
+        "copies": [_copy(copy, survey.nodes, names, leasing) for copy in found.items],
         "facts": _facts(best),
         **body_fields(best.job.body),
         "explain": list(await _explained(survey, best.job)),
     }, found.unreached
 
 
-def _copies(
-    copies: list[Copy], nodes: Mapping[str, KnownNode], names: Mapping[str, str]
-) -> list[Json]:
-    """No worker has a job that is queued somewhere, so none has a lease."""
-    is_queued = any(copy.job.state == "queued" for copy in copies)
-    return [_copy(copy, nodes, names, is_queued=is_queued) for copy in copies]
+async def _leasing(survey: Survey, copies: list[Copy]) -> str:
+    """The node at which a worker has the job, as far as it can be told; empty for none. SHOW does
+    not tell it: a node that delivered no job of the queue has no lease, and no node has one while
+    the job is queued somewhere or waits."""
+    if any(copy.job.state != "active" or _waits(copy.job) for copy in copies):
+        return ""
+    asked = commands.qstat(copies[0].job.queue or "")
+    able = []
+    for copy in copies:
+        [stats] = await survey.client.ask(copy.node, [asked])
+        if isinstance(stats, QueueStats) and stats.leased:
+            able.append(str(copy.node))
+    return able[0] if len(able) == 1 else ""
+
+
+def _waits(job: JobDetails) -> bool:
+    return job.backing_off is not None or is_delayed(job)
 
 
 def _copy(
-    copy: Copy, nodes: Mapping[str, KnownNode], names: Mapping[str, str], *, is_queued: bool
+    copy: Copy, nodes: Mapping[str, KnownNode], names: Mapping[str, str], leasing: str
 ) -> Json:
     job, where = copy.job, str(copy.node)
-    waits = is_queued or job.backing_off is not None or is_delayed(job)
-    is_leased = job.state == "active" and not waits
+    left = job.next_requeue_within if job.state == "active" else None
     return {
         "node": where,
         "name": nodes[where].name if where in nodes else "",
         "state": job.state,
-        "lease_s": job.next_requeue_within if is_leased else None,
-        "next_s": None if is_leased else job.next_requeue_within,
+        "lease_s": left if where == leasing else None,
+        "next_s": None if where == leasing else left,
         "deliveries": job.additional_deliveries,
         "nacks": job.nacks,
         "holders": [names.get(id, id[:8]) for id in job.nodes_delivered],

@@ -37,7 +37,7 @@ _LOGIN: Final = """\
 <!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>disque_trio: log in</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <link rel="icon" href="/static/icon.svg"><link rel="stylesheet" href="/static/colours.css">
-<link rel="stylesheet" href="/static/login.css">
+<link rel="stylesheet" href="/static/login.css"><script src="/static/theme.js"></script>
 <main class="login"><h1>disque_trio</h1>
 {alert}<form method="post" action="/login"><p><label>Password of the node
 <input type="password" name="password" autocomplete="current-password" required autofocus></label>

@@ -148,6 +148,24 @@ async def test_a_job_shows_its_copies_and_what_it_survives(nursery: trio.Nursery
     assert (await told(seen, "job", id=id[:-4] + "0000"))["found"] is False
 
 
+async def test_a_lease_is_told_of_the_node_whose_worker_has_the_job(nursery: trio.Nursery) -> None:
+    seen = await observed(nursery, 2)
+    id = await seen.client.addjob("mail", "body", replicate=2, retry=60)
+    waiting = (await told(seen, "job", id=id))["copies"]
+    [job] = await seen.client.getjob("mail")
+    at_work = (await told(seen, "job", id=job.id))["copies"]
+
+    assert {(copy["state"], copy["lease_s"]) for copy in waiting} == {
+        ("queued", None),
+        ("active", None),
+    }
+    assert [copy["next_s"] is None for copy in waiting] == [
+        copy["state"] == "queued" for copy in waiting
+    ]
+    assert [copy["lease_s"] is None for copy in at_work].count(False) == 1
+    assert all((copy["lease_s"] is None) != (copy["next_s"] is None) for copy in at_work)
+
+
 async def test_dead_and_delayed_jobs_are_listed(nursery: trio.Nursery) -> None:
     seen = await observed(nursery)
     await seen.client.addjob("mail", "body", replicate=1)
