@@ -49,7 +49,7 @@ function titleOf(actions) {
 }
 
 function askForm(actions) {
-  const [{ form, label }] = actions;
+  const [{ form }] = actions;
   const submit = (event) => {
     event.preventDefault();
     const given = new FormData(event.target);
@@ -74,7 +74,7 @@ function askForm(actions) {
         "div",
         { class: "answers" },
         element("button", { type: "button", click: close }, "Cancel"),
-        element("button", { class: "main" }, `${label}: what follows?`),
+        element("button", { class: "main" }, "Show the plan"),
       ),
     ),
   ]);

@@ -73,7 +73,6 @@ function drawn(state, ask) {
   return [
     element("input", {
       class: "wide",
-      type: "search",
       role: "combobox",
       "aria-label": "Queue, job, node or page",
       "aria-expanded": "true",

@@ -32,7 +32,7 @@ _FLAGS: Final = (
     "--remote-debugging-port=0",
 )
 _START_S: Final = 60.0
-PATIENCE_S: Final = 10.0
+PATIENCE_S: Final = 30.0
 """For one answer, and for what a page is to become."""
 _UNTIL: Final = """
 new Promise((done) => {

@@ -4,7 +4,7 @@ import pytest
 
 from tests.web.chromium.devtools import Tab
 from tests.web.chromium.fake import Fake
-from tests.web.chromium.test_pages import PAGES, opened
+from tests.web.chromium.test_pages import each_page, opened
 
 LEAST: Final = 4.5
 # Each text with its colour, on what is behind it: colours as the browser has worked them out.
@@ -58,18 +58,18 @@ async def use(tab: Tab, **features: str) -> None:
 async def test_every_text_stands_out(tab: Tab, fake: Fake, theme: str) -> None:
     await use(tab, prefers_color_scheme=theme, prefers_reduced_motion="reduce")
 
-    for hash_ in PAGES:
-        await opened(tab, fake, hash_)
+    async for title in each_page(tab, fake):
         await tab.press("j", "x")
         found = await tab.run(CONTRASTS)
         assert len(found) > 20
-        assert {name: ratio for name, ratio in found.items() if ratio < LEAST} == {}, hash_
+        assert {name: ratio for name, ratio in found.items() if ratio < LEAST} == {}, title
     for key, text in (("?", "the pages of the bar"), (".", "Queue now")):
-        await opened(tab, fake, "#/later")
         await tab.press("j", key)
         await tab.has(text)
         found = await tab.run(CONTRASTS)
         assert {name: ratio for name, ratio in found.items() if ratio < LEAST} == {}, key
+        await tab.press("Escape")
+        await tab.until("!document.querySelector('dialog').open")
 
 
 async def test_the_system_chooses_the_theme_until_somebody_does(tab: Tab, fake: Fake) -> None:
@@ -78,6 +78,7 @@ async def test_the_system_chooses_the_theme_until_somebody_does(tab: Tab, fake: 
     assert await tab.run("document.documentElement.dataset.theme") == "dark"
 
     await tab.press("d")
+    await tab.open("about:blank")
     await opened(tab, fake)
 
     assert await tab.run("document.documentElement.dataset.theme") == "light"
@@ -104,8 +105,15 @@ async def test_a_narrow_screen_is_no_wider_than_it_is(tab: Tab, fake: Fake) -> N
         mobile=False,
     )
 
-    for hash_ in PAGES:
-        await opened(tab, fake, hash_)
+    async for title in each_page(tab, fake):
+        assert await tab.run("document.documentElement.scrollWidth") <= 480, title
 
-        width = await tab.run("document.documentElement.scrollWidth")
-        assert width <= 480, hash_
+
+async def test_the_bar_has_room_for_what_it_says(tab: Tab, fake: Fake) -> None:
+    await opened(tab, fake)
+
+    await tab.press(" ")
+    await tab.has("frozen at")
+
+    wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert await tab.run(wide) == 0
