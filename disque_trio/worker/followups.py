@@ -4,19 +4,41 @@ its token in a batch.
 A worker that dies in between leaves a duplicate, never a hole (decision 80).
 """
 
+import itertools
 import traceback
 from typing import Any, Final
 
+import anyio
 import attrs
 
 from disque_trio.client import commands
 from disque_trio.client.errors import DisqueError
+from disque_trio.client.nodes import NoNodeError
+from disque_trio.client.refusals import (
+    NotReplicatedError,
+    QueueFullError,
+    QueuePausedError,
+    UnavailableError,
+)
 from disque_trio.worker import codec, collecting, steps
 from disque_trio.worker.context import Job, number
-from disque_trio.worker.enqueue import Enqueuer
+from disque_trio.worker.enqueue import Enqueuer, EnqueueUnknownError
 from disque_trio.worker.policies import leaves
 from disque_trio.worker.results import QUEUES
 
+PATIENCE_S: Final = 60.0
+"""How long nodes may take no job before an attempt whose handler has returned counts as failed."""
+_SPARE_S: Final = 10.0
+"""Of that for the last try."""
+_PAUSES_S: Final = (0.1, 0.5, 1.0, 2.0, 5.0)
+_PASSING: Final = (
+    EnqueueUnknownError,
+    NoNodeError,
+    NotReplicatedError,
+    QueueFullError,
+    QueuePausedError,
+    UnavailableError,
+)
 _RESULT_TTL_S: Final = 600
 _RESULT_RETRY_S: Final = 60
 _LONGEST_TEXT: Final = 1000
@@ -25,15 +47,33 @@ _LONGEST_TRACEBACK: Final = 8192
 
 
 async def keep(enqueuer: Enqueuer, job: Job[Any], value: object) -> None:
-    """The handler has returned this. Raises `DisqueError` if no node takes what was promised."""
-    try:
-        await _keep(enqueuer, job, value)
-    except DisqueError:
-        job.log.warning(
-            "the handler has returned, but what follows cannot be added (the next step of its "
-            "chain, its result, or its part of a batch): the attempt has failed"
-        )
-        raise
+    """The handler has returned this. While no node takes what was promised, this tries again, for a
+    minute, or until the worker stops: the lease is renewed, and the handler need not run again.
+    Raises `DisqueError`."""
+    last = anyio.current_time() + PATIENCE_S - _SPARE_S
+    for pause in itertools.chain(_PAUSES_S, itertools.repeat(_PAUSES_S[-1])):
+        try:
+            await _keep(enqueuer, job, value)
+        except _PASSING as error:
+            if job.stopping or anyio.current_time() + pause > last:
+                _warn(job, "the attempt has failed")
+                raise
+            job.run.limit(PATIENCE_S)  # what its task may take is for the handler
+            _warn(job, f"trying again for up to {last - anyio.current_time():.0f} s: {error}")
+        except DisqueError:
+            _warn(job, "the attempt has failed")
+            raise
+        else:
+            return
+        await anyio.sleep(pause)
+
+
+def _warn(job: Job[Any], what: str) -> None:
+    job.log.warning(
+        "the handler has returned, but what follows cannot be added (the next step of its chain, "
+        "its result, or its part of a batch): %s",
+        what,
+    )
 
 
 async def _keep(enqueuer: Enqueuer, job: Job[Any], value: object) -> None:

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from disque_trio.statemachine.base import Failure
-from disque_trio.worker import App, Dead, Enqueued, Fixed, NotEncodableError
+from disque_trio.worker import App, Dead, Enqueued, Fixed, NotEncodableError, followups
 from disque_trio.worker.codec import Form
 from disque_trio.worker.engine import records
 from tests.client.fakenode import FakeNode, fake_node
 from tests.client.running import url
-from tests.worker.runs import body, outcome
+from tests.worker.runs import Driver, body, outcome
 from tests.worker.test_enqueue import ADDED, HELLO, added, node_that_adds
 
 
@@ -112,14 +112,38 @@ def test_a_step_that_fails_ends_the_chain_and_tells_who_waits() -> None:
         assert [what["key"] for _, what, _ in added(node)] == ["k3"]
 
 
-def test_a_next_step_that_no_node_takes_fails_the_attempt(
+def test_a_next_step_that_no_node_takes_is_tried_again_without_the_handler(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    driver = Driver()
+    with node_that_adds([Failure(b"NOREPL few nodes")], [Failure(b"PAUSED q")], ADDED) as node:
+        app, *_ = tasks(node)
+
+        found = outcome(app, body("fetch", "a", key="k1", headers={"then": STEPS}), driver=driver)
+
+        assert [what["key"] for _, what, _ in added(node)] == ["k2"] * 3
+    assert found == records.Done()
+    assert driver.limits == [followups.PATIENCE_S] * 2, "in place of what is left for the handler"
+    assert "cannot be added" in caplog.text
+    assert "trying again for up to 50 s: ADDJOB: NOREPL few nodes" in caplog.text
+
+
+@pytest.mark.parametrize(("patience", "is_stopping"), [(0.0, False), (followups.PATIENCE_S, True)])
+def test_the_attempt_fails_after_a_minute_or_when_the_worker_stops(
+    patience: float,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    *,
+    is_stopping: bool,
+) -> None:
+    monkeypatch.setattr(followups, "PATIENCE_S", patience)
+    driver = Driver(is_stopping=is_stopping)
     with node_that_adds([Failure(b"NOREPL too few nodes")]) as node:
         app, *_ = tasks(node)
 
-        found = outcome(app, body("fetch", "a", key="k1", headers={"then": STEPS}))
+        found = outcome(app, body("fetch", "a", key="k1", headers={"then": STEPS}), driver=driver)
 
+        assert len(added(node)) == 1
     assert found == records.Retry(10_000_000)
     assert "the handler has returned, but what follows cannot be added" in caplog.text
 
