@@ -32,6 +32,8 @@ class Contexts:
     """For links that peers open."""
     dial: ssl.SSLContext | None = None
     """For links to peers."""
+    web: ssl.SSLContext | None = None
+    """For browsers."""
 
 
 class Keeper:
@@ -68,7 +70,8 @@ def load(config: Config) -> Contexts:
             context.verify_mode = ssl.CERT_REQUIRED
             _trust(context, config, own, "tls-cluster asks for certificates")
         accept.num_tickets = 0
-    return Contexts(clients, accept, dial)
+    web = _context(ssl.PROTOCOL_TLS_SERVER, config) if config.web_tls else None
+    return Contexts(clients, accept, dial, web)
 
 
 def _context(protocol: int, config: Config) -> ssl.SSLContext:

@@ -157,15 +157,17 @@ def _run(loaded: Loaded, *, from_stdin: bool) -> Shutdown:
         if detach is not None:
             cleanup.enter_context(pid_file(os.path.abspath(config.pidfile), log))
             detach()
-        return live(node, host, log, Supervisor(os.environ), *web_tasks(node, listeners))
+        return live(node, host, log, Supervisor(os.environ), *web_tasks(node, listeners, tls))
 
 
-def web_tasks(node: Node, listeners: Listeners) -> list[Callable[[], Awaitable[None]]]:
+def web_tasks(
+    node: Node, listeners: Listeners, tls: Keeper | None = None
+) -> list[Callable[[], Awaitable[None]]]:
     """What serves the web port, if there is one. A node without does not load what it needs."""
     if not listeners.web:
         return []
     site = importlib.import_module("disque_trio.web.site")
-    return [functools.partial(site.serve_node, node, listeners.web)]
+    return [functools.partial(site.serve_node, node, listeners.web, tls)]
 
 
 def hub_for(
@@ -325,10 +327,10 @@ def _warn_of_open_ports(config: Config, log: ServerLog) -> None:
             "the bus is open to everybody who can reach it: set 'cluster-secret-file' or "
             "'tls-cluster', or restrict access with 'bind' or a firewall"
         )
-    if config.web_port and config.requirepass:
+    if config.web_port and config.requirepass and not config.web_tls:
         log.warning(
             "the web port is plain HTTP: whoever can listen in on the network reads the password; "
-            "put a proxy with TLS before it, or restrict access with 'bind'"
+            "set 'web-tls', put a proxy with TLS before it, or restrict access with 'bind'"
         )
     if not config.requirepass and not config.protected_mode:
         log.warning("clients need no password, and protected-mode is off: everybody is served")

@@ -19,6 +19,7 @@ from rich.console import Console
 from disque_trio.net.file_limits import raise_file_limit
 from disque_trio.net.listeners import MAX_PORT, ListenError, Listeners, listen
 from disque_trio.net.multiplexing import NAMES, MultiplexingError
+from disque_trio.net.tls import Keeper
 from disque_trio.node import Node
 from disque_trio.ports import NodesStore
 from disque_trio.serving.logs import LEVELS, open_log
@@ -153,12 +154,13 @@ def node(
     listeners: Listeners = listen(config)
     cleanup.callback(listeners.close)
     log = open_log(config, sys.stderr).bind(port=config.port)
-    host = SystemHost(restart_refusal="it is one of several nodes in a process")
+    refusal = "it is one of several nodes in a process"
+    host = SystemHost(restart_refusal=refusal, tls=Keeper(config))
     hub = hub_for(config, listeners, host.tls)
     store, known = _store(config, directory, cleanup)
     found = assemble(config, hub, store, known, host, log)
     if doors is not None:
-        doors += web_tasks(found, listeners)
+        doors += web_tasks(found, listeners, host.tls)
     return found
 
 

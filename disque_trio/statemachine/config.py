@@ -36,6 +36,8 @@ class Config:
     """The names by which browsers may ask for it, beside addresses and localhost."""
     web_metrics_open: bool = False
     """Are metrics for everybody, even if there is a password?"""
+    web_tls: bool = False
+    """Does the web port speak TLS, with the certificate of `tls_cert_file`?"""
     web_read_only: bool = False
     """Does the console of the web port change nothing?"""
     web_reader_password: bytes = attrs.field(default=b"", repr=False)

@@ -169,6 +169,7 @@ DIRECTIVES: Final = (
     _live("web-names", HOST_NAMES),
     _live("web-metrics-open", FLAG),
     _live("web-read-only", FLAG),
+    Directive("web-tls", FLAG),
     Directive("web-reader-password-file", TEXT_OR_UNSET),
     # In files only.
     Directive("appendfilename", FILE_NAME, is_shown=False),

@@ -6,6 +6,7 @@ is longer than it may be, and nobody is waited for without a deadline.
 
 import contextlib
 import socket
+import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Final
@@ -58,10 +59,17 @@ Warn = Callable[[str, str], None]
 class Door:
     """Listens, and has requests answered."""
 
-    def __init__(self, sockets: Sequence[socket.socket], answer: Answer, warn: Warn) -> None:
+    def __init__(
+        self,
+        sockets: Sequence[socket.socket],
+        answer: Answer,
+        warn: Warn,
+        tls: Callable[[], ssl.SSLContext | None] = lambda: None,
+    ) -> None:
         self._sockets = sockets
         self._answer = answer
         self._warn = warn
+        self._tls = tls
         self._guests: Counter[str] = Counter()
         """Connections by address."""
 
@@ -73,18 +81,18 @@ class Door:
 
     async def _attend(self, stream: trio.SocketStream) -> None:
         """One connection, of which no error leaves."""
-        ip, upgrade = "", None
+        ip = ""
         try:
             ip = str(stream.socket.getpeername()[0])
-            connection = Connection(stream, ip, self._answer)
             with self._counted(ip) as is_one_too_many:
                 if is_one_too_many:
                     self._warn("web connection refused: too many", ip)
-                else:
-                    upgrade = await connection.run()
+                    return
+                connection = Connection(await self._secured(stream), ip, self._answer)
+                upgrade = await connection.run()
             if upgrade is not None and upgrade.talk is not None:
                 behind, _ = connection.http.trailing_data
-                await upgraded(stream, upgrade.body + behind, upgrade.talk)
+                await upgraded(connection.stream, upgrade.body + behind, upgrade.talk)
         except (OSError, trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
             # It has hung up, or takes too long.
             pass
@@ -92,6 +100,16 @@ class Door:
             self._warn(f"web request failed: this is a bug: {error!r}", ip)
         finally:
             await trio.aclose_forcefully(stream)
+
+    async def _secured(self, stream: trio.SocketStream) -> trio.abc.Stream:
+        """Under TLS, if that is asked for. Raises `trio.BrokenResourceError`."""
+        context = self._tls()
+        if context is None:
+            return stream
+        secured = trio.SSLStream(stream, context, server_side=True, https_compatible=True)
+        with trio.fail_after(HEAD_S):
+            await secured.do_handshake()
+        return secured
 
     @contextlib.contextmanager
     def _counted(self, ip: str) -> Iterator[bool]:
@@ -112,7 +130,7 @@ class _TooLongError(Exception):
 class Connection:
     """One connection and its requests, one after the other."""
 
-    stream: trio.abc.HalfCloseableStream
+    stream: trio.abc.Stream
     ip: str
     answer: Answer
     _upgrade: Response | None = attrs.field(init=False, default=None)
@@ -196,6 +214,9 @@ class Connection:
     async def _part(self) -> None:
         """Let the other side read the last response before it learns that nobody listens."""
         with trio.move_on_after(LINGER_S), contextlib.suppress(trio.BrokenResourceError):
+            if not isinstance(self.stream, trio.abc.HalfCloseableStream):
+                await self.stream.aclose()  # it says so in TLS
+                return
             await self.stream.send_eof()
             left = MOST_BYTES
             while left > 0 and (data := await self.stream.receive_some(_CHUNK)):

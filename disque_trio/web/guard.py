@@ -141,7 +141,8 @@ class Guard:
         says so in `X-Forwarded-Proto`, which no page of another site can set."""
         origin = request.headers.get(b"origin", b"").decode("latin-1")
         host = request.headers.get(b"host", b"").decode("latin-1")
-        scheme = request.headers.get(b"x-forwarded-proto", b"http").decode("latin-1")
+        own = b"https" if self.config().web_tls else b"http"
+        scheme = request.headers.get(b"x-forwarded-proto", own).decode("latin-1")
         try:
             parts = urlsplit(origin)
         except ValueError:
@@ -151,7 +152,8 @@ class Guard:
     @property
     def _cookie(self) -> str:
         """Browsers send cookies to all ports of a machine, so the name has the port."""
-        return f"disque-{self.config().web_port}"
+        prefix = "__Host-" if self.config().web_tls else ""
+        return f"{prefix}disque-{self.config().web_port}"
 
     def begin_session(self, role: Role) -> Header:
         """The header that keeps a browser logged in."""
@@ -164,6 +166,7 @@ class Guard:
 
     def _set_cookie(self, value: str, seconds: int) -> Header:
         text = f"{self._cookie}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}"
+        text += "; Secure" if self.config().web_tls else ""
         return b"Set-Cookie", text.encode()
 
     def _session_role(self, value: str) -> Role:

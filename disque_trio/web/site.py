@@ -8,6 +8,7 @@ import trio
 from trio_websocket import WebSocketConnection
 
 from disque_trio import __version__
+from disque_trio.net.tls import Keeper
 from disque_trio.node import Node
 from disque_trio.observe.deeds import VERBS
 from disque_trio.observe.observer import TOPICS, Observer
@@ -189,9 +190,11 @@ async def serve(subject: Subject, sockets: Sequence[socket.socket]) -> None:
     site = Site(subject)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(site.run)
-        nursery.start_soon(Door(sockets, site.answer, subject.warn).run)
+        nursery.start_soon(Door(sockets, site.answer, subject.warn, subject.tls).run)
 
 
-async def serve_node(node: Node, sockets: Sequence[socket.socket]) -> None:
+async def serve_node(
+    node: Node, sockets: Sequence[socket.socket], tls: Keeper | None = None
+) -> None:
     """Serve the web port of a node until it is cancelled."""
-    await serve(of_node(node), sockets)
+    await serve(of_node(node, tls), sockets)

@@ -1,11 +1,13 @@
 """Whose console it is: a node's, or that of a process that has no node."""
 
+import ssl
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
 import attrs
 
 from disque_trio.client.address import Address, Cluster, Tls
+from disque_trio.net.tls import Keeper
 from disque_trio.node import Node
 from disque_trio.observe.watching import Watcher
 from disque_trio.ports import Log
@@ -34,13 +36,15 @@ class Subject:
     log: Callable[[str, dict[str, Any]], None]
     """Logs an event with facts."""
     metrics: Callable[[], Awaitable[bytes]] | None = None
+    tls: Callable[[], ssl.SSLContext | None] = lambda: None
+    """How to speak TLS with browsers; None is plain HTTP."""
     picture: bytes | None = None
     """The page of a run that was recorded or simulated (`sim.picture`)."""
     has_cluster: bool = True
     """Is there a cluster to ask, or the picture alone?"""
 
 
-def of_node(node: Node) -> Subject:
+def of_node(node: Node, tls: Keeper | None = None) -> Subject:
     """The console of a node. It asks the node as any client does, by the port for clients."""
 
     def password() -> bytes | None:
@@ -62,6 +66,7 @@ def of_node(node: Node) -> Subject:
         warn=lambda event, ip: node.warn(event, address=ip),
         log=lambda event, facts: node.log.notice(event, **facts),
         metrics=Exposition(node).text,
+        tls=lambda: tls.contexts.web if tls is not None else None,
     )
 
 

@@ -107,7 +107,7 @@ def test_a_locked_key_needs_its_password(
 def test_without_tls_nothing_is_read() -> None:
     contexts = load(Config(tls_cert_file="nowhere"))
 
-    assert attrs.astuple(contexts, recurse=False) == (None, None, None)
+    assert set(attrs.astuple(contexts, recurse=False)) == {None}
 
 
 def test_a_certificate_and_its_key_may_share_a_file(authority: Authority, tmp_path: Path) -> None:

@@ -71,6 +71,7 @@ DEFAULTS = [
     ("web-names", ""),
     ("web-metrics-open", "no"),
     ("web-read-only", "no"),
+    ("web-tls", "no"),
     ("web-reader-password-file", ""),
 ]
 
@@ -98,6 +99,7 @@ REFUSED_BY_SET = [
     "tls-port",
     "tls-cluster",
     "web-port",
+    "web-tls",
     "web-reader-password-file",
     "web-reader-password",
     "tls-key-file-pass",

@@ -93,7 +93,7 @@ def _run(order: Order, line: socket.socket) -> Shutdown:
             supervisor,
             joining.run,
             depend,
-            *web_tasks(node, listeners),
+            *web_tasks(node, listeners, host.tls),
             is_starting=is_starting,
         )
 

@@ -1,0 +1,58 @@
+"""The web port with TLS."""
+
+import ssl
+from pathlib import Path
+
+import trio
+from trio_websocket import open_websocket
+
+from disque_trio.web.upgrade import PROTOCOL
+from tests.certificates import Authority
+from tests.web.asking import everything, taken_apart
+from tests.web.browser import Browser, Console, console
+
+
+async def secured(nursery: trio.Nursery, place: Path) -> tuple[Console, ssl.SSLContext]:
+    authority = Authority(place, "ours")
+    own = authority.sign()
+    here = await console(
+        nursery, web_tls=True, tls_cert_file=own.cert, tls_key_file=own.key, requirepass=b"sesame"
+    )
+    return here, ssl.create_default_context(cafile=authority.file)
+
+
+async def test_pages_and_sockets_go_over_tls(nursery: trio.Nursery, tmp_path: Path) -> None:
+    here, context = await secured(nursery, tmp_path)
+    origin = f"https://127.0.0.1:{here.port}"
+    form = f"POST /login HTTP/1.1\r\nHost: 127.0.0.1:{here.port}\r\nOrigin: {origin}\r\n"
+    form += "Connection: close\r\nContent-Length: 15\r\n\r\npassword=sesame"
+    stream = await trio.open_ssl_over_tcp_stream(
+        "127.0.0.1", here.port, ssl_context=context, https_compatible=True
+    )
+    async with stream:
+        await stream.send_all(form.encode())
+        answer = taken_apart(await everything(stream))
+
+    cookie = answer.headers["set-cookie"]
+    assert answer.status == 303
+    assert cookie.startswith("__Host-disque-")
+    assert cookie.endswith("; Secure")
+    headers = [(b"Origin", origin.encode()), (b"Cookie", cookie.partition(";")[0].encode())]
+    async with open_websocket(
+        "127.0.0.1", here.port, "/socket", use_ssl=context, subprotocols=[PROTOCOL],
+        extra_headers=headers,
+    ) as socket:  # fmt: skip
+        browser = Browser(socket)
+        assert (await browser.see("overview"))["nodes"][0]["state"] == "up"
+
+
+async def test_who_speaks_no_tls_is_let_go(nursery: trio.Nursery, tmp_path: Path) -> None:
+    here, context = await secured(nursery, tmp_path)
+
+    async with await trio.open_tcp_stream("127.0.0.1", here.port) as stream:
+        await stream.send_all(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert b"HTTP" not in await everything(stream)
+    async with await trio.open_ssl_over_tcp_stream(
+        "127.0.0.1", here.port, ssl_context=context
+    ) as secure:
+        await secure.do_handshake()
