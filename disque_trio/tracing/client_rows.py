@@ -25,6 +25,8 @@ _VERBS: Final = {
 }
 _NACK_OPTIONS: Final = (b"DELAY", b"DEAD")
 _OF_QUEUES: Final = (b"PURGE", b"REDRIVE")
+KINDS: Final = frozenset({"add", "get", "purge", "purge-dead", "redrive", *_VERBS.values()})
+"""The part before the dot in kinds of these rows."""
 _DOUBTFUL: Final = (b"NOREPL", b"MISCONF")
 """Prefixes of errors after which the job may exist: it was added, but maybe not journaled."""
 _NO_COPY_SENT: Final = b"NOREPL Not enough"

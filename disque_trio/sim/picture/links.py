@@ -10,11 +10,10 @@ import attrs
 
 from disque_trio.sim.picture.plan_words import by_number
 from disque_trio.sim.scenarios.plan import Plan
+from disque_trio.tracing import client_rows
 from disque_trio.tracing.rows import Row
 
-CLIENT_KINDS = frozenset(
-    {"add", "get", "ack", "fastack", "nack", "working", "deljob", "enqueue", "dequeue", "query"}
-)
+CLIENT_KINDS = client_rows.KINDS | {"query"}
 """The part before the dot in kinds of rows that clients write."""
 
 MESSAGES = frozenset({"send", "recv", "lost"})

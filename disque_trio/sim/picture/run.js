@@ -172,6 +172,11 @@ const COMMANDS = {
   deljob: "DELJOB",
   enqueue: "ENQUEUE",
   dequeue: "DEQUEUE",
+  release: "RELEASE",
+  wait: "WAITJOB",
+  purge: "PURGE",
+  "purge-dead": "PURGE DEAD",
+  redrive: "REDRIVE",
 };
 
 function command(i) {

@@ -33,6 +33,8 @@ function found({ text, pages, queues }) {
   const wanted = text.trim().toLowerCase();
   const fits = (name) => name.toLowerCase().includes(wanted);
   const job = /^d-/i.test(wanted) ? [{ kind: "job", name: text.trim(), link: jobLink(text.trim()) }] : [];
+  const exact = text.trim();
+  const isNew = exact && !job.length && !queues.some(({ name }) => name === exact);
   return [
     ...job,
     ...pages.map(({ name, link }) => ({ kind: "page", name, link })).filter(({ name }) => fits(name)),
@@ -45,6 +47,8 @@ function found({ text, pages, queues }) {
       link: queueLink(row),
       note: `${number(row.jobs)} jobs`,
     })),
+    // It may not have been counted yet.
+    ...(isNew ? [{ kind: "queue", name: exact, link: queueLink({ name: exact }) }] : []),
   ].slice(0, MOST);
 }
 

@@ -122,10 +122,16 @@ function list({ rows }, args) {
         { label: "takers", sort: "waiting", isNumber: true, title: "clients that wait for its jobs", cell: takers },
         { label: "paused", cell: paused },
       ],
-      none: args.match || args.only ? "No queue is like that." : "No queue has been used yet.",
+      none: args.match || args.only ? noneLike(args) : "No queue has been used yet.",
     }),
   );
 }
+
+// A cluster with very many queues is not counted at once: what is named exactly can be opened.
+const noneLike = ({ match }) => [
+  "None that has been counted so far. ",
+  match && element("a", { href: queueLink({ name: match }) }, "Open the queue ", named(match)),
+];
 
 const link = (row) => element("a", { href: queueLink(row), tabindex: "-1" }, named(nameWords(row)));
 

@@ -1,3 +1,5 @@
+import pytest
+
 from disque_trio.sim.picture.links import (
     NO_MATE,
     agent_names,
@@ -8,6 +10,7 @@ from disque_trio.sim.picture.links import (
     other,
 )
 from disque_trio.sim.scenarios.plan import Add, Plan
+from disque_trio.tracing import client_rows
 from disque_trio.tracing.rows import Row
 from tests.sim.picture import examples
 
@@ -16,6 +19,16 @@ def test_a_row_that_a_client_writes_is_on_its_lifeline() -> None:
     row = Row(0, "ack.ok", "n2", "J", client="c1")
 
     assert (lifeline(row), other(row)) == ("c1", "n2")
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["PURGE q", "PURGE q DEAD", "REDRIVE q", "RELEASE J", "WAITJOB J", "NACK J", "ADDJOB q b 0"],
+)
+def test_whatever_a_client_asks_is_on_its_lifeline(words: str) -> None:
+    [note] = client_rows.invoked(words.encode().split())
+
+    assert lifeline(Row(0, note.kind, "n2", client="c1")) == "c1"
 
 
 def test_a_serve_is_on_the_lifeline_of_the_node() -> None:

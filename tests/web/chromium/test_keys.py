@@ -69,8 +69,8 @@ async def test_the_palette_goes_to_any_queue(tab: Tab, fake: Fake) -> None:
     await opened(tab, fake)
 
     await tab.press("k", ctrl=True)
-    await tab.press(*"sms")
-    await tab.until("document.querySelectorAll('#hits li').length === 1")
+    await tab.press(*"sm")
+    await tab.until("document.querySelector('#hits li').innerText.startsWith('queue\\nsms')")
     await tab.press("Enter")
 
     await tab.has("Queue sms")

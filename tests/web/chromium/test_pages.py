@@ -137,6 +137,16 @@ async def test_a_name_that_is_no_utf_8_goes_back_as_its_bytes(tab: Tab, fake: Fa
     assert fake.done("purge") == [{"queue_b64": "//4AcXVldWU="}]
 
 
+async def test_a_queue_that_is_not_counted_yet_is_opened_by_its_name(tab: Tab, fake: Fake) -> None:
+    await opened(tab, fake, "#/queues", "mail")
+
+    await tab.press("/", *"rare")
+    await tab.has("None that has been counted so far.")
+    await tab.click("td a", "Open the queue rare")
+
+    await tab.has("Queue rare", "Oldest (10)")
+
+
 async def test_bodies_are_shown_when_they_are_asked_for(tab: Tab, fake: Fake) -> None:
     await opened(tab, fake, "#/queue/mail", "Oldest (10)")
 
