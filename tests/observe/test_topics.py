@@ -4,10 +4,14 @@ import json
 from typing import Any
 
 import anyio
+import pytest
 import trio
 
 from disque_trio.client import commands
 from disque_trio.client.address import Address
+from disque_trio.client.client import Client
+from disque_trio.client.errors import ConnectionFailedError
+from disque_trio.observe import watching
 from disque_trio.observe.values import encoded
 from disque_trio.worker.codec import write
 from disque_trio.worker.operating.notes import WORKERS, Note
@@ -72,22 +76,49 @@ async def test_nodes_say_how_they_see_each_other(nursery: trio.Nursery) -> None:
     assert {how for _, _, how in view["sees"]} == {"up"}
 
 
-async def test_a_silent_node_delays_nobody_and_is_named(nursery: trio.Nursery) -> None:
+async def test_a_silent_node_is_named_and_costs_the_others_nothing(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
     [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    port = listener.socket.getsockname()[1]
-    mute = Address(port=port)
+    mute = Address(port=listener.socket.getsockname()[1])
     seen = await observed(nursery, 1, mute)
+    with monkeypatch.context() as patched:
+        patched.setattr(watching, "ANSWER_S", 0.3)
+        await seen.observer.look()
+    seen.client.silent.pop(str(seen.client.nodes.seeds[0]), None)  # on a busy machine
+    seen.observer.survey.looked = None
+    asked: list[str] = []
+    ask = Client._ask
 
-    await seen.observer.look()  # a second
-    with trio.fail_after(0.9):
-        await trio.sleep(0.5)
-        view, unreached = await seen.observer.tell("overview", {})
+    async def noted(self: Client, address: Address, words: Any) -> Any:
+        asked.append(str(address))
+        return await ask(self, address, words)
 
+    monkeypatch.setattr(Client, "_ask", noted)
+    view, unreached = await seen.observer.tell("overview", {})
+
+    assert set(asked) == {str(seen.client.nodes.seeds[0])}
     assert list(unreached) == [str(mute)]
     assert [node["state"] for node in view["nodes"]].count("silent") == 1
     assert view["findings"][0]["level"] == "bad"
-    assert "no answer within 1 s" in view["findings"][0]["text"]
+    assert "no answer within 0.3 s" in view["findings"][0]["text"]
     await listener.aclose()
+
+
+async def test_a_node_that_answers_again_is_asked_again(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = await observed(nursery)
+    where = str(seen.client.nodes.seeds[0])
+    seen.client.silent[where] = watching.Silence(trio.current_time(), "it was away")
+    with pytest.raises(ConnectionFailedError, match="not heard for 0 s: it was away"):
+        await seen.client.ask(seen.client.nodes.seeds[0], [commands.ping()])
+
+    monkeypatch.setattr(watching, "PROBE_S", 0.01)
+    nursery.start_soon(seen.client.probe)
+    with trio.fail_after(30):
+        while seen.client.silent:
+            await trio.sleep(0.01)
 
 
 async def test_queues_are_sorted_filtered_and_paged(nursery: trio.Nursery) -> None:

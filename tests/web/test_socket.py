@@ -65,15 +65,6 @@ async def test_a_mistake_is_told_in_a_sentence_and_the_socket_goes_on(
         assert await browser.see("overview", 2)
 
 
-async def test_browsers_with_the_same_question_share_the_answer(nursery: trio.Nursery) -> None:
-    here = await console(nursery)
-    async with here.browser() as one, here.browser() as other:
-        await one.see("overview")
-        before = here.nodes[0].state.stats.commands_processed
-        await other.see("overview")
-        assert here.nodes[0].state.stats.commands_processed - before < 20
-
-
 async def test_nobody_asks_when_nobody_looks(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
