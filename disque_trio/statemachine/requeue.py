@@ -227,5 +227,6 @@ def working(node: NodeState, job: Job, client: Client) -> None:
     lifecycle.dequeue(node, job, Cause.WORKING)
     waited = postponing.is_postponed(job)
     leases.renew(node, job)
+    lifecycle.unmark(job, TAKEN)
     if waited:
         journaling.hold(node, job)

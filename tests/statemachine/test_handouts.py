@@ -5,7 +5,7 @@ import pytest
 from disque_trio.statemachine.base import ACTIVE, QUEUED, Failure, JobId, NodeId
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.messages import Queued, Working
-from tests.rig import JOB, ME, N2, ONCE, Rig
+from tests.rig import JOB, ME, N2, N3, ONCE, Rig
 from tests.statemachine.handing import RETRY, cluster, take
 
 LOST = Failure(b"LOST The job was given to somebody else since: leave it alone.")
@@ -196,6 +196,21 @@ def test_a_worker_that_renews_elsewhere_has_not_lost_its_job() -> None:
     rig.message(N2, Working(JOB))
 
     assert rig.ask("WORKING", mine) == 60
+
+
+def test_nor_has_it_if_another_node_only_queues_it_again() -> None:
+    """workers-engine, seed 400249: this node objects, and nobody has it from there."""
+    theirs = JOB + b"@" + N2[:8] + b"0" * 12
+    rig = cluster()
+    rig.ask("WORKING", theirs)
+    rig.message(N2, Working(JOB))
+    rig.ask("WORKING", theirs)
+
+    rig.message(N3, Queued(JOB, redelivery=True))
+    assert rig.ask("WORKING", theirs) == 60
+
+    rig.message(N3, Working(JOB))
+    assert rig.ask("WORKING", theirs) == LOST
 
 
 def test_the_token_of_another_node_is_taken_unless_the_job_is_with_a_worker_from_here() -> None:
