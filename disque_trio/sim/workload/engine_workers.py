@@ -96,6 +96,8 @@ class EngineWorker:
         self._resumes_at: Micros = NEVER
         """While the process is stopped: until when."""
         self._late: deque[_Late] = deque()
+        self._ended: frozenset[int] = frozenset()
+        """Connections that have ended, of which the process has yet to hear."""
         self._handlers: dict[bytes, Handler] = {}
         self._opened = 0
         """Connections of processes before this one."""
@@ -171,8 +173,10 @@ class EngineWorker:
         self._resumes_at = NEVER
         self.wishes.append(Tell("worker.resume"))
         late, self._late = self._late, deque()
+        self._ended = frozenset(each.connection for each in late if each.is_lost)
         for each in late:
             self._hear(now, each)
+        self._ended = frozenset()
 
     def _go_on(self, now: Micros, engine: Engine) -> None:
         for handler in [each for each in self._handlers.values() if each.ends_at <= now]:
@@ -213,7 +217,9 @@ class EngineWorker:
         for cancel in out.cancels:
             self._cancel(now, cancel)
         for send in out.sends:
-            self.wishes.append(Ask(self._opened + send.link, int(send.node[1:]), list(send.words)))
+            connection = self._opened + send.link
+            if connection not in self._ended:
+                self.wishes.append(Ask(connection, int(send.node[1:]), list(send.words)))
         for link in out.closes:
             self._hang_up(link, "quit" if engine.is_stopped else "timeout")
         for drop in out.drops:

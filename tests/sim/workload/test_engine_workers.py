@@ -109,6 +109,20 @@ def test_a_stopped_process_reads_what_has_come_when_it_continues() -> None:
     assert told(found)[:2] == [("worker.resume", ""), ("run.cancel", "lease_over")]
 
 
+def test_what_it_sends_over_a_connection_that_ended_meanwhile_goes_nowhere() -> None:
+    """workers-engine, seed 400314: a node that was started again got the GETJOB."""
+    agent = engine_worker("stall", stall=(5000, 5000))
+    connection = deliver(agent)
+    run(agent, 300)
+    agent.answered(400, connection, None)
+    agent.lost(500, connection)
+
+    found = run(agent, 5400)
+
+    assert ("worker.resume", "") in told(found)
+    assert [ask for ask in asked(found) if ask.connection == connection] == []
+
+
 def test_a_handler_that_does_not_end_is_cancelled_at_its_limit() -> None:
     agent = engine_worker("none", limit=SECOND)
     deliver(agent)
