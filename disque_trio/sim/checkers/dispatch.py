@@ -240,7 +240,12 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         client_events.on_working_end,
         runs.on_working_end,
     ),
-    "working.unknown": (client_events.on_working_end, timers.on_working, runs.on_working_end),
+    "working.unknown": (
+        postponing.on_working_unknown,
+        client_events.on_working_end,
+        timers.on_working,
+        runs.on_working_end,
+    ),
 }
 _AFTER_SENDING: Final[dict[str, tuple[_Step, ...]]] = {
     "deljob": (custody.after_deljob, durability.after_setack),

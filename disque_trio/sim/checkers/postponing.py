@@ -12,7 +12,7 @@ from disque_trio.sim.checkers import durability, silence, timers
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.messages import POSTPONED, QUEUED, WORKING, number_in
 from disque_trio.sim.checkers.obligations import MILLI, SECOND
-from disque_trio.sim.checkers.records import NEVER, Copy, Job
+from disque_trio.sim.checkers.records import FOREVER, NEVER, Copy, Job
 from disque_trio.sim.checkers.waits import Wait
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.statemachine.postponing import MARGIN
@@ -23,6 +23,7 @@ _BY_ITSELF: Final = (
 )  # fmt: skip
 """Causes of a queueing that nobody asked for."""
 _ENDS: Final = ("enqueue", "release", "nack", "enqueue-message")
+_UNANSWERED: Final = "working.unknown"
 LATEST: Final[Micros] = (MARGIN + 500) * MILLI
 """How much later than the node of the NACK the last of the others queues the job."""
 
@@ -38,6 +39,10 @@ def on_postpone(case: Case, row: Row, job: Job) -> None:
         unlinked = [node for node in job.copies if _may_be_unlinked(case, row.node, node)]
         until = row.time + case.obligations.shortest(wait)
         job.wait = Wait(row.time, row.node, until, dict.fromkeys(unlinked))
+        asked = job.done.get((row.node, _UNANSWERED), FOREVER)
+        if case.world.is_stopped(row.node, asked, row.time):
+            # What came while it was stopped is done afterwards, in any order.
+            job.wait.ended[row.node] = FOREVER
     else:
         case.mark("nack.told")
     if copy is None:
@@ -238,3 +243,8 @@ def on_working_ok(_case: Case, row: Row, job: Job) -> None:
     """A worker goes on: the wait is over at its node, and stands at the others."""
     if job.wait is not None:
         job.wait.ended[row.node] = row.time
+
+
+def on_working_unknown(case: Case, row: Row, job: Job) -> None:
+    """A worker wanted to go on, and has no answer."""
+    job.done[row.node, _UNANSWERED] = case.operations.get((row.client, row.ref, row.job), row.time)

@@ -151,6 +151,20 @@ def test_a_worker_that_goes_on_ends_the_wait_at_its_node_only(node: str, is_excu
     assert ("S6" not in broken(trace.verdict())) == is_excused
 
 
+@pytest.mark.parametrize("is_stopped", [True, False])
+def test_so_may_one_without_an_answer_whose_node_was_stopped(*, is_stopped: bool) -> None:
+    """workers-engine, seeds 400319 and 400405: it did WORKING after the NACK that came later."""
+    trace = given_back("n2", "n3")
+    trace.row(1.6, "working.invoke", "n1", job=JOB, client="c1", ref=91)
+    if is_stopped:
+        trace.row(1.7, "pause", "n1")
+        trace.row(1.9, "resume", "n1")
+    trace.row(1.8, "working.unknown", "n1", job=JOB, client="c1", ref=91, cause="timeout")
+    queue(trace, 11.9, "n1", "retry")
+
+    assert ("S6" not in broken(trace.verdict())) == is_stopped
+
+
 @pytest.mark.parametrize(
     ("sender", "detail", "is_excused"),
     [("n3", "nack", True), ("n3", "", False), ("n3", "redelivery", False), ("n1", "nack", False)],
