@@ -5,10 +5,15 @@ Source: docs/frameworks.md, "Flask".
 
 from typing import Any
 
-from flask import Flask
-
 from disque_trio.worker import App, Job
 from disque_trio.worker.middleware import Inner
+
+try:
+    from flask import Flask
+except ModuleNotFoundError as missing:
+    raise ImportError(
+        'disque_trio.contrib.flask needs Flask: pip install "disque-trio[flask]"', name=missing.name
+    ) from missing
 
 
 class NoApplicationError(RuntimeError):

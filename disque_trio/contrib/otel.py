@@ -9,14 +9,21 @@ import time
 from typing import Any, Final
 
 import attrs
-from opentelemetry import metrics, propagate, trace
-from opentelemetry.context import Context
-from opentelemetry.metrics import Counter, Histogram, MeterProvider
-from opentelemetry.trace import Link, SpanKind, Status, StatusCode, Tracer, TracerProvider
 
 from disque_trio.worker import App, Cancel, Job, Snooze
 from disque_trio.worker.enqueue import Adding
 from disque_trio.worker.middleware import Inner
+
+try:
+    from opentelemetry import metrics, propagate, trace
+    from opentelemetry.context import Context
+    from opentelemetry.metrics import Counter, Histogram, MeterProvider
+    from opentelemetry.trace import Link, SpanKind, Status, StatusCode, Tracer, TracerProvider
+except ModuleNotFoundError as missing:
+    raise ImportError(
+        'disque_trio.contrib.otel needs opentelemetry-api: pip install "disque-trio[otel]"',
+        name=missing.name,
+    ) from missing
 
 _NAME: Final = "disque_trio"
 _KEY: Final = "messaging.message.conversation_id"
@@ -86,7 +93,7 @@ class _Watch:
         ) as span:
             try:
                 return await inner()
-            except BaseException as error:
+            except Exception as error:
                 if not isinstance(error, (Snooze, Cancel)):  # these are orders, no failures
                     known = {**known, "error.type": type(error).__qualname__}
                     span.set_attribute("error.type", type(error).__qualname__)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+import trio
 
 from disque_trio.testing.inline.kit import Inline
 from disque_trio.worker import App, Fixed, Snooze
@@ -124,3 +125,17 @@ def test_a_job_of_a_producer_without_tracing_has_no_link(disque_inline: Inline) 
 
     (process,) = watched.spans
     assert process.links == ()
+
+
+async def test_a_run_that_is_cancelled_is_no_failure(disque_inline: Inline) -> None:
+    watched = Watched()
+
+    @watched.tasks.task(name="greet", queue="mail")
+    async def greet() -> None:
+        await trio.sleep_forever()
+
+    with trio.move_on_after(0.1):
+        await disque_inline.perform(greet)
+
+    [run] = [span for span in watched.spans if span.name.startswith("process")]
+    assert run.status.status_code is StatusCode.UNSET

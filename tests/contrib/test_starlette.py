@@ -17,8 +17,8 @@ from disque_trio.worker import App
 fastapi = pytest.importorskip("fastapi")
 
 
-async def request(web: Any, path: str) -> tuple[int, bytes]:
-    """POST, as a server asks an ASGI application."""
+async def request(web: Any, path: str, method: str = "POST") -> tuple[int, bytes]:
+    """What an ASGI application answers."""
     sent: list[dict[str, Any]] = []
 
     async def receive() -> dict[str, Any]:
@@ -27,7 +27,7 @@ async def request(web: Any, path: str) -> tuple[int, bytes]:
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)
 
-    scope = {"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST"}
+    scope = {"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method}
     where = {"path": path, "raw_path": path.encode(), "query_string": b"", "root_path": ""}
     await web({**scope, **where, "scheme": "http", "headers": []}, receive, send)
     return sent[0]["status"], sent[1]["body"]

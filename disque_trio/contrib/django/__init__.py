@@ -12,5 +12,12 @@ __all__ = ["Backend"]
 def __getattr__(name: str) -> Any:
     """Django imports this package before its settings can be read."""
     if name == "Backend":
-        return import_module("disque_trio.contrib.django.backend").Backend
+        try:
+            return import_module("disque_trio.contrib.django.backend").Backend
+        except ModuleNotFoundError as missing:
+            raise ImportError(
+                f"disque_trio.contrib.django needs {missing.name}: pip install "
+                '"disque-trio[django]"',
+                name=missing.name,
+            ) from missing
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -68,8 +68,8 @@ async def perform_async(
         await in_thread(run.began)()
         try:
             await run.task.func(*run.args, **kwargs)
-        except BaseException as error:
-            run.ended(error)
+        except Exception as error:
+            await in_thread(run.ended)(error)
             raise
         await in_thread(run.ended)()
     finally:
