@@ -194,11 +194,10 @@ def _lost_end(family: Family, facts: Facts) -> tuple[str, ...]:
 
 def _late(family: Family, asked: Asked) -> Millis:
     """A node that takes over, or comes back with its journal, queues the job after a whole RETRY
-    (L8, S21). A copy that has been made again waits for another one, if a DELAY was to end."""
+    (L8, S21)."""
     if family.name in {"calm", "halves", "cut-off"}:
         return MEET
-    periods = 2 if family.name == "one-by-one" and asked.delay else 1
-    return periods * (asked.retry * 1000 + DESYNC) + MEET
+    return asked.retry * 1000 + DESYNC + MEET
 
 
 def remarks(asked: Asked, facts: Facts) -> Iterator[str]:

@@ -23,7 +23,7 @@ def test_rules_and_trials_agree(case: Case) -> None:
     assert trial.added > 0
 
 
-def test_a_copy_that_is_made_again_during_a_delay_waits_for_a_further_retry() -> None:
+def test_a_copy_that_is_made_again_during_a_delay_waits_for_one_retry() -> None:
     facts = Facts(nodes=5)
     asked = job("DELAY 600 REPLICATE 3 TTL 3600", facts)
     [answer] = [each for each in answers(asked, facts) if each.family == "one-by-one"]
@@ -31,7 +31,7 @@ def test_a_copy_that_is_made_again_during_a_delay_waits_for_a_further_retry() ->
     one_retry = asked.retry * 1000 // 2  # the trial halves all times
 
     assert list(disagreements(answer, asked, [trial])) == []
-    assert trial.longest_ms > one_retry + 20_000
+    assert one_retry <= trial.longest_ms < one_retry + 20_000
 
 
 FACTS = Facts(nodes=3)

@@ -13,6 +13,9 @@ from disque_trio.serving import up
 from disque_trio.statemachine.config import Config
 from tests.cluster.processes import free_port
 
+MAXMEMORY = 1 << 40
+"""In bytes. The node counts the memory of the process, which has run other tests before."""
+
 
 @attrs.define
 class Observed:
@@ -37,7 +40,8 @@ async def observed(nursery: trio.Nursery, count: int = 1, *more: Address) -> Obs
     cleanup = contextlib.ExitStack()
     nodes = []
     for _ in range(count):
-        node = up.node(Config(port=free_port(), bind=("127.0.0.1",)), None, cleanup)
+        config = Config(port=free_port(), bind=("127.0.0.1",), maxmemory=MAXMEMORY)
+        node = up.node(config, None, cleanup)
         nodes.append(node)
         await nursery.start(node.run)
     await joined(nodes)

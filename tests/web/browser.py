@@ -15,7 +15,7 @@ from disque_trio.serving import up
 from disque_trio.statemachine.config import Config
 from disque_trio.web.upgrade import PROTOCOL
 from tests.cluster.processes import free_port
-from tests.observe.rig import joined
+from tests.observe.rig import MAXMEMORY, joined
 from tests.web.asking import Answer, everything, taken_apart
 
 
@@ -125,6 +125,7 @@ async def console(nursery: trio.Nursery, count: int = 1, **directives: Any) -> C
     doors: list[up.Task] = []
     nodes = []
     for _ in range(count):
+        directives.setdefault("maxmemory", MAXMEMORY)
         config = Config(port=free_port(), web_port=free_port(), bind=("127.0.0.1",), **directives)
         nodes.append(up.node(config, None, cleanup, doors))
         await nursery.start(nodes[-1].run)

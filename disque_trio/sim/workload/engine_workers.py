@@ -96,7 +96,7 @@ class EngineWorker:
         self._resumes_at: Micros = NEVER
         """While the process is stopped: until when."""
         self._late: deque[_Late] = deque()
-        self._ended: frozenset[int] = frozenset()
+        self._ended: list[int] = []
         """Connections that have ended, of which the process has yet to hear."""
         self._handlers: dict[bytes, Handler] = {}
         self._opened = 0
@@ -173,10 +173,10 @@ class EngineWorker:
         self._resumes_at = NEVER
         self.wishes.append(Tell("worker.resume"))
         late, self._late = self._late, deque()
-        self._ended = frozenset(each.connection for each in late if each.is_lost)
+        self._ended = [each.connection for each in late if each.is_lost]
         for each in late:
             self._hear(now, each)
-        self._ended = frozenset()
+        self._ended = []
 
     def _go_on(self, now: Micros, engine: Engine) -> None:
         for handler in [each for each in self._handlers.values() if each.ends_at <= now]:
