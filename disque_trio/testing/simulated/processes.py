@@ -177,6 +177,8 @@ class WorkerProcess:
         """Wait until they do."""
         while not self.may_step:
             await self._brake.wait()
+        if self.is_over:
+            await trio.lowlevel.checkpoint()  # its scope is cancelled
 
     async def run(self, handler: JobHandler, run: Run) -> Outcome:
         """Run a handler in steps."""

@@ -1,16 +1,20 @@
 """What makes a job run twice, on purpose: each cause of a duplicate that a handler may meet
 (docs/guarantees.md)."""
 
+import itertools
 from collections.abc import Callable
 from typing import Final
 
 import attrs
 
+from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.sim.verbs import Trouble
 from disque_trio.testing.simulated.cluster import Cluster
 from disque_trio.testing.simulated.processes import WorkerProcess
 
 SOON_S: Final = 1.0
+LATE: Final[Micros] = 1_500_000
+"""More than the half second between WILLQUEUE and the queueing."""
 
 
 class InjectedError(Exception):
@@ -104,6 +108,39 @@ def _split(moment: Moment) -> None:
     moment.undo(moment.cluster.partition(ours, theirs), 2 * moment.lease)
 
 
+def _sides(moment: Moment) -> list[list[str]]:
+    """The node alone, and the others in two sides, each with a worker."""
+    worker, nodes = moment.process.name, moment.others(moment.node)
+    return [[moment.node], [*nodes[::2], worker], [*nodes[1::2], *moment.others(worker)]]
+
+
+def _both(moment: Moment) -> None:
+    """The worker is killed, which its node does not hear. When the lease is over, no node hears
+    that another one queues the job."""
+    moment.undo(moment.cluster.partition(*_sides(moment)), 2 * moment.lease)
+    _kill(moment)
+
+
+def _late(moment: Moment) -> None:
+    """As `_both`, but nodes reach each other, too late."""
+    cluster, workers = moment.cluster, list(moment.cluster.workers)
+    nodes = [name for name in cluster.names() if name not in workers]
+    for side in _sides(moment):
+        for worker in side:
+            if worker in workers:
+                others = [node for node in nodes if node not in side]
+                moment.undo(cluster.partition([worker], others), 2 * moment.lease)
+    for source, target in itertools.permutations(nodes, 2):
+        moment.undo(cluster.delay(source, target, LATE), 2 * moment.lease)
+    cluster.note("nodes", f"hear each other {LATE / 1_000_000:g} s later")
+    _kill(moment)
+
+
+def _stall(moment: Moment) -> None:
+    moment.undo(moment.cluster.pause(moment.node), 1.5 * moment.lease)
+    moment.undo(moment.cluster.isolate(moment.process.name), 1.2 * moment.lease)
+
+
 def _forget_ack(moment: Moment) -> None:
     """The worker goes, too: it would know the job as done."""
     cluster, victims = moment.cluster, (moment.node, moment.process.name)
@@ -119,12 +156,25 @@ def _forget_ack(moment: Moment) -> None:
 
 
 RECIPES: Final[tuple[Recipe, ...]] = (
-    Recipe("killed", "D1", "the worker is killed", _kill),
+    Recipe("killed", "D0", "the worker is killed", _kill),
     Recipe("raised", "D0", "an error is raised", _raise, "inner"),
     Recipe("stopped", "D1", "the worker stands still for longer than the lease", _pause),
     Recipe("cut", "D1", "the worker is cut from all nodes for longer than the lease", _isolate),
     Recipe("ended", "D0", "the worker is told to stop, and does not wait", _stop),
     Recipe("split", "D2", "the node and the worker are cut from all others", _split),
+    Recipe(
+        "both-sides",
+        "D4",
+        "the worker is killed, and nodes cut from each other queue the job",
+        _both,
+    ),
+    Recipe(
+        "late",
+        "D5",
+        "the worker is killed, and nodes queue the job that hear each other late",
+        _late,
+    ),
+    Recipe("stalled", "D1", "the node stands still, and the worker is cut off", _stall),
     Recipe(
         "ack-lost",
         "D3a",
@@ -135,6 +185,6 @@ RECIPES: Final[tuple[Recipe, ...]] = (
     Recipe("asked", "D0", "somebody queues the job again", _enqueue, "second"),
 )
 TWICE: Final = Recipe(
-    "twice", "D12", "its producer adds it twice, with one key", lambda _: None, "second"
+    "twice", "D13", "its producer adds it twice, with one key", lambda _: None, "second"
 )
 """Made by the story itself."""

@@ -30,7 +30,8 @@ class Process(Protocol):
         ...
 
     async def stepping(self) -> None:
-        """Wait until it may go on. It cannot be cancelled."""
+        """Wait until it may go on. It cannot be cancelled. Raises `trio.Cancelled` when the story
+        is over: from then on only what a cancellation runs may run."""
         ...
 
 
@@ -65,8 +66,12 @@ class Steps(Generic[Result]):
     def _begin_step(self) -> Generator[Any, Any, BaseException | None]:
         self.number += 1
         injected = self.before(self, self.number)
-        if not self.process.may_step:
+        if self.process.may_step:
+            return injected
+        try:
             yield from self.process.stepping().__await__()
+        except BaseException as raised:
+            return raised
         return injected
 
     def where(self) -> str:
