@@ -168,8 +168,8 @@ def _base_of(job: Job, row: Row) -> int | None:
 
 def _given(job: Job, giver: str, receiver: str) -> Give | None:
     """The last that is under way."""
-    ways = [give for give in job.gives if (give.node, give.receiver) == (giver, receiver)]
-    return ways[-1] if ways else None
+    ways = (give for give in reversed(job.gives) if (give.node, give.receiver) == (giver, receiver))
+    return next(ways, None)
 
 
 def _made_at(job: Job, row: Row) -> Micros:
