@@ -13,7 +13,7 @@ from disque_trio.client.nodes import NoNodeError
 from disque_trio.client.records import Job
 from disque_trio.client.refusals import UnknownJobError
 from disque_trio.statemachine.base import Failure
-from disque_trio.worker import App, Cancel, Dead, Fixed, NotOpenError, UnfitTypeError
+from disque_trio.worker import App, Cancel, Dead, Fixed, NotOpenError, UnfitTypeError, followups
 from disque_trio.worker.codec import Part
 from disque_trio.worker.engine import records
 from disque_trio.worker.results import JobFailedError, NoResultError, Results
@@ -90,7 +90,8 @@ def test_a_result_that_no_body_holds_fails_the_result_and_not_the_job(
     assert told["error"]["type"] == kind
 
 
-def test_a_result_that_no_node_takes_fails_the_attempt() -> None:
+def test_a_result_that_no_node_takes_fails_the_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(followups, "PATIENCE_S", 0.0)
     with node_that_adds([Failure(b"NOREPL too few nodes")]) as node:
         found = outcome(app_that(node, lambda: 1), body("t", key="k", headers=HEADERS))
 
