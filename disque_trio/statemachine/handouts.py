@@ -9,7 +9,7 @@ Owns `NodeState.handouts`, `Handout` and `Client.tied`.
 import re
 from typing import Final
 
-from disque_trio.statemachine.base import DELIVERED, LEASED, TAKEN, CommandError
+from disque_trio.statemachine.base import DELIVERED, LEASED, TAKEN, CommandError, NodeId
 from disque_trio.statemachine.client import META, TIED, Client
 from disque_trio.statemachine.hints import shown
 from disque_trio.statemachine.job import Job
@@ -51,10 +51,21 @@ def supersede(node: NodeState, job: Job) -> None:
 
 
 def adopt(node: NodeState, job: Job, token: bytes) -> None:
-    """A consumer asks for more time, and its token is not known here: it is from another node, or
-    from before a restart. It is the one that has the job now."""
-    if job.id not in node.handouts:
+    """A consumer has been given more time, and its token is not known here: it is from another
+    node, or from before a restart. It is the one that has the job now."""
+    handout = node.handouts.get(job.id)
+    if handout is None:
         _keep(node, job, token)
+    elif handout.token != token:
+        handout.token, handout.attempt = token, _attempt(job)
+
+
+def follow(node: NodeState, job: Job, sender: NodeId) -> None:
+    """The sender has queued or postponed the job. If the token is of the same node, that may be
+    older than the delivery, so it does not say that somebody else has the job."""
+    handout = node.handouts.get(job.id)
+    if handout is not None and handout.token.startswith(sender[:8]):
+        handout.attempt = _attempt(job)
 
 
 def _keep(node: NodeState, job: Job, token: bytes) -> None:
@@ -73,9 +84,10 @@ def token_of(node: NodeState, job: Job) -> bytes:
 def is_lost(node: NodeState, job: Job, token: bytes) -> bool:
     """Has the job been given to somebody else since the delivery with this token?
 
-    A token of this node is compared with the last delivery here; and if another node has queued the
-    job since, and somebody has it from there, it is lost, too. Of the token of another node, or of
-    a process before this one, it is only known whether this node has given the job to somebody.
+    A token of this node is compared with the last delivery here. If a node that the token is not
+    of has queued the job since, and somebody has it from there, it is lost, too. Of the token of
+    another node, or of a process before this one, it is only known whether this node has given the
+    job to somebody.
     """
     handout = node.handouts.get(job.id)
     if handout is not None and handout.token == token:

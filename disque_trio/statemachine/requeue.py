@@ -108,6 +108,7 @@ def on_queued(node: NodeState, sender: Peer, message: Queued) -> None:
     if job is None:
         return
     lifecycle.count_delivery(job, nack=message.nack, redelivery=message.redelivery)
+    handouts.follow(node, job, sender.id)
     if message.redelivery:
         introduce(node, job)
     if leases.runs(node, job) and not (message.nack or message.told):
@@ -179,6 +180,7 @@ def on_postponed(node: NodeState, sender: Peer, message: Postponed) -> None:
     job = _pending(node, sender, message.id)
     if job is not None:
         postponing.obey(node, job, message)
+        handouts.follow(node, job, sender.id)
 
 
 def on_enqueue(node: NodeState, _sender: Peer, message: Enqueue) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from disque_trio.statemachine.base import ACTIVE, QUEUED, Failure, JobId, NodeId
 from disque_trio.statemachine.client import Client
-from disque_trio.statemachine.messages import Queued, Working
+from disque_trio.statemachine.messages import Message, Postponed, Queued, Working
 from tests.rig import JOB, ME, N2, N3, ONCE, Rig
 from tests.statemachine.handing import RETRY, cluster, take
 
@@ -211,6 +211,33 @@ def test_nor_has_it_if_another_node_only_queues_it_again() -> None:
 
     rig.message(N3, Working(JOB))
     assert rig.ask("WORKING", theirs) == LOST
+
+
+@pytest.mark.parametrize("late", [Queued(JOB, nack=True), Postponed(JOB, 100, 1, True)])
+def test_nor_if_the_node_of_its_token_had_queued_it_before_that_delivery(late: Message) -> None:
+    """workers-engine, seed 401117: the link from that node is slower than the worker."""
+    theirs = JOB + b"@" + N2[:8] + b"0" * 12
+    rig = cluster()
+    assert rig.ask("WORKING", theirs) == 60
+
+    rig.message(N2, late)
+    rig.message(N2, Working(JOB))
+
+    assert rig.ask("WORKING", theirs) == 60
+
+
+def test_whoever_is_given_more_time_is_the_one_that_has_the_job() -> None:
+    """workers-engine, seed 401388: a worker from here gave it back elsewhere, and another one, from
+    there, asks here for more time."""
+    theirs = JOB + b"@" + N2[:8] + b"0" * 12
+    rig = cluster()
+    _, mine = take_with_token(rig)
+    rig.message(N2, Queued(JOB, nack=True))
+    rig.message(N2, Working(JOB))
+
+    assert rig.ask("WORKING", theirs) == 60
+    assert rig.ask("WORKING", theirs) == 60
+    assert rig.ask("WORKING", mine) == LOST
 
 
 def test_the_token_of_another_node_is_taken_unless_the_job_is_with_a_worker_from_here() -> None:

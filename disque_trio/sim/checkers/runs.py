@@ -89,6 +89,8 @@ def on_kill(case: Case, row: Row) -> None:
         job = case.job(job_id)
         if not (hand.is_held or job_id in process.runs):
             continue  # it has told the outcome
+        if job.lease is not None and job.lease.client != row.client:
+            continue  # another worker has it since
         retry = _retry(case, job)
         if retry and job.ended is None:
             bound = case.obligations.longest(retry + DESYNC) + PROMPT

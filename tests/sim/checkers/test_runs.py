@@ -103,6 +103,22 @@ def test_a_job_is_given_back_only_while_the_lease_lasts(renewed: bool, is_late: 
     assert bool(found(trace, "W2")) is is_late
 
 
+def test_an_answer_about_an_earlier_delivery_says_nothing_of_this_one() -> None:
+    """workers-engine, seed 401107: a WORKING for the delivery before is answered LOST only when the
+    worker has the job again."""
+    trace = given()
+    run(trace, 1.1, "begin")
+    trace.row(2, "working.invoke", "n1", job=JOB, client="c1", ref=2)
+    run(trace, 2, "end", "retry")
+    trace.requeue(2, "n1", "nack")
+    trace.serve(2)
+    trace.row(2.1, "working.refused", "n1", job=JOB, client="c1", ref=2, cause="LOST")
+    ask(trace, 6)
+    trace.row(14, "release.invoke", "n1", job=JOB, client="c1", ref=70)
+
+    assert found(trace, "W2") == []
+
+
 # W3, W5, W9, W10: jobs that begin.
 
 
@@ -242,6 +258,18 @@ def test_a_job_that_was_given_back_before_does_not_depend_on_its_end() -> None:
     trace.requeue(1.6, "n1", "nack")
     trace.row(2, "worker.kill", "", client="c1")
     trace.requeue(30, "n1")
+
+    assert found(trace, "W6") == []
+
+
+def test_nor_does_one_that_another_worker_has_since() -> None:
+    """workers-engine, seed 401666: that one asks for more time for as long as it likes."""
+    trace = given()
+    run(trace, 1.1, "begin")
+    trace.requeue(11.5, "n1")
+    trace.serve(11.5, "n1", "c2")
+    trace.row(12, "worker.kill", "", client="c1")
+    trace.requeue(40, "n1", "nack")
 
     assert found(trace, "W6") == []
 
