@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -23,9 +24,8 @@ from disque_trio.client import BlockingClient, DisqueError
 from disque_trio.client.commands import hello
 from examples.shop.tasks import connect
 
-NODES = (7721, 7722, 7723)
-API = 8021
-URL = "disque://" + ",".join(f"127.0.0.1:{port}" for port in NODES)
+FIRST_PORT = 7721
+"""Three nodes and the API take four ports in a row, the first from here on that are free."""
 ORDERS = 20
 PATIENCE = 90.0
 """Seconds until every order must be charged and mailed."""
@@ -61,6 +61,26 @@ def end(process: "subprocess.Popen[bytes]") -> None:
         process.wait()
 
 
+def find_ports() -> range:
+    """Four ports; what nodes say to each other takes a port that is 10,000 higher."""
+    for first in range(FIRST_PORT, FIRST_PORT + 1000, 10):
+        ports = range(first, first + 4)
+        if all(is_free(port) and is_free(port + 10_000) for port in ports):
+            return ports
+    raise TimeoutError(f"no four ports in a row are free from {FIRST_PORT} on")
+
+
+def is_free(port: int) -> bool:
+    """Does nobody listen there?"""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
 def until(what: str, is_so: Callable[[], bool], within: float = 30) -> None:
     """Wait until something is so. Raises `TimeoutError`."""
     last = time.monotonic() + within
@@ -79,25 +99,27 @@ def knows(port: int, nodes: int) -> bool:
         return False
 
 
-def start_nodes(processes: Processes, folder: Path) -> list["subprocess.Popen[bytes]"]:
-    """Three nodes that know each other."""
+def start_nodes(
+    processes: Processes, folder: Path, ports: range
+) -> list["subprocess.Popen[bytes]"]:
+    """Nodes that know each other."""
     nodes = []
-    for port in NODES:
+    for port in ports:
         place = folder / str(port)
         place.mkdir()
         words = ["disque_trio", "server", "--port", str(port), "--bind", "127.0.0.1"]
         nodes.append(processes.start(f"node-{port}", *words, "--dir", str(place)))
-    until("the nodes answer", lambda: all(knows(port, 1) for port in NODES))
-    with BlockingClient(f"disque://127.0.0.1:{NODES[0]}") as client:
-        for port in NODES[1:]:
+    until("the nodes answer", lambda: all(knows(port, 1) for port in ports))
+    with BlockingClient(f"disque://127.0.0.1:{ports[0]}") as client:
+        for port in ports[1:]:
             client.call("CLUSTER", "MEET", "127.0.0.1", str(port))
-    until("the nodes know each other", lambda: all(knows(port, len(NODES)) for port in NODES))
+    until("the nodes know each other", lambda: all(knows(port, len(ports)) for port in ports))
     return nodes
 
 
-def post(number: int) -> bool:
+def post(port: int, number: int) -> bool:
     """Place an order, and say whether it was taken. To place it again does no harm."""
-    url = f"http://127.0.0.1:{API}/orders/{number}?cents={100 * number}"
+    url = f"http://127.0.0.1:{port}/orders/{number}?cents={100 * number}"
     try:
         with urllib.request.urlopen(urllib.request.Request(url, method="POST"), timeout=10) as got:
             return bool(got.status == 202)
@@ -105,10 +127,10 @@ def post(number: int) -> bool:
         return False
 
 
-def order(numbers: range) -> None:
+def order(port: int, numbers: range) -> None:
     """Place orders, each until it is taken."""
     for number in numbers:
-        until(f"order {number} is taken", partial(post, number))
+        until(f"order {number} is taken", partial(post, port, number))
 
 
 def begun(folder: Path) -> Counter[int]:
@@ -136,24 +158,25 @@ def show(database: sqlite3.Connection, tries: Counter[int]) -> bool:
     return is_good
 
 
-def tell(folder: Path) -> bool:
+def tell(folder: Path, ports: range) -> bool:
     """Run the shop through its bad day. Is every order as it should be?"""
     with Processes(folder) as processes, closing(connect()) as database:
-        nodes = start_nodes(processes, folder)
-        api = ["uvicorn", "examples.shop.api:api", "--host", "127.0.0.1", "--port", str(API)]
-        processes.start("api", *api)
+        nodes = start_nodes(processes, folder, ports[:3])
+        api = ports[3]
+        serve = ["uvicorn", "examples.shop.api:api", "--host", "127.0.0.1", "--port", str(api)]
+        processes.start("api", *serve)
         worker = ["disque_trio", "worker", "examples.shop.tasks:app", "--concurrency", "4"]
         workers = [processes.start(f"worker-{number}", *worker) for number in (1, 2)]
 
-        order(range(1, ORDERS // 2))
+        order(api, range(1, ORDERS // 2))
         log = folder / "worker-1.log"
         until("worker-1 charges an order", lambda: "charges order" in log.read_text())
         console.print("kill -9 of worker-1, which is charging")
         workers[0].send_signal(signal.SIGKILL)
-        order(range(ORDERS // 2, ORDERS * 3 // 4))
-        console.print(f"kill -9 of node-{NODES[0]}, from which the others take jobs")
+        order(api, range(ORDERS // 2, ORDERS * 3 // 4))
+        console.print(f"kill -9 of node-{ports[0]}, from which the others take jobs")
         nodes[0].send_signal(signal.SIGKILL)
-        order(range(ORDERS * 3 // 4, ORDERS + 1))
+        order(api, range(ORDERS * 3 // 4, ORDERS + 1))
 
         try:
             done = "every order is mailed"
@@ -167,10 +190,12 @@ def main() -> int:
     """0 if every order was charged exactly once, and mailed."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends the processes, as Ctrl-C does
     with tempfile.TemporaryDirectory(prefix="shop-") as folder:
-        os.environ["DISQUE_URL"] = URL
         os.environ["SHOP_DATABASE"] = f"{folder}/shop.db"
         try:
-            return 0 if tell(Path(folder)) else 1
+            ports = find_ports()
+            nodes = ",".join(f"127.0.0.1:{port}" for port in ports[:3])
+            os.environ["DISQUE_URL"] = f"disque://{nodes}"
+            return 0 if tell(Path(folder), ports) else 1
         except TimeoutError as error:
             console.print(f"[red]{error}")
             for log in sorted(Path(folder).glob("*.log")):
