@@ -166,6 +166,11 @@ def _is_on_loopback(master: str) -> bool:
 
 def _reach(master: str) -> None:
     """Check the address first: Spark would try for a minute, then report a page of Java."""
+    if master == "yarn" and not {"HADOOP_CONF_DIR", "YARN_CONF_DIR"} & os.environ.keys():
+        raise PipelineError(
+            "Spark finds no YARN: set HADOOP_CONF_DIR to the folder with the core-site.xml and "
+            "yarn-site.xml of the cluster"
+        )
     failure = ""
     addresses = _addresses(master)
     for address in addresses:

@@ -117,6 +117,19 @@ def test_a_cluster_that_is_not_there_is_a_problem(
     assert "no Spark master answers at spark://127.0.0.1:1: Connection refused" in told
 
 
+def test_yarn_without_the_configuration_of_its_cluster_is_a_problem(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("disque_trio.pipeline.session._active", lambda: None)
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    monkeypatch.delenv("YARN_CONF_DIR", raising=False)
+
+    status, told = consult(capsys, "--master", "yarn")
+
+    assert status == 2
+    assert "Spark finds no YARN: set HADOOP_CONF_DIR" in told
+
+
 def test_a_master_that_makes_no_sense_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["pipeline", "doctor", "--master", "nonsense"]) == 2
     assert "nonsense is no master of Spark" in capsys.readouterr().err
