@@ -128,7 +128,8 @@ OWNERS: Final = {
         Job.state Job.flags Job.requeue_at Job.gc_at Queue.accessed Queue.jobs_in Queue.jobs_out
         Memory.held Memory.evictable NodeState.table Tally.at_once
     """,
-    "handouts": "NodeState.handouts Handout.token Handout.client Handout.is_orphan Client.tied",
+    "handouts": "NodeState.handouts Handout.token Handout.attempt Handout.client "
+    "Handout.is_orphan Client.tied",
     "counts": "NodeState.delayed NodeState.leased NodeState.dead Queue.acks Queue.given"
     " Tally.added Tally.copies_confirmed Tally.given Tally.delivered Tally.nacked Tally.postponed"
     " Tally.copies_taken Tally.next_wait",
