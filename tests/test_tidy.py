@@ -75,10 +75,7 @@ RECEIVERS: Final = {
     "self.state.stats": "Stats",
     "stat": "CommandStat",
     "sampler": "Sampler",
-    "owner": "Timed",
-    "earlier": "Timed",
-    "later": "Timed",
-    "newest": "Timed",
+    **dict.fromkeys(("owner", "earlier", "later", "newest"), "Timed"),
     "slot": "Slot",
     "cron": "Cron",
     "repair": "Repair",
@@ -128,11 +125,11 @@ OWNERS: Final = {
         Job.state Job.flags Job.requeue_at Job.gc_at Queue.accessed Queue.jobs_in Queue.jobs_out
         Memory.held Memory.evictable NodeState.table Tally.at_once
     """,
-    "handouts": "NodeState.handouts Handout.token Handout.attempt Handout.client "
-    "Handout.is_orphan Client.tied",
+    "handouts": "NodeState.handouts Client.tied Handout.token Handout.attempt Handout.client"
+    " Handout.is_orphan",
     "counts": "NodeState.delayed NodeState.leased NodeState.dead Queue.acks Queue.given"
-    " Tally.added Tally.copies_confirmed Tally.given Tally.delivered Tally.nacked Tally.postponed"
-    " Tally.copies_taken Tally.next_wait",
+    " Tally.added Tally.given Tally.delivered Tally.nacked Tally.postponed Tally.next_wait"
+    " Tally.copies_confirmed Tally.copies_taken",
     "deadletters": """
         Job.extensions Job.expires Job.state Job.requeue_at Job.nacks Job.deliveries
         Memory.held Memory.evictable
