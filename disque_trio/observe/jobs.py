@@ -1,7 +1,7 @@
 """The topics `job`, `dead` and `later`."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from disque_trio.observe.queues import due_ms, is_delayed
 from disque_trio.observe.scanning import scan
 from disque_trio.observe.survey import KnownNode, Survey
 from disque_trio.observe.values import Json, MistakeError, body_fields, exact, name_fields, word
+from disque_trio.worker.operating.admin import Admin, KnownWorker
 from disque_trio.worker.operating.asking import Found
 from disque_trio.worker.operating.jobs import Copy, Jobs
 
@@ -187,16 +188,30 @@ def _dead_row(copy: Copy) -> Json:
 
 
 async def later(survey: Survey) -> tuple[Json, dict[str, str]]:
-    """Jobs that wait for the end of their delay."""
+    """Jobs that wait for the end of their delay, and the schedules that workers keep."""
     total = sum(survey.figures("delayed_jobs"))
     found: Found[JobDetails] = Found([], survey.unreached)
     if total:
         found = await scan(survey.client, states=("active",), fits=is_delayed)
     first = sorted(found.items, key=lambda job: (due_ms(job), job.id))[:ROWS]
+    workers = await Admin(survey.client).workers()
     return {
         "delayed": [
             {"id": job.id, **name_fields(job.queue or "", "queue"), "due_ms": due_ms(job)}
             for job in first
         ],
         "delayed_total": total,
-    }, found.unreached
+        "schedules": _schedules(workers.items),
+    }, found.unreached | workers.unreached
+
+
+def _schedules(workers: Sequence[KnownWorker]) -> list[Json]:
+    """Each once, however many workers keep it; the next is the first of what they say."""
+    nexts: dict[tuple[str, str], list[int]] = {}
+    for worker in workers:
+        for each in worker.schedules:
+            nexts.setdefault((each.name, each.when), []).append(each.next)
+    return [
+        {"name": name, "when": when, "next_ms": min(ticks) * 1000, "workers": len(ticks)}
+        for (name, when), ticks in sorted(nexts.items())
+    ]

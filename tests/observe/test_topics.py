@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import anyio
+import attrs
 import pytest
 import trio
 
@@ -14,9 +15,16 @@ from disque_trio.client.errors import ConnectionFailedError
 from disque_trio.observe import watching
 from disque_trio.observe.values import encoded
 from disque_trio.worker.codec import write
-from disque_trio.worker.operating.notes import WORKERS, Note
+from disque_trio.worker.operating.notes import WORKERS, Due, Note
 from disque_trio.worker.reporting import Report, RunningJob
 from tests.observe.rig import Observed, observed
+
+REPORT = Report(
+    name="mailer", host="web3", pid=7, version="1", app="shop", state="running", healthy=True,
+    why="", node="n1", queues=["mail"], slots=5, busy=1, held=0, unsettled=0, stuck=0, ended=9,
+    answered_s=0.1, lag_s=0.0, rss_bytes=1 << 20, up_s=60.0,
+    jobs=[RunningJob(id="D-1", task="send", queue="mail", age_s=12.0, lease_s=40.0)],
+)  # fmt: skip
 
 
 async def told(seen: Observed, topic: str, **args: Any) -> dict[str, Any]:
@@ -215,15 +223,27 @@ async def test_dead_and_delayed_jobs_are_listed(nursery: trio.Nursery) -> None:
     assert delayed["delayed_total"] == 1
 
 
+async def test_a_schedule_is_shown_once_however_many_workers_keep_it(
+    nursery: trio.Nursery,
+) -> None:
+    seen = await observed(nursery)
+    nightly = Due(name="sweep", when="30 2 * * * UTC", next=2_000_000_100)
+    earlier = attrs.evolve(nightly, next=2_000_000_040)
+    minutely = Due(name="beat", when="every 60 s", next=2_000_000_040)
+    for number, due in enumerate([[nightly], [earlier, minutely]]):
+        control = f"disque-trio.control.mailer.{number}"
+        note = write(Note(control=control, report=REPORT, schedules=due), "json")
+        await seen.client.addjob(WORKERS, note, replicate=1, retry=0, ttl=30)
+
+    assert (await told(seen, "later"))["schedules"] == [
+        {"name": "beat", "when": "every 60 s", "next_ms": 2_000_000_040_000, "workers": 1},
+        {"name": "sweep", "when": "30 2 * * * UTC", "next_ms": 2_000_000_040_000, "workers": 2},
+    ]
+
+
 async def test_workers_are_judged_by_their_last_sign_of_life(nursery: trio.Nursery) -> None:
     seen = await observed(nursery)
-    report = Report(
-        name="mailer", host="web3", pid=7, version="1", app="shop", state="running", healthy=True,
-        why="", node="n1", queues=["mail"], slots=5, busy=1, held=0, unsettled=0, stuck=0, ended=9,
-        answered_s=0.1, lag_s=0.0, rss_bytes=1 << 20, up_s=60.0,
-        jobs=[RunningJob(id="D-1", task="send", queue="mail", age_s=12.0, lease_s=40.0)],
-    )  # fmt: skip
-    note = write(Note(control="disque-trio.control.mailer.1", report=report), "json")
+    note = write(Note(control="disque-trio.control.mailer.1", report=REPORT), "json")
     id = await seen.client.addjob(WORKERS, note, replicate=1, retry=0, ttl=30)
 
     [worker] = (await told(seen, "workers"))["workers"]

@@ -137,7 +137,8 @@ def _health_of(options: Options, child: str) -> tuple[str, int] | None:
 
 
 async def _register(app: App[Any], worker: Worker) -> None:
-    await Registrar(worker=worker, client=app.client).run()
+    schedules = app.crons.schedules
+    await Registrar(worker=worker, client=app.client, schedules=schedules).run()
 
 
 async def _run(

@@ -4,7 +4,7 @@ import { element, shape } from "./elements.js";
 import { card, empty, heading, unreached, waiting } from "./parts.js";
 import { ofJob } from "./actions.js";
 import { table } from "./table.js";
-import { UNKNOWN, clock, count, inOrAgo, jobLink, named, number, shortJob, span } from "./words.js";
+import { clock, count, inOrAgo, jobLink, named, number, shortJob, span } from "./words.js";
 
 const BARS = 60;
 
@@ -81,17 +81,10 @@ function scheduleTable(schedules) {
     rows: schedules,
     columns: [
       { label: "schedule", class: "names", cell: ({ name }) => named(name) },
-      { label: "when", cell: (one) => [one.words || one.cron, one.words && element("code", { class: "small" }, ` ${one.cron}`)] },
+      { label: "when", cell: ({ when }) => element("code", {}, when) },
       { label: "next", isNumber: true, cell: (one) => element("span", { title: clock(one.next_ms) }, inOrAgo(one.next_ms)) },
-      { label: "last", isNumber: true, cell: last },
+      { label: "workers", isNumber: true, cell: ({ workers }) => workers },
     ],
-    none: "No schedule is known.",
+    none: "No worker that runs has noted a schedule.",
   });
-}
-
-function last({ last_ms: when, last_ok: isOk }) {
-  if (when === null || when === undefined) return UNKNOWN;
-  const level = isOk === false ? "bad-text" : isOk ? "good-text" : "";
-  const mark = isOk === false ? "✖ " : isOk ? "✓ " : "";
-  return element("span", { class: level, title: clock(when) }, `${mark}${inOrAgo(when)}`);
 }

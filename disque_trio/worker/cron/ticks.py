@@ -24,6 +24,11 @@ _FIRST_LOOK_S: Final = 3600
 class Ticks(Protocol):
     """A rule that says when something is due."""
 
+    @property
+    def words(self) -> str:
+        """The rule, as a person would write it."""
+        ...
+
     def after(self, instant: Tick) -> Iterator[Tick]:
         """All ticks after this instant, in order."""
         ...
@@ -39,6 +44,11 @@ class Every:
     def _check(self, _: object, seconds: object) -> None:
         if not isinstance(seconds, int) or seconds < 1:
             raise ValueError(f"every={seconds!r} must be a whole number of seconds, at least 1")
+
+    @property
+    def words(self) -> str:
+        """`every 60 s`."""
+        return f"every {self.seconds} s"
 
     def after(self, instant: Tick) -> Iterator[Tick]:
         """All ticks after this instant, in order."""
@@ -72,6 +82,11 @@ class Calendar:
             raise ValueError(f"{fields!r} is never due") from None
         is_by_day = not any(part.startswith("*") for part in parts[:2])
         self.__attrs_init__(fields, _zone(zone), is_by_day)
+
+    @property
+    def words(self) -> str:
+        """The five fields, and the zone."""
+        return f"{self.fields} {self.zone.key}"
 
     def after(self, instant: Tick) -> Iterator[Tick]:
         """All ticks after this instant, in order."""

@@ -1,5 +1,6 @@
 """Looks after workers: `App.admin`, and `disque-trio workers` (docs/operating.md)."""
 
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ from disque_trio.worker.operating.notes import (
     SILENT_S,
     WORKERS,
     Answer,
+    Due,
     Order,
     OrderName,
     read_answer,
@@ -47,6 +49,8 @@ class KnownWorker:
     """The queue of its orders."""
     node: Address = attrs.field(repr=str)
     """Which has the note."""
+    schedules: Sequence[Due] = ()
+    """That it keeps."""
 
     @property
     def state(self) -> str:
@@ -108,7 +112,13 @@ class Admin:
             except BAD_INPUT:  # of another version
                 continue
             found.append(
-                KnownWorker(report=note.report, age_s=age_s, control=note.control, node=node)
+                KnownWorker(
+                    report=note.report,
+                    age_s=age_s,
+                    control=note.control,
+                    node=node,
+                    schedules=note.schedules,
+                )
             )
         return found
 

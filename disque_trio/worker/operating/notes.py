@@ -1,6 +1,6 @@
 """What workers and those who look after them tell each other: bodies of jobs in reserved queues."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Literal, get_args
 
 import attrs
@@ -28,12 +28,25 @@ ORDERS: Final[tuple[OrderName, ...]] = get_args(OrderName)
 
 
 @attrs.frozen(kw_only=True)
+class Due:
+    """A schedule that a worker keeps."""
+
+    name: str
+    """Of the task."""
+    when: str
+    """`30 2 * * * Europe/Berlin`, or `every 60 s`."""
+    next: int
+    """Unix seconds by the worker's clock."""
+
+
+@attrs.frozen(kw_only=True)
 class Note:
     """A worker's sign of life."""
 
     control: str
     """The queue of its orders."""
     report: Report
+    schedules: Sequence[Due] = ()
 
 
 @attrs.frozen(kw_only=True)

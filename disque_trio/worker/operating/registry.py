@@ -7,6 +7,7 @@ when it is killed ends with its TTL. An order is delivered at most once.
 import logging
 import random
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any, Final
 
 import anyio
@@ -17,6 +18,7 @@ from disque_trio.client.client import Client
 from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError
 from disque_trio.worker.codec import BAD_INPUT, write
+from disque_trio.worker.cron.schedule import Schedule
 from disque_trio.worker.operating.notes import (
     ANSWERS,
     CONTROL,
@@ -25,6 +27,7 @@ from disque_trio.worker.operating.notes import (
     ORDER_TTL_S,
     WORKERS,
     Answer,
+    Due,
     Note,
     Order,
     read_order,
@@ -39,6 +42,8 @@ PAUSE_S: Final = 5.0
 """After no node has answered."""
 LAST_WORDS_S: Final = 1.0
 MOST_STACKS: Final = 65_536
+MOST_SCHEDULES: Final = 200
+"""In a note."""
 _log: Final = logging.getLogger("disque_trio.worker")
 
 
@@ -48,6 +53,8 @@ class Registrar:
 
     worker: Worker
     client: Client
+    schedules: Sequence[Schedule] = ()
+    """That it keeps."""
     every_s: float = EVERY_S
     ttl_s: int = NOTE_TTL_S
     draw: Callable[[], float] = random.random
@@ -75,13 +82,22 @@ class Registrar:
     async def _tell(self) -> None:
         while True:
             self._changed = anyio.Event()
-            note = write(Note(control=self._control, report=self.worker.report()), "json")
+            note = write(self._note(), "json")
             # Whole, or not at all: a note without its id could not be taken away.
             with anyio.move_on_after(PAUSE_S, shield=True):
                 added, *_ = await self._send([_once(WORKERS, note, self.ttl_s), *self._removal()])
                 self._noted = added if isinstance(added, str) else self._noted
             with anyio.move_on_after(self.every_s * (0.9 + 0.2 * self.draw())):
                 await self._changed.wait()
+
+    def _note(self) -> Note:
+        now = int(outside().now())
+        due = [
+            Due(name=each.name, when=each.ticks.words, next=tick)
+            for each in self.schedules[:MOST_SCHEDULES]
+            for tick in islice(each.ticks.after(now), 1)
+        ]
+        return Note(control=self._control, report=self.worker.report(), schedules=due)
 
     def _removal(self) -> list[Command[Any]]:
         return [commands.deljob(self._noted)] if self._noted else []

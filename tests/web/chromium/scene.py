@@ -287,7 +287,6 @@ def as_reasons(pairs: list[tuple[str, int]]) -> list[Said]:
 
 def later(_args: Said) -> Said:
     now = now_ms()
-    schedule = {"name": "report", "cron": "0 8 * * 1-5", "words": "weekdays at 8:00"}
     delayed = [
         {
             "id": f"D-99bb00c2-{n:04}vYmFyYmF6cXV4MTIzNDU2-05a1",
@@ -300,16 +299,13 @@ def later(_args: Said) -> Said:
         "delayed": delayed,
         "delayed_total": 3_802,
         "schedules": [
-            {**schedule, "next_ms": now + 7_200_000, "last_ms": now - 79_200_000, "last_ok": True},
             {
-                **schedule,
-                "name": "sweep",
-                "cron": "*/5 * * * *",
-                "words": "every 5 minutes",
-                "next_ms": now + 140_000,
-                "last_ms": now - 160_000,
-                "last_ok": False,
+                "name": "report",
+                "when": "0 8 * * 1-5 Europe/Berlin",
+                "next_ms": now + 7_200_000,
+                "workers": 4,
             },
+            {"name": "sweep", "when": "every 300 s", "next_ms": now + 140_000, "workers": 1},
         ],
     }
 
