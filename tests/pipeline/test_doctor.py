@@ -130,6 +130,22 @@ def test_yarn_without_the_configuration_of_its_cluster_is_a_problem(
     assert "Spark finds no YARN: set HADOOP_CONF_DIR" in told
 
 
+def test_a_java_process_that_has_ended_is_a_problem(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with a YARN or a Kubernetes that does not answer."""
+
+    def ends(*_: object, **__: object) -> None:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    monkeypatch.setattr("disque_trio.pipeline.shipping.running", ends)
+
+    status, told = consult(capsys, "--master", "k8s://https://127.0.0.1:1")
+
+    assert status == 2
+    assert "Spark's Java process has ended; does the cluster answer at this address?" in told
+
+
 def test_a_master_that_makes_no_sense_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["pipeline", "doctor", "--master", "nonsense"]) == 2
     assert "nonsense is no master of Spark" in capsys.readouterr().err

@@ -113,16 +113,27 @@ def _java() -> Iterator[Finding]:
     yield note(_WHERE, f"Java {found.version} of {found.source}{how} ({found.home})")
 
 
+_HASTE: Final = {
+    "spark.hadoop.yarn.resourcemanager.connect.max-wait.ms": "10000",
+    "spark.hadoop.yarn.resourcemanager.connect.retry-interval.ms": "1000",
+    "spark.hadoop.ipc.client.connect.max.retries": "1",
+}
+"""Otherwise a YARN that does not answer is waited for a quarter of an hour."""
+
+
 def _tried(master: str) -> Iterator[Finding]:
     began = time.monotonic()
     try:
         app = "disque-trio doctor"
-        with shipping.running(master, app=app, memory=session.MEMORY) as spark:
+        with shipping.running(master, app=app, memory=session.MEMORY, settings=_HASTE) as spark:
             started = time.monotonic()
             spark.range(100).mapInArrow(_same, "id long").count()
             ended = time.monotonic()
     except PipelineError as error:
         yield problem(master, str(error), "what is said above may tell more")
+    except ConnectionError:  # to the Java process
+        told = "Spark's Java process has ended; does the cluster answer at this address?"
+        yield problem(master, told, "what is said above may tell more")
     except Exception as error:  # whatever Spark says of a job that fails
         told = session.first_line(error)
         yield problem(master, f"a tiny job failed: {told}", "what is said above may tell more")
