@@ -4,16 +4,19 @@ import re
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from disque_trio.pipeline.lake.store import Lake
 from disque_trio.pipeline.report import charts, facts, page
 from disque_trio.pipeline.report.facts import QUANTILES, Curve, Latency, ReportFacts
 
-SEEDS = {
-    "scenario": "calm", "sweep": "s", "commit": "abc", "since": 1, "seeds": 4, "failed": 1,
+SEEDS: dict[str, Any] = {
+    "scenario": "calm", "sweep": "s", "commit": "abc", "since": 1_790_000_000_000_000,
+    "until": 1_790_000_060_000_000, "first": 3, "last": 7, "seeds": 4, "failed": 1,
     "jobs": 1000, "deliveries": 1010, "lost": 2, "duplicates": 10, "per_million": 10_000.0,
     "simulated": 4e8, "seconds": 2.0, "cost": 500.0, "dearest": 900.0,
+    "dearest_seed": 5,
 }  # fmt: skip
 TOLD = ReportFacts(
     lake="/data/<lake>",
@@ -44,7 +47,11 @@ def text(html: str) -> str:
 def test_the_page_says_at_its_head_what_came_of_it() -> None:
     read = text(page.render(TOLD))
 
-    assert read.startswith("1 FAILED /data/&lt;lake&gt; 4 seeds 1 failed 1,000 jobs 2 lost")
+    assert read.startswith(
+        "1 FAILED /data/&lt;lake&gt; "
+        "Swept from 2026-09-21 14:13 to 2026-09-21 14:14 UTC: calm 3 to 7; code abc. "
+        "4 seeds 1 failed 1,000 jobs 2 lost"
+    )
     assert "10,000 duplicates per million" in read
     assert "12.7 years simulated" in read
 
@@ -56,8 +63,32 @@ def test_every_part_is_there() -> None:
     assert "S5 calm 1 7 served &lt;2&gt; times" in read
     assert "calm 9,000 0.5 1,000" in read
     assert "SETACK never never 1.5k never" in read
-    assert "calm 4 500 900" in read
+    assert "calm 4 500 900 5" in read
+    assert "From sweep to sweep" not in read
     assert "queued: half within 2 ms" in read
+
+
+def test_what_was_swept_again_is_compared() -> None:
+    day = 86_400_000_000
+    later = {
+        **SEEDS, "sweep": "t", "commit": "def", "since": SEEDS["since"] + day,
+        "until": SEEDS["until"] + day, "failed": 0, "per_million": 5_000.0, "cost": 250.0,
+    }  # fmt: skip
+
+    read = text(page.render(attrs.evolve(TOLD, seeds=[later, SEEDS])))
+
+    assert (
+        "Swept from 2026-09-21 14:13 to 2026-09-22 14:14 UTC: calm 3 to 7; code abc, def." in read
+    )
+    assert "calm 2026-09-21 14:13 abc 4 1 10,000 500 2026-09-22 14:13 def 4 0 5,000 250" in read
+
+
+def test_the_head_names_the_first_of_many_scenarios() -> None:
+    many = [{**SEEDS, "scenario": f"s{number:02}", "last": 3} for number in range(11)]
+
+    read = text(page.render(attrs.evolve(TOLD, seeds=many)))
+
+    assert "s00 3; s01 3; s02 3; s03 3; s04 3; s05 3; s06 3; s07 3; 3 other scenarios" in read
 
 
 def test_the_page_needs_nothing_else() -> None:

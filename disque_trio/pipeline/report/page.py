@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from importlib import resources
 from typing import Final
 
-from disque_trio.pipeline.report import charts
+from disque_trio.pipeline.report import charts, sweeps
 from disque_trio.pipeline.report.charts import Line, short
 from disque_trio.pipeline.report.facts import QUANTILES, Curve, Facts, Latency, ReportFacts
 from disque_trio.sim.checkers.duplicates import CAUSES, UNAVOIDABLE
@@ -32,7 +32,9 @@ _FLOOR: Final = 0.01
 
 def render(told: ReportFacts) -> str:
     """The whole page."""
-    sections = (_head, _failures, _violations, _unseen, _duplicates, _latency, _coverage, _cost)
+    sections = (
+        _head, _failures, _violations, _trends, _unseen, _duplicates, _latency, _coverage, _cost,
+    )  # fmt: skip
     body = "\n".join(part for each in sections if (part := each(told)))
     return sheet.sheet(f"Report on {told.lake}", sheet.dark() + sheet.text(_STYLE), body)
 
@@ -61,7 +63,7 @@ def _head(told: ReportFacts) -> str:
     )  # fmt: skip
     return (
         f'<header><div class="verdict {kind}">{word}</div>'
-        f"<h1>{html.escape(told.lake)}</h1>"
+        f"<h1>{html.escape(told.lake)}</h1>{sweeps.swept(told.seeds)}"
         f'<div class="figures">{shown}{empty}</div></header>'
     )
 
@@ -250,6 +252,16 @@ def _rate(value: float, largest: float, cause: str) -> str:
     return f'<td style="{charts.shade(value, largest, hue)}">{shown}</td>'
 
 
+def _trends(told: ReportFacts) -> str:
+    table = sweeps.trends(told.seeds)
+    return table and _section(
+        "From sweep to sweep",
+        "Scenarios that were swept more than once, the oldest sweep first. Bars compare the sweeps "
+        "of one scenario.",
+        table,
+    )
+
+
 def _failures(told: ReportFacts) -> str:
     if not told.seeds:
         return ""
@@ -349,7 +361,8 @@ def _cost(told: ReportFacts) -> str:
         "Cost per seed",
         "Processor time in milliseconds: the bar is the mean, the line the most expensive seed.",
         f'<div class="wide"><table><thead><tr><th>scenario</th>{sweep}<th class="number">seeds</th>'
-        '<th class="number">mean ms</th><th class="number">dearest</th><th></th></tr></thead>'
+        '<th class="number">mean ms</th><th class="number">dearest</th>'
+        '<th class="number">seed</th><th></th></tr></thead>'
         f"<tbody>{body}</tbody></table></div>",
     )
 
@@ -360,5 +373,6 @@ def _cost_row(row: Facts, most: float, has_sweeps: bool) -> str:
         f"<tr><th>{html.escape(row['scenario'])}</th>{code}"
         f'<td class="number">{row["seeds"]:,}</td><td class="number">{row["cost"]:,.0f}</td>'
         f'<td class="number">{row["dearest"]:,.0f}</td>'
+        f'<td class="number">{row["dearest_seed"]}</td>'
         f"<td>{charts.bar(row['cost'] / most, end=row['dearest'] / most)}</td></tr>"
     )

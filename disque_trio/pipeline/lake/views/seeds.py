@@ -7,7 +7,10 @@ COLUMNS: Final = {
     "sweep": "the sweep's id",
     "commit": "the commit of the code that ran",
     "since": "when its first result was made, microseconds since 1970",
+    "until": "when its last result was made",
     "seeds": "how many were run",
+    "first": "the smallest seed",
+    "last": "the largest seed",
     "failed": "how many of them violated a property",
     "jobs": "jobs that were confirmed",
     "deliveries": "deliveries, repeated ones included",
@@ -18,15 +21,17 @@ COLUMNS: Final = {
     "seconds": "processor time, seconds",
     "cost": "mean processor time of a seed, milliseconds",
     "dearest": "the processor time of the most expensive seed, milliseconds",
+    "dearest_seed": "that seed",
 }
 
 SQL: Final = """
-SELECT scenario, sweep, commit, min(at) AS since, count(*) AS seeds, count_if(NOT ok) AS failed,
+SELECT scenario, sweep, commit, min(at) AS since, max(at) AS until, count(*) AS seeds,
+  min(seed) AS first, max(seed) AS last, count_if(NOT ok) AS failed,
   sum(added) AS jobs, sum(delivered) AS deliveries, sum(lost) AS lost,
   sum(aggregate(map_values(duplicates), 0L, (all, one) -> all + one)) AS duplicates,
   try_divide(1e6 * sum(aggregate(map_values(duplicates), 0L, (all, one) -> all + one)),
     sum(added)) AS per_million,
   sum(`end`) / 1e6 AS simulated, sum(seconds) AS seconds, 1e3 * avg(seconds) AS cost,
-  1e3 * max(seconds) AS dearest
+  1e3 * max(seconds) AS dearest, max_by(seed, seconds) AS dearest_seed
 FROM results GROUP BY scenario, sweep, commit
 """
