@@ -20,7 +20,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 # Spark is 800 MB with all that it needs: only who tests the pipeline waits for it.
 $(SPARK): $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,spark]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,spark,readers]'
 	@touch $@
 
 # ioredis and node-redis, for the tests with them; without node they are skipped.

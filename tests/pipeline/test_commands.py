@@ -48,7 +48,7 @@ def test_what_was_ingested_can_be_asked_for(spark: Any, tmp_path: Path, capsys: 
     assert json.loads(capsys.readouterr().out) == {"t": 29}
 
     assert pipeline("compact", lake, "--grace", "0") == 0
-    assert capsys.readouterr().out == "2 files became 2; 0 old ones removed\n"
+    assert capsys.readouterr().out == "3 files became 3; 0 old ones removed\n"
 
 
 def test_views_and_their_columns_are_listed_without_spark(tmp_path: Path, capsys: Capture) -> None:

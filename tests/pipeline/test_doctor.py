@@ -18,7 +18,9 @@ def test_where_all_is_well_it_names_what_it_found(capsys: pytest.CaptureFixture[
     status, told = consult(capsys)
 
     assert status == 0
-    assert all(word in told for word in ("pyspark 4.", "pyarrow ", "pandas 2.", "Java "))
+    assert all(
+        word in told for word in ("pyspark 4.", "pyarrow ", "pandas 2.", "deltalake 1.", "Java ")
+    )
     assert told.endswith("Spark can run here\n")
 
 
@@ -43,7 +45,7 @@ def test_what_is_missing_is_told_with_how_to_get_it(
 def test_a_version_that_nobody_has_tried_is_a_warning(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    versions = {"pyspark": "4.3.0", "pyarrow": "26.0.1", "pandas": "3.0.1"}
+    versions = {"pyspark": "4.3.0", "pyarrow": "26.0.1", "pandas": "3.0.1", "deltalake": "1.6.6"}
     monkeypatch.setattr(doctor, "version", versions.__getitem__)
 
     status, told = consult(capsys, "--json")

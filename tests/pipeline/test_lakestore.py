@@ -60,7 +60,7 @@ def test_what_could_not_be_written_is_told_when_the_next_result_comes(
 ) -> None:
     monkeypatch.setattr(lakestore, "_PATIENCE_S", 0.01)
     keeping = store(tmp_path)
-    in_the_way = tmp_path / "lake" / "results"
+    in_the_way = tmp_path / "lake" / "results" / "scenario=calm"
     in_the_way.touch()
 
     keeping.add("calm", done(0))

@@ -208,7 +208,7 @@ def test_a_sweep_is_told_what_keeps_an_executor_from_its_work(
 ) -> None:
     lake = tmp_path / "lake"
     Lake.open(str(lake), create=True)
-    (lake / "rows").write_text("where a folder should be")
+    Path(lake, "rows", f"scenario={Path(careless).stem}").write_text("where a folder should be")
 
     status = main(["sweep", careless, "--seeds", "0:40", "--lake", str(lake), *SPARK])
 

@@ -16,6 +16,7 @@ COMMANDS: Final = {
     "doctor": "disque_trio.cli.pipeline.doctor",
     "ingest": "disque_trio.cli.pipeline.ingest",
     "compact": "disque_trio.cli.pipeline.compact",
+    "upgrade": "disque_trio.cli.pipeline.upgrade",
     "query": "disque_trio.cli.pipeline.query",
     "report": "disque_trio.cli.pipeline.report",
 }

@@ -24,7 +24,7 @@ from disque_trio.pipeline import java, session, shipping
 from disque_trio.pipeline.errors import INSTALL, PipelineError
 
 HELP: Final = "Say whether Spark will run here, and how to get what is missing."
-_PACKAGES: Final = ("pyspark", "pyarrow", "pandas")
+_PACKAGES: Final = ("pyspark", "pyarrow", "pandas", "deltalake")
 _NEED: Final = re.compile(r"([\w-]+)([^;]*);.*extra == .spark.")
 _LIMIT: Final = re.compile(r"(>=|<)\s*([\d.]+)")
 """How a package's metadata puts what pyproject.toml says: `pandas<3,>=2.2; extra == 'spark'`."""

@@ -107,7 +107,9 @@ class _Sweep:
             try:
                 module = import_module("disque_trio.cli.sim.lakestore")
             except ModuleNotFoundError as error:
-                raise UsageError(f"--lake needs pyarrow ({error}): {INSTALL}") from None
+                raise UsageError(
+                    f"--lake needs pyarrow and deltalake ({error}): {INSTALL}"
+                ) from None
             stores.append(module.LakeStore(options.lake, self._name, self._versions))
         if options.out is not None:
             stores.append(DirectoryStore(local_path(options.out), self._versions))

@@ -7,8 +7,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from disque_trio.pipeline.lake.checks import CHECKS, VIOLATIONS
-from disque_trio.pipeline.lake.shape import SCHEMAS
-from disque_trio.pipeline.lake.store import Lake, Part
+from disque_trio.pipeline.lake.files import Part
+from disque_trio.pipeline.lake.shape import TABLES
+from disque_trio.pipeline.lake.store import Lake
 from disque_trio.pipeline.lake.views import VIEWS
 
 _SPARK: Final = {
@@ -36,9 +37,8 @@ _GLOB: Final = re.compile(r"([\[\]{}*?\\])")
 def attach(spark: Any, lake: Lake, text: str | None = None) -> None:
     """Make the lake, as it is now, known to the session: its tables, and the views that this query
     names, or all. Raises `LakeError`."""
-    commits = lake.commits()
-    parts = {table: lake.parts(table, commits) for table in SCHEMAS}
-    for table, schema in SCHEMAS.items():
+    parts = lake.snapshot()
+    for table, schema in TABLES.items():
         _table(spark, lake, table, schema, parts[table]).createOrReplaceTempView(table)
     spark.sql(_ONE_TRACE).createOrReplaceTempView("traces")
     spark.sql(_ONE_RESULT).createOrReplaceTempView("results")

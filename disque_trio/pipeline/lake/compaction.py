@@ -1,4 +1,4 @@
-"""Compaction: merges small parts into large ones, and removes parts that no commit names.
+"""Compaction: merges small parts into large ones, and removes files that no table names.
 
 The rows of a scenario are put together in order of run and time, so that those of one run lie side
 by side. Readers that have begun may still read what was there: replaced parts go with the first
@@ -6,6 +6,7 @@ compaction after `GRACE_S`.
 """
 
 import hashlib
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -14,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from disque_trio.pipeline.lake.files import LakeFiles, Part
 from disque_trio.pipeline.lake.shape import SCHEMAS
-from disque_trio.pipeline.lake.store import TABLES, Commit, Lake, Part
+from disque_trio.pipeline.lake.store import Lake
 
 GRACE_S: Final = 86_400.0
 LARGE: Final = 4_000_000
@@ -32,25 +34,26 @@ class Tidied:
     """Parts."""
     after: int
     removed: int
-    """Files that no commit named any more."""
+    """Files that no table named any more."""
 
 
 def compact(spark: Any, lake: Lake, *, grace_s: float = GRACE_S) -> Tidied:
     """Merge small parts. Raises `LakeError`."""
     with lake.locked():
-        commits = lake.commits()
-        parts = [part for table in TABLES for part in lake.parts(table, commits)]
-        heaps = _heaps(parts)
-        if heaps:
-            _merge(spark, lake, commits, parts, heaps)
-        commits = lake.commits()
-        left = sum(len(lake.parts(table, commits)) for table in TABLES)
-        lake.forget(grace_s)
-        removed = 0
-        for stray in lake.strays(grace_s):
-            stray.unlink(missing_ok=True)
-            removed += 1
-    return Tidied(len(parts), left, removed)
+        versions = {name: lake.table(name).read() for name in SCHEMAS}
+        heaps = [heap for version in versions.values() for heap in _heaps(version.parts)]
+        made = _merged_all(spark, lake, heaps)
+        for name, version in versions.items():
+            mine = [number for number, heap in enumerate(heaps) if heap[0].table == name]
+            if mine:
+                old = [part for number in mine for part in heaps[number]]
+                lake.table(name).replace(version, old, [made[number] for number in mine])
+        hours = math.ceil(grace_s / 3_600)
+        removed = sum(lake.table(name).vacuum(hours) for name in SCHEMAS)
+        removed += lake.remove_drafts(grace_s)
+        left = lake.snapshot()
+    before = sum(len(version.parts) for version in versions.values())
+    return Tidied(before, sum(map(len, left.values())), removed)
 
 
 def _heaps(parts: Sequence[Part]) -> list[list[Part]]:
@@ -66,32 +69,30 @@ def _heaps(parts: Sequence[Part]) -> list[list[Part]]:
     return [heap for folder in heaps.values() for heap in folder if len(heap) > 1]
 
 
-def _merge(
-    spark: Any,
-    lake: Lake,
-    commits: Sequence[Commit],
-    parts: Sequence[Part],
-    heaps: Sequence[list[Part]],
-) -> None:
+def _merged_all(spark: Any, lake: Lake, heaps: Sequence[list[Part]]) -> dict[int, Part]:
+    """The new parts, by the number of the heap."""
+    if not heaps:
+        return {}
+    folder = LakeFiles(lake.path)  # executors need not have what commits need
+
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                made = [attrs.asdict(_merged(lake, heaps[number]))]
-                yield pa.RecordBatch.from_pylist(made, schema=_MADE)
+                made = {"heap": number, **attrs.asdict(_merged(folder, heaps[number]))}
+                yield pa.RecordBatch.from_pylist([made], schema=_MADE)
 
     tasks = spark.range(0, len(heaps), 1, len(heaps))
-    made = [Part(**row.asDict()) for row in tasks.mapInArrow(work, _AS_SQL).collect()]
-    gone = {part.path for heap in heaps for part in heap}
-    kept = [part for part in parts if part.path not in gone]
-    sources = [source for commit in commits for source in commit.sources]
-    lake.commit([*kept, *made], sources, [commit.id for commit in commits])
+    rows = tasks.mapInArrow(work, _AS_SQL).collect()
+    return {row.heap: Part(row.table, row.path, row.rows) for row in rows}
 
 
-_MADE: Final = pa.schema([("table", pa.string()), ("path", pa.string()), ("rows", pa.int64())])
-_AS_SQL: Final = "table string, path string, rows bigint"
+_MADE: Final = pa.schema(
+    [("heap", pa.int64()), ("table", pa.string()), ("path", pa.string()), ("rows", pa.int64())]
+)
+_AS_SQL: Final = "heap bigint, table string, path string, rows bigint"
 
 
-def _merged(lake: Lake, heap: Sequence[Part]) -> Part:
+def _merged(lake: LakeFiles, heap: Sequence[Part]) -> Part:
     first = heap[0]
     schema = SCHEMAS[first.table]
     target = f"{first.path.rpartition('/')[0]}/{_name(heap)}.parquet"

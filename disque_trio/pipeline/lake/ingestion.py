@@ -12,8 +12,9 @@ import attrs
 import pyarrow as pa
 
 from disque_trio.pipeline.lake import shape
+from disque_trio.pipeline.lake.files import LakeError, LakeFiles, Part
 from disque_trio.pipeline.lake.reading import Piece, read
-from disque_trio.pipeline.lake.store import Lake, LakeError, Part, Source
+from disque_trio.pipeline.lake.store import Lake, Source
 from disque_trio.pipeline.lake.survey import LINES, BadFileError, Found, files_in, survey
 
 _PIECE: Final = 64 << 20
@@ -125,11 +126,12 @@ def _read_all(
     if not pieces:
         return parts, bad
     tasks = min(len(pieces), _TASKS)
+    folder = LakeFiles(lake.path)  # executors need not have what commits need
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield _attempt(lake, number, pieces[number])
+                yield _attempt(folder, number, pieces[number])
 
     done = spark.range(0, len(pieces), 1, tasks).mapInArrow(work, _OUTCOMES).collect()
     for row in done:
@@ -143,7 +145,7 @@ def _read_all(
     return parts, bad
 
 
-def _attempt(lake: Lake, number: int, piece: Piece) -> pa.RecordBatch:
+def _attempt(lake: LakeFiles, number: int, piece: Piece) -> pa.RecordBatch:
     try:
         rows = [{"piece": number, **attrs.asdict(part)} for part in read(lake, piece)]
     except BadFileError as error:

@@ -17,8 +17,8 @@ import pyarrow.json as pj
 import pyarrow.parquet as pq
 
 from disque_trio.pipeline.lake import shape
+from disque_trio.pipeline.lake.files import LakeFiles, Part
 from disque_trio.pipeline.lake.shape import RESULTS, ROWS, RUN_DIGITS
-from disque_trio.pipeline.lake.store import Lake, Part
 from disque_trio.pipeline.lake.survey import LINES, TABLE, BadFileError
 from disque_trio.sim.traces.files import PLAN_KIND
 from disque_trio.tracing.jsonlines import RowError, rows_of
@@ -52,7 +52,7 @@ class Piece:
     """The name of the part; a repeated task writes the same part."""
 
 
-def read(lake: Lake, piece: Piece) -> list[Part]:
+def read(lake: LakeFiles, piece: Piece) -> list[Part]:
     """Write the piece's rows into the lake. Raises `BadFileError` and `LakeError`."""
     try:
         if piece.sort == TABLE:
@@ -66,7 +66,7 @@ def read(lake: Lake, piece: Piece) -> list[Part]:
         raise BadFileError(str(error)) from None
 
 
-def _write(lake: Lake, piece: Piece, tables: Iterator[pa.Table]) -> Part:
+def _write(lake: LakeFiles, piece: Piece, tables: Iterator[pa.Table]) -> Part:
     with lake.part("rows", piece.scenario, piece.name, ROWS) as writer:
         first = piece.begin
         for table in tables:
@@ -202,7 +202,7 @@ def _check_columns(schema: pa.Schema) -> None:
 # Results.
 
 
-def _write_results(lake: Lake, piece: Piece) -> list[Part]:
+def _write_results(lake: LakeFiles, piece: Piece) -> list[Part]:
     by_scenario: dict[str, list[dict[str, Any]]] = {}
     at = int(Path(piece.path).stat().st_mtime * 1_000_000)
     with Path(piece.path).open("rb") as file:

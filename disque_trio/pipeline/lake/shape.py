@@ -1,8 +1,8 @@
 """The tables of the lake: their columns, as Arrow schemas.
 
-Every table has `scenario` too, which is the name of the folder that a part lies in. `run` tells
-runs apart: of a sweep it is the beginning of the digest, of an ingested file that of its SHA-256,
-of a live cluster the name that the user has given.
+All but `sources` have `scenario` too, which is the name of the folder that a part lies in. `run`
+tells runs apart: of a sweep it is the beginning of the digest, of an ingested file that of its
+SHA-256, of a live cluster the name that the user has given.
 """
 
 import json
@@ -102,7 +102,16 @@ RESULTS: Final = pa.schema(
 """One row for each seed of a sweep, with its verdict. `at` is when, in microseconds
 since 1970, `end` how long the run was in simulated ones, `seconds` what it cost of a processor."""
 
-SCHEMAS: Final = {"rows": ROWS, "traces": TRACES, "results": RESULTS}
+SOURCES: Final = pa.schema(
+    [(name, pa.string()) for name in ("name", "head", "sha256")]
+    + [("size", pa.int64()), ("run", pa.string()), ("rows", pa.int64())]
+)
+"""One row for each file that was ingested (`store.Source`). It has no scenario."""
+
+TABLES: Final = {"rows": ROWS, "traces": TRACES, "results": RESULTS}
+"""The tables that have a scenario, and that queries name."""
+SCHEMAS: Final = {**TABLES, "sources": SOURCES}
+"""All tables of a lake."""
 
 
 def rows_table(rows: Sequence[Row], run: str, seed: int, first: int = 0) -> pa.Table:

@@ -15,8 +15,8 @@ import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from disque_trio.pipeline.lake.files import Source
 from disque_trio.pipeline.lake.shape import LIVE, RUN_DIGITS
-from disque_trio.pipeline.lake.store import Source
 from disque_trio.pipeline.location import local_path
 from disque_trio.sim.scenarios import plan_file
 from disque_trio.sim.scenarios.plan import Plan

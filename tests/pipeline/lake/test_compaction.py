@@ -1,12 +1,16 @@
 """Many small parts become one, and nothing is different for who asks."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from disque_trio.pipeline.lake import shape
+import pytest
+
+from disque_trio.pipeline.lake import compaction, shape
 from disque_trio.pipeline.lake.compaction import compact
-from disque_trio.pipeline.lake.store import Lake, Source
+from disque_trio.pipeline.lake.store import Lake, LakeError, Part, Source
 from disque_trio.tracing.rows import Row
+from tests.pipeline.lake.folder import strays
 from tests.pipeline.lake.test_ingestion import content
 
 SOURCE = Source(name="f", head="h", sha256="s", size=1, run="r", rows=1)
@@ -15,19 +19,65 @@ SOURCE = Source(name="f", head="h", sha256="s", size=1, run="r", rows=1)
 def test_small_parts_become_one_and_old_files_go_after_a_while(spark: Any, tmp_path: Path) -> None:
     lake = Lake.open(str(tmp_path / "lake"), create=True)
     for number in range(3):
-        rows = shape.rows_table([Row(9 - number, "hold", job=f"J{number}")], "r", 0)
-        lake.commit([lake.write("rows", "s", f"p{number}", rows)], [SOURCE])
+        lake.commit([part_of(lake, number)], [SOURCE])
     before = content(lake)
 
     tidied = compact(spark, lake)
 
-    assert (tidied.before, tidied.after, tidied.removed) == (3, 1, 0)
+    assert (tidied.before, tidied.after, tidied.removed) == (6, 2, 0)
     assert content(lake) == before
     assert lake.sources() == [SOURCE] * 3
-    assert len(list(lake.strays(0))) == 3
+    assert len(strays(lake)) == 6
 
     again = compact(spark, lake, grace_s=0)
 
-    assert (again.before, again.after, again.removed) == (1, 1, 3)
+    assert (again.before, again.after, again.removed) == (2, 2, 6)
     assert content(lake) == before
-    assert len(list(Path(lake.path, "commits").iterdir())) == 1
+    assert lake.sources() == [SOURCE] * 3
+    assert strays(lake) == []
+
+
+def test_what_comes_during_a_compaction_is_there_after_it(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Lake.open(str(tmp_path / "lake"), create=True)
+    for number in range(2):
+        lake.commit([part_of(lake, number)])
+    merged = compaction._merged_all
+
+    def meanwhile(*args: Any) -> Any:
+        lake.commit([part_of(lake, 2)])
+        return merged(*args)
+
+    monkeypatch.setattr(compaction, "_merged_all", meanwhile)
+    compact(spark, lake, grace_s=0)
+
+    assert sorted(row.job for row in content(lake)) == ["J0", "J1", "J2"]
+
+
+def test_of_two_compactions_at_once_one_fails(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Lake.open(str(tmp_path / "lake"), create=True)
+    for number in range(2):
+        lake.commit([part_of(lake, number)])
+    merged = compaction._merged_all
+
+    def meanwhile(*args: Any) -> Any:
+        made = merged(*args)
+        with monkeypatch.context() as patch:
+            patch.setattr(compaction, "_merged_all", merged)
+            patch.setattr(Lake, "locked", lambda _: nullcontext())  # storage without locks
+            compact(spark, lake, grace_s=60)
+        return made
+
+    monkeypatch.setattr(compaction, "_merged_all", meanwhile)
+    with pytest.raises(LakeError, match="is being compacted by another: rows"):
+        compact(spark, lake)
+
+    assert sorted(row.job for row in content(lake)) == ["J0", "J1"]
+
+
+def part_of(lake: Lake, number: int) -> Part:
+    rows = shape.rows_table([Row(9 - number, "hold", job=f"J{number}")], "r", 0)
+    return lake.write("rows", "s", f"p{number}", rows)

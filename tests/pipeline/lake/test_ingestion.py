@@ -14,6 +14,7 @@ from disque_trio.pipeline.lake.store import Lake
 from disque_trio.pipeline.lake.survey import BadFileError, survey
 from disque_trio.tracing.jsonlines import line_of
 from disque_trio.tracing.rows import Row
+from tests.pipeline.lake.folder import strays
 from tests.pipeline.lake.runs import traced
 from tests.sim.ablations import conditions
 
@@ -97,7 +98,7 @@ def test_bad_files_are_named_and_the_others_are_taken(
         assert reason in outcome.bad[str(tmp_path / name)], name
     assert outcome.rows == 50
     assert content(store) == ROWS
-    assert list(store.strays(0)) == []
+    assert strays(store) == []
 
 
 def test_what_begins_with_a_bad_file_is_bad_too(spark: Any, store: Lake, tmp_path: Path) -> None:
@@ -112,7 +113,7 @@ def test_what_begins_with_a_bad_file_is_bad_too(spark: Any, store: Lake, tmp_pat
     assert list(outcome.bad) == paths
     assert len(set(outcome.bad.values())) == 1
     assert (outcome.taken, outcome.known) == ((), ())
-    assert list(store.strays(0)) == []
+    assert strays(store) == []
 
 
 @pytest.mark.parametrize("form", ["arrow", "parquet"])

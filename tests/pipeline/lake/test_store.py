@@ -1,17 +1,23 @@
 """The folder of a lake: what counts in it, and what is not believed."""
 
 import errno
-import json
+import itertools
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import attrs
 import pytest
 
-from disque_trio.pipeline.lake import shape
-from disque_trio.pipeline.lake.store import Lake, LakeError, Part
+from disque_trio.pipeline.lake import files, shape, store
+from disque_trio.pipeline.lake.delta import DeltaFiles, Version
+from disque_trio.pipeline.lake.store import Lake, LakeError, Part, Source
 from disque_trio.tracing.rows import Row
+from tests.pipeline.lake.folder import strays
 
 TABLE = shape.rows_table([Row(1, "hold", job="J"), Row(2, "drop", job="J")], "r", 7)
 
@@ -37,41 +43,13 @@ def test_a_part_that_is_not_finished_has_no_name(lake: Lake) -> None:
         _write_half(lake)
 
     assert list(Path(lake.path, "rows").rglob("*.parquet")) == []
-    assert list(lake.strays(0)) == []
+    assert strays(lake) == []
 
 
 def _write_half(lake: Lake) -> None:
     with lake.part("rows", "s", "a", shape.ROWS) as writer:
         writer.write_table(TABLE)
         raise InterruptedError
-
-
-def test_a_commit_takes_over_from_others(lake: Lake) -> None:
-    small = [lake.commit([lake.write("rows", "s", name, TABLE)]) for name in "ab"]
-    large = lake.write("rows", "s", "ab", TABLE)
-
-    lake.commit([large], replaces=[commit.id for commit in small])
-
-    assert lake.parts("rows") == [large]
-    assert [path.name for path in lake.strays(0)] == ["a.parquet", "b.parquet"]
-    assert list(lake.strays(60)) == []
-
-
-def test_what_was_just_taken_over_stays_for_a_while_however_old_it_is(lake: Lake) -> None:
-    old = lake.write("rows", "s", "a", TABLE)
-    commit = lake.commit([old])
-    note = Path(lake.path, "commits", f"{commit.id}.json")
-    note.write_text(note.read_text().replace(f'"at":{commit.at}', '"at":0'))
-    os.utime(lake.where(old), (0, 0))
-    lake.commit([lake.write("rows", "s", "b", TABLE)], replaces=[commit.id])
-
-    lake.forget(60)
-    assert note.exists()
-    assert list(lake.strays(60)) == []
-
-    lake.forget(0)
-    assert not note.exists()
-    assert [path.name for path in lake.strays(0)] == ["a.parquet"]
 
 
 def test_a_part_that_was_committed_twice_counts_once(lake: Lake) -> None:
@@ -82,14 +60,13 @@ def test_a_part_that_was_committed_twice_counts_once(lake: Lake) -> None:
     assert lake.parts("rows") == [part]
 
 
-def test_drafts_of_the_dead_are_strays(lake: Lake) -> None:
-    lake.commit([lake.write("rows", "s", "a", TABLE)])
-    drafts = [".writing-1", "commits/.writing-2", "rows/scenario=s/.writing-3"]
-    for name in drafts:
+def test_drafts_of_the_dead_are_removed_when_they_are_old(lake: Lake) -> None:
+    for name in (".writing-1", "recent/.writing-2"):
         Path(lake.path, name).touch()
 
-    assert [str(path.relative_to(lake.path)) for path in lake.strays(0)] == drafts
-    assert list(lake.strays(60)) == []
+    assert lake.remove_drafts(60) == 0
+    assert lake.remove_drafts(0) == 2
+    assert strays(lake) == []
 
 
 def test_who_makes_the_lake_at_the_same_moment_locks_the_same_file(
@@ -120,34 +97,12 @@ def test_a_file_system_without_links_has_lakes_too(
 ) -> None:
     monkeypatch.setattr(os, "link", no_links)
 
-    assert Lake.open(str(tmp_path), create=True).commits() == []
+    assert Lake.open(str(tmp_path), create=True).parts("rows") == []
     assert not list(tmp_path.rglob(".writing-*"))
 
 
 def no_links(_from: Path, _to: Path) -> None:
     raise PermissionError(errno.EPERM, "Operation not permitted")
-
-
-def test_who_looks_at_some_commits_sees_no_later_ones(lake: Lake) -> None:
-    part = lake.write("rows", "s", "a", TABLE)
-    lake.commit([part])
-    seen = lake.commits()
-    lake.commit([lake.write("rows", "s", "b", TABLE)])
-
-    assert lake.parts("rows", seen) == [part]
-
-
-def test_a_commit_that_is_forgotten_while_it_is_read_is_not_missed(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    old = lake.commit([lake.write("rows", "s", "a", TABLE)])
-    new = lake.commit([lake.write("rows", "s", "b", TABLE)], replaces=[old.id])
-    listed = sorted(Path(lake.path, "commits").glob("*.json"))
-    lake.forget(0)
-    listings = iter([listed, listed[1:]])
-    monkeypatch.setattr(Path, "glob", lambda *_: next(listings))
-
-    assert lake.commits() == [new]
 
 
 def test_names_of_scenarios_may_be_anything(lake: Lake) -> None:
@@ -159,9 +114,9 @@ def test_names_of_scenarios_may_be_anything(lake: Lake) -> None:
 
 
 def test_a_lake_of_another_schema_is_refused(lake: Lake) -> None:
-    Path(lake.path, "lake.json").write_text('{"schema": 2}')
+    Path(lake.path, "lake.json").write_text('{"schema": 3}')
 
-    with pytest.raises(LakeError, match="is a lake of schema 2, this program knows 1"):
+    with pytest.raises(LakeError, match="is a lake of schema 3, this program knows 2"):
         Lake.open(lake.path)
 
 
@@ -191,16 +146,24 @@ def test_a_missing_part_is_named(lake: Lake) -> None:
         lake.parts("rows")
 
 
-@pytest.mark.parametrize("text", ["{", "[]", json.dumps({"id": "x", "at": 1, "parts": [{}]})])
+@pytest.mark.parametrize("text", ["{", "1", '[{"id": "x"}]'])
 def test_a_damaged_commit_is_named(lake: Lake, text: str) -> None:
-    Path(lake.path, "commits", "x.json").write_text(text)
+    Path(lake.path, "recent", "x.json").write_text(text)
 
     with pytest.raises(LakeError, match=r"the lake is damaged: .*x\.json"):
-        lake.commits()
+        lake.parts("rows")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]"])
+def test_a_damaged_log_is_named(lake: Lake, text: str) -> None:
+    Path(lake.path, "rows", "_delta_log", f"{0:020d}.json").write_text(text)
+
+    with pytest.raises(LakeError, match="cannot use the table rows of the lake"):
+        lake.parts("rows")
 
 
 def test_what_cannot_be_written_is_said(lake: Lake) -> None:
-    Path(lake.path, "rows").write_text("in the way")
+    Path(lake.path, "rows", "scenario=s").write_text("in the way")
 
     with pytest.raises(LakeError, match="cannot write to the lake"):
         lake.write("rows", "s", "a", TABLE)
@@ -208,7 +171,9 @@ def test_what_cannot_be_written_is_said(lake: Lake) -> None:
 
 FILL = """
 import resource, signal, sys
-from disque_trio.pipeline.lake import shape
+from pathlib import Path
+from disque_trio.pipeline.lake import files, shape, store
+from disque_trio.pipeline.lake.delta import DeltaFiles, Version
 from disque_trio.pipeline.lake.store import Lake, LakeError
 from disque_trio.tracing.rows import Row
 
@@ -220,7 +185,7 @@ try:
     lake.write("rows", "s", "a", table)
 except LakeError as error:
     print(error)
-assert not list(lake.strays(0)), list(lake.strays(0))
+assert not list(Path(lake.path).rglob(".writing-*")) + list(Path(lake.path).rglob("*.parquet"))
 """
 
 
@@ -237,7 +202,161 @@ def test_a_disk_that_takes_no_more_is_told_and_has_no_half_of_a_part(tmp_path: P
 
 
 def test_who_died_while_making_a_lake_is_in_nobodys_way(tmp_path: Path) -> None:
-    Path(tmp_path, "commits").mkdir()
+    Path(tmp_path, "recent").mkdir()
     Path(tmp_path, ".writing-0123").touch()
+    store.Lake(str(tmp_path)).table("rows").create()
 
-    assert Lake.open(str(tmp_path), create=True).commits() == []
+    assert Lake.open(str(tmp_path), create=True).parts("rows") == []
+
+
+def test_what_was_ingested_is_known_with_the_commit(lake: Lake) -> None:
+    source = Source(name="f", head="h", sha256="s", size=1, run="r", rows=2)
+
+    lake.commit([lake.write("rows", "s", "a", TABLE)], [source])
+    lake.commit([], [attrs.evolve(source, name="g")])
+
+    assert [each.name for each in lake.sources()] == ["f", "g"]
+    assert len(lake.parts("sources")) == 2
+
+
+# A commit of several tables, and whoever dies while it is made.
+
+
+class Killed(BaseException):
+    """The process is no more."""
+
+
+def both(lake: Lake) -> list[Part]:
+    return [
+        lake.write("rows", "s", "a", TABLE),
+        lake.write("traces", "s", "a", shape.traces_table(None, "r")),
+    ]
+
+
+@pytest.mark.parametrize("after", range(4))
+def test_whoever_dies_during_a_commit_has_made_all_of_it_or_nothing(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    parts, left = both(lake), [None] * after
+    with monkeypatch.context() as patch:
+        for owner, name in ((files, "write_whole"), (DeltaFiles, "add"), (Path, "unlink")):
+            patch.setattr(owner, name, _dies(left, getattr(owner, name)))
+        with pytest.raises(Killed):
+            lake.commit(parts)
+
+    wanted = [[], []] if after == 0 else [[part] for part in parts]
+    assert [lake.parts(part.table) for part in parts] == wanted
+    assert [other.parts(part.table) for other in [Lake.open(lake.path)] for part in parts] == wanted
+
+    with lake.locked():
+        pass
+    assert [list(lake.table(part.table).read().parts) for part in parts] == wanted
+
+
+def _dies(left: list[None], does: Callable[..., Any]) -> Callable[..., Any]:
+    """Does so much, and then no more."""
+
+    def step(*args: Any, **named: Any) -> Any:
+        if not left:
+            raise Killed
+        left.pop()
+        return does(*args, **named)
+
+    return step
+
+
+def test_who_reads_during_a_commit_sees_all_of_it_or_nothing(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts, add = both(lake), DeltaFiles.add
+    seen: list[tuple[int, int]] = []
+
+    def meanwhile(table: DeltaFiles, *args: Any) -> None:
+        look()
+        add(table, *args)
+        look()
+
+    def look() -> None:
+        found = Lake.open(lake.path).snapshot()
+        seen.append((len(found["rows"]), len(found["traces"])))
+
+    monkeypatch.setattr(DeltaFiles, "add", meanwhile)
+    lake.commit(parts)
+
+    assert seen == [(1, 1)] * 4
+
+
+def test_two_who_finish_the_same_commit_do_it_once(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts, read, others = both(lake), DeltaFiles.read, [None]
+
+    def meanwhile(table: DeltaFiles) -> Version:
+        version = read(table)
+        if others:
+            others.pop()
+            Lake.open(lake.path).finish()
+        return version
+
+    monkeypatch.setattr(DeltaFiles, "read", meanwhile)
+    lake.commit(parts)
+
+    assert [lake.parts(part.table) for part in parts] == [[part] for part in parts]
+    assert lake.table("rows").read().number == 1
+
+
+def test_a_commit_that_comes_between_the_tables_is_seen_whole(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts, read, left = both(lake), DeltaFiles.read, ["traces"]
+
+    def meanwhile(table: DeltaFiles) -> Version:
+        if left:  # rows are read, and the other tables are not
+            left.pop()
+            version = read(table)
+            Lake.open(lake.path).commit(parts)
+            return version
+        return read(table)
+
+    monkeypatch.setattr(DeltaFiles, "read", meanwhile)
+
+    assert {name: len(found) for name, found in lake.snapshot().items()} == {
+        "rows": 1, "traces": 1, "results": 0, "sources": 0,
+    }  # fmt: skip
+
+
+def test_a_reader_that_is_too_slow_to_be_sure_begins_again(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.commit(both(lake))
+    times = iter([0.0, 31.0, 40.0, 69.9])
+    monkeypatch.setattr(time, "monotonic", lambda: next(times))
+    assert len(lake.parts("rows")) == 1
+
+    monkeypatch.setattr(time, "monotonic", itertools.count(0, 31).__next__)
+    with pytest.raises(LakeError, match="is too slow: its tables are not read in time"):
+        lake.parts("rows")
+
+
+def test_the_file_of_a_commit_goes_when_all_tables_have_had_it_for_a_while(lake: Lake) -> None:
+    lake.commit(both(lake))
+    (file,) = Path(lake.path, "recent").iterdir()
+    lake.finish()
+    assert file.exists()
+
+    os.utime(file, (0, time.time() - 61))
+    lake.finish()
+
+    assert not file.exists()
+    assert len(lake.parts("rows")) == len(lake.parts("traces")) == 1
+
+
+def test_what_was_merged_since_does_not_come_back_from_a_recent_commit(lake: Lake) -> None:
+    parts = both(lake)
+    lake.commit(parts)
+    merged = lake.write("rows", "s", "merged", TABLE)
+    lake.table("rows").replace(lake.table("rows").read(), parts[:1], [merged])
+
+    lake.finish()
+
+    assert lake.parts("rows") == [merged]

@@ -1,0 +1,20 @@
+"""What lies in the folder of a lake."""
+
+from pathlib import Path
+
+from disque_trio.pipeline.lake.store import Lake
+
+
+def strays(lake: Lake) -> list[str]:
+    """The files of tables and drafts that nothing names."""
+    named = {part.path for parts in lake.snapshot().values() for part in parts}
+    found = (path for path in Path(lake.path).rglob("*") if path.is_file())
+    names = [str(path.relative_to(lake.path)) for path in found if "_delta_log" not in path.parts]
+    return sorted(
+        name for name in names if name not in named | {"lake.json"} and not is_commit(name)
+    )
+
+
+def is_commit(name: str) -> bool:
+    """Is it the file of a recent commit?"""
+    return name.startswith("recent/") and name.endswith(".json")

@@ -1,0 +1,77 @@
+"""A lake as other programs read it: DuckDB and Polars see what Spark sees."""
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pytest
+from deltalake import DeltaTable
+
+from disque_trio.cli.sim.lakestore import LakeStore
+from disque_trio.pipeline.lake.compaction import compact
+from disque_trio.pipeline.lake.store import Lake
+from tests.pipeline.lake.conftest import Ask
+from tests.pipeline.test_lakestore import done
+
+BY_KIND = "SELECT scenario, kind, count(*), sum(time), max(job) FROM {} GROUP BY ALL ORDER BY ALL"
+
+
+def of_duckdb(lake: Lake, table: str, sql: str) -> list[tuple[Any, ...]]:
+    found = DeltaTable(f"{lake.path}/{table}").file_uris()
+    duckdb.read_parquet(found, hive_partitioning=True).create_view("lake", replace=True)
+    rows: list[tuple[Any, ...]] = duckdb.execute(sql.format("lake")).fetchall()
+    return rows
+
+
+def test_duckdb_and_polars_count_what_spark_counts(ask: Ask, lake: Lake) -> None:
+    wanted = [tuple(row) for row in ask(BY_KIND.format("rows"))]
+    assert len(wanted) > 50
+
+    assert of_duckdb(lake, "rows", BY_KIND) == wanted
+    frame = pl.scan_delta(f"{lake.path}/rows").group_by("scenario", "kind")
+    sums = frame.agg(pl.len(), pl.col("time").sum(), pl.col("job").max()).sort("scenario", "kind")
+    assert sums.collect().rows() == wanted
+
+
+@pytest.mark.parametrize("table", ["rows", "traces", "sources"])
+def test_all_columns_are_read(lake: Lake, table: str) -> None:
+    rows = sum(part.rows for part in lake.parts(table))
+
+    frame = pl.read_delta(f"{lake.path}/{table}")
+    assert frame.height == rows > 0
+    assert frame.columns == [
+        field.name for field in DeltaTable(f"{lake.path}/{table}").schema().fields
+    ]
+    assert of_duckdb(lake, table, "SELECT count(*) FROM {}") == [(rows,)]
+
+
+def test_results_are_read_with_their_maps_before_and_after_a_compaction(
+    spark: Any, tmp_path: Path
+) -> None:
+    lake = Lake.open(str(tmp_path / "lake"), create=True)
+    for seed in range(3):
+        keeping = LakeStore(lake.path, f"sweep-{seed}", {"calm": "v"})
+        keeping.add("calm", done(seed))
+        keeping.close()
+
+    for _ in range(2):
+        frame = pl.read_delta(f"{lake.path}/results").sort("seed")
+        assert frame["seed"].to_list() == [0, 1, 2]
+        assert frame["scenario"].to_list() == ["calm"] * 3
+        said = "SELECT sum(duplicates['D1']), sum(added) FROM {}"
+        assert of_duckdb(lake, "results", said) == [(9, 30)]
+        compact(spark, lake)
+    assert len(lake.parts("results")) == 1
+
+
+def test_what_is_not_committed_others_do_not_see(lake: Lake, tmp_path: Path) -> None:
+    other = Lake.open(str(tmp_path), create=True)
+    other.commit([other.write("sources", "", "a", _sources(lake))])
+    other.write("sources", "", "b", _sources(lake))
+
+    assert pl.read_delta(f"{other.path}/sources").height == _sources(lake).num_rows
+
+
+def _sources(lake: Lake) -> Any:
+    return DeltaTable(f"{lake.path}/sources").to_pyarrow_table()
