@@ -27,7 +27,7 @@ class OptionError(PipelineError):
 
 @attrs.frozen
 class Option:
-    """One option, as docs/pipeline.md lists it."""
+    """One option, as docs/pipeline-connector.md lists it."""
 
     name: str
     uses: str

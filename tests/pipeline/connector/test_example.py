@@ -1,4 +1,4 @@
-"""The worked example of docs/pipeline.md, as it stands there."""
+"""The worked example of docs/pipeline-connector.md, as it stands there."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from typing import Any
 from tests.cluster.processes import SOON_S, Cluster, becomes
 from tests.pipeline.connector.desk import drain, given, lengths
 
-DOCUMENT = Path("docs/pipeline.md")
+DOCUMENT = Path("docs/pipeline-connector.md")
 
 
 def test_words_of_one_queue_are_counted_into_another(

@@ -6,7 +6,7 @@ from disque_trio.pipeline.connector import options
 from disque_trio.pipeline.connector.options import OptionError
 from tests.certificates import Authority
 
-DOCUMENT = Path("docs/pipeline.md")
+DOCUMENT = Path("docs/pipeline-connector.md")
 
 
 def test_what_is_not_said_has_its_documented_default() -> None:

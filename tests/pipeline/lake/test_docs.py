@@ -1,4 +1,4 @@
-"""What docs/pipeline.md tells of the lake is so, and its worked examples work."""
+"""docs/pipeline-lake.md names what there is, and the worked examples of docs/pipeline.md work."""
 
 import re
 import shlex
@@ -13,13 +13,13 @@ from disque_trio.pipeline.lake.views import VIEWS
 from tests.cluster.processes import Fleet
 from tests.pipeline.test_sweep_on_cluster import scenario
 
-PAGE = Path(__file__).parents[3] / "docs" / "pipeline.md"
+DOCS = Path(__file__).parents[3] / "docs"
 Capture = pytest.CaptureFixture[str]
 
 
 def commands(heading: str) -> list[list[str]]:
     """The command lines of a chapter, without the name of the program."""
-    _, _, rest = PAGE.read_text("utf-8").partition(f"### {heading}\n")
+    _, _, rest = (DOCS / "pipeline.md").read_text("utf-8").partition(f"### {heading}\n")
     lines = re.findall(r"^    disque-trio (.+)$", rest.partition("\n### ")[0], re.MULTILINE)
     assert lines
     return [shlex.split(line) for line in lines]
@@ -33,13 +33,13 @@ def run(words: list[str], capsys: Capture) -> tuple[int, str]:
 
 
 def _section(text: str, head: str) -> str:
-    return text.partition(head)[2].partition("\n###")[0]
+    return text.partition(head)[2].partition("\n##")[0]
 
 
 def test_every_view_and_check_is_told() -> None:
-    text = PAGE.read_text("utf-8")
+    text = (DOCS / "pipeline-lake.md").read_text("utf-8")
 
-    views = re.findall(r"^\| `(\w+)` \| ", _section(text, "### Querying the lake"), re.MULTILINE)
+    views = re.findall(r"^\| `(\w+)` \| ", _section(text, "## Querying the lake"), re.MULTILINE)
     assert views == list(VIEWS)
     for check in CHECKS.values():
         assert f"`{check.view}`" in text
