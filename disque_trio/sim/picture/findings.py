@@ -1,6 +1,6 @@
 """The verdict of a run, with the rows that show it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 
@@ -9,6 +9,9 @@ from disque_trio.sim.checkers.properties import PROPERTIES
 from disque_trio.sim.checkers.verdict import Verdict
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
+
+Delivery = tuple[str, int, str, str]
+"""Job, time, node and client."""
 
 
 @attrs.frozen
@@ -28,21 +31,39 @@ def delivery_kind(rows: Sequence[Row]) -> str:
     return "get.deliver" if any(row.kind == "get.deliver" for row in rows) else "serve"
 
 
+@attrs.define
+class Repeats:
+    """Finds every delivery after a job's first."""
+
+    delivery: str = "get.deliver"
+    """The kind of row that shows a delivery."""
+    causes: Mapping[Delivery, str] = attrs.Factory(dict)
+    """As far as a verdict tells them."""
+    _last: dict[str, int] = attrs.Factory(dict)
+
+    def see(self, index: int, row: Row) -> Repeat | None:
+        """The repeat that this row is."""
+        if row.kind != self.delivery:
+            return None
+        first, self._last[row.job] = self._last.get(row.job), index
+        if first is None:
+            return None
+        cause = self.causes.get((row.job, row.time, row.node, row.client), "")
+        return Repeat(row.job, index, first, cause)
+
+
 def repeats(rows: Sequence[Row], verdict: Verdict | None) -> list[Repeat]:
-    """Every delivery after a job's first."""
-    kind = delivery_kind(rows)
-    records = verdict.records if verdict else ()
-    causes = {(each.job, each.time, each.node, each.client): each.cause for each in records}
-    last: dict[str, int] = {}
-    found: list[Repeat] = []
-    for index, row in enumerate(rows):
-        if row.kind != kind:
-            continue
-        if row.job in last:
-            cause = causes.get((row.job, row.time, row.node, row.client), "")
-            found.append(Repeat(row.job, index, last[row.job], cause))
-        last[row.job] = index
-    return found
+    """All of a run."""
+    table = Repeats(delivery_kind(rows), causes(verdict, 0))
+    return [repeat for index, row in enumerate(rows) if (repeat := table.see(index, row))]
+
+
+def causes(verdict: Verdict | None, zero: Micros) -> dict[Delivery, str]:
+    """The causes of duplicates, with times since `zero`."""
+    return {
+        (each.job, each.time - zero, each.node, each.client): each.cause
+        for each in (verdict.records if verdict else ())
+    }
 
 
 def violations(verdict: Verdict | None, zero: Micros) -> list[tuple[str, str, int, str]]:

@@ -55,12 +55,66 @@ def agent_names(plan: Plan, rows: Sequence[Row]) -> list[str]:
 
 @attrs.define
 class Links:
-    """For each row: its job, and its mate."""
+    """For each row so far: its job, and its mate. `extend` takes further rows."""
 
-    jobs: list[str]
-    mates: list[int]
+    jobs: list[str] = attrs.Factory(list)
+    mates: list[int] = attrs.Factory(list)
     shared: list[tuple[int, str]] = attrs.Factory(list)
     """Rows about several jobs: row and job, for each of the jobs."""
+    _latest: dict[tuple[object, ...], int] = attrs.Factory(dict)
+    _nameless: dict[tuple[str, str], int] = attrs.Factory(dict)
+    """Invocations of ADDJOB whose job is not known, by queue and body."""
+    _outcomes: dict[int, int] = attrs.Factory(dict)
+    """By invocation of ADDJOB."""
+
+    def extend(self, rows: Sequence[Row]) -> list[int]:
+        """Link further rows. Returns the earlier rows of which the job has become known."""
+        first = len(self.jobs)
+        self.jobs += [row.job for row in rows]
+        self.mates += [NO_MATE] * len(rows)
+        named: list[int] = []
+        for index, row in enumerate(rows, first):
+            self._link(index, row)
+            named += self._name_mate(index, row)
+        for index, row in enumerate(rows, first):
+            if row.kind == "add.invoke" and not self.jobs[index] and _body(row):
+                self._nameless[row.queue, _body(row)] = index
+        for row in rows:
+            if row.kind == "get.deliver":
+                named += self._claim(row)
+        return [index for index in named if index < first]
+
+    def _link(self, index: int, row: Row) -> None:
+        if row.cause == "yourjobs" and not row.job:
+            self.shared += [(index, job) for job in _listed(row.detail)]
+        key = _key(row)
+        if row.kind in {"send", "serve"} or row.kind.endswith(".invoke"):
+            self._latest[key] = index
+        elif key:
+            self.mates[index] = self._latest.get(key, NO_MATE)
+            if row.kind.startswith("add."):
+                self._outcomes[self.mates[index]] = index
+
+    def _name_mate(self, index: int, row: Row) -> list[int]:
+        """The node's reply is right, whatever has been guessed by the body before."""
+        mate, job = self.mates[index], self.jobs[index]
+        if mate == NO_MATE or not job or self.jobs[mate] == job:
+            return []
+        if self.jobs[mate] and row.kind != "add.ok":
+            return []
+        self.jobs[mate] = job
+        return [mate]
+
+    def _claim(self, row: Row) -> list[int]:
+        """Find the job of an ADDJOB with an unknown outcome by the body of what is delivered."""
+        invocation = self._nameless.pop((row.queue, _body(row)), None)
+        if invocation is None or self.jobs[invocation]:
+            return []
+        outcome = self._outcomes.get(invocation)
+        claimed = [invocation] if outcome is None else [invocation, outcome]
+        for index in claimed:
+            self.jobs[index] = row.job
+        return claimed
 
 
 def numbers(links: Links) -> dict[str, int]:
@@ -72,20 +126,8 @@ def numbers(links: Links) -> dict[str, int]:
 
 def link(rows: Sequence[Row]) -> Links:
     """Find the job and the mate of each row."""
-    links = Links([row.job for row in rows], [NO_MATE] * len(rows))
-    latest: dict[tuple[object, ...], int] = {}
-    for index, row in enumerate(rows):
-        if row.cause == "yourjobs" and not row.job:
-            links.shared += [(index, job) for job in _listed(row.detail)]
-        key = _key(row)
-        if row.kind in {"send", "serve"} or row.kind.endswith(".invoke"):
-            latest[key] = index
-        elif key:
-            links.mates[index] = latest.get(key, NO_MATE)
-    for index, mate in enumerate(links.mates):
-        if mate != NO_MATE and not links.jobs[mate]:
-            links.jobs[mate] = links.jobs[index]
-    _claim(rows, links)
+    links = Links()
+    links.extend(rows)
     return links
 
 
@@ -99,22 +141,6 @@ def _key(row: Row) -> tuple[object, ...]:
     if is_client(row):
         return (row.node, row.client, row.ref, "" if row.kind.startswith("add.") else row.job)
     return ()
-
-
-def _claim(rows: Sequence[Row], links: Links) -> None:
-    """Find the job of an ADDJOB with an unknown outcome by the body of what is delivered."""
-    nameless = {
-        (row.queue, _body(row)): index
-        for index, row in enumerate(rows)
-        if row.kind == "add.invoke" and not links.jobs[index] and _body(row)
-    }
-    outcomes = {mate: index for index, mate in enumerate(links.mates) if mate != NO_MATE}
-    for row in rows:
-        if row.kind == "get.deliver" and (row.queue, _body(row)) in nameless:
-            invocation = nameless.pop((row.queue, _body(row)))
-            links.jobs[invocation] = row.job
-            if invocation in outcomes:
-                links.jobs[outcomes[invocation]] = row.job
 
 
 def _body(row: Row) -> str:

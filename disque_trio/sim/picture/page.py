@@ -9,17 +9,13 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from importlib import resources
 
-import attrs
-
 from disque_trio.sim.checkers.duplicates import CAUSES
-from disque_trio.sim.checkers.obligations import read_options
 from disque_trio.sim.checkers.verdict import Verdict
 from disque_trio.sim.picture import findings, links, plan_words, strips
 from disque_trio.sim.picture.curves import Curves, Point, thinned
-from disque_trio.sim.picture.findings import Repeat
-from disque_trio.sim.picture.links import Links
+from disque_trio.sim.picture.findings import Repeats
 from disque_trio.sim.picture.sheet import filled, sheet, text
-from disque_trio.sim.picture.table import Table
+from disque_trio.sim.picture.table import Table, from_zero
 from disque_trio.sim.scenarios.plan import Micros, Plan
 from disque_trio.tracing.rows import Row
 
@@ -37,7 +33,6 @@ SCRIPTS = (
     "main.js",
 )
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-A_YEAR = 31_536_000_000_000
 FAULTS_MOST = 500
 ROWS_MOST = 250_000
 """In longer runs messages that concern no job are left out."""
@@ -67,42 +62,31 @@ def content(
     plan: Plan, rows: Sequence[Row], verdict: Verdict | None, replay: str
 ) -> dict[str, object]:
     """All that the page shows."""
-    shown = _shown(rows)
-    repeats = findings.repeats(shown, verdict)
-    zero = _zero(shown)
-    if zero:
-        shown = [attrs.evolve(row, time=row.time - zero) for row in shown]
-    nodes, agents = links.node_names(plan, shown), links.agent_names(plan, shown)
-    table = Table({name: number for number, name in enumerate((*nodes, *agents))})
-    curves, linked = Curves(findings.delivery_kind(shown)), links.link(shown)
-    table.fill(shown, linked, curves)
-    end = shown[-1].time if shown else plan.chaos
+    zero, shown = from_zero(_shown(rows))
+    table = Table(
+        plan.nodes,
+        links.node_names(plan, shown),
+        links.agent_names(plan, shown),
+        Repeats(findings.delivery_kind(shown), findings.causes(verdict, zero)),
+        Curves(findings.delivery_kind(shown)),
+    )
+    run = table.extend(shown, 0 if shown else plan.chaos)
+    end = run["end"]
+    run["operations"] += table.open_operations(end)
+    run["words"] = table.words.since(0)
     return {
         "head": {
             **_head(plan, verdict, replay),
-            "counts": _counts(rows, repeats, verdict),
+            "counts": _counts(rows, run["repeats"], verdict),
             "findings": findings.violations(verdict, zero),
             "left_out": len(rows) - len(shown),
             "zero": _calendar(zero),
         },
-        "end": end,
         "marks": {row.kind: row.time for row in shown if row.kind in {"chaos.end", "heal.end"}},
-        "nodes": nodes,
-        "agents": agents,
-        "words": table.words.all(),
-        "rows": table.columns,
-        "jobs": _jobs(plan, shown, linked, table),
-        "shared": table.shared,
-        "moves": table.moves,
-        "operations": table.operations,
-        "bars": [attrs.astuple(bar) for bar in strips.bars(shown, nodes, end)],
-        "clocks": strips.clock_errors(shown, nodes),
-        "curves": _curves(curves, end),
+        "clocks": strips.clock_errors(shown, table.nodes),
+        "curves": _curves(table.curves, end),
         "causes": CAUSES,
-        "repeats": [
-            (table.jobs.number(repeat.job), repeat.row, repeat.first, repeat.cause)
-            for repeat in repeats
-        ],
+        "run": run,
     }
 
 
@@ -112,25 +96,8 @@ def _shown(rows: Sequence[Row]) -> Sequence[Row]:
     return [row for row in rows if row.job or row.kind not in {"send", "recv"}]
 
 
-def _zero(rows: Sequence[Row]) -> Micros:
-    """Time 0 of the page. Rows of live nodes have calendar time: there it is that of the first."""
-    return rows[0].time if rows and rows[0].time > A_YEAR else 0
-
-
 def _calendar(zero: Micros) -> str:
     return f"{EPOCH + timedelta(microseconds=zero):%Y-%m-%d %H:%M:%S} UTC" if zero else ""
-
-
-def _jobs(
-    plan: Plan, rows: Sequence[Row], linked: Links, table: Table
-) -> list[tuple[str, str, int]]:
-    """By number: id, queue, and how many copies ADDJOB asked for."""
-    wanted = {
-        job: read_options(row.detail, plan.nodes).replicate
-        for row, job in zip(rows, linked.jobs, strict=True)
-        if job and row.kind == "add.invoke"
-    }
-    return [(job, table.queues.get(job, ""), wanted.get(job, 0)) for job in table.jobs.all()]
 
 
 def _curves(curves: Curves, end: int) -> dict[str, list[Point]]:
@@ -155,13 +122,13 @@ def _head(plan: Plan, verdict: Verdict | None, replay: str) -> dict[str, object]
 
 
 def _counts(
-    rows: Sequence[Row], repeats: Sequence[Repeat], verdict: Verdict | None
+    rows: Sequence[Row], repeats: Sequence[tuple[int, int, int, str]], verdict: Verdict | None
 ) -> list[tuple[str, int, str]]:
     """Figures of the run: name, number, and a remark."""
     kinds = Counter(row.kind for row in rows)
     delivery = findings.delivery_kind(rows)
     delivered = dict.fromkeys(row.job for row in rows if row.kind == delivery)
-    causes = Counter(repeat.cause for repeat in repeats if repeat.cause)
+    causes = Counter(cause for *_, cause in repeats if cause)
     by_cause = ", ".join(f"{cause} × {count}" for cause in CAUSES if (count := causes[cause]))
     return [
         ("jobs added", kinds["add.ok"], ""),

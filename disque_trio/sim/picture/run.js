@@ -31,7 +31,8 @@ const LINK_KINDS = new Set(["cut", "clog", "rule", "half-open", "delay", ...ENDI
 
 const run = unpack(JSON.parse(document.getElementById("run").textContent));
 
-function unpack(raw) {
+function unpack(data) {
+  const raw = { ...data, ...data.run };
   const rows = raw.rows;
   const count = rows.time.length;
   const time = new Float64Array(count);

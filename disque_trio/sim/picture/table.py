@@ -1,25 +1,60 @@
-"""Rows as columns of small numbers, for the page's JavaScript."""
+"""Rows as columns of small numbers, in slices: what the timeline's JavaScript takes.
 
-from collections.abc import Sequence
+The saved picture of a run has one slice with all of it; a run that goes on sends one after the
+other, and `Run.extend` in `timeline/run.js` takes each. A `Slice` is a JSON object with
+
+- ``nodes``, ``agents``: names of new lifelines. A lifeline's number is its place in the order in
+  which they came: within a slice nodes first.
+- ``words``: new strings, to which ``kind``, ``cause`` and ``detail`` are numbers.
+- ``rows``: columns of the new rows: ``time`` (since the row before, microseconds), ``kind``,
+  ``lifeline``, ``peer``, ``job``, ``cause``, ``detail``, and ``mate`` (how many rows back the row
+  is that this one answers, 0 for none). -1 is no lifeline, or no job.
+- ``jobs``: new jobs: id, queue, and how many copies are wanted (0 if that is not known).
+- ``moves``: flat: row, job, lifeline, state before, state after (`job_states.JobState`).
+- ``shared``: flat: row, job, for rows about several jobs.
+- ``operations``: flat: lifeline, begin, end, outcome, word of the command.
+- ``repeats``: deliveries after a job's first: job, row, row of the delivery before, cause.
+- ``known_rows``: flat: row, job, of earlier rows whose job is known only now.
+- ``known_jobs``: of earlier jobs: number, queue, copies wanted, as they are known now.
+- ``bars``: all faults of the run so far, instead of those of the slice before.
+- ``end``: until when the run is told.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import attrs
 
+from disque_trio.sim.checkers.obligations import read_options
+from disque_trio.sim.picture import strips
 from disque_trio.sim.picture.curves import Curves
-from disque_trio.sim.picture.job_states import JobStates
+from disque_trio.sim.picture.findings import Repeats
+from disque_trio.sim.picture.job_states import JobStates, Move
 from disque_trio.sim.picture.links import (
     CLIENT_KINDS,
+    MESSAGES,
     NO_MATE,
     Links,
     is_client,
     lifeline,
-    numbers,
     other,
 )
+from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
+
+Slice = dict[str, Any]
 
 DETAIL_MOST = 160
 OUTCOMES = {"ok": 0, "refused": 1, "unknown": 2}
 UNKNOWN = 2
+COLUMNS = ("time", "kind", "lifeline", "peer", "job", "cause", "detail", "mate")
+A_YEAR = 31_536_000_000_000
+
+
+def from_zero(rows: Sequence[Row]) -> tuple[Micros, Sequence[Row]]:
+    """Rows of live nodes have calendar time: it, and the rows with the first one at time 0."""
+    zero = rows[0].time if rows and rows[0].time > A_YEAR else 0
+    return zero, [attrs.evolve(row, time=row.time - zero) for row in rows] if zero else rows
 
 
 @attrs.define
@@ -32,84 +67,201 @@ class Names:
         """The number of a name; a new name gets the next one."""
         return self.numbers.setdefault(name, len(self.numbers))
 
-    def all(self) -> list[str]:
-        """The names, by number."""
-        return list(self.numbers)
+    def since(self, number: int) -> list[str]:
+        """The names from this number on."""
+        return list(self.numbers)[number:]
+
+
+@attrs.define
+class _Job:
+    queue: str = ""
+    wanted: int = 0
 
 
 @attrs.define
 class Table:
-    """The rows of a run as columns. In `lifeline`, `peer` and `job`, -1 is none."""
+    """A run that goes on, as slices. Rows come in the order of their times."""
 
-    lifelines: dict[str, int]
+    size: int = 0
+    """How many nodes the cluster has: ADDJOB wants so many copies at most by itself."""
+    nodes: Sequence[str] = ()
+    """Lifelines that are there from the beginning, in this order; others come with their rows."""
+    agents: Sequence[str] = ()
+    repeats: Repeats = attrs.Factory(Repeats)
+    curves: Curves = attrs.Factory(Curves)
     words: Names = attrs.Factory(Names)
     jobs: Names = attrs.Factory(Names)
-    queues: dict[str, str] = attrs.Factory(dict)
-    columns: dict[str, list[int]] = attrs.field(
-        factory=lambda: {
-            name: []
-            for name in ("time", "kind", "lifeline", "peer", "job", "cause", "detail", "mate")
+    links: Links = attrs.Factory(Links)
+    _known: list[_Job] = attrs.Factory(list)
+    """By number."""
+    _lifelines: Names = attrs.Factory(Names)
+    _all_nodes: list[str] = attrs.Factory(list)
+    _states: JobStates = attrs.Factory(JobStates)
+    _open: dict[int, Row] = attrs.Factory(dict)
+    """Invocations without an outcome, by index."""
+    _world: list[Row] = attrs.Factory(list)
+    """Rows that make bars."""
+    _count: int = 0
+    _time: Micros = 0
+
+    def extend(self, rows: Sequence[Row], end: Micros = 0) -> Slice:
+        """The slice for further rows. `end` is the time until which nothing else has happened, if
+        that is later than the last row."""
+        first, words, jobs = self._count, len(self.words.numbers), len(self.jobs.numbers)
+        named = self.links.extend(rows)
+        nodes, agents = self._new_lifelines(rows)
+        self._number_jobs(first)
+        known = self._learn(first, rows, named)
+        columns, moves = self._columns(first, rows)
+        self._count += len(rows)
+        end = max(end, self._time)
+        operations = self._operations(first, rows)
+        return {
+            "nodes": nodes,
+            "agents": agents,
+            "rows": columns,
+            "jobs": [
+                (job, self._known[number].queue, self._known[number].wanted)
+                for number, job in enumerate(self.jobs.since(jobs), jobs)
+            ],
+            "moves": moves,
+            "shared": self._shared(first),
+            "operations": operations,
+            "repeats": [
+                (self.jobs.number(repeat.job), repeat.row, repeat.first, repeat.cause)
+                for index, row in enumerate(rows, first)
+                if (repeat := self.repeats.see(index, row))
+            ],
+            "known_rows": [
+                number
+                for index in named
+                for number in (index, self.jobs.number(self.links.jobs[index]))
+            ],
+            "known_jobs": [
+                (number, self._known[number].queue, self._known[number].wanted)
+                for number in known
+                if number < jobs
+            ],
+            "bars": [attrs.astuple(bar) for bar in strips.bars(self._world, self._all_nodes, end)],
+            "words": self.words.since(words),
+            "end": end,
         }
-    )
-    """`time` is the time since the row before, `mate` how many rows back it is, 0 for none."""
-    moves: list[int] = attrs.Factory(list)
-    """Flat: row, job, lifeline, state before, state after."""
-    shared: list[int] = attrs.Factory(list)
-    """Flat: row, job, for rows about several jobs."""
-    operations: list[int] = attrs.Factory(list)
-    """Flat: lifeline, begin, end, outcome, word of the command."""
 
-    def fill(self, rows: Sequence[Row], links: Links, curves: Curves) -> None:
-        """Add all rows, once."""
-        self.jobs.numbers = numbers(links)
-        self.shared = [
-            number for index, job in links.shared for number in (index, self.jobs.number(job))
-        ]
-        states = JobStates()
-        before = 0
-        for index, row in enumerate(rows):
-            moves = states.see(row)
-            curves.see(row, moves)
-            self._row(index, row, row.time - before, links)
-            before = row.time
-            for move in moves:
-                job = self.jobs.number(move.job)
-                self.moves += (index, job, self.lifelines[move.node], move.before, move.after)
-        self._operations(rows, links)
+    def open_operations(self, end: Micros) -> list[int]:
+        """Those without an outcome so far, as ``operations`` of a slice."""
+        found: list[int] = []
+        for row in self._open.values():
+            found += self._operation(row, row.time, end, UNKNOWN, row.kind.partition(".")[0])
+        return found
 
-    def _row(self, index: int, row: Row, since: int, links: Links) -> None:
-        job, mate = links.jobs[index], links.mates[index]
-        if job and row.queue:
-            self.queues.setdefault(job, row.queue)
-        columns, word = self.columns, self.words.number
-        columns["time"].append(since)
-        columns["kind"].append(word(row.kind))
-        columns["lifeline"].append(self.lifelines.get(lifeline(row), -1))
-        columns["peer"].append(self.lifelines.get(other(row), -1))
-        columns["job"].append(self.jobs.number(job) if job else -1)
-        columns["cause"].append(word(row.cause))
-        columns["detail"].append(word(row.detail[:DETAIL_MOST]))
-        columns["mate"].append(0 if mate == NO_MATE else index - mate)
+    def _new_lifelines(self, rows: Iterable[Row]) -> tuple[list[str], list[str]]:
+        known = self._lifelines.numbers
+        nodes = dict.fromkeys(name for name in self.nodes if name not in known)
+        agents = dict.fromkeys(name for name in self.agents if name not in known)
+        for row in rows:
+            ends = (row.node, row.peer if row.kind in MESSAGES else "")
+            nodes.update(dict.fromkeys(name for name in ends if name and name not in known))
+            if row.client and row.client not in known:
+                agents[row.client] = None
+        for name in (*nodes, *agents):
+            self._lifelines.number(name)
+        self._all_nodes += nodes
+        return list(nodes), list(agents)
 
-    def _operations(self, rows: Sequence[Row], links: Links) -> None:
-        """Invocations with their outcomes, deliveries, and invocations without an answer."""
-        is_open = {index: row for index, row in enumerate(rows) if row.kind.endswith(".invoke")}
-        end = rows[-1].time if rows else 0
-        for index, row in enumerate(rows):
-            if not is_client(row) or row.kind.endswith(".invoke"):
+    def _number_jobs(self, first: int) -> None:
+        """In the order in which they appear; then those that messages list."""
+        for job in self.links.jobs[first:]:
+            if job:
+                self.jobs.number(job)
+        for index, job in self.links.shared:
+            if index >= first:
+                self.jobs.number(job)
+        self._known += [_Job() for _ in range(len(self.jobs.numbers) - len(self._known))]
+
+    def _learn(self, first: int, rows: Sequence[Row], named: Iterable[int]) -> list[int]:
+        """Queues of jobs, and copies wanted. Returns the jobs of which something was learned."""
+        learned: dict[int, None] = {}
+        jobs = self.links.jobs
+        late = [(index, self._open[index]) for index in named if index in self._open]
+        for index, row in (*late, *enumerate(rows, first)):
+            if not jobs[index]:
                 continue
-            command, _, outcome = row.kind.partition(".")
-            invocation = is_open.pop(links.mates[index], row)
-            self._operation(row, invocation.time, row.time, OUTCOMES.get(outcome, 0), command)
-        for row in is_open.values():
-            self._operation(row, row.time, end, UNKNOWN, row.kind.partition(".")[0])
+            number = self.jobs.number(jobs[index])
+            known = self._known[number]
+            if row.queue and not known.queue:
+                known.queue = row.queue
+                learned[number] = None
+            if not known.wanted and (wanted := _wanted(row, self.size)):
+                known.wanted = wanted
+                learned[number] = None
+        return list(learned)
 
-    def _operation(self, row: Row, begin: int, end: int, outcome: int, command: str) -> None:
-        assert command in CLIENT_KINDS, command
-        self.operations += (
-            self.lifelines[row.client],
-            begin,
-            end,
-            outcome,
-            self.words.number(command),
+    def _columns(
+        self, first: int, rows: Sequence[Row]
+    ) -> tuple[Mapping[str, list[int]], list[int]]:
+        columns: dict[str, list[int]] = {name: [] for name in COLUMNS}
+        moves: list[int] = []
+        for index, row in enumerate(rows, first):
+            changes = self._states.see(row)
+            self.curves.see(row, changes)
+            for name, value in zip(COLUMNS, self._row(index, row), strict=True):
+                columns[name].append(value)
+            moves += [number for move in changes for number in self._move(index, move)]
+            if row.kind in strips.WORLD:
+                self._world.append(row)
+        return columns, moves
+
+    def _row(self, index: int, row: Row) -> tuple[int, ...]:
+        job, mate = self.links.jobs[index], self.links.mates[index]
+        since, self._time = row.time - self._time, row.time
+        word, number = self.words.number, self._lifelines.numbers
+        return (
+            since,
+            word(row.kind),
+            number.get(lifeline(row), -1),
+            number.get(other(row), -1),
+            self.jobs.number(job) if job else -1,
+            word(row.cause),
+            word(row.detail[:DETAIL_MOST]),
+            0 if mate == NO_MATE else index - mate,
         )
+
+    def _move(self, index: int, move: Move) -> tuple[int, ...]:
+        node = self._lifelines.numbers[move.node]
+        return index, self.jobs.number(move.job), node, move.before, move.after
+
+    def _shared(self, first: int) -> list[int]:
+        return [
+            number
+            for index, job in self.links.shared
+            if index >= first
+            for number in (index, self.jobs.number(job))
+        ]
+
+    def _operations(self, first: int, rows: Sequence[Row]) -> list[int]:
+        """Invocations with their outcomes, and deliveries."""
+        found: list[int] = []
+        for index, row in enumerate(rows, first):
+            if row.kind.endswith(".invoke"):
+                self._open[index] = row
+            elif is_client(row):
+                command, _, outcome = row.kind.partition(".")
+                invocation = self._open.pop(self.links.mates[index], row)
+                ended = OUTCOMES.get(outcome, 0)
+                found += self._operation(row, invocation.time, row.time, ended, command)
+        return found
+
+    def _operation(
+        self, row: Row, begin: int, end: int, outcome: int, command: str
+    ) -> tuple[int, ...]:
+        assert command in CLIENT_KINDS, command
+        return self._lifelines.numbers[row.client], begin, end, outcome, self.words.number(command)
+
+
+def _wanted(row: Row, size: int) -> int:
+    """How many copies ADDJOB asked for, by its invocation or by the record that a node holds."""
+    if row.kind == "add.invoke":
+        return read_options(row.detail, size).replicate
+    if row.kind == "hold" and row.detail.startswith("replicate="):
+        return read_options(row.detail, size).replicate
+    return 0

@@ -96,17 +96,18 @@ def test_what_clients_send_cannot_leave_the_data() -> None:
     found = outline(text)
     assert len(found.scripts) == 2
     shown = data(text)
-    assert shown["jobs"][0][1] == NASTY
-    assert f"body={NASTY}" in shown["words"]
+    assert shown["run"]["jobs"][0][1] == NASTY
+    assert f"body={NASTY}" in shown["run"]["words"]
     assert shown["head"]["replay"] == NASTY
     assert "\u2028" not in text.split("<title>")[1].split("</title>")[1]
 
 
 def test_rows_come_out_as_they_went_in() -> None:
     rows = examples.calm()
-    shown = data(render(examples.plan(), rows, None))
+    shown = data(render(examples.plan(), rows, None))["run"]
 
-    columns, words, lifelines = shown["rows"], shown["words"], [*shown["nodes"], *shown["agents"]]
+    columns, words = shown["rows"], shown["words"]
+    lifelines = [*shown["nodes"], *shown["agents"]]
     assert lifelines == ["n1", "n2", "n3", "p1", "c1"]
     time = 0
     for number, row in enumerate(rows):
@@ -121,11 +122,11 @@ def test_rows_come_out_as_they_went_in() -> None:
 
 
 def test_a_job_has_its_queue_and_the_copies_wanted() -> None:
-    assert data(split_brain())["jobs"] == [[examples.job_id(1), "q", 3]]
+    assert data(split_brain())["run"]["jobs"] == [[examples.job_id(1), "q", 3]]
 
 
 def test_moves_tell_what_each_row_changed() -> None:
-    moves = data(render(examples.plan(), examples.calm(), None))["moves"]
+    moves = data(render(examples.plan(), examples.calm(), None))["run"]["moves"]
 
     assert moves[:5] == [3, 0, 1, JobState.NONE, JobState.HELD]
     assert len(moves) % 5 == 0
@@ -133,7 +134,7 @@ def test_moves_tell_what_each_row_changed() -> None:
 
 def test_operations_have_their_outcomes() -> None:
     shown = data(render(examples.plan(), examples.crash(), None))
-    found = shown["operations"]
+    found = shown["run"]["operations"]
     operations = [tuple(found[at : at + 4]) for at in range(0, len(found), 5)]
 
     assert operations == [(3, 1_000_000, 1_001_000, 0), (3, 1_401_000, 4_602_000, 2)]
@@ -153,7 +154,7 @@ def test_the_head_tells_the_verdict_and_how_to_run_it_again() -> None:
 
 def test_a_duplicate_points_to_both_deliveries() -> None:
     rows = examples.split_brain()
-    [repeat] = data(split_brain())["repeats"]
+    [repeat] = data(split_brain())["run"]["repeats"]
 
     job, row, first, cause = repeat
     assert (job, cause) == (0, "D2")
@@ -165,7 +166,7 @@ def test_without_a_verdict_duplicates_have_no_cause() -> None:
     shown = data(render(examples.cut_plan(), examples.split_brain(), None))
 
     assert shown["head"]["ok"] is None
-    assert shown["repeats"][0][3] == ""
+    assert shown["run"]["repeats"][0][3] == ""
 
 
 def test_a_live_history_begins_at_its_first_row() -> None:
@@ -180,10 +181,10 @@ def test_a_live_history_begins_at_its_first_row() -> None:
 
     shown = data(render(plan, rows, None))
 
-    assert shown["nodes"] == ["0a1b2c3d"]
-    assert shown["rows"]["time"] == [0, 5, 1, 3]
+    assert shown["run"]["nodes"] == ["0a1b2c3d"]
+    assert shown["run"]["rows"]["time"] == [0, 5, 1, 3]
     assert shown["head"]["zero"] == "2025-10-09 08:53:20 UTC"
-    assert shown["repeats"] == [[0, 3, 2, ""]]
+    assert shown["run"]["repeats"] == [[0, 3, 2, ""]]
 
 
 def test_the_heartbeat_of_an_endless_run_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,7 +195,7 @@ def test_the_heartbeat_of_an_endless_run_is_left_out(monkeypatch: pytest.MonkeyP
     shown = data(render(examples.plan(nodes=5), rows, None))
 
     assert shown["head"]["left_out"] == len(heartbeats)
-    assert len(shown["rows"]["time"]) == len(rows) - len(heartbeats)
+    assert len(shown["run"]["rows"]["time"]) == len(rows) - len(heartbeats)
 
 
 # In a browser.
