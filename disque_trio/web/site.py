@@ -22,6 +22,7 @@ from disque_trio.web.messages import HTML, Request, Response, refusal
 from disque_trio.web.subject import Subject, of_node
 from disque_trio.web.talk import Talk, Visitor
 
+_STATIC: Final = "/static/"
 _READS: Final = (b"GET", b"HEAD")
 _NO_METHOD: Final = refusal(405, "only GET and HEAD are served here", (b"Allow", b"GET, HEAD"))
 _BARRED: Final = (
@@ -82,8 +83,8 @@ class Site:
         return await self._page(request)
 
     async def _page(self, request: Request) -> Response:
-        root, _, name = request.path.rpartition("/")
-        file = self._files.get(name) if root == "/static" else None
+        is_file = request.path.startswith(_STATIC)
+        file = self._files.get(request.path.removeprefix(_STATIC)) if is_file else None
         metrics = self._subject.metrics if request.path == "/metrics" else None
         page = self._pages.get(request.path)
         if file is None and metrics is None and page is None:

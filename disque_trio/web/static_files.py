@@ -54,13 +54,22 @@ class File:
         return Response(200, self.body, self.kind, headers)
 
 
+_TIMELINE: Final = "timeline"
+"""The folder of the component that pictures of runs have, too."""
+
+
 def load() -> dict[str, File]:
-    """By name."""
+    """By name; those of the timeline as `timeline/NAME`."""
+    folders = {
+        "": files("disque_trio.web").joinpath("static"),
+        f"{_TIMELINE}/": files("disque_trio.sim.picture").joinpath(_TIMELINE),
+    }
     found = {}
-    for each in files("disque_trio.web").joinpath("static").iterdir():
-        kind = _KINDS.get(each.name.rpartition(".")[2])
-        if kind is not None and each.is_file():
-            found[each.name] = File(kind, each.read_bytes())
+    for prefix, folder in folders.items():
+        for each in folder.iterdir():
+            kind = _KINDS.get(each.name.rpartition(".")[2])
+            if kind is not None and each.is_file():
+                found[prefix + each.name] = File(kind, each.read_bytes())
     return found
 
 

@@ -39,10 +39,28 @@ async def test_files_are_sent_once(nursery: trio.Nursery) -> None:
     assert "content-security-policy" in again.headers
 
 
+async def test_the_timeline_of_pictures_is_served_as_it_lies(nursery: trio.Nursery) -> None:
+    here = await console(nursery)
+
+    answer = await here.ask("/static/timeline/run.js")
+
+    assert answer.status == 200
+    assert answer.headers["content-type"] == "text/javascript; charset=utf-8"
+    assert b"export class Run" in answer.body
+
+
 async def test_there_are_no_other_files(nursery: trio.Nursery) -> None:
     here = await console(nursery)
 
-    for path in ("/static/", "/static/../site.py", "/static/site.py", "/static/..%2fsite.py"):
+    for path in (
+        "/static/",
+        "/static/../site.py",
+        "/static/site.py",
+        "/static/..%2fsite.py",
+        "/static/timeline/",
+        "/static/timeline/../main.js",
+        "/timeline/run.js",
+    ):
         assert (await here.ask(path)).status == 404, path
 
 

@@ -1,32 +1,18 @@
 // Plots over the whole run, all on one time axis, with the faults shaded behind each.
 
-const BAR_COLOURS = {
-  cut: "cut",
-  "half-open": "cut",
-  clog: "clog",
-  drop: "clog",
-  delay: "clog",
-  crash: "crash",
-  pause: "pause",
-  slow: "pause",
-};
-const CAUSE_COLOURS = {
-  D0: "d0",
-  D1: "d1",
-  D2: "d2",
-  D3: "d3",
-  D4: "d4",
-  D5: "d5",
-  D9: "d9",
-  DX: "dx",
-  "": "muted",
-};
+import { page, run } from "./data.js";
+import { ticks } from "./timeline/axis.js";
+import { Tip, element } from "./timeline/elements.js";
+import { BAR_COLOURS, causeColour } from "./timeline/marks.js";
+import { length, seconds } from "./timeline/sentences.js";
+
 const OUTCOMES = ["ok", "refused", "unknown"];
 const tracks = [];
+const tip = new Tip();
+let goToTime = () => {}; // what a click on a plot does
 
-function causeColour(cause) {
-  return CAUSE_COLOURS[cause] ?? CAUSE_COLOURS[cause.slice(0, 2)] ?? "other";
-}
+const colour = (name) =>
+  getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 function swatches(entries) {
   return entries.flatMap(([name, hue]) => [
@@ -57,24 +43,15 @@ function addTrack(parent, name, note, height, draw, read = () => "") {
     ((event.clientX - canvas.getBoundingClientRect().left) / canvas.clientWidth) *
       (run.end - run.start);
   plot.addEventListener("mousemove", (event) =>
-    tip(event, `${seconds(timeAt(event))} s ${read(timeAt(event))}`),
+    tip.show(event, `${seconds(timeAt(event))} s ${read(timeAt(event))}`),
   );
-  plot.addEventListener("mouseleave", () => tip(null));
+  plot.addEventListener("mouseleave", () => tip.hide());
   plot.addEventListener("click", (event) => goToTime(timeAt(event)));
-}
-
-function tip(event, text) {
-  const box = $("tip");
-  box.hidden = !event || !text;
-  if (box.hidden) return;
-  box.textContent = text;
-  box.style.left = `${Math.min(event.clientX + 14, innerWidth - box.offsetWidth - 8)}px`;
-  box.style.top = `${event.clientY + 16}px`;
 }
 
 const share = (time) => (time - run.start) / (run.end - run.start);
 
-function paintTracks() {
+export function paintTracks() {
   for (const track of tracks) {
     const { canvas, height } = track;
     const width = canvas.clientWidth;
@@ -99,7 +76,7 @@ function shade(pen, x, height) {
   pen.globalAlpha = 1;
   pen.strokeStyle = colour("muted");
   pen.setLineDash([3, 3]);
-  for (const time of Object.values(run.marks)) line(pen, x(time), 0, x(time), height);
+  for (const time of Object.values(page.marks)) line(pen, x(time), 0, x(time), height);
   pen.setLineDash([]);
 }
 
@@ -176,12 +153,12 @@ function paintBar(pen, x, [what, start, end, label], top, high) {
 }
 
 function addClocks(parent) {
-  const names = Object.keys(run.clocks);
+  const names = Object.keys(page.clocks);
   if (!names.length) return;
   const worst = Math.max(
     1,
     ...names.flatMap((name) =>
-      run.clocks[name].flatMap(([, wall, mono]) => [Math.abs(wall), Math.abs(mono)]),
+      page.clocks[name].flatMap(([, wall, mono]) => [Math.abs(wall), Math.abs(mono)]),
     ),
   );
   // Errors range from milliseconds to seconds, so the scale is logarithmic.
@@ -194,12 +171,12 @@ function addClocks(parent) {
       pen.strokeStyle = hue(n, names.length);
       steps(
         pen,
-        run.clocks[name].map(([time, wall]) => [time, wall]),
+        page.clocks[name].map(([time, wall]) => [time, wall]),
         x,
         y,
         false,
       );
-      const wall = run.clocks[name].at(-1)[1];
+      const wall = page.clocks[name].at(-1)[1];
       pen.fillStyle = pen.strokeStyle;
       pen.fillText(
         name,
@@ -212,16 +189,16 @@ function addClocks(parent) {
     names
       .map(
         (name) =>
-          `${name} wall ${signed(valueAt(run.clocks[name], time, 1))} ms, monotonic ${signed(valueAt(run.clocks[name], time, 2))} ms`,
+          `${name} wall ${signed(valueAt(page.clocks[name], time, 1))} ms, monotonic ${signed(valueAt(page.clocks[name], time, 2))} ms`,
       )
       .join(" · ");
   addTrack(parent, "clock error", [`wall, log, up to ±${length(worst * 1000)}`], 44, draw, read);
 }
 
 const hue = (n, of) => `hsl(${Math.round((360 * n) / of + 210) % 360} 65% 50%)`;
-const signed = (value) => (value > 0 ? `+${value}` : `${value ?? 0}`);
+export const signed = (value) => (value > 0 ? `+${value}` : `${value ?? 0}`);
 
-function valueAt(points, time, column) {
+export function valueAt(points, time, column) {
   let found = 0;
   for (const point of points) {
     if (point[0] > time) break;
@@ -250,7 +227,7 @@ function steps(pen, points, x, y, isFilled) {
 }
 
 function addBacklog(parent) {
-  const { unseen, unacked } = run.curves;
+  const { unseen, unacked } = page.curves;
   const most = Math.max(1, ...unacked.map((p) => p[1]), ...unseen.map((p) => p[1]));
   const y = (value) => 58 - (value / most) * 50;
   const last = [unseen.at(-1)[1], unacked.at(-1)[1]];
@@ -279,7 +256,7 @@ function addBacklog(parent) {
 }
 
 function addCopies(parent) {
-  const points = run.curves.copies;
+  const points = page.curves.copies;
   const wanted = [...new Set(run.jobs.map((job) => job[2]))].filter(Boolean).sort();
   const most = Math.max(1, ...wanted, ...points.map((p) => p[3]));
   const y = (value) => 52 - (value / most) * 44;
@@ -349,7 +326,7 @@ function addOperations(parent) {
   const lifelines = run.agents.length;
   const high = Math.max(0.2, Math.min(11, 160 / Math.max(lifelines, 1)));
   const ops = run.operations;
-  const first = run.nodes.length;
+  const place = new Map(run.agents.map((lifeline, n) => [lifeline, n]));
   const draw = (pen, x) => {
     for (const outcome of [0, 1, 2]) {
       pen.fillStyle = colour(OUTCOMES[outcome]);
@@ -358,13 +335,13 @@ function addOperations(parent) {
         const left = x(ops[n + 1]);
         pen.fillRect(
           left,
-          (ops[n] - first) * high,
+          place.get(ops[n]) * high,
           Math.max(x(ops[n + 2]) - left, outcome ? 2.5 : 1.2),
           Math.max(high - 1, 1),
         );
       }
     }
-    if (high > 9) run.agents.forEach((name, n) => caption(pen, name, 2, n * high + 9));
+    if (high > 9) run.agents.forEach((lifeline, n) => caption(pen, run.lifelines[lifeline], 2, n * high + 9));
   };
   const counts = [0, 0, 0];
   for (let n = 3; n < ops.length; n += 5) counts[ops[n]]++;
@@ -372,17 +349,20 @@ function addOperations(parent) {
   addTrack(parent, "client operations", note, Math.max(16, lifelines * high + 2), draw);
 }
 
-function buildOverview() {
-  addFaults($("faults"));
-  addClocks($("faults"));
-  addTrack($("faults"), "", [], 18, paintAxis);
-  $("health").append(element("h2", {}, "The whole run"));
-  for (const add of [addBacklog, addCopies, addDuplicates, addOperations]) add($("health"));
-  addTrack($("health"), "", [], 18, paintAxis);
+// Into `faults` and `health`. `goTo(time)` is called for a click.
+export function buildOverview(faults, health, goTo) {
+  goToTime = goTo;
+  document.body.append(tip.box);
+  addFaults(faults);
+  addClocks(faults);
+  addTrack(faults, "", [], 18, paintAxis);
+  health.append(element("h2", {}, "The whole run"));
+  for (const add of [addBacklog, addCopies, addDuplicates, addOperations]) add(health);
+  addTrack(health, "", [], 18, paintAxis);
 }
 
 // Marks the chosen job's life and the time of the cursor on every plot.
-function pointTracks(rows, time) {
+export function pointTracks(rows, time) {
   const first = rows.length ? run.time[rows[0]] : run.start;
   const last = rows.length ? run.time[rows.at(-1)] : run.start;
   for (const { life, cursor } of tracks) {

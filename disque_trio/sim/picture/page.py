@@ -5,13 +5,13 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from importlib import resources
 
 from disque_trio.sim.checkers.duplicates import CAUSES
 from disque_trio.sim.checkers.verdict import Verdict
-from disque_trio.sim.picture import findings, links, plan_words, strips
+from disque_trio.sim.picture import findings, links, plan_words, scripts, strips
 from disque_trio.sim.picture.curves import Curves, Point, thinned
 from disque_trio.sim.picture.findings import Repeats
 from disque_trio.sim.picture.sheet import filled, sheet, text
@@ -20,18 +20,7 @@ from disque_trio.sim.scenarios.plan import Micros, Plan
 from disque_trio.tracing.rows import Row
 
 FILES = resources.files("disque_trio.sim.picture")
-STYLES = ("page.css", "job.css")
-SCRIPTS = (
-    "run.js",
-    "axis.js",
-    "overview.js",
-    "marks.js",
-    "scene.js",
-    "arrows.js",
-    "diagram.js",
-    "replay.js",
-    "main.js",
-)
+STYLES = ("page.css", "timeline/timeline.css")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FAULTS_MOST = 500
 ROWS_MOST = 250_000
@@ -42,14 +31,12 @@ def render(plan: Plan, rows: Sequence[Row], verdict: Verdict | None, *, replay: 
     """The run as one HTML file. `replay` is the command that runs it again."""
     parts = {
         "data": embedded(content(plan, rows, verdict, replay or plan_words.replay(plan))),
-        "script": _files(SCRIPTS),
+        "script": scripts.joined(),
     }
     body = filled(text(FILES / "page.html"), parts)
-    return sheet(f"{plan.scenario} · seed {plan.seed}", _files(STYLES), body)
-
-
-def _files(names: Iterable[str]) -> str:
-    return "".join(text(FILES / name) for name in names)
+    return sheet(
+        f"{plan.scenario} · seed {plan.seed}", "".join(text(FILES / name) for name in STYLES), body
+    )
 
 
 def embedded(value: object) -> str:

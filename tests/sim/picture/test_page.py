@@ -250,9 +250,15 @@ def test_every_key_and_every_step_works(tmp_path: Path) -> None:
     keys = ["End", "ArrowLeft", "Home", "ArrowRight", "t", "c", "d", "+", "-", "n", "p", " ", " "]
     strike = "document.dispatchEvent(new KeyboardEvent('keydown', { key }));"
     press = f"for (const key of {json.dumps(keys)}) {strike}"
-    walk = "for (let n = 0; n < 70; n++) goToPlace(n); for (let n = 70; n >= 0; n--) goToPlace(n);"
+    walk = (
+        "for (let n = 0; n < 70; n++) timeline.goToPlace(n);"
+        "for (let n = 70; n >= 0; n--) timeline.goToPlace(n);"
+    )
     all_of_it = "for (const job of [EVERYTHING, CLUSTER, 0]) choose(job);"
-    back = "seek(-1); if (cluster.states.some((state) => state)) throw new Error('not undone');"
+    back = (
+        "const states = new States(run); states.seek(run.count); states.seek(-1);"
+        "if ([...states.of.values()].flat().some(Boolean)) throw new Error('not undone');"
+    )
 
     dom = in_browser(split_brain(), tmp_path, press + walk + all_of_it + back)
 
@@ -280,7 +286,7 @@ def test_other_runs_can_be_drawn(name: str, tmp_path: Path) -> None:
 def test_a_large_run_draws_only_what_is_in_sight(tmp_path: Path) -> None:
     rows = examples.large(jobs=2000)
     assert len(rows) > 100_000
-    count = "document.title = 'drawn ' + document.querySelectorAll('#scroll svg *').length;"
+    count = "document.title = 'drawn ' + document.querySelectorAll('.scroll svg *').length;"
 
     dom = in_browser(
         render(examples.plan(nodes=5), rows, None), tmp_path, "choose(EVERYTHING);" + count

@@ -1,10 +1,8 @@
 """A scripted server of the console: what it says of the cluster is what a test puts into it."""
 
 import json
-import mimetypes
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from importlib import resources
 from typing import Any, Final
 
 import attrs
@@ -12,11 +10,12 @@ import trio
 import trio.testing
 from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_server_stream
 
+from disque_trio.web import static_files
 from disque_trio.web.door import Connection
 from disque_trio.web.messages import Request, Response, refusal
 
 PROTOCOL: Final = "disque.console.1"
-STATIC: Final = resources.files("disque_trio") / "web" / "static"
+FILES: Final = static_files.load()
 VERBS: Final = (
     *("pause", "enqueue", "ack", "nack", "deljob", "purge"),
     *("redrive", "kick", "quiet", "resume", "leave", "forget", "meet"),
@@ -118,11 +117,8 @@ class Fake:
     async def _file(self, request: Request) -> Response:
         await trio.lowlevel.checkpoint()
         name = request.path.removeprefix("/static/") if request.path != "/" else "index.html"
-        file = STATIC / name
-        if "/" in name or not file.is_file():
-            return refusal(404, "there is no such file")
-        kind = mimetypes.guess_type(name)[0] or "text/plain"
-        return Response(200, file.read_bytes(), kind.encode())
+        file = FILES.get(name)
+        return file.answer(request) if file else refusal(404, "there is no such file")
 
     async def _talk(self, stream: _Replayed) -> None:
         async with trio.open_nursery() as nursery:

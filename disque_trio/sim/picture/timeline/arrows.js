@@ -1,40 +1,44 @@
 // Messages and replies, as arrows between lifelines.
 
+import { shape } from "./elements.js";
+import { ANSWERS, familyOf, nameWidth } from "./marks.js";
+import { ARROW_LABELS, BAND } from "./scene.js";
+
 // An arrow is drawn when its later end is visible, or when only its earlier end is.
-function drawArrows(group, sight, isAll) {
+export function drawArrows(scene, group, sight, isAll) {
   const isLabelled =
-    isAll && sight.filter((i) => kindOf(i) === "recv").length <= ARROW_LABELS && scene.deep > 40;
+    isAll && sight.filter((i) => scene.run.kindOf(i) === "recv").length <= ARROW_LABELS && scene.deep > 40;
   const all = new Set(sight);
   for (const i of sight) for (const later of scene.answers.get(i) ?? []) all.add(later);
-  for (const i of all) drawArrow(group, i, isLabelled);
+  for (const i of all) drawArrow(scene, group, i, isLabelled);
 }
 
-function drawArrow(group, i, isLabelled) {
-  const { lifelines, axis, place, answers, past } = scene;
+function drawArrow(scene, group, i, isLabelled) {
+  const { run, lifelines, axis, place, answers, past } = scene;
   const y = lifelines.get(run.lifeline[i]);
   const other = lifelines.get(run.peer[i]);
-  const kind = kindOf(i);
+  const kind = run.kindOf(i);
   if (y === undefined || other === undefined) return;
   const x = axis.x[place.get(i)];
   const start = axis.x[place.get(run.mate[i])] ?? x;
   const isDim = past && !past.has(i);
-  if (kind === "recv") arrow(group, start, other, x, y, messageLook(i, isLabelled), isDim);
-  else if (kind === "lost") stub(group, start, y, x, other, messageLook(i, isLabelled), isDim);
+  if (kind === "recv") arrow(scene, group, start, other, x, y, messageLook(run, i, isLabelled), isDim);
+  else if (kind === "lost") stub(scene, group, start, y, x, other, messageLook(run, i, isLabelled), isDim);
   else if (kind === "send" && !answers.has(i)) {
-    stub(group, x, y, x + 30, other, messageLook(i, isLabelled), isDim);
+    stub(scene, group, x, y, x + 30, other, messageLook(run, i, isLabelled), isDim);
   } else if (kind === "serve" && !run.tellsDeliveries) {
-    arrow(group, x, y, x, other, { hue: "accent", wide: 2.5 }, isDim);
+    arrow(scene, group, x, y, x, other, { hue: "accent", wide: 2.5 }, isDim);
   } else if (kind === "get.deliver") {
-    arrow(group, start, other, x, y, { hue: "accent", wide: 2.5 }, isDim);
+    arrow(scene, group, start, other, x, y, { hue: "accent", wide: 2.5 }, isDim);
   } else if (kind.endsWith(".invoke")) {
-    arrow(group, x, y, x, other, { hue: "client", wide: 1.2 }, isDim);
+    arrow(scene, group, x, y, x, other, { hue: "client", wide: 1.2 }, isDim);
   } else if (kind.endsWith(".ok") || kind.endsWith(".refused")) {
-    arrow(group, x, other, x, y, { hue: "client", wide: 1.2, dash: "2 3" }, isDim);
+    arrow(scene, group, x, other, x, y, { hue: "client", wide: 1.2, dash: "2 3" }, isDim);
   }
 }
 
-function messageLook(i, isLabelled) {
-  const name = causeOf(i);
+function messageLook(run, i, isLabelled) {
+  const name = run.causeOf(i);
   return {
     hue: familyOf(name),
     wide: 1.6,
@@ -44,7 +48,7 @@ function messageLook(i, isLabelled) {
   };
 }
 
-function arrow(group, x1, y1, x2, y2, look, isDim) {
+function arrow(scene, group, x1, y1, x2, y2, look, isDim) {
   const stroke = `var(--${look.hue})`;
   const long = Math.hypot(x2 - x1, y2 - y1) || 1;
   const [dx, dy] = [(x2 - x1) / long, (y2 - y1) / long];
@@ -63,7 +67,7 @@ function arrow(group, x1, y1, x2, y2, look, isDim) {
     }),
     shape("path", { d: head, fill: stroke }),
   ];
-  const at = look.text ? freeSpot(x1, y1, x2, y2, look) : null;
+  const at = look.text ? freeSpot(scene, x1, y1, x2, y2, look) : null;
   if (at !== null) {
     parts.push(
       shape(
@@ -82,7 +86,7 @@ function arrow(group, x1, y1, x2, y2, look, isDim) {
 }
 
 // A place on the arrow where its name overlaps no other: near the start for replies, else the end.
-function freeSpot(x1, y1, x2, y2, { text, dash }) {
+function freeSpot(scene, x1, y1, x2, y2, { text, dash }) {
   const half = nameWidth(text) / 2;
   for (const at of dash ? [0.36, 0.5, 0.25, 0.64] : [0.64, 0.5, 0.75, 0.36]) {
     const x = x1 + (x2 - x1) * at;
@@ -98,7 +102,7 @@ function freeSpot(x1, y1, x2, y2, { text, dash }) {
 }
 
 // A message that did not arrive: the arrow ends in a cross.
-function stub(group, x1, y1, x2, y2, look, isDim) {
+function stub(scene, group, x1, y1, x2, y2, look, isDim) {
   const stroke = `var(--${look.hue})`;
   const far = Math.min(0.55, 34 / Math.max(Math.abs(y2 - y1), 1));
   const x = x1 + Math.min(Math.max((x2 - x1) * far, 8), 26);

@@ -3,7 +3,7 @@
 const TICK_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400];
 
 // Round times, about one per `room` pixels.
-function ticks(start, end, width, room = 90) {
+export function ticks(start, end, width, room = 90) {
   const span = (end - start) / 1e6;
   const wanted = Math.max(1, width / room);
   const fine = 10 ** Math.floor(Math.log10(Math.max(span / wanted, 1e-6)));
@@ -24,12 +24,12 @@ function pause(micros, zoom) {
 }
 
 // Wide enough for the events, and at least as wide as the window.
-function fitted(rows, room, wide) {
+export function fitted(run, rows, room, wide) {
   let zoom = 1;
-  let axis = byEvent(rows, room, zoom);
+  let axis = byEvent(run, rows, room, zoom);
   for (let round = 0; round < 4 && axis.width < wide - 8 && zoom < 8; round++) {
     zoom = Math.min(8, (zoom * (wide - 90)) / Math.max(axis.width - 90, 1));
-    const next = byEvent(rows, room, zoom);
+    const next = byEvent(run, rows, room, zoom);
     if (next.width > wide) break;
     axis = next;
   }
@@ -37,7 +37,7 @@ function fitted(rows, room, wide) {
 }
 
 // `room(i)` is the width of the mark of row `i`. Returns `x` by place in `rows`, and `at(time)`.
-function byEvent(rows, room, zoom) {
+export function byEvent(run, rows, room, zoom) {
   const x = new Float64Array(rows.length);
   const free = new Map();
   let here = 30;
@@ -50,10 +50,10 @@ function byEvent(rows, room, zoom) {
     if (wide) free.set(run.lifeline[i], here + wide / 2);
     before = run.time[i];
   });
-  return { x, width: here + 70, at: (time) => between(rows, x, time) };
+  return { x, width: here + 70, at: (time) => between(run, rows, x, time) };
 }
 
-function byTime(rows, width, zoom) {
+export function byTime(run, rows, width, zoom) {
   const first = rows.length ? run.time[rows[0]] : 0;
   const last = rows.length ? run.time[rows[rows.length - 1]] : 1;
   const scale = ((width - 80) * zoom) / Math.max(last - first, 1);
@@ -66,23 +66,11 @@ function byTime(rows, width, zoom) {
 }
 
 // The x of a time, which may lie between two events.
-function between(rows, x, time) {
-  const place = firstAfter(rows, time);
+function between(run, rows, x, time) {
+  const place = run.firstAfter(rows, time);
   if (place === 0) return x.length ? Math.max(0, x[0] - 20) : 0;
   if (place === rows.length) return x[place - 1] + 20;
   const left = run.time[rows[place - 1]];
   const right = run.time[rows[place]];
   return x[place - 1] + ((x[place] - x[place - 1]) * (time - left)) / Math.max(right - left, 1);
-}
-
-// The place of the first row later than `time`.
-function firstAfter(rows, time) {
-  let low = 0;
-  let high = rows.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (run.time[rows[middle]] <= time) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }

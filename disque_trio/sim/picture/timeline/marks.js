@@ -1,6 +1,31 @@
 // How a row is drawn in the diagram: its mark, label and colour.
 
-const FAMILIES = {
+import { NONE } from "./run.js";
+import { COMMANDS, LINK_KINDS } from "./sentences.js";
+
+export const BAR_COLOURS = {
+  cut: "cut",
+  "half-open": "cut",
+  clog: "clog",
+  drop: "clog",
+  delay: "clog",
+  crash: "crash",
+  pause: "pause",
+  slow: "pause",
+};
+const CAUSE_COLOURS = {
+  D0: "d0",
+  D1: "d1",
+  D2: "d2",
+  D3: "d3",
+  D4: "d4",
+  D5: "d5",
+  D9: "d9",
+  DX: "dx",
+  "": "muted",
+};
+
+export const FAMILIES = {
   repljob: "copy",
   gotjob: "copy",
   setack: "ack",
@@ -13,16 +38,16 @@ const FAMILIES = {
   deljob: "delete",
   working: "work",
 };
-const ANSWERS = new Set(["gotjob", "gotack", "queued"]);
+export const ANSWERS = new Set(["gotjob", "gotack", "queued"]);
 const ANSWERED = { ok: "good", refused: "refused", unknown: "unknown" };
 const QUIET = new Set(["served", "acked", "dropped", "given"]);
 
-const familyOf = (message) => FAMILIES[message] ?? "gossip";
+export const familyOf = (message) => FAMILIES[message] ?? "gossip";
 
 // The mark of a row on its lifeline; null where the row is only an arrow.
-function markOf(i, nth) {
-  const kind = kindOf(i);
-  const cause = causeOf(i);
+export function markOf(run, i, nth) {
+  const kind = run.kindOf(i);
+  const cause = run.causeOf(i);
   switch (kind) {
     case "send":
     case "recv":
@@ -92,11 +117,15 @@ function widthIn(font, text) {
   }
   return widths.get(key);
 }
-const textWidth = (text) => widthIn("700 11px", text);
-const nameWidth = (text) => widthIn("10px", text); // names of messages
-const GAP = 6; // between two labels on one lifeline
+export const textWidth = (text) => widthIn("700 11px", text);
+export const nameWidth = (text) => widthIn("10px", text); // names of messages
+export const GAP = 6; // between two labels on one lifeline
 
-function roomFor(mark) {
+export function roomFor(mark) {
   if (!mark) return 0;
   return Math.max(mark.glyph !== undefined ? 24 : 10, mark.label ? textWidth(mark.label) + GAP + 2 : 0);
+}
+
+export function causeColour(cause) {
+  return CAUSE_COLOURS[cause] ?? CAUSE_COLOURS[cause.slice(0, 2)] ?? "other";
 }

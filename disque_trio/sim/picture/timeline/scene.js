@@ -1,48 +1,51 @@
 // What the diagram shows, and the position of everything in it.
 
-const BAND = 14;
-const DRAW_ALL = 1200;
-const ARROW_LABELS = 90;
+import { byEvent, byTime, fitted } from "./axis.js";
+import { markOf, roomFor } from "./marks.js";
+import { CLUSTER, NONE } from "./run.js";
+import { short } from "./sentences.js";
+
+export const BAND = 14;
+export const DRAW_ALL = 1200;
+export const ARROW_LABELS = 90;
 const BRACKETS_MOST = 8;
 
-const view = {
+export const newView = () => ({
   job: CLUSTER,
   rows: [],
   place: 0,
   isTrueTime: false,
   zoom: 1,
   isPastOnly: false,
-  hiddenLifelines: new Set(),
+  hiddenLifelines: new Set(), // names
   hiddenKinds: new Set(),
-};
-let scene = null;
+});
 
 // All positions, computed once per job, filter and zoom.
-function layOut() {
-  const rows = view.rows.filter(isShown);
+export function layOut(run, view, wide) {
+  const rows = view.rows.filter((i) => isShown(run, view, i));
   const marks = new Map();
   const deliveries = new Map();
   const answers = new Map();
   for (const i of rows) {
     const job = run.job[i];
-    const kind = kindOf(i);
+    const kind = run.kindOf(i);
     if (kind === "get.deliver") deliveries.set(job, (deliveries.get(job) ?? 0) + 1);
-    const mark = markOf(i, deliveries.get(job));
+    const mark = markOf(run, i, deliveries.get(job));
     if (mark?.label && view.job < 0 && job !== NONE) mark.label += ` ${short(job)}`;
     if (mark) marks.set(i, mark);
     if ((kind === "recv" || kind === "lost") && run.mate[i] !== NONE) {
       answers.set(run.mate[i], [...(answers.get(run.mate[i]) ?? []), i]);
     }
   }
-  const lifelines = chooseLifelines(rows);
+  const lifelines = chooseLifelines(run, view, rows);
   const room = (i) => (lifelines.y.has(run.lifeline[i]) ? roomFor(marks.get(i)) : 0);
-  const wide = $("scroll").clientWidth || 900;
   const axis = view.isTrueTime
-    ? byTime(rows, wide, view.zoom)
+    ? byTime(run, rows, wide, view.zoom)
     : view.zoom === 1
-      ? fitted(rows, room, wide)
-      : byEvent(rows, room, view.zoom);
-  const brackets = layBrackets(rows, axis);
+      ? fitted(run, rows, room, wide)
+      : byEvent(run, rows, room, view.zoom);
+  const brackets = layBrackets(run, view, rows, axis);
   const top = 22 + 19 * (brackets.length ? 1 + Math.max(...brackets.map((b) => b.level)) : 0);
   for (const [lifeline, y] of lifelines.y) lifelines.y.set(lifeline, y + top);
   const bottom = top + lifelines.height;
@@ -50,6 +53,8 @@ function layOut() {
   const height = bottom + (hasCopies ? 50 : 0) + 32;
   const place = new Map(rows.map((i, n) => [i, n]));
   return {
+    run,
+    view,
     rows,
     marks,
     lifelines: lifelines.y,
@@ -67,27 +72,27 @@ function layOut() {
   };
 }
 
-function isShown(i) {
-  if (view.hiddenLifelines.has(run.lifeline[i])) return false;
+function isShown(run, view, i) {
+  if (view.hiddenLifelines.has(run.lifelineOf(i))) return false;
   return (
-    !isMessage(i) ||
-    (!view.hiddenKinds.has(causeOf(i)) && !view.hiddenLifelines.has(run.peer[i]))
+    !run.isMessage(i) ||
+    (!view.hiddenKinds.has(run.causeOf(i)) && !view.hiddenLifelines.has(run.peerOf(i)))
   );
 }
 
 // Producers above the nodes, consumers below: a job moves from top to bottom.
-function chooseLifelines(rows) {
+function chooseLifelines(run, view, rows) {
   const seen = new Set(rows.flatMap((i) => [run.lifeline[i], run.peer[i]]));
   const producers = new Set();
-  for (const i of rows) if (kindOf(i).startsWith("add.")) producers.add(run.lifeline[i]);
+  for (const i of rows) if (run.kindOf(i).startsWith("add.")) producers.add(run.lifeline[i]);
   const wanted = (lifeline) =>
-    !view.hiddenLifelines.has(lifeline) &&
-    (seen.has(lifeline) || (lifeline < run.nodes.length && run.nodes.length <= 8));
+    !view.hiddenLifelines.has(run.lifelines[lifeline]) &&
+    (seen.has(lifeline) || (run.isNode(lifeline) && run.nodes.length <= 8));
   const all = run.lifelines.map((_, lifeline) => lifeline).filter(wanted);
   const order = [
     ...all.filter((l) => producers.has(l)),
-    ...all.filter(isNode),
-    ...all.filter((l) => !isNode(l) && !producers.has(l)),
+    ...all.filter((l) => run.isNode(l)),
+    ...all.filter((l) => !run.isNode(l) && !producers.has(l)),
   ];
   const deep = Math.max(18, Math.min(54, 560 / Math.max(order.length, 1)));
   return {
@@ -98,7 +103,7 @@ function chooseLifelines(rows) {
 }
 
 // A bracket above each duplicate, from the delivery before it; levels keep brackets apart.
-function layBrackets(rows, axis) {
+function layBrackets(run, view, rows, axis) {
   const place = new Map(rows.map((i, n) => [i, n]));
   const free = [];
   return run.repeats
@@ -125,7 +130,8 @@ function layBrackets(rows, axis) {
 }
 
 // Rows that may have caused row `i`: earlier ones of its lifeline, and sends of what it received.
-function pastOf(i) {
+export function pastOf(scene, i) {
+  const { run } = scene;
   const past = new Set();
   const latest = new Map();
   const before = new Map();
@@ -139,16 +145,16 @@ function pastOf(i) {
     if (row === undefined || row === NONE || past.has(row)) continue;
     past.add(row);
     open.push(before.get(row), run.mate[row]);
-    if (kindOf(row) === "get.deliver" || kindOf(row).endsWith(".ok")) {
-      open.push(latestOn(run.peer[row], row));
+    if (run.kindOf(row) === "get.deliver" || run.kindOf(row).endsWith(".ok")) {
+      open.push(latestOn(scene, run.peer[row], row));
     }
   }
   return past;
 }
 
-function latestOn(lifeline, row) {
-  for (let n = scene.place.get(row) - 1; n >= 0; n--) {
-    if (run.lifeline[scene.rows[n]] === lifeline) return scene.rows[n];
+function latestOn({ run, rows, place }, lifeline, row) {
+  for (let n = place.get(row) - 1; n >= 0; n--) {
+    if (run.lifeline[rows[n]] === lifeline) return rows[n];
   }
   return NONE;
 }

@@ -1,0 +1,101 @@
+// Rows in words.
+
+export const LINK_FAULTS = new Set(["cut", "clog", "drop", "half-open", "delay"]);
+const ENDINGS = new Set(["heal", "release", "unrule", "half-open.end"]);
+export const LINK_KINDS = new Set(["cut", "clog", "rule", "half-open", "delay", ...ENDINGS]);
+
+export const short = (job) => (job >= 0 ? `J${job + 1}` : job === -1 ? "cluster" : "everything");
+
+export function seconds(time, digits = 3) {
+  return (time / 1e6).toFixed(digits);
+}
+
+export function length(micros) {
+  if (micros >= 1e6) return `${+(micros / 1e6).toPrecision(3)} s`;
+  return micros >= 1000 ? `${+(micros / 1000).toPrecision(3)} ms` : `${micros} µs`;
+}
+
+// A row as a sentence.
+export function say(run, i) {
+  const [kind, cause, lifeline, peer, detail] = [
+    run.kindOf(i),
+    run.causeOf(i),
+    run.lifelineOf(i),
+    run.peerOf(i),
+    run.detailOf(i),
+  ];
+  const job = run.job[i] < 0 ? "" : ` ${short(run.job[i])}`;
+  const why = cause ? ` (${cause})` : "";
+  const more = detail ? ` — ${detail}` : "";
+  switch (kind) {
+    case "send":
+      return `${lifeline} sends ${cause.toUpperCase()}${job} to ${peer}${more}`;
+    case "recv":
+      return `${lifeline} receives ${cause.toUpperCase()}${job} from ${peer}${more}`;
+    case "lost":
+      return `${cause.toUpperCase()}${job} from ${lifeline} to ${peer} is lost${more}`;
+    case "hold":
+      return `${lifeline} has a record of${job}${why}`;
+    case "drop":
+      return `${lifeline} drops${job}${why}`;
+    case "queue":
+      return `${lifeline} queues${job}${why}`;
+    case "unqueue":
+      return `${lifeline} takes${job} out of the queue${why}`;
+    case "serve":
+      return `${lifeline} serves${job} to ${peer}`;
+    case "give":
+      return `${lifeline} gives${job} to ${peer}`;
+    case "dead":
+      return `${lifeline} has${job} as dead from now on${why}${more}`;
+    case "redrive":
+      return `${lifeline} has${job} as redriven from now on${why}${more}`;
+    case "acked":
+      return `${lifeline} marks${job} acknowledged${why}`;
+    case "get.deliver":
+      return `${lifeline} has${job} in hand, from ${peer}`;
+    default:
+      return LINK_KINDS.has(kind)
+        ? faultWords(run, i)
+        : (command(run, i) ?? `${[lifeline, kind, peer].filter(Boolean).join(" ")}${job}${why}${more}`);
+  }
+}
+
+export const COMMANDS = {
+  add: "ADDJOB",
+  ack: "ACKJOB",
+  fastack: "FASTACK",
+  nack: "NACK",
+  working: "WORKING",
+  deljob: "DELJOB",
+  enqueue: "ENQUEUE",
+  dequeue: "DEQUEUE",
+  release: "RELEASE",
+  wait: "WAITJOB",
+  purge: "PURGE",
+  "purge-dead": "PURGE DEAD",
+  redrive: "REDRIVE",
+};
+
+function command(run, i) {
+  const [name, outcome] = run.kindOf(i).split(".");
+  if (!(name in COMMANDS)) return null;
+  const job = run.job[i] < 0 ? "" : ` ${short(run.job[i])}`;
+  const more = [run.causeOf(i), run.detailOf(i)].filter(Boolean).join(" ");
+  const said =
+    outcome === "invoke"
+      ? `${run.lifelineOf(i)} asks ${run.peerOf(i)}: ${COMMANDS[name]}${job}`
+      : `${run.lifelineOf(i)} has the outcome of ${COMMANDS[name]}${job}: ${outcome}`;
+  return more ? `${said} — ${more}` : said;
+}
+
+function faultWords(run, i) {
+  const kind = run.kindOf(i);
+  const [begun, ended] = [1, 2].map((side) =>
+    run.bars.filter((bar) => bar[side] === run.time[i] && bar[2] > bar[1]),
+  );
+  const told = (ENDINGS.has(kind) ? ended : begun)
+    .filter((bar) => LINK_FAULTS.has(bar[0]))
+    .map((bar) => `${bar[0]} ${bar[3]}`);
+  return `${ENDINGS.has(kind) ? "over: " : ""}${told.join(", ") || `${kind} ${run.lifelineOf(i)} ${run.peerOf(i)}`}`;
+}
