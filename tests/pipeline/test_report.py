@@ -7,16 +7,20 @@ from typing import Any
 import attrs
 import pytest
 
+from disque_trio.cli.pipeline.reruns import Reruns
+from disque_trio.cli.sim.sources import scenario_digest, scenario_from
 from disque_trio.pipeline.lake.store import Lake
-from disque_trio.pipeline.report import charts, facts, page
+from disque_trio.pipeline.report import charts, facts, page, sweeps
 from disque_trio.pipeline.report.facts import QUANTILES, Curve, Latency, ReportFacts
+from disque_trio.sim.scenarios.marks import MARKS
+from tests.pipeline.test_sweep_on_cluster import scenario
 
 SEEDS: dict[str, Any] = {
     "scenario": "calm", "sweep": "s", "commit": "abc", "since": 1_790_000_000_000_000,
     "until": 1_790_000_060_000_000, "first": 3, "last": 7, "seeds": 4, "failed": 1,
     "jobs": 1000, "deliveries": 1010, "lost": 2, "duplicates": 10, "per_million": 10_000.0,
     "simulated": 4e8, "seconds": 2.0, "cost": 500.0, "dearest": 900.0,
-    "dearest_seed": 5,
+    "dearest_seed": 5, "version": "1.0-heap-c0de-d16e57",
 }  # fmt: skip
 TOLD = ReportFacts(
     lake="/data/<lake>",
@@ -26,7 +30,10 @@ TOLD = ReportFacts(
     added=1000,
     seeds=[SEEDS],
     failures=[
-        {"scenario": "calm", "property": "S5", "seeds": 1, "seed": 7, "text": "served <2> times"}
+        {
+            "scenario": "calm", "property": "S5", "commit": "abc", "seeds": 1, "seed": 7,
+            "text": "served <2> times", "version": "1.0-heap-c0de-d16e57",
+        }
     ],
     violations=None,
     causes=[
@@ -36,7 +43,17 @@ TOLD = ReportFacts(
     coverage=[{"message": "setack", "state": "queued", "times": 1_500}],
     unseen=[Curve("calm", 3, [(0, 0.0), (30, 4.0), (60, 1.0)], 3, 40.0)],
     latency=[Latency("calm", "queued", 900, [0.0, *(2.0**n for n in range(len(QUANTILES) - 1))])],
-)
+    stages=[
+        {
+            "scenario": "calm", "jobs": 900, "took": 1_100.0, "adding": 5.0, "delayed": 0.0,
+            "waiting": 20.0, "repeating": 1_000.0, "working": 75.0,
+        }
+    ],
+    families=[
+        {"family": "clocks", "seeds": 3, "cause": "D1", "per_million": 8_000.0},
+        {"family": sweeps.NO_FAULT, "seeds": 1, "cause": None, "per_million": None},
+    ],
+)  # fmt: skip
 
 
 def text(html: str) -> str:
@@ -57,15 +74,18 @@ def test_the_page_says_at_its_head_what_came_of_it() -> None:
 
 
 def test_every_part_is_there() -> None:
-    read = text(page.render(TOLD))
+    read = text(page.render(TOLD, lambda *what: f"again {what}"))
 
     assert "calm 3 runs · 3 left" in read
-    assert "S5 calm 1 7 served &lt;2&gt; times" in read
+    assert "calm abc 1 7 served &lt;2&gt; times again (&#x27;calm&#x27;, 7, " in read
     assert "calm 9,000 0.5 1,000" in read
+    assert "clocks 3 8,000 · ·" in read
+    assert f"{sweeps.NO_FAULT} 1 · · ·" in read
     assert "SETACK never never 1.5k never" in read
-    assert "calm 4 500 900 5" in read
+    assert "calm 4 500 900 5 again (&#x27;calm&#x27;, 5, " in read
     assert "From sweep to sweep" not in read
-    assert "queued: half within 2 ms" in read
+    assert "queued 2 ms 64 ms 2.05 s" in read
+    assert "calm 900 1.1 s 5 ms – 20 ms 1 s 75 ms" in read
 
 
 def test_what_was_swept_again_is_compared() -> None:
@@ -80,7 +100,9 @@ def test_what_was_swept_again_is_compared() -> None:
     assert (
         "Swept from 2026-09-21 14:13 to 2026-09-22 14:14 UTC: calm 3 to 7; code abc, def." in read
     )
-    assert "calm 2026-09-21 14:13 abc 4 1 10,000 500 2026-09-22 14:13 def 4 0 5,000 250" in read
+    assert (
+        "calm 2026-09-21 14:13 abc 4 1 10,000 500 calm 2026-09-22 14:13 def 4 0 5,000 250" in read
+    )
 
 
 def test_the_head_names_the_first_of_many_scenarios() -> None:
@@ -95,7 +117,7 @@ def test_the_page_needs_nothing_else() -> None:
     html = page.render(TOLD)
 
     assert not re.search(r"(src|href)=|url\(|@import|<script", html)
-    assert html.count("<svg") == html.count("</svg>") == 2
+    assert html.count("<svg") == html.count("</svg>") == 4
 
 
 def test_an_empty_lake_has_a_page_that_says_how_to_fill_it(spark: Any, tmp_path: Path) -> None:
@@ -107,22 +129,75 @@ def test_an_empty_lake_has_a_page_that_says_how_to_fill_it(spark: Any, tmp_path:
     assert "disque-trio pipeline ingest LAKE FILE…" in read
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "ticks"),
-    [
-        (0, 10, ["0", "2", "4", "6", "8", "10"]),
-        (0, 7, ["0", "2", "4", "6", "8"]),
-        (0, 0, ["0"]),
-        (0, 2_300, ["0", "500", "1k", "1.5k", "2k", "2.5k"]),
-    ],
-)
-def test_an_axis_has_round_numbers(low: float, high: float, ticks: list[str]) -> None:
-    assert [name for _, name in charts.linear(low, high).ticks] == ticks
+def test_every_chart_has_a_text_and_the_colours_of_the_page() -> None:
+    line = charts.Line("accent", [(0, 0), (1, 2)])
+    drawing = charts.draw(charts.layers(charts.curve(line, {}, {})), 'curve of <calm> & "all"')
+
+    assert drawing.startswith('<svg role="img" aria-label="curve of &lt;calm&gt; &amp; &quot;all')
+    assert 'stroke="var(--accent)"' in drawing
+    assert not re.search(r"#[0-9a-f]{6}|rgb|hsl", drawing)
 
 
-def test_what_is_off_the_axis_by_nothing_is_drawn_all_the_same() -> None:
-    axis = charts.linear(0, 0)
+def test_what_is_zero_throughout_is_drawn_all_the_same() -> None:
+    line = charts.Line("accent", [(0, 0)])
 
-    drawing = charts.plot([charts.Line("l", "ok", [(0, 0)])], axis, axis, says="nothing")
+    assert "NaN" not in charts.draw(charts.layers(charts.curve(line, {}, {})), "nothing")
 
-    assert "nan" not in drawing
+
+def test_every_mark_of_a_kind_of_fault_is_a_mark() -> None:
+    assert {mark for marks in sweeps.FAMILIES.values() for mark in marks} <= set(MARKS)
+
+
+def test_the_time_of_a_job_is_divided_among_its_stages(spark: Any) -> None:
+    spark.sql(
+        """
+        SELECT 'calm' AS scenario, 1000L AS asked, 1000L AS born, 3000L AS delay, 6000L AS queued,
+          10000L AS delivered, 30000L AS last_delivered, 80000L AS acked
+        """
+    ).createOrReplaceTempView("jobs")
+
+    (row,) = sweeps.stages(lambda sql: [each.asDict() for each in spark.sql(sql).collect()])
+
+    assert [row[name] for name in sweeps.STAGES] == [2, 3, 4, 20, 50]
+    assert row["took"] == 79
+
+
+def test_duplicates_count_for_each_kind_of_fault_of_their_seed(spark: Any) -> None:
+    spark.sql(
+        """
+        SELECT 100L AS added, map('D1', 3L) AS duplicates,
+          map('cut', 2L, 'cut.one_way', 1L, 'clock.step', 1L, 'crash', 0L) AS marks
+        UNION ALL SELECT 300L, map('D1', 1L, 'D5', 4L), map('cut', 1L)
+        UNION ALL SELECT 50L, map(), map('duplicate.any', 1L)
+        """
+    ).createOrReplaceTempView("results")
+
+    rows = sweeps.families(lambda sql: [each.asDict() for each in spark.sql(sql).collect()])
+
+    assert [tuple(row.values()) for row in rows] == [
+        ("clocks", 1, "D1", 30_000.0),
+        ("links cut", 2, "D1", 10_000.0),
+        ("links cut", 2, "D5", 10_000.0),
+        (sweeps.NO_FAULT, 1, None, None),
+    ]
+
+
+def test_a_seed_is_run_again_from_the_file_that_was_swept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "my scenarios"
+    folder.mkdir()
+    (folder / "other.toml").write_text("no scenario", "utf-8")
+    found = scenario_from(scenario(folder, "calm"))
+    version = f"1.0-rc-trio-c0de-{scenario_digest(found)}"
+
+    reruns = Reruns.among(["my scenarios", "missing"])
+
+    again = "disque-trio sim run 'my scenarios/calm.toml' --seed 7"
+    assert reruns.command("calm", 7, version) == f"{again} --engine trio"
+    assert (
+        reruns.command("calm", 7, "1.0-heap-c0de-d16e57")
+        == f"{again}  # the file has changed since"
+    )
+    assert reruns.command("unknown", 7, version) == ""

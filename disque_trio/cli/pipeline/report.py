@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from disque_trio.cli.frame import UsageError
+from disque_trio.cli.pipeline.reruns import Reruns
 from disque_trio.cli.pipeline.spark import add_spark, part, started
 
 HELP = "Draw what a lake has to tell, as one HTML page that needs nothing else."
@@ -18,6 +19,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What may stand on the command line."""
     parser.add_argument("lake", metavar="LAKE", help="the folder")
     parser.add_argument("--html", metavar="OUT", required=True, help="draw it into this HTML file")
+    parser.add_argument(
+        "--scenarios",
+        metavar="DIR",
+        action="append",
+        help="where the files of scenarios are, for commands that run seeds again (scenarios)",
+    )
     parser.add_argument(
         "--checks",
         action="store_true",
@@ -37,7 +44,8 @@ def run(given: argparse.Namespace) -> int:
     with started(given) as spark:
         told = part("report.facts").ask(spark, lake, with_checks=given.checks)
     with _telling(target):
-        _write(target, part("report.page").render(told))
+        reruns = Reruns.among(given.scenarios or ["scenarios"])
+        _write(target, part("report.page").render(told, reruns.command))
     print(f"{target}: {told.rows:,} rows of {told.runs:,} runs, {len(told.seeds)} lines of sweeps")
     return 0
 

@@ -1,5 +1,6 @@
 """The report: one page about the contents of a lake (docs/pipeline.md).
 
-`facts` queries the lake, `charts` draws SVG, `page` writes the HTML. The page is self-contained: it
-loads no script, font or other file.
+`facts` and `sweeps` query the lake, `charts` has Vega-Lite draw SVG, `markup` makes tables and
+figures; `trends`, `curves` and `tables` are the parts of the page, which `page` writes. It is
+self-contained: it loads no script, font or other file.
 """

@@ -1,143 +1,136 @@
-"""Small SVG charts, as text."""
+"""Charts by Vega-Lite as SVG, which needs no script to be seen.
+
+Colours are CSS variables of the page, so that a chart is dark where the page is. Each chart has the
+same width, and is scaled with the column that it stands in.
+"""
 
 import html
-import math
-from collections.abc import Iterator, Sequence
-from typing import Final
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import attrs
+import vl_convert
 
-WIDE: Final = 360
-HIGH: Final = 170
-_LEFT: Final = 46
-_RIGHT: Final = 12
-_TOP: Final = 8
-_BELOW: Final = 24
+WIDE: Final = 380
+HIGH: Final = 180
+Spec = dict[str, Any]
+"""A part of a chart in the words of Vega-Lite (https://vega.github.io/vega-lite/docs/)."""
+_VEGA_LITE: Final = "6.1"
+_ROOT: Final = re.compile(r'^<svg .*?(viewBox="[^"]*")>')
+_QUIET: Final = re.compile(r' (?:aria-hidden|pointer-events|role|aria-roledescription)="[^"]*"')
+_AXIS: Final = {
+    "labelColor": "var(--muted)",
+    "labelFontSize": 11,
+    "gridColor": "var(--line)",
+    "domainColor": "var(--line)",
+    "domain": False,
+    "ticks": False,
+    "labelPadding": 6,
+    "title": None,
+}
+_CONFIG: Final = {
+    "aria": False,  # the whole is one picture with one text
+    "background": None,
+    "font": "sans-serif",
+    "padding": {"left": 2, "right": 6, "top": 6, "bottom": 2},
+    "axis": _AXIS,
+    "axisX": {"grid": False},
+    "text": {"color": "var(--muted)", "fontSize": 11},
+    "title": {
+        "anchor": "start",
+        "color": "var(--muted)",
+        "fontSize": 11,
+        "fontWeight": "normal",
+        "offset": 4,
+    },
+    "view": {"stroke": None},
+}
 
 
 @attrs.frozen
 class Line:
     """One curve. `colour` names a CSS variable of the page."""
 
-    name: str
     colour: str
     points: Sequence[tuple[float, float]]
+    dash: tuple[int, ...] = ()
 
 
-@attrs.frozen
-class Axis:
-    """Maps values to positions on an axis. A tick is a value and its label."""
-
-    low: float
-    high: float
-    ticks: Sequence[tuple[float, str]]
-
-    def at(self, value: float) -> float:
-        """The position of a value: 0 at `low`, 1 at `high`."""
-        return (value - self.low) / (self.high - self.low) if self.high > self.low else 0.0
+def draw(chart: Spec, says: str) -> str:
+    """The SVG of a chart. `says` is its text alternative."""
+    fit = {} if "vconcat" in chart else {"width": WIDE, "autosize": _FIT}
+    whole = json.dumps({**fit, **chart, "config": _CONFIG})
+    drawn = _QUIET.sub("", vl_convert.vegalite_to_svg(whole, vl_version=_VEGA_LITE))
+    named = f'<svg role="img" aria-label="{html.escape(says)}"'
+    return _ROOT.sub(lambda root: f"{named} {root[1]}>", drawn)
 
 
-def linear(low: float, high: float, unit: str = "", most: int = 5) -> Axis:
-    """An axis with ticks at round numbers; the last tick is its end."""
-    step = _round_step((high - low) / most or 1.0)
-    last = math.ceil(high / step - 1e-9) * step
-    count = round((last - low) / step)
-    ticks = [(low + number * step, short(low + number * step)) for number in range(count + 1)]
-    if unit and ticks:
-        ticks[-1] = (ticks[-1][0], f"{ticks[-1][1]} {unit}")
-    return Axis(low, last, ticks)
+_FIT: Final = {"type": "fit", "contains": "padding"}
 
 
-def decades(low: float, high: float, names: Sequence[tuple[float, str]]) -> Axis:
-    """A logarithmic axis over whole decades; values are given as decimal logarithms."""
-    first, last = math.floor(low), max(math.ceil(high - 1e-9), math.floor(low) + 1)
-    ticks = [(at, name) for at, name in names if first <= at <= last]
-    return Axis(first, last, ticks)
+def layers(*each: Spec, high: int = HIGH) -> Spec:
+    """Several charts over each other."""
+    return {"height": high, "layer": list(each)}
 
 
-def _round_step(rough: float) -> float:
-    power: float = 10 ** math.floor(math.log10(rough))
-    return power * next(each for each in (1, 2, 2.5, 5, 10) if each * power >= rough * 0.999)
+def curve(line: Line, across: Spec, up: Spec) -> Spec:
+    """A line through points. `across` and `up` are its axes."""
+    stroke = f"var(--{line.colour})"
+    return {
+        "data": data([{"x": x, "y": y} for x, y in line.points]),
+        "mark": {"type": "line", "stroke": stroke, "strokeWidth": 2, "strokeDash": [*line.dash]},
+        "encoding": {"x": field("x", **across), "y": field("y", **up)},
+    }
 
 
-def short(value: float) -> str:
-    """A number with a unit prefix: 1.2k, 3M."""
-    for size, sign in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= size:
-            return f"{value / size:.3g}{sign}"
-    return f"{value:.3g}"
+def area(line: Line) -> Spec:
+    """What is below such a line."""
+    return {
+        "data": data([{"x": x, "y": y} for x, y in line.points]),
+        "mark": {"type": "area", "fill": f"var(--{line.colour})", "opacity": 0.14},
+        "encoding": {"x": field("x"), "y": field("y")},
+    }
 
 
-def plot(
-    lines: Sequence[Line],
-    across: Axis,
-    up: Axis,
-    *,
-    says: str,
-    mark: tuple[float, str] | None = None,
-) -> str:
-    """A line chart. `says` is its text alternative; `mark` is a labelled vertical line."""
-    parts = [
-        f'<svg viewBox="0 0 {WIDE} {HIGH}" role="img" aria-label="{html.escape(says)}">',
-        *_grid(across, up),
-    ]
-    if mark is not None and across.low <= mark[0] <= across.high:
-        x = _x(across, mark[0])
-        side = ("end", -4) if across.at(mark[0]) > 0.6 else ("start", 4)
-        parts.append(
-            f'<line class="mark" x1="{x}" x2="{x}" y1="{_TOP}" y2="{HIGH - _BELOW}"/>'
-            f'<text class="mark" x="{x + side[1]}" y="{_TOP + 10}" text-anchor="{side[0]}">'
-            f"{html.escape(mark[1])}</text>"
-        )
-    parts += [_curve(line, across, up) for line in lines]
-    return "".join([*parts, "</svg>"])
+def mark_at(x: float, name: str, *, is_late: bool) -> Spec:
+    """A vertical line with its name, on the side where there is room."""
+    side = {"align": "right", "dx": -4} if is_late else {"align": "left", "dx": 4}
+    return {
+        "data": data([{"x": x, "name": name}]),
+        "encoding": {"x": field("x")},
+        "layer": [
+            {"mark": {"type": "rule", "stroke": "var(--good)", "strokeDash": [4, 3]}},
+            {
+                "mark": {"type": "text", "y": 4, "fill": "var(--good)", **side},
+                "encoding": {"text": {"field": "name"}},
+            },
+        ],
+    }
 
 
-def _grid(across: Axis, up: Axis) -> Iterator[str]:
-    for at, name in up.ticks:
-        y = _y(up, at)
-        yield f'<line class="grid" x1="{_LEFT}" x2="{WIDE - _RIGHT}" y1="{y}" y2="{y}"/>'
-        yield f'<text x="{_LEFT - 6}" y="{y + 4}" text-anchor="end">{html.escape(name)}</text>'
-    for at, name in across.ticks:
-        x = _x(across, at)
-        anchor = "end" if across.at(at) > 0.93 else "middle"
-        yield f'<text x="{x}" y="{HIGH - 8}" text-anchor="{anchor}">{html.escape(name)}</text>'
+def field(name: str, kind: str = "quantitative", **more: Any) -> Spec:
+    """What is read off an axis: a field of the data."""
+    return {"field": name, "type": kind, "title": None, **more}
 
 
-def _curve(line: Line, across: Axis, up: Axis) -> str:
-    points = " ".join(f"{_x(across, x)},{_y(up, y)}" for x, y in line.points)
-    return (
-        f'<polyline style="stroke:var(--{line.colour})" points="{points}">'
-        f"<title>{html.escape(line.name)}</title></polyline>"
-    )
+def names(field_name: str, **more: Any) -> Spec:
+    """What is read off a vertical axis of names, which may be as long as those of scenarios."""
+    axis = {"labelLimit": 150, "minExtent": 112}
+    return field(field_name, "nominal", axis=axis, **more)
 
 
-def _x(axis: Axis, value: float) -> float:
-    return round(_LEFT + axis.at(value) * (WIDE - _LEFT - _RIGHT), 1)
+def data(rows: Sequence[Mapping[str, Any]]) -> Spec:
+    """The rows that a chart shows."""
+    return {"values": list(rows)}
 
 
-def _y(axis: Axis, value: float) -> float:
-    return round(_TOP + (1 - axis.at(value)) * (HIGH - _TOP - _BELOW), 1)
-
-
-# Bars and shaded cells, for tables.
-
-
-def bar(share: float, colour: str = "accent", end: float = 0.0) -> str:
-    """A bar of this share of the full width; a thin line continues to `end`."""
-    return (
-        f'<span class="bar"><i style="width:{_percent(share)};background:var(--{colour})"></i>'
-        f'<u style="left:{_percent(share)};width:{_percent(max(end - share, 0))}"></u></span>'
-    )
-
-
-def _percent(share: float) -> str:
-    return f"{100 * min(max(share, 0.0), 1.0):.1f}%"
-
-
-def shade(value: float, largest: float, colour: str) -> str:
-    """The background of a cell: the strength grows with the logarithm of the value."""
-    if value <= 0 or largest <= 0:
-        return ""
-    part = math.log1p(value) / math.log1p(largest)
-    return f"background:color-mix(in srgb,var(--{colour}) {8 + 62 * part:.0f}%,transparent)"
+def named_ticks(ticks: Sequence[tuple[float, str]]) -> Spec:
+    """An axis with names at these places."""
+    names = json.dumps({f"{place:g}": name for place, name in ticks})
+    return {
+        "values": [place for place, _ in ticks],
+        "labelExpr": f"{names}[format(datum.value, '~r')]",
+        "labelOverlap": False,
+    }

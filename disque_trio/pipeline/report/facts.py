@@ -7,6 +7,8 @@ import attrs
 
 from disque_trio.pipeline.lake import asking
 from disque_trio.pipeline.lake.store import Lake
+from disque_trio.pipeline.report import sweeps
+from disque_trio.pipeline.report.sweeps import Facts
 
 QUANTILES: Final = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9999, 1.0)
 _STRETCHES: Final = 150
@@ -14,8 +16,6 @@ _STRETCHES: Final = 150
 _USED: Final = "runs jobs deliveries seeds causes failures coverage"
 _BY_ALL: Final = ("adds", "jobs", "copies", "deliveries")
 """Views that several checks use; they are cached, so that each is computed once."""
-Facts = dict[str, Any]
-"""One row: values by column."""
 
 
 @attrs.frozen
@@ -62,6 +62,10 @@ class ReportFacts:
     coverage: Sequence[Facts]
     unseen: Sequence[Curve]
     latency: Sequence[Latency]
+    stages: Sequence[Facts] = ()
+    """Where the time of jobs goes (`sweeps.stages`)."""
+    families: Sequence[Facts] = ()
+    """Duplicates by kind of fault (`sweeps.families`)."""
 
     @property
     def is_empty(self) -> bool:
@@ -104,6 +108,8 @@ def _facts(spark: Any, lake: Lake, with_checks: bool) -> ReportFacts:
             Latency(row["scenario"], row["stage"], row["jobs"], [at / 1_000 for at in row["at"]])
             for row in rows(_LATENCY)
         ],
+        stages=sweeps.stages(rows),
+        families=sweeps.families(rows),
     )
 
 

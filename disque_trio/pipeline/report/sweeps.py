@@ -1,77 +1,93 @@
-"""What was swept and when, and how scenarios have changed from sweep to sweep."""
+"""Two figures of the report: where the time of jobs goes, and duplicates by kind of fault."""
 
-import html
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
-from disque_trio.pipeline.report import charts
-from disque_trio.pipeline.report.facts import Facts
+Facts = dict[str, Any]
+"""One row: values by column."""
+Rows = Callable[[str], list[Facts]]
+"""What a query finds."""
 
-_NAMED_MOST: Final = 8
-"""Scenarios that the head names."""
-_LATEST: Final = 14
-"""Sweeps of one scenario that are shown."""
+STAGES: Final = {
+    "adding": "until a node has queued it, without DELAY",
+    "delayed": "DELAY",
+    "waiting": "in the queue",
+    "repeating": "from the first delivery to the last",
+    "working": "from the last delivery to the ack",
+}
+"""The parts of the time from ADDJOB to the ack, in this order."""
 
-
-def swept(seeds: Sequence[Facts]) -> str:
-    """When, what, and which code: a sentence."""
-    if not seeds:
-        return ""
-    since, until = min(row["since"] for row in seeds), max(row["until"] for row in seeds)
-    in_order = sorted(seeds, key=lambda row: row["since"])
-    code = dict.fromkeys(row["commit"][:10] for row in in_order if row["commit"])
-    what = [*_scenarios(seeds), *(["code " + ", ".join(code)] if code else [])]
-    says = f"Swept from {_time(since)} to {_time(until)} UTC: {'; '.join(what)}."
-    return f"<p>{html.escape(says)}</p>"
-
-
-def _scenarios(seeds: Sequence[Facts]) -> Iterator[str]:
-    names = sorted({row["scenario"] for row in seeds})
-    for name in names[:_NAMED_MOST]:
-        rows = [row for row in seeds if row["scenario"] == name]
-        first, last = min(row["first"] for row in rows), max(row["last"] for row in rows)
-        yield f"{name} {first}" if first == last else f"{name} {first} to {last}"
-    if len(names) > _NAMED_MOST:
-        yield f"{len(names) - _NAMED_MOST} other scenarios"
-
-
-def trends(seeds: Sequence[Facts]) -> str:
-    """A table of the sweeps of each scenario that was swept more than once."""
-    by_scenario: dict[str, list[Facts]] = {}
-    for row in sorted(seeds, key=lambda row: (row["scenario"], row["since"])):
-        by_scenario.setdefault(row["scenario"], []).append(row)
-    again = {name: rows[-_LATEST:] for name, rows in by_scenario.items() if len(rows) > 1}
-    body = "".join(_row(row, rows) for rows in again.values() for row in rows)
-    return body and (
-        '<div class="wide"><table><thead><tr><th>scenario</th><th>swept</th><th>code</th>'
-        '<th class="number">seeds</th><th class="number">failed</th>'
-        '<th class="number">duplicates per million</th><th></th>'
-        '<th class="number">ms for each seed</th><th></th></tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
-    )
+_PARTS: Final = {
+    "delayed": "least(coalesce(delay, 0), coming)",
+    "adding": "greatest(coming - coalesce(delay, 0), 0)",
+    "waiting": "greatest(delivered - queued, 0)",
+    "repeating": "greatest(again - delivered, 0)",
+    "working": "greatest(acked - again, 0)",
+}
+_STAGES: Final = f"""
+WITH whole AS (
+  SELECT scenario, delay, queued, delivered, acked,
+    greatest(queued - coalesce(asked, born, queued), 0) AS coming,
+    least(greatest(delivered, last_delivered), acked) AS again,
+    acked - coalesce(asked, born, queued) AS took
+  FROM jobs
+  WHERE queued IS NOT NULL AND delivered IS NOT NULL AND acked IS NOT NULL
+)
+SELECT scenario, count(*) AS jobs, avg(took) / 1e3 AS took,
+  {", ".join(f"avg({part}) / 1e3 AS {name}" for name, part in _PARTS.items())}
+FROM whole GROUP BY scenario ORDER BY scenario
+"""
 
 
-def _row(row: Facts, rows: Sequence[Facts]) -> str:
-    name = html.escape(row["scenario"]) if row is rows[0] else ""
-    failed = f'<span class="bad">{row["failed"]:,}</span>' if row["failed"] else "0"
-    bars = [
-        f'<td class="number">{row[each] or 0:,.0f}</td><td>{_bar(row, rows, each)}</td>'
-        for each in ("per_million", "cost")
-    ]
-    return (
-        f"<tr><th>{name}</th><td>{_time(row['since'])}</td>"
-        f"<td><code>{html.escape((row['commit'] or '')[:10])}</code></td>"
-        f'<td class="number">{row["seeds"]:,}</td><td class="number">{failed}</td>'
-        + "".join(bars)
-        + "</tr>"
-    )
+def stages(rows: Rows) -> list[Facts]:
+    """For each scenario, mean milliseconds of its acknowledged jobs in each of `STAGES`."""
+    return rows(_STAGES)
 
 
-def _bar(row: Facts, rows: Sequence[Facts], name: str) -> str:
-    most = max(each[name] or 0 for each in rows)
-    return charts.bar((row[name] or 0) / most) if most else ""
+FAMILIES: Final = {
+    "links cut": ("cut", "cut.one_way", "clog"),
+    "links slow or lossy": ("drop", "delay", "half-open", "message.lost"),
+    "processes killed": ("crash", "restart", "stop.in_order", "remove.two"),
+    "processes paused, slow": ("pause", "slow"),
+    "disks": (
+        "journal.torn", "journal.damaged", "disk.full", "disk.error", "disk.stall", "disk.flip",
+    ),
+    "clocks": ("clock.step", "clock.rate"),
+    "memory short": ("memory", "memory.oom", "memory.evicted"),
+    "nodes come and go": ("leave", "join"),
+    "queues paused": ("pause-queue",),
+    "clients and workers die": ("producer.died", "worker.killed", "worker.stalled"),
+}  # fmt: skip
+"""Marks (`sim.scenarios.marks`) that tell of a fault, by kind."""
+NO_FAULT: Final = "none of these"
+
+_FAMILY: Final = ", ".join(
+    f"'{mark}', '{family}'" for family, marks in FAMILIES.items() for mark in marks
+)
+_FAMILIES: Final = f"""
+WITH met AS (
+  SELECT added, duplicates, array_distinct(filter(
+    transform(map_keys(map_filter(marks, (mark, times) -> times > 0)),
+      mark -> element_at(map({_FAMILY}), mark)),
+    family -> family IS NOT NULL)) AS families
+  FROM results
+), by_family AS (
+  SELECT added, duplicates,
+    explode(if(size(families) = 0, array('{NO_FAULT}'), families)) AS family
+  FROM met
+), counted AS (
+  SELECT family, cause, sum(times) AS duplicates
+  FROM (SELECT family, explode(duplicates) AS (cause, times) FROM by_family)
+  GROUP BY family, cause
+)
+SELECT family, seeds, cause, try_divide(1e6 * duplicates, jobs) AS per_million
+FROM (SELECT family, count(*) AS seeds, sum(added) AS jobs FROM by_family GROUP BY family)
+  LEFT JOIN counted USING (family)
+ORDER BY family, cause
+"""
 
 
-def _time(micros: int) -> str:
-    return datetime.fromtimestamp(micros / 1e6, UTC).strftime("%Y-%m-%d %H:%M")
+def families(rows: Rows) -> list[Facts]:
+    """For each kind of fault and cause, duplicates per million jobs of the seeds that had such a
+    fault; `cause` is null if there were none."""
+    return rows(_FAMILIES)

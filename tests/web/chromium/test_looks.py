@@ -38,7 +38,9 @@ CONTRASTS: Final = """
     if (!walker.currentNode.data.trim() || !node.checkVisibility()) continue;
     if (node.closest(".unseen, noscript, svg")) continue;
     const under = behind(node);
-    const [a, b] = [light(over(rgba(getComputedStyle(node).color), under)), light(under)];
+    const style = getComputedStyle(node);
+    const own = rgba(node.ownerSVGElement ? style.fill : style.color);
+    const [a, b] = [light(over(own, under)), light(under)];
     const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
     const name = `${node.localName}.${node.className} ${walker.currentNode.data.slice(0, 30)}`;
     found[name] = Math.min(found[name] ?? 99, Math.round(ratio * 100) / 100);

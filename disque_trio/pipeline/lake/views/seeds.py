@@ -22,6 +22,7 @@ COLUMNS: Final = {
     "cost": "mean processor time of a seed, milliseconds",
     "dearest": "the processor time of the most expensive seed, milliseconds",
     "dearest_seed": "that seed",
+    "version": "its release, engine, and digests of code and scenario",
 }
 
 SQL: Final = """
@@ -32,6 +33,7 @@ SELECT scenario, sweep, commit, min(at) AS since, max(at) AS until, count(*) AS 
   try_divide(1e6 * sum(aggregate(map_values(duplicates), 0L, (all, one) -> all + one)),
     sum(added)) AS per_million,
   sum(`end`) / 1e6 AS simulated, sum(seconds) AS seconds, 1e3 * avg(seconds) AS cost,
-  1e3 * max(seconds) AS dearest, max_by(seed, seconds) AS dearest_seed
+  1e3 * max(seconds) AS dearest, max_by(seed, seconds) AS dearest_seed,
+  max_by(version, seconds) AS version
 FROM results GROUP BY scenario, sweep, commit
 """

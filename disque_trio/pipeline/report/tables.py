@@ -1,0 +1,297 @@
+"""Parts of the report that are tables: failures, duplicates, coverage, cost."""
+
+import html
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from disque_trio.pipeline.report import charts
+from disque_trio.pipeline.report.facts import ReportFacts
+from disque_trio.pipeline.report.markup import section, shade, short, table
+from disque_trio.pipeline.report.sweeps import FAMILIES, NO_FAULT, Facts
+from disque_trio.sim.checkers.duplicates import CAUSES, UNAVOIDABLE
+from disque_trio.sim.checkers.properties import PROPERTIES
+from disque_trio.sim.scenarios.vocabulary import MESSAGES
+
+Rerun = Callable[[str, int, str], str]
+"""The command that runs a seed of a scenario in a version again; empty if there is none."""
+_LISTED_MOST: Final = 40
+_STATES: Final = ("unknown", "held", "queued", "acked")
+_ABOUT_JOBS: Final = tuple(
+    name
+    for name in MESSAGES
+    if name not in {"ping", "pong", "meet", "fail", "needjobs", "pause", "waiting", "havejobs"}
+)
+_REST: Final = "some other cause, which the rows alone do not show"
+_COLOURS: Final = (
+    "Blue: unavoidable, or requested by a client. Orange: a better queue would avoid it. "
+    "Red: unexplained."
+)
+
+
+def failures(told: ReportFacts, rerun: Rerun) -> str:
+    """What was violated, and how to see it again."""
+    if not told.seeds:
+        return ""
+    if not told.failures:
+        return section("Failures by property", "No seed has violated any property.", "")
+    firsts = table(
+        "failures by property",
+        (
+            "property", "text:which says", "scenario", "code", "number:seeds", "number:first",
+            "text:the finding of the checker", "run it again",
+        ),
+        (_failure(row, rerun) for row in told.failures[:_LISTED_MOST]),
+    )  # fmt: skip
+    more = len(told.failures) - _LISTED_MOST
+    rest = f" {more} with fewer seeds are left out." if more > 0 else ""
+    return section(
+        "Failures by property",
+        f"How many seeds violated each property, with the first seed of each scenario.{rest}",
+        firsts,
+    )
+
+
+def _failure(row: Facts, rerun: Rerun) -> list[str]:
+    return [
+        html.escape(row["property"]),
+        html.escape(PROPERTIES.get(row["property"]) or CAUSES.get(row["property"], "")),
+        html.escape(row["scenario"]),
+        f"<code>{html.escape((row['commit'] or '')[:10])}</code>",
+        f"{row['seeds']:,}",
+        str(row["seed"]),
+        html.escape(row["text"] or ""),
+        _command(rerun(row["scenario"], row["seed"], row["version"] or "")),
+    ]
+
+
+def _command(command: str) -> str:
+    return f'<code class="command">{html.escape(command)}</code>' if command else "–"
+
+
+def violations(told: ReportFacts) -> str:
+    """What the checks find in rows."""
+    if told.violations is None:
+        return ""
+    if not told.violations:
+        return section("Checks on traces", "The queries find no violation of S3 to S7, L1, L3.", "")
+    return section(
+        "Checks on traces",
+        "Violations that queries find in rows, also of runs that no checker has seen.",
+        table(
+            "violations found by queries",
+            (
+                "property",
+                "scenario",
+                "number:runs",
+                "number:times",
+                "number:seed",
+                "text:the first",
+            ),
+            (
+                [
+                    html.escape(row["property"]),
+                    html.escape(row["scenario"]),
+                    *(f"{row[name]:,}" for name in ("runs", "times")),
+                    str(row["seed"]),
+                    html.escape(row["text"]),
+                ]
+                for row in told.violations
+            ),
+        ),
+    )
+
+
+# Duplicates.
+
+
+def duplicates(told: ReportFacts) -> str:
+    """By scenario and cause, and by kind of fault and cause."""
+    if not told.causes:
+        return ""
+    by_scenario = {(row["scenario"], row["cause"]): row["per_million"] or 0 for row in told.causes}
+    by_family = {(row["family"], row["cause"]): row["per_million"] or 0 for row in told.families}
+    causes = _causes({**by_scenario, **by_family})
+    meanings = "; ".join(f"{cause} {CAUSES.get(cause, _REST)}" for cause in causes)
+    whole = section(
+        "Duplicates per million jobs, by cause",
+        f"{_COLOURS} {html.escape(meanings)}.",
+        _rates("scenario", sorted({name for name, _ in by_scenario}), by_scenario, causes),
+    )
+    if not told.families:
+        return whole
+    seeds = {row["family"]: f"{row['seeds']:,}" for row in told.families}
+    order = [name for name in (*FAMILIES, NO_FAULT) if name in seeds]
+    return whole + section(
+        "Duplicates per million jobs, by kind of fault",
+        "The same over the jobs of all seeds in which a fault of the kind occurred. Most seeds "
+        "have faults of several kinds, and count for each of them.",
+        _rates("fault", order, by_family, causes, seeds),
+    )
+
+
+def _causes(found: Mapping[tuple[str, str], float]) -> list[str]:
+    there = {cause for _, cause in found}
+    return [cause for cause in (*CAUSES, "D2-D12") if cause in there]
+
+
+def _rates(
+    what: str,
+    names: Sequence[str],
+    found: Mapping[tuple[str, str], float],
+    causes: Sequence[str],
+    seeds: Mapping[str, str] | None = None,
+) -> str:
+    largest = max(found.values(), default=0)
+    extra = ["number:seeds"] if seeds else []
+    rows = [
+        [
+            html.escape(name),
+            *([seeds[name]] if seeds else []),
+            *(_rate(found.get((name, cause), 0), largest, cause) for cause in causes),
+        ]
+        for name in names
+    ]
+    columns = [what, *extra, *(f"number:{cause}" for cause in causes)]
+    return table(f"duplicates by {what} and cause", columns, rows, "heat")
+
+
+def _rate(value: float, largest: float, cause: str) -> str:
+    if not value:
+        return '<td class="none">·</td>'
+    hue = "dx" if cause == "DX" else "accent" if cause in UNAVOIDABLE else "d4"
+    if cause == "D2-D12":
+        hue = "muted"
+    shown = f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+    return f'<td style="{shade(value, largest, hue)}">{shown}</td>'
+
+
+# Coverage.
+
+
+def coverage(told: ReportFacts) -> str:
+    """Which message met which state of its job."""
+    if not told.coverage:
+        return ""
+    found = {(row["message"], row["state"]): row["times"] for row in told.coverage}
+    largest = max(found.values())
+    states = [*_STATES, *sorted({state for _, state in found} - set(_STATES))]
+    messages = [*_ABOUT_JOBS, *sorted({message for message, _ in found} - set(_ABOUT_JOBS))]
+    hit = sum(1 for value in found.values() if value)
+    return section(
+        "Coverage",
+        "How often each message about a job arrived at a node, by the state of the job there. "
+        f"{hit} pairs occurred; the striped ones never did.",
+        table(
+            "arrivals by message and state",
+            ("message", *(f"number:{html.escape(state)}" for state in states)),
+            (
+                [
+                    html.escape(message.upper()),
+                    *(_cell(found.get((message, state), 0), largest) for state in states),
+                ]
+                for message in messages
+            ),
+            "heat",
+        ),
+    )
+
+
+def _cell(value: int, largest: int) -> str:
+    if not value:
+        return '<td class="never">never</td>'
+    return f'<td style="{shade(value, largest, "good")}">{short(value)}</td>'
+
+
+# Cost.
+
+
+def cost(told: ReportFacts, rerun: Rerun) -> str:
+    """What a seed of each scenario costs."""
+    by_scenario: dict[str, list[Facts]] = {}
+    for row in told.seeds:
+        by_scenario.setdefault(row["scenario"], []).append(row)
+    if not by_scenario:
+        return ""
+    rows = [_costs(name, each) for name, each in by_scenario.items()]
+    rows.sort(key=lambda row: -float(row["mean"]))
+    figures = table(
+        "cost of a seed by scenario",
+        (
+            "scenario", "number:seeds", "number:mean ms", "number:dearest", "number:its seed",
+            "run it again",
+        ),
+        (_cost_row(row, rerun) for row in rows),
+    )  # fmt: skip
+    drawing = charts.draw(_cost_chart(rows), "what a seed costs, which the table has as numbers")
+    return section(
+        "Cost per seed",
+        "Processor time of all sweeps: the point is the mean of a scenario's seeds, the stroke its "
+        "most expensive one, on a logarithmic scale.",
+        f'<div class="beside"><figure>{drawing}</figure>{figures}</div>',
+    )
+
+
+def _costs(name: str, rows: Sequence[Facts]) -> Facts:
+    seeds = sum(row["seeds"] for row in rows)
+    mean = sum(row["cost"] * row["seeds"] for row in rows) / seeds
+    dearest = max(rows, key=lambda row: float(row["dearest"]))
+    return {"scenario": name, "seeds": seeds, "mean": mean, **_dearest(dearest)}
+
+
+def _dearest(row: Facts) -> Facts:
+    return {"dearest": row["dearest"], "seed": row["dearest_seed"], "version": row["version"]}
+
+
+def _cost_row(row: Facts, rerun: Rerun) -> list[str]:
+    return [
+        html.escape(row["scenario"]),
+        f"{row['seeds']:,}",
+        f"{row['mean']:,.0f}",
+        f"{row['dearest']:,.0f}",
+        str(row["seed"]),
+        _command(rerun(row["scenario"], row["seed"], row["version"] or "")),
+    ]
+
+
+_TICKS: Final = [step * 10**power for power in range(-1, 7) for step in (1, 3)]
+_TICK_NAME: Final = "datum.value < 1000 ? datum.label + ' ms' : datum.value / 1000 + ' s'"
+
+
+def _cost_chart(rows: Sequence[Facts]) -> charts.Spec:
+    shown = [
+        {name: row[name] if name == "scenario" else max(row[name], 0.1)
+         for name in ("scenario", "mean", "dearest")}
+        for row in rows
+    ]  # fmt: skip
+    scale = {"type": "log", "nice": True}
+    axis = {
+        "values": _TICKS,
+        "grid": True,
+        "labelExpr": _TICK_NAME,
+        "labelOverlap": True,
+        "labelSeparation": 9,
+    }
+    y = charts.names("scenario", sort=None)
+    accent = "var(--accent)"
+    return {
+        "height": 30 + 24 * len(rows),
+        "data": charts.data(shown),
+        "encoding": {"y": y},
+        "layer": [
+            {
+                "mark": {"type": "rule", "stroke": "var(--line)", "strokeWidth": 2},
+                "encoding": {
+                    "x": charts.field("mean", scale=scale, axis=axis),
+                    "x2": {"field": "dearest"},
+                },
+            },
+            {
+                "mark": {"type": "tick", "stroke": accent, "thickness": 2, "size": 12},
+                "encoding": {"x": charts.field("dearest", scale=scale)},
+            },
+            {
+                "mark": {"type": "point", "fill": accent, "filled": True, "size": 60},
+                "encoding": {"x": charts.field("mean", scale=scale)},
+            },
+        ],
+    }
