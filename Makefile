@@ -8,7 +8,7 @@ EXAMPLE := $(VENV)/.example
 SPARK  := $(VENV)/.spark
 NODE   := $(VENV)/.node
 
-.PHONY: up example test explain-sweep pipeline compiled wheel test-compiled machine shipped check format lint types fast ablations pins soak pyright spark bench bench-workers profile crowd simbench fuzz fuzz-web docs site clean help
+.PHONY: up example test explain-sweep pipeline compiled wheel test-compiled machine shipped check format lint types fast ablations pins soak pyright spark bench bench-workers bench-console profile crowd simbench fuzz fuzz-web docs site clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -148,6 +148,11 @@ profile: $(STAMP) ## where a node's time goes, case by case; ONLY=case,...
 
 crowd: $(STAMP) ## what a client waits among 11,000 others, slow readers and a flood of connections
 	$(BIN)/python -m benchmarks crowd
+
+# The second run has few queues and 10,000 jobs a second: what a console costs that looks on.
+bench-console: $(STAMP) ## the console in Chromium with 100,000 queues and 2 million jobs; what it costs the node
+	$(BIN)/python -m benchmarks console
+	$(BIN)/python -m benchmarks console --no-browser --queues 100 --jobs 1000 --rate 10000
 
 explain-sweep: $(STAMP) ## do the rules of `explain` and the simulator agree?
 	$(BIN)/python -m tests.explain.sweep 0:$(or $(SEEDS),5)

@@ -15,6 +15,7 @@ from rich.progress import Progress
 
 from benchmarks import (
     compare,
+    console,
     contenders,
     crowd,
     drawing,
@@ -39,6 +40,7 @@ OTHERS: Final[dict[str, tuple[Callable[[Sequence[str]], int], str]]] = {
     "profile": (profile.main, "where a node's time goes"),
     "inprocess": (inprocess.main, "a node without sockets"),
     "crowd": (crowd.main, "the latency of one client beside many others"),
+    "console": (console.main, "the console with 100,000 queues and 2 million jobs"),
     "workers": (workers.main, "one process against several behind one port"),
     "duplicates": (duplicates.main, "how often jobs come twice"),
     "recovery": (recovery.main, "how fast a journal is loaded"),

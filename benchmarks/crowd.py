@@ -130,7 +130,7 @@ def _observe(
         for report in reports:
             report.recv()  # it has begun
         time.sleep(_SETTLING_S if loads else 0)
-        waits = _ask(server.port, seconds)
+        waits = ask(server.port, seconds)
         rss = server.rss_mib()
         rate = _rate(reports[-1]) if reports else 0.0
     finally:
@@ -149,7 +149,8 @@ def _rate(report: Connection) -> float:
     return statistics.mean(counts[1:-1] or counts or [0])
 
 
-def _ask(port: int, seconds: float) -> list[float]:
+def ask(port: int, seconds: float) -> list[float]:
+    """Milliseconds that each request waits which is sent after the one before."""
     waits: list[float] = []
     with socket.create_connection((LOOPBACK, port)) as client:
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -1,10 +1,12 @@
 """The queues of all nodes: counted in passes that leave most of a node's time to its clients."""
 
+import time
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 import anyio
+import anyio.lowlevel
 import attrs
 
 from disque_trio.client import commands
@@ -12,42 +14,52 @@ from disque_trio.client.address import Address
 from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.records import QueueStats
+from disque_trio.observe.figures import FEW, NOTHING, Figures, of_stats, parsed, scan
 from disque_trio.observe.values import Json, name_fields
 from disque_trio.observe.watching import Watcher
+from disque_trio.observe.worst import Worst
 from disque_trio.worker.operating.notes import RESERVED
 
 POINTS: Final = 300
 """Of a series: a look a second makes five minutes."""
-PAGE: Final = 20
-"""Queues that are asked for at once: no turn of a node gets long."""
-REST: Final = 4
-"""After a step of a pass, so many times as long as it took: a pass takes a fifth of the time."""
+FIRST_REST: Final = 4
+"""After a step of the first pass it rests for so many times as long as the step took."""
+REST: Final = 20
+"""The same later, when something is known."""
 PASS_S: Final = 1.0
 """Between two passes at least."""
+PIECE: Final = 250
+"""Queues that are looked at before others have their turn: some tenths of a millisecond."""
 _RATE_S: Final = 0.5
 """Rates are worked out over at least so long."""
 BEHIND_S: Final = 60.0
 """A queue is behind if its oldest job has waited for so long."""
 WATCHED: Final = 64
 """So many queues have a series."""
+_FEATURE: Final = "qscan-stat"
+T = TypeVar("T")
 
 
 @attrs.define
 class Part:
     """What one node has of a queue."""
 
-    stats: QueueStats
+    stats: Figures
     since: float
     """When `jobs_in` and `jobs_out` below were told, by anyio's clock."""
     jobs_in: int
     jobs_out: int
+    told: bytes = b""
+    """The word that `stats` are of, if they are of one."""
+    seen: int = 0
+    """The last pass that came by."""
     in_s: float | None = None
     out_s: float | None = None
 
-    def note(self, stats: QueueStats, now: float) -> None:
+    def note(self, stats: Figures, told: bytes, now: float) -> None:
         """Newer figures."""
         seconds = now - self.since
-        self.stats = stats
+        self.stats, self.told = stats, told
         if seconds < _RATE_S:
             return
         self.in_s = max(stats.jobs_in - self.jobs_in, 0) / seconds
@@ -55,6 +67,8 @@ class Part:
         self.since, self.jobs_in, self.jobs_out = now, stats.jobs_in, stats.jobs_out
 
 
+Parts = dict[str, Part]
+"""By node."""
 Point = tuple[float, int, float | None, float | None]
 """Unix seconds, jobs, in and out."""
 
@@ -64,16 +78,20 @@ class Census:
     """All queues, by name and node, as they were when their nodes were asked last."""
 
     client: Watcher
-    parts: dict[str, dict[str, Part]] = attrs.Factory(dict)
+    parts: dict[str, Parts] = attrs.Factory(dict)
     series: dict[str, deque[Point]] = attrs.Factory(dict)
     """Of the queues that were looked at last."""
     is_whole: bool = False
     """Has a pass ended?"""
-    troubled: dict[str, None] = attrs.Factory(dict)
-    """Queues that findings are about: paused ones, those with dead jobs, and those that are
-    behind."""
+    behind: Worst = attrs.Factory(Worst)
+    """Queues whose next job has waited for `BEHIND_S`, or those with most jobs if they are many."""
+    paused: dict[str, None] = attrs.Factory(dict)
+    with_dead: dict[str, None] = attrs.Factory(dict)
     _sums: Counter[str] = attrs.Factory(Counter)
     """Of the queues that are not the library's: by field, and queued jobs by node."""
+    _number: int = 0
+    """Of the pass."""
+    _counting: anyio.Lock = attrs.Factory(anyio.Lock)
 
     async def run(self) -> None:
         """Pass after pass, until it is cancelled."""
@@ -81,34 +99,52 @@ class Census:
             await self.once()
             await anyio.sleep(PASS_S)
 
+    async def begin(self) -> None:
+        """Wait until a first pass has ended."""
+        if not self.is_whole:
+            async with self._counting:
+                pass
+        if not self.is_whole:
+            await self.once()
+
     async def once(self) -> None:
         """One pass over the queues of all nodes that answer."""
-        nodes = self.client.nodes.order(anyio.current_time())
-        async with anyio.create_task_group() as tasks:
-            for address in nodes:
-                tasks.start_soon(self._pass, address)
-        self.is_whole = True
+        async with self._counting:
+            self._number += 1
+            nodes = self.client.nodes.order(anyio.current_time())
+            async with anyio.create_task_group() as tasks:
+                for address in nodes:
+                    tasks.start_soon(self._pass, address)
+            self.is_whole = True
 
     async def _pass(self, address: Address) -> None:
         """The queues of one node. Those that it has no more are left out then."""
-        where, cursor = str(address), 0
-        told: set[str] = set()
+        cursor, is_over = 0, False
         try:
-            while True:
+            while not is_over:
                 began = anyio.current_time()
-                asked = commands.qscan(cursor, count=PAGE)
+                has_figures = _FEATURE in self.client.nodes.features(address)
+                asked = scan(cursor, has_figures=has_figures)
                 [page] = await self.client.ask(address, [asked])
                 if isinstance(page, DisqueError):
                     return
-                told.update(page.items)
-                await self._ask(address, page.items)
-                cursor = page.cursor
-                if not cursor:
-                    break
-                await anyio.sleep((anyio.current_time() - began) * REST)
+                await self._take(address, page.names, page.figures)
+                cursor, is_over = page.cursor, not page.cursor
+                rest = REST if self.is_whole else FIRST_REST
+                await anyio.sleep(0 if is_over else (anyio.current_time() - began) * rest)
         except DisqueError:
             return
-        self._forget(where, told)
+        await self._forget(str(address))
+
+    async def _take(self, address: Address, names: list[str], figures: list[bytes]) -> None:
+        if not figures:
+            await self._ask(address, names)
+            return
+        where, now = str(address), anyio.current_time()
+        for name, told in zip(names, figures, strict=True):
+            part = self.parts.get(name, {}).get(where)
+            stats = part.stats if part and part.told == told else parsed(told)
+            self._note(name, where, stats, now, told)
 
     async def renew(self, names: Sequence[str]) -> None:
         """Ask for these queues now."""
@@ -123,50 +159,74 @@ class Census:
             return
 
     async def _ask(self, address: Address, names: Sequence[str]) -> None:
-        asked: list[Command[Any]] = [commands.qstat(name) for name in names]
         where = str(address)
-        told = await self.client.ask(address, asked, window=PAGE)
-        for name, stats in zip(names, told, strict=True):
-            if isinstance(stats, QueueStats):
-                self._note(where, stats)
-            elif stats is None:
-                self._drop(name, where)
+        for start in range(0, len(names), FEW):
+            some = names[start : start + FEW]
+            asked: list[Command[Any]] = [commands.qstat(name) for name in some]
+            told = await self.client.ask(address, asked)
+            now = anyio.current_time()
+            for name, stats in zip(some, told, strict=True):
+                if isinstance(stats, QueueStats):
+                    self._note(name, where, of_stats(stats), now)
+                elif stats is None:
+                    self._drop(name, where)
 
-    def _note(self, where: str, stats: QueueStats) -> None:
-        now, parts = anyio.current_time(), self.parts.setdefault(stats.name, {})
-        self._count(stats.name, -1)
+    def _note(self, name: str, where: str, stats: Figures, now: float, told: bytes = b"") -> None:
+        parts = self.parts.setdefault(name, {})
         if part := parts.get(where):
-            part.note(stats, now)
+            before = part.stats
+            part.note(stats, told, now)
         else:
-            parts[where] = Part(stats, now, stats.jobs_in, stats.jobs_out)
-        self._count(stats.name, 1)
+            before = NOTHING
+            part = parts[where] = Part(stats, now, stats.jobs_in, stats.jobs_out, told)
+        part.seen = self._number
+        if before != stats:
+            self._count(name, where, before, stats)
+        self._judge(name, parts, before, stats)
 
-    def _count(self, name: str, sign: int) -> None:
-        """Add a queue to the sums, or take it away before it changes."""
+    def _count(self, name: str, where: str, before: Figures, after: Figures) -> None:
+        """Change the sums by what has changed at a node."""
         if name.startswith(RESERVED):
             return
-        parts = self.parts.get(name, {})
-        for where, part in parts.items():
-            self._sums[where] += sign * part.stats.length
-            self._sums["queued"] += sign * part.stats.length
-        for field in ("leased", "delayed", "dead"):
-            self._sums[field] += sign * (count_of(parts.values(), field) or 0)
-        self.troubled.pop(name, None)
-        if sign > 0 and is_troubled(parts):
-            self.troubled[name] = None
+        sums, more = self._sums, after.length - before.length
+        sums[where] += more
+        sums["queued"] += more
+        sums["leased"] += (after.leased or 0) - (before.leased or 0)
+        sums["delayed"] += (after.delayed or 0) - (before.delayed or 0)
+        if before.dead or after.dead:  # all holders count a dead job, so the most counts
+            others = [
+                part.stats.dead or 0 for w, part in self.parts.get(name, {}).items() if w != where
+            ]
+            now = max(after.dead or 0, *others, 0)
+            sums["dead"] += now - max(before.dead or 0, *others, 0)
+            _mark(self.with_dead, name, is_so=now > 0)
 
-    def _forget(self, where: str, told: set[str]) -> None:
-        for name in [name for name, parts in self.parts.items() if where in parts]:
-            if name not in told:
+    def _judge(self, name: str, parts: Parts, before: Figures, stats: Figures) -> None:
+        """Is there a finding about it?"""
+        if stats.pause != before.pause:
+            is_paused = any(one.stats.pause != "none" for one in parts.values())
+            _mark(self.paused, name, is_so=is_paused)
+        if age_of(parts, time.time() * 1000) >= BEHIND_S:
+            self.behind.offer(name, sum([one.stats.length for one in parts.values()]))
+        else:
+            self.behind.discard(name)
+
+    async def _forget(self, where: str) -> None:
+        """What the node has no more."""
+        number = self._number
+        async for name in in_pieces(list(self.parts)):
+            part = self.parts.get(name, {}).get(where)
+            if part is not None and part.seen < number:
                 self._drop(name, where)
 
     def _drop(self, name: str, where: str) -> None:
-        if parts := self.parts.get(name):
-            self._count(name, -1)
-            parts.pop(where, None)
-            self._count(name, 1)
-            if not parts:
-                del self.parts[name]
+        parts = self.parts.get(name)
+        if parts is None or (part := parts.pop(where, None)) is None:
+            return
+        self._count(name, where, part.stats, NOTHING)
+        self._judge(name, parts, part.stats, NOTHING)
+        if not parts:
+            del self.parts[name]
 
     def followed(self, name: str, at: float) -> deque[Point]:
         """The series of a queue, with what it is now."""
@@ -189,12 +249,19 @@ class Census:
         return self._sums[where]
 
 
-def is_troubled(parts: Mapping[str, Part]) -> bool:
-    """Is there a finding about it?"""
-    return any(
-        one.stats.pause != "none" or one.stats.dead or (one.stats.next_age or 0.0) >= BEHIND_S
-        for one in parts.values()
-    )
+def _mark(names: dict[str, None], name: str, *, is_so: bool) -> None:
+    if is_so:
+        names[name] = None
+    else:
+        names.pop(name, None)
+
+
+async def in_pieces(items: Sequence[T]) -> AsyncIterator[T]:
+    """All of them; others have their turn between pieces."""
+    for start in range(0, len(items), PIECE):
+        for item in items[start : start + PIECE]:
+            yield item
+        await anyio.lowlevel.checkpoint()
 
 
 def count_of(parts: Iterable[Part], field: str) -> int | None:
@@ -207,16 +274,20 @@ def count_of(parts: Iterable[Part], field: str) -> int | None:
     return max(known) if field == "dead" else sum(known)
 
 
-def queue_row(name: str, parts: dict[str, Part]) -> Json:
+def age_of(parts: Mapping[str, Part], now_ms: float) -> float:
+    """How long the job has waited that has waited longest of those that are next; 0 without any."""
+    return max([one.stats.age_s(now_ms) for one in parts.values()], default=0.0)
+
+
+def queue_row(name: str, parts: Parts) -> Json:
     """A queue of the whole cluster."""
     each = list(parts.values())
     length = sum(one.stats.length for one in each)
-    age = max((one.stats.next_age or 0.0 for one in each), default=0.0)
     return {
         **name_fields(name),
         "jobs": length,
         "where": {where: one.stats.length for where, one in parts.items() if one.stats.length},
-        "age_s": round(age, 1) if length else None,
+        "age_s": round(age_of(parts, time.time() * 1000), 1) if length else None,
         "in_s": _sum(one.in_s for one in each),
         "out_s": _sum(one.out_s for one in each),
         "again_s": None,

@@ -1,12 +1,14 @@
 """What is wrong in a cluster, in a sentence each, the worst first."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Final
 from urllib.parse import quote
 
 import attrs
 
-from disque_trio.observe.census import BEHIND_S, Census, Part, count_of
+from disque_trio.observe.census import BEHIND_S, Census, age_of
 from disque_trio.observe.survey import KnownNode
 from disque_trio.observe.values import Json, name_fields, readable
 
@@ -36,8 +38,7 @@ Nodes = Mapping[str, KnownNode]
 def findings(nodes: Nodes, census: Census) -> list[Json]:
     """All of them; if there are none, a good one."""
     found = [each for kind in _KINDS for each in kind(nodes)]
-    troubled = {name: census.parts[name] for name in census.troubled}
-    found += [each for kind in _OF_QUEUES for each in kind(troubled)]
+    found += [each for kind in _OF_QUEUES for each in kind(census)]
     if not found:
         answer = f"all {len(nodes)} nodes answer" if len(nodes) > 1 else "the node answers"
         found = [Finding("good", f"{answer}; no queue is stuck")]
@@ -113,15 +114,13 @@ _KINDS: Final[tuple[Callable[[Nodes], Iterator[Finding]], ...]] = (
 
 # Of queues.
 
-Parts = Mapping[str, Mapping[str, Part]]
 
-
-def _unattended(queues: Parts) -> Iterator[Finding]:
-    stuck = []
-    for name, parts in queues.items():
+def _unattended(census: Census) -> Iterator[Finding]:
+    stuck, now_ms = [], time.time() * 1000
+    for name in census.behind.ranks:
+        parts = census.parts[name]
         each = parts.values()
-        jobs = sum(one.stats.length for one in each)
-        age = max((one.stats.next_age or 0.0 for one in each), default=0.0)
+        jobs, age = sum(one.stats.length for one in each), age_of(parts, now_ms)
         if jobs and age >= BEHIND_S and not any(one.stats.blocked for one in each):
             is_idle = not any(one.out_s for one in each)
             stuck.append((is_idle, jobs, age, name))
@@ -131,24 +130,23 @@ def _unattended(queues: Parts) -> Iterator[Finding]:
         yield Finding("warn", text, queue_link(name))
 
 
-def _paused(queues: Parts) -> Iterator[Finding]:
-    paused = [
-        (name, {w: one.stats.pause for w, one in parts.items() if one.stats.pause != "none"})
-        for name, parts in queues.items()
-    ]
-    for name, sides in [each for each in paused if each[1]][:_MOST_QUEUES]:
+def _paused(census: Census) -> Iterator[Finding]:
+    for name in islice(census.paused, _MOST_QUEUES):
+        parts = census.parts[name].items()
+        sides = {where: one.stats.pause for where, one in parts if one.stats.pause != "none"}
         told = ", ".join(f"{side} at {where}" for where, side in sides.items())
         yield Finding("warn", f'queue "{readable(name)}" is paused: {told}', queue_link(name))
 
 
-def _dead(queues: Parts) -> Iterator[Finding]:
-    counts = [count for parts in queues.values() if (count := count_of(parts.values(), "dead"))]
-    if counts:
-        what = "1 queue" if len(counts) == 1 else f"{len(counts):,} queues"
-        yield Finding("warn", f"{_jobs(sum(counts), 'dead ')} in {what}", "#/dead")
+def _dead(census: Census) -> Iterator[Finding]:
+    if count := len(census.with_dead):
+        what = "1 queue" if count == 1 else f"{count:,} queues"
+        yield Finding("warn", f"{_jobs(census.totals()['dead'], 'dead ')} in {what}", "#/dead")
 
 
-_OF_QUEUES: Final[tuple[Callable[[Parts], Iterator[Finding]], ...]] = (_unattended, _paused, _dead)
+_OF_QUEUES: Final[tuple[Callable[[Census], Iterator[Finding]], ...]] = (
+    _unattended, _paused, _dead,
+)  # fmt: skip
 
 
 def _jobs(count: int, kind: str = "") -> str:

@@ -11,12 +11,15 @@ import attrs
 from disque_trio.observe import jobs, queues
 from disque_trio.observe.census import POINTS, Census
 from disque_trio.observe.findings import findings
+from disque_trio.observe.ordering import Orders
 from disque_trio.observe.people import People
 from disque_trio.observe.sampling import RATES
 from disque_trio.observe.survey import KnownNode, Survey, node_row, sees
 from disque_trio.observe.values import Json, MistakeError
 from disque_trio.observe.watching import Watcher
 
+FIRST_S: Final = 1.0
+"""So long the first who look wait until all queues are counted."""
 Told = tuple[Json, dict[str, str]]
 """What is told, and the nodes that have not answered, with the reason."""
 
@@ -28,15 +31,17 @@ class Observer:
     client: Watcher
     survey: Survey = attrs.field(init=False)
     census: Census = attrs.field(init=False)
+    orders: Orders = attrs.field(init=False)
     people: People = attrs.field(init=False)
     series: deque[tuple[float | None, ...]] = attrs.field(factory=lambda: deque(maxlen=POINTS))
     """Unix seconds, jobs a second that were added, delivered and acknowledged, and queued jobs."""
     _noted: float | None = None
     """The look that `series` has last."""
+    _waits_until: float | None = None
 
     def __attrs_post_init__(self) -> None:
         self.survey = Survey(self.client)
-        self.census = Census(self.client)
+        self.forget()
         self.people = People(self.survey)
 
     async def run(self) -> None:
@@ -48,6 +53,8 @@ class Observer:
     def forget(self) -> None:
         """Nobody looks any more: the queues are counted anew when somebody does."""
         self.census = Census(self.client)
+        self.orders = Orders(self.census)
+        self._waits_until = None
 
     async def tell(self, topic: str, args: Json) -> Told:
         """The answer. Raises `MistakeError` for a question that cannot be, and `DisqueError`."""
@@ -58,9 +65,11 @@ class Observer:
     async def look(self) -> list[KnownNode]:
         """The nodes now, and the queues, as far as they are counted."""
         await self.survey.look()
-        if not self.census.parts and not self.census.is_whole:
-            with anyio.move_on_after(1.0):  # the first page has something to show
-                await self.census.once()
+        if not self.census.is_whole:
+            self._waits_until = self._waits_until or anyio.current_time() + FIRST_S
+            left = self._waits_until - anyio.current_time()
+            with anyio.move_on_after(left):  # the first page has something to show
+                await self.census.begin()
         if self.survey.looked != self._noted:  # another topic may have looked
             self._noted = self.survey.looked
             rates = [self.survey.sum_rate(name) for name in RATES[:3]]
@@ -117,7 +126,7 @@ async def _cluster(observer: Observer, _args: Json) -> Told:
 
 async def _queues(observer: Observer, args: Json) -> Told:
     await observer.look()
-    return await queues.queues(observer.census, args), observer.survey.unreached
+    return await queues.queues(observer.orders, args), observer.survey.unreached
 
 
 async def _queue(observer: Observer, args: Json) -> Told:

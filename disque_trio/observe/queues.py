@@ -1,100 +1,43 @@
 """The topics `queues` and `queue`."""
 
 import time
-from collections.abc import Callable, Mapping
-from fnmatch import fnmatchcase
 from typing import Any, Final
-
-import anyio.to_thread
 
 from disque_trio.client import commands
 from disque_trio.client.address import Address
 from disque_trio.client.records import Job, JobDetails
-from disque_trio.observe.census import Census, Part, count_of, queue_row
+from disque_trio.observe.census import Census, count_of, queue_row
+from disque_trio.observe.ordering import Orders, Wish
 from disque_trio.observe.scanning import scan
 from disque_trio.observe.values import (
     Json,
-    MistakeError,
     body_fields,
     given_name,
     name_fields,
-    readable,
 )
 from disque_trio.worker.operating.asking import at_each, given
-from disque_trio.worker.operating.notes import RESERVED
 
 ROWS: Final = 100
 """Of a page."""
 SOME: Final = 10
 """Jobs at each end of a queue."""
-_AT_ONCE: Final = 2000
-"""More queues are sorted in a thread: a turn of the node must not get long."""
-Parts = dict[str, Part]
 
 
-def _sum(parts: Parts, of: Callable[[Part], float | None]) -> float:
-    return sum(of(one) or 0 for one in parts.values())
-
-
-def _age(parts: Parts) -> float:
-    ages = (one.stats.next_age or 0.0 for one in parts.values() if one.stats.length)
-    return max(ages, default=0.0)
-
-
-SORTS: Final[Mapping[str, Callable[[Parts], float]]] = {
-    "jobs": lambda parts: _sum(parts, lambda one: one.stats.length),
-    "age": _age,
-    "in": lambda parts: _sum(parts, lambda one: one.in_s),
-    "out": lambda parts: _sum(parts, lambda one: one.out_s),
-    "waiting": lambda parts: _sum(parts, lambda one: one.stats.blocked),
-}
-"""What queues are sorted by, beside their names."""
-_ONLY: Final[Mapping[str, Callable[[Parts], bool]]] = {
-    "": lambda _parts: True,
-    "idle": lambda parts: not any(one.stats.length or one.out_s for one in parts.values()),
-    "paused": lambda parts: any(one.stats.pause != "none" for one in parts.values()),
-    "dead": lambda parts: bool(count_of(parts.values(), "dead")),
-}
-
-
-async def queues(census: Census, args: Json) -> Json:
+async def queues(orders: Orders, args: Json) -> Json:
     """A page of the queues that fit, in order."""
-    by, only = str(args.get("sort", "jobs")), str(args.get("only", ""))
-    if by not in SORTS and by not in ("name", "again"):
-        raise MistakeError(f"queues cannot be sorted by '{by}': {', '.join(SORTS)} or name")
-    if only not in _ONLY:
-        raise MistakeError(f"only='{only}' is not one of idle, paused and dead")
-    known = dict(census.parts)
-    match = str(args.get("match", ""))
-    if len(known) <= _AT_ONCE:
-        names = _in_order(known, by, match, only)
-    else:
-        names = await anyio.to_thread.run_sync(_in_order, known, by, match, only)
-    if bool(args.get("desc", True)) is (by == "name"):
-        names.reverse()
-    pages = max(-(-len(names) // ROWS), 1)
+    census, by = orders.census, str(args.get("sort", "jobs"))
+    by = "jobs" if by == "again" else by
+    is_reversed = bool(args.get("desc", True)) is (by == "name")
+    wish = Wish(by, str(args.get("match", "")), str(args.get("only", "")), is_reversed)
+    wish.check()
+    order = await orders.get(wish)
+    pages = max(-(-order.total // ROWS), 1)
     asked = args.get("page", 0)
     page = min(max(asked if isinstance(asked, int) else 0, 0), pages - 1)
-    shown = names[page * ROWS : (page + 1) * ROWS]
+    shown = await order.names(page * ROWS, (page + 1) * ROWS)
     await census.renew(shown)
     rows = [queue_row(name, parts) for name in shown if (parts := census.parts.get(name))]
-    return {"total": len(names), "page": page, "pages": pages, "rows": rows}
-
-
-def _in_order(known: dict[str, Parts], by: str, match: str, only: str) -> list[str]:
-    """Names that fit: what is most first, or from A on."""
-    fits, is_glob = _ONLY[only], any(each in match for each in "*?[")
-    found = [
-        name
-        for name, parts in known.items()
-        if fits(parts)
-        and (not match or (fnmatchcase(name, match) if is_glob else match in readable(name)))
-        and (not name.startswith(RESERVED) or match.startswith(RESERVED))
-    ]
-    found.sort()
-    if key := SORTS.get(by):
-        found.sort(key=lambda name: -key(known[name]))
-    return found
+    return {"total": order.total, "page": page, "pages": pages, "rows": rows}
 
 
 async def queue(census: Census, args: Json) -> Json:

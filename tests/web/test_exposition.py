@@ -5,7 +5,7 @@ import trio
 from prometheus_client.parser import text_string_to_metric_families
 
 from disque_trio.statemachine.tally import Histogram
-from disque_trio.web import census
+from disque_trio.web import census, exposition
 from disque_trio.web.exposition import text_of
 from disque_trio.web.families import COUNTER, FAMILIES, HISTOGRAM
 from tests.rig import Rig
@@ -46,6 +46,45 @@ def test_labels_are_written_as_they_must_be() -> None:
     [metric] = text_string_to_metric_families(text)
 
     assert metric.samples[0].labels == {"reason": 'a "b"\\\n'}
+
+
+def test_a_family_of_many_samples_is_one_family() -> None:
+    [family] = [each for each in FAMILIES if each.name == "disque_peer_up"]
+
+    text = text_of([(family, [((f"{n:08x}",), n % 2) for n in range(100)])]).decode()
+    [metric] = text_string_to_metric_families(text)
+
+    assert [sample.value for sample in metric.samples] == [n % 2 for n in range(100)]
+    assert text.count("# ") == 2
+
+
+async def test_a_scrape_lets_others_have_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    values: exposition.Values = [
+        (family, [(tuple(map(str, range(len(family.labels)))), n) for n in range(100)])
+        for family in FAMILIES
+        if family.kind != HISTOGRAM
+    ]
+
+    async def read(_node: object) -> exposition.Values:
+        await trio.lowlevel.checkpoint()
+        return values
+
+    monkeypatch.setattr(exposition, "read", read)
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await trio.lowlevel.checkpoint()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(count)
+        text = await exposition.Exposition(Rig()).text()  # type: ignore[arg-type]
+        nursery.cancel_scope.cancel()
+
+    assert text == text_of(values)
+    assert turns >= 4 * len(values), "a hundred samples are four pieces"
 
 
 async def test_the_census_counts_queues_and_clients() -> None:

@@ -31,6 +31,7 @@ FEATURES: Final = (
     "backoff",
     "show-key",
     "cancel-key",
+    "qscan-stat",
 )
 """What this node can beyond the original, by name; a client looks here before it uses it."""
 _SHOWN_QUEUES: Final = 10

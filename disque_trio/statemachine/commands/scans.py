@@ -22,10 +22,12 @@ from disque_trio.statemachine.base import STATE_NAMES, SYNTAX_ERROR, CommandErro
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commands.jobs import describe
 from disque_trio.statemachine.commands.parse import integer
+from disque_trio.statemachine.commands.queues import PAUSE_NAMES
 from disque_trio.statemachine.hints import did_you_mean, none_of, shown
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.jobtable import Walk
 from disque_trio.statemachine.postponing import is_backing_off
+from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
 
 DEFAULT_COUNT: Final = 100
@@ -59,13 +61,13 @@ class Options:
 
 
 _INVALID: Final = b"ERR invalid cursor or option name"
-_QUEUE_OPTIONS: Final = (b"COUNT", b"BUSYLOOP", b"MINLEN", b"MAXLEN", b"IMPORTRATE")
+_QUEUE_OPTIONS: Final = (b"COUNT", b"BUSYLOOP", b"MINLEN", b"MAXLEN", b"IMPORTRATE", b"REPLY")
 _JOB_OPTIONS: Final = (b"COUNT", b"BUSYLOOP", b"QUEUE", b"STATE", b"REPLY")
 _QUEUE_NUMBERS: Final = {b"MINLEN": "min_len", b"MAXLEN": "max_len", b"IMPORTRATE": "import_rate"}
 
 
 def qscan(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
-    """Names of queues."""
+    """Names of queues; with REPLY stat each with its figures."""
     options = _parse(args[1:], _qscan_option, _QUEUE_OPTIONS)
     number, offset = divmod(options.cursor or 0, 1 << _OFFSET_BITS)
     names = node.scans.get(number)
@@ -73,12 +75,32 @@ def qscan(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
         names, offset = list(node.queues), 0
     wanted = _wanted(options)
     end = len(names) if wanted is None else min(len(names), offset + wanted * WORK_PER_ITEM)
-    items: list[Reply] = []
-    while offset < end and len(items) != wanted:
+    found: list[bytes] = []
+    while offset < end and len(found) != wanted:
         if _shows_queue(node, options, names[offset]):
-            items.append(names[offset])
+            found.append(names[offset])
         offset += 1
+    items: list[Reply] = list(found)
+    if options.whole:
+        items = [word for name in found for word in (name, _figures(node, node.queues[name]))]
     return [b"%d" % _next_queue(node, number, names, offset), items]
+
+
+def _figures(node: NodeState, queue: Queue) -> bytes:
+    """In one word, in the order of docs/commands.md: there may be 100,000 of them, which who asks
+    compares with those that he has, and takes apart if they differ."""
+    name, oldest = queue.name, queue.oldest()
+    return b"%d %d %d %d %d %d %d %d %b" % (
+        len(queue),
+        len(queue.waiting),
+        queue.jobs_in,
+        queue.jobs_out,
+        node.delayed.get(name, 0),
+        node.leased.get(name, 0),
+        len(node.dead.get(name, ())),
+        0 if oldest is None else oldest.made,
+        PAUSE_NAMES[queue.paused],
+    )
 
 
 def _next_queue(node: NodeState, number: int, names: list[bytes], offset: int) -> int:
@@ -181,6 +203,9 @@ def _take_cursor(options: Options, word: bytes, known: tuple[bytes, ...]) -> Non
 
 
 def _qscan_option(options: Options, name: bytes, value: bytes) -> bool:
+    if name == b"REPLY":
+        options.whole = _is_whole(value, b"name", b"stat")
+        return True
     field = _QUEUE_NUMBERS.get(name)
     if field is None:
         return False
@@ -196,7 +221,7 @@ def _jscan_option(options: Options, name: bytes, value: bytes) -> bool:
     elif name == b"STATE":
         options.states += (_state(value),)
     elif name == b"REPLY":
-        options.whole = _is_whole(value)
+        options.whole = _is_whole(value, b"id", b"all")
     else:
         return False
     return True
@@ -209,10 +234,11 @@ def _state(word: bytes) -> int:
     return STATE_NAMES.index(word.lower())
 
 
-def _is_whole(word: bytes) -> bool:
-    if word.lower() not in (b"all", b"id"):
-        raise CommandError(b"ERR Invalid REPLY type, try ID or ALL: %b is neither" % shown(word))
-    return word.lower() == b"all"
+def _is_whole(word: bytes, less: bytes, more: bytes) -> bool:
+    if word.lower() not in (less, more):
+        told = less.upper(), more.upper(), shown(word)
+        raise CommandError(b"ERR Invalid REPLY type, try %b or %b: %b is neither" % told)
+    return word.lower() == more
 
 
 def _shows_queue(node: NodeState, options: Options, name: bytes) -> bool:

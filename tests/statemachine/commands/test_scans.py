@@ -301,3 +301,23 @@ def test_jobs_can_be_had_whole() -> None:
 
     assert everything(rig, "JSCAN", "REPLY", "all") == [shown]
     assert everything(rig, "JSCAN", "REPLY", "ID") == [Status(job.id)]
+
+
+def test_each_queue_comes_with_its_figures() -> None:
+    rig = Rig()
+    job = rig.add(queue="q")
+    rig.add(queue="other")
+    rig.ask("GETJOB", "FROM", "other")
+    rig.ask("PAUSE", "other", "in")
+
+    found = everything(rig, "QSCAN", "REPLY", "stat")
+
+    assert found == [
+        *(b"q", b"1 0 1 0 0 0 0 %d none" % job.made),
+        *(b"other", b"0 0 1 1 0 1 0 0 in"),
+    ]
+    assert len(page(rig, "QSCAN", "REPLY", "stat", "COUNT", 1)[1]) == 2
+    assert everything(rig, "QSCAN", "REPLY", "name") == [b"q", b"other"]
+    assert rig.ask("QSCAN", "REPLY", "all") == Refused(
+        b"ERR Invalid REPLY type, try NAME or STAT: 'all' is neither"
+    )

@@ -1,7 +1,57 @@
+import pytest
+
 from tests.web.chromium import scene
 from tests.web.chromium.devtools import Tab
-from tests.web.chromium.fake import Fake
+from tests.web.chromium.fake import VERBS, Fake
 from tests.web.chromium.test_pages import opened
+
+DEEDS = [
+    ("pause", "#/queue/mail", "P"),
+    ("pause", "#/queue/mail", "I"),
+    ("pause", "#/queue/mail", "B"),
+    ("purge", "#/queue/mail", "D"),
+    ("redrive", "#/queue/mail", "R"),
+    ("enqueue", f"#/job/{scene.JOB}", "Q"),
+    ("nack", f"#/job/{scene.JOB}", "N"),
+    ("ack", f"#/job/{scene.JOB}", "A"),
+    ("deljob", f"#/job/{scene.JOB}", "D"),
+    ("leave", "#/cluster", "jL"),
+    ("forget", "#/cluster", "jF"),
+    ("meet", "#/cluster", "M"),
+    ("quiet", "#/workers", "jQ"),
+    ("resume", "#/workers", "jS"),
+    ("kick", "#/workers", "kK"),
+]
+"""Verb, page and keys."""
+
+
+def test_every_action_is_tried() -> None:
+    assert {verb for verb, _, _ in DEEDS} == set(VERBS)
+
+
+@pytest.mark.parametrize(("verb", "page", "keys"), DEEDS)
+async def test_every_action_tells_its_plan_and_its_outcome(
+    tab: Tab, fake: Fake, verb: str, page: str, keys: str
+) -> None:
+    fake.plans = {verb: {"says": [f"what {verb} would do"], "token": "t"}}
+    await opened(tab, fake, page)
+    await tab.until("document.querySelector('tbody tr td:not(.empty)')")
+
+    await tab.press(*keys)
+    if verb == "meet":
+        await tab.has("Address and port")
+        await tab.press(*"10.0.0.7:7711", "Enter")
+    elif verb == "redrive":
+        await tab.has("Jobs a second")
+        await tab.press("Enter")
+    await tab.has(f"what {verb} would do")
+    assert len(fake.done(verb)) == 1
+    assert not [said for said in fake.asked if "token" in said]
+    await tab.until("document.querySelector('dialog .main')")
+    await tab.press("Enter")
+
+    await tab.has(f"{scene.N1}: out", f"{scene.N3}: not reached")
+    assert [said["token"] for said in fake.asked if "token" in said] == ["t"]
 
 
 async def test_an_action_shows_its_plan_first_and_then_each_node(tab: Tab, fake: Fake) -> None:

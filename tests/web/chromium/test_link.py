@@ -76,3 +76,18 @@ async def test_a_hidden_tab_asks_for_nothing(tab: Tab, fake: Fake) -> None:
     await tab.run(hide.format("false"))
     await tab.run("fetch('/static/icon.svg').then(() => 0)")
     assert set(fake.subscribed()) == {"overview", "queues"}
+
+
+async def test_a_page_that_stalled_shows_the_newest_when_it_goes_on(tab: Tab, fake: Fake) -> None:
+    await opened(tab, fake, "#/queues", "mail")
+    busy = "const until = performance.now() + 1000; while (performance.now() < until);"
+    await tab.run(f"setTimeout(() => {{ {busy} }}, 0)")
+
+    for total in range(100_001, 100_301):
+        fake.topics = {
+            **fake.topics,
+            "queues": lambda args, n=total: {**scene.queues(args), "total": n},
+        }
+        await fake.push("queues")
+
+    await tab.has("100,300 queues", "live")

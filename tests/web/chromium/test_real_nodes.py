@@ -43,17 +43,18 @@ async def test_the_console_shows_and_acts_on_three_nodes_of_which_one_is_killed(
     ]
     job = ids[0].decode()
 
+    pages = {
+        "#/cluster": "All run version",
+        "#/queues": "mail",
+        "#/queue/mail": "Oldest (5)",
+        f"#/job/{job}": "one node is killed: not lost",
+        "#/workers": "Plain clients",
+        "#/dead": "No job is dead.",
+        "#/later": "0 delayed jobs",
+    }
     await tab.open(consoles.address)
     await tab.has("3 nodes, all of them answer", "no queue is stuck")
-    for hash_, text in (
-        ("#/cluster", "All run version"),
-        ("#/queues", "mail"),
-        ("#/queue/mail", "Oldest (5)"),
-        (f"#/job/{job}", "one node is killed: not lost"),
-        ("#/workers", "Plain clients"),
-        ("#/dead", "No job is dead."),
-        ("#/later", "0 delayed jobs"),
-    ):
+    for hash_, text in pages.items():
         await tab.run(f"location.hash = {hash_!r}")
         await tab.has(text)
     await tab.run("location.hash = '#/queue/mail'")
@@ -70,6 +71,9 @@ async def test_the_console_shows_and_acts_on_three_nodes_of_which_one_is_killed(
     await tab.has("2 of 3 nodes answer", "silent")
     await tab.run("location.hash = '#/cluster'")
     await tab.until("document.querySelectorAll('.matrix td.bad').length === 2")
+    for hash_ in pages:
+        await tab.run(f"location.hash = {hash_!r}")
+        await tab.has(f"127.0.0.1:{third.port}", "not heard for")
     await tab.run("location.hash = '#/queue/mail'")
     await tab.has("Start again")
     await tab.press("S")

@@ -1,0 +1,98 @@
+"""The figures of a queue at one node, and how all queues of a node are asked for them."""
+
+import time
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from disque_trio.client import replies
+from disque_trio.client.command import Command, word
+from disque_trio.client.records import QueueStats
+from disque_trio.statemachine.base import Reply
+
+MANY: Final = 100
+"""Queues in one answer with figures."""
+FEW: Final = 20
+"""Queues that are asked for with QSTAT at once: no turn of a node gets long."""
+
+
+class Figures(NamedTuple):
+    """As QSCAN with REPLY stat tells them. A tuple, because there may be 100,000 of them."""
+
+    length: int
+    blocked: int
+    jobs_in: int
+    jobs_out: int
+    delayed: int | None
+    leased: int | None
+    dead: int | None
+    made: int
+    """When the job was added that is next, in Unix milliseconds; 0 if there is none, or the node
+    does not tell."""
+    pause: str
+
+    def age_s(self, now_ms: float) -> float:
+        """How long the next job has waited; 0 without one."""
+        return max(now_ms - self.made, 0) / 1000 if self.made else 0.0
+
+
+NOTHING: Final = Figures(0, 0, 0, 0, None, None, None, 0, "none")
+
+
+def parsed(told: bytes) -> Figures:
+    """Of one word of QSCAN."""
+    numbers = told.split()
+    return Figures(*map(int, numbers[:8]), numbers[8].decode())  # type: ignore[call-arg, arg-type]
+
+
+def of_stats(stats: QueueStats) -> Figures:
+    """Of QSTAT."""
+    made = int((time.time() - stats.next_age) * 1000) if stats.next_age and stats.length else 0
+    return Figures(
+        stats.length,
+        stats.blocked,
+        stats.jobs_in,
+        stats.jobs_out,
+        stats.delayed,
+        stats.leased,
+        stats.dead,
+        made,
+        stats.pause,
+    )
+
+
+class Page(NamedTuple):
+    """A part of a scan."""
+
+    cursor: int
+    names: list[str]
+    figures: list[bytes]
+    """Of each name; empty if the node does not tell them."""
+
+
+def scan(cursor: int, *, has_figures: bool) -> Command[Page]:
+    """Queues with their figures, from a node that knows `qscan-stat`; else their names."""
+    words = (b"QSCAN", word(cursor), b"COUNT", word(MANY if has_figures else FEW))
+    if not has_figures:
+        return Command(words, _names)
+    return Command((*words, b"REPLY", b"stat"), _page)
+
+
+def _names(reply: Reply) -> Page:
+    cursor, found = replies.items(reply)
+    return Page(
+        int(replies.text(cursor)), [replies.text(each) for each in replies.items(found)], []
+    )
+
+
+def _page(reply: Reply) -> Page:
+    cursor, found = replies.items(reply)
+    words = list(_bytes(replies.items(found)))
+    names = [each.decode("utf-8", "surrogateescape") for each in words[::2]]
+    return Page(int(replies.text(cursor)), names, words[1::2])
+
+
+def _bytes(found: Iterable[Reply]) -> Iterable[bytes]:
+    for each in found:
+        if not isinstance(each, bytes):
+            raise TypeError("a name or figures")
+        yield each

@@ -1,0 +1,136 @@
+"""The order of all queues, by what a page asks for: worked out in pieces, and kept for a while."""
+
+import heapq
+import re
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from fnmatch import translate
+from itertools import islice
+from typing import Final
+
+import anyio
+import anyio.lowlevel
+import attrs
+
+from disque_trio.observe.census import PIECE, Census, Part, age_of, count_of
+from disque_trio.observe.values import MistakeError, readable
+from disque_trio.worker.operating.notes import RESERVED
+
+KEPT: Final = 8
+"""Orders of which each serves all its pages."""
+REST: Final = 50
+"""An order is worked out anew after so many times as long as that takes."""
+
+Parts = Mapping[str, Part]
+_Run = list[tuple[float, str]]
+
+
+def _sum(parts: Parts, of: Callable[[Part], float | None]) -> float:
+    return sum(of(one) or 0 for one in parts.values())
+
+
+SORTS: Final[Mapping[str, Callable[[Parts], float]]] = {
+    "jobs": lambda parts: sum([one.stats.length for one in parts.values()]),
+    "age": lambda parts: age_of(parts, time.time() * 1000),
+    "in": lambda parts: _sum(parts, lambda one: one.in_s),
+    "out": lambda parts: _sum(parts, lambda one: one.out_s),
+    "waiting": lambda parts: sum([one.stats.blocked for one in parts.values()]),
+    "name": lambda _parts: 0,
+}
+"""What queues are sorted by: what is most comes first; names from A on."""
+_ONLY: Final[Mapping[str, Callable[[Parts], bool]]] = {
+    "": lambda _parts: True,
+    "idle": lambda parts: not any(one.stats.length or one.out_s for one in parts.values()),
+    "paused": lambda parts: any(one.stats.pause != "none" for one in parts.values()),
+    "dead": lambda parts: bool(count_of(parts.values(), "dead")),
+}
+
+
+@attrs.frozen
+class Wish:
+    """Which queues, and in what order."""
+
+    by: str
+    match: str
+    """A part of the name, or a pattern."""
+    only: str
+    is_reversed: bool
+
+    def check(self) -> None:
+        """Raises `MistakeError`."""
+        if self.by not in SORTS:
+            raise MistakeError(f"queues cannot be sorted by '{self.by}': {', '.join(SORTS)}")
+        if self.only not in _ONLY:
+            raise MistakeError(f"only='{self.only}' is not one of idle, paused and dead")
+
+    def filter(self) -> Callable[[str], object]:
+        """Does a name fit?"""
+        match = self.match
+        if any(each in match for each in "*?["):
+            return re.compile(translate(match)).match
+        return lambda name: match in (name if name.isascii() else readable(name))
+
+    @property
+    def has_reserved(self) -> bool:
+        """Are the library's own queues among them?"""
+        return self.match.startswith(RESERVED)
+
+
+@attrs.define(eq=False)
+class Order:
+    """Names in order, as far as they were wanted."""
+
+    total: int
+    until: float
+    """When it is worked out anew, by anyio's clock."""
+    _rest: Iterator[tuple[float, str]]
+    _names: list[str] = attrs.Factory(list)
+
+    async def names(self, start: int, end: int) -> list[str]:
+        """Those of a page."""
+        while len(self._names) < min(end, self.total):
+            room = min(PIECE, end - len(self._names))
+            self._names += [name for _, name in islice(self._rest, room)]
+            await anyio.lowlevel.checkpoint()
+        return self._names[start:end]
+
+
+@attrs.define(eq=False)
+class Orders:
+    """The last ones."""
+
+    census: Census
+    _kept: dict[Wish, Order] = attrs.Factory(dict)
+
+    async def get(self, wish: Wish) -> Order:
+        """That of a wish, which is not very old."""
+        order = self._kept.pop(wish, None)
+        if order is None or anyio.current_time() >= order.until:
+            order = await self._made(wish)
+        self._kept[wish] = order
+        while len(self._kept) > KEPT:
+            del self._kept[next(iter(self._kept))]
+        return order
+
+    async def _made(self, wish: Wish) -> Order:
+        began = anyio.current_time()
+        runs = [run async for run in self._runs(wish)]
+        now = anyio.current_time()
+        merged = heapq.merge(*runs, reverse=wish.is_reversed)
+        return Order(sum(map(len, runs)), now + (now - began) * REST, merged)
+
+    async def _runs(self, wish: Wish) -> AsyncIterator[_Run]:
+        known, names = self.census.parts, list(self.census.parts)
+        fits, key, is_in = wish.filter(), SORTS[wish.by], _ONLY[wish.only]
+        hidden = () if wish.has_reserved else (RESERVED,)
+        for start in range(0, len(names), PIECE):
+            yield sorted(
+                [
+                    (-key(parts), name)
+                    for name in names[start : start + PIECE]
+                    if fits(name) and (parts := known.get(name)) and is_in(parts)
+                    if not name.startswith(hidden)
+                ],
+                reverse=wish.is_reversed,
+            )
+            await anyio.lowlevel.checkpoint()

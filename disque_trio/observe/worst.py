@@ -1,0 +1,31 @@
+"""The items with the highest ranks, of very many: there are never more than some kept."""
+
+import heapq
+from typing import Final
+
+import attrs
+
+MOST: Final = 64
+
+
+@attrs.define(eq=False)
+class Worst:
+    """Names with their ranks. One that is left out comes back when it is offered again and there is
+    room."""
+
+    ranks: dict[str, int] = attrs.Factory(dict)
+    _least: int = -1
+    """Lower ones have been left out."""
+
+    def offer(self, name: str, rank: int) -> None:
+        """It has this rank now."""
+        if name in self.ranks or rank > self._least or len(self.ranks) < MOST:
+            self.ranks[name] = rank
+        if len(self.ranks) > 2 * MOST:
+            kept = heapq.nlargest(MOST, self.ranks, key=self.ranks.__getitem__)
+            self.ranks = {each: self.ranks[each] for each in kept}
+            self._least = self.ranks[kept[-1]]
+
+    def discard(self, name: str) -> None:
+        """It is none of them."""
+        self.ranks.pop(name, None)

@@ -1,0 +1,88 @@
+"""Five thousand queues: nothing is asked for, or done at once, for all of them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import trio
+
+from disque_trio.client import commands
+from disque_trio.client.address import Address
+from disque_trio.client.client import Client
+from disque_trio.client.command import Command
+from disque_trio.observe import census as counting
+from disque_trio.observe.figures import FEW, MANY
+from tests.observe.rig import Observed, observed
+
+COUNT = 5000
+
+
+async def filled(nursery: trio.Nursery) -> Observed:
+    seen = await observed(nursery)
+    # One copy of each name: the machine is asked as a client asks it.
+    added = [commands.addjob(f"q{n:05}", "x", replicate=1) for n in range(COUNT)]
+    assert all(isinstance(each, str) for each in await seen.client.run_all(added))
+    return seen
+
+
+async def test_pages_of_very_many_queues_ask_for_little(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = await filled(nursery)
+    monkeypatch.setattr(counting, "FIRST_REST", 0)
+    asked: list[list[bytes]] = []
+    ask = Client._ask
+
+    async def noted(self: Client, address: Address, words: Sequence[Command[Any]]) -> Any:
+        asked.append([each.words[0] for each in words])
+        return await ask(self, address, words)
+
+    monkeypatch.setattr(Client, "_ask", noted)
+    await seen.observer.census.once()
+
+    scans = [each for each in asked if each == [b"QSCAN"]]
+    assert len(scans) >= COUNT // MANY, "no answer has very many queues"
+    assert seen.observer.census.totals()["queued"] == COUNT
+    asked.clear()
+
+    first, _ = await seen.observer.tell("queues", {"sort": "name", "desc": False})
+    last, _ = await seen.observer.tell("queues", {"sort": "name", "desc": False, "page": 49})
+
+    assert (first["total"], first["pages"]) == (COUNT, 50)
+    assert [row["name"] for row in first["rows"]] == [f"q{n:05}" for n in range(100)]
+    assert [row["name"] for row in last["rows"]] == [f"q{n:05}" for n in range(4900, COUNT)]
+    about_queues = [each for each in asked if b"QSTAT" in each]
+    assert sum(map(len, about_queues)) == 200, "the rows that are shown, and no others"
+    assert max(map(len, about_queues)) <= FEW
+
+
+async def test_queues_that_have_gone_are_left_out_after_a_pass(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = await observed(nursery)
+    monkeypatch.setattr(counting, "PIECE", 2)
+    for n in range(5):
+        await seen.client.addjob(f"q{n}", "x", replicate=1)
+    await seen.observer.census.once()
+    state = seen.nodes[0].state
+    for name in (b"q1", b"q4"):
+        state.queues.pop(name)
+
+    await seen.observer.census.once()
+
+    assert sorted(seen.observer.census.parts) == ["q0", "q2", "q3"]
+    assert seen.observer.census.totals()["queued"] == 3
+
+
+async def test_a_node_without_figures_in_its_scans_is_counted_all_the_same(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = await observed(nursery)
+    for n in range(50):
+        await seen.client.addjob(f"q{n}", "x", replicate=1)
+    monkeypatch.setattr(counting, "_FEATURE", "what no node knows")
+
+    await seen.observer.census.once()
+
+    assert len(seen.observer.census.parts) == 50
+    assert seen.observer.census.totals()["queued"] == 50
