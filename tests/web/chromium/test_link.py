@@ -84,10 +84,11 @@ async def test_a_page_that_stalled_shows_the_newest_when_it_goes_on(tab: Tab, fa
     await tab.run(f"setTimeout(() => {{ {busy} }}, 0)")
 
     for total in range(100_001, 100_301):
-        fake.topics = {
-            **fake.topics,
-            "queues": lambda args, n=total: {**scene.queues(args), "total": n},
-        }
+
+        def counted(args: Said, total: int = total) -> Said:
+            return {**scene.queues(args), "total": total}
+
+        fake.topics = {**fake.topics, "queues": counted}
         await fake.push("queues")
 
     await tab.has("100,300 queues", "live")
