@@ -15,6 +15,7 @@ from rich.progress import Progress
 
 from benchmarks import (
     compare,
+    connector,
     console,
     contenders,
     crowd,
@@ -46,6 +47,7 @@ OTHERS: Final[dict[str, tuple[Callable[[Sequence[str]], int], str]]] = {
     "recovery": (recovery.main, "how fast a journal is loaded"),
     "jobs": (comparison.main, "our worker library beside others"),
     "lake": (lake.main, "how fast a lake is filled and queried"),
+    "connector": (connector.main, "queues as sources and sinks of Spark"),
 }
 """Other benchmarks."""
 _QUICK: Final = 0.02

@@ -1,13 +1,15 @@
 """Where lakes and traces are: folders and files that every machine has mounted."""
 
 import re
+import sys
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from disque_trio.pipeline.errors import PipelineError
 
-_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+_DRIVE: Final = re.compile(r"[A-Za-z]:[\\/]")
 _HERE: Final = ("", "localhost")
 
 
@@ -17,6 +19,8 @@ def local_path(text: str) -> str:
     Raises `PipelineError` for any other address: as a path, s3a://bucket would be a folder `s3a:`.
     """
     scheme = _SCHEME.match(text)
+    if _DRIVE.match(text) and sys.platform != "win32":
+        raise PipelineError(f"{text}: this machine has no drives; give a path such as /data/lake")
     if scheme is None:
         return str(Path(text).absolute())  # Spark's processes may stand elsewhere
     address = urlsplit(text)

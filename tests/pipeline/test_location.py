@@ -1,5 +1,6 @@
 """A path names a folder of this machine; any other address is refused, not made a folder."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,11 +32,19 @@ def test_a_relative_path_begins_here() -> None:
     [
         ("s3a://bucket/lake", "s3a:// cannot be opened"),
         ("hdfs://host:8020/lake", "hdfs:// cannot be opened"),
+        ("s3a:/bucket/lake", "s3a:// cannot be opened"),
         ("file://host/lake", "a file of host cannot be opened from here"),
     ],
 )
 def test_an_address_elsewhere_is_refused(text: str, said: str) -> None:
     with pytest.raises(PipelineError, match=said):
+        local_path(text)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there it is a path")
+@pytest.mark.parametrize("text", ["C:\\lake", "C:/lake"])
+def test_a_drive_is_refused_where_there_are_none(text: str) -> None:
+    with pytest.raises(PipelineError, match="has no drives"):
         local_path(text)
 
 

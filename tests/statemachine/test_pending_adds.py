@@ -1,5 +1,7 @@
 """Several ADDJOBs of one client wait for their copies at once, and are answered in their order."""
 
+from itertools import product
+
 import pytest
 
 from disque_trio.statemachine import pending_adds
@@ -10,6 +12,7 @@ from disque_trio.statemachine.messages import GotJob
 from disque_trio.statemachine.pressure import OOM
 from tests.rig import CALM, N2, N3, Rig
 from tests.statemachine.adding import PING, add, confirm, fill, ids
+from tests.statemachine.keying import claims, keyed_rig, say
 from tests.statemachine.replicating import GRAIN, REMOVED, leaving_rig, repljobs
 
 # Order.
@@ -70,6 +73,26 @@ def test_another_pipeline_begins_when_the_last_has_its_copies() -> None:
         for job in jobs:
             confirm(rig, job)
         assert rig.replies() == ids(*jobs)
+
+
+def test_keys_of_a_pipeline_are_asked_for_at_the_same_time() -> None:
+    """Jobs of one copy, too: without keys they would be added before those that still wait."""
+    rig = keyed_rig()
+    client = rig.connect()
+    words = ("ADDJOB", "q", "body", 0, "REPLICATE", 1)
+    keys = [b"k1", b"k2"]
+    for key in keys:
+        assert rig.offer(*words, "UNIQUE", key, client=client)
+    assert not rig.offer(*words, client=client)
+    asked = claims(rig)
+    assert [(message.key, to) for to, message in asked] == list(product(keys, [N2, N3]))
+
+    for to, message in reversed(asked):
+        say(rig, to, message)
+
+    second, first = rig.node.jobs.values()
+    assert [job.extensions and job.extensions.key for job in (first, second)] == keys
+    assert rig.replies(client) == [Status(first.id), Status(second.id)]
 
 
 # Who has to wait.

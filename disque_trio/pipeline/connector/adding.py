@@ -75,6 +75,8 @@ class Adder:
     """The one in use."""
     unsure: int = attrs.field(init=False, default=0)
     """Jobs that were sent again, because a node did not say whether it had added them."""
+    _why: str = attrs.field(init=False, default="")
+    """Why the last connection failed."""
     _has_keys: bool = attrs.field(init=False, default=False)
     """Only nodes that know keys will do."""
     _connections: list[Connection] = attrs.field(init=False, factory=list)
@@ -86,7 +88,7 @@ class Adder:
         if not self._has_keys and any(row.key for row in rows):
             self._check_keys()
         tried: list[str] = []
-        refusal = "none answers"
+        refusal = ""
         deadline = time.monotonic() + self.patience_s
         try:
             while left:
@@ -97,7 +99,7 @@ class Adder:
                     time.sleep(PAUSE_S)
                     continue
                 else:
-                    raise PipelineError(f"no node takes the job: {refusal}")
+                    raise PipelineError(f"no node takes the job: {refusal or self._why}")
                 if left:
                     tried.append(self.node)
                     self.close()
@@ -123,7 +125,8 @@ class Adder:
             return True
         try:
             live = self.nodes.live()
-        except UnreachableError:
+        except UnreachableError as error:
+            self._why = str(error)
             return False
         order = [live[(self.first + step) % len(live)] for step in range(len(live))]
         for name in order:
@@ -132,7 +135,8 @@ class Adder:
             try:
                 for _ in range(self.connections):
                     self._connections.append(self.nodes.open(name))
-            except NodeGoneError:
+            except NodeGoneError as error:
+                self._why = str(error)
                 self.close()
                 continue
             self.node = name

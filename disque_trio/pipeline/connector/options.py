@@ -97,6 +97,7 @@ _LONGEST_ID: Final = 100
 _KNOWN: Final = {option.name.lower(): option for option in OPTIONS}
 _ANY: Final = "any"
 """A table may be read without a queue, a stream may not."""
+_OF_KAFKA: Final = {"kafka.bootstrap.servers": "nodes", "subscribe": "queue", "topic": "queue"}
 _SPARKS: Final = frozenset({"checkpointlocation", "queryname", "outputmode", "mergeschema"})
 """Options of Spark itself, which it passes on."""
 STATES: Final = ("wait-repl", "active", "queued", "acked", "dead")
@@ -191,8 +192,9 @@ def check_names(given: Mapping[str, str], use: str) -> None:
             raise OptionError(
                 'load() and save() take no path here: name the queue, option("queue")'
             )
-        close = difflib.get_close_matches(name.lower(), _KNOWN, 1)
-        hint = f"; did you mean {_KNOWN[close[0]].name}?" if close else f": {_names()}"
+        close = difflib.get_close_matches(name.lower(), _KNOWN, 1, 0.5)
+        meant = _OF_KAFKA.get(name.lower()) or (_KNOWN[close[0]].name if close else "")
+        hint = f"; did you mean {meant}?" if meant else f": {_names()}"
         raise OptionError(f"there is no option {name!r}{hint}")
 
 

@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 from disque_trio.pipeline.connector.columns import Row, batches, copied
 from disque_trio.pipeline.connector.nodes import Nodes, copies
 from disque_trio.pipeline.connector.options import STATES, Link, Scan
+from disque_trio.pipeline.connector.refusing import in_a_sentence, sentences
 
 
 class Node(InputPartition):
@@ -64,13 +65,14 @@ class CopiesTable(DataSourceReader):
         """Of the jobs that are listed, as the column has them."""
         return set(self._scan.states or STATES) & set(STATES)
 
+    @in_a_sentence
     def partitions(self) -> Sequence[InputPartition]:
         with Nodes(self._link) as nodes:
             return [Node(name, self._scan) for name in nodes.live()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Node), partition
-        with Nodes(self._link) as nodes:
+        with sentences(), Nodes(self._link) as nodes:
             rows = _copies(nodes, partition.value, partition.scan)
             yield from batches(rows, self._schema)
 

@@ -25,6 +25,7 @@ from disque_trio.pipeline.connector.keys import Keys
 from disque_trio.pipeline.connector.ledger import Ledger, TaskNotes, digest, finish, forget
 from disque_trio.pipeline.connector.nodes import Nodes
 from disque_trio.pipeline.connector.options import Link, Sink
+from disque_trio.pipeline.connector.refusing import in_a_sentence
 from disque_trio.pipeline.connector.releasing import release, release_keyed, undo
 from disque_trio.pipeline.connector.rows import Rows, check
 from disque_trio.pipeline.errors import PipelineError
@@ -59,6 +60,7 @@ class Phases:
         """Do nodes recognize a row by its key?"""
         return self.recognize in ("keys", "content")
 
+    @in_a_sentence
     def write(self, batches: Iterator[pa.RecordBatch]) -> Written:
         """In a task: add the rows as jobs."""
         with Nodes(self.link) as nodes:
@@ -104,6 +106,7 @@ class Phases:
                     notes.keep(place, what, added, adder.node)
             written.windows.append((what, added))
 
+    @in_a_sentence
     def commit(self, messages: Sequence[WriterCommitMessage | None], batch: int = -1) -> None:
         """In the driver: all tasks have succeeded."""
         done = [message for message in messages if isinstance(message, Written)]

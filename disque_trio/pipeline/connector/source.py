@@ -14,9 +14,11 @@ from pyspark.sql.types import StructType
 
 from disque_trio.pipeline.connector import options
 from disque_trio.pipeline.connector.columns import SCHEMA, checked
+from disque_trio.pipeline.connector.refusing import Refused, in_a_sentence
 from disque_trio.pipeline.connector.scan import CopiesTable
 from disque_trio.pipeline.connector.sink import BatchSink, StreamSink, phases
 from disque_trio.pipeline.connector.stream import QueueStream
+from disque_trio.pipeline.errors import PipelineError
 
 PUSHES: Final = "spark.sql.python.filterPushdown.enabled"
 
@@ -28,26 +30,33 @@ class DisqueSource(DataSource):
     def name(cls) -> str:
         return "disque"
 
+    @in_a_sentence
     def schema(self) -> StructType:
         """Asked for by `load()`, so that a mistake is told there and not when the query begins."""
         options.check_read(self.options)
         return SCHEMA
 
+    @in_a_sentence
     def reader(self, schema: StructType) -> DataSourceReader:
         options.check_names(self.options, "scan")
         link, scan = options.link(self.options), options.scan(self.options)
         return CopiesTable(link, scan, checked(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        options.check_names(self.options, "stream")
-        link, stream = options.link(self.options), options.stream(self.options)
-        return QueueStream(link, stream, checked(schema))
+        try:
+            options.check_names(self.options, "stream")
+            link, stream = options.link(self.options), options.stream(self.options)
+            return QueueStream(link, stream, checked(schema))
+        except PipelineError as error:
+            return Refused(error)
 
+    @in_a_sentence
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         options.check_names(self.options, "sink")
         link, sink = options.link(self.options), options.sink(self.options)
         return BatchSink(phases(link, sink, schema, overwrite=overwrite, is_stream=False))
 
+    @in_a_sentence
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         options.check_names(self.options, "sink")
         link, sink = options.link(self.options), options.sink(self.options)

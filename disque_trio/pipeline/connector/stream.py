@@ -19,12 +19,13 @@ from pyspark.sql.types import StructType
 
 from disque_trio.client.leases import Jobs
 from disque_trio.pipeline.connector import offsets
-from disque_trio.pipeline.connector.columns import batches, delivered
-from disque_trio.pipeline.connector.consumer import Consumer, Job
+from disque_trio.pipeline.connector.columns import delivered
+from disque_trio.pipeline.connector.consumer import Consumer
 from disque_trio.pipeline.connector.nodes import UnreachableError
 from disque_trio.pipeline.connector.notes import PAUSE_S
 from disque_trio.pipeline.connector.offsets import Batches, LostJobsError, Offset
 from disque_trio.pipeline.connector.options import Link, Stream
+from disque_trio.pipeline.connector.refusing import in_a_sentence
 from disque_trio.pipeline.errors import PipelineError
 
 _PATIENCE_S: Final = 120.0
@@ -33,11 +34,11 @@ _log: Final = logging.getLogger(__name__)
 
 
 class Delivered(InputPartition):
-    """A task: jobs with their bodies, so that it needs no connection and can be repeated."""
+    """A task: rows as an Arrow stream, so that it needs no connection and can be repeated."""
 
-    def __init__(self, jobs: list[Job]) -> None:
+    def __init__(self, rows: bytes) -> None:
         super().__init__(None)
-        self.jobs = jobs
+        self.rows = rows
 
 
 class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -65,10 +66,12 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         return ReadMaxRows(self._options.max_jobs)
 
+    @in_a_sentence
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._left = self._consumer.backlog()
         self._has_met_nodes = True
 
+    @in_a_sentence
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         begin = offsets.load(start)
         if self._offered is not None and self._offered[0] == begin:
@@ -135,6 +138,7 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return None
         return {"backlog": backlog, "held": len(consumer.jobs), "duplicates": consumer.duplicates}
 
+    @in_a_sentence
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         last = offsets.load(end)
         if offsets.load(start) == last:
@@ -144,7 +148,8 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         held = self._consumer.jobs
         jobs = [held[job] for job in offsets.flat(batch) if job in held]
         size = self._options.jobs_per_partition
-        return [Delivered(jobs[at : at + size]) for at in range(0, len(jobs), size)]
+        parts = (jobs[at : at + size] for at in range(0, len(jobs), size))
+        return [Delivered(delivered(part, self._schema)) for part in parts]
 
     def _jobs_again(self, end: Offset) -> Jobs:
         try:
@@ -157,7 +162,7 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Delivered), partition
-        return iter(batches(map(delivered, partition.jobs), self._schema))
+        return iter(pa.ipc.open_stream(partition.rows))
 
     def commit(self, end: dict[str, Any]) -> None:
         self._consumer.acknowledge(self._batches.known(offsets.load(end)))

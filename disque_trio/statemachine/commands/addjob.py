@@ -165,13 +165,16 @@ def _add_alone(node: NodeState, name: bytes, body: bytes, resolved: ResolvedOpti
 def may_follow(node: NodeState, client: Client, args: list[bytes]) -> bool:
     """May this be carried out while the client waits for the copies of its last ADDJOBs?
 
-    Not if the result depends on theirs: a job of one copy would be queued before them, and MAXLEN
-    depends on the queue.
+    Not if the result depends on theirs: a job of one copy would be queued before them, unless it
+    waits for its key, and MAXLEN depends on the queue.
     """
     if len(args) < _LEAST or not pending_adds.may_follow(node, client, args[2]):
         return False
+    words = args[4:]
+    if len(words) > 1 and words[-2] == b"UNIQUE":  # which one is checked when it is carried out
+        words[-1] = _SOME_KEY
     try:
-        return _RESOLVED[tuple(args[4:])].may_follow
+        return _RESOLVED[tuple(words)].may_follow
     except CommandError:
         return False
 
@@ -199,7 +202,9 @@ def _in(options: Options, max_ttl_s: int) -> ResolvedOptions:
         0 if extensions is None else extensions.needs,
         options.delay == 0 and options.retry != 0 and options.maxlen is None and extensions is None,
         id_end(ttl, retry > 0),
-        options.maxlen is None and options.replicas != 1 and not options.is_async,
+        options.maxlen is None
+        and not options.is_async
+        and (options.replicas != 1 or options.unique is not None),
     )
 
 
@@ -218,7 +223,10 @@ def _extensions(options: Options) -> Extensions | None:
 
 _NONE: Final = Extensions()
 _DEFAULTS: Final = _in(Options(), MAX_INTEGER)
-_RESOLVED: Final = Remembered(_parsed, lambda resolved: resolved.options.unique is None)
+_SOME_KEY: Final = b"key"
+_RESOLVED: Final = Remembered(
+    _parsed, lambda resolved: resolved.options.unique in (None, _SOME_KEY)
+)
 
 
 def _check(
