@@ -51,6 +51,8 @@ _PORTION: Final = 200_000
 _LOADED: Final = b"bench:load"
 _COUNTED_S: Final = 300.0
 """The limit for the first count of all queues."""
+_SPARE_S: Final = 10.0
+"""The load goes on for so long in addition, for what is done between two windows."""
 _QUIET_S: Final = LINGER_S + 2
 """After which a node asks nothing more for a browser that has gone."""
 _COUNTED: Final = (
@@ -231,14 +233,13 @@ async def _timed(tab: Tab, began: str, does: str, shows: str) -> float:
 
 def _compare(server: Server, port: int, options: argparse.Namespace) -> dict[str, Any]:
     windows: dict[str, list[Window]] = {"nobody looks": [], "somebody looks": []}
-    seconds = options.rounds * (2 * options.seconds + _QUIET_S + 2)
-    with _loaded(server.port, options.rate, seconds):
-        for _ in range(options.rounds):
+    for _ in range(options.rounds):
+        with _loaded(server.port, options.rate, 2 * options.seconds + _SPARE_S):
             windows["nobody looks"].append(_window(server, options.seconds))
             with looking(port):
                 time.sleep(1)
                 windows["somebody looks"].append(_window(server, options.seconds))
-            time.sleep(_QUIET_S)
+        time.sleep(_QUIET_S)
     return {name: _summed(each) for name, each in windows.items()}
 
 
@@ -268,6 +269,7 @@ def _loaded(port: int, rate: int, seconds: float) -> Iterator[None]:
     begun.wait()
     time.sleep(1)
     yield
+    thread.join()
 
 
 def _window(server: Server, seconds: float) -> Window:

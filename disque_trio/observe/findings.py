@@ -1,14 +1,14 @@
 """What is wrong in a cluster, in a sentence each, the worst first."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import islice
 from typing import Final
 from urllib.parse import quote
 
 import attrs
 
-from disque_trio.observe.census import BEHIND_S, Census, age_of
+from disque_trio.observe.census import BEHIND_S, Census, Part, age_of
 from disque_trio.observe.survey import KnownNode
 from disque_trio.observe.values import Json, name_fields, readable
 
@@ -122,12 +122,24 @@ def _unattended(census: Census) -> Iterator[Finding]:
         each = parts.values()
         jobs, age = sum(one.stats.length for one in each), age_of(parts, now_ms)
         if jobs and age >= BEHIND_S and not any(one.stats.blocked for one in each):
-            is_idle = not any(one.out_s for one in each)
-            stuck.append((is_idle, jobs, age, name))
-    for is_idle, jobs, age, name in sorted(stuck, reverse=True)[:_MOST_QUEUES]:
-        why = "nobody takes from it" if is_idle else "its workers do not keep up"
-        text = f'queue "{readable(name)}": {_jobs(jobs)}, the oldest {_minutes(age)}; {why}'
+            stuck.append((_why_stuck(each), jobs, age, name))
+    for why, jobs, age, name in sorted(stuck, reverse=True)[:_MOST_QUEUES]:
+        text = f'queue "{readable(name)}": {_jobs(jobs)}, the oldest {_minutes(age)}; {_WHY[why]}'
         yield Finding("warn", text, queue_link(name))
+
+
+_SLOW, _STOPPED, _ALONE = range(3)
+_WHY: Final = {
+    _SLOW: "its workers do not keep up",
+    _STOPPED: "nobody takes from it, for its deliveries are stopped",
+    _ALONE: "nobody takes from it: no client waits for its jobs",
+}
+
+
+def _why_stuck(parts: Collection[Part]) -> int:
+    if any(one.out_s for one in parts):
+        return _SLOW
+    return _STOPPED if any(one.stats.pause in ("out", "all") for one in parts) else _ALONE
 
 
 def _paused(census: Census) -> Iterator[Finding]:

@@ -40,7 +40,10 @@ SORTS: Final[Mapping[str, Callable[[Parts], float]]] = {
 """What queues are sorted by: what is most comes first; names from A on."""
 _ONLY: Final[Mapping[str, Callable[[Parts], bool]]] = {
     "": lambda _parts: True,
-    "idle": lambda parts: not any(one.stats.length or one.out_s for one in parts.values()),
+    "stuck": lambda parts: (
+        any(one.stats.length for one in parts.values())
+        and not any(one.stats.blocked or one.out_s for one in parts.values())
+    ),
     "paused": lambda parts: any(one.stats.pause != "none" for one in parts.values()),
     "dead": lambda parts: bool(count_of(parts.values(), "dead")),
 }
@@ -61,7 +64,7 @@ class Wish:
         if self.by not in SORTS:
             raise MistakeError(f"queues cannot be sorted by '{self.by}': {', '.join(SORTS)}")
         if self.only not in _ONLY:
-            raise MistakeError(f"only='{self.only}' is not one of idle, paused and dead")
+            raise MistakeError(f"only='{self.only}' is not one of stuck, paused and dead")
 
     def filter(self) -> Callable[[str], object]:
         """Does a name fit?"""

@@ -65,6 +65,9 @@ async def test_what_does_not_fit_is_left_out() -> None:
     assert await in_order(orders, only="paused", by="name") == [
         f"q{n:04}" for n in range(0, COUNT, 500)
     ]
+    assert await in_order(orders, only="stuck", by="name") == [
+        f"q{n:04}" for n in ALL if jobs_of(n) and n % 3 == 0
+    ]
     assert await in_order(orders, match=RESERVED) == [f"{RESERVED}x"], "the library's own"
     assert await in_order(orders, match="nothing like it") == []
 
@@ -104,5 +107,5 @@ async def test_one_order_serves_all_its_pages(monkeypatch: pytest.MonkeyPatch) -
 def test_what_there_is_not_is_refused_with_what_there_is() -> None:
     with pytest.raises(MistakeError, match="cannot be sorted by 'size': jobs, age, "):
         Wish("size", "", "", False).check()
-    with pytest.raises(MistakeError, match="only='busy' is not one of idle, paused and dead"):
+    with pytest.raises(MistakeError, match="only='busy' is not one of stuck, paused and dead"):
         Wish("jobs", "", "busy", False).check()

@@ -1,6 +1,6 @@
 // What can be done to what. Capital letters change something; each shows a plan first.
 
-import { nameWords, shortJob } from "./words.js";
+import { nameWords, number, shortJob } from "./words.js";
 
 const PAUSES = [
   ["P", "out", "Stop deliveries"],
@@ -16,17 +16,17 @@ export function ofQueue(queue) {
   const pauses = PAUSES.filter(([, mode]) => mode !== "none" || isPaused).map(
     ([letter, mode, label]) => ({ letter, label, target, verb: "pause", args: { ...name, mode } }),
   );
-  return [...pauses, ...(queue.dead ? [redrive(name, target)] : []), purge(name, target)];
+  return [...pauses, ...(queue.dead ? [redrive(name, target, queue.dead)] : []), purge(name, target)];
 }
 
-export const redrive = (name, target) => ({
+export const redrive = (name, target, dead) => ({
   letter: "R",
   label: "Redrive dead jobs",
   target,
   verb: "redrive",
   args: name,
   form: [
-    { name: "limit", label: "At most (1 to try)", type: "number", min: 1, value: 1 },
+    { name: "limit", label: `At most, of ${number(dead)} (1 to try)`, type: "number", min: 1, value: 1 },
     { name: "rate", label: "Jobs a second", type: "number", min: 1, value: 50 },
   ],
 });

@@ -62,7 +62,7 @@ function groupCard({ queue, dead: many, reasons }, { queue: chosen }) {
         "span",
         { class: "tools" },
         queue !== chosen && element("button", { click: () => amend({ queue }) }, "Show"),
-        buttons([{ ...redrive({ queue }, visible(queue)), label: "Redrive" }]),
+        buttons([{ ...redrive({ queue }, visible(queue), many), label: "Redrive" }]),
       ),
     ),
     element("ul", { class: "reasons" }, reasons.map(line)),

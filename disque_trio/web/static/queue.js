@@ -116,7 +116,7 @@ export function jobTable(caption, jobs, hasBodies) {
       { label: "added", isNumber: true, cell: (job) => element("span", { title: clock(job.added_ms) }, inOrAgo(job.added_ms)) },
       { label: "delivered again", isNumber: true, cell: (job) => number(job.deliveries) },
       { label: "given back", isNumber: true, cell: (job) => number(job.nacks) },
-      { label: "next", isNumber: true, title: "when it is queued next", cell: (job) => span(job.next_s) },
+      { label: "queued again in", isNumber: true, title: "if nobody has acknowledged it until then", cell: (job) => span(job.next_s) },
       ...(hasBodies ? [{ label: "body", class: "bodies", cell: (job) => body(job) }] : []),
     ],
     none: "None here.",

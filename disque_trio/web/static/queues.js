@@ -9,10 +9,11 @@ import { nameWords, named, number, queueLink, rate, span } from "./words.js";
 
 const ONLY = [
   ["", "all"],
-  ["idle", "nobody takes"],
+  ["stuck", "stuck: nobody takes"],
   ["paused", "paused"],
   ["dead", "with dead jobs"],
 ];
+const STOPPED = { out: "deliveries stopped", in: "new jobs refused", all: "stopped both ways" };
 const TYPING_MS = 250;
 let typing = null;
 
@@ -150,8 +151,8 @@ export function paused(row) {
   const said = Object.entries(row.paused ?? {}).filter(([, mode]) => mode !== "none");
   if (!said.length) return "";
   const everywhere = nodes().length;
-  const modes = [...new Set(said.map(([, mode]) => mode))].join(", ");
-  const title = said.map(([node, mode]) => `${nodeName(node)}: ${mode}`).join(", ");
+  const modes = [...new Set(said.map(([, mode]) => STOPPED[mode] ?? mode))].join(", ");
+  const title = said.map(([node, mode]) => `${nodeName(node)}: ${STOPPED[mode] ?? mode}`).join(", ");
   const part = everywhere && said.length < everywhere ? ` at ${said.length} of ${everywhere}` : "";
   return badge(`${modes}${part}`, "warn", title);
 }

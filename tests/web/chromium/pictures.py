@@ -15,7 +15,11 @@ PICTURES: Final = {
     "overview": ("light", "", ()),
     "cluster": ("dark", "#/cluster", ()),
     "queues": ("light", "#/queues", ("j", "P")),
+    "queue": ("dark", "#/queue/mail", ()),
     "job": ("dark", f"#/job/{scene.JOB}", ()),
+    "workers": ("light", "#/workers", ()),
+    "dead": ("dark", "#/dead", ()),
+    "later": ("light", "#/later", ()),
 }
 """By name: the theme, the page, and the keys that are pressed there."""
 

@@ -113,7 +113,7 @@ async def test_a_form_asks_for_what_an_action_has_to_know(tab: Tab, fake: Fake) 
     await opened(tab, fake, "#/dead", "no such user")
 
     await tab.click(".groups button", "Redrive")
-    await tab.has("At most (1 to try)")
+    await tab.has("At most, of 1,100 (1 to try)")
     await tab.run("document.querySelector('[name=limit]').select()")
     await tab.press(*"20", "Enter")
     await tab.has("1 of 1,100 dead jobs is queued again")
