@@ -28,6 +28,7 @@ LADDER: Final = (
     "sim.engines.trio sim.engines.tcp sim.verbs sim.steering",
     "sim.checkers sim.shrink",
     "sim.picture sim.reference explain",
+    "sim.sandbox",
     "worker",
     "observe",
     "web",

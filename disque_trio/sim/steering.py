@@ -12,7 +12,7 @@ The cluster is formed when the constructor returns, at time 0. Time passes only 
 and the like. Nodes are given by name or number; times are microseconds unless a name says ms.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from disque_trio.sim.engines.heap.nodes import MachineFactory
@@ -198,6 +198,17 @@ class Simulation(Verbs):
                 empty_since = None
             elif empty_since is None:
                 empty_since = self.engine.now
+
+    def ending(self, plan: Plan) -> Iterator[Micros]:
+        """End as a planned run ends: everything heals, workers at every node ack all jobs until
+        none is left, and all nodes are looked at. The caller lets time pass until each moment.
+        `plan` has what was done by hand in it, for how long that may take follows from it."""
+        self.heal()
+        self._run.plan = plan
+        hired: dict[str, None] = {}
+        for moment in self._run.ending():
+            yield moment
+            self._hire(hired)
 
     def _hire(self, hired: dict[str, None]) -> None:
         """Give every node a worker for each queue that any node has."""

@@ -126,6 +126,10 @@ class Run:
         yield from self.warm_up()
         self.begin()
         yield self.plan.chaos
+        yield from self.ending()
+
+    def ending(self) -> Iterator[Micros]:
+        """The heal and what follows it."""
         self.heal()
         yield from self.drain()
         self.inspection.look_at_all()

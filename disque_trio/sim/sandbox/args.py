@@ -1,0 +1,93 @@
+"""Reads the arguments of a deed, which come from a browser or a file: anything may be in them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from disque_trio.sim.verbs import number_of
+
+Json = dict[str, Any]
+_SHOWN = 40
+
+
+class DeedError(Exception):
+    """It cannot be done; the text says why, and what could be."""
+
+
+@attrs.define
+class Args:
+    """The arguments, each checked when it is read. `used` has those that were."""
+
+    given: Mapping[str, Any]
+    nodes: list[str]
+    """The nodes that exist."""
+    used: Json = attrs.Factory(dict)
+
+    def has(self, name: str) -> bool:
+        """Is it given?"""
+        return self.given.get(name) is not None
+
+    def node(self, name: str = "node") -> str:
+        """The name of a node."""
+        self.used[name] = self._known(self.given.get(name))
+        return str(self.used[name])
+
+    def sides(self, name: str) -> list[list[str]]:
+        """Groups of nodes, none of them twice."""
+        given = self.given.get(name)
+        if not isinstance(given, list) or not all(isinstance(side, list) for side in given):
+            raise DeedError(f"'{name}' is no list of lists of nodes")
+        found = [[self._known(node) for node in side] for side in given if side]
+        flat = [node for side in found for node in side]
+        if len(found) < 2 or len(set(flat)) < len(flat):
+            raise DeedError("choose two sides or more, and each node for one of them")
+        self.used[name] = found
+        return found
+
+    def number(self, name: str, low: int, high: int, default: int | None = None) -> int:
+        """A whole number within bounds. Without a default it must be given."""
+        value = self.given.get(name, default)
+        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+            raise DeedError(f"'{name}' is {_shown(value)}, not a number from {low} to {high}")
+        self.used[name] = value
+        return value
+
+    def optional(self, name: str, low: int, high: int) -> int | None:
+        """A whole number, or None if it is not given."""
+        return self.number(name, low, high) if self.has(name) else None
+
+    def text(self, name: str, default: str, most: int) -> str:
+        """A text that is not empty."""
+        value = self.given.get(name, default)
+        if not isinstance(value, str) or not 0 < len(value) <= most or not _is_text(value):
+            raise DeedError(f"'{name}' is {_shown(value)}, not a text of 1 to {most} letters")
+        self.used[name] = value
+        return value
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        """Yes or no."""
+        value = self.given.get(name, default)
+        if not isinstance(value, bool):
+            raise DeedError(f"'{name}' is {_shown(value)}, neither true nor false")
+        self.used[name] = value
+        return value
+
+    def _known(self, value: object) -> str:
+        if not isinstance(value, str) or value not in self.nodes:
+            raise DeedError(f"there is no node {_shown(value)}: {', '.join(self.nodes)}")
+        return value
+
+
+def in_order(names: list[str]) -> list[str]:
+    """Nodes by their numbers."""
+    return sorted(names, key=number_of)
+
+
+def _is_text(value: str) -> bool:
+    return not any("\ud800" <= letter <= "\udfff" for letter in value)
+
+
+def _shown(value: object) -> str:
+    text = "missing" if value is None else repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -1,0 +1,189 @@
+"""The sandbox: time, deeds, their limits, and its end.
+
+The same plan, seed and deeds at the same times give the same rows, and so the same digest, however
+the time between them was cut into pieces.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import attrs
+
+from disque_trio.sim.engines.heap.nodes import MachineError, MachineFactory
+from disque_trio.sim.engines.heap.run import QUIET
+from disque_trio.sim.sandbox.args import Args, DeedError
+from disque_trio.sim.sandbox.deeds import DEEDS
+from disque_trio.sim.sandbox.plans import by_hand, plan_of
+from disque_trio.sim.sandbox.stage import Stage
+from disque_trio.sim.scenarios.plan import Micros, Plan
+from disque_trio.sim.steering import Simulation
+from disque_trio.statemachine.machine import Machine
+from disque_trio.tracing.rows import Row
+
+EVENTS: Final = 150_000
+"""Rows that are kept. With three idle nodes that is an hour and a half."""
+MOST_DEEDS: Final = 2_000
+GRID: Final[Micros] = 100_000
+"""At multiples of it the limit is looked at, wherever the caller stops."""
+STEP_MOST: Final[Micros] = 10_000_000
+QUIET_MOST: Final[Micros] = 120_000_000
+FINISH: Final = "finish"
+
+
+@attrs.frozen
+class Done:
+    """A deed that was done."""
+
+    at: Micros
+    name: str
+    args: dict[str, Any]
+    words: str
+
+
+class Sandbox:
+    """A cluster to break by hand. Time passes in `run_to`, `step` and `play` only."""
+
+    def __init__(
+        self,
+        plan: Plan | None = None,
+        *,
+        nodes: int = 3,
+        seed: int = 0,
+        machine_factory: MachineFactory = Machine,
+    ) -> None:
+        """Of a plan, with its agents and faults; without one nothing happens by itself."""
+        self.is_by_hand = plan is None
+        self.rows: list[Row] = []
+        self.counts: Counter[str] = Counter()
+        """Rows by kind."""
+        self.deliveries: Counter[str] = Counter()
+        """By job."""
+        self.done: list[Done] = []
+        self.ended = ""
+        """Why time cannot go on; empty while it can."""
+        self.is_finished = False
+        """It was played to its end: the verdict is a whole one."""
+        self._chaos: Micros | None = None
+        """When everything healed for the end."""
+        self._stirred: Micros = 0
+        """When something happened to a job last."""
+        sim = Simulation(
+            plan or by_hand(nodes, seed), observer=self._see, machine_factory=machine_factory
+        )
+        self.stage = Stage(sim)
+
+    def _see(self, row: Row) -> None:
+        self.rows.append(row)
+        self.counts[row.kind] += 1
+        if row.kind == "get.deliver":
+            self.deliveries[row.job] += 1
+        if row.job:
+            self._stirred = row.time
+
+    # What it is.
+
+    @property
+    def sim(self) -> Simulation:
+        """The cluster."""
+        return self.stage.sim
+
+    @property
+    def now(self) -> Micros:
+        """True time since the cluster was formed."""
+        return self.sim.now
+
+    @property
+    def digest(self) -> str:
+        """Of all rows so far."""
+        return self.sim.digest
+
+    def plan(self) -> Plan:
+        """The plan with the deeds in it."""
+        return plan_of(self.stage, self.now if self._chaos is None else self._chaos)
+
+    # Deeds.
+
+    def do(self, name: str, **args: Any) -> str:
+        """Do it now. In words what was done. Raises `DeedError`, and has then done nothing."""
+        self._check_open()
+        if name not in DEEDS:
+            raise DeedError(f"there is no deed '{name}': {', '.join([*DEEDS, FINISH])}")
+        if len(self.done) >= MOST_DEEDS:
+            raise DeedError(f"{MOST_DEEDS} deeds are the most: begin anew")
+        given = Args(args, self.stage.nodes)
+        words = DEEDS[name](self.stage, given)
+        self.done.append(Done(self.now, name, given.used, words))
+        return words
+
+    @property
+    def is_finishing(self) -> bool:
+        """Is it being played to its end, or was it?"""
+        return bool(self.done) and self.done[-1].name == FINISH
+
+    def _check_open(self) -> None:
+        if self.ended or self.is_finishing:
+            raise DeedError(f"{self.ended or 'it is being finished'}: begin anew")
+
+    # Time.
+
+    def run_to(self, time: Micros) -> None:
+        """Let time pass, unless it has ended."""
+        while self.now < time and not self.ended:
+            self._run(min(time, (self.now // GRID + 1) * GRID))
+
+    def _run(self, time: Micros) -> None:
+        try:
+            self.sim.engine.run(time)
+        except MachineError as error:
+            self.ended = f"a node has failed, which it never must: {error}"
+        if len(self.rows) >= EVENTS and self.now % GRID == 0:
+            self.ended = f"it has {len(self.rows):,} events, and keeps no more"
+
+    def step(self) -> None:
+        """Let time pass until the next event that can be seen."""
+        seen, end = len(self.rows), self.now + STEP_MOST
+        while len(self.rows) == seen and self.now < end and not self.ended:
+            self.run_to(min(end, max(self.sim.engine.next_time(), self.now + 1)))
+
+    def play(self, moments: Iterable[Micros]) -> None:
+        """Let time pass to one moment after the other: of `quieting` or `finishing`."""
+        for moment in moments:
+            self.run_to(moment)
+
+    def quieting(self) -> Iterator[Micros]:
+        """Until nothing has happened to any job for three seconds, or two minutes are over."""
+        self._check_open()
+        end = self.now + QUIET_MOST
+        self._stirred = max(self._stirred, self.now)
+        while self.now < min(end, self._stirred + QUIET) and not self.ended:
+            yield min(end, self._stirred + QUIET)
+
+    def finishing(self) -> Iterator[Micros]:
+        """Heal everything, and let workers at every node ack all jobs until none is left. What was
+        planned is played to its end before."""
+        self._check_open()
+        self.done.append(Done(self.now, FINISH, {}, "heal everything, and end all jobs"))
+        if self.now < self.sim.plan.chaos:
+            yield self.sim.plan.chaos
+        self.stage.end(*self.stage.going_on())
+        self._chaos = self.now
+        for moment in self.sim.ending(self.plan()):
+            yield moment
+            if self.ended:
+                return
+        self.is_finished = True
+        self.ended = "it is finished"
+
+    # The same again.
+
+    def repeat(self, deeds: Iterable[Mapping[str, Any]]) -> None:
+        """Do these deeds, each with its time `at` and its `name`. Raises `DeedError`."""
+        for each in deeds:
+            args = dict(each)
+            at, name = args.pop("at"), args.pop("name")
+            self.run_to(at)
+            if name == FINISH:
+                self.play(self.finishing())
+            else:
+                self.do(name, **args)

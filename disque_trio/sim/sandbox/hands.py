@@ -1,0 +1,179 @@
+"""What a person does as a client: adds jobs, takes and answers them by hand, hires workers."""
+
+from collections import deque
+from typing import Final
+
+import attrs
+
+from disque_trio.sim.engines.events import NEVER
+from disque_trio.sim.engines.heap.clients import Actor
+from disque_trio.sim.random_streams import stream
+from disque_trio.sim.scenarios.plan import Consumer, Micros
+from disque_trio.sim.steering import Client, Simulation
+from disque_trio.sim.verbs import number_of
+from disque_trio.sim.workload.agents import Worker
+from disque_trio.sim.workload.operators import Pending, Word
+from disque_trio.sim.workload.wishes import Hang
+from disque_trio.statemachine.base import Failure, Reply, Status
+
+ANSWERS: Final = {"ack": "ACKJOB", "nack": "NACK", "working": "WORKING"}
+ASKED: Final = 40
+"""Of how many requests the replies are shown."""
+
+
+class HiredWorker(Worker):
+    """A worker that can be told to go, whatever it is doing."""
+
+    def dismiss(self) -> None:
+        """It drops its connection, and the job in hand."""
+        self._jobs.clear()
+        self._is_asking = self._is_working = False
+        self._way = ""
+        self._due = NEVER
+        self.wishes.append(Hang(self._connection, "quit"))
+
+
+@attrs.define
+class Hired:
+    """A worker, from when it came to when it was dismissed."""
+
+    plan: Consumer
+    worker: HiredWorker
+    actor: Actor
+    until: Micros | None = None
+
+    @property
+    def acks(self) -> bool:
+        """Does it acknowledge its jobs?"""
+        return self.plan.mix[0][0] == "ackjob"
+
+
+@attrs.frozen
+class Asked:
+    """A request, and what became of it."""
+
+    at: Micros
+    node: str
+    words: str
+    pending: Pending
+
+
+@attrs.frozen
+class InHand:
+    """A job that a person has taken and not answered for."""
+
+    job: str
+    queue: str
+    node: str
+    """Where it was taken."""
+    nacks: int
+    again: int
+    """Additional deliveries, as GETJOB tells."""
+
+
+@attrs.define(eq=False)
+class Hands:
+    """Over one simulation."""
+
+    sim: Simulation
+    asked: deque[Asked] = attrs.field(factory=lambda: deque(maxlen=ASKED))
+    hired: list[Hired] = attrs.Factory(list)
+    _takers: dict[str, list[tuple[Client, Pending]]] = attrs.Factory(dict)
+    """By node: connections by which jobs were taken, with the last request of each."""
+    _taken: list[tuple[str, Pending]] = attrs.Factory(list)
+    """Requests for jobs whose replies have not been looked at, by node."""
+    _in_hand: dict[tuple[str, str], InHand] = attrs.Factory(dict)
+    """By id and node: the same job may come twice."""
+
+    def ask(self, node: str, *words: Word, says: str) -> Pending:
+        """One request, on the connection that is kept to this node."""
+        return self._note(node, says, self.sim.request(node, *words))
+
+    def take(self, node: str, queue: str, count: int, wait_ms: int) -> Pending:
+        """GETJOB, on a connection that waits for nothing else."""
+        takers = self._takers.setdefault(node, [])
+        free = [each for each in takers if each[1].is_done]
+        client = free[0][0] if free else self.sim.client(node)
+        pending = client.getjob(queue, count=count, timeout_ms=wait_ms)
+        if free:
+            takers.remove(free[0])
+        takers.append((client, pending))
+        self._taken.append((node, pending))
+        return self._note(node, f"GETJOB FROM {queue}", pending)
+
+    def _note(self, node: str, says: str, pending: Pending) -> Pending:
+        self.asked.append(Asked(self.sim.now, node, says, pending))
+        return pending
+
+    def in_hand(self) -> list[InHand]:
+        """What was taken and not answered for, as far as replies have come."""
+        waiting = []
+        for node, pending in self._taken:
+            if not pending.is_done:
+                waiting.append((node, pending))
+            elif isinstance(pending.reply, list):
+                for each in pending.reply:
+                    found = _in_hand(node, each)
+                    self._in_hand[found.job, node] = found
+        self._taken = waiting
+        return list(self._in_hand.values())
+
+    def answer(self, how: str, job: str, node: str) -> None:
+        """Tell the node how it ended. After WORKING the job stays in hand."""
+        self.ask(node, ANSWERS[how], job, says=f"{ANSWERS[how]} {job}")
+        if how != "working":
+            self.drop(job, node)
+
+    def drop(self, job: str, node: str) -> None:
+        """Forget it, as a worker that dies does."""
+        self.in_hand()
+        self._in_hand.pop((job, node), None)
+
+    # Workers.
+
+    def hire(self, node: str, queue: str, work: Micros, *, acks: bool) -> str:
+        """A worker that takes one job after the other. Its name."""
+        name = f"w{len(self.hired) + 1}"
+        plan = Consumer(
+            name=name,
+            node=number_of(node),
+            queues=(queue,),
+            work=(work, work),
+            mix=(("ackjob" if acks else "none", 1.0),),
+            start=self.sim.now,
+        )
+        nodes, rng = len(self.sim.world.hosts), stream(self.sim.plan.seed, "work", name)
+        worker = HiredWorker(plan, nodes, rng)
+        self.hired.append(Hired(plan, worker, self.sim.world.add_agent(worker)))
+        return name
+
+    def dismiss(self, hired: Hired) -> None:
+        """It goes, and the job that it works on comes again."""
+        hired.until = self.sim.now
+        hired.worker.dismiss()
+        self.sim.world.clients.settle(hired.actor)
+
+
+def _in_hand(node: str, given: Reply) -> InHand:
+    """Of one job in the reply to GETJOB WITHCOUNTERS."""
+    assert isinstance(given, list)
+    queue, job, _, _, nacks, _, again = given
+    assert isinstance(queue, bytes)
+    assert isinstance(job, bytes)
+    assert isinstance(nacks, int)
+    assert isinstance(again, int)
+    return InHand(job.decode(), queue.decode("utf-8", "replace"), node, nacks, again)
+
+
+def in_words(pending: Pending) -> str:
+    """What was answered, or why nothing was."""
+    reply = pending.reply
+    if not pending.is_done:
+        return "…"
+    if pending.is_lost:
+        return "no answer: the connection was lost"
+    if isinstance(reply, list):
+        return f"{len(reply)} job" + ("" if len(reply) == 1 else "s")
+    if isinstance(reply, Failure | Status):
+        return reply.text.decode("utf-8", "replace")
+    return str(reply) if isinstance(reply, int) else "no job"

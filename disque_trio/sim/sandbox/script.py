@@ -1,0 +1,34 @@
+"""A Python script that does the same again."""
+
+from disque_trio.sim.picture.plan_words import duration
+from disque_trio.sim.sandbox.box import FINISH, Sandbox
+
+_HEAD = '''\
+"""What was done in a sandbox of disque-trio: the same deeds at the same times, the same digest."""
+
+{imports}
+box = Sandbox({made})
+'''
+_OURS = "from disque_trio.sim.sandbox import Sandbox\n"
+_SOURCES = "from disque_trio.cli.sim.sources import plan_from\n"
+
+
+def script(box: Sandbox, path: str = "") -> str:
+    """The script. `path` is the file of the scenario or plan, where there is one."""
+    plan = box.sim.plan
+    made = f"nodes={plan.nodes}, seed={plan.seed}"
+    if not box.is_by_hand:
+        seed = plan.seed if path.endswith(".toml") else None
+        made = f"plan_from({path!r}, {seed})"
+    imports = _OURS if box.is_by_hand else _SOURCES + _OURS
+    lines = [_HEAD.format(imports=imports, made=made)]
+    for each in box.done:
+        lines.append(f"box.run_to({each.at})  # {duration(each.at)}: {each.words}\n")
+        if each.name == FINISH:
+            lines.append("box.play(box.finishing())\n")
+        else:
+            given = "".join(f", {name}={value!r}" for name, value in each.args.items())
+            lines.append(f"box.do({each.name!r}{given})\n")
+    if not box.is_finishing:
+        lines.append(f"box.run_to({box.now})\n")
+    return "".join([*lines, f"\nassert box.digest == {box.digest!r}\n"])

@@ -1,0 +1,78 @@
+"""What deeds act on: the simulation, and what a person has done to it so far."""
+
+import attrs
+
+from disque_trio.sim.sandbox.hands import Hands
+from disque_trio.sim.scenarios.plan import Add, Fault, Micros
+from disque_trio.sim.steering import Simulation
+from disque_trio.sim.verbs import Trouble, number_of
+
+
+@attrs.define(eq=False)
+class Begun:
+    """A fault that a person has begun."""
+
+    number: int
+    words: str
+    fault: Fault
+    """As a plan has it, but for how long it holds."""
+    trouble: Trouble | None
+    """None for what is over at once."""
+    until: Micros | None = None
+
+
+@attrs.define(eq=False)
+class Stage:
+    """One simulation and its history."""
+
+    sim: Simulation
+    hands: Hands = attrs.field(init=False)
+    begun: list[Begun] = attrs.Factory(list)
+    added: list[Add] = attrs.Factory(list)
+
+    def __attrs_post_init__(self) -> None:
+        self.hands = Hands(self.sim)
+
+    @property
+    def nodes(self) -> list[str]:
+        """All of them, whether they run or not."""
+        return [host.name for host in self.sim.world.hosts.values()]
+
+    def is_up(self, node: str) -> bool:
+        """Does it run, paused or not?"""
+        return self.sim.world.hosts[number_of(node)].is_up
+
+    def is_paused(self, node: str) -> bool:
+        """Is its process stopped?"""
+        return self.sim.world.hosts[number_of(node)].is_paused
+
+    def begin(self, words: str, fault: Fault, trouble: Trouble | None) -> str:
+        """Note a fault. Its words."""
+        now = self.sim.now
+        begun = Begun(len(self.begun) + 1, words, attrs.evolve(fault, at=now), trouble)
+        begun.until = now if trouble is None else None
+        self.begun.append(begun)
+        return words
+
+    def going_on(self) -> list[Begun]:
+        """Faults that have not ended."""
+        return [each for each in self.begun if each.until is None]
+
+    def of(self, kind: str, node: str) -> list[Begun]:
+        """The faults of this kind that go on at the node."""
+        number = number_of(node)
+        return [
+            each
+            for each in self.going_on()
+            if each.fault.kind == kind and number in each.fault.nodes
+        ]
+
+    def end(self, *faults: Begun) -> None:
+        """Undo them, the last one first: only a node that runs can be told that it stays."""
+        for begun in reversed(faults):
+            assert begun.trouble is not None
+            begun.until = self.sim.now
+            begun.trouble.undo()
+            if begun.fault.kind == "leave":
+                # The operator may not have noticed yet that its connection ended with a process.
+                self.sim.client(begun.fault.nodes[0]).ask("CLUSTER", "LEAVING", "no")

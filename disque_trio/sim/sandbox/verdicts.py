@@ -1,0 +1,83 @@
+"""What the checkers say of a sandbox, in words."""
+
+from collections.abc import Generator
+from typing import Any, Final
+
+from disque_trio.sim.checkers.duplicates import CAUSES
+from disque_trio.sim.checkers.verdict import Verdict, judge
+from disque_trio.sim.picture import findings
+from disque_trio.sim.sandbox.box import Sandbox
+
+Json = dict[str, Any]
+
+
+PIECE: Final = 1_000
+"""Rows between two looks at a clock."""
+
+
+def judging(box: Sandbox) -> Generator[None, None, Json]:
+    """The verdict on all rows so far, in pieces of work. Before the end what must happen in time is
+    not judged."""
+    checkers = judge(box.plan())
+    for number, row in enumerate(box.rows, 1):
+        checkers.see(row)
+        if not number % PIECE:
+            yield
+    return _in_words(box, checkers.finish())
+
+
+def verdict(box: Sandbox) -> Json:
+    """The same at once."""
+    pieces = judging(box)
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as end:
+            found: Json = end.value
+            return found
+
+
+def _in_words(box: Sandbox, found: Verdict) -> Json:
+    meanings = findings.properties(found)
+    return {
+        "at": box.now,
+        "ok": found.ok,
+        "is_whole": box.is_finished,
+        "says": _says(box, found),
+        "findings": [
+            {
+                "property": name,
+                "meaning": meanings.get(name, ""),
+                "job": job,
+                "at": at,
+                "says": says,
+            }
+            for name, job, at, says in findings.violations(found, 0)
+        ],
+        "duplicates": [
+            {"cause": cause, "meaning": CAUSES[cause], "count": count}
+            for cause, count in found.duplicates.items()
+        ],
+        "doubts": [each for each in findings.doubts(found) if _UNTESTED not in each],
+        "untested": [name for name, why in found.not_judged.items() if why == _UNTESTED],
+    }
+
+
+_UNTESTED = "nothing put it to the test"
+
+
+def _says(box: Sandbox, found: Verdict) -> list[str]:
+    """What became of the jobs."""
+    again = found.deliveries - found.distinct
+    said = [f"{box.counts['add.ok']} jobs were confirmed, {found.distinct} were delivered."]
+    if again:
+        said.append(f"{again} deliveries were repeated ones, each with a known cause.")
+    if found.lost:
+        said.append(f"{found.lost} were lost, though faults had destroyed too few copies for that.")
+    if found.excused:
+        said.append(f"{found.excused} were lost with all their copies, which faults destroyed.")
+    if not box.is_finished:
+        said.append(
+            "The run goes on: whether each job comes in time is judged at its end (Finish)."
+        )
+    return said
