@@ -3,14 +3,15 @@
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, Protocol
 
 import attrs
 import trio
 
 from disque_trio.client.errors import DisqueError
-from disque_trio.observe.observer import Observer
+from disque_trio.observe.observer import Observer, Told
 from disque_trio.observe.values import Json, MistakeError, encoded
+from disque_trio.web.messages import Request, Response
 
 LINGER_S: Final = 10.0
 """How long the connections to nodes stay open after the last browser has gone."""
@@ -22,6 +23,28 @@ SOCKETS: Final = 32
 """Browsers at the same time."""
 
 Deliver = Callable[["View"], None]
+
+
+class Steered(Protocol):
+    """A sandbox (`web.sandbox`), which a node never has."""
+
+    def tell(self) -> Json:
+        """How things are in it."""
+
+    def do(self, args: Json) -> list[str]:
+        """One deed. In words what was done. Raises `MistakeError`."""
+
+    def answer(self, request: Request) -> Response | None:
+        """A file of it."""
+
+    async def run(self) -> None:
+        """Let its time pass, until it is cancelled."""
+
+
+SANDBOX: Final = "sandbox"
+"""The topic."""
+STEER: Final = "steer"
+"""The verb, which has no plan: what is done in a sandbox harms nobody."""
 
 
 @attrs.frozen
@@ -79,6 +102,7 @@ class Hub:
     observer: Observer
     warn: Callable[[str], None]
     """Told of mistakes of ours, which end no node."""
+    sandbox: Steered | None = None
     sockets: int = 0
     """Browsers that are connected."""
     _questions: dict[str, Question] = attrs.Factory(dict)
@@ -104,7 +128,8 @@ class Hub:
             question = self._questions[key] = Question(topic, args)
             question.subscribers.append(subscriber)
             self._start(self._ask, question)
-            self._watch()
+            if topic != SANDBOX:
+                self._watch()
         else:
             question.subscribers.append(subscriber)
             if question.last is not None:
@@ -123,7 +148,8 @@ class Hub:
 
     @property
     def _is_needed(self) -> bool:
-        return bool(self._questions or self._deeds)
+        about_nodes = any(each.topic != SANDBOX for each in self._questions.values())
+        return about_nodes or self._deeds > 0
 
     def _watch(self) -> None:
         if not self._is_observing:
@@ -178,10 +204,17 @@ class Hub:
     async def _answer(self, question: Question) -> View:
         at = int(time.time() * 1000)
         try:
-            data, unreached = await self.observer.tell(question.topic, question.args)
+            data, unreached = await self._data(question)
         except (DisqueError, MistakeError) as error:
             return View(str(error), at, is_error=True)
         except Exception as error:
             self.warn(f"the console has no answer: this is a bug: {error!r}")
             return View("this has failed: the log says why", at, is_error=True)
         return View(f'"data":{encoded(data)},"unreached":{encoded(dict(unreached))}', at)
+
+    async def _data(self, question: Question) -> Told:
+        if question.topic != SANDBOX:
+            return await self.observer.tell(question.topic, question.args)
+        if self.sandbox is None:
+            raise MistakeError("this console has no sandbox: begin it with --sandbox")
+        return self.sandbox.tell(), {}

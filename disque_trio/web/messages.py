@@ -8,6 +8,7 @@ import attrs
 Header = tuple[bytes, bytes]
 TEXT: Final = b"text/plain; charset=utf-8"
 HTML: Final = b"text/html; charset=utf-8"
+JSON: Final = b"application/json"
 
 
 @attrs.frozen

@@ -17,8 +17,8 @@ from disque_trio.web import static_files, upgrade
 from disque_trio.web.door import Door
 from disque_trio.web.exposition import CONTENT_TYPE
 from disque_trio.web.guard import ADMIN, NOBODY, READER, Guard, Role, password_in
-from disque_trio.web.hub import SOCKETS, Hub
-from disque_trio.web.messages import HTML, Request, Response, refusal
+from disque_trio.web.hub import SANDBOX, SOCKETS, STEER, Hub
+from disque_trio.web.messages import HTML, JSON, Request, Response, refusal
 from disque_trio.web.subject import Subject, of_node
 from disque_trio.web.talk import Talk, Visitor
 
@@ -53,12 +53,15 @@ class Site:
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
         self._guard = Guard(subject.config, subject.wrong_password)
-        self._hub = Hub(Observer(subject.client), lambda event: subject.warn(event, ""))
+        self._hub = Hub(
+            Observer(subject.client), lambda event: subject.warn(event, ""), subject.sandbox
+        )
         self._files = static_files.load()
         self._pages = {"/": self._files["index.html"]}
         """For those who are let in."""
         if subject.picture is not None:
-            self._pages["/replay"] = static_files.picture(subject.picture)
+            self._pages["/replay"] = static_files.picture(subject.picture.page)
+            self._pages["/replay.json"] = static_files.File(JSON, subject.picture.data)
         self._open: Final[Mapping[str, Callable[[Request], Response]]] = {
             "/livez": lambda _request: Response(200, b"ok\n"),
             "/readyz": self._ready,
@@ -66,7 +69,10 @@ class Site:
 
     async def run(self) -> None:
         """Ask the cluster while browsers look, until it is cancelled."""
-        await self._hub.run()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._hub.run)
+            if self._subject.sandbox is not None:
+                nursery.start_soon(self._subject.sandbox.run)
 
     async def answer(self, request: Request) -> Response:
         """The response to one request."""
@@ -87,7 +93,8 @@ class Site:
         file = self._files.get(request.path.removeprefix(_STATIC)) if is_file else None
         metrics = self._subject.metrics if request.path == "/metrics" else None
         page = self._pages.get(request.path)
-        if file is None and metrics is None and page is None:
+        sandbox = self._subject.sandbox if request.path.startswith("/sandbox/") else None
+        if file is None and metrics is None and page is None and sandbox is None:
             return _NOT_FOUND
         if request.method not in _READS:
             return _NO_METHOD
@@ -98,6 +105,8 @@ class Site:
             return self._unknown(request)
         if page is not None:
             return page.answer(request)
+        if sandbox is not None:
+            return sandbox.answer(request) or _NOT_FOUND
         assert metrics is not None
         return Response(200, await metrics(), CONTENT_TYPE)
 
@@ -156,14 +165,16 @@ class Site:
         def may_act() -> bool:
             return role == ADMIN and not self._subject.config().web_read_only
 
-        has_cluster = self._subject.has_cluster
+        has_cluster, has_sandbox = self._subject.has_cluster, self._subject.sandbox is not None
+        topics = [*(TOPICS if has_cluster else ()), *([SANDBOX] if has_sandbox else ())]
+        verbs = [*(VERBS if has_cluster else ()), *([STEER] if has_sandbox else ())]
         hello: Json = {
             "cluster": "",
             "role": ADMIN if may_act() else READER,
             "replay": "/replay" in self._pages,
             "version": __version__,
-            "topics": list(TOPICS) if has_cluster else [],
-            "verbs": list(VERBS) if has_cluster and may_act() else [],
+            "topics": topics,
+            "verbs": verbs if may_act() else [],
         }
         return Visitor(
             role=role,

@@ -14,9 +14,20 @@ from disque_trio.ports import Log
 from disque_trio.statemachine.config import Config
 from disque_trio.web.exposition import Exposition
 from disque_trio.web.health import Check, checks
+from disque_trio.web.hub import Steered
 
 PATIENCE_S: Final = 5.0
 """A connection to a node that gives nothing for so long is closed."""
+
+
+@attrs.frozen
+class Picture:
+    """A run that was recorded or simulated (`sim.picture`)."""
+
+    page: bytes
+    """As one file."""
+    data: bytes
+    """What is in it, as JSON."""
 
 
 @attrs.frozen(kw_only=True)
@@ -38,8 +49,9 @@ class Subject:
     metrics: Callable[[], Awaitable[bytes]] | None = None
     tls: Callable[[], ssl.SSLContext | None] = lambda: None
     """How to speak TLS with browsers; None is plain HTTP."""
-    picture: bytes | None = None
-    """The page of a run that was recorded or simulated (`sim.picture`)."""
+    picture: Picture | None = None
+    sandbox: Steered | None = None
+    """A simulated cluster to break by hand (`web.sandbox`)."""
     has_cluster: bool = True
     """Is there a cluster to ask, or the picture alone?"""
 
@@ -94,8 +106,15 @@ def _own_tls(config: Config) -> Tls:
     )
 
 
-def alone(config: Config, cluster: Cluster | None, log: Log, picture: str) -> Subject:
-    """The console of a process that has no node: of a cluster, of a run's picture, or of both."""
+def alone(
+    config: Config,
+    cluster: Cluster | None,
+    log: Log,
+    picture: Picture | None,
+    sandbox: Steered | None = None,
+) -> Subject:
+    """The console of a process that has no node: of a cluster, of a run's picture, of a sandbox, or
+    of several of them."""
 
     def warn(event: str, ip: str) -> None:
         log.warning(event, address=ip)
@@ -107,6 +126,7 @@ def alone(config: Config, cluster: Cluster | None, log: Log, picture: str) -> Su
         wrong_password=lambda ip: warn("wrong password at the web port", ip),
         warn=warn,
         log=lambda event, facts: log.notice(event, **facts),
-        picture=picture.encode() or None,
+        picture=picture,
+        sandbox=sandbox,
         has_cluster=cluster is not None,
     )

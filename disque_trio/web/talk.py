@@ -16,10 +16,12 @@ from disque_trio.client.errors import DisqueError
 from disque_trio.observe.deeds import VERBS, Outcome, Plan
 from disque_trio.observe.observer import TOPICS
 from disque_trio.observe.values import Json, MistakeError, encoded
-from disque_trio.web.hub import Hub, Subscriber, View
+from disque_trio.web.hub import SANDBOX, STEER, Hub, Subscriber, View
 
 EVERY_MS: Final = 500
 """Nobody is given answers more often."""
+SANDBOX_MS: Final = 100
+"""But for those about a sandbox, which ask no node."""
 SUBSCRIPTIONS: Final = 32
 TOKEN_S: Final = 60.0
 """How long a plan may be carried out."""
@@ -167,7 +169,7 @@ class Talk:
 
     def _subscribe(self, frame: Json) -> None:
         id, topic, args = _id(frame), frame.get("topic"), _args(frame)
-        if not isinstance(topic, str) or topic not in TOPICS:
+        if not isinstance(topic, str) or topic not in {*TOPICS, SANDBOX}:
             raise MistakeError(f"there is no topic '{topic}': {', '.join(TOPICS)}")
         self._unsubscribe(id)
         if len(self._leave) >= SUBSCRIPTIONS:
@@ -175,7 +177,8 @@ class Talk:
         every = frame.get("every", 1000)
         if not isinstance(every, int | float) or not math.isfinite(every):
             raise MistakeError("'every' is no number of milliseconds")
-        subscriber = Subscriber(lambda view: self._deliver(id, view), max(every, EVERY_MS) / 1000)
+        least = SANDBOX_MS if topic == SANDBOX else EVERY_MS
+        subscriber = Subscriber(lambda view: self._deliver(id, view), max(every, least) / 1000)
         self._leave[id] = self.hub.subscribe(topic, args, subscriber)
 
     def _deliver(self, id: int, view: View) -> None:
@@ -193,6 +196,9 @@ class Talk:
         id, token = _id(frame), frame.get("token")
         if not self.visitor.may_act():
             raise MistakeError("this console only reads")
+        if frame.get("verb") == STEER:
+            self._steer(id, _args(frame))
+            return
         if len(self._deeds) >= DEEDS or id in self._deeds:
             raise MistakeError(f"a browser does {DEEDS} things at the same time at most")
         assert self._nursery is not None
@@ -205,6 +211,12 @@ class Talk:
             del self._deeds[id]
             raise MistakeError("the plan is a minute old, or was carried out: ask for a new one")
         self._nursery.start_soon(self._carry_out, id, scope, planned)
+
+    def _steer(self, id: int, args: Json) -> None:
+        if self.hub.sandbox is None:
+            raise MistakeError("this console has no sandbox: begin it with --sandbox")
+        says = self.hub.sandbox.do(args)
+        self._say({"t": "done", "id": id, "says": says, "failed": []})
 
     async def _plan(self, id: int, scope: trio.CancelScope, frame: Json) -> None:
         verb = frame.get("verb")

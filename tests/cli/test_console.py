@@ -70,6 +70,11 @@ def test_with_a_password_browsers_log_in(tmp_path: Path) -> None:
         (["--colour"], "unrecognized arguments"),
         (["--scenario", "nowhere.toml"], "cannot read nowhere.toml"),
         (["--scenario", "a.toml", "--trace", "b.jsonl"], "choose one"),
+        (["--sandbox", "--trace", "b.jsonl"], "choose one"),
+        (["--sandbox", "--nodes", "0"], "--nodes 0 is not a number from 1 to 9"),
+        (["--sandbox", "--seed", "-1"], "--seed -1 is not a number from 0"),
+        (["--nodes", "3"], "--nodes is for --sandbox"),
+        (["--seed", "3"], "--seed is for --scenario and --sandbox"),
     ],
 )
 def test_what_cannot_be_is_refused(
@@ -79,6 +84,32 @@ def test_what_cannot_be_is_refused(
     assert told in capsys.readouterr().err
 
 
+def test_a_sandbox_is_steered_by_its_socket_and_asks_no_cluster(tmp_path: Path) -> None:
+    port = free_port()
+    words = ("console", "--sandbox", "--nodes", "5", "--seed", "7", "--port", str(port))
+    with running(tmp_path, *words) as process:
+        process.says("Console: ")
+
+        async def look() -> None:
+            async with Console([], port, None).browser() as browser:  # type: ignore[arg-type]
+                hello = await browser.hear("hello")
+                assert (hello["topics"], hello["verbs"]) == (["sandbox"], ["steer"])
+                assert len((await browser.see("sandbox"))["nodes"]) == 5
+                await browser.say(t="do", id=7, verb="steer", args={"deed": "kill", "node": "n5"})
+                assert (await browser.hear("done", 7))["says"] == ["n5 is killed"]
+                await browser.say(t="do", id=8, verb="steer", args={"deed": "kill", "node": "n5"})
+                assert "restart it first" in (await browser.hear("error", 8))["says"]
+                await browser.say(t="do", id=9, verb="steer", args={})
+                assert (await browser.hear("error", 9))["says"] == "'deed' is missing"
+
+        trio.run(look)
+        assert status(port, "/sandbox/deeds.py") == 200
+        assert status(port, "/sandbox/passwords") == 404
+        process.signal(signal.SIGINT)
+        assert process.ends() == 0
+        assert "Traceback" not in process.text()
+
+
 def test_a_run_is_shown_without_a_cluster(tmp_path: Path) -> None:
     port, scenario = free_port(), scenario_file(tmp_path, "small", SMALL)
     with running(
@@ -86,11 +117,13 @@ def test_a_run_is_shown_without_a_cluster(tmp_path: Path) -> None:
     ) as process:
         process.says("Console: ")
         assert status(port, "/replay") == 200
+        assert status(port, "/replay.json") == 200
 
         async def look() -> None:
             async with Console([], port, None).browser() as browser:  # type: ignore[arg-type]
                 hello = await browser.hear("hello")
-                assert (hello["replay"], hello["topics"], hello["verbs"]) == (True, [], [])
+                assert (hello["replay"], hello["topics"]) == (True, ["sandbox"])
+                assert (await browser.see("sandbox"))["seed"] == 7
 
         trio.run(look)
         process.signal(signal.SIGINT)

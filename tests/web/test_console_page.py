@@ -37,11 +37,14 @@ def test_all_actions_are_known() -> None:
 def test_each_page_of_the_bar_has_its_row() -> None:
     names = re.findall(r'^  name: "(\w+)",$', "\n".join(
         (STATIC / f"{name}.js").read_text()
-        for name in ("overview", "cluster", "queues", "job", "workers", "dead", "later")
+        for name in (
+            *("overview", "cluster", "queues", "job", "workers", "dead", "later"),
+            *("replay", "sandbox"),
+        )
     ), re.MULTILINE)  # fmt: skip
     rows = re.findall(r"^\| (\d) \| (\w+) \|", section("Pages"), re.MULTILINE)
 
-    assert rows == [(str(n), name) for n, name in enumerate([*names, "Replay"], 1)]
+    assert rows == [(str(n), name) for n, name in enumerate(names, 1)]
 
 
 def test_each_key_of_the_help_is_in_the_table() -> None:
@@ -51,3 +54,13 @@ def test_each_key_of_the_help_is_in_the_table() -> None:
     for keys in re.findall(r'\["([^"]+)",', text):
         wanted = {keys} if keys == "Ctrl K" else set(keys.split()) - {"–", "…", "P", "D"}
         assert wanted <= told
+
+
+@pytest.mark.parametrize("name", ["replay", "sandbox"])
+def test_each_key_of_a_page_is_in_its_table(name: str) -> None:
+    text = (STATIC / f"{name}.js").read_text().partition("const HELP = [")[2].partition("\n];")[0]
+    told = set(re.findall(r"`([^`]+)`", section(name.title())))
+    keys = {key for keys in re.findall(r'\["([^"]+)",', text) for key in keys.split()}
+
+    assert len(keys) > 8
+    assert keys <= told

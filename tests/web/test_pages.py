@@ -11,7 +11,7 @@ from disque_trio.sim.picture.sheet import sheet
 from disque_trio.statemachine.config import Config
 from disque_trio.web.messages import Request, Response
 from disque_trio.web.site import Site
-from disque_trio.web.subject import alone
+from disque_trio.web.subject import Picture, alone
 from tests.node.world import MemoryLog
 from tests.web.browser import console
 
@@ -23,8 +23,9 @@ async def asked(site: Site, path: str, **headers: bytes) -> Response:
     return await site.answer(Request(b"GET", path, "127.0.0.1", {b"host": b"localhost", **named}))
 
 
-def site(picture: str = "", password: bytes = b"") -> Site:
+def site(page: str = "", password: bytes = b"") -> Site:
     config = Config(port=0, web_port=8710, requirepass=password)
+    picture = Picture(page.encode(), b'{"of":"a run"}') if page else None
     return Site(alone(config, None, MemoryLog(), picture))
 
 

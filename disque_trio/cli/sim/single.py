@@ -181,19 +181,35 @@ def draw(options: Options) -> int:
 
 
 def drawn(paths: Sequence[str], seed: int | None, engine: str) -> tuple[Plan, str]:
-    """The plan and the picture of a run: of traces, or of a scenario or plan, which is played.
-    Raises `UsageError`."""
+    """The plan and the picture of a run. Raises `UsageError`, as `recorded` does."""
+    found = recorded(paths, seed, engine)
+    return found.plan, _picture(found.plan, found.rows, found.done, found.command)
+
+
+@attrs.frozen
+class Recorded:
+    """A run with what is said of it."""
+
+    plan: Plan
+    rows: list[Row]
+    done: Run
+    command: str
+    """Shows it again."""
+
+
+def recorded(paths: Sequence[str], seed: int | None, engine: str) -> Recorded:
+    """A run: of traces, or of a scenario or plan, which is played. Raises `UsageError`."""
     path = paths[0]
     if path.endswith(TRACES):
         if seed is not None:
             raise UsageError(f"{path} has its seed in it: leave --seed out")
         plan, rows = _history(paths)
-        done = _judge(plan, rows)
-        return plan, _picture(plan, rows, done, f"disque-trio sim replay {' '.join(paths)}")
+        command = f"disque-trio sim replay {' '.join(paths)}"
+        return Recorded(plan, rows, _judge(plan, rows), command)
     plan, rows = plan_from(path, seed), []
     check_engine(path, engine)
     done = execute(plan, engine, [rows.append])
-    return plan, _picture(plan, rows, done, replay_command(path, plan, engine))
+    return Recorded(plan, rows, done, replay_command(path, plan, engine))
 
 
 # Replaying.

@@ -29,10 +29,12 @@ ROWS_MOST = 250_000
 
 def render(plan: Plan, rows: Sequence[Row], verdict: Verdict | None, *, replay: str = "") -> str:
     """The run as one HTML file. `replay` is the command that runs it again."""
-    parts = {
-        "data": embedded(content(plan, rows, verdict, replay or plan_words.replay(plan))),
-        "script": scripts.joined(),
-    }
+    return page_of(plan, content(plan, rows, verdict, replay or plan_words.replay(plan)))
+
+
+def page_of(plan: Plan, shown: dict[str, object]) -> str:
+    """The file for `content`."""
+    parts = {"data": embedded(shown), "script": scripts.joined()}
     body = filled(text(FILES / "page.html"), parts)
     return sheet(
         f"{plan.scenario} · seed {plan.seed}", "".join(text(FILES / name) for name in STYLES), body

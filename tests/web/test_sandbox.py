@@ -1,0 +1,204 @@
+"""The sandbox of a console: its time, what browsers are told, and what they may do."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from disque_trio.observe.values import MistakeError
+from disque_trio.sim.sandbox import box as boxes
+from disque_trio.sim.sandbox.box import Sandbox
+from disque_trio.sim.scenarios import plan_file
+from disque_trio.sim.scenarios.plan import Fault
+from disque_trio.web.messages import Request
+from disque_trio.web.sandbox import LONELY_S, SandboxRoom
+from tests.sim.runs import plan
+
+SECOND = 1_000_000
+
+
+def room(**given: Any) -> SandboxRoom:
+    """One whose slices never end early, however busy the machine is."""
+    return SandboxRoom(clock=lambda: 0.0, **given)
+
+
+async def opened(nursery: trio.Nursery, **given: Any) -> SandboxRoom:
+    found = room(**given)
+    nursery.start_soon(found.run)
+    await trio.testing.wait_all_tasks_blocked()
+    return found
+
+
+async def until(there: SandboxRoom, condition: Callable[[], bool]) -> None:
+    with trio.fail_after(3600):
+        while not condition():
+            there.tell()
+            await trio.sleep(0.1)
+
+
+async def test_time_stands_still_until_somebody_lets_it_go_on(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    there = await opened(nursery)
+    await trio.sleep(60)
+    assert there.tell()["now"] == 0
+
+    assert there.do({"deed": "pace", "pace": 2}) == ["time goes on ×2"]
+    await trio.sleep(10)
+    assert 19 * SECOND < there.tell()["now"] <= 20 * SECOND
+    there.do({"deed": "pace", "pace": 0.1})
+    before = there.tell()["now"]
+    await trio.sleep(10)
+    assert 0.9 * SECOND < there.tell()["now"] - before <= SECOND
+    there.do({"deed": "pace", "pace": 0})
+    stood = there.tell()["now"]
+    await trio.sleep(10)
+    assert there.tell()["now"] == stood
+
+
+async def test_time_stands_still_when_nobody_looks(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    there = await opened(nursery)
+    there.tell()
+    there.do({"deed": "pace", "pace": 10})
+
+    await trio.sleep(3600)
+
+    seen = there.tell()
+    assert seen["pace"] == 0
+    assert seen["now"] <= (LONELY_S + 1) * 10 * SECOND
+
+
+async def test_what_a_busy_process_cannot_manage_is_not_made_up_for(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    there = await opened(nursery)
+    there.clock = lambda: there.box.now / 4_000_000  # each 80 ms of the cluster fill a slice
+    there.do({"deed": "pace", "pace": 10})
+    for _ in range(100):
+        there.tell()
+        await trio.sleep(0.1)
+    before = there.tell()["now"]
+    assert before < 90 * SECOND
+    there.clock = lambda: 0.0
+
+    await trio.sleep(0.2)
+
+    assert there.tell()["now"] - before <= 14 * SECOND
+
+
+async def test_the_digest_is_that_of_the_same_deeds_at_the_same_times(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    there = await opened(nursery, seed=7)
+    there.do({"deed": "add", "node": "n1", "count": 3, "replicate": 2, "retry": 2})
+    there.do({"deed": "pace", "pace": 1})
+    await trio.sleep(1.234)
+    there.do({"deed": "cut", "sides": [["n1"], ["n2", "n3"]]})
+    await trio.sleep(2.5)
+    there.do({"deed": "step"})
+    there.do({"deed": "kill", "node": "n2"})
+    there.do({"deed": "finish"})
+    await until(there, lambda: there.tell()["verdict"] is not None)
+
+    seen = there.tell()
+    other = Sandbox(seed=7)
+    other.repeat([{"at": each.at, "name": each.name, **each.args} for each in there.box.done])
+    assert other.digest == seen["digest"]
+    assert seen["is_finished"]
+    assert seen["verdict"]["ok"]
+    assert seen["verdict"]["is_whole"]
+
+
+async def test_nothing_is_done_while_it_is_finished_or_judged(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    there = await opened(nursery)
+    there.do({"deed": "judge"})
+    for deed in ({"deed": "kill", "node": "n1"}, {"deed": "step"}, {"deed": "pace", "pace": 1}):
+        with pytest.raises(MistakeError, match="wait: the judge looks"):
+            there.do(deed)
+    await until(there, lambda: not there.tell()["doing"])
+    assert not there.tell()["verdict"]["is_whole"]
+    there.do({"deed": "kill", "node": "n1"})
+    there.do({"deed": "finish"})
+    with pytest.raises(MistakeError, match="wait: everything heals"):
+        there.do({"deed": "kill", "node": "n2"})
+
+
+async def test_an_end_by_too_many_events_is_told_and_judged(
+    nursery: trio.Nursery,
+    autojump_clock: trio.testing.MockClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(boxes, "EVENTS", 500)
+    there = await opened(nursery)
+    there.do({"deed": "pace", "pace": 10})
+    await until(there, lambda: there.tell()["verdict"] is not None)
+
+    seen = there.tell()
+    assert "keeps no more" in seen["ended"]
+    assert seen["pace"] == 0
+    with pytest.raises(MistakeError, match="begin anew"):
+        there.do({"deed": "pace", "pace": 1})
+    there.do({"deed": "anew", "nodes": 5, "seed": 3})
+    seen = there.tell()
+    assert (len(seen["nodes"]), seen["seed"], seen["ended"], seen["now"]) == (5, 3, "", 0)
+
+
+async def test_a_person_takes_over_from_a_scenario(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    fault = Fault(kind="crash", at=3 * SECOND, nodes=(2,), hold=4 * SECOND)
+    there = await opened(nursery, plan=plan(fault, jobs=30, seconds=12))
+    there.do({"deed": "anew", "at": 4 * SECOND})
+    await until(there, lambda: not there.tell()["doing"])
+
+    seen = there.tell()
+    assert (seen["now"], seen["nodes"][1]["state"]) == (4 * SECOND, "down")
+    there.do({"deed": "kill", "node": "n3"})
+    with pytest.raises(MistakeError, match="not a number from 0 to 12000000"):
+        there.do({"deed": "anew", "at": 13 * SECOND})
+
+
+async def test_rows_come_in_slices_from_where_a_browser_is(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    there = await opened(nursery)
+
+    def rows(first: int) -> Any:
+        return there._rows(first)
+
+    one = rows(0)
+    there.do({"deed": "add", "node": "n1"})
+    there.do({"deed": "step"})
+    two = rows(one["next"])
+    there.do({"deed": "kill", "node": "n3"})
+    whole = rows(0)
+
+    assert [len(each["slices"]) for each in (one, two, whole)] == [1, 1, 3]
+    assert rows(whole["next"]) == {"slices": [], "next": 3}
+    times = [time for each in whole["slices"] for time in each["rows"]["time"]]
+    assert len(times) == len(there.box.rows)
+    assert sum(times) == there.box.rows[-1].time
+    assert [len(each["bars"]) for each in whole["slices"]] == [0, 0, 1]
+
+
+async def test_its_files_repeat_what_was_done(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    there = await opened(nursery, seed=7)
+    there.do({"deed": "kill", "node": "n1"})
+
+    def get(path: str) -> Any:
+        return there.answer(Request(b"GET", f"/sandbox/{path}", "127.0.0.1"))
+
+    exec(compile(get("deeds.py").body, "deeds.py", "exec"), {})
+    assert plan_file.parse(get("plan.json").body.decode()).faults[0].kind == "crash"
+    assert b'"next":1' in get("rows/1/0").body
+    assert get("rows/2/0").body == b'{"is_gone":true}'
+    assert get("rows/1/x") is None
+    assert get("passwords") is None
