@@ -11,6 +11,8 @@ export const app = {
   chosen: new Set(), // keys of rows
   rows: [], // of the page's table: { key, link, actions }
   actions: [], // of the page itself
+  press: null, // does what a key means on the page; false if it means nothing there
+  help: [], // what the page's own keys do
   hover: null, // where the pointer is in a chart, from 0 to 1
   wants: {}, // what a page remembers until one leaves it
 };

@@ -4,7 +4,8 @@
 // selection and scrolling stay where they are. Text is only ever a text node.
 
 // `properties` are attributes, handlers where the value is a function, and `key`, which tells one
-// child from its neighbours. Children that are null or false are left out.
+// child from its neighbours. `host` is called with the element each time it is shown: what is in it is
+// left to the host. Children that are null or false are left out.
 export function element(tag, properties = {}, ...children) {
   return { tag, properties, children: wanted(children), space: null };
 }
@@ -22,6 +23,7 @@ function wanted(children) {
   return children.flat(Infinity).filter(isThere);
 }
 
+const OWN = new Set(["key", "host"]); // of these, the browser knows nothing
 const isText = (child) => typeof child !== "object";
 const keyOf = (child) => (isText(child) ? undefined : child.properties.key);
 
@@ -83,12 +85,13 @@ function renew(node, child) {
   const before = node.properties;
   node.properties = child.properties;
   for (const name of Object.keys(before)) {
-    if (!(name in child.properties)) set(node, name, null);
+    if (!OWN.has(name) && !(name in child.properties)) set(node, name, null);
   }
   for (const [name, value] of Object.entries(child.properties)) {
-    if (name !== "key" && value !== before[name]) set(node, name, value);
+    if (!OWN.has(name) && value !== before[name]) set(node, name, value);
   }
-  fill(node, child.children);
+  if (child.properties.host) child.properties.host(node);
+  else fill(node, child.children);
   // A choice exists only after its options do.
   if (child.tag === "select" && child.properties.value !== before.value) {
     node.value = child.properties.value;

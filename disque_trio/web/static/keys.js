@@ -26,6 +26,10 @@ function onKey(event, page) {
   }
   // Buttons and links have these keys for themselves.
   if ((key === " " || key === "Enter") && target.matches("button, a, summary")) return;
+  if (app.press?.(event)) {
+    event.preventDefault();
+    return;
+  }
   const todo = KEYS[key] ?? (/^[1-9]$/.test(key) ? openPage : /^[A-Z]$/.test(key) ? act : null);
   if (!todo) return;
   event.preventDefault();
@@ -59,7 +63,7 @@ const KEYS = {
 };
 
 function openPage(key, page) {
-  const found = page.pages()[Number(key) - 1];
+  const found = page.pages().find(({ number }) => number === Number(key));
   if (found) go(found.link);
 }
 
@@ -115,7 +119,7 @@ function list() {
 }
 
 const HELP = [
-  ["1 – 8", "the pages of the bar"],
+  ["1 – 9", "the pages of the bar"],
   ["Ctrl K", "go to any queue, job, node or page"],
   ["/", "find on this page"],
   ["j k ↓ ↑", "the next row, the one before"],
@@ -139,5 +143,10 @@ export function help() {
       element("dt", {}, keys.split(" ").map((key) => (/[–…]/.test(key) ? ` ${key} ` : element("kbd", {}, key)))),
       element("dd", {}, words),
     );
-  open(() => ["Keys", element("dl", { class: "keys" }, HELP.map(line))]);
+  const own = app.help;
+  open(() => [
+    "Keys",
+    own.length > 0 && [element("h3", {}, "This page"), element("dl", { class: "keys" }, own.map(line)), element("h3", {}, "Every page")],
+    element("dl", { class: "keys" }, HELP.map(line)),
+  ]);
 }

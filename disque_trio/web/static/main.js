@@ -14,11 +14,13 @@ import { openPalette } from "./palette.js";
 import { heading } from "./parts.js";
 import { queue } from "./queue.js";
 import { queues } from "./queues.js";
+import { replay } from "./replay.js";
+import { sandbox } from "./sandbox.js";
 import { clock, span } from "./words.js";
 import { workers } from "./workers.js";
 
-const PAGES = { overview, cluster, queues, queue, job, workers, dead, later };
-const IN_BAR = ["overview", "cluster", "queues", "job", "workers", "dead", "later"];
+const PAGES = { overview, cluster, queues, queue, job, workers, dead, later, replay, sandbox };
+const IN_BAR = ["overview", "cluster", "queues", "job", "workers", "dead", "later", "replay", "sandbox"];
 const EVERY = [1000, 2000, 5000, 15_000, 60_000];
 const BEHIND_MS = 2000; // between looks at the findings from other pages
 
@@ -28,20 +30,28 @@ let spoken = "";
 
 const $ = (id) => document.getElementById(id);
 
-// Those that the server knows; the picture of a run is a page of its own.
+// Those that the server knows. Each keeps its number.
 function pages() {
-  const topics = app.hello?.topics ?? IN_BAR;
-  const known = IN_BAR.filter((name) => topics.includes(name));
-  const shown = known.map((name) => ({ name: PAGES[name].name, page: name, link: `#/${name}` }));
-  if (app.hello?.replay) shown.push({ name: "Replay", page: "replay", link: "#/replay" });
-  return shown;
+  const topics = app.hello?.topics ?? IN_BAR.slice(0, 7);
+  const isKnown = (name) => (name === "replay" ? app.hello?.replay : topics.includes(name));
+  return IN_BAR.filter(isKnown).map((page) => ({
+    name: PAGES[page].name,
+    page,
+    number: IN_BAR.indexOf(page) + 1,
+    link: `#/${page}`,
+  }));
 }
+
+const hasCluster = () => app.hello?.topics.includes("overview") ?? true;
+
+// Where one begins: a console may have no cluster.
+const home = () => pages()[0]?.link ?? "#/overview";
 
 // What has to be asked for now: the page's topics, and the findings always.
 function wanted() {
   if (app.frozenAt || document.hidden) return [];
   const page = PAGES[app.route.page];
-  const own = Object.entries(page?.topics(app.route) ?? {}).map(([topic, args]) => [topic, args, app.every]);
+  const own = Object.entries(page?.topics(app.route) ?? {}).map(([topic, args]) => [topic, args, page.every ?? app.every]);
   const isOverview = own.some(([topic]) => topic === "overview");
   const all = isOverview ? own : [["overview", {}, Math.max(app.every, BEHIND_MS)], ...own];
   return all.filter(([topic]) => app.hello?.topics.includes(topic) ?? true);
@@ -80,10 +90,6 @@ function say(findings) {
 function arrive() {
   const before = app.route;
   app.route = routeOf(location.hash);
-  if (app.route.page === "replay") {
-    location.assign("/replay");
-    return;
-  }
   if (before.page !== app.route.page || before.name !== app.route.name) leave(before);
   subscribe();
   redraw();
@@ -114,20 +120,20 @@ function theme() {
 function bar() {
   const { page } = app.route;
   const isAt = (name) => page === name || PAGES[page]?.under === name;
-  const link = ({ name, page: to, link: href }, n) =>
+  const link = ({ name, page: to, number, link: href }) =>
     element(
       "li",
       { key: to },
       element(
         "a",
         { href, "aria-current": isAt(to) ? "page" : null },
-        element("kbd", { "aria-hidden": "true" }, n + 1),
+        element("kbd", { "aria-hidden": "true" }, number),
         name,
         to === "overview" && badFindings(),
       ),
     );
   return [
-    element("a", { class: "brand", href: "#/overview" }, logo(), element("bdi", {}, app.hello?.cluster || "disque")),
+    element("a", { class: "brand", href: home() }, logo(), element("bdi", {}, app.hello?.cluster || "disque")),
     element("nav", { "aria-label": "Pages" }, element("ol", {}, pages().map(link))),
     element("div", { class: "tools" }, tools()),
   ];
@@ -159,12 +165,12 @@ function tools() {
   };
   return [
     pulse(isFrozen),
-    element(
+    hasCluster() && element(
       "select",
       { "aria-label": "Between looks", title: "between looks", value: String(app.every), change: choose },
       EVERY.map((each) => element("option", { value: String(each) }, span(each / 1000))),
     ),
-    element(
+    hasCluster() && element(
       "button",
       { "aria-pressed": String(isFrozen), title: "freeze what is shown (Space)", click: freeze },
       isFrozen ? "Go on" : "Freeze",
@@ -172,7 +178,7 @@ function tools() {
     element("button", { title: "go to (Ctrl-K)", click: () => openPalette(pages()) }, "Go to ", element("kbd", {}, "Ctrl K")),
     element("button", { "aria-label": isDark ? "Light" : "Dark", title: "light or dark (d)", click: theme }, isDark ? "☀" : "☾"),
     element("button", { "aria-label": "Keys", title: "keys (?)", click: help }, "?"),
-    app.hello && !app.hello.verbs.length && element("span", { class: "badge" }, "read only"),
+    app.hello?.topics.length > 0 && !app.hello.verbs.length && element("span", { class: "badge" }, "read only"),
     element("form", { method: "post", action: "/logout" }, element("button", { class: "plain" }, "Log out")),
   ];
 }
@@ -211,6 +217,8 @@ function draw() {
   const page = PAGES[app.route.page];
   app.rows = [];
   app.actions = [];
+  app.press = null;
+  app.help = [];
   show($("bar"), bar());
   show($("notice"), notice());
   const content = page
@@ -237,7 +245,7 @@ function begin() {
     hello: (message) => {
       app.hello = message;
       farewell = "";
-      if (message.replay && !message.topics.length) location.replace("/replay");
+      if (!message.topics.includes("overview") && app.route.page === "overview") location.replace(home());
       subscribe();
     },
     change: redraw,

@@ -1,0 +1,362 @@
+// Page 9: a simulated cluster to break by hand. What is done here harms nobody, so nothing is asked.
+
+import { app, may, redraw } from "./app.js";
+import { close, open } from "./dialog.js";
+import { element } from "./elements.js";
+import { card, heading, sign, waiting } from "./parts.js";
+import { map } from "./sandbox-map.js";
+import { inHand, jobTable, jobForm, takeForm, workers } from "./sandbox-jobs.js";
+import { keys, sandboxTimeline, showJob } from "./sandbox-timeline.js";
+import { doer, presser, said, seconds, steer } from "./steer.js";
+import { number, span, visible } from "./words.js";
+
+const PACES = [0.1, 0.25, 0.5, 1, 2, 5, 10];
+const SOON = 150; // milliseconds between looks
+let pace = 1; // at which it goes on
+let side = new Set(); // nodes that a cut parts from the others
+
+export const sandbox = {
+  name: "Sandbox",
+  every: SOON,
+  topics: () => ({ sandbox: {} }),
+  view(heard, route) {
+    const put = heard.sandbox;
+    if (!put?.data) return [heading("Sandbox"), waiting(put, "the sandbox")];
+    const { data } = put;
+    app.press = presser(may("steer") ? keysOf(data) : keys());
+    app.help = HELP;
+    if (route.args.at) takeOver(route.args.at);
+    return [
+      heading("Sandbox", summary(data), ...(may("steer") ? clockTools(data) : [])),
+      notice(data),
+      element("div", { class: "sandbox" }, left(data), right(data)),
+      verdict(data.verdict, data),
+      sandboxTimeline(data, data.verdict?.findings ?? []),
+      doings(data),
+    ];
+  },
+};
+
+function summary(data) {
+  const where = data.scenario ? `scenario ${data.scenario}, seed ${data.seed}` : `seed ${data.seed}`;
+  return `${data.nodes.length} simulated nodes, ${where}. Nothing here is real.`;
+}
+
+// From the replay, at the moment where its playhead was.
+function takeOver(at) {
+  history.replaceState(null, "", "#/sandbox");
+  app.route.args = {};
+  steer("anew", { at: Math.round(Number(at)) || 0 });
+}
+
+// Time.
+
+const isOver = (data) => Boolean(data.ended);
+
+function clockTools(data) {
+  const isRunning = data.pace > 0 || data.doing;
+  const choose = (event) => {
+    pace = Number(event.target.value);
+    if (data.pace > 0) steer("pace", { pace });
+  };
+  const off = isOver(data) || null;
+  return [
+    element(
+      "button",
+      { class: "main", click: () => play(data), disabled: off, title: "key Space", "aria-pressed": String(Boolean(isRunning)) },
+      isRunning ? "⏸ Stop" : "▶ Play",
+    ),
+    element(
+      "select",
+      { "aria-label": "Seconds of the cluster in a second", value: String(data.pace || pace), change: choose, disabled: off },
+      PACES.map((each) => element("option", { value: String(each) }, `×${each}`)),
+    ),
+    doer("Step", "step", {}, { key: "→", disabled: off }),
+    doer("Until quiet", "quiet", {}, { key: "q", disabled: off }),
+    doer("Judge", "judge", {}, { key: "v" }),
+    doer("Finish", "finish", {}, { key: "F", disabled: off }),
+    element("button", { click: () => anew(data), title: "key B" }, "Begin anew …"),
+  ];
+}
+
+// What all browsers see goes away, so this one asks.
+function anew(data) {
+  const submit = (event) => {
+    event.preventDefault();
+    const given = new FormData(event.target);
+    side = new Set();
+    close();
+    steer("anew", { nodes: Number(given.get("nodes")), seed: Number(given.get("seed")) });
+  };
+  const field = (label, name, value, max) =>
+    element("label", { class: "field" }, element("span", {}, label), element("input", { name, type: "number", min: name === "nodes" ? 1 : 0, max, value, required: true, "data-first": name === "nodes" }));
+  open(() => [
+    "Begin anew",
+    element("p", { class: "note" }, "The run is dropped, for everybody who looks at it. Save its deeds first if you want to repeat it."),
+    element(
+      "form",
+      { submit },
+      field("Nodes", "nodes", data.nodes.length, 9),
+      field("Seed", "seed", data.seed, Number.MAX_SAFE_INTEGER),
+      element(
+        "div",
+        { class: "answers" },
+        element("button", { type: "button", click: close }, "Cancel"),
+        data.has_scenario && element("button", { type: "button", click: () => { close(); steer("anew", { at: 0 }); } }, "The scenario from its beginning"),
+        element("button", { class: "main" }, "Begin"),
+      ),
+    ),
+  ]);
+}
+
+function play(data) {
+  steer("pace", { pace: data.pace > 0 || data.doing ? 0 : pace });
+}
+
+function faster(data, by) {
+  const at = PACES.indexOf(data.pace || pace);
+  pace = PACES[Math.max(0, Math.min(at + by, PACES.length - 1))];
+  if (data.pace > 0) steer("pace", { pace });
+  else redraw();
+}
+
+function notice(data) {
+  const doing = data.doing ? `${data.doing} …` : data.pace ? `time goes on ×${data.pace}` : "time stands still";
+  const state = isOver(data) ? `${data.ended}: begin anew to go on` : doing;
+  return element(
+    "p",
+    { class: "sandbox-now" },
+    element("b", { class: "sandbox-time" }, seconds(data.now, 6)),
+    element("span", { class: isOver(data) ? "warn-text" : "quiet" }, ` ${state}`),
+    element("span", { class: said.isBad ? "bad-text" : "", role: "status" }, said.text ? ` · ${said.text}` : ""),
+  );
+}
+
+// Nodes and links.
+
+function left(data) {
+  const mayAct = may("steer");
+  const flip = (name) => {
+    if (!side.delete(name)) side.add(name);
+    redraw();
+  };
+  return element(
+    "div",
+    { class: "sandbox-column" },
+    card(
+      "Nodes and links",
+      { note: mayAct ? "Click nodes to choose one side of a cut." : null },
+      element("div", { class: "sandbox-links" }, map(data, side, mayAct ? flip : null), mayAct && cutting(data)),
+      nodeTable(data, mayAct),
+    ),
+    card("Faults that go on", { tools: mayAct && data.faults.length > 0 && doer("Heal all", "heal", {}, { key: "H" }) }, faultList(data, mayAct)),
+  );
+}
+
+const chosen = (data) => data.nodes.map(({ name }) => name).filter((name) => side.has(name));
+const sides = (data) => [chosen(data), data.nodes.map(({ name }) => name).filter((name) => !side.has(name))];
+
+function cutting(data) {
+  const [one, other] = sides(data);
+  const words = one.length && other.length ? `${one.join(" ")} | ${other.join(" ")}` : "";
+  const nodes = data.nodes.map(({ name }) => element("option", { value: name }, name));
+  const submit = (event) => {
+    event.preventDefault();
+    const given = new FormData(event.target);
+    steer("cut", { source: given.get("source"), target: given.get("target") });
+  };
+  const second = data.nodes[1]?.name ?? data.nodes[0].name;
+  return element(
+    "div",
+    { class: "sandbox-cut" },
+    element(
+      "button",
+      { disabled: !words || null, title: "key C", click: () => cut(data) },
+      words ? `Cut ${words}` : "Cut: choose nodes first",
+    ),
+    element(
+      "form",
+      { submit },
+      element("select", { name: "source", "aria-label": "From", value: data.nodes[0].name }, nodes),
+      element("span", {}, " → "),
+      element("select", { name: "target", "aria-label": "To", value: second }, nodes),
+      element("button", {}, "Cut one way"),
+    ),
+  );
+}
+
+async function cut(data) {
+  if (await steer("cut", { sides: sides(data) })) side = new Set();
+  redraw();
+}
+
+const STATES = { up: ["good", "●"], down: ["bad", "✖"], paused: ["warn", "◐"], leaving: ["warn", "◌"] };
+
+function nodeTable(data, mayAct) {
+  app.rows = data.nodes.map(({ name }) => ({ key: name, title: name, link: null, actions: [] }));
+  const head = ["node", "state", "jobs", "queued", mayAct && ""].filter((each) => each !== false);
+  return element(
+    "div",
+    { class: "table", tabindex: "0", role: "region", "aria-label": "Nodes" },
+    element(
+      "table",
+      {},
+      element("caption", { class: "unseen" }, "Nodes"),
+      element("thead", {}, element("tr", {}, head.map((text) => element("th", { scope: "col" }, text || element("span", { class: "unseen" }, "Deeds"))))),
+      element("tbody", {}, data.nodes.map((node) => nodeRow(node, mayAct))),
+    ),
+  );
+}
+
+function nodeRow(node, mayAct) {
+  const [level, mark] = STATES[node.state];
+  const isCurrent = app.cursor === node.name;
+  const pick = () => {
+    app.cursor = node.name;
+    redraw();
+  };
+  return element(
+    "tr",
+    { key: node.name, class: "row", tabindex: isCurrent ? "0" : "-1", "aria-current": isCurrent ? "true" : null, "data-row": "", click: pick },
+    element("th", { scope: "row" }, node.name),
+    element("td", {}, element("span", { class: `state ${level}` }, element("span", { class: "mark", "aria-hidden": "true" }, mark), ` ${node.state}`), oddities(node)),
+    element("td", { class: "number" }, number(node.jobs)),
+    element("td", { class: "number" }, number(node.queued)),
+    mayAct && element("td", { class: "number deeds" }, nodeDeeds(node)),
+  );
+}
+
+function oddities({ clock_ms: clock, slow_ms: slow }) {
+  const words = [clock && `clock ${clock > 0 ? "+" : "−"}${span(Math.abs(clock) / 1000)}`, slow && `slow ${slow} ms`].filter(Boolean);
+  return words.length > 0 && element("span", { class: "warn-text small" }, ` ${words.join(", ")}`);
+}
+
+function nodeDeeds({ name, state, slow_ms: slow }) {
+  const at = { node: name };
+  const isDown = state === "down";
+  return [
+    isDown ? doer("Restart", "restart", at, { key: "R" }) : doer("Kill", "kill", at, { key: "K", class: "grave" }),
+    !isDown && (state === "paused" ? doer("Go on", "resume", at, { key: "P" }) : doer("Pause", "pause", at, { key: "P" })),
+    doer(slow ? "Fast" : "Slow", "slow", { ...at, ms: slow ? 0 : 200 }, { key: "S" }),
+    doer("Clock", "clock", { ...at, ms: 3_600_000 }, { key: "W", "aria-label": `${name}: clock an hour on` }),
+    !isDown && doer("Leave", "leave", at, { key: "L" }),
+  ];
+}
+
+function faultList({ faults }, mayAct) {
+  if (!faults.length) return element("p", { class: "quiet" }, "None: all nodes run, and all links work.");
+  const line = ({ number: fault, words, at }) =>
+    element(
+      "li",
+      { key: fault },
+      sign("warn"),
+      element("span", {}, `${visible(words)}, since ${seconds(at)}`),
+      mayAct && doer("Heal", "heal", { fault }),
+    );
+  return element("ul", { class: "findings heals" }, faults.map(line));
+}
+
+// Jobs.
+
+function right(data) {
+  const mayAct = may("steer");
+  const { counts } = data;
+  const words = `${counts.added} confirmed · ${counts.delivered} delivered · ${counts.again} again · ${counts.acked} acknowledged`;
+  return element(
+    "div",
+    { class: "sandbox-column" },
+    card("Jobs", { note: words }, mayAct && jobForm(data), jobTable(data)),
+    card("In your hands", { note: "as a worker" }, mayAct && takeForm(data), inHand(data, mayAct)),
+    card("Workers", {}, workers(data, mayAct)),
+  );
+}
+
+// What the judge says, and what was done.
+
+function verdict(found, { is_finished: isFinished }) {
+  if (!found) return null;
+  const word = !found.ok ? "FAIL" : found.is_whole ? "PASS" : "so far no promise is broken";
+  const level = found.ok ? "good" : "bad";
+  return card(
+    "Verdict",
+    { note: found.is_whole || isFinished ? "of the whole run" : `of the run up to ${seconds(found.at)}`, id: "verdict" },
+    element("p", { class: `verdict ${level}-text` }, sign(level), ` ${word}`),
+    element(
+      "ul",
+      { class: "plan" },
+      found.findings.map(findingLine),
+      found.says.map((text) => element("li", {}, text)),
+      found.duplicates.map(({ cause, meaning, count }) => element("li", {}, `${cause} × ${count}: ${meaning}`)),
+    ),
+    found.doubts.length > 0 &&
+      element("details", {}, element("summary", {}, "Not judged, or not in all cases"), element("ul", { class: "small" }, found.doubts.map((text) => element("li", {}, text)))),
+    found.untested.length > 0 && element("p", { class: "small" }, `Not put to the test: ${found.untested.join(", ")}.`),
+  );
+}
+
+const findingLine = ({ property, meaning, says, job, at }) =>
+  element("li", { class: "bad-text" }, element("b", {}, property), meaning && ` (${meaning})`, `: ${says} `, job && element("code", {}, job), " ", element("button", { click: () => showJob(job, at) }, `go to ${seconds(at)}`));
+
+function doings(data) {
+  const list = [...data.deeds].reverse();
+  const line = ({ at, words }, n) => element("tr", { key: data.all_deeds - n }, element("td", { class: "number" }, seconds(at)), element("td", {}, element("bdi", {}, visible(words))));
+  const more = data.all_deeds > list.length ? ` (the last ${list.length} of ${data.all_deeds})` : "";
+  return card(
+    "What was done",
+    {
+      note: `${number(data.events)} events · digest ${data.digest.slice(0, 12)}${more}`,
+      tools: [
+        element("a", { href: "/sandbox/deeds.py", download: "" }, "as a Python script"),
+        element("a", { href: "/sandbox/plan.json", download: "" }, "as a plan"),
+      ],
+    },
+    list.length
+      ? element("div", { class: "table deeds-done", tabindex: "0", role: "region", "aria-label": "What was done" }, element("table", {}, element("tbody", {}, list.map(line))))
+      : element("p", { class: "quiet" }, "Nothing yet. Add a job, let time pass, cut a link."),
+  );
+}
+
+// Keys. Those about a node act on the row with the cursor.
+
+function keysOf(data) {
+  const node = () => data.nodes.find(({ name }) => name === app.cursor) ?? data.nodes[0];
+  const at = () => ({ node: node().name });
+  return {
+    ...keys(),
+    " ": () => play(data),
+    ArrowRight: () => steer("step"),
+    "+": () => faster(data, 1),
+    "-": () => faster(data, -1),
+    q: () => steer("quiet"),
+    v: () => steer("judge"),
+    F: () => steer("finish"),
+    B: () => anew(data),
+    H: () => steer("heal"),
+    C: () => cut(data),
+    x: () => {
+      if (!side.delete(node().name)) side.add(node().name);
+      redraw();
+    },
+    K: () => steer("kill", at()),
+    R: () => steer("restart", at()),
+    P: () => steer(node().state === "paused" ? "resume" : "pause", at()),
+    S: () => steer("slow", { ...at(), ms: node().slow_ms ? 0 : 200 }),
+    W: () => steer("clock", { ...at(), ms: 3_600_000 }),
+    L: () => steer("leave", at()),
+    A: () => document.querySelector("#add button")?.click(),
+    T: () => steer("take", { ...at(), queue: document.querySelector("#take [name=queue]")?.value || "mail" }),
+  };
+}
+
+const HELP = [
+  ["Space", "let time go on, and stop"],
+  ["→ ←", "to the next event; look at the event before"],
+  ["+ -", "faster, slower"],
+  ["q v F", "run until quiet, judge now, finish and judge"],
+  ["j k", "the next node, the one before"],
+  ["x C", "choose the node for one side, cut the chosen from the others"],
+  ["K R P", "kill, restart, pause or go on"],
+  ["S W L", "slow or fast, clock an hour on, leave"],
+  ["A T", "add the job of the form, take a job at the node"],
+  ["H B", "heal all, begin anew"],
+];
