@@ -10,7 +10,7 @@ from typing import Final
 from disque_trio.client import commands
 from disque_trio.client.command import Command
 from disque_trio.client.records import JobDetails
-from disque_trio.pipeline.connector.nodes import NodeGoneError, Nodes
+from disque_trio.pipeline.connector.nodes import NodeGoneError, Nodes, UnreachableError
 from disque_trio.pipeline.errors import PipelineError
 
 PATIENCE_S: Final = 30.0
@@ -23,7 +23,7 @@ Place = tuple[str, str]
 
 def keep(nodes: Nodes, adds: Callable[[], Command[str]], node: str | None = None) -> Place:
     """Add the note at that node or another. `adds` is asked before each round. Raises
-    `PipelineError`."""
+    `PipelineError`: `UnreachableError` if none answers."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         why: object = ""
@@ -38,7 +38,8 @@ def keep(nodes: Nodes, adds: Callable[[], Command[str]], node: str | None = None
                 return name, job
             why = job
         if time.monotonic() > deadline:
-            raise PipelineError(f"no node keeps a note: {why}")
+            kind = UnreachableError if isinstance(why, NodeGoneError) else PipelineError
+            raise kind(f"no node keeps a note: {why}")
         time.sleep(PAUSE_S)
 
 

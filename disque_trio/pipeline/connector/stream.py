@@ -30,6 +30,7 @@ from disque_trio.pipeline.errors import PipelineError
 
 _PATIENCE_S: Final = 120.0
 """How long a query that ends by itself tries when no node answers; nodes rest up to a minute."""
+_LONGEST_PAUSE_S: Final = 5.0
 _log: Final = logging.getLogger(__name__)
 
 
@@ -53,6 +54,8 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Where the latest batch ended that Spark has committed and nodes have heard of."""
         self._offered: tuple[Offset, Offset] | None = None
         """The last answer with its start, for Spark may ask twice."""
+        self._taken: Jobs = {}
+        """Jobs whose ids no node has noted yet."""
         self._left: int | None = None
         """How many jobs are still to be taken, if the trigger is availableNow."""
         self._has_met_nodes = False
@@ -90,6 +93,7 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _try(self, begin: Offset, limit: ReadLimit) -> Offset:
         """Advance; with availableNow for a while, since nodes may be slow on a busy machine."""
         deadline = time.monotonic() + _PATIENCE_S
+        pause_s = PAUSE_S
         while True:
             try:
                 return self._advance(begin, limit)
@@ -97,7 +101,8 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 if self._left is None or time.monotonic() > deadline:
                     raise
                 _log.warning("the stream tries again: %s", error)
-            time.sleep(PAUSE_S)
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     def _advance(self, begin: Offset, limit: ReadLimit) -> Offset:
         """Acknowledge the committed batch, and take the next."""
@@ -105,10 +110,12 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.max_jobs
         if self._left is not None:
             most = min(most, self._left)
-        jobs = self._consumer.take(most, waits=self._left is None)
-        if not jobs:
+        if not self._taken:
+            self._taken = self._consumer.take(most, waits=self._left is None)
+        if not self._taken:
             return begin
-        end = self._batches.keep(begin.seq + 1, jobs)
+        end = self._batches.keep(begin.seq + 1, self._taken)
+        self._taken = {}
         if self._left is not None:
             self._left -= end.count
         self._offered = (begin, end)

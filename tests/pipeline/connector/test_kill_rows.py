@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.cluster.processes import Cluster, Fleet, eventually
+from tests.cluster.processes import Cluster, Fleet, Server, eventually
 from tests.cluster.talk import Client, ClosedError, RefusedError
 from tests.pipeline.connector.desk import unfinished
 from tests.pipeline.connector.killing.harness import Queries
@@ -23,7 +23,10 @@ FILES = 80
 KILLS = int(os.environ.get("KILLS", "10"))
 SEED = int(os.environ.get("SEED") or random.SystemRandom().randrange(1 << 32))
 """When whom is killed, as far as the test decides it."""
-VICTIMS = ("driver", "worker", "JVM", "node", "worker")
+VICTIMS = ("driver", "worker", "JVM", "a node stands still", "worker", "driver", "a node")
+"""With one copy, whoever kills a node loses jobs: there it only stands still."""
+STILL_S = 12
+"""Longer than the query waits for an answer."""
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(3600)]
 
 
@@ -91,9 +94,23 @@ def queries(trio: Cluster, tmp_path: Path) -> Iterator[Queries]:
         made.close()
 
 
+def harm_node(server: Server, what: str) -> None:
+    """Let it stand still for a while, or kill it and start it again."""
+    if what == "a node":
+        server.kill()
+        server.start().wait()
+        return
+    server.freeze()
+    time.sleep(STILL_S)  # that nothing answers meanwhile is what is tried
+    server.thaw()
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
 def test_rows_are_added_once_whoever_is_killed(
-    queries: Queries, worker: Worker, trio: Cluster
+    queries: Queries, worker: Worker, trio: Cluster, replicas: int
 ) -> None:
+    queries.replicas = replicas
+    victims = VICTIMS if replicas > 1 else VICTIMS[:-1]
     rng = random.Random(SEED)
     began = time.monotonic()
     for number in range(KILLS):
@@ -101,13 +118,12 @@ def test_rows_are_added_once_whoever_is_killed(
             queries.start()
         queries.wait_for_batches(1)
         time.sleep(rng.random() * 2)  # when it is killed is what is tried
-        victim = VICTIMS[number % len(VICTIMS)]
-        if victim != "node":
+        victim = victims[number % len(victims)]
+        if "node" in victim:
+            queries.kills.append(victim)
+            harm_node(trio[2], victim)
+        else:
             queries.kill(victim)
-            continue
-        queries.kills.append("node")
-        trio[2].kill()
-        trio[2].start().wait()
     queries.close()
     queries.finish()
     eventually(lambda: not unfinished(trio, "out"), 120, "every job has come")
@@ -115,8 +131,9 @@ def test_rows_are_added_once_whoever_is_killed(
     lost = set(range(ROWS)) - worker.jobs.keys()
     twice = [row for row, jobs in worker.jobs.items() if len(jobs) > 1]
     sys.stdout.write(
-        f"\n{ROWS} rows in {queries.batches('rows')} batches, {time.monotonic() - began:.0f} s, "
-        f"SEED={SEED}, kills {queries.kills}: lost {len(lost)}, added twice {len(twice)}\n"
+        f"\nREPLICATE {replicas}: {ROWS} rows in {queries.batches('rows')} batches, "
+        f"{time.monotonic() - began:.0f} s, SEED={SEED}, kills {queries.kills}: "
+        f"lost {len(lost)}, added twice {len(twice)}\n"
     )
     assert not lost
     assert not twice

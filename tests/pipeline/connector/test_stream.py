@@ -11,6 +11,7 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 from disque_trio.pipeline.connector import options
 from disque_trio.pipeline.connector.columns import SCHEMA
 from disque_trio.pipeline.connector.nodes import UnreachableError
+from disque_trio.pipeline.connector.offsets import Batches, Offset
 from disque_trio.pipeline.connector.stream import QueueStream
 from tests.cluster.processes import SOON_S, Fleet, Server, eventually
 from tests.pipeline.connector.desk import name_of
@@ -92,6 +93,26 @@ def test_a_query_that_ends_by_itself_waits_for_nodes(fleet: Fleet, streams: Stre
 
     thaws.join()
     eventually(lambda: server.client.info("jobs")["registered_jobs"] == "1", SOON_S, "the note")
+
+
+def test_jobs_that_could_not_be_noted_come_with_the_next_batch(
+    fleet: Fleet, streams: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Held and in no batch, they would wait until the query is started again."""
+    server = fleet.server()
+    fill(server, "unnoted", 500)
+    source = streams.read(server, "unnoted")
+    start = source.initialOffset()
+    source.latestOffset(start, ReadMaxRows(0))  # it has met its node
+
+    def fails(*_: object) -> Offset:
+        raise UnreachableError("no node keeps a note")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Batches, "keep", fails)
+        assert source.latestOffset(start, MANY) == start
+
+    assert source.latestOffset(start, MANY)["count"] == 500
 
 
 def test_a_query_that_never_met_a_node_fails(fleet: Fleet, streams: Streams) -> None:

@@ -35,6 +35,8 @@ class Queries:
     folder: Path
     cluster: Cluster
     kills: list[str] = attrs.field(factory=list)
+    replicas: int = 2
+    """Copies of a job that the sink adds."""
     excuses: tuple[str, ...] = ("failed to connect back",)
     """With these last words a query may end; it is started again. Spark waits 10 s for a Python
     process to start: too little where much else runs."""
@@ -56,6 +58,7 @@ class Queries:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                env={**os.environ, "REPLICATE": str(self.replicas)},
             )
 
     def batches(self, kind: str) -> int:

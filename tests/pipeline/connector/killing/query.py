@@ -37,7 +37,8 @@ def files(frame: Any, folder: Path) -> Any:
 
 def jobs(frame: Any, nodes: str) -> Any:
     """Into jobs of the queue `out`."""
-    terms = {"hold": "20", "retry": "30", "replicate": "2", "timeout": "10"}
+    replicas = os.environ.get("REPLICATE", "2")
+    terms = {"hold": "20", "retry": "30", "replicate": replicas, "timeout": "10"}
     options = {"nodes": nodes, "queue": "out", **terms}
     return frame.writeStream.format("disque").options(**options)
 
