@@ -67,14 +67,29 @@ class Results:
 def read(lake: Lake, versions: Iterable[str]) -> Iterator[dict[str, Any]]:
     """The facts of all seeds of these versions, the oldest first, but for coverage and plans."""
     wanted = pa.array(sorted(set(versions)))
-    for part in lake.parts("results"):
-        scenario = unquote(Path(part.path).parent.name.partition("=")[2])
-        try:
-            table = pq.read_table(lake.where(part), columns=_FACTS, partitioning=None)
-        except (OSError, pa.ArrowException) as error:
-            raise LakeError(f"{lake.where(part)}: {error}") from None
-        table = table.filter(pc.is_in(table["version"], value_set=wanted))
-        for facts in table.to_pylist():
+    for scenario, table in _tables(lake, _FACTS):
+        for facts in table.filter(pc.is_in(table["version"], value_set=wanted)).to_pylist():
             for name in ("duplicates", "marks"):
                 facts[name] = dict(facts[name] or ())
             yield {**facts, "scenario": scenario}
+
+
+def costs(lake: Lake, engine: str) -> dict[tuple[str, int], float]:
+    """The seconds of a processor that each seed of each scenario has taken in this engine; the
+    latest sweep counts."""
+    found: dict[tuple[str, int], float] = {}
+    for scenario, table in _tables(lake, ["seed", "engine", "seconds"]):
+        same = table.filter(pc.equal(table["engine"], engine))
+        keys = ((scenario, seed) for seed in same["seed"].to_pylist())
+        found.update(zip(keys, same["seconds"].to_pylist(), strict=True))
+    return found
+
+
+def _tables(lake: Lake, columns: list[str]) -> Iterator[tuple[str, pa.Table]]:
+    """Results by scenario, the oldest first."""
+    for part in lake.parts("results"):
+        scenario = unquote(Path(part.path).parent.name.partition("=")[2])
+        try:
+            yield scenario, pq.read_table(lake.where(part), columns=columns, partitioning=None)
+        except (OSError, pa.ArrowException) as error:
+            raise LakeError(f"{lake.where(part)}: {error}") from None

@@ -55,6 +55,21 @@ def test_what_came_counts_after_a_while_though_nothing_else_comes(
     assert committed(tmp_path) == 2
 
 
+def test_what_a_seed_costs_is_known_from_other_code_of_the_same_engine(tmp_path: Path) -> None:
+    keeping = store(tmp_path)
+    for seed, engine in ((0, "heap"), (1, "trio")):
+        result = attrs.evolve(done(seed).result, seconds=seed + 2.5, engine=engine)
+        keeping.add("calm", attrs.evolve(done(seed), result=result))
+    keeping.close()
+
+    later = LakeStore(
+        str(tmp_path / "lake"), "later", {"x/calm.toml": "w"}, {"x/calm.toml": "calm"}
+    )
+
+    assert list(later.kept()) == []
+    assert later.costs("heap") == {("x/calm.toml", 0): 2.5}
+
+
 def test_what_could_not_be_written_is_told_when_the_next_result_comes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,10 +10,11 @@ import pytest
 
 from disque_trio.cli.frame import INTERRUPTED, USAGE
 from disque_trio.cli.sim import main
+from disque_trio.cli.sim.cutting import Piece
 from disque_trio.cli.sim.outcomes import PASSED, VIOLATED
 from disque_trio.cli.sim.pool import Done, Task
 from disque_trio.cli.sim.progress import Progress
-from disque_trio.cli.sim.spark import Piece, run_piece
+from disque_trio.cli.sim.spark import run_piece
 from disque_trio.pipeline.coverage import Coverage
 from disque_trio.pipeline.lake.store import Lake
 from disque_trio.sim.scenarios.scenario import Scenario
@@ -133,7 +134,7 @@ def test_ctrl_c_ends_the_jobs_and_keeps_what_is_finished(
     keeping = ["--out", str(tmp_path / "out"), "--lake", str(tmp_path / "lake")]
     monkeypatch.setattr(Progress, "step", after(3, interrupt))
     # The first pieces have a seed each: whichever comes first is whole.
-    monkeypatch.setattr("disque_trio.cli.sim.spark._MOST_TRIED", 1)
+    monkeypatch.setattr("disque_trio.cli.sim.cutting._MOST_TRIED", 1)
 
     status = main(["sweep", calm, "--seeds", "0:100000", *SPARK, *keeping])
 

@@ -16,7 +16,7 @@ from disque_trio.cli.sim import report
 from disque_trio.cli.sim.collector import Collected
 from disque_trio.cli.sim.execution import Result
 from disque_trio.cli.sim.pool import Done
-from disque_trio.cli.sim.results import Kept
+from disque_trio.cli.sim.results import Kept, Key
 from disque_trio.pipeline import results
 from disque_trio.pipeline.lake.store import Lake
 from disque_trio.pipeline.results import Results
@@ -31,8 +31,16 @@ _PATIENCE_S: Final = 60.0
 class LakeStore:
     """Results in a lake."""
 
-    def __init__(self, path: str, sweep: str, versions: dict[str, str]) -> None:
-        """`versions` has the version of code and scenario, by path; other results do not count."""
+    def __init__(
+        self,
+        path: str,
+        sweep: str,
+        versions: dict[str, str],
+        names: dict[str, str] | None = None,
+    ) -> None:
+        """`versions` has the version of code and scenario, by path; other results do not count.
+        `names` has the names of the scenarios, by path."""
+        self._names = names or {}
         lake = Lake.open(path, create=True)
         self._versions = versions
         self._results = Results(lake, sweep, commit_of(Path(__file__)))
@@ -49,6 +57,14 @@ class LakeStore:
         paths = {version: path for path, version in self._versions.items()}
         for facts in results.read(self._results.lake, paths):
             yield paths[facts["version"]], _result(facts)
+
+    def costs(self, engine: str) -> dict[Key, float]:
+        """The costs of seeds of scenarios of these names."""
+        found = results.costs(self._results.lake, engine)
+        paths = {name: path for path, name in self._names.items()}
+        return {
+            (paths[name], seed): seconds for (name, seed), seconds in found.items() if name in paths
+        }
 
     def add(self, path: str, done: Done) -> None:
         """Store it once all that were run together with it are there."""

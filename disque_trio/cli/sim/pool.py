@@ -1,9 +1,11 @@
 """Runs seeds in other processes, a few ahead of what the caller has taken."""
 
 import gc
+import math
 import multiprocessing
 import os
 import signal
+import time
 import zlib
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -45,6 +47,8 @@ class Task:
     limit_s: int
     is_recheck: bool = False
     collecting: CollectorOptions | None = None
+    expected_s: float = 0.0
+    """What the seed has cost in an earlier sweep; 0 if that is not known."""
 
 
 @attrs.frozen
@@ -148,15 +152,28 @@ def run_task(task: Task) -> Done:
     return done
 
 
-def run_seeds(tasks: Sequence[Task], scenario: Scenario, name: str) -> list[Done]:
-    """Run seeds of one scenario. `name` is the name of the files with their rows."""
+def run_seeds(
+    tasks: Sequence[Task], scenario: Scenario, name: str, enough_s: float = math.inf
+) -> list[Done]:
+    """Run seeds of one scenario: all of them, or the first ones until so much time has passed.
+    `name` is the name of the files with their rows."""
+    until = time.monotonic() + enough_s
     collecting = tasks[0].collecting
     if collecting is None:
-        return [_run(task, scenario, None) for task in tasks]
+        return list(_run_some(tasks, scenario, None, until))
     collector = Collector(collecting, scenario.name, name)
     with collector.writer:
-        found = [_run(task, scenario, collector) for task in tasks]
+        found = list(_run_some(tasks, scenario, collector, until))
     return [*map(_unfinished, found[:-1]), _finished(found[-1], collector)]
+
+
+def _run_some(
+    tasks: Sequence[Task], scenario: Scenario, collector: Collector | None, until: float
+) -> Iterator[Done]:
+    for task in tasks:
+        yield _run(task, scenario, collector)
+        if time.monotonic() > until:
+            return
 
 
 def _unfinished(done: Done) -> Done:

@@ -16,6 +16,8 @@ from disque_trio.sim.scenarios import plan_file
 FILE = "results.jsonl"
 FAILURES = "failures"
 
+Key = tuple[str, int]
+"""Path of the scenario, and seed."""
 Kept = tuple[str, Result]
 """The path of the scenario, and the result of one seed."""
 
@@ -25,6 +27,9 @@ class ResultStore(Protocol):
 
     def kept(self) -> Iterator[Kept]:
         """Earlier results of the same code and the same scenarios."""
+
+    def costs(self, engine: str) -> dict[Key, float]:
+        """The seconds of a processor that seeds have taken before, with whatever code."""
 
     def add(self, path: str, done: Done) -> None:
         """Keep it."""
@@ -58,6 +63,16 @@ class DirectoryStore:
                     yield facts["path"], report.from_plain(facts)
         if not line.endswith("\n"):
             self._file.write("\n")
+
+    def costs(self, engine: str) -> dict[Key, float]:
+        """The costs in all lines; the latest counts."""
+        with self._path.open(encoding="utf-8") as file:
+            found = [facts for line in file if (facts := _facts(line)) is not None]
+        return {
+            (facts["path"], facts["seed"]): facts["seconds"]
+            for facts in found
+            if facts.get("engine") == engine and "seconds" in facts
+        }
 
     def add(self, path: str, done: Done) -> None:
         """Store it; of a failure, the plan too."""

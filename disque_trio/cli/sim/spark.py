@@ -1,49 +1,22 @@
 """Seeds run on Spark: the tasks of a sweep in pieces of about ten seconds each."""
 
-import math
 import socket
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from typing import Final, Self
-
-import attrs
+from collections.abc import Callable, Generator, Iterable, Mapping
+from typing import Final
 
 from disque_trio.cli.frame import UsageError
+from disque_trio.cli.sim.cutting import PIECE_S, Cutter, Outcome, Piece
 from disque_trio.cli.sim.pool import Done, Task, cycles_collected_between_seeds, run_seeds
 from disque_trio.pipeline import shipping
 from disque_trio.pipeline.errors import PipelineError
 from disque_trio.pipeline.fanout import Fanout
 from disque_trio.sim.scenarios.scenario import Scenario
 
-PIECE_S: Final = 10.0
-"""How long a piece should take. Spark adds some 50 ms to each."""
-_LEAST_S: Final = 1.0
-_MOST_TRIED: Final = 64
-"""At most so many seeds in a piece while the cost of a seed is unknown."""
+TOO_LONG_S: Final = 2 * PIECE_S
+"""After this time a piece begins no further seed: who knows how long the others would wait."""
 _MEMORY: Final = "1g"
 """Of the driver, which only forwards results."""
-
-
-@attrs.frozen
-class Piece:
-    """Seeds of one scenario that are run together."""
-
-    number: int
-    scenario: Scenario
-    tasks: tuple[Task, ...]
-
-
-@attrs.frozen
-class Outcome:
-    """The result of a piece."""
-
-    path: str
-    done: tuple[Done, ...]
-    seconds: float
-    host: str = ""
-    error: str = ""
-    """Why it cannot be run, as a sentence."""
 
 
 def run_all(
@@ -80,69 +53,9 @@ def run_piece(piece: Piece) -> Outcome:
     path = piece.tasks[0].path
     try:
         with cycles_collected_between_seeds():
-            done = tuple(run_seeds(piece.tasks, piece.scenario, str(piece.number)))
+            done = run_seeds(piece.tasks, piece.scenario, str(piece.number), TOO_LONG_S)
     except (UsageError, PipelineError) as error:
         # Spark would retry an exception, and report it with a page of Java.
-        return Outcome(path, (), 0.0, socket.gethostname(), str(error))
-    return Outcome(path, done, time.monotonic() - began)
-
-
-class Cutter:
-    """Cuts the tasks into pieces; their size follows from the cost of those before.
-
-    Second runs come last, so that most of them run in another process than the first.
-    """
-
-    def __init__(
-        self,
-        tasks: Iterable[Task],
-        scenarios: Mapping[str, Scenario],
-        processors: Callable[[], int],
-    ) -> None:
-        self._scenarios = scenarios
-        self._processors = processors
-        self._number = 0
-        self._seconds: dict[str, float] = {}
-        """The cost of a seed, by path."""
-        self._tried: Counter[str] = Counter()
-        queues: dict[tuple[bool, str], deque[Task]] = {}
-        for task in tasks:
-            queues.setdefault((task.is_recheck, task.path), deque()).append(task)
-        self._queues = deque(sorted(queues.values(), key=lambda queue: queue[0].is_recheck))
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> Piece:
-        """The next piece."""
-        if not self._queues:
-            raise StopIteration
-        queue = self._queues[0]
-        path = queue[0].path
-        tasks = tuple(queue.popleft() for _ in range(min(self._size(path), len(queue))))
-        if not queue:
-            self._queues.popleft()
-        self._number += 1
-        return Piece(self._number, self._scenarios[path], tasks)
-
-    def learn(self, outcome: Outcome) -> None:
-        """A piece is done: update the cost of a seed."""
-        cost = outcome.seconds / len(outcome.done)
-        known = self._seconds.get(outcome.path, cost)
-        self._seconds[outcome.path] = (known + cost) / 2
-
-    def _size(self, path: str) -> int:
-        cost = self._seconds.get(path)
-        if cost is None:
-            size = min(1 << self._tried[path], _MOST_TRIED)
-            self._tried[path] += 1
-            return size
-        # Towards the end pieces get smaller, so that all processors end together.
-        left = sum(self._left()) / (2 * self._processors())
-        return max(1, math.ceil(min(PIECE_S, max(left, _LEAST_S)) / max(cost, 1e-6)))
-
-    def _left(self) -> Iterator[float]:
-        """Estimated seconds of work in each queue."""
-        usual = max(self._seconds.values(), default=0.0)
-        for queue in self._queues:
-            yield len(queue) * self._seconds.get(queue[0].path, usual)
+        return Outcome(path, (), 0.0, host=socket.gethostname(), error=str(error))
+    left = piece.tasks[len(done) :]
+    return Outcome(path, tuple(done), time.monotonic() - began, left)

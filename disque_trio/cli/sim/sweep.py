@@ -23,7 +23,7 @@ from disque_trio.cli.sim.options import Options
 from disque_trio.cli.sim.outcomes import NOTHING_TESTED, PASSED, VIOLATED
 from disque_trio.cli.sim.pool import Done, Task, run_all
 from disque_trio.cli.sim.progress import Progress
-from disque_trio.cli.sim.results import DirectoryStore, ResultStore
+from disque_trio.cli.sim.results import DirectoryStore, Key, ResultStore
 from disque_trio.cli.sim.sources import (
     check_engine,
     code_digest,
@@ -40,10 +40,6 @@ from disque_trio.sim.scenarios.scenario import Scenario
 
 DETAILED = 10
 """How many failures are shown in full; the rest take a line each."""
-
-
-Key = tuple[str, int]
-"""Path of the scenario, and seed."""
 
 
 def sweep(options: Options) -> int:
@@ -110,7 +106,8 @@ class _Sweep:
                 raise UsageError(
                     f"--lake needs pyarrow and deltalake ({error}): {INSTALL}"
                 ) from None
-            stores.append(module.LakeStore(options.lake, self._name, self._versions))
+            names = {path: each.name for path, each in self._scenarios.items()}
+            stores.append(module.LakeStore(options.lake, self._name, self._versions, names))
         if options.out is not None:
             stores.append(DirectoryStore(local_path(options.out), self._versions))
         return stores
@@ -132,7 +129,8 @@ class _Sweep:
         wanted = {path: _seeds(each, self._options) for path, each in self._scenarios.items()}
         self._recall(wanted)
         kept = sum(len(tally.seeds) for tally in self._tallies.values())
-        tasks = list(self._tasks(wanted))
+        # Those known to take long come first: one that begins last would hold up the end.
+        tasks = sorted(self._tasks(wanted), key=lambda task: -task.expected_s)
         seeds = sum(not task.is_recheck for task in tasks)
         began = time.monotonic()
         with Progress(report.errors(), seeds, kept) as progress:
@@ -182,13 +180,21 @@ class _Sweep:
     def _tasks(self, wanted: dict[str, list[int]]) -> Iterator[Task]:
         options = self._options
         share = options.recheck if options.engine in REPEATABLE else 0
+        costs = self._stores[0].costs(options.engine) if self._stores else {}
         for path, seeds in wanted.items():
             collecting = self._collector_options(path)
             due = 0.0
             for seed in seeds:
                 if seed in self._tallies[path].seeds:
                     continue
-                task = Task(path, seed, options.engine, options.limit_s, collecting=collecting)
+                task = Task(
+                    path,
+                    seed,
+                    options.engine,
+                    options.limit_s,
+                    collecting=collecting,
+                    expected_s=costs.get((path, seed), 0.0),
+                )
                 yield task
                 due += share
                 if due >= 1:
