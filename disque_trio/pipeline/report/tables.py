@@ -38,7 +38,7 @@ def failures(told: ReportFacts, rerun: Rerun) -> str:
         "failures by property",
         (
             "property", "text:which says", "scenario", "code", "number:seeds", "number:first",
-            "text:the finding of the checker", "run it again",
+            "text:the finding of the checker", "text:run it again",
         ),
         (_failure(row, rerun) for row in told.failures[:_LISTED_MOST]),
     )  # fmt: skip
@@ -65,7 +65,8 @@ def _failure(row: Facts, rerun: Rerun) -> list[str]:
 
 
 def _command(command: str) -> str:
-    return f'<code class="command">{html.escape(command)}</code>' if command else "–"
+    words = " ".join(f"<span>{html.escape(word)}</span>" for word in command.split(" "))
+    return f'<code class="command">{words}</code>' if command else "–"
 
 
 def violations(told: ReportFacts) -> str:
@@ -218,7 +219,7 @@ def cost(told: ReportFacts, rerun: Rerun) -> str:
         "cost of a seed by scenario",
         (
             "scenario", "number:seeds", "number:mean ms", "number:dearest", "number:its seed",
-            "run it again",
+            "text:run it again",
         ),
         (_cost_row(row, rerun) for row in rows),
     )  # fmt: skip

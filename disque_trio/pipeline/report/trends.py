@@ -16,6 +16,7 @@ _NAMED_MOST: Final = 8
 _LATEST: Final = 14
 """Sweeps of one scenario that are shown."""
 _ALL: Final = "all scenarios"
+_AMOUNT: Final = "datum.value ? format(datum.value, '~s') : '0'"
 _PANELS: Final = (
     ("failed", "seeds that failed, %", "bad", "bar"),
     ("per_million", "duplicates per million jobs", "d5", "line"),
@@ -129,7 +130,7 @@ def _panel(
     if kind == "line":
         mark = {"type": "line", "stroke": paint, "point": {"fill": paint, "stroke": None}}
     below = {"labelExpr": label, "labelAngle": 0, "labelOverlap": True} if label else None
-    up = {"values": [0, top], "format": "~s", "minExtent": 34, "maxExtent": 34}
+    up = {"values": [0, top], "labelExpr": _AMOUNT, "minExtent": 34, "maxExtent": 34}
     return {
         "width": charts.WIDE - 52,
         "height": 46,
