@@ -4,6 +4,7 @@ import { page, run } from "./data.js";
 import { element } from "./timeline/elements.js";
 import { CLUSTER, EVERYTHING } from "./timeline/run.js";
 import { short } from "./timeline/sentences.js";
+import { visible } from "./timeline/text.js";
 
 const JOBS_SHOWN = 400;
 
@@ -53,7 +54,7 @@ export function showJobs(host, text, chosen, choose) {
       each.job,
       { title: id },
       element("b", {}, short(each.job)),
-      element("span", { class: "queue" }, queue),
+      element("span", { class: "queue" }, visible(queue)),
       ...badges(each),
     );
   });

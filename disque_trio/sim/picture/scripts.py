@@ -13,7 +13,7 @@ from disque_trio.sim.picture.sheet import text
 
 _FILES: Final = resources.files("disque_trio.sim.picture")
 TIMELINE: Final = (
-    *("elements", "sentences", "run", "axis", "marks", "scene"),
+    *("elements", "text", "sentences", "run", "axis", "marks", "scene"),
     *("arrows", "bands", "events", "diagram", "player", "timeline", "moment"),
 )
 """The component, in `timeline/`; each after those that it needs when it is loaded."""

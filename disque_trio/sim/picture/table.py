@@ -242,6 +242,8 @@ class Table:
         """Invocations with their outcomes, and deliveries."""
         found: list[int] = []
         for index, row in enumerate(rows, first):
+            if not row.client:
+                continue
             if row.kind.endswith(".invoke"):
                 self._open[index] = row
             elif is_client(row):

@@ -55,6 +55,7 @@ export function ofJob(id) {
     action("N", "Give back", "nack"),
     action("A", "Mark as done", "ack"),
     action("D", "Delete copies", "deljob", { isGrave: true }),
+    action("T", "Trace on", "trace"),
   ];
 }
 

@@ -4,25 +4,31 @@ import { app, go } from "./app.js";
 import { element } from "./elements.js";
 import { body, buttons, card, facts, heading, unreached, waiting } from "./parts.js";
 import { ofJob } from "./actions.js";
+import { isTraced, jobline } from "./jobline.js";
 import { jobState } from "./queue.js";
 import { table } from "./table.js";
 import { UNKNOWN, clock, inOrAgo, named, number, queueLink, span } from "./words.js";
 
 export const job = {
   name: "Job",
-  topics: ({ name }) => (name ? { job: { id: name } } : {}),
+  topics: ({ name }) => (name ? { job: { id: name }, "job-timeline": { id: name } } : {}),
   view(heard, { name }) {
     const search = finder(name);
     if (!name) return [heading("Job", "Where its copies are, and what becomes of it."), search, hint()];
     const put = heard.job;
     const title = [element("span", { class: "kind" }, "Job "), element("code", {}, name)];
     if (!put?.data) return [heading(title), search, waiting(put, "this job")];
-    if (!put.data.found) return [heading(title), search, unreached(put), lost(put.data)];
-    app.actions = ofJob(name);
+    const happened = heard["job-timeline"];
+    const actions = ofJob(name);
+    const line = jobline(happened, name, actions.find(({ verb }) => verb === "trace"));
+    const missing = unreached({ ...put, unreached: { ...happened?.unreached, ...put.unreached } });
+    if (!put.data.found) return [heading(title), search, missing, lost(put.data), line];
+    app.actions = actions.filter(({ verb }) => verb !== "trace" || !isTraced(happened));
     return [
-      heading(title, null, ...buttons(app.actions)),
-      unreached(put),
+      heading(title, null, ...buttons(actions.filter(({ verb }) => verb !== "trace"))),
+      missing,
       about(put.data),
+      line,
       copies(put.data),
       element("div", { class: "charts" }, explained(put.data), bodyCard(put.data)),
     ];

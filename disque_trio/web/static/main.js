@@ -100,7 +100,7 @@ function leave({ page }) {
   app.chosen.clear();
   app.wants = {};
   // An answer about another queue or job is not shown for a moment under the new name.
-  for (const topic of ["queue", "job", page]) if (topic !== "overview") delete app.heard[topic];
+  for (const topic of ["queue", "job", "job-timeline", page]) if (topic !== "overview") delete app.heard[topic];
   scrollTo(0, 0);
 }
 
@@ -218,7 +218,10 @@ function draw() {
   app.rows = [];
   app.actions = [];
   app.press = null;
+<<<<<<< HEAD
   app.help = [];
+=======
+>>>>>>> 6b55d12 (Draw on the console what has happened to a job, while it happens)
   show($("bar"), bar());
   show($("notice"), notice());
   const content = page

@@ -1,6 +1,9 @@
 // Numbers, times and names as people read them. What is not known is a dash.
 
 import { element } from "./elements.js";
+import { hex, visible } from "./timeline/text.js";
+
+export { visible };
 
 export const UNKNOWN = "—";
 const isKnown = (value) => value !== null && value !== undefined;
@@ -66,20 +69,6 @@ export function bytes(value) {
 export function count(many, one, more = `${one}s`) {
   return `${number(many)} ${many === 1 ? one : more}`;
 }
-
-// Signs that are not seen, or that turn the order of others round, as their numbers.
-const UNSEEN =
-  // eslint-disable-next-line no-control-regex
-  /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g;
-
-export function visible(text) {
-  return String(text).replace(UNSEEN, (sign) => {
-    const code = sign.charCodeAt(0);
-    return code < 256 ? `\\x${hex(code, 2)}` : `\\u${hex(code, 4)}`;
-  });
-}
-
-const hex = (code, digits) => code.toString(16).padStart(digits, "0");
 
 // Bytes that are no UTF-8, readable where they are ASCII.
 export function fromBase64(text) {

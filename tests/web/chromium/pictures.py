@@ -15,30 +15,30 @@ from tests.web.chromium import consoles, devtools, scene
 from tests.web.chromium.fake import serving
 
 PICTURES: Final = {
-    "overview": ("light", "", ()),
-    "cluster": ("dark", "#/cluster", ()),
-    "queues": ("light", "#/queues", ("j", "P")),
-    "queue": ("dark", "#/queue/mail", ()),
-    "job": ("dark", f"#/job/{scene.JOB}", ()),
-    "workers": ("light", "#/workers", ()),
-    "dead": ("dark", "#/dead", ()),
-    "later": ("light", "#/later", ()),
+    "overview": ("light", "", (), 720),
+    "cluster": ("dark", "#/cluster", (), 720),
+    "queues": ("light", "#/queues", ("j", "P"), 720),
+    "queue": ("dark", "#/queue/mail", (), 720),
+    "job": ("dark", f"#/job/{scene.JOB}", ("ArrowLeft",), 1080),
+    "workers": ("light", "#/workers", (), 720),
+    "dead": ("dark", "#/dead", (), 720),
+    "later": ("light", "#/later", (), 720),
 }
-"""By name: the theme, the page, and the keys that are pressed there."""
+"""By name: the theme, the page, the keys that are pressed there, and how high the window is."""
 
 
 async def make(folder: Path) -> None:
     """All of them, as WebP."""
     with tempfile.TemporaryDirectory() as profile, devtools.chromium(Path(profile)) as browser:
         async with serving(scene.fake()) as fake:
-            for name, (theme, hash_, keys) in PICTURES.items():
-                async with devtools.tab(browser, width=1280, height=720) as tab:
+            for name, (theme, hash_, keys, height) in PICTURES.items():
+                async with devtools.tab(browser, width=1280, height=height) as tab:
                     prefers = {"name": "prefers-color-scheme", "value": theme}
                     await tab.ask("Emulation.setEmulatedMedia", features=[prefers])
                     await tab.open(fake.address + hash_)
                     await tab.until("document.querySelector('.facts, tbody tr')")
                     await tab.press(*keys)
-                    if keys:
+                    if "P" in keys:
                         await tab.has("a restart forgets it")
                     await _shoot(tab, folder / f"console-{name}.webp")
 

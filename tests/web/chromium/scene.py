@@ -6,6 +6,7 @@ import random
 import time
 from typing import Any, Final
 
+from tests.web.chromium import story
 from tests.web.chromium.fake import Fake, Said
 
 N1, N2, N3 = "127.0.0.1:7711", "127.0.0.1:7712", "127.0.0.1:7713"
@@ -212,6 +213,11 @@ def job(args: Said) -> Said:
     }
 
 
+def job_timeline(args: Said) -> Said:
+    id = args["id"]
+    return story.told(id, story.rows(id)) if id == JOB else story.untraced(id)
+
+
 def workers(_args: Said) -> Said:
     worker: dict[str, Any] = {
         "name": "mailer-7@web3",
@@ -316,6 +322,7 @@ TOPICS: Final = {
     "queues": queues,
     "queue": queue,
     "job": job,
+    "job-timeline": job_timeline,
     "workers": workers,
     "dead": dead,
     "later": later,
@@ -328,6 +335,7 @@ PLANS: Final = {
     "purge": {"says": ["41,209 jobs end"], "confirm": "mail", "token": "t2"},
     "kick": {"says": ["the connection of 10.0.0.9:53012 ends"], "token": "t3"},
     "redrive": {"says": ["1 of 1,100 dead jobs is queued again"], "token": "t4"},
+    "trace": {"says": ["3 nodes write down what happens to the job, for an hour"], "token": "t5"},
     "enqueue": {"t": "error", "says": "the job is done"},
 }
 

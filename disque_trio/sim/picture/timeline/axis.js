@@ -23,21 +23,21 @@ function pause(micros, zoom) {
   return micros <= 0 ? 0 : zoom * (6 + 8 * Math.log10(1 + micros / 100));
 }
 
-// Wide enough for the events, and at least as wide as the window.
-export function fitted(run, rows, room, wide) {
-  let zoom = 1;
-  let axis = byEvent(run, rows, room, zoom);
-  for (let round = 0; round < 4 && axis.width < wide - 8 && zoom < 8; round++) {
-    zoom = Math.min(8, (zoom * (wide - 90)) / Math.max(axis.width - 90, 1));
+// Wide enough for the events, and at least as wide as the window; then zoomed.
+export function fitted(run, rows, room, wide, zoomed) {
+  let fit = 1;
+  let axis = byEvent(run, rows, room, fit);
+  for (let round = 0; round < 4 && axis.width < wide - 8 && fit < 8; round++) {
+    const zoom = Math.min(8, (fit * (wide - 90)) / Math.max(axis.width - 90, 1));
     const next = byEvent(run, rows, room, zoom);
     if (next.width > wide) break;
-    axis = next;
+    [axis, fit] = [next, zoom];
   }
-  return axis;
+  return zoomed === 1 ? axis : byEvent(run, rows, room, fit * zoomed);
 }
 
 // `room(i)` is the width of the mark of row `i`. Returns `x` by place in `rows`, and `at(time)`.
-export function byEvent(run, rows, room, zoom) {
+function byEvent(run, rows, room, zoom) {
   const x = new Float64Array(rows.length);
   const free = new Map();
   let here = 30;

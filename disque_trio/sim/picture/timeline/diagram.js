@@ -71,7 +71,12 @@ export class Diagram {
     const names = [...lifelines].map(([lifeline, y]) =>
       element(
         "span",
-        { style: `top:${y}px`, role: "listitem", class: run.isNode(lifeline) ? "lane" : "lane agent" },
+        {
+          style: `top:${y}px`,
+          role: "listitem",
+          "aria-label": run.lifelines[lifeline],
+          class: run.isNode(lifeline) ? "lane" : "lane agent",
+        },
         element("bdi", { title: run.lifelines[lifeline] }, run.lifelines[lifeline]),
       ),
     );

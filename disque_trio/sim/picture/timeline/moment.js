@@ -58,8 +58,12 @@ export class Moment {
         style: state ? `border-left-color:var(--${STATES[state]})` : null,
       },
       element("h3", {}, element("bdi", {}, name), element("small", {}, condition)),
-      element("p", {}, "queue: ", ...this.#queueWords(queued)),
-      element("p", {}, `${held}${this.clockWords(name, time)}`),
+      ...(run.isOfOneJob
+        ? []
+        : [
+            element("p", {}, "queue: ", ...this.#queueWords(queued)),
+            element("p", {}, `${held}${this.clockWords(name, time)}`),
+          ]),
     );
   }
 
@@ -86,7 +90,7 @@ export class Moment {
           {
             "aria-current": row === this.timeline.row(),
             click: () => this.timeline.goTo(row),
-            tabindex: -1,
+            tabindex: row === this.timeline.row() ? 0 : -1,
             title: say(run, row),
           },
           element("span", {}, seconds(run.time[row], 6)),
@@ -94,7 +98,9 @@ export class Moment {
         ),
       ),
     );
+    const hadFocus = this.events.contains(document.activeElement);
     this.events.replaceChildren(...items);
+    if (hadFocus) this.events.children[view.place - from]?.firstChild.focus();
   }
 }
 

@@ -20,7 +20,7 @@ export class Player {
       input: (event) => timeline.goToPlace(Number(event.target.value)),
     });
     this.count = element("span", { class: "count" });
-    this.now = element("div", { class: "now", "aria-live": "polite" });
+    this.now = element("div", { class: "now" });
     host.append(
       element(
         "div",
@@ -37,7 +37,9 @@ export class Player {
     );
   }
 
-  show() {
+  // What changes by itself is not announced.
+  show({ isQuiet = false } = {}) {
+    this.now.setAttribute("aria-live", isQuiet ? "off" : "polite");
     const { run, view } = this.timeline;
     const row = this.timeline.row();
     this.slider.max = Math.max(0, view.rows.length - 1);

@@ -1,6 +1,7 @@
 // The rows of a run: unpacked from slices (`picture/table.py`), and asked for by job and by time.
 
 import { LINK_KINDS } from "./sentences.js";
+import { visible } from "./text.js";
 
 export const NONE = -1;
 export const CLUSTER = -1;
@@ -32,9 +33,10 @@ const COLUMNS = ["kind", "lifeline", "peer", "job", "cause", "detail"];
 const MOVE = 5;
 
 export class Run {
-  // `causes` are the meanings of the causes of duplicates.
-  constructor(causes = {}) {
+  // `causes` are the meanings of the causes of duplicates. Of one job, sentences do not name it.
+  constructor(causes = {}, { isOfOneJob = false } = {}) {
     this.causes = causes;
+    this.isOfOneJob = isOfOneJob;
     this.count = 0;
     this.time = new Float64Array(0); // microseconds; these columns have room for more than `count`
     this.mate = new Int32Array(0);
@@ -76,10 +78,10 @@ export class Run {
   }
 
   #name({ words, nodes, agents, jobs, known_jobs: known }) {
-    for (const word of words) this.words.push(word);
+    for (const word of words) this.words.push(visible(word));
     this.tellsDeliveries ||= words.includes("get.deliver");
-    for (const name of nodes) this.nodes.push(this.lifelines.push(name) - 1);
-    for (const name of agents) this.agents.push(this.lifelines.push(name) - 1);
+    for (const name of nodes) this.nodes.push(this.lifelines.push(visible(name)) - 1);
+    for (const name of agents) this.agents.push(this.lifelines.push(visible(name)) - 1);
     for (const job of jobs) {
       this.jobs.push(job);
       this.ofJob.push([]);

@@ -1,6 +1,6 @@
 // What the diagram shows, and the position of everything in it.
 
-import { byEvent, byTime, fitted } from "./axis.js";
+import { byTime, fitted } from "./axis.js";
 import { markOf, roomFor } from "./marks.js";
 import { CLUSTER, NONE } from "./run.js";
 import { short } from "./sentences.js";
@@ -42,9 +42,7 @@ export function layOut(run, view, wide) {
   const room = (i) => (lifelines.y.has(run.lifeline[i]) ? roomFor(marks.get(i)) : 0);
   const axis = view.isTrueTime
     ? byTime(run, rows, wide, view.zoom)
-    : view.zoom === 1
-      ? fitted(run, rows, room, wide)
-      : byEvent(run, rows, room, view.zoom);
+    : fitted(run, rows, room, wide, view.zoom);
   const brackets = layBrackets(run, view, rows, axis);
   const top = 22 + 19 * (brackets.length ? 1 + Math.max(...brackets.map((b) => b.level)) : 0);
   for (const [lifeline, y] of lifelines.y) lifelines.y.set(lifeline, y + top);

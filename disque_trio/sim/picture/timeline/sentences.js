@@ -24,16 +24,17 @@ export function say(run, i) {
     run.peerOf(i),
     run.detailOf(i),
   ];
-  const job = run.job[i] < 0 ? "" : ` ${short(run.job[i])}`;
+  const name = run.job[i] < 0 || run.isOfOneJob ? "" : ` ${short(run.job[i])}`;
+  const job = run.job[i] >= 0 && run.isOfOneJob ? " the job" : name;
   const why = cause ? ` (${cause})` : "";
   const more = detail ? ` — ${detail}` : "";
   switch (kind) {
     case "send":
-      return `${lifeline} sends ${cause.toUpperCase()}${job} to ${peer}${more}`;
+      return `${lifeline} sends ${cause.toUpperCase()}${name} to ${peer}${more}`;
     case "recv":
-      return `${lifeline} receives ${cause.toUpperCase()}${job} from ${peer}${more}`;
+      return `${lifeline} receives ${cause.toUpperCase()}${name} from ${peer}${more}`;
     case "lost":
-      return `${cause.toUpperCase()}${job} from ${lifeline} to ${peer} is lost${more}`;
+      return `${cause.toUpperCase()}${name} from ${lifeline} to ${peer} is lost${more}`;
     case "hold":
       return `${lifeline} has a record of${job}${why}`;
     case "drop":
@@ -80,7 +81,7 @@ export const COMMANDS = {
 function command(run, i) {
   const [name, outcome] = run.kindOf(i).split(".");
   if (!(name in COMMANDS)) return null;
-  const job = run.job[i] < 0 ? "" : ` ${short(run.job[i])}`;
+  const job = run.job[i] < 0 || run.isOfOneJob ? "" : ` ${short(run.job[i])}`;
   const more = [run.causeOf(i), run.detailOf(i)].filter(Boolean).join(" ");
   const said =
     outcome === "invoke"

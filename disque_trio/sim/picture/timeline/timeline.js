@@ -6,7 +6,8 @@ import { ANSWERS, FAMILIES, familyOf } from "./marks.js";
 import { Player } from "./player.js";
 import { CLUSTER, EVERYTHING, STATES, STATE_WORDS } from "./run.js";
 import { newView } from "./scene.js";
-import { short } from "./sentences.js";
+import { say, short } from "./sentences.js";
+import { visible } from "./text.js";
 
 const CHIPS_MOST = 30;
 
@@ -50,15 +51,25 @@ export class Timeline extends EventTarget {
   refresh(run = this.run) {
     const { view } = this;
     const isAtEnd = view.place >= view.rows.length - 1;
-    const before = this.row();
-    const time = before === undefined ? 0 : this.run.time[before];
-    const isSame = run === this.run;
+    const [before, row] = [this.run, this.row()];
     this.run = run;
     view.rows = run.rowsAbout(view.job);
-    const at = isSame ? view.rows.indexOf(before) : run.firstAfter(view.rows, time) - 1;
-    view.place = this.#inside(isAtEnd ? Infinity : at);
+    view.place = this.#inside(isAtEnd ? Infinity : this.#placeOf(before, row));
     this.draw();
-    this.goToPlace(view.place);
+    this.goToPlace(view.place, { isQuiet: true });
+  }
+
+  // Where a row of the run before is now: another run may have numbered it otherwise.
+  #placeOf(before, row) {
+    const { run } = this;
+    const { rows } = this.view;
+    if (run === before) return rows.indexOf(row);
+    const [time, said] = [before.time[row], say(before, row)];
+    const last = run.firstAfter(rows, time) - 1;
+    for (let n = last; n >= 0 && run.time[rows[n]] === time; n--) {
+      if (say(run, rows[n]) === said) return n;
+    }
+    return last;
   }
 
   draw() {
@@ -71,11 +82,11 @@ export class Timeline extends EventTarget {
     return this.view.rows[this.view.place];
   }
 
-  goToPlace(place) {
+  goToPlace(place, said = {}) {
     this.view.place = this.#inside(place);
     if (this.view.isPastOnly) this.diagram.drawWindow();
     else this.diagram.drawCursor();
-    this.player.show();
+    this.player.show(said);
     this.dispatchEvent(new CustomEvent("at", { detail: this.row() }));
   }
 
@@ -153,7 +164,7 @@ export class Timeline extends EventTarget {
     const [id, queue] = this.run.jobs[job] ?? ["", ""];
     return [
       element("h2", {}, `Job ${short(job)}`),
-      element("bdi", {}, queue ? `queue ${queue}` : ""),
+      element("bdi", {}, queue ? `queue ${visible(queue)}` : ""),
       element("code", {}, id),
     ];
   }
