@@ -23,6 +23,8 @@ from disque_trio.web.subject import Subject, of_node
 from disque_trio.web.talk import Talk, Visitor
 
 _STATIC: Final = "/static/"
+_FRAME: Final = "/picture"
+"""A job's picture, without its data."""
 _READS: Final = (b"GET", b"HEAD")
 _NO_METHOD: Final = refusal(405, "only GET and HEAD are served here", (b"Allow", b"GET, HEAD"))
 _BARRED: Final = (
@@ -94,7 +96,8 @@ class Site:
         metrics = self._subject.metrics if request.path == "/metrics" else None
         page = self._pages.get(request.path)
         sandbox = self._subject.sandbox if request.path.startswith("/sandbox/") else None
-        if file is None and metrics is None and page is None and sandbox is None:
+        is_frame = request.path == _FRAME and self._subject.has_cluster
+        if not (file or metrics or page or sandbox or is_frame):
             return _NOT_FOUND
         if request.method not in _READS:
             return _NO_METHOD
@@ -103,6 +106,8 @@ class Site:
         is_free = metrics is not None and self._subject.config().web_metrics_open
         if not is_free and not self._guard.admits(request):
             return self._unknown(request)
+        if is_frame:
+            return (await trio.to_thread.run_sync(static_files.frame)).answer(request)
         if page is not None:
             return page.answer(request)
         if sandbox is not None:

@@ -1,16 +1,18 @@
 """The files of the console's page, from the package: read once, with an ETag, packed if asked."""
 
 import base64
+import functools
 import gzip
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from importlib.resources import files
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
-from disque_trio.web.messages import HTML, Header, Request, Response
+from disque_trio.web.messages import HTML, TEXT, Header, Request, Response
 
 _KINDS: Final[Mapping[str, bytes]] = {
     "html": HTML,
@@ -71,6 +73,17 @@ def load() -> dict[str, File]:
             if kind is not None and each.is_file():
                 found[prefix + each.name] = File(kind, each.read_bytes())
     return found
+
+
+@functools.cache
+def frame() -> File:
+    """The file of a job's picture, without its data: the page of the job puts them in and saves it.
+
+    No page by itself, so it is plain text. The first call loads the simulator's modules, which a
+    node has no need of otherwise: call it in a thread.
+    """
+    page: Any = import_module("disque_trio.sim.picture.page")
+    return File(TEXT, page.frame("The way of a job").encode())
 
 
 def picture(page: bytes) -> File:

@@ -5,8 +5,10 @@ import gzip
 import hashlib
 import re
 
+import attrs
 import trio
 
+from disque_trio.client.address import Address, Cluster
 from disque_trio.sim.picture.sheet import sheet
 from disque_trio.statemachine.config import Config
 from disque_trio.web.messages import Request, Response
@@ -48,6 +50,19 @@ async def test_the_timeline_of_pictures_is_served_as_it_lies(nursery: trio.Nurse
     assert answer.status == 200
     assert answer.headers["content-type"] == "text/javascript; charset=utf-8"
     assert b"export class Run" in answer.body
+
+
+async def test_the_frame_of_pictures_is_for_those_who_are_let_in() -> None:
+    config = Config(port=0, web_port=8710)
+    site = Site(alone(config, Cluster([Address()]), MemoryLog(), None))
+    locked = attrs.evolve(config, requirepass=b"sesame")
+
+    answer = await asked(site, "/picture")
+    assert answer.status == 200
+    assert answer.body.count(b"<!-- put:data -->") == 1
+    assert answer.kind.startswith(b"text/plain")
+    barred = Site(alone(locked, Cluster([Address()]), MemoryLog(), None))
+    assert (await asked(barred, "/picture")).status == 401
 
 
 async def test_there_are_no_other_files(nursery: trio.Nursery) -> None:

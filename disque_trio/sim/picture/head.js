@@ -55,8 +55,7 @@ export function buildHead(host, goTo) {
     element(
       "div",
       { class: "line" },
-      element("code", {}, head.replay),
-      copy,
+      ...(head.replay ? [element("code", {}, head.replay), copy] : []),
       element(
         "button",
         { id: "theme", title: "light or dark (d)", click: toggleTheme },

@@ -21,6 +21,7 @@ from disque_trio.tracing.rows import Row
 
 FILES = resources.files("disque_trio.sim.picture")
 STYLES = ("page.css", "timeline/timeline.css")
+DATA = "<!-- put:data -->"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FAULTS_MOST = 500
 ROWS_MOST = 250_000
@@ -34,11 +35,17 @@ def render(plan: Plan, rows: Sequence[Row], verdict: Verdict | None, *, replay: 
 
 def page_of(plan: Plan, shown: dict[str, object]) -> str:
     """The file for `content`."""
-    parts = {"data": embedded(shown), "script": scripts.joined()}
-    body = filled(text(FILES / "page.html"), parts)
-    return sheet(
-        f"{plan.scenario} · seed {plan.seed}", "".join(text(FILES / name) for name in STYLES), body
-    )
+    return _file(f"{plan.scenario} · seed {plan.seed}", embedded(shown))
+
+
+def frame(title: str) -> str:
+    """The file without its data: `DATA` stands where `content` goes, as `embedded` writes it."""
+    return _file(title, DATA)
+
+
+def _file(title: str, data: str) -> str:
+    body = filled(text(FILES / "page.html"), {"data": data, "script": scripts.joined()})
+    return sheet(title, "".join(text(FILES / name) for name in STYLES), body)
 
 
 def embedded(value: object) -> str:

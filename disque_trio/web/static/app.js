@@ -12,10 +12,7 @@ export const app = {
   rows: [], // of the page's table: { key, link, actions }
   actions: [], // of the page itself
   press: null, // does what a key means on the page; false if it means nothing there
-<<<<<<< HEAD
   help: [], // what the page's own keys do
-=======
->>>>>>> 6b55d12 (Draw on the console what has happened to a job, while it happens)
   hover: null, // where the pointer is in a chart, from 0 to 1
   wants: {}, // what a page remembers until one leaves it
 };

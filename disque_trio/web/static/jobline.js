@@ -3,10 +3,17 @@
 import { app } from "./app.js";
 import { element } from "./elements.js";
 import { buttons, card, findings, waiting } from "./parts.js";
+import { save } from "./picture.js";
 import { Moment } from "./timeline/moment.js";
 import { CLUSTER, Run } from "./timeline/run.js";
 import { Timeline } from "./timeline/timeline.js";
 import { count } from "./words.js";
+
+const HELP = [
+  ["← → Home End", "the event before, the next, the first and the last one; with Shift ten at a time"],
+  ["t c", "events at their true distance; only what can have led to the chosen one"],
+  ["+ -", "wider, narrower"],
+];
 
 let shown = null; // { host, words, timeline }
 
@@ -22,7 +29,13 @@ export function jobline(put, id, trace) {
   const lines = gaps(put.data, isOn).map((text) => ({ level: "warn", text }));
   return card(
     "What happened",
-    { note: run && [sentences([why, `time 0 is ${run.head.zero}`]), ...clocks].join(" "), tools: isOn ? null : buttons([trace]) },
+    {
+      note: run && [sentences([why, `time 0 is ${run.head.zero}`]), ...clocks].join(" "),
+      tools: [
+        run && element("button", { title: "as a file that loads nothing", click: () => save(id, run) }, "Save as picture"),
+        ...(isOn ? [] : buttons([trace])),
+      ],
+    },
     lines.length > 0 && findings(lines),
     !run && element("p", { class: "empty" }, isOn ? "Nothing has happened to it since it is traced." : sentences([why])),
     run && element("div", { key: id, class: "jobline", host: (node) => mount(node, id, run) }),
@@ -43,6 +56,7 @@ function gaps({ run, nodes }, isOn) {
 // The same timeline as long as the same job is shown, so that the playhead stays where it is.
 function mount(host, id, { run: slice, causes }) {
   app.press = (event) => shown.timeline.press(event);
+  app.help = HELP;
   const words = JSON.stringify(slice);
   if (host === shown?.host && words === shown.words) return;
   const run = new Run(causes, { isOfOneJob: true });

@@ -218,10 +218,7 @@ function draw() {
   app.rows = [];
   app.actions = [];
   app.press = null;
-<<<<<<< HEAD
   app.help = [];
-=======
->>>>>>> 6b55d12 (Draw on the console what has happened to a job, while it happens)
   show($("bar"), bar());
   show($("notice"), notice());
   const content = page

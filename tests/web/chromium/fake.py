@@ -117,7 +117,7 @@ class Fake:
     async def _file(self, request: Request) -> Response:
         await trio.lowlevel.checkpoint()
         name = request.path.removeprefix("/static/") if request.path != "/" else "index.html"
-        file = FILES.get(name)
+        file = static_files.frame() if name == "/picture" else FILES.get(name)
         return file.answer(request) if file else refusal(404, "there is no such file")
 
     async def _talk(self, stream: _Replayed) -> None:

@@ -1,3 +1,4 @@
+from pathlib import Path
 from typing import Final
 
 import attrs
@@ -176,9 +177,33 @@ async def test_fifty_thousand_rows_are_drawn_as_far_as_they_are_in_sight(
 
     await opened(tab, fake, JOB, "event 50000 of 50000")
     assert 50 < await tab.run(drawn) < 3000
-    await tab.press("Home")
+    await tab.press("t")
+    await tab.until(f"({PRESSED}).includes('true time')")
+    assert 50 < await tab.run(drawn) < 9000
+    await tab.press("t", "Home")
     await tab.until("document.querySelector('.timeline .scroll').scrollLeft < 1000")
     await tab.has("event 1 of 50000")
     await tab.until("document.querySelector('.mark[aria-label^=\"0.000\"]')")
 
     assert 50 < await tab.run(drawn) < 3000
+
+
+async def test_the_way_of_a_job_is_saved_as_a_picture(tab: Tab, fake: Fake, tmp_path: Path) -> None:
+    rows = [attrs.evolve(row, detail=scene.NASTY) for row in story.rows(scene.JOB)]
+    tell(fake, story.told(scene.JOB, rows))
+    await opened(tab, fake, JOB, "event 23 of 23")
+    await tab.ask("Page.setDownloadBehavior", behavior="deny")
+
+    await tab.run(
+        "{ const make = URL.createObjectURL; URL.createObjectURL = (blob) => {"
+        " blob.text().then((text) => { window.saved = text; }); return make(blob); }; }"
+    )
+    await tab.click("button", "Save as picture")
+    await tab.until("window.saved")
+    file = tmp_path / "job.html"
+    file.write_text(await tab.run("window.saved"))
+    await tab.open(f"file://{file}")
+
+    await tab.has("Job J1", scene.JOB, "event 21 of 23")
+    await tab.press("Home")
+    await tab.has("event 1 of 23", f"n1 sends REPLJOB J1 to n2 — {scene.NASTY}")

@@ -6,6 +6,7 @@ import { Tip, element, shape } from "./elements.js";
 import { drawAxis, drawBrackets, drawMarks } from "./events.js";
 import { DRAW_ALL, layOut, pastOf } from "./scene.js";
 
+const SPOT = 5; // pixels
 const LAYERS = ["faults", "bands", "lines", "arrows", "marks", "brackets", "axis"];
 
 export class Diagram {
@@ -101,7 +102,7 @@ export class Diagram {
       ? pastOf(scene, rows[scene.place.get(view.rows[view.place]) ?? 0])
       : null;
     const from = isAll ? 0 : firstBeyond(scene.axis.x, left);
-    const sight = isAll ? rows : rows.slice(from, firstBeyond(scene.axis.x, right));
+    const sight = isAll ? rows : thinned(scene, rows.slice(from, firstBeyond(scene.axis.x, right)));
     const put = Object.fromEntries(LAYERS.map((name) => [name, shape("g")]));
     drawFaults(scene, put.faults, left, right);
     drawBands(scene, put.bands, left, right);
@@ -133,6 +134,18 @@ export class Diagram {
       scroll.scrollLeft = x - scroll.clientWidth / 2;
     }
   }
+}
+
+// At true distances thousands of events may be in one place: of each lane and place one is drawn.
+function thinned({ run, axis, place, marks }, sight) {
+  if (sight.length <= DRAW_ALL) return sight;
+  const taken = new Set();
+  return sight.filter((i) => {
+    if (marks.get(i)?.isLoud) return true;
+    const spot = Math.floor(axis.x[place.get(i)] / SPOT);
+    const key = `${spot} ${run.lifeline[i]} ${run.isMessage(i)}`;
+    return !taken.has(key) && taken.add(key);
+  });
 }
 
 function firstBeyond(x, limit) {
