@@ -1,0 +1,83 @@
+import time
+
+import pytest
+
+from disque_trio.client.address import Address, Cluster
+from disque_trio.observe.census import Census
+from disque_trio.observe.figures import NOTHING, Figures
+from disque_trio.observe.findings import findings
+from disque_trio.observe.watching import Watcher
+from disque_trio.observe.worst import MOST
+
+
+def behind(**others: object) -> Figures:
+    """Ten jobs, of which the next has waited for three minutes."""
+    made = int(time.time() * 1000) - 180_000
+    return NOTHING._replace(length=10, made=made)._replace(**others)  # type: ignore[arg-type]
+
+
+def census() -> Census:
+    return Census(Watcher(Cluster([Address()])))
+
+
+def told(census: Census) -> list[str]:
+    return [each["text"] for each in findings({}, census)]
+
+
+@pytest.mark.parametrize(
+    ("stats", "why"),
+    [
+        (behind(), "nobody takes from it: no client waits for its jobs"),
+        (behind(pause="out"), "nobody takes from it, for its deliveries are stopped"),
+    ],
+)
+def test_a_queue_that_is_stuck_says_why(stats: Figures, why: str) -> None:
+    seen = census()
+    seen._note("mail", "n1", stats, 0.0)
+
+    assert told(seen)[0] == f'queue "mail": 10 jobs, the oldest 3 min; {why}'
+
+
+def test_a_queue_from_which_jobs_are_taken_has_workers_that_do_not_keep_up() -> None:
+    seen = census()
+    seen._note("mail", "n1", behind(jobs_out=0), 0.0)
+    seen._note("mail", "n1", behind(jobs_out=5), 1.0)
+
+    assert told(seen) == ['queue "mail": 10 jobs, the oldest 3 min; its workers do not keep up']
+
+
+def test_a_queue_is_behind_if_it_is_so_at_one_of_its_nodes() -> None:
+    seen = census()
+    seen._note("mail", "n1", behind(), 0.0)
+    seen._note("mail", "n2", NOTHING._replace(length=1, made=int(time.time() * 1000)), 0.0)
+    assert 'queue "mail": 11 jobs' in told(seen)[0]
+
+    seen._drop("mail", "n1")
+
+    assert "no queue is stuck" in told(seen)[0]
+    assert not seen.behind.ranks
+
+
+def test_of_very_many_stuck_queues_the_longest_are_told() -> None:
+    seen = census()
+    for number in range(10 * MOST):
+        seen._note(f"q{number}", "n1", behind(length=1 + number), 0.0)
+
+    lines = told(seen)
+
+    assert [line.split(":")[0] for line in lines] == [
+        f'queue "q{number}"' for number in range(10 * MOST - 1, 10 * MOST - 6, -1)
+    ]
+    assert len(seen.behind.ranks) <= 2 * MOST
+
+
+def test_dead_jobs_of_all_holders_count_once() -> None:
+    seen = census()
+    for where in ("n1", "n2"):
+        seen._note("mail", where, NOTHING._replace(dead=3), 0.0)
+    seen._note("sms", "n1", NOTHING._replace(dead=4), 0.0)
+
+    assert told(seen) == ["7 dead jobs in 2 queues"]
+
+    seen._note("sms", "n1", NOTHING._replace(dead=0), 1.0)
+    assert told(seen) == ["3 dead jobs in 1 queue"]
