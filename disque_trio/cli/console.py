@@ -114,6 +114,7 @@ def _picture(given: argparse.Namespace) -> Any:
     single: Any = import_module("disque_trio.cli.sim.single")
     pages: Any = import_module("disque_trio.sim.picture.page")
     subjects: Any = import_module("disque_trio.web.subject")
+    _warn(f"reading {paths[0]} …" if given.trace else f"playing {paths[0]} …")
     found = single.recorded(paths, given.seed, "heap")
     shown = pages.content(found.plan, found.rows, found.done.verdict, found.command)
     if found.done.verdict is None:

@@ -11,6 +11,7 @@ import { doer, presser, said, seconds, steer } from "./steer.js";
 import { number, span, visible } from "./words.js";
 
 const PACES = [0.1, 0.25, 0.5, 1, 2, 5, 10];
+const DRIFT = 50; // milliseconds by which clocks may differ before it is told
 const SOON = 150; // milliseconds between looks
 let pace = 1; // at which it goes on
 let side = new Set(); // nodes that a cut parts from the others
@@ -64,7 +65,7 @@ function clockTools(data) {
     element(
       "button",
       { class: "main", click: () => play(data), disabled: off, title: "key Space", "aria-pressed": String(Boolean(isRunning)) },
-      isRunning ? "⏸ Stop" : "▶ Play",
+      isRunning ? "Stop" : "Play",
     ),
     element(
       "select",
@@ -227,7 +228,9 @@ function nodeRow(node, mayAct) {
 }
 
 function oddities({ clock_ms: clock, slow_ms: slow }) {
-  const words = [clock && `clock ${clock > 0 ? "+" : "−"}${span(Math.abs(clock) / 1000)}`, slow && `slow ${slow} ms`].filter(Boolean);
+  const isOff = Math.abs(clock) >= DRIFT;
+  const off = Math.abs(clock) < 1000 ? `${Math.abs(clock)} ms` : span(Math.abs(clock) / 1000);
+  const words = [isOff && `clock ${clock > 0 ? "+" : "−"}${off}`, slow && `slow ${slow} ms`].filter(Boolean);
   return words.length > 0 && element("span", { class: "warn-text small" }, ` ${words.join(", ")}`);
 }
 
@@ -244,7 +247,7 @@ function nodeDeeds({ name, state, slow_ms: slow }) {
 }
 
 function faultList({ faults }, mayAct) {
-  if (!faults.length) return element("p", { class: "quiet" }, "None: all nodes run, and all links work.");
+  if (!faults.length) return element("p", { class: "quiet" }, "None of yours.");
   const line = ({ number: fault, words, at }) =>
     element(
       "li",

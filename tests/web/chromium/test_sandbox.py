@@ -59,7 +59,7 @@ async def test_a_cluster_is_cut_and_killed_and_healed_and_the_job_comes_again(
 
     await at(tab, served, 12)
     await tab.click("button", "Heal all")
-    await tab.has("None: all nodes run")
+    await tab.has("None of yours.")
     await tab.run("document.querySelector('#take [name=node]').value = 'n2'")
     await tab.click("#take button")
     await tab.has("a job of queue mail is taken at n2")
@@ -90,7 +90,7 @@ async def test_keys_do_what_buttons_do(tab: Tab, served: Served) -> None:
     await tab.press("P", "S", "W", "L")
     await tab.has("n2 goes on", "slow 200 ms", "clock +1 h", "n2 announces that it leaves")
     await tab.press("H")
-    await tab.has("None: all nodes run")
+    await tab.has("None of yours.")
     await tab.press("x", "C")
     await tab.has("cut: n2 | n1 n3, since")
     await tab.press("A", "T")
