@@ -25,6 +25,8 @@ LOG: Final = "_delta_log"
 _MERGE: Final = "disque-trio-merge"
 """The application whose transactions are merges: of two at once, one fails."""
 _TRIES: Final = 10
+_HARMLESS: Final = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
+"""Features of readers that change neither which rows of a file count nor what its columns are."""
 
 
 @attrs.frozen
@@ -67,6 +69,7 @@ class DeltaFiles:
         """The table as it is now. Raises `LakeError`."""
         with self._said():
             table = DeltaTable(self._uri)
+            self._check(table)
             found = pa.table(table.get_add_actions())
         in_order = found.sort_by([("modification_time", "ascending"), ("path", "ascending")])
         paths, rows = (in_order.column(each).to_pylist() for each in ("path", "num_records"))
@@ -79,13 +82,16 @@ class DeltaFiles:
     def add(self, id: str, parts: Sequence[Part]) -> None:
         """Make parts valid by a commit of this name, which is made once however often it is tried.
         Raises `LakeError`."""
+        failure = ""
         for _ in range(_TRIES):
             version = self.read()
             if version.has(id):
                 return
-            if self._commit(version, Transaction(id, 1), [self._added(part) for part in parts]):
+            actions = [self._added(part) for part in parts]
+            failure = self._commit(version, Transaction(id, 1), actions)
+            if not failure:
                 return
-        raise LakeError(f"cannot write to the lake {self._lake.path}: {self._name} never rests")
+        raise self._failed(failure)
 
     def replace(self, version: Version, removed: Sequence[Part], added: Sequence[Part]) -> None:
         """Put parts in the place of others that have the same rows. Raises `LakeError`."""
@@ -94,7 +100,10 @@ class DeltaFiles:
         for part in removed:
             path = self._within(part)
             actions.append(RemoveAction(path, False, now, partition_values=self._values(part)))
-        if not self._commit(version, Transaction(_MERGE, version.number + 1), actions):
+        failure = self._commit(version, Transaction(_MERGE, version.number + 1), actions)
+        if failure and self.read().number == version.number:
+            raise self._failed(failure)
+        if failure:
             raise LakeError(f"{self._lake.path} is being compacted by another: {self._name}")
 
     def vacuum(self, hours: int) -> int:
@@ -111,13 +120,26 @@ class DeltaFiles:
         files = Path(self._uri).rglob("*")
         return sum(1 for path in files if LOG not in path.parts and path.is_file())
 
+    def _check(self, table: DeltaTable) -> None:
+        """Its parts are read as they are, so no feature may say that some of their rows do not
+        count, or that their columns have other names."""
+        protocol = table.protocol()
+        unknown = set(protocol.reader_features or ()) - _HARMLESS
+        if protocol.min_reader_version not in (1, 3) or unknown:
+            needs = ", ".join(sorted(unknown)) or f"reader version {protocol.min_reader_version}"
+            raise LakeError(
+                f"the table {self._name} of the lake {self._lake.path} needs {needs} of Delta, "
+                "which another program has turned on: copy its rows into a table without it"
+            )
+
     def _commit(
         self,
         version: Version,
         transaction: Transaction,
         actions: Sequence[AddAction | RemoveAction],
-    ) -> bool:
-        """False if another has made a commit of this transaction since the version was read."""
+    ) -> str:
+        """Why not; empty if it is made. Maybe another has made a commit of this transaction since
+        the version was read."""
         with self._said():
             try:
                 version.table.create_write_transaction(
@@ -127,10 +149,10 @@ class DeltaFiles:
                     self._keys,
                     commit_properties=CommitProperties(app_transactions=[transaction]),
                 )
-            except CommitFailedError:
-                return False
+            except CommitFailedError as error:
+                return reason(error)
             self._sync(version.number)
-        return True
+        return ""
 
     def _sync(self, since: int) -> None:
         number = since + 1
@@ -142,10 +164,17 @@ class DeltaFiles:
     def _log(self, number: int) -> Path:
         return Path(self._uri, LOG, f"{number:020d}.json")
 
+    def _failed(self, why: str) -> LakeError:
+        return LakeError(f"cannot write to the table {self._name} of {self._lake.path}: {why}")
+
     def _added(self, part: Part, *, new: bool = True) -> AddAction:
+        try:
+            size = os.path.getsize(self._lake.where(part))
+        except OSError as error:
+            raise self._failed(f"{part.path}: {reason(error)}") from None
         return AddAction(
             self._within(part),
-            os.path.getsize(self._lake.where(part)),
+            size,
             self._values(part),
             time.time_ns() // 1_000_000,
             new,

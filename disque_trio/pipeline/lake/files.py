@@ -11,6 +11,7 @@ A lake is a folder on storage that all who use it share:
 
 import json
 import os
+import re
 import uuid
 from contextlib import suppress
 from pathlib import Path
@@ -199,5 +200,9 @@ def sync(path: Path) -> None:
 
 
 def reason(error: Exception) -> str:
-    """What went wrong, as the operating system says it if it was asked."""
-    return getattr(error, "strerror", None) or str(error)
+    """What went wrong on one line, as the operating system says it if it was asked."""
+    said = getattr(error, "strerror", None) or _COLOURS.sub("", str(error))
+    return ": ".join(filter(None, (line.strip(" ↳") for line in said.splitlines())))
+
+
+_COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")

@@ -41,14 +41,15 @@ def upgrade(path: str) -> Upgraded:
         raise LakeError(f"cannot open the lake {path}: {reason(error)}") from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if _schema(head) != 1:
+        if _schema(head) == 1:
+            done = _move(Path(path))
+            files.write_whole(head, {"schema": files.LAYOUT})
+        else:
             LakeFiles.open(path)
-            return Upgraded(0, 0)
-        done = _move(Path(path))
-        files.write_whole(head, {"schema": files.LAYOUT})
+            done = Upgraded(0, 0)
     finally:
         os.close(lock)
-    shutil.rmtree(Path(path, _COMMITS))
+    shutil.rmtree(Path(path, _COMMITS), ignore_errors=True)  # maybe of an upgrade that was killed
     return done
 
 

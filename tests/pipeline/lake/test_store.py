@@ -2,7 +2,9 @@
 
 import errno
 import itertools
+import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -61,11 +63,11 @@ def test_a_part_that_was_committed_twice_counts_once(lake: Lake) -> None:
 
 
 def test_drafts_of_the_dead_are_removed_when_they_are_old(lake: Lake) -> None:
-    for name in (".writing-1", "recent/.writing-2"):
+    for name in (".writing-1", "recent/.writing-2", "sources/.writing-3"):
         Path(lake.path, name).touch()
 
     assert lake.remove_drafts(60) == 0
-    assert lake.remove_drafts(0) == 2
+    assert lake.remove_drafts(0) == 3
     assert strays(lake) == []
 
 
@@ -162,6 +164,45 @@ def test_a_damaged_log_is_named(lake: Lake, text: str) -> None:
         lake.parts("rows")
 
 
+def raise_protocol(lake: Lake, table: str, protocol: dict[str, Any]) -> None:
+    """As another program does it that turns a feature of Delta on."""
+    log = Path(lake.path, table, "_delta_log")
+    number = len(list(log.glob("*.json")))
+    Path(log, f"{number:020d}.json").write_text(json.dumps({"protocol": protocol}) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "needs"),
+    [
+        ((3, 7, ["deletionVectors"], ["deletionVectors"]), "needs deletionVectors of Delta"),
+        ((3, 7, ["columnMapping"], ["columnMapping"]), "needs columnMapping of Delta"),
+        ((2, 5), "needs reader version 2 of Delta"),
+        ((3, 7, ["laterFeature"], ["laterFeature"]), "laterFeature"),
+        ((9, 9), "reader version 9"),
+    ],
+)
+def test_a_table_whose_files_may_not_be_read_as_they_are_is_refused(
+    lake: Lake, protocol: tuple[Any, ...], needs: str
+) -> None:
+    lake.commit([lake.write("rows", "s", "a", TABLE)])
+    names = ("minReaderVersion", "minWriterVersion", "readerFeatures", "writerFeatures")
+    raise_protocol(lake, "rows", dict(zip(names, protocol, strict=False)))
+
+    with pytest.raises(LakeError, match=f"the table rows of the lake .*{needs}"):
+        lake.parts("rows")
+
+
+def test_a_table_that_needs_a_newer_program_to_write_is_read_and_says_so(lake: Lake) -> None:
+    part = lake.write("rows", "s", "a", TABLE)
+    lake.commit([part])
+    newer = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["laterFeature"]}
+    raise_protocol(lake, "rows", newer)
+
+    assert lake.parts("rows") == [part]
+    with pytest.raises(LakeError, match="cannot write to the table rows .*laterFeature"):
+        lake.commit([lake.write("rows", "s", "b", TABLE)])
+
+
 def test_what_cannot_be_written_is_said(lake: Lake) -> None:
     Path(lake.path, "rows", "scenario=s").write_text("in the way")
 
@@ -199,6 +240,43 @@ def test_a_disk_that_takes_no_more_is_told_and_has_no_half_of_a_part(tmp_path: P
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"cannot write to the lake {lake}: ")
     assert "File too large" in done.stdout, "the limit of this process, for want of a full disk"
+
+
+COMMIT = """
+import resource, signal, sys
+from disque_trio.pipeline.lake import shape
+from disque_trio.pipeline.lake.store import Lake, LakeError
+from disque_trio.tracing.rows import Row
+
+table = shape.rows_table([Row(1, "hold", job="J")], "r", 7)
+lake = Lake.open(sys.argv[1], create=True)
+part = lake.write("rows", "s", "a", table)
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
+try:
+    lake.commit([part])
+except LakeError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(("bytes", "count"), [(10, 0), (200, 1)])
+def test_a_disk_that_takes_no_commit_is_told_on_a_line_and_all_of_it_counts_or_nothing(
+    tmp_path: Path, bytes: int, count: int
+) -> None:
+    path = str(tmp_path / "lake")
+
+    done = subprocess.run(
+        [sys.executable, "-c", COMMIT, path, str(bytes)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.fullmatch(rf"cannot (use|write) .*{path}.*: File too large.*\n", done.stdout)
+    lake = Lake.open(path)
+    assert len(lake.parts("rows")) == count
+    lake.finish()
+    assert len(lake.table("rows").read().parts) == count
 
 
 def test_who_died_while_making_a_lake_is_in_nobodys_way(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """A lake of an earlier release gets its Delta tables, and nothing is different for who asks."""
 
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -95,7 +96,7 @@ def test_an_upgrade_that_was_killed_is_repeated(
     assert lake.sources() == [source("all")]
 
 
-def dies(*_: object) -> None:
+def dies(*_: object, **__: object) -> None:
     raise InterruptedError
 
 
@@ -108,3 +109,26 @@ def test_a_folder_that_is_no_lake_and_a_damaged_one_are_named(
     next(Path(old.path, "commits").iterdir()).write_text("{")
     assert main(["upgrade", str(old.path)]) == 2
     assert f"the lake {old.path} is damaged" in capsys.readouterr().err
+
+
+def test_a_file_that_is_missing_is_named_and_the_lake_is_left_as_it_was(old: OldLake) -> None:
+    Path(old.path, "rows", "scenario=calm", "c.parquet").unlink()
+
+    with pytest.raises(LakeError, match=r"rows/scenario=calm/c\.parquet: No such file"):
+        upgrade.upgrade(str(old.path))
+
+    assert json.loads(Path(old.path, "lake.json").read_text()) == {"schema": 1}
+
+
+def test_what_an_upgrade_left_that_was_killed_at_its_end_is_removed(
+    old: OldLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", dies)
+        with pytest.raises(InterruptedError):
+            upgrade.upgrade(str(old.path))
+
+    assert upgrade.upgrade(str(old.path)).parts == 0
+
+    assert not Path(old.path, "commits").exists()
+    assert sorted(names(Lake.open(str(old.path)))) == ["ab", "c"]
