@@ -19,6 +19,7 @@ from disque_trio.pipeline.lake.survey import LINES, BadFileError, Found, files_i
 
 _PIECE: Final = 64 << 20
 """Bytes of lines in one piece."""
+_REPLACED: Final = "it was moved or replaced while it was read, as by rotation: ingest it again"
 _TASKS: Final = 200
 """More would only cost."""
 
@@ -46,7 +47,7 @@ def ingest(spark: Any, lake: Lake, paths: Sequence[str], *, run: str = shape.LIV
         found, known, bad, bases = _surveyed(lake, files_in(paths), run)
         pieces = [piece for each in found for piece in _pieces(each)]
         parts, faults = _read_all(spark, lake, pieces)
-        bad |= faults
+        bad |= faults | {each.path: _REPLACED for each in found if each.is_replaced}
         for path, base in bases.items():
             if base in bad:
                 bad[path] = bad[base]

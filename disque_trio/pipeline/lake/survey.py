@@ -7,6 +7,8 @@ sweep are recognised as a whole, whatever their names are.
 
 import hashlib
 import json
+import os
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -26,6 +28,8 @@ from disque_trio.sim.traces.files import PLAN_KIND
 _BLOCK: Final = 1 << 20
 _PLAN_KEY: Final = b"disque_trio.plan"
 _TABLES: Final = (".arrow", ".parquet")
+_NAME: Final = re.compile(r".*\.(jsonl(\.\d+)?|arrow|parquet)")
+"""Nodes rotate `trace.jsonl` to `trace.jsonl.1` and so on."""
 LINES: Final = "lines"
 TABLE: Final = "table"
 RESULTS: Final = "results"
@@ -48,11 +52,20 @@ class Found:
     """Bytes that the lake has already; of a table none or all."""
     source: Source
     """What the lake will know of it."""
+    inode: int
 
     @property
     def is_new(self) -> bool:
         """Is there anything to read?"""
         return self.begin < self.source.size
+
+    @property
+    def is_replaced(self) -> bool:
+        """Has its path become that of another file? Rows read from there since are not of it."""
+        try:
+            return os.stat(self.path).st_ino != self.inode
+        except OSError:
+            return True
 
     @property
     def scenario(self) -> str:
@@ -66,7 +79,7 @@ def files_in(paths: Iterable[str]) -> list[str]:
     for path in map(local_path, paths):
         if Path(path).is_dir():
             names = sorted(each for each in Path(path).rglob("*") if each.is_file())
-            found |= {str(each): None for each in names if each.suffix in {".jsonl", *_TABLES}}
+            found |= {str(each): None for each in names if _NAME.fullmatch(each.name)}
         else:
             found[path] = None
     return list(found)
@@ -86,7 +99,7 @@ def _of_table(path: str, run: str, known: Sequence[Source]) -> Found:
     metadata = _metadata(path)
     with Path(path).open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-        size = file.tell()
+        size, inode = file.tell(), os.fstat(file.fileno()).st_ino
     text = metadata.get(_PLAN_KEY)
     plan = None if text is None else _plan(text.decode())
     source = Source(
@@ -95,7 +108,7 @@ def _of_table(path: str, run: str, known: Sequence[Source]) -> Found:
     is_known = any(each.sha256 == digest for each in known)
     return Found(
         path=path, sort=TABLE, run=source.run, plan=plan, begin=size if is_known else 0,
-        source=source,
+        source=source, inode=inode,
     )  # fmt: skip
 
 
@@ -123,11 +136,12 @@ def _of_lines(path: str, run: str, known: Sequence[Source]) -> Found:
         head = hashlib.sha256(first).hexdigest()
         olds = [each for each in known if each.head == head]
         begin, old_run, size, digest = _compare(file, olds)
+        inode = os.fstat(file.fileno()).st_ino
     plan = _plan(facts.get("detail", "")) if facts.get("kind") == PLAN_KIND else None
     sort = RESULTS if "is_ok" in facts else LINES
     name = _run(plan, digest, run) if old_run is None else old_run
     source = Source(name=path, head=head, sha256=digest, size=size, run=name, rows=0)
-    return Found(path=path, sort=sort, run=name, plan=plan, begin=begin, source=source)
+    return Found(path=path, sort=sort, run=name, plan=plan, begin=begin, source=source, inode=inode)
 
 
 def _facts(line: bytes) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from disque_trio.pipeline.lake import reading
+from disque_trio.pipeline.lake import ingestion, reading
 from disque_trio.pipeline.lake.ingestion import ingest
 from disque_trio.pipeline.lake.reading import Piece
 from disque_trio.pipeline.lake.store import Lake
@@ -67,6 +67,46 @@ def test_of_a_trace_that_has_grown_only_the_rest_is_read(
     lines(trace, ROWS)
 
     assert ingest(spark, store, [str(trace)]).rows == 30
+    assert content(store) == ROWS
+
+
+def test_a_trace_that_was_rotated_counts_once_under_its_new_name(
+    spark: Any, store: Lake, tmp_path: Path
+) -> None:
+    folder = tmp_path / "node"
+    folder.mkdir()
+    lines(folder / "trace.jsonl", ROWS[:20])
+    assert ingest(spark, store, [str(folder)]).rows == 20
+    lines(folder / "trace.jsonl.2", ROWS[:30])
+    lines(folder / "trace.jsonl.1", ROWS[30:40])
+    lines(folder / "trace.jsonl", ROWS[40:])
+
+    assert ingest(spark, store, [str(folder)]).rows == 30
+    assert ingest(spark, store, [str(folder)]).rows == 0
+    assert content(store) == ROWS
+
+
+def test_a_file_that_is_rotated_while_it_is_read_is_not_taken_for_the_one_that_was_looked_at(
+    spark: Any, store: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = tmp_path / "trace.jsonl"
+    lines(trace, ROWS[:20])
+    surveyed = ingestion._surveyed
+
+    def meanwhile(*args: Any) -> Any:
+        found = surveyed(*args)
+        trace.rename(tmp_path / "trace.jsonl.1")
+        lines(trace, ROWS[20:])
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ingestion, "_surveyed", meanwhile)
+        outcome = ingest(spark, store, [str(trace)])
+
+    assert "was moved or replaced while it was read" in outcome.bad[str(trace)]
+    assert content(store) == []
+    assert strays(store) == []
+    assert ingest(spark, store, [str(tmp_path / "trace.jsonl.1"), str(trace)]).rows == 50
     assert content(store) == ROWS
 
 
