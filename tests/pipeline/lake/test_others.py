@@ -1,5 +1,6 @@
 """A lake as other programs read it: DuckDB and Polars see what Spark sees."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,12 @@ import pytest
 from deltalake import DeltaTable
 
 from disque_trio.cli.sim.lakestore import LakeStore
+from disque_trio.pipeline.lake import shape
 from disque_trio.pipeline.lake.compaction import compact
 from disque_trio.pipeline.lake.store import Lake
+from disque_trio.tracing.rows import Row
 from tests.pipeline.lake.conftest import Ask
+from tests.pipeline.lake.runs import TracedRun
 from tests.pipeline.test_lakestore import done
 
 BY_KIND = "SELECT scenario, kind, count(*), sum(time), max(job) FROM {} GROUP BY ALL ORDER BY ALL"
@@ -32,6 +36,34 @@ def test_duckdb_and_polars_count_what_spark_counts(ask: Ask, lake: Lake) -> None
     frame = pl.scan_delta(f"{lake.path}/rows").group_by("scenario", "kind")
     sums = frame.agg(pl.len(), pl.col("time").sum(), pl.col("job").max()).sort("scenario", "kind")
     assert sums.collect().rows() == wanted
+
+
+def test_duckdb_and_polars_read_the_very_rows_of_a_trace(
+    lake: Lake, runs: dict[str, TracedRun]
+) -> None:
+    names = list(shape.OF_ROW)
+    frame = pl.read_delta(f"{lake.path}/rows").sort("seq")
+    sql = f"SELECT {', '.join(names)} FROM {{}} WHERE run = '{{}}' ORDER BY seq"
+    for run, case in runs.items():
+        of_polars = frame.filter(pl.col("run") == run).select(names).rows()
+        assert as_rows(of_polars) == list(case.rows)
+        assert as_rows(of_duckdb(lake, "rows", sql.format("{}", run))) == list(case.rows)
+
+
+def as_rows(values: Iterable[tuple[Any, ...]]) -> list[Row]:
+    facts = (dict(zip(shape.OF_ROW, each, strict=True)) for each in values)
+    return [Row(**{**each, "clock": tuple(each["clock"])}) for each in facts]
+
+
+def test_scenarios_have_their_names_whatever_these_are(tmp_path: Path) -> None:
+    lake, names = Lake.open(str(tmp_path), create=True), ["a/b=ö [1]", "50%", "_x", "a b#?"]
+    for name in names:
+        lake.commit([lake.write("traces", name, "p", shape.traces_table(None, name))])
+
+    told = [(name, name) for name in sorted(names)]
+    frame = pl.read_delta(f"{lake.path}/traces")
+    assert sorted(frame.select("scenario", "run").rows()) == told
+    assert sorted(of_duckdb(lake, "traces", "SELECT scenario, run FROM {}")) == told
 
 
 @pytest.mark.parametrize("table", ["rows", "traces", "sources"])

@@ -199,7 +199,7 @@ def test_a_table_that_needs_a_newer_program_to_write_is_read_and_says_so(lake: L
     raise_protocol(lake, "rows", newer)
 
     assert lake.parts("rows") == [part]
-    with pytest.raises(LakeError, match="cannot write to the table rows .*laterFeature"):
+    with pytest.raises(LakeError, match=r"cannot write to the table rows .*laterFeature"):
         lake.commit([lake.write("rows", "s", "b", TABLE)])
 
 
