@@ -2,7 +2,8 @@
 
 Two scenarios are simulated once, and their traces are copied under new seeds until there are enough
 rows, so that the rows are realistic. They are ingested as files of JSON lines; then each view is
-computed, and its result discarded. Both elapsed time and CPU time are measured.
+computed, and its result discarded, and the figures of the report are asked. Both elapsed time and
+CPU time are measured.
 """
 
 import argparse
@@ -26,6 +27,7 @@ from disque_trio.pipeline.lake.compaction import compact
 from disque_trio.pipeline.lake.ingestion import ingest
 from disque_trio.pipeline.lake.store import Lake
 from disque_trio.pipeline.lake.views import VIEWS
+from disque_trio.pipeline.report import facts
 from disque_trio.sim.engines.heap.run import simulate
 from disque_trio.sim.scenarios.expand import expand
 from disque_trio.sim.scenarios.file import load
@@ -49,12 +51,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         files, rows = _files(Path(name), options.rows)
         console.print(f"{rows:,} rows in {len(files)} files")
-        settings = {"spark.sql.shuffle.partitions": "8"}
-        with session.running(options.master, memory=options.memory, settings=settings) as spark:
+        with session.running(options.master, memory=options.memory) as spark:
             found = _measured(spark, Lake.open(f"{name}/lake", create=True), files, console)
     console.print(_table(found, rows))
-    facts = {name: {"seconds": took, "cpu": cpu} for name, (took, cpu) in found.items()}
-    write_json(options.json, {"rows": rows, "measures": facts})
+    measures = {name: {"seconds": took, "cpu": cpu} for name, (took, cpu) in found.items()}
+    write_json(options.json, {"rows": rows, "measures": measures})
     return 0
 
 
@@ -119,6 +120,8 @@ def _works(
     checks = [check.view for check in CHECKS.values()]
     for view in [*(name for name in VIEWS if name not in _OF_SWEEPS), "causes", *checks]:
         yield view, partial(_ask, spark, lake, view)
+    yield "report", partial(facts.ask, spark, lake)
+    yield "report --checks", partial(facts.ask, spark, lake, with_checks=True)
 
 
 def _ask(spark: Any, lake: Lake, view: str) -> None:

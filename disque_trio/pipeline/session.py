@@ -23,6 +23,11 @@ CONF: Final = Path(__file__).parent / "conf"
 """Has a log4j2.properties that silences Spark's logs."""
 LOOPBACK: Final = "127.0.0.1"
 MEMORY: Final = "2g"
+_SHUFFLES: Final = "16"
+"""Files that each task of one machine writes for the next stage. Spark's 200 are for clusters."""
+_KINDS: Final = "100"
+"""Values that a column may be compared with so that groups of rows without any of them are skipped;
+by default it is 10, and views choose rows of more kinds."""
 _REACH_S: Final = 5.0
 _END_S: Final = 30.0
 """A JVM that has not ended by then hangs, and is killed."""
@@ -190,10 +195,12 @@ def _settings(master: str, memory: str) -> dict[str, str]:
     }
     return {
         **(bound if _is_on_loopback(master) else {}),
+        **({"spark.sql.shuffle.partitions": _SHUFFLES} if is_local(master) else {}),
         "spark.driver.memory": memory,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
+        "spark.sql.parquet.pushdown.inFilterThreshold": _KINDS,
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir(), "disque-trio-warehouse")),
     }

@@ -1,7 +1,8 @@
 """Compaction: merges small parts into large ones, and removes files that no table names.
 
-The rows of a scenario are put together in order of run and time, so that those of one run lie side
-by side. Readers that have begun may still read what was there: replaced parts go with the first
+The rows of a scenario are put together in order of kind, run and time: each view needs rows of
+some kinds, and Spark skips groups of rows without them. Most rows are about messages, which few
+views need. Readers that have begun may still read what was there: replaced parts go with the first
 compaction after `GRACE_S`.
 """
 
@@ -107,10 +108,21 @@ def _merged(lake: LakeFiles, heap: Sequence[Part]) -> Part:
 
 
 def _sorted(rows: pa.Table) -> pa.Table:
-    names = ("run", "time", "seq")
-    keys = rows.select(names).set_column(0, "run", rows.column("run").cast(pa.string()))
+    rows = rows.unify_dictionaries()
+    names = ("kind", "run", "time", "seq")
+    keys = rows.select(names)
+    for at, name in enumerate(names[:2]):  # numbers are compared sooner than words
+        keys = keys.set_column(at, name, _ranked(keys.column(name)))
     order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in names])
-    return rows.unify_dictionaries().take(order)
+    return rows.take(order)
+
+
+def _ranked(words: pa.ChunkedArray) -> pa.ChunkedArray:
+    """For each word of one dictionary its place in the order of all."""
+    if not words.num_chunks:
+        return pa.chunked_array([], pa.uint64())
+    ranks = pc.rank(words.chunk(0).dictionary)
+    return pa.chunked_array([ranks.take(chunk.indices) for chunk in words.chunks])
 
 
 def _name(heap: Sequence[Part]) -> str:

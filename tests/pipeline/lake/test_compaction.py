@@ -4,9 +4,10 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
-from disque_trio.pipeline.lake import compaction, shape
+from disque_trio.pipeline.lake import asking, compaction, shape
 from disque_trio.pipeline.lake.compaction import compact
 from disque_trio.pipeline.lake.store import Lake, LakeError, Part, Source
 from disque_trio.tracing.rows import Row
@@ -81,3 +82,42 @@ def test_of_two_compactions_at_once_one_fails(
 def part_of(lake: Lake, number: int) -> Part:
     rows = shape.rows_table([Row(9 - number, "hold", job=f"J{number}")], "r", 0)
     return lake.write("rows", "s", f"p{number}", rows)
+
+
+def test_rows_of_a_kind_lie_together_so_that_a_query_reads_no_others(
+    spark: Any, tmp_path: Path
+) -> None:
+    lake = Lake.open(str(tmp_path / "lake"), create=True)
+    for run in ("b", "a"):
+        for first in (50, 0):
+            rows = [Row(first + n, kind) for n in range(3) for kind in ("send", "hold", "recv")]
+            lake.commit([lake.write("rows", "s", f"{run}{first}", shape.rows_table(rows, run, 0))])
+
+    compact(spark, lake)
+
+    (part,) = lake.parts("rows")
+    found = pq.read_table(lake.where(part), partitioning=None).select(["kind", "run", "time"])
+    assert [tuple(row.values()) for row in found.to_pylist()] == [
+        (kind, run, time)
+        for kind in ("hold", "recv", "send")
+        for run in ("a", "b")
+        for time in (0, 1, 2, 50, 51, 52)
+    ]
+
+
+def test_a_query_for_many_kinds_skips_groups_of_rows_without_them(
+    spark: Any, tmp_path: Path
+) -> None:
+    lake = Lake.open(str(tmp_path / "lake"), create=True)
+    with lake.part("rows", "s", "p", shape.ROWS) as writer:
+        for kind in ("acked", "lost", "recv", "send"):
+            rows = [Row(number, kind) for number in range(200)]
+            writer.write_table(shape.rows_table(rows, "r", 0))
+    lake.commit([writer.done])
+    asking.attach(spark, lake, "rows")
+
+    kinds = ", ".join(f"'{kind}'" for kind in ["acked", *map(str, range(20))])
+    wanted = spark.sql(f"SELECT kind FROM rows WHERE kind IN ({kinds})")
+    assert len(wanted.collect()) == 200
+    scan = wanted._jdf.queryExecution().executedPlan().collectLeaves().apply(0)
+    assert scan.metrics().get("numOutputRows").get().value() == 200

@@ -30,24 +30,22 @@ COLUMNS: Final = {
 }
 
 SQL: Final = f"""
-WITH by_node AS (
-  SELECT {KEYS}, node,
-    count(*) AS events, min(time) AS first, max(time) AS last,
-    count_if(kind = 'hold' AND cause = 'add') AS made, count_if(kind = 'add.ok') AS added,
-    count_if(kind = 'hold') AS holds, count_if(kind = 'send') AS sends,
-    max(CASE WHEN kind = 'heal.end' THEN time END) AS healed,
-    max(CASE WHEN kind = 'chaos.end' THEN time END) AS calmed,
-    count_if(kind IN ({TROUBLES})) AS troubles,
-    max(CASE WHEN kind IN ({TROUBLES}) OR kind = 'start' THEN time END) AS last_trouble
-  FROM rows GROUP BY {KEYS}, node
+WITH by_kind AS (
+  SELECT {KEYS}, node, kind, cause = 'add' AS is_add,
+    count(*) AS events, min(time) AS first, max(time) AS last
+  FROM rows GROUP BY {KEYS}, node, kind, cause = 'add'
 ), by_run AS (
   SELECT {KEYS},
-    sum(events) AS events, min(first) AS first, max(last) AS last, count_if(node <> '') AS nodes,
-    sum(made) AS made, sum(added) AS added,
-    sum(holds) > 0 AS has_node_rows, sum(sends) > 0 AS has_messages,
-    coalesce(max(healed), max(calmed)) AS healed,
-    sum(troubles) AS troubles, max(last_trouble) AS last_trouble
-  FROM by_node GROUP BY {KEYS}
+    sum(events) AS events, min(first) AS first, max(last) AS last,
+    count(DISTINCT nullif(node, '')) AS nodes,
+    coalesce(sum(CASE WHEN kind = 'hold' AND is_add THEN events END), 0) AS made,
+    coalesce(sum(CASE WHEN kind = 'add.ok' THEN events END), 0) AS added,
+    count_if(kind = 'hold') > 0 AS has_node_rows, count_if(kind = 'send') > 0 AS has_messages,
+    coalesce(max(CASE WHEN kind = 'heal.end' THEN last END),
+      max(CASE WHEN kind = 'chaos.end' THEN last END)) AS healed,
+    coalesce(sum(CASE WHEN kind IN ({TROUBLES}) THEN events END), 0) AS troubles,
+    max(CASE WHEN kind IN ({TROUBLES}) OR kind = 'start' THEN last END) AS last_trouble
+  FROM by_kind GROUP BY {KEYS}
 ), cores AS (
   SELECT {KEYS},
     max_by(nullif(regexp_extract_all(detail, 'n[0-9]+', 0), array()), struct(kind, time)) AS core
