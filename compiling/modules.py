@@ -14,7 +14,7 @@ _SINGLE: Final = tuple(
         "": "node",
         "driver": "group_commit input limits output overtaking sessions",
         "net": "bus_links clients multiplexing readiness turns",
-        "tracing": "client_rows query_rows rows wording",
+        "tracing": "client_rows query_rows rows",
         "sim/engines": "events",
         "sim/engines/heap": "clients inspection links meetings nodes spill",
         "sim/model": "clock network recorder vector_clocks",

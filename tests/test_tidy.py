@@ -15,8 +15,8 @@ from tests.trees import PACKAGE, STATEMACHINE, every_file, modules, shown, tree
 
 _RUNGS: Final = """
     base
-    extensions keyfacts form hints values pattern tombstones config directives redaction
-    timers messages records events tally chores stats slowlog latency address cluster
+    extensions keyfacts form hints values pattern jobtraces tombstones config directives redaction
+    timers messages wording records events tally chores stats slowlog latency address cluster
     job client jobtable keys queue memory outbox
     state invariants
     send trace journaling keyindex spilling heartbeat links metrics counts handouts
@@ -31,8 +31,8 @@ _RUNGS: Final = """
     commands.rows commands.usage commands.parse commands.unique commands.backoff admission
     commands.ping commands.addoptions commands.addjob commands.jobs commands.keys commands.nack
     commands.queues commands.scans commands.cluster commands.config commands.clients commands.info
-    commands.slowlog commands.latency commands.server commands.greeting commands.introspection
-    commands.unlisted commands.table
+    commands.slowlog commands.latency commands.traces commands.server commands.greeting
+    commands.introspection commands.unlisted commands.table
     timing pipelines due
     machine
 """
@@ -97,6 +97,8 @@ RECEIVERS: Final = {
     "keys": "Keys",
     "node.keys": "Keys",
     "claim": "Claim",
+    **dict.fromkeys(("traces", "node.traces"), "JobTraces"),
+    **dict.fromkeys(("trace", "kept", "traces.jobs[job_id]"), "JobTrace"),
 }
 """What a name stands for wherever its attributes are written."""
 
@@ -191,7 +193,14 @@ OWNERS: Final = {
         NodeState.refusal Outbox.chores Outbox.closes Outbox.resumed Stats.connections_received
     """,
     "send": "Cluster.messages_sent Outbox.messages Outbox.replies",
-    "trace": "NodeState.trace",
+    "jobtraces": """
+        JobTraces.is_on JobTraces.sample JobTraces.first JobTraces.queues JobTraces.jobs
+        JobTraces.ended JobTraces.size JobTrace.last JobTrace.size
+    """,
+    "trace": """
+        NodeState.trace Job.flags JobTraces.ended JobTraces.second JobTraces.troubles
+        JobTrace.until JobTrace.queue
+    """,
     "timers": "Timed.due Timed.slot Timed.earlier Timed.later",
     "heartbeat": "Cron.runs",
     "links": """

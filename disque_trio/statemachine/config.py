@@ -59,6 +59,8 @@ class Config:
     """`human` or `json`; ours alone."""
     trace_file: str = ""
     """Where the node writes what happens to it, a row per line; ours alone."""
+    trace_sample: int = 1024
+    """One job of so many has its trace kept, to be had by TRACE GET; 0 is none. Ours alone."""
     loglevel: str = "notice"
     pidfile: str = "/var/run/disque.pid"
     maxmemory: int = 1 << 30

@@ -23,7 +23,8 @@ COUNTED: Final = DELAYED | LEASED
 
 def leases(node: NodeState, name: bytes, number: int) -> None:
     """Workers get so many jobs of the queue."""
-    node.leased[name] = node.leased.get(name, 0) + number
+    if number:
+        node.leased[name] = node.leased.get(name, 0) + number
 
 
 def delay(node: NodeState, job: Job) -> None:

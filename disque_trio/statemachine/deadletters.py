@@ -143,6 +143,7 @@ def _become(node: NodeState, job: Job, after: DeadState, cause: Cause, left: Mil
         job.nacks = job.deliveries = 0
         lifecycle.unmark(job, TAKEN)
     if after.is_dead and not was_dead:
+        trace.trouble(node, job, job.state)
         _die(node, job)
     elif was_dead and not after.is_dead:
         counts.leave(node, job, 0)

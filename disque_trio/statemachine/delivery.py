@@ -13,7 +13,7 @@ from disque_trio.statemachine import (
     trace,
     waiters,
 )
-from disque_trio.statemachine.base import PAUSE_OUT, Reply
+from disque_trio.statemachine.base import PAUSE_OUT, TRACED, Reply
 from disque_trio.statemachine.client import COUNTERS, META, TIED, Client
 from disque_trio.statemachine.events import Cause, Kind
 from disque_trio.statemachine.federation import Why
@@ -33,7 +33,7 @@ def take_rounds(node: NodeState, client: Client, names: Sequence[bytes], count: 
         # The rounds of one queue, without looking it up again for each job.
         queue = lifecycle.queue_for(node, names[0])
         if node.trace is None and not queue.paused & PAUSE_OUT:
-            taken, was_last = shortcuts.deliver(node, queue, count)
+            taken, was_last = shortcuts.deliver(node, queue, count, client.id)
             if was_last:
                 federation.need_jobs(node, queue, Why.REACHED_ZERO)
         while len(taken) < count and (job := take(node, queue, client)) is not None:
@@ -72,7 +72,7 @@ def take(node: NodeState, queue: Queue, client: Client) -> Job | None:
     job = lifecycle.fetch(node, queue, Cause.SERVED)
     if job is None:
         return None
-    if node.trace is not None:
+    if job.flags & TRACED:
         trace.note(node, Kind.SERVE, job, Cause.SERVED, client=client.id)
     counts.delivered(node, (job,))
     leases.start(node, job)

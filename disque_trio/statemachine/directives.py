@@ -13,6 +13,7 @@ import attrs
 from disque_trio.statemachine.base import CommandError
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.hints import did_you_mean
+from disque_trio.statemachine.jobtraces import MOST
 from disque_trio.statemachine.pattern import matches
 from disque_trio.statemachine.values import (
     ADDRESSES,
@@ -144,6 +145,7 @@ DIRECTIVES: Final = (
     Directive("log-format", choice("human", "json")),
     _live("bus-send-buffer", POSITIVE_SIZE),
     Directive("trace-file", TEXT),
+    _live("trace-sample", number(0, MOST)),
     Directive("spill-directory", TEXT),
     Directive("aof-format", choice("framed", "disque")),
     Directive("requirepass-file", TEXT_OR_UNSET),

@@ -23,6 +23,7 @@ from disque_trio.statemachine import (
     repair,
     replication,
     requeue,
+    trace,
 )
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.messages import (
@@ -95,9 +96,12 @@ def _receive_many(node: NodeState, sender: Peer, message: Many) -> None:
 
 def receive(node: NodeState, sender: Peer, messages: Sequence[Message]) -> None:
     """Handle a member's messages in order. After each, waiting clients are given the new jobs."""
+    is_traced = node.traces.is_on
     for message in messages:
         if node.refusal is not None and isinstance(message, _MOVE_JOBS):
             continue
+        if is_traced:
+            trace.heard(node, sender.id, message)
         if isinstance(message, Many):
             _receive_many(node, sender, message)
         else:

@@ -39,6 +39,8 @@ class Cause(enum.StrEnum):
     YOURJOBS = "yourjobs"
     DUMMY = "dummy"
     LOADED = "loaded"
+    TRACED = "traced"
+    """It was here before its trace began; also of a queue, acked or dead."""
     # drop
     COLLECTED = "collected"
     DELJOB = "deljob"

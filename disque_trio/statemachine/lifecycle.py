@@ -24,6 +24,7 @@ from disque_trio.statemachine.base import (
     QUEUED,
     QUEUED_ONCE,
     TAKEN,
+    TRACED,
     WAIT_REPL,
     Millis,
 )
@@ -76,8 +77,8 @@ def begin(node: NodeState, job: Job) -> None:
         # As `_hold` does, for a job that cannot be evicted.
         node.table.put(job)
         node.memory.held += of_job(job)
-        if node.trace is not None:
-            trace.hold(node, job, Cause.ADD)
+        if node.trace is not None or node.traces.first[job.id[11]]:
+            trace.begin(node, job)
         if job.extensions is not None:
             keyindex.hold(node, job)
     job.state = ACTIVE
@@ -99,6 +100,7 @@ def _hold(node: NodeState, job: Job) -> None:
     node.table.put(job)
     memory = node.memory
     memory.held += of_job(job)
+    trace.look_at(node, job)
     if job.extensions is not None:
         keyindex.hold(node, job)
         counts.hold(node, job)
@@ -131,7 +133,7 @@ def unregister(node: NodeState, job: Job, cause: Cause) -> None:
     if job.in_line:
         # An entry of its queue remains until it is swept, and must not keep the body.
         job.body = b""
-    if node.trace is not None:
+    if job.flags & TRACED:
         trace.note(node, Kind.DROP, job, cause)
 
 
@@ -257,12 +259,8 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
     if not job.retry:
         job.flags |= QUEUED_ONCE
         job.requeue_at = 0
-    nack = cause is Cause.NACK
-    if nack or job.flags & BCAST_QUEUED:
-        again = cause not in NOT_COUNTED
-        count_delivery(job, nack=nack, redelivery=again)
-        told = cause in _TOLD
-        send.to_holders(node, job, Queued(job.id, nack=nack, redelivery=again, told=told))
+    if job.flags & BCAST_QUEUED or cause is Cause.NACK:
+        _announce(node, job, cause)
     else:
         job.flags |= BCAST_QUEUED
     restart_retry(node, job)
@@ -277,13 +275,20 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
     counts.queued(node, cause)
     if node.is_recording_queues:
         journaling.moved(node, job)
-    if node.trace is not None:
-        trace.note(node, Kind.QUEUE, job, cause)
+    trace.note(node, Kind.QUEUE, job, cause)
     if queue.waiting:
         mark_ready(node, queue)
     if queue.name in node.demands:
         mark_unmet(node, queue.name)
     return True
+
+
+def _announce(node: NodeState, job: Job, cause: Cause) -> None:
+    """It is queued again: count it, and let the other holders postpone."""
+    trace.trouble(node, job, ACTIVE)
+    nack, again = cause is Cause.NACK, cause not in NOT_COUNTED
+    count_delivery(job, nack=nack, redelivery=again)
+    send.to_holders(node, job, Queued(job.id, nack=nack, redelivery=again, told=cause in _TOLD))
 
 
 def _is_held_back(node: NodeState, job: Job, cause: Cause) -> bool:
@@ -336,17 +341,14 @@ def dequeue(node: NodeState, job: Job, cause: Cause) -> bool:
 
 def fetch(node: NodeState, queue: Queue, cause: Cause) -> Job | None:
     """Take the first job that has not expired, for a client or another node."""
-    job = queue.pop()
-    while job is not None and job.expires <= node.mono:
+    while (job := queue.pop()) is not None and job.expires <= node.mono:
         job.state = ACTIVE
         trace.note(node, Kind.UNQUEUE, job, Cause.DROPPED)
         unregister(node, job, Cause.EXPIRED)
-        job = queue.pop()
     if job is None:
         return None
     job.state = ACTIVE
-    if node.trace is not None:
-        trace.note(node, Kind.UNQUEUE, job, cause)
+    trace.note(node, Kind.UNQUEUE, job, cause)
     job.flags |= DELIVERED
     if not job.retry:
         journaling.delivered(node, job)
@@ -369,7 +371,7 @@ def end(node: NodeState, job: Job, cause: Cause) -> None:
     node.memory.evictable[job.id] = job
     if job.extensions is not None:
         keyindex.end(node, job)
-    if node.trace is not None:
+    if job.flags & TRACED:
         trace.note(node, Kind.ACKED, job, cause)
 
 
@@ -380,7 +382,7 @@ def finish(node: NodeState, job: Job, cause: Cause, end: Cause = Cause.COLLECTED
     job.state = ACKED
     if job.extensions is not None:
         keyindex.end(node, job)
-    if node.trace is not None:
+    if job.flags & TRACED:
         trace.note(node, Kind.ACKED, job, cause)
     # As scheduling a collection does, so that both ways draw the same numbers.
     node.rng.random()

@@ -37,6 +37,7 @@ from disque_trio.statemachine import (
     sessions,
     spilling,
     timing,
+    trace,
     waiters,
 )
 from disque_trio.statemachine.admission import must_check, refusal_of
@@ -382,8 +383,9 @@ class Machine:
         """Return the outputs of the inputs since the last call."""
         self.complete()
         node = self.state
-        out = node.out
-        node.out = Outbox()
+        out, node.out = node.out, Outbox()
+        if out.messages and node.traces.is_on:
+            trace.sent(node, out.messages)
         return out
 
     def _serve(self) -> None:

@@ -342,6 +342,18 @@ def singles(message: Message) -> Sequence[Message]:
     return (message,)
 
 
+def one_of(message: Message, id: JobId) -> Message:
+    """Of a message about several jobs, what it says of this one of them."""
+    if isinstance(message, Many):
+        _, *rest = attrs.astuple(message.said, recurse=False)
+        make: Any = type(message.said)
+        said: Message = make(id, *rest)
+        return said
+    if isinstance(message, YourJobs):
+        return YourJobs(tuple([each for each in message.copies if each.id == id]), message.more)
+    return message
+
+
 @attrs.define
 class Frame:
     """A message, or a batch, with what its header says of the sender (original 5.2).

@@ -59,6 +59,7 @@ def postpone(node: NodeState, job: Job, wait: Millis) -> None:
     lifecycle.count_delivery(job, nack=True, redelivery=False)
     _hold_back(node, job, wait)
     lifecycle.await_delay(node, job)
+    trace.trouble(node, job, job.state)
     trace.postpone(node, job, Cause.NACK, wait)
     tell(node, job, job.holders, is_new=True)
     journaling.hold(node, job)
@@ -119,6 +120,7 @@ def obey(node: NodeState, job: Job, message: Postponed) -> None:
         # Two clients have given it back, on two sides of a cut: the longer wait holds.
         return
     _hold_back(node, job, message.wait + _margin(node, job))
+    trace.trouble(node, job, job.state)
     trace.postpone(node, job, Cause.POSTPONED, message.wait)
     journaling.hold(node, job)
 

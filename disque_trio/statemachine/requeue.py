@@ -107,6 +107,8 @@ def on_queued(node: NodeState, sender: Peer, message: Queued) -> None:
     job = _pending(node, sender, message.id)
     if job is None:
         return
+    if message.nack or message.redelivery:
+        trace.trouble(node, job, job.state)
     lifecycle.count_delivery(job, nack=message.nack, redelivery=message.redelivery)
     handouts.follow(node, job, sender.id)
     if message.redelivery:

@@ -1,8 +1,8 @@
 """Fast paths for the most frequent steps of `lifecycle`.
 
 Each has exactly the effects of the slow path, which tests check; only the random spread of times is
-drawn once for several jobs that other nodes hold. Fast paths write no events, so a traced node
-takes the slow path; read that one first.
+drawn once for several jobs that other nodes hold. A node that traces all jobs takes the slow path;
+read that one first. Of single jobs that are traced the events are written at the end.
 
 Writes what `lifecycle` owns: `Job.state`, `flags`, `requeue_at` and `gc_at`, `Queue.accessed`,
 `jobs_in` and `jobs_out`, `Memory.held` and `evictable`, `NodeState.table`. Owns `Tally.at_once`.
@@ -12,17 +12,19 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Final
 
-from disque_trio.statemachine import counts, journaling, lifecycle, send
+from disque_trio.statemachine import counts, journaling, lifecycle, send, trace
 from disque_trio.statemachine.base import (
     ACTIVE,
     BCAST_WILLQUEUE,
     DELIVERED,
     LEASED,
+    TRACED,
+    ClientId,
     JobId,
     Millis,
     NodeId,
 )
-from disque_trio.statemachine.events import Cause
+from disque_trio.statemachine.events import Cause, Kind
 from disque_trio.statemachine.job import ANNOUNCE_AHEAD, DESYNC, Job
 from disque_trio.statemachine.memory import JOB_BYTES
 from disque_trio.statemachine.messages import Working
@@ -55,7 +57,7 @@ def begin_queued(node: NodeState, job: Job, body: bytes, queue: Queue) -> None:
         journaling.hold(node, job)
 
 
-def deliver(node: NodeState, queue: Queue, count: int) -> tuple[list[Job], bool]:
+def deliver(node: NodeState, queue: Queue, count: int, client: ClientId) -> tuple[list[Job], bool]:
     """Take up to `count` jobs for a client: `lifecycle.fetch` and `leases.start` for each. The
     second result says whether the last of them, and not an expired one behind it, left the queue
     empty.
@@ -67,16 +69,18 @@ def deliver(node: NodeState, queue: Queue, count: int) -> tuple[list[Job], bool]
     jobs: list[Job] = []
     copied: list[Job] = []
     is_last = False
-    leased = 0
+    leased = flags = 0
     while len(jobs) < count and (popped := queue.pop_many(count - len(jobs))):
         for job in popped:
             job.state = ACTIVE
             if job.expires <= mono:
+                trace.note(node, Kind.UNQUEUE, job, Cause.DROPPED)
                 lifecycle.unregister(node, job, Cause.EXPIRED)
                 is_last = False
                 continue
             is_last = True
             jobs.append(job)
+            flags |= job.flags
             if not job.retry:
                 job.flags |= DELIVERED
                 journaling.delivered(node, job)
@@ -95,12 +99,13 @@ def deliver(node: NodeState, queue: Queue, count: int) -> tuple[list[Job], bool]
                 leased += 1
                 copied.append(job)
     _lease_all(node, copied)
+    if flags & TRACED:
+        trace.served(node, jobs, client)
     if jobs:
         queue.accessed = mono
         queue.jobs_out += len(jobs)
         counts.delivered(node, jobs)
-        if leased:
-            counts.leases(node, queue.name, leased)
+        counts.leases(node, queue.name, leased)
         if node.is_recording_queues:
             journaling.handed_out(node, jobs)
     return jobs, is_last and not queue.length

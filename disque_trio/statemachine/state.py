@@ -13,6 +13,7 @@ from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.events import Event
 from disque_trio.statemachine.job import Job, PendingAdd
 from disque_trio.statemachine.jobtable import JobTable, Walk
+from disque_trio.statemachine.jobtraces import JobTraces, sampling
 from disque_trio.statemachine.keys import Keys
 from disque_trio.statemachine.latency import LatencyMonitor
 from disque_trio.statemachine.memory import Memory
@@ -163,6 +164,10 @@ def _tombstones(node: "NodeState") -> Tombstones:
     return Tombstones(node.facts.tombstones)
 
 
+def _traces(node: "NodeState") -> JobTraces:
+    return sampling(node.config.trace_sample)
+
+
 @attrs.define(eq=False)
 class NodeState:
     """The whole state of a node. Each field names the module that writes it."""
@@ -251,5 +256,7 @@ class NodeState:
     """`commands.scans`: running walks over the jobs, and how many each has seen; as `scans`."""
     last_scan: int = 0
     trace: list[Event] | None = None
-    """`trace` adds, the driver takes; None while the node is not traced."""
+    """`trace` adds, the driver takes; None while not all jobs are traced."""
+    traces: JobTraces = attrs.Factory(_traces, takes_self=True)
+    """`trace`: of single jobs."""
     out: Outbox = attrs.Factory(Outbox)

@@ -1,15 +1,112 @@
-"""Trace events of jobs. Owns `NodeState.trace`.
+"""Trace events of jobs. Owns `NodeState.trace` and, with `jobtraces`, all of `JobTraces` and
+`JobTrace`; sets and clears the flag TRACED of `Job.flags`.
 
-On a node that is not traced, an event costs one look at a field.
+A node with a trace file writes down the events of all jobs. Without, rows of some jobs are kept
+(`jobtraces`). Both kinds of jobs have the flag, so for all others an event costs one look at it,
+and fast paths stay open to them.
 """
 
+from collections.abc import Iterable, Sequence
 from zlib import crc32
 
-from disque_trio.statemachine.base import DEAD, WAIT_REPL, ClientId, Millis, NodeId
+from disque_trio.statemachine import jobtraces
+from disque_trio.statemachine.base import (
+    ACKED,
+    DEAD,
+    FOREVER,
+    QUEUED,
+    TRACED,
+    WAIT_REPL,
+    ClientId,
+    JobId,
+    LinkId,
+    Millis,
+    NodeId,
+)
 from disque_trio.statemachine.events import Cause, Event, Kind
 from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.jobtraces import Entry, JobTrace, Why
+from disque_trio.statemachine.messages import JobMessage, JobsMessage, Many, Message, one_of
 from disque_trio.statemachine.state import NodeState
+from disque_trio.statemachine.wording import names_in, short_name, wording
+
+# Which jobs.
+
+
+def look_at(node: NodeState, job: Job) -> None:
+    """A record of it begins here: flag it if it is to be traced."""
+    traces = node.traces
+    if node.trace is not None:
+        job.flags |= TRACED
+    if traces.is_on and (traces.first[job.id[11]] or job.id in traces.jobs):
+        _choose(node, job)
+
+
+def _choose(node: NodeState, job: Job) -> None:
+    traces = node.traces
+    why = jobtraces.choice(traces, job.id, job.queue)
+    if why is not None:
+        jobtraces.open_trace(traces, job.id, why)
+    kept = traces.jobs.get(job.id)
+    if kept is not None and node.mono < kept.until:
+        traces.ended.pop(job.id, None)
+        kept.queue = job.queue or b""
+        job.flags |= TRACED
+
+
+def sample(node: NodeState) -> None:
+    """`trace-sample` is new: it holds for jobs that come."""
+    jobtraces.set_sample(node.traces, node.config.trace_sample)
+
+
+def ask(node: NodeState, job_id: JobId, seconds: int) -> bool:
+    """TRACE JOB: trace it for so long, or no longer if that is 0. Is it here?"""
+    traces, job = node.traces, node.jobs.get(job_id)
+    until = node.mono + seconds * 1000
+    if not seconds:
+        if job_id in traces.jobs:
+            traces.jobs[job_id].until = until
+        if job is not None and node.trace is None:
+            job.flags &= ~TRACED
+        return job is not None
+    is_new = job_id not in traces.jobs or node.mono >= traces.jobs[job_id].until
+    kept = jobtraces.open_trace(traces, job_id, Why.ASKED)
+    kept.until = max(until, 0 if is_new or kept.until == FOREVER else kept.until)
+    if job is None:
+        traces.ended[job_id] = kept
+    elif is_new:
+        _join(node, job, kept, job.state)
+    return job is not None
+
+
+def trouble(node: NodeState, job: Job, state: int) -> None:
+    """It is given back, or queued again, and was in that state: it is traced from now on, unless
+    many others are in trouble too."""
+    traces = node.traces
+    if not traces.sample or job.flags & TRACED:
+        return
+    second = node.mono // 1000
+    if second != traces.second:
+        traces.second, traces.troubles = second, 0
+    if traces.troubles < jobtraces.TROUBLES_A_SECOND:
+        traces.troubles += 1
+        _join(node, job, jobtraces.open_trace(traces, job.id, Why.TROUBLE), state)
+
+
+def _join(node: NodeState, job: Job, kept: JobTrace, state: int) -> None:
+    """The trace begins in the middle of the job's life: with what the node knows of it."""
+    kept.queue = job.queue or b""
+    job.flags |= TRACED
+    detail = "" if job.is_dummy else _state_of(node, job)
+    cause = Cause.DUMMY if job.is_dummy else Cause.TRACED
+    _keep(node, job, Event(Kind.HOLD, job.id, kept.queue, cause, detail=detail))
+    kind = {QUEUED: Kind.QUEUE, ACKED: Kind.ACKED, DEAD: Kind.DEAD}.get(state)
+    if kind is not None and not job.is_dummy:
+        _keep(node, job, Event(kind, job.id, kept.queue, Cause.TRACED))
+
+
+# Events.
 
 
 def note(
@@ -21,26 +118,25 @@ def note(
     client: ClientId = 0,
     peer: NodeId = b"",
 ) -> None:
-    """Write it down, if the node is traced."""
-    if node.trace is not None:
-        node.trace.append(Event(kind, job.id, job.queue or b"", cause, client, peer))
+    """Write it down, if the job is traced."""
+    if job.flags & TRACED:
+        _write(node, job, Event(kind, job.id, job.queue or b"", cause, client, peer))
 
 
 def postpone(node: NodeState, job: Job, cause: Cause, wait: Millis) -> None:
     """Note that the job is not to be queued for so long."""
-    if node.trace is not None:
-        event = Event(Kind.POSTPONE, job.id, job.queue or b"", cause, detail=f"wait={wait}")
-        node.trace.append(event)
+    if job.flags & TRACED:
+        detail = f"wait={wait}"
+        _write(node, job, Event(Kind.POSTPONE, job.id, job.queue or b"", cause, detail=detail))
 
 
 def hold(node: NodeState, job: Job, cause: Cause) -> None:
     """Note that the job is held, with its record as detail: the options of ADDJOB in milliseconds,
     the creation stamp, the body's CRC-32, the extensions; then the time until it expires and until
     it is queued (0 is never). For a dummy ack the detail is empty."""
-    if node.trace is not None:
+    if job.flags & TRACED:
         detail = "" if job.is_dummy else _state_of(node, job)
-        event = Event(Kind.HOLD, job.id, job.queue or b"", cause, detail=detail)
-        node.trace.append(event)
+        _write(node, job, Event(Kind.HOLD, job.id, job.queue or b"", cause, detail=detail))
         if job.state == DEAD:
             state(node, job, cause)
 
@@ -48,12 +144,121 @@ def hold(node: NodeState, job: Job, cause: Cause) -> None:
 def state(node: NodeState, job: Job, cause: Cause) -> None:
     """Note that the job is dead from now on, or is not any more: how often it was redriven, in how
     many milliseconds it expires, and whether its ADDJOB still waits for copies."""
-    if node.trace is not None:
+    if job.flags & TRACED:
         known = job.dead_state
         kind = Kind.DEAD if known.is_dead else Kind.REDRIVE
         detail = f"redriven={known.epoch} left={job.expires - node.mono}"
         detail += " wait-repl" if job.state == WAIT_REPL else ""
-        node.trace.append(Event(kind, job.id, job.queue or b"", cause, detail=detail))
+        _write(node, job, Event(kind, job.id, job.queue or b"", cause, detail=detail))
+
+
+def begin(node: NodeState, job: Job) -> None:
+    """A new job of this node, which may be traced."""
+    look_at(node, job)
+    hold(node, job, Cause.ADD)
+
+
+def begun(node: NodeState, job: Job) -> None:
+    """Likewise on the fast path, which writes nothing itself."""
+    begin(node, job)
+    note(node, Kind.QUEUE, job, Cause.FIRST)
+
+
+def served(node: NodeState, jobs: Sequence[Job], client: ClientId) -> None:
+    """So were these delivered, some of which are traced."""
+    for job in jobs:
+        if job.flags & TRACED:
+            note(node, Kind.UNQUEUE, job, Cause.SERVED)
+            note(node, Kind.SERVE, job, Cause.SERVED, client=client)
+
+
+def _write(node: NodeState, job: Job, event: Event) -> None:
+    if node.trace is not None:
+        node.trace.append(event)
+    _keep(node, job, event)
+
+
+def _keep(node: NodeState, job: Job, event: Event) -> None:
+    """A row of the job's own trace, which may be over, or have been forgotten."""
+    traces = node.traces
+    kept = traces.jobs.get(job.id)
+    if kept is None or node.mono >= kept.until:
+        if node.trace is None:
+            job.flags &= ~TRACED
+        return
+    client = node.clients.get(event.client)
+    who = "" if client is None else client.address.decode("utf-8", "replace")
+    peer = short_name(event.peer)
+    _put(node, kept, event.kind.value, who, peer, event.cause.value, event.detail)
+    if event.kind is Kind.DROP:
+        traces.ended[job.id] = kept
+
+
+def _put(
+    node: NodeState, kept: JobTrace, kind: str, client: str, peer: str, cause: str, detail: str
+) -> None:
+    time = node.wall * 1000 + node.micros
+    row = Entry(kept.last + 1, time, node.mono, kind, client, peer, cause, detail)
+    jobtraces.put(node.traces, kept, row)
+
+
+# Messages.
+
+
+def heard(node: NodeState, sender: NodeId, message: Message) -> None:
+    """A message has come: rows of the jobs in it that are traced."""
+    _say(node, "recv", short_name(sender), message)
+
+
+def sent(node: NodeState, messages: Iterable[tuple[Sequence[LinkId], Message]]) -> None:
+    """The messages of a batch are about to leave."""
+    for links, message in messages:
+        if _ids_in(node, message):
+            for link in links:
+                to = node.cluster.links.get(link)
+                peer = None if to is None else to.peer
+                _say(node, "send", "" if peer is None else short_name(peer.id), message)
+
+
+def _say(node: NodeState, kind: str, peer: str, message: Message) -> None:
+    for job_id in _ids_in(node, message):
+        kept = _trace_of(node, job_id)
+        if kept is not None:
+            one = one_of(message, job_id)
+            said = wording(one, names_in(one))
+            _put(node, kept, kind, "", peer, said.name, said.detail)
+
+
+def _ids_in(node: NodeState, message: Message) -> list[JobId]:
+    """The jobs in it that may be traced."""
+    traces = node.traces
+    first, jobs = traces.first, traces.jobs
+    if isinstance(message, JobMessage):
+        job_id = message.id
+        return [job_id] if first[job_id[11]] or job_id in jobs else []
+    if isinstance(message, Many):
+        return [id for id in message.ids if first[id[11]] or id in jobs]
+    if isinstance(message, JobsMessage):
+        return [each.id for each in message.copies if first[each.id[11]] or each.id in jobs]
+    other: JobId = getattr(message, "id", b"")
+    return [other] if other and (first[other[11]] or other in jobs) else []
+
+
+def _trace_of(node: NodeState, job_id: JobId) -> JobTrace | None:
+    """It may begin with a message about a job that has not come here, or has been here. Of a queue
+    that is traced, only the job itself says that it is of it."""
+    traces = node.traces
+    kept = traces.jobs.get(job_id)
+    if kept is not None:
+        return kept if node.mono < kept.until else None
+    if jobtraces.choice(traces, job_id, None) is None or job_id in node.jobs:
+        return None
+    kept = jobtraces.open_trace(traces, job_id, Why.SAMPLED)
+    traces.ended[job_id] = kept
+    return kept
+
+
+# What is said of a record.
 
 
 def _state_of(node: NodeState, job: Job) -> str:

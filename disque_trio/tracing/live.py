@@ -18,35 +18,27 @@ from typing import Final
 
 import attrs
 
-from disque_trio.statemachine.base import ClientId, LinkId, NodeId, Now
+from disque_trio.statemachine.base import ClientId, LinkId, Now
 from disque_trio.statemachine.client import Blocked, Client
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.commands.rows import Command
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.events import Event
 from disque_trio.statemachine.machine import Machine
-from disque_trio.statemachine.messages import Fail, Frame, GossipMessage, JobsMessage, Message
+from disque_trio.statemachine.messages import Frame, GossipMessage, Message
 from disque_trio.statemachine.outbox import Outbox
 from disque_trio.statemachine.redaction import redacted
 from disque_trio.statemachine.stats import Facts
+from disque_trio.statemachine.wording import names_in, short_name, wording
 from disque_trio.tracing import client_rows
 from disque_trio.tracing.client_rows import Note
 from disque_trio.tracing.rows import Row
-from disque_trio.tracing.wording import wording
-
-SHORT: Final = 8
-"""Digits of a node id that name the node, as in the ids of its jobs."""
 
 LONGEST_BODY: Final = 64
 """Longer bodies are replaced by their digests."""
 
 Sink = Callable[[list[Row]], None]
 """Takes the rows of a batch, at least one."""
-
-
-def short_name(node: NodeId) -> str:
-    """The name of a node in rows."""
-    return node[:SHORT].decode("latin-1")
 
 
 @attrs.define
@@ -265,7 +257,7 @@ class TracedMachine(Machine):
         )
 
     def _add_message(self, kind: str, peer: str, message: Message) -> None:
-        said = wording(message, _names_in(message))
+        said = wording(message, names_in(message))
         self._add(
             kind, job=said.job, queue=said.queue, peer=peer, cause=said.name, detail=said.detail
         )
@@ -283,13 +275,3 @@ def _shown(body: bytes) -> bytes:
     if len(body) <= LONGEST_BODY:
         return body
     return b"sha256:%b" % hashlib.sha256(body).hexdigest().encode()
-
-
-def _names_in(message: Message) -> dict[NodeId, str]:
-    """Names of the nodes in the message."""
-    ids: Iterable[NodeId] = ()
-    if isinstance(message, JobsMessage):
-        ids = [holder for copy in message.copies for holder in copy.holders]
-    elif isinstance(message, Fail):
-        ids = [message.node]
-    return {node: short_name(node) for node in ids}

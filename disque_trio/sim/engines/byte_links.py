@@ -14,7 +14,7 @@ from disque_trio.sim.engines.events import Countdown, Engine
 from disque_trio.sim.model.network import DIAL_WAITS, Channel, Connection, Network, Packet
 from disque_trio.sim.model.vector_clocks import Stamp
 from disque_trio.sim.scenarios.plan import Micros
-from disque_trio.tracing.wording import Wording
+from disque_trio.statemachine.wording import Wording
 from disque_trio.wire.frames import one_by_one
 
 REFUSED_AFTER: Final[Micros] = 500

@@ -4,7 +4,7 @@ from typing import Final
 
 import attrs
 
-from disque_trio.statemachine import counts, lifecycle, pending_adds, replication, shortcuts
+from disque_trio.statemachine import counts, lifecycle, pending_adds, replication, shortcuts, trace
 from disque_trio.statemachine.base import (
     BCAST_QUEUED,
     BCAST_WILLQUEUE,
@@ -122,7 +122,7 @@ def _check_order(args: list[bytes]) -> None:
 
 def _may_be_short(node: NodeState, resolved: ResolvedOptions) -> bool:
     """May a job of one copy take the fast path: is there enough memory, is the node not leaving,
-    does the TTL fit, are there no traces, and are queues not recorded?"""
+    does the TTL fit, are not all jobs traced, and are queues not recorded?"""
     memory = node.memory
     return (
         memory.held <= memory.soft
@@ -159,6 +159,8 @@ def _add_alone(node: NodeState, name: bytes, body: bytes, resolved: ResolvedOpti
         _AT_ONCE,
     )
     shortcuts.begin_queued(node, job, body, queue)
+    if node.traces.first[job_id[11]]:
+        trace.begun(node, job)
     return Status(job_id)
 
 

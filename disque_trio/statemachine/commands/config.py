@@ -8,7 +8,15 @@ from typing import Final
 
 import attrs
 
-from disque_trio.statemachine import directives, journaling, metrics, pressure, sessions, waiters
+from disque_trio.statemachine import (
+    directives,
+    journaling,
+    metrics,
+    pressure,
+    sessions,
+    trace,
+    waiters,
+)
 from disque_trio.statemachine.base import OK, CommandError, Reply, map_for
 from disque_trio.statemachine.chores import (
     ChangeDirectory,
@@ -62,6 +70,9 @@ def _set(node: NodeState, client: Client, name: bytes, value: bytes) -> Reply:
             _watch_idle_anew(node)
         case b"maxmemory":
             _set_maxmemory(node, name, value)
+        case b"trace-sample":
+            node.config = directives.set_value(node.config, name, value)
+            trace.sample(node)
         case _:
             node.config = directives.set_value(node.config, name, value)
     return OK

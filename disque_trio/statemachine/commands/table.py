@@ -60,6 +60,8 @@ from disque_trio.statemachine.commands.server import (
 )
 from disque_trio.statemachine.commands.slowlog import USAGE as SLOWLOG_USAGE
 from disque_trio.statemachine.commands.slowlog import slowlog
+from disque_trio.statemachine.commands.traces import USAGE as TRACE_USAGE
+from disque_trio.statemachine.commands.traces import traces
 from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.values import encode
 
@@ -167,6 +169,8 @@ ROWS: Final = (
     Command("latency", latency, -2, R | ADMIN | LOADING,
             LATENCY_USAGE,
             "Pauses of the node, by cause."),
+    Command("trace", traces, -2, R, TRACE_USAGE,
+            "What has happened to single jobs, row by row; which jobs are traced."),
     Command("monitor", monitor, 1, R | ADMIN, "",
             "Stream every command that the node executes."),
     Command("debug", debug, -2, ADMIN,

@@ -12,9 +12,9 @@ from disque_trio.sim.engines.tcp.pairing import NodeTrace
 from disque_trio.sim.engines.tcp.proxies import ProcessLink
 from disque_trio.sim.engines.tcp.tails import Tail
 from disque_trio.sim.model.vector_clocks import precedes
+from disque_trio.statemachine.wording import Wording
 from disque_trio.tracing.jsonlines import line_of
 from disque_trio.tracing.rows import Row
-from disque_trio.tracing.wording import Wording
 from tests.rig import JOB
 from tests.sim.plans import SECOND
 

@@ -16,7 +16,7 @@ from disque_trio.sim.model.recorder import Recorder
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.statemachine.base import LinkId, NodeId
 from disque_trio.statemachine.messages import Frame, Message
-from disque_trio.tracing.wording import Wording, wording
+from disque_trio.statemachine.wording import Wording, wording
 from disque_trio.wire.frames import FrameParser, encode
 
 REFUSED_AFTER: Final[Micros] = 500

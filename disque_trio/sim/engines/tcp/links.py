@@ -16,7 +16,7 @@ from disque_trio.sim.model.network import Network
 from disque_trio.sim.model.recorder import Recorder
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.statemachine.base import NodeId
-from disque_trio.tracing.wording import Wording, wording
+from disque_trio.statemachine.wording import Wording, wording
 from disque_trio.wire.frames import FrameParser
 
 

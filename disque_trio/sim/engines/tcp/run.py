@@ -40,7 +40,7 @@ from disque_trio.sim.engines.tcp.world import ProcessWorld
 from disque_trio.sim.model.recorder import Recorder
 from disque_trio.sim.scenarios.plan import ClockPlan, Micros, Plan
 from disque_trio.statemachine.machine import Machine
-from disque_trio.tracing.live import short_name
+from disque_trio.statemachine.wording import short_name
 from disque_trio.tracing.rows import Row
 
 FORMING_TIME: Final[Micros] = 60_000_000

@@ -18,7 +18,7 @@ from disque_trio.sim.engines.tcp.places import Places
 from disque_trio.sim.engines.tcp.processes import NodeProcess
 from disque_trio.sim.model.recorder import Recorder
 from disque_trio.sim.scenarios.plan import Micros, Plan
-from disque_trio.tracing.live import short_name
+from disque_trio.statemachine.wording import short_name
 from disque_trio.tracing.rows import Row
 
 

@@ -14,7 +14,7 @@ from disque_trio.sim.engines.trio.hub import SimHub
 from disque_trio.sim.model.network import Network
 from disque_trio.sim.model.recorder import Recorder
 from disque_trio.statemachine.base import NodeId
-from disque_trio.tracing.wording import Wording, wording
+from disque_trio.statemachine.wording import Wording, wording
 from disque_trio.wire.frames import FrameParser
 
 BUS_PORT = PORT + 10_000

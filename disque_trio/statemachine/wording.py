@@ -3,7 +3,7 @@
 A message about several jobs (YOURJOBS) names the job only if it is one; `detail` has them all.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import attrs
@@ -42,6 +42,25 @@ from disque_trio.statemachine.messages import (
 
 Names = dict[NodeId, str]
 """The names of nodes in the run."""
+SHORT: Final = 8
+"""Digits of a node id that name the node where there is no run, as in the ids of its jobs."""
+
+
+def short_name(node: NodeId) -> str:
+    """The name of a node in rows of live nodes."""
+    return node[:SHORT].decode("latin-1")
+
+
+def names_in(message: Message) -> Names:
+    """The short names of the nodes in the message."""
+    ids: Iterable[NodeId] = ()
+    if isinstance(message, JobsMessage):
+        ids = [holder for copy in message.copies for holder in copy.holders]
+    elif isinstance(message, Holders):
+        ids = message.holders
+    elif isinstance(message, Fail):
+        ids = [message.node]
+    return {node: short_name(node) for node in ids}
 
 
 @attrs.define(eq=False)
@@ -76,7 +95,7 @@ def _of_fail(message: Fail, names: Names) -> Wording:
 def _of_repljob(message: ReplJob, names: Names) -> Wording:
     said = _of_jobs("repljob", message, names)
     if message.no_reply:
-        said.detail += " no-reply"
+        return Wording(said.name, said.job, said.queue, f"{said.detail} no-reply")
     return said
 
 

@@ -33,7 +33,7 @@ from disque_trio.statemachine.messages import (
     Working,
     YourJobs,
 )
-from disque_trio.tracing.wording import Wording, wording
+from disque_trio.statemachine.wording import Wording, wording
 
 ONE, TWO, UNKNOWN = b"1" * 40, b"2" * 40, b"3" * 40
 NAMES = {ONE: "n1", TWO: "n2"}
