@@ -237,6 +237,23 @@ async def _deljob(observer: Observer, args: Json) -> Plan:
     return Plan(target=id, says=says, run=run)
 
 
+async def _trace(observer: Observer, args: Json) -> Plan:
+    id = word(args, "id")
+    asked = commands.call("TRACE", "JOB", id)
+    nodes, silent = await _nodes(observer)
+
+    async def run(outcome: Outcome, _tell: Tell) -> None:
+        for node in nodes:
+            try:
+                here = given(*await observer.client.ask(node.address, [asked]))
+                outcome.says.append(f"{node.where}: {'traced' if here else 'traced if it comes'}")
+            except DisqueError as error:
+                outcome.failed.append(f"{node.where}: {error}")
+
+    says = [f"{_at(len(nodes))} write down what happens to the job, for an hour", *silent]
+    return Plan(target=id, says=says, run=run)
+
+
 # Who is connected.
 
 
@@ -355,6 +372,7 @@ VERBS: Final[Mapping[str, Verb]] = {
     "ack": _ack,
     "nack": _nack,
     "deljob": _deljob,
+    "trace": _trace,
     "purge": _purge,
     "redrive": _redrive,
     "kick": _kick,

@@ -15,6 +15,7 @@ from disque_trio.observe.ordering import Orders
 from disque_trio.observe.people import People
 from disque_trio.observe.sampling import RATES
 from disque_trio.observe.survey import KnownNode, Survey, node_row, sees
+from disque_trio.observe.timeline import Timelines
 from disque_trio.observe.values import Json, MistakeError
 from disque_trio.observe.watching import Watcher
 
@@ -33,6 +34,7 @@ class Observer:
     census: Census = attrs.field(init=False)
     orders: Orders = attrs.field(init=False)
     people: People = attrs.field(init=False)
+    timelines: Timelines = attrs.Factory(Timelines)
     series: deque[tuple[float | None, ...]] = attrs.field(factory=lambda: deque(maxlen=POINTS))
     """Unix seconds, jobs a second that were added, delivered and acknowledged, and queued jobs."""
     _noted: float | None = None
@@ -150,6 +152,7 @@ TOPICS: Final[Mapping[str, Callable[[Observer, Json], Awaitable[Told]]]] = {
     "queues": _queues,
     "queue": _queue,
     "job": lambda observer, args: jobs.job(observer.survey, args),
+    "job-timeline": lambda observer, args: observer.timelines.look(observer.survey, args),
     "workers": lambda observer, _args: observer.people.look(),
     "dead": _dead,
     "later": _later,

@@ -25,7 +25,9 @@ from tests.fuzz.mutation import mutated
 
 MOST_MIB: Final = 200.0
 _NAMES: Final = ("overview", "cluster", "queues", "queue", "job", "workers", "dead", "later", "\0")
-_VERBS: Final = ("pause", "enqueue", "ack", "nack", "deljob", "purge", "redrive", "kick", "forget")
+_VERBS: Final = (
+    "pause", "enqueue", "ack", "nack", "deljob", "purge", "redrive", "kick", "forget", "trace",
+)  # fmt: skip
 _VALUES: Final[tuple[Any, ...]] = (
     None, True, -1, 0, 1, 1 << 70, 1e308, "", "q", "\ud800", "\0", "x" * 3000, [], {}, [[]],
     "D-", "D-feffbb37-ZGc69WD8fLci83yCbV9KjIGy-05a1", "out", "jobs", "name", "*[", "127.0.0.1:1",

@@ -24,12 +24,16 @@ _MESSAGES: Final = ("send", "recv")
 def together(files: Sequence[Iterable[Row]]) -> list[Row]:
     """One history of the rows of each file, a node having written one or more of them."""
     traces = [list(rows) for rows in files]
-    names = _names(traces)
     epoch = min((rows[0].time for rows in traces if rows), default=0)
+    rows = merged(traces, _names(traces))
+    return [attrs.evolve(row, time=row.time - epoch) for row in rows]
+
+
+def merged(traces: Sequence[Sequence[Row]], names: dict[str, str]) -> list[Row]:
+    """The same with the times as they are, and these names for nodes."""
     rows = [
         attrs.evolve(
             translated(row, names),
-            time=row.time - epoch,
             # Nodes number their clients' requests alike, and clients of two nodes may have one
             # address: their numbers must differ.
             ref=row.ref * len(traces) + number if row.ref else 0,

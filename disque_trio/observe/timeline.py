@@ -1,0 +1,175 @@
+"""The topic `job-timeline`: what has happened to one job at all nodes, in the order of time.
+
+Asked with `{"id": "D-…"}`. The answer:
+
+- `id`; `traced`: does any node trace the job, or has it rows of it?; `why` in a sentence: why there
+  is something, or nothing, to see.
+- `nodes`, for each node that answers: `node` (its address), `name` (n1 …), `rows` (how many),
+  `why` (`sampled`, `queue`, `asked`, `trouble`, or null if this node does not trace it), `on` (does
+  the trace go on?), `here` (has it the job?), `omitted` (rows that it has left out), `right_ms` (by
+  how much its clock was set right, negative if it is ahead) and `error_ms` (give or take).
+- `clocks`: for each node whose clock is off by more than the error, a sentence such as
+  "n2: clock set right by −12 ± 3 ms".
+- `run`: null without rows, or what the picture draws, just as `sim.picture.page.content` makes it
+  for a file: `{"head", "end", "marks", "nodes", "agents", "words", "rows", "jobs", "shared",
+  "moves", "operations", "bars", "clocks", "curves", "causes", "repeats"}`. `nodes` are the names
+  above, also of nodes that did not answer but were spoken of; `jobs[0]` is the job; time 0 is the
+  first row, whose calendar time is in `head.zero`.
+
+Nodes that did not answer are in `unreached`, as in all topics. As long as nothing happens to the
+job, the answer is the same to the letter.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any, Final
+
+import anyio.to_thread
+import attrs
+
+from disque_trio.client import commands
+from disque_trio.client.address import Address
+from disque_trio.client.command import Command
+from disque_trio.client.errors import DisqueError
+from disque_trio.observe.survey import Survey
+from disque_trio.observe.values import Json, MistakeError, word
+from disque_trio.sim.traces.clocks import Clock, narrowed, shifted
+from disque_trio.statemachine.wording import SHORT
+from disque_trio.tracing.told import ToldTrace, told_trace
+from disque_trio.worker.operating.asking import at_each
+
+MEASURED_S: Final = 30.0
+"""For how long the best measurement of a clock is used; clocks drift."""
+_KEPT: Final = 32
+"""Answers that are kept."""
+
+
+@attrs.frozen
+class Told:
+    """What one node has answered."""
+
+    address: Address
+    short: str
+    """Its name in rows."""
+    trace: ToldTrace | None
+
+
+@attrs.define(eq=False)
+class Timelines:
+    """Remembers how far clocks are off, and the last answers, so that pictures do not tremble."""
+
+    clocks: dict[str, tuple[float, Clock]] = attrs.Factory(dict)
+    """By node, when it was measured."""
+    answers: dict[str, tuple[object, Json]] = attrs.Factory(dict)
+    """By job: of which rows it was made, and the answer."""
+
+    async def look(self, survey: Survey, args: Json) -> tuple[Json, dict[str, str]]:
+        """The answer of the topic."""
+        id = word(args, "id")
+        if not id.startswith("D-"):
+            raise MistakeError(f"'{id}' is no job: ids begin with D-")
+        await survey.look()
+        found = await at_each(survey.client, lambda address: self._ask(survey, address, id))
+        state = [(str(each.address), _state(each.trace)) for each in found.items]
+        kept = self.answers.get(id)
+        if kept is None or kept[0] != state:
+            names = {node.id[:SHORT]: node.name for node in survey.nodes.values() if node.id}
+            clocks = {each.short: self.clocks[each.short][1] for each in found.items}
+            answer = await anyio.to_thread.run_sync(answered, id, found.items, names, clocks)
+            kept = self.answers[id] = state, answer
+            while len(self.answers) > _KEPT:
+                del self.answers[next(iter(self.answers))]
+        return kept[1], found.unreached
+
+    async def _ask(self, survey: Survey, address: Address, id: str) -> list[Told]:
+        asked: list[Command[Any]] = [commands.call("TIME"), commands.call("TRACE", "GET", id)]
+        before = time.time()
+        clock, trace = await survey.client.ask(address, asked)
+        after = time.time()
+        node = survey.nodes.get(str(address))
+        short = node.id[:SHORT] if node is not None and node.id else str(address)
+        self._measure(short, clock, before, after)
+        told = None if isinstance(trace, DisqueError) else told_trace(trace, short)
+        return [Told(address, short, told)]
+
+    def _measure(self, short: str, clock: Any, before: float, after: float) -> None:
+        match clock:
+            case [bytes(seconds), bytes(micros)]:
+                at = int(seconds) * 1_000_000 + int(micros)
+            case _:
+                raise MistakeError(f"{short} does not tell the time")
+        middle, error = round((before + after) * 500_000), round((after - before) * 500_000)
+        known = self.clocks.get(short)
+        if known is None or error < known[1].error or before - known[0] > MEASURED_S:
+            self.clocks[short] = before, Clock(at - middle, error)
+
+
+def _state(trace: ToldTrace | None) -> object:
+    return None if trace is None else (trace.last, trace.is_on, trace.is_here)
+
+
+def answered(
+    id: str, told: Sequence[Told], names: Mapping[str, str], measured: Mapping[str, Clock]
+) -> Json:
+    """The answer, of what the nodes have told. `names` and `measured` are by `Told.short`."""
+    rows = {each.short: each.trace.rows for each in told if each.trace is not None}
+    clocks = {**measured, **narrowed(rows, {short: measured[short] for short in rows})}
+    traces = [shifted(of_node, clocks[short]) for short, of_node in rows.items()]
+    nodes = [_node(each, names, clocks[each.short]) for each in told]
+    return {
+        "id": id,
+        "traced": any(each.trace is not None for each in told),
+        "why": _why(told),
+        "nodes": nodes,
+        "clocks": [_set_right(each) for each in nodes if _is_off(each)],
+        "run": _run(traces, dict(names)) if any(traces) else None,
+    }
+
+
+def _node(told: Told, names: Mapping[str, str], clock: Clock) -> Json:
+    trace = told.trace
+    return {
+        "node": str(told.address),
+        "name": names.get(told.short, ""),
+        "rows": 0 if trace is None else len(trace.rows),
+        "why": None if trace is None else trace.why,
+        "on": trace is not None and trace.is_on,
+        "here": trace is not None and trace.is_here,
+        "omitted": 0 if trace is None else trace.omitted,
+        "right_ms": round(-clock.ahead / 1000, 1),
+        "error_ms": round(clock.error / 1000, 1),
+    }
+
+
+def _is_off(node: Json) -> bool:
+    return bool(node["rows"] and abs(node["right_ms"]) > max(node["error_ms"], 1))
+
+
+def _set_right(node: Json) -> str:
+    by, error = f"{node['right_ms']:+.0f}".replace("-", "−"), max(node["error_ms"], 1)
+    return f"{node['name'] or node['node']}: clock set right by {by} ± {error:.0f} ms"
+
+
+_WHYS: Final = {
+    "asked": "somebody has asked for it (TRACE JOB)",
+    "trouble": "traced since it was given back or queued again",
+    "queue": "one of those of its queue that are traced (TRACE QUEUE)",
+    "sampled": "one of those of which trace-sample keeps traces",
+}
+
+
+def _why(told: Sequence[Told]) -> str:
+    whys = [each.trace.why for each in told if each.trace is not None]
+    if not whys:
+        return "it is not traced: “trace on” writes down what happens to it from then on"
+    return next((says for why, says in _WHYS.items() if why in whys), "")
+
+
+def _run(traces: list[list[Any]], names: dict[str, str]) -> Json:
+    """Loaded when somebody asks: a node that serves a console needs no simulator before that."""
+    merge_live: Any = import_module("disque_trio.sim.traces.merge_live")
+    page: Any = import_module("disque_trio.sim.picture.page")
+    rows = merge_live.merged(traces, names)
+    run: Json = page.content(merge_live.plan_of(rows), rows, None, "")
+    return run

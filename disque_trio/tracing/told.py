@@ -1,0 +1,86 @@
+"""What a node tells of one job (TRACE GET), as rows."""
+
+import attrs
+
+from disque_trio.tracing.rows import Row
+
+
+@attrs.frozen
+class ToldTrace:
+    """The rows that one node has kept of a job, in order."""
+
+    rows: list[Row]
+    why: str
+    """Why it is traced: sampled, queue, asked or trouble."""
+    is_on: bool
+    """Does the trace go on?"""
+    is_here: bool
+    """Has the node the job now?"""
+    omitted: int
+    """Rows that were left out after the first hundred."""
+    last: int
+    """The number of the last row; the next AFTER."""
+
+
+def told_trace(reply: object, node: str) -> ToldTrace | None:
+    """Of a reply to TRACE GET, as RESP 2 or 3 has it; None if the node has no trace of the job.
+
+    `node` names the node in the rows. Raises TypeError, ValueError or KeyError for what is no such
+    reply.
+    """
+    if reply is None:
+        return None
+    said = _facts(reply)
+    job, queue = _text(said["id"]), _text(said["queue"])
+    rows = said["rows"]
+    if not isinstance(rows, list):
+        raise TypeError(rows)
+    return ToldTrace(
+        [_row(each, node, job, queue) for each in rows],
+        _text(said["why"]),
+        bool(_number(said["on"])),
+        bool(_number(said["here"])),
+        _number(said["omitted"]),
+        _number(said["last"]),
+    )
+
+
+def _facts(reply: object) -> dict[str, object]:
+    if isinstance(reply, list):
+        return {_text(name): value for name, value in zip(reply[::2], reply[1::2], strict=True)}
+    items = getattr(reply, "items", None)
+    if not isinstance(items, dict):
+        raise TypeError(reply)
+    return {_text(name): value for name, value in items.items()}
+
+
+def _row(told: object, node: str, job: str, queue: str) -> Row:
+    if not isinstance(told, list):
+        raise TypeError(told)
+    _, time, mono, kind, client, peer, cause, detail, *_ = told
+    micros = _number(time)
+    return Row(
+        micros,
+        _text(kind),
+        node,
+        job,
+        queue,
+        _text(client),
+        _text(peer),
+        _text(cause),
+        _text(detail),
+        mono=_number(mono),
+        wall=micros // 1000,
+    )
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, bytes):
+        raise TypeError(value)
+    return value.decode("utf-8", "replace")
+
+
+def _number(value: object) -> int:
+    if not isinstance(value, int):
+        raise TypeError(value)
+    return value
