@@ -41,6 +41,8 @@ IDS = (N2, N3, N4)
 JOB: JobId = b"D-bbbbbbbb-AAAAAAAAAAAAAAAAAAAAAAAA-05a1"
 ONCE: JobId = b"D-bbbbbbbb-AAAAAAAAAAAAAAAAAAAAAAAA-05a0"
 WALL = 1_800_000_000_000
+UNTRACED = Config(trace_sample=0)
+"""No job has the flag that says that it is traced."""
 CALM = Config(cluster_node_timeout=1_000_000_000)
 """Peers may be silent for days without being suspected."""
 
@@ -66,7 +68,7 @@ class Rig:
         self.now = Now(mono=10_000, wall=WALL)
         myself = Peer(ME, "127.0.0.1", 7711, MYSELF)
         nodes = [Peer(IDS[i], f"127.0.0.{i + 2}", 7711) for i in range(peers)]
-        self.machine = kind(config or Config(), myself, random.Random(seed), self.now, nodes=nodes)
+        self.machine = kind(config or UNTRACED, myself, random.Random(seed), self.now, nodes=nodes)
         self.node = self.machine.state
         self.outboxes: list[Outbox] = []
         self._replies: list[tuple[Client, Reply]] = []

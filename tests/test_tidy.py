@@ -97,8 +97,6 @@ RECEIVERS: Final = {
     "keys": "Keys",
     "node.keys": "Keys",
     "claim": "Claim",
-    **dict.fromkeys(("traces", "node.traces"), "JobTraces"),
-    **dict.fromkeys(("trace", "kept", "traces.jobs[job_id]"), "JobTrace"),
 }
 """What a name stands for wherever its attributes are written."""
 
@@ -193,14 +191,7 @@ OWNERS: Final = {
         NodeState.refusal Outbox.chores Outbox.closes Outbox.resumed Stats.connections_received
     """,
     "send": "Cluster.messages_sent Outbox.messages Outbox.replies",
-    "jobtraces": """
-        JobTraces.is_on JobTraces.sample JobTraces.first JobTraces.queues JobTraces.jobs
-        JobTraces.ended JobTraces.size JobTrace.last JobTrace.size
-    """,
-    "trace": """
-        NodeState.trace Job.flags JobTraces.ended JobTraces.second JobTraces.troubles
-        JobTrace.until JobTrace.queue
-    """,
+    "trace": "NodeState.trace NodeState.traces Job.flags",
     "timers": "Timed.due Timed.slot Timed.earlier Timed.later",
     "heartbeat": "Cron.runs",
     "links": """

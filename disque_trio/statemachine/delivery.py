@@ -72,7 +72,7 @@ def take(node: NodeState, queue: Queue, client: Client) -> Job | None:
     job = lifecycle.fetch(node, queue, Cause.SERVED)
     if job is None:
         return None
-    if job.flags & TRACED:
+    if job.flags >= TRACED:
         trace.note(node, Kind.SERVE, job, Cause.SERVED, client=client.id)
     counts.delivered(node, (job,))
     leases.start(node, job)

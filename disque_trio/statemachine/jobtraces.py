@@ -1,5 +1,4 @@
-"""Traces of single jobs: which jobs are chosen, and what is kept of them. Owns `JobTraces` and
-`JobTrace`, as does `trace`, which decides what is written.
+"""Traces of single jobs: which jobs are chosen, and what is kept of them. `trace` writes it all.
 
 A job is chosen by 18 of the random bits of its id, so all nodes choose the same ones without a
 word; a node that chooses more of them chooses those of all others too. This is consistent
@@ -66,7 +65,25 @@ class JobTrace:
     rows: list[Entry] = attrs.Factory(list)
     last: int = 0
     """The number of its last row. Those that are not in `rows` were left out."""
-    size: int = 0
+    size: int = ROW_BYTES
+
+    def begin(self, queue: bytes) -> None:
+        """The job is here, and of this queue."""
+        self.queue = queue
+
+    def end_at(self, until: Millis) -> None:
+        """Trace it up to this moment."""
+        self.until = until
+
+    def add(self, row: Entry) -> int:
+        """Add a row, at the cost of older ones. Returns the bytes that it takes."""
+        weight = ROW_BYTES + len(row.detail)
+        if len(self.rows) >= ROWS_MOST:
+            weight -= ROW_BYTES + len(self.rows.pop(FIRST_KEPT).detail)
+        self.rows.append(row)
+        self.last = row.number
+        self.size += weight
+        return weight
 
 
 @attrs.define(eq=False, weakref_slot=False)
@@ -84,12 +101,78 @@ class JobTraces:
     jobs: dict[JobId, JobTrace] = attrs.Factory(dict)
     """The one that began first first."""
     ended: dict[JobId, JobTrace] = attrs.Factory(dict)
-    """Those of `jobs` that have left this node: they go first."""
+    """Those of `jobs` that are not at this node: they go first."""
     size: int = 0
     """Bytes, estimated."""
     second: Millis = 0
     troubles: int = 0
     """How many jobs in trouble began to be traced in that second."""
+
+    def set_sample(self, sample: int) -> None:
+        """`trace-sample` is this from now on; for jobs that come."""
+        self.sample = sample
+        self._review()
+
+    def set_queue(self, glob: bytes, rate: int) -> None:
+        """Choose one job of so many of these queues too; 0 is none any more."""
+        if rate:
+            self.queues[glob] = rate
+        else:
+            self.queues.pop(glob, None)
+        self._review()
+
+    def _review(self) -> None:
+        self.first = _ALL if self.queues else firsts(self.sample)
+        self.is_on = bool(self.sample or self.queues or self.jobs)
+
+    def choice(self, job_id: JobId, queue: bytes | None) -> Why | None:
+        """Is a job that comes to be traced, and why? To be asked if `first` says that it may be."""
+        drawn = draw(job_id)
+        if drawn < 0:
+            return None
+        if self.sample and drawn < MOST // self.sample:
+            return Why.SAMPLED
+        for glob, rate in self.queues.items():
+            if queue is not None and drawn < MOST // rate and matches(glob, queue):
+                return Why.QUEUE
+        return None
+
+    def may_trouble(self, now: Millis) -> bool:
+        """May one more job in trouble begin to be traced? It is counted."""
+        second = now // 1000
+        if second != self.second:
+            self.second, self.troubles = second, 0
+        self.troubles += 1
+        return self.troubles <= TROUBLES_A_SECOND
+
+    def open(self, job_id: JobId, why: Why) -> JobTrace:
+        """Its trace, new or not."""
+        found = self.jobs.get(job_id)
+        if found is None:
+            found = self.jobs[job_id] = JobTrace(why)
+            self.size += ROW_BYTES
+            self.is_on = True
+        self.ended.pop(job_id, None)
+        return found
+
+    def end(self, job_id: JobId) -> None:
+        """The job is not here, or not any more."""
+        self.ended[job_id] = self.jobs[job_id]
+
+    def put(self, kept: JobTrace, row: Entry) -> None:
+        """Add a row, at the cost of other jobs."""
+        self.size += kept.add(row)
+        while self.size > BYTES_MOST:
+            job_id = next(iter(self.ended or self.jobs))
+            self.ended.pop(job_id, None)
+            self.size -= self.jobs.pop(job_id).size
+
+
+def sampling(sample: int) -> JobTraces:
+    """None yet, with this `trace-sample`."""
+    traces = JobTraces()
+    traces.set_sample(sample)
+    return traces
 
 
 def draw(job_id: JobId) -> int:
@@ -108,74 +191,3 @@ def firsts(sample: int) -> bytes:
     for number, letter in enumerate(_ALPHABET):
         found[letter] = number * 4096 < limit
     return bytes(found)
-
-
-def sampling(sample: int) -> JobTraces:
-    """None yet, with this `trace-sample`."""
-    traces = JobTraces()
-    set_sample(traces, sample)
-    return traces
-
-
-def set_sample(traces: JobTraces, sample: int) -> None:
-    """`trace-sample` is this from now on; for jobs that come."""
-    traces.sample = sample
-    _review(traces)
-
-
-def set_queue(traces: JobTraces, glob: bytes, rate: int) -> None:
-    """Choose one job of so many of these queues too; 0 is none any more."""
-    if rate:
-        traces.queues[glob] = rate
-    else:
-        traces.queues.pop(glob, None)
-    _review(traces)
-
-
-def _review(traces: JobTraces) -> None:
-    traces.first = _ALL if traces.queues else firsts(traces.sample)
-    traces.is_on = bool(traces.sample or traces.queues or traces.jobs)
-
-
-def choice(traces: JobTraces, job_id: JobId, queue: bytes | None) -> Why | None:
-    """Is a job that comes to be traced, and why? To be asked if `first` says that it may be."""
-    drawn = draw(job_id)
-    if drawn < 0:
-        return None
-    if traces.sample and drawn < MOST // traces.sample:
-        return Why.SAMPLED
-    for glob, rate in traces.queues.items():
-        if queue is not None and drawn < MOST // rate and matches(glob, queue):
-            return Why.QUEUE
-    return None
-
-
-def open_trace(traces: JobTraces, job_id: JobId, why: Why, until: Millis = FOREVER) -> JobTrace:
-    """Its trace, new or not."""
-    found = traces.jobs.get(job_id)
-    if found is None:
-        found = traces.jobs[job_id] = JobTrace(why, until=until)
-        traces.size += ROW_BYTES
-        traces.is_on = True
-    traces.ended.pop(job_id, None)
-    return found
-
-
-def put(traces: JobTraces, trace: JobTrace, row: Entry) -> None:
-    """Add a row, at the cost of older ones."""
-    rows, weight = trace.rows, ROW_BYTES + len(row.detail)
-    if len(rows) >= ROWS_MOST:
-        weight -= ROW_BYTES + len(rows.pop(FIRST_KEPT).detail)
-    rows.append(row)
-    trace.last = row.number
-    trace.size += weight
-    traces.size += weight
-    while traces.size > BYTES_MOST:
-        _forget_one(traces)
-
-
-def _forget_one(traces: JobTraces) -> None:
-    """The job that has left this node first, or the one whose trace is the oldest."""
-    job_id = next(iter(traces.ended or traces.jobs))
-    traces.ended.pop(job_id, None)
-    traces.size -= traces.jobs.pop(job_id).size + ROW_BYTES

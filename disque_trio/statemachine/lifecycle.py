@@ -133,7 +133,7 @@ def unregister(node: NodeState, job: Job, cause: Cause) -> None:
     if job.in_line:
         # An entry of its queue remains until it is swept, and must not keep the body.
         job.body = b""
-    if job.flags & TRACED:
+    if job.flags >= TRACED:
         trace.note(node, Kind.DROP, job, cause)
 
 
@@ -371,7 +371,7 @@ def end(node: NodeState, job: Job, cause: Cause) -> None:
     node.memory.evictable[job.id] = job
     if job.extensions is not None:
         keyindex.end(node, job)
-    if job.flags & TRACED:
+    if job.flags >= TRACED:
         trace.note(node, Kind.ACKED, job, cause)
 
 
@@ -382,7 +382,7 @@ def finish(node: NodeState, job: Job, cause: Cause, end: Cause = Cause.COLLECTED
     job.state = ACKED
     if job.extensions is not None:
         keyindex.end(node, job)
-    if job.flags & TRACED:
+    if job.flags >= TRACED:
         trace.note(node, Kind.ACKED, job, cause)
     # As scheduling a collection does, so that both ways draw the same numbers.
     node.rng.random()

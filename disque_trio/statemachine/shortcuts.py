@@ -99,7 +99,7 @@ def deliver(node: NodeState, queue: Queue, count: int, client: ClientId) -> tupl
                 leased += 1
                 copied.append(job)
     _lease_all(node, copied)
-    if flags & TRACED:
+    if flags >= TRACED:
         trace.served(node, jobs, client)
     if jobs:
         queue.accessed = mono

@@ -1,5 +1,4 @@
-"""Trace events of jobs. Owns `NodeState.trace` and, with `jobtraces`, all of `JobTraces` and
-`JobTrace`; sets and clears the flag TRACED of `Job.flags`.
+"""Trace events of jobs. Owns `NodeState.trace` and `traces`; sets and clears TRACED in `Job.flags`.
 
 A node with a trace file writes down the events of all jobs. Without, rows of some jobs are kept
 (`jobtraces`). Both kinds of jobs have the flag, so for all others an event costs one look at it,
@@ -9,7 +8,6 @@ and fast paths stay open to them.
 from collections.abc import Iterable, Sequence
 from zlib import crc32
 
-from disque_trio.statemachine import jobtraces
 from disque_trio.statemachine.base import (
     ACKED,
     DEAD,
@@ -45,19 +43,18 @@ def look_at(node: NodeState, job: Job) -> None:
 
 def _choose(node: NodeState, job: Job) -> None:
     traces = node.traces
-    why = jobtraces.choice(traces, job.id, job.queue)
-    if why is not None:
-        jobtraces.open_trace(traces, job.id, why)
-    kept = traces.jobs.get(job.id)
-    if kept is not None and node.mono < kept.until:
-        traces.ended.pop(job.id, None)
-        kept.queue = job.queue or b""
+    kept, why = traces.jobs.get(job.id), traces.choice(job.id, job.queue)
+    if kept is None and why is None:
+        return
+    kept = traces.open(job.id, why or Why.ASKED)
+    if node.mono < kept.until:
+        kept.begin(job.queue or b"")
         job.flags |= TRACED
 
 
 def sample(node: NodeState) -> None:
     """`trace-sample` is new: it holds for jobs that come."""
-    jobtraces.set_sample(node.traces, node.config.trace_sample)
+    node.traces.set_sample(node.config.trace_sample)
 
 
 def ask(node: NodeState, job_id: JobId, seconds: int) -> bool:
@@ -66,15 +63,15 @@ def ask(node: NodeState, job_id: JobId, seconds: int) -> bool:
     until = node.mono + seconds * 1000
     if not seconds:
         if job_id in traces.jobs:
-            traces.jobs[job_id].until = until
+            traces.jobs[job_id].end_at(until)
         if job is not None and node.trace is None:
             job.flags &= ~TRACED
         return job is not None
     is_new = job_id not in traces.jobs or node.mono >= traces.jobs[job_id].until
-    kept = jobtraces.open_trace(traces, job_id, Why.ASKED)
-    kept.until = max(until, 0 if is_new or kept.until == FOREVER else kept.until)
+    kept = traces.open(job_id, Why.ASKED)
+    kept.end_at(until if is_new else max(until, kept.until))
     if job is None:
-        traces.ended[job_id] = kept
+        traces.end(job_id)
     elif is_new:
         _join(node, job, kept, job.state)
     return job is not None
@@ -84,19 +81,17 @@ def trouble(node: NodeState, job: Job, state: int) -> None:
     """It is given back, or queued again, and was in that state: it is traced from now on, unless
     many others are in trouble too."""
     traces = node.traces
-    if not traces.sample or job.flags & TRACED:
+    if not traces.sample or job.flags >= TRACED:
         return
-    second = node.mono // 1000
-    if second != traces.second:
-        traces.second, traces.troubles = second, 0
-    if traces.troubles < jobtraces.TROUBLES_A_SECOND:
-        traces.troubles += 1
-        _join(node, job, jobtraces.open_trace(traces, job.id, Why.TROUBLE), state)
+    if traces.may_trouble(node.mono):
+        kept = traces.open(job.id, Why.TROUBLE)
+        kept.end_at(FOREVER)
+        _join(node, job, kept, state)
 
 
 def _join(node: NodeState, job: Job, kept: JobTrace, state: int) -> None:
     """The trace begins in the middle of the job's life: with what the node knows of it."""
-    kept.queue = job.queue or b""
+    kept.begin(job.queue or b"")
     job.flags |= TRACED
     detail = "" if job.is_dummy else _state_of(node, job)
     cause = Cause.DUMMY if job.is_dummy else Cause.TRACED
@@ -119,13 +114,13 @@ def note(
     peer: NodeId = b"",
 ) -> None:
     """Write it down, if the job is traced."""
-    if job.flags & TRACED:
+    if job.flags >= TRACED:
         _write(node, job, Event(kind, job.id, job.queue or b"", cause, client, peer))
 
 
 def postpone(node: NodeState, job: Job, cause: Cause, wait: Millis) -> None:
     """Note that the job is not to be queued for so long."""
-    if job.flags & TRACED:
+    if job.flags >= TRACED:
         detail = f"wait={wait}"
         _write(node, job, Event(Kind.POSTPONE, job.id, job.queue or b"", cause, detail=detail))
 
@@ -134,7 +129,7 @@ def hold(node: NodeState, job: Job, cause: Cause) -> None:
     """Note that the job is held, with its record as detail: the options of ADDJOB in milliseconds,
     the creation stamp, the body's CRC-32, the extensions; then the time until it expires and until
     it is queued (0 is never). For a dummy ack the detail is empty."""
-    if job.flags & TRACED:
+    if job.flags >= TRACED:
         detail = "" if job.is_dummy else _state_of(node, job)
         _write(node, job, Event(Kind.HOLD, job.id, job.queue or b"", cause, detail=detail))
         if job.state == DEAD:
@@ -144,7 +139,7 @@ def hold(node: NodeState, job: Job, cause: Cause) -> None:
 def state(node: NodeState, job: Job, cause: Cause) -> None:
     """Note that the job is dead from now on, or is not any more: how often it was redriven, in how
     many milliseconds it expires, and whether its ADDJOB still waits for copies."""
-    if job.flags & TRACED:
+    if job.flags >= TRACED:
         known = job.dead_state
         kind = Kind.DEAD if known.is_dead else Kind.REDRIVE
         detail = f"redriven={known.epoch} left={job.expires - node.mono}"
@@ -167,7 +162,7 @@ def begun(node: NodeState, job: Job) -> None:
 def served(node: NodeState, jobs: Sequence[Job], client: ClientId) -> None:
     """So were these delivered, some of which are traced."""
     for job in jobs:
-        if job.flags & TRACED:
+        if job.flags >= TRACED:
             note(node, Kind.UNQUEUE, job, Cause.SERVED)
             note(node, Kind.SERVE, job, Cause.SERVED, client=client)
 
@@ -191,7 +186,7 @@ def _keep(node: NodeState, job: Job, event: Event) -> None:
     peer = short_name(event.peer)
     _put(node, kept, event.kind.value, who, peer, event.cause.value, event.detail)
     if event.kind is Kind.DROP:
-        traces.ended[job.id] = kept
+        traces.end(job.id)
 
 
 def _put(
@@ -199,7 +194,7 @@ def _put(
 ) -> None:
     time = node.wall * 1000 + node.micros
     row = Entry(kept.last + 1, time, node.mono, kind, client, peer, cause, detail)
-    jobtraces.put(node.traces, kept, row)
+    node.traces.put(kept, row)
 
 
 # Messages.
@@ -251,10 +246,10 @@ def _trace_of(node: NodeState, job_id: JobId) -> JobTrace | None:
     kept = traces.jobs.get(job_id)
     if kept is not None:
         return kept if node.mono < kept.until else None
-    if jobtraces.choice(traces, job_id, None) is None or job_id in node.jobs:
+    if traces.choice(job_id, None) is None or job_id in node.jobs:
         return None
-    kept = jobtraces.open_trace(traces, job_id, Why.SAMPLED)
-    traces.ended[job_id] = kept
+    kept = traces.open(job_id, Why.SAMPLED)
+    traces.end(job_id)
     return kept
 
 

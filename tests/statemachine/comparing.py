@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import attrs
 
-from disque_trio.statemachine.base import NodeId
+from disque_trio.statemachine.base import TRACED, NodeId
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.messages import Message
 from disque_trio.statemachine.tally import Tally
@@ -21,9 +21,9 @@ class Even(random.Random):
 
 
 def shown(job: Job) -> dict[str, object]:
-    """The job's fields, without its places among others."""
+    """The job's fields, without its places among others, and whether it is traced."""
     fields = [field.name for field in attrs.fields(Job) if field.name not in _PLACES]
-    return {name: getattr(job, name) for name in fields}
+    return {name: getattr(job, name) for name in fields} | {"flags": job.flags & ~TRACED}
 
 
 def by_job(sent: Iterable[tuple[NodeId, Message]]) -> dict[tuple[NodeId, object], list[Message]]:

@@ -46,6 +46,7 @@ DEFAULTS = [
     ("log-format", "human"),
     ("bus-send-buffer", "33554432"),
     ("trace-file", ""),
+    ("trace-sample", "1024"),
     ("spill-directory", ""),
     ("aof-format", "framed"),
     ("requirepass-file", ""),

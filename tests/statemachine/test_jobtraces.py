@@ -69,8 +69,7 @@ def test_all_nodes_choose_the_same_jobs_and_those_that_choose_more_choose_them_t
     ids = [rig.add().id for _ in range(2000)]
 
     few, many = (
-        [id for id in ids if jobtraces.choice(jobtraces.sampling(sample), id, b"q")]
-        for sample in (64, 8)
+        [id for id in ids if jobtraces.sampling(sample).choice(id, b"q")] for sample in (64, 8)
     )
 
     assert 10 < len(few) < 60
@@ -228,11 +227,11 @@ def test_what_is_kept_is_bounded_and_jobs_that_have_ended_go_first() -> None:
     traces = jobtraces.JobTraces()
     row = jobtraces.Entry(1, 0, 0, "hold", "", "", "add", "x" * 4_000_000)
     for id in (b"live", b"gone", b"new"):
-        jobtraces.put(traces, jobtraces.open_trace(traces, id, jobtraces.Why.ASKED), row)
-    traces.ended[b"gone"] = traces.jobs[b"gone"]
+        traces.put(traces.open(id, jobtraces.Why.ASKED), row)
+    traces.end(b"gone")
     for number in range(2):
         id = b"more%d" % number
-        jobtraces.put(traces, jobtraces.open_trace(traces, id, jobtraces.Why.ASKED), row)
+        traces.put(traces.open(id, jobtraces.Why.ASKED), row)
 
     assert list(traces.jobs) == [b"live", b"new", b"more0", b"more1"]
     assert traces.size <= jobtraces.BYTES_MOST

@@ -3,7 +3,7 @@
 import pytest
 
 from disque_trio.statemachine import keymeeting
-from disque_trio.statemachine.base import FAIL, Reply, Status
+from disque_trio.statemachine.base import FAIL, TRACED, Reply, Status
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.events import Cause, Kind
 from disque_trio.statemachine.job import Job
@@ -77,6 +77,7 @@ def early(state: int = IN_QUEUE, id: bytes = JOB, word: int = HELD) -> KeyFact:
 def test_the_later_one_goes_once_all_have_said_that_the_earlier_one_lives() -> None:
     rig, job = undelivered("KEEP", 60)
     rig.node.trace = []
+    job.flags |= TRACED
     returns(rig)
     asked = claims(rig)
     assert [(to, claim.stamp) for to, claim in asked] == [(N2, 0), (N3, 0)]

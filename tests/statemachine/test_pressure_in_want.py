@@ -93,13 +93,13 @@ def dummy(rig: Rig) -> Job:
 @pytest.mark.parametrize("make", [delivered_once, acknowledged, dummy])
 def test_in_want_is_evicted_what_the_guarantee_allows(make: Callable[[Rig], Job]) -> None:
     rig = Rig(peers=1)
-    job = evictable_at_last(rig, make)
     rig.node.trace = []
+    job = evictable_at_last(rig, make)
 
     assert rig.ask("ENQUEUE") == 0
 
     assert job.id not in rig.node.jobs
-    assert rig.node.trace[0].cause is Cause.EVICTED
+    assert rig.node.trace[-1].cause is Cause.EVICTED
 
 
 @pytest.mark.parametrize("make", [waiting_once, delivered_often])

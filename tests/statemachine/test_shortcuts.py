@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from disque_trio.statemachine import federation, invariants
+from disque_trio.statemachine.base import JobId
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.federation import Why
 from disque_trio.statemachine.messages import YourJobs
@@ -52,11 +53,12 @@ STEPS = st.lists(
 
 @pytest.mark.large
 @settings(max_examples=60, deadline=None)
-@given(STEPS, st.sampled_from([0, 2]), st.booleans())
+@given(STEPS, st.sampled_from([0, 2]), st.booleans(), st.sampled_from([0, 1, 1024]))
 def test_the_short_ways_lead_where_the_long_ones_lead(
-    steps: list[tuple[str, object]], peers: int, lease: bool
+    steps: list[tuple[str, object]], peers: int, lease: bool, sample: int
 ) -> None:
-    short, long = (Rig(peers, Config(delivery_lease=lease)) for _ in range(2))
+    config = Config(delivery_lease=lease, trace_sample=sample)
+    short, long = (Rig(peers, config) for _ in range(2))
     short.node.rng, long.node.rng = Even(0), Even(0)
     long.node.trace = []
 
@@ -66,6 +68,26 @@ def test_the_short_ways_lead_where_the_long_ones_lead(
         assert everything(short) == everything(long)
 
     invariants.check(short.node)
+    if sample == 1:
+        assert kept(short) == written(long)
+
+
+def kept(rig: Rig) -> dict[JobId, list[tuple[str, str]]]:
+    """The rows of each job, but for messages."""
+    jobs = rig.node.traces.jobs.items()
+    rows = {
+        id: [(row.kind, row.cause) for row in kept.rows if row.kind not in ("send", "recv")]
+        for id, kept in jobs
+    }
+    return {id: events for id, events in rows.items() if events}
+
+
+def written(rig: Rig) -> dict[JobId, list[tuple[str, str]]]:
+    """The events of each job in a whole trace."""
+    found: dict[JobId, list[tuple[str, str]]] = {}
+    for event in rig.node.trace or ():
+        found.setdefault(event.job, []).append((event.kind.value, event.cause.value))
+    return found
 
 
 def take(rig: Rig, verb: str, what: object) -> None:

@@ -121,5 +121,5 @@ def _of_queues(node: NodeState, pattern: bytes, word: bytes) -> Reply:
             b"ERR %d patterns are traced, which is the most. RATE 0 ends one: %b"
             % (len(known), b", ".join(map(shown, known)))
         )
-    jobtraces.set_queue(node.traces, pattern, rate)
+    node.traces.set_queue(pattern, rate)
     return OK

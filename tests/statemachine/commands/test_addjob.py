@@ -20,6 +20,7 @@ from disque_trio.statemachine.messages import ReplJob
 from disque_trio.statemachine.records import Record
 from tests.rig import ME, N2, UNKNOWN, Rig
 from tests.statemachine.commands.refused import Refused
+from tests.statemachine.comparing import shown
 
 NOT_ENOUGH = b"NOREPL Not enough reachable nodes for the requested replication level"
 MAX_SECONDS = 2_147_483
@@ -355,14 +356,6 @@ def test_a_job_is_the_same_whether_its_life_is_traced_or_not(
 def recorded(rig: Rig) -> list[Record]:
     """What its journal has been told."""
     return [record for out in rig.outboxes for record in out.records]
-
-
-def shown(job: Job) -> dict[str, object]:
-    """All that it is, but for its places in tables."""
-    places = ("slot", "earlier", "later", "before", "after")
-    return {field.name: getattr(job, field.name) for field in attrs.fields(Job)} | dict.fromkeys(
-        places
-    )
 
 
 def test_a_waiting_client_is_served_by_the_fast_path_too() -> None:

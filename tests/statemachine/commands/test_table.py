@@ -41,6 +41,7 @@ REFERENCE = """
     pause -3 readonly fast
     waitjob -2 readonly
     purge -2 write
+    trace -2 readonly
     addjob -4 write denyoom fast
     ackjob -1 write fast
     deljob -1 write fast
@@ -68,7 +69,7 @@ def test_the_table_is_that_of_the_original_and_what_clients_of_redis_need() -> N
         shown = [Status(flag.encode()) for flag in flags]
         assert reply == [[name.encode(), int(arity), shown, 0, 0, 0]]
     assert sorted(rows) == sorted(BY_NAME)
-    assert Rig().ask("COMMAND", "COUNT") == len(ROWS) == 40
+    assert Rig().ask("COMMAND", "COUNT") == len(ROWS) == 41
 
 
 @pytest.mark.parametrize("row", ROWS, ids=by_name)
@@ -125,4 +126,4 @@ def test_renaming_what_does_not_exist_changes_nothing() -> None:
 
 
 def test_every_command_is_found_in_lower_and_upper_case() -> None:
-    assert len(renamed(())) == 80
+    assert len(renamed(())) == 82
