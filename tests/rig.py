@@ -43,7 +43,7 @@ ONCE: JobId = b"D-bbbbbbbb-AAAAAAAAAAAAAAAAAAAAAAAA-05a0"
 WALL = 1_800_000_000_000
 UNTRACED = Config(trace_sample=0)
 """No job has the flag that says that it is traced."""
-CALM = Config(cluster_node_timeout=1_000_000_000)
+CALM = Config(cluster_node_timeout=1_000_000_000, trace_sample=0)
 """Peers may be silent for days without being suspected."""
 
 

@@ -10,11 +10,10 @@ Asked with `{"id": "D-…"}`. The answer:
   how much its clock was set right, negative if it is ahead) and `error_ms` (give or take).
 - `clocks`: for each node whose clock is off by more than the error, a sentence such as
   "n2: clock set right by −12 ± 3 ms".
-- `run`: null without rows, or what the picture draws, just as `sim.picture.page.content` makes it
-  for a file: `{"head", "end", "marks", "nodes", "agents", "words", "rows", "jobs", "shared",
-  "moves", "operations", "bars", "clocks", "curves", "causes", "repeats"}`. `nodes` are the names
-  above, also of nodes that did not answer but were spoken of; `jobs[0]` is the job; time 0 is the
-  first row, whose calendar time is in `head.zero`.
+- `run`: null without rows, or what the page of a file is made of (`sim.picture.page.content`): in
+  its `run` is the slice that the timeline draws (`sim.picture.table`), with all rows; in its
+  `head.zero` the calendar time of the first row, which is time 0. Nodes have the names above, also
+  those that did not answer but were spoken of. The first job of the slice is the job.
 
 Nodes that did not answer are in `unreached`, as in all topics. As long as nothing happens to the
 job, the answer is the same to the letter.

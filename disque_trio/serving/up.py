@@ -137,6 +137,7 @@ def _configs(options: argparse.Namespace) -> list[Config]:
             dir=os.getcwd(),
             multiplexing_api=options.multiplexing_api,
             loglevel=options.loglevel,
+            trace_sample=1,
             log_format=options.log_format,
         )
         for index in range(options.nodes)
