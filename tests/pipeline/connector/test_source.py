@@ -188,7 +188,7 @@ def test_a_stream_has_the_same_columns(session: Any, cluster: Cluster) -> None:
 )
 def test_a_stream_that_cannot_be_says_why(given: dict[str, str], said: str) -> None:
     with pytest.raises(PipelineError, match=said):
-        DisqueSource(given).streamReader(SCHEMA)
+        DisqueSource(given).streamReader(SCHEMA).initialOffset()
 
 
 def test_a_cluster_out_of_reach_is_named(session: Any, cluster: Cluster, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from collections.abc import Sequence
 
+import attrs
 import pytest
 
 from disque_trio.statemachine.base import OK
@@ -121,8 +122,9 @@ def test_a_journal_is_kept_until_the_driver_has_closed_it() -> None:
 
 def test_certificates_count_once_they_have_been_read() -> None:
     rig = Rig()
+    before = rig.node.config
     rig.request("CONFIG", "SET", "tls-cert-file", "new.pem")
-    assert chores(rig) == [(rig.client, ReloadTls(Config(tls_cert_file="new.pem")))]
+    assert chores(rig) == [(rig.client, ReloadTls(attrs.evolve(before, tls_cert_file="new.pem")))]
     assert rig.node.config.tls_cert_file == ""
 
     rig.machine.done(rig.client, None, rig.now)
