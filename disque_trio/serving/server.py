@@ -63,7 +63,7 @@ from disque_trio.storage.journal_file import JournalDisk
 from disque_trio.storage.nodes_conf import NodesConf, NodesConfError
 from disque_trio.storage.spill import Spiller, SpillError, SpillFiles
 from disque_trio.tracing.live import TracedMachine
-from disque_trio.tracing.live_file import TraceFile, TraceFileError
+from disque_trio.tracing.live_file import JOB_BYTES, TraceFile, TraceFileError
 
 _FROM_STDIN: Final = "its configuration came from standard input, which cannot be read again"
 STARTING_ERRORS: Final = (
@@ -71,6 +71,11 @@ STARTING_ERRORS: Final = (
     TlsError, TraceFileError, WorkersError,
 )  # fmt: skip
 """Each says why the node cannot start, and what to do about it."""
+WHOLE_TRACE: Final = (
+    f"everything is traced: some {JOB_BYTES >> 10} kB of disk for each job at each of its nodes; "
+    "'trace-file-sample 100' keeps one job in 100, 'trace-file-max-bytes' and 'trace-file-keep' "
+    "bound the files"
+)
 USAGE: Final = """\
 usage: disque-trio server [FILE | -] [--DIRECTIVE VALUE ...]
 
@@ -219,10 +224,17 @@ def assemble(
 
 
 def _trace(machine: TracedMachine, cause: str, log: ServerLog) -> None:
-    def tell(reason: str) -> None:
-        log.warning("trace ended: its file cannot be written", error=reason)
-
-    machine.trace(TraceFile(machine.state.config.trace_file, tell).write, cause)
+    config = machine.state.config
+    file = TraceFile(
+        config.trace_file,
+        log.warning,
+        sample=config.trace_file_sample,
+        max_bytes=config.trace_file_max_bytes,
+        keep=config.trace_file_keep,
+    )
+    if config.trace_file_sample == 1:
+        log.warning(WHOLE_TRACE, trace_file=config.trace_file)
+    machine.trace(file.write, cause)
 
 
 def live(

@@ -79,8 +79,8 @@ POSTPONED: Final = 512
 """A NACK has postponed it, here or elsewhere: nobody is to queue it before (`postponing`). In
 memory only."""
 TRACED: Final = 1024
-"""What happens to it here is written down (`trace`). In memory only. The highest flag: to compare
-takes a third of the time of a mask."""
+"""What happens to it here is written down (`trace`). In memory only. It is the highest flag, so
+that a comparison finds it."""
 STORED_FLAGS: Final = 0xFF
 """What a record of the journal has room for."""
 CARRIED_FLAGS: Final = BCAST_QUEUED | BCAST_WILLQUEUE

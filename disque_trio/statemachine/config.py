@@ -59,6 +59,12 @@ class Config:
     """`human` or `json`; ours alone."""
     trace_file: str = ""
     """Where the node writes what happens to it, a row per line; ours alone."""
+    trace_file_sample: int = 1
+    """Only rows about one job of so many are written there. Ours alone, as what follows."""
+    trace_file_max_bytes: int = 1 << 30
+    """The file is rotated before it is larger; 0 is never."""
+    trace_file_keep: int = 8
+    """How many rotated files are kept."""
     trace_sample: int = 1024
     """One job of so many has its trace kept, to be had by TRACE GET; 0 is none. Ours alone."""
     loglevel: str = "notice"

@@ -175,6 +175,11 @@ def sampling(sample: int) -> JobTraces:
     return traces
 
 
+def is_chosen(job_id: bytes, sample: int) -> bool:
+    """Is this job one of those that are chosen, of so many one? Nothing else than an id is."""
+    return len(job_id) > 13 and 0 <= draw(job_id) < MOST // sample
+
+
 def draw(job_id: JobId) -> int:
     """A number below `MOST`, the same on all nodes; negative for most ids that are not of this
     form."""

@@ -7,7 +7,8 @@ that others have seen of a node that died is in its trace.
 A node cannot see what its clients see, so rows have its own view: ``ok`` when it replies, whether
 or not the reply arrives, and only ``serve`` for a job that it delivers. Clients are named by their
 addresses, nodes by the beginnings of their ids. Heartbeat messages are left out, and a long body is
-replaced by its digest.
+replaced by its digest. With `trace-file-sample` rows about other jobs are left out, and messages
+about several jobs are cut down to those that are chosen.
 """
 
 import hashlib
@@ -23,7 +24,8 @@ from disque_trio.statemachine.client import Blocked, Client
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.commands.rows import Command
 from disque_trio.statemachine.config import Config
-from disque_trio.statemachine.events import Event
+from disque_trio.statemachine.events import Cause, Event, Kind
+from disque_trio.statemachine.jobtraces import is_chosen
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.messages import Frame, GossipMessage, Message
 from disque_trio.statemachine.outbox import Outbox
@@ -33,6 +35,7 @@ from disque_trio.statemachine.wording import names_in, short_name, wording
 from disque_trio.tracing import client_rows
 from disque_trio.tracing.client_rows import Note
 from disque_trio.tracing.rows import Row
+from disque_trio.tracing.sampling import is_about_chosen, messages_about_chosen
 
 LONGEST_BODY: Final = 64
 """Longer bodies are replaced by their digests."""
@@ -47,6 +50,8 @@ class _Request:
 
     words: list[bytes]
     ref: int
+    is_left_out: bool = False
+    """It adds a job that is not chosen."""
 
 
 class TracedMachine(Machine):
@@ -64,6 +69,7 @@ class TracedMachine(Machine):
         super().__init__(config, myself, rng, now, facts, nodes)
         self.state.trace = []
         self._sink: Sink | None = None
+        self._sample = config.trace_file_sample
         self._now = now
         self._rows: list[Row] = []
         self._requests: dict[ClientId, deque[_Request | None]] = {}
@@ -100,6 +106,7 @@ class TracedMachine(Machine):
             # The request was not executed.
             self._requests.pop(client.id, None)
             del self._rows[at:]
+        self._leave_out(client, at)
         self._expect(client)
         self._collect()
         return row
@@ -113,9 +120,24 @@ class TracedMachine(Machine):
         if row is None and waiting:
             waiting[-1] = None
             del self._rows[at:]
+        self._leave_out(client, at)
         self._expect(client)
         self._collect()
         return row
+
+    def _leave_out(self, client: Client, at: int) -> None:
+        """The row of an ADDJOB does not name the job. What has happened since it was written does,
+        except with UNIQUE: then the row stays, as that of an ADDJOB without an outcome."""
+        if self._sample == 1 or self._rows[at:] == [] or self._rows[at].kind != "add.invoke":
+            return
+        for event in self.state.trace or ():
+            is_new = event.kind is Kind.HOLD and event.cause is Cause.ADD
+            if is_new and not is_chosen(event.job, self._sample):
+                del self._rows[at:]
+                request = self._requests[client.id][-1]
+                assert request is not None
+                request.is_left_out = True
+                return
 
     def _expect(self, client: Client) -> None:
         """An ADDJOB of a client with replies off has no reply, neither now nor later."""
@@ -135,7 +157,7 @@ class TracedMachine(Machine):
         self._now = now
         for message in frame.messages:
             if not isinstance(message, GossipMessage):
-                self._add_message("recv", short_name(frame.sender), message)
+                self._add_messages("recv", short_name(frame.sender), message)
             super().message(link, attrs.evolve(frame, message=message), now)
             self._collect()
 
@@ -175,7 +197,7 @@ class TracedMachine(Machine):
         for links, message in out.messages[self._messages_seen :]:
             if not isinstance(message, GossipMessage):
                 for link in links:
-                    self._add_message("send", self._peer_at(link), message)
+                    self._add_messages("send", self._peer_at(link), message)
         self._messages_seen = len(out.messages)
         for client, reply in out.replies[self._replies_seen :]:
             waiting = self._requests.get(client.id)
@@ -211,6 +233,8 @@ class TracedMachine(Machine):
         self._tell(client, request, client_rows.invoked(request.words))
 
     def _tell(self, client: Client, request: _Request, notes: Iterable[Note]) -> None:
+        if request.is_left_out:
+            return
         name = client.address.decode("utf-8", "replace")
         for note in notes:
             self._add(
@@ -237,6 +261,8 @@ class TracedMachine(Machine):
         detail: str = "",
         ref: int = 0,
     ) -> None:
+        if not is_about_chosen(job, self._sample):
+            return
         now = self._now
         node = short_name(self.state.cluster.myself.id)
         time = now.wall * 1000 + now.micros
@@ -256,11 +282,12 @@ class TracedMachine(Machine):
             cause=event.cause.value,
         )
 
-    def _add_message(self, kind: str, peer: str, message: Message) -> None:
-        said = wording(message, names_in(message))
-        self._add(
-            kind, job=said.job, queue=said.queue, peer=peer, cause=said.name, detail=said.detail
-        )
+    def _add_messages(self, kind: str, peer: str, message: Message) -> None:
+        for each in messages_about_chosen(message, self._sample):
+            said = wording(each, names_in(each))
+            self._add(
+                kind, job=said.job, queue=said.queue, peer=peer, cause=said.name, detail=said.detail
+            )
 
 
 def _words(row: Command, args: list[bytes]) -> list[bytes]:

@@ -59,6 +59,9 @@ milliseconds, 0 is the end), ``cut`` and ``heal``, ``clog`` and ``release``, ``r
 ``pause-queue`` (`detail` queue and mode), ``memory`` (`detail` bytes, 0 is the end), ``chaos.end``,
 ``heal.end`` (at once; `detail` lists the healed nodes, the core), ``rejoin`` (all of these have
 links to each other again), ``end``.
+
+The first row of a file alone: ``plan`` of a simulated run, ``sample`` of a live node that writes of
+some jobs only (`sampling`).
 """
 
 import attrs

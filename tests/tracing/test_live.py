@@ -234,9 +234,16 @@ def test_rows_come_before_what_they_tell_of_leaves() -> None:
 # The file.
 
 
+class Complaints(list[str]):
+    """What an operator was told."""
+
+    def __call__(self, event: str, **facts: object) -> None:
+        self.append(f"{event} {facts.get('error', '')}".strip())
+
+
 @pytest.fixture
-def complaints() -> list[str]:
-    return []
+def complaints() -> Complaints:
+    return Complaints()
 
 
 def rows_in(path: Path) -> list[Row]:
@@ -244,13 +251,13 @@ def rows_in(path: Path) -> list[Row]:
         return list(rows_of(file))
 
 
-def test_rows_come_back_as_they_were_written(tmp_path: Path, complaints: list[str]) -> None:
+def test_rows_come_back_as_they_were_written(tmp_path: Path, complaints: Complaints) -> None:
     path = tmp_path / "trace"
     rows = [
         Row(1, "hold", "n1", JOB_TEXT, "q\u00fc", cause="add", mono=2, wall=3, clock=(1, 0)),
         Row(-2, "end"),
     ]
-    file = TraceFile(str(path), complaints.append)
+    file = TraceFile(str(path), complaints)
 
     file.write(rows[:1])
     file.write(rows[1:])
@@ -285,29 +292,29 @@ def test_a_line_that_is_no_row_is_named(line: bytes, reason: str) -> None:
 
 @pytest.mark.parametrize("torn", [b'{"time":2', b"x" * 200_000])
 def test_a_new_process_goes_on_behind_the_last_whole_line(
-    tmp_path: Path, complaints: list[str], torn: bytes
+    tmp_path: Path, complaints: Complaints, torn: bytes
 ) -> None:
     path = tmp_path / "trace"
     path.write_bytes(line_of(Row(1, "end")) + torn)
 
-    TraceFile(str(path), complaints.append).write([Row(3, "start")])
+    TraceFile(str(path), complaints).write([Row(3, "start")])
 
     assert rows_in(path) == [Row(1, "end"), Row(3, "start")]
 
 
-def test_a_file_that_cannot_be_opened_is_refused(tmp_path: Path, complaints: list[str]) -> None:
+def test_a_file_that_cannot_be_opened_is_refused(tmp_path: Path, complaints: Complaints) -> None:
     with pytest.raises(TraceFileError, match="cannot write the trace file"):
-        TraceFile(str(tmp_path / "none" / "trace"), complaints.append)
+        TraceFile(str(tmp_path / "none" / "trace"), complaints)
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
-def test_a_full_disk_ends_the_trace_and_is_complained_of_once(complaints: list[str]) -> None:
-    file = TraceFile("/dev/full", complaints.append)
+def test_a_full_disk_ends_the_trace_and_is_complained_of_once(complaints: Complaints) -> None:
+    file = TraceFile("/dev/full", complaints)
 
     file.write([Row(1, "end")])
     file.write([Row(1, "end")])
 
-    assert complaints == ["No space left on device"]
+    assert complaints == ["trace ended: its file cannot be written No space left on device"]
 
 
 # A process.

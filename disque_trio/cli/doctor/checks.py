@@ -89,6 +89,12 @@ def _process(node: NodeFacts) -> Iterator[Finding]:
             f"{node.number('bus_frames_dropped')} bus frames were dropped: a peer did not keep up",
             f"look for a node that is overloaded or stopped; {ANEW}",
         )
+    if node.config.get("trace-file") and node.config.get("trace-file-sample") == "1":
+        yield warning(
+            node.where,
+            f"it writes down everything into {node.config['trace-file']}",
+            "start it with 'trace-file-sample 100' to keep one job in 100, or without 'trace-file'",
+        )
     if node.number("bus_frames_refused"):
         reasons = node.info.get("bus_frames_refused_by_reason", "")
         yield note(node.where, f"bus input was refused: {reasons}")

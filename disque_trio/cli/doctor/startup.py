@@ -19,6 +19,7 @@ from disque_trio.serving.processes.plan import WorkersError, orders, refuse_stra
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.nodesfile import NodesFileError, parse_nodes
 from disque_trio.system import rss_bytes
+from disque_trio.tracing.live_file import JOB_BYTES
 
 _MAX_SOCKET_PATH: Final = 107
 """Bytes: the kernel's limit for the path of a Unix socket."""
@@ -32,6 +33,7 @@ def judge(path: str, config: Config, *, is_running: bool) -> Iterator[Finding]:
         with contextlib.chdir(config.dir or "."):
             yield from _judge_tls(path, config)
             yield from _judge_files(path, config)
+            yield from _judge_trace(path, config)
             yield from _judge_nodes_conf(path, config)
             yield from _judge_memory(path, config)
             if not is_running:
@@ -83,6 +85,33 @@ def _judge_files(path: str, config: Config) -> Iterator[Finding]:
             path,
             f"spill-directory {directory}: it cannot be written by this user",
             "let the node's user own it, or run the doctor as that user",
+        )
+
+
+def _judge_trace(path: str, config: Config) -> Iterator[Finding]:
+    file = config.trace_file
+    if not file or _unwritable(file):
+        return
+    if config.trace_file_sample == 1:
+        yield warning(
+            path,
+            f"trace-file {file}: everything is traced, some {JOB_BYTES >> 10} kB of disk for each "
+            "job",
+            "say 'trace-file-sample 100' to keep one job in 100, or leave 'trace-file' out",
+        )
+    if not config.trace_file_max_bytes:
+        yield warning(
+            path,
+            f"trace-file {file}: nothing bounds it (trace-file-max-bytes 0)",
+            "say 'trace-file-max-bytes 1gb', or move the file away yourself while the server is "
+            "down",
+        )
+    elif not os.access(os.path.dirname(file) or ".", os.W_OK | os.X_OK):
+        yield warning(
+            path,
+            f"trace-file {file}: it cannot be rotated and would grow on, for this user may not "
+            "write in its directory",
+            "let the node's user own the directory, or run the doctor as that user",
         )
 
 

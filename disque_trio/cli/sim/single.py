@@ -26,6 +26,7 @@ from disque_trio.cli.sim.sources import (
     TRACES,
     check_engine,
     check_writable,
+    is_trace,
     plan_from,
     replay_command,
     write_text,
@@ -36,6 +37,7 @@ from disque_trio.sim.traces import files as traces_files
 from disque_trio.sim.traces import merge_live
 from disque_trio.sim.traces.files import TraceError
 from disque_trio.tracing.rows import Row
+from disque_trio.tracing.sampling import of_chosen
 
 
 def run(options: Options) -> int:
@@ -171,7 +173,7 @@ def expand_(options: Options) -> int:
 
 def draw(options: Options) -> int:
     """`sim draw`."""
-    if not options.files[0].endswith(TRACES):
+    if not is_trace(options.files[0]):
         check_writable(options.html)
     plan, page = drawn(options.files, options.seed, options.engine)
     target = options.html or f"{plan.scenario}-{plan.seed}.html"
@@ -200,12 +202,12 @@ class Recorded:
 def recorded(paths: Sequence[str], seed: int | None, engine: str) -> Recorded:
     """A run: of traces, or of a scenario or plan, which is played. Raises `UsageError`."""
     path = paths[0]
-    if path.endswith(TRACES):
+    if is_trace(path):
         if seed is not None:
             raise UsageError(f"{path} has its seed in it: leave --seed out")
-        plan, rows = _history(paths)
+        plan, rows, sample = _history(paths)
         command = f"disque-trio sim replay {' '.join(paths)}"
-        return Recorded(plan, rows, _judge(plan, rows), command)
+        return Recorded(plan, rows, _judge(plan, rows, sample), command)
     plan, rows = plan_from(path, seed), []
     check_engine(path, engine)
     done = execute(plan, engine, [rows.append])
@@ -217,15 +219,15 @@ def recorded(paths: Sequence[str], seed: int | None, engine: str) -> Recorded:
 
 def replay(options: Options) -> int:
     """`sim replay`."""
-    if not options.files[0].endswith(TRACES):
+    if not is_trace(options.files[0]):
         if len(options.files) > 1:
             raise UsageError("one plan at a time")
         return run(options)
     if options.seed is not None:
         raise UsageError(f"{options.files[0]} has its seed in it: leave --seed out")
     check_writable(options.html)
-    plan, rows = _history(options.files)
-    done = _judge(plan, rows)
+    plan, rows, sample = _history(options.files)
+    done = _judge(plan, rows, sample)
     status = _finish(options, plan, done, rows, f"disque-trio sim replay {' '.join(options.files)}")
     if plan.scenario == merge_live.SCENARIO:
         return status
@@ -235,24 +237,27 @@ def replay(options: Options) -> int:
     return status
 
 
-def _history(paths: Iterable[str]) -> tuple[Plan, list[Row]]:
-    """The rows of the traces, in order of time, and their plan."""
+def _history(paths: Iterable[str]) -> tuple[Plan, list[Row], int]:
+    """The rows of the traces, in order of time, their plan, and of how many jobs they have one:
+    those that all traces have."""
     try:
         traces = [traces_files.read(path) for path in paths]
         plans = [trace.plan for trace in traces if trace.plan is not None]
         if plans and len(traces) > 1:
             raise UsageError("one trace of a simulated run at a time")
         if plans:
-            return plans[0], list(traces[0].rows)
-        rows = merge_live.together([trace.rows for trace in traces])
+            return plans[0], list(traces[0].rows), 1
+        sample = max(trace.sample for trace in traces)
+        rows = merge_live.together([of_chosen(trace.rows, sample) for trace in traces])
     except TraceError as error:
         raise UsageError(str(error)) from None
-    return merge_live.plan_of(rows), rows
+    return merge_live.plan_of(rows), rows, sample
 
 
-def _judge(plan: Plan, rows: list[Row]) -> Run:
+def _judge(plan: Plan, rows: list[Row], sample: int) -> Run:
     done = judged(plan, rows, is_live=plan.scenario == merge_live.SCENARIO)
-    return attrs.evolve(done, result=attrs.evolve(done.result, engine="trace"))
+    source = "trace" if sample == 1 else f"trace of one job in {sample:,}"
+    return attrs.evolve(done, result=attrs.evolve(done.result, engine=source))
 
 
 def _first_difference(rows: list[Row], plan: Plan, engine: str) -> str | None:

@@ -1,6 +1,7 @@
 """Reads the files that commands are given: scenarios and plans."""
 
 import hashlib
+import re
 from pathlib import Path
 
 import attrs
@@ -14,6 +15,12 @@ from disque_trio.sim.scenarios.plan_file import PlanError
 from disque_trio.sim.scenarios.scenario import Scenario
 
 TRACES = (".jsonl", ".arrow", ".parquet")
+_TRACE = re.compile(r".*(\.jsonl(\.[0-9]+)?|\.arrow|\.parquet)", re.DOTALL)
+
+
+def is_trace(path: str) -> bool:
+    """Is it named like a trace, which a node may have rotated?"""
+    return _TRACE.fullmatch(path) is not None
 
 
 def scenario_from(path: str) -> Scenario:

@@ -22,6 +22,7 @@ from disque_trio.pipeline.lake.shape import RESULTS, ROWS, RUN_DIGITS
 from disque_trio.pipeline.lake.survey import LINES, TABLE, BadFileError
 from disque_trio.sim.traces.files import PLAN_KIND
 from disque_trio.tracing.jsonlines import RowError, rows_of
+from disque_trio.tracing.sampling import SAMPLE_KIND
 
 _BLOCK: Final = 4 << 20
 _BATCH: Final = 1 << 16
@@ -108,7 +109,7 @@ def _of_lines(piece: Piece) -> Iterator[pa.Table]:
     with Path(piece.path).open("rb") as file:
         lines = _Range(file, piece.begin, piece.end)
         if piece.begin == 0:
-            lines.skip_plan()
+            lines.skip_head()
         if lines.is_over():
             return
         options = {
@@ -166,11 +167,11 @@ class _Range(io.RawIOBase):
             self._left -= len(line)
             yield line
 
-    def skip_plan(self) -> None:
-        """Pass over the first line, if it is the plan."""
+    def skip_head(self) -> None:
+        """Pass over the first line, if it tells about the file."""
         at = self._file.tell()
         line = self._file.readline()
-        if json.loads(line)["kind"] == PLAN_KIND:
+        if json.loads(line)["kind"] in (PLAN_KIND, SAMPLE_KIND):
             self._left -= len(line)
         else:
             self._file.seek(at)

@@ -24,6 +24,7 @@ from disque_trio.sim.scenarios import plan_file
 from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.sim.scenarios.plan_file import PlanError
 from disque_trio.sim.traces.files import PLAN_KIND
+from disque_trio.tracing.sampling import sample_of
 
 _BLOCK: Final = 1 << 20
 _PLAN_KEY: Final = b"disque_trio.plan"
@@ -139,7 +140,7 @@ def _of_lines(path: str, run: str, known: Sequence[Source]) -> Found:
         inode = os.fstat(file.fileno()).st_ino
     plan = _plan(facts.get("detail", "")) if facts.get("kind") == PLAN_KIND else None
     sort = RESULTS if "is_ok" in facts else LINES
-    name = _run(plan, digest, run) if old_run is None else old_run
+    name = _run(plan, digest, _of_sample(run, facts)) if old_run is None else old_run
     source = Source(name=path, head=head, sha256=digest, size=size, run=name, rows=0)
     return Found(path=path, sort=sort, run=name, plan=plan, begin=begin, source=source, inode=inode)
 
@@ -159,6 +160,16 @@ def _plan(text: str) -> Plan:
         return plan_file.parse(text, "its plan")
     except PlanError as error:
         raise BadFileError(str(error)) from None
+
+
+def _of_sample(run: str, facts: dict[str, Any]) -> str:
+    """The run of a live node's trace. A sample is a run of its own, which its name says: with rows
+    of all jobs at some nodes, and of few at others, jobs would seem to be lost."""
+    try:
+        sample = sample_of(facts.get("kind", ""), facts.get("detail", ""))
+    except (TypeError, ValueError) as error:
+        raise BadFileError(f"line 1: {error}") from None
+    return run if sample == 1 else f"{run}-one-in-{sample}"
 
 
 def _run(plan: Plan | None, digest: str, live: str) -> str:

@@ -20,6 +20,7 @@ from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.sim.scenarios.plan_file import PlanError
 from disque_trio.tracing.jsonlines import RowError, line_of, rows_of
 from disque_trio.tracing.rows import Row
+from disque_trio.tracing.sampling import SAMPLE_KIND, sample_of
 
 PLAN_KIND: Final = "plan"
 """The kind of the first row of a simulated run, which has the plan."""
@@ -51,6 +52,8 @@ class Trace:
 
     plan: Plan | None
     rows: Iterator[Row]
+    sample: int = 1
+    """The rows are about one job of so many."""
 
 
 def create(path: str, plan: Plan) -> TraceWriter:
@@ -101,6 +104,8 @@ def _read_lines(path: str) -> Trace:
         raise TraceError(f"{path}: no rows")
     if first.kind == PLAN_KIND:
         return Trace(_plan(path, first.detail), rows)
+    if first.kind == SAMPLE_KIND:
+        return Trace(None, rows, _sample(path, first))
     return Trace(None, _again(first, rows))
 
 
@@ -126,6 +131,13 @@ def _plan(path: str, text: str) -> Plan:
         return plan_file.parse(text, f"{path}: its plan")
     except PlanError as error:
         raise TraceError(str(error)) from None
+
+
+def _sample(path: str, first: Row) -> int:
+    try:
+        return sample_of(first.kind, first.detail)
+    except ValueError as error:
+        raise TraceError(f"{path}: line 1: {error}") from None
 
 
 # Tables.

@@ -31,14 +31,15 @@ def together(files: Sequence[Iterable[Row]]) -> list[Row]:
 
 def merged(traces: Sequence[Sequence[Row]], names: dict[str, str]) -> list[Row]:
     """The same with the times as they are, and these names for nodes."""
+    # Nodes number their clients' requests alike, and clients of two nodes may have one address:
+    # their numbers must differ. Those of one node in several files, as after a rotation, must not.
+    nodes = [next((names.get(row.node, row.node) for row in trace), "") for trace in traces]
+    numbers = {node: number for number, node in enumerate(dict.fromkeys(nodes))}
     rows = [
         attrs.evolve(
-            translated(row, names),
-            # Nodes number their clients' requests alike, and clients of two nodes may have one
-            # address: their numbers must differ.
-            ref=row.ref * len(traces) + number if row.ref else 0,
+            translated(row, names), ref=row.ref * len(numbers) + numbers[node] if row.ref else 0
         )
-        for number, trace in enumerate(traces)
+        for node, trace in zip(nodes, traces, strict=True)
         for row in trace
     ]
     rows.sort(key=lambda row: row.time)

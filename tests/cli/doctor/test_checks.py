@@ -319,3 +319,11 @@ def test_two_processes_with_one_node_id_are_a_problem(yields: str, who: str) -> 
     assert "10.0.0.9:7711, has its node ID" in found.what
     assert f"{who} refuses to serve jobs" in found.what
     assert "remove its nodes.conf" in found.advice
+
+
+def test_a_node_that_traces_everything_is_told() -> None:
+    config = {"trace-file": "rows.jsonl", "trace-file-sample": "1"}
+    nodes = cluster(config=config)
+
+    assert the_one(nodes).what == "it writes down everything into rows.jsonl"
+    assert said(cluster(config=config | {"trace-file-sample": "100"})) == []

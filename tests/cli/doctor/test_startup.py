@@ -87,6 +87,42 @@ def test_what_keeps_a_server_from_starting_is_told(
     assert named.format(port=port, home=home) in found.what
 
 
+def test_of_a_bounded_sample_nothing_is_said(home: Path) -> None:
+    assert about(home, "trace-file rows.jsonl", "trace-file-sample 100") == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "what", "advice"),
+    [
+        (["trace-file-sample 1"], "everything is traced", "trace-file-sample 100"),
+        (
+            ["trace-file-sample 9", "trace-file-max-bytes 0"],
+            "nothing bounds it",
+            "trace-file-max-bytes 1gb",
+        ),
+    ],
+)
+def test_a_trace_that_takes_much_of_the_disk_is_told(
+    home: Path, lines: list[str], what: str, advice: str
+) -> None:
+    found = the_one(home, "trace-file rows.jsonl", *lines)
+
+    assert found.level is Level.WARNING
+    assert what in found.what
+    assert advice in found.advice
+
+
+def test_a_trace_that_cannot_be_rotated_is_told(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "rows.jsonl").touch()
+    monkeypatch.setattr(os, "access", lambda path, _: str(path).endswith("rows.jsonl"))
+
+    found = about(home, "trace-file rows.jsonl", "trace-file-sample 9")
+
+    assert any("it cannot be rotated and would grow on" in each.what for each in found)
+
+
 def test_a_file_that_this_user_may_not_write_is_told(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ from disque_trio.pipeline.lake.store import Lake
 from disque_trio.pipeline.lake.survey import BadFileError, survey
 from disque_trio.tracing.jsonlines import line_of
 from disque_trio.tracing.rows import Row
+from disque_trio.tracing.sampling import heading
 from tests.pipeline.lake.folder import strays
 from tests.pipeline.lake.runs import traced
 from tests.sim.ablations import conditions
@@ -84,6 +85,32 @@ def test_a_trace_that_was_rotated_counts_once_under_its_new_name(
     assert ingest(spark, store, [str(folder)]).rows == 30
     assert ingest(spark, store, [str(folder)]).rows == 0
     assert content(store) == ROWS
+
+
+def test_a_sample_is_a_run_of_its_own_whose_name_says_so(
+    spark: Any, store: Lake, tmp_path: Path
+) -> None:
+    folder = tmp_path / "nodes"
+    folder.mkdir()
+    lines(folder / "whole.jsonl", ROWS[:10])
+    lines(folder / "sampled.jsonl.1", [heading(ROWS[10], 100), *ROWS[10:20]])
+    lines(folder / "sampled.jsonl", [heading(ROWS[20], 100), *ROWS[20:30]])
+    lines(folder / "wrong.jsonl", [Row(1, "sample", detail="one-in=0")])
+
+    outcome = ingest(spark, store, [str(folder)], run="berlin")
+
+    assert {Path(path).name: why for path, why in outcome.bad.items()} == {
+        "wrong.jsonl": "line 1: a sample says one-in=N, with N from 1 to 262144, not 'one-in=0'"
+    }
+    assert {Path(each.name).name: (each.run, each.rows) for each in outcome.taken} == {
+        "whole.jsonl": ("berlin", 10),
+        "sampled.jsonl.1": ("berlin-one-in-100", 10),
+        "sampled.jsonl": ("berlin-one-in-100", 10),
+    }
+    assert content(store) == ROWS[:30]
+    lines(folder / "sampled.jsonl", [heading(ROWS[20], 100), *ROWS[20:40]])
+    assert ingest(spark, store, [str(folder)], run="berlin").rows == 10
+    assert content(store) == ROWS[:40]
 
 
 def test_a_file_that_is_rotated_while_it_is_read_is_not_taken_for_the_one_that_was_looked_at(

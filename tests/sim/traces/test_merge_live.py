@@ -21,6 +21,16 @@ def message(time: int, kind: str, node: str, peer: str, cause: str = "gotjob") -
     return Row(WALL + time, kind, node, JOB_TEXT, peer=peer, cause=cause)
 
 
+def test_an_operation_whose_rows_are_in_two_files_of_a_node_stays_one() -> None:
+    asked = Row(WALL, "add.invoke", "aaaa", client="c", ref=1)
+    answered = Row(WALL + 1, "add.ok", "aaaa", "J1", client="c", ref=1)
+    other = Row(WALL + 2, "add.invoke", "bbbb", client="c", ref=1)
+
+    first, second, third = together([[answered], [asked], [other]])
+
+    assert first.ref == second.ref != third.ref
+
+
 def test_time_begins_with_the_first_row_and_nodes_are_named_by_their_files() -> None:
     rows = together([[Row(WALL + 5, "start", "aaaa")], [Row(WALL, "start", "bbbb")]])
 
@@ -82,7 +92,9 @@ def test_nothing_is_together_too() -> None:
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     fleet = Fleet(tmp_path)
     try:
-        yield fleet.cluster(3, "--trace-file", "trace.jsonl")
+        # So small that each node rotates its file several times.
+        limits = ("--trace-file-max-bytes", "1500", "--trace-file-keep", "99")
+        yield fleet.cluster(3, "--trace-file", "trace.jsonl", *limits)
     finally:
         fleet.close()
 
@@ -101,7 +113,9 @@ def test_the_history_of_a_real_cluster_is_judged(cluster: Cluster) -> None:
     cluster[2].client.call("ACKJOB", job)
     cluster.wait_empty(20)
 
-    files = [traces_files.read(str(s.directory / "trace.jsonl")).rows for s in cluster.servers]
+    paths = [path for s in cluster.servers for path in s.directory.glob("trace.jsonl*")]
+    assert len(paths) > 5
+    files = [traces_files.read(str(path)).rows for path in paths]
     rows = together(files)
     checkers = judge(plan_of(rows), is_live=True)
     for row in rows:

@@ -34,6 +34,7 @@ class NodeProcess:
             "bind": places.own(number),
             "dir": str(self.directory),
             "trace-file": TRACE,
+            "trace-file-max-bytes": "0",  # it is read while it grows
         }
         self._command = [sys.executable, "-m", "disque_trio", "server"]
         for name, value in (*options, *where.items()):
