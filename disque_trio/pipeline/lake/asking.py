@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from disque_trio.pipeline.lake import derived
 from disque_trio.pipeline.lake.checks import CHECKS, VIOLATIONS
 from disque_trio.pipeline.lake.files import Part
 from disque_trio.pipeline.lake.shape import TABLES
@@ -42,18 +43,29 @@ def attach(spark: Any, lake: Lake, text: str | None = None) -> None:
         _table(spark, lake, table, schema, parts[table]).createOrReplaceTempView(table)
     spark.sql(_ONE_TRACE).createOrReplaceTempView("traces")
     spark.sql(_ONE_RESULT).createOrReplaceTempView("results")
-    wanted = needed(text) if text is not None else _MADE
+    wanted = needed(text) if text is not None else dict.fromkeys(_MADE)
     at_once = _JOINED if sum(part.rows for part in parts["rows"]) <= _SMALL_LAKE else ("runs",)
-    for name, sql in _MADE.items():
-        if name in wanted:
-            made = spark.sql(sql)
-            (_small(spark, made) if name in at_once else made).createOrReplaceTempView(name)
+    for name in wanted:
+        view = spark.sql(_MADE[name])
+        if name in at_once:
+            view = _small(spark, lake, name, view, derived.key(parts, _whole_sql(name)))
+        view.createOrReplaceTempView(name)
 
 
-def _small(spark: Any, view: Any) -> Any:
+def _small(spark: Any, lake: Lake, name: str, view: Any, key: str) -> Any:
     """The view's present rows, if it is small, so that views that join it need not compute it."""
-    found = view.limit(_SMALL + 1).toArrow()
-    return view if found.num_rows > _SMALL else spark.createDataFrame(found, view.schema)
+    found = derived.read(lake, name, key)
+    if found is None:
+        found = view.limit(_SMALL + 1).toArrow()
+        if found.num_rows > _SMALL:
+            return view
+        derived.keep(lake, name, key, found)
+    return spark.createDataFrame(found, view.schema)
+
+
+def _whole_sql(name: str) -> str:
+    """All SQL that makes a view."""
+    return "\n".join([_ONE_TRACE, _ONE_RESULT, *(_MADE[each] for each in needed(name))])
 
 
 def needed(text: str) -> dict[str, None]:

@@ -147,7 +147,8 @@ class Lake(LakeFiles):
     def remove_drafts(self, age_s: float) -> int:
         """Remove what processes have left that died while they wrote. How many files."""
         until, removed = time.time() - age_s, 0
-        for folder in ("", _RECENT, "sources"):  # below folders of scenarios, Delta looks
+        # Below folders of scenarios, Delta looks.
+        for folder in ("", _RECENT, "sources", files.DERIVED):
             for path in Path(self.path, folder).glob(f"{files.DRAFT}*"):
                 with suppress(FileNotFoundError):
                     if path.stat().st_mtime <= until:
