@@ -4,16 +4,19 @@ from pathlib import Path
 
 import pytest
 
+from disque_trio.cli.sim.single import recorded
 from disque_trio.statemachine.base import JobId
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.jobtraces import is_chosen
 from disque_trio.statemachine.messages import GotJob, NeedJobs, Waiting, YourJobs
 from disque_trio.tracing.jsonlines import rows_of
 from disque_trio.tracing.live import TracedMachine
+from disque_trio.tracing.live_file import TraceFile
 from disque_trio.tracing.rows import Row
 from disque_trio.tracing.sampling import of_chosen, sample_of
 from tests.cluster.processes import Fleet
 from tests.rig import N2, Rig, copy_of
+from tests.tracing.test_live import Complaints
 
 ONE_IN = 4
 
@@ -119,6 +122,29 @@ def test_what_nodes_say_of_waiting_clients_is_left_out() -> None:
 def test_a_heading_that_says_no_number_is_refused(detail: str) -> None:
     with pytest.raises(ValueError, match="one-in=N"):
         sample_of("sample", detail)
+
+
+def test_a_replay_of_samples_judges_the_jobs_that_all_traces_have(tmp_path: Path) -> None:
+    paths = [str(tmp_path / name) for name in ("trace.jsonl.1", "other.jsonl")]
+    for path, sample in zip(paths, (1, ONE_IN), strict=True):
+        rig = Sampled(sample=sample)
+        for _ in range(20):
+            job = rig.add("RETRY", 60).id
+            rig.request("GETJOB", "FROM", "q")
+            rig.request("ACKJOB", job)
+        TraceFile(path, Complaints(), sample=sample).write(rig.rows)
+
+    whole, sampled, both = (recorded(each, None, "") for each in (paths[:1], paths[1:], paths))
+
+    assert [each.done.result.engine for each in (whole, sampled, both)] == [
+        "trace",
+        "trace of one job in 4",
+        "trace of one job in 4",
+    ]
+    assert whole.done.result.added == 20
+    assert 0 < sampled.done.result.added < 20
+    assert {row.job for row in both.rows} == {row.job for row in sampled.rows}
+    assert sampled.done.result.is_ok
 
 
 def test_a_server_says_at_its_start_that_it_writes_everything(tmp_path: Path) -> None:
