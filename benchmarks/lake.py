@@ -11,7 +11,7 @@ import contextlib
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -39,6 +39,12 @@ _FOLDER: Final = Path(__file__).parents[1] / "scenarios"
 _OF_SWEEPS: Final = ("seeds", "failures", "causes")
 """Views over results, of which there are none here. `causes` is measured, as it then uses the
 rows."""
+_ASKED: Final = (
+    *(name for name in VIEWS if name not in _OF_SWEEPS),
+    "causes",
+    *(check.view for check in CHECKS.values()),
+)
+_STEPS: Final = ("ingest", "compact", *_ASKED, "report", "report --checks")
 
 Measures = dict[str, tuple[float, float]]
 """Elapsed seconds and CPU seconds, by step."""
@@ -49,10 +55,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _options(argv)
     console = Console(highlight=False)
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
-        files, rows = _files(Path(name), options.rows)
-        console.print(f"{rows:,} rows in {len(files)} files")
+        lake, files, rows = _lake(options, Path(name))
+        console.print(f"{rows:,} rows, {len(files)} files to ingest")
         with session.running(options.master, memory=options.memory) as spark:
-            found = _measured(spark, Lake.open(f"{name}/lake", create=True), files, console)
+            found = _measured(_works(spark, lake, files), spark, options.only, console)
     console.print(_table(found, rows))
     measures = {name: {"seconds": took, "cpu": cpu} for name, (took, cpu) in found.items()}
     write_json(options.json, {"rows": rows, "measures": measures})
@@ -65,8 +71,19 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--master", default="local[2]", help="where Spark runs (local[2])")
     parser.add_argument("--memory", default="4g", help="of Spark (4g)")
     parser.add_argument("--folder", help="where there is room: 300 bytes for each row")
+    parser.add_argument("--lake", help="ask this lake instead of making one")
+    parser.add_argument("--only", nargs="+", choices=_STEPS, metavar="STEP", help="such as jobs")
     add_json(parser)
     return parser.parse_args(argv)
+
+
+def _lake(options: argparse.Namespace, folder: Path) -> tuple[Lake, list[str], int]:
+    """The lake, the files that it lacks yet, and how many rows it has with them."""
+    if options.lake is not None:
+        lake = Lake.open(options.lake)
+        return lake, [], sum(part.rows for part in lake.parts("rows"))
+    files, rows = _files(folder, options.rows)
+    return Lake.open(f"{folder}/lake", create=True), files, rows
 
 
 def _files(folder: Path, wanted: int) -> tuple[list[str], int]:
@@ -101,10 +118,17 @@ def _trace(folder: Path, scenario: str) -> tuple[str, bytes, int]:
     return scenario, lines, len(rows)
 
 
-def _measured(spark: Any, lake: Lake, files: Sequence[str], console: Console) -> Measures:
+def _measured(
+    works: Iterable[tuple[str, Callable[[], object]]],
+    spark: Any,
+    only: Sequence[str] | None,
+    console: Console,
+) -> Measures:
     found: Measures = {}
     spark.range(10).mapInArrow(lambda batches: batches, "id bigint").collect()  # all is warm now
-    for name, work in _works(spark, lake, files):
+    for name, work in works:
+        if only is not None and name not in only:
+            continue
         began, spent = time.monotonic(), _cpu_s()
         work()
         found[name] = (time.monotonic() - began, _cpu_s() - spent)
@@ -115,10 +139,10 @@ def _measured(spark: Any, lake: Lake, files: Sequence[str], console: Console) ->
 def _works(
     spark: Any, lake: Lake, files: Sequence[str]
 ) -> Iterator[tuple[str, Callable[[], object]]]:
-    yield "ingest", partial(ingest, spark, lake, files)
-    yield "compact", partial(compact, spark, lake)
-    checks = [check.view for check in CHECKS.values()]
-    for view in [*(name for name in VIEWS if name not in _OF_SWEEPS), "causes", *checks]:
+    if files:
+        yield "ingest", partial(ingest, spark, lake, files)
+        yield "compact", partial(compact, spark, lake)
+    for view in _ASKED:
         yield view, partial(_ask, spark, lake, view)
     yield "report", partial(facts.ask, spark, lake)
     yield "report --checks", partial(facts.ask, spark, lake, with_checks=True)
