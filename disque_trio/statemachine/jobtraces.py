@@ -146,9 +146,10 @@ class JobTraces:
         return self.troubles <= TROUBLES_A_SECOND
 
     def open(self, job_id: JobId, why: Why) -> JobTrace:
-        """Its trace, new or not."""
+        """Its trace, new or not. A new one may cost others theirs."""
         found = self.jobs.get(job_id)
         if found is None:
+            self._make_room(ROW_BYTES)
             found = self.jobs[job_id] = JobTrace(why)
             self.size += ROW_BYTES
             self.is_on = True
@@ -156,13 +157,17 @@ class JobTraces:
         return found
 
     def end(self, job_id: JobId) -> None:
-        """The job is not here, or not any more."""
-        self.ended[job_id] = self.jobs[job_id]
+        """The job is not here, or not any more. Its last row may have cost it its own trace."""
+        if job_id in self.jobs:
+            self.ended[job_id] = self.jobs[job_id]
 
     def put(self, kept: JobTrace, row: Entry) -> None:
-        """Add a row, at the cost of other jobs."""
+        """Add a row, at the cost of other jobs; if there are none, of this one."""
         self.size += kept.add(row)
-        while self.size > BYTES_MOST:
+        self._make_room(0)
+
+    def _make_room(self, size: int) -> None:
+        while self.jobs and self.size + size > BYTES_MOST:
             job_id = next(iter(self.ended or self.jobs))
             self.ended.pop(job_id, None)
             self.size -= self.jobs.pop(job_id).size

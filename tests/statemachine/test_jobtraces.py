@@ -237,6 +237,27 @@ def test_what_is_kept_is_bounded_and_jobs_that_have_ended_go_first() -> None:
     assert traces.size <= jobtraces.BYTES_MOST
 
 
+def test_jobs_that_never_come_are_not_remembered_without_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(jobtraces, "BYTES_MOST", 10 * jobtraces.ROW_BYTES)
+    rig = Rig(config=NONE)
+    for number in range(100):
+        assert rig.ask("TRACE", "JOB", b"%b%020d%b" % (JOB[:15], number, JOB[35:])) == 0
+
+    assert len(rig.node.traces.jobs) == len(rig.node.traces.ended) == 10
+
+
+def test_a_trace_may_be_forgotten_with_its_own_last_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(config=ALL)
+    job = rig.add("RETRY", 10)
+    rig.ask("DEQUEUE", job.id)
+    monkeypatch.setattr(jobtraces, "BYTES_MOST", rig.node.traces.size)
+    rig.ask("DELJOB", job.id)
+
+    assert rig.ask("TRACE", "GET", job.id) is None
+
+
 def test_a_job_whose_trace_was_forgotten_costs_no_more_than_others() -> None:
     rig = Rig(config=ALL)
     job = rig.add("RETRY", 10)
