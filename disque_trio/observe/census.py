@@ -202,7 +202,9 @@ class Census:
             _mark(self.with_dead, name, is_so=now > 0)
 
     def _judge(self, name: str, parts: Parts, before: Figures, stats: Figures) -> None:
-        """Is there a finding about it?"""
+        """Is there a finding about it? Never about a queue of the library's own."""
+        if name.startswith(RESERVED):
+            return
         if stats.pause != before.pause:
             is_paused = any(one.stats.pause != "none" for one in parts.values())
             _mark(self.paused, name, is_so=is_paused)

@@ -3,6 +3,7 @@
 Its time stands still, or goes on in short slices between what browsers ask.
 """
 
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
@@ -32,6 +33,7 @@ LONELY_S: Final = 20.0
 """When nobody has looked for so long, it stands still."""
 NODES: Final = 9
 SEED: Final = (1 << 53) - 1
+_NUMBER: Final = re.compile("[0-9]{1,15}")
 
 
 @attrs.define
@@ -110,7 +112,7 @@ class SandboxRoom:
             return _file(name, text, JSON)
         kind, _, rest = name.partition("/")
         epoch, _, first = rest.partition("/")
-        if kind != "rows" or not (epoch.isdigit() and first.isdigit()):
+        if kind != "rows" or not (_NUMBER.fullmatch(epoch) and _NUMBER.fullmatch(first)):
             return None
         if int(epoch) != self.epoch:
             return Response(200, encoded({"is_gone": True}).encode(), JSON)

@@ -46,6 +46,13 @@ def test_a_queue_from_which_jobs_are_taken_has_workers_that_do_not_keep_up() -> 
     assert told(seen) == ['queue "mail": 10 jobs, the oldest 3 min; its workers do not keep up']
 
 
+def test_there_is_no_finding_about_queues_of_the_library() -> None:
+    seen = census()
+    seen._note("disque-trio.workers", "n1", behind(pause="in"), 0.0)
+
+    assert told(seen) == ["the node answers; no queue is stuck"]
+
+
 def test_a_queue_is_behind_if_it_is_so_at_one_of_its_nodes() -> None:
     seen = census()
     seen._note("mail", "n1", behind(), 0.0)

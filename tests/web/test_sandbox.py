@@ -164,6 +164,15 @@ async def test_a_person_takes_over_from_a_scenario(
         there.do({"deed": "anew", "at": 13 * SECOND})
 
 
+@pytest.mark.parametrize("word", ["name", "self", "deeds", "\n"])
+async def test_words_that_no_deed_knows_do_no_harm(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock, word: str
+) -> None:
+    there = await opened(nursery)
+
+    assert there.do({"deed": "kill", "node": "n1", word: "x"}) == ["n1 is killed"]
+
+
 async def test_rows_come_in_slices_from_where_a_browser_is(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
@@ -200,5 +209,6 @@ async def test_its_files_repeat_what_was_done(
     assert plan_file.parse(get("plan.json").body.decode()).faults[0].kind == "crash"
     assert b'"next":1' in get("rows/1/0").body
     assert get("rows/2/0").body == b'{"is_gone":true}'
-    assert get("rows/1/x") is None
+    for other in ("x", "²", "1" * 5000):
+        assert get(f"rows/1/{other}") is None
     assert get("passwords") is None

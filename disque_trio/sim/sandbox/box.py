@@ -104,7 +104,7 @@ class Sandbox:
 
     # Deeds.
 
-    def do(self, name: str, **args: Any) -> str:
+    def do(self, name: str, /, **args: Any) -> str:
         """Do it now. In words what was done. Raises `DeedError`, and has then done nothing."""
         self._check_open()
         if name not in DEEDS:

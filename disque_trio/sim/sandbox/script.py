@@ -23,7 +23,7 @@ def script(box: Sandbox, path: str = "") -> str:
     imports = _OURS if box.is_by_hand else _SOURCES + _OURS
     lines = [_HEAD.format(imports=imports, made=made)]
     for each in box.done:
-        lines.append(f"box.run_to({each.at})  # {duration(each.at)}: {each.words}\n")
+        lines.append(f"box.run_to({each.at})  # {duration(each.at)}: {_on_a_line(each.words)}\n")
         if each.name == FINISH:
             lines.append("box.play(box.finishing())\n")
         else:
@@ -32,3 +32,8 @@ def script(box: Sandbox, path: str = "") -> str:
     if not box.is_finishing:
         lines.append(f"box.run_to({box.now})\n")
     return "".join([*lines, f"\nassert box.digest == {box.digest!r}\n"])
+
+
+def _on_a_line(words: str) -> str:
+    """Names of queues are in them, which may be anything: they must not end the comment."""
+    return "".join(each if each.isprintable() else "�" for each in words)

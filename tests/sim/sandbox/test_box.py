@@ -45,6 +45,14 @@ def test_looking_changes_nothing() -> None:
     assert looked.digest == other.digest
 
 
+def test_a_name_does_not_end_its_comment_in_the_script() -> None:
+    box = Sandbox(seed=7)
+    for ends in "\n\r\0":
+        box.do("add", node="n1", queue=f"x{ends}raise KeyError")
+
+    exec(compile(script(box), "deeds.py", "exec"), {})
+
+
 def test_the_script_repeats_it(capsys: pytest.CaptureFixture[str]) -> None:
     box = story(Sandbox(seed=7))
     box.step()
