@@ -122,6 +122,7 @@ class Hub:
 
     def subscribe(self, topic: str, args: Json, subscriber: Subscriber) -> Callable[[], None]:
         """Deliver answers to it, until the function that is returned is called."""
+        args = {} if topic == SANDBOX else args  # it has none: all who look share one look
         key = encoded({"topic": topic, "args": dict(sorted(args.items()))})
         question = self._questions.get(key)
         if question is None:

@@ -206,6 +206,8 @@ class SandboxRoom:
 
     def _anew(self, args: Args) -> str:
         """An empty cluster; or the scenario, up to a moment, from which a person goes on."""
+        if self.plan is None and args.has("at"):
+            raise DeedError("there is no scenario to go on from: give --scenario to the console")
         if self.plan is None or args.has("nodes"):
             nodes = args.number("nodes", 1, NODES, self.nodes)
             seed = args.number("seed", 0, SEED, self.seed)

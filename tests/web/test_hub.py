@@ -11,6 +11,7 @@ import trio.testing
 from disque_trio.client.address import Address, Cluster
 from disque_trio.client.errors import DisqueError
 from disque_trio.observe.observer import Observer, Told
+from disque_trio.observe.values import Json
 from disque_trio.observe.watching import Watcher
 from disque_trio.web.hub import LINGER_S, Hub, Subscriber, View
 from disque_trio.web.talk import Talk, Visitor
@@ -70,6 +71,30 @@ async def test_the_same_question_is_asked_once_for_all(
 
     assert here.observer.asked == 10
     assert [view.text for view in one] == [view.text for view in other]
+
+
+class Sandbox:
+    """Counts how often it is looked at."""
+
+    looks = 0
+
+    def tell(self) -> Json:
+        self.looks += 1
+        return {}
+
+
+async def test_all_browsers_share_one_look_at_the_sandbox_whatever_they_send_with_it(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    here = await rig(nursery)
+    there: Any = Sandbox()
+    here.hub.sandbox = there
+    for number in range(5):
+        here.hub.subscribe("sandbox", {"number": number}, Subscriber(lambda _view: None, 1.0))
+
+    await trio.sleep(9.5)
+
+    assert there.looks == 10
 
 
 async def test_what_has_not_changed_is_not_told_again(

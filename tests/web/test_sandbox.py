@@ -173,6 +173,17 @@ async def test_words_that_no_deed_knows_do_no_harm(
     assert there.do({"deed": "kill", "node": "n1", word: "x"}) == ["n1 is killed"]
 
 
+async def test_without_a_scenario_nothing_is_dropped_to_go_on_from_one(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    there = await opened(nursery)
+
+    with pytest.raises(MistakeError, match="there is no scenario to go on from"):
+        there.do({"deed": "anew", "at": 0})
+
+    assert there.epoch == 1
+
+
 async def test_rows_come_in_slices_from_where_a_browser_is(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:

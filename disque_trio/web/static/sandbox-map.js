@@ -1,6 +1,6 @@
 // The nodes of the sandbox in a ring, with what is between them.
 
-import { element, shape } from "./elements.js";
+import { shape } from "./elements.js";
 
 const SIZE = 250;
 const FROM = 22; // a node's radius
