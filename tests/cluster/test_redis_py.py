@@ -26,7 +26,7 @@ Untyped = Any
 NO_MULTI: Final = (
     r"^unknown command 'MULTI': there are no transactions here, and nothing up to EXEC"
 )
-COMMANDS: Final = 40
+COMMANDS: Final = 41
 HOME: Final = Path(__file__).parents[2]
 ONCE: Final = Retry(NoBackoff(), 0)
 """No request is sent again."""

@@ -25,15 +25,15 @@ def told(census: Census) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("stats", "why"),
+    ("pause", "why"),
     [
-        (behind(), "nobody takes from it: no client waits for its jobs"),
-        (behind(pause="out"), "nobody takes from it, for its deliveries are stopped"),
+        ("none", "nobody takes from it: no client waits for its jobs"),
+        ("out", "nobody takes from it, for its deliveries are stopped"),
     ],
 )
-def test_a_queue_that_is_stuck_says_why(stats: Figures, why: str) -> None:
+def test_a_queue_that_is_stuck_says_why(pause: str, why: str) -> None:
     seen = census()
-    seen._note("mail", "n1", stats, 0.0)
+    seen._note("mail", "n1", behind(pause=pause), 0.0)
 
     assert told(seen)[0] == f'queue "mail": 10 jobs, the oldest 3 min; {why}'
 

@@ -27,7 +27,7 @@ if not session.is_installed():
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Spark takes its time where others want the processors, too."""
     for item in items:
-        if ROOM in item.path.parents:
+        if ROOM in item.path.parents and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(600))
 
 
