@@ -20,12 +20,14 @@ export const job = {
     if (!put?.data) return [heading(title), search, waiting(put, "this job")];
     const happened = heard["job-timeline"];
     const actions = ofJob(name);
-    const line = jobline(happened, name, actions.find(({ verb }) => verb === "trace"));
+    const ofCopies = actions.filter(({ verb }) => verb !== "trace");
+    const tracing = actions.find(({ verb }) => verb === "trace");
+    const line = jobline(happened, name, tracing);
     const missing = unreached({ ...put, unreached: { ...happened?.unreached, ...put.unreached } });
+    app.actions = [...(put.data.found ? ofCopies : []), ...(isTraced(happened) ? [] : [tracing])];
     if (!put.data.found) return [heading(title), search, missing, lost(put.data), line];
-    app.actions = actions.filter(({ verb }) => verb !== "trace" || !isTraced(happened));
     return [
-      heading(title, null, ...buttons(actions.filter(({ verb }) => verb !== "trace"))),
+      heading(title, null, ...buttons(ofCopies)),
       missing,
       about(put.data),
       line,
