@@ -4,15 +4,17 @@ import attrs
 import pytest
 
 from disque_trio.statemachine import jobtraces
-from disque_trio.statemachine.base import Failure, JobId, Reply
+from disque_trio.statemachine.base import OK, Failure, JobId, Reply
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.messages import (
     GotJob,
+    Many,
     Queued,
     ReplJob,
     SetAck,
     Working,
     YourJobs,
+    one_of,
 )
 from tests.rig import JOB, N2, Rig, copy_of
 
@@ -207,6 +209,57 @@ def test_jobs_of_a_queue_can_be_traced() -> None:
 
     assert [list_row[3] for list_row in rig.ask("TRACE", "LIST")] == [b"mail"]  # type: ignore[union-attr,index]
     assert not rig.node.traces.queues
+
+
+def test_traces_are_listed_by_queue() -> None:
+    rig = Rig(config=ALL)
+    for queue in ("mail", "sms", "mail"):
+        rig.ask("ADDJOB", queue, "body", 0)
+    rig.ask("ADDJOB", "mail", "last", 0)
+    found = rig.ask("TRACE", "LIST", "QUEUE", "mail", "COUNT", 2)
+
+    assert isinstance(found, list)
+    assert [row[3] for row in found] == [b"mail", b"mail"]  # type: ignore[index]
+
+
+def test_so_many_patterns_are_traced_and_no_more() -> None:
+    rig = Rig(config=NONE)
+    for number in range(16):
+        rig.ask("TRACE", "QUEUE", f"q{number}", "RATE", 8)
+    reply = rig.ask("TRACE", "QUEUE", "one more", "RATE", 8)
+
+    assert isinstance(reply, Failure)
+    assert "16 patterns are traced, which is the most. RATE 0 ends one: 'q0'" in str(reply.text)
+    assert rig.ask("TRACE", "QUEUE", "q3", "RATE", 2) == OK
+
+
+def test_an_id_of_another_form_is_not_chosen() -> None:
+    traces = jobtraces.sampling(0)
+    traces.set_queue(b"q", 1)
+
+    assert traces.choice(JOB, b"q") is jobtraces.Why.QUEUE
+    assert traces.choice(b"D-11111111-!!!", b"q") is None
+
+
+def test_of_so_many_ids_one_is_chosen() -> None:
+    ids = [
+        b"%b%b%b" % (JOB[:11], bytes([first, second]), JOB[13:])
+        for first in b"ABCD"
+        for second in b"ABCD"
+    ]
+
+    assert [jobtraces.is_chosen(id, 1) for id in ids] == [True] * 16
+    assert [jobtraces.is_chosen(id, 64) for id in ids] == [True] * 4 + [False] * 12
+    assert not jobtraces.is_chosen(b"D-11111111", 1)
+
+
+def test_of_a_message_about_several_jobs_each_has_its_part() -> None:
+    other = JOB[:-1] + b"2"
+    copies = tuple(attrs.evolve(copy_of(), id=id) for id in (JOB, other))
+
+    assert one_of(Many(SetAck(JOB, 2), (JOB, other)), other) == SetAck(other, 2)
+    assert one_of(YourJobs(copies), other) == YourJobs(copies[1:])
+    assert one_of(Working(JOB), JOB) == Working(JOB)
 
 
 def test_of_a_job_with_many_rows_the_first_and_the_newest_are_kept() -> None:

@@ -33,7 +33,7 @@ from disque_trio.statemachine.messages import (
     Working,
     YourJobs,
 )
-from disque_trio.statemachine.wording import Wording, wording
+from disque_trio.statemachine.wording import Wording, names_in, wording
 
 ONE, TWO, UNKNOWN = b"1" * 40, b"2" * 40, b"3" * 40
 NAMES = {ONE: "n1", TWO: "n2"}
@@ -112,3 +112,18 @@ def test_every_message_of_the_bus_has_its_name_in_the_vocabulary() -> None:
 
 def test_an_id_that_is_no_text_does_no_harm() -> None:
     assert wording(DelJob(b"\xff" * 40), NAMES).job == "\xff" * 40
+
+
+@pytest.mark.parametrize(
+    ("message", "named"),
+    [
+        (ReplJob((COPY,)), [ONE, TWO, UNKNOWN]),
+        (Holders(JOB, (TWO,)), [TWO]),
+        (Fail(ONE), [ONE]),
+        (SetAck(JOB, 2), []),
+    ],
+)
+def test_without_a_run_nodes_have_the_beginnings_of_their_ids(
+    message: Message, named: list[bytes]
+) -> None:
+    assert names_in(message) == {node: node[:8].decode() for node in named}
