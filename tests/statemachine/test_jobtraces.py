@@ -290,6 +290,7 @@ def test_what_is_kept_is_bounded_and_jobs_that_have_ended_go_first() -> None:
     assert traces.size <= jobtraces.BYTES_MOST
 
 
+@pytest.mark.pure  # a constant is changed
 def test_jobs_that_never_come_are_not_remembered_without_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -301,6 +302,7 @@ def test_jobs_that_never_come_are_not_remembered_without_bound(
     assert len(rig.node.traces.jobs) == len(rig.node.traces.ended) == 10
 
 
+@pytest.mark.pure  # a constant is changed
 def test_a_trace_may_be_forgotten_with_its_own_last_row(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(config=ALL)
     job = rig.add("RETRY", 10)
