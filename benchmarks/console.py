@@ -1,15 +1,18 @@
 """`python -m benchmarks console`: the console of a node that has very many queues and jobs.
 
 A browser opens pages and acts on them, and it is measured how long each takes until its data is
-shown. Then somebody looks, and nobody, in turn, while clients add and take jobs: what a request
-waits, and what processor time the node takes. (docs/console.md, "Very many queues")
+shown. Then somebody looks, and nobody, in turn, while clients add and take jobs: how long a turn of
+the node is, what a request waits, and what processor time the node takes. (docs/console.md, "Very
+many queues")
 """
 
 import argparse
 import contextlib
 import multiprocessing
 import os
+import re
 import statistics
+import sys
 import tempfile
 import threading
 import time
@@ -24,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 from trio_websocket import ConnectionClosed, open_websocket
 
-from benchmarks import meters, output
+from benchmarks import meters, output, turns
 from benchmarks.crowd import ask
 from benchmarks.load import tasks
 from benchmarks.load.dialects import Disque
@@ -51,13 +54,13 @@ _PORTION: Final = 200_000
 _LOADED: Final = b"bench:load"
 _COUNTED_S: Final = 300.0
 """The limit for the first count of all queues."""
-_SPARE_S: Final = 10.0
-"""The load goes on for so long in addition, for what is done between two windows."""
 _QUIET_S: Final = LINGER_S + 2
 """After which a node asks nothing more for a browser that has gone."""
+_TURNS: Final = "turns"
 _COUNTED: Final = (
     "Number(/([\\d,]+) queues,/.exec(document.body.innerText)?.[1].replaceAll(',', ''))"
 )
+_TOTAL: Final = re.compile(r'"total":(\d+),"page"')
 _CLICK: Final = "document.querySelector('%s').click()"
 _STOP: Final = (
     "[...document.querySelectorAll('button')]"
@@ -95,13 +98,10 @@ class Window:
     """What was measured while somebody looked, or nobody."""
 
     waits_ms: list[float]
+    """Of requests."""
+    turns_ms: list[float]
     cpu: float
     """Of the node; 1 is a core."""
-
-    @property
-    def p99(self) -> float:
-        """Milliseconds."""
-        return statistics.quantiles(self.waits_ms, n=100)[98]
 
 
 def main(argv: Sequence[str]) -> int:
@@ -110,10 +110,12 @@ def main(argv: Sequence[str]) -> int:
     out = output.console()
     out.print(f"load average {os.getloadavg()[0]:.2f}", highlight=False)
     try:
-        with tempfile.TemporaryDirectory() as name, contextlib.closing(Fleet(Path(name))) as fleet:
-            port = free_port()
-            server = fleet.server("--web-port", str(port), "--maxmemory", "16gb")
-            facts = _measure(server, port, Path(name), options, out)
+        with tempfile.TemporaryDirectory() as name:
+            command = (sys.executable, "-m", "benchmarks.turns", str(Path(name, _TURNS)), "server")
+            with contextlib.closing(Fleet(Path(name), command)) as fleet:
+                port = free_port()
+                server = fleet.server("--web-port", str(port), "--maxmemory", "16gb")
+                facts = _measure(server, port, Path(name), options, out)
     except BenchmarkError as error:
         return output.refuse(out, error)
     output.write_json(options.json, facts)
@@ -153,7 +155,7 @@ def _measure(
         with devtools.chromium(directory / "chromium") as browser:
             address = f"http://{LOOPBACK}:{port}/"
             trio.run(_walk, browser, address, options.queues, tell)
-    looks = _compare(server, port, options)
+    looks = _compare(server, port, directory / _TURNS, options)
     out.print(_looks_table(looks))
     return {"queues": options.queues, "jobs": options.jobs, "steps": steps, "looks": looks}
 
@@ -231,26 +233,39 @@ async def _timed(tab: Tab, began: str, does: str, shows: str) -> float:
 # Somebody who looks, and nobody.
 
 
-def _compare(server: Server, port: int, options: argparse.Namespace) -> dict[str, Any]:
-    windows: dict[str, list[Window]] = {"nobody looks": [], "somebody looks": []}
+NOBODY: Final = "nobody looks"
+COMES: Final = "somebody has come"
+LOOKS: Final = "somebody looks"
+_FIRST_PASS_S: Final = 60.0
+"""The load goes on for so long, for the first count of all queues."""
+
+
+def _compare(server: Server, port: int, file: Path, options: argparse.Namespace) -> dict[str, Any]:
+    windows: dict[str, list[Window]] = {NOBODY: [], COMES: [], LOOKS: []}
     for _ in range(options.rounds):
-        with _loaded(server.port, options.rate, 2 * options.seconds + _SPARE_S):
-            windows["nobody looks"].append(_window(server, options.seconds))
-            with looking(port):
-                time.sleep(1)
-                windows["somebody looks"].append(_window(server, options.seconds))
+        with _loaded(server.port, options.rate, 3 * options.seconds + _FIRST_PASS_S):
+            windows[NOBODY].append(_window(server, file, options.seconds))
+            with looking(port) as is_counted:
+                windows[COMES].append(_window(server, file, options.seconds))
+                is_counted(options.queues)
+                windows[LOOKS].append(_window(server, file, options.seconds))
         time.sleep(_QUIET_S)
     return {name: _summed(each) for name, each in windows.items()}
 
 
-def _summed(windows: Sequence[Window]) -> dict[str, float]:
-    waits = [wait for window in windows for wait in window.waits_ms]
-    cuts = statistics.quantiles(waits, n=1000)
+def _summed(windows: Sequence[Window]) -> dict[str, Any]:
     return {
-        "p50": cuts[499], "p99": statistics.median(each.p99 for each in windows),
-        "p99.9": cuts[998], "longest": max(waits),
+        "requests": _spread([each.waits_ms for each in windows]),
+        "turns": _spread([each.turns_ms for each in windows]),
         "cpu": statistics.mean(each.cpu for each in windows),
-    }  # fmt: skip
+    }
+
+
+def _spread(windows: Sequence[list[float]]) -> dict[str, float]:
+    """The p99 is the median of those of the windows, so that one disturbance does not decide."""
+    cuts = statistics.quantiles([ms for each in windows for ms in each], n=1000)
+    p99 = statistics.median(statistics.quantiles(each, n=100)[98] for each in windows)
+    return {"p50": cuts[499], "p99": p99, "p99.9": cuts[998], "longest": max(map(max, windows))}
 
 
 @contextlib.contextmanager
@@ -272,23 +287,35 @@ def _loaded(port: int, rate: int, seconds: float) -> Iterator[None]:
     thread.join()
 
 
-def _window(server: Server, seconds: float) -> Window:
+def _window(server: Server, file: Path, seconds: float) -> Window:
+    turns.read(server, file)
     cpu, began = meters.cpu_s([server.pid]), time.monotonic()
     waits = ask(server.port, seconds)
-    return Window(waits, (meters.cpu_s([server.pid]) - cpu) / (time.monotonic() - began))
+    cpu = (meters.cpu_s([server.pid]) - cpu) / (time.monotonic() - began)
+    return Window(waits, turns.read(server, file), cpu)
 
 
 @contextlib.contextmanager
-def looking(port: int, *topics: str) -> Iterator[None]:
-    """A browser's socket, without a browser, whose processor time would be measured too."""
+def looking(port: int, *topics: str) -> Iterator[Callable[[int], None]]:
+    """A browser's socket, without a browser, whose processor time would be measured too.
+
+    It gives a function that waits until so many queues are counted.
+    """
     ours, theirs = multiprocessing.Pipe()
     args = (port, topics or ("overview", "queues"), theirs)
     process = multiprocessing.Process(target=_look, args=args, daemon=True)
     process.start()
+
+    def wait(queues: int) -> None:
+        deadline = time.monotonic() + _COUNTED_S
+        total = -1
+        while total < queues:
+            assert ours.poll(deadline - time.monotonic()), "all queues are counted"
+            total = ours.recv()
+
     try:
-        assert ours.poll(30), "it sees something"
-        ours.recv()
-        yield
+        wait(-1)
+        yield wait
         assert process.is_alive(), "it still looks"
     finally:
         process.kill()
@@ -310,17 +337,22 @@ async def _subscribe(port: int, topics: Sequence[str], report: Connection) -> No
             )
         with contextlib.suppress(ConnectionClosed):
             while True:
-                if '"t":"put"' in await socket.get_message():
-                    report.send(None)
+                told = await socket.get_message()
+                if '"t":"put"' in told:
+                    total = _TOTAL.search(told)
+                    report.send(int(total[1]) if total else -1)
 
 
-def _looks_table(looks: dict[str, dict[str, float]]) -> Table:
-    table = Table("a request waits, ms", "p50", "p99", "p99.9", "longest", "node, % of a core")
-    for name, each in looks.items():
-        waits = [f"{each[cut]:.2f}" for cut in ("p50", "p99", "p99.9", "longest")]
-        table.add_row(name, *waits, f"{each['cpu'] * 100:.1f}")
-    nobody, somebody = looks.values()
-    raised = somebody["p99"] / nobody["p99"]
-    more = (somebody["cpu"] - nobody["cpu"]) * 100
-    table.add_row("", "", f"× {raised:.2f} (< {RAISED:.2f})", "", "", f"+ {more:.1f}")
+def _looks_table(looks: dict[str, dict[str, Any]]) -> Table:
+    cuts = ("p50", "p99", "p99.9", "longest")
+    table = Table("ms", "", *cuts, "node, % of a core")
+    for what in ("turns", "requests"):
+        for name, each in looks.items():
+            spread = [f"{each[what][cut]:.2f}" for cut in cuts]
+            table.add_row(what, name, *spread, f"{each['cpu'] * 100:.1f}")
+        nobody, somebody = looks[NOBODY], looks[LOOKS]
+        raised = somebody[what]["p99"] / nobody[what]["p99"]
+        wanted = f" (< {RAISED:.2f})" if what == "turns" else ""
+        more = (somebody["cpu"] - nobody["cpu"]) * 100
+        table.add_row("", "", "", f"× {raised:.2f}{wanted}", "", "", f"+ {more:.1f}")
     return table

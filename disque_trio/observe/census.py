@@ -14,7 +14,7 @@ from disque_trio.client.address import Address
 from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.records import QueueStats
-from disque_trio.observe.figures import FEW, NOTHING, Figures, of_stats, parsed, scan
+from disque_trio.observe.figures import FEW, MANY, NOTHING, SOME, Figures, of_stats, parsed, scan
 from disque_trio.observe.values import Json, name_fields
 from disque_trio.observe.watching import Watcher
 from disque_trio.observe.worst import Worst
@@ -124,7 +124,8 @@ class Census:
             while not is_over:
                 began = anyio.current_time()
                 has_figures = _FEATURE in self.client.nodes.features(address)
-                asked = scan(cursor, has_figures=has_figures)
+                count = SOME if self.is_whole else MANY
+                asked = scan(cursor, count, has_figures=has_figures)
                 [page] = await self.client.ask(address, [asked])
                 if isinstance(page, DisqueError):
                     return

@@ -11,7 +11,7 @@ from disque_trio.client.address import Address
 from disque_trio.client.client import Client
 from disque_trio.client.command import Command
 from disque_trio.observe import census as counting
-from disque_trio.observe.figures import FEW, MANY
+from disque_trio.observe.figures import FEW, MANY, SOME
 from tests.observe.rig import Observed, observed
 
 COUNT = 5000
@@ -54,6 +54,29 @@ async def test_pages_of_very_many_queues_ask_for_little(
     about_queues = [each for each in asked if b"QSTAT" in each]
     assert sum(map(len, about_queues)) == 200, "the rows that are shown, and no others"
     assert max(map(len, about_queues)) <= FEW
+
+
+async def test_passes_after_the_first_take_a_few_queues_at_a_time(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = await filled(nursery)
+    for rest in ("FIRST_REST", "REST"):
+        monkeypatch.setattr(counting, rest, 0)
+    await seen.observer.census.once()
+    pages: list[int] = []
+    take = Census._take
+
+    async def noted(
+        self: Census, address: Address, names: list[str], figures: list[bytes]
+    ) -> None:
+        pages.append(len(names))
+        await take(self, address, names, figures)
+
+    monkeypatch.setattr(Census, "_take", noted)
+    await seen.observer.census.once()
+
+    assert sum(pages) == COUNT
+    assert max(pages) <= SOME
 
 
 async def test_queues_that_have_gone_are_left_out_after_a_pass(
