@@ -11,6 +11,7 @@ from disque_trio.client.address import Address
 from disque_trio.client.client import Client
 from disque_trio.client.command import Command
 from disque_trio.observe import census as counting
+from disque_trio.observe.census import Census
 from disque_trio.observe.figures import FEW, MANY, SOME
 from tests.observe.rig import Observed, observed
 
@@ -66,9 +67,7 @@ async def test_passes_after_the_first_take_a_few_queues_at_a_time(
     pages: list[int] = []
     take = Census._take
 
-    async def noted(
-        self: Census, address: Address, names: list[str], figures: list[bytes]
-    ) -> None:
+    async def noted(self: Census, address: Address, names: list[str], figures: list[bytes]) -> None:
         pages.append(len(names))
         await take(self, address, names, figures)
 
