@@ -37,8 +37,8 @@ class Steered(Protocol):
     def answer(self, request: Request) -> Response | None:
         """A file of it."""
 
-    async def run(self) -> None:
-        """Let its time pass, until it is cancelled."""
+    async def run(self, log: Callable[[str, Json], None]) -> None:
+        """Let its time pass, until it is cancelled. `log` takes an event with facts."""
 
 
 SANDBOX: Final = "sandbox"

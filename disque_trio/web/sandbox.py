@@ -5,6 +5,7 @@ Its time stands still, or goes on in short slices between what browsers ask.
 
 import re
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
@@ -31,9 +32,15 @@ REST_S: Final = 0.03
 """Between two slices."""
 LONELY_S: Final = 20.0
 """When nobody has looked for so long, it stands still."""
+FAULT_MOST: Final = 300
+"""Characters of what the page says of a bug."""
 NODES: Final = 9
 SEED: Final = (1 << 53) - 1
 _NUMBER: Final = re.compile("[0-9]{1,15}")
+
+
+Log = Callable[[str, Json], None]
+"""Logs an event with facts."""
 
 
 @attrs.define
@@ -67,6 +74,8 @@ class SandboxRoom:
     _owed: float = 0.0
     """Virtual microseconds that the pace has not been given yet."""
     _verdict: Json | None = None
+    _failed: str = ""
+    """What has failed, though the run may go on."""
     _is_judged: bool = False
     """It has ended, and the judge looks or has looked at it."""
     _table: Table = attrs.field(init=False)
@@ -75,6 +84,7 @@ class SandboxRoom:
     """Rows that are in slices."""
     _looked: float = 0.0
     _wake: trio.Event = attrs.Factory(trio.Event)
+    _log: Log = lambda _event, _facts: None
 
     def __attrs_post_init__(self) -> None:
         self._begin(self.plan, self.nodes, self.seed)
@@ -82,7 +92,7 @@ class SandboxRoom:
     def _begin(self, plan: Plan | None, nodes: int, seed: int) -> None:
         self.box = Sandbox(plan, nodes=nodes, seed=seed)
         self.epoch += 1
-        self.pace, self._course, self._verdict = 0, None, None
+        self.pace, self._course, self._verdict, self._failed = 0, None, None, ""
         self._owed, self._is_judged = 0.0, False
         self._table = Table(self.box.sim.plan.nodes, self.box.stage.nodes)
         self._slices, self._told = [], 0
@@ -98,6 +108,7 @@ class SandboxRoom:
             "pace": self.pace,
             "doing": self._course.words if self._course else "",
             "verdict": self._verdict,
+            "failed": self._failed,
             "is_by_hand": self.box.is_by_hand,
             "has_scenario": self.plan is not None,
         }
@@ -144,6 +155,9 @@ class SandboxRoom:
             return [order(self, Args(given, self.box.stage.nodes))]
         except DeedError as error:
             raise MistakeError(str(error)) from None
+        except Exception as error:
+            self._end_by(error)
+            raise MistakeError(self.box.ended) from None
         finally:
             self._wake.set()
 
@@ -195,12 +209,16 @@ class SandboxRoom:
         return Course("the judge looks at all events", self._judged(), is_closed=True)
 
     def _judged(self) -> Iterator[Micros]:
+        self._failed = ""
         pieces = judging(self.box)
         while True:
             try:
                 next(pieces)
             except StopIteration as end:
                 self._verdict = end.value
+                return
+            except Exception as error:
+                self._verdict, self._failed = None, self._fault("the judge", error)
                 return
             yield self.box.now
 
@@ -219,10 +237,25 @@ class SandboxRoom:
         self._course = Course(words, iter([at]), is_closed=True)
         return words
 
+    # What fails is a bug of ours. It ends neither the process nor the page.
+
+    def _fault(self, what: str, error: Exception) -> str:
+        """Log it. What the page says."""
+        trace = "".join(traceback.format_exception(error))
+        self._log("the sandbox has failed: this is a bug", {"traceback": trace})
+        says = f"{what} has failed, the log says where: {type(error).__name__}: {error}"
+        return says[:FAULT_MOST]
+
+    def _end_by(self, error: Exception) -> None:
+        """Nobody knows what the simulator would do next. What it did is judged."""
+        self.box.ended = self._fault("the simulator", error)
+        self.pace, self._course, self._is_judged = 0, self._judging(), True
+
     # Time.
 
-    async def run(self) -> None:
-        """Let time pass, until it is cancelled."""
+    async def run(self, log: Log) -> None:
+        """Let time pass, until it is cancelled. `log` is told of what fails."""
+        self._log = log
         last = trio.current_time()
         while True:
             if self._course is None and not self.pace:
@@ -230,7 +263,10 @@ class SandboxRoom:
                 await self._wake.wait()
                 last = trio.current_time()
             now = trio.current_time()
-            self._pass(now - last)
+            try:
+                self._pass(now - last)
+            except Exception as error:
+                self._end_by(error)
             last = now
             await trio.sleep(REST_S)
 

@@ -74,7 +74,7 @@ class Site:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._hub.run)
             if self._subject.sandbox is not None:
-                nursery.start_soon(self._subject.sandbox.run)
+                nursery.start_soon(self._subject.sandbox.run, self._subject.log)
 
     async def answer(self, request: Request) -> Response:
         """The response to one request."""

@@ -128,7 +128,8 @@ function notice(data) {
     "p",
     { class: "sandbox-now" },
     element("b", { class: "sandbox-time" }, seconds(data.now, 6)),
-    element("span", { class: isOver(data) ? "warn-text" : "quiet" }, ` ${state}`),
+    element("span", { class: isOver(data) ? "warn-text" : "quiet" }, ` ${visible(state)}`),
+    data.failed && element("span", { class: "bad-text" }, ` · ${visible(data.failed)}`),
     element("span", { class: said.isBad ? "bad-text" : "", role: "status" }, said.text ? ` · ${said.text}` : ""),
   );
 }

@@ -184,3 +184,20 @@ async def test_a_narrow_screen_has_room_for_it(tab: Tab, served: Served) -> None
     await tab.has("hello 1")
 
     assert await tab.run("document.documentElement.scrollWidth") <= 480
+
+
+@pytest.mark.pure
+async def test_what_fails_is_told_and_it_can_be_begun_anew(tab: Tab, served: Served) -> None:
+    def broken(*_args: object) -> None:
+        raise KeyError("of a test")
+
+    await tab.open(served.address)
+    await tab.has("Nothing yet.")
+    served.sandbox.box.run_to = broken
+
+    await tab.press(" ")
+    await tab.has("the simulator has failed, the log says where: KeyError: 'of a test'")
+    await tab.press("B")
+    await tab.has("The run is dropped, for everybody")
+    await tab.press("Enter")
+    await tab.has("time stands still", "Nothing yet.")
