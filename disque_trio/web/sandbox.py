@@ -32,6 +32,12 @@ REST_S: Final = 0.03
 """Between two slices."""
 LONELY_S: Final = 20.0
 """When nobody has looked for so long, it stands still."""
+PIECE: Final = 1_000
+"""Rows that are put into a slice at a time: some 20 ms of work."""
+ANSWER: Final = 10_000
+"""Rows of an answer that are in slices already, and"""
+SLICES: Final = 500
+"""slices of an answer."""
 FAULT_MOST: Final = 300
 """Characters of what the page says of a bug."""
 NODES: Final = 9
@@ -130,14 +136,31 @@ class SandboxRoom:
         return Response(200, encoded(self._rows(int(first))).encode(), JSON)
 
     def _rows(self, first: int) -> Json:
-        """The slices from this number on (`picture.table`), and the number of the next."""
-        fresh = self.box.rows[self._told :]
-        if fresh:
-            self._told += len(fresh)
-            if self._slices:
-                self._slices[-1]["bars"] = []  # the next slice has all of them
-            self._slices.append(self._table.extend(fresh, self.box.now))
-        return {"slices": self._slices[first:], "next": len(self._slices)}
+        """The slices from this number on (`picture.table`), and the number of the next: not all of
+        them if they are many, for nothing else goes on meanwhile."""
+        found, rows = self._slices[first : first + SLICES], 0
+        for number, each in enumerate(found):
+            rows += len(each["rows"]["time"])
+            if rows > ANSWER and number:
+                found = found[:number]
+                break
+        if not found and (fresh := self._slice()):
+            found = [fresh]
+        following = min(first, len(self._slices)) + len(found)
+        is_more = following < len(self._slices) or self._told < len(self.box.rows)
+        return {"slices": found, "next": following, "is_more": is_more}
+
+    def _slice(self) -> Json | None:
+        """The next one, if there are rows for it."""
+        fresh = self.box.rows[self._told : self._told + PIECE]
+        if not fresh:
+            return None
+        self._told += len(fresh)
+        if self._slices:
+            self._slices[-1]["bars"] = []  # the next slice has all of them
+        is_last = self._told == len(self.box.rows)
+        self._slices.append(self._table.extend(fresh, self.box.now if is_last else 0))
+        return self._slices[-1]
 
     # What is done.
 

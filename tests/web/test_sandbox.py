@@ -9,11 +9,13 @@ import trio
 import trio.testing
 
 from disque_trio.observe.values import MistakeError
+from disque_trio.sim.picture.table import Table
 from disque_trio.sim.sandbox import box as boxes
 from disque_trio.sim.sandbox import verdicts
 from disque_trio.sim.sandbox.box import Sandbox
 from disque_trio.sim.scenarios import plan_file
 from disque_trio.sim.scenarios.plan import Fault
+from disque_trio.web import sandbox as rooms
 from disque_trio.web.messages import Request
 from disque_trio.web.sandbox import LONELY_S, SandboxRoom
 from tests.sim.runs import plan
@@ -200,14 +202,66 @@ async def test_rows_come_in_slices_from_where_a_browser_is(
     there.do({"deed": "step"})
     two = rows(one["next"])
     there.do({"deed": "kill", "node": "n3"})
+    three = rows(two["next"])
     whole = rows(0)
 
-    assert [len(each["slices"]) for each in (one, two, whole)] == [1, 1, 3]
-    assert rows(whole["next"]) == {"slices": [], "next": 3}
+    assert [len(each["slices"]) for each in (one, two, three, whole)] == [1, 1, 1, 3]
+    assert rows(whole["next"]) == {"slices": [], "next": 3, "is_more": False}
     times = [time for each in whole["slices"] for time in each["rows"]["time"]]
     assert len(times) == len(there.box.rows)
     assert sum(times) == there.box.rows[-1].time
     assert [len(each["bars"]) for each in whole["slices"]] == [0, 0, 1]
+
+
+@pytest.mark.pure
+async def test_rows_that_are_many_come_in_answers_of_bounded_size(
+    nursery: trio.Nursery,
+    autojump_clock: trio.testing.MockClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rooms, "PIECE", 100)
+    monkeypatch.setattr(rooms, "ANSWER", 250)
+    there = await opened(nursery)
+    there.do({"deed": "cut", "sides": [["n1"], ["n2", "n3"]]})
+    there.box.run_to(60 * SECOND)
+
+    def all_of_it() -> list[Any]:
+        answers = [there._rows(0)]
+        while answers[-1]["is_more"]:
+            answers.append(there._rows(answers[-1]["next"]))
+        return answers
+
+    fresh, again = all_of_it(), all_of_it()
+
+    count = len(there.box.rows)
+    assert count > 400
+    for answers, most in ((fresh, 100), (again, 250)):
+        sizes = [sum(len(each["rows"]["time"]) for each in one["slices"]) for one in answers]
+        assert sum(sizes) == count
+        assert max(sizes) == most // 100 * 100
+    slices = [each for one in again for each in one["slices"]]
+    assert [len(each["bars"]) > 0 for each in slices] == [False] * (len(slices) - 1) + [True]
+    whole = Table(3, there.box.stage.nodes).extend(there.box.rows, there.box.now)
+    assert slices[-1]["bars"] == whole["bars"]
+    assert [n for each in slices for n in each["moves"]] == whole["moves"]
+
+
+@pytest.mark.pure
+async def test_slices_that_are_many_come_in_several_answers(
+    nursery: trio.Nursery,
+    autojump_clock: trio.testing.MockClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rooms, "SLICES", 2)
+    there = await opened(nursery)
+    for number in range(5):
+        there.do({"deed": "step"})
+        there._rows(number)
+
+    found = there._rows(1)
+
+    assert (len(found["slices"]), found["next"], found["is_more"]) == (2, 3, True)
+    assert not there._rows(3)["is_more"]
 
 
 async def test_its_files_repeat_what_was_done(

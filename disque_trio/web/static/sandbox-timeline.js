@@ -60,12 +60,7 @@ async function ask(data) {
   const before = run.jobs.length;
   known = data.events;
   try {
-    const answer = await fetch(`/sandbox/rows/${mine}/${next}`);
-    if (!answer.ok || mine !== epoch) return;
-    const told = await answer.json();
-    if (told.is_gone) return;
-    for (const slice of told.slices) run.extend(slice);
-    next = told.next;
+    if (!(await askAll(mine))) return;
     if (!before && run.jobs.length) showJob(run.jobs[0][0]);
     timeline?.refresh();
     fulfil();
@@ -74,6 +69,19 @@ async function ask(data) {
   } finally {
     isAsking = false;
     redraw();
+  }
+}
+
+// An answer has so many rows at most. Says whether this run has all of them now.
+async function askAll(mine) {
+  for (;;) {
+    const answer = await fetch(`/sandbox/rows/${mine}/${next}`);
+    if (!answer.ok) return false;
+    const told = await answer.json();
+    if (told.is_gone || mine !== epoch) return false;
+    for (const slice of told.slices) run.extend(slice);
+    next = told.next;
+    if (!told.is_more) return true;
   }
 }
 

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from disque_trio.sim.sandbox.box import Sandbox
+from disque_trio.web import sandbox as rooms
 from tests.web.chromium.consoles import Served, serving
 from tests.web.chromium.devtools import Tab
 from tests.web.chromium.test_looks import CONTRASTS, LEAST, use
@@ -201,3 +202,20 @@ async def test_what_fails_is_told_and_it_can_be_begun_anew(tab: Tab, served: Ser
     await tab.has("The run is dropped, for everybody")
     await tab.press("Enter")
     await tab.has("time stands still", "Nothing yet.")
+
+
+@pytest.mark.pure
+async def test_rows_that_come_in_many_answers_are_all_drawn(
+    tab: Tab, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rooms, "PIECE", 20)
+    served.sandbox.do({"deed": "add", "node": "n1"})
+    served.sandbox.box.run_to(30 * SECOND)
+    served.sandbox.do({"deed": "kill", "node": "n3"})
+
+    await tab.open(served.address)
+    await tab.has("n3 is killed, since 30.000 s")
+    await tab.until("document.querySelectorAll('.timeline .lifelines text').length > 3")
+
+    assert not served.sandbox._rows(len(served.sandbox._slices))["slices"]
+    assert len(served.sandbox._slices) > 5
