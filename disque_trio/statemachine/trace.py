@@ -81,12 +81,20 @@ def trouble(node: NodeState, job: Job, state: int) -> None:
     """It is given back, or queued again, and was in that state: it is traced from now on, unless
     many others are in trouble too."""
     traces = node.traces
-    if not traces.sample or job.flags >= TRACED:
+    if not traces.sample or _is_kept(node, job):
         return
     if traces.may_trouble(node.mono):
         kept = traces.open(job.id, Why.TROUBLE)
         kept.end_at(FOREVER)
         _join(node, job, kept, state)
+
+
+def _is_kept(node: NodeState, job: Job) -> bool:
+    """Does it have a trace of its own? With a trace file every job has the flag."""
+    if job.flags < TRACED or node.trace is None:
+        return job.flags >= TRACED
+    kept = node.traces.jobs.get(job.id)
+    return kept is not None and node.mono < kept.until
 
 
 def _join(node: NodeState, job: Job, kept: JobTrace, state: int) -> None:

@@ -176,6 +176,30 @@ def test_a_job_that_is_given_back_is_traced_from_then_on() -> None:
     assert told(rig, job.id)[b"why"] == b"trouble"
 
 
+def test_a_node_with_a_trace_file_traces_jobs_in_trouble_too() -> None:
+    rig = Rig(config=RARE)
+    rig.node.trace = []
+    job = rig.add("RETRY", 10)
+    for _ in range(2):
+        rig.ask("GETJOB", "FROM", "q")
+        rig.ask("NACK", job.id)
+
+    assert rows(rig, job.id) == ["hold traced", "queue nack", *LIFE[2:4], "queue nack"]
+    assert told(rig, job.id)[b"why"] == b"trouble"
+
+
+def test_with_a_trace_file_trouble_goes_on_with_a_trace_that_was_over() -> None:
+    rig = Rig(config=RARE)
+    rig.node.trace = []
+    job = rig.add("RETRY", 10)
+    rig.ask("TRACE", "JOB", job.id, "SECONDS", 1)
+    rig.advance(2_000)
+    rig.ask("GETJOB", "FROM", "q")
+    rig.ask("NACK", job.id)
+
+    assert rows(rig, job.id)[-2:] == ["hold traced", "queue nack"]
+
+
 def test_a_job_that_another_node_has_queued_again_is_traced_from_then_on() -> None:
     rig = Rig(peers=1, config=RARE)
     id = b"D-bbbbbbbb-zzzzzzzzzzzzzzzzzzzzzzzz-05a1"
