@@ -86,7 +86,7 @@ def _surveyed(
 
 
 def _begins_with(each: Found, other: Found) -> bool:
-    return (each.source.head, each.begin) == (other.source.head, other.source.size)
+    return each.base == other.source.sha256
 
 
 def _pieces(found: Found) -> Iterator[Piece]:

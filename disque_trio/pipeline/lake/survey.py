@@ -53,6 +53,8 @@ class Found:
     """Bytes that the lake has already; of a table none or all."""
     source: Source
     """What the lake will know of it."""
+    base: str
+    """The digest of those bytes; empty if there are none."""
     inode: int
 
     @property
@@ -106,10 +108,10 @@ def _of_table(path: str, run: str, known: Sequence[Source]) -> Found:
     source = Source(
         name=path, head=digest, sha256=digest, size=size, run=_run(plan, digest, run), rows=0
     )
-    is_known = any(each.sha256 == digest for each in known)
+    begin, base = (size, digest) if any(each.sha256 == digest for each in known) else (0, "")
     return Found(
-        path=path, sort=TABLE, run=source.run, plan=plan, begin=size if is_known else 0,
-        source=source, inode=inode,
+        path=path, sort=TABLE, run=source.run, plan=plan, begin=begin, source=source, base=base,
+        inode=inode,
     )  # fmt: skip
 
 
@@ -136,13 +138,17 @@ def _of_lines(path: str, run: str, known: Sequence[Source]) -> Found:
         facts = _facts(first)
         head = hashlib.sha256(first).hexdigest()
         olds = [each for each in known if each.head == head]
-        begin, old_run, size, digest = _compare(file, olds)
+        old, size, digest = _compare(file, olds)
         inode = os.fstat(file.fileno()).st_ino
     plan = _plan(facts.get("detail", "")) if facts.get("kind") == PLAN_KIND else None
     sort = RESULTS if "is_ok" in facts else LINES
-    name = _run(plan, digest, _of_sample(run, facts)) if old_run is None else old_run
+    name = _run(plan, digest, _of_sample(run, facts)) if old is None else old.run
     source = Source(name=path, head=head, sha256=digest, size=size, run=name, rows=0)
-    return Found(path=path, sort=sort, run=name, plan=plan, begin=begin, source=source, inode=inode)
+    begin, base = (0, "") if old is None else (old.size, old.sha256)
+    return Found(
+        path=path, sort=sort, run=name, plan=plan, begin=begin, source=source, base=base,
+        inode=inode,
+    )  # fmt: skip
 
 
 def _facts(line: bytes) -> dict[str, Any]:
@@ -176,22 +182,22 @@ def _run(plan: Plan | None, digest: str, live: str) -> str:
     return live if plan is None else digest[:RUN_DIGITS]
 
 
-def _compare(file: BinaryIO, olds: Sequence[Source]) -> tuple[int, str | None, int, str]:
-    """How much of the file is known, and of which run; the end of its last line, and the digest up
-    to there."""
+def _compare(file: BinaryIO, olds: Sequence[Source]) -> tuple[Source | None, int, str]:
+    """The longest of them that the file begins with; the end of its last line, and the digest up to
+    there."""
     size = _end_of_lines(file)
     file.seek(0)
     digest, at = hashlib.sha256(), 0
-    begin, run = 0, None
+    base = None
     for old in sorted(olds, key=lambda each: each.size):
         if old.size > size:
             break
         _hash(file, digest, old.size - at)
         at = old.size
         if digest.hexdigest() == old.sha256:
-            begin, run = old.size, old.run
+            base = old
     _hash(file, digest, size - at)
-    return begin, run, size, digest.hexdigest()
+    return base, size, digest.hexdigest()
 
 
 def _hash(file: BinaryIO, digest: "hashlib._Hash", count: int) -> None:

@@ -183,6 +183,20 @@ def test_what_begins_with_a_bad_file_is_bad_too(spark: Any, store: Lake, tmp_pat
     assert strays(store) == []
 
 
+def test_a_known_file_stays_known_beside_a_bad_one_of_its_first_line_and_size(
+    spark: Any, store: Lake, tmp_path: Path
+) -> None:
+    good = lines(tmp_path / "trace.jsonl.1", ROWS[:3])
+    ingest(spark, store, [good])
+    spoilt = tmp_path / "spoilt.jsonl"
+    spoilt.write_bytes(Path(good).read_bytes().replace(b'"J2"', b'"J2}'))
+
+    outcome = ingest(spark, store, [str(spoilt), good])
+
+    assert list(outcome.bad) == [str(spoilt)]
+    assert outcome.known == (good,)
+
+
 @pytest.mark.parametrize("form", ["arrow", "parquet"])
 def test_tables_and_folders_are_taken_too(
     spark: Any, store: Lake, tmp_path: Path, form: str
