@@ -1,4 +1,5 @@
-// Page 9: a simulated cluster to break by hand. What is done here harms nobody, so nothing is asked.
+// Page 9: a simulated cluster to break by hand. What is done here harms nobody, so nothing is asked but
+// before a run is dropped.
 
 import { app, may, redraw } from "./app.js";
 import { close, open } from "./dialog.js";
@@ -26,7 +27,7 @@ export const sandbox = {
     const { data } = put;
     app.press = presser(may("steer") ? keysOf(data) : keys());
     app.help = HELP;
-    if (route.args.at) takeOver(route.args.at);
+    if (route.args.at) takeOver(route.args.at, data);
     return [
       heading("Sandbox", summary(data), ...(may("steer") ? clockTools(data) : [])),
       notice(data),
@@ -43,12 +44,31 @@ function summary(data) {
   return `${data.nodes.length} simulated nodes, ${where}. Nothing here is real.`;
 }
 
-// From the replay, at the moment where its playhead was.
-function takeOver(at) {
+// From the replay, at the moment where its playhead was. Such a link can come from anywhere.
+function takeOver(text, data) {
   history.replaceState(null, "", "#/sandbox");
   app.route.args = {};
-  steer("anew", { at: Math.round(Number(at)) || 0 });
+  const at = Math.round(Number(text)) || 0;
+  const begin = (event) => {
+    event.preventDefault();
+    close();
+    steer("anew", { at });
+  };
+  if (!data.all_deeds || !may("steer")) {
+    steer("anew", { at });
+    return;
+  }
+  open(() => [
+    "Take over",
+    element("p", { class: "note" }, `${DROPPED} Then the scenario is played up to ${seconds(at)}.`),
+    element("form", { submit: begin }, answers(element("button", { class: "main", "data-first": true }, "Take over"))),
+  ]);
 }
+
+const DROPPED = "The run is dropped, for everybody who looks at it. Save its deeds first if you want to repeat it.";
+
+const answers = (...children) =>
+  element("div", { class: "answers" }, element("button", { type: "button", click: close }, "Cancel"), children);
 
 // Time.
 
@@ -93,16 +113,13 @@ function anew(data) {
     element("label", { class: "field" }, element("span", {}, label), element("input", { name, type: "number", min: name === "nodes" ? 1 : 0, max, value, required: true, "data-first": name === "nodes" }));
   open(() => [
     "Begin anew",
-    element("p", { class: "note" }, "The run is dropped, for everybody who looks at it. Save its deeds first if you want to repeat it."),
+    element("p", { class: "note" }, DROPPED),
     element(
       "form",
       { submit },
       field("Nodes", "nodes", data.nodes.length, 9),
       field("Seed", "seed", data.seed, Number.MAX_SAFE_INTEGER),
-      element(
-        "div",
-        { class: "answers" },
-        element("button", { type: "button", click: close }, "Cancel"),
+      answers(
         data.has_scenario && element("button", { type: "button", click: () => { close(); steer("anew", { at: 0 }); } }, "The scenario from its beginning"),
         element("button", { class: "main" }, "Begin"),
       ),

@@ -91,6 +91,26 @@ async def test_a_pinned_plan_is_played_and_taken_over(tab: Tab) -> None:
         await tab.has("n1 is killed, since")
 
 
+async def test_a_run_with_deeds_is_not_dropped_by_a_link_without_a_question(tab: Tab) -> None:
+    async with serving("--scenario", PIN) as served:
+        await tab.open(served.address + "#/sandbox")
+        await tab.has("scenario careless-clients", "time stands still")
+        served.sandbox.do({"deed": "kill", "node": "n1"})
+        await tab.has("n1 is killed, since")
+
+        await tab.run("location.hash = '#/sandbox?at=2000000'")
+        await tab.has("The run is dropped, for everybody", "the scenario is played up to 2.000 s")
+        await tab.press("Escape")
+        await tab.until("!document.querySelector('dialog').open")
+        assert (served.sandbox.epoch, await tab.run("location.hash")) == (1, "#/sandbox")
+
+        await tab.run("location.hash = '#/sandbox?at=2000000'")
+        await tab.has("the scenario is played up to 2.000 s")
+        await tab.press("Enter")
+        await tab.until("document.querySelector('.sandbox-time').innerText === '2.000000 s'")
+        assert served.sandbox.epoch == 2
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 async def test_every_text_of_it_stands_out(tab: Tab, failed: str, theme: str) -> None:
     await use(tab, prefers_color_scheme=theme, prefers_reduced_motion="reduce")
