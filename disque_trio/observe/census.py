@@ -28,6 +28,8 @@ REST: Final = 20
 """The same later, when something is known."""
 PASS_S: Final = 1.0
 """Between two passes at least."""
+LATEST_S: Final = 300.0
+"""A node that has told nothing for so long is left out; until then it counts as it was last."""
 PIECE: Final = 250
 """Queues that are looked at before others have their turn: some tenths of a millisecond."""
 _RATE_S: Final = 0.5
@@ -91,6 +93,8 @@ class Census:
     """Of the queues that are not the library's: by field, and queued jobs by node."""
     _number: int = 0
     """Of the pass."""
+    _heard: dict[str, float] = attrs.Factory(dict)
+    """When each node has told anything last, by anyio's clock."""
     _counting: anyio.Lock = attrs.Factory(anyio.Lock)
 
     async def run(self) -> None:
@@ -112,6 +116,7 @@ class Census:
         async with self._counting:
             self._number += 1
             nodes = self.client.nodes.order(anyio.current_time())
+            await self._leave_out({str(each) for each in nodes})
             async with anyio.create_task_group() as tasks:
                 for address in nodes:
                     tasks.start_soon(self._pass, address)
@@ -129,6 +134,7 @@ class Census:
                 [page] = await self.client.ask(address, [asked])
                 if isinstance(page, DisqueError):
                     return
+                self._heard[str(address)] = anyio.current_time()
                 await self._take(address, page.names, page.figures)
                 cursor, is_over = page.cursor, not page.cursor
                 rest = REST if self.is_whole else FIRST_REST
@@ -136,6 +142,17 @@ class Census:
         except DisqueError:
             return
         await self._forget(str(address))
+
+    async def _leave_out(self, known: set[str]) -> None:
+        """Nodes that the client knows no more, because they have left the cluster or have another
+        address now, and those that are silent for long."""
+        latest = anyio.current_time() - LATEST_S
+        for where, heard in list(self._heard.items()):
+            if where not in known or heard < latest:
+                del self._heard[where]
+                await self._forget(where)
+                if not self._sums[where]:  # nobody has asked it meanwhile, for the rows of a page
+                    del self._sums[where]
 
     async def _take(self, address: Address, names: list[str], figures: list[bytes]) -> None:
         if not figures:
@@ -165,7 +182,7 @@ class Census:
             some = names[start : start + FEW]
             asked: list[Command[Any]] = [commands.qstat(name) for name in some]
             told = await self.client.ask(address, asked)
-            now = anyio.current_time()
+            now = self._heard[where] = anyio.current_time()
             for name, stats in zip(some, told, strict=True):
                 if isinstance(stats, QueueStats):
                     self._note(name, where, of_stats(stats), now)
@@ -215,7 +232,7 @@ class Census:
             self.behind.discard(name)
 
     async def _forget(self, where: str) -> None:
-        """What the node has no more."""
+        """What the node has not told of in this pass."""
         number = self._number
         async for name in in_pieces(list(self.parts)):
             part = self.parts.get(name, {}).get(where)
@@ -247,9 +264,9 @@ class Census:
         """Over all queues: `queued`, `leased`, `delayed` and `dead` jobs."""
         return {field: self._sums[field] for field in ("queued", "leased", "delayed", "dead")}
 
-    def queued_at(self, where: str) -> int:
-        """Jobs that are queued at a node."""
-        return self._sums[where]
+    def queued_at(self, where: str) -> int | None:
+        """Jobs that are queued at a node, if that is known."""
+        return self._sums[where] if where in self._heard else None
 
 
 def _mark(names: dict[str, None], name: str, *, is_so: bool) -> None:

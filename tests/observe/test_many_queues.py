@@ -13,6 +13,7 @@ from disque_trio.client.command import Command
 from disque_trio.observe import census as counting
 from disque_trio.observe.census import Census
 from disque_trio.observe.figures import FEW, MANY, SOME
+from disque_trio.observe.watching import Silence
 from tests.observe.rig import Observed, observed
 
 COUNT = 5000
@@ -108,3 +109,55 @@ async def test_a_node_without_figures_in_its_scans_is_counted_all_the_same(
 
     assert len(seen.observer.census.parts) == 50
     assert seen.observer.census.totals()["queued"] == 50
+
+
+async def test_a_node_that_has_left_is_in_no_sum(nursery: trio.Nursery) -> None:
+    seen = await observed(nursery, 2)
+    other, where = await filled_at_the_second(seen)
+
+    seen.client.nodes.failed(other, "it has gone", 0.0)
+    seen.client.nodes._forget({str(seen.client.nodes.seeds[0])})
+    await seen.observer.census.once()
+
+    assert counted(seen) == (2, {"both"})
+    assert seen.observer.census.queued_at(where) is None
+
+
+async def test_a_silent_node_counts_as_it_was_for_some_minutes_and_not_for_ever(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = await observed(nursery, 2)
+    _, where = await filled_at_the_second(seen)
+    seen.client.silent[where] = Silence(trio.current_time(), "it is away")
+
+    await seen.observer.census.once()
+    assert counted(seen) == (5, {"both", "theirs"})
+    assert seen.observer.census.queued_at(where) == 3
+
+    monkeypatch.setattr(counting, "LATEST_S", 0.0)
+    await seen.observer.census.once()
+    assert counted(seen) == (2, {"both"})
+    assert seen.observer.census.queued_at(where) is None
+    assert where not in seen.observer.census._sums
+
+    monkeypatch.setattr(counting, "LATEST_S", 300.0)
+    del seen.client.silent[where]
+    await seen.observer.census.once()
+    assert counted(seen) == (5, {"both", "theirs"})
+
+
+async def filled_at_the_second(seen: Observed) -> tuple[Address, str]:
+    """Two jobs at the first node; three at the second, whose address is returned, too."""
+    for node, names in zip(seen.nodes, (["both"] * 2, ["both", "theirs", "theirs"]), strict=True):
+        address = Address(port=node.state.config.port)
+        added = [commands.addjob(name, "x", replicate=1) for name in names]
+        told = await seen.client.ask(address, added)
+        assert all(isinstance(each, str) for each in told)
+    await seen.observer.census.once()
+    assert counted(seen) == (5, {"both", "theirs"})
+    return address, str(address)
+
+
+def counted(seen: Observed) -> tuple[int, set[str]]:
+    census = seen.observer.census
+    return census.totals()["queued"], set(census.parts)

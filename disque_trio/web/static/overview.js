@@ -3,7 +3,7 @@
 import { nodeName } from "./app.js";
 import { chart, sparkline } from "./chart.js";
 import { element } from "./elements.js";
-import { card, findings, heading, share, state, tile, unreached, waiting } from "./parts.js";
+import { AS_LAST, card, findings, heading, share, state, tile, unreached, waiting } from "./parts.js";
 import { table } from "./table.js";
 import { ofNode } from "./actions.js";
 import { UNKNOWN, named, number, rate, span } from "./words.js";
@@ -17,7 +17,7 @@ export const overview = {
     const { totals, series, nodes } = put.data;
     return [
       heading("Overview", ofHowMany(nodes)),
-      unreached(put),
+      unreached(put, AS_LAST),
       card("Findings", { class: "card flat" }, findings(put.data.findings)),
       element("div", { class: "tiles" }, tiles(totals, series)),
       element("div", { class: "charts" }, charts(series)),
@@ -30,7 +30,7 @@ function ofHowMany(nodes) {
   const up = nodes.filter((node) => node.state !== "silent").length;
   return up === nodes.length
     ? `${up} nodes, all of them answer`
-    : `${up} of ${nodes.length} nodes answer; sums are theirs`;
+    : `${up} of ${nodes.length} nodes answer; rates are theirs`;
 }
 
 function tiles(totals, series) {

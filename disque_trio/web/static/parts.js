@@ -94,7 +94,8 @@ export const badge = (text, level = "", title = null) =>
   element("span", { class: `badge ${level}`, title }, text);
 
 // Nodes that did not answer: sums are without them.
-export function unreached(put) {
+// What that means for what follows can be said, too.
+export function unreached(put, so = "What follows is without it.") {
   const missing = Object.entries(put?.unreached ?? {});
   if (!missing.length && !put?.error) return null;
   return element(
@@ -102,10 +103,13 @@ export function unreached(put) {
     { class: "findings" },
     put.error && element("li", { class: "bad" }, sign("bad"), put.error),
     missing.map(([node, why]) =>
-      element("li", { class: "warn" }, sign("warn"), `No answer from ${nodeName(node)}: ${why}. What follows is without it.`),
+      element("li", { class: "warn" }, sign("warn"), `No answer from ${nodeName(node)}: ${why}. ${so}`),
     ),
   );
 }
+
+// Of sums over queues (`observe/census.py`).
+export const AS_LAST = "Its queues count as they were last, until it has been silent for five minutes.";
 
 // How much of a whole, as a bar with the figure beside it.
 export function share(part, whole) {

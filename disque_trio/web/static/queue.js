@@ -3,7 +3,7 @@
 import { app } from "./app.js";
 import { chart } from "./chart.js";
 import { element } from "./elements.js";
-import { badge, body, buttons, card, facts, heading, unreached, waiting, where } from "./parts.js";
+import { AS_LAST, badge, body, buttons, card, facts, heading, unreached, waiting, where } from "./parts.js";
 import { ofJob, ofQueue } from "./actions.js";
 import { paused, takers } from "./queues.js";
 import { table } from "./table.js";
@@ -24,12 +24,12 @@ export const queue = {
     if (!put?.data) return [heading(title), waiting(put, "this queue")];
     const found = put.data.queue;
     if (!found) {
-      return [heading(title), unreached(put), element("p", { class: "empty" }, "No node has a queue of this name.")];
+      return [heading(title), unreached(put, AS_LAST), element("p", { class: "empty" }, "No node has a queue of this name.")];
     }
     app.actions = ofQueue(found);
     return [
       heading(title, paused(found), ...buttons(app.actions)),
-      unreached(put),
+      unreached(put, AS_LAST),
       summary(found),
       element("div", { class: "charts" }, charts(put.data.series)),
       lists(put.data),

@@ -2,7 +2,7 @@
 
 import { amend, app, nodeName, nodes, redraw } from "./app.js";
 import { element } from "./elements.js";
-import { badge, heading, unreached, waiting, where } from "./parts.js";
+import { AS_LAST, badge, heading, unreached, waiting, where } from "./parts.js";
 import { table } from "./table.js";
 import { ofQueue } from "./actions.js";
 import { nameWords, named, number, queueLink, rate, span } from "./words.js";
@@ -32,7 +32,7 @@ export const queues = {
     const put = heard.queues;
     const search = [heading("Queues", counted(put?.data)), tools(args)];
     if (!put?.data) return [...search, waiting(put, "their queues")];
-    return [...search, unreached(put), list(put.data, args), pager(put.data)];
+    return [...search, unreached(put, AS_LAST), list(put.data, args), pager(put.data)];
   },
 };
 

@@ -80,7 +80,7 @@ async def test_nodes_that_did_not_answer_are_named(tab: Tab, fake: Fake) -> None
 
     await opened(tab, fake, "#/queues")
 
-    await tab.has("No answer from n3: no answer within 1 s. What follows is without it.")
+    await tab.has("No answer from n3: no answer within 1 s. Its queues count as they were last")
 
 
 async def test_a_page_of_queues_has_a_hundred_rows_of_a_hundred_thousand(
