@@ -36,9 +36,7 @@ def narrowed(rows: Mapping[str, Sequence[Row]], measured: Mapping[str, Clock]) -
     """
     nodes = sorted(measured)
     bounds = _measured(measured)
-    for pair, most in _of_messages(rows).items():
-        if pair[0] in measured and pair[1] in measured:
-            bounds[pair] = min(bounds.get(pair, _ENDLESS), most)
+    bounds.update(_of_messages(rows, measured))
     closest = _closest([_BY_NONE, *nodes], bounds)
     if any(closest[node, node] < 0 for node in (_BY_NONE, *nodes)):
         return dict(measured)
@@ -63,23 +61,48 @@ def _measured(measured: Mapping[str, Clock]) -> Bounds:
     return bounds
 
 
-def _of_messages(rows: Mapping[str, Sequence[Row]]) -> Bounds:
-    """The messages of one kind between two nodes arrive in the order in which they were sent."""
-    sent: dict[tuple[str, str, str], list[int]] = defaultdict(list)
-    heard: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+def _of_messages(rows: Mapping[str, Sequence[Row]], measured: Mapping[str, Clock]) -> Bounds:
+    """No message arrives before it was sent."""
+    sent, heard = _times(rows, "send"), _times(rows, "recv")
+    bounds: Bounds = {}
+    for message, times in sent.items():
+        sender, receiver = message[:2]
+        if sender in measured and receiver in measured:
+            least = _least(measured[sender], measured[receiver])
+            for begin, end in _pairs(times, heard[message], least):
+                # A microsecond is the least that a message takes.
+                most = min(bounds.get((sender, receiver), _ENDLESS), end - begin - 1)
+                bounds[sender, receiver] = most
+    return bounds
+
+
+def _times(rows: Mapping[str, Sequence[Row]], kind: str) -> dict[tuple[str, ...], list[int]]:
+    """When messages that say the same were sent, or heard: by sender, receiver, and what they say.
+    Nothing else tells them apart: rows of live nodes have no numbers of messages."""
+    found: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for of_node in rows.values():
         for row in of_node:
-            if row.kind == "send":
-                sent[row.node, row.peer, row.cause].append(row.time)
-            elif row.kind == "recv":
-                heard[row.peer, row.node, row.cause].append(row.time)
-    bounds: Bounds = {}
-    for (sender, receiver, cause), times in sent.items():
-        for begin, end in zip(times, heard[sender, receiver, cause], strict=False):
-            # A microsecond is the least that a message takes.
-            most = min(bounds.get((sender, receiver), _ENDLESS), end - begin - 1)
-            bounds[sender, receiver] = most
-    return bounds
+            if row.kind == kind:
+                ends = (row.node, row.peer) if kind == "send" else (row.peer, row.node)
+                found[(*ends, row.job, row.cause, row.detail)].append(row.time)
+    return found
+
+
+def _least(sender: Clock, receiver: Clock) -> int:
+    """By how much the receiver's clock is ahead at least."""
+    return receiver.ahead - sender.ahead - receiver.error - sender.error
+
+
+def _pairs(sent: Sequence[int], heard: Sequence[int], least: int) -> list[tuple[int, int]]:
+    """When a message was sent, or before that, and when it was heard. Messages that say the same
+    arrive in the order in which they were sent.
+
+    One that was lost makes each later one seem to have taken longer, which is no harm. One that was
+    heard before any such was sent belongs to a row that is missing. If that is so of others, too,
+    nobody knows of which, so none counts.
+    """
+    heard = [time for time in heard if time - sent[0] > least]
+    return list(zip(sent, heard, strict=False)) if len(heard) <= len(sent) else []
 
 
 def _closest(nodes: Sequence[str], bounds: Bounds) -> Bounds:

@@ -6,8 +6,10 @@ from disque_trio.sim.traces.clocks import Clock, narrowed, shifted
 from disque_trio.tracing.rows import Row
 
 
-def row(time: int, kind: str, node: str, peer: str = "", cause: str = "gotjob") -> Row:
-    return Row(time, kind, node, "D-", peer=peer, cause=cause)
+def row(
+    time: int, kind: str, node: str, peer: str = "", cause: str = "gotjob", detail: str = ""
+) -> Row:
+    return Row(time, kind, node, "D-", peer=peer, cause=cause, detail=detail)
 
 
 def of(*rows: Row) -> dict[str, list[Row]]:
@@ -78,3 +80,55 @@ def test_rows_of_a_node_stay_in_order_though_its_clock_goes_back() -> None:
     rows = [row(1_000, "hold", "a"), row(500, "drop", "a")]
 
     assert [each.time for each in shifted(rows, Clock(100, 0))] == [900, 900]
+
+
+def test_a_message_that_was_lost_moves_no_clock() -> None:
+    rows = of(
+        row(1_000, "send", "a", "b"),
+        row(5_000, "send", "a", "b"),
+        row(5_100, "recv", "b", "a"),
+        row(9_000, "send", "a", "b"),
+        row(9_100, "recv", "b", "a"),
+    )
+    measured = {"a": Clock(0, 3_000), "b": Clock(0, 3_000)}
+
+    clocks = narrowed(rows, measured)
+
+    assert {node: clock.ahead for node, clock in clocks.items()} == {"a": 0, "b": 0}
+
+
+def test_a_message_of_whose_sending_no_row_is_left_moves_no_clock() -> None:
+    rows = of(
+        row(1_000, "recv", "b", "a"),
+        row(5_000, "send", "a", "b"),
+        row(5_100, "recv", "b", "a"),
+    )
+    measured = {"a": Clock(0, 3_000), "b": Clock(0, 3_000)}
+
+    assert narrowed(rows, measured) == measured
+
+
+def test_a_message_that_cannot_have_been_heard_so_early_is_another_one() -> None:
+    rows = of(
+        row(1_000, "recv", "b", "a"),
+        row(50_000, "send", "a", "b"),
+        row(49_900, "recv", "b", "a"),
+    )
+    measured = {"a": Clock(0, 3_000), "b": Clock(0, 3_000)}
+
+    clocks = narrowed(rows, measured)
+
+    assert clocks["b"].ahead - clocks["a"].ahead == -101
+
+
+def test_what_messages_say_tells_them_apart_though_one_was_lost() -> None:
+    rows = of(
+        row(1_000, "send", "a", "b", "enqueue", "delay=5"),
+        row(5_000, "send", "a", "b", "enqueue", "delay=0"),
+        row(4_900, "recv", "b", "a", "enqueue", "delay=0"),
+    )
+    measured = {"a": Clock(0, 3_000), "b": Clock(0, 3_000)}
+
+    clocks = narrowed(rows, measured)
+
+    assert clocks["b"].ahead - clocks["a"].ahead == -101
