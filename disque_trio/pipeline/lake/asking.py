@@ -102,10 +102,13 @@ SELECT r.* FROM results r LEFT ANTI JOIN (
 
 
 def _table(spark: Any, lake: Lake, table: str, schema: pa.Schema, parts: Sequence[Part]) -> Any:
-    shape = ", ".join(f"`{field.name}` {ddl(field.type)}" for field in schema) + ", scenario STRING"
+    types = {f"`{field.name}`": ddl(field.type) for field in schema} | {"scenario": "STRING"}
     if not parts:
-        return spark.createDataFrame([], shape)
+        # Not an empty list: Spark would start a Python process to read it, in each query.
+        nulls = ", ".join(f"CAST(NULL AS {type}) AS {name}" for name, type in types.items())
+        return spark.sql(f"SELECT {nulls} WHERE false")
     paths = [_GLOB.sub(r"\\\1", lake.where(part)) for part in parts]
+    shape = ", ".join(f"{name} {type}" for name, type in types.items())
     reader = spark.read.schema(shape).option("basePath", f"{lake.path}/{table}")
     return reader.parquet(*paths)
 
