@@ -169,7 +169,7 @@ ROWS: Final = (
     Command("latency", latency, -2, R | ADMIN | LOADING,
             LATENCY_USAGE,
             "Pauses of the node, by cause."),
-    Command("trace", traces, -2, R, TRACE_USAGE,
+    Command("trace", traces, -2, R | ADMIN, TRACE_USAGE,
             "What has happened to single jobs, row by row; which jobs are traced."),
     Command("monitor", monitor, 1, R | ADMIN, "",
             "Stream every command that the node executes."),

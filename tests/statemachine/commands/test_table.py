@@ -41,7 +41,7 @@ REFERENCE = """
     pause -3 readonly fast
     waitjob -2 readonly
     purge -2 write
-    trace -2 readonly
+    trace -2 readonly admin
     addjob -4 write denyoom fast
     ackjob -1 write fast
     deljob -1 write fast
