@@ -24,7 +24,7 @@ def renew(node: NodeState, job: Job) -> None:
     """A worker has the job from now on, for the whole RETRY period."""
     if not job.flags & LEASED:
         lifecycle.clear(node, job, DELAYED | POSTPONED)
-        counts.leases(node, job.queue or b"", 1)
+        counts.lease(node, job)
         job.flags |= LEASED
     lifecycle.restart_retry(node, job)
     if job.holders is not node.cluster.myself.holding:

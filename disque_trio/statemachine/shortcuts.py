@@ -104,8 +104,7 @@ def deliver(node: NodeState, queue: Queue, count: int, client: ClientId) -> tupl
     if jobs:
         queue.accessed = mono
         queue.jobs_out += len(jobs)
-        counts.delivered(node, jobs)
-        counts.leases(node, queue.name, leased)
+        counts.delivered(node, jobs, queue.name, leased)
         if node.is_recording_queues:
             journaling.handed_out(node, jobs)
     return jobs, is_last and not queue.length
