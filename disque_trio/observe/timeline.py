@@ -35,8 +35,9 @@ from disque_trio.observe.survey import Survey
 from disque_trio.observe.values import Json, MistakeError, word
 from disque_trio.sim.traces.clocks import Clock, narrowed, shifted
 from disque_trio.statemachine.wording import SHORT
+from disque_trio.tracing.rows import Row
 from disque_trio.tracing.told import ToldTrace, told_trace
-from disque_trio.worker.operating.asking import at_each
+from disque_trio.worker.operating.asking import Found, at_each
 
 MEASURED_S: Final = 30.0
 """For how long the best measurement of a clock is used; clocks drift."""
@@ -68,18 +69,32 @@ class Timelines:
         id = word(args, "id")
         if not id.startswith("D-"):
             raise MistakeError(f"'{id}' is no job: ids begin with D-")
-        await survey.look()
-        found = await at_each(survey.client, lambda address: self._ask(survey, address, id))
+        found = await self._told(survey, id)
         state = [(str(each.address), _state(each.trace)) for each in found.items]
         kept = self.answers.get(id)
         if kept is None or kept[0] != state:
-            names = {node.id[:SHORT]: node.name for node in survey.nodes.values() if node.id}
-            clocks = {each.short: self.clocks[each.short][1] for each in found.items}
-            answer = await anyio.to_thread.run_sync(answered, id, found.items, names, clocks)
+            known = self._known(survey, found.items)
+            answer = await anyio.to_thread.run_sync(answered, id, found.items, *known)
             kept = self.answers[id] = state, answer
             while len(self.answers) > _KEPT:
                 del self.answers[next(iter(self.answers))]
         return kept[1], found.unreached
+
+    async def way(self, survey: Survey, id: str) -> tuple["Way", dict[str, str]]:
+        """The same as rows."""
+        found = await self._told(survey, id)
+        return way_of(found.items, *self._known(survey, found.items)), found.unreached
+
+    async def _told(self, survey: Survey, id: str) -> Found[Told]:
+        await survey.look()
+        return await at_each(survey.client, lambda address: self._ask(survey, address, id))
+
+    def _known(
+        self, survey: Survey, told: Sequence[Told]
+    ) -> tuple[dict[str, str], dict[str, Clock]]:
+        """Names and clocks."""
+        names = {node.id[:SHORT]: node.name for node in survey.nodes.values() if node.id}
+        return names, {each.short: self.clocks[each.short][1] for each in told}
 
     async def _ask(self, survey: Survey, address: Address, id: str) -> list[Told]:
         asked: list[Command[Any]] = [commands.call("TIME"), commands.call("TRACE", "GET", id)]
@@ -108,21 +123,47 @@ def _state(trace: ToldTrace | None) -> object:
     return None if trace is None else (trace.last, trace.is_on, trace.is_here)
 
 
-def answered(
-    id: str, told: Sequence[Told], names: Mapping[str, str], measured: Mapping[str, Clock]
-) -> Json:
-    """The answer, of what the nodes have told. `names` and `measured` are by `Told.short`."""
+@attrs.frozen
+class Way:
+    """What has happened to a job."""
+
+    is_traced: bool
+    why: str
+    """There is something, or nothing, to see."""
+    nodes: list[Json]
+    clocks: list[str]
+    """Those that were set right, in words."""
+    rows: list[Row]
+    """Of all nodes, in the order of time."""
+
+
+def way_of(told: Sequence[Told], names: Mapping[str, str], measured: Mapping[str, Clock]) -> Way:
+    """The way, of what the nodes have told. `names` and `measured` are by `Told.short`."""
     rows = {each.short: each.trace.rows for each in told if each.trace is not None}
     clocks = {**measured, **narrowed(rows, {short: measured[short] for short in rows})}
     traces = [shifted(of_node, clocks[short]) for short, of_node in rows.items()]
     nodes = [_node(each, names, clocks[each.short]) for each in told]
+    return Way(
+        any(each.trace is not None for each in told),
+        _why(told),
+        nodes,
+        [_set_right(each) for each in nodes if _is_off(each)],
+        _merged(traces, names) if any(traces) else [],
+    )
+
+
+def answered(
+    id: str, told: Sequence[Told], names: Mapping[str, str], measured: Mapping[str, Clock]
+) -> Json:
+    """The answer, of the same."""
+    way = way_of(told, names, measured)
     return {
         "id": id,
-        "traced": any(each.trace is not None for each in told),
-        "why": _why(told),
-        "nodes": nodes,
-        "clocks": [_set_right(each) for each in nodes if _is_off(each)],
-        "run": _run(traces, dict(names)) if any(traces) else None,
+        "traced": way.is_traced,
+        "why": way.why,
+        "nodes": way.nodes,
+        "clocks": way.clocks,
+        "run": _run(way.rows) if way.rows else None,
     }
 
 
@@ -165,10 +206,17 @@ def _why(told: Sequence[Told]) -> str:
     return next((says for why, says in _WHYS.items() if why in whys), "")
 
 
-def _run(traces: list[list[Any]], names: dict[str, str]) -> Json:
-    """Loaded when somebody asks: a node that serves a console needs no simulator before that."""
+# Loaded when somebody asks: a node that serves a console needs no simulator before that.
+
+
+def _merged(traces: list[list[Row]], names: Mapping[str, str]) -> list[Row]:
+    merge_live: Any = import_module("disque_trio.sim.traces.merge_live")
+    rows: list[Row] = merge_live.merged(traces, dict(names))
+    return rows
+
+
+def _run(rows: list[Row]) -> Json:
     merge_live: Any = import_module("disque_trio.sim.traces.merge_live")
     page: Any = import_module("disque_trio.sim.picture.page")
-    rows = merge_live.merged(traces, names)
     run: Json = page.content(merge_live.plan_of(rows), rows, None, "")
     return run

@@ -1,6 +1,7 @@
 """`disque-trio jobs` and `disque-trio queues`: jobs at one node, which are asked for at another."""
 
 import json
+import re
 import subprocess
 import sys
 import uuid
@@ -73,6 +74,29 @@ def test_a_job_that_nobody_has_is_told_so(pair: Cluster) -> None:
 
     assert said == f"disque-trio jobs: no node has job {NOBODY}: it has ended, or was never added\n"
     assert told(pair, "jobs", "cancel", NOBODY, status=1) == [{"id": NOBODY, "ended": False}]
+
+
+def test_the_way_of_a_job_is_told_by_all_nodes(pair: Cluster, queue: str) -> None:
+    job = add(pair, queue, "RETRY", "60")
+    said = asked(pair, "jobs", "show", job, "--timeline", status=1)
+    assert said.startswith(f"disque-trio jobs: no node traces {job}: TRACE JOB {job} at each node")
+    for node in (pair[0], pair[1]):
+        node.client.call("TRACE", "JOB", job)
+    call(pair, "GETJOB", "FROM", queue)
+    call(pair, "ACKJOB", job)
+
+    first, *events = asked(pair, "jobs", "show", job, "--timeline").splitlines()
+    way = told(pair, "jobs", "show", job, "--timeline")
+
+    assert first.startswith(f"{job}, somebody has asked for it (TRACE JOB); the first event was at")
+    says = [found[1] for line in events if (found := re.match(r" *\+\d+\.\d{6}  n\d  (.+)", line))]
+    assert says[0].startswith("has a record of the job (traced): replicate=1 retry=60000")
+    assert says[1] == "queues the job (traced)"
+    assert any(re.fullmatch(r"serves the job to \S+ \(served\)", each) for each in says)
+    kinds = [event["kind"] for event in way["events"]]
+    assert (kinds[:2], "serve" in kinds, "acked" in kinds) == (["hold", "queue"], True, True)
+    assert len(says) == len(kinds)
+    assert [node["why"] for node in way["nodes"]] == ["asked", "asked"]
 
 
 def test_a_word_that_is_no_id_is_refused(pair: Cluster) -> None:

@@ -10,11 +10,13 @@ from typing import Any, Final
 import attrs
 
 from disque_trio.cli import frame
+from disque_trio.cli.operating import ways
 from disque_trio.cli.operating.frame import (
     FAILED,
     Command,
     NotDoneError,
     run_family,
+    url_of,
     warn_of,
     write_json,
     write_table,
@@ -57,6 +59,29 @@ def _add_retry(parser: argparse.ArgumentParser) -> None:
 
 
 # Any job.
+
+
+def _add_show(parser: argparse.ArgumentParser) -> None:
+    _add_id(parser)
+    about = "what has happened to it at all nodes, an event a line, of what their TRACE GET tells"
+    parser.add_argument("--timeline", dest="is_timeline", action="store_true", help=about)
+
+
+async def _show_or_tell(admin: Admin, given: argparse.Namespace) -> int:
+    return await (_tell if given.is_timeline else _show)(admin, given)
+
+
+async def _tell(_admin: Admin, given: argparse.Namespace) -> int:
+    way, unreached = await ways.ask(url_of(given), given.id)
+    warn_of("jobs", unreached)
+    if given.is_json:
+        write_json(ways.as_json(given.id, way))
+    elif way.rows:
+        sys.stdout.writelines(f"{line}\n" for line in ways.lines(given.id, way))
+    if not way.is_traced:
+        asking = f"TRACE JOB {given.id} at each node writes down what happens from then on"
+        raise NotDoneError(f"no node traces {given.id}: {asking}")
+    return 0
 
 
 async def _show(admin: Admin, given: argparse.Namespace) -> int:
@@ -198,7 +223,7 @@ def _time(seconds: float) -> str:
 
 
 COMMANDS: Final = {
-    "show": Command("Show what the nodes know of a job.", _show, _add_id),
+    "show": Command("Show what the nodes know of a job.", _show_or_tell, _add_show),
     "cancel": Command("End jobs, also while they run.", _cancel, _add_ids),
     "retry": Command("Queue jobs now that are dead or wait.", _retry, _add_retry),
     "dead": Command("See and look after dead jobs: list, show, retry, drop.", _list_dead),

@@ -1,0 +1,85 @@
+"""The way of a job through the nodes, as lines: `jobs show ID --timeline`."""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from disque_trio.observe.survey import Survey
+from disque_trio.observe.timeline import Timelines, Way
+from disque_trio.observe.watching import Watcher
+from disque_trio.tracing.rows import Row
+
+Json = dict[str, Any]
+_SAYS: Final[Mapping[str, str]] = {
+    "hold": "has a record of the job",
+    "drop": "drops the job",
+    "queue": "queues the job",
+    "unqueue": "takes the job out of the queue",
+    "serve": "serves the job to {other}",
+    "give": "gives the job to {other}",
+    "dead": "has the job as dead from now on",
+    "redrive": "has the job as redriven from now on",
+    "acked": "marks the job acknowledged",
+    "postpone": "lets the job wait before it is queued again",
+    "untie": "ends the lease: its connection has ended",
+}
+"""What a node does; the picture of the console says it likewise."""
+
+
+async def ask(url: str, id: str) -> tuple[Way, dict[str, str]]:
+    """The way of the job, and the nodes that have not answered, with the reason."""
+    async with Watcher(url) as client:
+        return await Timelines().way(Survey(client), id)
+
+
+def as_json(id: str, way: Way) -> Json:
+    """All that is known. Times are Unix microseconds, by clocks that were set right."""
+    return {
+        "id": id,
+        "traced": way.is_traced,
+        "why": way.why,
+        "nodes": way.nodes,
+        "clocks": way.clocks,
+        "events": [
+            {
+                "time": row.time,
+                "node": row.node,
+                "kind": row.kind,
+                "peer": row.peer,
+                "client": row.client,
+                "cause": row.cause,
+                "detail": row.detail,
+            }
+            for row in way.rows
+        ],
+    }
+
+
+def lines(id: str, way: Way) -> Iterator[str]:
+    """A few about the whole, then one for each event, with the seconds since the first one."""
+    first = way.rows[0].time
+    began = datetime.fromtimestamp(first / 1e6, UTC).isoformat(timespec="microseconds")
+    yield f"{id}, {way.why}; the first event was at {began}"
+    yield from way.clocks
+    for node in way.nodes:
+        if node["omitted"]:
+            yield f"{node['name'] or node['node']}: {node['omitted']} events were left out"
+    width = max(len(row.node) for row in way.rows)
+    for row in way.rows:
+        yield f"{(row.time - first) / 1e6:+13.6f}  {row.node:<{width}}  {_plain(_said(row))}"
+
+
+def _said(row: Row) -> str:
+    more = f": {row.detail}" if row.detail else ""
+    if row.kind == "send":
+        return f"sends {row.cause.upper()} to {row.peer}{more}"
+    if row.kind == "recv":
+        return f"receives {row.cause.upper()} from {row.peer}{more}"
+    other = row.client or row.peer
+    says = _SAYS.get(row.kind, f"{row.kind} {other}".rstrip()).format(other=other or "somebody")
+    return f"{says} ({row.cause}){more}" if row.cause else says + more
+
+
+def _plain(text: str) -> str:
+    """Nothing in it moves the cursor of a terminal."""
+    return "".join(each if each.isprintable() else "�" for each in text)

@@ -1,0 +1,62 @@
+"""The way of a job as lines."""
+
+from typing import Any
+
+from disque_trio.cli.operating import ways
+from disque_trio.observe.timeline import Way
+from disque_trio.tracing.rows import Row
+
+ID = "D-aaaaaaaa-AAAAAAAAAAAAAAAAAAAAAAAA-05a1"
+NOON = 1_800_000_000_000_000
+
+
+def row(time: int, kind: str, node: str, **rest: Any) -> Row:
+    return Row(NOON + time, kind, node, ID, "mail", **rest)
+
+
+WAY = Way(
+    is_traced=True,
+    why="traced since it was given back or queued again",
+    nodes=[{"name": "n1", "node": "a:1", "omitted": 0}, {"name": "", "node": "b:1", "omitted": 7}],
+    clocks=["n2: clock set right by −12 ± 1 ms"],
+    rows=[
+        row(0, "hold", "n1", cause="add"),
+        row(100, "send", "n1", peer="n10", cause="repljob", detail="jobs=1"),
+        row(500, "recv", "n10", peer="n1", cause="repljob", detail="jobs=1"),
+        row(1_500_000, "serve", "n1", client="10.0.0.7:5", cause="served"),
+        row(2_000_000, "dead", "n1", cause="nack", detail="no \x1b[2J"),
+        row(3_000_000, "news", "n1"),
+    ],
+)
+
+
+def test_each_event_is_a_line_behind_what_is_known_of_the_whole() -> None:
+    first, *others = ways.lines(ID, WAY)
+
+    assert first == f"{ID}, {WAY.why}; the first event was at 2027-01-15T08:00:00.000000+00:00"
+    assert others == [
+        "n2: clock set right by −12 ± 1 ms",
+        "b:1: 7 events were left out",
+        "    +0.000000  n1   has a record of the job (add)",
+        "    +0.000100  n1   sends REPLJOB to n10: jobs=1",
+        "    +0.000500  n10  receives REPLJOB from n1: jobs=1",
+        "    +1.500000  n1   serves the job to 10.0.0.7:5 (served)",
+        "    +2.000000  n1   has the job as dead from now on (nack): no �[2J",
+        "    +3.000000  n1   news",
+    ]
+
+
+def test_json_has_all_that_is_known() -> None:
+    told = ways.as_json(ID, WAY)
+
+    assert told["events"][1] == {
+        "time": NOON + 100,
+        "node": "n1",
+        "kind": "send",
+        "peer": "n10",
+        "client": "",
+        "cause": "repljob",
+        "detail": "jobs=1",
+    }
+    assert (told["id"], told["traced"], told["clocks"]) == (ID, True, WAY.clocks)
+    assert len(told["events"]) == 6
