@@ -11,16 +11,8 @@ const FINDINGS_SHOWN = 4;
 export function buildHead(host, goTo) {
   const { head } = page;
   const verdict = head.ok === null ? "NOT JUDGED" : head.ok ? "PASS" : "FAIL";
-  const copy = element(
-    "button",
-    {
-      click: (event) => {
-        navigator.clipboard?.writeText(head.replay);
-        event.target.textContent = "copied";
-      },
-    },
-    "copy",
-  );
+  const command = element("code", {}, head.replay);
+  const copy = element("button", { click: (event) => copied(command, event.target) }, "copy");
   const counts = head.counts.filter(([, count]) => count).map(countWords);
   const words = head.plan.flatMap(([name, text]) => [element("b", {}, `${name}: `), `${text}. `]);
   if (head.zero) words.push(`Time 0 is ${head.zero}. `);
@@ -55,7 +47,7 @@ export function buildHead(host, goTo) {
     element(
       "div",
       { class: "line" },
-      ...(head.replay ? [element("code", {}, head.replay), copy] : []),
+      ...(head.replay ? [command, copy] : []),
       element(
         "button",
         { id: "theme", title: "light or dark (d)", click: toggleTheme },
@@ -65,6 +57,17 @@ export function buildHead(host, goTo) {
     element("ul", { id: "findings" }, ...lines),
     element("div", { id: "plan" }, ...words),
   );
+}
+
+// Browsers have a clipboard for pages of HTTPS and of this machine only, and may be told to refuse it.
+async function copied(text, button) {
+  try {
+    await navigator.clipboard.writeText(text.textContent);
+    button.textContent = "copied";
+  } catch {
+    getSelection().selectAllChildren(text);
+    button.textContent = "selected: press Ctrl+C or ⌘C";
+  }
 }
 
 function countWords([name, count, remark]) {

@@ -111,6 +111,29 @@ async def test_a_run_with_deeds_is_not_dropped_by_a_link_without_a_question(tab:
         assert served.sandbox.epoch == 2
 
 
+@pytest.mark.parametrize(
+    ("clipboard", "says"),
+    [
+        ("undefined", "selected: press Ctrl+C or ⌘C"),
+        ("{ writeText: () => Promise.reject(Error('no')) }", "selected: press Ctrl+C or ⌘C"),
+        ("{ writeText: (text) => { document.title = text; } }", "copied"),
+    ],
+)
+async def test_the_picture_says_what_to_do_where_nothing_can_be_copied(
+    tab: Tab, failed: str, clipboard: str, says: str
+) -> None:
+    async with serving("--trace", failed) as served:
+        await tab.open(served.address + "replay")
+        await tab.has("FAIL", "copy")
+        await tab.run(f"Object.defineProperty(navigator, 'clipboard', {{ value: {clipboard} }})")
+
+        await tab.click("button", "copy")
+
+        await tab.has(says)
+        where = "document.title" if says == "copied" else "getSelection().toString()"
+        assert await tab.run(where) == f"disque-trio sim replay {failed}"
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 async def test_every_text_of_it_stands_out(tab: Tab, failed: str, theme: str) -> None:
     await use(tab, prefers_color_scheme=theme, prefers_reduced_motion="reduce")
