@@ -8,6 +8,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
 USAGE: Final = 2
@@ -86,6 +87,20 @@ def run(
     except OSError as error:
         what = error.filename or options.subject()
         return _say(name, f"{what}: {error.strerror or error}", USAGE)
+
+
+def cannot_write(path: str | Path, error: OSError) -> UsageError:
+    """Why a file cannot be written."""
+    if isinstance(error, FileNotFoundError):
+        check_folder(path)
+    return UsageError(f"cannot write {path}: {error.strerror or error}")
+
+
+def check_folder(path: str | Path) -> None:
+    """Raises `UsageError` if there is no folder for a file to be written."""
+    folder = Path(path).parent
+    if not folder.exists():
+        raise UsageError(f"cannot write {path}: there is no folder {folder}; make it first")
 
 
 def discard_output() -> None:

@@ -14,7 +14,15 @@ _HERE: Final = ("", "localhost")
 
 
 def local_path(text: str) -> str:
-    """The absolute path of what a user named, as a path or as file:///path.
+    """The absolute path of what a user named: Spark's processes may stand elsewhere.
+
+    Raises `PipelineError`.
+    """
+    return str(Path(path_in(text)).absolute())
+
+
+def path_in(text: str) -> str:
+    """What a user named as a path, or the path in file:///path.
 
     Raises `PipelineError` for any other address: as a path, s3a://bucket would be a folder `s3a:`.
     """
@@ -22,13 +30,13 @@ def local_path(text: str) -> str:
     if _DRIVE.match(text) and sys.platform != "win32":
         raise PipelineError(f"{text}: this machine has no drives; give a path such as /data/lake")
     if scheme is None:
-        return str(Path(text).absolute())  # Spark's processes may stand elsewhere
+        return text
     address = urlsplit(text)
     if scheme[1].lower() != "file":
         raise PipelineError(
-            f"{text}: lakes and traces must be in folders that all machines have mounted; "
-            f"{scheme[1]}:// cannot be opened. Mount the storage, and give its path"
+            f"{text}: {scheme[1]}:// cannot be opened: lakes, traces and pages are in folders that "
+            "are mounted, on a Spark cluster by all machines. Mount the storage, and give its path"
         )
     if address.netloc.lower() not in _HERE:
         raise PipelineError(f"{text}: a file of {address.netloc} cannot be opened from here")
-    return str(Path(unquote(address.path)).absolute())
+    return unquote(address.path)

@@ -127,7 +127,7 @@ def test_a_report_is_written_whole_or_not_at_all(
     words = ("report", lake, "--html", str(out))
 
     assert pipeline(*words) == 2
-    assert f"cannot write {out}: No such file or directory" in capsys.readouterr().err
+    assert f"cannot write {out}: there is no folder {out.parent}" in capsys.readouterr().err
 
     out.parent.mkdir()
     assert pipeline("report", lake, "--html", str(out.parent)) == 2

@@ -7,6 +7,7 @@ import pytest
 
 from disque_trio.__main__ import main
 from disque_trio.pipeline.errors import PipelineError
+from disque_trio.pipeline.lake.store import Lake
 from disque_trio.pipeline.location import local_path
 
 
@@ -58,6 +59,12 @@ def test_a_drive_is_refused_where_there_are_none(text: str) -> None:
         ["pipeline", "compact", "s3a://bucket/lake"],
         ["sim", "sweep", "SCENARIO", "--seeds", "0:1", "--lake", "s3a://bucket/lake"],
         ["sim", "sweep", "SCENARIO", "--seeds", "0:1", "--out", "s3a://bucket/out"],
+        ["sim", "run", "SCENARIO", "--trace", "s3a://bucket/t.jsonl"],
+        ["sim", "run", "SCENARIO", "--html", "s3a://bucket/page.html"],
+        ["sim", "run", "s3a://bucket/calm.toml"],
+        ["sim", "replay", "s3a://bucket/t.jsonl"],
+        ["sim", "expand", "SCENARIO", "--out", "s3a://bucket/plan.json"],
+        ["sim", "draw", "SCENARIO", "--out", "s3a://bucket/page.html"],
     ],
 )
 def test_no_command_makes_a_folder_of_an_address(
@@ -75,3 +82,47 @@ def test_no_command_makes_a_folder_of_an_address(
     assert status == 2
     assert "s3a:// cannot be opened" in capsys.readouterr().err
     assert [each.name for each in tmp_path.iterdir()] == ["t.jsonl"]
+
+
+def test_a_report_goes_into_a_folder_of_this_machine(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Lake.open(str(tmp_path / "lake"), create=True)
+    words = ["pipeline", "report", str(tmp_path / "lake"), "--html"]
+
+    assert main([*words, "s3a://bucket/page.html"]) == 2
+    assert "s3a://bucket/page.html: s3a:// cannot be opened" in capsys.readouterr().err
+    assert main([*words, str(tmp_path / "none" / "page.html")]) == 2
+    assert f"there is no folder {tmp_path / 'none'}; make it first" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "SCENARIO", "--trace", "none/t.jsonl"],
+        ["run", "SCENARIO", "--trace", "none/t.parquet"],
+        ["run", "SCENARIO", "--html", "none/page.html"],
+        ["draw", "SCENARIO", "--out", "none/page.html"],
+        ["expand", "SCENARIO", "--out", "none/plan.json"],
+    ],
+)
+def test_a_folder_that_is_missing_is_named(
+    words: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    scenario = str(Path("scenarios/calm-baseline.toml").absolute())
+    monkeypatch.chdir(tmp_path)
+
+    assert main(["sim", *(scenario if word == "SCENARIO" else word for word in words)]) == 2
+    told = capsys.readouterr().err
+    assert f"cannot write {words[-1]}: there is no folder none; make it first" in told
+
+
+def test_a_trace_may_be_named_by_its_address(tmp_path: Path) -> None:
+    address = f"file://{tmp_path}/a%20b.jsonl"
+
+    assert main(["sim", "run", "scenarios/calm-baseline.toml", "--trace", address]) == 0
+
+    assert (tmp_path / "a b.jsonl").exists()

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from disque_trio.cli.frame import UsageError
+from disque_trio.cli.frame import cannot_write
 from disque_trio.cli.pipeline.reruns import Reruns
 from disque_trio.cli.pipeline.spark import add_spark, part, started
+from disque_trio.pipeline.location import path_in
 
 HELP = "Draw what a lake has to tell, as one HTML page that needs nothing else."
 
@@ -36,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace) -> int:
     """Ask, and draw."""
     lake = part("lake.store").Lake.open(given.lake)
-    target = Path(given.html)
+    target = Path(path_in(given.html))
     with _telling(target):  # before Spark has worked for an hour
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
@@ -55,7 +56,7 @@ def _telling(target: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise UsageError(f"cannot write {target}: {error.strerror or error}") from None
+        raise cannot_write(target, error) from None
 
 
 def _write(target: Path, page: str) -> None:

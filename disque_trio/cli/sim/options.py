@@ -2,8 +2,8 @@
 
 import argparse
 import re
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, Self
 
 import attrs
 
@@ -56,6 +56,14 @@ class Options:
     def subject(self) -> str:
         """The first file."""
         return self.files[0]
+
+    def located(self, path_in: Callable[[str], str]) -> Self:
+        """The same with the path that is in each address of a file."""
+        html, trace, out = (
+            text if text is None else path_in(text) for text in (self.html, self.trace, self.out)
+        )
+        files = tuple(map(path_in, self.files))
+        return attrs.evolve(self, files=files, html=html, trace=trace, out=out)
 
 
 def parse(arguments: Sequence[str]) -> Options:

@@ -8,7 +8,7 @@ from itertools import zip_longest
 import attrs
 from rich.markup import escape
 
-from disque_trio.cli.frame import UsageError
+from disque_trio.cli.frame import UsageError, check_folder
 from disque_trio.cli.sim import report
 from disque_trio.cli.sim.execution import (
     REPEATABLE,
@@ -66,6 +66,7 @@ def _traced(plan: Plan, options: Options, watchers: list[Watcher]) -> Run:
         return execute(plan, options.engine, watchers)
     if not options.trace.endswith(TRACES):
         raise UsageError(f"{options.trace}: a trace ends in {', '.join(TRACES)}")
+    check_folder(options.trace)
     try:
         writer = traces_files.create(options.trace, plan)
     except TraceError as error:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import attrs
 
-from disque_trio.cli.frame import UsageError
+from disque_trio.cli.frame import UsageError, cannot_write
 from disque_trio.sim.scenarios import plan_file
 from disque_trio.sim.scenarios.expand import expand
 from disque_trio.sim.scenarios.file import ScenarioError, load
@@ -75,7 +75,7 @@ def write_text(path: str, text: str) -> None:
     try:
         Path(path).write_text(text, "utf-8")
     except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
+        raise cannot_write(path, error) from None
 
 
 def check_writable(path: str | None) -> None:
@@ -88,7 +88,7 @@ def check_writable(path: str | None) -> None:
         with file.open("ab"):
             pass
     except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
+        raise cannot_write(path, error) from None
     if not existed:
         file.unlink()
 

@@ -4,7 +4,6 @@ Spark passes options as strings with lower-case names. Errors name the option as
 its value, and what is allowed.
 """
 
-import difflib
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Final
 import attrs
 
 from disque_trio.client.address import Address, Tls
+from disque_trio.pipeline.connector import unknown
 from disque_trio.pipeline.errors import PipelineError
 
 _MOST_JOBS: Final = 1_000_000
@@ -95,9 +95,9 @@ RECOGNIZING: Final = ("keys", "content", "notes", "none")
 _LONGEST_ID: Final = 100
 """Bytes of `writeId`, which is a part of keys."""
 _KNOWN: Final = {option.name.lower(): option for option in OPTIONS}
+_NAMES: Final = [option.name for option in OPTIONS]
 _ANY: Final = "any"
 """A table may be read without a queue, a stream may not."""
-_OF_KAFKA: Final = {"kafka.bootstrap.servers": "nodes", "subscribe": "queue", "topic": "queue"}
 _SPARKS: Final = frozenset({"checkpointlocation", "queryname", "outputmode", "mergeschema"})
 """Options of Spark itself, which it passes on."""
 STATES: Final = ("wait-repl", "active", "queued", "acked", "dead")
@@ -192,10 +192,7 @@ def check_names(given: Mapping[str, str], use: str) -> None:
             raise OptionError(
                 'load() and save() take no path here: name the queue, option("queue")'
             )
-        close = difflib.get_close_matches(name.lower(), _KNOWN, 1, 0.5)
-        meant = _OF_KAFKA.get(name.lower()) or (_KNOWN[close[0]].name if close else "")
-        hint = f"; did you mean {meant}?" if meant else f": {_names()}"
-        raise OptionError(f"there is no option {name!r}{hint}")
+        raise OptionError(f"there is no option {name!r}{unknown.hint(name, _NAMES)}")
 
 
 def check_read(given: Mapping[str, str]) -> None:
@@ -347,10 +344,6 @@ class _Values:
 
     def wrong(self, name: str, reason: str) -> OptionError:
         return OptionError(f"option {name}: {self.text(name)!r}: {reason}")
-
-
-def _names() -> str:
-    return "there are " + ", ".join(option.name for option in OPTIONS)
 
 
 def _seeds(text: str) -> tuple[tuple[str, int], ...]:

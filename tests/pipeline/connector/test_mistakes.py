@@ -60,6 +60,10 @@ MISTAKES: dict[str, tuple[Callable[[User], object], str]] = {
         lambda user: user.stream(**{"kafka.bootstrap.servers": "a:9092"}).load(),
         "there is no option 'kafka.bootstrap.servers'; did you mean nodes?",
     ),
+    "where Kafka's stream begins": (
+        lambda user: user.stream(startingOffsets="newest").load(),
+        "there is no option 'startingoffsets': a stream begins with what is queued",
+    ),
     "a value": (
         lambda user: user.stream(failOnDataLoss="no").load(),
         "option failOnDataLoss: 'no': must be true or false",

@@ -107,6 +107,29 @@ def test_an_option_that_there_is_not_is_refused_with_the_nearest_there_is() -> N
 
 
 @pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (
+            "startingOffsets",
+            "startingOffsets': a stream begins with what is queued; jobs that were",
+        ),
+        (
+            "endingOffsets",
+            "endingOffsets': a stream goes on; trigger(availableNow=True) reads what",
+        ),
+        ("kafka.group.id", "kafka.group.id': all that read a queue share its jobs, and each job"),
+        ("subscribePattern", "subscribePattern': a stream reads one queue, which the option queue"),
+        ("minPartitions", "minPartitions'; did you mean jobsPerPartition?"),
+        ("maxOffsetsPerTrigger", "maxOffsetsPerTrigger'; did you mean maxJobsPerTrigger?"),
+    ],
+)
+def test_an_option_of_kafka_is_answered_with_what_is_so_here(name: str, said: str) -> None:
+    with pytest.raises(OptionError) as error:
+        options.check_names({name: "earliest"}, "stream")
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
     ("name", "use", "said"),
     [
         ("state", "stream", "option state is heeded by a table that is read, not a stream that is"),

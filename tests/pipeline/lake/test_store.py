@@ -93,7 +93,7 @@ def test_who_makes_the_lake_at_the_same_moment_locks_the_same_file(
     assert len(lake.parts("rows")) == 1
 
 
-def test_a_file_system_without_links_has_lakes_too(
+def test_a_lake_is_made_where_a_link_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "link", no_links)

@@ -129,12 +129,13 @@ def test_an_engine_that_a_scenario_is_not_for_is_refused(small: str, capsys: Cap
 def test_an_unwritable_output_is_told_before_the_run(
     option: str, small: str, tmp_path: Path, capsys: Capture
 ) -> None:
-    target = str(tmp_path / "gone" / "x.jsonl")
+    folder = tmp_path / "gone"
+    target = str(folder / "x.jsonl")
 
     assert main(["run", small, option, target]) == USAGE
 
     out, err = capsys.readouterr()
-    assert f"cannot write {target}: No such file or directory" in err
+    assert f"cannot write {target}: there is no folder {folder}; make it first" in err
     assert out == ""
 
 
