@@ -256,43 +256,42 @@ def _cost_row(row: Facts, rerun: Rerun) -> list[str]:
 
 _TICKS: Final = [step * 10**power for power in range(-1, 7) for step in (1, 3)]
 _TICK_NAME: Final = "datum.value < 1000 ? datum.label + ' ms' : datum.value / 1000 + ' s'"
+_COST_SCALE: Final = {"type": "log", "nice": True}
+_COST_AXIS: Final = {
+    "values": _TICKS,
+    "grid": True,
+    "labelExpr": _TICK_NAME,
+    "labelOverlap": True,
+    "labelSeparation": 9,
+}
 
 
 def _cost_chart(rows: Sequence[Facts]) -> charts.Spec:
-    shown = [
-        {name: row[name] if name == "scenario" else max(row[name], 0.1)
-         for name in ("scenario", "mean", "dearest")}
-        for row in rows
-    ]  # fmt: skip
-    scale = {"type": "log", "nice": True}
-    axis = {
-        "values": _TICKS,
-        "grid": True,
-        "labelExpr": _TICK_NAME,
-        "labelOverlap": True,
-        "labelSeparation": 9,
-    }
-    y = charts.names("scenario", sort=None)
-    accent = "var(--accent)"
     return {
         "height": 30 + 24 * len(rows),
-        "data": charts.data(shown),
-        "encoding": {"y": y},
-        "layer": [
-            {
-                "mark": {"type": "rule", "stroke": "var(--line)", "strokeWidth": 2},
-                "encoding": {
-                    "x": charts.field("mean", scale=scale, axis=axis),
-                    "x2": {"field": "dearest"},
-                },
-            },
-            {
-                "mark": {"type": "tick", "stroke": accent, "thickness": 2, "size": 12},
-                "encoding": {"x": charts.field("dearest", scale=scale)},
-            },
-            {
-                "mark": {"type": "point", "fill": accent, "filled": True, "size": 60},
-                "encoding": {"x": charts.field("mean", scale=scale)},
-            },
-        ],
+        "data": charts.data([_cost_shown(row) for row in rows]),
+        "encoding": {"y": charts.names("scenario", sort=None)},
+        "layer": _cost_layers(),
     }
+
+
+def _cost_shown(row: Facts) -> Facts:
+    """On a logarithmic scale there is no place for 0."""
+    costs = {name: max(row[name], 0.1) for name in ("mean", "dearest")}
+    return {"scenario": row["scenario"], **costs}
+
+
+def _cost_layers() -> list[charts.Spec]:
+    """From the mean to the dearest seed a line, with a mark at each end."""
+    accent = "var(--accent)"
+    mean = charts.field("mean", scale=_COST_SCALE)
+    dearest = charts.field("dearest", scale=_COST_SCALE)
+    whole = charts.field("mean", scale=_COST_SCALE, axis=_COST_AXIS)
+    line = {"type": "rule", "stroke": "var(--line)", "strokeWidth": 2}
+    stroke = {"type": "tick", "stroke": accent, "thickness": 2, "size": 12}
+    point = {"type": "point", "fill": accent, "filled": True, "size": 60}
+    return [
+        {"mark": line, "encoding": {"x": whole, "x2": {"field": "dearest"}}},
+        {"mark": stroke, "encoding": {"x": dearest}},
+        {"mark": point, "encoding": {"x": mean}},
+    ]
