@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from disque_trio.pipeline.errors import PipelineError
-from disque_trio.pipeline.session import first_line
+from disque_trio.pipeline.session import why
 
 Piece = TypeVar("Piece")
 Outcome = TypeVar("Outcome")
@@ -102,7 +102,7 @@ class Fanout:
                 self._outcomes.put(outcome)
         except Exception as error:  # whatever Spark says
             if not self._is_over:
-                self._outcomes.put(_Failure(told(error)))
+                self._outcomes.put(_Failure(why(error, "Spark could not finish")))
 
     def _end(self) -> None:
         deadline = time.monotonic() + _END_S
@@ -124,15 +124,3 @@ class _Failure:
 
     def __init__(self, text: str) -> None:
         self.text = text
-
-
-def told(error: Exception) -> str:
-    """The text of a job's error, with advice where there is any."""
-    text = first_line(error)
-    if text.startswith(("ModuleNotFoundError", "ImportError")):
-        return (
-            f"an executor cannot import what it needs: {text}. Its Python must have what "
-            "disque-trio depends on: 'pip install disque-trio' there, or name another with "
-            "PYSPARK_PYTHON"
-        )
-    return f"Spark could not finish: {text}"

@@ -142,6 +142,18 @@ def first_line(error: BaseException) -> str:
     return next(iter(causes or told), type(error).__name__)
 
 
+def why(error: BaseException, what: str) -> str:
+    """A sentence about a job's error: it begins with `what`, or, of a module that an executor does
+    not have, says how to get it."""
+    text = first_line(error)
+    if text.startswith(("ModuleNotFoundError", "ImportError")):
+        return (
+            f"an executor cannot import what it needs: {text}. Its Python must have what "
+            f"disque-trio depends on: {INSTALL} there, or name another with PYSPARK_PYTHON"
+        )
+    return f"{what}: {text}"
+
+
 def _active() -> Any:
     """The session of this process. PySpark's own active session is that of the thread."""
     if spark_module("pyspark").SparkContext._active_spark_context is None:

@@ -10,6 +10,7 @@ import pytest
 
 from disque_trio.__main__ import main
 from disque_trio.cli.pipeline import query
+from disque_trio.pipeline.lake import ingestion
 from disque_trio.pipeline.lake.store import Lake
 from disque_trio.pipeline.report import facts
 from disque_trio.tracing.jsonlines import line_of
@@ -163,3 +164,21 @@ def test_options_are_checked(tmp_path: Path, capsys: Capture, words: list[str], 
     assert pipeline("ingest", str(tmp_path / "lake"), str(trace), *words) == 2
 
     assert said in capsys.readouterr().err
+
+
+def test_an_executor_that_lacks_a_package_is_told_apart(
+    spark: Any, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = tmp_path / "t.jsonl"
+    trace.write_bytes(line_of(ROWS[0]))
+    monkeypatch.setattr(ingestion, "_attempt", lacks)
+
+    assert pipeline("ingest", str(tmp_path / "lake"), str(trace)) == 2
+    assert (
+        "an executor cannot import what it needs: ModuleNotFoundError: No module named 'y'. Its "
+        "Python must have what disque-trio depends on: pip install 'disque-trio[spark]' there"
+    ) in capsys.readouterr().err
+
+
+def lacks(*_: object) -> None:
+    raise ModuleNotFoundError("No module named 'y'")

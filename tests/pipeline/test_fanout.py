@@ -10,7 +10,7 @@ import pytest
 
 from disque_trio.pipeline import shipping
 from disque_trio.pipeline.errors import PipelineError
-from disque_trio.pipeline.fanout import Fanout, told
+from disque_trio.pipeline.fanout import Fanout
 from tests.cluster.processes import SOON_S, eventually
 
 
@@ -123,14 +123,6 @@ def interrupted_after(count: int) -> Iterator[int]:
     """Pieces, until Ctrl-C comes."""
     yield from range(count)
     raise KeyboardInterrupt
-
-
-def test_an_executor_that_lacks_a_package_is_told_apart() -> None:
-    trace = "Traceback (most recent call last):\n  File x\nModuleNotFoundError: No module named 'y'"
-
-    said = told(Exception(f"Job aborted\n{trace}\n SQLSTATE: 38000\n\tat java"))
-
-    assert "cannot import what it needs: ModuleNotFoundError: No module named 'y'." in said
 
 
 def test_the_package_is_shipped_whole_and_the_same_every_time() -> None:

@@ -135,8 +135,8 @@ def _tried(master: str) -> Iterator[Finding]:
         told = "Spark's Java process has ended; does the cluster answer at this address?"
         yield problem(master, told, "what is said above may tell more")
     except Exception as error:  # whatever Spark says of a job that fails
-        told = session.first_line(error)
-        yield problem(master, f"a tiny job failed: {told}", "what is said above may tell more")
+        told = session.why(error, "a tiny job failed")
+        yield problem(master, told, "what is said above may tell more")
     else:
         yield note(
             master,

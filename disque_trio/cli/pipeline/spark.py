@@ -36,7 +36,7 @@ def started(given: argparse.Namespace) -> Iterator[Any]:
         except Exception as error:
             if not type(error).__module__.startswith(("pyspark", "py4j")):
                 raise
-            raise PipelineError(f"Spark cannot do it: {session.first_line(error)}") from None
+            raise PipelineError(session.why(error, "Spark cannot do it")) from None
 
 
 def part(name: str) -> Any:
