@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import attrs
+
 from disque_trio.cli.operating import ways
 from disque_trio.observe.timeline import Way
 from disque_trio.tracing.rows import Row
@@ -43,6 +45,21 @@ def test_each_event_is_a_line_behind_what_is_known_of_the_whole() -> None:
         "    +1.500000  n1   serves the job to 10.0.0.7:5 (served)",
         "    +2.000000  n1   has the job as dead from now on (nack): no �[2J",
         "    +3.000000  n1   news",
+    ]
+
+
+def test_words_that_nobody_knows_are_told_as_they_are() -> None:
+    """A node of a later release may tell of anything, and so may one that means harm."""
+    news = row(0, "{new}", "n1\x1b[2J", peer="{0}", cause="{why}", detail="{")
+    way = attrs.evolve(WAY, clocks=["n2\r: clock set right"], rows=[news])
+    others = [{"name": "", "node": "b\n:1", "omitted": 7}]
+
+    found = list(ways.lines(ID, attrs.evolve(way, nodes=others)))
+
+    assert found[1:] == [
+        "n2�: clock set right",
+        "b�:1: 7 events were left out",
+        "    +0.000000  n1�[2J  {new} {0} ({why}): {",
     ]
 
 

@@ -24,6 +24,8 @@ _SAYS: Final[Mapping[str, str]] = {
     "untie": "ends the lease: its connection has ended",
 }
 """What a node does; the picture of the console says it likewise."""
+_TOLD: Final = ("time", "node", "kind", "peer", "client", "cause", "detail")
+"""Of a row, in JSON."""
 
 
 async def ask(url: str, id: str) -> tuple[Way, dict[str, str]]:
@@ -40,23 +42,16 @@ def as_json(id: str, way: Way) -> Json:
         "why": way.why,
         "nodes": way.nodes,
         "clocks": way.clocks,
-        "events": [
-            {
-                "time": row.time,
-                "node": row.node,
-                "kind": row.kind,
-                "peer": row.peer,
-                "client": row.client,
-                "cause": row.cause,
-                "detail": row.detail,
-            }
-            for row in way.rows
-        ],
+        "events": [{name: getattr(row, name) for name in _TOLD} for row in way.rows],
     }
 
 
 def lines(id: str, way: Way) -> Iterator[str]:
     """A few about the whole, then one for each event, with the seconds since the first one."""
+    return map(_plain, _lines(id, way))
+
+
+def _lines(id: str, way: Way) -> Iterator[str]:
     first = way.rows[0].time
     began = datetime.fromtimestamp(first / 1e6, UTC).isoformat(timespec="microseconds")
     yield f"{id}, {way.why}; the first event was at {began}"
@@ -66,7 +61,7 @@ def lines(id: str, way: Way) -> Iterator[str]:
             yield f"{node['name'] or node['node']}: {node['omitted']} events were left out"
     width = max(len(row.node) for row in way.rows)
     for row in way.rows:
-        yield f"{(row.time - first) / 1e6:+13.6f}  {row.node:<{width}}  {_plain(_said(row))}"
+        yield f"{(row.time - first) / 1e6:+13.6f}  {row.node:<{width}}  {_said(row)}"
 
 
 def _said(row: Row) -> str:
@@ -76,7 +71,10 @@ def _said(row: Row) -> str:
     if row.kind == "recv":
         return f"receives {row.cause.upper()} from {row.peer}{more}"
     other = row.client or row.peer
-    says = _SAYS.get(row.kind, f"{row.kind} {other}".rstrip()).format(other=other or "somebody")
+    if row.kind in _SAYS:
+        says = _SAYS[row.kind].format(other=other or "somebody")
+    else:
+        says = f"{row.kind} {other}".rstrip()
     return f"{says} ({row.cause}){more}" if row.cause else says + more
 
 
