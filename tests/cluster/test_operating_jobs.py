@@ -99,6 +99,18 @@ def test_the_way_of_a_job_is_told_by_all_nodes(pair: Cluster, queue: str) -> Non
     assert [node["why"] for node in way["nodes"]] == ["asked", "asked"]
 
 
+def test_a_trace_without_events_is_told_so(pair: Cluster) -> None:
+    """A node traces the job if it comes."""
+    job = f"D-00000000-{uuid.uuid4().hex[:24]}-05a1"
+    call(pair, "TRACE", "JOB", job)
+
+    said = asked(pair, "jobs", "show", job, "--timeline", status=1)
+
+    assert said == (
+        f"disque-trio jobs: {job} is traced, but nothing has happened to it since that began\n"
+    )
+
+
 def test_a_word_that_is_no_id_is_refused(pair: Cluster) -> None:
     assert "argument ID: mails is no id of a job" in asked(pair, "jobs", "show", "mails", status=2)
 

@@ -21,6 +21,7 @@ from disque_trio.cli.operating.frame import (
     write_json,
     write_table,
 )
+from disque_trio.observe.timeline import Way
 from disque_trio.worker.operating.admin import Admin
 from disque_trio.worker.operating.asking import Found
 from disque_trio.worker.operating.jobs import Copy, Jobs, WithWorkerError
@@ -78,10 +79,17 @@ async def _tell(_admin: Admin, given: argparse.Namespace) -> int:
         write_json(ways.as_json(given.id, way))
     elif way.rows:
         sys.stdout.writelines(f"{line}\n" for line in ways.lines(given.id, way))
-    if not way.is_traced:
-        asking = f"TRACE JOB {given.id} at each node writes down what happens from then on"
-        raise NotDoneError(f"no node traces {given.id}: {asking}")
+    if not way.rows:
+        raise NotDoneError(_nothing(given.id, way))
     return 0
+
+
+def _nothing(id: str, way: Way) -> str:
+    """Why there are no events."""
+    if way.is_traced:
+        return f"{id} is traced, but nothing has happened to it since that began"
+    asking = f"TRACE JOB {id} at each node writes down what happens from then on"
+    return f"no node traces {id}: {asking}"
 
 
 async def _show(admin: Admin, given: argparse.Namespace) -> int:
