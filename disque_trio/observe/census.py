@@ -23,9 +23,14 @@ from disque_trio.worker.operating.notes import RESERVED
 POINTS: Final = 300
 """Of a series: a look a second makes five minutes."""
 FIRST_REST: Final = 4
-"""After a step of the first pass it rests for so many times as long as the step took."""
+"""After a step of the first pass it rests for so many times as long as the step took, but for no
+more of this than `NEAR_S`."""
 REST: Final = 20
 """The same later, when something is known."""
+NEAR_S: Final = 0.005
+"""A step that takes longer waits for the network, or for a node with much to do."""
+PAUSE_S: Final = 0.002
+"""Between questions for the rows of a page."""
 PASS_S: Final = 1.0
 """Between two passes at least."""
 LATEST_S: Final = 300.0
@@ -124,12 +129,12 @@ class Census:
 
     async def _pass(self, address: Address) -> None:
         """The queues of one node. Those that it has no more are left out then."""
-        cursor, is_over = 0, False
+        cursor, is_over, took = 0, False, 0.0
         try:
             while not is_over:
                 began = anyio.current_time()
                 has_figures = _FEATURE in self.client.nodes.features(address)
-                count = SOME if self.is_whole else MANY
+                count = SOME if self.is_whole and took <= NEAR_S else MANY
                 asked = scan(cursor, count, has_figures=has_figures)
                 [page] = await self.client.ask(address, [asked])
                 if isinstance(page, DisqueError):
@@ -137,18 +142,21 @@ class Census:
                 self._heard[str(address)] = anyio.current_time()
                 await self._take(address, page.names, page.figures)
                 cursor, is_over = page.cursor, not page.cursor
+                took = anyio.current_time() - began
                 rest = REST if self.is_whole else FIRST_REST
-                await anyio.sleep(0 if is_over else (anyio.current_time() - began) * rest)
+                await anyio.sleep(0 if is_over else min(took, NEAR_S) * rest)
         except DisqueError:
             return
         await self._forget(str(address))
 
     async def _leave_out(self, known: set[str]) -> None:
         """Nodes that the client knows no more, because they have left the cluster or have another
-        address now, and those that are silent for long."""
+        address now, and those that are silent for long. When a node was asked last says nothing: it
+        may wait for the end of a pass over the others."""
         latest = anyio.current_time() - LATEST_S
-        for where, heard in list(self._heard.items()):
-            if where not in known or heard < latest:
+        for where in list(self._heard):
+            silence = self.client.silent.get(where)
+            if where not in known or (silence is not None and silence.since < latest):
                 del self._heard[where]
                 await self._forget(where)
                 if not self._sums[where]:  # nobody has asked it meanwhile, for the rows of a page
@@ -165,10 +173,13 @@ class Census:
             self._note(name, where, stats, now, told)
 
     async def renew(self, names: Sequence[str]) -> None:
-        """Ask for these queues now."""
+        """Ask for these queues now: a few at a time, but a distant node is not waited for."""
+        nodes = self.client.nodes.order(anyio.current_time())
         async with anyio.create_task_group() as tasks:
-            for address in self.client.nodes.order(anyio.current_time()):
-                tasks.start_soon(self._renew, address, names)
+            for start in range(0, len(names), FEW):
+                await anyio.sleep(PAUSE_S if start else 0)
+                for address in nodes:
+                    tasks.start_soon(self._renew, address, names[start : start + FEW])
 
     async def _renew(self, address: Address, names: Sequence[str]) -> None:
         try:

@@ -12,7 +12,7 @@ from disque_trio.statemachine.base import Reply
 MANY: Final = 40
 """Queues in one answer with figures, as long as nothing is known."""
 SOME: Final = 16
-"""The same later: a turn of the node gets longer by a tenth of a millisecond."""
+"""The same later: a turn of the node gets longer by some tenths of a millisecond."""
 FEW: Final = 4
 """Queues that are asked for with QSTAT at once: no turn of a node gets long."""
 

@@ -140,7 +140,7 @@ class Way:
 def way_of(told: Sequence[Told], names: Mapping[str, str], measured: Mapping[str, Clock]) -> Way:
     """The way, of what the nodes have told. `names` and `measured` are by `Told.short`."""
     rows = {each.short: each.trace.rows for each in told if each.trace is not None}
-    clocks = {**measured, **narrowed(rows, {short: measured[short] for short in rows})}
+    clocks = {**measured, **_narrowed(told, measured)}
     traces = [shifted(of_node, clocks[short]) for short, of_node in rows.items()]
     nodes = [_node(each, names, clocks[each.short]) for each in told]
     return Way(
@@ -150,6 +150,13 @@ def way_of(told: Sequence[Told], names: Mapping[str, str], measured: Mapping[str
         [_set_right(each) for each in nodes if _is_off(each)],
         _merged(traces, names) if any(traces) else [],
     )
+
+
+def _narrowed(told: Sequence[Told], measured: Mapping[str, Clock]) -> dict[str, Clock]:
+    """By messages between nodes that have left out no rows: else nobody knows which rows are of the
+    same message."""
+    whole = {each.short: each.trace.rows for each in told if each.trace and not each.trace.omitted}
+    return narrowed(whole, {short: measured[short] for short in whole})
 
 
 def answered(

@@ -124,7 +124,7 @@ async def test_a_node_that_has_left_is_in_no_sum(nursery: trio.Nursery) -> None:
 
 
 async def test_a_silent_node_counts_as_it_was_for_some_minutes_and_not_for_ever(
-    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+    nursery: trio.Nursery,
 ) -> None:
     seen = await observed(nursery, 2)
     _, where = await filled_at_the_second(seen)
@@ -134,15 +134,26 @@ async def test_a_silent_node_counts_as_it_was_for_some_minutes_and_not_for_ever(
     assert counted(seen) == (5, {"both", "theirs"})
     assert seen.observer.census.queued_at(where) == 3
 
-    monkeypatch.setattr(counting, "LATEST_S", 0.0)
+    seen.client.silent[where] = Silence(trio.current_time() - 301, "it is away")
     await seen.observer.census.once()
     assert counted(seen) == (2, {"both"})
     assert seen.observer.census.queued_at(where) is None
     assert where not in seen.observer.census._sums
 
-    monkeypatch.setattr(counting, "LATEST_S", 300.0)
     del seen.client.silent[where]
     await seen.observer.census.once()
+    assert counted(seen) == (5, {"both", "theirs"})
+
+
+async def test_a_node_that_answers_stays_however_long_another_takes_to_be_counted(
+    nursery: trio.Nursery,
+) -> None:
+    seen = await observed(nursery, 2)
+    _, where = await filled_at_the_second(seen)
+    seen.observer.census._heard[where] -= 1000
+
+    await seen.observer.census._leave_out(set(seen.observer.census._heard))
+
     assert counted(seen) == (5, {"both", "theirs"})
 
 

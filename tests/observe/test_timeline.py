@@ -3,13 +3,14 @@
 import json
 from typing import Any
 
+import attrs
 import pytest
 import trio
 
 from disque_trio.client import commands
 from disque_trio.client.address import Address
 from disque_trio.observe.deeds import VERBS, Outcome
-from disque_trio.observe.timeline import Told, answered
+from disque_trio.observe.timeline import Told, answered, way_of
 from disque_trio.observe.values import MistakeError, encoded
 from disque_trio.sim.traces.clocks import Clock
 from disque_trio.tracing.rows import Row
@@ -78,6 +79,20 @@ def test_an_example_of_the_answer() -> None:
 async def timeline(seen: Observed, id: str) -> dict[str, Any]:
     found: dict[str, Any] = (await seen.observer.tell("job-timeline", {"id": id}))[0]
     return found
+
+
+def test_messages_set_no_clock_right_if_a_node_has_left_out_rows() -> None:
+    """A's row of the second message is left out, and the third was lost: of all that is known, the
+    second may be the third."""
+    sends = [row(at, "send", "aaaaaaaa", peer="bbbbbbbb", cause="working") for at in (0, 5_000)]
+    heard = [row(at, "recv", "bbbbbbbb", peer="aaaaaaaa", cause="working") for at in (200, 2_200)]
+    one, two = told(A, "aaaaaaaa", *sends), told(B, "bbbbbbbb", *heard)
+    assert one.trace is not None
+    cut = attrs.evolve(one, trace=attrs.evolve(one.trace, omitted=1))
+    measured = {"aaaaaaaa": Clock(0, 0), "bbbbbbbb": Clock(0, 4_000)}
+
+    assert way_of([cut, two], {}, measured).nodes[1]["right_ms"] == 0
+    assert way_of([one, two], {}, measured).nodes[1]["right_ms"] != 0
 
 
 async def test_nodes_tell_the_life_of_a_job_in_order(nursery: trio.Nursery) -> None:

@@ -12,7 +12,6 @@ _SAME: Final = {
     "subscribe": "queue",
     "topic": "queue",
     "maxoffsetspertrigger": "maxJobsPerTrigger",
-    "minpartitions": "jobsPerPartition",
 }
 _BEGIN: Final = "a stream begins with what is queued; jobs that were acknowledged are gone"
 _END: Final = "a stream goes on; trigger(availableNow=True) reads what is queued when it begins"
@@ -30,6 +29,8 @@ _OTHER: Final = {
     "groupidprefix": _GROUP,
     "subscribepattern": _ONE,
     "assign": _ONE,
+    "minpartitions": "jobsPerPartition says how many jobs a task has at most: fewer jobs make more "
+    "partitions",
     "includeheaders": "jobs have no headers",
 }
 

@@ -93,7 +93,7 @@ export function state(word, why = "") {
 export const badge = (text, level = "", title = null) =>
   element("span", { class: `badge ${level}`, title }, text);
 
-// Nodes that did not answer: sums are without them.
+// Nodes that did not answer.
 // What that means for what follows can be said, too.
 export function unreached(put, so = "What follows is without it.") {
   const missing = Object.entries(put?.unreached ?? {});

@@ -119,7 +119,7 @@ def test_an_option_that_there_is_not_is_refused_with_the_nearest_there_is() -> N
         ),
         ("kafka.group.id", "kafka.group.id': all that read a queue share its jobs, and each job"),
         ("subscribePattern", "subscribePattern': a stream reads one queue, which the option queue"),
-        ("minPartitions", "minPartitions'; did you mean jobsPerPartition?"),
+        ("minPartitions", "minPartitions': jobsPerPartition says how many jobs a task has at most"),
         ("maxOffsetsPerTrigger", "maxOffsetsPerTrigger'; did you mean maxJobsPerTrigger?"),
     ],
 )
