@@ -54,7 +54,9 @@ function takeOver(text, data) {
     close();
     steer("anew", { at });
   };
-  if (!data.all_deeds || !may("steer")) {
+  // Without a scenario, or to a reader, the server says why nothing is dropped.
+  const isDropped = data.has_scenario && may("steer") && (data.all_deeds > 0 || data.now > 0);
+  if (!isDropped) {
     steer("anew", { at });
     return;
   }

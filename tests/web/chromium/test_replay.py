@@ -111,6 +111,37 @@ async def test_a_run_with_deeds_is_not_dropped_by_a_link_without_a_question(tab:
         assert served.sandbox.epoch == 2
 
 
+async def test_a_run_whose_time_has_gone_on_is_not_dropped_by_a_link_without_a_question(
+    tab: Tab,
+) -> None:
+    async with serving("--scenario", PIN) as served:
+        await tab.open(served.address + "#/sandbox")
+        await tab.has("scenario careless-clients", "time stands still")
+        served.sandbox.box.run_to(1_000_000)
+        await tab.has("1.000000 s")
+
+        await tab.run("location.hash = '#/sandbox?at=2000000'")
+        await tab.has("The run is dropped, for everybody", "the scenario is played up to 2.000 s")
+        await tab.press("Escape")
+        await tab.until("!document.querySelector('dialog').open")
+
+        assert served.sandbox.epoch == 1
+
+
+async def test_without_a_scenario_such_a_link_is_refused_without_a_question(tab: Tab) -> None:
+    async with serving("--sandbox") as served:
+        await tab.open(served.address)
+        await tab.has("3 simulated nodes", "time stands still")
+        served.sandbox.do({"deed": "kill", "node": "n1"})
+        await tab.has("n1 is killed, since")
+
+        await tab.run("location.hash = '#/sandbox?at=2000000'")
+        await tab.has("there is no scenario to go on from: give --scenario to the console")
+
+        assert not await tab.run("document.querySelector('dialog').open")
+        assert served.sandbox.epoch == 1
+
+
 @pytest.mark.parametrize(
     ("clipboard", "says"),
     [
