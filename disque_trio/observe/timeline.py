@@ -104,19 +104,39 @@ class Timelines:
         node = survey.nodes.get(str(address))
         short = node.id[:SHORT] if node is not None and node.id else str(address)
         self._measure(short, clock, before, after)
-        told = None if isinstance(trace, DisqueError) else told_trace(trace, short)
-        return [Told(address, short, told)]
+        return [Told(address, short, _trace(trace, short))]
 
     def _measure(self, short: str, clock: Any, before: float, after: float) -> None:
-        match clock:
-            case [bytes(seconds), bytes(micros)]:
-                at = int(seconds) * 1_000_000 + int(micros)
-            case _:
-                raise MistakeError(f"{short} does not tell the time")
+        at = _micros(clock)
         middle, error = round((before + after) * 500_000), round((after - before) * 500_000)
         known = self.clocks.get(short)
         if known is None or error < known[1].error or before - known[0] > MEASURED_S:
             self.clocks[short] = before, Clock(at - middle, error)
+
+
+# A node may have other commands by these names (rename-command). Its `DisqueError` is that of one
+# node that has not answered.
+
+
+def _micros(clock: Any) -> int:
+    match clock:
+        case [bytes(seconds), bytes(micros)] if seconds.isdigit() and micros.isdigit():
+            return int(seconds) * 1_000_000 + int(micros)
+        case DisqueError():
+            raise DisqueError(f"it does not tell the time: {clock}")
+        case _:
+            raise DisqueError("it does not tell the time: TIME is something else there")
+
+
+def _trace(reply: Any, short: str) -> ToldTrace | None:
+    if isinstance(reply, DisqueError):
+        return None
+    try:
+        return told_trace(reply, short)
+    except (TypeError, ValueError, KeyError):
+        raise DisqueError(
+            "it does not tell what TRACE GET tells: TRACE is something else"
+        ) from None
 
 
 def _state(trace: ToldTrace | None) -> object:

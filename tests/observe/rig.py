@@ -35,12 +35,20 @@ class Observed:
                 await trio.sleep(0.05)
 
 
-async def observed(nursery: trio.Nursery, count: int = 1, *more: Address) -> Observed:
-    """A cluster with its observer, who knows these addresses too."""
+async def observed(
+    nursery: trio.Nursery,
+    count: int = 1,
+    *more: Address,
+    renamed: tuple[tuple[str, str], ...] = (),
+) -> Observed:
+    """A cluster with its observer, who knows these addresses too. The last node has these commands
+    by other names."""
     cleanup = contextlib.ExitStack()
     nodes = []
-    for _ in range(count):
+    for number in range(1, count + 1):
         config = Config(port=free_port(), bind=("127.0.0.1",), maxmemory=MAXMEMORY)
+        if number == count:
+            config = attrs.evolve(config, renamed_commands=renamed)
         node = up.node(config, None, cleanup)
         nodes.append(node)
         await nursery.start(node.run)

@@ -145,6 +145,27 @@ async def test_an_id_that_is_none_is_a_mistake(nursery: trio.Nursery) -> None:
         await timeline(seen, "mail")
 
 
+@pytest.mark.parametrize(
+    ("renamed", "why"),
+    [
+        ((("time", ""),), "it does not tell the time: "),
+        ((("trace", "t"), ("config", "trace")), "it does not tell what TRACE GET tells"),
+    ],
+)
+async def test_a_node_whose_commands_are_others_tells_nothing(
+    nursery: trio.Nursery, renamed: tuple[tuple[str, str], ...], why: str
+) -> None:
+    seen = await observed(nursery, 2, renamed=renamed)
+    id = await seen.client.addjob("mail", "body", replicate=1, retry=60)
+    one, other = (str(Address(port=node.state.config.port)) for node in seen.nodes)
+
+    view, unreached = await seen.observer.tell("job-timeline", {"id": id})
+
+    assert [node["node"] for node in view["nodes"]] == [one]
+    assert list(unreached) == [other]
+    assert unreached[other].startswith(why)
+
+
 async def asked_of_all(seen: Observed, *words: str) -> None:
     for address in seen.client.nodes.order(trio.current_time()):
         await seen.client.ask(address, [commands.call(*words)])
