@@ -82,6 +82,9 @@ class SandboxRoom:
     _verdict: Json | None = None
     _failed: str = ""
     """What has failed, though the run may go on."""
+    _undrawn: str = ""
+    """What has failed of the timeline. There are no further slices: the table has taken part of
+    the rows."""
     _is_judged: bool = False
     """It has ended, and the judge looks or has looked at it."""
     _table: Table = attrs.field(init=False)
@@ -98,7 +101,8 @@ class SandboxRoom:
     def _begin(self, plan: Plan | None, nodes: int, seed: int) -> None:
         self.box = Sandbox(plan, nodes=nodes, seed=seed)
         self.epoch += 1
-        self.pace, self._course, self._verdict, self._failed = 0, None, None, ""
+        self.pace, self._course, self._verdict = 0, None, None
+        self._failed = self._undrawn = ""
         self._owed, self._is_judged = 0.0, False
         self._table = Table(self.box.sim.plan.nodes, self.box.stage.nodes)
         self._slices, self._told = [], 0
@@ -114,7 +118,7 @@ class SandboxRoom:
             "pace": self.pace,
             "doing": self._course.words if self._course else "",
             "verdict": self._verdict,
-            "failed": self._failed,
+            "failed": self._failed or self._undrawn,
             "is_by_hand": self.box.is_by_hand,
             "has_scenario": self.plan is not None,
         }
@@ -146,21 +150,29 @@ class SandboxRoom:
                 break
         if not found and (fresh := self._slice()):
             found = [fresh]
+        if not found and self._undrawn:
+            return {"is_gone": True}
         following = min(first, len(self._slices)) + len(found)
-        is_more = following < len(self._slices) or self._told < len(self.box.rows)
+        are_fresh = self._told < len(self.box.rows) and not self._undrawn
+        is_more = following < len(self._slices) or are_fresh
         return {"slices": found, "next": following, "is_more": is_more}
 
     def _slice(self) -> Json | None:
         """The next one, if there are rows for it."""
         fresh = self.box.rows[self._told : self._told + PIECE]
-        if not fresh:
+        if not fresh or self._undrawn:
             return None
-        self._told += len(fresh)
+        told = self._told + len(fresh)
+        try:
+            made = self._table.extend(fresh, self.box.now if told == len(self.box.rows) else 0)
+        except Exception as error:
+            self._undrawn = self._fault("the timeline", error)
+            return None
         if self._slices:
             self._slices[-1]["bars"] = []  # the next slice has all of them
-        is_last = self._told == len(self.box.rows)
-        self._slices.append(self._table.extend(fresh, self.box.now if is_last else 0))
-        return self._slices[-1]
+        self._told = told
+        self._slices.append(made)
+        return made
 
     # What is done.
 

@@ -1,6 +1,7 @@
 """The sandbox of a console: its time, what browsers are told, and what they may do."""
 
 import contextlib
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -310,6 +311,40 @@ async def test_a_judge_that_fails_says_so_and_the_run_goes_on(
     assert there.tell()["now"] > 0
     there.do({"deed": "anew"})
     assert there.tell()["failed"] == ""
+
+
+@pytest.mark.pure
+async def test_rows_that_cannot_be_drawn_are_told_once_and_the_run_goes_on(
+    nursery: trio.Nursery,
+    autojump_clock: trio.testing.MockClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    logged: Logged = []
+    there = await opened(nursery, logged)
+    there.do({"deed": "add", "node": "n1"})
+    [first] = rows(there, 1, 0)["slices"]
+    there.do({"deed": "add", "node": "n1"})
+    with monkeypatch.context() as patched:
+        patched.setattr(Table, "extend", broken)
+        assert rows(there, 1, 1) == {"is_gone": True}
+
+    assert rows(there, 1, 1) == {"is_gone": True}
+    assert rows(there, 1, 0) == {"slices": [first], "next": 1, "is_more": False}
+    said = "the timeline has failed, the log says where: KeyError: 'of a test'"
+    assert (there.tell()["failed"], len(logged)) == (said, 1)
+    there.do({"deed": "judge"})
+    await until(there, lambda: there.tell()["verdict"] is not None)
+    assert there.tell()["failed"] == said
+    there.do({"deed": "anew"})
+    assert there.tell()["failed"] == ""
+    there.do({"deed": "add", "node": "n1"})
+    assert len(rows(there, 2, 0)["slices"]) == 1
+
+
+def rows(there: SandboxRoom, epoch: int, first: int) -> Any:
+    answer = there.answer(Request(b"GET", f"/sandbox/rows/{epoch}/{first}", "127.0.0.1"))
+    assert answer is not None
+    return json.loads(answer.body)
 
 
 @pytest.mark.pure

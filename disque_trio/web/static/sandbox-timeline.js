@@ -8,6 +8,8 @@ import { short } from "./timeline/sentences.js";
 import { Timeline } from "./timeline/timeline.js";
 import { strip } from "./strip.js";
 
+const REST = 1000; // milliseconds after rows could not be had
+
 let epoch = 0;
 let run = null;
 let timeline = null;
@@ -15,11 +17,12 @@ let built = null; // the element that it is in
 let next = 0; // the number of the next slice
 let known = 0; // rows that were asked for
 let isAsking = false;
+let failed = null; // the answer of the topic whose rows could not be had
 let wish = null; // { job, at } that is to be shown when its rows are here
 
 export function sandboxTimeline(data, findings) {
   if (data.epoch !== epoch) begin(data.epoch);
-  if (data.events > known && !isAsking) ask(data);
+  if (data.events > known && data !== failed && !isAsking) ask(data);
   const hasJobs = run.jobs.length > 0;
   const time = timeline?.row() === undefined ? run.end : run.time[timeline.row()];
   return card(
@@ -65,11 +68,18 @@ async function ask(data) {
     timeline?.refresh();
     fulfil();
   } catch {
-    known = 0; // it is asked for again
+    [known, failed] = [0, data];
+    setTimeout(askAgain, REST);
   } finally {
     isAsking = false;
     redraw();
   }
+}
+
+// With the next answer of the topic, which comes when something changes, or after a rest.
+function askAgain() {
+  failed = null;
+  redraw();
 }
 
 // An answer has so many rows at most. Says whether this run has all of them now.

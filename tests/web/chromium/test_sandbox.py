@@ -219,3 +219,20 @@ async def test_rows_that_come_in_many_answers_are_all_drawn(
 
     assert not served.sandbox._rows(len(served.sandbox._slices))["slices"]
     assert len(served.sandbox._slices) > 5
+
+
+async def test_rows_that_do_not_come_are_asked_for_again_but_not_at_once(
+    tab: Tab, served: Served
+) -> None:
+    await tab.open(served.address)
+    await tab.has("Nothing yet.")
+    await tab.run("window.kept = fetch, window.asked = [], 0")
+    fails = "() => { asked.push(performance.now()); return Promise.reject(Error('of a test')); }"
+    await tab.run(f"window.fetch = {fails}, 0")
+
+    served.sandbox.do({"deed": "add", "node": "n1"})
+    await tab.until("asked.length > 2")
+
+    assert await tab.run("asked[2] - asked[0]") > 900
+    await tab.run("window.fetch = kept, 0")
+    await tab.until("document.querySelectorAll('.timeline .lifelines text').length > 3")
