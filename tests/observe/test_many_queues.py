@@ -11,12 +11,20 @@ from disque_trio.client.address import Address
 from disque_trio.client.client import Client
 from disque_trio.client.command import Command
 from disque_trio.observe import census as counting
+from disque_trio.observe import watching
 from disque_trio.observe.census import Census
 from disque_trio.observe.figures import FEW, MANY, SOME
 from disque_trio.observe.watching import Silence
 from tests.observe.rig import Observed, observed
 
 COUNT = 5000
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine may take long for a step, which is not what is tried here."""
+    monkeypatch.setattr(watching, "ANSWER_S", 60.0)
+    monkeypatch.setattr(counting, "NEAR_S", 60.0)
 
 
 async def filled(nursery: trio.Nursery) -> Observed:
