@@ -8,15 +8,16 @@ many queues")
 
 import argparse
 import contextlib
+import json
 import multiprocessing
 import os
-import re
 import statistics
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final
@@ -60,7 +61,6 @@ _TURNS: Final = "turns"
 _COUNTED: Final = (
     "Number(/([\\d,]+) queues,/.exec(document.body.innerText)?.[1].replaceAll(',', ''))"
 )
-_TOTAL: Final = re.compile(r'"total":(\d+),"page"')
 _CLICK: Final = "document.querySelector('%s').click()"
 _STOP: Final = (
     "[...document.querySelectorAll('button')]"
@@ -233,22 +233,22 @@ async def _timed(tab: Tab, began: str, does: str, shows: str) -> float:
 # Somebody who looks, and nobody.
 
 
-NOBODY: Final = "nobody looks"
-COMES: Final = "somebody has come"
-LOOKS: Final = "somebody looks"
+_NOBODY: Final = "nobody looks"
+_COMES: Final = "somebody has come"
+_LOOKS: Final = "somebody looks"
 _FIRST_PASS_S: Final = 60.0
 """The load goes on for so long, for the first count of all queues."""
 
 
 def _compare(server: Server, port: int, file: Path, options: argparse.Namespace) -> dict[str, Any]:
-    windows: dict[str, list[Window]] = {NOBODY: [], COMES: [], LOOKS: []}
+    windows: dict[str, list[Window]] = {_NOBODY: [], _COMES: [], _LOOKS: []}
     for _ in range(options.rounds):
         with _loaded(server.port, options.rate, 3 * options.seconds + _FIRST_PASS_S):
-            windows[NOBODY].append(_window(server, file, options.seconds))
-            with looking(port) as is_counted:
-                windows[COMES].append(_window(server, file, options.seconds))
-                is_counted(options.queues)
-                windows[LOOKS].append(_window(server, file, options.seconds))
+            windows[_NOBODY].append(_window(server, file, options.seconds))
+            with looking(port) as wait_for:
+                windows[_COMES].append(_window(server, file, options.seconds))
+                wait_for(options.queues)
+                windows[_LOOKS].append(_window(server, file, options.seconds))
         time.sleep(_QUIET_S)
     return {name: _summed(each) for name, each in windows.items()}
 
@@ -305,21 +305,21 @@ def looking(port: int, *topics: str) -> Iterator[Callable[[int], None]]:
     args = (port, topics or ("overview", "queues"), theirs)
     process = multiprocessing.Process(target=_look, args=args, daemon=True)
     process.start()
-
-    def wait(queues: int) -> None:
-        deadline = time.monotonic() + _COUNTED_S
-        total = -2  # an answer without queues says -1
-        while total < queues:
-            assert ours.poll(max(deadline - time.monotonic(), 0)), "all queues are counted"
-            total = ours.recv()
-
     try:
-        wait(-1)
-        yield wait
+        _wait_for(ours, -1)
+        yield partial(_wait_for, ours)
         assert process.is_alive(), "it still looks"
     finally:
         process.kill()
         process.join()
+
+
+def _wait_for(report: Connection, queues: int) -> None:
+    deadline = time.monotonic() + _COUNTED_S
+    total = -2  # an answer without queues says -1
+    while total < queues:
+        assert report.poll(max(deadline - time.monotonic(), 0)), "all queues are counted"
+        total = report.recv()
 
 
 def _look(port: int, topics: Sequence[str], report: Connection) -> None:
@@ -337,10 +337,9 @@ async def _subscribe(port: int, topics: Sequence[str], report: Connection) -> No
             )
         with contextlib.suppress(ConnectionClosed):
             while True:
-                told = await socket.get_message()
-                if '"t":"put"' in told:
-                    total = _TOTAL.search(told)
-                    report.send(int(total[1]) if total else -1)
+                told = json.loads(await socket.get_message())
+                if told["t"] == "put":
+                    report.send(told["data"].get("total", -1))
 
 
 def _looks_table(looks: dict[str, dict[str, Any]]) -> Table:
@@ -350,7 +349,7 @@ def _looks_table(looks: dict[str, dict[str, Any]]) -> Table:
         for name, each in looks.items():
             spread = [f"{each[what][cut]:.2f}" for cut in cuts]
             table.add_row(what, name, *spread, f"{each['cpu'] * 100:.1f}")
-        nobody, somebody = looks[NOBODY], looks[LOOKS]
+        nobody, somebody = looks[_NOBODY], looks[_LOOKS]
         raised = somebody[what]["p99"] / nobody[what]["p99"]
         wanted = f" (< {RAISED:.2f})" if what == "turns" else ""
         more = (somebody["cpu"] - nobody["cpu"]) * 100

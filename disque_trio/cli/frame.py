@@ -103,6 +103,11 @@ def check_folder(path: str | Path) -> None:
         raise UsageError(f"cannot write {path}: there is no folder {folder}; make it first")
 
 
+def printable(text: str) -> str:
+    """Without what would command the terminal."""
+    return "".join(each if each.isprintable() else "?" for each in text)
+
+
 def discard_output() -> None:
     """The reader has closed the pipe: without this, Python's flush at exit would fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

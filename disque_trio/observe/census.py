@@ -23,18 +23,17 @@ from disque_trio.worker.operating.notes import RESERVED
 POINTS: Final = 300
 """Of a series: a look a second makes five minutes."""
 FIRST_REST: Final = 4
-"""After a step of the first pass it rests for so many times as long as the step took, but for no
-more of this than `NEAR_S`."""
+"""After a step of the first pass it rests for so many times as long as the step took."""
 REST: Final = 20
 """The same later, when something is known."""
-NEAR_S: Final = 0.005
-"""A step that takes longer waits for the network, or for a node with much to do."""
+STEP_S: Final = 0.005
+"""What a step takes beyond this is a wait for the network, and does not make the rest longer."""
 PAUSE_S: Final = 0.002
 """Between questions for the rows of a page."""
 PASS_S: Final = 1.0
 """Between two passes at least."""
 LATEST_S: Final = 300.0
-"""A node that has told nothing for so long is left out; until then it counts as it was last."""
+"""A node that is silent for so long is left out; until then it counts as it was last."""
 PIECE: Final = 250
 """Queues that are looked at before others have their turn: some tenths of a millisecond."""
 _RATE_S: Final = 0.5
@@ -98,8 +97,8 @@ class Census:
     """Of the queues that are not the library's: by field, and queued jobs by node."""
     _number: int = 0
     """Of the pass."""
-    _heard: dict[str, float] = attrs.Factory(dict)
-    """When each node has told anything last, by anyio's clock."""
+    _told: dict[str, None] = attrs.Factory(dict)
+    """Nodes that have told of their queues, and are not left out."""
     _counting: anyio.Lock = attrs.Factory(anyio.Lock)
 
     async def run(self) -> None:
@@ -129,44 +128,42 @@ class Census:
 
     async def _pass(self, address: Address) -> None:
         """The queues of one node. Those that it has no more are left out then."""
-        cursor, is_over, took = 0, False, 0.0
+        count, rest = (SOME, REST) if self.is_whole else (MANY, FIRST_REST)
+        cursor, is_over = 0, False
         try:
             while not is_over:
                 began = anyio.current_time()
                 has_figures = _FEATURE in self.client.nodes.features(address)
-                count = SOME if self.is_whole and took <= NEAR_S else MANY
                 asked = scan(cursor, count, has_figures=has_figures)
                 [page] = await self.client.ask(address, [asked])
                 if isinstance(page, DisqueError):
                     return
-                self._heard[str(address)] = anyio.current_time()
                 await self._take(address, page.names, page.figures)
                 cursor, is_over = page.cursor, not page.cursor
-                took = anyio.current_time() - began
-                rest = REST if self.is_whole else FIRST_REST
-                await anyio.sleep(0 if is_over else min(took, NEAR_S) * rest)
+                took = min(anyio.current_time() - began, STEP_S)
+                await anyio.sleep(0 if is_over else took * rest)
         except DisqueError:
             return
         await self._forget(str(address))
 
     async def _leave_out(self, known: set[str]) -> None:
         """Nodes that the client knows no more, because they have left the cluster or have another
-        address now, and those that are silent for long. When a node was asked last says nothing: it
-        may wait for the end of a pass over the others."""
+        address now, and those that are silent for long."""
         latest = anyio.current_time() - LATEST_S
-        for where in list(self._heard):
+        for where in list(self._told):
             silence = self.client.silent.get(where)
             if where not in known or (silence is not None and silence.since < latest):
-                del self._heard[where]
+                del self._told[where]
                 await self._forget(where)
                 if not self._sums[where]:  # nobody has asked it meanwhile, for the rows of a page
                     del self._sums[where]
 
     async def _take(self, address: Address, names: list[str], figures: list[bytes]) -> None:
+        where, now = str(address), anyio.current_time()
+        self._told[where] = None
         if not figures:
             await self._ask(address, names)
             return
-        where, now = str(address), anyio.current_time()
         for name, told in zip(names, figures, strict=True):
             part = self.parts.get(name, {}).get(where)
             stats = part.stats if part and part.told == told else parsed(told)
@@ -193,7 +190,8 @@ class Census:
             some = names[start : start + FEW]
             asked: list[Command[Any]] = [commands.qstat(name) for name in some]
             told = await self.client.ask(address, asked)
-            now = self._heard[where] = anyio.current_time()
+            now = anyio.current_time()
+            self._told[where] = None
             for name, stats in zip(some, told, strict=True):
                 if isinstance(stats, QueueStats):
                     self._note(name, where, of_stats(stats), now)
@@ -277,7 +275,7 @@ class Census:
 
     def queued_at(self, where: str) -> int | None:
         """Jobs that are queued at a node, if that is known."""
-        return self._sums[where] if where in self._heard else None
+        return self._sums[where] if where in self._told else None
 
 
 def _mark(names: dict[str, None], name: str, *, is_so: bool) -> None:

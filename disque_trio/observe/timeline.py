@@ -80,10 +80,10 @@ class Timelines:
                 del self.answers[next(iter(self.answers))]
         return kept[1], found.unreached
 
-    async def way(self, survey: Survey, id: str) -> tuple["Way", dict[str, str]]:
+    async def history(self, survey: Survey, id: str) -> tuple["History", dict[str, str]]:
         """The same as rows."""
         found = await self._told(survey, id)
-        return way_of(found.items, *self._known(survey, found.items)), found.unreached
+        return history_of(found.items, *self._known(survey, found.items)), found.unreached
 
     async def _told(self, survey: Survey, id: str) -> Found[Told]:
         await survey.look()
@@ -144,7 +144,7 @@ def _state(trace: ToldTrace | None) -> object:
 
 
 @attrs.frozen
-class Way:
+class History:
     """What has happened to a job."""
 
     is_traced: bool
@@ -156,14 +156,26 @@ class Way:
     rows: list[Row]
     """Of all nodes, in the order of time."""
 
+    def facts(self, id: str) -> Json:
+        """All but the rows."""
+        return {
+            "id": id,
+            "traced": self.is_traced,
+            "why": self.why,
+            "nodes": self.nodes,
+            "clocks": self.clocks,
+        }
 
-def way_of(told: Sequence[Told], names: Mapping[str, str], measured: Mapping[str, Clock]) -> Way:
-    """The way, of what the nodes have told. `names` and `measured` are by `Told.short`."""
+
+def history_of(
+    told: Sequence[Told], names: Mapping[str, str], measured: Mapping[str, Clock]
+) -> History:
+    """Of what the nodes have told. `names` and `measured` are by `Told.short`."""
     rows = {each.short: each.trace.rows for each in told if each.trace is not None}
     clocks = {**measured, **_narrowed(told, measured)}
     traces = [shifted(of_node, clocks[short]) for short, of_node in rows.items()]
     nodes = [_node(each, names, clocks[each.short]) for each in told]
-    return Way(
+    return History(
         any(each.trace is not None for each in told),
         _why(told),
         nodes,
@@ -183,15 +195,8 @@ def answered(
     id: str, told: Sequence[Told], names: Mapping[str, str], measured: Mapping[str, Clock]
 ) -> Json:
     """The answer, of the same."""
-    way = way_of(told, names, measured)
-    return {
-        "id": id,
-        "traced": way.is_traced,
-        "why": way.why,
-        "nodes": way.nodes,
-        "clocks": way.clocks,
-        "run": _run(way.rows) if way.rows else None,
-    }
+    history = history_of(told, names, measured)
+    return history.facts(id) | {"run": _run(history.rows) if history.rows else None}
 
 
 def _node(told: Told, names: Mapping[str, str], clock: Clock) -> Json:

@@ -91,7 +91,7 @@ def trouble(node: NodeState, job: Job, state: int) -> None:
 
 def _is_kept(node: NodeState, job: Job) -> bool:
     """Does it have a trace of its own? With a trace file every job has the flag."""
-    if job.flags < TRACED or node.trace is None:
+    if node.trace is None:
         return job.flags >= TRACED
     kept = node.traces.jobs.get(job.id)
     return kept is not None and node.mono < kept.until

@@ -35,9 +35,9 @@ LONELY_S: Final = 20.0
 PIECE: Final = 1_000
 """Rows that are put into a slice at a time: some 20 ms of work."""
 ANSWER: Final = 10_000
-"""Rows of an answer that are in slices already, and"""
+"""Rows of an answer at most, if they are in slices already."""
 SLICES: Final = 500
-"""slices of an answer."""
+"""Slices of an answer at most."""
 FAULT_MOST: Final = 300
 """Characters of what the page says of a bug."""
 NODES: Final = 9
@@ -163,8 +163,9 @@ class SandboxRoom:
         if not fresh or self._undrawn:
             return None
         told = self._told + len(fresh)
+        is_last = told == len(self.box.rows)  # only then has nothing else happened until now
         try:
-            made = self._table.extend(fresh, self.box.now if told == len(self.box.rows) else 0)
+            made = self._table.extend(fresh, self.box.now if is_last else 0)
         except Exception as error:
             self._undrawn = self._fault("the timeline", error)
             return None

@@ -10,7 +10,7 @@ import trio
 from disque_trio.client import commands
 from disque_trio.client.address import Address
 from disque_trio.observe.deeds import VERBS, Outcome
-from disque_trio.observe.timeline import Told, answered, way_of
+from disque_trio.observe.timeline import Told, answered, history_of
 from disque_trio.observe.values import MistakeError, encoded
 from disque_trio.sim.traces.clocks import Clock
 from disque_trio.tracing.rows import Row
@@ -91,8 +91,8 @@ def test_messages_set_no_clock_right_if_a_node_has_left_out_rows() -> None:
     cut = attrs.evolve(one, trace=attrs.evolve(one.trace, omitted=1))
     measured = {"aaaaaaaa": Clock(0, 0), "bbbbbbbb": Clock(0, 4_000)}
 
-    assert way_of([cut, two], {}, measured).nodes[1]["right_ms"] == 0
-    assert way_of([one, two], {}, measured).nodes[1]["right_ms"] != 0
+    assert history_of([cut, two], {}, measured).nodes[1]["right_ms"] == 0
+    assert history_of([one, two], {}, measured).nodes[1]["right_ms"] != 0
 
 
 async def test_nodes_tell_the_life_of_a_job_in_order(nursery: trio.Nursery) -> None:

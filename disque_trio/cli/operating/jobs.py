@@ -10,7 +10,7 @@ from typing import Any, Final
 import attrs
 
 from disque_trio.cli import frame
-from disque_trio.cli.operating import ways
+from disque_trio.cli.operating import timeline
 from disque_trio.cli.operating.frame import (
     FAILED,
     Command,
@@ -21,7 +21,7 @@ from disque_trio.cli.operating.frame import (
     write_json,
     write_table,
 )
-from disque_trio.observe.timeline import Way
+from disque_trio.observe.timeline import History
 from disque_trio.worker.operating.admin import Admin
 from disque_trio.worker.operating.asking import Found
 from disque_trio.worker.operating.jobs import Copy, Jobs, WithWorkerError
@@ -73,20 +73,20 @@ async def _show_or_tell(admin: Admin, given: argparse.Namespace) -> int:
 
 
 async def _tell(_admin: Admin, given: argparse.Namespace) -> int:
-    way, unreached = await ways.ask(url_of(given), given.id)
+    history, unreached = await timeline.ask(url_of(given), given.id)
     warn_of("jobs", unreached)
     if given.is_json:
-        write_json(ways.as_json(given.id, way))
-    elif way.rows:
-        sys.stdout.writelines(f"{line}\n" for line in ways.lines(given.id, way))
-    if not way.rows:
-        raise NotDoneError(_nothing(given.id, way))
+        write_json(timeline.as_json(given.id, history))
+    elif history.rows:
+        sys.stdout.writelines(f"{line}\n" for line in timeline.lines(given.id, history))
+    if not history.rows:
+        raise NotDoneError(_nothing(given.id, history))
     return 0
 
 
-def _nothing(id: str, way: Way) -> str:
+def _nothing(id: str, history: History) -> str:
     """Why there are no events."""
-    if way.is_traced:
+    if history.is_traced:
         return f"{id} is traced, but nothing has happened to it since that began"
     asking = f"TRACE JOB {id} at each node writes down what happens from then on"
     return f"no node traces {id}: {asking}"

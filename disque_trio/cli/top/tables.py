@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import attrs
 
-from disque_trio.cli.frame import counted
+from disque_trio.cli.frame import counted, printable
 from disque_trio.cli.operating.frame import duration, lines_of
 from disque_trio.observe.sampling import RATES, NodeView, QueueView, View
 
@@ -41,7 +41,7 @@ def queue_row(queue: QueueView) -> Row:
     """One queue, under `QUEUE_HEADS`."""
     totals = queue.totals
     return (
-        _printable(totals.name),
+        printable(totals.name),
         _count(totals.length),
         duration(totals.next_age_s) if totals.length else "-",
         _rate(queue.in_rate),
@@ -52,11 +52,6 @@ def queue_row(queue: QueueView) -> Row:
         _count(totals.blocked),
         ", ".join(f"{side} at {node}" for node, side in totals.paused.items()) or "-",
     )
-
-
-def _printable(name: str) -> str:
-    """Without what would command the terminal."""
-    return "".join(letter if letter.isprintable() else "?" for letter in name)
 
 
 def node_row(node: NodeView) -> Row:

@@ -2,8 +2,9 @@
 
 Each node writes its own view, with short ids as names and the wall clock as time. The history has
 the names n1, n2 and so on, and a time that begins with the first row. Sent and received messages
-are paired in order, which is right as long as links lose none; after a loss a message may be paired
-with a later one like it. Rows are sorted by time, so the clocks of several machines should agree.
+that say the same are paired in order, which is right as long as links lose none; after a loss a
+message may be paired with a later one like it. Rows are sorted by time, so the clocks of several
+machines should agree.
 """
 
 from collections import defaultdict, deque
@@ -101,13 +102,13 @@ def _detail(row: Row, names: dict[str, str]) -> str:
 
 def _pair(rows: Iterable[Row]) -> None:
     """Number each message at both of its ends."""
-    waiting: dict[tuple[str, str, str, str], deque[Row]] = defaultdict(deque)
+    waiting: dict[tuple[str, ...], deque[Row]] = defaultdict(deque)
     number = 0
     for row in rows:
         if row.kind == "send":
             number += 1
             row.ref = number
-            waiting[row.node, row.peer, row.cause, row.job].append(row)
+            waiting[row.node, row.peer, row.cause, row.job, row.detail].append(row)
         elif row.kind == "recv":
-            sent = waiting[row.peer, row.node, row.cause, row.job]
+            sent = waiting[row.peer, row.node, row.cause, row.job, row.detail]
             row.ref = sent.popleft().ref if sent else 0

@@ -17,8 +17,10 @@ JOB_TEXT = JOB.decode()
 WALL = 1_800_000_000_000_000
 
 
-def message(time: int, kind: str, node: str, peer: str, cause: str = "gotjob") -> Row:
-    return Row(WALL + time, kind, node, JOB_TEXT, peer=peer, cause=cause)
+def message(
+    time: int, kind: str, node: str, peer: str, cause: str = "gotjob", detail: str = ""
+) -> Row:
+    return Row(WALL + time, kind, node, JOB_TEXT, peer=peer, cause=cause, detail=detail)
 
 
 def test_an_operation_whose_rows_are_in_two_files_of_a_node_stays_one() -> None:
@@ -57,6 +59,14 @@ def test_messages_are_paired_in_order() -> None:
         ("recv", "n1", 2),
         ("recv", "n1", 0),
     ]
+
+
+def test_a_lost_message_is_not_paired_with_one_that_says_something_else() -> None:
+    lost = message(1, "send", "aaaa", "bbbb", "enqueue", "delay=5")
+    sent = message(2, "send", "aaaa", "bbbb", "enqueue", "delay=0")
+    heard = message(3, "recv", "bbbb", "aaaa", "enqueue", "delay=0")
+
+    assert [row.ref for row in together([[lost, sent], [heard]])] == [1, 2, 2]
 
 
 def test_holders_and_failing_nodes_get_their_names() -> None:

@@ -1,11 +1,11 @@
-"""The way of a job as lines."""
+"""What has happened to a job, as lines."""
 
 from typing import Any
 
 import attrs
 
-from disque_trio.cli.operating import ways
-from disque_trio.observe.timeline import Way
+from disque_trio.cli.operating import timeline
+from disque_trio.observe.timeline import History
 from disque_trio.tracing.rows import Row
 
 ID = "D-aaaaaaaa-AAAAAAAAAAAAAAAAAAAAAAAA-05a1"
@@ -16,7 +16,7 @@ def row(time: int, kind: str, node: str, **rest: Any) -> Row:
     return Row(NOON + time, kind, node, ID, "mail", **rest)
 
 
-WAY = Way(
+HISTORY = History(
     is_traced=True,
     why="traced since it was given back or queued again",
     nodes=[{"name": "n1", "node": "a:1", "omitted": 0}, {"name": "", "node": "b:1", "omitted": 7}],
@@ -33,9 +33,9 @@ WAY = Way(
 
 
 def test_each_event_is_a_line_behind_what_is_known_of_the_whole() -> None:
-    first, *others = ways.lines(ID, WAY)
+    first, *others = timeline.lines(ID, HISTORY)
 
-    assert first == f"{ID}, {WAY.why}; the first event was at 2027-01-15T08:00:00.000000+00:00"
+    assert first == f"{ID}, {HISTORY.why}; the first event was at 2027-01-15T08:00:00.000000+00:00"
     assert others == [
         "n2: clock set right by −12 ± 1 ms",
         "b:1: 7 events were left out",
@@ -43,7 +43,7 @@ def test_each_event_is_a_line_behind_what_is_known_of_the_whole() -> None:
         "    +0.000100  n1   sends REPLJOB to n10: jobs=1",
         "    +0.000500  n10  receives REPLJOB from n1: jobs=1",
         "    +1.500000  n1   serves the job to 10.0.0.7:5 (served)",
-        "    +2.000000  n1   has the job as dead from now on (nack): no �[2J",
+        "    +2.000000  n1   has the job as dead from now on (nack): no ?[2J",
         "    +3.000000  n1   news",
     ]
 
@@ -51,20 +51,20 @@ def test_each_event_is_a_line_behind_what_is_known_of_the_whole() -> None:
 def test_words_that_nobody_knows_are_told_as_they_are() -> None:
     """A node of a later release may tell of anything, and so may one that means harm."""
     news = row(0, "{new}", "n1\x1b[2J", peer="{0}", cause="{why}", detail="{")
-    way = attrs.evolve(WAY, clocks=["n2\r: clock set right"], rows=[news])
+    way = attrs.evolve(HISTORY, clocks=["n2\r: clock set right"], rows=[news])
     others = [{"name": "", "node": "b\n:1", "omitted": 7}]
 
-    found = list(ways.lines(ID, attrs.evolve(way, nodes=others)))
+    found = list(timeline.lines(ID, attrs.evolve(way, nodes=others)))
 
     assert found[1:] == [
-        "n2�: clock set right",
-        "b�:1: 7 events were left out",
-        "    +0.000000  n1�[2J  {new} {0} ({why}): {",
+        "n2?: clock set right",
+        "b?:1: 7 events were left out",
+        "    +0.000000  n1?[2J  {new} {0} ({why}): {",
     ]
 
 
 def test_json_has_all_that_is_known() -> None:
-    told = ways.as_json(ID, WAY)
+    told = timeline.as_json(ID, HISTORY)
 
     assert told["events"][1] == {
         "time": NOON + 100,
@@ -75,5 +75,5 @@ def test_json_has_all_that_is_known() -> None:
         "cause": "repljob",
         "detail": "jobs=1",
     }
-    assert (told["id"], told["traced"], told["clocks"]) == (ID, True, WAY.clocks)
+    assert (told["id"], told["traced"], told["clocks"]) == (ID, True, HISTORY.clocks)
     assert len(told["events"]) == 6

@@ -1,11 +1,12 @@
-"""The way of a job through the nodes, as lines: `jobs show ID --timeline`."""
+"""What has happened to a job at all nodes, as lines: `jobs show ID --timeline`."""
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from disque_trio.cli.frame import printable
 from disque_trio.observe.survey import Survey
-from disque_trio.observe.timeline import Timelines, Way
+from disque_trio.observe.timeline import History, Timelines
 from disque_trio.observe.watching import Watcher
 from disque_trio.tracing.rows import Row
 
@@ -28,39 +29,34 @@ _TOLD: Final = ("time", "node", "kind", "peer", "client", "cause", "detail")
 """Of a row, in JSON."""
 
 
-async def ask(url: str, id: str) -> tuple[Way, dict[str, str]]:
-    """The way of the job, and the nodes that have not answered, with the reason."""
+async def ask(url: str, id: str) -> tuple[History, dict[str, str]]:
+    """The history of the job, and the nodes that have not answered, with the reason."""
     async with Watcher(url) as client:
-        return await Timelines().way(Survey(client), id)
+        return await Timelines().history(Survey(client), id)
 
 
-def as_json(id: str, way: Way) -> Json:
+def as_json(id: str, history: History) -> Json:
     """All that is known. Times are Unix microseconds, by clocks that were set right."""
-    return {
-        "id": id,
-        "traced": way.is_traced,
-        "why": way.why,
-        "nodes": way.nodes,
-        "clocks": way.clocks,
-        "events": [{name: getattr(row, name) for name in _TOLD} for row in way.rows],
+    return history.facts(id) | {
+        "events": [{name: getattr(row, name) for name in _TOLD} for row in history.rows]
     }
 
 
-def lines(id: str, way: Way) -> Iterator[str]:
+def lines(id: str, history: History) -> Iterator[str]:
     """A few about the whole, then one for each event, with the seconds since the first one."""
-    return map(_plain, _lines(id, way))
+    return map(printable, _lines(id, history))
 
 
-def _lines(id: str, way: Way) -> Iterator[str]:
-    first = way.rows[0].time
+def _lines(id: str, history: History) -> Iterator[str]:
+    first = history.rows[0].time
     began = datetime.fromtimestamp(first / 1e6, UTC).isoformat(timespec="microseconds")
-    yield f"{id}, {way.why}; the first event was at {began}"
-    yield from way.clocks
-    for node in way.nodes:
+    yield f"{id}, {history.why}; the first event was at {began}"
+    yield from history.clocks
+    for node in history.nodes:
         if node["omitted"]:
             yield f"{node['name'] or node['node']}: {node['omitted']} events were left out"
-    width = max(len(row.node) for row in way.rows)
-    for row in way.rows:
+    width = max(len(row.node) for row in history.rows)
+    for row in history.rows:
         yield f"{(row.time - first) / 1e6:+13.6f}  {row.node:<{width}}  {_said(row)}"
 
 
@@ -76,8 +72,3 @@ def _said(row: Row) -> str:
     else:
         says = f"{row.kind} {other}".rstrip()
     return f"{says} ({row.cause}){more}" if row.cause else says + more
-
-
-def _plain(text: str) -> str:
-    """Nothing in it moves the cursor of a terminal."""
-    return "".join(each if each.isprintable() else "�" for each in text)
