@@ -1,8 +1,8 @@
 """Signals of a worker's process.
 
 SIGTERM, SIGINT and SIGHUP: the first one stops the worker, the second one cancels its jobs, the
-third one ends the process at once. SIGUSR1: take no more jobs. SIGUSR2 and SIGQUIT: write the
-stacks of all tasks and threads to the log.
+third one ends the process at once. Those within half a second count once. SIGUSR1: take no more
+jobs. SIGUSR2 and SIGQUIT: write the stacks of all tasks and threads to the log.
 """
 
 import gc
@@ -10,7 +10,8 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Final
@@ -19,8 +20,8 @@ from disque_trio.worker.loops import in_loop
 from disque_trio.worker.running import Worker
 from disque_trio.worker.stacks import stacks
 from disque_trio.worker.statuses import FAILED
+from disque_trio.worker.stopping import STOPPING, Stops
 
-_STOPPING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _DUMPING: Final = (signal.SIGUSR2, signal.SIGQUIT)
 _COLLECT_AFTER: Final = (10_000, 20, 50)
 """Jobs make many short-lived objects, of which none is in a cycle."""
@@ -50,17 +51,16 @@ def leave(status: int) -> None:
 
 
 @contextmanager
-def obeyed(worker: Worker) -> Iterator[None]:
+def obeyed(worker: Worker, clock: Callable[[], float] = time.monotonic) -> Iterator[None]:
     """While this lasts, signals are orders to the worker. For the main thread, in the loop."""
-    soon = in_loop()
-    came = 0
+    soon, stops = in_loop(), Stops(clock)
 
     def stop(number: int, _: FrameType | None) -> None:
-        nonlocal came
-        came += 1
-        if came > 2:
+        if not stops.is_new():
+            return
+        if stops.count > 2:
             os._exit(FAILED)
-        soon(_stopped, worker, signal.Signals(number).name, came)
+        soon(_stopped, worker, signal.Signals(number).name, stops.count)
 
     def quiet(_: int, __: FrameType | None) -> None:
         soon(worker.quiet)
@@ -68,7 +68,7 @@ def obeyed(worker: Worker) -> Iterator[None]:
     def dump(_: int, __: FrameType | None) -> None:
         soon(_dump)
 
-    handlers = dict.fromkeys(_STOPPING, stop) | dict.fromkeys(_DUMPING, dump)
+    handlers = dict.fromkeys(STOPPING, stop) | dict.fromkeys(_DUMPING, dump)
     handlers[signal.SIGUSR1] = quiet
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:

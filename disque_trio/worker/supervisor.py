@@ -13,13 +13,13 @@ import anyio
 import attrs
 
 from disque_trio.worker.statuses import CLEAN, FAILED, INTERRUPTED, REFUSED, RESTART
+from disque_trio.worker.stopping import STOPPING, Stops
 
 FIRST_PAUSE_S: Final = 0.5
 LONGEST_PAUSE_S: Final = 30.0
 WELL_AFTER_S: Final = 60.0
 """After a child has run this long, its next restart has the first pause again."""
 _WORST_FIRST: Final = (REFUSED, FAILED, INTERRUPTED, CLEAN)
-_STOPPING: Final = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 _log: Final = logging.getLogger(__name__)
 
 
@@ -49,6 +49,7 @@ class Supervisor:
     _children: dict[int, Child] = attrs.Factory(dict)
     _statuses: list[int] = attrs.Factory(list)
     _stopping: anyio.Event = attrs.Factory(anyio.Event)
+    _stops: Stops = attrs.field(factory=lambda: Stops(anyio.current_time))
 
     async def run(self) -> int:
         """Run until all children have ended for good. The exit status, the worst of theirs."""
@@ -58,8 +59,13 @@ class Supervisor:
         return next(each for each in _WORST_FIRST if each in (*self._statuses, CLEAN))
 
     def signalled(self, number: int) -> None:
-        """This process got a signal: the children get it, too. One to stop ends the restarts."""
-        if number in _STOPPING:
+        """Pass a signal of this process on to the children. A stop signal ends the restarts, and
+        one that repeats it within half a second is dropped."""
+        if number not in STOPPING or self._stops.is_new():
+            self._pass_on(number)
+
+    def _pass_on(self, number: int) -> None:
+        if number in STOPPING:
             self._stopping.set()
         for child in self._children.values():
             child.send_signal(number)
@@ -84,7 +90,7 @@ class Supervisor:
         """Is the child not to be started again? One that a node refuses ends the others."""
         if status == REFUSED:
             _log.error("worker %d %s; all stop", number, how(status))
-            self.signalled(signal.SIGTERM)
+            self._pass_on(signal.SIGTERM)
         return status == REFUSED or (self.is_burst and status == CLEAN)
 
     async def _live(self, number: int) -> int:
@@ -104,7 +110,7 @@ class Supervisor:
 
 def _final(status: int) -> int:
     """What it means for the whole that a child has ended so, for good."""
-    if status == RESTART or -status in _STOPPING:  # a signal kills only one that has not begun
+    if status == RESTART or -status in STOPPING:  # a signal kills only one that has not begun
         return CLEAN
     return status if status in _WORST_FIRST else FAILED
 

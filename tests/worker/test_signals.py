@@ -6,6 +6,7 @@ import signal
 import threading
 
 import anyio
+import attrs
 import pytest
 
 from disque_trio.worker.engine.records import Done, Outcome
@@ -16,6 +17,17 @@ from disque_trio.worker.stacks import of_thread, stacks
 from disque_trio.worker.statuses import CLEAN, FAILED, INTERRUPTED
 from tests.worker.played import PlayedNode, job
 from tests.worker.playing import KINDS, Doing, for_ever, play
+
+
+@attrs.define
+class ManualClock:
+    """A clock that the test sets."""
+
+    now: float = 0
+
+    def __call__(self) -> float:
+        return self.now
+
 
 pytestmark = pytest.mark.parametrize("kind", KINDS)
 
@@ -38,22 +50,52 @@ def test_the_first_signal_lets_jobs_end(kind: str, number: signal.Signals) -> No
     assert play(kind, story, node, handler=Doing(body)) == CLEAN
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_signals_that_repeat_the_first_within_half_a_second_are_one(
+    kind: str, number: signal.Signals
+) -> None:
+    node = PlayedNode()
+    clock = ManualClock()
+
+    async def body(run: Run) -> Outcome:
+        for after_s in (0, 0.004, 0.49):
+            clock.now = after_s
+            os.kill(os.getpid(), signal.SIGTERM if after_s == 0 else number)
+        while not run.is_stopping:
+            await anyio.sleep(0.001)
+        for _ in range(10):  # what the signals ask for is done in the loop
+            await anyio.lowlevel.checkpoint()
+        return Done()
+
+    async def story(worker: Worker) -> None:
+        with obeyed(worker, clock):
+            node.give(job(1))
+            await node.is_told(b"ACKJOB")
+
+    assert play(kind, story, node, handler=Doing(body)) == CLEAN
+
+
 def test_the_second_signal_cancels_jobs_and_the_third_ends_the_process(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     node = PlayedNode()
+    clock = ManualClock()
     handler = Doing(for_ever)
     ended: list[int] = []
     monkeypatch.setattr(os, "_exit", ended.append)
 
     async def story(worker: Worker) -> None:
-        with obeyed(worker):
+        with obeyed(worker, clock):
             node.give(job(1))
             await handler.begun()
             os.kill(os.getpid(), signal.SIGTERM)
+            clock.now = 0.5
             os.kill(os.getpid(), signal.SIGTERM)
             await node.is_told(b"RELEASE")
+            clock.now = 0.9
+            os.kill(os.getpid(), signal.SIGTERM)
             assert not ended
+            clock.now = 1
             os.kill(os.getpid(), signal.SIGTERM)
 
     assert play(kind, story, node, handler=handler) == INTERRUPTED

@@ -73,6 +73,22 @@ async def test_each_child_has_its_number_and_gets_the_signals(autojump_clock: Mo
     assert [child.signals for child in starts.children] == [[signal.SIGUSR1, signal.SIGTERM]] * 2
 
 
+async def test_signals_that_repeat_a_stop_are_passed_on_once(autojump_clock: MockClock) -> None:
+    starts = Starts([Child()])
+    supervisor = Supervisor(starts, 1)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(status_of, supervisor, 10)
+        await trio.sleep(1)
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR1):
+            supervisor.signalled(number)
+        await trio.sleep(0.5)
+        supervisor.signalled(signal.SIGINT)
+
+    told = [signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR1, signal.SIGINT, signal.SIGTERM]
+    assert starts.children[0].signals == told
+
+
 async def test_after_the_order_to_stop_no_child_is_started(autojump_clock: MockClock) -> None:
     starts = Starts([Child()])
 

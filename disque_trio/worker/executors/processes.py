@@ -142,6 +142,8 @@ async def _begin() -> _Child:
                 stderr=None,
                 pass_fds=[theirs.fileno()],
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                # A SIGTERM to the worker's process group is for the worker, not for its jobs.
+                start_new_session=True,
             )
         except BaseException:
             ours.close()

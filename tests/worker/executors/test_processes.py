@@ -57,6 +57,13 @@ def is_alive(pid: int) -> bool:
     return True
 
 
+def test_a_signal_to_the_process_group_of_the_worker_does_not_reach_its_jobs(kind: str) -> None:
+    async def story(run: Callable[..., Any]) -> None:
+        assert os.getpgid(await run(work.pid)) != os.getpgid(0)
+
+    with_pool(kind, story)
+
+
 def test_functions_run_in_one_process_after_another(kind: str) -> None:
     pids = []
 
