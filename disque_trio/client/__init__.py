@@ -4,8 +4,9 @@ Below them: connections to a node, TLS, and errors that say what to do. It impor
 `system`. The command line and the pipeline import it. docs/client.md describes it.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from disque_trio import exported
 
 if TYPE_CHECKING:
     from disque_trio.client.blocking import BlockingClient as BlockingClient
@@ -48,18 +49,15 @@ _REFUSALS: Final = (
     "UnknownJobError",
 )
 _HOMES: Final = {
-    "BlockingClient": "blocking",
-    "Client": "client",
-    "Command": "command",
-    **dict.fromkeys(("ConnectionFailedError", "DisqueError", "LostError"), "errors"),
-    "NoNodeError": "nodes",
-    **dict.fromkeys(("Job", "JobDetails", "KeyHolder", "Meta", "QueueStats"), "records"),
-    **dict.fromkeys(_REFUSALS, "refusals"),
+    "BlockingClient": ".blocking",
+    "Client": ".client",
+    "Command": ".command",
+    **dict.fromkeys(("ConnectionFailedError", "DisqueError", "LostError"), ".errors"),
+    "NoNodeError": ".nodes",
+    **dict.fromkeys(("Job", "JobDetails", "KeyHolder", "Meta", "QueueStats"), ".records"),
+    **dict.fromkeys(_REFUSALS, ".refusals"),
 }
 
-
-def __getattr__(name: str) -> Any:
-    """The command line imports this package, and starts more quickly without anyio."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+# The command line imports this package, and starts more quickly without anyio.
+if not TYPE_CHECKING:  # type checkers would take any name for an existing one
+    __all__, __getattr__, __dir__ = exported(__name__, _HOMES)

@@ -15,6 +15,8 @@ except ModuleNotFoundError as missing:
         'disque_trio.contrib.flask needs Flask: pip install "disque-trio[flask]"', name=missing.name
     ) from missing
 
+__all__ = ["Disque", "NoApplicationError"]
+
 
 class NoApplicationError(RuntimeError):
     """A job runs, and no Flask application was given to `init_app`."""

@@ -25,6 +25,8 @@ except ModuleNotFoundError as missing:
         name=missing.name,
     ) from missing
 
+__all__ = ["instrument"]
+
 _NAME: Final = "disque_trio"
 _KEY: Final = "messaging.message.conversation_id"
 _TASK: Final = "messaging.disque.task"

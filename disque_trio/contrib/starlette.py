@@ -14,6 +14,8 @@ from disque_trio.worker import App
 from disque_trio.worker.engine.records import SECOND, Queue, Settings
 from disque_trio.worker.running import Worker
 
+__all__ = ["is_ready", "lifespan"]
+
 Lifespan = Callable[[Any], AbstractAsyncContextManager[Any]]
 READY_S: Final = 2.0
 """How long `is_ready` waits for a node."""

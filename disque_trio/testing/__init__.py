@@ -7,8 +7,9 @@ state machine that steers a cluster step by step: subclass it, add your own rule
 "Your own tests". `plugin` has the fixtures (docs/worker-testing.md).
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from disque_trio import exported
 
 if TYPE_CHECKING:
     from disque_trio.sim.checkers.verdict import Judge as Judge
@@ -42,18 +43,15 @@ _DRAWING: Final = (
     "ALLOWED MESSAGES MILLI SECOND WAYS clock_plans durations faults job_options plans verdict_of"
 )
 _HOMES: Final = {
-    **dict.fromkeys(_PLAN.split(), "sim.scenarios.plan"),
-    **dict.fromkeys(("Judge", "Verdict", "judge"), "sim.checkers.verdict"),
-    "Simulation": "sim.steering",
-    "Trouble": "sim.verbs",
-    **dict.fromkeys(_DRAWING.split(), "testing.drawing"),
-    "ClusterStateMachine": "testing.stateful",
-    "chaos": "testing.simulated.chaos",
+    **dict.fromkeys(_PLAN.split(), "..sim.scenarios.plan"),
+    **dict.fromkeys(("Judge", "Verdict", "judge"), "..sim.checkers.verdict"),
+    "Simulation": "..sim.steering",
+    "Trouble": "..sim.verbs",
+    **dict.fromkeys(_DRAWING.split(), ".drawing"),
+    "ClusterStateMachine": ".stateful",
+    "chaos": ".simulated.chaos",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """The plugin is imported by every run of pytest, and most runs need nothing of this."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"disque_trio.{_HOMES[name]}"), name)
+# The plugin is imported by every run of pytest, and most runs need nothing of this.
+if not TYPE_CHECKING:  # type checkers would take any name for an existing one
+    __all__, __getattr__, __dir__ = exported(__name__, _HOMES)

@@ -4,8 +4,9 @@
 docs/worker.md describes the library, docs/worker-engine.md the engine.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from disque_trio import exported
 
 if TYPE_CHECKING:
     from disque_trio.worker.app import App as App
@@ -39,22 +40,19 @@ if TYPE_CHECKING:
 _EXCEPTIONS: Final = "Cancel Dead InterruptedJobError JobTimeoutError Retry Snooze"
 _ENQUEUE: Final = "Adding Call EnqueueUnknownError"
 _HOMES: Final = {
-    "App": "app",
-    **dict.fromkeys(("Batch", "BatchFailedError"), "batches"),
-    "UnfitTypeError": "arguments",
-    **dict.fromkeys(("Job", "NoJobError", "current_job"), "context"),
-    **dict.fromkeys(_ENQUEUE.split(), "enqueue"),
-    **dict.fromkeys(("Enqueued", "NotOpenError"), "enqueued"),
-    **dict.fromkeys(("NotEncodableError", "TooLargeError"), "envelope"),
-    **dict.fromkeys(_EXCEPTIONS.split(), "exceptions"),
-    **dict.fromkeys(("Backoff", "Fixed", "Polynomial"), "policies"),
-    **dict.fromkeys(("JobFailedError", "NoResultError", "Update"), "results"),
-    "Task": "task",
+    "App": ".app",
+    **dict.fromkeys(("Batch", "BatchFailedError"), ".batches"),
+    "UnfitTypeError": ".arguments",
+    **dict.fromkeys(("Job", "NoJobError", "current_job"), ".context"),
+    **dict.fromkeys(_ENQUEUE.split(), ".enqueue"),
+    **dict.fromkeys(("Enqueued", "NotOpenError"), ".enqueued"),
+    **dict.fromkeys(("NotEncodableError", "TooLargeError"), ".envelope"),
+    **dict.fromkeys(_EXCEPTIONS.split(), ".exceptions"),
+    **dict.fromkeys(("Backoff", "Fixed", "Polynomial"), ".policies"),
+    **dict.fromkeys(("JobFailedError", "NoResultError", "Update"), ".results"),
+    "Task": ".task",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """The command line and the simulator import this package, and need little of it."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+# The command line and the simulator import this package, and need little of it.
+if not TYPE_CHECKING:  # type checkers would take any name for an existing one
+    __all__, __getattr__, __dir__ = exported(__name__, _HOMES)

@@ -1,10 +1,6 @@
 """What the library brings along: who adds jobs starts no server and no event loop."""
 
-import re
-
-import disque_trio.worker
 from tests.client.test_imports import loaded
-from tests.trees import HOME
 
 
 def test_the_library_is_imported_without_an_event_loop_and_without_the_server() -> None:
@@ -36,13 +32,3 @@ def test_the_package_itself_imports_nothing() -> None:
     modules = loaded("import disque_trio.worker")
 
     assert {each for each in modules if each.startswith("disque_trio.")} == {"disque_trio.worker"}
-
-
-def test_every_name_that_is_exported_is_there() -> None:
-    source = (HOME / "disque_trio/worker/__init__.py").read_text("utf-8")
-    named = re.findall(r"import (\w+) as \1$", source, re.MULTILINE)
-
-    assert len(named) > 20
-    assert sorted(named) == sorted(disque_trio.worker._HOMES)
-    for name in named:
-        assert getattr(disque_trio.worker, name).__name__ == name

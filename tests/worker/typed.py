@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, assert_type
 
+from disque_trio import worker
 from disque_trio.client import BlockingClient, Client, DisqueError
 from disque_trio.worker import (
     Adding,
@@ -35,6 +36,8 @@ class Pool: ...
 async def lifespan() -> AsyncGenerator[Pool]:
     yield Pool()
 
+
+worker.Bakcoff  # type: ignore[attr-defined]  # noqa: B018
 
 plain = App("disque://a")
 app = App("disque://a", lifespan=lifespan)

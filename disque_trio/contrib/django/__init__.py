@@ -9,6 +9,10 @@ from typing import Any
 __all__ = ["Backend"]
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
     """Django imports this package before its settings can be read."""
     if name == "Backend":
