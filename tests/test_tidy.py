@@ -17,7 +17,7 @@ _RUNGS: Final = """
     base
     extensions keyfacts form hints values pattern jobtraces tombstones config directives redaction
     timers messages wording records events tally chores stats slowlog latency address cluster
-    job client jobtable keys queue memory outbox
+    job client jobtable keys queue memory outbox getwords
     state invariants
     send trace journaling keyindex spilling heartbeat links metrics counts handouts
     lifecycle leases nodetable

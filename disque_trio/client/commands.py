@@ -14,6 +14,7 @@ from disque_trio.client.command import Command, Text, milliseconds, seconds, spa
 from disque_trio.client.records import End, Job, JobDetails, KeyHolder, QueueStats, Scanned
 from disque_trio.client.refusals import RefusedError
 from disque_trio.statemachine.base import Reply
+from disque_trio.statemachine.getwords import behind_from
 
 ADD_TIMEOUT_S: Final = 5.0
 _KEY_WAIT_S: Final = 5.0
@@ -88,7 +89,7 @@ def getjob(
     ours |= {"tied": b"TIED"} if is_tied else {}
     words = [b"COUNT", word(count)]
     words += [b"NOHANG"] if timeout == 0 else [b"TIMEOUT", milliseconds(timeout)]
-    words += [b"FROM", *map(word, queues)]
+    words += [b"FROM", *behind_from(map(word, queues))]
     return Command(
         (b"GETJOB", b"WITHCOUNTERS", *ours.values(), *words),
         replies.jobs,

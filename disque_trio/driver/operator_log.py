@@ -24,6 +24,7 @@ from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.directives import BY_NAME, SECRETS
+from disque_trio.statemachine.pressure import LEAST_ROOM
 from disque_trio.statemachine.state import NodeState
 
 QUIET: Final[Millis] = 10_000
@@ -178,6 +179,8 @@ class OperatorLog:
             if was != value:
                 change = _change(field.name, was, value)
                 self._log.notice("setting changed", name=field.name, **change)
+        if before.maxmemory != self._config.maxmemory:
+            warn_of_little_memory(self._state, self._log)
         self._log.set_level(self._config.loglevel)
 
     # Repeated trouble.
@@ -231,6 +234,12 @@ def warn_of_little_memory(state: NodeState, log: Log) -> None:
     if limit <= own:
         log.warning(
             "maxmemory is less than the process alone takes: new jobs are refused, raise it",
+            maxmemory=limit,
+            process=own,
+        )
+    elif limit < own + LEAST_ROOM:
+        log.warning(
+            "maxmemory leaves little beside what the process alone takes: few jobs fit, raise it",
             maxmemory=limit,
             process=own,
         )

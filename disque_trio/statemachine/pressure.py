@@ -42,7 +42,7 @@ BACKLOG_BYTES: Final = 16 << 20
 BACKLOG_SHARE: Final = 8
 """A backlog has drained when less than this part of it is left."""
 LEAST_ROOM: Final = 4 << 20
-"""Bytes beside the process that `CONFIG SET maxmemory` must leave."""
+"""Bytes beside the process. A limit that leaves less is warned of."""
 REVIEW_EVERY: Final[Millis] = 100
 QUEUES_PER_REVIEW: Final = 1000
 DUMMY_SHARE: Final = 10
@@ -66,13 +66,6 @@ def used(node: NodeState) -> int:
     """Bytes in use, of the process itself and of everything it holds."""
     memory = node.memory
     return node.facts.process_bytes + memory.held + memory.rest
-
-
-def least_limit(node: NodeState) -> int:
-    """The least `maxmemory` that leaves room for some thousand jobs, in whole MB; 0 if the size of
-    the process is not known."""
-    own = node.facts.process_bytes
-    return (own + LEAST_ROOM + (1 << 20) - 1) >> 20 << 20 if own else 0
 
 
 def weighed(node: NodeState) -> int:

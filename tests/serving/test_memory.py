@@ -41,10 +41,20 @@ def test_a_limit_below_what_the_process_takes_is_told_of(tmp_path: Path) -> None
         with pytest.raises(RefusedError, match=r"^OOM "):
             client.add("q", "body")
 
-        with pytest.raises(RefusedError, match=rf"takes {own} bytes .* Set \d+mb at least"):
-            client.text("CONFIG", "SET", "maxmemory", "2mb")
         client.text("CONFIG", "SET", "maxmemory", "1gb")
         client.add("q", "body")
+        client.text("CONFIG", "SET", "maxmemory", 1)
+        process.says(
+            "maxmemory is less than the process alone takes: new jobs are refused, raise it  "
+            f"maxmemory=1 process={own}"
+        )
+        with pytest.raises(RefusedError, match=r"^OOM "):
+            client.add("q", "body")
+        client.text("CONFIG", "SET", "maxmemory", own + 1_000_000)
+        process.says(
+            "maxmemory leaves little beside what the process alone takes: few jobs fit, raise it  "
+            f"maxmemory={own + 1_000_000} process={own}"
+        )
 
 
 def test_what_a_client_has_sent_in_part_and_what_it_does_not_read_counts(tmp_path: Path) -> None:

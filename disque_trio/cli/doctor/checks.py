@@ -7,6 +7,7 @@ from typing import Final
 from disque_trio.cli.doctor import refusals
 from disque_trio.cli.doctor.findings import ANEW, Finding, note, problem, warning
 from disque_trio.cli.doctor.nodes import NodeFacts
+from disque_trio.statemachine.pressure import LEAST_ROOM
 
 MAX_SKEW_MS: Final = 500
 """Wall clocks stamp jobs, and the stamps order the queues of different nodes."""
@@ -119,6 +120,12 @@ def _memory(node: NodeFacts) -> Iterator[Finding]:
             f"raise maxmemory: {(2 * own >> 20) + 1} MiB leave jobs as much as that",
         )
         return
+    if own and most < own + LEAST_ROOM:
+        yield warning(
+            node.where,
+            f"maxmemory leaves {(most - own) >> 10} KiB beside the process: few jobs fit",
+            f"raise maxmemory: {(2 * own >> 20) + 1} MiB leave jobs as much as the process takes",
+        )
     share = (used - own) / (most - own)
     level = node.number("memory_level") if node.is_ours else (share > 0.75) + (share > 0.95)
     if not level:

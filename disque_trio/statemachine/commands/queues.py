@@ -38,7 +38,8 @@ from disque_trio.statemachine.commands.parse import (
     once,
     timeout,
 )
-from disque_trio.statemachine.hints import no_option, none_of, shown
+from disque_trio.statemachine.getwords import BARE, VALUED, WORDS
+from disque_trio.statemachine.hints import no_option, none_of
 from disque_trio.statemachine.job import is_well_formed
 from disque_trio.statemachine.messages import Pause
 from disque_trio.statemachine.queue import Queue
@@ -47,11 +48,8 @@ from disque_trio.statemachine.state import NodeState
 _PURGE_WORDS: Final = (b"BCAST", b"DEAD")
 PAUSE_NAMES = (b"none", b"in", b"out", b"all")
 _WANTS: Final = {b"WITHCOUNTERS": COUNTERS, b"WITHMETA": META, b"TIED": TIED}
-_BARE: Final = (b"NOHANG", *_WANTS)
-_VALUED: Final = (b"TIMEOUT", b"COUNT")
-_OPTION_WORDS: Final = _BARE + _VALUED
 _SUSPECT: Final = frozenset(
-    each for word in _OPTION_WORDS for each in (word, word.lower(), word.capitalize())
+    each for word in WORDS for each in (word, word.lower(), word.capitalize())
 )
 """Option words in upper and lower case: a quick check, because few queues have such names."""
 _PAUSE_BITS = {b"in": PAUSE_IN, b"out": PAUSE_OUT, b"all": PAUSE_IN | PAUSE_OUT}
@@ -112,46 +110,65 @@ def _asked(args: list[bytes]) -> tuple[GetOptions, Sequence[bytes]]:
         return options, options.queues
     queues = args[at + 1 :]
     if len(queues) > 1 and not _SUSPECT.isdisjoint(queues):
-        _check_queues(queues)
+        options = parse_getjob(args)
+        return options, options.queues
     return options, queues
 
 
-def _check_queues(queues: Sequence[bytes]) -> None:
-    """Refuse options after the queues: the client would wait for jobs of queues with such names.
-
-    Queues with the name of an option must come first; such a name after another queue is refused,
-    unless it cannot be an option: TIMEOUT or COUNT without a number after it.
-    """
-    others = (at for at, name in enumerate(queues) if name.upper() not in _OPTION_WORDS)
-    for at in range(next(others, len(queues)), len(queues)):
-        word, name = queues[at], queues[at].upper()
-        behind = queues[at + 1 : at + 2]
-        if name in _BARE or (name in _VALUED and (not behind or _is_number(behind[0]))):
-            raise CommandError(
-                SYNTAX_ERROR + b": what follows FROM are queues, so %b must stand before it; a"
-                b" queue of that name must come first behind FROM" % shown(word)
-            )
-
-
-def _is_number(word: bytes) -> bool:
-    """Is it meant as a number, possibly with a unit?"""
-    return word.lstrip(b"+-")[:1].isdigit()
-
-
 def parse_getjob(args: Sequence[bytes]) -> GetOptions:
-    """Options, then FROM, then nothing but queue names."""
+    """Options, then FROM and the queues, possibly with options among or behind them."""
     options = GetOptions()
     words = Words(args[1:])
     for word in words:
         if word.upper() == b"FROM":
-            options.queues = tuple(words)
+            options.queues = _queues(options, tuple(words))
             break
         if not _take_option(options, word.upper(), words):
             raise CommandError(SYNTAX_ERROR + _mistake(args, word))
     if not options.queues:
         raise CommandError(SYNTAX_ERROR + _mistake(args, b""))
-    _check_queues(options.queues)
     return options
+
+
+def _queues(options: GetOptions, behind: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    """The queues of the words behind FROM; the options behind the queues are taken (decision 21).
+
+    The original takes every word for a queue, and so waits for jobs of a queue named TIMEOUT.
+    """
+    first = _first_possible_option(behind)
+    queues, words = list(behind[:first]), behind[first:]
+    at = 0
+    while at < len(words):
+        name = words[at].upper()
+        width = 1 + (name in VALUED)
+        if _is_option(words, at):
+            _take_option(options, name, Words(words[at + 1 : at + width]))
+            at += width
+        else:
+            queues.append(words[at])
+            at += 1
+    return tuple(queues)
+
+
+def _first_possible_option(behind: tuple[bytes, ...]) -> int:
+    """Where options may begin: names of options that stand before the first other queue are queues,
+    and the first word always is."""
+    others = (at for at, word in enumerate(behind) if word.upper() not in WORDS)
+    other = next(others, 0)
+    is_value = other > 1 and _is_option(behind, other - 1) and behind[other - 1].upper() in VALUED
+    return 1 if is_value else max(other, 1)
+
+
+def _is_option(words: tuple[bytes, ...], at: int) -> bool:
+    """Is it the name of an option? Of one that takes a number, only before a number or nothing."""
+    name = words[at].upper()
+    behind = words[at + 1 : at + 2]
+    return name in BARE or (name in VALUED and (not behind or _is_number(behind[0])))
+
+
+def _is_number(word: bytes) -> bool:
+    """Is it meant as a number, possibly with a unit?"""
+    return word.lstrip(b"+-")[:1].isdigit()
 
 
 def _mistake(args: Sequence[bytes], word: bytes) -> bytes:
@@ -160,7 +177,7 @@ def _mistake(args: Sequence[bytes], word: bytes) -> bytes:
         return b": FROM is missing before the queues: GETJOB [options] FROM queue [queue ...]"
     if not word:
         return b": FROM has no queue behind it"
-    return b": " + no_option(word, b"GETJOB", (*_OPTION_WORDS, b"FROM"))
+    return b": " + no_option(word, b"GETJOB", (*WORDS, b"FROM"))
 
 
 def _take_option(options: GetOptions, name: bytes, words: Words) -> bool:

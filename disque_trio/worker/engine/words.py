@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from disque_trio.statemachine.base import Failure, Reply
+from disque_trio.statemachine.getwords import behind_from
 from disque_trio.worker.engine.records import (
     MILLI,
     SECOND,
@@ -61,7 +62,7 @@ def take(
     words.append(b"WITHMETA" if has(node, META) else b"WITHCOUNTERS")
     if ties and has(node, TIED):
         words.append(b"TIED")
-    return [*words, b"FROM", *queues]
+    return [*words, b"FROM", *behind_from(queues)]
 
 
 def named(node: Node, job: Job) -> bytes:

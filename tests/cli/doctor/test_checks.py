@@ -138,6 +138,16 @@ def test_memory_below_that_of_the_process_is_told() -> None:
     assert "61 MiB" in finding.advice
 
 
+def test_memory_that_leaves_little_beside_the_process_is_told() -> None:
+    config = {"maxmemory": str(33 << 20), "bind": "127.0.0.1"}
+    info = {"used_memory_process": str(30 << 20), "used_memory": str(30 << 20), "memory_level": "0"}
+
+    finding = the_one(cluster(config=config, info=info))
+
+    assert finding.level is Level.WARNING
+    assert finding.what == "maxmemory leaves 3072 KiB beside the process: few jobs fit"
+
+
 @pytest.mark.parametrize(
     ("used_mib", "level"), [(700, None), (800, Level.WARNING), (1000, Level.PROBLEM)]
 )

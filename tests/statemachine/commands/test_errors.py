@@ -13,10 +13,6 @@ from tests.rig import JOB, Rig
 
 NO_ID: Final = "not the id that ADDJOB answered: 40 characters, of which the first are D-"
 TIMEOUT: Final = "ERR timeout is not an integer or out of range"
-BEHIND_FROM: Final = (
-    "ERR syntax error: what follows FROM are queues, so '{}' must stand before it; a queue of that"
-    " name must come first behind FROM"
-)
 WAIT: Final = "ms-timeout, the third word of ADDJOB queue body ms-timeout [options]"
 
 SLIPS: Final = f"""
@@ -99,16 +95,14 @@ GETJOB TIMEOUT inf FROM mail
     {TIMEOUT}: 'inf' is no whole number for TIMEOUT
 GETJOB TIMEOUT -5 FROM mail
     ERR timeout is negative: '-5' for TIMEOUT
-GETJOB FROM mail TIMEOUT 100
-    {BEHIND_FROM.format("TIMEOUT")}
 getjob from mail timeout 5s
-    {BEHIND_FROM.format("timeout")}
+    {TIMEOUT}: '5s' is no whole number for TIMEOUT
+GETJOB FROM mail TIMEOUT -5
+    ERR timeout is negative: '-5' for TIMEOUT
 GETJOB NOHANG FROM mail COUNT
-    {BEHIND_FROM.format("COUNT")}
-GETJOB COUNT 5 FROM a b c Nohang
-    {BEHIND_FROM.format("Nohang")}
-GETJOB FROM TIMEOUT mail withCounters
-    {BEHIND_FROM.format("withCounters")}
+    ERR syntax error: COUNT has no value behind it
+GETJOB FROM mail COUNT 0
+    ERR COUNT must be a number greater than zero: '0' is less than 1
 ACKJOB {JOB.decode()} mail
     BADID Invalid Job ID format. 'mail' is {NO_ID}
 SHOW mail

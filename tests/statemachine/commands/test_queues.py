@@ -1,8 +1,12 @@
+import re
+
 import pytest
 
 from disque_trio.statemachine.base import NULL_ARRAY, Failure, Status
 from disque_trio.statemachine.client import Blocked
 from disque_trio.statemachine.commands.queues import GetOptions, parse_getjob
+from disque_trio.statemachine.commands.table import BY_NAME
+from disque_trio.statemachine.getwords import WORDS, behind_from
 from disque_trio.statemachine.messages import Pause, YourJobs
 from tests.rig import CALM, N2, N3, Rig, copy_of
 from tests.statemachine.commands.refused import Refused
@@ -46,6 +50,56 @@ def test_options_come_in_any_order_before_from_and_then_all_are_queues() -> None
         True,
         True,
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "queues", "expected"),
+    [
+        ("FROM q TIMEOUT 5000", "q", GetOptions(wait=5000)),
+        ("FROM q nohang", "q", GetOptions(no_hang=True)),
+        ("FROM a b COUNT 2 NoHang", "a b", GetOptions(count=2, no_hang=True)),
+        ("COUNT 3 FROM q TIMEOUT 7", "q", GetOptions(count=3, wait=7)),
+        ("FROM a NOHANG b", "a b", GetOptions(no_hang=True)),
+        ("FROM q TIMEOUT", "TIMEOUT q", None),
+        ("FROM COUNT COUNT 5", "COUNT", GetOptions(count=5)),
+        ("FROM nohang NOHANG", "nohang", GetOptions(no_hang=True)),
+        ("FROM NOHANG NOHANG TIMEOUT 9", "NOHANG", GetOptions(wait=9, no_hang=True)),
+        ("FROM COUNT TIMEOUT mails", "COUNT TIMEOUT mails", GetOptions()),
+        ("FROM TIMEOUT 100", "TIMEOUT 100", GetOptions()),
+        ("FROM COUNT NOHANG mails TIMEOUT 5", "COUNT NOHANG mails", GetOptions(wait=5)),
+        ("FROM mails COUNT letters", "mails COUNT letters", GetOptions()),
+    ],
+)
+def test_options_behind_the_queues_are_options_and_queues_named_like_them_come_first(
+    words: str, queues: str, expected: GetOptions | None
+) -> None:
+    asked = ["GETJOB", *words.split()]
+    if expected is None:
+        assert Rig().ask(*asked) == SYNTAX
+        return
+    expected.queues = tuple(queues.encode().split())
+
+    assert parse_getjob([word.encode() for word in asked]) == expected
+
+
+def test_a_client_that_names_queues_like_options_puts_them_first() -> None:
+    assert behind_from([b"b", b"tied", b"a", b"COUNT"]) == [b"tied", b"COUNT", b"b", b"a"]
+
+
+def test_every_option_of_getjob_is_known_as_a_word_that_a_queue_may_be_named_like() -> None:
+    usage = re.findall(rb"[A-Z]{2,}", BY_NAME["getjob"].usage.encode())
+    assert set(usage) == {*WORDS, b"FROM"}
+
+
+def test_options_behind_the_queues_work() -> None:
+    rig = Rig()
+    first, second = rig.add(), rig.add()
+
+    assert rig.ask("GETJOB", "FROM", "q", "COUNT", 5, "NOHANG") == [
+        [b"q", job.id, b"body"] for job in (first, second)
+    ]
+    assert rig.ask("GETJOB", "FROM", "q", "NOHANG") == NULL_ARRAY
+    assert list(rig.node.queues) == [b"q"]
 
 
 @pytest.mark.parametrize(
