@@ -181,6 +181,8 @@ def _wake(state: State, now: Micros, link: Link) -> None:
     node = state.nodes[link.node]
     if link.client is not None and not link.wake_at and words.has(node, words.UNBLOCK):
         link.wake_at = NEVER
+        if link.taking is not None:
+            link.taking.is_whole = False
         said = (b"CLIENT", b"UNBLOCK", b"%d" % link.client)
         send(state, now, control_of(state, now, node), said, (Verb.WAKE, ()))
 

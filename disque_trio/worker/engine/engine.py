@@ -245,7 +245,7 @@ class Engine:
                 link.client = reply if isinstance(reply, int) else None
             case Verb.TAKE:
                 fetching.on_jobs(state, now, link, request, reply)
-                if fetching.is_done(state, link, reply):
+                if fetching.is_done(state, link, request, reply):
                     self._drain(now)
             case Verb.KEEP:
                 leases.on_answer(state, now, request, reply)

@@ -85,12 +85,14 @@ def ask(state: State, now: Micros) -> None:
     count = min(least - awaited, MOST)
     if not queues or count < 1:
         return
-    wait = _wait(state, now, node, link, is_partial=len(queues) < len(state.queues))
+    is_partial = len(queues) < len(state.queues)
+    wait = _wait(state, now, node, link, is_partial=is_partial)
     said = words.take(
         node, [queue.name for queue in queues], count, wait, ties=state.settings.has_ties
     )
     link.wake_at = 0
-    connecting.send(state, now, link, tuple(said), (Verb.TAKE, ()), wait).count = count
+    request = connecting.send(state, now, link, tuple(said), (Verb.TAKE, ()), wait)
+    request.count, request.is_whole = count, not is_partial and wait >= SHORT_WAIT
 
 
 def _is_full(state: State) -> bool:
@@ -121,12 +123,14 @@ def on_jobs(state: State, now: Micros, link: Link, request: Request, reply: Repl
         connecting.answered(node)
 
 
-def is_done(state: State, link: Link, reply: Reply) -> bool:
-    """Has a worker that runs what is there run all of it, now that GETJOB is answered so?"""
+def is_done(state: State, link: Link, request: Request, reply: Reply) -> bool:
+    """Has a burst worker run all jobs of its queues, now that GETJOB is answered so? An error, or
+    an empty reply to a GETJOB that was ended early or left a queue out, does not say so."""
     if not state.settings.is_burst or state.phase is not Phase.RUNNING or words.code(reply):
         return False
-    is_idle = not any(state.in_hand.values()) and not _under_way(state)
-    return is_idle and link.node == state.home
+    has_jobs = isinstance(reply, list) and bool(reply)
+    is_empty = request.is_whole and not has_jobs and link.node == state.home
+    return is_empty and not any(state.in_hand.values()) and not _under_way(state)
 
 
 def _job(

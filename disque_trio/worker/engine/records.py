@@ -240,6 +240,9 @@ class Request:
     jobs: tuple[Job, ...] = ()
     count: int = 0
     """GETJOB: how many jobs may come."""
+    is_whole: bool = False
+    """GETJOB: it names all queues and waits for its full time, so an empty reply means that they are
+    empty."""
 
 
 @attrs.define(eq=False)

@@ -129,6 +129,48 @@ def test_a_refusal_does_not_mean_that_there_are_no_jobs() -> None:
     assert talk.last(b"GETJOB").node == "n2"
 
 
+def test_an_empty_reply_ends_a_burst_only_if_all_queues_were_asked() -> None:
+    talk = Talk(Queue(name=b"few", concurrency=1), Queue(name=b"q"), is_burst=True, concurrency=5)
+    talk.deliver(lease(ONE, b"few"))
+    assert talk.last(b"GETJOB").words[-2:] == (b"FROM", b"q")
+    talk.finish(ONE, Done())
+    talk.wait(3)
+    talk.greet()
+    talk.wait(3)
+    talk.answer(b"ACKJOB", 1)
+
+    talk.answer(b"GETJOB", NULL_ARRAY)
+    assert not talk.engine.is_stopped
+    assert talk.last(b"GETJOB").words[-2:] == (b"few", b"q")
+
+    talk.answer(b"GETJOB", NULL_ARRAY)
+    assert talk.engine.is_stopped
+
+
+def test_a_reply_whose_jobs_were_done_before_does_not_end_a_burst() -> None:
+    talk = Talk(is_burst=True)
+    talk.deliver(lease(ONE))
+    talk.finish(ONE, Done())
+    talk.wait(3)
+    talk.greet()
+
+    talk.answer(b"GETJOB", [lease(ONE)])
+
+    assert talk.waits(b"GETJOB") is not None
+
+
+def test_a_wait_for_jobs_that_was_ended_early_does_not_end_a_burst() -> None:
+    talk = Talk(is_burst=True)
+    talk.greet()
+    talk.engine.quiet(talk.now)
+    talk.engine.resume(talk.now)
+    talk.listen()
+
+    talk.answer(b"GETJOB", NULL_ARRAY)
+
+    assert talk.waits(b"GETJOB") is not None
+
+
 def test_in_place_of_a_job_that_does_not_end_another_one_runs() -> None:
     talk = Talk(Queue(name=b"q", concurrency=1, limit=MILLI), concurrency=1)
     talk.deliver(lease(ONE))
