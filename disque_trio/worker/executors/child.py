@@ -23,6 +23,7 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)  # they are for the worker
     signal.signal(signal.SIGTERM, _leave)
     parent = socket.socket(fileno=int(sys.argv[1]))
+    parent.set_inheritable(False)  # what functions start is not to hold it open
     orders: SimpleQueue[Order | BaseException] = SimpleQueue()
     threading.Thread(target=_read, args=[parent, orders], daemon=True).start()
     while True:

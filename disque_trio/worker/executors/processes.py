@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, Self
 
 import anyio
@@ -38,21 +39,37 @@ class _Child:
     stream: UNIXSocketStream
 
     async def is_there(self) -> bool:
-        """Does an idle one still listen? It says nothing by itself: what can be read is its end."""
+        """Does an idle one still listen? It says nothing by itself: what can be read is its end.
+        The end of the process counts, too: what it has started may hold the socket open."""
         raw = self.stream.extra(SocketAttribute.raw_socket)
         poll = select.poll()
         poll.register(raw.fileno(), select.POLLIN)
-        has_ended = bool(poll.poll(0))
+        has_ended = _has_ended(self.process.pid) or bool(poll.poll(0))
         if has_ended:
             await self.end()
         return not has_ended
 
-    async def ask(self, data: bytes) -> Result | Raised:
-        """What has become of an order."""
-        await self.stream.send(data)
-        size = int.from_bytes(await self._exactly(LENGTH), "big")
-        answer: Result | Raised = pickle.loads(await self._exactly(size))
+    async def ask(self, data: bytes) -> Result | Raised | None:
+        """What has become of an order; None if the process has ended before it answered."""
+        frame = None
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._cut_at_end)
+            with suppress(*_BROKEN):
+                await self.stream.send(data)
+                size = int.from_bytes(await self._exactly(LENGTH), "big")
+                frame = await self._exactly(size)
+            tasks.cancel_scope.cancel()
+        if frame is None:
+            return None
+        answer: Result | Raised = pickle.loads(frame)
         return answer
+
+    async def _cut_at_end(self) -> None:
+        """When the process has ended, end the socket here, too: a process that it has started may
+        hold the other end. An answer that it has sent can still be read."""
+        await self.process.wait()
+        with suppress(OSError):
+            self.stream.extra(SocketAttribute.raw_socket).shutdown(socket.SHUT_RDWR)
 
     async def _exactly(self, size: int) -> bytes:
         data = bytearray()
@@ -84,6 +101,14 @@ class _Child:
         return WorkerDiedError(how)
 
 
+def _has_ended(pid: int) -> bool:
+    """Has this child ended? Its status stays for whoever waits for it."""
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:  # somebody has had its status
+        return True
+
+
 class ProcessExecutor:
     """Runs functions in so many processes at most, which begin when they are needed. Inside of
     `async with`, which ends them."""
@@ -112,11 +137,11 @@ class ProcessExecutor:
             child = await self._next()
             try:
                 answer = await child.ask(data)
-            except _BROKEN:
-                raise (await child.death()) from None
             except BaseException:
                 await child.end()
                 raise
+            if answer is None:
+                raise await child.death()
             self._idle.append(child)
         if isinstance(answer, Raised):
             raise answer.error()

@@ -3,7 +3,7 @@
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +75,37 @@ def test_functions_run_in_one_process_after_another(kind: str) -> None:
     with_pool(kind, story)
     assert pids[0] == pids[1] != os.getpid()
     assert not is_alive(pids[0])
+
+
+@pytest.fixture
+def left(tmp_path: Path) -> Iterator[Path]:
+    """A file with the number of the process that was left behind, which is ended."""
+    path = tmp_path / "left"
+    yield path
+    os.kill(int(path.read_text()), signal.SIGKILL)
+
+
+def test_a_process_that_has_died_frees_its_place_whatever_it_has_left_behind(
+    kind: str, left: Path
+) -> None:
+    async def story(run: Callable[..., Any]) -> None:
+        with anyio.fail_after(30), pytest.raises(WorkerDiedError, match="SIGKILL"):
+            await run(work.die_and_leave_behind, str(left))
+        assert await run(work.add, 1) == 1
+
+    with_pool(kind, story)
+
+
+def test_a_process_that_died_idle_gets_no_job_whatever_it_has_left_behind(
+    kind: str, left: Path
+) -> None:
+    async def story(run: Callable[..., Any]) -> None:
+        pid = await run(work.pid)
+        await run(work.leave_behind_and_die_idle, str(left))
+        await ended(pid)
+        assert await run(work.add, 1) == 1
+
+    with_pool(kind, story)
 
 
 def test_errors_come_back_and_the_process_goes_on(kind: str) -> None:

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import threading
 import time
 from functools import wraps
 from pathlib import Path
@@ -62,6 +63,30 @@ def defy(path: str) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     Path(path).write_text("begun")
     time.sleep(600)
+
+
+def die_and_leave_behind(path: str) -> None:
+    """Is killed, and leaves a process that holds all that it had open. Its number is in the file."""
+    _leave_behind(path)
+    die()
+
+
+def leave_behind_and_die_idle(path: str) -> None:
+    """Returns; its process is killed a moment later, and leaves another one behind."""
+    _leave_behind(path)
+    threading.Thread(target=_die_soon).start()
+
+
+def _leave_behind(path: str) -> None:
+    pid = os.fork()
+    if not pid:
+        time.sleep(600)
+    Path(path).write_text(str(pid))
+
+
+def _die_soon() -> None:
+    time.sleep(0.05)
+    die()
 
 
 class OddError(Exception):
