@@ -185,10 +185,13 @@ def working_all(*jobs: Job | str) -> Command[list[int | RefusedError]]:
 def waitjob(job: Job | str, *, timeout: float | None = None) -> Command[End | None]:
     """WAITJOB: how the job ends, or None if it has not ended within so many seconds. If a node does
     not hold the job, others are asked. Raises `UnknownJobError` if none does: it may have ended."""
+    waiting = (b"WAITJOB", _id(job), b"TIMEOUT", milliseconds(timeout))
     return Command(
-        (b"WAITJOB", _id(job), b"TIMEOUT", milliseconds(timeout)),
+        (*waiting[:2], b"NOHANG") if timeout == 0 else waiting,
         replies.maybe(replies.end),
         wait_s=span(timeout),
+        features=("waitjob-nohang",) if timeout == 0 else (),
+        plain=waiting,
         is_sought=True,
     )
 

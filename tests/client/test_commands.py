@@ -273,6 +273,14 @@ def test_the_end_of_a_job_is_one_of_three_or_none_in_time() -> None:
         command.result(b"gone")
 
 
+def test_asking_whether_a_job_has_ended_waits_at_nodes_that_know_no_nohang() -> None:
+    command = commands.waitjob(DELIVERED, timeout=0)
+
+    assert words(command) == f"WAITJOB {ID} NOHANG"
+    assert command.wait_s == 0
+    assert command.words_for(()) == (b"WAITJOB", ID.encode(), b"TIMEOUT", b"1")
+
+
 def test_queues_are_purged_and_waits_ended() -> None:
     assert words(commands.purge("q")) == "PURGE q"
     assert words(commands.purge("q", is_dead=True, is_bcast=True)) == "PURGE q DEAD BCAST"

@@ -54,6 +54,16 @@ def test_a_purge_is_an_end_and_flushing_is_none() -> None:
         assert rig.replies() == [reply]
 
 
+def test_with_nohang_the_answer_comes_at_once() -> None:
+    rig = Rig()
+    job = rig.add()
+
+    assert rig.ask("WAITJOB", job.id, "NOHANG") is None
+    rig.ask("NACK", job.id, "DEAD", "a reason")
+    assert rig.ask("WAITJOB", job.id, "NOHANG", "TIMEOUT", 5) == b"dead"
+    assert isinstance(rig.ask("WAITJOB", job.id, "nohang", "NOHANG"), Failure)
+
+
 def test_the_wait_ends_in_time_without_a_result() -> None:
     rig, job_id = waiting("TIMEOUT", "500")
 

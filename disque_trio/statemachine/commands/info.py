@@ -32,6 +32,7 @@ FEATURES: Final = (
     "show-key",
     "cancel-key",
     "qscan-stat",
+    "waitjob-nohang",
 )
 """What this node can beyond the original, by name; a client looks here before it uses it."""
 _SHOWN_QUEUES: Final = 10

@@ -36,6 +36,7 @@ from disque_trio.statemachine.job import Job, check_id
 from disque_trio.statemachine.postponing import is_backing_off, is_postponed, rest
 from disque_trio.statemachine.state import NodeState
 
+_OF_WAITJOB: Final = (b"NOHANG", b"TIMEOUT")
 _WITH_WORKER: Final = DELIVERED | LEASED | TAKEN
 
 
@@ -147,13 +148,16 @@ def waitjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """How the job ends: acked, dead or expired; null if it has not ended in time."""
     job_id = check_id(args[1])
     wait, words = 0, Words(args[2:])
-    has_timeout = False
+    given: list[bytes] = []
     for word in words:
-        if word.upper() != b"TIMEOUT":
-            raise CommandError(SYNTAX_ERROR + b": " + no_option(word, b"WAITJOB", (b"TIMEOUT",)))
-        if has_timeout:
-            raise CommandError(SYNTAX_ERROR + b": TIMEOUT is given twice")
-        wait, has_timeout = timeout(words.value(b"TIMEOUT"), b"TIMEOUT"), True
+        name = word.upper()
+        if name not in _OF_WAITJOB:
+            raise CommandError(SYNTAX_ERROR + b": " + no_option(word, b"WAITJOB", _OF_WAITJOB))
+        if name in given:
+            raise CommandError(SYNTAX_ERROR + b": %b is given twice" % name)
+        given.append(name)
+        if name == b"TIMEOUT":
+            wait = timeout(words.value(b"TIMEOUT"), b"TIMEOUT")
     job = node.jobs.get(job_id)
     if job is None:
         origin = b" It was added at the node whose ID begins with " + job_id[2:10]
@@ -162,6 +166,8 @@ def waitjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
         return b"acked"
     if job.state == DEAD:
         return b"dead"
+    if b"NOHANG" in given:
+        return None
     waiters.block_for_end(node, client, job_id, node.mono + wait if wait else 0)
     return PENDING
 

@@ -110,7 +110,7 @@ ROWS: Final = (
             "Take jobs out of their queue until their retry time comes."),
     Command("deljob", deljob, -1, W | FAST, _IDS,
             "Drop jobs from this node, and from no other."),
-    Command("waitjob", waitjob, -2, R, "id [TIMEOUT ms]",
+    Command("waitjob", waitjob, -2, R, "id [NOHANG] [TIMEOUT ms]",
             "Wait for the end of a job."),
     Command("show", show, -2, R | FAST, SHOW_USAGE,
             "Everything this node knows of a job, or which job of the cluster has a key."),

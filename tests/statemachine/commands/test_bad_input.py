@@ -57,6 +57,7 @@ FLAGS: Final = {
     "addjob": {"ASYNC"},
     "getjob": {"NOHANG", "WITHCOUNTERS", "WITHMETA", "TIED"},
     "purge": {"DEAD", "BCAST"},
+    "waitjob": {"NOHANG"},
 }
 REPEATED: Final = {
     # Of options of the original the last one counts, as there.

@@ -101,7 +101,8 @@ def test_server_tells_what_runs() -> None:
             "features",
             (
                 "qstat-counts,purge,unblock,waitjob,withmeta,tokens,release,tied,priority,unique,"
-                "dead-letters,nack-delay,backoff,show-key,cancel-key,qscan-stat"
+                "dead-letters,nack-delay,backoff,show-key,cancel-key,qscan-stat,"
+                "waitjob-nohang"
             ),
         ),
     ]
