@@ -6,50 +6,33 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
 from rich.console import Console
 from rich.progress import Progress
 
-from benchmarks import (
-    compare,
-    connector,
-    console,
-    contenders,
-    crowd,
-    drawing,
-    duplicates,
-    history,
-    inprocess,
-    lake,
-    output,
-    page,
-    profile,
-    recovery,
-    simulator,
-    workers,
-)
+from benchmarks import compare, contenders, drawing, history, output, page
 from benchmarks import report as reports
 from benchmarks.cases import CASES, TARGETS
-from benchmarks.jobs import comparison
 from benchmarks.tool import HOW_TO_INSTALL, BenchmarkError, is_installed
 
-OTHERS: Final[dict[str, tuple[Callable[[Sequence[str]], int], str]]] = {
-    "sim": (simulator.main, "the simulator's speed"),
-    "profile": (profile.main, "where a node's time goes"),
-    "inprocess": (inprocess.main, "a node without sockets"),
-    "crowd": (crowd.main, "the latency of one client beside many others"),
-    "console": (console.main, "the console with 100,000 queues and 2 million jobs"),
-    "workers": (workers.main, "one process against several behind one port"),
-    "duplicates": (duplicates.main, "how often jobs come twice"),
-    "recovery": (recovery.main, "how fast a journal is loaded"),
-    "jobs": (comparison.main, "our worker library beside others"),
-    "lake": (lake.main, "how fast a lake is filled and queried"),
-    "connector": (connector.main, "queues as sources and sinks of Spark"),
+OTHERS: Final = {
+    "sim": ("simulator", "the simulator's speed"),
+    "profile": ("profile", "where a node's time goes"),
+    "inprocess": ("inprocess", "a node without sockets"),
+    "crowd": ("crowd", "the latency of one client beside many others"),
+    "console": ("console", "the console with 100,000 queues and 2 million jobs"),
+    "workers": ("workers", "one process against several behind one port"),
+    "duplicates": ("duplicates", "how often jobs come twice"),
+    "recovery": ("recovery", "how fast a journal is loaded"),
+    "jobs": ("jobs.comparison", "our worker library beside others"),
+    "lake": ("lake", "how fast a lake is filled and queried"),
+    "connector": ("connector", "queues as sources and sinks of Spark"),
 }
-"""Other benchmarks."""
+"""Other benchmarks: their modules, imported when asked for, since some need extras."""
 _QUICK: Final = 0.02
 """The size of samples with --quick."""
 FAILED: Final = 1
@@ -62,7 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         if words and words[0] in OTHERS:
-            return OTHERS[words[0]][0](words[1:])
+            module = import_module(f"benchmarks.{OTHERS[words[0]][0]}")
+            return int(module.main(words[1:]))
         return _compare(_options(words))
     except KeyboardInterrupt:
         return INTERRUPTED

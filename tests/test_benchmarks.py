@@ -1,6 +1,8 @@
 """The benchmarks that need no other program: of the simulator, and with it."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -73,3 +75,14 @@ def test_the_longest_bar_is_that_of_the_largest() -> None:
 
     assert title == "gossip"
     assert (few.count("█"), many.count("█")) == (1, simulator.BAR)
+
+
+def test_benchmarks_of_queues_need_no_extra_of_the_pipeline() -> None:
+    code = (
+        "import sys; sys.modules |= dict.fromkeys(('deltalake', 'pyspark', 'duckdb'))\n"
+        "from benchmarks.__main__ import main; sys.exit(main(['--list']))"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (0, "")
