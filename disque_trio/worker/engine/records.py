@@ -241,8 +241,8 @@ class Request:
     count: int = 0
     """GETJOB: how many jobs may come."""
     is_whole: bool = False
-    """GETJOB: it names all queues and waits for its full time, so an empty reply means that they are
-    empty."""
+    """GETJOB: it names all queues and waits for its full time, so an empty reply means that they
+    are empty."""
 
 
 @attrs.define(eq=False)

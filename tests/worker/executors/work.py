@@ -66,7 +66,7 @@ def defy(path: str) -> None:
 
 
 def die_and_leave_behind(path: str) -> None:
-    """Is killed, and leaves a process that holds all that it had open. Its number is in the file."""
+    """Is killed, and leaves a process with all its open files. Its number is in the file."""
     _leave_behind(path)
     die()
 
