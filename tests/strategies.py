@@ -121,6 +121,7 @@ def extensions() -> st.SearchStrategy[Extensions]:
         dead=dead_states(),
         backoff=u64,
         max_backoff=u64,
+        snoozes=u32,
         unknown=later.map(lambda fields: tuple(sorted(fields.items()))),
     ).filter(lambda found: found != Extensions())
 
@@ -157,6 +158,7 @@ def messages() -> st.SearchStrategy[Message]:
         st.builds(HaveJobs, payloads(20), u32),
         st.builds(Holders, job_ids(), st.lists(node_ids(), max_size=4).map(tuple)),
         st.builds(Postponed, job_ids(), u32, u16, st.booleans()),
+        st.builds(Postponed, job_ids(), u32, u16, st.booleans(), st.integers(1, 9), st.booleans()),
         st.builds(Pause, payloads(20), st.integers(0, 3)),
         st.builds(Purge, payloads(20), st.booleans()),
         st.builds(JobState, job_ids(), u64, dead_states()),

@@ -30,9 +30,9 @@ _RUNGS: Final = """
     failure handshake identity gossip membership nodesfile dispatch
     commands.rows commands.usage commands.parse commands.unique commands.backoff admission
     commands.ping commands.addoptions commands.addjob commands.jobs commands.keys commands.nack
-    commands.queues commands.scans commands.cluster commands.config commands.clients commands.info
-    commands.slowlog commands.latency commands.traces commands.server commands.greeting
-    commands.introspection commands.unlisted commands.table
+    commands.release commands.queues commands.scans commands.cluster commands.config
+    commands.clients commands.info commands.slowlog commands.latency commands.traces
+    commands.server commands.greeting commands.introspection commands.unlisted commands.table
     timing pipelines due
     machine
 """
@@ -107,6 +107,7 @@ OWNERS: Final = {
         Queue.accessed Queue.jobs_in Queue.jobs_out Memory.held Memory.evictable Memory.dummies
     """,
     "leases": "Job.flags",
+    "memory": "Job.extensions Memory.held",
     "keyindex": "Keys.index Keys.kept Keys.stirred Memory.held Job.extensions Meeting.ids"
     " Succession.jobs",
     "claims": """
@@ -131,8 +132,7 @@ OWNERS: Final = {
     " Tally.added Tally.given Tally.delivered Tally.nacked Tally.postponed Tally.next_wait"
     " Tally.copies_confirmed Tally.copies_taken",
     "deadletters": """
-        Job.extensions Job.expires Job.state Job.requeue_at Job.nacks Job.deliveries
-        Memory.held Memory.evictable
+        Job.expires Job.state Job.requeue_at Job.nacks Job.deliveries Memory.evictable
     """,
     "idle_queues": "NodeState.queues NodeState.ready NodeState.unmet Memory.held",
     "spilling": "Memory.held Memory.spillable Memory.spill_again Job.body",

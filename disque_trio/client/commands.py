@@ -112,18 +112,21 @@ def fastack(*jobs: Job | str) -> Command[int]:
 def nack(*jobs: Job | str, delay: float | None = None, dead: Text | None = None) -> Command[int]:
     """NACK: how many were given back, to be queued again at once or after a `delay` in seconds; or,
     with a reason why they are `dead`, how many are."""
-    options: list[bytes] = []
-    if delay is not None:
-        options += (b"DELAY", word(f"{delay:.3f}"))
+    options = _delayed(delay)
     if dead is not None:
         options += (b"DEAD", word(dead))
     command = _of_jobs(b"NACK", jobs, *options, is_repeatable=False)  # each counts
     return _with_tokens(command, jobs, *options)
 
 
-def release(*jobs: Job | str) -> Command[int]:
-    """RELEASE: how many jobs, which were not begun, were queued again. An original node does it by
-    ENQUEUE, which counts it as a delivery."""
+def release(*jobs: Job | str, delay: float | None = None) -> Command[int]:
+    """RELEASE: how many jobs, which were not begun, were queued again, or wait for a `delay` in
+    seconds first. Without a delay an original node does it by ENQUEUE, which counts it as a
+    delivery."""
+    options = _delayed(delay)
+    if options:
+        command = _of_jobs(b"RELEASE", jobs, *options, is_repeatable=False)  # each counts
+        return _with_tokens(command, jobs, *options)
     enqueues, command = _of_jobs(b"ENQUEUE", jobs), _of_jobs(b"RELEASE", jobs)
     return attrs.evolve(
         _with_tokens(command, jobs), plain=enqueues.words, features=("release", "tokens")
@@ -288,6 +291,10 @@ def ping() -> Command[str]:
 def info(section: str = "all") -> Command[dict[str, str]]:
     """INFO: the fields of a section, by name."""
     return Command((b"INFO", section.encode()), replies.fields)
+
+
+def _delayed(delay: float | None) -> list[bytes]:
+    return [] if delay is None else [b"DELAY", word(f"{delay:.3f}")]
 
 
 def _of_jobs(

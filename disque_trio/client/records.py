@@ -30,6 +30,8 @@ class Meta:
     """Names the delivery. WORKING, NACK and RELEASE of a `Job` send it."""
     key: str | None = None
     """UNIQUE, if the job has a key."""
+    snoozes: int = 0
+    """How often RELEASE with a delay has let it wait."""
 
 
 @attrs.frozen
@@ -103,11 +105,11 @@ class JobDetails:
     """Until the node queues it; None is never."""
     next_awake_within: float | None
     backing_off: float | None = None
-    """What is left of its wait after a NACK."""
+    """What is left of its wait after a NACK or RELEASE."""
     more: Mapping[str, Reply] = attrs.field(factory=dict, hash=False)
     """Its options beyond the original's, by their names in SHOW: `priority`, `key`, `keep`,
-    `limit`, `redriven`, `reason`, `backoff`, `max-backoff`, `follows`. Times are in milliseconds,
-    text is bytes."""
+    `limit`, `redriven`, `reason`, `backoff`, `max-backoff`, `follows`, and `snoozes`. Times are in
+    milliseconds, text is bytes."""
 
 
 @attrs.frozen(kw_only=True)

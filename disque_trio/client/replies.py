@@ -105,6 +105,7 @@ def _meta(told: dict[Any, Reply]) -> Meta:
         ttl=_seconds(told[b"ttl-ms"]),
         token=text(told[b"token"]),
         key=None if key is None else text(key),
+        snoozes=number(told.get(b"snoozes", 0)),
     )
 
 

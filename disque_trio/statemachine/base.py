@@ -73,11 +73,11 @@ GROWN: Final = 128
 """This node has learned of a holder that the others may not know, and has not told them yet. Never
 leaves the node."""
 DELAYED: Final = 256
-"""This node is to queue it when its delay is over: that of ADDJOB, or that of a NACK here. In
-memory only."""
+"""This node is to queue it when its delay is over: that of ADDJOB, or that of a NACK or RELEASE
+here. In memory only."""
 POSTPONED: Final = 512
-"""A NACK has postponed it, here or elsewhere: nobody is to queue it before (`postponing`). In
-memory only."""
+"""A NACK or RELEASE has postponed it, here or elsewhere: nobody is to queue it before
+(`postponing`). In memory only."""
 TRACED: Final = 1024
 """What happens to it here is written down (`trace`). In memory only. It is the highest flag, so
 that a comparison finds it."""
@@ -104,7 +104,11 @@ BURIES: Final = 64
 """It keeps dead jobs, and understands JOBSTATE."""
 POSTPONES: Final = 128
 """It understands POSTPONED."""
-CAPABILITIES: Final = BATCHES | MEETS | LISTS | EXTENDS | PURGES | CLAIMS | BURIES | POSTPONES
+SNOOZES: Final = 256
+"""It reads a POSTPONED that says how often the job was snoozed."""
+CAPABILITIES: Final = (
+    BATCHES | MEETS | LISTS | EXTENDS | PURGES | CLAIMS | BURIES | POSTPONES | SNOOZES
+)
 """What a node of ours announces, in PING, PONG and MEET."""
 KEEPS_ALL: Final = EXTENDS | BURIES
 """It keeps every job of ours."""

@@ -6,6 +6,8 @@ Owns `Job.holders`.
 from collections.abc import Iterable
 from functools import lru_cache
 
+import attrs
+
 from disque_trio.statemachine import counts, send
 from disque_trio.statemachine.base import (
     ACTIVE,
@@ -13,6 +15,7 @@ from disque_trio.statemachine.base import (
     BURIES,
     CARRIED_FLAGS,
     DEAD,
+    EXTENDS,
     MAX_SECONDS,
     JobId,
     Millis,
@@ -106,6 +109,14 @@ def reads(peer: Peer, job: Job) -> bool:
 def keeps(peer: Peer, needs: int) -> bool:
     """Does the node have all of these capabilities?"""
     return peer.capabilities & needs == needs
+
+
+def sent_to(peer: Peer, copy: JobCopy) -> JobCopy:
+    """The copy for a node that `reads` it. Others learn the count of snoozes from POSTPONED, if
+    at all."""
+    if copy.extensions is None or peer.capabilities & EXTENDS:
+        return copy
+    return attrs.evolve(copy, extensions=None)
 
 
 def named(node: NodeState, holders: tuple[NodeId, ...]) -> tuple[NodeId, ...]:

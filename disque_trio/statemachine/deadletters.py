@@ -5,8 +5,8 @@ stays the same job at all its holders, with the reason, for `dead-letter-ttl`. W
 of it is joined (`extensions.merged`): a redrive outweighs a death before it, and an
 acknowledgement outweighs both.
 
-Owns `Job.extensions` and `expires` of a job that dies or is redriven, and writes its
-`state`, `requeue_at`, `nacks` and `deliveries`, `Memory.held` and `evictable`, as `lifecycle` does.
+Owns `Job.expires` of a job that dies or is redriven, and writes its `state`, `requeue_at`, `nacks`
+and `deliveries`, and `Memory.evictable`, as `lifecycle` does.
 """
 
 from typing import Final
@@ -50,6 +50,7 @@ from disque_trio.statemachine.extensions import (
 )
 from disque_trio.statemachine.introductions import introduce, learn
 from disque_trio.statemachine.job import Job, may_be_queued, ttl_range
+from disque_trio.statemachine.memory import put_extensions
 from disque_trio.statemachine.messages import JobCopy, JobState, SetAck
 from disque_trio.statemachine.state import NodeState
 
@@ -154,10 +155,10 @@ def _become(node: NodeState, job: Job, after: DeadState, cause: Cause, left: Mil
 
 
 def _put(node: NodeState, job: Job, after: DeadState) -> None:
-    """Another record in place of its extensions, which other jobs may share."""
-    node.memory.held -= 0 if job.extensions is None else job.extensions.weight
-    job.extensions = attrs.evolve(job.extensions or Extensions(), dead=after)
-    node.memory.held += job.extensions.weight
+    """A job that is redriven has no count of snoozes any more."""
+    known = job.extensions or Extensions()
+    snoozes = known.snoozes if after.epoch == known.dead.epoch else 0
+    put_extensions(node.memory, job, attrs.evolve(known, dead=after, snoozes=snoozes))
 
 
 def _die(node: NodeState, job: Job) -> None:

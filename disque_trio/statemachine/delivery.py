@@ -129,4 +129,6 @@ def meta(node: NodeState, job: Job) -> list[Reply]:
     extensions = job.extensions
     if extensions is not None and extensions.key is not None:
         reply += [b"key", extensions.key]
+    if extensions is not None and extensions.snoozes:
+        reply += [b"snoozes", extensions.snoozes]
     return reply

@@ -18,6 +18,8 @@ MAX_REASON: Final = 1024
 """Bytes of the reason why a job is dead."""
 MAX_REDRIVES: Final = 0xFFFF_FFFF
 """Messages and records count redrives in 32 bits."""
+MAX_SNOOZES: Final = 0xFFFF_FFFF
+"""And snoozes: beyond this they are not counted."""
 
 # Whether a job is held back until the earlier jobs with its key have ended.
 
@@ -72,13 +74,22 @@ class Extensions:
     """What it waits at most."""
     follows: int = 0
     """FOLLOWS or HAS_FOLLOWED; 0 for a job that was added when its key was free."""
+    snoozes: int = 0
+    """How often RELEASE DELAY has let it wait, as far as is known here."""
     unknown: tuple[tuple[int, bytes], ...] = ()
     """Fields of a later version, number and value: kept and passed on."""
 
     @property
     def needs(self) -> int:
-        """The capabilities that a node must have to keep the job."""
-        return EXTENDS if not self.limit and self.dead == ALIVE else EXTENDS | BURIES
+        """The capabilities that a node must have to keep the job. One that has none of them keeps a
+        job without its count of snoozes."""
+        if self.limit or self.dead != ALIVE:
+            return EXTENDS | BURIES
+        return 0 if self.snoozes and attrs.evolve(self, snoozes=0) == _NONE else EXTENDS
+
+    def kept_by(self, capabilities: int) -> "Extensions | None":
+        """What of them a node keeps that has what the job `needs`."""
+        return self if capabilities & EXTENDS else None
 
     @property
     def weight(self) -> int:
@@ -90,24 +101,21 @@ class Extensions:
     @property
     def fields(self) -> list[tuple[bytes, int | bytes]]:
         """Names and values, as SHOW has them, without those that have their default."""
-        found: list[tuple[bytes, int | bytes]] = []
-        if self.priority:
-            found.append((b"priority", self.priority))
-        if self.key is not None:
-            found.append((b"key", self.key))
-        if self.keep:
-            found.append((b"keep", self.keep))
-        if self.follows:
-            found.append((b"follows", self.follows))
-        if self.limit:
-            found.append((b"limit", self.limit))
-        if self.dead.epoch:
-            found.append((b"redriven", self.dead.epoch))
-        if self.dead.reason:
-            found.append((b"reason", self.dead.reason))
-        if self.backoff:
-            found.append((b"backoff", self.backoff))
-        if self.max_backoff:
-            found.append((b"max-backoff", self.max_backoff))
+        named: tuple[tuple[bytes, int | bytes | None], ...] = (
+            (b"priority", self.priority),
+            (b"key", self.key),
+            (b"keep", self.keep),
+            (b"follows", self.follows),
+            (b"limit", self.limit),
+            (b"redriven", self.dead.epoch),
+            (b"reason", self.dead.reason or None),
+            (b"backoff", self.backoff),
+            (b"max-backoff", self.max_backoff),
+            (b"snoozes", self.snoozes),
+        )
+        found = [(name, value) for name, value in named if value is not None and value != 0]
         found += [(b"extension-%d" % number, value) for number, value in self.unknown]
         return found
+
+
+_NONE: Final = Extensions()

@@ -73,7 +73,7 @@ def _keep(node: NodeState, job: Job, token: bytes) -> None:
 
 
 def _attempt(job: Job) -> int:
-    return job.nacks + job.deliveries
+    return job.nacks + job.deliveries + job.snoozes
 
 
 def token_of(node: NodeState, job: Job) -> bytes:

@@ -4,7 +4,8 @@ Fields are written by: `lifecycle` (state, times, flags, counters), `copies` (ho
 `replication` (confirmed while it waits for copies), `repair` (confirmed while it is active or
 queued), `acks` (confirmed and attempts while it is acked), `many` (confirmed likewise, and flags),
 `shortcuts` (as `lifecycle`), `queue` (in_line), `jobtable` (before and after), `deadletters` (as
-`lifecycle`, expires, and other `extensions` in the place of those that the job was made with).
+`lifecycle`, and expires), `memory` (other `extensions` in the place of those that the job was made
+with).
 """
 
 from binascii import b2a_base64
@@ -114,6 +115,11 @@ class Job(Timed):
         return ALIVE if self.extensions is None else self.extensions.dead
 
     @property
+    def snoozes(self) -> int:
+        """How often RELEASE DELAY has let it wait."""
+        return 0 if self.extensions is None else self.extensions.snoozes
+
+    @property
     def is_dummy(self) -> bool:
         """An acknowledgement without a job (original 6.5)."""
         return self.queue is None
@@ -146,7 +152,7 @@ def had_its_turn(job: Job) -> bool:
 
 def was_ever_queued(job: Job) -> bool:
     """Has any node queued this job, as far as is known here?"""
-    return bool(job.flags & (DELIVERED | QUEUED_ONCE) or job.deliveries or job.nacks)
+    return bool(job.flags & (DELIVERED | QUEUED_ONCE) or job.deliveries or job.nacks or job.snoozes)
 
 
 def may_be_queued(job: Job) -> bool:

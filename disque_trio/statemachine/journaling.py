@@ -118,16 +118,18 @@ def has_record(node: NodeState, job: Job) -> bool:
     it?"""
     if job.state == WAIT_REPL:
         return False
-    if job.extensions is not None and not node.config.keeps_extensions:
+    if job.extensions is not None and _has_no_place(node.config, job):
         return False
     return bool(job.retry) or job.state in (ACKED, DEAD) or not job.flags & DELIVERED
 
 
 def has_no_place(node: NodeState, config: Config) -> bool:
     """Are there jobs with extensions for which the file of this configuration has no place?"""
-    if config.keeps_extensions:
-        return False
-    return any(job.extensions is not None and job.state != ACKED for job in node.jobs.values())
+    return any(_has_no_place(config, job) and job.state != ACKED for job in node.jobs.values())
+
+
+def _has_no_place(config: Config, job: Job) -> bool:
+    return not config.keeps_extensions and job.extensions is not None and bool(job.extensions.needs)
 
 
 def stored(node: NodeState, job: Job) -> JobCopy:
@@ -152,7 +154,7 @@ def stored(node: NodeState, job: Job) -> JobCopy:
         job.queue or b"",
         b"" if job.state == ACKED else job.body or b"",
         job.holders,
-        job.extensions,
+        None if job.extensions is None else job.extensions.kept_by(node.config.capabilities),
         _due(node, job) if job.delay or job.flags & POSTPONED else 0,
     )
 
@@ -161,14 +163,15 @@ def _due(node: NodeState, job: Job) -> Millis:
     """When the delay of the job is over, or was, by this node's wall clock: others need not show
     the same time. 0 if there is none any more, or the file has no place for it.
 
-    Of a job that has been given back by NACK it is the end of the last wait.
+    Of a job that has been given back by NACK or RELEASE DELAY it is the end of the last wait.
     """
     if job.state == ACKED or not node.config.keeps_extensions:
         return 0
-    if job.nacks and not job.flags & POSTPONED:
+    was_given_back = job.nacks or job.snoozes
+    if was_given_back and not job.flags & POSTPONED:
         return 1
     left = job.requeue_at - node.mono
-    if job.flags & BCAST_QUEUED and not job.nacks:
+    if job.flags & BCAST_QUEUED and not was_given_back:
         # That is the end of the period that follows.
         left -= job.retry
     return max(node.wall + left, 1)

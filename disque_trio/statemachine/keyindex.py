@@ -241,7 +241,8 @@ def was_given_out(job: Job) -> bool:
     """Was it ever delivered to a worker, as far as is known here?"""
     # What goes to another node's queue is marked as delivered, too.
     delivered = 0 if job.flags & GIVEN else DELIVERED
-    return bool(job.nacks or job.deliveries or job.flags & (delivered | LEASED | TAKEN))
+    counted = job.nacks or job.deliveries or job.snoozes
+    return bool(counted or job.flags & (delivered | LEASED | TAKEN))
 
 
 def state_of(node: NodeState, job: Job) -> int:

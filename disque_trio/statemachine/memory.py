@@ -6,6 +6,8 @@ form, where a number may be an object of its own, and of the compiled form, wher
 bytes more. `benchmarks.memory` measures them against the resident size of a process. The account is
 never computed by a walk: a job's weight is added when it enters the table, and subtracted when it
 leaves.
+
+Writes `Memory.held` and `Job.extensions` where a job gets other extensions.
 """
 
 from collections import OrderedDict
@@ -14,6 +16,7 @@ from typing import Final
 import attrs
 
 from disque_trio.statemachine.base import ACKED, DEAD, DELIVERED, JobId, Millis
+from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.timers import Timed
@@ -99,6 +102,13 @@ def of_job(job: Job) -> int:
     if isinstance(body, bytes):
         return JOB_BYTES + len(body) + more
     return DUMMY_BYTES if body is None else JOB_BYTES + SPILLED_BYTES + more
+
+
+def put_extensions(memory: Memory, job: Job, extensions: Extensions) -> None:
+    """Another record in place of the job's extensions, which other jobs may share."""
+    memory.held += extensions.weight
+    memory.held -= 0 if job.extensions is None else job.extensions.weight
+    job.extensions = extensions
 
 
 def is_evictable(job: Job) -> bool:

@@ -42,6 +42,11 @@ class JobCopy:
     """In our journal only: when its delay is over, in Unix milliseconds by the clock of the node
     that wrote it; 0 if it does not say."""
 
+    @property
+    def snoozes(self) -> int:
+        """As `Job.snoozes`."""
+        return 0 if self.extensions is None else self.extensions.snoozes
+
 
 @attrs.define
 class Gossip:
@@ -172,14 +177,21 @@ class Working(JobMessage):
 
 @attrs.define
 class Postponed:
-    """Nobody is to queue the job for so many milliseconds: a client wants it so (NACK). Ours."""
+    """Nobody is to queue the job for so many milliseconds: a client wants it so (NACK or RELEASE,
+    with a delay). Ours."""
 
     id: JobId
     wait: Millis
     nacks: int
     """How often it has been given back by NACK, as the sender counts."""
     is_new: bool = False
-    """The NACK has just come; otherwise it is repeated for a node that may not have heard it."""
+    """The NACK has just come. Without this and `is_snooze` it is repeated for a node that may not
+    have heard it."""
+    snoozes: int = 0
+    """How often the job has been given back by RELEASE DELAY, likewise; for nodes that have the
+    capability SNOOZES."""
+    is_snooze: bool = False
+    """The RELEASE has just come."""
 
 
 @attrs.define

@@ -1,14 +1,20 @@
-"""Jobs that wait after a NACK before they are queued again (docs/bus.md, "NACK with a delay").
+"""Jobs that wait after a NACK or RELEASE before they are queued again (docs/bus.md, "NACK with a
+delay").
 
 The node of the NACK queues the job when the wait is over. The other holders hear of it (POSTPONED),
 and queue the job a moment later if that node has not. Whoever knows of the wait answers those that
 do not: they have not heard of it, and are about to queue the job. A holder that does not know the
 message is sent what it does know: QUEUED, which counts the NACK, and WORKING, which takes the job
 out of its queue for a whole RETRY; WORKING again, whenever it announces the next requeue.
+
+RELEASE with a delay is told in the same way, and counted apart (decision 102): the message has the
+count, so that of two holders the one that has heard less takes over what the other knows.
 """
 
 from collections.abc import Iterable
 from typing import Final
+
+import attrs
 
 from disque_trio.statemachine import handouts, journaling, lifecycle, send, trace
 from disque_trio.statemachine.base import (
@@ -21,13 +27,16 @@ from disque_trio.statemachine.base import (
     POSTPONES,
     QUEUED,
     QUEUED_ONCE,
+    SNOOZES,
     TAKEN,
     LinkId,
     Millis,
     NodeId,
 )
 from disque_trio.statemachine.events import Cause
+from disque_trio.statemachine.extensions import MAX_SNOOZES, Extensions
 from disque_trio.statemachine.job import ANNOUNCE_AHEAD, DESYNC, Job, rank
+from disque_trio.statemachine.memory import put_extensions
 from disque_trio.statemachine.messages import JobCopy, Postponed, Queued, Working
 from disque_trio.statemachine.state import NodeState
 
@@ -54,15 +63,25 @@ def backoff(node: NodeState, job: Job) -> Millis:
     return min(wait, (job.expires - node.mono) // 2, _LONGEST)
 
 
-def postpone(node: NodeState, job: Job, wait: Millis) -> None:
-    """A client gives the job back: queue it when the wait is over."""
-    lifecycle.count_delivery(job, nack=True, redelivery=False)
+def postpone(node: NodeState, job: Job, wait: Millis, cause: Cause) -> None:
+    """A client gives the job back, by NACK or RELEASE: queue it when the wait is over."""
+    if cause is Cause.NACK:
+        lifecycle.count_delivery(job, nack=True, redelivery=False)
+    else:
+        learn(node, job, min(job.snoozes + 1, MAX_SNOOZES))
     _hold_back(node, job, wait)
     lifecycle.await_delay(node, job)
     trace.trouble(node, job, job.state)
-    trace.postpone(node, job, Cause.NACK, wait)
-    tell(node, job, job.holders, is_new=True)
+    trace.postpone(node, job, cause, wait)
+    tell(node, job, job.holders, cause)
     journaling.hold(node, job)
+
+
+def learn(node: NodeState, job: Job, snoozes: int) -> None:
+    """So often the job was snoozed, as far as one of its holders knows."""
+    if snoozes > job.snoozes:
+        known = job.extensions or Extensions()
+        put_extensions(node.memory, job, attrs.evolve(known, snoozes=snoozes))
 
 
 def _hold_back(node: NodeState, job: Job, wait: Millis) -> None:
@@ -73,7 +92,7 @@ def _hold_back(node: NodeState, job: Job, wait: Millis) -> None:
 
 
 def is_postponed(job: Job) -> bool:
-    """Does it wait after a NACK?"""
+    """Does it wait after a NACK or RELEASE?"""
     return bool(job.flags & POSTPONED)
 
 
@@ -95,23 +114,37 @@ def _margin(node: NodeState, job: Job) -> Millis:
     return MARGIN + rank(node.cluster.myself.id, job.id) % _SPREAD
 
 
-def tell(node: NodeState, job: Job, ids: Iterable[NodeId], *, is_new: bool = False) -> None:
-    """Tell these nodes how long the job waits."""
+def tell(node: NodeState, job: Job, ids: Iterable[NodeId], why: Cause = Cause.POSTPONED) -> None:
+    """Tell these nodes how long the job waits: anew, or why it does (NACK, RELEASE)."""
     links: list[LinkId] = []
+    uncounting: list[LinkId] = []
     others: list[LinkId] = []
     for id in ids:
         peer = node.cluster.nodes.get(id)
-        if peer is not None and peer.link:
-            (links if peer.capabilities & POSTPONES else others).append(peer.link)
-    send.broadcast(node, links, Postponed(job.id, rest(node, job), job.nacks, is_new))
-    if is_new:
+        if peer is None or not peer.link:
+            continue
+        if not peer.capabilities & POSTPONES:
+            others.append(peer.link)
+        elif peer.capabilities & SNOOZES or not job.snoozes:
+            links.append(peer.link)
+        else:
+            uncounting.append(peer.link)
+    is_nack, wait, nacks = why is Cause.NACK, rest(node, job), job.nacks
+    said = Postponed(job.id, wait, nacks, is_nack, job.snoozes, why is Cause.RELEASE)
+    send.broadcast(node, links, said)
+    send.broadcast(node, uncounting, Postponed(job.id, wait, nacks, is_nack))
+    if is_nack:
         send.broadcast(node, others, Queued(job.id, nack=True))
     send.broadcast(node, others, Working(job.id))
 
 
 def obey(node: NodeState, job: Job, message: Postponed) -> None:
     """Another node says how long the job waits."""
-    if not job.retry or not _is_news(node, job, message):
+    if not job.retry:
+        return
+    is_news = _is_news(node, job, message)
+    learn(node, job, message.snoozes)
+    if not is_news:
         return
     lifecycle.dequeue(node, job, Cause.POSTPONED)
     if message.is_new:
@@ -128,9 +161,9 @@ def obey(node: NodeState, job: Job, message: Postponed) -> None:
 def _is_news(node: NodeState, job: Job, message: Postponed) -> bool:
     """A wait that is repeated is no news to a node whose worker has the job. If another node's
     worker has it, that may be older or newer than the NACK: then the longer wait holds. A node that
-    has it queued, or waits, knows of this wait, unless it counts fewer NACKs, or the wait ends much
-    later than its own."""
-    if message.is_new:
+    has it queued, or waits, knows of this wait, unless it counts fewer NACKs or snoozes, or the
+    wait ends much later than its own."""
+    if message.is_new or message.is_snooze:
         return True
     if job.flags & LEASED:
         return False
@@ -138,7 +171,9 @@ def _is_news(node: NodeState, job: Job, message: Postponed) -> bool:
         return node.mono + message.wait + _margin(node, job) > job.requeue_at
     if job.state != QUEUED and not job.flags & POSTPONED:
         return True
-    return _is_more(message.nacks, job.nacks) or message.wait > rest(node, job) + MARGIN
+    if _is_more(message.nacks, job.nacks) or message.snoozes > job.snoozes:
+        return True
+    return message.wait > rest(node, job) + MARGIN
 
 
 def _is_more(one: int, other: int) -> bool:
@@ -153,5 +188,5 @@ def stands(node: NodeState, job: Job) -> bool:
 
 
 def is_known_to(job: Job, copy: JobCopy) -> bool:
-    """Does the node that sends this copy know of the NACKs that are known here?"""
-    return not _is_more(job.nacks, copy.nacks)
+    """Does the node that sends this copy know of the NACKs and snoozes that are known here?"""
+    return not _is_more(job.nacks, copy.nacks) and copy.snoozes >= job.snoozes

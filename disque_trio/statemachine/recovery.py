@@ -236,12 +236,17 @@ def _plans(node: NodeState, copy: JobCopy) -> tuple[int, Millis | None]:
         if until_due <= 0:
             # Another holder may have queued it since: the next time is not the first.
             flags |= BCAST_QUEUED
-        elif copy.nacks:
+        elif _was_given_back(copy):
             flags |= POSTPONED
         return flags | BCAST_WILLQUEUE, _wait(node, copy, until_due)
     if _is_untouched(node, copy, until_due):
         return flags & ~BCAST_QUEUED, max(until_due, 0)
     return flags | QUEUED_ONCE, None
+
+
+def _was_given_back(copy: JobCopy) -> bool:
+    """By NACK or RELEASE DELAY, which may have let it wait."""
+    return bool(copy.nacks or copy.snoozes)
 
 
 def _until_due(node: NodeState, copy: JobCopy) -> Millis:
@@ -251,7 +256,7 @@ def _until_due(node: NodeState, copy: JobCopy) -> Millis:
     A record of the original's format, or of an earlier version, does not say when the delay is
     over: then it counts from the creation, which is a time by the creating node's clock.
     """
-    if copy.due and copy.nacks:
+    if copy.due and _was_given_back(copy):
         # Of a wait after a NACK it is not known how long it was as a whole.
         return copy.due - node.wall
     if not copy.delay:
@@ -269,7 +274,7 @@ def _wait(node: NodeState, copy: JobCopy, until_due: Millis) -> Millis:
     a_period = copy.retry * 1000 + lifecycle.desync(node)
     if until_due <= 0:
         return a_period
-    return until_due + (a_period if copy.flags & BCAST_QUEUED and not copy.nacks else 0)
+    return until_due + (a_period if copy.flags & BCAST_QUEUED and not _was_given_back(copy) else 0)
 
 
 def _is_untouched(node: NodeState, copy: JobCopy, until_due: Millis) -> bool:

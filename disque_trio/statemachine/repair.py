@@ -30,7 +30,14 @@ from disque_trio.statemachine.base import (
     NodeId,
 )
 from disque_trio.statemachine.cluster import Peer
-from disque_trio.statemachine.copies import add_holder, add_holders, reads, snapshot, spread
+from disque_trio.statemachine.copies import (
+    add_holder,
+    add_holders,
+    reads,
+    sent_to,
+    snapshot,
+    spread,
+)
 from disque_trio.statemachine.job import LAST_STAMP, Job, rank
 from disque_trio.statemachine.jobtable import Walk
 from disque_trio.statemachine.messages import GotJob, JobCopy, ReplJob
@@ -193,12 +200,24 @@ def _mend(node: NodeState, job: Job, holding: tuple[NodeId, ...]) -> int:
     journaling.hold(node, job)
     node.repair.awaited[job.id] = node.mono + PATIENCE
     copy = _copy(node, job)
-    send.to_ids(node, chosen, ReplJob((copy,)))
+    _send(node, chosen, copy)
     # They need to know the new holders: the one that is given the ack has to tell these, too.
-    send.to_ids(node, others, ReplJob((copy,), no_reply=True))
+    _send(node, others, copy, no_reply=True)
     if postponing.rest(node, job):
         postponing.tell(node, job, chosen)
     return len(copy.body)
+
+
+def _send(
+    node: NodeState, ids: tuple[NodeId, ...], copy: JobCopy, *, no_reply: bool = False
+) -> None:
+    if copy.extensions is None or copy.extensions.needs:
+        send.to_ids(node, ids, ReplJob((copy,), no_reply))
+        return
+    for id in ids:
+        peer = node.cluster.nodes.get(id)
+        if peer is not None:
+            send.to_node(node, peer, ReplJob((sent_to(peer, copy),), no_reply))
 
 
 def _is_my_turn(node: NodeState, job: Job, holding: tuple[NodeId, ...]) -> bool:

@@ -33,6 +33,7 @@ from disque_trio.statemachine.copies import (
     is_over,
     named,
     reads,
+    sent_to,
     snapshot,
     tell_of_ack,
 )
@@ -129,8 +130,8 @@ def _give(node: NodeState, job: Job, receiver: Peer) -> JobCopy:
         lifecycle.mark(job, GIVEN)
         lifecycle.restart_retry(node, job)
         journaling.hold(node, job)
-        return snapshot(node, job)
-    copy = snapshot(node, job)
+        return sent_to(receiver, snapshot(node, job))
+    copy = sent_to(receiver, snapshot(node, job))
     lifecycle.unregister(node, job, Cause.MOVED)
     return copy
 
@@ -161,7 +162,9 @@ def take(node: NodeState, sender: Peer, copy: JobCopy, *, is_for_clients: bool) 
         keyindex.let_go(node, job)
     if job.retry:
         learn(job, (sender.id,))
-    if _is_refused(node, sender, job, copy):
+    is_refused = _is_refused(node, sender, job, copy)
+    postponing.learn(node, job, copy.snoozes)
+    if is_refused:
         return None
     queue = _queue(node, sender, job)
     if queue is not None and (queue.waiting or not is_for_clients):
@@ -188,7 +191,9 @@ def _is_outdated(job: Job, copy: JobCopy) -> bool:
     counts that as a NACK or a delivery more, or says so before the job comes."""
     if not (job.retry and job.flags & TAKEN):
         return False
-    return copy.nacks <= job.nacks and copy.deliveries <= job.deliveries
+    if copy.nacks > job.nacks or copy.deliveries > job.deliveries:
+        return False
+    return copy.snoozes <= job.snoozes
 
 
 def _queue(node: NodeState, sender: Peer, job: Job) -> Queue | None:

@@ -158,8 +158,9 @@ def _of_jobstate(message: JobState, _names: Names) -> Wording:
 
 
 def _of_postponed(message: Postponed, _names: Names) -> Wording:
-    new = " new" if message.is_new else ""
-    detail = f"wait={message.wait} nacks={message.nacks}{new}"
+    detail = f"wait={message.wait} nacks={message.nacks}"
+    detail += f" snoozes={message.snoozes}" if message.snoozes else ""
+    detail += " new" if message.is_new or message.is_snooze else ""
     return Wording("postponed", message.id.decode("latin-1"), detail=detail)
 
 

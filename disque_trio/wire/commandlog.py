@@ -30,12 +30,15 @@ class NoPlaceError(ValueError):
 
 
 def encode(record: Record) -> bytes:
-    """A record's bytes, without the time at which a delay is over. NoPlaceError for a job with
-    extensions."""
+    """A record's bytes, without the time at which a delay is over and the count of snoozes.
+    NoPlaceError for a job with other extensions."""
     if isinstance(record, LoadJob):
-        if record.copy.extensions is not None:
-            raise NoPlaceError(record.copy.id.decode())
-        payload = jobs.encode(attrs.evolve(record.copy, due=0) if record.copy.due else record.copy)
+        copy = record.copy
+        if copy.extensions is not None and copy.extensions.needs:
+            raise NoPlaceError(copy.id.decode())
+        if copy.extensions is not None or copy.due:
+            copy = attrs.evolve(copy, extensions=None, due=0)
+        payload = jobs.encode(copy)
         return b"".join((_LOAD, b"%d\r\n" % len(payload), payload, _END))
     return b"".join((_DELETE, record.id, _END))
 

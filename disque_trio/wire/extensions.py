@@ -19,6 +19,7 @@ KEEP: Final = 17
 FOLLOWS: Final = 18
 BACKOFF: Final = 24
 MAXBACKOFF: Final = 25
+SNOOZES: Final = 26
 LIMIT: Final = 32
 DEAD: Final = 33
 
@@ -26,7 +27,7 @@ _FIELD: Final = struct.Struct("<HI")
 _PRIORITY: Final = struct.Struct("<i")
 _MILLIS: Final = struct.Struct("<Q")
 _FOLLOWS: Final = struct.Struct("<B")
-_LIMIT: Final = struct.Struct("<I")
+_NUMBER: Final = struct.Struct("<I")
 _DEAD: Final = struct.Struct("<I?Q")
 _DUE: Final = struct.Struct("<HIQ")
 DUE_SIZE: Final = _DUE.size
@@ -61,8 +62,10 @@ def encode(extensions: Extensions) -> bytes:
         fields.append((BACKOFF, _MILLIS.pack(extensions.backoff)))
     if extensions.max_backoff:
         fields.append((MAXBACKOFF, _MILLIS.pack(extensions.max_backoff)))
+    if extensions.snoozes:
+        fields.append((SNOOZES, _NUMBER.pack(extensions.snoozes)))
     if extensions.limit:
-        fields.append((LIMIT, _LIMIT.pack(extensions.limit)))
+        fields.append((LIMIT, _NUMBER.pack(extensions.limit)))
     if extensions.dead != ALIVE:
         fields.append((DEAD, _dead(extensions.dead)))
     fields.sort()
@@ -102,10 +105,12 @@ def _extensions(values: dict[int, bytes]) -> Extensions:
         for number in (KEEP, BACKOFF, MAXBACKOFF)
     ]
     (follows,) = _FOLLOWS.unpack(values.pop(FOLLOWS, bytes(_FOLLOWS.size)))
-    (limit,) = _LIMIT.unpack(values.pop(LIMIT, bytes(_LIMIT.size)))
+    limit, snoozes = [
+        _NUMBER.unpack(values.pop(number, bytes(_NUMBER.size)))[0] for number in (LIMIT, SNOOZES)
+    ]
     dead = _read_dead(values.pop(DEAD)) if DEAD in values else ALIVE
     unknown = tuple(values.items())
-    return Extensions(priority, key, keep, limit, dead, backoff, most, follows, unknown)
+    return Extensions(priority, key, keep, limit, dead, backoff, most, follows, snoozes, unknown)
 
 
 def _read_dead(value: bytes) -> DeadState:

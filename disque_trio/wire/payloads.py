@@ -54,6 +54,8 @@ WAITS: Final = 32
 """Likewise."""
 DEAD: Final = 64
 """Only to nodes that announce `BURIES`: to others it would mean the opposite."""
+SNOOZED: Final = 128
+"""Only to nodes that announce `SNOOZES`."""
 REPLJOB: Final = 4
 WAITING: Final = 17
 HAVEJOBS: Final = 18
@@ -68,6 +70,7 @@ _JOB: Final = struct.Struct(">40sI")
 _PAIR: Final = struct.Struct(">II")
 _STATE: Final = struct.Struct(">40sQQI?")
 _POSTPONED: Final = struct.Struct(">40sIH")
+_SNOOZES: Final = struct.Struct(">I")
 
 Body = tuple[int, int, bytes]
 """What a message contributes to its frame: count, message flags, payload."""
@@ -179,7 +182,11 @@ def _write_holders(message: Holders) -> Body:
 
 def _write_postponed(message: Postponed) -> Body:
     marks = INCR_NACKS if message.is_new else 0
-    return 0, marks, _POSTPONED.pack(message.id, message.wait, message.nacks)
+    payload = _POSTPONED.pack(message.id, message.wait, message.nacks)
+    if not message.snoozes:
+        return 0, marks, payload
+    marks |= SNOOZED if message.is_snooze else 0
+    return 0, marks, payload + _SNOOZES.pack(message.snoozes)
 
 
 def _write_jobstate(message: JobState) -> Body:
@@ -271,9 +278,14 @@ def _read_holders(data: bytes, at: int, end: int, _count: int, _marks: int) -> M
 
 
 def _read_postponed(data: bytes, at: int, end: int, _count: int, marks: int) -> Message:
-    expect(end - at == _POSTPONED.size)
+    more_at = at + _POSTPONED.size
+    expect(end in (more_at, more_at + _SNOOZES.size))
     job_id, wait, nacks = _POSTPONED.unpack_from(data, at)
-    return Postponed(job_id, wait, nacks, bool(marks & INCR_NACKS))
+    is_new = bool(marks & INCR_NACKS)
+    if end == more_at:
+        return Postponed(job_id, wait, nacks, is_new)
+    (snoozes,) = _SNOOZES.unpack_from(data, more_at)
+    return Postponed(job_id, wait, nacks, is_new, snoozes, bool(marks & SNOOZED))
 
 
 def _read_jobstate(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:

@@ -189,6 +189,10 @@ def test_priorities_and_waits_after_a_nack_are_sent_with_their_options() -> None
     assert words(commands.nack(ID, delay=0)) == f"NACK {ID} DELAY 0.000"
     assert words(commands.release(ID, ID)) == f"RELEASE {ID} {ID}"
     assert commands.release(ID).result(1) == 1
+    assert commands.release(ID).is_repeatable
+    snooze = commands.release(DELIVERED, delay=2.5)
+    assert words(snooze) == f"RELEASE {ID}@{TOKEN} DELAY 2.500"
+    assert (snooze.result(1), snooze.is_repeatable) == (1, False)
 
 
 def test_a_job_is_shown_and_cancelled_by_its_key() -> None:

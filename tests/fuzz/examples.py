@@ -67,6 +67,7 @@ MESSAGES: Final[tuple[Message, ...]] = (
     HaveJobs(b"q1", 3),
     Holders(JOB, (b"b" * 40, b"c" * 40)),
     Postponed(JOB, 5000, 1, is_new=True),
+    Postponed(JOB, 5000, 1, snoozes=2, is_snooze=True),
     Working(JOB),
     Pause(b"q1", 3),
     Purge(b"q1"),

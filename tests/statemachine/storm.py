@@ -313,6 +313,7 @@ class Storm:
             lambda: HaveJobs(self.a_queue(), self.pick((0, 1, number))),
             lambda: Holders(job_id, tuple(self.any_of(lambda: self.pick(NODE_IDS), 4))),
             lambda: Postponed(job_id, self.pick((0, 10, number)), self.random.randrange(4), yes),
+            lambda: Postponed(job_id, self.pick((0, 10)), 0, snoozes=number or 1, is_snooze=no),
             lambda: Pause(self.a_queue(), self.pick((0, 0, 1, 2, 3, number))),
             lambda: Purge(self.a_queue()),
             lambda: Fail(self.pick(NODE_IDS)),

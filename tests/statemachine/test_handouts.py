@@ -213,7 +213,14 @@ def test_nor_has_it_if_another_node_only_queues_it_again() -> None:
     assert rig.ask("WORKING", theirs) == LOST
 
 
-@pytest.mark.parametrize("late", [Queued(JOB, nack=True), Postponed(JOB, 100, 1, True)])
+@pytest.mark.parametrize(
+    "late",
+    [
+        Queued(JOB, nack=True),
+        Postponed(JOB, 100, 1, True),
+        Postponed(JOB, 100, 0, snoozes=1, is_snooze=True),
+    ],
+)
 def test_nor_if_the_node_of_its_token_had_queued_it_before_that_delivery(late: Message) -> None:
     """workers-engine, seed 401117: the link from that node is slower than the worker."""
     theirs = JOB + b"@" + N2[:8] + b"0" * 12

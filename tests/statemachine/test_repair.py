@@ -2,7 +2,8 @@ import attrs
 import pytest
 
 from disque_trio.statemachine import nodetable, repair
-from disque_trio.statemachine.base import ACKED, FAIL, NOADDR, PFAIL, NodeId
+from disque_trio.statemachine.base import ACKED, EXTENDS, FAIL, NOADDR, PFAIL, NodeId
+from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.job import rank
 from disque_trio.statemachine.messages import GotJob, Postponed, ReplJob, SetAck
 from disque_trio.statemachine.records import LoadJob
@@ -293,6 +294,24 @@ def test_the_journal_learns_of_the_new_holder_before_it_has_a_copy() -> None:
     records = [record for out in rig.outboxes for record in out.records]
     assert isinstance(records[-1], LoadJob)
     assert records[-1].copy.holders == (ME, N2, target)
+
+
+@pytest.mark.parametrize("has_place", [False, True])
+def test_a_node_that_keeps_no_extensions_is_sent_a_copy_without_the_count_of_snoozes(
+    has_place: bool,
+) -> None:
+    rig = Rig(peers=3, config=CALM, ours=True)
+    held(rig, (ME, N2))
+    rig.message(N2, Postponed(JOB, 1, 0, snoozes=3, is_snooze=True))
+    if not has_place:
+        for name in (N3, N4):
+            rig.node.cluster.nodes[name].capabilities &= ~EXTENDS
+    forget(rig, N2)
+
+    rig.advance(SOON)
+
+    [found] = [each.copies[0] for _, each in rig.sent() if isinstance(each, ReplJob)]
+    assert found.extensions == (Extensions(snoozes=3) if has_place else None)
 
 
 def test_a_new_holder_is_told_that_a_nack_lets_the_job_wait() -> None:

@@ -84,6 +84,10 @@ OTHER = attrs.evolve(COPY, id=b"other", holders=(TWO,))
             Postponed(JOB, 5000, 2, is_new=True),
             Wording("postponed", ID, detail="wait=5000 nacks=2 new"),
         ),
+        (
+            Postponed(JOB, 9, 0, snoozes=3, is_snooze=True),
+            Wording("postponed", ID, detail="wait=9 nacks=0 snoozes=3 new"),
+        ),
         (Postponed(JOB, 9, 2), Wording("postponed", ID, detail="wait=9 nacks=2")),
         (Purge(b"mail"), Wording("purge", queue="mail")),
         (

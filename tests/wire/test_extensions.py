@@ -40,6 +40,10 @@ def test_the_priority_is_field_1() -> None:
     assert decode(bytes.fromhex("0100 04000000 f9ffffff")) == Extensions(priority=-7)
 
 
+def test_the_count_of_snoozes_is_field_26() -> None:
+    assert encode(Extensions(snoozes=3)) == bytes.fromhex("1a00 04000000 03000000")
+
+
 def test_fields_of_a_later_version_are_kept_and_passed_on() -> None:
     data = bytes.fromhex("0100 04000000 07000000 ff00 03000000 616263 ffff 00000000")
 
@@ -141,6 +145,12 @@ def test_a_record_of_another_kind_than_its_job_is_damage() -> None:
     stop = framed.decode(5, framed.seal(5, drafted), 0, [])
 
     assert stop.damage == "record of another kind than its job"
+
+
+def test_the_original_s_journal_has_jobs_without_their_count_of_snoozes() -> None:
+    snoozed = stored(Extensions(snoozes=3), DUE)
+
+    assert commandlog.encode(snoozed) == commandlog.encode(stored(None))
 
 
 def test_the_original_s_journal_has_no_place_for_them() -> None:

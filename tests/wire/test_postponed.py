@@ -12,6 +12,8 @@ from tests.rig import JOB, ME
     [
         (Postponed(JOB, 5000, 3, is_new=True), 2, "00001388 0003"),
         (Postponed(JOB, 1, 0), 0, "00000001 0000"),
+        (Postponed(JOB, 5000, 3, snoozes=70_000), 0, "00001388 0003 00011170"),
+        (Postponed(JOB, 1, 0, snoozes=1, is_snooze=True), 128, "00000001 0000 00000001"),
     ],
 )
 def test_its_numbers_stand_behind_the_id(message: Postponed, marks: int, payload: str) -> None:

@@ -33,6 +33,7 @@ FEATURES: Final = (
     "cancel-key",
     "qscan-stat",
     "waitjob-nohang",
+    "release-delay",
 )
 """What this node can beyond the original, by name; a client looks here before it uses it."""
 _SHOWN_QUEUES: Final = 10

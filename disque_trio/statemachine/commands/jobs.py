@@ -17,12 +17,9 @@ from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
     DEAD,
-    DELIVERED,
-    LEASED,
     PENDING,
     STATE_NAMES,
     SYNTAX_ERROR,
-    TAKEN,
     CommandError,
     Failure,
     JobId,
@@ -37,7 +34,6 @@ from disque_trio.statemachine.postponing import is_backing_off, is_postponed, re
 from disque_trio.statemachine.state import NodeState
 
 _OF_WAITJOB: Final = (b"NOHANG", b"TIMEOUT")
-_WITH_WORKER: Final = DELIVERED | LEASED | TAKEN
 
 
 def ackjob(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
@@ -71,12 +67,6 @@ def enqueue(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     """How many active jobs were queued (again)."""
     found = [job for job in map(node.jobs.get, job_ids(args)) if job is not None]
     return sum([give_back(node, job, Cause.ENQUEUE) for job in found])
-
-
-def release(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
-    """How many jobs that were with workers are queued again, and counted nowhere."""
-    jobs = [job for job in held(node, args) if job.flags & _WITH_WORKER and not is_postponed(job)]
-    return sum([give_back(node, job, Cause.RELEASE) for job in jobs])
 
 
 def held(node: NodeState, args: list[bytes]) -> list[Job]:

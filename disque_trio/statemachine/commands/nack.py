@@ -23,30 +23,29 @@ _OPTIONS: Final = (_DELAY, _DEAD)
 def nack(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     """How many were given back, and are counted as negative acknowledgements: not those that are
     queued or wait already, nor those that their workers have lost."""
-    at = _end_of_ids(args)
+    at = end_of_ids(args, _OPTIONS, b"NACK id [DELAY sec] [DEAD [reason]]")
     if at == len(args):
         return counts.nacked(node, sum([_nack(node, job, None) for job in held(node, args)]))
-    if at == 1:
-        raise CommandError(
-            SYNTAX_ERROR
-            + b": %b has no job ids before it: NACK id [DELAY sec] [DEAD [reason]]"
-            % args[1].upper()
-        )
     if args[at].upper() == _DEAD:
         jobs, reason = held(node, args[:at]), _reason(node, args[at + 1 :])
         return counts.nacked(node, sum([deadletters.nack(node, job, reason) for job in jobs]))
-    jobs, delay = held(node, args[:at]), _delay(args[at:])
+    jobs, delay = held(node, args[:at]), delay_of(args[at:], b"NACK", _OPTIONS)
     if delay:
         for job in jobs:
-            _check_life(node, job, delay)
+            check_life(node, job, delay)
     return counts.nacked(node, sum([_nack(node, job, delay) for job in jobs]))
 
 
-def _end_of_ids(args: list[bytes]) -> int:
-    """Where the options begin."""
+def end_of_ids(args: list[bytes], options: tuple[bytes, ...], usage: bytes) -> int:
+    """Where the options begin. Raises CommandError if there is no id before them."""
     if len(args) < 3 and (len(args) < 2 or len(args[1]) > len(_DELAY)):
         return len(args)
-    return next((at for at, word in enumerate(args) if word.upper() in _OPTIONS), len(args))
+    at = next((at for at, word in enumerate(args) if word.upper() in options), len(args))
+    if at == 1 < len(args):
+        raise CommandError(
+            SYNTAX_ERROR + b": %b has no job ids before it: %b" % (args[1].upper(), usage)
+        )
+    return at
 
 
 def _reason(node: NodeState, words: list[bytes]) -> bytes:
@@ -67,15 +66,15 @@ def _reason(node: NodeState, words: list[bytes]) -> bytes:
     return reason
 
 
-def _delay(words: list[bytes]) -> Millis | None:
-    """DELAY and its value, with nothing behind."""
+def delay_of(words: list[bytes], command: bytes, options: tuple[bytes, ...]) -> Millis | None:
+    """DELAY and its value, with nothing behind; None if there is no word."""
     delay = None
     left = Words(words)
     for word in left:
-        if word.upper() == _DEAD:
+        if word.upper() != _DELAY and word.upper() in options:
             raise CommandError(SYNTAX_ERROR + b": DELAY and DEAD exclude each other")
         if word.upper() != _DELAY:
-            raise CommandError(SYNTAX_ERROR + b": " + no_option(word, b"NACK", _OPTIONS))
+            raise CommandError(SYNTAX_ERROR + b": " + no_option(word, command, options))
         once(delay, _DELAY)
         delay = seconds(left.value(_DELAY), _DELAY, most_s=MAX_PERIOD_S, least=0)
     return delay
@@ -86,7 +85,8 @@ def _is_given_back(job: Job) -> bool:
     return job.state != ACTIVE or postponing.is_postponed(job)
 
 
-def _check_life(node: NodeState, job: Job, delay: Millis) -> None:
+def check_life(node: NodeState, job: Job, delay: Millis) -> None:
+    """Raises CommandError if the job would expire before the delay is over."""
     left = job.expires - node.mono
     if delay >= left and job.retry and not _is_given_back(job):
         raise CommandError(
@@ -105,5 +105,5 @@ def _nack(node: NodeState, job: Job, delay: Millis | None) -> bool:
         return give_back(node, job, Cause.NACK)
     if not job.retry:
         return False
-    postponing.postpone(node, job, wait)
+    postponing.postpone(node, job, wait, Cause.NACK)
     return True

@@ -26,7 +26,6 @@ from disque_trio.statemachine.commands.jobs import (
     dequeue,
     enqueue,
     fastack,
-    release,
     waitjob,
     working,
 )
@@ -44,6 +43,7 @@ from disque_trio.statemachine.commands.queues import (
     qstat,
     redrive,
 )
+from disque_trio.statemachine.commands.release import release
 from disque_trio.statemachine.commands.rows import Command, Flag
 from disque_trio.statemachine.commands.scans import jscan, qscan
 from disque_trio.statemachine.commands.server import (
@@ -102,8 +102,9 @@ ROWS: Final = (
             _IDS_WITH_TOKENS + " [DELAY sec] [DEAD [reason]]",
             "Give jobs back as not done: they are counted, and queued again at once or later, or"
             " with DEAD kept as dead."),
-    Command("release", release, -2, W | FAST, _IDS_WITH_TOKENS,
-            "Give jobs back that were not begun: they are queued again at once, counted nowhere."),
+    Command("release", release, -2, W | FAST, _IDS_WITH_TOKENS + " [DELAY sec]",
+            "Give jobs back that were not begun: they are queued again at once or later, counted"
+            " neither as failed nor as delivered."),
     Command("enqueue", enqueue, -1, W | MEMORY | FAST, _IDS,
             "Queue jobs that are not queued now."),
     Command("dequeue", dequeue, -1, W | FAST, _IDS,

@@ -22,8 +22,10 @@ _tell = postponing.tell
 def waits_not_told(patch: Patch) -> None:
     """The other holders are not told that a job waits after a NACK."""
 
-    def tell(node: NodeState, job: Job, ids: Iterable[NodeId], *, is_new: bool = False) -> None:
-        if not is_new:
+    def tell(
+        node: NodeState, job: Job, ids: Iterable[NodeId], why: Cause = Cause.POSTPONED
+    ) -> None:
+        if why is Cause.POSTPONED:
             _tell(node, job, ids)
 
     patch.setattr(postponing, "tell", tell)
@@ -32,9 +34,11 @@ def waits_not_told(patch: Patch) -> None:
 def waits_not_repeated(patch: Patch) -> None:
     """Nobody tells a holder that has not heard of a wait, and announces the job."""
 
-    def tell(node: NodeState, job: Job, ids: Iterable[NodeId], *, is_new: bool = False) -> None:
-        if is_new:
-            _tell(node, job, ids, is_new=True)
+    def tell(
+        node: NodeState, job: Job, ids: Iterable[NodeId], why: Cause = Cause.POSTPONED
+    ) -> None:
+        if why is not Cause.POSTPONED:
+            _tell(node, job, ids, why)
 
     patch.setattr(postponing, "tell", tell)
 
@@ -48,8 +52,8 @@ def waits_cut_short(patch: Patch) -> None:
     """The node of a NACK queues the job after nine tenths of the wait."""
     intact = postponing.postpone
 
-    def postpone(node: NodeState, job: Job, wait: Millis) -> None:
-        intact(node, job, wait)
+    def postpone(node: NodeState, job: Job, wait: Millis, cause: Cause) -> None:
+        intact(node, job, wait, cause)
         lifecycle.requeue_in(node, job, wait * 9 // 10)
 
     patch.setattr(postponing, "postpone", postpone)
