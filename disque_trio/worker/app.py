@@ -32,7 +32,13 @@ from disque_trio.worker.envelope import MAX_BODY
 from disque_trio.worker.foreign.payloads import System, read_foreign
 from disque_trio.worker.foreign.producer import Foreign
 from disque_trio.worker.middleware import Middleware
-from disque_trio.worker.options import Definition, Options, RunOptions, TaskOptions, check_names
+from disque_trio.worker.options import (
+    AppOptions,
+    Definition,
+    RunOptions,
+    TaskOptions,
+    check_names,
+)
 from disque_trio.worker.outside import outside
 from disque_trio.worker.task import Declare, DeclareBound, Task, declare
 
@@ -59,6 +65,7 @@ class App(Generic[State]):
         lifespan: None = ...,
         form: Form = ...,
         max_body: int = ...,
+        **defaults: Unpack[AppOptions],
     ) -> None: ...
     @overload
     def __init__(
@@ -68,6 +75,7 @@ class App(Generic[State]):
         lifespan: Callable[[], AbstractAsyncContextManager[State]],
         form: Form = ...,
         max_body: int = ...,
+        **defaults: Unpack[AppOptions],
     ) -> None: ...
     def __init__(
         self,
@@ -76,10 +84,14 @@ class App(Generic[State]):
         lifespan: Callable[[], AbstractAsyncContextManager[Any]] | None = None,
         form: Form = "json",
         max_body: int = MAX_BODY,
+        **defaults: Unpack[AppOptions],
     ) -> None:
         """`url` names nodes (docs/client.md). A worker enters `lifespan` when it starts; what that
         yields is `job.state`. `form` is how bodies are written, which have `max_body` bytes at
-        most."""
+        most. Other options are defaults of the tasks and consumers, as of `task`. Raises
+        `ValueError` for what cannot work."""
+        _check_defaults(defaults)
+        self._defaults = defaults
         self.tasks: dict[str, Task[..., Any]] = {}
         """By name, without aliases."""
         self._names: dict[str, str] = {}
@@ -103,7 +115,7 @@ class App(Generic[State]):
         before its arguments. Raises `ValueError` for what cannot work."""
 
         def declared(fn: Callable[..., Any]) -> Task[..., Any]:
-            definition = Definition.of(_name_of(fn, options), bind, options)
+            definition = Definition.of(_name_of(fn, options), bind, options, self._defaults)
             for name in (definition.name, *definition.aliases):
                 if name in self._names:
                     raise ValueError(f"there are two tasks {name}: give one another name")
@@ -124,9 +136,8 @@ class App(Generic[State]):
         def declared(fn: Fn) -> Fn:
             if queue in self._consumers:
                 raise ValueError(f"queue {queue} has two consumers")
-            definition = Definition(
-                name=f"consumer of {queue}", is_bound=bind, options=Options(queue=queue), **options
-            )
+            named = {**options, "queue": queue}
+            definition = Definition.of(f"consumer of {queue}", bind, named, self._defaults)
             self._consumers[queue] = definition, fn
             return fn
 
@@ -145,7 +156,7 @@ class App(Generic[State]):
     def foreign(self, system: System) -> Foreign:
         """Adds jobs as another system writes them, for its workers."""
         _check_system(system)
-        return Foreign(system, self._enqueuer)
+        return Foreign(system, self._enqueuer, self._defaults)
 
     def cron(
         self,
@@ -309,6 +320,14 @@ def _name_of(fn: Callable[..., Any], options: TaskOptions) -> str:
             )
         module = spec.name
     return f"{module}.{fn.__qualname__}"
+
+
+def _check_defaults(defaults: AppOptions) -> None:
+    check_names(defaults, AppOptions)
+    try:
+        Definition.of("of the app", False, defaults)
+    except ValueError as error:
+        raise ValueError(f"defaults {error}".replace("defaults task", "defaults", 1)) from error
 
 
 def _check_system(system: str) -> None:

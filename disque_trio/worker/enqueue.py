@@ -22,6 +22,7 @@ from disque_trio.client.nodes import NoNodeError
 from disque_trio.client.settings import WINDOW
 from disque_trio.worker import codec
 from disque_trio.worker.arguments import Arguments, Packed
+from disque_trio.worker.carrying import carried_by
 from disque_trio.worker.codec import Form
 from disque_trio.worker.enqueued import Enqueued, Follow, NotOpenError, R_co, Wait
 from disque_trio.worker.envelope import write
@@ -306,7 +307,7 @@ class Enqueuer:
         headers = {
             **adding.headers,
             **call.headers,
-            **{each: call.changes[each] for each in call.changes.keys() & CARRIED},
+            **carried_by(call.definition, call.changes),
         }
         if options.unique:
             arguments = codec.write(packed, self.form)
@@ -354,29 +355,18 @@ class Enqueuer:
         return Request(command, key, task, options.queue, repeat)
 
 
-CARRIED: Final = frozenset(("lease", "priority", "replicate", "ttl"))
-"""Options that differ from the task's, for a job that is added again."""
-
-
-def carried(options: Options, headers: Mapping[str, Any]) -> Options:
-    """The task's options with those of a job. Raises `ValueError`."""
-    given = {name: headers[name] for name in sorted(CARRIED & headers.keys())}
-    if not all(isinstance(value, int) for value in given.values()):
-        raise ValueError(f"options of the job are no numbers: {given}")
-    return attrs.evolve(options, **given)
-
-
 def addjob(
     options: Options, body: bytes, unique: str | None = None, keep: float | None = None
 ) -> Command[str]:
     """The ADDJOB of a body."""
+    delay, ttl = options.times(outside().now())
     return commands.addjob(
         options.queue,
         body,
-        delay=options.wait(outside().now()),
+        delay=delay,
         retry=options.lease,
         replicate=1 if options.lease == 0 else options.replicate,
-        ttl=options.ttl,
+        ttl=ttl,
         maxlen=options.maxlen,
         priority=options.priority,
         unique=unique,

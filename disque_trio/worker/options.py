@@ -1,6 +1,7 @@
 """How a job is added: its queue, its times, its copies, its key. Seconds.
 
-What cannot work is refused where it is said, not when a job is lost.
+Invalid options raise an error when a task is declared, not when a job is lost. `Defaults` and the
+classes below it are the table of options: which of them an app, a task and a job have.
 """
 
 import difflib
@@ -14,11 +15,8 @@ import attrs
 
 from disque_trio.worker.envelope import MAX_NAME
 from disque_trio.worker.policies import MAX_CRASHES, Backoff, Policy
+from disque_trio.worker.precedence import LEASE_S, SHORTEST_LEASE_S, TTL_S, life, settled
 
-LEASE_S: Final = 300
-TTL_S: Final = 7 * 24 * 3600
-SHORTEST_LEASE_S: Final = 3
-"""A lease is spread by a quarter of a second, and its last half second is not defended."""
 RESERVED: Final = "disque-trio."
 """Queues of this library begin so."""
 OWN_HEADERS: Final = frozenset((
@@ -35,8 +33,8 @@ Decide = Callable[[Any, BaseException], float | None]
 """A policy that is a function of the job and the error: the wait, or None if the job is dead."""
 
 
-class Shared(TypedDict, total=False):
-    """Options of a task, and of one of its jobs."""
+class Defaults(TypedDict, total=False):
+    """Options of an app, of a task, and of one of its jobs."""
 
     queue: str
     lease: int
@@ -44,10 +42,15 @@ class Shared(TypedDict, total=False):
     priority: int
     replicate: int
     maxlen: int
+    result_ttl: int
+
+
+class Shared(Defaults, total=False):
+    """Options of a task, and of one of its jobs."""
+
     unique: str | bool
     unique_for: Literal["until-done"] | float
     on_conflict: Conflict
-    result_ttl: int
 
 
 class JobOptions(Shared, total=False):
@@ -60,13 +63,22 @@ class JobOptions(Shared, total=False):
     repeat: bool
 
 
-class RunOptions(TypedDict, total=False):
-    """Options of `App.consumer`."""
+class RunDefaults(TypedDict, total=False):
+    """Options of an app, of a task, and of a consumer."""
 
     timeout: float
     retry: Policy | Decide
-    executor: Executor
     max_crashes: int
+
+
+class RunOptions(RunDefaults, total=False):
+    """Options of `App.consumer`."""
+
+    executor: Executor
+
+
+class AppOptions(Defaults, RunDefaults, total=False):
+    """Options of `App`: defaults of its tasks and consumers."""
 
 
 class TaskOptions(Shared, RunOptions, total=False):
@@ -86,6 +98,8 @@ class Options:
     once at most."""
     ttl: int = TTL_S
     """How long it lives, done or not."""
+    is_ttl_named: bool = True
+    """Does a job that waits longer raise an error? Otherwise it lives longer."""
     delay: float = 0
     at: datetime | None = None
     """When it is to be queued, in place of `delay`."""
@@ -125,7 +139,7 @@ class Options:
         )
         yield (
             self.ttl <= self.lease,
-            f"ttl is {self.ttl} s, and the lease {self.lease} s: raise ttl",
+            f"ttl is {self.ttl} s, and the lease {self.lease} s: raise ttl or lower the lease",
         )
         yield (
             not 0 <= self.delay < self.ttl,
@@ -147,22 +161,25 @@ class Options:
         own = sorted(OWN_HEADERS & self.headers.keys())
         yield bool(own), f"header {', '.join(own)}: the library writes it; take another name"
 
-    def changed(self, changes: Mapping[str, Any]) -> "Options":
-        """With these changes. Raises `TypeError` for an unknown one."""
-        check_names(changes, JobOptions)
-        if "at" in changes and "delay" not in changes:
-            changes = {**changes, "delay": 0}
-        return attrs.evolve(self, **changes)
+    @classmethod
+    def of(cls, defaults: Mapping[str, Any], named: Mapping[str, Any]) -> "Options":
+        """Those that are named, and the app's defaults. Raises `ValueError`."""
+        known = {name: each for name, each in settled(defaults, named).items() if name in _FIELDS}
+        return cls(**known, is_ttl_named="ttl" in named)
 
-    def wait(self, now: float) -> float:
-        """How long it waits before it is queued; `now` is Unix time. Raises `ValueError`."""
+    def times(self, now: float) -> tuple[float, int]:
+        """How long it waits before it is queued, and how long it lives; `now` is Unix time. Raises
+        `ValueError`."""
         if self.at is None:
-            return self.delay
+            return self.delay, self.ttl
         # Whole seconds: nodes of the original take no others.
         wait = max(math.ceil(self.at.astimezone(UTC).timestamp() - now), 0)
-        if wait >= self.ttl:
+        if self.is_ttl_named and wait >= self.ttl:
             raise ValueError(f"at is {self.at}, in {wait} s: it is before ttl ({self.ttl} s)")
-        return wait
+        return wait, self.ttl if self.is_ttl_named else max(self.ttl, life(wait))
+
+
+_FIELDS: Final = {field.name for field in attrs.fields(Options)}
 
 
 _TOO_LONG: Final = (
@@ -192,6 +209,10 @@ class Definition:
     is_bound: bool = False
     """Does the function want the job first?"""
     options: Options = attrs.field(factory=Options)
+    defaults: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
+    """Options of the app."""
+    named: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
+    """Options that are named for the task, or for its next jobs."""
 
     def __attrs_post_init__(self) -> None:
         for is_wrong, text in self._mistakes():
@@ -209,21 +230,38 @@ class Definition:
         yield self.max_crashes < 1, f"max_crashes is {self.max_crashes}: it is 1 or more"
 
     @classmethod
-    def of(cls, name: str, is_bound: bool, given: TaskOptions) -> "Definition":
-        """As `App.task` is told. Raises `TypeError` for an unknown option, and `ValueError` for
-        what cannot work."""
-        check_names(given, TaskOptions)
-        shared = {key: value for key, value in given.items() if key in Shared.__annotations__}
-        own: dict[str, Any] = {key: value for key, value in given.items() if key not in shared}
-        own.setdefault("name", name)
-        try:
-            options = Options().changed(shared)
-        except ValueError as error:
-            raise ValueError(f"task {own['name']}: {error}") from error
-        found = cls(**own, is_bound=is_bound, options=options)
-        if "retry" in given:
+    def of(
+        cls,
+        name: str,
+        is_bound: bool,
+        named: Mapping[str, Any],
+        defaults: Mapping[str, Any] | None = None,
+    ) -> "Definition":
+        """As `App.task` is told. Raises `TypeError` for an option that is not known, and
+        `ValueError` for what cannot work."""
+        check_names(named, TaskOptions)
+        begun = cls(name=name, is_bound=is_bound, defaults=defaults or {})
+        found = begun._with({"name": name, **named})
+        if "retry" in named:
             found.check_waits()
         return found
+
+    def using(self, changes: Mapping[str, Any]) -> "Definition":
+        """With these options for its next jobs. Raises `TypeError` for an option that is not
+        known, and `ValueError` for what cannot work."""
+        return self._with(with_changes(self.named, changes))
+
+    def _with(self, named: Mapping[str, Any]) -> "Definition":
+        run = {
+            name: each
+            for name, each in settled(self.defaults, named).items()
+            if name in _OF_DEFINITION
+        }
+        try:
+            options = Options.of(self.defaults, named)
+        except ValueError as error:
+            raise ValueError(f"task {run['name']}: {error}") from error
+        return attrs.evolve(self, **run, options=options, named=named)
 
     def check_waits(self) -> None:
         """Raises `ValueError` if the job would not live until its last attempt. With the policy
@@ -232,6 +270,20 @@ class Definition:
             longest, ttl = self.retry.longest(), self.options.ttl
             if longest > ttl:
                 raise ValueError(f"task {self.name}: {_TOO_MANY.format(longest, ttl)}")
+
+
+_OF_DEFINITION: Final = {field.name for field in attrs.fields(Definition)}
+_OTHER: Final[Mapping[str, dict[str, Any]]] = {"at": {"delay": 0}, "delay": {"at": None}}
+
+
+def with_changes(named: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Options named for a job, of which the later ones count. Raises `TypeError` for an option that
+    is not known."""
+    check_names(changes, JobOptions)
+    changed = dict(named)
+    for name in changes:
+        changed |= _OTHER.get(name, {})
+    return {**changed, **changes}
 
 
 def check_names(given: Mapping[str, Any], known: type) -> None:

@@ -17,6 +17,7 @@ import attrs
 from disque_trio.client.errors import DisqueError
 from disque_trio.worker import collecting, followups
 from disque_trio.worker.arguments import Arguments
+from disque_trio.worker.carrying import carried
 from disque_trio.worker.codec import Envelope
 from disque_trio.worker.context import Job, current, logger, number
 from disque_trio.worker.cron.declaring import Crons
@@ -24,7 +25,7 @@ from disque_trio.worker.cron.loop import keep_time
 from disque_trio.worker.engine import records
 from disque_trio.worker.engine.records import SECOND, Outcome, Why
 from disque_trio.worker.engine.words import LONGEST_REASON
-from disque_trio.worker.enqueue import Enqueuer, Request, carried
+from disque_trio.worker.enqueue import Enqueuer, Request
 from disque_trio.worker.envelope import (
     BadBodyError,
     NewerBodyError,

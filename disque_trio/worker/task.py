@@ -10,7 +10,7 @@ from disque_trio.worker.arguments import Arguments
 from disque_trio.worker.context import Job, current_job
 from disque_trio.worker.enqueue import Call, Enqueuer
 from disque_trio.worker.enqueued import Enqueued
-from disque_trio.worker.options import Definition, JobOptions, check_names
+from disque_trio.worker.options import Definition, JobOptions
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -27,10 +27,8 @@ class Prepared(Generic[P, R]):
     changes: Mapping[str, Any]
 
     def using(self, **options: Unpack[JobOptions]) -> "Prepared[P, R]":
-        """With these options of `Options`. Raises `ValueError` for what cannot work."""
-        check_names(options, JobOptions)
-        changed = self.definition.options.changed(options)
-        definition = attrs.evolve(self.definition, options=changed)
+        """With these options. Raises `ValueError` for what cannot work."""
+        definition = self.definition.using(options)
         return Prepared(definition, self.arguments, self.enqueuer, {**self.changes, **options})
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:

@@ -355,3 +355,20 @@ def test_an_app_that_is_not_open_says_what_to_do(kind: str) -> None:
             await t.enqueue()
 
     anyio.run(closed, backend="asyncio" if kind == "asyncio" else "trio")
+
+
+def test_the_headers_have_what_gave_way_to_an_option_of_the_job(kind: str) -> None:
+    async def conversation(adder: Adder) -> None:
+        await adder.add(task.using(ttl=60), "ada")
+        await adder.add(task.using(delay=10), "ada")
+        await adder.add(task.using(delay=700_000), "ada")
+
+        [(_, short, options), (_, plain, _), (_, late, _)] = added(node)
+        assert (options["RETRY"], options["TTL"]) == ("30", "60")
+        assert short["headers"] == {"lease": 30, "ttl": 60}
+        assert plain.get("headers", {}) == {}
+        assert late["headers"] == {"ttl": 1_400_000}
+
+    with node_that_adds() as node:
+        app, task = app_with(node)
+        talk(kind, app, conversation)

@@ -17,14 +17,21 @@ from disque_trio.worker.options import Options, unique_key
     [
         ({"lease": 2}, "lease is 2 s: a lease is 3 s or longer, or 0"),
         ({"lease": 0, "replicate": 3}, "a job with lease 0 has one copy"),
-        ({"ttl": 300}, "ttl is 300 s, and the lease 300 s: raise ttl"),
-        ({"timeout": 400_000}, r"timeout is 400000 s, more than half of ttl \(604800 s\)"),
+        ({"ttl": 3}, "ttl is 3 s, and the lease 3 s: raise ttl"),
+        (
+            {"ttl": 300, "lease": 300},
+            "ttl is 300 s, and the lease 300 s: raise ttl or lower the lease",
+        ),
+        (
+            {"ttl": 604_800, "timeout": 400_000},
+            r"timeout is 400000 s, more than half of ttl \(604800 s\)",
+        ),
         ({"timeout": 0}, "timeout is 0 s"),
         (
             {"ttl": 3600, "retry": Fixed([3000, 700])},
             "may wait 3700 s in all, and the job lives 3600",
         ),
-        ({"retry": Backoff(attempts=99)}, "raise ttl, or lower attempts"),
+        ({"ttl": 604_800, "retry": Backoff(attempts=99)}, "raise ttl, or lower attempts"),
         ({"priority": 101}, "priority is 101: it is from -100 to 100"),
         ({"queue": ""}, "queue is empty"),
         ({"queue": "disque-trio.reply"}, "disque-trio. is reserved"),
@@ -42,7 +49,7 @@ def test_a_task_that_cannot_work_is_refused(options: dict[str, Any], reason: str
     ("options", "reason"),
     [
         ({"delay": -1}, "delay is -1 s: it is 0 or more"),
-        ({"delay": 700_000}, r"less than ttl \(604800 s\)"),
+        ({"delay": 700_000, "ttl": 604_800}, r"less than ttl \(604800 s\)"),
         ({"at": datetime(2026, 1, 1)}, "without a time zone"),
         ({"at": datetime.now(UTC), "delay": 3}, "give delay or at, not both"),
         ({"headers": {"tries": 3, "ttl": 4}}, "header tries, ttl: the library writes it"),
@@ -118,7 +125,7 @@ def test_a_time_becomes_a_delay_in_whole_seconds(seconds: float) -> None:
     now = 1_800_000_000.0
     at = datetime.fromtimestamp(now, UTC) + timedelta(seconds=seconds)
 
-    delay = Options(at=at).wait(now)
+    delay, _ = Options(at=at).times(now)
 
     assert delay == max(math.ceil(at.timestamp() - now), 0)
     assert now + delay >= at.timestamp()
@@ -128,7 +135,7 @@ def test_a_time_after_the_jobs_life_is_refused() -> None:
     at = datetime.fromtimestamp(2_000, UTC)
 
     with pytest.raises(ValueError, match="in 1000 s: it is before ttl"):
-        Options(at=at, lease=10, ttl=900).wait(1_000)
+        Options(at=at, lease=10, ttl=900).times(1_000)
 
 
 # Keys of unique jobs.

@@ -13,12 +13,12 @@ from disque_trio.client.settings import DEFAULT_URL
 from disque_trio.contrib.django import api
 from disque_trio.contrib.django.performing import perform, perform_async, result_of
 from disque_trio.worker import App
+from disque_trio.worker.options import AppOptions
 from disque_trio.worker.task import Task
 
-OPTIONS: Final = frozenset(
-    ("lease", "max_crashes", "maxlen", "replicate", "retry", "timeout", "ttl")
-)
-"""Of `App.task`: those that hold for all tasks of a backend. `url` names the nodes."""
+OPTIONS: Final = AppOptions.__annotations__.keys() - {"queue", "result_ttl"}
+"""Of `App`, for all tasks of a backend: Django names the queues, and no results are kept. `url`
+names the nodes."""
 
 
 class Backend(api.backends.BaseTaskBackend):
@@ -35,26 +35,26 @@ class Backend(api.backends.BaseTaskBackend):
 
     def __init__(self, alias: str, params: Mapping[str, Any]) -> None:
         super().__init__(alias, params)
-        options = dict(self.options)
-        self.app: App[None] = App(options.pop("url", DEFAULT_URL))
-        if unknown := sorted(options.keys() - OPTIONS):
+        options = {"url": DEFAULT_URL, **self.options}
+        if unknown := sorted(options.keys() - OPTIONS - {"url"}):
             known = ", ".join(sorted({"url"} | OPTIONS))
             raise ImproperlyConfigured(
                 f"TASKS[{alias!r}]: OPTIONS has {', '.join(unknown)}; there are {known}"
             )
         self._tasks: dict[tuple[str, bool], Task[..., Any]] = {}
-        for queue in sorted(self.queues) or ["default"]:
-            self._declare(queue, options)
-
-    def _declare(self, queue: str, options: dict[str, Any]) -> None:
-        """The two tasks of a queue: functions run in threads, coroutines in the event loop."""
         try:
-            for is_async, run in ((False, perform), (True, perform_async)):
-                name = f"django.{self.alias}.{queue}{'.async' if is_async else ''}"
-                declare: Any = partial(self.app.task, name=name, queue=queue, bind=True)
-                self._tasks[queue, is_async] = declare(**options)(run)
+            self.app: App[None] = App(**options)
+            for queue in sorted(self.queues) or ["default"]:
+                self._declare(queue)
         except (TypeError, ValueError) as error:
-            raise ImproperlyConfigured(f"TASKS[{self.alias!r}]: {error}") from error
+            raise ImproperlyConfigured(f"TASKS[{alias!r}]: {error}") from error
+
+    def _declare(self, queue: str) -> None:
+        """The two tasks of a queue: functions run in threads, coroutines in the event loop."""
+        for is_async, run in ((False, perform), (True, perform_async)):
+            name = f"django.{self.alias}.{queue}{'.async' if is_async else ''}"
+            declare: Any = partial(self.app.task, name=name, queue=queue, bind=True)
+            self._tasks[queue, is_async] = declare()(run)
 
     def enqueue(self, task: Any, args: Any, kwargs: Any) -> Any:
         """Add a job; the result is what is known of it. Raises errors of the client, such as

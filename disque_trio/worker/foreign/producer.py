@@ -1,6 +1,7 @@
 """Adds jobs for workers of other systems."""
 
 import secrets
+from collections.abc import Mapping
 from typing import Any, Unpack
 
 import attrs
@@ -8,7 +9,7 @@ import attrs
 from disque_trio.worker.enqueue import Enqueuer, Request, addjob
 from disque_trio.worker.enqueued import Enqueued
 from disque_trio.worker.foreign.payloads import System, write_foreign
-from disque_trio.worker.options import JobOptions, Options
+from disque_trio.worker.options import JobOptions, Options, with_changes
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -17,15 +18,22 @@ class Foreign:
 
     system: System
     _enqueuer: Enqueuer
-    options: Options = attrs.field(factory=Options)
+    _defaults: Mapping[str, Any] = attrs.field(factory=dict)
+    """Options of the app."""
+    _named: Mapping[str, Any] = attrs.field(factory=dict)
+    options: Options = attrs.field(init=False)
+
+    @options.default
+    def _settled(self) -> Options:
+        return Options.of(self._defaults, self._named)
 
     def using(self, **options: Unpack[JobOptions]) -> "Foreign":
-        """With these options of `Options`. `key` is the jid. Raises `ValueError` for what cannot
+        """With these options. `key` is the jid. Raises `ValueError` for what cannot
         work, and for `unique` and `headers`, which such a body cannot say."""
         for name in ("unique", "headers"):
             if options.get(name):
                 raise ValueError(f"a job of {self.system} has no {name}")
-        return attrs.evolve(self, options=self.options.changed(options))
+        return attrs.evolve(self, named=with_changes(self._named, options))
 
     async def enqueue(self, name: str, *args: Any) -> Enqueued[Any]:
         """Add a job of the class of this name. Raises what `Prepared.enqueue` raises."""

@@ -1,0 +1,61 @@
+"""Options of a task and of a job that do not go together: the more general one gives way.
+
+An option is named by a task or by one of its jobs, or is a default of the app, or of this library.
+If two of them conflict, and one has precedence over the other, the other is adapted: a `ttl` of a
+job lowers the default `lease`. Two of the same origin are checked by `Options` and `Definition`.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+from disque_trio.worker.policies import Policy
+
+LEASE_S: Final = 300
+TTL_S: Final = 7 * 24 * 3600
+SHORTEST_LEASE_S: Final = 3
+"""A lease is spread by a quarter of a second, and its last half second is not defended."""
+_RUNS_S: Final = 24 * 3600
+"""For the attempts themselves, beside the waits between them."""
+_LIBRARY: Final = {"lease": LEASE_S, "ttl": TTL_S}
+
+
+def settled(defaults: Mapping[str, Any], named: Mapping[str, Any]) -> dict[str, Any]:
+    """All options that have a value. `defaults` are those of the app."""
+    values: dict[str, Any] = {**_LIBRARY, **defaults, **named}
+
+    def yields(name: str, to: str) -> bool:
+        return _rank(name, defaults, named) < _rank(to, defaults, named)
+
+    lives = [_needed(name, values) for name in _NEEDS if yields("ttl", name)]
+    values["ttl"] = ttl = max([values["ttl"], *lives])
+    lease, timeout = values["lease"], values.get("timeout")
+    if lease and yields("lease", "ttl"):
+        values["lease"] = max(min(lease, ttl // 2), SHORTEST_LEASE_S)
+    if timeout is not None and yields("timeout", "ttl"):
+        values["timeout"] = min(timeout, ttl / 2)
+    if lease == 0 and values.get("replicate") is not None and yields("replicate", "lease"):
+        values["replicate"] = 1
+    return values
+
+
+def life(seconds: float) -> int:
+    """How long a job lives at least, by default, if it waits so long before it is queued, or has
+    such a lease or timeout: as long again is left."""
+    return math.ceil(2 * seconds)
+
+
+_NEEDS: Final = ("delay", "lease", "timeout", "retry")
+
+
+def _needed(name: str, values: Mapping[str, Any]) -> int:
+    """How long a job must live for the sake of this option."""
+    value = values[name]
+    if name == "retry":
+        waits = value.longest() if isinstance(value, Policy) and values["lease"] else 0
+        return math.ceil(waits) + _RUNS_S if waits > values["ttl"] else 0
+    return life(value or 0)
+
+
+def _rank(name: str, defaults: Mapping[str, Any], named: Mapping[str, Any]) -> int:
+    return 2 if name in named else int(name in defaults)
