@@ -4,13 +4,18 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from disque_trio.sim.checkers.properties import PROPERTIES
-from disque_trio.sim.scenarios import vocabulary
+from disque_trio.sim.checkers.properties import APP_PROPERTIES, PROPERTIES
+from disque_trio.sim.scenarios import apps, vocabulary
 from disque_trio.sim.scenarios.marks import MARKS
 from disque_trio.sim.scenarios.scenario import Scenario
 from disque_trio.sim.scenarios.schema import Key, keys
 
-_TITLES: Final = {"producer": "[[producer]]", "consumer": "[[consumer]]", "fault": "[[fault]]"}
+_TITLES: Final = {
+    "producer": "[[producer]]",
+    "consumer": "[[consumer]]",
+    "fault": "[[fault]]",
+    "apps.fault": "[[apps.fault]]",
+}
 
 Line = tuple[str, ...]
 
@@ -29,9 +34,11 @@ def _page() -> Iterator[str]:
     yield from _words("Faults of nodes", "kind", vocabulary.NODE_FAULTS)
     yield from _words("Shapes", "shape", vocabulary.SHAPES)
     yield from _words("Ways to end a job", "way", vocabulary.WAYS)
+    yield from _words("What handlers of apps do", "deed", apps.DEEDS)
+    yield from _words("Faults of processes of apps", "kind", apps.APP_FAULTS)
     yield from _words("Engines", "engine", vocabulary.ENGINES)
     yield from _words("Marks, for `expect.sometimes`", "mark", MARKS)
-    yield from _words("Properties that are judged", "property", PROPERTIES)
+    yield from _words("Properties that are judged", "property", {**PROPERTIES, **APP_PROPERTIES})
     yield from _list("Families that every scenario has", vocabulary.BUILT_IN_FAMILIES)
     yield from _list("Events, for `when`", vocabulary.EVENTS)
 

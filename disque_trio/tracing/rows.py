@@ -60,6 +60,15 @@ milliseconds, 0 is the end), ``cut`` and ``heal``, ``clog`` and ``release``, ``r
 ``heal.end`` (at once; `detail` lists the healed nodes, the core), ``rejoin`` (all of these have
 links to each other again), ``end``.
 
+Apps (`client` is the process, w1, p1 …; `ref` the number of the job in the plan, `job` its id):
+``app.start``, ``app.kill``, ``app.stop`` (the order), ``app.ended`` (by itself; `cause` is how),
+``app.pause`` and ``app.resume``, ``app.cut`` and ``app.mend``, ``app.reset`` of processes;
+``app.call`` (`cause` its kind), then ``app.added`` or ``app.refused``, ``app.batch`` and
+``app.then``; ``app.wait`` and ``app.told`` (`cause` value or the error) of results; ``app.begin``
+of a handler (`cause` what it will do), ``app.deed`` when it does that, ``app.end`` (`cause` what
+the library makes of it); ``app.tick`` of a task of cron; ``app.log``; ``app.heal``, ``app.left`` (a
+job that has not ended) and ``app.over``.
+
 The first row of a file alone: ``plan`` of a simulated run, ``sample`` of a live node that writes of
 some jobs only (`sampling`).
 """

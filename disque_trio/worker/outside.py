@@ -1,4 +1,4 @@
-"""What an app takes from outside of it: clocks, names that nobody else has, and clients.
+"""What an app takes from outside of it: clocks, names that nobody else has, clients, executors.
 
 Test kits put others in their place (`disque_trio.testing`), for the process or for some of its
 tasks.
@@ -6,9 +6,9 @@ tasks.
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -35,6 +35,8 @@ class Outside:
     new_key: Callable[[], str] = new_key
     client: Callable[[str | Cluster], "clients.Client"] = _client
     blocking_client: Callable[[str | Cluster], "clients.BlockingClient"] = _blocking_client
+    executors: Callable[[int, int], Mapping[str, Any]] | None = None
+    """Makes executors for so many threads and processes; None makes real ones."""
 
 
 _of_process: Final = [Outside()]

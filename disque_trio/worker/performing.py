@@ -345,7 +345,7 @@ def make_handler(
     **more: Any,
 ) -> JobHandler:
     """The handler of an app (`App.handler`)."""
-    known = inline() if is_inline else executors(threads, processes)
+    known = inline() if is_inline else (outside().executors or executors)(threads, processes)
     entries: dict[str, Entry] = {}
     for task in tasks:
         task.arguments.check()

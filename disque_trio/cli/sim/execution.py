@@ -34,6 +34,7 @@ class Engine(Protocol):
 _MODULES: Final = {
     "trio": "disque_trio.sim.engines.trio.run",
     "tcp": "disque_trio.sim.engines.tcp.run",
+    "apps": "disque_trio.testing.apps.run",
 }
 REPEATABLE: Final = ("heap", "trio")
 """Engines in which a plan always has the same history."""
@@ -48,6 +49,11 @@ def engine_called(name: str) -> Engine:
     except ModuleNotFoundError as error:
         raise UsageError(f"there is no {name} engine in this installation: {error}") from None
     return found
+
+
+def engine_for(plan: Plan, name: str) -> Engine:
+    """The engine of that name; of a plan with an app the one that runs apps on the heap."""
+    return engine_called("apps" if plan.apps is not None and name == "heap" else name)
 
 
 @attrs.frozen
@@ -116,14 +122,15 @@ def execute(
     is_live: bool = False,
 ) -> Run:
     """Run it. A machine that raises fails the run, as a lost job does."""
-    run = run or engine_called(engine)
+    run = run or engine_for(plan, engine)
     began = time.process_time() if engine in REPEATABLE else time.monotonic()
     if engine in REPEATABLE:
         judging = judge(plan, is_live=is_live)
     else:
         judging = judge(forgiving(plan), is_live=is_live, no_processor=NO_PROCESSOR)
     counter = _Counter()
-    seers = (judging.see, counter.see, *watchers)
+    of_app = _judge_of_app(plan)
+    seers = (judging.see, counter.see, *(each.see for each in of_app), *watchers)
 
     def observe(row: Row) -> None:
         for see in seers:
@@ -133,6 +140,8 @@ def execute(
     try:
         outcome = run(plan, observe)
         verdict = judging.finish()
+        for each in of_app:
+            verdict = each.joined(verdict)
     except UnplayableError as error:
         raise UsageError(str(error)) from None
     except FormingError as error:
@@ -154,6 +163,13 @@ def execute(
         **(_judged(verdict) if verdict and not crash else {"is_ok": False, "findings": (crash,)}),
     )
     return Run(result, verdict)
+
+
+def _judge_of_app(plan: Plan) -> list[Any]:
+    """Who judges the app of the plan, if it has one."""
+    if plan.apps is None:
+        return []
+    return [import_module("disque_trio.testing.apps.checkers.verdict").AppJudge(plan.apps)]
 
 
 class OverdueError(BaseException):

@@ -23,7 +23,7 @@ from disque_trio.cli.sim.execution import (
     REPEATABLE,
     OverdueError,
     Result,
-    engine_called,
+    engine_for,
     execute,
     last_events,
 )
@@ -202,7 +202,7 @@ def _run(task: Task, scenario: Scenario, collector: Collector | None) -> Done:
         if collector.lacks_rows_of(result):
             # It failed, so its rows are wanted. A machine that raises does so again.
             with suppress(Exception, OverdueError), _limited(task.limit_s):
-                engine_called(task.engine)(plan, collector.keep)
+                engine_for(plan, task.engine)(plan, collector.keep)
         collected = collector.collect(plan, result)
     gc.collect()
     return Done(task, result, collected)
@@ -229,5 +229,5 @@ def _last(task: Task, result: Result, plan: Plan) -> tuple[str, ...]:
     finding = report.about_a_job(result)
     if finding is None or task.is_recheck or task.engine not in REPEATABLE:
         return ()
-    rows = last_events(plan, finding, engine_called(task.engine))
+    rows = last_events(plan, finding, engine_for(plan, task.engine))
     return tuple(report.event(row) for row in rows)

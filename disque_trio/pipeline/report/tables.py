@@ -9,7 +9,7 @@ from disque_trio.pipeline.report.facts import ReportFacts
 from disque_trio.pipeline.report.markup import section, shade, short, table
 from disque_trio.pipeline.report.sweeps import FAMILIES, NO_FAULT, Facts
 from disque_trio.sim.checkers.duplicates import CAUSES, UNAVOIDABLE
-from disque_trio.sim.checkers.properties import PROPERTIES
+from disque_trio.sim.checkers.properties import APP_PROPERTIES, PROPERTIES
 from disque_trio.sim.scenarios.vocabulary import MESSAGES
 
 Rerun = Callable[[str, int, str], str]
@@ -54,7 +54,7 @@ def failures(told: ReportFacts, rerun: Rerun) -> str:
 def _failure(row: Facts, rerun: Rerun) -> list[str]:
     return [
         html.escape(row["property"]),
-        html.escape(PROPERTIES.get(row["property"]) or CAUSES.get(row["property"], "")),
+        html.escape(_meaning(row["property"])),
         html.escape(row["scenario"]),
         f"<code>{html.escape((row['commit'] or '')[:10])}</code>",
         f"{row['seeds']:,}",
@@ -62,6 +62,10 @@ def _failure(row: Facts, rerun: Rerun) -> list[str]:
         html.escape(row["text"] or ""),
         _command(rerun(row["scenario"], row["seed"], row["version"] or "")),
     ]
+
+
+def _meaning(name: str) -> str:
+    return PROPERTIES.get(name) or APP_PROPERTIES.get(name) or CAUSES.get(name, "")
 
 
 def _command(command: str) -> str:

@@ -55,3 +55,19 @@ PROPERTIES: Final[dict[str, str]] = {
     "W9": "a job runs once at a time in a worker, and while nothing is wrong in all of them",
     "W10": "every delivery to a worker is begun, given back, or dropped with a word",
 }
+
+APP_PROPERTIES: Final[dict[str, str]] = {
+    "A1": "every job that was reported as added ends: done, dead or cancelled",
+    "A2": "a job is acknowledged only after a run of it that the library called done",
+    "A3": "the end of each run becomes the outcome that the task's policy says",
+    "A4": "no run begins earlier than that outcome allows, or beside another one, in calm",
+    "A5": "what has not begun pays nothing: deliveries, attempts and crashes count begun runs",
+    "A6": "a chain goes on until its last step is done, or one of its steps is dead or cancelled",
+    "A7": "`then` of a batch runs when all members have ended, once in calm",
+    "A8": "whoever waits for a result is told; within a second of the end, in calm",
+    "A9": "a tick is added once while its key is kept, in calm",
+    "A10": "a job that was snoozed runs again, under its id, after the delay, at the same attempt",
+    "A11": "the process of a worker never ends by what a job does",
+    "A12": "each run logs a few lines at most, and each of them can be written",
+}
+"""Likewise, of apps (`testing.apps`)."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from disque_trio.sim.checkers.case import Violation
-from disque_trio.sim.checkers.properties import PROPERTIES
+from disque_trio.sim.checkers.properties import APP_PROPERTIES, PROPERTIES
 from disque_trio.sim.checkers.verdict import Verdict
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
@@ -80,7 +80,8 @@ def _told(violation: Violation) -> str:
 def properties(verdict: Verdict | None) -> dict[str, str]:
     """The violated properties, with their meanings."""
     names = dict.fromkeys(each.property for each in (verdict.violations if verdict else ()))
-    return {name: PROPERTIES[name] for name in names if name in PROPERTIES}
+    known = {**PROPERTIES, **APP_PROPERTIES}
+    return {name: known[name] for name in names if name in known}
 
 
 def doubts(verdict: Verdict | None) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 
 from disque_trio.sim.random_streams import stream
+from disque_trio.sim.scenarios import apps_draw
 from disque_trio.sim.scenarios.consumer_spec import ConsumerSpec
 from disque_trio.sim.scenarios.fault_schedule import occurrences
 from disque_trio.sim.scenarios.plan import (
@@ -59,6 +60,7 @@ def expand(scenario: Scenario, seed: int) -> Plan:
         consumers=_consumers(scenario, nodes, cfg),
         observers=_observers(scenario, stream(seed, "observers")),
         administrators=_administrators(scenario, stream(seed, "administrators")),
+        apps=None if scenario.apps is None else apps_draw.draw(scenario.apps, seed, nodes, chaos),
         faults=occurrences(scenario.faults, nodes, chaos, stream(seed, "strikes")),
         chaos=chaos,
         heal=_one_of(scenario.end.heal, cfg),

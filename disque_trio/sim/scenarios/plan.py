@@ -6,6 +6,7 @@ and faults do not depend on each other. Times are microseconds since the run beg
 
 import attrs
 
+from disque_trio.sim.scenarios.apps import AppsPlan
 from disque_trio.statemachine.tombstones import GENERATION
 
 Micros = int
@@ -228,6 +229,8 @@ class Plan:
     consumers: tuple[Consumer, ...] = ()
     observers: tuple[Observer, ...] = ()
     administrators: tuple[Administrator, ...] = ()
+    apps: AppsPlan | None = None
+    """The app that runs in the cluster: then `testing.apps` plays the plan."""
     faults: tuple[Fault, ...] = ()
     chaos: Micros = 60_000_000
     """When faults end and everything heals."""

@@ -9,6 +9,7 @@ from typing import Any, Final
 import attrs
 
 from disque_trio.sim.scenarios import vocabulary
+from disque_trio.sim.scenarios.apps_spec import AppsSpec
 from disque_trio.sim.scenarios.consumer_spec import FAMILY, START, ConsumerSpec, check_consumer
 from disque_trio.sim.scenarios.fault_spec import FaultSpec, check_fault
 from disque_trio.sim.scenarios.marks import MARKS
@@ -333,6 +334,7 @@ class Scenario:
     administrators: tuple[AdministratorSpec, ...] = key(
         array_of(table(AdministratorSpec)), "the administrators", default=[], name="administrator"
     )
+    apps: AppsSpec | None = key(table(AppsSpec), "an app of the library, if one runs", default=None)
     faults: tuple[FaultSpec, ...] = key(
         array_of(table(FaultSpec, check_fault)), "the faults", default=[], name="fault"
     )
@@ -347,4 +349,6 @@ def families(scenario: Scenario) -> list[str]:
     named = [each.swarm_family for each in scenario.faults]
     named += [each.family for each in scenario.producers if each.family is not None]
     named += [each.family for each in scenario.consumers if each.family is not None]
+    processes = () if scenario.apps is None else scenario.apps.faults
+    named += [each.family for each in processes if each.family is not None]
     return list(dict.fromkeys([*named, *vocabulary.BUILT_IN_FAMILIES]))

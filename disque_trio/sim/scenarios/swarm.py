@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import attrs
 
+from disque_trio.sim.scenarios.apps_spec import AppsSpec
 from disque_trio.sim.scenarios.ranges import DEFAULT, Range, fixed
 from disque_trio.sim.scenarios.scenario import JobSpec, LinkSpec, Scenario
 
@@ -42,9 +43,14 @@ def thinned(scenario: Scenario, rng: random.Random) -> Scenario:
         producers=tuple(producers),
         consumers=tuple(consumers),
         faults=tuple(each for each in scenario.faults if each.swarm_family not in out),
+        apps=None if scenario.apps is None else _safer(scenario.apps, out),
         link=_quieter(scenario.link, out),
         clock=attrs.evolve(scenario.clock, **_zeros(_OF_CLOCK, out)),
     )
+
+
+def _safer(apps: AppsSpec, out: Sequence[str]) -> AppsSpec:
+    return attrs.evolve(apps, faults=tuple(each for each in apps.faults if each.family not in out))
 
 
 def _zeros(fields: dict[str, str], out: Sequence[str]) -> dict[str, Any]:

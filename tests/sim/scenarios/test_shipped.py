@@ -16,8 +16,8 @@ ROOT: Final = HOME
 ABLATIONS: Final = ROOT / "scenarios" / "ablations.toml"
 SCENARIOS: Final = sorted(path for path in ROOT.glob("scenarios/*.toml") if path != ABLATIONS)
 SWARMS: Final = sorted(ROOT.glob("scenarios/swarm*.toml"))
-LONG: Final = ("soak-30-days", "soak-1-day", "soak-1-day-aof")
-"""They take longer than a test may."""
+LONG: Final = ("soak-30-days", "soak-1-day", "soak-1-day-aof", "apps")
+"""They take longer than a test may; of `apps` tests/testing/apps has some seeds."""
 
 everywhere = pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 
@@ -38,8 +38,8 @@ def test_every_seed_of_a_scenario_has_its_plan(path: Path) -> None:
 
     plans = [expand(scenario, seed) for seed in range(8)]
 
-    assert all(plan.adds and plan.consumers for plan in plans)
-    assert len({plan.adds for plan in plans}) == 8
+    assert all(plan.apps or (plan.adds and plan.consumers) for plan in plans)
+    assert len({(plan.adds, plan.apps) for plan in plans}) == 8
 
 
 @pytest.mark.parametrize("path", SWARMS, ids=lambda path: path.stem)

@@ -1,0 +1,282 @@
+"""What has happened to an app, from rows."""
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+
+from disque_trio.sim.checkers.case import Violation
+from disque_trio.sim.scenarios.apps import AppCall, AppJob, AppsPlan, AppTask, Micros
+from disque_trio.tracing.rows import Row
+
+NEVER: Final[Micros] = 1 << 61
+
+
+@attrs.define(eq=False)
+class RunRecord:
+    """One run of a job."""
+
+    at: Micros
+    process: str
+    job: str
+    number: int
+    deed: str
+    attempt: int
+    delivery: int
+    snoozes: int
+    interrupted: int
+    place: int
+    """How many runs of the job began before."""
+    deed_at: Micros | None = None
+    """When the handler did what its plan says."""
+    ended_at: Micros | None = None
+    outcome: str = ""
+    text: str = ""
+    """The delay in microseconds, or the reason."""
+    why: str = ""
+    """Why it was cancelled."""
+    is_cut_off: bool = False
+    """Its process was killed."""
+
+    @property
+    def delay(self) -> Micros | None:
+        """That of its outcome."""
+        return int(self.text) if self.text.isdigit() else None
+
+
+@attrs.define(eq=False)
+class JobRecord:
+    """A job of the app, whatever ids it has had."""
+
+    number: int
+    plan: AppJob
+    task: AppTask
+    call: AppCall
+    added_at: Micros | None = None
+    id: str = ""
+    """As its producer was told."""
+    refused: str = ""
+    runs: list[RunRecord] = attrs.Factory(list)
+
+    @property
+    def ids(self) -> list[str]:
+        """All that it has had."""
+        return list(dict.fromkeys([self.id, *(run.job for run in self.runs)])) if self.id else []
+
+
+@attrs.define(eq=False)
+class Wait:
+    """Somebody waits for a result."""
+
+    at: Micros
+    number: int
+    kind: str
+    process: str
+    told_at: Micros | None = None
+    how: str = ""
+
+
+_Span = tuple[Micros, Micros]
+_OPENS: Final = {
+    "crash": "start", "pause": "resume", "cut": "heal", "clog": "release",
+    "app.pause": "app.resume", "app.cut": "app.mend", "wall.freeze": "wall.thaw",
+}  # fmt: skip
+_CLOSES: Final = {end: begin for begin, end in _OPENS.items()}
+_POINTS: Final = (
+    "app.kill", "app.reset", "app.stop", "app.ended", "half-open", "clock.step", "clock.rate",
+    "wipe", "remove", "leave", "memory", "pause-queue", "app.start",
+)  # fmt: skip
+
+
+class History:
+    """Takes rows in order."""
+
+    def __init__(self, plan: AppsPlan) -> None:
+        self.plan = plan
+        tasks = {task.name: task for task in plan.tasks}
+        self.jobs = {
+            job.number: JobRecord(job.number, job, tasks[job.task], call)
+            for call in plan.calls
+            for job in call.jobs
+        }
+        self.violations: list[Violation] = []
+        self.acked: dict[str, Micros] = {}
+        """By id: when a node first took it for acknowledged."""
+        self.dead: dict[str, Micros] = {}
+        self.expired: dict[str, Micros] = {}
+        self.left: dict[str, str] = {}
+        self.waits: list[Wait] = []
+        self.ticks: dict[tuple[str, str], dict[str, Micros]] = defaultdict(dict)
+        self.lines: dict[str, int] = defaultdict(int)
+        self.other_lines = 0
+        self.lives = 0
+        self.troubles: list[_Span] = []
+        self.at_nodes: list[_Span] = []
+        """Those that are no ends of processes of the app."""
+        self.over_at: Micros = 0
+        self._open: dict[tuple[str, ...], list[tuple[Micros, bool]]] = defaultdict(list)
+        self._running: dict[tuple[str, str], RunRecord] = {}
+        self._owners: dict[str, int] = {}
+
+    def violate(self, name: str, text: str, at: Micros, job: str = "") -> None:
+        """A property does not hold."""
+        self.violations.append(Violation(property=name, time=at, job=job, node="", detail=text))
+
+    def owner(self, id: str) -> JobRecord | None:
+        """Whose id it is: that of the first that was told it."""
+        return self.jobs.get(self._owners.get(id, 0))
+
+    def is_calm(self, since: Micros, until: Micros, *, at_nodes: bool = False) -> bool:
+        """Was nothing wrong in this time? With `at_nodes` ends of the app's processes are not."""
+        spans = self.at_nodes if at_nodes else self.troubles
+        still = [began for opened in self._open.values() for began, is_node in opened
+                 if is_node or not at_nodes]  # fmt: skip
+        return not any(begin <= until and end >= since for begin, end in spans) and not any(
+            begin <= until for begin in still
+        )
+
+    # Rows.
+
+    def see(self, row: Row) -> None:
+        """The next row."""
+        kind = row.kind
+        if (take := _TAKES.get(kind)) is not None:
+            take(self, row)
+        if kind in _OPENS and row.time >= 0:
+            is_node = not kind.startswith("app.")
+            self._open[_place(kind, row)].append((row.time, is_node))
+        elif kind in _CLOSES:
+            self._close(_place(_CLOSES[kind], row), row.time)
+        elif kind in _POINTS and row.time >= 0:
+            self.troubles.append((row.time, row.time))
+            if kind not in ("app.kill", "app.stop", "app.ended", "app.start"):
+                self.at_nodes.append((row.time, row.time))
+
+    def _close(self, place: tuple[str, ...], at: Micros) -> None:
+        for began, is_node in self._open.pop(place, ()):
+            self.troubles.append((began, at))
+            if is_node or place[0] != "app.pause":
+                self.at_nodes.append((began, at))
+
+    def _added(self, row: Row) -> None:
+        job = self.jobs[row.ref]
+        job.added_at, job.id = row.time, row.job
+        self._owners.setdefault(row.job, row.ref)
+
+    def _refused(self, row: Row) -> None:
+        facts = facts_of(row)
+        for number in facts.get("jobs", str(row.ref)).split(","):
+            self.jobs[int(number)].refused = row.cause
+
+    def _begin(self, row: Row) -> None:
+        job, facts = self.jobs[row.ref], facts_of(row)
+        run = RunRecord(
+            at=row.time,
+            process=row.client,
+            job=row.job,
+            number=row.ref,
+            deed=row.cause,
+            attempt=int(facts["attempt"]),
+            delivery=int(facts["delivery"]),
+            snoozes=int(facts["snoozes"]),
+            interrupted=int(facts["interrupted"]),
+            place=len(job.runs),
+        )
+        job.runs.append(run)
+        self._running[row.client, row.job] = run
+
+    def _deed(self, row: Row) -> None:
+        if (run := self._running.get((row.client, row.job))) is not None:
+            run.deed_at = row.time
+
+    def _end(self, row: Row) -> None:
+        run = self._running.get((row.client, row.job))
+        if run is None:
+            return
+        facts = facts_of(row)
+        run.ended_at, run.outcome = row.time, row.cause
+        run.why, run.text = facts.get("why", ""), row.detail.partition("is_=")[2]
+        if row.cause not in ("interrupted", "raised"):  # else the last word is not said yet
+            del self._running[row.client, row.job]
+
+    def _gone(self, row: Row) -> None:
+        for process, job in list(self._running):
+            if process == row.client:
+                run = self._running.pop((process, job))
+                run.is_cut_off = run.ended_at is None
+        for place in [place for place in self._open if row.client in place]:
+            self._close(place, row.time)
+
+    def _start(self, row: Row) -> None:
+        self.lives += row.client.startswith("w")
+
+    def _acked(self, row: Row) -> None:
+        self.acked.setdefault(row.job, row.time)
+
+    def _dead(self, row: Row) -> None:
+        self.dead.setdefault(row.job, row.time)
+
+    def _drop(self, row: Row) -> None:
+        if row.cause == "expired":
+            self.expired.setdefault(row.job, row.time)
+
+    def _left(self, row: Row) -> None:
+        self.left[row.job] = row.cause
+
+    def _wait(self, row: Row) -> None:
+        self.waits.append(Wait(row.time, row.ref, row.cause, row.client))
+
+    def _told(self, row: Row) -> None:
+        for wait in self.waits:
+            if wait.number == row.ref and wait.told_at is None:
+                wait.told_at, wait.how = row.time, row.cause
+
+    def _tick(self, row: Row) -> None:
+        facts = facts_of(row)
+        self.ticks[facts["task"], facts["key"]].setdefault(row.job, row.time)
+
+    def _log(self, row: Row) -> None:
+        facts = facts_of(row)
+        if facts.get("broken"):
+            self.violate("A12", f"a line cannot be written: {facts['broken']}", row.time, row.job)
+        if row.job:
+            self.lines[row.job] += 1
+        else:
+            self.other_lines += 1
+
+    def _over(self, row: Row) -> None:
+        self.over_at = row.time
+
+
+def facts_of(row: Row) -> dict[str, str]:
+    """The `name=value` of an app's row."""
+    return dict(each.split("=", 1) for each in row.detail.split(" ") if "=" in each)
+
+
+def _place(kind: str, row: Row) -> tuple[str, ...]:
+    if kind.startswith("app."):
+        nodes = row.detail if kind == "app.cut" else row.cause
+        return kind, row.client, nodes
+    return kind, row.node, row.peer
+
+
+_TAKES: Final[dict[str, Callable[[History, Row], None]]] = {
+    "app.added": History._added,
+    "app.refused": History._refused,
+    "app.begin": History._begin,
+    "app.deed": History._deed,
+    "app.end": History._end,
+    "app.kill": History._gone,
+    "app.ended": History._gone,
+    "app.start": History._start,
+    "app.left": History._left,
+    "app.wait": History._wait,
+    "app.told": History._told,
+    "app.tick": History._tick,
+    "app.log": History._log,
+    "app.over": History._over,
+    "acked": History._acked,
+    "dead": History._dead,
+    "drop": History._drop,
+}

@@ -1,0 +1,107 @@
+"""A3: what the library makes of the end of a run. The rules are those of docs/worker.md, written
+down once more; nothing of the library is asked."""
+
+from typing import Final
+
+from disque_trio.sim.scenarios.apps import AppTask, Deed, Micros
+from disque_trio.testing.apps.checkers.history import History, JobRecord, RunRecord
+
+SECOND: Final = 1_000_000
+MOST_S: Final = 20.0
+"""The longest wait of policies that grow."""
+_FAILURES: Final = (
+    "error", "group", "cancelled", "base", "generator-exit", "exit", "mute", "surrogate",
+)  # fmt: skip
+
+_WANTED: Final = {
+    **dict.fromkeys(("return", "late", "stubborn", "block", "cancel"), "done"),
+    "dead": "dead",
+}
+
+
+def check(history: History) -> None:
+    """Each run that has ended."""
+    for job in history.jobs.values():
+        failures = 0
+        for run in job.runs:
+            _check_attempt(history, job, run, failures)
+            _check_outcome(history, job, run)
+            failures += run.outcome in ("retry", "raised", "interrupted") or run.is_cut_off
+
+
+def _check_attempt(history: History, job: JobRecord, run: RunRecord, failures: int) -> None:
+    if run.attempt > failures + 1:
+        text = f"run {run.place + 1} of {_name(job)} is called attempt {run.attempt} after "
+        history.violate("A3", f"{text}{failures} failures", run.at, run.job)
+
+
+def _check_outcome(history: History, job: JobRecord, run: RunRecord) -> None:
+    if run.ended_at is None or run.why not in ("", "TOO_LONG") or run.outcome == "interrupted":
+        return
+    deed = _deed_of(job, run)
+    wrong = _wrong(job.task, run, deed)
+    if wrong:
+        history.violate("A3", f"{_did(job, run)}: {wrong}", run.ended_at, run.job)
+
+
+def _did(job: JobRecord, run: RunRecord) -> str:
+    what = "ran too long" if run.why == "TOO_LONG" else f"did '{run.deed}'"
+    return f"run {run.place + 1} of {_name(job)} {what} at attempt {run.attempt}"
+
+
+def _name(job: JobRecord) -> str:
+    return f"job {job.number} of {job.task.name}"
+
+
+def _deed_of(job: JobRecord, run: RunRecord) -> Deed:
+    deeds = job.plan.deeds
+    return deeds[min(run.place, len(deeds) - 1)] if deeds else Deed()
+
+
+def _wrong(task: AppTask, run: RunRecord, deed: Deed) -> str:
+    """What is wrong with the outcome; empty if nothing is."""
+    found = run.outcome + (f" after {run.text} us" if run.outcome == "retry" else "")
+    if run.outcome == "raised":
+        return f"the library raised {run.text}"
+    if run.outcome == "retry" and run.delay is None:
+        return "it is tried again without a delay"
+    if run.why == "TOO_LONG":
+        if run.deed_at is not None and run.outcome == "done":
+            return ""  # it could not be cancelled: what it has returned counts
+        return _wrong_failure(task, run, found)
+    wanted = _WANTED.get(run.deed)
+    if wanted is not None:
+        return "" if run.outcome == wanted else f"{found}, not {wanted}"
+    if run.deed == "retry":
+        return _wrong_failure(task, run, found, round(deed.after_s * SECOND))
+    is_failure = run.deed in _FAILURES or (run.deed == "kill" and task.executor == "process")
+    return _wrong_failure(task, run, found) if is_failure else ""
+
+
+def _wrong_failure(task: AppTask, run: RunRecord, found: str, asked: Micros | None = None) -> str:
+    if run.outcome not in ("retry", "dead"):
+        return f"{found}, though it has failed"
+    if task.policy in ("raises", "nonsense"):
+        is_ok = run.outcome == "dead" or asked == run.delay or (run.delay or 0) > 0
+        return "" if is_ok else f"{found}, which no policy has chosen"
+    if run.attempt >= task.attempts:
+        is_free = asked is not None and task.policy == "function"
+        is_ok = run.outcome == "dead" or is_free
+        return "" if is_ok else f"{found}, though it has {task.attempts} attempts"
+    if run.outcome == "dead":
+        return f"dead, though it has {task.attempts} attempts"
+    least, most = (asked, asked) if asked is not None else _bounds(task, run.attempt)
+    if not least - 1000 <= (run.delay or 0) <= most + 1000:
+        return f"{found}; its policy says {least} to {most} us"
+    return ""
+
+
+def _bounds(task: AppTask, attempt: int) -> tuple[Micros, Micros]:
+    """The shortest and the longest wait after this attempt."""
+    wait, least = task.wait_s, 1.0
+    match task.policy:
+        case "backoff":
+            wait, least = min(wait * 2 ** (attempt - 1), MOST_S), 0.0
+        case "polynomial":
+            wait, least = min(wait + attempt**2, MOST_S), 0.5
+    return int(wait * least * SECOND), round(wait * SECOND)

@@ -1,0 +1,32 @@
+"""A11 and A12: processes end by faults and orders only, and log a few lines."""
+
+from typing import Final
+
+from disque_trio.testing.apps.checkers.history import History, facts_of
+from disque_trio.tracing.rows import Row
+
+LINES: Final = 3
+"""What a run may log of its job."""
+_OTHERS: Final = 25
+"""What each life of a worker may log besides."""
+
+
+def see(history: History, row: Row) -> None:
+    """A process has ended by itself."""
+    if facts_of(row).get("told") != "ordered" and row.cause != "status-75":
+        text = f"the process of {row.client} has ended: {row.cause}"
+        history.violate("A11", text, row.time)
+
+
+def check(history: History) -> None:
+    """Lines of jobs, and all others."""
+    for id, lines in history.lines.items():
+        runs = sum(run.job == id for job in history.jobs.values() for run in job.runs)
+        if lines > LINES * (runs + 1):
+            text = f"{lines} lines of a job that ran {runs} times"
+            history.violate("A12", text, history.over_at, id)
+    runs = sum(len(job.runs) for job in history.jobs.values())
+    most = _OTHERS * (history.lives + len(history.troubles)) + LINES * runs
+    if history.other_lines > most:
+        text = f"{history.other_lines} lines besides; {most} would be many"
+        history.violate("A12", text, history.over_at)

@@ -1,0 +1,111 @@
+"""A4, A5 and A10: when runs begin, what deliveries cost, and what becomes of what was put off."""
+
+from typing import Final
+
+from disque_trio.sim.scenarios.apps import Micros
+from disque_trio.testing.apps.checkers.history import History, JobRecord, RunRecord
+
+SLACK: Final[Micros] = 60_000
+"""Clocks of nodes count milliseconds, and rows of handlers come after those of nodes."""
+
+
+def check(history: History) -> None:
+    """All runs of each job."""
+    for job in history.jobs.values():
+        unanswered: dict[str, int] = {}
+        begun: dict[str, int] = {}
+        for place, run in enumerate(job.runs):
+            before = job.runs[:place]
+            _check_beside(history, job, run, before)
+            _check_price(history, job, run, unanswered, begun)
+            begun[run.job] = begun.get(run.job, 0) + 1
+            if run.ended_at is None or run.outcome in ("interrupted", "release", "raised"):
+                unanswered[run.job] = unanswered.get(run.job, 0) + 1
+        _check_snoozes(history, job)
+
+
+def _check_beside(
+    history: History, job: JobRecord, run: RunRecord, before: list[RunRecord]
+) -> None:
+    for other in before:
+        ended = other.ended_at
+        if ended is None or ended > run.at:
+            if history.is_calm(other.at, run.at):
+                text = f"job {job.number} of {job.task.name} begins beside a run that goes on"
+                history.violate("A4", text, run.at, run.job)
+            continue
+        if other is not before[-1] or not history.is_calm(other.at, run.at):
+            continue
+        wait = other.delay if other.outcome == "retry" else None
+        if other.outcome == "raised" or (other.outcome == "retry" and wait is None):
+            wait = 2 * SLACK
+        if wait is not None and run.at < ended + wait - SLACK:
+            text = f"job {job.number} of {job.task.name} begins {run.at - ended} us after a "
+            history.violate("A4", f"{text}failure, not {wait} us", run.at, run.job)
+
+
+def _check_price(
+    history: History,
+    job: JobRecord,
+    run: RunRecord,
+    unanswered: dict[str, int],
+    begun: dict[str, int],
+) -> None:
+    """Kills of workers are no excuse, but faults of nodes and ways are."""
+    if not history.is_calm(job.added_at or 0, run.at, at_nodes=True):
+        return
+    most = unanswered.get(run.job, 0)
+    if run.interrupted > most:
+        text = (
+            f"job {job.number} of {job.task.name} was delivered {run.interrupted} times without "
+            f"an answer, and {most} of its runs have had none"
+        )
+        history.violate("A5", text, run.at, run.job)
+    elif run.delivery > begun.get(run.job, 0) + 1:
+        text = f"job {job.number} of {job.task.name}: delivery {run.delivery} is its run "
+        history.violate("A5", f"{text}{begun.get(run.job, 0) + 1}", run.at, run.job)
+
+
+def check_crashes(history: History) -> None:
+    """What is dead because its workers have died has run so often without an answer."""
+    for job in history.jobs.values():
+        for id in job.ids:
+            at = history.dead.get(id)
+            last = [run for run in job.runs if run.job == id]
+            if at is None or any(run.outcome == "dead" for run in last):
+                continue
+            unanswered = sum(run.ended_at is None or run.outcome == "interrupted" for run in last)
+            if unanswered < job.task.max_crashes and history.is_calm(
+                job.added_at or 0, at, at_nodes=True
+            ):
+                text = (
+                    f"job {job.number} of {job.task.name} is dead; no run of it has asked for that,"
+                    f" and {unanswered} have had no answer, of {job.task.max_crashes}"
+                )
+                history.violate("A5", text, at, id)
+
+
+def _check_snoozes(history: History, job: JobRecord) -> None:
+    for place, run in enumerate(job.runs):
+        if run.deed != "snooze" or run.deed_at is None or run.ended_at is None or run.why:
+            continue
+        after = round(job.plan.deeds[min(place, len(job.plan.deeds) - 1)].after_s * 1_000_000)
+        later = [each for each in job.runs[place + 1 :] if each.at >= run.ended_at]
+        name = f"job {job.number} of {job.task.name}"
+        if not later:
+            if not any(id in history.left or id in history.dead for id in job.ids):
+                history.violate("A10", f"{name} was snoozed, and never ran again", run.ended_at,
+                                run.job)  # fmt: skip
+            continue
+        following = later[0]
+        if following.job != run.job:
+            text = f"{name} was snoozed, and runs again under another id, {following.job}"
+            history.violate("A10", text, following.at, run.job)
+        if not history.is_calm(run.at, following.at):
+            continue
+        if following.at < run.ended_at + after - SLACK:
+            text = f"{name} was snoozed for {after} us, and runs after "
+            history.violate("A10", f"{text}{following.at - run.ended_at}", following.at, run.job)
+        if following.attempt != run.attempt:
+            text = f"{name} was snoozed at attempt {run.attempt}, and runs as attempt "
+            history.violate("A10", f"{text}{following.attempt}", following.at, run.job)

@@ -1,0 +1,212 @@
+"""What handlers of a simulated app do: each run of a job behaves as its plan says."""
+
+import asyncio
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any, Final, Protocol
+
+import trio
+
+from disque_trio.sim.scenarios.apps import Deed
+from disque_trio.testing.apps.stage import Stage
+from disque_trio.worker.context import Job, current_job
+from disque_trio.worker.exceptions import Cancel, Dead, Retry, Snooze
+from disque_trio.worker.executors.frames import LENGTH, Raised, Result, answer
+from disque_trio.worker.executors.processes import WorkerDiedError
+from disque_trio.worker.handling import Run
+
+SECOND: Final = 1_000_000
+
+
+class HandlerProcess(Protocol):
+    """The process in which a handler runs."""
+
+    name: str
+    stage: Stage
+
+    def die(self) -> None:
+        """It is gone, at once."""
+
+    def block(self, seconds: float) -> None:
+        """Its event loop does nothing for so long."""
+
+
+process_here: Final[ContextVar[HandlerProcess]] = ContextVar("disque_trio.testing.apps")
+
+
+class PlannedError(Exception):
+    """What a handler raises because its plan says so."""
+
+
+class OwnError(BaseException):
+    """An error that is none of the ordinary ones."""
+
+
+class MuteError(Exception):
+    """Its text cannot be made."""
+
+    def __str__(self) -> str:
+        raise PlannedError("no text")
+
+
+_ERRORS: Final[dict[str, Callable[[Deed], BaseException]]] = {
+    "error": lambda _: PlannedError("as planned"),
+    "group": lambda _: ExceptionGroup("two", [PlannedError("one"), ValueError("other")]),
+    "retry": lambda deed: Retry(deed.after_s),
+    "snooze": lambda deed: Snooze(deed.after_s),
+    "dead": lambda _: Dead("as planned"),
+    "cancel": lambda _: Cancel("as planned"),
+    "cancelled": lambda _: asyncio.CancelledError(),
+    "base": lambda _: OwnError("as planned"),
+    "generator-exit": lambda _: GeneratorExit(),
+    "exit": lambda _: SystemExit(3),
+    "mute": lambda _: MuteError(),
+    "surrogate": lambda _: PlannedError("\udcff"),
+}
+
+
+def outcome_of(deed: Deed, number: int) -> object:
+    """What a run returns that has worked. Raises what its plan says."""
+    make = _ERRORS.get(deed.kind)
+    if make is not None:
+        raise make(deed)
+    return object() if deed.kind == "unencodable" else number
+
+
+async def perform(number: int) -> object:
+    """Run a job, in the event loop."""
+    process, job = process_here.get(), current_job()
+    deed = _begin(process, job, number)
+    try:
+        await trio.sleep(deed.work / SECOND)
+    except trio.Cancelled:
+        if deed.kind == "stubborn":
+            with trio.CancelScope(shield=True):
+                await trio.sleep(deed.after_s)
+            _say(process, job, number, deed)
+            return outcome_of(deed, number)
+        raise
+    _say(process, job, number, deed)
+    if deed.kind == "kill":
+        process.die()
+        await trio.sleep_forever()
+    if deed.kind == "block":
+        process.block(deed.after_s)
+        await trio.sleep(0)
+    return outcome_of(deed, number)
+
+
+def _begin(process: HandlerProcess, job: Job[Any], number: int) -> Deed:
+    stage = process.stage
+    deed = stage.deed(number)
+    stage.row(
+        "begin",
+        process.name,
+        job=job.id,
+        queue=job.queue,
+        cause=deed.kind,
+        ref=number,
+        task=job.task,
+        attempt=job.attempt,
+        delivery=job.delivery,
+        snoozes=job.snoozes,
+        interrupted=job.interrupted,
+        key=job.key or "",
+    )
+    return deed
+
+
+def _say(process: HandlerProcess, job: Job[Any], number: int, deed: Deed) -> None:
+    process.stage.row("deed", process.name, job=job.id, cause=deed.kind, ref=number)
+
+
+# What is declared. The first argument of a later step of a chain is what the step before returned.
+
+
+async def in_loop(first: Any, second: int | None = None) -> Any:
+    """A task that runs in the event loop."""
+    return await perform(first if second is None else second)
+
+
+def elsewhere(first: Any, second: int | None = None) -> Any:
+    """A task that runs in a thread or a process; its executor does what it would."""
+    raise NotImplementedError((first, second))
+
+
+async def on_tick() -> None:
+    """A task that is due by the clock."""
+    process, job = process_here.get(), current_job()
+    process.stage.row("tick", process.name, job=job.id, queue=job.queue, task=job.task,
+                      key=job.key or "", attempt=job.attempt)  # fmt: skip
+
+
+async def body(given: bytes) -> Any:
+    """The consumer of a queue."""
+    return await perform(int(given))
+
+
+# Executors.
+
+
+class SimulatedThreads:
+    """A thread cannot be stopped: what its function returns counts."""
+
+    async def run(
+        self, _: Callable[..., Any], args: Sequence[Any], __: Mapping[str, Any], ___: Run, /
+    ) -> object:
+        """The result of the function."""
+        found: list[object] = []
+        with trio.CancelScope(shield=True):
+            found.append(await _in_thread(args[-1]))
+        return found[0]
+
+
+async def _in_thread(number: int) -> object:
+    process, job = process_here.get(), current_job()
+    deed = _begin(process, job, number)
+    await trio.sleep(deed.work / SECOND)
+    _say(process, job, number, deed)
+    if deed.kind == "kill":
+        process.die()
+        await trio.sleep(0)
+    elif deed.kind in ("block", "stubborn"):
+        await trio.sleep(deed.after_s)
+    return outcome_of(deed, number)
+
+
+class SimulatedProcesses:
+    """A process that dies takes no other one along; one whose job is cancelled is ended."""
+
+    async def run(
+        self, _: Callable[..., Any], args: Sequence[Any], __: Mapping[str, Any], ___: Run, /
+    ) -> object:
+        """The result of the function."""
+        number, process, job = args[-1], process_here.get(), current_job()
+        deed = _begin(process, job, number)
+        await trio.sleep(deed.work / SECOND)
+        _say(process, job, number, deed)
+        if deed.kind == "kill":
+            raise WorkerDiedError("SIGKILL")
+        if deed.kind == "block":
+            await trio.sleep(deed.after_s)
+        told = pickle.loads(answer(_outcome(deed, number))[LENGTH:])
+        if isinstance(told, Raised):
+            raise told.error()
+        return told.value
+
+
+def _outcome(deed: Deed, number: int) -> Result | BaseException:
+    try:
+        return Result(outcome_of(deed, number))
+    except BaseException as error:
+        return error
+
+
+def executors(_: int, __: int) -> dict[str, Any]:
+    """What the simulated processes of an app have (`Outside.executors`)."""
+    return {
+        "loop": None,
+        "thread": SimulatedThreads(),
+        "process": SimulatedProcesses(),
+    }

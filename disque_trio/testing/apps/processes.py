@@ -1,0 +1,372 @@
+"""Simulated processes of an app: workers, and producers that add jobs."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import attrs
+import trio
+
+from disque_trio.client.errors import DisqueError
+from disque_trio.sim.random_streams import stream
+from disque_trio.sim.scenarios.apps import AppCall, AppJob
+from disque_trio.testing.apps import handlers
+from disque_trio.testing.apps.stage import Stage
+from disque_trio.testing.simulated.connections import Connections
+from disque_trio.testing.simulated.processes import WorkerProcess, now, world_of
+from disque_trio.testing.simulated.stepping import Steps
+from disque_trio.worker.app import App
+from disque_trio.worker.engine.records import (
+    SECOND,
+    Dead,
+    Outcome,
+    Queue,
+    Release,
+    Retry,
+    Settings,
+)
+from disque_trio.worker.enqueue import Call
+from disque_trio.worker.enqueued import Enqueued
+from disque_trio.worker.handling import Run
+from disque_trio.worker.outside import Outside, for_task
+from disque_trio.worker.performing import JobHandler
+from disque_trio.worker.running import Worker
+
+RESTART_S: Final = 1.0
+"""How long the supervisor takes to start another process."""
+WAIT_S: Final = 900.0
+"""How long a producer waits for a result."""
+DEADLINE_S: Final = 120
+"""Of batches with `then`."""
+
+
+def outside_of(stage: Stage, connections: Connections, name: str, life: int) -> Outside:
+    """What the app finds in a process."""
+    rng = stream(stage.run.plan.seed, "apps", "process", name, life)
+    app_world = world_of(stage.addresses, connections, rng)
+    return attrs.evolve(app_world, executors=handlers.executors)
+
+
+@attrs.define(eq=False, kw_only=True)
+class AppWorker(WorkerProcess):
+    """One life of a worker."""
+
+    stage: Stage
+    world: Outside
+    rest_s: float = RESTART_S
+    """How long until the next life."""
+    gone: trio.Event = attrs.Factory(trio.Event)
+    _is_told: bool = False
+
+    async def live(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Until it is killed, or ends."""
+        handlers.process_here.set(self)
+        self.stage.row("start", self.name)
+        how = ""
+        try:
+            with self._scope, for_task(self.world):
+                handler = self.app.handler(draw=self.rng.random, now=now)
+                async with handler:
+                    self.worker = Worker(
+                        settings=self._settings(),
+                        handler=_Watched(handler, self),
+                        cluster=self.cluster,
+                        connect=self.connections.connect,
+                    )
+                    task_status.started()
+                    how = f"status-{await self.worker.run()}"
+        except trio.Cancelled:
+            raise
+        except BaseException as error:
+            how = _names(error)
+        if self.is_alive and not self.is_over:
+            self.connections.die()
+            told = "ordered" if self._is_told else ""
+            self.stage.row("ended", self.name, cause=how or "cancelled", told=told)
+        self.gone.set()
+
+    def _settings(self) -> Settings:
+        plan = self.stage.plan
+        queues = tuple(
+            Queue(name=each.name, prefetch=plan.prefetch) for each in super()._settings().queues
+        )
+        return attrs.evolve(
+            super()._settings(), queues=queues, concurrency=plan.concurrency, drain=8 * SECOND
+        )
+
+    # Faults.
+
+    def kill(self, why: str = "fault") -> None:
+        """As SIGKILL does."""
+        if self.is_alive:
+            self.stage.row("kill", self.name, cause=why)
+            self.connections.die()
+            self._scope.cancel()
+            self.gone.set()
+
+    def die(self) -> None:
+        """A handler kills it."""
+        self.kill("poison")
+
+    def block(self, seconds: float) -> None:
+        """Its event loop does nothing for so long."""
+        self.stage.row("pause", self.name, cause="block", seconds=seconds)
+        self.connections.stop()
+        self.stage.later(seconds, lambda: self.go_on("block"))
+
+    def pause(self) -> None:
+        """As SIGSTOP does."""
+        self.stage.row("pause", self.name, cause="fault")
+        self.connections.stop()
+
+    def resume(self) -> None:
+        """Undo a pause."""
+        self.go_on("fault")
+
+    def go_on(self, why: str) -> None:
+        """Undo one stop."""
+        if self.is_alive and self.connections.is_stopped:
+            self.stage.row("resume", self.name, cause=why)
+            self.connections.go_on()
+            if self.may_step:
+                self._brake.release()
+
+    def stop(self) -> None:
+        """As SIGTERM does."""
+        if self.is_alive and self.worker is not None:
+            self._is_told = True
+            self.stage.row("stop", self.name)
+            self.worker.stop()
+
+    # Handlers.
+
+    async def run(self, handler: JobHandler, run: Run) -> Outcome:
+        """Run a handler in steps, and write down what the library makes of its end."""
+        steps = Steps(handler(run), self, lambda *_: None)
+        self.runs[steps] = run
+        try:
+            outcome = await steps
+        except trio.Cancelled:
+            self._end(run, "interrupted", "" if run.why is None else run.why.name)
+            raise
+        except BaseException as error:
+            self._end(run, "raised", _names(error))
+            raise
+        finally:
+            del self.runs[steps]
+        self.ended(run, outcome)
+        return outcome
+
+    def ended(self, run: Run, outcome: Outcome) -> None:
+        """The library has decided."""
+        match outcome:
+            case Retry(delay=None):
+                self._end(run, "retry", "at-once")
+            case Retry(delay=delay):
+                self._end(run, "retry", f"{delay}")
+            case Dead(reason=reason):
+                self._end(run, "dead", reason.decode(errors="replace")[:200])
+            case Release():
+                delay = getattr(outcome, "delay", None)
+                self._end(run, "release", "" if delay is None else f"{delay}")
+            case _:
+                self._end(run, "done", "")
+
+    def _end(self, run: Run, how: str, text: str) -> None:
+        if self.is_alive and not self.is_over:
+            why = "" if run.why is None else run.why.name
+            self.stage.row(
+                "end", self.name, job=run.start.id.decode(), cause=how, why=why, is_=text
+            )
+
+
+@attrs.define(eq=False)
+class _Watched:
+    """Tells the process what becomes of runs."""
+
+    inner: JobHandler
+    process: AppWorker
+
+    def __call__(self, run: Run) -> Any:
+        return self.process.run(self.inner, run)
+
+    def overrun(self, run: Run) -> Outcome:
+        outcome = self.inner.overrun(run)
+        self.process.ended(run, outcome)
+        return outcome
+
+
+def _names(error: BaseException) -> str:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return type(error).__name__
+
+
+@attrs.define(eq=False, kw_only=True)
+class AppProducer:
+    """One life of a producer."""
+
+    name: str
+    app: App[Any]
+    connections: Connections
+    stage: Stage
+    world: Outside
+    rest_s: float = RESTART_S
+    gone: trio.Event = attrs.Factory(trio.Event)
+    _scope: trio.CancelScope = attrs.Factory(trio.CancelScope)
+
+    async def live(self) -> None:
+        """Until it is killed."""
+        self.stage.row("start", self.name)
+        number = int(self.name[1:])
+        try:
+            with self._scope, for_task(self.world):
+                async with self.app, trio.open_nursery() as nursery:
+                    for call in self.stage.plan.calls:
+                        at = call.at / SECOND
+                        if call.producer == number and at >= trio.current_time():
+                            await trio.sleep_until(at)
+                            nursery.start_soon(self._do, call)
+                    await trio.sleep_forever()
+        finally:
+            self.gone.set()
+
+    @property
+    def is_alive(self) -> bool:
+        """Is there a process?"""
+        return not self.connections.is_dead
+
+    def kill(self, why: str = "fault") -> None:
+        """As SIGKILL does."""
+        if self.is_alive:
+            self.stage.row("kill", self.name, cause=why)
+            self.connections.die()
+            self._scope.cancel()
+
+    def pause(self) -> None:
+        """As SIGSTOP does to what it sends and reads."""
+        self.stage.row("pause", self.name, cause="fault")
+        self.connections.stop()
+
+    def resume(self) -> None:
+        """Undo a pause."""
+        if self.is_alive and self.connections.is_stopped:
+            self.stage.row("resume", self.name, cause="fault")
+            self.connections.go_on()
+
+    def finish(self) -> None:
+        """The run is over."""
+        self.connections.is_dead = True
+        self._scope.cancel()
+
+    # What it adds.
+
+    async def _do(self, call: AppCall) -> None:
+        numbers = ",".join(str(job.number) for job in call.jobs)
+        self.stage.row("call", self.name, cause=call.kind, ref=call.jobs[0].number, jobs=numbers)
+        try:
+            await _CALLS[call.kind](self, call)
+        except Exception as error:
+            self.stage.row("refused", self.name, cause=_names(error), ref=call.jobs[0].number,
+                           jobs=numbers)  # fmt: skip
+
+    def call_of(self, job: AppJob) -> Call[Any]:
+        """A job as a call."""
+        task = self.app.tasks[job.task]
+        options: Any = {}
+        if job.delay_s:
+            options["delay"] = job.delay_s
+        if job.key:
+            options["unique"] = job.key
+        return (task.using(**options) if options else task).call(job.number)
+
+    def added(self, found: object, job: AppJob) -> None:
+        """A node has said so, or why not."""
+        task = self.stage.tasks[job.task]
+        if isinstance(found, Enqueued):
+            self.stage.row("added", self.name, job=found.id, queue=found.queue, ref=job.number,
+                           task=job.task, key=job.key, conflict=task.conflict)  # fmt: skip
+        else:
+            assert isinstance(found, BaseException)
+            self.stage.row("refused", self.name, cause=_names(found), ref=job.number)
+
+    async def single(self, call: AppCall) -> None:
+        """`enqueue`, or ADDJOB for a consumer."""
+        (job,) = call.jobs
+        task = self.stage.tasks[job.task]
+        if task.is_consumer:
+            id = await self.app.client.addjob(task.queue, str(job.number), retry=task.lease_s)
+            self.stage.row("added", self.name, job=id, queue=task.queue, ref=job.number,
+                           task=job.task)  # fmt: skip
+            return
+        enqueued = await self.call_of(job).enqueue()
+        self.added(enqueued, job)
+        if call.waits and task.has_result:
+            await self._wait(enqueued, job.number)
+
+    async def many(self, call: AppCall) -> None:
+        """`enqueue_many`."""
+        found = await self.app.enqueue_many([self.call_of(job) for job in call.jobs])
+        for job, each in zip(call.jobs, found, strict=True):
+            self.added(each, job)
+
+    async def chain(self, call: AppCall) -> None:
+        """A chain: the later steps are given what the ones before return."""
+        first, *others = call.jobs
+        chain = self.call_of(first)
+        for job in others:
+            chain = chain | self.app.tasks[job.task].partial(job.number)
+        enqueued = await chain.enqueue()
+        self.added(enqueued, first)
+        last = call.jobs[-1]
+        if call.waits and self.stage.tasks[last.task].has_result:
+            await self._wait(enqueued, last.number)
+
+    async def batch(self, call: AppCall) -> None:
+        """A batch whose results are awaited."""
+        batch = await self.app.batch([self.call_of(job) for job in call.jobs], deadline=DEADLINE_S)
+        self._members(batch.id, call.jobs, batch.jobs)
+        if call.waits:
+            self.stage.row("wait", self.name, cause="batch", ref=call.jobs[0].number)
+            await self._told(lambda: batch.wait(WAIT_S), call.jobs[0].number)
+
+    async def then(self, call: AppCall) -> None:
+        """A batch with `then`."""
+        *jobs, last = call.jobs
+        batch = await self.app.batch(
+            [self.call_of(job) for job in jobs], self.call_of(last), deadline=DEADLINE_S
+        )
+        assert batch.then is not None
+        self.stage.row("then", self.name, job=batch.then.id, ref=last.number, batch=batch.id)
+        self._members(batch.id, jobs, batch.jobs)
+
+    def _members(self, batch: str, jobs: Sequence[AppJob], found: Sequence[object]) -> None:
+        self.stage.row("batch", self.name, cause=batch,
+                       jobs=",".join(str(job.number) for job in jobs))  # fmt: skip
+        for job, each in zip(jobs, found, strict=True):
+            self.added(each, job)
+
+    async def _wait(self, enqueued: Enqueued[Any], number: int) -> None:
+        self.stage.row("wait", self.name, job=enqueued.id, cause="result", ref=number)
+        await self._told(lambda: enqueued.result(WAIT_S), number)
+
+    async def _told(self, wait: Callable[[], Any], number: int) -> None:
+        self.stage.waits += 1
+        how = "value"
+        try:
+            await wait()
+        except DisqueError as error:
+            how = type(error).__name__
+        except Exception as error:
+            how = f"undocumented-{_names(error)}"
+        finally:
+            self.stage.waits -= 1
+        self.stage.row("told", self.name, cause=how, ref=number)
+
+
+_CALLS: Final[dict[str, Callable[[AppProducer, AppCall], Any]]] = {
+    "single": AppProducer.single,
+    "many": AppProducer.many,
+    "chain": AppProducer.chain,
+    "batch": AppProducer.batch,
+    "then": AppProducer.then,
+}

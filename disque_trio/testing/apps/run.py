@@ -1,0 +1,276 @@
+"""Plays a plan with an app: the nodes on the event heap, the app's processes as tasks of Trio, in
+one virtual time.
+
+As in other runs there are a chaos, a heal and a drain, which ends when no job is left and nobody
+waits for a result, or after `LONGEST_DRAIN_S`.
+"""
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import attrs
+import trio
+
+from disque_trio.client.address import Address, Cluster
+from disque_trio.sim.engines.events import Engine
+from disque_trio.sim.engines.heap.run import Outcome, Run
+from disque_trio.sim.engines.task_errors import ungrouped
+from disque_trio.sim.engines.trio import virtual_time
+from disque_trio.sim.random_streams import stream
+from disque_trio.sim.scenarios.apps import AppFault
+from disque_trio.sim.scenarios.plan import Micros, Plan
+from disque_trio.statemachine.base import ACTIVE, DEAD, QUEUED, WAIT_REPL
+from disque_trio.statemachine.machine import Machine
+from disque_trio.testing.apps.declaring import declared
+from disque_trio.testing.apps.processes import AppProducer, AppWorker, outside_of
+from disque_trio.testing.apps.stage import Stage
+from disque_trio.testing.simulated.clock import SECOND, StoryClock, StoryEngine
+from disque_trio.testing.simulated.connections import Connections
+from disque_trio.testing.simulated.refusing import no_sockets
+from disque_trio.tracing.rows import Row
+from disque_trio.worker.results import QUEUES
+
+LONGEST_DRAIN_S: Final = 600.0
+LOOK_S: Final = 1.0
+QUIET: Final = 3
+"""So many looks that find nothing left end the drain."""
+_STATES: Final = {WAIT_REPL: "wait-repl", ACTIVE: "active", QUEUED: "queued", DEAD: "dead"}
+
+
+class _Run(Run):
+    """The nodes, and what is between them."""
+
+    engine: StoryEngine
+
+    def make_engine(self, warm_up: Micros) -> Engine:
+        """Time 0 is the beginning of the chaos."""
+        return StoryEngine(-warm_up)
+
+
+def simulate(plan: Plan, observer: Callable[[Row], None] | None = None) -> Outcome:
+    """Play a plan that has an app. Every row goes to the observer."""
+    run = _Run(plan, observer, Machine, messages=True)
+    run.recorder.keep_back()
+    clock = StoryClock()
+    try:
+        apps = _Apps(run, clock)
+        with ungrouped(), _logs(apps):
+            virtual_time.run(f"{plan.seed}/apps", apps.play, clock)
+    finally:
+        run.recorder.tell()
+    return run.outcome()
+
+
+@attrs.define(eq=False)
+class _Apps:
+    """One run."""
+
+    run: _Run
+    clock: StoryClock
+    stage: Stage = attrs.field(init=False)
+    _processes: dict[str, AppWorker | AppProducer] = attrs.Factory(dict)
+    """By name: the last life of each."""
+    _all: list[AppWorker | AppProducer] = attrs.Factory(list)
+    _nursery: trio.Nursery = attrs.field(init=False)
+
+    async def play(self) -> None:
+        """From the warm-up to the end."""
+        plan = self.run.plan
+        for moment in self.run.warm_up():
+            self.run.engine.run(moment)
+        self.run.begin()
+        hosts = self.run.world.hosts
+        addresses = Cluster([Address(host=host.ip) for host in hosts.values()])
+        async with trio.open_nursery() as self._nursery:
+            self._open(addresses)
+            self.clock.engine = self.run.engine
+            with self._finishing(), no_sockets():
+                await self._chaos(plan)
+                await self._drain()
+                self._look_at_the_end()
+            self._nursery.cancel_scope.cancel()
+
+    def _open(self, addresses: Cluster) -> None:
+        plan = self.run.plan
+        assert plan.apps is not None
+        self.stage = Stage(
+            plan=plan.apps,
+            run=self.run,
+            engine=self.run.engine,
+            addresses=addresses,
+            nursery=self._nursery,
+        )
+
+    @contextlib.contextmanager
+    def _finishing(self) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            self.stage.is_over = True
+            for process in self._all:
+                process.finish()
+            self.clock.engine = None  # so that tasks that do not end are found, and not waited for
+
+    async def _chaos(self, plan: Plan) -> None:
+        apps = self.stage.plan
+        app = declared(apps, self.stage.addresses)
+        numbers = {host.ip: number for number, host in self.run.world.hosts.items()}
+
+        def life(name: str, number: int) -> AppWorker | AppProducer:
+            connections = Connections(name, self.run.world, self.run.engine, numbers)
+            world = outside_of(self.stage, connections, name, number)
+            if name[0] == "p":
+                return AppProducer(
+                    name=name, app=app, connections=connections, stage=self.stage, world=world
+                )
+            return AppWorker(
+                name=name,
+                app=app,
+                cluster=self.stage.addresses,
+                connections=connections,
+                concurrency=apps.concurrency,
+                rng=stream(plan.seed, "apps", "worker", name, number),
+                note=lambda *_: None,
+                before=lambda *_: None,
+                stage=self.stage,
+                world=world,
+            )
+
+        for prefix, count in (("w", apps.workers), ("p", apps.producers)):
+            for number in range(1, count + 1):
+                self._nursery.start_soon(self._keep, f"{prefix}{number}", life)
+        for fault in apps.faults:
+            self._nursery.start_soon(self._suffer, fault)
+        while (left := plan.chaos / SECOND - trio.current_time()) > 0:
+            await trio.sleep(min(left, LOOK_S))
+            self.run.recorder.tell()
+        self._heal()
+
+    async def _keep(self, name: str, life: Callable[[str, int], AppWorker | AppProducer]) -> None:
+        number = 0
+        while not self.stage.is_over:
+            number += 1
+            process = self._processes[name] = life(name, number)
+            self._all.append(process)
+            self._nursery.start_soon(process.live)
+            await process.gone.wait()
+            await trio.sleep(process.rest_s)
+
+    # Faults.
+
+    async def _suffer(self, fault: AppFault) -> None:
+        await trio.sleep(fault.at / SECOND)
+        process = self._processes[fault.process]
+        if self.stage.is_calm or not process.is_alive:
+            return
+        hold = fault.hold / SECOND
+        if fault.kind in ("kill", "stop"):
+            process.rest_s = max(hold, 0.1)
+            if isinstance(process, AppWorker) and fault.kind == "stop":
+                process.stop()
+            else:
+                process.kill()
+        elif fault.kind == "reset":
+            self.stage.row("reset", process.name)
+            process.connections.reset()
+        elif fault.kind == "pause":
+            process.pause()
+            await self._until_healed(hold)
+            process.resume()
+        else:
+            await self._cut(process, fault, hold)
+
+    async def _cut(self, process: AppWorker | AppProducer, fault: AppFault, hold: float) -> None:
+        nodes = [fault.node] if fault.node else list(self.run.world.hosts)
+        self.stage.row("cut", process.name, nodes=",".join(map(str, nodes)))
+        for node in nodes:
+            process.connections.cut(node)
+        await self._until_healed(hold)
+        for node in nodes:
+            process.connections.mend(node)
+        self.stage.row("mend", process.name, nodes=",".join(map(str, nodes)))
+
+    async def _until_healed(self, hold: float) -> None:
+        left = self.run.plan.chaos / SECOND - trio.current_time()
+        await trio.sleep(max(min(hold, left), 0))
+
+    def _heal(self) -> None:
+        run = self.run
+        run.engine.sync()
+        run.world.network.become_reliable()
+        run.faults.heal(None)
+        for number in run.fault_actions.numbers():
+            run.fault_actions.meet(number)
+        self.stage.is_calm = True
+        self.stage.row("heal", "")
+
+    # The end.
+
+    async def _drain(self) -> None:
+        until, quiet = trio.current_time() + LONGEST_DRAIN_S, 0
+        while quiet < QUIET and trio.current_time() < until:
+            await trio.sleep(LOOK_S)
+            self.run.recorder.tell()
+            quiet = 0 if self.stage.waits or self._left() else quiet + 1
+
+    def _left(self) -> dict[str, tuple[str, str]]:
+        """Jobs that nodes have and that have not ended: their states and queues. Not those that
+        clocks add, and results that nobody awaits any more."""
+        found: dict[str, tuple[str, str]] = {}
+        for host in self.run.world.hosts.values():
+            for job in host.machine.state.jobs.values() if host.machine else ():
+                queue = "" if job.queue is None else job.queue.decode()
+                is_hidden = queue == "ticks" or queue.startswith(QUEUES)
+                if job.state in (WAIT_REPL, ACTIVE, QUEUED) and not is_hidden:
+                    found[job.id.decode()] = _STATES[job.state], queue
+        return found
+
+    def _look_at_the_end(self) -> None:
+        for id, (state, queue) in self._left().items():
+            self.stage.row("left", "", job=id, queue=queue, cause=state)
+        self.stage.row("over", "", waits=self.stage.waits)
+
+
+@contextlib.contextmanager
+def _logs(apps: _Apps) -> Iterator[None]:
+    """What the library logs becomes rows, without the texts: these may name addresses."""
+    log = logging.getLogger("disque_trio")
+    handler = _Rows(apps)
+    level, propagates = log.level, log.propagate
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    log.propagate = False
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
+        log.propagate = propagates
+
+
+class _Rows(logging.Handler):
+    """Writes a row for each record."""
+
+    def __init__(self, apps: _Apps) -> None:
+        super().__init__()
+        self._apps = apps
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Note the line, and whether its text can be made."""
+        broken = ""
+        try:
+            record.getMessage()
+        except Exception as error:
+            broken = type(error).__name__
+        job = getattr(record, "job", "")
+        self._apps.stage.row(
+            "log",
+            "",
+            job=job if isinstance(job, str) else "",
+            cause=record.levelname,
+            broken=broken,
+            logger=record.name.removeprefix("disque_trio."),
+            text=str(record.msg)[:80],
+        )

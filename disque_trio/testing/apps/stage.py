@@ -1,0 +1,83 @@
+"""What the parts of a simulated app share: the plan, its jobs by number, and their rows."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Final
+
+import attrs
+import trio
+
+from disque_trio.client.address import Cluster
+from disque_trio.sim.engines.heap.run import Run
+from disque_trio.sim.scenarios.apps import AppJob, AppsPlan, AppTask, Deed
+from disque_trio.testing.simulated.clock import StoryEngine
+
+MOST_RUNS: Final = 60
+"""After so many runs of a job its handlers return, so that a run ends whatever goes wrong."""
+_RETURN: Final = Deed()
+
+
+@attrs.define(eq=False)
+class Stage:
+    """One run."""
+
+    plan: AppsPlan
+    run: Run
+    engine: StoryEngine
+    addresses: Cluster
+    nursery: trio.Nursery
+    is_over: bool = False
+    """The run has ended."""
+    is_calm: bool = False
+    """The chaos has ended: handlers do no more harm to their processes."""
+    waits: int = 0
+    """How many results are awaited now."""
+    jobs: dict[int, AppJob] = attrs.Factory(dict)
+    tasks: dict[str, AppTask] = attrs.Factory(dict)
+    begins: Counter[int] = attrs.Factory(Counter)
+
+    def __attrs_post_init__(self) -> None:
+        self.tasks = {each.name: each for each in self.plan.tasks}
+        self.jobs = {job.number: job for call in self.plan.calls for job in call.jobs}
+
+    def row(
+        self,
+        kind: str,
+        client: str,
+        *,
+        job: str = "",
+        queue: str = "",
+        cause: str = "",
+        ref: int = 0,
+        **detail: Any,
+    ) -> None:
+        """Write a row (`app.KIND`); `detail` becomes `name=value`."""
+        if self.is_over:
+            return
+        self.engine.sync()
+        text = " ".join(f"{name}={value}" for name, value in detail.items() if value != "")
+        fields = (
+            self.engine.now, f"app.{kind}", "", job, queue, client, "", cause, text, ref, 0, 0, (),
+        )  # fmt: skip
+        self.run.recorder.add(fields)
+
+    def later(self, seconds: float, act: Callable[[], object]) -> None:
+        """Do it then."""
+
+        async def wait() -> None:
+            await trio.sleep(seconds)
+            act()
+
+        self.nursery.start_soon(wait)
+
+    def deed(self, number: int) -> Deed:
+        """What the next run of a job does."""
+        self.begins[number] += 1
+        job = self.jobs.get(number)
+        place = self.begins[number] - 1
+        if job is None or place >= min(len(job.deeds), MOST_RUNS):
+            return job.deeds[-1] if job and job.deeds and place < MOST_RUNS else _RETURN
+        found = job.deeds[place]
+        if self.is_calm and found.kind in ("kill", "block"):
+            return attrs.evolve(found, kind="error")
+        return found

@@ -1,0 +1,1 @@
+"""Of `disque_trio.testing.apps`."""
