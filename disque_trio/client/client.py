@@ -50,12 +50,20 @@ class Client(ClusterClient):
 
     async def close(self) -> None:
         """Close all connections; requests under way fail. The next request opens one again."""
+        for link in self._forgotten():
+            await link.close()
+
+    def abandon(self) -> None:
+        """Shut down all connections without an event loop: that of the client has ended."""
+        for link in self._forgotten():
+            link.abandon()
+
+    def _forgotten(self) -> list[Link]:
         idle = [link for links in self._idle.values() for link in links]
         links = [*self._shared.values(), *idle, *self._waiting]
         self._shared.clear()
         self._idle.clear()
-        for link in links:
-            await link.close()
+        return links
 
     # Any command.
 

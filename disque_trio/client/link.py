@@ -6,6 +6,7 @@ at the same time is one write. A request whose task is cancelled is answered to 
 
 import math
 import select
+import socket
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -102,6 +103,13 @@ class Link:
     async def close(self) -> None:
         """Close it; requests under way fail."""
         await self._fail(None)
+
+    def abandon(self) -> None:
+        """Shut the socket down without an event loop: that of the stream has ended."""
+        raw = self.stream.extra(SocketAttribute.raw_socket, None)
+        if self._end is None and raw is not None:
+            with suppress(OSError, TypeError):  # uvloop closes it, and allows nothing else
+                raw.shutdown(socket.SHUT_RDWR)
 
     async def _send(self) -> None:
         """Send what is unsent, of other tasks too, unless another task is at it.

@@ -212,7 +212,7 @@ class App(Generic[State]):
 
     async def __aenter__(self) -> Self:
         """Open the client, for this event loop."""
-        self._enqueuer.open()
+        await self._enqueuer.open()
         return self
 
     async def __aexit__(self, *_: object) -> None:

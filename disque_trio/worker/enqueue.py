@@ -7,8 +7,7 @@ import itertools
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 import attrs
@@ -24,13 +23,11 @@ from disque_trio.worker import codec
 from disque_trio.worker.arguments import Arguments, Packed
 from disque_trio.worker.carrying import carried_by
 from disque_trio.worker.codec import Form
-from disque_trio.worker.enqueued import Enqueued, Follow, NotOpenError, R_co, Wait
+from disque_trio.worker.enqueued import Enqueued, Follow, R_co, Wait
 from disque_trio.worker.envelope import write
+from disque_trio.worker.opened import OpenedApp
 from disque_trio.worker.options import Definition, Options, unique_key
 from disque_trio.worker.outside import Outside, outside
-
-if TYPE_CHECKING:
-    from disque_trio.worker.results import Results
 
 S = TypeVar("S")
 
@@ -160,16 +157,6 @@ def exchange(asked: Sequence[Request[R_co] | DisqueError]) -> Exchange[R_co]:
     return [results[place] for place in range(len(asked))]
 
 
-@attrs.define(eq=False)
-class _Open:
-    """The client of an event loop."""
-
-    client: "clients.Client"
-    results: "Results"
-    count: int = 0
-    """How often it was opened."""
-
-
 @attrs.define(eq=False, repr=False)
 class Enqueuer:
     """Adds the jobs of an app's tasks."""
@@ -180,39 +167,23 @@ class Enqueuer:
     app: Any = None
     """Whose tasks these are."""
     hooks: list[Hook] = attrs.Factory(list)
-    _open: dict[Outside, _Open] = attrs.field(init=False, factory=dict)
+    opened: OpenedApp = attrs.field(init=False, factory=OpenedApp)
     _threads: threading.local = attrs.field(init=False, factory=threading.local)
 
     # Clients.
 
-    def open(self) -> None:
+    async def open(self) -> None:
         """Have a client, in this event loop, until `close` was called as often."""
-        world = outside()
-        if world not in self._open:
-            client = world.client(self.url)
-            results = import_module("disque_trio.worker.results")  # it needs an event loop
-            self._open[world] = _Open(client, results.Results(client))
-        self._open[world].count += 1
+        await self.opened.open(self.url)
 
     async def close(self) -> None:
         """Give it back."""
-        world = outside()
-        opened = self._open[world]
-        opened.count -= 1
-        if not opened.count:
-            del self._open[world]
-            await opened.client.close()
+        await self.opened.close()
 
     @property
     def client(self) -> "clients.Client":
         """The client of the event loop. Raises `NotOpenError`."""
-        opened = self._open.get(outside())
-        if opened is None:
-            raise NotOpenError(
-                "the app is not open: write `async with app:` around what adds jobs, or add them "
-                "by `task.blocking.enqueue`"
-            )
-        return opened.client
+        return self.opened.get().client
 
     @property
     def blocking_client(self) -> "clients.BlockingClient":
@@ -224,11 +195,6 @@ class Enqueuer:
         if world not in kept:
             kept[world] = world.blocking_client(self.url)
         return kept[world]
-
-    @property
-    def _results(self) -> "Results | None":
-        opened = self._open.get(outside())
-        return None if opened is None else opened.results
 
     # Jobs.
 
@@ -322,17 +288,20 @@ class Enqueuer:
         asked, wait = self.awaited(last, key)
         headers |= asked
         request = self.packed(name, adding.key, packed, options, self.form, headers)
-        if wait is None or self._results is None:
+        opened = None if wait is None else self.opened.find()
+        if opened is None:
             return request
-        return attrs.evolve(request, wait=wait, follow=partial(self._results.updates, key))
+        follow = partial(self.opened.updates, opened.results, key)
+        return attrs.evolve(request, wait=wait, follow=follow)
 
     def awaited(self, last: Call[R_co], key: str) -> tuple[dict[str, Any], Wait[R_co] | None]:
         """Headers that ask for the result of a call under this key, and what waits for it."""
         result_ttl = last.definition.options.result_ttl
-        if result_ttl is None or self._results is None:
+        opened = None if result_ttl is None else self.opened.find()
+        if opened is None or result_ttl is None:
             return {}, None
-        wait = partial(self._results.wait, key, last.arguments.read_result)
-        return {**self._results.ask(result_ttl), "reply_key": key}, wait
+        wait = partial(self.opened.wait, opened.results, key, last.arguments.read_result)
+        return {**opened.results.ask(result_ttl), "reply_key": key}, wait
 
     def packed(
         self,

@@ -1,13 +1,19 @@
-"""The way from other threads, and from signal handlers, into the event loop."""
+"""Event loops of asyncio and Trio: which one runs here, the way into it, and what lives as long."""
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, Final
+from weakref import WeakKeyDictionary, ref
 
 import anyio.lowlevel
 
+_EVER_S: Final = 1e9
+_kept_by_trio: Final[WeakKeyDictionary[Any, list[object]]] = WeakKeyDictionary()
+
 
 def current_loop() -> Any:
-    """The event loop that runs here: a loop of asyncio, or a token of Trio."""
+    """The event loop that runs here: a loop of asyncio, or a token of Trio. Raises `RuntimeError`
+    if none does."""
     return anyio.lowlevel.current_token().native_token
 
 
@@ -16,3 +22,22 @@ def in_loop() -> Callable[..., Any]:
     loop = current_loop()
     called: Callable[..., Any] = getattr(loop, "run_sync_soon", None) or loop.call_soon_threadsafe
     return called
+
+
+def keep(thing: object) -> Callable[[], object]:
+    """Keep this alive as long as the event loop that runs here; the result ends that earlier.
+
+    A loop of asyncio has no place for it but its timers, which it drops when it is closed. From
+    anywhere else the thing would keep the loop alive that it refers to.
+    """
+    loop = current_loop()
+    if hasattr(loop, "call_later"):
+        timer = ref(loop.call_later(_EVER_S, _nothing, thing))  # so that the thing is in no cycle
+        return lambda: None if (found := timer()) is None else found.cancel()
+    kept = _kept_by_trio.setdefault(loop, [])
+    kept.append(thing)
+    return partial(kept.remove, thing)
+
+
+def _nothing(_: object) -> None:
+    """When 30 years have passed."""

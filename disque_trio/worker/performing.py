@@ -110,7 +110,7 @@ class JobHandler:
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
-            self.enqueuer.open()
+            await self.enqueuer.open()
             stack.push_async_callback(self.enqueuer.close)
             for executor in self.executors.values():
                 if isinstance(executor, ProcessExecutor):

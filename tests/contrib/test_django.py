@@ -13,35 +13,15 @@ from disque_trio.client import NoNodeError
 from disque_trio.testing.inline.kit import Inline
 from disque_trio.testing.server.kit import Server
 
-django = pytest.importorskip("django")
-from asgiref.sync import sync_to_async  # noqa: E402
-from django.conf import settings  # noqa: E402
+pytest.importorskip("django")
+from asgiref.sync import sync_to_async
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import call_command
+from django.db import transaction
 
-from disque_trio.contrib.django import api  # noqa: E402
-
-if not settings.configured:
-    settings.configure(
-        TASKS={
-            "default": {
-                "BACKEND": "disque_trio.contrib.django.Backend",
-                "QUEUES": ["default", "mail"],
-                "OPTIONS": {"lease": 30},
-            },
-            "any": {"BACKEND": "disque_trio.contrib.django.Backend", "QUEUES": []},
-            "here": {"BACKEND": f"{api.home.__name__}.backends.immediate.ImmediateBackend"},
-        },
-        INSTALLED_APPS=["disque_trio.contrib.django"],
-        DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}},
-        USE_TZ=True,
-    )
-    django.setup()
-
-from django.core.exceptions import ImproperlyConfigured  # noqa: E402
-from django.core.management import call_command  # noqa: E402
-from django.db import transaction  # noqa: E402
-
-from disque_trio.contrib.django import Backend  # noqa: E402
-from disque_trio.contrib.django import worker as workers  # noqa: E402
+from disque_trio.contrib.django import Backend, api
+from disque_trio.contrib.django import worker as workers
+from tests.contrib import djangosettings  # noqa: F401
 
 TASKS = workers.app
 seen: list[Any] = []

@@ -1,0 +1,151 @@
+"""The clients of an app: one for each event loop that has opened it, in each world.
+
+The event loop keeps its client alive, not the app. A loop that ends without closing the app closes
+the client as it finalizes its asynchronous generators. If it does not do even that, its sockets
+are shut down when it is closed or collected.
+"""
+
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary, ref
+
+import attrs
+
+from disque_trio import client as clients
+from disque_trio.client.address import Cluster
+from disque_trio.worker.enqueued import NotOpenError
+from disque_trio.worker.outside import Outside, outside
+
+if TYPE_CHECKING:
+    from disque_trio.worker.codec import Part
+    from disque_trio.worker.enqueued import R_co
+    from disque_trio.worker.results import Results, Update
+
+_Key = tuple[int, Outside, "ref[Any]"]
+"""A process, a world, an event loop."""
+
+
+@attrs.define(eq=False)
+class Opened:
+    """The client of an app in one event loop."""
+
+    client: "clients.Client"
+    results: "Results"
+    count: int = 0
+    """How often the app was opened and not closed."""
+    _process: int = attrs.field(init=False, factory=os.getpid)
+    _release: Callable[[], object] = attrs.field(init=False)
+    _closing: AsyncGenerator[None, None] = attrs.field(init=False)
+
+    async def begin(self) -> None:
+        """Close the client when the event loop ends, unless `end` does it before."""
+        self._release = _loops().keep(self)
+        self._closing = _closing(self.client)
+        await anext(self._closing)
+
+    async def end(self) -> None:
+        """Close the client."""
+        self._release()
+        await self._closing.aclose()
+
+    def __del__(self) -> None:
+        if self._process == os.getpid():
+            self.client.abandon()
+
+
+async def _closing(client: "clients.Client") -> AsyncGenerator[None, None]:
+    """Both asyncio and Trio finalize asynchronous generators when the event loop ends."""
+    try:
+        yield
+    finally:
+        await client.close()
+
+
+class OpenedApp:
+    """All clients of an app but the blocking ones."""
+
+    def __init__(self) -> None:
+        self._all: WeakValueDictionary[_Key, Opened] = WeakValueDictionary()
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def find(self) -> Opened | None:
+        """That of the event loop that runs here."""
+        if not self._all:
+            return None
+        try:
+            return self._all.get(_key())
+        except RuntimeError:  # no event loop runs here
+            return None
+
+    def get(self) -> Opened:
+        """The same. Raises `NotOpenError`."""
+        opened = self.find()
+        if opened is None:
+            raise NotOpenError(
+                "the app is not open in this event loop: write `async with app:` around what adds "
+                "jobs, in each event loop that does, or add them by `task.blocking.enqueue`"
+            )
+        return opened
+
+    async def open(self, url: str | Cluster) -> None:
+        """Have a client, in this event loop, until `close` was called as often."""
+        opened = self.find()
+        if opened is None:
+            client = outside().client(url)
+            results = import_module("disque_trio.worker.results")  # it needs an event loop
+            opened = self._all[_key()] = Opened(client, results.Results(client))
+            await opened.begin()
+        opened.count += 1
+
+    async def close(self) -> None:
+        """Give it back. Raises `NotOpenError`."""
+        opened = self.get()
+        opened.count -= 1
+        if not opened.count:
+            del self._all[_key()]
+            await opened.end()
+
+    # Results of jobs that `results` asked for.
+
+    async def wait(
+        self,
+        results: "Results",
+        key: str,
+        read: "Callable[[Part], R_co]",
+        job: str,
+        timeout: float | None,
+    ) -> "R_co":
+        """`Results.wait`. Raises `NotOpenError` where these results do not come."""
+        self._check(results, job)
+        return await results.wait(key, read, job, timeout)
+
+    async def updates(
+        self, results: "Results", key: str, job: str, timeout: float | None
+    ) -> "AsyncIterator[Update]":
+        """`Results.updates`. Raises `NotOpenError` where these results do not come."""
+        self._check(results, job)
+        async for update in results.updates(key, job, timeout):
+            yield update
+
+    def _check(self, results: "Results", job: str) -> None:
+        opened = self.find()
+        if opened is None or opened.results is not results:
+            raise NotOpenError(
+                f"the result of job {job} is sent to another event loop, or the app has been "
+                "closed since: await it inside of the `async with app:` that added the job"
+            )
+
+
+def _key() -> _Key:
+    return os.getpid(), outside(), ref(_loops().current_loop())
+
+
+@cache
+def _loops() -> Any:
+    """Who adds no jobs in an event loop does not wait for its imports."""
+    return import_module("disque_trio.worker.loops")

@@ -1,0 +1,24 @@
+"""Django, configured for tests. Import `pytest.importorskip("django")` before."""
+
+import django
+from django.conf import settings
+
+from disque_trio.contrib.django import api
+
+if not settings.configured:
+    settings.configure(
+        TASKS={
+            "default": {
+                "BACKEND": "disque_trio.contrib.django.Backend",
+                "QUEUES": ["default", "mail"],
+                "OPTIONS": {"lease": 30},
+            },
+            "any": {"BACKEND": "disque_trio.contrib.django.Backend", "QUEUES": []},
+            "here": {"BACKEND": f"{api.home.__name__}.backends.immediate.ImmediateBackend"},
+        },
+        INSTALLED_APPS=["disque_trio.contrib.django"],
+        DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}},
+        USE_TZ=True,
+        SECRET_KEY="for tests",
+    )
+    django.setup()
