@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from disque_trio.worker.exceptions import JobTimeoutError as JobTimeoutError
     from disque_trio.worker.exceptions import Retry as Retry
     from disque_trio.worker.exceptions import Snooze as Snooze
+    from disque_trio.worker.many import EnqueueManyError as EnqueueManyError
+    from disque_trio.worker.many import NotEnqueuedError as NotEnqueuedError
     from disque_trio.worker.policies import Backoff as Backoff
     from disque_trio.worker.policies import Fixed as Fixed
     from disque_trio.worker.policies import Polynomial as Polynomial
@@ -48,6 +50,7 @@ _HOMES: Final = {
     **dict.fromkeys(("Enqueued", "NotOpenError"), ".enqueued"),
     **dict.fromkeys(("NotEncodableError", "TooLargeError"), ".envelope"),
     **dict.fromkeys(_EXCEPTIONS.split(), ".exceptions"),
+    **dict.fromkeys(("EnqueueManyError", "NotEnqueuedError"), ".many"),
     **dict.fromkeys(("Backoff", "Fixed", "Polynomial"), ".policies"),
     **dict.fromkeys(("JobFailedError", "NoResultError", "Update"), ".results"),
     "Task": ".task",

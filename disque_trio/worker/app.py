@@ -237,7 +237,9 @@ class App(Generic[State]):
 
     async def enqueue_many(self, calls: Iterable[Call[R]]) -> list[Result[R]]:
         """Add jobs in pipelines of 128. What became of each, in their order: `Enqueued`, or the
-        error."""
+        error, which is `NotEnqueuedError` for what a hook has raised. If the iterator of the calls
+        raises, this raises `EnqueueManyError`, whose `results` are those so far; a cancellation has
+        them, too. Calls behind them were not added."""
         return await self._enqueuer.add_many(calls)
 
     async def batch(

@@ -11,6 +11,7 @@ import attrs
 from disque_trio.worker import codec
 from disque_trio.worker.codec import Envelope, Form, Part
 from disque_trio.worker.envelope import BadBodyError, NotEncodableError
+from disque_trio.worker.many import said
 
 Read = Callable[[Part], Any]
 Packed = tuple[list[Part], dict[str, Part]]
@@ -130,6 +131,8 @@ class Arguments:
             read(part)  # what comes out has to fit
         except codec.BAD_INPUT as error:
             raise NotEncodableError(f"{self.task}: argument {name}: {error}") from error
+        except Exception as error:  # values of users may raise anything
+            raise NotEncodableError(f"{self.task}: argument {name}: {said(error)}") from error
         return part
 
     def unpack(self, envelope: Envelope) -> tuple[Sequence[Any], dict[str, Any]]:

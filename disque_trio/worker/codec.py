@@ -14,7 +14,7 @@ Form = Literal["json", "msgpack"]
 Part = msgspec.Raw
 """A value inside of a body, which is decoded later."""
 
-BAD_INPUT: Final = (msgspec.MsgspecError, ValueError, TypeError, RecursionError)
+BAD_INPUT: Final = (msgspec.MsgspecError, ValueError, TypeError, RecursionError, OverflowError)
 """What decoding raises for input that does not fit."""
 
 

@@ -25,6 +25,7 @@ from disque_trio.worker.carrying import carried_by
 from disque_trio.worker.codec import Form
 from disque_trio.worker.enqueued import Enqueued, Follow, R_co, Wait
 from disque_trio.worker.envelope import write
+from disque_trio.worker.many import not_enqueued, telling
 from disque_trio.worker.opened import OpenedApp
 from disque_trio.worker.options import Definition, Options, unique_key
 from disque_trio.worker.outside import Outside, outside
@@ -56,6 +57,11 @@ class Call(Generic[R_co]):
     """The first argument is what the step before it returns."""
     headers: Mapping[str, Any] = attrs.field(factory=dict)
     """Those of this library."""
+
+    @property
+    def name(self) -> str:
+        """That of the task."""
+        return self.definition.name
 
     def __or__(self, following: "Call[S]") -> "Call[S]":
         """A chain: when this is done, the other one is added."""
@@ -116,13 +122,14 @@ class Request(Generic[R_co]):
         """What became of the job."""
         if isinstance(answer, str):
             return Enqueued(answer, self.key, self.task, self.queue, self.wait, self.follow)
-        return self._unknown(answer) if isinstance(answer, LostError) else answer
+        return self.unknown(answer) if isinstance(answer, LostError) else answer
 
     def result_of_second(self, answer: str | DisqueError) -> "Result[R_co]":
         """The same after it was sent once more."""
-        return self._unknown(answer) if isinstance(answer, NoNodeError) else self.result(answer)
+        return self.unknown(answer) if isinstance(answer, NoNodeError) else self.result(answer)
 
-    def _unknown(self, error: DisqueError) -> EnqueueUnknownError:
+    def unknown(self, error: DisqueError) -> EnqueueUnknownError:
+        """Nothing is known of the job because of this."""
         found = EnqueueUnknownError(
             f"whether job {self.key} of {self.task} was added to {self.queue} is not known: {error}"
         )
@@ -207,17 +214,29 @@ class Enqueuer:
         return _only(self._carry_out_blocking(exchange([request])))
 
     async def add_many(self, calls: Iterable[Call[R_co]]) -> list[Result[R_co]]:
-        """Add jobs in pipelines. What became of each, in their order."""
+        """Add jobs in pipelines. What became of each, in their order. Raises `NotOpenError`, and
+        `EnqueueManyError` for what the iterator of the calls raises."""
+        self.opened.get()
         results: list[Result[R_co]] = []
-        for some in self._windows(calls):
-            results += await self._carry_out(exchange(some))
+        under_way: list[Result[R_co]] = []
+        each = iter(calls)
+        with telling(results, under_way):
+            while some := self._window(each):
+                under_way[:] = map(_under_way, some)
+                results += await self._carry_out(exchange(some))
+                under_way.clear()
         return results
 
     def add_many_blocking(self, calls: Iterable[Call[R_co]]) -> list[Result[R_co]]:
         """The same, by the client of this thread."""
         results: list[Result[R_co]] = []
-        for some in self._windows(calls):
-            results += self._carry_out_blocking(exchange(some))
+        under_way: list[Result[R_co]] = []
+        each = iter(calls)
+        with telling(results, under_way):
+            while some := self._window(each):
+                under_way[:] = map(_under_way, some)
+                results += self._carry_out_blocking(exchange(some))
+                under_way.clear()
         return results
 
     async def _carry_out(self, exchange: Exchange[R_co]) -> list[Result[R_co]]:
@@ -226,7 +245,7 @@ class Enqueuer:
             answers: Answers
             try:
                 answers = [*await client.run_all(asked)]
-            except NoNodeError as error:
+            except DisqueError as error:  # no node takes any of them
                 answers = [error] * len(asked)
             try:
                 asked = exchange.send(answers)
@@ -239,23 +258,24 @@ class Enqueuer:
             answers: Answers
             try:
                 answers = [*client.run_all(asked)]
-            except NoNodeError as error:
+            except DisqueError as error:
                 answers = [error] * len(asked)
             try:
                 asked = exchange.send(answers)
             except StopIteration as ended:
                 return _results(ended)
 
-    def _windows(self, calls: Iterable[Call[R_co]]) -> Iterator[list[Request[R_co] | DisqueError]]:
-        each = iter(calls)
-        while some := list(itertools.islice(each, WINDOW)):
-            yield [self._request(call) for call in some]
+    def _window(self, calls: Iterator[Call[R_co]]) -> list[Request[R_co] | DisqueError]:
+        return [self._request(call) for call in list(itertools.islice(calls, WINDOW))]
 
     def _request(self, call: Call[R_co]) -> Request[R_co] | DisqueError:
         try:
             return self.request(call)
         except DisqueError as error:
             return error
+        except Exception as error:  # hooks and values of users may raise anything
+            what = call.name if isinstance(call, Call) else f"a {type(call).__qualname__}"
+            return not_enqueued(what, error)
 
     # Requests.
 
@@ -342,6 +362,12 @@ def addjob(
         keep=keep,
         if_exists=None if unique is None else options.on_conflict,
     )
+
+
+def _under_way(asked: Request[R_co] | DisqueError) -> DisqueError:
+    if isinstance(asked, DisqueError):
+        return asked
+    return asked.unknown(DisqueError("adding it was interrupted"))
 
 
 def _results(ended: StopIteration) -> list[Result[R_co]]:

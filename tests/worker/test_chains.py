@@ -5,7 +5,15 @@ from typing import Any
 import pytest
 
 from disque_trio.statemachine.base import Failure
-from disque_trio.worker import App, Dead, Enqueued, Fixed, NotEncodableError, followups
+from disque_trio.worker import (
+    App,
+    Dead,
+    Enqueued,
+    Fixed,
+    NotEncodableError,
+    NotEnqueuedError,
+    followups,
+)
 from disque_trio.worker.codec import Form
 from disque_trio.worker.engine import records
 from tests.client.fakenode import FakeNode, fake_node
@@ -36,6 +44,8 @@ def tasks(node: FakeNode, form: Form = "json") -> tuple[App[None], Any, Any, Any
 def add(app: App[None], call: Any) -> Enqueued[Any]:
     (found,) = app.blocking.enqueue_many([call])
     app.blocking.client.close()
+    if isinstance(found, NotEnqueuedError) and found.__cause__ is not None:
+        raise found.__cause__
     if isinstance(found, Exception):
         raise found
     return found
