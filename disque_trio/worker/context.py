@@ -42,7 +42,7 @@ class Job(Generic[State]):
 
     @property
     def id(self) -> str:
-        """The node's name for it. A job that was snoozed has another one."""
+        """The node's name for it."""
         return self.run.start.id.decode(errors="backslashreplace")
 
     @property
@@ -72,8 +72,9 @@ class Job(Generic[State]):
 
     @property
     def snoozes(self) -> int:
-        """How often a handler has asked for a later time."""
-        return number(self.headers, "snoozes")
+        """How often a handler has asked for a later time. The wish of its producer is none."""
+        counted = self.run.start.snoozes - ("due" in self.headers)
+        return max(counted, 0) + number(self.headers, "snoozes")
 
     @property
     def deadline(self) -> float:

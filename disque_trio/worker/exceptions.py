@@ -3,6 +3,7 @@
 from typing import Final
 
 from disque_trio.client.errors import DisqueError
+from disque_trio.worker import checks
 from disque_trio.worker.engine.records import Why
 
 LONGEST_S: Final = 2_147_483
@@ -23,6 +24,9 @@ class Snooze(Exception):  # noqa: N818
 
     def __init__(self, after: float, most: int | None = None, reason: str = "") -> None:
         super().__init__(reason or "the handler asks for a later time")
+        if after is None or (most is not None and not (checks.is_whole(most) and most >= 0)):
+            wrong = f"most={checks.shown(most)}" if after is not None else "after=None"
+            raise ValueError(f"Snooze(after, most): seconds and a whole number, not {wrong}")
         self.after = _seconds(after) or 0.0
         self.most = most
 
@@ -55,6 +59,6 @@ class InterruptedJobError(DisqueError):
 
 
 def _seconds(after: float | None) -> float | None:
-    if after is not None and not 0 <= after <= LONGEST_S:
-        raise ValueError(f"a wait is 0 to {LONGEST_S} seconds: {after}")
-    return after
+    if after is not None and not (checks.is_number(after) and 0 <= after <= LONGEST_S):
+        raise ValueError(f"a wait is a number of seconds, 0 to {LONGEST_S}: {checks.shown(after)}")
+    return None if after is None else float(after)

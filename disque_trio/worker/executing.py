@@ -4,7 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from inspect import iscoroutinefunction
 from typing import Any, Protocol
 
+import anyio
+
 from disque_trio.worker.context import Job
+from disque_trio.worker.engine.records import Why
+from disque_trio.worker.exceptions import InterruptedJobError, JobTimeoutError
 from disque_trio.worker.executors.frames import name_of
 from disque_trio.worker.executors.processes import ProcessExecutor
 from disque_trio.worker.executors.threads import ThreadExecutor
@@ -75,6 +79,29 @@ def body_of(
         return await run(fn, (job, *args) if is_bound else args, kwargs, job.run)
 
     return body
+
+
+def limited(definition: Definition, body: Body) -> Body:
+    """The body, which raises `JobTimeoutError` when the time limit of its task is over: what is
+    around it sees a failure, and is not cancelled itself."""
+    if definition.timeout is None:
+        return body
+    text = f"ran longer than {definition.timeout} s"
+
+    async def within(job: Job[Any], args: Any, kwargs: dict[str, Any]) -> object:
+        run = job.run
+        try:
+            with anyio.CancelScope() as run.scope:
+                return await body(job, args, kwargs)
+        except InterruptedJobError as error:
+            if run.why is Why.TOO_LONG:
+                raise JobTimeoutError(text) from error
+            raise
+        finally:
+            run.scope = None
+        raise JobTimeoutError(text)
+
+    return within
 
 
 def _cannot(definition: Definition, why: str) -> ValueError:

@@ -5,7 +5,6 @@ A worker that dies in between leaves a duplicate, never a hole (decision 80).
 """
 
 import itertools
-import traceback
 from typing import Any, Final
 
 import anyio
@@ -22,12 +21,16 @@ from disque_trio.client.refusals import (
 )
 from disque_trio.worker import codec, collecting, steps
 from disque_trio.worker.context import Job, number
+from disque_trio.worker.deciding import End
+from disque_trio.worker.engine.records import Why
 from disque_trio.worker.enqueue import Enqueuer, EnqueueUnknownError
-from disque_trio.worker.policies import leaves
+from disque_trio.worker.policies import describe, leaves, name_of, text_of, trace_of
 from disque_trio.worker.results import QUEUES
 
 PATIENCE_S: Final = 60.0
 """How long nodes may take no job before an attempt whose handler has returned counts as failed."""
+TELL_S: Final = 5.0
+"""How long a client that waits may take to be told of a failure."""
 _SPARE_S: Final = 10.0
 """Of that for the last try."""
 _PAUSES_S: Final = (0.1, 0.5, 1.0, 2.0, 5.0)
@@ -85,13 +88,25 @@ async def _keep(enqueuer: Enqueuer, job: Job[Any], value: object) -> None:
         await enqueuer.client.run(command)
 
 
-async def fail(enqueuer: Enqueuer, job: Job[Any], error: BaseException) -> None:
-    """The job has failed for good."""
+async def ended(enqueuer: Enqueuer, job: Job[Any], end: End) -> None:
+    """The job has ended for good, and its handler has not returned: tell those who wait. This may
+    take `TELL_S`. Never raises."""
+    try:
+        with anyio.move_on_after(TELL_S, shield=job.run.why is Why.TOO_LONG) as scope:
+            await _tell_end(enqueuer, job, end)
+        if scope.cancelled_caught:
+            _unsaid(job, f"no node has taken it within {TELL_S:.0f} s")
+    except BaseException as error:  # an encoder of users, or a cancellation: the job is over
+        _unsaid(job, describe(error))
+
+
+async def _tell_end(enqueuer: Enqueuer, job: Job[Any], end: End) -> None:
     if _wants_result(job):
-        try:
-            await _add_result(enqueuer, job, _failure(job, error))
-        except DisqueError as unsaid:
-            job.log.warning("its failure cannot be told to the client that waits: %s", unsaid)
+        await _add_result(enqueuer, job, _failure(job, end.error))
+
+
+def _unsaid(job: Job[Any], why: str) -> None:
+    job.log.warning("its failure cannot be told to the client that waits: %s", why)
 
 
 async def tell(enqueuer: Enqueuer, job: Job[Any], percent: float, text: str) -> None:
@@ -119,11 +134,16 @@ def _result(job: Job[Any], value: object) -> codec.Result:
 def _failure(job: Job[Any], error: BaseException) -> codec.Result:
     first = next(leaves(error))
     told = {
-        "type": type(first).__qualname__,
-        "text": str(first)[:_LONGEST_TEXT],
-        "traceback": "".join(traceback.format_exception(error))[-_LONGEST_TRACEBACK:],
+        "type": name_of(type(first)),
+        "text": text_of(first),
+        "traceback": trace_of(error)[-_LONGEST_TRACEBACK:],
     }
-    return codec.Result(_key(job), error=told)
+    return codec.Result(_key(job), error={name: _clean(text) for name, text in told.items()})
+
+
+def _clean(text: str) -> str:
+    """Without lone surrogates, which are no UTF-8."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 async def _add_result(enqueuer: Enqueuer, job: Job[Any], result: codec.Result) -> None:

@@ -4,11 +4,14 @@ The driver knows no task and no body. It gives a `Handler` one `Run` after anoth
 node is to learn of each.
 """
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
 from disque_trio.worker.engine.records import Outcome, Start, Why
+
+if TYPE_CHECKING:
+    import anyio
 
 
 class Driver(Protocol):
@@ -26,6 +29,10 @@ class Driver(Protocol):
 
     def node_of(self, id: bytes) -> str:
         """The node that has delivered the job; empty if it is not in hand any more."""
+        ...
+
+    def has(self, id: bytes, feature: bytes) -> bool:
+        """Has the node that has delivered the job said that it has this feature?"""
         ...
 
     def limit(self, id: bytes, seconds: float) -> None:
@@ -47,6 +54,9 @@ class Run:
     """By `outside.Outside.monotonic`."""
     task: str = ""
     """The name of its task, once its body has been read."""
+    scope: "anyio.CancelScope | None" = None
+    """What its time limit cancels, while it is there: the function of a task, without what is
+    around it. None is all of the run."""
 
     @property
     def is_stopping(self) -> bool:
@@ -63,6 +73,10 @@ class Run:
         infinity if it is lost."""
         return self._driver.lease_end(self.start.id)
 
+    def has(self, feature: bytes) -> bool:
+        """Has the node that has delivered the job said that it has this feature?"""
+        return self._driver.has(self.start.id, feature)
+
     def limit(self, seconds: float) -> None:
         """It may take so long, from now on. Then it is cancelled with `Why.TOO_LONG`."""
         self._driver.limit(self.start.id, seconds)
@@ -74,11 +88,8 @@ class Handler(Protocol):
     async def __call__(self, run: Run) -> Outcome:
         """Run a job, in a cancel scope of its own, and say what a node is to learn.
 
-        Errors of users' code are turned into outcomes here. What is raised all the same is a bug:
-        it is logged, and the job is retried.
+        Every end of a run is turned into an outcome here, also that by its time limit. Only the
+        worker's cancellation for another reason is raised. What is raised all the same is a bug:
+        it is logged, and the job is tried again as the default policy says.
         """
-        ...
-
-    def overrun(self, run: Run) -> Outcome:
-        """The outcome of a run that was cancelled because it took too long."""
         ...

@@ -1,10 +1,13 @@
 """Event loops of asyncio and Trio: which one runs here, the way into it, and what lives as long."""
 
+import asyncio
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 from weakref import WeakKeyDictionary, ref
 
+import anyio
 import anyio.lowlevel
 
 _EVER_S: Final = 1e9
@@ -41,3 +44,28 @@ def keep(thing: object) -> Callable[[], object]:
 
 def _nothing(_: object) -> None:
     """When 30 years have passed."""
+
+
+def stray_cancellations() -> Callable[[], int]:
+    """Of the task that runs here: how often `asyncio.Task.cancel` was called for it, which scopes
+    undo. On Trio nothing but a scope cancels a task."""
+    loop = current_loop()
+    if not isinstance(loop, asyncio.AbstractEventLoop):
+        return int
+    task = asyncio.current_task(loop)
+    assert task is not None
+    return task.cancelling
+
+
+async def absorb_cancellations() -> None:
+    """Undo the cancellations of this task that no scope has asked for, on asyncio: code of users
+    has cancelled the task that it ran in. Raises those of scopes."""
+    task = asyncio.current_task()
+    assert task is not None
+    while task.cancelling():
+        task.uncancel()
+    try:
+        await asyncio.sleep(0)  # one that is under way arrives here
+    except asyncio.CancelledError:
+        if anyio.current_effective_deadline() == -math.inf:
+            raise

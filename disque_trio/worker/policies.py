@@ -7,17 +7,21 @@ import math
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import PurePath
-from typing import Final, Literal
+from typing import Any, Final, Literal, TypeGuard, TypeVar
 
 import attrs
 
-from disque_trio.worker.exceptions import Cancel, Dead, Retry, Snooze
+from disque_trio.worker import checks
+from disque_trio.worker.exceptions import LONGEST_S, Cancel, Dead, Retry, Snooze
 
+_QUALNAME: Final = type.__dict__["__qualname__"].__get__
+Kind = TypeVar("Kind", bound=BaseException)
 Errors = tuple[type[BaseException], ...]
 Jitter = Literal["full", "half", "none"]
 """A wait is spread over all of its length, over its second half, or not."""
 
 _LEAST: Final = {"full": 0.0, "half": 0.5, "none": 1.0}
+_JITTER: Final = checks.one_of(_LEAST)
 _UNKNOWN_FIRST_S: Final = 5
 UNKNOWN_LIFE_S: Final = 24 * 3600
 """How long a job waits for a worker that knows its task."""
@@ -30,13 +34,13 @@ LONGEST_TEXT: Final = 500
 class Policy:
     """When a failed job is tried again."""
 
-    attempts: int = attrs.field(default=25, validator=attrs.validators.ge(1))
+    attempts: int = attrs.field(default=25, validator=checks.whole(1))
     """How often it is tried in all; then it is dead."""
-    never: Errors = ()
+    never: Errors = attrs.field(default=(), validator=checks.errors)
     """Errors after which it is dead at once."""
-    expected: Errors = ()
+    expected: Errors = attrs.field(default=(), validator=checks.errors)
     """Errors that are logged without a traceback."""
-    jitter: Jitter = "full"
+    jitter: Jitter = attrs.field(default="full", validator=_JITTER)
 
     def bound(self, attempt: int) -> float:
         """The longest wait after this attempt; the first is 1."""
@@ -56,9 +60,9 @@ class Policy:
 class Backoff(Policy):
     """Wait `base`, then `factor` times as long each time, up to `most`."""
 
-    base: float = attrs.field(default=15, validator=attrs.validators.ge(0))
-    factor: float = attrs.field(default=2, validator=attrs.validators.ge(1))
-    most: float = attrs.field(default=6 * 3600, validator=attrs.validators.ge(0))
+    base: float = attrs.field(default=15, validator=checks.number(0))
+    factor: float = attrs.field(default=2, validator=checks.number(1))
+    most: float = attrs.field(default=6 * 3600, validator=checks.number(0))
 
     def bound(self, attempt: int) -> float:
         """The longest wait after this attempt."""
@@ -72,10 +76,10 @@ class Backoff(Policy):
 class Polynomial(Policy):
     """Wait `base` and the attempt's number to the power of `power`, up to `most`."""
 
-    base: float = attrs.field(default=15, validator=attrs.validators.ge(0))
-    power: float = attrs.field(default=4, validator=attrs.validators.ge(0))
-    most: float = attrs.field(default=24 * 3600, validator=attrs.validators.ge(0))
-    jitter: Jitter = "half"
+    base: float = attrs.field(default=15, validator=checks.number(0))
+    power: float = attrs.field(default=4, validator=checks.number(0))
+    most: float = attrs.field(default=24 * 3600, validator=checks.number(0))
+    jitter: Jitter = attrs.field(default="half", validator=_JITTER)
 
     def bound(self, attempt: int) -> float:
         """The longest wait after this attempt."""
@@ -86,9 +90,15 @@ class Polynomial(Policy):
 
 
 def _waits(given: Iterable[float]) -> tuple[float, ...]:
-    waits = tuple(given)
-    if any(wait < 0 for wait in waits):
-        raise ValueError(f"waits are 0 or more seconds: {waits}")
+    waits = tuple(given) if isinstance(given, Iterable) else ()
+    if (
+        isinstance(given, str | bytes)
+        or not isinstance(given, Iterable)
+        or not all(checks.is_number(wait) and wait >= 0 for wait in waits)
+    ):
+        raise ValueError(
+            f"waits={checks.shown(given)} must be numbers of seconds, 0 or more, as [10, 60]"
+        )
     return waits
 
 
@@ -98,7 +108,7 @@ class Fixed(Policy):
 
     waits: tuple[float, ...] = attrs.field(converter=_waits)
     attempts: int = attrs.field(init=False)
-    jitter: Jitter = attrs.field(default="none", kw_only=True)
+    jitter: Jitter = attrs.field(default="none", kw_only=True, validator=_JITTER)
 
     @attempts.default
     def _one_more(self) -> int:
@@ -108,6 +118,9 @@ class Fixed(Policy):
         """The longest wait after this attempt."""
         return self.waits[attempt - 1]
 
+
+DEFAULT: Final = Backoff()
+"""The policy of a task that has none, or one that is broken."""
 
 Ask = Callable[[BaseException], float | None]
 """A policy that is a function: the wait, or None if the job is dead."""
@@ -160,9 +173,36 @@ class Tries:
     """How often it may be tried, if the job says so itself."""
 
 
-def judge(policy: Policy | Ask, error: BaseException, tries: Tries, draw: float) -> Verdict:
+class BrokenPolicyError(ValueError):
+    """A policy did not choose a wait: it raised, or returned something else."""
+
+
+@attrs.frozen
+class Judged:
+    """What becomes of a job, and what was wrong with the policy that should have said so."""
+
+    verdict: Verdict
+    broken: str = ""
+    """Empty if nothing was."""
+
+
+def judge(policy: Policy | Ask, error: BaseException, tries: Tries, draw: float) -> Judged:
     """What becomes of a job after this error. Of a group the gravest part decides: death, then
-    failure, then `Retry`, `Snooze` and `Cancel`. `draw` is a random number from 0 to 1."""
+    failure, then `Retry`, `Snooze` and `Cancel`. `draw` is a random number from 0 to 1.
+
+    Never raises. The default policy takes the place of one that is broken.
+    """
+    try:
+        return Judged(_judge(policy, error, tries, draw))
+    except BaseException as raised:  # policies and classes of errors are code of users
+        broken = text_of(raised) if isinstance(raised, BrokenPolicyError) else describe(raised)
+    try:
+        return Judged(_judge(DEFAULT, error, tries, draw), broken)
+    except BaseException:  # a `Retry` whose `after` was made something else than a number
+        return Judged(_failed(DEFAULT, error, tries, draw, is_expected=False), broken)
+
+
+def _judge(policy: Policy | Ask, error: BaseException, tries: Tries, draw: float) -> Verdict:
     never, expected = (policy.never, policy.expected) if isinstance(policy, Policy) else ((), ())
     dead, rest = _split(error, (Dead, *never))
     if dead is not None:
@@ -178,17 +218,17 @@ def judge(policy: Policy | Ask, error: BaseException, tries: Tries, draw: float)
 
 def _as_asked(policy: Policy | Ask, error: BaseException, tries: Tries, draw: float) -> Verdict:
     parts = list(leaves(error))
-    retries = [each for each in parts if isinstance(each, Retry)]
+    retries = [each for each in parts if is_of(each, Retry)]
     if retries:
         waits = [each.after for each in retries if each.after is not None]
         after = max(waits, default=None)
         return _failed(policy, retries[0], tries, draw, after=after, is_expected=True)
-    snoozes = [each for each in parts if isinstance(each, Snooze)]
+    snoozes = [each for each in parts if is_of(each, Snooze)]
     if not snoozes:
-        return Cancelled(str(parts[0]))
+        return Cancelled(text_of(parts[0]))
     if any(each.most is not None and tries.snoozes >= each.most for each in snoozes):
         return _failed(policy, snoozes[0], tries, draw, is_expected=True)
-    return Later(max(each.after for each in snoozes))
+    return Later(_chosen(max(each.after for each in snoozes)))
 
 
 def _failed(
@@ -209,7 +249,19 @@ def _failed(
             after = policy.wait(min(tries.attempt, policy.attempts - 1) or 1, draw)
     elif after is None:
         after = policy(error)
-    return Buried(describe(error), is_expected) if after is None else Again(after, is_expected)
+    if after is None:
+        return Buried(describe(error), is_expected)
+    return Again(_chosen(after), is_expected)
+
+
+def _chosen(wait: Any) -> float:
+    """The wait that was chosen, of which a node takes `LONGEST_S` at most. Raises
+    `BrokenPolicyError`."""
+    if checks.is_number(wait) and wait >= 0:
+        return min(float(wait), LONGEST_S)
+    raise BrokenPolicyError(
+        f"it chose {checks.shown(wait)}: a wait is a number of seconds, 0 or more"
+    )
 
 
 def crashed(additional_deliveries: int, max_crashes: int) -> str | None:
@@ -237,28 +289,70 @@ def _split(
     error: BaseException, kinds: Errors
 ) -> tuple[BaseException | None, BaseException | None]:
     """The part of these kinds, and the rest."""
-    if isinstance(error, BaseExceptionGroup):
-        return error.split(kinds)
-    return (error, None) if isinstance(error, kinds) else (None, error)
+    if is_of(error, BaseExceptionGroup):
+        try:
+            return error.split(kinds)
+        except BaseException:  # a group of a class of users, which cannot be split
+            return None, error
+    return (error, None) if is_of(error, kinds) else (None, error)
+
+
+def is_of(error: BaseException, kinds: type[Kind] | tuple[type[Kind], ...]) -> TypeGuard[Kind]:
+    """`isinstance` by the class that an error has, not by the one that it tells."""
+    return issubclass(type(error), kinds)
 
 
 def leaves(error: BaseException) -> Iterator[BaseException]:
     """The errors of a group, and of groups in it; or this one."""
-    if isinstance(error, BaseExceptionGroup):
+    if is_of(error, BaseExceptionGroup):
         for each in error.exceptions:
             yield from leaves(each)
     else:
         yield error
 
 
+def name_of(kind: type) -> str:
+    """The name of a class, whatever its metaclass makes of it."""
+    found: str = _QUALNAME(kind)
+    return found
+
+
+def text_of(error: BaseException) -> str:
+    """The text of an error, cut to `LONGEST_TEXT`. Never raises: an error may be unable to say
+    what it is."""
+    try:
+        return str.__getitem__(str(error), slice(LONGEST_TEXT))
+    except BaseException as broken:  # `__str__` is code of users
+        return f"(its text cannot be made: {name_of(type(broken))})"
+
+
 def describe(error: BaseException) -> str:
-    """The error in one line: what, and where it was raised."""
-    first, *others = leaves(error)
-    text = str(first)[:LONGEST_TEXT]
-    if not isinstance(first, Dead | Retry | Snooze):
-        text = f"{type(first).__qualname__}: {text}".removesuffix(": ")
-        frames = traceback.extract_tb(first.__traceback__)
-        if frames:
-            where = "/".join(PurePath(frames[-1].filename).parts[-2:])
-            text += f" ({where}:{frames[-1].lineno} in {frames[-1].name})"
+    """The error in one line: what, and where it was raised. Never raises."""
+    try:
+        first, *others = leaves(error)
+    except BaseException:  # a group of a class of users
+        first, others = error, []
+    text = text_of(first)
+    if not is_of(first, (Dead, Retry, Snooze)):
+        text = f"{name_of(type(first))}: {text}".removesuffix(": ") + _where(first)
     return f"{text}, and {len(others)} more" if others else text
+
+
+def trace_of(error: BaseException) -> str:
+    """The error with its traceback, as Python prints it. Never raises."""
+    try:
+        return "".join(traceback.format_exception(error))
+    except BaseException as broken:  # source lines and texts of errors are code of users
+        return f"{describe(error)}\n(its traceback cannot be made: {name_of(type(broken))})\n"
+
+
+def _where(error: BaseException) -> str:
+    """The innermost line, without its text: reading that may fail."""
+    trace = error.__traceback__
+    if trace is None:
+        return ""
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    code = trace.tb_frame.f_code
+    file = "/".join(PurePath(code.co_filename).parts[-2:])
+    return f" ({file}:{trace.tb_lineno} in {code.co_name})"

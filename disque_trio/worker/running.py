@@ -21,6 +21,7 @@ from disque_trio.client.greeting import Introduction
 from disque_trio.client.nodes import Nodes
 from disque_trio.client.streams import Connect
 from disque_trio.statemachine.base import Reply
+from disque_trio.worker.engine import words
 from disque_trio.worker.engine.engine import Engine
 from disque_trio.worker.engine.records import (
     NEVER,
@@ -35,6 +36,7 @@ from disque_trio.worker.engine.records import (
 from disque_trio.worker.handling import Handler
 from disque_trio.worker.links import Link
 from disque_trio.worker.reporting import Report, Signs, make_report
+from disque_trio.worker.runlog import write_with_traceback
 from disque_trio.worker.slots import Slots
 from disque_trio.worker.statuses import CLEAN, INTERRUPTED, REFUSED, RESTART
 
@@ -154,6 +156,13 @@ class Worker:
         """The node that has delivered the job."""
         job = None if self._engine is None else self._engine.state.jobs.get(id)
         return "" if job is None else job.node
+
+    def has(self, id: bytes, feature: bytes) -> bool:
+        """Has the node that has delivered the job this feature?"""
+        if self._engine is None:
+            return False
+        node = self._engine.state.nodes.get(self.node_of(id))
+        return node is not None and words.has(node, feature)
 
     def limit(self, id: bytes, seconds: float) -> None:
         """Cancel the handler of the job after so long."""
@@ -322,7 +331,8 @@ class Worker:
     def failed(self, start: Start, error: BaseException) -> None:
         """A handler has raised this, which it must not."""
         text = "the handler of %s raised what it should have turned into an outcome"
-        _log.error(text, start.id.decode(errors="replace"), exc_info=error)
+        id = start.id.decode(errors="replace")
+        write_with_traceback(_log, logging.ERROR, text, (id,), error)
 
     async def _look_for_stuck(self, engine: Engine) -> None:
         while True:

@@ -15,8 +15,10 @@ import anyio
 import attrs
 from anyio.abc import TaskGroup
 
-from disque_trio.worker.engine.records import Cancel, Outcome, Release, Retry, Start, Why
+from disque_trio.worker.deciding import last_resort
+from disque_trio.worker.engine.records import Cancel, Outcome, Release, Start, Why
 from disque_trio.worker.handling import Driver, Handler, Run
+from disque_trio.worker.loops import absorb_cancellations, stray_cancellations
 from disque_trio.worker.outside import outside
 from disque_trio.worker.stacks import of_coroutine, of_thread
 
@@ -49,6 +51,8 @@ class Slot:
     """When its job was cancelled, on the loop's clock."""
     is_stuck: bool = False
     task: anyio.TaskInfo = attrs.Factory(anyio.get_current_task)
+    strays: Callable[[], int] = attrs.Factory(stray_cancellations)
+    """How often something else than a scope has cancelled this task."""
 
     def where(self) -> str:
         """The stack of its handler."""
@@ -93,7 +97,8 @@ class Slots:
         if slot is not None and slot.run is not None:
             slot.run.why = cancel.why
             slot.cancelled_at = anyio.current_time()
-            slot.scope.cancel()
+            inner = slot.run.scope if cancel.why is Why.TOO_LONG else None
+            (inner or slot.scope).cancel()
             return
         for start in self._ready:
             if start.id == cancel.id:
@@ -128,12 +133,15 @@ class Slots:
                 error = self._of_handler(slot, raised)
             if slot.run is not None:
                 self._end(slot, slot.run, self._outcome(slot.run, error))
+            if slot.strays():
+                await absorb_cancellations()
 
     def _of_handler(self, slot: Slot, error: BaseException) -> BaseException:
-        """What the handler has raised. An end of the whole worker, and what no job may stop, goes
-        on."""
+        """What the handler has raised, or a cancellation that a job has left behind. An end of the
+        whole worker, and what no job may stop, goes on."""
         is_over = anyio.current_effective_deadline() == -math.inf
-        if slot.run is None or is_over or isinstance(error, KeyboardInterrupt | SystemExit):
+        is_of_job = slot.run is not None or slot.strays()
+        if is_over or not is_of_job or isinstance(error, KeyboardInterrupt | SystemExit):
             raise error
         return error
 
@@ -154,6 +162,8 @@ class Slots:
             elif ended:
                 self.driver.turn()
             self._end(slot, run, await self.handler(run))
+            if slot.strays() and not slot.scope.cancel_called:
+                await absorb_cancellations()
 
     async def _rest(self, slot: Slot) -> None:
         """Wait for a job, or for the turn of others."""
@@ -179,10 +189,9 @@ class Slots:
         if error is not None:
             self.driver.failed(run.start, error)
         match run.why:
-            case Why.TOO_LONG:
-                return self.handler.overrun(run)
             case Why.SHUTDOWN:
                 return Release()
-            case None:
-                return Retry()
+            case None | Why.TOO_LONG:
+                error = error or RuntimeError("the handler was cancelled")
+                return last_resort(run, error).outcome
         return None

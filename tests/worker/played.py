@@ -17,9 +17,11 @@ from tests.parsing import all_requests
 FEATURES = (b"withmeta", b"tokens", b"release", b"unblock", b"nack-delay", b"dead-letters")
 
 
-def job(number: int, queue: bytes = b"q", ms: int = 60_000, body: bytes = b"") -> Reply:
+def job(
+    number: int, queue: bytes = b"q", ms: int = 60_000, body: bytes = b"", nacks: int = 0
+) -> Reply:
     """A job as GETJOB WITHMETA shows it; the number is in its id."""
-    told: list[Reply] = [b"nacks", 0, b"additional-deliveries", 0, b"lease-ms", ms]
+    told: list[Reply] = [b"nacks", nacks, b"additional-deliveries", 0, b"lease-ms", ms]
     return [queue, id_of(number), body or b"%d" % number, *told, b"token", b"a" * 20]
 
 

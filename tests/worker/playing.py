@@ -1,5 +1,6 @@
 """Runs a worker on Trio or on asyncio, with nodes that the test plays."""
 
+import contextlib
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final
 
@@ -10,14 +11,13 @@ from anyio.abc import ByteStream
 from disque_trio.client.address import Address, Cluster
 from disque_trio.worker.engine.records import (
     MILLI,
-    Dead,
     Done,
     Outcome,
     Queue,
     Settings,
-    Why,
 )
 from disque_trio.worker.handling import Run
+from disque_trio.worker.performing import JobHandler
 from disque_trio.worker.running import Worker
 from tests.worker.played import PlayedNode
 
@@ -53,11 +53,6 @@ class Doing:
             self._begun.set()
         return await self.body(run)
 
-    def overrun(self, run: Run) -> Outcome:
-        """What the tests look for."""
-        assert run.why is Why.TOO_LONG
-        return Dead(b"too long")
-
     async def begun(self, count: int = 1) -> None:
         """Wait until so many have begun."""
         while len(self.runs) < count:
@@ -69,7 +64,7 @@ def play(
     kind: str,
     story: Story,
     *nodes: PlayedNode,
-    handler: Doing | None = None,
+    handler: Doing | JobHandler | None = None,
     limit: int = 0,
     **more: Any,
 ) -> int:
@@ -98,7 +93,10 @@ def play(
             cluster=cluster,
             **{"connect": connect, **more},
         )
-        with anyio.fail_after(60):
+        async with contextlib.AsyncExitStack() as stack:
+            stack.enter_context(anyio.fail_after(60))
+            if isinstance(handler, JobHandler):
+                await stack.enter_async_context(handler)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(story, worker)
                 status = await worker.run()

@@ -21,6 +21,7 @@ class Driver:
 
     is_stopping: bool = False
     end: float = 1e9
+    features: frozenset[bytes] = frozenset()
     limits: list[float] = attrs.Factory(list)
 
     def lease_end(self, id: bytes) -> float:
@@ -30,6 +31,10 @@ class Driver:
     def node_of(self, id: bytes) -> str:
         assert id == ID
         return "n1:7711"
+
+    def has(self, id: bytes, feature: bytes) -> bool:
+        assert id == ID
+        return feature in self.features
 
     def limit(self, id: bytes, seconds: float) -> None:
         assert id == ID
@@ -49,9 +54,10 @@ def run_of(
     crashes: int = 0,
     why: Why | None = None,
     driver: Driver | None = None,
+    **told: int,
 ) -> Run:
     """A run of a job with this body."""
-    return Run(Start(ID, queue, what, nacks, crashes), driver or Driver(), why)
+    return Run(Start(ID, queue, what, nacks, crashes, **told), driver or Driver(), why)
 
 
 def outcome(app: App[Any], what: bytes, backend: str = "trio", **run: Any) -> Outcome:

@@ -22,8 +22,7 @@ from disque_trio.worker import (
 )
 from disque_trio.worker.engine import records
 from disque_trio.worker.engine.records import Done, Release, Why
-from disque_trio.worker.envelope import new_key
-from disque_trio.worker.exceptions import JobTimeoutError
+from disque_trio.worker.envelope import key_of
 from disque_trio.worker.executors.frames import NotNamedError
 from tests.worker.runs import ID, Driver, body, handler_of, outcome, outcomes, run_of
 
@@ -135,20 +134,27 @@ def test_a_delay_has_jitter_from_the_source_that_is_given() -> None:
     assert anyio.run(held, backend="trio") == records.Retry(25 * SECOND)
 
 
-def test_a_job_that_would_not_live_until_its_next_attempt_is_dead() -> None:
+@pytest.mark.parametrize(
+    ("left", "is_dead"), [(101.0, False), (99.0, True), (math.inf, False)], ids=str
+)
+def test_a_job_that_would_not_live_until_its_next_attempt_is_dead(
+    left: float, is_dead: bool
+) -> None:
+    # Only what the node has told of its life counts, not the age of its key.
     app = failing(ValueError("no"), retry=Fixed([100]), ttl=400)
-    key = new_key()
-    began = int(key.replace("-", "")[:12], 16) / 1000
 
-    async def at(age: float) -> records.Outcome:
-        return await handler_of(app, now=lambda: began + age)(run_of(body("t", key=key)))
+    async def held() -> records.Outcome:
+        ends = anyio.current_time() + left
+        expires = records.NEVER if left == math.inf else round(ends * SECOND)
+        return await handler_of(app)(run_of(body("t", key=key_of(0, 0)), expires=expires))
 
-    assert anyio.run(at, 299, backend="trio") == records.Retry(100 * SECOND)
-    dead = anyio.run(at, 301, backend="trio")
-    assert isinstance(dead, records.Dead)
-    assert dead.reason.startswith(b"its life ends before the next attempt, in 100 s: ValueError")
-    # REDRIVE has given it another life, of which its key does not tell.
-    assert anyio.run(at, 900, backend="trio") == records.Retry(100 * SECOND)
+    found = anyio.run(held, backend="trio")
+    if not is_dead:
+        assert found == records.Retry(100 * SECOND)
+    else:
+        assert isinstance(found, records.Dead)
+        text = b"its life ends before the next attempt, in 100 s: ValueError"
+        assert found.reason.startswith(text)
 
 
 def test_a_failure_is_logged_with_its_job(caplog: pytest.LogCaptureFixture) -> None:
@@ -304,15 +310,6 @@ def test_a_time_limit_is_told_to_the_driver() -> None:
     outcome(app, body("t"), driver=driver)
     assert driver.limits == [40]
     assert deadlines == pytest.approx([40], abs=5)
-
-
-def test_a_run_that_takes_too_long_is_a_failure() -> None:
-    app = failing(ValueError(), timeout=40, retry=Fixed([10], never=(JobTimeoutError,)))
-    handler = handler_of(app)
-
-    dead = handler.overrun(run_of(body("t"), why=Why.TOO_LONG))
-    assert dead == records.Dead(b"JobTimeoutError: ran longer than 40 s")
-    assert isinstance(handler.overrun(run_of(b"?")), records.Dead)
 
 
 def test_a_thread_learns_by_asking_that_its_run_is_over() -> None:

@@ -54,7 +54,9 @@ def verdict(
     snoozes: int = 0,
     attempts: int | None = None,
 ) -> Verdict:
-    return judge(policy, error, Tries(attempt=attempt, snoozes=snoozes, attempts=attempts), 1.0)
+    judged = judge(policy, error, Tries(attempt=attempt, snoozes=snoozes, attempts=attempts), 1.0)
+    assert not judged.broken
+    return judged.verdict
 
 
 # Waits.
@@ -147,7 +149,8 @@ def test_a_job_is_tried_as_often_as_the_policy_says(
 ) -> None:
     found = judge(policy, error, Tries(attempt=attempt), draw)
 
-    assert isinstance(found, Again if attempt < policy.attempts else Buried)
+    assert not found.broken
+    assert isinstance(found.verdict, Again if attempt < policy.attempts else Buried)
 
 
 def test_a_job_may_bring_its_own_number_of_attempts() -> None:

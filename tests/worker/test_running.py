@@ -110,7 +110,7 @@ def test_a_run_that_takes_too_long_is_cancelled(kind: str) -> None:
 
     async def story(worker: Worker) -> None:
         node.give(job(1))
-        assert (await node.is_told(b"NACK"))[-2:] == [b"DEAD", b"too long"]
+        assert (await node.is_told(b"NACK"))[-2:] == [b"DELAY", b"15.000"]
         worker.stop()
 
     assert play(kind, story, node, handler=Doing(for_ever), limit=20 * MILLI) == CLEAN
@@ -193,7 +193,8 @@ def test_what_a_handler_raises_is_logged_and_its_job_retried(
     async def story(worker: Worker) -> None:
         for number in range(len(errors)):
             node.give(job(number))
-            assert await node.is_told(b"NACK") == [b"NACK", id_of(number) + TOKEN]
+            told = await node.is_told(b"NACK")
+            assert told == [b"NACK", id_of(number) + TOKEN, b"DELAY", b"15.000"]
         node.give(job(9))
         await node.is_told(b"ACKJOB")
         worker.stop()

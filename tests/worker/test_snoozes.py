@@ -1,18 +1,17 @@
 """A job that is snoozed is added again with what it has been through, and then acknowledged."""
 
 import json
-import time
 from typing import Any
 
 import pytest
 
 from disque_trio.statemachine.base import Failure
 from disque_trio.worker import App, Fixed, Snooze
-from disque_trio.worker.engine import records
+from disque_trio.worker.engine import records, words
 from disque_trio.worker.engine.records import Done, Why
 from tests.client.fakenode import FakeNode
 from tests.client.running import url
-from tests.worker.runs import body, outcome
+from tests.worker.runs import ID, Driver, body, outcome
 from tests.worker.test_enqueue import added, node_that_adds
 
 pytestmark = pytest.mark.parametrize("backend", ["trio", "asyncio"])
@@ -36,8 +35,6 @@ def test_it_comes_again_as_another_job_and_no_attempt_is_counted(backend: str) -
         assert found == Done()
         [(queue, again, options)] = added(node)
         assert queue == "slow"
-        when = again["headers"].pop("added")
-        assert 0 < when - time.time() < 31
         assert again == {
             "task": "t",
             "args": [7],
@@ -68,12 +65,75 @@ def test_after_too_many_snoozes_it_is_a_failure(backend: str) -> None:
 def test_the_options_of_the_job_are_kept(backend: str) -> None:
     headers = {"priority": 5, "lease": 60, "ttl": 900, "replicate": 2, "unique": "t:a", "keep": 9}
     with node_that_adds() as node:
+        node.answers[b"SHOW"] = lambda: [details(added_body(node))]
         assert outcome(snoozing(node), body("t", headers=headers), backend) == Done()
 
         assert added(node)[0][2] == {
             "REPLICATE": "2", "DELAY": "30", "RETRY": "60", "TTL": "930", "PRIORITY": "5",
             "UNIQUE": "t:a", "KEEP": "9", "IFEXISTS": "again",
         }  # fmt: skip
+
+
+@pytest.mark.parametrize("kept", [b'{"task":"t","args":[8]}', None])
+def test_the_job_of_another_producer_is_not_taken_for_its_own(backend: str, kept: Any) -> None:
+    # Of several jobs that wait for a key a node keeps one, and names that one.
+    with node_that_adds() as node:
+        node.answers[b"SHOW"] = [kept and details(kept)]
+        found = outcome(snoozing(node), body("t", 7, headers={"unique": "t:a"}), backend)
+
+        assert found == records.Retry(30_000_000)
+
+
+def added_body(node: FakeNode) -> bytes:
+    return next(each[2] for each in node.requests if each[0] == b"ADDJOB")
+
+
+def details(body: bytes) -> list[Any]:
+    """What SHOW says of a job with this body."""
+    told: dict[bytes, Any] = {
+        b"id": ID, b"queue": b"q", b"body": body, b"state": b"active", b"repl": 1, b"ttl": 900,
+        b"ctime": 1, b"delay": 30, b"retry": 60, b"nacks": 0, b"additional-deliveries": 0,
+        b"nodes-delivered": [], b"nodes-confirmed": [], b"next-requeue-within": 1,
+        b"next-awake-within": 1,
+    }  # fmt: skip
+    return [each for pair in told.items() for each in pair]
+
+
+# Nodes that can put a job off.
+
+
+@pytest.mark.parametrize("of", ["task", "consumer"])
+def test_it_keeps_its_identity(backend: str, of: str) -> None:
+    app = App("disque://127.0.0.1:1")  # nothing is added
+    if of == "task":
+
+        @app.task(name="t")
+        async def t() -> None:
+            raise Snooze(30, most=3)
+    else:
+
+        @app.consumer("default")
+        async def take(_: bytes) -> None:
+            raise Snooze(30, most=3)
+
+    driver = Driver(features=frozenset((words.RELEASE_DELAY,)))
+    found = outcome(app, body("t"), backend, driver=driver, snoozes=2)
+    assert found == records.Release(30_000_000)
+    # The node counts snoozes, so the next worker knows them.
+    assert isinstance(outcome(app, body("t"), backend, driver=driver, snoozes=3), records.Retry)
+
+
+def test_a_job_that_would_not_live_until_then_is_dead_and_not_forgotten(backend: str) -> None:
+    app = App("disque://127.0.0.1:1")
+
+    @app.task(name="t")
+    async def t() -> None:
+        raise Snooze(30)
+
+    driver = Driver(features=frozenset((words.RELEASE_DELAY,)))
+    found = outcome(app, body("t"), backend, driver=driver, expires=1)
+    assert isinstance(found, records.Dead)
+    assert found.reason.startswith(b"its life ends before it is due, in 30 s")
 
 
 @pytest.mark.parametrize("headers", [{"lease": 1}, {"priority": "x"}, {"ttl": 1e300}])

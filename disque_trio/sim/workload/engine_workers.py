@@ -41,7 +41,7 @@ _LAST_WORDS: Final[Micros] = 50 * MILLI
 """How long the others take to end."""
 _OUTCOMES: Final[dict[str, Outcome]] = {
     "ackjob": Done(),
-    "nack": Retry(),
+    "nack": Retry(0),
     "release": Release(),
     "bury": Dead(b"cannot be done"),
 }
@@ -267,7 +267,7 @@ class EngineWorker:
 
     def _outcome(self, handler: Handler) -> Outcome | None:
         if handler.way == "none":
-            return Retry() if handler.cancelled is Why.TOO_LONG else None
+            return Retry(0) if handler.cancelled is Why.TOO_LONG else None
         if handler.way == "nack-delay":
             return Retry(self._rng.randint(*self._plan.delay_ms) * MILLI)
         return _OUTCOMES[handler.way]

@@ -159,14 +159,12 @@ class AppWorker(WorkerProcess):
     def ended(self, run: Run, outcome: Outcome) -> None:
         """The library has decided."""
         match outcome:
-            case Retry(delay=None):
-                self._end(run, "retry", "at-once")
             case Retry(delay=delay):
                 self._end(run, "retry", f"{delay}")
             case Dead(reason=reason):
                 self._end(run, "dead", reason.decode(errors="replace")[:200])
             case Release():
-                delay = getattr(outcome, "delay", None)
+                delay = outcome.delay
                 self._end(run, "release", "" if delay is None else f"{delay}")
             case _:
                 self._end(run, "done", "")
@@ -188,11 +186,6 @@ class _Watched:
 
     def __call__(self, run: Run) -> Any:
         return self.process.run(self.inner, run)
-
-    def overrun(self, run: Run) -> Outcome:
-        outcome = self.inner.overrun(run)
-        self.process.ended(run, outcome)
-        return outcome
 
 
 def _names(error: BaseException) -> str:

@@ -84,6 +84,10 @@ class _Driver:
         """There is one."""
         return HOST
 
+    def has(self, id: bytes, feature: bytes) -> bool:  # noqa: ARG002
+        """Has the node this feature?"""
+        return words.has(_NODE, feature)
+
     def limit(self, id: bytes, seconds: float) -> None:  # noqa: ARG002
         """Cancel the handler after so long, by the clock of the event loop."""
         self.tasks.start_soon(self._end, seconds)
@@ -91,7 +95,7 @@ class _Driver:
     async def _end(self, seconds: float) -> None:
         await anyio.sleep(seconds)
         self.run.why = Why.TOO_LONG
-        self.scope.cancel()
+        (self.run.scope or self.scope).cancel()
 
 
 @attrs.define(eq=False)
@@ -172,7 +176,8 @@ class Runner:
             with driver.scope:
                 outcome = await self.handler(run)
             tasks.cancel_scope.cancel()
-        return self.handler.overrun(run) if outcome is None else outcome
+        assert outcome is not None
+        return outcome
 
     def _settle(self, start: Start, facts: dict[bytes, Reply], outcome: Outcome) -> None:
         """Tell the node, in the words of a worker."""
@@ -218,17 +223,19 @@ class Runner:
 
 def _end_unrun(outcome: Outcome) -> End:
     """Of a job that cannot be run, or is not due yet."""
-    return {Dead: "dead", Done: "snoozed"}.get(type(outcome), "retried")  # type: ignore[return-value]
+    return {Dead: "dead", Done: "snoozed", Release: "snoozed"}.get(type(outcome), "retried")  # type: ignore[return-value]
 
 
 def _end_of(outcome: Outcome, error: BaseException | None) -> End:
     if isinstance(outcome, Dead):
         return "dead"
-    if not isinstance(outcome, Done):
+    if isinstance(outcome, Retry):
         return "retried"
     if error is None:
         return "done"
     parts = list(leaves(error))
     if any(isinstance(each, Snooze) for each in parts):
         return "snoozed"
+    if isinstance(outcome, Release):
+        return "retried"
     return "cancelled" if any(isinstance(each, Cancel) for each in parts) else "done"

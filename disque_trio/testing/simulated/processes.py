@@ -70,9 +70,6 @@ class _Handler:
     def __call__(self, run: Run) -> Coroutine[Any, Any, Outcome]:
         return self.process.run(self.inner, run)
 
-    def overrun(self, run: Run) -> Outcome:
-        return self.inner.overrun(run)
-
 
 @attrs.define(eq=False)
 class WorkerProcess:

@@ -116,7 +116,9 @@ def on_jobs(state: State, now: Micros, link: Link, request: Request, reply: Repl
     node = state.nodes[link.node]
     for queue, id, body, facts in words.jobs(reply):
         if queue in state.queues:
-            _receive(state, now, _job(state, since, link, (queue, id, body), facts))
+            job = _job(state, since, link, (queue, id, body), facts)
+            job.expires = words.expires(facts, now)
+            _receive(state, now, job)
     if words.code(reply):
         connecting.refuse(state, now, node)
     else:
@@ -154,6 +156,7 @@ def _job(
         token=token if isinstance(token, bytes) else b"",
         nacks=words.number(facts, b"nacks"),
         additional_deliveries=words.number(facts, b"additional-deliveries"),
+        snoozes=words.number(facts, b"snoozes"),
         is_once=is_once,
         lease=lease,
         end=NEVER if is_once else end,
@@ -190,6 +193,7 @@ def _refresh(state: State, now: Micros, known: Job, job: Job) -> None:
     known.lease, known.end, known.renew_at = job.lease, job.end, job.renew_at
     known.knows_lease = job.knows_lease
     known.nacks, known.additional_deliveries = job.nacks, job.additional_deliveries
+    known.snoozes, known.expires = job.snoozes, job.expires
     known.is_again = known.cancelled is not None
     known.lost, known.tries, known.is_asked = None, 0, False
     state.out.drops.append(Drop(job.id, Why.TWICE))
@@ -230,7 +234,15 @@ def _start(state: State, now: Micros, job: Job, queue: Queue) -> None:
     job.limit_at = now + queue.limit if queue.limit else NEVER
     state.running[queue.name] += 1
     state.out.starts.append(
-        Start(job.id, job.queue, job.body, job.nacks, job.additional_deliveries)
+        Start(
+            job.id,
+            job.queue,
+            job.body,
+            job.nacks,
+            job.additional_deliveries,
+            job.snoozes,
+            job.expires,
+        )
     )
     leases.watch(state, job)
 

@@ -76,9 +76,10 @@ def _must_wait_here(state: State, job: Job) -> bool:
 
 
 def give_back_waiting(state: State, now: Micros, jobs: list[Job]) -> None:
-    """The delay of these is over, or the worker stops."""
+    """The delay of these is over, or the worker stops: what is left of it is for the node."""
     for job in jobs:
-        job.stage, job.nack_at, job.outcome = Stage.SETTLING, NEVER, Retry()
+        left = max(job.nack_at - now, 0)
+        job.stage, job.nack_at, job.outcome = Stage.SETTLING, NEVER, Retry(left)
         route(state, now, job)
         leases.watch(state, job)
 

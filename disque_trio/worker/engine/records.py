@@ -64,9 +64,12 @@ class Done:
 
 @attrs.frozen
 class Retry:
-    """It failed: it is delivered again after `delay`; None leaves that to the job's BACKOFF."""
+    """It failed: it is delivered again after `delay`, which a policy has chosen.
 
-    delay: Micros | None = None
+    0 is at once, or as the job's own BACKOFF says.
+    """
+
+    delay: Micros
 
 
 @attrs.frozen
@@ -78,7 +81,13 @@ class Dead:
 
 @attrs.frozen
 class Release:
-    """It was interrupted or has not begun: it is delivered again, which counts nowhere."""
+    """It was interrupted, has not begun or is snoozed: it is delivered again, which is no failure.
+
+    With a delay the node counts it as a snooze. A node that has no such delay counts a failure.
+    """
+
+    delay: Micros | None = None
+    """None is at once."""
 
 
 Outcome = Done | Retry | Dead | Release
@@ -121,6 +130,10 @@ class Start:
     body: bytes
     nacks: int
     additional_deliveries: int
+    snoozes: int = 0
+    """How often it was released with a delay, as its node has told."""
+    expires: Micros = NEVER
+    """When its life ends, as its node has told; NEVER if it has not."""
 
 
 @attrs.frozen
@@ -187,6 +200,9 @@ class Job:
     renew_at: Micros
     knows_lease: bool
     """False until a node of the original has told RETRY."""
+    snoozes: int = 0
+    expires: Micros = NEVER
+    """When its life ends; NEVER if no node has told."""
     stage: Stage = Stage.HELD
     lost: Why | None = None
     """Why it does not belong to this worker any more."""

@@ -7,6 +7,7 @@ from disque_trio.statemachine.base import Failure, Reply
 from disque_trio.statemachine.getwords import behind_from
 from disque_trio.worker.engine.records import (
     MILLI,
+    NEVER,
     SECOND,
     Dead,
     Done,
@@ -23,6 +24,7 @@ TOKENS: Final = b"tokens"
 RELEASE: Final = b"release"
 UNBLOCK: Final = b"unblock"
 DELAY: Final = b"nack-delay"
+RELEASE_DELAY: Final = b"release-delay"
 BURY: Final = b"dead-letters"
 
 TRANSIT: Final[Micros] = 50 * MILLI
@@ -75,16 +77,24 @@ def settle(node: Node, job: Job) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
     match job.outcome:
         case Done():
             return (b"ACKJOB",), ()
+        case Release(delay) if delay is not None and has(node, RELEASE_DELAY):
+            return (b"RELEASE",), (b"DELAY", _seconds(delay))
+        case Release(delay) if delay and has(node, DELAY):
+            return (b"NACK",), (b"DELAY", _seconds(delay))
         case Release():
             return (b"RELEASE" if has(node, RELEASE) else b"ENQUEUE",), ()
         case Dead(reason) if has(node, BURY):
             return (b"NACK",), (b"DEAD", reason[:LONGEST_REASON])
         case Dead():
             return (b"ADDJOB", DEAD_QUEUE + job.queue, job.body), (b"5000",)
-        case Retry(delay) if delay is not None and has(node, DELAY):
-            return (b"NACK",), (b"DELAY", b"%d.%03d" % divmod(delay // MILLI, 1000))
+        case Retry(delay) if delay and has(node, DELAY):
+            return (b"NACK",), (b"DELAY", _seconds(delay))
         case Retry():
             return (b"NACK",), ()
+
+
+def _seconds(delay: Micros) -> bytes:
+    return b"%d.%03d" % divmod(delay // MILLI, 1000)
 
 
 def is_once(id: bytes) -> bool:
@@ -116,6 +126,12 @@ def lease(facts: dict[bytes, Reply], base: Micros) -> tuple[Micros, Micros]:
     told = facts.get(b"lease-ms")
     length = told * MILLI if isinstance(told, int) else lease_of(ASSUMED)
     return max(length, SHORTEST), base + max(length - TRANSIT, SHORTEST // 2)
+
+
+def expires(facts: dict[bytes, Reply], now: Micros) -> Micros:
+    """When the life of a job ends that was told now; NEVER if that was not."""
+    told = facts.get(b"ttl-ms")
+    return now + told * MILLI if isinstance(told, int) else NEVER
 
 
 def lease_of(retry: Micros) -> Micros:

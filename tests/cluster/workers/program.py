@@ -44,10 +44,6 @@ class Handler:
         self._say("end", run)
         return Done()
 
-    def overrun(self, _: Run) -> Outcome:
-        """No job has a limit."""
-        return Retry()
-
 
 async def main(name: str, queue: str, log: str, url: str) -> int:
     """Run the worker."""

@@ -74,7 +74,7 @@ def test_what_has_lost_its_lease_is_cancelled_and_not_given_back() -> None:
     talk.wait(9_100)
     assert talk.cancels == [(ONE, Why.LEASE_OVER)]
 
-    talk.finish(ONE, Retry())
+    talk.finish(ONE, Retry(0))
     talk.greet()
     talk.wait(50)
 
@@ -96,7 +96,7 @@ def test_what_ends_after_its_lease_is_late_even_if_no_timer_has_said_so() -> Non
     talk = Talk()
     talk.deliver(lease(ONE))
     talk.sleep(9_100)
-    talk.finish(ONE, Retry())
+    talk.finish(ONE, Retry(0))
     talk.greet()
     talk.wait(50)
 
@@ -127,7 +127,7 @@ def test_a_lease_that_was_never_told_is_no_reason_to_end_a_job() -> None:
     talk.wait(10_000)
     assert talk.cancels == []
 
-    talk.finish(ONE, Retry())
+    talk.finish(ONE, Retry(0))
     talk.wait(10)
 
     assert talk.count(b"NACK") == 0
@@ -159,7 +159,7 @@ def test_a_run_over_its_limit_is_cancelled_and_goes_on_to_be_renewed() -> None:
     talk.wait(2_001)
     assert talk.count(b"WORKING") == 1
 
-    talk.finish(ONE, Retry())
+    talk.finish(ONE, Retry(0))
     talk.greet()
     assert talk.last(b"NACK").words == (b"NACK", ONE + b"@" + TOKEN)
 
@@ -201,7 +201,7 @@ def test_the_counters_of_a_job_that_comes_again_are_those_of_its_new_delivery() 
 def test_a_job_that_is_delivered_again_while_a_nack_is_under_way_is_another_delivery() -> None:
     talk = Talk()
     talk.deliver(lease(ONE))
-    talk.finish(ONE, Retry())
+    talk.finish(ONE, Retry(0))
     talk.deliver(lease(ONE))
     assert talk.starts == [ONE, ONE]
 

@@ -124,7 +124,7 @@ def test_an_acknowledgement_without_a_reply_goes_to_another_node() -> None:
 def test_with_a_token_a_nack_is_repeated_and_without_one_it_is_not() -> None:
     talk = Talk()
     talk.deliver(lease(ONE))
-    talk.finish(ONE, Retry())
+    talk.finish(ONE, Retry(0))
     talk.greet()
     talk.lose("n1")
     talk.wait(3)
@@ -133,7 +133,7 @@ def test_with_a_token_a_nack_is_repeated_and_without_one_it_is_not() -> None:
 
     talk = Talk(features=b"")
     talk.deliver(plain(ONE))
-    talk.finish(ONE, Retry())
+    talk.finish(ONE, Retry(0))
     talk.greet()
     talk.lose("n1")
     assert talk.drops == [(ONE, Why.UNKNOWN)]

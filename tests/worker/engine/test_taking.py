@@ -276,7 +276,7 @@ def test_a_failure_is_given_back_after_its_delay_with_the_token() -> None:
 def test_a_failure_without_a_delay_is_left_to_the_job() -> None:
     talk = Talk()
     talk.deliver(lease(ONE))
-    talk.finish(ONE, Retry())
+    talk.finish(ONE, Retry(0))
 
     assert settled(talk) == b"NACK %b@%b" % (ONE, TOKEN)
 
@@ -300,7 +300,7 @@ def test_what_was_interrupted_is_released() -> None:
 def test_a_job_of_one_delivery_ends_either_way() -> None:
     talk = Talk()
     talk.deliver(lease(ONCE, ms=0))
-    talk.finish(ONCE, Retry())
+    talk.finish(ONCE, Retry(0))
 
     assert settled(talk) == b"ACKJOB " + ONCE
 

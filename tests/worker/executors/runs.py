@@ -21,6 +21,10 @@ class NoDriver:
         """Nowhere."""
         return ""
 
+    def has(self, id: bytes, feature: bytes) -> bool:  # noqa: ARG002
+        """It has none."""
+        return False
+
     def limit(self, id: bytes, seconds: float) -> None:
         """No."""
 

@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from disque_trio.worker import App, Cancel, Fixed, Job, NotEncodableError, TooLargeError
-from disque_trio.worker.engine import records
+from disque_trio.worker.engine import records, words
 from disque_trio.worker.engine.records import Done
 from disque_trio.worker.envelope import BadBodyError, NewerBodyError
+from disque_trio.worker.exceptions import LONGEST_S
 from disque_trio.worker.foreign.payloads import System, read_foreign, write_foreign
 from tests.client.fakenode import FakeNode
 from tests.client.running import url
-from tests.worker.runs import body, handler_of, outcome, run_of
+from tests.worker.runs import Driver, body, handler_of, outcome, run_of
 from tests.worker.test_enqueue import added, node_that_adds
 
 BOTH: tuple[System, ...] = ("sidekiq", "resque")
@@ -96,16 +97,23 @@ def test_it_is_not_run_before_it_is_due() -> None:
         assert run(app, payload(at=NOW + 50)) == Done()
         assert seen == []
         [(queue, again, options)] = added(node)
-        assert (queue, options["DELAY"]) == ("legacy", "50")
+        assert (queue, options["DELAY"]) == ("legacy", "50.001")
         assert again == {
             "task": "hard_job",
             "args": ["ada", 3],
             "key": "b4a577edbccf1d805744efa9",
-            "headers": {"attempts": 26, "tries": 0, "snoozes": 0, "added": NOW + 50},
+            "headers": {"attempts": 26, "tries": 0, "snoozes": 0},
         }
         assert run(app, json.dumps(again).encode()) == Done()
         assert run(app, payload(at=NOW - 50)) == Done()
         assert len(seen) == 2
+
+
+def test_a_wait_that_is_too_long_for_a_node_is_made_of_several() -> None:
+    driver = Driver(features=frozenset((words.RELEASE_DELAY,)))
+
+    found = run(accepting()[0], payload(at=NOW + 3_000_000), driver=driver)
+    assert found == records.Release(LONGEST_S * 1_000_000)
 
 
 def test_other_queues_and_other_systems_do_not_read_it() -> None:
@@ -124,7 +132,6 @@ def test_other_queues_and_other_systems_do_not_read_it() -> None:
         (b'{"class":7,"args":[]}', b"unreadable: "),
         (payload(args=[1] * 1001), b"unreadable: more than 1000 arguments"),
         (payload(args=[7]), b"arguments do not fit: $.args[0]: Expected `str`, got `int`"),
-        (payload(at=1e300), b"due in 1"),
         (payload(args=[json.loads("[" * 70 + "]" * 70)]), b"unreadable: more than 64 lists"),
     ],
 )

@@ -1,0 +1,186 @@
+"""How a run has ended, and what becomes of its job: the one place where that is decided.
+
+Nothing in here raises. Policies, texts and classes of errors are code of users, and `policies`
+guards each use of them.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, Literal
+
+import anyio
+import attrs
+
+from disque_trio.client.errors import DisqueError
+from disque_trio.worker.context import Job, number
+from disque_trio.worker.engine import records, words
+from disque_trio.worker.engine.records import NEVER, SECOND, Outcome, Why
+from disque_trio.worker.engine.words import LONGEST_REASON
+from disque_trio.worker.exceptions import Cancel, Dead, Retry, Snooze
+from disque_trio.worker.handling import Run
+from disque_trio.worker.options import Decide
+from disque_trio.worker.policies import (
+    DEFAULT,
+    Again,
+    Buried,
+    Cancelled,
+    Judged,
+    Later,
+    Policy,
+    Tries,
+    describe,
+    is_of,
+    judge,
+    leaves,
+    unknown_task,
+)
+
+_ASKED: Final = (Cancel, Dead, Retry, Snooze)
+How = Literal["retried", "snoozed", "released", "dead", "cancelled"]
+
+
+@attrs.frozen
+class End:
+    """How a run has ended that has not simply returned."""
+
+    how: How
+    outcome: Outcome
+    reason: str
+    """For people: what has happened."""
+    error: BaseException
+    """What was raised."""
+    is_expected: bool = False
+    """Is no traceback wanted in the log?"""
+    after: float = 0.0
+    """In how many seconds the job is delivered again."""
+    broken: str = ""
+    """What is wrong with the policy, if it did not choose; the default one has chosen then."""
+
+    @property
+    def is_final(self) -> bool:
+        """Is the job over, and will not run again?"""
+        return self.how in ("dead", "cancelled")
+
+
+def is_interrupted(run: Run, error: BaseException) -> bool:
+    """Is this the worker's cancellation of the run, alone or in a group with what its end has made
+    fail? A run whose time limit is over has failed, and so has one that raised a cancellation of
+    its own."""
+    if run.why is Why.TOO_LONG or cancellation(error) is None:
+        return False
+    return run.why is not None or anyio.current_effective_deadline() == -float("inf")
+
+
+def cancellation(error: BaseException) -> BaseException | None:
+    """The cancellation in an error; None if there is none."""
+    kind = anyio.get_cancelled_exc_class()
+    if is_of(error, kind):
+        return error
+    try:
+        return next((each for each in leaves(error) if is_of(each, kind)), None)
+    except BaseException:  # a group of a class of users
+        return None
+
+
+def failure(error: BaseException) -> BaseException | None:
+    """An error without the cancellations that are in it; None if it is nothing else."""
+    kind = anyio.get_cancelled_exc_class()
+    if is_of(error, kind):
+        return None
+    try:
+        return error.split(kind)[1] if is_of(error, BaseExceptionGroup) else error
+    except BaseException:  # a group of a class of users
+        return error
+
+
+def of_failure(
+    run: Run,
+    job: Job[Any],
+    retry: Policy | Decide,
+    error: BaseException,
+    draw: Callable[[], float],
+) -> End:
+    """How a run has ended that has raised this."""
+    if not _may_say(run, error):
+        why = run.why.value if run.why else ""
+        return End("released", records.Release(), why, error, is_expected=True)
+    policy = retry if isinstance(retry, Policy) else partial(retry, job)
+    tries = Tries(
+        attempt=job.attempt,
+        snoozes=job.snoozes,
+        attempts=number(job.headers, "attempts") or None,
+    )
+    return _judged(run, judge(policy, error, tries, draw()), error)
+
+
+def _judged(run: Run, judged: Judged, error: BaseException) -> End:
+    match judged.verdict:
+        case Again(after, is_expected) if after > left_s(run):
+            reason = f"its life ends before the next attempt, in {after:.0f} s: {describe(error)}"
+            return dead(reason, error, is_expected=is_expected, broken=judged.broken)
+        case Again(after, is_expected) if words.is_once(run.start.id):
+            reason = f"failed, and has lease 0, so it is not delivered again: {describe(error)}"
+            return dead(reason, error, is_expected=is_expected, broken=judged.broken)
+        case Again(after, is_expected):
+            outcome = retry_after(after)
+            return End(
+                "retried", outcome, describe(error), error, is_expected, after, judged.broken
+            )
+        case Buried(reason, is_expected):
+            return dead(reason, error, is_expected=is_expected, broken=judged.broken)
+        case Later(after) if after > left_s(run) and run.has(words.RELEASE_DELAY):
+            return dead(f"its life ends before it is due, in {after:.0f} s", error)
+        case Later(after):
+            return End("snoozed", release_after(after), describe(error), error, True, after)
+        case Cancelled(reason):
+            return End("cancelled", records.Done(), reason, error, is_expected=True)
+
+
+def of_unread(run: Run, error: DisqueError, *, may_wait: bool) -> End:
+    """How a run has ended whose job cannot be run. A newer worker may know what this one does not:
+    the job waits for one."""
+    wait = unknown_task(run.start.nacks) if may_wait and not words.is_once(run.start.id) else None
+    if wait is None or wait > left_s(run):
+        return dead(str(error), error, is_expected=True)
+    return End("retried", retry_after(wait), str(error), error, True, wait)
+
+
+def dead(reason: str, error: BaseException, *, is_expected: bool = False, broken: str = "") -> End:
+    """The job is dead."""
+    cut = reason.encode(errors="backslashreplace")[:LONGEST_REASON]
+    return End("dead", records.Dead(cut), reason, error, is_expected, broken=broken)
+
+
+def last_resort(run: Run, error: BaseException) -> End:
+    """Of a run of which nothing is known but that it has not ended well: what the default policy
+    says, without jitter."""
+    attempt, reason = run.start.nacks + 1, describe(error)
+    if attempt >= DEFAULT.attempts:
+        return dead(f"failed {attempt} times: {reason}", error)
+    after = DEFAULT.bound(attempt)
+    return End("retried", retry_after(after), reason, error, after=after)
+
+
+def retry_after(seconds: float) -> records.Retry:
+    """A failed attempt, and when the next one is."""
+    return records.Retry(round(seconds * SECOND))
+
+
+def release_after(seconds: float) -> records.Release:
+    """No attempt; it is delivered again then."""
+    return records.Release(round(seconds * SECOND))
+
+
+def left_s(run: Run) -> float:
+    """How long the job lives, as its node has told; infinity if it has not."""
+    expires = run.start.expires
+    return float("inf") if expires == NEVER else expires / SECOND - anyio.current_time()
+
+
+def _may_say(run: Run, error: BaseException) -> bool:
+    """May a node learn of the error? Once the lease is lost only that the job is not needed, for
+    another worker may have it. What a handler raises because the worker stops is no failure."""
+    if run.why in (None, Why.TOO_LONG):
+        return True
+    asked = _ASKED if run.why is Why.SHUTDOWN else (Cancel,)
+    return all(is_of(each, asked) for each in leaves(error))

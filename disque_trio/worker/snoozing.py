@@ -1,0 +1,87 @@
+"""Snoozes for nodes that cannot put a job off without counting a failure: the job is added again,
+and then acknowledged (decision 98).
+
+Its headers have its failures (`tries`) and its snoozes so far. It has another id.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from disque_trio.client.errors import DisqueError
+from disque_trio.worker import deciding
+from disque_trio.worker.carrying import carried
+from disque_trio.worker.codec import Envelope
+from disque_trio.worker.context import Job
+from disque_trio.worker.deciding import End
+from disque_trio.worker.engine import records, words
+from disque_trio.worker.enqueue import Enqueuer, Request
+from disque_trio.worker.exceptions import LONGEST_S
+from disque_trio.worker.options import Options
+from disque_trio.worker.outside import outside
+from disque_trio.worker.policies import describe
+
+
+class NotAddedError(DisqueError):
+    """The job that a node named in its answer is another one."""
+
+
+async def add_again(
+    enqueuer: Enqueuer,
+    read: Callable[[bytes], Envelope],
+    options: Options | None,
+    job: Job[Any],
+    end: End,
+) -> End:
+    """Add the job again, to be queued then; how its run has ended in place of the snooze. `options`
+    are those of its task; None for a consumer, whose bodies have no headers."""
+    if options is not None:
+        try:
+            request = _request(enqueuer, read(job.run.start.body), options, job, end.after)
+            added = await enqueuer.add(request)
+            if "unique" in job.headers:
+                await _check(enqueuer, request, added.id)
+        except BaseException as error:
+            if deciding.is_interrupted(job.run, error):
+                raise
+            job.log.warning(
+                "its node cannot put it off, and it cannot be added again, so this counts as an "
+                "attempt: %s",
+                describe(error),
+            )
+        else:
+            return attrs.evolve(end, outcome=records.Done())
+    if words.is_once(job.run.start.id):
+        return deciding.dead(f"cannot be put off, with lease 0: {end.reason}", end.error)
+    return attrs.evolve(end, outcome=deciding.retry_after(end.after))
+
+
+def _request(
+    enqueuer: Enqueuer, body: Envelope, options: Options, job: Job[Any], after: float
+) -> Request[Any]:
+    headers = {**job.headers, "tries": job.attempt - 1}
+    headers["snoozes"] = job.snoozes + ("due" not in headers)  # its producer's wish is none
+    if after < LONGEST_S:
+        headers.pop("due", None)
+    options = carried(options, headers)
+    options = attrs.evolve(
+        options,
+        queue=job.queue,
+        delay=after,
+        at=None,
+        ttl=options.ttl + math.ceil(after),
+        maxlen=None,
+        on_conflict="again",
+    )
+    key, packed = body.key or outside().new_key(), (body.args, body.kwargs)
+    return enqueuer.packed(job.task, key, packed, options, body.form, headers)
+
+
+async def _check(enqueuer: Enqueuer, request: Request[Any], id: str) -> None:
+    """Raises `NotAddedError` if the id is that of a job which waited for the key before: a node
+    keeps one of them, and the arguments of this one would be lost."""
+    kept = await enqueuer.client.show(id)
+    if kept is None or kept.body != request.command.words[2]:
+        raise NotAddedError(f"job {id} waits for its key already")
