@@ -164,8 +164,8 @@ class AppWorker(WorkerProcess):
             case Dead(reason=reason):
                 self._end(run, "dead", reason.decode(errors="replace")[:200])
             case Release():
-                delay = outcome.delay
-                self._end(run, "release", "" if delay is None else f"{delay}")
+                told = outcome.delay
+                self._end(run, "release", "" if told is None else f"{told}")
             case _:
                 self._end(run, "done", "")
 
