@@ -4,6 +4,7 @@ import socket
 from typing import Final
 
 from disque_trio.driver.sessions import LinkSession
+from disque_trio.net.admission import is_barred
 from disque_trio.net.bus_links import LinkChannel, Links, plain_ip, set_up
 from disque_trio.net.file_limits import link_room
 from disque_trio.net.multiplexing import IN, OUT
@@ -43,6 +44,12 @@ class Bus(Links):
             self.readiness.end(channel)
         return channel
 
+    def is_barred(self, ip: str) -> bool:
+        """Does protected mode refuse a link from there? With a cluster secret or certificates for
+        the bus, nobody is let in who does not show them."""
+        config = self.node.state.config
+        return not config.cluster_secret and not config.tls_cluster and is_barred(ip, config)
+
     def has_room(self, ip: str) -> bool:
         """May a link from there be accepted? Unknown nodes never take the places of members."""
         if self.accepted >= link_room(self.node.state.config.maxclients):
@@ -67,6 +74,17 @@ class BusListener(Listener):
 
     def welcome(self, sock: socket.socket, address: Address) -> None:
         bus = self.bus
+        if bus.is_barred(address[0]):
+            bus.node.turned_away(
+                "bus link refused: protected mode, and no cluster secret: set "
+                "'cluster-secret-file', or 'protected-mode no' if only trusted machines reach "
+                "this port",
+                "protected-mode",
+                is_link=True,
+                peer=address[0],
+            )
+            sock.close()
+            return
         if not bus.has_room(plain_ip(address[0])):
             bus.node.turned_away(
                 "bus link refused: there are too many", "too many", is_link=True, peer=address[0]

@@ -21,7 +21,7 @@ from disque_trio.driver.nodes_writer import NodesWriter
 from disque_trio.driver.operator_log import OperatorLog
 from disque_trio.driver.output import Output
 from disque_trio.driver.sessions import LinkSession, Session
-from disque_trio.ports import ClientPort, Clock, Host, Hub, JournalError, LinkPort, Log, NodesStore
+from disque_trio.ports import ClientPort, Clock, Host, Hub, LinkPort, Log, NodesStore
 from disque_trio.statemachine.base import FOREVER, Millis
 from disque_trio.statemachine.chores import (
     AwaitNodes,
@@ -36,7 +36,7 @@ from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.outbox import Outbox
 from disque_trio.storage.journal import Journal
-from disque_trio.storage.restore import restore
+from disque_trio.storage.restore import LOADING_GRACE_S, restore
 from disque_trio.storage.spill import Spiller
 from disque_trio.storage.stopping import keep_queues, write_queues
 from disque_trio.wire.requests import RequestParser
@@ -65,8 +65,7 @@ class Node:
         self.machine = machine
         self.state = machine.state
         self.now = clock.now()
-        self.shutdown: Shutdown | None = None
-        """Why and how it ends, once it does."""
+        self.shutdown: Shutdown | None = None  # How it ends, once it does.
         self.napping_until: Millis = 0
         """DEBUG SLEEP: the hub carries nothing before this moment."""
         self.failure = ""
@@ -213,6 +212,7 @@ class Node:
         if self._output.sessions.pop(session.client.id, None) is not None:
             self._input.ready.pop(session, None)
             self._output.forget(session)
+            self._operator_log.gone(session.client, self.now)
             self.machine.disconnect(session.client, self.now)
 
     # Links.
@@ -345,9 +345,15 @@ class Node:
             nursery.start_soon(self._nodes.run)
             if journal is not None:
                 await nursery.start(journal.run)
-            await nursery.start(self._hub.run, self)
+            loaded = trio.Event()
             if journal is not None and must_load:
-                await self._load(journal)
+                nursery.start_soon(self._load, journal, loaded)
+            else:
+                loaded.set()
+            with trio.move_on_after(LOADING_GRACE_S):
+                await loaded.wait()
+            await nursery.start(self._hub.run, self)
+            await loaded.wait()
             if not self.failure:
                 self._hub.open_bus()
                 task_status.started()
@@ -356,25 +362,22 @@ class Node:
                     await self._wind_up()
             nursery.cancel_scope.cancel()
 
-    async def _load(self, journal: Journal) -> None:
+    async def _load(self, journal: Journal, loaded: trio.Event) -> None:
         """Load the journal into the machine, unless it is damaged or the node is to end already."""
         assert self._loading is not None
         with self._loading:
-            try:
-                await restore(
-                    self.machine, journal, self._clock, self._host, self.log, self.spiller
-                )
-            except JournalError as error:
-                self.failure = str(error)
-            else:
+            self.failure = await restore(
+                self.machine, journal, self._clock, self._host, self.log, self.spiller
+            )
+            if not self.failure:
                 self._loading = None
                 self._hub.wake()
+        loaded.set()
 
     def _has_work(self) -> bool:
         """Are there requests to serve, or replies that have not left?"""
-        return bool(
-            self._input.ready or self.state.out or self._group_commit or self._hub.has_unsent()
-        )
+        waits = self._input.ready or self.state.out or self._group_commit
+        return bool(waits or self._hub.has_unsent())
 
     async def _wind_up(self) -> None:
         journal = self._journal if self._loading is None else None

@@ -2,6 +2,7 @@
 tests, which run on Linux, hide the function to test it.
 """
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -26,6 +27,22 @@ NOTSENT_LOWAT: Final = 0x201 if sys.platform == "darwin" else 25
 
 
 # Disks.
+
+FILE_MODE: Final = 0o640
+"""Of the files that a node makes: they have bodies of jobs and names of queues in them."""
+
+
+def private(path: str, flags: int) -> int:
+    """For `open`: files that this makes have `FILE_MODE`."""
+    return os.open(path, flags, FILE_MODE)
+
+
+def tighten(descriptor: int) -> None:
+    """Take the rights beyond `FILE_MODE` from a file that exists, where it is ours."""
+    mode = os.fstat(descriptor).st_mode & 0o777
+    if mode & ~FILE_MODE:
+        with contextlib.suppress(OSError):
+            os.fchmod(descriptor, mode & FILE_MODE)
 
 
 def sync_data(descriptor: int) -> None:

@@ -182,3 +182,27 @@ def test_windows_is_refused_in_words(
         "disque-trio: Windows is not supported; run it on Linux or macOS, or on Windows in WSL 2 "
         "or a container\n"
     )
+
+
+def test_files_of_a_node_are_closed_to_other_users(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        with open(tmp_path / "log", "w", opener=system.private):
+            pass
+    finally:
+        os.umask(before)
+
+    assert (tmp_path / "log").stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize(("before", "after"), [(0o644, 0o640), (0o666, 0o640), (0o600, 0o600)])
+def test_a_file_of_an_earlier_version_is_closed_to_them(
+    tmp_path: Path, before: int, after: int
+) -> None:
+    path = tmp_path / "disque.aof"
+    path.touch()
+    path.chmod(before)
+    with open(path) as file:
+        system.tighten(file.fileno())
+
+    assert path.stat().st_mode & 0o777 == after

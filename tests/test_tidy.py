@@ -11,13 +11,14 @@ from typing import Final
 
 import pytest
 
+from tests.receivers import RECEIVERS
 from tests.trees import PACKAGE, STATEMACHINE, every_file, modules, shown, tree
 
 _RUNGS: Final = """
     base
     extensions keyfacts form hints values pattern jobtraces tombstones config directives redaction
     timers messages wording records events tally chores stats slowlog latency address cluster
-    job client jobtable keys queue memory outbox getwords
+    job client jobtable keys queue memory outbox getwords strangers
     state invariants
     send trace journaling keyindex spilling heartbeat links metrics counts handouts
     lifecycle leases nodetable
@@ -41,64 +42,6 @@ LADDER: Final = _RUNGS.split()
 
 NOUNS: Final = ("base", "extensions", "keyfacts", "messages", "records")
 """What the wire knows of the state machine."""
-
-RECEIVERS: Final = {
-    "job": "Job",
-    "heapq.heappop(late)[-1]": "Job",
-    "in_order.popleft()": "Job",
-    "before": "Job",
-    "after": "Job",
-    "last": "Job",
-    "queue": "Queue",
-    "search": "Search",
-    "succession": "Succession",
-    "meeting": "Meeting",
-    "queue_for(node, name)": "Queue",
-    "client": "Client",
-    "blocking": "Client",
-    "pending": "PendingAdd",
-    "caller": "Client",
-    "peer": "Peer",
-    "link.peer": "Peer",
-    "sender": "Peer",
-    "myself": "Peer",
-    "other": "Peer",
-    "link": "Link",
-    "cluster": "Cluster",
-    "node.cluster": "Cluster",
-    "node": "NodeState",
-    "node.memory": "Memory",
-    "memory": "Memory",
-    "node.out": "Outbox",
-    "node.stats": "Stats",
-    **dict.fromkeys(("node.tally", "tally"), "Tally"),
-    "self.state.stats": "Stats",
-    "stat": "CommandStat",
-    "sampler": "Sampler",
-    **dict.fromkeys(("owner", "earlier", "later", "newest"), "Timed"),
-    "slot": "Slot",
-    "cron": "Cron",
-    "repair": "Repair",
-    "resend": "Resend",
-    "handout": "Handout",
-    "purging": "Purging",
-    "node.purging": "Purging",
-    "node.repair": "Repair",
-    "log": "Slowlog",
-    "node.slowlog": "Slowlog",
-    "node.latency": "LatencyMonitor",
-    "samples": "Samples",
-    "asker": "Asker",
-    "demand": "Demand",
-    "supply": "Supply",
-    "greetings": "Greetings",
-    "node.greetings": "Greetings",
-    "latest": "Process",
-    "keys": "Keys",
-    "node.keys": "Keys",
-    "claim": "Claim",
-}
-"""What a name stands for wherever its attributes are written."""
 
 OWNERS: Final = {
     "lifecycle": """
@@ -188,7 +131,8 @@ OWNERS: Final = {
     "sessions": """
         Client.is_closing Client.is_monitor Client.reply_mode Client.then NodeState.clients
         NodeState.monitors NodeState.paused NodeState.paused_until NodeState.last_client
-        NodeState.refusal Outbox.chores Outbox.closes Outbox.resumed Stats.connections_received
+        Outbox.chores Outbox.closes Outbox.expelled Outbox.resumed Stats.connections_received
+        NodeState.refusal
     """,
     "send": "Cluster.messages_sent Outbox.messages Outbox.replies",
     "trace": "NodeState.trace NodeState.traces Job.flags",
@@ -213,7 +157,9 @@ OWNERS: Final = {
     "metrics": "NodeState.stats Sampler.last_time",
     "commands.config": "NodeState.config",
     "commands.clients": "Client.name Client.library Client.library_version Client.reply_mode",
-    "commands.server": "Client.authenticated Outbox.changing Stats.wrong_passwords",
+    "commands.server": """
+        Client.authenticated Client.wrong_passwords Outbox.changing Stats.wrong_passwords
+    """,
     "commands.greeting": "Client.protocol",
     "commands.scans": "NodeState.scans NodeState.job_scans NodeState.last_scan",
     "commands.slowlog": "Slowlog.entries Slowlog.next_id",

@@ -30,6 +30,8 @@ from disque_trio.statemachine.state import NodeState
 QUIET: Final[Millis] = 10_000
 """How long the same kind of trouble is only counted after it was reported."""
 LOOK_EVERY: Final[Millis] = 100
+_LONGEST_WORD: Final = 32
+"""Characters that are logged of what a stranger has sent."""
 _SECRETS: Final = {BY_NAME[name].field for name in SECRETS}
 
 
@@ -193,6 +195,25 @@ class OperatorLog:
             client=client.address.decode("latin-1"),
             error=text.decode("latin-1"),
         )
+
+    def expelled(self, client: Client, word: bytes, now: Now) -> None:
+        """A client was disconnected because it speaks HTTP."""
+        self.repeat(
+            "possible attack: HTTP at the client port, which a web page can cause; disconnected",
+            now,
+            client=client.address.decode("latin-1"),
+            word=word[:_LONGEST_WORD].decode("latin-1"),
+        )
+
+    def gone(self, client: Client, now: Now) -> None:
+        """A client's connection has ended."""
+        if client.wrong_passwords:
+            self.repeat(
+                "a client that gave wrong passwords has gone",
+                now,
+                client=client.address.decode("latin-1"),
+                wrong_passwords=client.wrong_passwords,
+            )
 
     def damaged_link(self, link: LinkId, reason: str, now: Now) -> None:
         """A bus link ended because what came on it was no frame."""

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, TextIO
 
 from disque_trio.statemachine.config import Config
+from disque_trio.system import private
 
 LEVELS: Final = {"debug": 0, "verbose": 1, "notice": 2, "warning": 3}
 _PRIORITIES: Final = {
@@ -63,7 +64,9 @@ class Sink:
         # A full disk or a closed pipe must not end a server that works.
         with contextlib.suppress(OSError):
             if self._path:
-                with open(self._path, "a", encoding="utf-8", errors="backslashreplace") as file:
+                with open(
+                    self._path, "a", encoding="utf-8", errors="backslashreplace", opener=private
+                ) as file:
                     file.write(line + "\n")
             else:
                 self._stream.write(line + "\n")
@@ -118,7 +121,7 @@ def check_log(config: Config) -> None:
     """Check that the log file can be written. Raises `LogFileError`."""
     if config.logfile:
         try:
-            with open(config.logfile, "a", encoding="utf-8"):
+            with open(config.logfile, "a", encoding="utf-8", opener=private):
                 pass
         except OSError as error:
             raise LogFileError(

@@ -26,7 +26,7 @@ from disque_trio.statemachine.base import Millis, Now
 from disque_trio.statemachine.chores import Shutdown, Vitals
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.stats import Facts
-from disque_trio.system import peak_rss_bytes, rss_bytes
+from disque_trio.system import peak_rss_bytes, private, rss_bytes
 
 _COLLECTOR: Final = (2_000, 2, 30_000)
 """Thresholds. The defaults cost a factor of three while jobs pile up, since the collector traverses
@@ -205,7 +205,7 @@ def let_go_of_terminal() -> None:
 def pid_file(path: str, log: Log) -> Iterator[None]:
     """Failure is only a warning: the default directory belongs to root."""
     try:
-        with open(path, "w", encoding="ascii") as file:
+        with open(path, "w", encoding="ascii", opener=private) as file:
             file.write(f"{os.getpid()}\n")
     except OSError as error:
         log.warning("cannot write the pid file", path=path, error=error.strerror)

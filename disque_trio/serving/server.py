@@ -334,7 +334,8 @@ def _announce(node: Node, log: ServerLog) -> None:
 def _warn_of_open_ports(config: Config, log: ServerLog) -> None:
     if not config.known_port or (all(map(is_of_this_machine, config.bind)) and config.bind):
         return
-    if not config.cluster_secret and not config.tls_cluster:
+    is_protected = config.protected_mode and not config.requirepass
+    if not config.cluster_secret and not config.tls_cluster and not is_protected:
         log.warning(
             "the bus is open to everybody who can reach it: set 'cluster-secret-file' or "
             "'tls-cluster', or restrict access with 'bind' or a firewall"

@@ -86,6 +86,8 @@ class Client(Timed):
     is_monitor: bool = False
     is_closing: bool = False
     is_unix: bool = False
+    wrong_passwords: int = 0
+    """How many it has given."""
     command: str = ""
     """The last command's name in lower case; empty before the first."""
     awaits: int = 0

@@ -190,10 +190,10 @@ class Machine:
     def _unusual_request(
         self, client: Client, args: list[bytes], row: Command | None
     ) -> Command | None:
-        """The slow path: commands that are not in the table, clients in a CLIENT REPLY mode or
-        after MULTI, and requests that need the checks of `admission`, such as when memory is
-        short."""
+        """The slow path: unknown commands, CLIENT REPLY, after MULTI, and the checks."""
         node = self.state
+        if row is None and unlisted.expels(node, client, args):
+            return None
         sessions.enter_silence(client)
         refusal = unlisted.refuse_held(client, args, row) if unlisted.is_held(client) else None
         if refusal is None and row is not None:

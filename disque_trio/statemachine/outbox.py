@@ -27,6 +27,8 @@ class Outbox:
     replies: list[tuple[Client, Reply]]
     closes: list[Client]
     """Clients to disconnect once what they are owed has been written."""
+    expelled: list[tuple[Client, bytes]]
+    """Those of them that speak another protocol, with a word of it: for the log."""
     hangups: list[LinkId]
     chores: list[tuple[Client, Chore]]
     resumed: list[Client]
@@ -43,6 +45,7 @@ class Outbox:
         self.messages = []
         self.replies = []
         self.closes = []
+        self.expelled = []
         self.hangups = []
         self.chores = []
         self.resumed = []

@@ -2,7 +2,7 @@
 
 Owns `NodeState.clients`, `monitors`, `paused`, `paused_until`, `last_client`, and `refusal` while
 the journal cannot be written; `Client.is_closing`,
-`is_monitor`, `reply_mode`, `then`; `Outbox.chores`, `closes`, `resumed`; and
+`is_monitor`, `reply_mode`, `then`; `Outbox.chores`, `closes`, `expelled`, `resumed`; and
 `Stats.connections_received`.
 """
 
@@ -65,6 +65,14 @@ def close(node: NodeState, client: Client) -> None:
     if not client.is_closing:
         client.is_closing = True
         node.out.closes.append(client)
+
+
+def expel(node: NodeState, client: Client, word: bytes) -> None:
+    """Disconnect a client that speaks another protocol, as this word of it shows: whatever else it
+    has sent is not carried out."""
+    metrics.count_turned_away(node, "http")
+    node.out.expelled.append((client, word))
+    close(node, client)
 
 
 def accepts(node: NodeState, client: Client) -> bool:

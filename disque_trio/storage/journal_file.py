@@ -25,12 +25,13 @@ class DiskFile:
 
     def __init__(self, path: str, flags: int) -> None:
         self.path = path
-        self._descriptor = os.open(path, flags | os.O_CLOEXEC, 0o644)
+        self._descriptor = os.open(path, flags | os.O_CLOEXEC, system.FILE_MODE)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(self._descriptor)
             raise
+        system.tighten(self._descriptor)
         self.size = self._end = os.fstat(self._descriptor).st_size
 
     def is_current(self) -> bool:

@@ -15,6 +15,7 @@ import trio
 
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.nodesfile import NodesFileError, parse_nodes
+from disque_trio.system import FILE_MODE, tighten
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -48,7 +49,7 @@ class NodesConf:
     def save(self, text: bytes) -> None:
         """Replace the file. A crash leaves the old version or the new one."""
         new = f"{self.path}.new"
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             _write_all(descriptor, text)
@@ -87,11 +88,12 @@ class NoNodesConf:
 def _open_locked(path: str) -> int:
     while True:
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, FILE_MODE)
         except OSError as error:
             raise NodesConfError(f"cannot open {path}: {error.strerror}") from None
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            tighten(descriptor)
             if os.path.samestat(os.fstat(descriptor), os.stat(path)):
                 return descriptor
         except FileNotFoundError:

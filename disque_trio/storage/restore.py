@@ -4,12 +4,14 @@ from typing import Final
 
 import trio
 
-from disque_trio.ports import Clock, Host, Log
+from disque_trio.ports import Clock, Host, JournalError, Log
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.records import Record
 from disque_trio.storage.journal import Journal
 from disque_trio.storage.spill import Spiller
 
+LOADING_GRACE_S: Final = 0.5
+"""How long clients that connect meanwhile wait; after that they are answered LOADING."""
 JOBS_PER_TURN: Final = 1000
 """How many jobs are put back into queues and timers at a time."""
 
@@ -21,8 +23,8 @@ async def restore(
     host: Host,
     log: Log,
     spiller: Spiller | None = None,
-) -> None:
-    """Load the journal into the machine. Raises JournalError when that fails.
+) -> str:
+    """Load the journal into the machine. Returns why that failed; empty if it did not.
 
     Bodies for which there is no memory are spilled as soon as they have been read.
     """
@@ -35,14 +37,18 @@ async def restore(
 
     is_once = machine.state.config.aof_enqueue_jobs_once
     started = trio.current_time()
-    await journal.load(take)
-    while not machine.loaded(clock.now(), JOBS_PER_TURN):
-        await trio.lowlevel.checkpoint()
-    await journal.mend_format()
+    try:
+        await journal.load(take)
+        while not machine.loaded(clock.now(), JOBS_PER_TURN):
+            await trio.lowlevel.checkpoint()
+        await journal.mend_format()
+    except JournalError as error:
+        return str(error)
     seconds = round(trio.current_time() - started, 3)
     log.notice("journal loaded", jobs=len(machine.state.jobs), seconds=seconds)
     if is_once and machine.state.facts.config_file:
         _turn_off_once(machine, host, log)
+    return ""
 
 
 def _turn_off_once(machine: Machine, host: Host, log: Log) -> None:

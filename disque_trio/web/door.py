@@ -5,6 +5,7 @@ is longer than it may be, and nobody is waited for without a deadline.
 """
 
 import contextlib
+import re
 import socket
 import ssl
 from collections import Counter
@@ -15,7 +16,7 @@ import attrs
 import h11
 import trio
 
-from disque_trio.web.messages import Header, Request, Response, refusal
+from disque_trio.web.messages import PROBES, Header, Request, Response, refusal
 from disque_trio.web.upgrade import upgraded
 
 MOST_BYTES: Final = 16 << 10
@@ -27,6 +28,8 @@ MOST: Final = 64
 MOST_OF_ONE: Final = 16
 """Those of one address: a browser opens six for each tab's files. WebSockets count apart
 (`hub.SOCKETS`)."""
+SPARE: Final = 8
+"""Places beyond these, for requests of `PROBES` alone."""
 HEAD_S: Final = 5.0
 """How long a request may take to arrive, and a new connection to begin with one."""
 IDLE_S: Final = 60.0
@@ -36,6 +39,8 @@ SEND_S: Final = 20.0
 LINGER_S: Final = 1.0
 """How long what is still sent is read after the last response, which would be lost otherwise."""
 _CHUNK: Final = 4096
+_FIRST_LINE: Final = re.compile(rb"[!-~]+ [!-~]+ HTTP/[0-9.]+\r?")
+_NO_TEXT: Final = re.compile(rb"[^ -~\r\n]")
 _POLICY: Final = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
     b" connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none';"
@@ -72,6 +77,8 @@ class Door:
         self._tls = tls
         self._guests: Counter[str] = Counter()
         """Connections by address."""
+        self._spare: dict[trio.CancelScope, None] = {}
+        """Connections in a spare place that have not sent a request yet."""
 
     async def run(self) -> None:
         """Until it is cancelled."""
@@ -86,7 +93,7 @@ class Door:
             ip = str(stream.socket.getpeername()[0])
             with self._counted(ip) as is_one_too_many:
                 if is_one_too_many:
-                    self._warn("web connection refused: too many", ip)
+                    await self._probed(stream, ip)
                     return
                 connection = Connection(await self._secured(stream), ip, self._answer)
                 upgrade = await connection.run()
@@ -100,6 +107,29 @@ class Door:
             self._warn(f"web request failed: this is a bug: {error!r}", ip)
         finally:
             await trio.aclose_forcefully(stream)
+
+    async def _probed(self, stream: trio.SocketStream, ip: str) -> None:
+        """A connection that is one too many: whether the node is alive can be asked all the same.
+
+        The oldest connection that has asked nothing gives its place to a new one, so that nobody
+        can take all of them.
+        """
+        if len(self._spare) >= SPARE:
+            next(iter(self._spare)).cancel()
+        with trio.CancelScope() as scope:
+            self._spare[scope] = None
+
+            async def answer(request: Request) -> Response:
+                self._spare.pop(scope, None)
+                if request.path in PROBES:
+                    return await self._answer(request)
+                self._warn("web connection refused: too many", ip)
+                return refusal(503, "there are too many connections")
+
+            try:
+                await Connection(await self._secured(stream), ip, answer).run_once()
+            finally:
+                self._spare.pop(scope, None)
 
     async def _secured(self, stream: trio.SocketStream) -> trio.abc.Stream:
         """Under TLS, if that is asked for. Raises `trio.BrokenResourceError`."""
@@ -134,6 +164,8 @@ class Connection:
     ip: str
     answer: Answer
     _upgrade: Response | None = attrs.field(init=False, default=None)
+    _begun: bytes | None = attrs.field(init=False, default=b"")
+    """The first line of the connection, until it is complete."""
     http: h11.Connection = attrs.field(init=False)
 
     @http.default
@@ -149,6 +181,11 @@ class Connection:
         if self._upgrade is None:
             await self._part()
         return self._upgrade
+
+    async def run_once(self) -> None:
+        """Answer one request."""
+        await self._serve(HEAD_S)
+        await self._part()
 
     async def _serve(self, patience: float) -> bool:
         """One request. May another one follow?"""
@@ -191,8 +228,18 @@ class Connection:
             data = await self.stream.receive_some(_CHUNK)
             # It has begun, and may not rest any more.
             limit.deadline = min(limit.deadline, trio.current_time() + HEAD_S)
+            if self._begun is not None:
+                self._check_beginning(bytes(data))
             self.http.receive_data(bytes(data))
         return event
+
+    def _check_beginning(self, data: bytes) -> None:
+        """Another protocol ends the connection at once: h11 would wait for the end of headers."""
+        assert self._begun is not None
+        line, end, _ = (self._begun + data).lstrip(b"\r\n").partition(b"\n")
+        if _NO_TEXT.search(line) or (end and not _FIRST_LINE.fullmatch(line)):
+            raise h11.RemoteProtocolError("this is not HTTP")
+        self._begun = None if end else line
 
     async def _say(self, response: Response, *, is_head: bool = False) -> None:
         if self.http.our_state not in (h11.IDLE, h11.SEND_RESPONSE):

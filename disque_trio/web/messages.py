@@ -6,6 +6,8 @@ from typing import Any, Final
 import attrs
 
 Header = tuple[bytes, bytes]
+PROBES: Final = ("/livez", "/readyz")
+"""Paths that are answered also when there are too many connections."""
 TEXT: Final = b"text/plain; charset=utf-8"
 HTML: Final = b"text/html; charset=utf-8"
 JSON: Final = b"application/json"

@@ -141,6 +141,8 @@ class FrameParser:
                 self._take(data, at, at + length, frames)
             at += length
         self._rest += memoryview(data)[at:]
+        if not SIGNATURE.startswith(self._rest[: len(SIGNATURE)]):
+            self.error = FrameError(f"no frame starts with {self._rest.hex()}")
         return frames
 
     def _exceeds_limit(self, length: int, data: bytes, at: int) -> bool:

@@ -31,6 +31,13 @@ _FEW: Final = 128
 ARG_BYTES: Final = 48
 """Memory that an argument takes besides its text."""
 _ASTERISK: Final = ord("*")
+_NEVER_FIRST: Final = frozenset(range(0x20)).difference(b"\t\n\v\f\r") | {0x7F}
+"""Bytes with which no request begins: another protocol does, such as TLS."""
+_BUS: Final = b"DbuZ"
+"""What frames of the bus begin with."""
+_NO_REQUEST: Final = (
+    b"ERR Protocol error: no request begins like this; for TLS, connect to the 'tls-port'"
+)
 
 
 class RequestParser:
@@ -193,6 +200,8 @@ class RequestParser:
     def _begin(self, data: bytes, at: int, requests: list[list[bytes]]) -> int:
         """Take an array header or an inline request. Returns where the next item starts."""
         if data[at] != _ASTERISK:
+            if data[at] in _NEVER_FIRST or data.startswith(_BUS, at):
+                raise ProtocolError(_NO_REQUEST)
             return _take_inline(data, at, requests)
         end = data.find(b"\r", at, at + MAX_LINE + 1)
         if end < 0:

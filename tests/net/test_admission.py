@@ -158,6 +158,52 @@ async def test_a_killed_client_is_gone_though_it_never_reads(nursery: trio.Nurse
     await until(lambda: len(node.node._output.sessions) == 1)
 
 
+async def test_a_client_that_gave_wrong_passwords_is_logged_with_their_number_when_it_goes(
+    nursery: trio.Nursery,
+) -> None:
+    node = await live(nursery, WITH_PASSWORD)
+    stream = await node.client()
+
+    await stream.send_all(b"AUTH wrong\r\n" * 300 + b"HELLO 2 AUTH default wrong\r\nQUIT\r\n")
+    while await stream.receive_some():
+        pass
+
+    told = "a client that gave wrong passwords has gone"
+    await until(lambda: told in node.log.events())
+    [facts] = [line[2] for line in node.log.lines if line[1] == told]
+    assert facts["wrong_passwords"] == 301
+
+
+# The bus, in protected mode.
+
+
+@pytest.mark.parametrize(
+    ("config", "is_let_in"),
+    [
+        (Config(), False),
+        (Config(protected_mode=False), True),
+        (WITH_PASSWORD, True),
+        (Config(cluster_secret=SECRET), True),
+    ],
+)
+async def test_in_protected_mode_and_without_a_secret_no_node_from_elsewhere_is_let_in(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch, config: Config, is_let_in: bool
+) -> None:
+    monkeypatch.setattr(admission, "is_of_this_machine", lambda _: False)
+    node = await live(nursery, config)
+    stream = await node.peer()
+    if is_let_in:
+        await until(lambda: bool(node.node.state.cluster.links) or bool(config.cluster_secret))
+        assert not node.log.events()
+        return
+
+    assert await ended(stream)
+
+    [event] = [event for event in node.log.events() if event.startswith("bus link refused")]
+    assert "protected mode, and no cluster secret" in event
+    assert node.node.state.stats.links_refused == {"protected-mode": 1}
+
+
 # The bus, with a secret.
 
 

@@ -146,14 +146,51 @@ async def test_one_address_has_so_many_connections_and_no_more(nursery: trio.Nur
         await stream.send_all(GET)
         await stream.receive_some()
 
-    assert await node.send(GET) == b""
+    refused = await node.ask("/metrics")
+    assert (refused.status, refused.body) == (503, b"there are too many connections\n")
 
     await held[0].aclose()
     with trio.fail_after(30):
-        while not await node.send(GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")):
+        while (await node.ask("/metrics")).status != 200:
             await trio.sleep(0.01)
     for stream in held:
         await stream.aclose()
+
+
+async def test_a_probe_is_answered_however_many_connections_rest(nursery: trio.Nursery) -> None:
+    node = await web(nursery)
+    held = [await node.open() for _ in range(door.MOST_OF_ONE + 3 * door.SPARE)]
+
+    for path in ("/livez", "/readyz", "/livez"):
+        assert (await node.ask(path)).status == 200
+    for stream in held:
+        await stream.aclose()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"PING\r\n",
+        b"*1\r\n$4\r\nPING\r\n",
+        b"ADDJOB q body 0\r\n",
+        b"DbuZ\0\0\x09\0" + bytes(40),
+        bytes.fromhex("16030100f1010000ed0303"),
+        b"POST\r\n",
+    ],
+)
+async def test_another_protocol_ends_the_connection_at_once(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock, data: bytes
+) -> None:
+    stream, ended = await talk(nursery)
+    began = trio.current_time()
+
+    await stream.send_all(data)
+    answer = taken_apart(await everything(stream))
+    await stream.aclose()
+    await ended.wait()
+
+    assert answer.status == 400
+    assert trio.current_time() - began < door.HEAD_S
 
 
 async def test_noise_ends_no_node(nursery: trio.Nursery) -> None:

@@ -229,13 +229,12 @@ def test_what_is_no_frame_ends_the_link(data: bytes) -> None:
     assert data.hex() in str(parser.error)
 
 
-def test_nothing_is_said_of_fewer_than_eight_bytes() -> None:
-    parser = FrameParser()
-
-    assert parser.feed(b"GET / H") == []
-    assert parser.error is None
-    assert parser.feed(b"T") == []
-    assert parser.error is not None
+def test_the_first_byte_that_is_of_no_frame_is_an_error() -> None:
+    for data in (b"G", b"Dx", b"PING\r\n", b"GET / H"):
+        parser = FrameParser()
+        assert parser.feed(data) == []
+        assert data.hex() in str(parser.error)
+    assert FrameParser().feed(b"DbuZ\0\0\0") == []
 
 
 @pytest.mark.parametrize(

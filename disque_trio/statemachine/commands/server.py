@@ -1,7 +1,8 @@
 """Commands about the server itself: ECHO, AUTH, SELECT, TIME, SHUTDOWN, MONITOR, DEBUG
 (original 2.14).
 
-Owns `Client.authenticated` and `Stats.wrong_passwords`; adds to `Outbox.changing`.
+Owns `Client.authenticated`, and `wrong_passwords` of clients and `Stats`; adds to
+`Outbox.changing`.
 """
 
 import hmac
@@ -94,6 +95,7 @@ def log_in(node: NodeState, client: Client, given: bytes, *, user: bytes) -> Non
     client.authenticated = is_right and user == DEFAULT_USER
     if not is_right:
         node.stats.wrong_passwords += 1
+        client.wrong_passwords += 1
     if user != DEFAULT_USER:
         raise CommandError(
             b"WRONGPASS invalid username-password pair or user is disabled: the only user is"

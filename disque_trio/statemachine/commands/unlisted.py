@@ -15,6 +15,7 @@ from disque_trio.statemachine.client import Client, ReplyMode
 from disque_trio.statemachine.commands.rows import Command
 from disque_trio.statemachine.hints import did_you_mean, shown
 from disque_trio.statemachine.state import NodeState
+from disque_trio.statemachine.strangers import speaks_http
 
 _PLAIN_INSTEAD: Final = b"use a plain pipeline (redis-py: pipeline(transaction=False))"
 _NO_TRANSACTIONS: Final = b"there are no transactions here"
@@ -60,6 +61,14 @@ _OF_REDIS: Final[dict[bytes, bytes]] = {
     ),
 }  # fmt: skip
 """Advice for commands of Redis that do not exist here."""
+
+
+def expels(node: NodeState, client: Client, args: list[bytes]) -> bool:
+    """Is the client disconnected, because this request is one of HTTP?"""
+    if not speaks_http(args):
+        return False
+    sessions.expel(node, client, args[0])
+    return True
 
 
 def is_held(client: Client) -> bool:

@@ -25,6 +25,7 @@ _FLAGS: Final = (
     "--disable-dev-shm-usage",
     "--no-first-run",
     "--no-proxy-server",
+    "--host-resolver-rules=MAP *.example 127.0.0.1",
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-extensions",
