@@ -205,7 +205,7 @@ class Definition:
     executor: Executor | None = None
     """Where it runs; None is the loop for `async def`, and a thread for `def`."""
     max_crashes: int = MAX_CRASHES
-    """After so many deliveries without an answer the job is dead."""
+    """After so many runs, each alone in its worker, that brought no answer the job is dead."""
     is_bound: bool = False
     """Does the function want the job first?"""
     options: Options = attrs.field(factory=Options)

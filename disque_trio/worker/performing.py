@@ -23,6 +23,7 @@ from disque_trio.worker.cron.loop import keep_time
 from disque_trio.worker.deciding import End
 from disque_trio.worker.engine import records, words
 from disque_trio.worker.engine.records import Outcome, Why
+from disque_trio.worker.engine.suspects import proven
 from disque_trio.worker.enqueue import Enqueuer
 from disque_trio.worker.envelope import NewerBodyError, read
 from disque_trio.worker.exceptions import LONGEST_S, JobTimeoutError, Snooze
@@ -51,7 +52,7 @@ class UnknownTaskError(DisqueError):
 
 
 class CrashedError(DisqueError):
-    """It was delivered too often without an answer."""
+    """Too many of its runs, alone in their workers, brought no answer."""
 
 
 @attrs.frozen(eq=False)
@@ -239,7 +240,7 @@ def _too_long(entry: Entry | None, stage: Stage) -> str:
 
 
 def _check_crashes(entry: Entry, run: Run) -> None:
-    reason = crashed(run.start.additional_deliveries, entry.definition.max_crashes)
+    reason = crashed(proven(run.start.additional_deliveries), entry.definition.max_crashes)
     if reason is not None:
         raise CrashedError(reason)
 

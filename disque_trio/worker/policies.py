@@ -25,7 +25,7 @@ _JITTER: Final = checks.one_of(_LEAST)
 _UNKNOWN_FIRST_S: Final = 5
 UNKNOWN_LIFE_S: Final = 24 * 3600
 """How long a job waits for a worker that knows its task."""
-MAX_CRASHES: Final = 5
+MAX_CRASHES: Final = 3
 LONGEST_TEXT: Final = 500
 """Characters of an error's text in the reason of a dead job."""
 
@@ -264,14 +264,13 @@ def _chosen(wait: Any) -> float:
     )
 
 
-def crashed(additional_deliveries: int, max_crashes: int) -> str | None:
-    """Why a job is dead before it is run: it was delivered too often without an answer."""
-    if additional_deliveries < max_crashes:
+def crashed(crashes: int, max_crashes: int) -> str | None:
+    """Why a job is dead before it is run: so many of its runs brought no answer, and in each of
+    them it was alone in its worker (`engine.suspects`)."""
+    if crashes < max_crashes:
         return None
-    return (
-        f"delivered {additional_deliveries} times without an answer: "
-        "its workers may have died of it, or have lost their leases"
-    )
+    times = "once" if crashes == 1 else f"{crashes} times"
+    return f"killed its worker {times} while running alone, or blocked it until its lease ended"
 
 
 def unknown_task(nacks: int) -> float | None:

@@ -251,6 +251,8 @@ FOUND: Final = (
     Case(brokenengine.given_up_asking, brokenengine.CALM, "W7", seeds=1),
     Case(brokenengine.stopping_without_end, brokenengine.CALM, "W8", seeds=1),
     Case(brokenengine.forgotten_when_stopping, brokenengine.CALM, "W10", seeds=1),
+    Case(brokenengine.suspects_beside_others, brokenengine.CALM, "W11", seeds=2),
+    Case(brokenengine.begun_before_others_are_back, brokenengine.TROUBLED, "W11", seeds=4),
     Case(broken.delivered_and_done, brokenengine.CALM, "W6", seeds=2, name="delivered-by-engine"),
     Case(broken.stays_while_leaving, conditions.shipped("leave-join-roll"), "S20", seeds=2),
 )

@@ -231,7 +231,7 @@ def test_an_error_is_raised_and_says_what_becomes_of_the_job(
 
 
 def test_a_job_of_which_workers_have_died_is_not_run(disque_inline: Inline) -> None:
-    with pytest.raises(JobDiedError, match="delivered 5 times without an answer"):
+    with pytest.raises(JobDiedError, match="killed its worker 3 times while running alone"):
         disque_inline.blocking.perform(send, "ada", interrupted=5)
 
     assert seen == []

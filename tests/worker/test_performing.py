@@ -212,10 +212,10 @@ def test_a_strict_handler_does_not_wait_for_one() -> None:
 def test_a_job_that_kills_its_workers_is_not_run_again() -> None:
     app = failing(ValueError(), max_crashes=3)
 
-    assert isinstance(outcome(app, body("t"), crashes=2), records.Retry)
-    dead = outcome(app, body("t"), crashes=3)
+    assert isinstance(outcome(app, body("t"), crashes=4), records.Retry)
+    dead = outcome(app, body("t"), crashes=5)
     assert isinstance(dead, records.Dead)
-    assert dead.reason.startswith(b"delivered 3 times without an answer")
+    assert dead.reason.startswith(b"killed its worker 3 times while running alone")
 
 
 def test_a_task_is_found_by_its_earlier_name() -> None:
@@ -342,4 +342,4 @@ def test_a_consumer_gets_every_body_of_its_queue(backend: str) -> None:
 
     assert seen == [("raw", each, None) for each in bodies]
     assert found == [Done(), Done(), records.Retry(30 * SECOND)]
-    assert isinstance(outcome(app, b"x", queue=b"raw", crashes=2), records.Dead)
+    assert isinstance(outcome(app, b"x", queue=b"raw", crashes=4), records.Dead)

@@ -228,9 +228,10 @@ def test_one_death_in_a_group_is_death() -> None:
 # Crashes and unknown tasks.
 
 
-def test_a_job_that_was_delivered_too_often_is_dead() -> None:
+def test_a_job_that_killed_its_worker_too_often_while_alone_is_dead() -> None:
     assert crashed(4, 5) is None
-    assert "delivered 5 times without an answer" in (crashed(5, 5) or "")
+    assert "killed its worker 5 times while running alone" in (crashed(5, 5) or "")
+    assert "killed its worker once while" in (crashed(1, 1) or "")
 
 
 def test_an_unknown_task_waits_longer_each_time_and_a_day_in_all() -> None:

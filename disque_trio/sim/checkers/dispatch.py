@@ -217,7 +217,7 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
             *(f"{verb}.unknown" for verb in _GIVING),
             *(f"{verb}.refused" for verb in replies.VERBS),
         ),
-        (replies.on_end,),
+        (replies.on_end, runs.on_given_back),
     ),
     "nack.ok": (replies.on_end, postponing.on_nack_ok),
     "working.invoke": (

@@ -54,6 +54,7 @@ PROPERTIES: Final[dict[str, str]] = {
     "W8": "a worker stops in time",
     "W9": "a job runs once at a time in a worker, and while nothing is wrong in all of them",
     "W10": "every delivery to a worker is begun, given back, or dropped with a word",
+    "W11": "a job that may have ended its worker begins alone in the next one",
 }
 
 APP_PROPERTIES: Final[dict[str, str]] = {

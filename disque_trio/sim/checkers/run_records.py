@@ -22,6 +22,16 @@ class Hand:
     """No more time is asked for: a node has refused it, or the lease is over."""
     outcome: str = ""
     """How its last run has ended."""
+    additional: int = 0
+    """Additional deliveries, as the worker knows them: with any, it is a suspect (`trials`)."""
+    is_once: bool = False
+    """RETRY 0."""
+    began_at: Micros = NEVER
+    """When its last run began."""
+    trial_until: Micros = NEVER
+    """Until when it has to be alone."""
+    is_leaving: bool = False
+    """It is given back, and no node has confirmed that."""
     asks: dict[int, Micros] = attrs.Factory(dict)
     """By number: when a WORKING without a reply was invoked."""
 
@@ -40,6 +50,8 @@ class Process:
     is_stalled: bool = False
     free_since: Micros = NEVER
     """Since when it runs fewer jobs than it may; FOREVER while it does not."""
+    trial_over_at: Micros = NEVER
+    """When it last kept a suspect apart."""
     hands: dict[str, Hand] = attrs.Factory(dict)
     runs: dict[str, bool] = attrs.Factory(dict)
     """By job that runs: has its handler been cancelled?"""

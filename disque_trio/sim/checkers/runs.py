@@ -1,4 +1,4 @@
-"""What workers that run the worker library's engine do with their jobs (W1 to W10;
+"""What workers that run the worker library's engine do with their jobs (W1 to W11;
 docs/guarantees.md).
 
 The engine counts a lease from the serve, or from its own WORKING, by its own clock. So these checks
@@ -8,6 +8,7 @@ said. Of jobs with RETRY 0 there is no lease.
 
 from typing import Final
 
+from disque_trio.sim.checkers import trials
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.obligations import DESYNC, MILLI, SECOND
 from disque_trio.sim.checkers.records import FOREVER, NEVER, Job, Lease
@@ -115,9 +116,12 @@ def on_deliver(case: Case, row: Row, serve: Lease) -> None:
     known = process.hands.get(row.job)
     if known is not None and (known.is_held or row.job in process.runs):
         known.base, known.asked_at, known.is_lost = serve.time, row.time, False
+        known.additional = trials.counted(row)
         return
     outcome = "" if known is None else known.outcome
-    process.hands[row.job] = Hand(serve.time, row.time, row.time, outcome=outcome)
+    process.hands[row.job] = hand = Hand(serve.time, row.time, row.time, outcome=outcome)
+    hand.additional = trials.counted(row)
+    hand.is_once = not case.job(row.job).is_at_least_once
     case.check("W5")
     held = sum(hand.is_held for hand in process.hands.values()) + len(process.runs)
     plan = process.plan
@@ -139,7 +143,9 @@ def on_drop(case: Case, row: Row, _job: Job) -> None:
         case.mark("worker.done_before")
         hand.is_held, hand.outcome = False, "done"
     elif row.cause in _GONE:
+        trials.over(process, hand, row.time)
         hand.is_held = False
+        hand.is_leaving = row.cause == "released"
         if row.cause != "released":
             hand.is_lost = True
 
@@ -158,7 +164,8 @@ def on_begin(case: Case, row: Row, job: Job) -> None:
         case.violate("W3", f"{row.client} begins it and was not given it", row.job)
         hand = process.hands[row.job] = Hand(row.time, row.time, row.time)
     _judge_wait(case, row, job, process.plan, hand)
-    hand.is_held, hand.outcome = False, ""
+    trials.before_begin(case, row, process, hand)
+    hand.is_held, hand.outcome, hand.began_at = False, "", row.time
     process.runs[row.job] = False
     process.free_since = FOREVER if len(process.runs) >= process.plan.count else process.free_since
     retry = _retry(case, job)
@@ -216,6 +223,7 @@ def on_end(case: Case, row: Row, job: Job) -> None:
         process.free_since = row.time
     _judge_keeping(case, row, process, job)
     process.hands[row.job].outcome = row.cause
+    trials.over(process, process.hands[row.job], row.time)
 
 
 # Leases.
@@ -297,6 +305,14 @@ def on_give_back(case: Case, row: Row, job: Job) -> None:
         case.violate("W2", detail, row.job)
 
 
+def on_given_back(case: Case, row: Row, _job: Job) -> None:
+    """A node has answered what gives it back, or never will."""
+    process = _process_of(case, row)
+    hand = None if process is None else process.hands.get(row.job)
+    if hand is not None:
+        hand.is_leaving = False
+
+
 # Jobs that wait for a worker.
 
 
@@ -354,9 +370,11 @@ def _is_free(process: Process, queue: str, since: Micros) -> bool:
     return (
         process.is_up
         and not process.is_stalled
+        and not trials.occupies(process)
         and queue in process.plan.queues
         and process.stop_at == FOREVER
-        and max(process.started_at, process.free_since, process.stalled_at) < since
+        and max(process.started_at, process.free_since, process.stalled_at, process.trial_over_at)
+        < since
     )
 
 

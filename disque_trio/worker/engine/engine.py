@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from disque_trio.statemachine.base import Reply
-from disque_trio.worker.engine import connecting, fetching, leases, outcomes, pace, words
+from disque_trio.worker.engine import connecting, fetching, leases, outcomes, pace, suspects, words
 from disque_trio.worker.engine.records import (
     NEVER,
     Drop,
@@ -149,6 +149,7 @@ class Engine:
         if state.phase is Phase.STOPPED:
             return NEVER
         due = min(leases.deadline(state), state.phase_ends, state.linger_until)
+        due = min(due, suspects.deadline(state))
         for link in state.links.values():
             due = min(due, link.wake_at or NEVER)
             if link.requests:
@@ -215,10 +216,11 @@ class Engine:
             connecting.choose_home(state, now)
         elif state.phase is not Phase.QUIET:
             fetching.release(state, now)
+        suspects.look(state, now)
         fetching.start(state, now)
         outcomes.flush(state, now)
         fetching.ask(state, now)
-        connecting.wake(state, now)
+        connecting.wake(state, now, is_busy=suspects.is_on(state))
         state.last_turn = now
         is_stopping = state.phase in (Phase.DRAINING, Phase.ABORTING)
         if is_stopping and not state.jobs and not self._is_taking():

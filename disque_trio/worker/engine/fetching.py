@@ -3,7 +3,7 @@
 from typing import Final
 
 from disque_trio.statemachine.base import Reply
-from disque_trio.worker.engine import connecting, leases, outcomes, pace, words
+from disque_trio.worker.engine import connecting, leases, outcomes, pace, suspects, words
 from disque_trio.worker.engine.records import (
     MILLI,
     NEVER,
@@ -79,10 +79,12 @@ def ask(state: State, now: Micros) -> None:
     link = node.fetch
     if link is None or link.taking is not None or _is_full(state) or _has_plenty(state, now):
         return
+    if suspects.is_on(state):
+        return
     awaited = _under_way(state)
     queues = [queue for queue in state.queues.values() if room_of(state, now, queue) > awaited]
     least = min([room(state, now), *(room_of(state, now, queue) for queue in queues)])
-    count = min(least - awaited, MOST)
+    count = suspects.most(state, min(least - awaited, MOST))
     if not queues or count < 1:
         return
     is_partial = len(queues) < len(state.queues)
@@ -114,11 +116,14 @@ def on_jobs(state: State, now: Micros, link: Link, request: Request, reply: Repl
     """The reply to a GETJOB."""
     since = max(leases.base(state, now), request.sent)
     node = state.nodes[link.node]
+    jobs = []
     for queue, id, body, facts in words.jobs(reply):
         if queue in state.queues:
             job = _job(state, since, link, (queue, id, body), facts)
             job.expires = words.expires(facts, now)
             _receive(state, now, job)
+            jobs.append(job)
+    suspects.came(state, jobs)
     if words.code(reply):
         connecting.refuse(state, now, node)
     else:
@@ -212,7 +217,7 @@ def start(state: State, now: Micros) -> None:
         return
     free = _free(state)
     renewed = []
-    for job in list(held.values()) if free > 0 else ():
+    for job in suspects.ready(state, now) if free > 0 else ():
         queue = state.queues[job.queue]
         running = state.running[queue.name] - state.stuck[queue.name]
         if queue.concurrency and running >= queue.concurrency:
@@ -244,6 +249,7 @@ def _start(state: State, now: Micros, job: Job, queue: Queue) -> None:
             job.expires,
         )
     )
+    suspects.began(state, now, job)
     leases.watch(state, job)
 
 

@@ -315,6 +315,23 @@ class Pace:
     """Jobs with RETRY 0 have come."""
 
 
+@attrs.define(eq=False)
+class Trial:
+    """Suspects, which begin alone (`suspects`)."""
+
+    waiting: list[Job] = attrs.Factory(list)
+    """They are held, and begin as soon as nothing else runs or is held."""
+    since: Micros = 0
+    """When they were chosen."""
+    running: list[Job] = attrs.Factory(list)
+    """While these are on trial, nothing else begins or is held."""
+    ends_at: Micros = 0
+    most: int = 1
+    """How many may be on trial together."""
+    is_expecting: bool = False
+    """The last jobs that came were suspects, so the next ones may be."""
+
+
 class Phase(enum.Enum):
     """What the worker does."""
 
@@ -354,6 +371,7 @@ class State:
     """By queue: how many run on though they were cancelled. They count for no limit."""
     paces: dict[bytes, Pace] = attrs.Factory(dict)
     """By queue."""
+    trial: Trial = attrs.Factory(Trial)
     timers: list[tuple[Micros, int, Job]] = attrs.Factory(list)
     """A heap; entries that are not `Job.armed` any more are skipped."""
     last_timer: int = 0

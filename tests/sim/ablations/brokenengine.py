@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from disque_trio.worker.engine import engine, fetching, leases, outcomes, pace
+from disque_trio.worker.engine import engine, fetching, leases, outcomes, pace, suspects
 from disque_trio.worker.engine.records import (
     NEVER,
     Done,
@@ -11,6 +11,7 @@ from disque_trio.worker.engine.records import (
     Micros,
     Outcome,
     Phase,
+    Stage,
     State,
     Why,
 )
@@ -121,3 +122,17 @@ def forgotten_when_stopping(patch: Patch) -> None:
             leases.forget(state, job)
 
     patch.setattr(fetching, "release", release)
+
+
+def suspects_beside_others(patch: Patch) -> None:
+    """A job that may have ended its worker begins beside others."""
+    patch.setattr(suspects, "is_suspect", lambda _job: False)
+
+
+def begun_before_others_are_back(patch: Patch) -> None:
+    """A suspect does not wait until a node has confirmed that other jobs are given back."""
+
+    def is_alone(state: State, _now: Micros) -> bool:
+        return not any(job.stage is Stage.RUNNING for job in state.jobs.values())
+
+    patch.setattr(suspects, "_is_alone", is_alone)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from disque_trio.statemachine.base import NULL_ARRAY
 from disque_trio.worker.engine.records import Done, Queue, Retry, Why
 from tests.worker.engine.talking import ONCE, ONE, TOKEN, TWO, Talk, lease, plain
 
@@ -193,6 +194,7 @@ def test_the_counters_of_a_job_that_comes_again_are_those_of_its_new_delivery() 
     talk.refuse(b"WORKING", b"LOST The job was given to somebody else since")
     talk.deliver(lease(ONE, nacks=1, again=2))
     talk.finish(ONE, None)
+    talk.answer(b"GETJOB", NULL_ARRAY)  # it is taken for one that ends its worker
 
     run = talk.runs[-1]
     assert (run.nacks, run.additional_deliveries) == (1, 2)

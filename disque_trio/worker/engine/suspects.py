@@ -1,0 +1,145 @@
+"""Suspects: jobs whose last delivery brought no answer, so they may have ended their worker.
+
+A suspect begins alone in its worker, so that nobody else pays if it ends the process again
+(decision 100). Before it begins, the jobs that run have ended, and a node has confirmed that the
+jobs that have not begun are given back. While it is on trial the worker takes no other jobs. The
+trial of a first suspicion is short, because most suspects are innocent: they ran beside the job
+that ended their worker. After a second one the trial lasts until the job has ended.
+"""
+
+from typing import Final
+
+from disque_trio.worker.engine import outcomes
+from disque_trio.worker.engine.records import (
+    NEVER,
+    SECOND,
+    Drop,
+    Job,
+    Micros,
+    Phase,
+    Release,
+    Stage,
+    State,
+    Why,
+)
+
+ALONE_FROM: Final = 2
+"""From so many deliveries without an answer on, a job runs alone until it has ended. Others can
+cause so many at most."""
+TRIAL: Final[Micros] = 1 * SECOND
+"""How long a job with fewer is alone."""
+PATIENCE: Final[Micros] = 30 * SECOND
+"""After so long a suspect begins beside jobs that run on."""
+MOST: Final = 16
+"""Jobs on trial together at most. One at first, and twice as many after each trial that has
+passed: a machine that has lost power leaves hundreds of innocent suspects."""
+
+
+def is_suspect(job: Job) -> bool:
+    """Has its last delivery brought no answer?"""
+    return job.additional_deliveries > 0 and not job.is_once
+
+
+def is_strict(job: Job) -> bool:
+    """Must it be alone until it has ended?"""
+    return job.additional_deliveries >= ALONE_FROM
+
+
+def proven(additional_deliveries: int) -> int:
+    """How often a job has brought no answer while it was alone in its worker until it ended."""
+    return max(additional_deliveries - ALONE_FROM, 0)
+
+
+def is_on(state: State) -> bool:
+    """Is a suspect on trial, or does one wait for its trial? Then no jobs are taken."""
+    return bool(state.trial.running or state.trial.waiting)
+
+
+def deadline(state: State) -> Micros:
+    """When a trial has passed, or waiting is over."""
+    trial = state.trial
+    due = trial.ends_at if trial.running else NEVER
+    if trial.waiting and trial.since + PATIENCE > state.last_turn:
+        due = min(due, trial.since + PATIENCE)
+    return due
+
+
+def look(state: State, now: Micros) -> None:
+    """End trials that have passed, choose who is next, and give back what would wait for them."""
+    trial = state.trial
+    if trial.running:
+        left = [job for job in trial.running if _runs(state, job)]
+        trial.running = left if now < trial.ends_at else []
+        if not trial.running:
+            trial.most = min(2 * trial.most, MOST)
+    trial.waiting = [job for job in trial.waiting if state.held.get(job.id) is job]
+    if not is_on(state) and state.phase in (Phase.RUNNING, Phase.QUIET):
+        trial.waiting, trial.since = _next(state), now
+    if is_on(state):
+        for job in [job for job in state.held.values() if not job.is_once]:
+            if job not in trial.waiting:
+                state.out.drops.append(Drop(job.id, Why.RELEASED))
+                outcomes.settle(state, now, job, Release())
+
+
+def _runs(state: State, job: Job) -> bool:
+    return job.stage is Stage.RUNNING and not job.is_stuck and state.jobs.get(job.id) is job
+
+
+def _next(state: State) -> list[Job]:
+    found = [job for job in state.held.values() if is_suspect(job)]
+    if not found or is_strict(found[0]):
+        return found[:1]
+    size = min(state.trial.most, state.settings.concurrency)
+    return [job for job in found if not is_strict(job)][:size]
+
+
+def ready(state: State, now: Micros) -> list[Job]:
+    """Which jobs may begin now. Jobs with RETRY 0 begin before a suspect, because they would be
+    lost with the process."""
+    trial = state.trial
+    if not is_on(state):
+        return list(state.held.values())
+    others = [job for job in state.held.values() if job.is_once]
+    if others or trial.running or not _is_alone(state, now):
+        return others
+    return list(trial.waiting)
+
+
+def _is_alone(state: State, now: Micros) -> bool:
+    """Would those that wait be alone? Those that have passed a trial may run beside others for
+    which a short trial will do."""
+    trial = state.trial
+    if now - trial.since >= PATIENCE:
+        return True
+    if any(link.taking is not None for link in state.links.values()):
+        return False
+    has_strict = any(map(is_strict, trial.waiting))
+    for job in state.jobs.values():
+        if job.stage is Stage.RUNNING and not job.is_stuck:
+            if has_strict or not is_suspect(job):
+                return False
+        elif job.stage is Stage.SETTLING and not job.tries:
+            return False
+    return True
+
+
+def began(state: State, now: Micros, job: Job) -> None:
+    """A job has begun."""
+    trial = state.trial
+    if job in trial.waiting:
+        trial.waiting.remove(job)
+        trial.running.append(job)
+        trial.ends_at = NEVER if is_strict(job) else now + TRIAL
+        trial.is_expecting = True
+
+
+def came(state: State, jobs: list[Job]) -> None:
+    """GETJOB has brought these. While suspects come, no more are taken than go on trial."""
+    if not any(map(is_suspect, jobs)) and state.trial.is_expecting:
+        state.trial.is_expecting, state.trial.most = False, 1
+
+
+def most(state: State, count: int) -> int:
+    """How many jobs to ask for, where there would be room for `count`."""
+    return min(count, state.trial.most) if state.trial.is_expecting else count
