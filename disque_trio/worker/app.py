@@ -43,6 +43,8 @@ from disque_trio.worker.outside import outside
 from disque_trio.worker.task import Declare, DeclareBound, Task, declare
 
 if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
     from disque_trio.worker.batches import Batch
     from disque_trio.worker.operating.admin import Admin
     from disque_trio.worker.performing import JobHandler
@@ -163,12 +165,13 @@ class App(Generic[State]):
         fields: str | None = None,
         *,
         every: int | None = None,
-        tz: str = "UTC",
+        tz: "str | ZoneInfo" = "UTC",
         **options: Unpack[CronOptions],
     ) -> Callable[[AnyTask], AnyTask]:
         """Add a job of a task at each tick, whatever the number of workers: above `app.task`,
         `@app.cron("30 2 * * *", tz="Europe/Berlin")` or `@app.cron(every=30)` (docs/worker-cron.md
-        has the options). Raises `ValueError` for what cannot work."""
+        has the options). Raises `ValueError` for what cannot work, and `TypeError` for a value of a
+        wrong type."""
         ticks = ticks_of(fields, every, tz)
 
         def declared(task: AnyTask) -> AnyTask:

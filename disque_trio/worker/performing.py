@@ -19,7 +19,8 @@ from disque_trio.worker.arguments import Arguments
 from disque_trio.worker.codec import Envelope
 from disque_trio.worker.context import Job, current
 from disque_trio.worker.cron.declaring import Crons
-from disque_trio.worker.cron.loop import keep_time
+from disque_trio.worker.cron.known import Known
+from disque_trio.worker.cron.loop import Keeper
 from disque_trio.worker.deciding import End
 from disque_trio.worker.engine import records, words
 from disque_trio.worker.engine.records import Outcome, Why
@@ -272,7 +273,8 @@ def make_handler(
     entries[definition.name] = Entry(definition, body, Arguments(definition.name, collect, 1))
     beside = None
     if crons is not None and crons.schedules:
-        beside = partial(keep_time, crons.schedules, crons.add, wall=now, draw=draw)
+        keeper = Keeper(add=crons.add, known=Known(enqueuer, crons.tasks), wall=now, draw=draw)
+        beside = partial(keeper.run, crons.schedules)
     return JobHandler(
         tasks=entries,
         consumers={

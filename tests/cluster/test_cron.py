@@ -14,7 +14,7 @@ from tests.cluster.test_python_clients import url
 def app_at(server: Server) -> App[None]:
     app = App(url(server))
 
-    @app.cron(every=1, missed="all", within=300)
+    @app.cron(every=1, missed="all", within=300, backfill=True)
     @app.task(name="tick", queue="ticks")
     async def tick(*, scheduled: datetime) -> None: ...
 

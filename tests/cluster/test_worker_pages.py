@@ -10,6 +10,7 @@ import pytest
 
 from disque_trio.client.url import parse_url
 from disque_trio.worker.app import App
+from disque_trio.worker.cron.known import QUEUE
 from disque_trio.worker.engine.records import Queue, Settings
 from disque_trio.worker.running import Worker
 from tests.cluster.processes import Server
@@ -49,6 +50,14 @@ def worked(app: App[Any], server: Server, story: Callable[[], Awaitable[None]]) 
     anyio.run(held, backend="trio")
 
 
+async def started_before(app: App[Any]) -> None:
+    """A worker has run the day before, and has recorded its schedules."""
+    with anyio.fail_after(120):
+        async with app.handler(now=lambda: NIGHT - 86_400):
+            while not (await app.client.jscan(queue=QUEUE)).items:
+                await anyio.sleep(0.01)
+
+
 async def until(condition: Callable[[], bool]) -> None:
     while not condition():
         await anyio.sleep(0.01)
@@ -73,6 +82,7 @@ def test_the_examples_of_the_clock_run(
             printed.append(capsys.readouterr().out)
             await anyio.sleep(0.01)
 
+    anyio.run(started_before, page["app"], backend="trio")
     worked(page["app"], server, story)
 
     assert "".join(printed) == "the report of 23 November\n"

@@ -1,7 +1,7 @@
 """Tasks by the clock: what a worker adds at each tick, as nodes are asked."""
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import anyio
@@ -31,7 +31,14 @@ def test_a_tick_is_a_job_with_a_key_of_its_own() -> None:
     with node_that_adds() as node:
         app = App(url(node))
 
-        @app.cron("0 13 * * *", tz="Europe/Berlin", missed="latest", within=600, partition=900)
+        @app.cron(
+            "0 13 * * *",
+            tz="Europe/Berlin",
+            missed="latest",
+            within=600,
+            partition=900,
+            backfill=True,
+        )
         @app.task(name="shop.report", queue="reports")
         async def report(*, scheduled: datetime) -> None: ...
 
@@ -48,7 +55,7 @@ def test_a_task_without_the_argument_is_not_given_the_instant() -> None:
     with node_that_adds() as node:
         app = App(url(node))
 
-        @app.cron(every=30, missed="all", within=65)
+        @app.cron(every=30, missed="all", within=65, backfill=True)
         @app.task(name="shop.poll")
         def poll(depth: int = 1) -> None: ...
 
@@ -77,11 +84,27 @@ def test_a_worker_may_be_told_to_leave_the_clock_alone() -> None:
         ([], {}, "cron needs either five fields"),
         (["* * * * *"], {"every": 5}, "cron needs either five fields"),
         (["0 25 * * *"], {}, "Bad hour"),
+        (["@daily"], {"tz": "America"}, "the time zone 'America' is not known; names are as"),
+        ([], {"every": 5, "tz": "Mars/Olympus"}, "the time zone 'Mars/Olympus' is not known"),
     ],
 )
 def test_a_wrong_schedule_is_refused(arguments: list[Any], options: Any, error: str) -> None:
     with pytest.raises(ValueError, match=error):
         App().cron(*arguments, **options)
+
+
+@pytest.mark.parametrize("options", [{}, {"every": 5}])
+@pytest.mark.parametrize("tz", [None, 3, b"UTC", ["UTC"], UTC])
+def test_a_time_zone_that_is_no_name_is_a_type_error(tz: Any, options: dict[str, Any]) -> None:
+    arguments = [] if options else ["@daily"]
+
+    with pytest.raises(TypeError, match=r'^tz=.*: give the name of a time zone, such as "Eur'):
+        App().cron(*arguments, **options, tz=tz)
+
+
+def test_a_schedule_that_is_no_text_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match=r"^30 is no schedule of cron: give text as"):
+        App().cron(30)  # type: ignore[arg-type]
 
 
 def test_a_task_that_needs_other_arguments_is_refused() -> None:

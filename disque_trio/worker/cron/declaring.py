@@ -2,11 +2,13 @@
 
 from datetime import UTC, datetime
 from typing import Any, Final, TypedDict, Unpack
+from zoneinfo import ZoneInfo
 
 import attrs
 
 from disque_trio.worker.cron.schedule import Missed, Schedule
 from disque_trio.worker.cron.ticks import Calendar, Every, Tick, Ticks
+from disque_trio.worker.cron.zones import zone_of
 from disque_trio.worker.task import Task
 
 ARGUMENT: Final = "scheduled"
@@ -19,6 +21,7 @@ class CronOptions(TypedDict, total=False):
     missed: Missed
     within: int
     partition: int
+    backfill: bool
 
 
 @attrs.define(eq=False)
@@ -45,11 +48,14 @@ class Crons:
         await once.enqueue(**_arguments(task, tick))
 
 
-def ticks_of(fields: str | None, every: int | None, zone: str) -> Ticks:
-    """As `App.cron` is told. Raises `ValueError`."""
+def ticks_of(fields: str | None, every: int | None, zone: str | ZoneInfo) -> Ticks:
+    """As `App.cron` is told. Raises `TypeError` and `ValueError`."""
     if (fields is None) == (every is None):
         raise ValueError('cron needs either five fields, as "30 2 * * *", or every=seconds')
-    return Every(every) if every is not None else Calendar(fields or "", zone)
+    if every is not None:
+        zone_of(zone)  # it changes nothing, but a wrong one is a mistake
+        return Every(every)
+    return Calendar(fields or "", zone)
 
 
 def _arguments(task: Task[..., Any], tick: Tick) -> dict[str, Any]:

@@ -1,51 +1,102 @@
 """Adds the ticks of schedules while a worker runs."""
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Final, Protocol, TypeVar
 
 import anyio
+import attrs
 
 from disque_trio.client.errors import DisqueError
 from disque_trio.worker.cron.schedule import LONGEST_WAIT_S, Schedule, begin, due
 from disque_trio.worker.cron.ticks import Tick, text
 
+Value = TypeVar("Value")
+
 Add = Callable[[Schedule, Tick], Awaitable[object]]
 """Adds the job of a tick, or finds that it was added. Raises `DisqueError`."""
 FIRST_PAUSE_S: Final = 1.0
+RENEW_S: Final = 24 * 3600
 
 _log: Final = logging.getLogger("disque_trio.worker.cron")
 
 
-async def keep_time(
-    schedules: Iterable[Schedule],
-    add: Add,
-    *,
-    wall: Callable[[], float],
-    draw: Callable[[], float],
-) -> None:
-    """Add ticks for ever. `wall` is Unix time. `draw` is a random number from 0 to 1: so many
-    seconds this worker is later than the tick, so that mostly one adds it and others find it."""
-    async with anyio.create_task_group() as tasks:
+class Known(Protocol):
+    """Records since when a task has its schedules. Both raise `DisqueError`."""
+
+    async def begin(self, task: str, words: Sequence[str], now: Tick) -> Mapping[str, Tick]:
+        """Since when, by the words of each schedule; a new one since now."""
+        ...
+
+    async def renew(self, task: str, since: Mapping[str, Tick]) -> None:
+        """Keep the record from expiring."""
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class Keeper:
+    """What loops need. `wall` is Unix time. `draw` is a random number from 0 to 1: so many seconds
+    this worker is later than the tick, so that mostly one adds it and others find it."""
+
+    add: Add
+    known: Known
+    wall: Callable[[], float]
+    draw: Callable[[], float]
+
+    async def run(self, schedules: Iterable[Schedule]) -> None:
+        """Add ticks for ever."""
+        of_tasks: dict[str, list[Schedule]] = {}
         for schedule in schedules:
-            tasks.start_soon(_keep, schedule, add, wall, draw)
+            of_tasks.setdefault(schedule.name, []).append(schedule)
+        async with anyio.create_task_group() as tasks:
+            for name, some in of_tasks.items():
+                tasks.start_soon(self._keep_task, name, some)
+
+    async def _keep_task(self, name: str, schedules: Sequence[Schedule]) -> None:
+        start = self.wall()
+        words = [each.ticks.words for each in schedules if each.is_recorded]
+        since: Mapping[str, Tick] = {}
+        if words:
+            what = f"the record of the schedules of {name} is not read yet"
+            since = await _patiently(what, lambda: self.known.begin(name, words, int(start)))
+        async with anyio.create_task_group() as tasks:
+            if words:
+                tasks.start_soon(self._renew, name, since)
+            for each in schedules:
+                tasks.start_soon(self._keep, each, begin(each, start, since.get(each.ticks.words)))
+
+    async def _renew(self, name: str, since: Mapping[str, Tick]) -> None:
+        what = f"the record of the schedules of {name} is not renewed yet"
+        while True:
+            await anyio.sleep(RENEW_S * (0.5 + self.draw()))
+            await _patiently(what, lambda: self.known.renew(name, since))
+
+    async def _keep(self, schedule: Schedule, done: Tick) -> None:
+        failures = 0
+        while True:
+            ticks, wait = due(schedule, done, self.wall())
+            try:
+                for tick in ticks:
+                    await self.add(schedule, tick)
+                    done, failures = tick, 0
+            except DisqueError as error:
+                name, at = schedule.name, text(tick)
+                _log.warning("%s of %s is not added yet: %s", at, name, error)
+                wait, failures = _pause(failures), failures + 1
+            if wait:
+                await anyio.sleep(wait + self.draw())
 
 
-async def _keep(
-    schedule: Schedule, add: Add, wall: Callable[[], float], draw: Callable[[], float]
-) -> None:
-    done = begin(schedule, wall())
+async def _patiently(what: str, ask: Callable[[], Awaitable[Value]]) -> Value:
     failures = 0
     while True:
-        ticks, wait = due(schedule, done, wall())
         try:
-            for tick in ticks:
-                await add(schedule, tick)
-                done, failures = tick, 0
+            return await ask()
         except DisqueError as error:
-            name, at = schedule.name, text(tick)
-            _log.warning("%s of %s is not added yet: %s", at, name, error)
-            wait = min(FIRST_PAUSE_S * 2**failures, LONGEST_WAIT_S)
-            failures = min(failures + 1, 10)
-        if wait:
-            await anyio.sleep(wait + draw())
+            _log.warning("%s: %s", what, error)
+        await anyio.sleep(_pause(failures))
+        failures += 1
+
+
+def _pause(failures: int) -> float:
+    return min(FIRST_PAUSE_S * (1 << min(failures, 10)), LONGEST_WAIT_S)

@@ -30,6 +30,8 @@ class Schedule:
     partition: int = attrs.field(default=PARTITION_S)
     """A partition up to this long does not double a tick whose job is delivered on one side of it
     only."""
+    backfill: bool = False
+    """Are ticks from before the first start with this schedule missed ones, too?"""
 
     @missed.validator
     def _check_missed(self, _: object, missed: object) -> None:
@@ -46,6 +48,11 @@ class Schedule:
         if not isinstance(seconds, int) or seconds < 1:
             raise ValueError(f"{field.name}={seconds!r} must be a whole number of seconds above 0")
 
+    @property
+    def is_recorded(self) -> bool:
+        """Does it depend on when a worker was first started with this schedule?"""
+        return self.missed != "skip" and not self.backfill
+
     def key(self, tick: Tick) -> str:
         """What is `unique` of the task at this tick."""
         return f"cron/{text(tick)}"
@@ -57,10 +64,11 @@ class Schedule:
         return self.within + self.partition + 60
 
 
-def begin(schedule: Schedule, now: float) -> Tick:
-    """Up to which tick a worker that starts now takes the schedule as done. What another worker has
-    added since is found by its key."""
-    return int(now) - (schedule.within if schedule.missed != "skip" else 0)
+def begin(schedule: Schedule, now: float, since: Tick | None = None) -> Tick:
+    """Up to which tick a worker that starts now takes the schedule as done; `since` is when the
+    first one was started with it. What another worker has added is found by its key."""
+    late = int(now) - (schedule.within if schedule.missed != "skip" else 0)
+    return late if since is None else max(late, min(since, int(now)))
 
 
 def due(schedule: Schedule, done: Tick, now: float) -> tuple[list[Tick], float]:

@@ -10,10 +10,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import takewhile
 from typing import Final, Protocol
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 import attrs
 from cronsim import CronSim, CronSimError
+
+from disque_trio.worker.cron.fields import plain
+from disque_trio.worker.cron.zones import zone_of
 
 Tick = int
 """Unix seconds."""
@@ -42,7 +45,7 @@ class Every:
 
     @seconds.validator
     def _check(self, _: object, seconds: object) -> None:
-        if not isinstance(seconds, int) or seconds < 1:
+        if not isinstance(seconds, int) or isinstance(seconds, bool) or seconds < 1:
             raise ValueError(f"every={seconds!r} must be a whole number of seconds, at least 1")
 
     @property
@@ -61,32 +64,30 @@ class Every:
 class Calendar:
     """The five fields of cron, by the wall clock of a time zone."""
 
+    text: str
+    """As it was given, such as `@daily`."""
     fields: str
     zone: ZoneInfo
     _is_by_day: bool
     """Its times are those of a day: neither minute nor hour begins with `*`."""
 
-    def __init__(self, fields: str, zone: str = "UTC") -> None:
+    def __init__(self, schedule: str, zone: str | ZoneInfo = "UTC") -> None:
         """Raises `ValueError` for fields that cron does not know or that are never due, and for an
-        unknown zone."""
-        parts = fields.split()
-        if len(parts) != 5:
-            raise ValueError(
-                f"{fields!r} has {len(parts)} fields; cron has 5: minute, hour, day, month, weekday"
-            )
+        unknown zone; `TypeError` for what is no text."""
+        fields = plain(schedule)
         try:
             next(CronSim(fields, datetime(2000, 1, 1)))
         except CronSimError as error:
-            raise ValueError(f"{fields!r} is no schedule of cron: {error}") from error
+            raise ValueError(f"{schedule!r} is no schedule of cron: {error}") from error
         except StopIteration:
-            raise ValueError(f"{fields!r} is never due") from None
-        is_by_day = not any(part.startswith("*") for part in parts[:2])
-        self.__attrs_init__(fields, _zone(zone), is_by_day)
+            raise ValueError(f"{schedule!r} is never due") from None
+        is_by_day = not any(part.startswith("*") for part in fields.split()[:2])
+        self.__attrs_init__(" ".join(schedule.split()), fields, zone_of(zone), is_by_day)
 
     @property
     def words(self) -> str:
-        """The five fields, and the zone."""
-        return f"{self.fields} {self.zone.key}"
+        """The schedule as it was given, and the zone."""
+        return f"{self.text} {self.zone.key}"
 
     def after(self, instant: Tick) -> Iterator[Tick]:
         """All ticks after this instant, in order."""
@@ -172,13 +173,3 @@ def _wall(seconds: int) -> datetime:
 
 def _instant(wall: datetime) -> int:
     return int(wall.replace(tzinfo=UTC).timestamp())
-
-
-def _zone(name: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError) as error:
-        raise ValueError(
-            f"the time zone {name!r} is not known; names are as Europe/Berlin, "
-            "and a system without them needs the package tzdata"
-        ) from error

@@ -1,6 +1,7 @@
 """The instants of schedules, against a walk through every minute, and by example."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from zoneinfo import ZoneInfo
@@ -206,6 +207,17 @@ def test_an_instant_is_written_in_utc() -> None:
         ("0 0 31 2 *", "UTC", "Bad day-of-month"),
         ("0 0 * * *", "Europe/Atlantis", "'Europe/Atlantis' is not known"),
         ("0 0 * * *", "../etc/passwd", "is not known"),
+        ("0 0 * * *", "/etc/passwd", "is not known"),
+        ("0 0 * * *", "", "is not known; names are as Europe/Berlin"),
+        ("0 0 * * *", "America", "is not known; names are as America/Adak"),
+        ("0 0 * * *", "europe/berlin", "is not known; do you mean Europe/Berlin?"),
+        ("0 0 * * *", "zone.tab", "is not known"),
+        ("0 0 * * *", "Europe/\0", "is not known"),
+        ("0 0 * * *", "x" * 5000, "is not known"),
+        ("@reboot", "UTC", "'@reboot' is no schedule of cron: there are @yearly, @annually"),
+        ("@", "UTC", "is no schedule of cron"),
+        ("0 ? * * *", "UTC", "Bad hour"),
+        ("0 0 * * Monda", "UTC", "Bad day-of-week"),
     ],
 )
 def test_a_wrong_calendar_is_refused(fields: str, zone: str, error: str) -> None:
@@ -213,7 +225,45 @@ def test_a_wrong_calendar_is_refused(fields: str, zone: str, error: str) -> None
         Calendar(fields, zone)
 
 
-@pytest.mark.parametrize("seconds", [0, -5, 0.5])
+@given(st.lists(st.text("0123456789*/,-#?LWlwMONSUNJAN@²", max_size=6), min_size=1, max_size=6))
+def test_no_text_raises_any_other_error(fields: list[str]) -> None:
+    with suppress(ValueError):
+        Calendar(" ".join(each or "*" for each in fields))
+
+
+# Other ways to write a schedule.
+
+
+@pytest.mark.parametrize(
+    ("schedule", "fields"),
+    [
+        ("@yearly", "0 0 1 1 *"),
+        ("@annually", "0 0 1 1 *"),
+        ("@monthly", "0 0 1 * *"),
+        ("@weekly", "0 0 * * SUN"),
+        ("@daily", "0 0 * * *"),
+        ("@Midnight ", "0 0 * * *"),
+        ("@hourly", "0 * * * *"),
+        ("0 0 ? * MON", "0 0 * * 1"),
+        ("0 0 15 * ?", "0 0 15 * *"),
+        ("0 9 * january,DEC Monday-fri", "0 9 * 1,12 1-5"),
+        ("0 9 * * FRI-SUN", "0 9 * * 5,6,0"),
+        ("0 9 * * sunday#2", "0 9 * * 0#2"),
+    ],
+)
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+def test_nicknames_and_names_stand_for_fields(schedule: str, fields: str, zone: str) -> None:
+    found = Calendar(schedule, zone)
+
+    assert list(islice(found.after(0), 20)) == list(islice(Calendar(fields, zone).after(0), 20))
+    assert found.words == f"{schedule.strip()} {zone}"
+
+
+def test_a_zone_may_be_given_as_an_object() -> None:
+    assert Calendar("@daily", ZoneInfo("Asia/Tokyo")).zone.key == "Asia/Tokyo"
+
+
+@pytest.mark.parametrize("seconds", [0, -5, 0.5, True])
 def test_an_interval_below_a_second_is_refused(seconds: int) -> None:
     with pytest.raises(ValueError, match=f"every={seconds} must be"):
         Every(seconds)

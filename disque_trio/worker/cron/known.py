@@ -1,0 +1,84 @@
+"""Since when the cluster knows a schedule: ticks from before are not missed.
+
+A first deploy and a restart after an outage look the same to a worker. So the schedules of a task
+are recorded in the cluster, in a job that nobody takes, under the name of the task. A schedule that
+is not in the record is new: its first worker puts it there. Workers that run renew the record
+before it expires (decision 109).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from disque_trio.client import commands
+from disque_trio.worker import codec
+from disque_trio.worker.cron.loop import RENEW_S
+from disque_trio.worker.cron.ticks import Tick
+from disque_trio.worker.enqueue import Enqueuer
+from disque_trio.worker.operating.jobs import Jobs
+from disque_trio.worker.options import RESERVED
+from disque_trio.worker.task import Task
+
+QUEUE: Final = RESERVED + "schedules"
+TTL_S: Final = 30 * RENEW_S
+"""An outage may last so long."""
+
+
+@attrs.frozen
+class Record:
+    """The schedules of a task."""
+
+    since: Mapping[str, Tick]
+    """By the words of a schedule: when a worker was first started with it, in Unix seconds."""
+
+
+_read: Final = codec.body_reader(Record)
+
+
+@attrs.frozen
+class Known:
+    """The records of a cluster. Its methods raise errors of the client."""
+
+    enqueuer: Enqueuer
+    tasks: Mapping[str, Task[..., Any]]
+    """By name. Their records have as many copies as jobs of the app."""
+
+    async def begin(self, task: str, words: Sequence[str], now: Tick) -> dict[str, Tick]:
+        """Since when the task has each of these schedules; a new one since now."""
+        before = await self._find(task) or {}
+        since = {each: before.get(each, now) for each in words}
+        if since != before:
+            await self._write(task, since)
+        return since
+
+    async def renew(self, task: str, since: Mapping[str, Tick]) -> None:
+        """Write the record anew, unless a worker has started with other schedules meanwhile."""
+        found = await self._find(task)
+        if found is None or found == since:
+            await self._write(task, since)
+
+    async def _find(self, task: str) -> Mapping[str, Tick] | None:
+        client = self.enqueuer.client
+        holder = await client.show_key(QUEUE, task)
+        if holder is None:
+            return None
+        for copy in (await Jobs(client).find(holder.id)).items:
+            try:
+                return _read(copy.job.body or b"").since
+            except codec.BAD_INPUT:
+                continue
+        return None
+
+    async def _write(self, task: str, since: Mapping[str, Tick]) -> None:
+        body = codec.write(Record(dict(since)), "json")
+        asked = commands.addjob(
+            QUEUE,
+            body,
+            retry=RENEW_S,
+            ttl=TTL_S,
+            replicate=self.tasks[task].definition.defaults.get("replicate"),
+            unique=task,
+            if_exists="replace",
+        )
+        await self.enqueuer.client.run(asked)
