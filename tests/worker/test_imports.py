@@ -18,7 +18,7 @@ def test_the_library_is_imported_without_an_event_loop_and_without_the_server() 
     }
     allowed = ("disque_trio.client", "disque_trio.wire", "disque_trio.worker", "disque_trio.system")
     ours = {each for each in modules if each.startswith("disque_trio.")}
-    nouns = {"disque_trio.statemachine", "disque_trio.statemachine.base"}
+    nouns = {f"disque_trio.statemachine{each}" for each in ("", ".base", ".getwords")}
     assert {each for each in ours - nouns if not each.startswith(allowed)} == set()
 
 
