@@ -7,6 +7,7 @@ from typing import Final
 
 from disque_trio.sim.model.network import DIAL_WAITS, STALL
 from disque_trio.sim.scenarios.plan import Add, Consumer, Micros, Plan
+from disque_trio.sim.scenarios.vocabulary import DELAYING
 from disque_trio.sim.workload.engine_workers import ABORT, DRAIN
 from disque_trio.statemachine.commands.addjob import MAX_DEFAULT_RETRY_S
 from disque_trio.statemachine.commands.addoptions import DEFAULT_TTL_S
@@ -34,11 +35,11 @@ def delivery_bound(plan: Plan) -> Micros:
 
 
 def longest_wait(plan: Plan) -> Micros:
-    """How long a job may wait after a NACK."""
+    """How long a job may wait after a NACK or RELEASE."""
     delays = [
         consumer.delay_ms[1] * 1000
         for consumer in plan.consumers
-        if any(way == "nack-delay" for way, _ in consumer.mix)
+        if any(way in DELAYING for way, _ in consumer.mix)
     ]
     most = MAX_BACKOFF // 1000
     backoffs = [

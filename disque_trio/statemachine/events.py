@@ -25,7 +25,7 @@ class Kind(enum.StrEnum):
     REDRIVE = "redrive"
     """A dead job is alive again."""
     POSTPONE = "postpone"
-    """A NACK lets it wait before it is queued again."""
+    """A NACK or RELEASE lets it wait before it is queued again."""
     UNTIE = "untie"
     """The connection to which its delivery was tied has ended."""
 

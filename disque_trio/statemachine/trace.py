@@ -129,7 +129,7 @@ def note(
 def postpone(node: NodeState, job: Job, cause: Cause, wait: Millis) -> None:
     """Note that the job is not to be queued for so long."""
     if job.flags >= TRACED:
-        detail = f"wait={wait}"
+        detail = f"wait={wait}" + (f" snoozes={job.snoozes}" if job.snoozes else "")
         _write(node, job, Event(Kind.POSTPONE, job.id, job.queue or b"", cause, detail=detail))
 
 

@@ -23,7 +23,8 @@ _VERBS: Final = {
     b"RELEASE": "release",
     b"WAITJOB": "wait",
 }
-_NACK_OPTIONS: Final = (b"DELAY", b"DEAD")
+_OPTIONS: Final = {b"NACK": (b"DELAY", b"DEAD"), b"RELEASE": (b"DELAY",)}
+"""What may stand behind the jobs."""
 _OF_QUEUES: Final = (b"PURGE", b"REDRIVE")
 KINDS: Final = frozenset({"add", "get", "purge", "purge-dead", "redrive", *_VERBS.values()})
 """The part before the dot in kinds of these rows."""
@@ -91,8 +92,8 @@ def lost(words: list[bytes], cause: str) -> list[Note]:
 def _named(words: list[bytes]) -> list[bytes]:
     """The jobs that a command names, maybe with tokens."""
     command = words[0].upper()
-    if command == b"NACK":
-        options = [at for at, word in enumerate(words) if word.upper() in _NACK_OPTIONS]
+    if command in _OPTIONS:
+        options = [at for at, word in enumerate(words) if word.upper() in _OPTIONS[command]]
         return words[1 : options[0] if options else len(words)]
     return words[1:2] if command == b"WAITJOB" else words[1:]
 
@@ -131,6 +132,7 @@ def _delivered(job: list[Reply], tied: str) -> Note:
     seen = (
         f"nacks={facts[b'nacks']!r} additional={facts[b'additional-deliveries']!r} " if told else ""
     )
+    seen += f"snoozes={facts[b'snoozes']!r} " if b"snoozes" in facts else ""
     token = facts.get(b"token")
     seen += f"token={_text(token)} " if isinstance(token, bytes) else ""
     return Note("get.deliver", _id(id), _text(queue), detail=f"{seen}{tied}body={_text(body)}")

@@ -134,6 +134,21 @@ def test_words_behind_the_jobs_are_no_jobs() -> None:
     assert answered(words, 1) == [Note("nack.ok", JOB, detail="1")]
 
 
+def test_a_delay_behind_the_jobs_is_no_job() -> None:
+    for command in ("nack", "release"):
+        words = [command.encode(), JOB.encode(), b"delay", b"5"]
+
+        assert invoked(words) == [Note(f"{command}.invoke", JOB)]
+
+
+def test_a_delivery_tells_how_often_the_job_was_snoozed() -> None:
+    told: list[Reply] = [b"nacks", 0, b"additional-deliveries", 0, b"token", b"abc", b"snoozes", 2]
+
+    [note] = answered([b"GETJOB"], [[b"q", JOB.encode(), b"body", *told]])
+
+    assert note.detail == "nacks=0 additional=0 snoozes=2 token=abc body=body"
+
+
 def test_orders_about_dead_jobs_have_rows() -> None:
     assert invoked([b"PURGE", b"q", b"BCAST"]) == [Note("purge.invoke", queue="q")]
     assert invoked([b"PURGE", b"q", b"dead"]) == [Note("purge-dead.invoke", queue="q")]

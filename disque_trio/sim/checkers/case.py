@@ -13,6 +13,7 @@ from disque_trio.sim.checkers.obligations import SECOND, Obligations, life_of, o
 from disque_trio.sim.checkers.records import NEVER, Add, Copy, Job, Question, Request
 from disque_trio.sim.checkers.requests import Purge, Query
 from disque_trio.sim.checkers.run_records import Process
+from disque_trio.sim.checkers.waits import Snoozes
 from disque_trio.sim.checkers.world import World, world_of
 from disque_trio.sim.scenarios.marks import MARKS
 from disque_trio.sim.scenarios.plan import Micros, Plan
@@ -118,6 +119,8 @@ class Case:
     queries: dict[str, dict[tuple[str, str, int], Query]] = attrs.Factory(dict)
     """By node, then client, command and number: queries under way, and scans that may go on under
     the number 0 (S22)."""
+    snoozes: dict[str, Snoozes] = attrs.Factory(dict)
+    """By job, if it was ever snoozed (S14)."""
     tokens: dict[str, tuple[Micros, str, str]] = attrs.Factory(dict)
     """The serve to which a token belongs: when, by which node and to whom (S23)."""
     shown: dict[tuple[str, int, str], str] = attrs.Factory(dict)

@@ -24,6 +24,7 @@ from disque_trio.sim.checkers import (
     safety,
     silence,
     situations,
+    snoozes,
     stops,
     succession,
     tables,
@@ -51,16 +52,8 @@ def _see_received(case: Case, row: Row) -> None:
     """A message has come."""
     if row.cause not in cluster_liveness.GOSSIP:
         messages.on_recv(case, row)
-        if row.cause in timers.ANNOUNCEMENTS:
-            timers.on_announcement(case, row)
-            if row.cause == "queued":
-                postponing.on_queued_elsewhere(case, row)
-        elif row.cause == "willqueue":
-            postponing.on_warning(case, row)
-        elif row.cause == "fail":
-            tables.on_fail(case, row)
-        elif row.cause == "keyanswer":
-            silence.on_claim_answer(case, row)
+        for check in _AFTER_RECEIVING.get(row.cause, ()):
+            check(case, row)
         return
     case.note_row("gossip")
     silence.on_receive(case, row)
@@ -116,6 +109,7 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         durability.before_hold,
         history.on_hold,
         deadletters.after_hold,
+        snoozes.after_hold,
         durability.after_hold,
         copy_options.after_hold,
         timers.after_hold,
@@ -145,17 +139,24 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         workers.before_queue,
         deadletters.before_queue,
         history.on_queue,
+        snoozes.after_queue,
         safety.after_queue,
         runs.on_queue,
     ),
     "unqueue": (replies.note, history.on_unqueue, timers.after_unqueue, _left),
     "untie": (workers.on_untie,),
-    "postpone": (replies.note, postponing.on_postpone, deadletters.on_postpone),
+    "postpone": (
+        replies.note,
+        postponing.on_postpone,
+        deadletters.on_postpone,
+        snoozes.on_postpone,
+    ),
     **dict.fromkeys(
         ("dead", "redrive"),
         (
             replies.note,
             deadletters.on_state,
+            snoozes.on_state,
             runs.on_leave,
             timers.after_state,
             postponing.after_state,
@@ -167,10 +168,11 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         workers.on_serve,
         history.on_serve,
         safety.on_serve,
+        snoozes.on_serve,
         duplicates.on_serve,
         _forget,
     ),
-    "give": (safety.on_give, history.on_give),
+    "give": (safety.on_give, history.on_give, snoozes.on_give),
     "acked": (
         situations.on_ack,
         replies.note,
@@ -213,13 +215,13 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
     **dict.fromkeys(("deljob.invoke", "dequeue.invoke"), (replies.on_invoke,)),
     **dict.fromkeys(
         (
-            *(f"{verb}.ok" for verb in _GIVING if verb != "nack"),
+            *(f"{verb}.ok" for verb in _GIVING if verb not in {"nack", "release"}),
             *(f"{verb}.unknown" for verb in _GIVING),
             *(f"{verb}.refused" for verb in replies.VERBS),
         ),
         (replies.on_end, runs.on_given_back),
     ),
-    "nack.ok": (replies.on_end, postponing.on_nack_ok),
+    **dict.fromkeys(("nack.ok", "release.ok"), (replies.on_end, postponing.on_given_back_ok)),
     "working.invoke": (
         client_events.on_working_invoke,
         workers.on_working_invoke,
@@ -253,9 +255,18 @@ _AFTER_SENDING: Final[dict[str, tuple[_Step, ...]]] = {
     "gotack": (custody.after_gotack, durability.after_setack),
     "gotjob": (durability.after_gotjob,),
     "queued": (postponing.after_queued,),
+    "postponed": (snoozes.after_sending,),
     "keyclaim": (unique.after_keyclaim, silence.on_claim),
 }
-"""By the message's name."""
+_AFTER_RECEIVING: Final[dict[str, tuple[_Step, ...]]] = {
+    "queued": (timers.on_announcement, postponing.on_queued_elsewhere),
+    "working": (timers.on_announcement,),
+    "willqueue": (postponing.on_warning,),
+    "postponed": (snoozes.on_told,),
+    "fail": (tables.on_fail,),
+    "keyanswer": (silence.on_claim_answer,),
+}
+"""Both by the message's name."""
 OF_THE_WORLD: Final[dict[str, tuple[_Step, ...]]] = {
     "add.invoke": (client_events.on_add_invoke,),
     "add.refused": (unique.on_refused, cluster_liveness.on_add_end, client_events.on_add_end),

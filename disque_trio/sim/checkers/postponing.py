@@ -1,4 +1,5 @@
-"""NACK with a delay: nobody queues the job before the wait is over (S6, docs/guarantees.md).
+"""NACK and RELEASE with a delay: nobody queues the job before the wait is over (S6,
+docs/guarantees.md).
 
 A node knows of a wait if the NACK was there, or if it has been told. Others may queue the job
 early, if a message was lost, was late, or could not be sent. But nobody that knows may leave a
@@ -22,6 +23,7 @@ _BY_ITSELF: Final = (
     "first", "delay-over", "retry", "backed-off", "untied", "loaded", "followed",
 )  # fmt: skip
 """Causes of a queueing that nobody asked for."""
+_GIVEN_BACK: Final = ("nack", "release")
 _ENDS: Final = ("enqueue", "release", "nack", "enqueue-message")
 _UNANSWERED: Final = "working.unknown"
 LATEST: Final[Micros] = (MARGIN + 500) * MILLI
@@ -29,13 +31,14 @@ LATEST: Final[Micros] = (MARGIN + 500) * MILLI
 
 
 def on_postpone(case: Case, row: Row, job: Job) -> None:
-    """A NACK lets the job wait: on its node, or on one that is told."""
+    """A NACK or RELEASE lets the job wait: on its node, or on one that is told."""
+    is_here = row.cause in _GIVEN_BACK
     wait = number_in(row.detail, "wait") * MILLI
     copy = job.copies.get(row.node)
     job.expected_since = max(job.expected_since, row.time + case.obligations.longest(wait))
-    if row.cause == "nack":
-        case.mark("nack.postponed")
-        job.nacked += 1
+    if is_here:
+        case.mark(f"{row.cause}.postponed")
+        job.nacked += row.cause == "nack"
         unlinked = [node for node in job.copies if _may_be_unlinked(case, row.node, node)]
         until = row.time + case.obligations.shortest(wait)
         job.wait = Wait(row.time, row.node, until, dict.fromkeys(unlinked))
@@ -52,7 +55,7 @@ def on_postpone(case: Case, row: Row, job: Job) -> None:
         copy.postponed_at = row.time
     if row.cause == "nack":
         copy.counted = (copy.counted[0] + 1, copy.counted[1])
-    timers.after_postpone(case, copy, wait + (0 if row.cause == "nack" else LATEST))
+    timers.after_postpone(case, copy, wait + (0 if is_here else LATEST))
 
 
 def before_queue(case: Case, row: Row, job: Job) -> None:
@@ -76,7 +79,8 @@ def before_queue(case: Case, row: Row, job: Job) -> None:
     why = _why(case, job, copy, wait)
     if why and not (early <= MARGIN * MILLI and _has_waited(copy, wait)):
         detail = (
-            f"queued {early / SECOND:.3f} s before the wait of a NACK at {wait.node} is over: {why}"
+            f"queued {early / SECOND:.3f} s before the wait is over that began at {wait.node}: "
+            f"{why}"
         )
         case.violate("S6", detail, job.id, row.node)
 
@@ -227,7 +231,7 @@ def on_warning(case: Case, row: Row) -> None:
     wait.asked.setdefault(row.peer, {})[row.node] = row.time
 
 
-def on_nack_ok(_case: Case, row: Row, job: Job) -> None:
+def on_given_back_ok(_case: Case, row: Row, job: Job) -> None:
     """Its client has been answered."""
     wait = job.wait
     if wait is not None and row.node == wait.node and row.detail == "1":

@@ -26,6 +26,7 @@ _VERBS_OF_ROWS: Final = {
     ("dead", "nack-dead"): "nack",
     ("dead", "enqueue"): "enqueue",
     ("queue", "release"): "release",
+    ("postpone", "release"): "release",
     ("unqueue", "dequeue"): "dequeue",
 }
 """By kind and cause of a node's row: the command of the client that causes it."""

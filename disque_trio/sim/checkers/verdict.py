@@ -18,6 +18,7 @@ from disque_trio.sim.checkers import (
     returns,
     runs,
     safety,
+    snoozes,
     stops,
     succession,
     tables,
@@ -138,6 +139,7 @@ class Judge:
         workers.on_deliver(case, row, serve)
         runs.on_deliver(case, row, serve)
         counters.check(case, row, job, serve)
+        snoozes.on_deliver(case, row, job, serve)
         liveness.on_deliver(case, job, serve, self._findings)
         if job.deliveries == 1:
             client_events.note_recovery(case, job)

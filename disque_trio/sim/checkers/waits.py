@@ -1,4 +1,4 @@
-"""What the judge knows of a NACK that lets a job wait."""
+"""What the judge knows of a NACK or RELEASE that lets a job wait."""
 
 import attrs
 
@@ -7,7 +7,7 @@ from disque_trio.sim.scenarios.plan import Micros
 
 @attrs.define(eq=False)
 class Wait:
-    """A NACK that lets the job wait."""
+    """A NACK or RELEASE that lets the job wait."""
 
     time: Micros
     node: str
@@ -24,3 +24,18 @@ class Wait:
     """When its client was told so."""
     asked: dict[str, dict[str, Micros]] = attrs.Factory(dict)
     """By node that was about to queue it: who knew of the wait and was warned, and when."""
+
+
+@attrs.define(eq=False)
+class Snoozes:
+    """How often RELEASE has let a job wait."""
+
+    total: int = 0
+    totals: dict[int, int] = attrs.Factory(dict)
+    """The same by how often the job had been redriven."""
+    known: dict[str, tuple[int, Micros]] = attrs.Factory(dict)
+    """By node: how many it counts at least, and since when."""
+    given: dict[tuple[str, str], int] = attrs.Factory(dict)
+    """By giver and receiver: how many a copy under way tells of."""
+    served: dict[tuple[Micros, str, str], tuple[int, int]] = attrs.Factory(dict)
+    """By serve: how many its node counted at least, and at most."""

@@ -82,7 +82,9 @@ class ConsumerSpec:
     )
     tied: bool = key(FLAG, "it asks TIED", default=False)
     work: Range = key(DURATION, "how long a job takes; drawn for each", default="5ms..50ms")
-    delay: Range = key(MILLIS, "DELAY of `nack-delay`; drawn for each", default="1s..5s")
+    delay: Range = key(
+        MILLIS, "DELAY of `nack-delay` and `release-delay`; drawn for each", default="1s..5s"
+    )
     ack: tuple[tuple[str, Range], ...] = key(
         weights(tuple(vocabulary.WAYS)),
         "how a job ends after the work",

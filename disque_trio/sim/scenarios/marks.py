@@ -40,6 +40,7 @@ MARKS: Final[dict[str, str]] = {
     "nack.waited": "a job was queued when the wait of a NACK was over",
     "nack.early": "a job was queued before that, where the NACK had not been heard of",
     "release.requeued": "a RELEASE queued a job again",
+    "release.postponed": "a RELEASE let a job wait",
     "token.lost": "a worker was told that it had lost its job to another",
     "tie.ended": "the connection ended to which a delivery was tied",
     "tie.requeued": "a job was queued again because the connection of its worker had ended",

@@ -95,7 +95,7 @@ class Consumer:
     The mix gives relative weights to: ackjob, fastack, nack, nack-delay, none (forgets the job),
     die (drops its connection with the job in hand and comes back), elsewhere (acks at another
     node), fastack-elsewhere, working (asks for time, then acks), deljob, dequeue, release,
-    bury, stall (its process stops for a while; engines only).
+    release-delay, bury, stall (its process stops for a while; engines only).
     """
 
     name: str
@@ -129,7 +129,7 @@ class Consumer:
     """It asks TIED."""
     work: Span = (5_000, 50_000)
     delay_ms: tuple[int, int] = (1_000, 5_000)
-    """DELAY of nack-delay, drawn for each."""
+    """DELAY of nack-delay and release-delay, drawn for each."""
     mix: tuple[tuple[str, float], ...] = (("ackjob", 1.0),)
     start: Micros = 0
     stop: Micros = 0

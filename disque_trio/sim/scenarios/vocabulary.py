@@ -21,10 +21,13 @@ WAYS: Final = {
     "deljob": "DELJOB, which deletes only this node's copy",
     "dequeue": "DEQUEUE, without an ack",
     "release": "RELEASE",
+    "release-delay": "RELEASE with DELAY (`delay`)",
     "bury": "NACK with DEAD",
     "stall": "the process of the worker stops for `stall`, then ACKJOB",
 }
 """How a consumer can end a job after its work (`plan.Consumer`)."""
+DELAYING: Final = ("nack-delay", "release-delay")
+"""Those that let the job wait."""
 ENGINE_WAYS: Final = (
     "ackjob", "nack", "nack-delay", "none", "die", "release", "bury", "stall",
 )  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Final
 
 from disque_trio.sim.random_streams import stream
 from disque_trio.sim.scenarios.plan import Add, Consumer, Micros, Plan
+from disque_trio.sim.scenarios.vocabulary import DELAYING
 from disque_trio.sim.workload.engine_workers import EngineWorker
 from disque_trio.sim.workload.repeats import Connection, Repeats
 from disque_trio.sim.workload.requests import add_words, getjob_words, tokens_of, way_words
@@ -264,7 +265,7 @@ class Worker:
         connection = self._connection
         if node != self._home:
             connection = self._other = self._new_connection()
-        delay = self._rng.randint(*self._plan.delay_ms) if way == "nack-delay" else 0
+        delay = self._rng.randint(*self._plan.delay_ms) if way in DELAYING else 0
         words = way_words(way, self._jobs[0], self._tokens, delay)
         self.wishes.append(Ask(connection, node, words))
 

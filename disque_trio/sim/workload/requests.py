@@ -3,9 +3,10 @@
 from typing import Final
 
 from disque_trio.sim.scenarios.plan import Add, Consumer
+from disque_trio.sim.scenarios.vocabulary import DELAYING
 from disque_trio.statemachine.base import Reply
 
-_WITH_TOKEN: Final = ("working", "nack", "nack-delay", "release", "bury")
+_WITH_TOKEN: Final = ("working", "nack", "nack-delay", "release", "release-delay", "bury")
 
 
 def add_words(add: Add) -> list[bytes]:
@@ -52,6 +53,7 @@ def way_words(way: str, job: bytes, tokens: dict[bytes, bytes], delay_ms: int = 
     named = job + b"@" + token if token else job
     if way == "bury":
         return [b"NACK", named, b"DEAD", b"cannot be done"]
-    if way == "nack-delay":
-        return [b"NACK", named, b"DELAY", b"%d.%03d" % divmod(delay_ms, 1000)]
+    if way in DELAYING:
+        command = way.partition("-")[0].upper().encode()
+        return [command, named, b"DELAY", b"%d.%03d" % divmod(delay_ms, 1000)]
     return [way.upper().encode(), named]

@@ -4,7 +4,8 @@ from typing import Final
 
 import attrs
 
-from disque_trio.sim.scenarios.plan import Expect, Fault, Plan
+from disque_trio.sim.scenarios.plan import Administrator, Expect, Fault, Plan
+from tests.sim.ablations.brokenwaits import recorded_waits
 from tests.sim.ablations.conditions import SECOND, jobs, plan, workers
 
 EVERYWHERE: Final = (1, 2, 3, 4, 5)
@@ -122,4 +123,49 @@ def outspoken(seed: int) -> Plan:
         consumers=workers(EVERYWHERE, mix=mix),
         codec_every=1,
         expect=expect,
+    )
+
+
+def snoozed_and_killed(seed: int) -> Plan:
+    """Nodes with journals are killed and start again while workers let jobs wait by RELEASE, of
+    which no other node has a copy."""
+    plan = recorded_waits(seed)
+    workers = [attrs.evolve(worker, mix=(("release-delay", 1.0),)) for worker in plan.consumers]
+    return attrs.evolve(plan, consumers=tuple(workers))
+
+
+def snoozed_in_secret(seed: int) -> Plan:
+    """Workers at one node let jobs wait by RELEASE, of which the other holders do not hear, and
+    then workers of other nodes take them."""
+    drop = Fault(
+        kind="drop", hold=19 * SECOND, nodes=EVERYWHERE, mode="postponed", amount=1_000_000
+    )
+    at = 6 * SECOND
+    snoozers = workers((1,), mix=(("release-delay", 1.0),), meta=True, count=5, stop=at)
+    takers = workers((2, 3, 4, 5), meta=True, start=at)
+    return plan(
+        "snoozed in secret",
+        seed,
+        20,
+        adds=jobs(20, every=SECOND // 5, retry_s=8),
+        consumers=(*snoozers, *takers),
+        faults=(drop,),
+        expect=Expect(duplicates=("D0", "D1", "D5")),
+    )
+
+
+def snoozed_and_redriven(seed: int) -> Plan:
+    """Workers let jobs wait by RELEASE, and bury them; an operator redrives them."""
+    mix = (("release-delay", 2.0), ("bury", 1.0), ("ackjob", 1.0))
+    redriving = Administrator(
+        name="a1", every=(SECOND // 4, SECOND), queues=("q",), mix=(("redrive", 1.0),)
+    )
+    return plan(
+        "snoozed and redriven",
+        seed,
+        20,
+        adds=jobs(20),
+        consumers=workers(EVERYWHERE, mix=mix, meta=True, delay_ms=(200, 1500)),
+        administrators=(redriving,),
+        expect=Expect(duplicates=("D0", "D1", "D5")),
     )

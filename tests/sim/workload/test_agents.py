@@ -2,7 +2,7 @@ import pytest
 
 from disque_trio.sim.scenarios.plan import Add, Consumer, Plan
 from disque_trio.sim.workload.agents import ENDLESS, Producer, agents
-from disque_trio.sim.workload.requests import add_words
+from disque_trio.sim.workload.requests import add_words, way_words
 from disque_trio.sim.workload.visits import NEVER
 from disque_trio.sim.workload.wishes import PATIENCE, Ask, Hang
 from disque_trio.statemachine.base import Failure, Status
@@ -203,3 +203,10 @@ def test_it_does_so_as_often_as_it_is_to_after_a_timeout_too(again: int) -> None
         producer.wishes.clear()
 
     assert asked == again + 1
+
+
+@pytest.mark.parametrize("way", ["nack-delay", "release-delay"])
+def test_a_job_that_is_to_wait_is_given_back_with_its_token_and_the_delay(way: str) -> None:
+    words = way_words(way, b"id", {b"id": b"token"}, 1500)
+
+    assert words == [way.partition("-")[0].upper().encode(), b"id@token", b"DELAY", b"1.500"]

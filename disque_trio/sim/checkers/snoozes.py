@@ -1,0 +1,144 @@
+"""Counts of snoozes (S14): how often RELEASE has let a job wait, as holders and consumers are told.
+
+A node counts what it does itself, what POSTPONED tells it, and what a copy brings; it tells others
+no less; and nobody counts more than there were. A redrive begins anew.
+"""
+
+from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.copy_options import read
+from disque_trio.sim.checkers.messages import number_in
+from disque_trio.sim.checkers.records import NEVER, Job, Lease
+from disque_trio.sim.checkers.silence import may_be_unlinked
+from disque_trio.sim.checkers.waits import Snoozes
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.tracing.rows import Row
+
+_NONE = (0, NEVER)
+
+
+def on_postpone(case: Case, row: Row, job: Job) -> None:
+    """S14: the node of a RELEASE counts one more; that of a NACK, and one that is told, what they
+    know."""
+    said = number_in(row.detail, "snoozes")
+    if job.id not in case.snoozes and not said and row.cause != "release":
+        return
+    found = case.snoozes.setdefault(job.id, Snoozes())
+    is_one_more = row.cause == "release"
+    found.total += is_one_more
+    epoch = _epoch(job, row.node)
+    found.totals[epoch] = found.totals.get(epoch, 0) + is_one_more
+    least = found.known.get(row.node, _NONE)[0] + is_one_more
+    _judge(case, row, (said, least, _most(case, found, job, row.node)))
+    _learn(found, row.node, said, row.time)
+
+
+def _epoch(job: Job, node: str) -> int:
+    """How often the job was redriven, as far as the node knows."""
+    copy = job.copies.get(node)
+    return 0 if copy is None else copy.state[0]
+
+
+def _most(case: Case, found: Snoozes, job: Job, node: str) -> int:
+    """How often it was snoozed at most: in calm, since it was redriven."""
+    created = NEVER if job.created_at is None else job.created_at
+    if not case.world.is_calm(created, case.now) or case.obligations.has_tail:
+        return found.total
+    return found.totals.get(_epoch(job, node), 0)
+
+
+def after_hold(case: Case, row: Row, job: Job) -> None:
+    """S14: a record says how often; what its node knew before is gone."""
+    said = read(row.detail.partition(" left=")[0]).get("snoozes", 0)
+    found = case.snoozes.get(job.id)
+    if found is None and not said:
+        return
+    found = case.snoozes.setdefault(job.id, Snoozes())
+    _judge(case, row, (said, 0, found.total))
+    found.known[row.node] = (said, row.time)
+
+
+def on_told(case: Case, row: Row) -> None:
+    """POSTPONED has come, to a node that has the job: it counts as many from now on."""
+    found = case.snoozes.get(row.job)
+    job = case.jobs.get(row.job)
+    copy = None if job is None else job.copies.get(row.node)
+    if found is None or copy is None or copy.is_acked or copy.state[1]:
+        return
+    if not case.world.may_be_unknown(row.node, row.peer, row.time):
+        _learn(found, row.node, number_in(row.detail, "snoozes"), row.time)
+
+
+def after_sending(case: Case, row: Row) -> None:
+    """S14: POSTPONED tells all that its sender counts."""
+    found = case.snoozes.get(row.job)
+    if found is None:
+        return
+    least, since = found.known.get(row.node, _NONE)
+    if since < row.time or " new" in row.detail:
+        _judge(case, row, (number_in(row.detail, "snoozes"), least, found.total))
+
+
+def on_give(case: Case, row: Row, job: Job) -> None:
+    """A copy leaves for the queue of another node, and brings the count, unless that node keeps no
+    extensions, as far as is known here on a link that may be new."""
+    found = case.snoozes.get(job.id)
+    if found is None:
+        return
+    is_stripped = case.obligations.has_original_file or may_be_unlinked(case, row.node, row.peer)
+    count = 0 if is_stripped else found.known.get(row.node, _NONE)[0]
+    found.given[row.node, row.peer] = count
+
+
+def after_queue(case: Case, row: Row, job: Job) -> None:
+    """It has come from another node, which knew the count."""
+    found = case.snoozes.get(job.id)
+    copy = job.copies.get(row.node)
+    if found is None or copy is None or copy.queueing is None or row.cause != "import":
+        return
+    giver = copy.queueing.given_by
+    if giver is not None:
+        _learn(found, row.node, found.given.pop((giver.node, row.node), 0), row.time)
+
+
+def on_state(case: Case, row: Row, job: Job) -> None:
+    """It is redriven: the count begins anew here."""
+    found = case.snoozes.get(job.id)
+    if found is not None and row.kind == "redrive":
+        found.known.pop(row.node, None)
+        found.given.clear()
+
+
+def on_serve(case: Case, row: Row, job: Job) -> None:
+    """What its consumer is to be told."""
+    found = case.snoozes.get(job.id)
+    if found is not None and case.obligations.has_tokens:
+        least = found.known.get(row.node, _NONE)[0]
+        most = _most(case, found, job, row.node)
+        found.served[row.time, row.node, row.client] = (least, most)
+
+
+def on_deliver(case: Case, row: Row, job: Job, serve: Lease) -> None:
+    """S14: a consumer that asks WITHMETA is told how often, if ever."""
+    told = row.detail.partition("body=")[0]
+    if "token=" not in told:
+        return
+    found = case.snoozes.get(job.id) or Snoozes()
+    least, most = found.served.pop((serve.time, serve.node, serve.client), (0, found.total))
+    _judge(case, row, (number_in(told, "snoozes"), least, most))
+
+
+def _learn(found: Snoozes, node: str, count: int, time: Micros) -> None:
+    if count > found.known.get(node, _NONE)[0]:
+        found.known[node] = (count, time)
+
+
+def _judge(case: Case, row: Row, count: tuple[int, int, int]) -> None:
+    """S14: what is said, of at least so many, and at most so many."""
+    if not case.has_node_rows or case.is_live:
+        return
+    case.check("S14")
+    said, least, most = count
+    if said < least:
+        case.violate("S14", f"{row.kind}: {said} snoozes, and {least} are known", row.job, row.node)
+    elif said > most:
+        case.violate("S14", f"{row.kind}: {said} snoozes, of {most}", row.job, row.node)
