@@ -47,6 +47,8 @@ def _note(kind: str, words: list[bytes]) -> Note | None:
     rest = [_text(word) for word in words[1:]]
     if command not in _TELL or (command, rest) == ("info", ["server"]):  # no figures of jobs
         return None
+    if command == "show" and len(rest) > 1:  # SHOW KEY: what the whole cluster knows
+        return None
     note = Note(kind, cause=command)
     if command in _ABOUT_A_QUEUE and rest:
         note.queue = rest.pop(0)

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from disque_trio.worker.results import JobFailedError as JobFailedError
     from disque_trio.worker.results import NoResultError as NoResultError
     from disque_trio.worker.results import Update as Update
+    from disque_trio.worker.tally import BatchEnds as BatchEnds
+    from disque_trio.worker.tally import MemberEnd as MemberEnd
     from disque_trio.worker.task import Task as Task
 
 _EXCEPTIONS: Final = "Cancel Dead InterruptedJobError JobTimeoutError Retry Snooze"
@@ -53,6 +55,7 @@ _HOMES: Final = {
     **dict.fromkeys(("EnqueueManyError", "NotEnqueuedError"), ".many"),
     **dict.fromkeys(("Backoff", "Fixed", "Polynomial"), ".policies"),
     **dict.fromkeys(("JobFailedError", "NoResultError", "Update"), ".results"),
+    **dict.fromkeys(("BatchEnds", "MemberEnd"), ".tally"),
     "Task": ".task",
 }
 

@@ -45,7 +45,7 @@ from disque_trio.worker.task import Declare, DeclareBound, Task, declare
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
-    from disque_trio.worker.batches import Batch
+    from disque_trio.worker.batches import Batch, IfFailed
     from disque_trio.worker.operating.admin import Admin
     from disque_trio.worker.performing import JobHandler
 
@@ -246,13 +246,19 @@ class App(Generic[State]):
         return await self._enqueuer.add_many(calls)
 
     async def batch(
-        self, calls: Iterable[Call[R]], then: Call[Any] | None = None, *, deadline: int = DAY_S
+        self,
+        calls: Iterable[Call[R]],
+        then: Call[Any] | None = None,
+        *,
+        deadline: int = DAY_S,
+        if_failed: "IfFailed" = "run",
     ) -> "Batch[R]":
         """Add jobs together. Without `then` their results are sent, for `Batch.wait`. With it, that
-        call or chain is added when all are done; if they are not after so many seconds, the
-        job that waits for them is dead, and says which are missing."""
+        call or chain is added when all have ended, or after `deadline` seconds; a `partial` call is
+        given a `BatchEnds`, which says how they ended. With `if_failed="skip"` it is not added if a
+        job is dead, has expired, could not be added, or has not ended at the deadline."""
         batches = import_module("disque_trio.worker.batches")  # it needs an event loop
-        found: Batch[R] = await batches.add(self._enqueuer, calls, then, deadline)
+        found: Batch[R] = await batches.add(self._enqueuer, calls, then, deadline, if_failed)
         return found
 
     # Running them.

@@ -1,31 +1,41 @@
-"""Jobs that are added together: to wait for all of them, or to do something when all are done.
+"""Jobs that are added together: to wait for all of them, or to do something when all have ended.
 
-Each member that is done leaves a token in a queue of the batch. The collector, a job itself, takes
-tokens until it has seen those of all members; then it adds the last job. Tokens are a set under
-union: what comes twice counts once, and several are merged into one.
+The producer and the workers leave tokens in a queue of the batch: which jobs its members are, and
+how they ended. The collector, a job itself, takes them, asks nodes for members of which no worker
+has told the end, and adds the last job when all have ended (decision 107).
 """
 
+import logging
 import math
-from collections.abc import Iterable
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, Generic, Literal, TypeVar, get_args
 
 import anyio
 import attrs
 
 from disque_trio.client.errors import DisqueError
-from disque_trio.worker import codec
-from disque_trio.worker.enqueue import Call, Enqueuer, Result
+from disque_trio.client.settings import WINDOW
+from disque_trio.worker import codec, tokens
+from disque_trio.worker.enqueue import Call, Enqueuer, EnqueueUnknownError, Result
 from disque_trio.worker.enqueued import Enqueued
 from disque_trio.worker.options import Options
 from disque_trio.worker.outside import outside
+from disque_trio.worker.places import place_of
 from disque_trio.worker.results import JobFailedError, NoResultError
+from disque_trio.worker.tokens import SPARE_S, TOKENS, End, Member, Token, shortened
 
 R = TypeVar("R")
 
 COLLECT: Final = "disque-trio.collect"
 """The task of collectors."""
-SPARE_S: Final = 24 * 3600
-"""Tokens and collectors live so much longer than the batch may take."""
+PATIENCE_S: Final = 10.0
+"""How long it is tried to tell the collector which jobs some members are."""
+_AT_ONCE: Final = 128
+"""Results that are waited for together."""
+IfFailed = Literal["run", "skip"]
+"""What becomes of what follows a batch if members have failed."""
+
+_log: Final = logging.getLogger("disque_trio.worker.batches")
 
 
 class BatchFailedError(DisqueError):
@@ -55,42 +65,123 @@ class Batch(Generic[R]):
         """The results of all, in order. Raises `BatchFailedError` when each has told its result or
         its failure, or after so many seconds."""
         ends = anyio.current_time() + (math.inf if timeout is None else timeout)
-        results: list[R] = []
-        missing: list[str] = []
-        failed: dict[str, DisqueError] = {}
-        for place, job in enumerate(self.jobs):
+        results: dict[int, R] = {}
+        missing: dict[int, str] = {}
+        failed: dict[int, tuple[str, DisqueError]] = {}
+
+        async def one(place: int, job: Result[R]) -> None:
             if isinstance(job, DisqueError):
-                failed[str(place)] = job
-                continue
-            left = None if timeout is None else max(ends - anyio.current_time(), 0.0)
+                failed[place] = str(place), job
+                return
             try:
-                results.append(await job.result(left))
+                left = None if timeout is None else max(ends - anyio.current_time(), 0.0)
+                results[place] = await job.result(left)
             except JobFailedError as error:
-                failed[job.key] = error
+                failed[place] = job.key, error
             except NoResultError:
-                missing.append(job.key)
+                missing[place] = job.key
+
+        for start in range(0, len(self.jobs), _AT_ONCE):
+            async with anyio.create_task_group() as tasks:
+                for place, job in enumerate(self.jobs[start : start + _AT_ONCE], start):
+                    tasks.start_soon(one, place, job)
         if missing or failed:
-            raise BatchFailedError(missing, failed)
-        return results
+            told = dict(failed[place] for place in sorted(failed))
+            raise BatchFailedError([missing[place] for place in sorted(missing)], told)
+        return [results[place] for place in range(len(self.jobs))]
 
 
 async def add(
-    enqueuer: Enqueuer, calls: Iterable[Call[R]], then: Call[Any] | None, deadline: int
+    enqueuer: Enqueuer,
+    calls: Iterable[Call[R]],
+    then: Call[Any] | None,
+    deadline: int,
+    if_failed: IfFailed,
 ) -> Batch[R]:
-    """Add the calls, and `then` when all are done (`App.batch`)."""
+    """Add the calls, and `then` when all have ended (`App.batch`)."""
+    if if_failed not in get_args(IfFailed):
+        raise ValueError(f"if_failed={if_failed!r} must be one of {', '.join(get_args(IfFailed))}")
     batch = outside().new_key()
     members = list(calls)
-    collector = None
     if then is None:
-        members = [_with_result(call, deadline) for call in members]
-    else:
-        collector = await _add_collector(enqueuer, batch, len(members), then, deadline)
-        ttl = deadline + SPARE_S
-        members = [
-            attrs.evolve(call, headers={"batch": {"id": batch, "n": n, "ttl": ttl}})
-            for n, call in enumerate(members)
+        jobs = await enqueuer.add_many(_with_result(call, deadline) for call in members)
+        return Batch(batch, jobs)
+    until = outside().now() + deadline
+    collector = await _add_collector(enqueuer, batch, len(members), then, until, if_failed)
+    roster = _Roster(enqueuer, TOKENS + batch, deadline, then.definition.options.replicate)
+    ours = {"id": batch, "ttl": deadline + SPARE_S, "until": until}
+    if roster.replicate is not None:
+        ours["replicate"] = roster.replicate
+    found: list[Result[R]] = []
+    for start in range(0, len(members), WINDOW):
+        some = [
+            attrs.evolve(call, headers={"batch": {**ours, "n": place}})
+            for place, call in enumerate(members[start : start + WINDOW], start)
         ]
-    return Batch(batch, await enqueuer.add_many(members), collector)
+        results = await enqueuer.add_many(some)
+        found += results
+        await roster.add(start, some, results)
+    await roster.finish()
+    return Batch(batch, found, collector)
+
+
+@attrs.define(eq=False)
+class _Roster:
+    """Tells the collector which jobs the members are, as they are added."""
+
+    enqueuer: Enqueuer
+    queue: str
+    deadline: int
+    replicate: int | None
+    _untold: list[Token] = attrs.field(init=False, factory=list)
+
+    async def add(
+        self, start: int, calls: Sequence[Call[Any]], results: Sequence[Result[Any]]
+    ) -> None:
+        """Members from this place on."""
+        jobs: list[tuple[int, Member]] = []
+        ended: list[tuple[int, End]] = []
+        for place, (call, result) in enumerate(zip(calls, results, strict=True), start):
+            if isinstance(result, Enqueued):
+                jobs.append((place, _member(call, result)))
+            elif not isinstance(result, EnqueueUnknownError):  # it may be there
+                ended.append((place, ("refused", shortened(str(result)))))
+        await self._tell(Token(jobs=jobs, ended=ended))
+
+    async def finish(self) -> None:
+        """Tell what no node took at once."""
+        untold, self._untold = self._untold, []
+        for token in untold:
+            await self._tell(token)
+        if self._untold:
+            _log.warning(
+                "%s: no node takes which jobs the members are: those whose end no worker tells "
+                "count as late after %d s",
+                self.queue,
+                self.deadline,
+            )
+
+    async def _tell(self, token: Token) -> None:
+        # The members are there: a cancellation in between would leave them unknown.
+        with anyio.move_on_after(PATIENCE_S, shield=True):
+            try:
+                command = tokens.add(self.queue, token, self.deadline + SPARE_S, self.replicate)
+                await self.enqueuer.client.run(command)
+                return
+            except DisqueError as error:
+                _log.debug("%s: %s", self.queue, error)
+        self._untold.append(token)
+
+
+def _member(call: Call[Any], job: Enqueued[Any]) -> Member:
+    options = call.definition.options
+    now = outside().now()
+    return Member(
+        job.id,
+        expires=round(now + options.times(now)[1]),
+        is_unique=bool(options.unique),
+        steps=job.steps,
+    )
 
 
 def _with_result(call: Call[R], ttl: int) -> Call[R]:
@@ -103,22 +194,32 @@ def _with_result(call: Call[R], ttl: int) -> Call[R]:
 
 
 async def _add_collector(
-    enqueuer: Enqueuer, batch: str, size: int, then: Call[Any], deadline: int
+    enqueuer: Enqueuer,
+    batch: str,
+    size: int,
+    then: Call[Any],
+    until: float,
+    if_failed: IfFailed,
 ) -> Enqueued[Any]:
-    if then.is_open:
-        raise ValueError(f"{then.definition.name}: no result is given to what follows a batch")
     calls = (then, *then.then)
     first, *others = [call.step(enqueuer.form) for call in calls]
     headers: dict[str, Any] = {"then": others} if others else {}
-    asked, wait = enqueuer.awaited(calls[-1], (first, *others)[-1].key)
+    places = [place_of(step) for step in (first, *others)]
+    asked, wait, _ = enqueuer.awaited(calls[-1], (first, *others)[-1].key, places)
     arguments = {
         "batch": batch,
         "size": size,
         "then": first,
         "headers": headers | asked,
-        "until": outside().now() + deadline,
+        "until": until,
     }
+    if if_failed != "run":  # workers of earlier releases do not know it
+        arguments["if_failed"] = if_failed
+    options = then.definition.options
+    if options.replicate is not None:
+        arguments["replicate"] = options.replicate
     kwargs = {name: codec.part(value, enqueuer.form) for name, value in arguments.items()}
-    options = Options(queue=then.definition.options.queue, ttl=deadline + SPARE_S)
+    ttl = math.ceil(until - outside().now()) + SPARE_S
+    options = Options(queue=options.queue, ttl=ttl, replicate=options.replicate)
     request = enqueuer.packed(COLLECT, batch, ([], kwargs), options, enqueuer.form, {})
-    return await enqueuer.add(attrs.evolve(request, wait=wait))
+    return await enqueuer.add(attrs.evolve(request, steps=places, wait=wait))

@@ -48,6 +48,8 @@ class Step(msgspec.Struct, omit_defaults=True, frozen=True):
     """Those of `Options` that are no defaults."""
     is_open: bool = False
     """Its first argument is what the step before it returns."""
+    once: str = ""
+    """Names it for nodes, if others may have its key."""
 
 
 class Result(msgspec.Struct, omit_defaults=True, frozen=True):

@@ -1,34 +1,45 @@
-"""The task of collectors: is a batch complete?"""
+"""The task of collectors: is a batch complete, and what follows it? (decision 107)
+
+A collector takes the tokens of its batch, merges them, and looks again later. When all members have
+ended it adds what follows, says that the batch is over, and takes away all that is left in the
+batch's queue.
+"""
 
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 import anyio
 import attrs
 
 from disque_trio import client as clients
-from disque_trio.client import commands
-from disque_trio.client.command import Command
-from disque_trio.client.errors import DisqueError
-from disque_trio.client.records import Job as Token
-from disque_trio.worker import codec, steps
-from disque_trio.worker.batches import COLLECT, SPARE_S
+from disque_trio.client.records import Job as Delivered
+from disque_trio.worker import codec, steps, tokens
+from disque_trio.worker.batches import COLLECT
 from disque_trio.worker.context import Job
+from disque_trio.worker.ends import SETTLED_S, Watched, jobs_in, look
 from disque_trio.worker.enqueue import Enqueuer
-from disque_trio.worker.envelope import BadBodyError
-from disque_trio.worker.exceptions import Dead, Snooze
-from disque_trio.worker.options import RESERVED, Definition, Options
+from disque_trio.worker.envelope import BadBodyError, created_at
+from disque_trio.worker.exceptions import Snooze
+from disque_trio.worker.membership import is_over
+from disque_trio.worker.options import Definition, Options
+from disque_trio.worker.replies import tell_failure
+from disque_trio.worker.tally import BatchEnds, Tally, crowded
+from disque_trio.worker.tokens import SPARE_S, TOKENS, Token
 
-TOKENS: Final = f"{RESERVED}batch."
-_RETRY_S: Final = 60
-"""A token that a collector has taken comes again so long after."""
 _LOOK_S: Final = 2.0
-"""How long it is waited for another token."""
+"""How long another token is waited for."""
+_REST_S: Final = 0.2
+"""The same when all that there are should be here."""
 _ROUND_S: Final = 20.0
 _AT_ONCE: Final = 100
-_LONGEST_PAUSE_S: Final = 15
-_SHOWN: Final = 20
+_LONGEST_PAUSE_S: Final = 15.0
+_LOOKS_PER_S: Final = 200
+"""Members of a batch that nodes are asked for, in each second at most."""
+_SWEEP_S: Final = 20.0
+"""Until what another collector has taken is looked for again."""
+_MOST_NAMED: Final = 1000
+"""Members of which what follows is told how they ended."""
 
 _log: Final = logging.getLogger("disque_trio.worker.batches")
 
@@ -50,90 +61,139 @@ def collector(
         then: dict[str, Any],
         headers: dict[str, Any],
         until: float,
+        if_failed: str = "run",
+        replicate: int | None = None,
     ) -> None:
-        client = enqueuer.client
-        tokens, seen = await _taken(client, TOKENS + batch, size)
-        if len(seen) == size:
-            await enqueuer.add(_last(enqueuer, then, headers))
-            if tokens:
-                await client.ackjob(*tokens)
+        born = created_at(batch) or 0.0
+        found = _Collector(enqueuer, TOKENS + batch, Tally(size), born, now, replicate)
+        if await is_over(found.client, found.queue):  # a collector was delivered twice
+            await found.sweep()
             return
-        if not tokens and await _was_added(client, then):
-            return  # by a collector that was delivered twice
-        await _merge(client, TOKENS + batch, tokens, seen, until - now())
+        await found.collect()
         if now() > until:
-            missing = [each for each in range(size) if each not in seen]
-            shown = ", ".join(map(str, missing[:_SHOWN]))
-            raise Dead(f"batch {batch}: {len(missing)} of {size} members are not done: {shown}")
-        raise Snooze(min(2**job.snoozes, _LONGEST_PAUSE_S))
+            found.tally.late()
+        if not found.tally.is_complete:
+            await found.put_back(max(until - now(), 0) + SPARE_S)
+            longest = max(_LONGEST_PAUSE_S, size / _LOOKS_PER_S)
+            raise Snooze(min(2.0 ** min(job.snoozes, 10), longest))
+        ends = found.ends(enqueuer.max_body // 2)
+        if if_failed == "skip" and ends.failed:
+            failures = found.tally.failures()
+            job.log.warning("batch %s: what follows is skipped: %s", batch, failures)
+            await tell_failure(enqueuer, headers, "BatchFailedError", failures)
+        else:
+            await enqueuer.add(_last(enqueuer, then, headers, ends))
+        await found.finish()
 
     return collect
 
 
-def token(headers: Mapping[str, Any]) -> Command[str] | None:
-    """The ADDJOB of the token of a member with these headers; None if it is none."""
-    match headers.get("batch"):
-        case {"id": str(batch), "n": int(n), "ttl": int(ttl)}:
-            return _add(TOKENS + batch, [n], ttl)
-    return None
+@attrs.define(eq=False)
+class _Collector:
+    """One look at a batch."""
+
+    enqueuer: Enqueuer
+    queue: str
+    tally: Tally
+    born: float
+    """When the batch was made, in Unix seconds."""
+    now: Callable[[], float]
+    replicate: int | None
+    _held: list[tuple[Delivered, Token]] = attrs.field(init=False, factory=list)
+    _changed: list[int] = attrs.field(init=False, factory=list)
+    """Places of members of which a node has said that they have ended."""
+
+    @property
+    def client(self) -> "clients.Client":
+        """That of the app."""
+        return self.enqueuer.client
+
+    async def collect(self) -> None:
+        """Take tokens until all members have ended or no more tokens come; ask for the others."""
+        await self._take(_LOOK_S)
+        pending = self.tally.pending()
+        if self.tally.is_complete or not pending:
+            return
+        watched = {place: Watched(each.id, each.steps) for place, each in pending.items()}
+        await look(self.client, watched.values())
+        ended = {place: each.end for place, each in watched.items() if each.end is not None}
+        if not ended:
+            return
+        # Who has told how they ended has done it before. So all tokens have to be here.
+        await self._take(_REST_S)
+        left = await self._left()
+        if left is not None and left <= len(self._held):
+            self._changed = [place for place in ended if place not in self.tally.ended]
+            self.tally.untold({place: ended[place] for place in self._changed}, self.now())
+            self.tally.join()
+
+    async def _take(self, wait: float) -> None:
+        ends = anyio.current_time() + _ROUND_S
+        while not self.tally.is_complete and anyio.current_time() < ends:
+            found = await self.client.getjob(self.queue, count=_AT_ONCE, timeout=wait)
+            if not found:
+                break
+            for job in found:
+                token = _read(job)
+                self._held.append((job, token))
+                self.tally.take(token)
+            self.tally.join()
+
+    async def put_back(self, ttl: float) -> None:
+        """Give the tokens back, in fewer of them if that is possible."""
+        which = crowded([token for _, token in self._held], self._changed)
+        merged = [each for each, is_merged in zip(self._held, which, strict=True) if is_merged]
+        places = [*self._changed, *(n for _, token in merged for n in token.places())]
+        for token in self.tally.chunks(places):
+            await self.client.run(tokens.add(self.queue, token, ttl, self.replicate))
+        if merged:
+            await self.client.ackjob(*(job for job, _ in merged))
+        rest = [job for (job, _), is_merged in zip(self._held, which, strict=True) if not is_merged]
+        if rest:
+            await self.client.release(*rest)
+
+    def ends(self, room: int) -> BatchEnds:
+        """How the members have ended, in so many bytes."""
+        most = _MOST_NAMED
+        while most and len(codec.write(self.tally.ends(most), "json")) > room:
+            most //= 2
+        return self.tally.ends(most)
+
+    async def finish(self) -> None:
+        """What follows was added, or is skipped."""
+        await self.client.run(tokens.add_over(self.queue, tokens.KEEP_S, self.replicate))
+        if self._held:
+            await self.client.ackjob(*(job for job, _ in self._held))
+        if await self.sweep() is None:
+            raise Snooze(SETTLED_S)
+
+    async def sweep(self) -> int | None:
+        """Take away what is left in the queue of the batch. None if more may come."""
+        while found := await self.client.getjob(self.queue, count=_AT_ONCE, timeout=_REST_S):
+            await self.client.ackjob(*found)
+        left = await self._left()
+        if left:
+            raise Snooze(_SWEEP_S)  # another collector has taken them, and may be dead
+        return left
+
+    async def _left(self) -> int | None:
+        return await jobs_in(self.client, self.queue, self.now() - self.born)
 
 
-def _add(queue: str, seen: Sequence[int], ttl: int) -> Command[str]:
-    body = codec.write({"done": seen}, "json")
-    command = commands.addjob(queue, body, retry=_RETRY_S, ttl=max(ttl, 2 * _RETRY_S))
-    return attrs.evolve(command, is_repeatable=True)
-
-
-async def _taken(
-    client: "clients.Client", queue: str, size: int
-) -> tuple[list[Token], dict[int, None]]:
-    """Tokens, and the members that they stand for, until there are all or no more come."""
-    tokens: list[Token] = []
-    seen: dict[int, None] = {}
-    ends = anyio.current_time() + _ROUND_S
-    while len(seen) < size and anyio.current_time() < ends:
-        found = await client.getjob(queue, count=_AT_ONCE, timeout=_LOOK_S)
-        if not found:
-            break
-        tokens += found
-        for each in found:
-            seen |= dict.fromkeys(n for n in _members(each) if n < size)
-    return tokens, seen
-
-
-def _members(token: Token) -> list[int]:
+def _read(job: Delivered) -> Token:
     try:
-        match codec.read_plain(token.body, "json"):
-            case {"done": [*numbers]}:
-                return [n for n in numbers if isinstance(n, int) and n >= 0]
+        return tokens.read(job.body)
     except codec.BAD_INPUT as error:
-        _log.warning("%s is no token of a batch: %s", token.id, error)
-    return []
+        _log.warning("%s is no token of a batch: %s", job.id, error)
+        return Token()
 
 
-async def _merge(
-    client: "clients.Client", queue: str, tokens: list[Token], seen: dict[int, None], left: float
-) -> None:
-    if len(tokens) > 1:
-        await client.run(_add(queue, sorted(seen), int(left) + SPARE_S))
-        await client.ackjob(*tokens)
-    elif tokens:
-        await client.release(*tokens)
-
-
-async def _was_added(client: "clients.Client", then: dict[str, Any]) -> bool:
-    try:
-        step = codec.read_step(then)
-        queue = step.options.get("queue", Options().queue)
-        return await client.show_key(queue, steps.key_of(step)) is not None
-    except (*codec.BAD_INPUT, DisqueError):
-        return False  # a node of the original, for example
-
-
-def _last(enqueuer: Enqueuer, then: dict[str, Any], headers: dict[str, Any]) -> Any:
+def _last(
+    enqueuer: Enqueuer, then: dict[str, Any], headers: dict[str, Any], ends: BatchEnds
+) -> Any:
     try:
         step = codec.read_step(then)
         options = Options(**step.options)
     except codec.BAD_INPUT as error:
         raise BadBodyError(f"unreadable: what follows the batch: {error}") from error
-    return steps.request(enqueuer, step, options, [], headers)
+    return steps.request(enqueuer, step, options, [ends] if step.is_open else [], headers)

@@ -29,6 +29,7 @@ from disque_trio.worker.many import not_enqueued, telling
 from disque_trio.worker.opened import OpenedApp
 from disque_trio.worker.options import Definition, Options, unique_key
 from disque_trio.worker.outside import Outside, outside
+from disque_trio.worker.places import Place, place_of
 
 S = TypeVar("S")
 
@@ -89,6 +90,7 @@ class Call(Generic[R_co]):
             kwargs={each: codec.read_plain(bytes(part), form) for each, part in kwargs.items()},
             options={each: value for each, value in given.items() if value != _DEFAULTS[each]},
             is_open=self.is_open,
+            once=outside().new_key() if options.key else "",
         )
 
 
@@ -115,13 +117,16 @@ class Request(Generic[R_co]):
     task: str
     queue: str
     repeat: bool
+    steps: Sequence[Place] = ()
     wait: Wait[R_co] | None = None
     follow: Follow | None = None
 
     def result(self, answer: str | DisqueError) -> "Result[R_co]":
         """What became of the job."""
         if isinstance(answer, str):
-            return Enqueued(answer, self.key, self.task, self.queue, self.wait, self.follow)
+            return Enqueued(
+                answer, self.key, self.task, self.queue, self.wait, self.follow, self.steps
+            )
         return self.unknown(answer) if isinstance(answer, LostError) else answer
 
     def result_of_second(self, answer: str | DisqueError) -> "Result[R_co]":
@@ -300,28 +305,32 @@ class Enqueuer:
             headers["unique"] = unique_key(name, options.unique, arguments)
             if options.unique_for != "until-done":
                 headers["keep"] = options.unique_for
-        key, last = adding.key, call
-        if call.then:
-            steps = [each.step(self.form) for each in call.then]
-            key, last = steps[-1].key, call.then[-1]
+        steps = [each.step(self.form) for each in call.then]
+        if steps:
             headers["then"] = steps
-        asked, wait = self.awaited(last, key)
+        last = call.then[-1] if call.then else call
+        key = steps[-1].key if steps else adding.key
+        places = [place_of(step) for step in steps]
+        asked, wait, follow = self.awaited(last, key, places)
         headers |= asked
-        request = self.packed(name, adding.key, packed, options, self.form, headers)
-        opened = None if wait is None else self.opened.find()
-        if opened is None:
-            return request
-        follow = partial(self.opened.updates, opened.results, key)
-        return attrs.evolve(request, wait=wait, follow=follow)
+        found = self.packed(name, adding.key, packed, options, self.form, headers)
+        return attrs.evolve(found, steps=places, wait=wait, follow=follow)
 
-    def awaited(self, last: Call[R_co], key: str) -> tuple[dict[str, Any], Wait[R_co] | None]:
-        """Headers that ask for the result of a call under this key, and what waits for it."""
+    def awaited(
+        self, last: Call[R_co], key: str, steps: Sequence[Place] = ()
+    ) -> tuple[dict[str, Any], Wait[R_co] | None, Follow | None]:
+        """Headers that ask for the result of a call under this key, and what waits for it; of a
+        chain for the last of its later `steps`."""
         result_ttl = last.definition.options.result_ttl
         opened = None if result_ttl is None else self.opened.find()
         if opened is None or result_ttl is None:
-            return {}, None
-        wait = partial(self.opened.wait, opened.results, key, last.arguments.read_result)
-        return {**opened.results.ask(result_ttl), "reply_key": key}, wait
+            return {}, None, None
+        if last.definition.options.key:
+            key = outside().new_key()  # other jobs may have it
+        read = last.arguments.read_result
+        wait = partial(self.opened.wait, opened.results, key, read, steps=steps)
+        follow = partial(self.opened.updates, opened.results, key, steps=steps)
+        return {**opened.results.ask(result_ttl), "reply_key": key}, wait, follow
 
     def packed(
         self,

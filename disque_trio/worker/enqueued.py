@@ -1,11 +1,12 @@
 """A job that was added, for its producer."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import attrs
 
 from disque_trio.client.errors import DisqueError
+from disque_trio.worker.places import Place
 
 if TYPE_CHECKING:
     from disque_trio.worker.results import Update
@@ -33,6 +34,8 @@ class Enqueued(Generic[R_co]):
     queue: str
     _wait: Wait[R_co] | None = attrs.field(default=None, eq=False, repr=False)
     _follow: Follow | None = attrs.field(default=None, eq=False, repr=False)
+    steps: Sequence[Place] = attrs.field(default=(), eq=False, repr=False)
+    """Where nodes find the later steps of a chain: their queues, and their keys there."""
 
     async def result(self, timeout: float | None = None) -> R_co:
         """What the function has returned, of a job with `result_ttl`; the app must still be open.

@@ -8,9 +8,7 @@ import itertools
 from typing import Any, Final
 
 import anyio
-import attrs
 
-from disque_trio.client import commands
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.nodes import NoNodeError
 from disque_trio.client.refusals import (
@@ -19,13 +17,13 @@ from disque_trio.client.refusals import (
     QueuePausedError,
     UnavailableError,
 )
-from disque_trio.worker import codec, collecting, steps
-from disque_trio.worker.context import Job, number
+from disque_trio.worker import codec, membership, replies, steps
+from disque_trio.worker.context import Job
 from disque_trio.worker.deciding import End
 from disque_trio.worker.engine.records import Why
 from disque_trio.worker.enqueue import Enqueuer, EnqueueUnknownError
 from disque_trio.worker.policies import describe, leaves, name_of, text_of, trace_of
-from disque_trio.worker.results import QUEUES
+from disque_trio.worker.tokens import State
 
 PATIENCE_S: Final = 60.0
 """How long nodes may take no job before an attempt whose handler has returned counts as failed."""
@@ -42,8 +40,6 @@ _PASSING: Final = (
     QueuePausedError,
     UnavailableError,
 )
-_RESULT_TTL_S: Final = 600
-_RESULT_RETRY_S: Final = 60
 _LONGEST_TEXT: Final = 1000
 _LONGEST_TRACEBACK: Final = 8192
 """Characters."""
@@ -82,10 +78,10 @@ def _warn(job: Job[Any], what: str) -> None:
 async def _keep(enqueuer: Enqueuer, job: Job[Any], value: object) -> None:
     if job.headers.get("then"):
         await enqueuer.add(steps.next_request(enqueuer, job, value))
-    elif _wants_result(job):
-        await _add_result(enqueuer, job, _result(job, value))
-    if not job.headers.get("then") and (command := collecting.token(job.headers)) is not None:
-        await enqueuer.client.run(command)
+        return
+    if replies.is_awaited(job.headers):
+        await replies.add(enqueuer, job.headers, _result(job, value))
+    await membership.leave(enqueuer.client, job, None)
 
 
 async def ended(enqueuer: Enqueuer, job: Job[Any], end: End) -> None:
@@ -101,33 +97,32 @@ async def ended(enqueuer: Enqueuer, job: Job[Any], end: End) -> None:
 
 
 async def _tell_end(enqueuer: Enqueuer, job: Job[Any], end: End) -> None:
-    if _wants_result(job):
-        await _add_result(enqueuer, job, _failure(job, end.error))
+    try:
+        if replies.is_awaited(job.headers):
+            await replies.add(enqueuer, job.headers, _failure(job, end.error))
+    finally:
+        state: State = "cancelled" if end.how == "cancelled" else "dead"
+        await membership.leave(enqueuer.client, job, (state, end.reason))
 
 
 def _unsaid(job: Job[Any], why: str) -> None:
-    job.log.warning("its failure cannot be told to the client that waits: %s", why)
+    job.log.warning("its end cannot be reported to the client or the batch that waits: %s", why)
 
 
 async def tell(enqueuer: Enqueuer, job: Job[Any], percent: float, text: str) -> None:
     """The handler is so far."""
-    if _wants_result(job):
+    if replies.is_awaited(job.headers):
         try:
             told = codec.Result(_key(job), progress=(percent, text[:_LONGEST_TEXT]))
-            await _add_result(enqueuer, job, told)
+            await replies.add(enqueuer, job.headers, told)
         except DisqueError as unsaid:
             job.log.warning("its progress cannot be told to the client that waits: %s", unsaid)
-
-
-def _wants_result(job: Job[Any]) -> bool:
-    queue = job.headers.get("reply_to")
-    return isinstance(queue, str) and queue.startswith(QUEUES)
 
 
 def _result(job: Job[Any], value: object) -> codec.Result:
     try:
         return codec.Result(_key(job), value=codec.part(value, "json"))
-    except codec.BAD_INPUT as error:
+    except Exception as error:  # classes of users may write themselves
         return _failure(job, error)
 
 
@@ -146,19 +141,5 @@ def _clean(text: str) -> str:
     return text.encode(errors="backslashreplace").decode()
 
 
-async def _add_result(enqueuer: Enqueuer, job: Job[Any], result: codec.Result) -> None:
-    body = codec.write(result, "json")
-    if len(body) > enqueuer.max_body:
-        text = f"the result has {len(body)} bytes, of {enqueuer.max_body} at most"
-        too_large = {"type": "TooLargeError", "text": text}
-        body = codec.write(codec.Result(_key(job), error=too_large), "json")
-    ttl = max(number(job.headers, "result_ttl") or _RESULT_TTL_S, 2)
-    command = commands.addjob(
-        job.headers["reply_to"], body, ttl=ttl, retry=min(_RESULT_RETRY_S, ttl - 1)
-    )
-    await enqueuer.client.run(attrs.evolve(command, is_repeatable=True))
-
-
 def _key(job: Job[Any]) -> str:
-    of_chain = job.headers.get("reply_key")
-    return of_chain if isinstance(of_chain, str) else job.key or job.id
+    return replies.key_of(job.headers, job.key or job.id)

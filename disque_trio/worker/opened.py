@@ -6,7 +6,7 @@ are shut down when it is closed or collected.
 """
 
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from disque_trio.worker.outside import Outside, outside
 if TYPE_CHECKING:
     from disque_trio.worker.codec import Part
     from disque_trio.worker.enqueued import R_co
+    from disque_trio.worker.places import Place
     from disque_trio.worker.results import Results, Update
 
 _Key = tuple[int, Outside, "ref[Any]"]
@@ -119,17 +120,25 @@ class OpenedApp:
         read: "Callable[[Part], R_co]",
         job: str,
         timeout: float | None,
+        *,
+        steps: "Sequence[Place]" = (),
     ) -> "R_co":
         """`Results.wait`. Raises `NotOpenError` where these results do not come."""
         self._check(results, job)
-        return await results.wait(key, read, job, timeout)
+        return await results.wait(key, read, job, timeout, steps=steps)
 
     async def updates(
-        self, results: "Results", key: str, job: str, timeout: float | None
+        self,
+        results: "Results",
+        key: str,
+        job: str,
+        timeout: float | None,
+        *,
+        steps: "Sequence[Place]" = (),
     ) -> "AsyncIterator[Update]":
         """`Results.updates`. Raises `NotOpenError` where these results do not come."""
         self._check(results, job)
-        async for update in results.updates(key, job, timeout):
+        async for update in results.updates(key, job, timeout, steps=steps):
             yield update
 
     def _check(self, results: "Results", job: str) -> None:

@@ -7,21 +7,24 @@ share one GETJOB on that queue.
 import logging
 import math
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 import anyio
 import attrs
 
 from disque_trio import client as clients
-from disque_trio.client import records
+from disque_trio.client import commands, records
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.nodes import NoNodeError
-from disque_trio.client.records import End
+from disque_trio.client.records import End, JobDetails
 from disque_trio.client.refusals import UnknownJobError
 from disque_trio.worker import codec
 from disque_trio.worker.codec import Part
+from disque_trio.worker.ends import SETTLED_S, Ended, Watched, at_all, jobs_in, look
 from disque_trio.worker.outside import outside
+from disque_trio.worker.places import Place
 
 Value = TypeVar("Value")
 Kept = TypeVar("Kept")
@@ -30,6 +33,12 @@ QUEUES: Final = "disque-trio.reply."
 _READ_S: Final = 30.0
 _AT_ONCE: Final = 100
 _PAUSE_S: Final = 1.0
+LOOK_S: Final = 0.5
+"""How often it is asked whether the jobs that are waited for have ended."""
+_LOOKS_PER_S: Final = 500
+"""So many jobs are asked for in a second at most: with more of them each is asked for later."""
+_BETWEEN_S: Final = 0.1
+"""How long a result may be between two nodes, in calm."""
 _MOST_UPDATES: Final = 100
 """Kept for a job of which nobody reads them."""
 
@@ -51,12 +60,12 @@ class JobFailedError(DisqueError):
 
 
 class NoResultError(DisqueError):
-    """No result has come in time."""
+    """No result has come in time, or the job has ended without one."""
 
     def __init__(self, job: str, end: End | None, text: str) -> None:
         super().__init__(f"no result of job {job}: {text}")
         self.end = end
-        """How the job ended, if a node says that it has."""
+        """How the job ended, if a node still knows it."""
 
 
 @attrs.frozen
@@ -68,11 +77,32 @@ class Update:
 
 
 @attrs.define(eq=False)
+class _Waiting:
+    """A task that waits for a job."""
+
+    watched: Watched
+    scope: anyio.CancelScope | None = None
+    """Of what waits now."""
+    ended_at: float = math.inf
+    """When it was seen that the job has ended, by `anyio.current_time`."""
+    is_over: bool = False
+    """The job has ended, and no result comes."""
+
+    def end(self) -> None:
+        """Nothing comes any more."""
+        self.is_over = True
+        if self.scope is not None:
+            self.scope.cancel()
+
+
+@attrs.define(eq=False)
 class Results:
     """What has come for a client."""
 
     client: "clients.Client"
     queue: str = attrs.field(init=False, factory=lambda: QUEUES + outside().new_key())
+    _began: float | None = attrs.field(init=False, default=None)
+    """When it was asked for the first result."""
     _keep_s: float = attrs.field(init=False, default=0.0)
     _found: dict[str, tuple[float, codec.Result]] = attrs.field(init=False, factory=dict)
     """By key: when it came, and what."""
@@ -80,45 +110,87 @@ class Results:
     """By key: when the last one came, and all."""
     _changed: anyio.Event = attrs.field(init=False, factory=anyio.Event)
     _is_read: bool = attrs.field(init=False, default=False)
+    _waiting: dict[_Waiting, None] = attrs.field(init=False, factory=dict)
+    _looking: anyio.Lock = attrs.field(init=False, factory=anyio.Lock)
+    _look_at: float = attrs.field(init=False, default=0.0)
+    """When the ends of jobs are asked for next."""
 
     def ask(self, ttl: int) -> dict[str, Any]:
         """The headers of a job whose result is kept for so many seconds."""
         self._keep_s = max(self._keep_s, ttl)
+        if self._began is None:
+            self._began = anyio.current_time()
         return {"reply_to": self.queue, "result_ttl": ttl}
 
     async def wait(
-        self, key: str, read: Callable[[Part], Value], job: str, timeout: float | None
+        self,
+        key: str,
+        read: Callable[[Part], Value],
+        job: str,
+        timeout: float | None,
+        *,
+        steps: Sequence[Place] = (),
     ) -> Value:
-        """The result of a job. Raises `JobFailedError`, and `NoResultError` after so many
-        seconds."""
-        result = None
-        with anyio.move_on_after(timeout):
-            result = await self._result(key)
-        if result is None:
-            raise await self._end(job)
+        """The result of a job, or of the last of its steps. Raises `JobFailedError`, and
+        `NoResultError` after so many seconds or when the job has ended without a result."""
+        with self._waiting_for(job, steps) as waiting:
+            with anyio.move_on_after(timeout):
+                await self._wait(waiting, lambda: key in self._found)
+            if key not in self._found:
+                raise await self._no_result(job, waiting)
+        result = self._found[key][1]
         if result.error is not None:
             raise JobFailedError(*(result.error.get(each, "") for each in _ERROR))
-        return read(result.value)
+        try:
+            return read(result.value)
+        except Exception as error:
+            text = f"the job is done, but its result does not fit: {error}"
+            raise JobFailedError(type(error).__qualname__, text) from error
 
-    async def updates(self, key: str, job: str, timeout: float | None) -> AsyncIterator[Update]:
+    async def updates(
+        self, key: str, job: str, timeout: float | None, *, steps: Sequence[Place] = ()
+    ) -> AsyncIterator[Update]:
         """What a job's handler tells, until its result is here. Raises `NoResultError` after so
-        many seconds."""
+        many seconds, or when the job has ended without a result."""
         ends = anyio.current_time() + (math.inf if timeout is None else timeout)
-        while True:
-            _, come = self._updates.pop(key, (0.0, ()))
-            for update in come:
-                yield update
-            if key in self._found:
-                return
-            if anyio.current_time() >= ends:
-                raise await self._end(job)
-            with anyio.move_on_at(ends):
-                await self._more()
+        with self._waiting_for(job, steps) as waiting:
+            while True:
+                _, come = self._updates.pop(key, (0.0, ()))
+                for update in come:
+                    yield update
+                if key in self._found:
+                    return
+                if waiting.is_over or anyio.current_time() >= ends:
+                    raise await self._no_result(job, waiting)
+                with anyio.move_on_at(ends):
+                    await self._wait(waiting, lambda: key in self._found or key in self._updates)
 
-    async def _result(self, key: str) -> codec.Result:
-        while key not in self._found:
-            await self._more()
-        return self._found[key][1]
+    @contextmanager
+    def _waiting_for(self, job: str, steps: Sequence[Place]) -> Iterator[_Waiting]:
+        if not self._waiting:
+            self._look_at = anyio.current_time() + LOOK_S
+        waiting = _Waiting(Watched(job, steps))
+        self._waiting[waiting] = None
+        try:
+            yield waiting
+        finally:
+            del self._waiting[waiting]
+
+    async def _wait(self, waiting: _Waiting, is_here: Callable[[], bool]) -> None:
+        """Until something is here, or until nothing comes any more."""
+        refused: DisqueError | None = None
+        async with anyio.create_task_group() as tasks:
+            waiting.scope = tasks.cancel_scope
+            tasks.start_soon(self._keep_looking)
+            try:
+                while not (is_here() or waiting.is_over):
+                    await self._more()
+            except DisqueError as error:  # not in a group
+                refused = error
+            tasks.cancel_scope.cancel()
+        if refused is not None:
+            text = f"results cannot be read: {refused}"
+            raise NoResultError(waiting.watched.id, None, text) from refused
 
     async def _more(self) -> None:
         if self._is_read:
@@ -142,6 +214,42 @@ class Results:
             changed, self._changed = self._changed, anyio.Event()
             changed.set()
 
+    # Jobs that end without a result.
+
+    async def _keep_looking(self) -> None:
+        """One task looks for all; when it ends, another one goes on."""
+        async with self._looking:
+            while True:
+                await anyio.sleep_until(self._look_at)
+                pause = max(LOOK_S, len(self._waiting) / _LOOKS_PER_S)
+                self._look_at = anyio.current_time() + pause
+                try:
+                    await self._look()
+                except DisqueError as error:
+                    _log.debug("how jobs have ended cannot be asked now: %s", error)
+
+    async def _look(self) -> None:
+        await look(self.client, [each.watched for each in self._waiting])
+        now = anyio.current_time()
+        ended = [each for each in self._waiting if each.watched.end is not None]
+        for each in ended:
+            each.ended_at = min(each.ended_at, now)
+        if ended:
+            is_empty = await self._has_nothing()
+            for each in ended:
+                if is_empty or now > each.ended_at + SETTLED_S:
+                    each.end()
+
+    async def _has_nothing(self) -> bool:
+        """Does no node have a result? A worker adds it before the job ends, so none comes then. It
+        may be between two nodes, so all are asked twice."""
+        for pause in (0.0, _BETWEEN_S):
+            await anyio.sleep(pause)
+            age = anyio.current_time() - (self._began or 0.0)
+            if await jobs_in(self.client, self.queue, age) != 0:
+                return False
+        return True
+
     def _take(self, jobs: Sequence[records.Job]) -> None:
         now = anyio.current_time()
         _forget(self._found, now - self._keep_s)
@@ -159,16 +267,30 @@ class Results:
                 come.append(Update(*result.progress))
                 self._updates[result.key] = now, come
 
-    async def _end(self, job: str) -> NoResultError:
-        end: End | None = None
+    async def _no_result(self, job: str, waiting: _Waiting) -> NoResultError:
+        id, end = waiting.watched.id, waiting.watched.end
         try:
-            end = await self.client.waitjob(job, timeout=0)
+            if end is None:
+                end = await self.client.waitjob(id, timeout=0)
             text = _ENDS[end]
+            if end == "dead" and (reason := await self._reason(id)):
+                text += f": {reason}"
         except UnknownJobError:
-            text = "no node knows the job: it has ended"
+            text = _ENDS["gone"]
         except DisqueError as error:
             text = str(error)
-        return NoResultError(job, end, text)
+        if id != job:
+            text = f"its step {id}: {text}"
+        return NoResultError(job, None if end == "gone" else end, text)
+
+    async def _reason(self, job: str) -> str:
+        """Why it is dead, as far as a node says it."""
+        nodes = self.client.nodes.order(anyio.current_time())
+        for answer in await at_all(nodes, lambda node: self.client.ask(node, [commands.show(job)])):
+            match answer:
+                case [JobDetails(state="dead", more={"reason": bytes(reason)})]:
+                    return reason.decode(errors="backslashreplace")
+        return ""
 
 
 def _forget(kept: dict[str, tuple[float, Kept]], until: float) -> None:
@@ -180,9 +302,11 @@ def _forget(kept: dict[str, tuple[float, Kept]], until: float) -> None:
 
 
 _ERROR: Final = ("type", "text", "traceback")
-_ENDS: Final[dict[End | None, str]] = {
+_ENDS: Final[dict[Ended | None, str]] = {
     None: "it has not ended",
-    "acked": "it was acknowledged, and no result has come",
+    "acked": "it was cancelled, or acknowledged without a result",
     "dead": "it is dead",
-    "expired": "it has expired",
+    "expired": "its life is over (ttl)",
+    "gone": "no node knows it any more: it was cancelled, acknowledged without a result, or its "
+    "life is over (ttl)",
 }

@@ -16,7 +16,8 @@ from disque_trio.worker.codec import Form, Step
 from disque_trio.worker.context import Job
 from disque_trio.worker.enqueue import Enqueuer, Request
 from disque_trio.worker.envelope import BadBodyError
-from disque_trio.worker.options import OWN_HEADERS, Options, unique_key
+from disque_trio.worker.options import OWN_HEADERS, Options
+from disque_trio.worker.places import place_of
 
 KEEP_S: Final = 3600
 """A job may be delivered again so long after the next step has ended, and does not double it."""
@@ -55,16 +56,11 @@ def request(
     packed = _packed(step, first, enqueuer.form)
     found = enqueuer.packed(step.task, step.key, packed, options, enqueuer.form, headers)
     words = found.command.words
-    unique = (b"UNIQUE", key_of(step).encode(), b"KEEP", b"%d" % KEEP_S)
+    unique = (b"UNIQUE", place_of(step)[1].encode(), b"KEEP", b"%d" % KEEP_S)
     command = attrs.evolve(
         found.command, words=(*words, *unique), plain=words, features=("unique",)
     )
     return attrs.evolve(found, command=command)
-
-
-def key_of(step: Step) -> str:
-    """The key of a step for nodes."""
-    return unique_key(step.task, step.key, b"")
 
 
 def _packed(step: Step, first: Sequence[object], form: Form) -> Packed:

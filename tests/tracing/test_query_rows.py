@@ -16,6 +16,12 @@ TOLD = (
 )
 
 
+def test_what_the_whole_cluster_knows_is_no_query_of_a_node() -> None:
+    words = [b"SHOW", b"KEY", b"mail", b"k"]
+
+    assert (invoked(words), answered(words, [b"id", JOB])) == ([], [])
+
+
 @pytest.mark.parametrize(
     ("words", "note"),
     [

@@ -11,7 +11,7 @@ import trio
 from disque_trio.client import DisqueError
 from disque_trio.statemachine.base import Failure, Reply
 from disque_trio.worker import App, Batch, BatchFailedError, Enqueued
-from disque_trio.worker.engine.records import Dead, Done, Outcome
+from disque_trio.worker.engine.records import Done, Outcome
 from disque_trio.worker.results import JobFailedError, NoResultError
 from tests.client.fakenode import Answer, FakeNode, fake_node
 from tests.client.running import url
@@ -40,7 +40,7 @@ async def test_the_collector_is_added_before_the_members() -> None:
         async with app:
             batch = await app.batch(map(resize.call, [7, 8]), publish.call("a"), deadline=600)
 
-        (queue, collector, _), first, second = added(node)
+        (queue, collector, _), first, second, roster = added(node)
         assert (queue, collector["task"], collector["key"]) == (
             "web",
             "disque-trio.collect",
@@ -51,7 +51,11 @@ async def test_the_collector_is_added_before_the_members() -> None:
         assert given["then"] == THEN | {"key": given["then"]["key"]}
         assert 500 < given["until"] - time.time() <= 600
         assert [each["headers"]["batch"] for _, each, _ in (first, second)] == [
-            {"id": batch.id, "n": n, "ttl": 600 + 86_400} for n in (0, 1)
+            {"id": batch.id, "n": n, "ttl": 600 + 86_400, "until": given["until"]} for n in (0, 1)
+        ]
+        assert roster[0] == f"disque-trio.batch.{batch.id}"
+        assert [(n, each["id"]) for n, each in roster[1]["jobs"]] == [
+            (n, job.id) for n, job in enumerate(jobs_of(batch))
         ]
 
 
@@ -67,12 +71,13 @@ async def test_without_anything_that_follows_the_members_send_their_results() ->
 @pytest.mark.parametrize("backend", ["trio", "asyncio"])
 def test_a_member_that_is_done_leaves_a_token(backend: str) -> None:
     with node_that_adds() as node:
-        headers = {"batch": {"id": "b", "n": 3, "ttl": 900}}
+        until = time.time() + 900.5
+        headers = {"batch": {"id": "b", "n": 3, "ttl": 900 + 86_400, "until": until}}
 
         assert outcome(app_at(node)[0], body("resize", 7, headers=headers), backend) == Done()
 
         assert added(node) == [
-            ("disque-trio.batch.b", {"done": [3]}, {"RETRY": "60", "TTL": "900"})
+            ("disque-trio.batch.b", {"done": [3]}, {"RETRY": "60", "TTL": f"{900 + 86_400}"})
         ]
 
 
@@ -86,6 +91,11 @@ def test_a_chain_leaves_a_token_when_its_last_step_is_done() -> None:
         assert (queue, step["headers"]) == ("web", {"batch": headers["batch"]})
 
 
+def jobs_of(batch: Batch[Any]) -> list[Enqueued[Any]]:
+    """All of them were added."""
+    return [job for job in batch.jobs if isinstance(job, Enqueued)]
+
+
 def tokens(*members: Sequence[int]) -> Reply:
     """What GETJOB answers."""
     return [given(n, json.dumps({"done": each}).encode()) for n, each in enumerate(members)]
@@ -96,7 +106,12 @@ def given(n: int, what: bytes) -> Reply:
 
 
 def collected(
-    *found: Reply, size: int = 3, until: float = 2e9, shown: Reply = None, **headers: Any
+    *found: Reply,
+    size: int = 3,
+    until: float = 2e9,
+    shown: Reply = None,
+    if_failed: str = "run",
+    **headers: Any,
 ) -> tuple[Outcome, list[tuple[str, Any]]]:
     """What a collector makes of these tokens, and which jobs it has added and acknowledged."""
     left = [*found, None]
@@ -106,8 +121,11 @@ def collected(
 
     answers: dict[bytes, Any] = {b"HELLO": HELLO, b"ADDJOB": ADDED, b"SHOW": [shown]}
     answers |= {b"GETJOB": getjob, b"ACKJOB": [1], b"RELEASE": [1]}
-    with fake_node(answers, features=(b"unique", b"release", b"tokens")) as node:
+    features = b"features:unique,release,tokens\r\nuptime_in_milliseconds:100000\r\n"
+    answers |= {b"INFO": [features], b"QSTAT": [None]}
+    with fake_node(answers) as node:
         kwargs = {"batch": "b", "size": size, "then": THEN, "headers": headers, "until": until}
+        kwargs["if_failed"] = if_failed
         what = body("disque-trio.collect", kwargs=kwargs, key="b", headers={"snoozes": 2})
         end = outcome(app_at(node)[0], what, queue=b"web")
         told: list[tuple[str, Any]] = []
@@ -133,6 +151,7 @@ def test_a_complete_batch_adds_what_follows_and_then_acknowledges_its_tokens() -
                 "headers": {"reply_to": "disque-trio.reply.me"},
             },
         ),
+        ("disque-trio.batch.b", {"done": []}),
         ("ACKJOB", ["D-0", "D-0", "D-1"]),
     ]
 
@@ -140,7 +159,7 @@ def test_a_complete_batch_adds_what_follows_and_then_acknowledges_its_tokens() -
 def test_a_batch_without_members_is_complete() -> None:
     end, told = collected(size=0)
 
-    assert (end, [where for where, _ in told]) == (Done(), ["web"])
+    assert (end, [where for where, _ in told]) == (Done(), ["web", "disque-trio.batch.b"])
 
 
 def test_an_incomplete_batch_merges_its_tokens_and_looks_again() -> None:
@@ -161,11 +180,15 @@ def test_one_token_is_given_back() -> None:
     assert [where for where, _ in told] == ["RELEASE", "web"]
 
 
-def test_after_the_deadline_the_reason_says_which_members_are_missing() -> None:
+def test_after_the_deadline_what_follows_is_skipped_or_told_who_is_late() -> None:
     end, told = collected(tokens([1], [1]), until=1.0)
+    assert (end, told[0][0]) == (Done(), "web")
 
-    assert end == Dead(b"batch b: 2 of 3 members are not done: 0, 2")
-    assert told[0] == ("disque-trio.batch.b", {"done": [1]})
+    end, told = collected(
+        tokens([1], [1]), until=1.0, if_failed="skip", reply_to="disque-trio.reply.me"
+    )
+    assert (end, told[0][0]) == (Done(), "disque-trio.reply.me")
+    assert told[0][1]["error"]["text"].startswith("2 of 3 members have failed: 0 (late: it had")
 
 
 def test_a_collector_whose_twin_has_finished_ends() -> None:
@@ -190,10 +213,10 @@ def test_what_is_no_token_counts_for_nothing() -> None:
 # Waiting.
 
 
-def job(key: str, result: object) -> Enqueued[Any]:
+def job(key: str, result: object, after: float = 5) -> Enqueued[Any]:
     async def wait(_: str, timeout: float | None) -> object:
         with trio.move_on_after(1e9 if timeout is None else timeout):
-            await trio.sleep(5)
+            await trio.sleep(after)
             if isinstance(result, Exception):
                 raise result
             return result
@@ -212,7 +235,7 @@ async def test_what_is_missing_and_what_has_failed_is_told(autojump_clock: objec
         job("k1", 1),
         job("k2", failure),
         refusal,
-        job("k3", 3),
+        job("k3", 3, after=20),
     ]
 
     with pytest.raises(BatchFailedError, match=r"1 jobs have not told .* 2 have failed") as raised:
@@ -222,9 +245,9 @@ async def test_what_is_missing_and_what_has_failed_is_told(autojump_clock: objec
     assert raised.value.failed == {"k2": failure, "2": refusal}
 
 
-async def test_no_result_is_given_to_what_follows() -> None:
+async def test_what_to_do_about_failures_is_one_of_two() -> None:
     app, resize, publish = app_at(FakeNode({}, port=7711))
 
     async with app:
-        with pytest.raises(ValueError, match="no result is given"):
-            await app.batch([resize.call(1)], publish.partial())
+        with pytest.raises(ValueError, match="if_failed='no' must be one of run, skip"):
+            await app.batch([resize.call(1)], publish.call("a"), if_failed="no")  # type: ignore[arg-type]

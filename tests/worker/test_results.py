@@ -9,7 +9,7 @@ import pytest
 import trio
 import trio.testing
 
-from disque_trio.client.nodes import NoNodeError
+from disque_trio.client.nodes import Nodes, NoNodeError
 from disque_trio.client.records import Job
 from disque_trio.client.refusals import UnknownJobError
 from disque_trio.statemachine.base import Failure
@@ -120,6 +120,7 @@ class Node:
     def __init__(self) -> None:
         self.send, self.receive = trio.open_memory_channel[str](math.inf)
         self.acked: list[str] = []
+        self.nodes = Nodes([])
         self.end: object = None
         self.is_down = False
 
@@ -234,9 +235,9 @@ async def test_a_failure_is_raised_with_what_the_worker_said(
     ("end", "text"),
     [
         ("dead", "it is dead"),
-        ("acked", "no result has come"),
-        ("expired", "it has expired"),
-        (UnknownJobError("NOJOB", "no job", "WAITJOB"), "no node knows the job"),
+        ("acked", "it was cancelled, or acknowledged without a result"),
+        ("expired", "its life is over"),
+        (UnknownJobError("NOJOB", "no job", "WAITJOB"), "no node knows it any more"),
         (NoNodeError("no node could do it"), "no node could do it"),
     ],
 )

@@ -48,7 +48,8 @@ Section = Callable[[NodeState, Vitals], Iterator[Field]]
 
 def _server(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
     facts = node.facts
-    uptime = (node.mono - node.stats.started) // 1000
+    lived = node.mono - node.stats.started
+    uptime = lived // 1000
     yield "disque_version", facts.version
     yield "os", facts.os
     yield "arch_bits", facts.arch_bits
@@ -56,6 +57,7 @@ def _server(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
     yield "process_id", facts.pid
     yield "run_id", facts.run_id
     yield "tcp_port", facts.port
+    yield "uptime_in_milliseconds", lived
     yield "uptime_in_seconds", uptime
     yield "uptime_in_days", uptime // 86400
     yield "hz", node.config.hz

@@ -90,6 +90,7 @@ def test_server_tells_what_runs() -> None:
         ("process_id", "4711"),
         ("run_id", "f" * 40),
         ("tcp_port", "7712"),
+        ("uptime_in_milliseconds", "90061999"),
         ("uptime_in_seconds", "90061"),
         ("uptime_in_days", "1"),
         ("hz", "10"),

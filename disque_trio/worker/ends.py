@@ -1,0 +1,177 @@
+"""How jobs have ended, asked of the nodes, for ends that no worker reports (decision 106).
+
+An operator may cancel a job, its life or its LIMIT may end, or the job with its key may be another
+one.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, TypeVar
+
+import anyio
+import attrs
+
+from disque_trio import client as clients
+from disque_trio.client import commands
+from disque_trio.client.address import Address
+from disque_trio.client.command import Command
+from disque_trio.client.errors import DisqueError
+from disque_trio.client.records import KeyHolder, QueueStats
+from disque_trio.client.refusals import UnknownJobError
+from disque_trio.worker.places import Place
+
+PATIENCE_S: Final = 2.0
+"""How long one node is waited for."""
+SETTLED_S: Final = 65
+"""So long after a node has started no copy of what it had is queued for that any more, of the jobs
+of this library that report something (their RETRY is a minute)."""
+_KEEPS_IDS: Final = "release-delay"
+"""With it a snoozed job keeps its id, so a job that is gone has ended."""
+_AT_ONCE: Final = "waitjob-nohang"
+Item = TypeVar("Item")
+
+Ended = Literal["acked", "dead", "expired", "gone"]
+"""How a job has ended: `gone` is one that no node knows any more, after one of the others."""
+_Told = Ended | Literal["lives"] | None
+"""What a node says; None if that settles nothing."""
+
+
+@attrs.define(eq=False)
+class Watched:
+    """A job, and the steps that follow it."""
+
+    id: str
+    steps: Sequence[Place] = ()
+    """Those that are still to come."""
+    end: Ended | None = None
+
+
+async def look(client: "clients.Client", watched: Iterable[Watched]) -> None:
+    """Ask once, and note the ends. A job has ended if a node says so, or if all nodes answer and
+    none knows it: with a silent node the question stays open."""
+    asked = [each for each in watched if each.end is None]
+    nodes = client.nodes.order(anyio.current_time())
+    if not asked or not nodes:
+        return
+    first, *others = nodes
+    told = await _ends(client, first, [each.id for each in asked])
+    asked = [each for each, end in zip(asked, told, strict=True) if end != "lives"]
+    if not asked:
+        return
+    told = [end for end in told if end != "lives"]
+    more = await at_all(others, lambda node: _ends(client, node, [each.id for each in asked]))
+    for place, each in enumerate(asked):
+        end = _verdict([told[place], *(None if ends is None else ends[place] for ends in more)])
+        if end in ("acked", "gone"):
+            await _follow(client, nodes, each, end)
+        else:
+            each.end = end
+
+
+async def at_all(
+    nodes: Sequence[Address], ask: Callable[[Address], Awaitable[Item]]
+) -> list[Item | None]:
+    """What each node answers, in their order; None for one that does not answer."""
+    answers: list[Item | None] = [None] * len(nodes)
+
+    async def one(place: int, node: Address) -> None:
+        with anyio.move_on_after(PATIENCE_S):
+            try:
+                answers[place] = await ask(node)
+            except DisqueError:
+                answers[place] = None
+
+    async with anyio.create_task_group() as tasks:
+        for place, node in enumerate(nodes):
+            tasks.start_soon(one, place, node)
+    return answers
+
+
+async def jobs_in(client: "clients.Client", queue: str, age: float) -> int | None:
+    """How many jobs there are of a queue that is so many seconds old: queued, delivered and not
+    acknowledged, or delayed. None if that is not sure: a node does not answer, or it has started
+    anew, so a copy of what it had may be queued by another node soon."""
+
+    async def ask(node: Address) -> int | None:
+        asked: list[Command[Any]] = [commands.qstat(queue), commands.info("server")]
+        match await client.ask(node, asked):
+            case [None | QueueStats() as stats, dict(facts)]:
+                if _uptime(facts) < min(age, SETTLED_S):
+                    return None
+            case _:
+                return None
+        return 0 if stats is None else stats.length + (stats.leased or 0) + (stats.delayed or 0)
+
+    found = await at_all(client.nodes.order(anyio.current_time()), ask)
+    counts = [each for each in found if each is not None]
+    return sum(counts) if len(counts) == len(found) else None
+
+
+def _uptime(facts: Mapping[str, str]) -> float:
+    """How long a node has run, in seconds, by its INFO."""
+    whole = facts.get("uptime_in_seconds", "0")
+    return int(facts.get("uptime_in_milliseconds", f"{whole}000")) / 1000
+
+
+async def _ends(client: "clients.Client", node: Address, ids: Sequence[str]) -> list[_Told]:
+    nothing: list[_Told] = [None] * len(ids)
+    with anyio.move_on_after(PATIENCE_S):
+        try:
+            if not client.nodes.features(node):
+                await client.ask(node, [commands.ping()])  # the connection tells what it knows
+            if _AT_ONCE not in client.nodes.features(node):
+                return nothing
+            answers = await client.ask(node, [commands.waitjob(id, timeout=0) for id in ids])
+        except DisqueError:
+            return nothing
+        keeps_ids = _KEEPS_IDS in client.nodes.features(node)
+        return [_told(answer, keeps_ids=keeps_ids) for answer in answers]
+    return nothing
+
+
+def _told(answer: object, *, keeps_ids: bool) -> _Told:
+    match answer:
+        case None:
+            return "lives"
+        case "dead" | "expired":
+            return answer
+        case "acked" if keeps_ids:
+            return answer
+        case UnknownJobError() if keeps_ids:
+            return "gone"
+    return None
+
+
+def _verdict(told: Sequence[_Told]) -> Ended | None:
+    for end in ("acked", "expired"):  # these are for good, whatever a node has not heard
+        if end in told:
+            return end
+    if "lives" in told:
+        return None
+    if "dead" in told:
+        return "dead"
+    return "gone" if all(each == "gone" for each in told) else None
+
+
+async def _follow(
+    client: "clients.Client", nodes: Sequence[Address], watched: Watched, end: Ended
+) -> None:
+    """The job has ended: is there a next step? It was added before, if at all."""
+    while watched.steps:
+        (queue, key), *others = watched.steps
+
+        async def find(node: Address, place: Place = (queue, key)) -> list[KeyHolder]:
+            (found,) = await client.ask(node, [commands.show_key(*place)])
+            if isinstance(found, DisqueError):
+                raise found
+            return [] if found is None else [found]
+
+        answers = await at_all(nodes, find)
+        holders = [holder for answer in answers for holder in answer or ()]
+        if not holders and None in answers:
+            return
+        if not holders:
+            break
+        watched.id, watched.steps, end = holders[0].id, others, "acked"
+        if all(holder.state != "done-kept" for holder in holders):
+            return
+    watched.end = end

@@ -1,0 +1,81 @@
+"""What the member of a batch leaves for the collector when it has ended: a token."""
+
+from collections.abc import Mapping
+from typing import Any, Final, Self
+
+import anyio
+import attrs
+
+from disque_trio import client as clients
+from disque_trio.client.errors import DisqueError
+from disque_trio.worker import tokens
+from disque_trio.worker.context import Job
+from disque_trio.worker.envelope import created_at
+from disque_trio.worker.outside import outside
+from disque_trio.worker.tokens import OVER, SPARE_S, TOKENS, End, Token
+
+_YOUNG_S: Final = 5.0
+"""A job that is done within this time at its first delivery finds its batch as it was."""
+
+
+@attrs.frozen
+class Membership:
+    """What the headers of a member say."""
+
+    queue: str
+    """Of the batch."""
+    place: int
+    until: float
+    """The deadline of the batch, in Unix seconds."""
+    replicate: int | None
+    """Copies of a token."""
+
+    @classmethod
+    def of(cls, headers: Mapping[str, Any]) -> Self | None:
+        """None for a job of no batch."""
+        match headers.get("batch"):
+            case {"id": str(batch), "n": int(place), "ttl": int(ttl), **more}:
+                until, copies = more.get("until"), more.get("replicate")
+                if not isinstance(until, int | float):
+                    until = outside().now() + ttl - SPARE_S
+                replicate = copies if isinstance(copies, int) else None
+                return cls(TOKENS + batch, place, until, replicate)
+        return None
+
+
+async def leave(client: "clients.Client", job: Job[Any], end: End | None) -> None:
+    """Leave a token that says how the job has ended, None is done, unless it belongs to no batch or
+    to one that is over. Raises `DisqueError`."""
+    member = Membership.of(job.headers)
+    if member is None:
+        return
+    left = member.until - outside().now()
+    if left < -SPARE_S or (_may_be_late(job, end, left) and await is_over(client, member.queue)):
+        return
+    if end is None:
+        token = Token(done=[member.place])
+    else:
+        token = Token(ended=[(member.place, (end[0], tokens.shortened(end[1])))])
+    await client.run(tokens.add(member.queue, token, max(left, 0) + SPARE_S, member.replicate))
+
+
+async def is_over(client: "clients.Client", queue: str) -> bool:
+    """Is the batch that has this queue over, as far as nodes say?"""
+    try:
+        return await client.show_key(queue, OVER) is not None
+    except DisqueError:
+        return False  # a node of the original, for example
+
+
+def _may_be_late(job: Job[Any], end: End | None, left: float) -> bool:
+    """May the job have run twice, or have been redriven, or is the deadline over? Nobody takes the
+    token of a batch that is over."""
+    born = created_at(job.key)
+    return (
+        job.delivery > 1
+        or end is not None
+        or left < 0
+        or job.run.lease_end() <= anyio.current_time()
+        or born is None
+        or outside().now() - born > _YOUNG_S
+    )

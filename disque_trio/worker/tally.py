@@ -1,0 +1,155 @@
+"""What a collector knows of the members of its batch, and what it makes of it. No I/O."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from disque_trio.worker.ends import Ended
+from disque_trio.worker.tokens import CHUNK, FAILED, End, Member, State, Token, later
+
+DONE: Final[End] = ("done", "")
+_SHOWN: Final = 20
+_UNTOLD: Final[Mapping[Ended, End]] = {
+    "acked": ("cancelled", "acknowledged, and no worker has said how it ended"),
+    "gone": ("cancelled", "no node knows it any more, and no worker has said how it ended"),
+    "dead": ("dead", "no worker has said why"),
+    "expired": ("expired", "its life is over (ttl)"),
+}
+
+
+@attrs.frozen
+class MemberEnd:
+    """How one member of a batch has ended."""
+
+    place: int
+    """Among the calls that `App.batch` was given, from 0."""
+    state: State
+    reason: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class BatchEnds:
+    """How the members of a batch have ended: the first argument of `then=task.partial()`."""
+
+    size: int
+    """How many members there are."""
+    counts: dict[str, int]
+    """By state: how many there are."""
+    others: Sequence[MemberEnd] = ()
+    """The members that are not done, by place."""
+    left_out: int = 0
+    """How many of these are missing here, for want of room."""
+
+    @property
+    def failed(self) -> int:
+        """How many are dead, expired, refused or late."""
+        return sum(self.counts.get(state, 0) for state in FAILED)
+
+
+@attrs.define(eq=False)
+class Tally:
+    """The members of a batch."""
+
+    size: int
+    ended: dict[int, End] = attrs.Factory(dict)
+    """By place."""
+    members: dict[int, Member] = attrs.Factory(dict)
+    """By place, as far as their producer has said who they are."""
+
+    def take(self, token: Token) -> None:
+        """Learn what a token says."""
+        for place in token.done:
+            self._end(place, DONE)
+        for place, end in token.ended:
+            self._end(place, end)
+        for place, member in token.jobs:
+            if 0 <= place < self.size:
+                self.members[place] = member
+
+    def _end(self, place: int, end: End) -> None:
+        if 0 <= place < self.size:
+            self.ended[place] = later(self.ended.get(place), end)
+
+    def join(self) -> None:
+        """Members that are one job have one end."""
+        by_id: dict[str, End] = {}
+        for place, member in self.members.items():
+            if place in self.ended:
+                by_id[member.id] = later(by_id.get(member.id), self.ended[place])
+        for place, member in self.members.items():
+            if place not in self.ended and member.id in by_id:
+                self.ended[place] = by_id[member.id]
+
+    @property
+    def is_complete(self) -> bool:
+        """Have all ended?"""
+        return len(self.ended) == self.size
+
+    def pending(self) -> dict[int, Member]:
+        """Those that are known and have not ended, by place."""
+        return {n: each for n, each in self.members.items() if n not in self.ended}
+
+    def untold(self, ended: Mapping[int, Ended], now: float) -> None:
+        """These have ended, as nodes say, and no token tells how."""
+        for place, how in ended.items():
+            member = self.members[place]
+            end = _UNTOLD[how]
+            if how == "gone" and not member.steps and 0 < member.expires <= now:
+                end = _UNTOLD["expired"]
+            elif end[0] == "cancelled" and member.is_unique:
+                end = ("merged", "its unique key is another job's, which has ended")
+            self.ended.setdefault(place, end)
+
+    def late(self) -> None:
+        """The deadline is over."""
+        for place in range(self.size):
+            self.ended.setdefault(place, ("late", "it had not ended at the deadline of the batch"))
+
+    def ends(self, most: int) -> BatchEnds:
+        """How they have ended; of those that are not done `most` at most are named."""
+        others = [
+            MemberEnd(place, *self.ended[place])
+            for place in range(self.size)
+            if place in self.ended and self.ended[place][0] != "done"
+        ]
+        return BatchEnds(
+            size=self.size,
+            counts=dict(Counter(state for state, _ in self.ended.values())),
+            others=others[:most],
+            left_out=len(others[most:]),
+        )
+
+    def failures(self) -> str:
+        """Those that have failed, in words."""
+        failed = [
+            f"{place} ({': '.join(filter(None, end))})"
+            for place, end in sorted(self.ended.items())
+            if end[0] in FAILED
+        ]
+        more = f" and {len(failed) - _SHOWN} more" if len(failed) > _SHOWN else ""
+        return (
+            f"{len(failed)} of {self.size} members have failed: {', '.join(failed[:_SHOWN])}{more}"
+        )
+
+    def chunks(self, places: Iterable[int]) -> list[Token]:
+        """Tokens that say all that is known of the members beside these."""
+        return [
+            Token(
+                done=[n for n in each if self.ended.get(n) == DONE],
+                ended=[(n, self.ended[n]) for n in each if self.ended.get(n, DONE) != DONE],
+                jobs=[(n, self.members[n]) for n in each if n in self.members],
+            )
+            for chunk in sorted({place // CHUNK for place in places})
+            for each in [range(chunk * CHUNK, min((chunk + 1) * CHUNK, self.size))]
+        ]
+
+
+def crowded(tokens: Sequence[Token], changed: Iterable[int]) -> list[bool]:
+    """Which tokens are to be merged: those that tell of the same chunk as others, or of one in
+    which something has changed."""
+    chunks = [frozenset(place // CHUNK for place in token.places()) for token in tokens]
+    counts = Counter(chunk for each in chunks for chunk in each)
+    counts.update(2 * [place // CHUNK for place in changed])
+    return [len(each) != 1 or any(counts[chunk] > 1 for chunk in each) for each in chunks]

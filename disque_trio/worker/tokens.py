@@ -1,0 +1,112 @@
+"""What jobs in the queue of a batch say of its members: which jobs they are, and how they ended.
+
+Tokens are a set under union. What comes twice counts once, and several are merged into one.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, Literal
+
+import attrs
+
+from disque_trio.client import commands
+from disque_trio.client.command import Command
+from disque_trio.worker import codec
+from disque_trio.worker.options import RESERVED
+from disque_trio.worker.places import Place
+
+TOKENS: Final = f"{RESERVED}batch."
+OVER: Final = "over"
+"""The key of what says in that queue that the batch is over."""
+CHUNK: Final = 128
+"""Members of which one token tells."""
+SPARE_S: Final = 24 * 3600
+"""Tokens and collectors live so much longer than the batch may take."""
+KEEP_S: Final = 3600
+"""What says that a batch is over is kept so long."""
+RETRY_S: Final = 60
+"""A token that a collector has taken comes again so long after."""
+_LONGEST: Final = 200
+"""Characters of a reason."""
+
+State = Literal["done", "cancelled", "merged", "dead", "expired", "refused", "late"]
+"""How a member of a batch has ended.
+
+`done`: its handler, or that of the last step, has returned. `cancelled`: by `Cancel`, or it was
+acknowledged without a word of a worker. `merged`: another job has its `unique` key, and has ended.
+`dead` and `expired`. `refused`: it could not be added. `late`: it has not ended at the deadline.
+"""
+FAILED: Final[frozenset[State]] = frozenset(("dead", "expired", "refused", "late"))
+_RANK: Final[Sequence[State]] = (
+    "late", "refused", "dead", "expired", "merged", "cancelled", "done",
+)  # fmt: skip
+"""If tokens differ, the last of these applies: a dead member may have been redriven."""
+
+
+@attrs.frozen
+class Member:
+    """A job of a batch, as its producer was answered."""
+
+    id: str
+    expires: float = 0.0
+    """When its life ends at the latest, in Unix seconds."""
+    is_unique: bool = False
+    """With a unique key it may be another job."""
+    steps: Sequence[Place] = ()
+    """That follow it."""
+
+
+End = tuple[State, str]
+"""How, and why."""
+
+
+@attrs.frozen(kw_only=True)
+class Token:
+    """What one of these jobs says."""
+
+    done: Sequence[int] = ()
+    """Places of members."""
+    ended: Sequence[tuple[int, End]] = ()
+    """Places of those that are not done."""
+    jobs: Sequence[tuple[int, Member]] = ()
+
+    def places(self) -> Iterable[int]:
+        """Those of which it says something."""
+        return (*self.done, *(place for place, _ in (*self.ended, *self.jobs)))
+
+
+read: Final = codec.body_reader(Token)
+"""What turns the body of a token into one. Raises one of `codec.BAD_INPUT`."""
+
+
+def later(one: End | None, other: End) -> End:
+    """Of two ends of one member the one that applies."""
+    return other if one is None or _RANK.index(other[0]) > _RANK.index(one[0]) else one
+
+
+def shortened(reason: str) -> str:
+    """As much of a reason as a token has."""
+    return reason if len(reason) <= _LONGEST else f"{reason[: _LONGEST - 1]}…"
+
+
+def add(queue: str, token: Token, ttl: float, replicate: int | None) -> Command[str]:
+    """The ADDJOB of a token."""
+    told = {name: each for name, each in attrs.asdict(token, recurse=False).items() if each}
+    return _add(queue, told, ttl, replicate)
+
+
+def add_over(queue: str, ttl: float, replicate: int | None) -> Command[str]:
+    """The ADDJOB of what says that the batch is over; once, where nodes know keys."""
+    found = _add(queue, {}, ttl, replicate)
+    words = (*found.words, b"UNIQUE", OVER.encode(), b"KEEP", b"%d" % KEEP_S)
+    return attrs.evolve(found, words=words, plain=found.words, features=("unique",))
+
+
+def _add(queue: str, told: Any, ttl: float, replicate: int | None) -> Command[str]:
+    command = commands.addjob(
+        queue,
+        codec.write({"done": [], **told}, "json"),
+        replicate=replicate,
+        retry=RETRY_S,
+        ttl=max(int(ttl), 2 * RETRY_S),
+    )
+    return attrs.evolve(command, is_repeatable=True)
