@@ -10,8 +10,9 @@ from typing import Final
 from disque_trio.cli import formats
 from disque_trio.cli.frame import INTERRUPTED, discard_output
 from disque_trio.cli.options import FOREVER, Options, parse
+from disque_trio.cli.output import complain
 from disque_trio.cli.pipe import Pipe
-from disque_trio.cli.session import Session, complain
+from disque_trio.cli.session import Session
 from disque_trio.client.connection import Connection
 from disque_trio.client.errors import ConnectionFailedError
 

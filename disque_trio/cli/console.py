@@ -13,6 +13,7 @@ import attrs
 import trio
 
 from disque_trio.cli.frame import USAGE, UsageError
+from disque_trio.cli.output import complain, flush, say
 from disque_trio.client.address import Cluster
 from disque_trio.client.settings import DEFAULT_URL
 from disque_trio.client.url import parse_url
@@ -173,7 +174,7 @@ def _cluster(addresses: Sequence[str], password: bytes) -> Cluster:
 
 
 def _warn(text: str) -> None:
-    sys.stderr.write(f"disque-trio console: {text}\n")
+    complain(f"disque-trio console: {text}")
 
 
 def _fail(reason: str, status: int) -> int:
@@ -196,8 +197,8 @@ async def _serve(
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(site.serve, subject, sockets)
-            sys.stdout.write(f"Console: http://{host}:{config.web_port}/  (Ctrl-C ends it)\n")
-            sys.stdout.flush()
+            say(f"Console: http://{host}:{config.web_port}/  (Ctrl-C ends it)")
+            flush()
             async for _ in signals:
                 nursery.cancel_scope.cancel()
                 break

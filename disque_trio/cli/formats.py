@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from disque_trio.cli.output import printable_lines
 from disque_trio.statemachine.base import Failure, Map, Reply, Set, Special, Spilled, Status
 
 Form = Callable[[Sequence[bytes], Reply], bytes]
@@ -43,8 +44,13 @@ _QUOTED: Final = [_ESCAPES.get(byte, bytes([byte])) for byte in range(256)]
 def for_people(args: Sequence[bytes], reply: Reply) -> bytes:
     """The reply as redis-cli shows it on a terminal."""
     if isinstance(reply, bytes) and _is_any(args, _TEXTS):
-        return reply.rstrip(b"\r\n")
+        return _shown(reply.rstrip(b"\r\n").replace(b"\r\n", b"\n"))
     return _formatted(reply, margin=0)
+
+
+def _shown(text: bytes) -> bytes:
+    """A node's own text, without what would command the terminal."""
+    return printable_lines(text.decode(errors="backslashreplace")).encode()
 
 
 def _is_any(args: Sequence[bytes], names: frozenset[bytes]) -> bool:
@@ -55,9 +61,9 @@ def _is_any(args: Sequence[bytes], names: frozenset[bytes]) -> bool:
 def _formatted(reply: Reply, *, margin: int) -> bytes:
     match reply:
         case Status(text):
-            return text
+            return _shown(text)
         case Failure(text):
-            return b"(error) " + text
+            return b"(error) " + _shown(text)
         case int():
             return b"(integer) %d" % reply
         case bytes() | Spilled():

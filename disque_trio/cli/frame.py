@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
+from disque_trio.cli.output import complain
+
 USAGE: Final = 2
 """A bad option, or something that was asked for and cannot be done."""
 INTERRUPTED: Final = 130
@@ -103,11 +105,6 @@ def check_folder(path: str | Path) -> None:
         raise UsageError(f"cannot write {path}: there is no folder {folder}; make it first")
 
 
-def printable(text: str) -> str:
-    """Without what would command the terminal."""
-    return "".join(each if each.isprintable() else "?" for each in text)
-
-
 def discard_output() -> None:
     """The reader has closed the pipe: without this, Python's flush at exit would fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -115,7 +112,7 @@ def discard_output() -> None:
 
 def _say(name: str, text: str, status: int) -> int:
     for line in text.splitlines():
-        sys.stderr.write(f"disque-trio {name}: {line}\n")
+        complain(f"disque-trio {name}: {line}")
     return status
 
 

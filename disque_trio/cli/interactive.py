@@ -18,7 +18,8 @@ from prompt_toolkit.shortcuts import clear
 from prompt_toolkit.styles import Style
 
 from disque_trio.cli.completion import Commands, hint
-from disque_trio.cli.session import Session, complain
+from disque_trio.cli.output import complain, say
+from disque_trio.cli.session import Session
 from disque_trio.client.address import Address
 from disque_trio.client.errors import ConnectionFailedError
 from disque_trio.wire.words import UnbalancedQuotesError, split
@@ -106,7 +107,7 @@ class Prompt:
         self.session.line(line.encode(errors="surrogateescape"))
         took_s = monotonic() - started
         if took_s >= _WORTH_TELLING_S:
-            print(f"({took_s:.2f}s)", flush=True)
+            say(f"({took_s:.2f}s)")
 
     def _guarded(self, act: Callable[[], object]) -> None:
         """Run `act`; show errors, and go on."""
@@ -115,11 +116,11 @@ class Prompt:
         except ConnectionFailedError as error:
             complain(str(error))
         except EOFError:
-            print(flush=True)  # Ctrl-D instead of a password.
+            say()  # Ctrl-D instead of a password.
         except KeyboardInterrupt:
             # The reply would be taken for that of the next command. Closing also ends a GETJOB that
             # waits.
-            print(flush=True)
+            say()
             self.session.connection.close()
             self._guarded(self.session.connect)
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import attrs
 
-from disque_trio.cli.session import complain
+from disque_trio.cli.output import complain
 from disque_trio.client.connection import Connection
 from disque_trio.statemachine.base import Failure, Reply
 from disque_trio.wire.resp import encode_request

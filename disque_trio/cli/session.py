@@ -4,7 +4,6 @@ The one-shot client, the lines of a pipe and the interactive prompt all use it.
 """
 
 import re
-import sys
 import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -14,6 +13,7 @@ import attrs
 
 from disque_trio.cli.formats import Form, for_people
 from disque_trio.cli.options import FOREVER
+from disque_trio.cli.output import complain
 from disque_trio.client.connection import Connection
 from disque_trio.client.errors import LostError
 from disque_trio.statemachine.base import OK, Failure, Reply
@@ -106,11 +106,6 @@ class Session:
     def _watch(self, args: Sequence[bytes]) -> NoReturn:
         while True:  # Only Ctrl-C ends MONITOR, by closing the connection.
             self._print(self.form(args, self.connection.receive()))
-
-
-def complain(text: str) -> None:
-    """Print to standard error."""
-    print(text, file=sys.stderr, flush=True)
 
 
 def _manual(topic: Sequence[bytes]) -> str:

@@ -16,6 +16,8 @@ import attrs
 import trio
 from rich.console import Console
 
+from disque_trio.cli.consoles import console
+from disque_trio.cli.output import complain
 from disque_trio.net.file_limits import raise_file_limit
 from disque_trio.net.listeners import MAX_PORT, ListenError, Listeners, listen
 from disque_trio.net.multiplexing import NAMES, MultiplexingError
@@ -57,9 +59,9 @@ def main(arguments: Sequence[str]) -> int:
             nodes.extend(_node(config, options, cleanup, doors) for config in _configs(options))
         except (ListenError, MultiplexingError, NodesConfError) as error:
             return _fail(str(error))
-        console = Console(highlight=False)
-        trio.run(live, nodes, partial(_show, nodes, console), *doors)
-    console.print("All nodes have ended." if len(nodes) > 1 else "The node has ended.")
+        shown = console()
+        trio.run(live, nodes, partial(_show, nodes, shown), *doors)
+    shown.print("All nodes have ended." if len(nodes) > 1 else "The node has ended.")
     return 0
 
 
@@ -76,7 +78,7 @@ def _node(
 
 
 def _fail(reason: str) -> int:
-    sys.stderr.write(f"disque-trio up: {reason}\n")
+    complain(f"disque-trio up: {reason}")
     return 1
 
 

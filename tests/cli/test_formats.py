@@ -66,7 +66,14 @@ def test_quoted_bytes_are_printable_and_can_be_typed_again(data: bytes, text: by
     "command", [[b"INFO"], [b"info", b"stats"], [b"CLUSTER", b"nodes"], [b"client", b"LIST"]]
 )
 def test_people_read_texts_as_they_are(command: list[bytes]) -> None:
-    assert for_people(command, b"# Server\r\nhz:10\r\n") == b"# Server\r\nhz:10"
+    assert for_people(command, b"# Server\r\nhz:10\r\n") == b"# Server\nhz:10"
+
+
+def test_a_text_of_a_node_commands_no_terminal() -> None:
+    hostile = b"name=\x1b[2J\xc2\x9b"
+    assert for_people([b"CLIENT", b"LIST"], hostile) == b"name=\\x1b[2J\\x9b"
+    assert for_people([b"PAUSE"], Status(hostile)) == b"name=\\x1b[2J\\x9b"
+    assert for_people([b"X"], Failure(hostile)) == b"(error) name=\\x1b[2J\\x9b"
 
 
 def test_an_error_instead_of_a_text_is_still_an_error() -> None:

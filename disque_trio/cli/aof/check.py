@@ -3,11 +3,12 @@
 import time
 
 from disque_trio.cli.aof.options import Options
-from disque_trio.cli.aof.report import as_json, out
+from disque_trio.cli.aof.report import out
 from disque_trio.cli.aof.scan import NAMES, scan_and_count
 from disque_trio.cli.aof.source import Source
 from disque_trio.cli.aof.tally import sum_up
 from disque_trio.cli.frame import counted
+from disque_trio.cli.output import say_json
 
 
 def check(options: Options) -> int:
@@ -26,7 +27,7 @@ def check(options: Options) -> int:
             "acked": jobs.acked,
             "expired": jobs.expired,
         }
-        print(as_json(facts))
+        say_json(facts, is_compact=True)
         return found.status
     say = out().print
     say(f"{options.file}: {NAMES[found.format]}, {counted(source.size, 'byte')}")

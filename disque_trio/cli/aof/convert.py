@@ -7,12 +7,13 @@ from collections.abc import Callable
 
 from disque_trio.cli.aof.options import Options
 from disque_trio.cli.aof.outcomes import DAMAGED, SOUND
-from disque_trio.cli.aof.report import as_json, out
+from disque_trio.cli.aof.report import out
 from disque_trio.cli.aof.scan import Scan, scan, scan_and_count
 from disque_trio.cli.aof.source import Source
 from disque_trio.cli.aof.tally import Tally
 from disque_trio.cli.aof.target import Target
 from disque_trio.cli.frame import UsageError, counted
+from disque_trio.cli.output import say_json
 from disque_trio.statemachine.records import Record
 from disque_trio.wire.commandlog import NoPlaceError
 from disque_trio.wire.journal import Writer
@@ -32,7 +33,7 @@ def convert(options: Options) -> int:
         source.close()
     if options.is_json:
         facts = {"out": options.out, "to": options.to.value, "written": written, "new_size": size}
-        print(as_json({**found.facts, **facts}))
+        say_json({**found.facts, **facts}, is_compact=True)
         return SOUND
     out().print(
         f"{options.out}: {counted(written, 'record')} of {tally.records:,} in "
@@ -45,7 +46,7 @@ def convert(options: Options) -> int:
 
 def _refuse(options: Options, found: Scan) -> int:
     if options.is_json:
-        print(as_json({**found.facts, "written": 0}))
+        say_json({**found.facts, "written": 0}, is_compact=True)
     else:
         out().print(f"{options.file}: {found.verdict}")
     return DAMAGED

@@ -1,15 +1,15 @@
 """`disque-trio aof dump`: every record, one on each line."""
 
-import sys
 from datetime import UTC, datetime
 from typing import Any
 
 from disque_trio.cli.aof.options import Options
 from disque_trio.cli.aof.outcomes import SOUND
-from disque_trio.cli.aof.report import as_json, errors
+from disque_trio.cli.aof.report import errors
 from disque_trio.cli.aof.scan import scan
 from disque_trio.cli.aof.source import Source
 from disque_trio.cli.formats import quoted, text_of
+from disque_trio.cli.output import flush, json_text, say_lines
 from disque_trio.statemachine.base import STATE_NAMES
 from disque_trio.statemachine.messages import JobCopy
 from disque_trio.statemachine.records import LoadJob, Record
@@ -21,12 +21,12 @@ def dump(options: Options) -> int:
 
     def show(records: list[Record]) -> None:
         lines = [line_of(record, has_body=options.has_bodies) for record in records]
-        sys.stdout.write("".join(lines))
+        say_lines("".join(lines))
 
     source = Source(options.file)
     found = scan(source, "reading", show)
     source.close()
-    sys.stdout.flush()
+    flush()
     if found.status != SOUND:
         errors().print(f"disque-trio aof: {options.file}: {found.verdict}")
     return found.status
@@ -59,7 +59,8 @@ def _line(record: Record, *, has_body: bool) -> str:
 
 def _json_line(record: Record, *, has_body: bool) -> str:
     if not isinstance(record, LoadJob):
-        return as_json({"record": "DELJOB", "id": text_of(record.id)}) + "\n"
+        deletion = {"record": "DELJOB", "id": text_of(record.id)}
+        return json_text(deletion, is_compact=True) + "\n"
     copy = record.copy
     facts: dict[str, Any] = {
         "record": "LOADJOB",
@@ -85,7 +86,7 @@ def _json_line(record: Record, *, has_body: bool) -> str:
     facts |= {name: text_of(v) if isinstance(v, bytes) else v for name, v in _extensions(copy)}
     if has_body:
         facts["body"] = text_of(bytes(copy.body))
-    return as_json(facts) + "\n"
+    return json_text(facts, is_compact=True) + "\n"
 
 
 def _extensions(copy: JobCopy) -> list[tuple[str, int | bytes]]:

@@ -10,11 +10,12 @@ import attrs
 
 from disque_trio.cli.aof.options import Options
 from disque_trio.cli.aof.outcomes import DAMAGED, SOUND
-from disque_trio.cli.aof.report import as_json, errors, out
+from disque_trio.cli.aof.report import errors, out
 from disque_trio.cli.aof.scan import Scan, scan
 from disque_trio.cli.aof.source import Source
 from disque_trio.cli.aof.target import Target, keep
 from disque_trio.cli.frame import UsageError, counted
+from disque_trio.cli.output import say_json
 from disque_trio.wire.jobs import DamagedError
 from disque_trio.wire.journal import Format, Writer
 from disque_trio.wire.salvage import Gap, salvage
@@ -74,7 +75,7 @@ def _repair(options: Options, source: Source) -> int:
 
 def _refuse(options: Options, found: Scan) -> int:
     if options.is_json:
-        print(as_json({**found.facts, "repaired": False}))
+        say_json({**found.facts, "repaired": False}, is_compact=True)
     else:
         out().print(f"{options.file}: {found.verdict}")
     return DAMAGED
@@ -164,7 +165,7 @@ def _tell(options: Options, found: Scan, kept: str, loss: Loss) -> int:
                 {"start": gap.start, "end": gap.end, "reason": gap.reason} for gap in loss.gaps
             ],
         }
-        print(as_json(facts))
+        say_json(facts, is_compact=True)
         return SOUND
     say = out().print
     if not kept:

@@ -1,22 +1,17 @@
 """Output of results, progress and errors."""
 
-import json
 import sys
-from typing import Any
 
 from rich.console import Console
+
+from disque_trio.cli.consoles import console
 
 
 def out() -> Console:
     """Where results go."""
-    return Console(highlight=False, soft_wrap=True, emoji=False, markup=False)
+    return console(soft_wrap=True, markup=False)
 
 
 def errors() -> Console:
     """Where progress and questions go."""
-    return Console(file=sys.stderr, highlight=False, soft_wrap=True, emoji=False, markup=False)
-
-
-def as_json(facts: dict[str, Any]) -> str:
-    """One line."""
-    return json.dumps(facts, ensure_ascii=False, separators=(",", ":"))
+    return console(sys.stderr, soft_wrap=True, markup=False)

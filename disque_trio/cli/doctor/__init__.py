@@ -1,8 +1,6 @@
 """`disque-trio doctor`: what is wrong with a cluster, and what to do about it (docs/doctor.md)."""
 
-import json
 import os
-import sys
 from collections.abc import Sequence
 
 from disque_trio.cli.doctor import checks, machine
@@ -10,6 +8,7 @@ from disque_trio.cli.doctor.findings import STATUS_NAMES, Finding, Level, worst
 from disque_trio.cli.doctor.nodes import NodeFacts, examine, survey
 from disque_trio.cli.doctor.options import Options, parse
 from disque_trio.cli.frame import INTERRUPTED
+from disque_trio.cli.output import say, say_json
 
 
 def main(argv: Sequence[str]) -> int:
@@ -55,35 +54,33 @@ def _examine_all(options: Options) -> int:
     findings.sort(key=lambda finding: -finding.level)
     level = worst(findings)
     if options.is_json:
-        sys.stdout.write(_as_json(nodes, findings) + "\n")
+        say_json(_as_json(nodes, findings), indent=2)
     else:
-        sys.stdout.write(_as_text(nodes, findings))
+        for line in _as_text(nodes, findings):
+            say(line)
     return level.value
 
 
-def _as_json(nodes: list[NodeFacts], findings: list[Finding]) -> str:
-    return json.dumps(
-        {
-            "status": STATUS_NAMES[worst(findings)],
-            "nodes": [
-                {
-                    "address": node.where,
-                    "id": node.id,
-                    "version": node.info.get("disque_version", ""),
-                    "is_original": not node.is_ours and not node.error,
-                    "error": node.error,
-                    "clock_skew_ms": round(node.skew_ms),
-                    "under_replicated_jobs": node.number("under_replicated_jobs"),
-                }
-                for node in nodes
-            ],
-            "findings": [finding.as_dict() for finding in findings],
-        },
-        indent=2,
-    )
+def _as_json(nodes: list[NodeFacts], findings: list[Finding]) -> dict[str, object]:
+    return {
+        "status": STATUS_NAMES[worst(findings)],
+        "nodes": [
+            {
+                "address": node.where,
+                "id": node.id,
+                "version": node.info.get("disque_version", ""),
+                "is_original": not node.is_ours and not node.error,
+                "error": node.error,
+                "clock_skew_ms": round(node.skew_ms),
+                "under_replicated_jobs": node.number("under_replicated_jobs"),
+            }
+            for node in nodes
+        ],
+        "findings": [finding.as_dict() for finding in findings],
+    }
 
 
-def _as_text(nodes: list[NodeFacts], findings: list[Finding]) -> str:
+def _as_text(nodes: list[NodeFacts], findings: list[Finding]) -> list[str]:
     lines = []
     for finding in findings:
         lines.append(f"{finding.level.name.lower():8} {finding.where}: {finding.what}")
@@ -93,7 +90,7 @@ def _as_text(nodes: list[NodeFacts], findings: list[Finding]) -> str:
     asked = f"{well} of {len(nodes)} nodes answer; " if nodes else ""
     counts = [_counted(findings, level) for level in (Level.PROBLEM, Level.WARNING)]
     verdict = ", ".join(filter(None, counts)) or "all is well"
-    return "".join(f"{line}\n" for line in [*lines, f"{asked}{verdict}"])
+    return [*lines, f"{asked}{verdict}"]
 
 
 def _counted(findings: list[Finding], level: Level) -> str:

@@ -1,8 +1,6 @@
 """`disque-trio explain`: what a job survives, by rules and by trials (docs/explain.md)."""
 
-import json
 import os
-import sys
 from collections.abc import Iterator, Sequence
 
 from rich.progress import track
@@ -11,6 +9,7 @@ from disque_trio.cli.explain.asking import ask
 from disque_trio.cli.explain.options import Options, parse
 from disque_trio.cli.explain.words import show
 from disque_trio.cli.frame import INTERRUPTED, USAGE, UsageError
+from disque_trio.cli.output import complain, say_json
 from disque_trio.cli.sim.report import errors, out
 from disque_trio.client.errors import DisqueError
 from disque_trio.explain.asked import Asked, NotAskedError, read
@@ -29,7 +28,7 @@ def main(argv: Sequence[str]) -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else USAGE
     except (NotAskedError, UsageError, DisqueError) as error:
-        sys.stderr.write(f"disque-trio explain: {error}\n")
+        complain(f"disque-trio explain: {error}")
         return USAGE
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -51,7 +50,7 @@ def _subject(options: Options) -> tuple[Asked, Facts, str]:
 def _explain(options: Options, asked: Asked, facts: Facts, heading: str) -> int:
     found = report(asked, facts, list(_trials(options, asked, facts)))
     if options.is_json:
-        sys.stdout.write(json.dumps(found.as_plain(), indent=2) + "\n")
+        say_json(found.as_plain(), indent=2)
     else:
         show(out(), found, heading)
     return 1 if found.refusal or found.disagreements else 0

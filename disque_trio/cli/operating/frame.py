@@ -1,9 +1,7 @@
-"""What the families have in common: which cluster, JSON or text, errors, tables."""
+"""What the families have in common: which cluster, which command, errors."""
 
 import argparse
-import json
 import os
-import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final
 
@@ -12,6 +10,7 @@ import attrs
 
 from disque_trio.cli import frame
 from disque_trio.cli.frame import Family, UsageError
+from disque_trio.cli.output import complain
 from disque_trio.client import Client
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.settings import DEFAULT_URL
@@ -98,38 +97,17 @@ def _carry_out(name: str, run: Run, given: argparse.Namespace) -> int:
     try:
         return anyio.run(carried_out)
     except (DisqueError, NotDoneError) as error:
-        sys.stderr.write(f"disque-trio {name}: {error}\n")
+        complain(f"disque-trio {name}: {error}")
         return FAILED
 
 
 # Output.
 
 
-def write_json(value: Any) -> None:
-    """One value on one line."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, default=str) + "\n")
-
-
-def write_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Columns with spaces between them."""
-    for line in lines_of(heads, rows):
-        sys.stdout.write(line + "\n")
-
-
-def lines_of(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
-    """The lines of such a table."""
-    lines = [list(heads), *([str(cell) for cell in row] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    ]
-
-
 def warn_of(name: str, unreached: Mapping[str, str]) -> None:
     """Which nodes did not answer."""
     for node, why in unreached.items():
-        sys.stderr.write(f"disque-trio {name}: what {node} knows is missing: {why}\n")
+        complain(f"disque-trio {name}: what {node} knows is missing: {why}")
 
 
 def duration(seconds: float) -> str:

@@ -2,7 +2,6 @@
 
 import argparse
 import re
-import sys
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -18,16 +17,12 @@ from disque_trio.cli.operating.frame import (
     run_family,
     url_of,
     warn_of,
-    write_json,
-    write_table,
 )
+from disque_trio.cli.output import say, say_facts, say_json, say_table
 from disque_trio.observe.timeline import History
 from disque_trio.worker.operating.admin import Admin
 from disque_trio.worker.operating.asking import Found
 from disque_trio.worker.operating.jobs import Copy, Jobs, WithWorkerError
-
-_LONGEST: Final = 60
-"""Of a reason in a table."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -76,9 +71,10 @@ async def _tell(_admin: Admin, given: argparse.Namespace) -> int:
     history, unreached = await timeline.ask(url_of(given), given.id)
     warn_of("jobs", unreached)
     if given.is_json:
-        write_json(timeline.as_json(given.id, history))
+        say_json(timeline.as_json(given.id, history))
     elif history.rows:
-        sys.stdout.writelines(f"{line}\n" for line in timeline.lines(given.id, history))
+        for line in timeline.lines(given.id, history):
+            say(line)
     if not history.rows:
         raise NotDoneError(_nothing(given.id, history))
     return 0
@@ -95,12 +91,11 @@ def _nothing(id: str, history: History) -> str:
 async def _show(admin: Admin, given: argparse.Namespace) -> int:
     copies = await _found(admin.jobs, given.id)
     if given.is_json:
-        write_json([_told(copy) for copy in copies])
+        say_json([_told(copy) for copy in copies])
         return 0
     told = _told(copies[0])
     told["nodes"] = ", ".join(f"{copy.node} ({copy.job.state})" for copy in copies)
-    rows = [(name, value) for name, value in told.items() if name not in ("node", "state")]
-    write_table(("job", rows[0][1]), rows[1:])
+    say_facts((name, value) for name, value in told.items() if name not in ("node", "state"))
     return 0
 
 
@@ -133,9 +128,9 @@ async def _each(
     for id in given.ids:
         told[id] = await do(id)
         if not given.is_json:
-            sys.stdout.write(f"{id}: {done if told[id] else not_done}\n")
+            say(f"{id}: {done if told[id] else not_done}")
     if given.is_json:
-        write_json([{"id": id, done: is_done} for id, is_done in told.items()])
+        say_json([{"id": id, done: is_done} for id, is_done in told.items()])
     return 0 if all(told.values()) else FAILED
 
 
@@ -159,13 +154,13 @@ async def _list_dead(admin: Admin, given: argparse.Namespace) -> int:
     found = await admin.jobs.dead(given.queue, reason=given.reason, limit=given.limit)
     warn_of("jobs dead", found.unreached)
     if given.is_json:
-        write_json([_told(copy) for copy in found.items])
+        say_json([_told(copy) for copy in found.items])
         return 0
     rows = [
-        (copy.job.id, copy.job.queue, copy.task, _time(copy.added), copy.reason[:_LONGEST])
+        (copy.job.id, copy.job.queue, copy.task, _time(copy.added), copy.reason)
         for copy in found.items
     ]
-    write_table(("ID", "QUEUE", "TASK", "ADDED", "REASON"), rows)
+    say_table(("ID", "QUEUE", "TASK", "ADDED", "REASON"), rows)
     return 0
 
 
@@ -197,9 +192,9 @@ async def _drop_dead(admin: Admin, given: argparse.Namespace) -> int:
 def _counted(given: argparse.Namespace, count: int, done: str, found: Found[Copy]) -> int:
     warn_of("jobs dead", found.unreached)
     if given.is_json:
-        write_json({done: count})
+        say_json({done: count})
     else:
-        sys.stdout.write(f"{frame.counted(count, 'dead job')} {done}\n")
+        say(f"{frame.counted(count, 'dead job')} {done}")
     return FAILED if found.unreached else 0
 
 

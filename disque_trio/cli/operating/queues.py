@@ -1,7 +1,6 @@
 """`disque-trio queues`: the queues of a cluster."""
 
 import argparse
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -14,9 +13,8 @@ from disque_trio.cli.operating.frame import (
     duration,
     run_family,
     warn_of,
-    write_json,
-    write_table,
 )
+from disque_trio.cli.output import complain, say, say_json, say_table
 from disque_trio.worker.operating.admin import Admin
 from disque_trio.worker.operating.notes import RESERVED
 from disque_trio.worker.operating.queues import QueueTotals, Stopped
@@ -59,9 +57,9 @@ async def _list(admin: Admin, given: argparse.Namespace) -> int:
     warn_of(NAME, found.unreached)
     shown = [each for each in found.items if given.has_all or not each.name.startswith(RESERVED)]
     if given.is_json:
-        write_json([attrs.asdict(each) for each in shown])
+        say_json([attrs.asdict(each) for each in shown])
     else:
-        write_table(_HEADS, [_row(each) for each in shown])
+        say_table(_HEADS, [_row(each) for each in shown])
     return 0
 
 
@@ -76,10 +74,10 @@ async def _pause(admin: Admin, given: argparse.Namespace) -> int:
     side: Stopped = getattr(given, "side", "none")
     found = await admin.queues.pause(given.queue, side)
     if given.is_json:
-        write_json({"queue": given.queue, "pause": side, "nodes": found.items})
+        say_json({"queue": given.queue, "pause": side, "nodes": found.items})
     else:
         what = {"none": "resumed", "all": "paused"}.get(side, f"paused ({side})")
-        sys.stdout.write(f"{given.queue}: {what} at {', '.join(found.items)}\n")
+        say(f"{given.queue}: {what} at {', '.join(found.items)}")
     return _missing(found.unreached)
 
 
@@ -90,16 +88,16 @@ async def _purge(admin: Admin, given: argparse.Namespace) -> int:
     found = await admin.queues.purge(given.queue, is_dead=given.is_dead)
     count = max(found.items) if given.is_dead else sum(found.items)
     if given.is_json:
-        write_json({"queue": given.queue, "ended": count})
+        say_json({"queue": given.queue, "ended": count})
     else:
-        sys.stdout.write(f"{given.queue}: {counted(count, kind)} ended\n")
+        say(f"{given.queue}: {counted(count, kind)} ended")
     return _missing(found.unreached)
 
 
 def _missing(unreached: Mapping[str, str]) -> int:
     """An order counts as done if all nodes have it."""
     for node, why in unreached.items():
-        sys.stderr.write(f"disque-trio {NAME}: {node} has not done it: {why}\n")
+        complain(f"disque-trio {NAME}: {node} has not done it: {why}")
     return FAILED if unreached else 0
 
 

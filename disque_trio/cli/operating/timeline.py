@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from disque_trio.cli.frame import printable
+from disque_trio.cli.output import printable
 from disque_trio.observe.survey import Survey
 from disque_trio.observe.timeline import History, Timelines
 from disque_trio.observe.watching import Watcher

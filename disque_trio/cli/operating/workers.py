@@ -1,7 +1,6 @@
 """`disque-trio workers`: who works, on what, and orders to them."""
 
 import argparse
-import sys
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
@@ -15,9 +14,8 @@ from disque_trio.cli.operating.frame import (
     duration,
     run_family,
     warn_of,
-    write_json,
-    write_table,
 )
+from disque_trio.cli.output import complain, say, say_facts, say_json, say_lines, say_table
 from disque_trio.worker.operating.admin import Admin, KnownWorker, Obeyed
 from disque_trio.worker.operating.asking import Found
 from disque_trio.worker.operating.notes import ORDERS, OrderName
@@ -66,29 +64,29 @@ async def _list(admin: Admin, given: argparse.Namespace) -> int:
     found = await admin.workers()
     warn_of(NAME, found.unreached)
     if given.is_json:
-        write_json([_told(each) for each in found.items])
+        say_json([_told(each) for each in found.items])
     else:
-        write_table(_HEADS, [_row(each) for each in found.items])
+        say_table(_HEADS, [_row(each) for each in found.items])
     return 0
 
 
 async def _show(admin: Admin, given: argparse.Namespace) -> int:
     workers = (await _named(admin, given.name)).items
     if given.is_json:
-        write_json([_told(each) for each in workers])
+        say_json([_told(each) for each in workers])
         return 0
     for worker in workers:
         report = worker.report
-        write_table(
-            (report.name, worker.state),
-            [(name, value) for name, value in _told(worker).items() if name not in _SHOWN],
+        say_facts(
+            [(report.name, worker.state)]
+            + [(name, value) for name, value in _told(worker).items() if name not in _SHOWN]
         )
         jobs = [
             (job.id, job.task, job.queue, duration(job.age_s), _lease(job.lease_s))
             for job in report.jobs
         ]
         if jobs:
-            write_table(("JOB", "TASK", "QUEUE", "RUNS", "LEASE"), jobs)
+            say_table(("JOB", "TASK", "QUEUE", "RUNS", "LEASE"), jobs)
     return 0
 
 
@@ -136,7 +134,7 @@ async def _order(order: OrderName, admin: Admin, given: argparse.Namespace) -> i
     found = await _named(admin, given.name)
     told = await admin.order(order, *found.items, timeout=given.timeout)
     if given.is_json:
-        write_json([_answer(each) for each in told])
+        say_json([_answer(each) for each in told])
     else:
         for each in told:
             _say(order, each)
@@ -154,9 +152,11 @@ def _answer(obeyed: Obeyed) -> dict[str, Any]:
 def _say(order: OrderName, obeyed: Obeyed) -> None:
     name, answer = obeyed.worker.report.name, obeyed.answer
     if answer is None:
-        sys.stderr.write(f"disque-trio {NAME}: {name}: {obeyed.error}\n")
+        complain(f"disque-trio {NAME}: {name}: {obeyed.error}")
         return
-    sys.stdout.write(f"{name}: {order}; {answer.report.busy} jobs run\n{answer.stacks}")
+    say(f"{name}: {order}; {answer.report.busy} jobs run")
+    if answer.stacks:
+        say_lines(answer.stacks)
 
 
 COMMANDS: Final = {

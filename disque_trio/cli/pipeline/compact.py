@@ -3,6 +3,7 @@
 import argparse
 from typing import Final
 
+from disque_trio.cli.output import say
 from disque_trio.cli.pipeline.spark import add_spark, part, started
 
 _DAY_S: Final = 86_400.0
@@ -28,7 +29,7 @@ def run(given: argparse.Namespace) -> int:
     lake = part("lake.store").Lake.open(given.lake)
     with started(given) as spark:
         tidied = part("lake.compaction").compact(spark, lake, grace_s=given.grace)
-    print(f"{tidied.before} files became {tidied.after}; {tidied.removed} old ones removed")
+    say(f"{tidied.before} files became {tidied.after}; {tidied.removed} old ones removed")
     return 0
 
 

@@ -1,10 +1,8 @@
 """`disque-trio pipeline doctor`: whether Spark will run here, and how to get what is missing."""
 
 import argparse
-import json
 import os
 import re
-import sys
 import time
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, requires, version
@@ -20,6 +18,7 @@ from disque_trio.cli.doctor.findings import (
     worst,
 )
 from disque_trio.cli.frame import add_json
+from disque_trio.cli.output import say, say_json
 from disque_trio.pipeline import java, session, shipping
 from disque_trio.pipeline.errors import INSTALL, PipelineError
 
@@ -51,7 +50,11 @@ def run(given: argparse.Namespace) -> int:
     if is_tried and worst(findings) < Level.PROBLEM:
         findings += _tried(given.master or "local[2]")
     level = worst(findings)
-    sys.stdout.write(_as_json(findings, level) if given.is_json else _as_text(findings, level))
+    if given.is_json:
+        say_json(_as_json(findings, level), indent=2)
+    else:
+        for line in _as_text(findings, level):
+            say(line)
     return level.value
 
 
@@ -149,15 +152,14 @@ def _same(batches: Any) -> Any:
     return batches
 
 
-def _as_json(findings: list[Finding], level: Level) -> str:
-    facts = {
+def _as_json(findings: list[Finding], level: Level) -> dict[str, object]:
+    return {
         "status": STATUS_NAMES[level],
         "findings": [finding.as_dict() for finding in findings],
     }
-    return json.dumps(facts, indent=2) + "\n"
 
 
-def _as_text(findings: list[Finding], level: Level) -> str:
+def _as_text(findings: list[Finding], level: Level) -> list[str]:
     lines = []
     for finding in findings:
         lines.append(f"{finding.level.name.lower():8} {finding.where}: {finding.what}")
@@ -168,4 +170,4 @@ def _as_text(findings: list[Finding], level: Level) -> str:
         Level.WARNING: "Spark may run here",
         Level.PROBLEM: "Spark cannot run here",
     }[level]
-    return "".join(f"{line}\n" for line in [*lines, verdict])
+    return [*lines, verdict]

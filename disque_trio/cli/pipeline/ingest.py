@@ -1,13 +1,13 @@
 """`disque-trio pipeline ingest`: take traces and results of sweeps into a lake."""
 
 import argparse
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from disque_trio.cli.frame import UsageError
+from disque_trio.cli.output import complain, say
 from disque_trio.cli.pipeline.spark import add_spark, part, started
 
 HELP = "Take traces of live nodes and of simulations, and results of sweeps, into a lake."
@@ -63,8 +63,8 @@ def _check(paths: Sequence[str]) -> None:
 
 def _tell(outcome: Any, took: float) -> None:
     for path, reason in outcome.bad.items():
-        sys.stderr.write(f"disque-trio pipeline: {path}: {reason}; nothing of it was taken\n")
+        complain(f"disque-trio pipeline: {path}: {reason}; nothing of it was taken")
     pace = f" in {took:,.1f} s, {outcome.rows / took:,.0f} a second" if outcome.rows else ""
     known = f"; {len(outcome.known)} known already" if outcome.known else ""
     bad = f"; {len(outcome.bad)} bad" if outcome.bad else ""
-    print(f"{len(outcome.taken)} files, {outcome.rows:,} rows{pace}{known}{bad}")
+    say(f"{len(outcome.taken)} files, {outcome.rows:,} rows{pace}{known}{bad}")

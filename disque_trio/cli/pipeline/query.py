@@ -1,17 +1,17 @@
 """`disque-trio pipeline query`: ask a lake, by the name of a view or in SQL."""
 
 import argparse
-import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Final
 
-from rich.console import Console
 from rich.table import Table
 
+from disque_trio.cli.consoles import console
 from disque_trio.cli.frame import UsageError, add_json, count
+from disque_trio.cli.output import say, say_json
 from disque_trio.cli.pipeline.spark import add_spark, part, started
 from disque_trio.pipeline.lake.checks import CHECKS, COLUMNS
 from disque_trio.pipeline.lake.views import VIEWS, lines
@@ -57,7 +57,7 @@ def run(given: argparse.Namespace) -> int:
         found = _ask(spark, lake, query)
         if given.is_json:
             for row in found.toLocalIterator():
-                print(json.dumps(row.asDict(recursive=True), default=str))
+                say_json(row.asDict(recursive=True))
         else:
             _show(found.columns, found.limit(given.most + 1).collect(), given.most)
     return 0
@@ -96,21 +96,21 @@ def _ask(spark: Any, lake: Any, query: str) -> Any:
 def _list(told: Mapping[str, str]) -> None:
     width = max(len(name) for name in told)
     for name, line in told.items():
-        print(f"{name:{width}}  {line}")
+        say(f"{name:{width}}  {line}")
 
 
 def _show(columns: Sequence[str], rows: Sequence[Any], most: int) -> None:
     is_terminal = sys.stdout.isatty()
-    console = Console(highlight=False, emoji=False, width=None if is_terminal else 200)
+    shown = console(width=None if is_terminal else 200)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for at, name in enumerate(columns):
         is_number = all(isinstance(row[at], int | float | None) for row in rows)
         table.add_column(name, justify="right" if is_number else "left", overflow="fold")
     for row in rows[:most]:
         table.add_row(*(_text(value) for value in row))
-    console.print(table)
+    shown.print(table)
     if len(rows) > most:
-        console.print("… and more: --most shows them, --json all")
+        shown.print("… and more: --most shows them, --json all")
 
 
 def _text(value: Any) -> str:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from disque_trio.cli.frame import cannot_write
+from disque_trio.cli.output import say
 from disque_trio.cli.pipeline.reruns import Reruns
 from disque_trio.cli.pipeline.spark import add_spark, part, started
 from disque_trio.pipeline.location import path_in
@@ -47,7 +48,7 @@ def run(given: argparse.Namespace) -> int:
     with _telling(target):
         reruns = Reruns.among(given.scenarios or ["scenarios"])
         _write(target, part("report.page").render(told, reruns.command))
-    print(f"{target}: {told.rows:,} rows of {told.runs:,} runs, {len(told.seeds)} lines of sweeps")
+    say(f"{target}: {told.rows:,} rows of {told.runs:,} runs, {len(told.seeds)} lines of sweeps")
     return 0
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 
+from disque_trio.cli.output import say
 from disque_trio.cli.pipeline.spark import part
 
 HELP = "Give a lake that an earlier release has made its Delta tables. Nothing may write into it."
@@ -16,7 +17,7 @@ def run(given: argparse.Namespace) -> int:
     """Upgrade, and tell."""
     done = part("lake.upgrade").upgrade(given.lake)
     if done.parts:
-        print(f"{done.parts} files of {done.sources} sources are in Delta tables now")
+        say(f"{done.parts} files of {done.sources} sources are in Delta tables now")
     else:
-        print("nothing to do")
+        say("nothing to do")
     return 0

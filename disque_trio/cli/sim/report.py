@@ -1,6 +1,5 @@
 """Prints results as text with colours, or as JSON."""
 
-import json
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -9,6 +8,8 @@ import attrs
 from rich.console import Console
 from rich.markup import escape
 
+from disque_trio.cli.consoles import console
+from disque_trio.cli.output import json_text
 from disque_trio.cli.sim.execution import Finding, Result
 from disque_trio.tracing.rows import Row
 
@@ -19,17 +20,17 @@ _WIDE = 200
 def out() -> Console:
     """Where results go. Without a terminal lines are as wide as a table needs."""
     width = None if sys.stdout.isatty() else _WIDE
-    return Console(highlight=False, soft_wrap=True, emoji=False, width=width)
+    return console(soft_wrap=True, width=width)
 
 
 def errors() -> Console:
     """Where progress goes."""
-    return Console(file=sys.stderr, highlight=False, soft_wrap=True, emoji=False)
+    return console(sys.stderr, soft_wrap=True)
 
 
 def as_json(result: Result, **more: Any) -> str:
     """One line."""
-    return json.dumps({**plain(result), **more}, separators=(",", ":"))
+    return json_text({**plain(result), **more}, is_compact=True)
 
 
 def plain(result: Result) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """The commands about one run: run, replay, expand and draw."""
 
-import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from itertools import zip_longest
@@ -9,6 +8,7 @@ import attrs
 from rich.markup import escape
 
 from disque_trio.cli.frame import UsageError, check_folder
+from disque_trio.cli.output import say, say_lines
 from disque_trio.cli.sim import report
 from disque_trio.cli.sim.execution import (
     REPEATABLE,
@@ -118,7 +118,7 @@ def _finish(options: Options, plan: Plan, done: Run, rows: list[Row], command: s
         result = attrs.evolve(result, last=_last(rows, finding))
     unseen = [mark for mark in plan.expect.sometimes if not result.marks.get(mark)]
     if options.is_json:
-        print(report.as_json(result, replay=command, **({"not_seen": unseen} if unseen else {})))
+        say(report.as_json(result, replay=command, **({"not_seen": unseen} if unseen else {})))
     else:
         console = report.out()
         report.show_result(console, result, unseen)
@@ -166,7 +166,7 @@ def expand_(options: Options) -> int:
     plan = plan_from(path, options.seed)
     text = plan_file.dump(plan, f"{path}, seed {plan.seed}")
     if options.out is None:
-        sys.stdout.write(text)
+        say_lines(text)
     else:
         write_text(options.out, text)
     return PASSED

@@ -1,6 +1,5 @@
 """The command that runs many seeds."""
 
-import json
 import os
 import time
 import uuid
@@ -16,6 +15,7 @@ from rich.table import Table
 
 from disque_trio import __version__
 from disque_trio.cli.frame import INTERRUPTED, UsageError, counted
+from disque_trio.cli.output import say_json
 from disque_trio.cli.sim import report, spark
 from disque_trio.cli.sim.collector import CollectorOptions
 from disque_trio.cli.sim.execution import REPEATABLE, Finding, Result
@@ -250,7 +250,7 @@ class _Sweep:
         """Show the totals. The exit status."""
         options = self._options
         if options.is_json:
-            print(json.dumps([self._facts(path) for path in self._tallies]))
+            say_json([self._facts(path) for path in self._tallies])
         else:
             self._show(report.out())
         if self._ending:

@@ -3,7 +3,6 @@ itself, or as text and JSON for other programs.
 """
 
 import argparse
-import json
 import math
 import os
 import sys
@@ -14,6 +13,7 @@ from typing import Any, Final
 import anyio
 
 from disque_trio.cli.frame import INTERRUPTED, USAGE, discard_output
+from disque_trio.cli.output import complain, flush, say_json, say_lines, terminal_width
 from disque_trio.cli.top import tables
 from disque_trio.client import Client
 from disque_trio.client.errors import DisqueError
@@ -44,6 +44,8 @@ def main(argv: Sequence[str]) -> int:
     except (ValueError, OSError) as error:
         return _fail(str(error), USAGE)
     try:
+        if not sys.stdout.isatty() and not given.is_json:
+            given.is_once = True  # There is no screen.
         if given.is_json or given.is_once:
             anyio.run(_print, client, given)
             return 0
@@ -72,7 +74,10 @@ def _parser() -> argparse.ArgumentParser:
         "--sort", choices=tables.SORTS, default="jobs", help="what queues are sorted by (jobs)"
     )
     parser.add_argument(
-        "--once", dest="is_once", action="store_true", help="look twice, print, and end"
+        "--once",
+        dest="is_once",
+        action="store_true",
+        help="look twice, print, and end; so it does without a terminal",
     )
     parser.add_argument(
         "--json",
@@ -94,7 +99,7 @@ def _seconds(word: str) -> float:
 
 
 def _fail(reason: str, status: int) -> int:
-    sys.stderr.write(f"disque-trio top: {reason}\n")
+    complain(f"disque-trio top: {reason}")
     return status
 
 
@@ -107,10 +112,10 @@ async def _print(client: Client, given: argparse.Namespace) -> None:
             await anyio.sleep(given.interval)
             view = await sampler.look()
             if given.is_json:
-                sys.stdout.write(json.dumps(tables.as_json(view, given.sort)) + "\n")
+                say_json(tables.as_json(view, given.sort))
             else:
-                sys.stdout.write(tables.as_text(view, given.sort))
-            sys.stdout.flush()
+                say_lines(tables.as_text(view, given.sort, terminal_width()))
+            flush()
             if given.is_once:
                 return
 

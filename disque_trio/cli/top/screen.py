@@ -9,12 +9,15 @@ from textual.containers import Vertical
 from textual.coordinate import Coordinate
 from textual.widgets import DataTable, Footer, Input, Static
 
+from disque_trio.cli.output import cut, printable, width_of
 from disque_trio.cli.top import tables
 from disque_trio.client.errors import DisqueError
 from disque_trio.observe.sampling import Sampler, View
 
 MOST_ROWS: Final = 500
 """Queues that are shown: the first ones in the order chosen."""
+_LEAST_NAME: Final = 12
+HEADS: Final = {"queues": tables.QUEUE_HEADS, "nodes": tables.NODE_HEADS}
 
 
 class Top(App[str]):
@@ -50,7 +53,7 @@ class Top(App[str]):
 
     async def on_mount(self) -> None:
         """Begin to look."""
-        for name, heads in (("queues", tables.QUEUE_HEADS), ("nodes", tables.NODE_HEADS)):
+        for name, heads in HEADS.items():
             self._table(name).add_columns(*heads)
         self._table("queues").focus()
         self.run_worker(self._look(), exclusive=True)
@@ -68,7 +71,7 @@ class Top(App[str]):
             if self._view is None:
                 self.exit(str(error))
             else:
-                self.query_one("#summary", Static).update(f"no answer: {error}")
+                self.query_one("#summary", Static).update(printable(f"no answer: {error}"))
             return
         self._draw()
 
@@ -90,15 +93,20 @@ class Top(App[str]):
         more = f"; the first {MOST_ROWS} are shown" if len(found) > MOST_ROWS else ""
         state = "; frozen" if self._is_frozen else ""
         line = f"{tables.summary(view)}; by {self._by}{more}{state}"
-        self.query_one("#summary", Static).update(line)
+        self.query_one("#summary", Static).update(printable(line))
 
     def _fill(self, name: str, rows: list[tables.Row]) -> None:
         """New rows; the cursor stays on the same line."""
         table = self._table(name)
         line = table.cursor_row
         table.clear()
-        for row in rows:
-            table.add_row(*map(Text, row))
+        shown = [[printable(cell) for cell in row] for row in rows]
+        # Figures stay on the screen: names give way.
+        columns = list(zip(HEADS[name], *shown, strict=True))
+        figures_take = sum(max(map(width_of, column)) for column in columns[1:])
+        room = max(self.size.width - figures_take - 2 * len(columns), _LEAST_NAME)
+        for first, *figures in shown:
+            table.add_row(Text(cut(first, room)), *map(Text, figures))
         table.cursor_coordinate = Coordinate(min(line, max(len(rows) - 1, 0)), 0)
 
     # Keys.

@@ -6,8 +6,9 @@ from typing import Any, Final
 
 import attrs
 
-from disque_trio.cli.frame import counted, printable
-from disque_trio.cli.operating.frame import duration, lines_of
+from disque_trio.cli.frame import counted
+from disque_trio.cli.operating.frame import duration
+from disque_trio.cli.output import lines_of
 from disque_trio.observe.sampling import RATES, NodeView, QueueView, View
 
 Row = tuple[str, ...]
@@ -41,7 +42,7 @@ def queue_row(queue: QueueView) -> Row:
     """One queue, under `QUEUE_HEADS`."""
     totals = queue.totals
     return (
-        printable(totals.name),
+        totals.name,
         _count(totals.length),
         duration(totals.next_age_s) if totals.length else "-",
         _rate(queue.in_rate),
@@ -93,10 +94,10 @@ def summary(view: View) -> str:
     )
 
 
-def as_text(view: View, by: str) -> str:
-    """Everything, for `--once`."""
-    nodes = lines_of(NODE_HEADS, [node_row(node) for node in view.nodes])
-    queues = lines_of(QUEUE_HEADS, [queue_row(queue) for queue in in_order(view, by)])
+def as_text(view: View, by: str, width: int | None = None) -> str:
+    """Everything, for `--once`, in lines of at most `width`."""
+    nodes = lines_of(NODE_HEADS, [node_row(node) for node in view.nodes], width)
+    queues = lines_of(QUEUE_HEADS, [queue_row(queue) for queue in in_order(view, by)], width)
     return "\n".join([summary(view), "", *nodes, "", *queues, ""])
 
 

@@ -1,11 +1,11 @@
 """`disque-trio worker`: runs the tasks of an app (docs/worker-process.md)."""
 
 import os
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 from disque_trio.cli.frame import INTERRUPTED, USAGE, UsageError
+from disque_trio.cli.output import complain, say_lines
 from disque_trio.cli.worker.checking import check
 from disque_trio.cli.worker.early import ends_early
 from disque_trio.cli.worker.loading import load
@@ -27,7 +27,7 @@ def main(argv: Sequence[str]) -> int:
         return _run(argv, options, child)
     except UsageError as error:
         for line in str(error).splitlines():
-            sys.stderr.write(f"disque-trio worker: {line}\n")
+            complain(f"disque-trio worker: {line}")
         return USAGE
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -38,7 +38,7 @@ def _run(argv: Sequence[str], options: Options, child: str) -> int:
         app = load(options.app)
         queues = queues_of(app, options)
         if options.explain:
-            sys.stdout.write(_explained(options, queues))
+            say_lines(_explained(options, queues))
             return 0
         return _work(app, argv, options, child)
 

@@ -1,10 +1,10 @@
 """`disque-trio worker --check`: asks the health port of a worker that runs."""
 
 import http.client
-import sys
 from http import HTTPStatus
 from typing import Final
 
+from disque_trio.cli.output import say, say_lines
 from disque_trio.cli.worker.options import Options, endpoint
 
 TIMEOUT_S: Final = 5.0
@@ -26,9 +26,9 @@ def _is_healthy(host: str, port: int) -> bool:
         reply = connection.getresponse()
         body = reply.read(1 << 20).decode(errors="replace")
     except (OSError, http.client.HTTPException) as error:
-        sys.stdout.write(f"no worker answers at {host}:{port}: {error or type(error).__name__}\n")
+        say(f"no worker answers at {host}:{port}: {error or type(error).__name__}")
         return False
     finally:
         connection.close()
-    sys.stdout.write(body + "\n")
+    say_lines(body)
     return reply.status == HTTPStatus.OK

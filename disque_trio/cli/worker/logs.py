@@ -3,6 +3,8 @@
 import logging
 import sys
 
+from disque_trio.cli.output import printable_lines
+
 
 class Lines(logging.Formatter):
     """Lines with the task and the id of the job that they are about. `child` is the number of a
@@ -17,6 +19,10 @@ class Lines(logging.Formatter):
         known = vars(record)
         record.about = f"{known['task']} {known['job']}: " if "job" in known else ""
         return super().formatMessage(record)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """All lines. Texts of exceptions may hold what a producer has sent."""
+        return printable_lines(super().format(record))
 
 
 def log_to_stderr(level: str, child: str = "") -> None:

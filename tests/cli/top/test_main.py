@@ -43,6 +43,13 @@ def test_text_is_for_people(disque_server: Server, capsys: pytest.CaptureFixture
     assert any(line.startswith("mail ") and "out at" in line for line in text.splitlines())
 
 
+def test_without_a_terminal_it_prints_once(
+    disque_server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["top", "--url", disque_server.url, "--interval", "0.1"]) == 0
+    assert capsys.readouterr().out.count("ADDED/s") == 1
+
+
 def test_no_node_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["top", "--url", "disque://127.0.0.1:1", "--once"]) == 1
     assert capsys.readouterr().err.startswith("disque-trio top: ")
@@ -61,6 +68,7 @@ def test_without_textual_there_is_advice(
 ) -> None:
     monkeypatch.delitem(sys.modules, "disque_trio.cli.top.screen", raising=False)
     monkeypatch.setitem(sys.modules, "textual.app", None)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
 
     assert main(["top"]) == 1
     assert "pip install 'disque-trio[top]'" in capsys.readouterr().err

@@ -6,6 +6,7 @@ from typing import Any
 
 import attrs
 import pytest
+from textual.widgets import DataTable
 
 from disque_trio.cli.top import tables
 from disque_trio.client import Client
@@ -104,9 +105,18 @@ def test_the_filter_is_typed_behind_a_slash() -> None:
 
 def test_a_name_cannot_command_the_terminal() -> None:
     async def play(app: Top, pilot: Any) -> None:
-        assert shown(app, "queues") == ["[red]?[31mx"]
+        assert shown(app, "queues") == ["[red]\\x1b[31mx"]
 
     played(View(1.0, [], [queue("[red]\x1b[31mx", 1)], {}), play=play)
+
+
+def test_a_long_name_leaves_the_figures_on_the_screen() -> None:
+    async def play(app: Top, pilot: Any) -> None:
+        table = app.query_one("#queues", DataTable)
+        assert table.virtual_size.width <= 120
+        assert all(name.endswith("…") for name in shown(app, "queues"))
+
+    played(View(1.0, [], [queue("x" * 3000, 1234), queue("日" * 200, 5)], {}), play=play)
 
 
 def test_a_node_that_is_silent_is_named() -> None:

@@ -1,0 +1,33 @@
+"""Consoles of Rich, for colours and tables, that show what would command the terminal as escapes.
+
+Texts by others must still be escaped against Rich's markup, or `markup` be False.
+"""
+
+from typing import IO, Any
+
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
+from rich.segment import Segment
+
+from disque_trio.cli.output import printable_lines
+
+
+def console(file: IO[str] | None = None, **options: Any) -> Console:
+    """A console that writes to `file`, or to standard output. `options` are Rich's."""
+    made = Console(file=file, highlight=False, emoji=False, **options)
+    made.push_render_hook(_Cleaner())
+    return made
+
+
+class _Cleaner(RenderHook):
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        return [_Cleaned(each) for each in renderables]
+
+
+class _Cleaned:
+    def __init__(self, inner: ConsoleRenderable) -> None:
+        self._inner = inner
+
+    def __rich_console__(self, made: Console, given: ConsoleOptions) -> RenderResult:
+        for each in made.render(self._inner, given):
+            text = each.text if each.control else printable_lines(each.text)
+            yield Segment(text, each.style, each.control)
