@@ -253,6 +253,7 @@ FOUND: Final = (
     Case(brokenengine.forgotten_when_stopping, brokenengine.CALM, "W10", seeds=1),
     Case(brokenengine.suspects_beside_others, brokenengine.CALM, "W11", seeds=2),
     Case(brokenengine.begun_before_others_are_back, brokenengine.TROUBLED, "W11", seeds=4),
+    Case(brokenengine.begun_as_they_come, brokenengine.PREFETCH, "W12", seeds=1),
     Case(broken.delivered_and_done, brokenengine.CALM, "W6", seeds=2, name="delivered-by-engine"),
     Case(broken.stays_while_leaving, conditions.shipped("leave-join-roll"), "S20", seeds=2),
 )

@@ -1,7 +1,7 @@
 """`disque-trio worker`: runs the tasks of an app (docs/worker-process.md)."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from disque_trio.cli.frame import INTERRUPTED, USAGE, UsageError
@@ -49,7 +49,8 @@ def _work(app: App[Any], argv: Sequence[str], options: Options, child: str) -> i
     return run_one(app, options, child)
 
 
-def _explained(options: Options, queues: Sequence[str]) -> str:
+def _explained(options: Options, weights: Mapping[str, int]) -> str:
+    queues = [f"{name}={weight}" if weight > 1 else name for name, weight in weights.items()]
     lines = [f"{'app':<12} {options.app}"]
     for option in OPTIONS:
         value = getattr(options, option.field)

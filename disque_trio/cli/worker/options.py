@@ -50,7 +50,8 @@ class Options:
     url: str
     """Empty is the app's."""
     queues: tuple[str, ...]
-    """Empty is all queues of the app's tasks. Names behind `!` are left out."""
+    """In order of precedence, or with weights behind `=`. Empty is all queues of the app's tasks in
+    turn. Names behind `!` are left out."""
     concurrency: int
     prefetch: int | Literal["auto"]
     threads: int
@@ -232,7 +233,8 @@ OPTIONS: Final = (
         "queues",
         "",
         _names,
-        "only these: mail,video; !low is all but low (all queues of the tasks)",
+        "only these, in this order: mail,video; by shares: mail=3,video=1; !low is all but low "
+        "(all queues of the tasks, in turn)",
         "NAMES",
         "-Q",
     ),

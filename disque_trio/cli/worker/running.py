@@ -31,15 +31,19 @@ CHILD: Final = "DISQUE_WORKER_CHILD"
 """In the environment of a worker process that has a parent, when it starts: its number."""
 AUTOMATIC: Final = 1_000, SECOND // 4
 """How many jobs of each queue are held at most, and for how long about."""
+MOST_WEIGHT: Final = 100
+"""Of a queue with `-Q name=weight`: GETJOB names it so often."""
 _SIGNALS: Final = (
     signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT,
 )  # fmt: skip
 _log: Final = logging.getLogger("disque_trio.worker")
 
 
-def queues_of(app: App[Any], options: Options) -> list[str]:
-    """The queues to take jobs from. Raises `UsageError`."""
-    wanted = [name for name in options.queues if not name.startswith("!")]
+def queues_of(app: App[Any], options: Options) -> dict[str, int]:
+    """The queues to take jobs from, with their weights; 0 is for a strict order. Raises
+    `UsageError`."""
+    given = [_weighted(app, name) for name in options.queues if not name.startswith("!")]
+    wanted = [name for name, _ in given]
     without = [name[1:] for name in options.queues if name.startswith("!")]
     for name in without:
         if name not in (wanted or app.queues):
@@ -54,15 +58,27 @@ def queues_of(app: App[Any], options: Options) -> list[str]:
                 f"-Q {name}: {options.app} has no tasks, so it runs jobs of its consumers' queues "
                 f"only: {known or 'there are none'}"
             )
-    found = [name for name in wanted or app.queues if name not in without]
+    found = [name for name in dict.fromkeys(wanted or app.queues) if name not in without]
     if not found:
         raise UsageError(f"{options.app} has no queue to take jobs from: declare tasks, or give -Q")
-    return list(dict.fromkeys(found))
+    weights = dict(given)
+    is_strict = bool(given) and not any(weights.values())
+    return {name: 0 if is_strict else weights.get(name) or 1 for name in found}
+
+
+def _weighted(app: App[Any], text: str) -> tuple[str, int]:
+    """The queue and its weight, of `name=weight`; 0 without one."""
+    name, sign, weight = text.rpartition("=")
+    if text in app.queues or not sign or not (weight.isascii() and weight.isdigit()):
+        return text, 0
+    if not 1 <= int(weight) <= MOST_WEIGHT:
+        raise UsageError(f"-Q {text}: a weight is from 1 to {MOST_WEIGHT}")
+    return name, int(weight)
 
 
 def settings_of(app: App[Any], options: Options) -> Settings:
     """What the engine is asked to do. Raises `UsageError`."""
-    names = queues_of(app, options)
+    weights = queues_of(app, options)
     try:
         seeds = app.cluster.seeds
     except ValueError as error:
@@ -70,7 +86,11 @@ def settings_of(app: App[Any], options: Options) -> Settings:
     prefetch, horizon = (options.prefetch, 0) if options.prefetch != "auto" else AUTOMATIC
     return Settings(
         nodes=tuple(map(str, seeds)),
-        queues=tuple(Queue(name=os.fsencode(name), prefetch=prefetch) for name in names),
+        queues=tuple(
+            Queue(name=os.fsencode(name), prefetch=prefetch, weight=weight or 1)
+            for name, weight in weights.items()
+        ),
+        is_strict=not any(weights.values()),
         horizon=horizon,
         concurrency=options.concurrency,
         is_burst=options.burst,

@@ -135,7 +135,7 @@ class Case:
     """By node and other node, then by search: for which job that one has been asked about a key
     without an answer, and since when (S24, S28)."""
     processes: dict[str, Process] = attrs.Factory(dict)
-    """By client: the workers that run the worker library's engine (W1 to W11)."""
+    """By client: the workers that run the worker library's engine (W1 to W12)."""
     orphans: dict[str, Micros] = attrs.Factory(dict)
     """By job of a worker that was killed: when it is queued again at the latest (W6)."""
     unbegun: deque[tuple[Micros, str, Job]] = attrs.Factory(deque)

@@ -55,6 +55,7 @@ PROPERTIES: Final[dict[str, str]] = {
     "W9": "a job runs once at a time in a worker, and while nothing is wrong in all of them",
     "W10": "every delivery to a worker is begun, given back, or dropped with a word",
     "W11": "a job that may have ended its worker begins alone in the next one",
+    "W12": "a worker with a strict order of queues begins what it holds in that order",
 }
 
 APP_PROPERTIES: Final[dict[str, str]] = {

@@ -1,4 +1,4 @@
-"""What workers that run the worker library's engine do with their jobs (W1 to W11;
+"""What workers that run the worker library's engine do with their jobs (W1 to W12;
 docs/guarantees.md).
 
 The engine counts a lease from the serve, or from its own WORKING, by its own clock. So these checks
@@ -8,7 +8,7 @@ said. Of jobs with RETRY 0 there is no lease.
 
 from typing import Final
 
-from disque_trio.sim.checkers import trials
+from disque_trio.sim.checkers import queue_order, trials
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.obligations import DESYNC, MILLI, SECOND
 from disque_trio.sim.checkers.records import FOREVER, NEVER, Job, Lease
@@ -165,6 +165,7 @@ def on_begin(case: Case, row: Row, job: Job) -> None:
         hand = process.hands[row.job] = Hand(row.time, row.time, row.time)
     _judge_wait(case, row, job, process.plan, hand)
     trials.before_begin(case, row, process, hand)
+    queue_order.before_begin(case, row, process)
     hand.is_held, hand.outcome, hand.began_at = False, "", row.time
     process.runs[row.job] = False
     process.free_since = FOREVER if len(process.runs) >= process.plan.count else process.free_since

@@ -59,6 +59,11 @@ class ConsumerSpec:
         "an engine holds no more jobs than end in this time, `prefetch` at most; 0 is `prefetch`",
         default="0s",
     )
+    strict: bool = key(
+        FLAG,
+        "an engine runs its queues in their order, not in turn",
+        default=False,
+    )
     limit: Range = key(DURATION, "how long a job of an engine may run; 0 is for ever", default="0s")
     stall: Range = key(
         DURATION, "how long the process of an engine stops; only for `ack.stall`", default="0s"

@@ -257,6 +257,7 @@ def _consumer(
         count=spec.count.draw_int(cfg),
         prefetch=spec.prefetch.draw_int(cfg),
         horizon=spec.horizon.draw_int(cfg),
+        strict=spec.strict,
         limit=spec.limit.draw_int(cfg),
         stall=spec.stall.span,
         poll_ms=spec.poll.draw_int(cfg),

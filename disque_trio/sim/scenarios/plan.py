@@ -109,6 +109,8 @@ class Consumer:
     """How many more jobs an engine holds."""
     horizon: Micros = 0
     """No more than end in this time; 0 is `prefetch` always."""
+    strict: bool = False
+    """An engine runs its queues in their order."""
     limit: Micros = 0
     """How long a job of an engine may run; 0 is for ever."""
     stall: Span = (0, 0)

@@ -84,6 +84,7 @@ class EngineWorker:
             ),
             concurrency=plan.count,
             horizon=plan.horizon,
+            is_strict=plan.strict,
             has_ties=plan.tied,
             is_plain=not plan.meta,
             drain=DRAIN,

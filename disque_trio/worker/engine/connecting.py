@@ -145,15 +145,15 @@ def close(state: State, link: Link) -> None:
     state.out.closes.append(link.number)
 
 
-def wake(state: State, now: Micros, *, is_busy: bool) -> None:
+def wake(state: State, now: Micros, *, has_to_end: bool) -> None:
     """End GETJOBs at nodes from which no more jobs are wanted, where that is possible without the
     loss of a job; elsewhere their time runs out. Then the connection is not needed, unless jobs
-    are tied to it. A busy worker wants jobs later."""
+    are tied to it. The one that waits at home ends if it `has_to_end`."""
     for link in list(state.links.values()):
         if link.wake_at <= now:
             link.wake_at = 0
         is_home = state.phase is Phase.RUNNING and link.node == state.home
-        if not link.is_fetch or (is_home and not is_busy) or not _is_greeted(link):
+        if not link.is_fetch or (is_home and not has_to_end) or not _is_greeted(link):
             continue
         if link.taking is not None:
             _wake(state, now, link)

@@ -9,6 +9,7 @@ from typing import Final
 
 from disque_trio.statemachine.base import Reply
 from disque_trio.worker.engine import connecting, fetching, leases, outcomes, pace, suspects, words
+from disque_trio.worker.engine.measures import Pace
 from disque_trio.worker.engine.records import (
     NEVER,
     Drop,
@@ -17,7 +18,6 @@ from disque_trio.worker.engine.records import (
     Node,
     Outbox,
     Outcome,
-    Pace,
     Phase,
     Request,
     Settings,
@@ -43,6 +43,8 @@ class Engine:
             in_hand=dict.fromkeys(queues, 0),
             stuck=dict.fromkeys(queues, 0),
             paces={name: Pace(now) for name in queues},
+            may_have=dict.fromkeys(queues, True),
+            credits=dict.fromkeys(queues, 0),
         )
 
     # Inputs.
@@ -220,7 +222,8 @@ class Engine:
         fetching.start(state, now)
         outcomes.flush(state, now)
         fetching.ask(state, now)
-        connecting.wake(state, now, is_busy=suspects.is_on(state))
+        has_to_end = suspects.is_on(state) or fetching.is_stale(state, now)
+        connecting.wake(state, now, has_to_end=has_to_end)
         state.last_turn = now
         is_stopping = state.phase in (Phase.DRAINING, Phase.ABORTING)
         if is_stopping and not state.jobs and not self._is_taking():

@@ -1,9 +1,10 @@
 """Which jobs to ask for, how many, and which of those in hand begin."""
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from disque_trio.statemachine.base import Reply
-from disque_trio.worker.engine import connecting, leases, outcomes, pace, suspects, words
+from disque_trio.worker.engine import connecting, leases, order, outcomes, pace, suspects, words
 from disque_trio.worker.engine.records import (
     MILLI,
     NEVER,
@@ -47,7 +48,9 @@ def room_of(state: State, now: Micros, queue: Queue) -> int:
 def room(state: State, now: Micros) -> int:
     """How many more jobs may be in hand."""
     most = state.settings.concurrency + _prefetch(state, now) + sum(state.stuck.values())
-    return most - sum(state.in_hand.values())
+    left = most - sum(state.in_hand.values())
+    # What is held of a lower queue does not keep jobs of a higher one out of free slots.
+    return max(left, _free(state)) if order.is_strict(state) else left
 
 
 def _prefetch(state: State, now: Micros) -> int:
@@ -66,6 +69,12 @@ def _has_plenty(state: State, now: Micros) -> bool:
     return _free(state) <= 0 and 3 * len(state.held) > 2 * _prefetch(state, now)
 
 
+def _has_plenty_of(state: State, now: Micros, queue: Queue) -> bool:
+    """The same, of one queue."""
+    is_most = 3 * order.held(state, queue) > 2 * pace.prefetch(state, now, queue)
+    return _free(state) <= 0 and is_most
+
+
 def _under_way(state: State) -> int:
     """How many jobs other nodes may still send."""
     return sum(link.taking.count for link in state.links.values() if link.taking is not None)
@@ -73,28 +82,78 @@ def _under_way(state: State) -> int:
 
 def ask(state: State, now: Micros) -> None:
     """Send GETJOB, if there is room and a node to ask."""
-    if state.phase is not Phase.RUNNING or not state.home:
+    link = _free_link(state)
+    if link is None:
         return
-    node = state.nodes[state.home]
-    link = node.fetch
-    if link is None or link.taking is not None or _is_full(state) or _has_plenty(state, now):
+    if state.asked != state.home:  # another node may have jobs of any queue
+        state.asked, state.may_have = state.home, dict.fromkeys(state.queues, True)
+    queues, is_quick = _wanted(state, now)
+    count = _count(state, now, queues)
+    if count < 1:
         return
-    if suspects.is_on(state):
-        return
-    awaited = _under_way(state)
-    queues = [queue for queue in state.queues.values() if room_of(state, now, queue) > awaited]
-    least = min([room(state, now), *(room_of(state, now, queue) for queue in queues)])
-    count = suspects.most(state, min(least - awaited, MOST))
-    if not queues or count < 1:
-        return
+    node = state.nodes[link.node]
     is_partial = len(queues) < len(state.queues)
-    wait = _wait(state, now, node, link, is_partial=is_partial)
-    said = words.take(
-        node, [queue.name for queue in queues], count, wait, ties=state.settings.has_ties
-    )
+    wait = 0 if is_quick else _wait(state, now, node, link, is_partial=is_partial)
+    names = order.names(state, queues)
+    said = words.take(node, names, count, wait, ties=state.settings.has_ties)
     link.wake_at = 0
     request = connecting.send(state, now, link, tuple(said), (Verb.TAKE, ()), wait)
-    request.count, request.is_whole = count, not is_partial and wait >= SHORT_WAIT
+    request.count, request.names, request.is_quick = count, tuple(names), is_quick
+    request.is_whole = not is_partial and wait >= SHORT_WAIT
+
+
+def _free_link(state: State) -> Link | None:
+    """The connection on which jobs may be asked for now."""
+    if state.phase is not Phase.RUNNING or not state.home or suspects.is_on(state):
+        return None
+    link = state.nodes[state.home].fetch
+    return None if link is None or link.taking is not None or _is_full(state) else link
+
+
+def _wanted(state: State, now: Micros) -> tuple[list[Queue], bool]:
+    """Of which queues jobs are wanted, and whether without waiting."""
+    has_plenty = _has_plenty(state, now)
+    if not order.is_strict(state):
+        return ([] if has_plenty else _with_room(state, now, state.queues.values())), False
+    full = order.first_full(state)
+    if full is not None and not _has_plenty_of(state, now, full):
+        upper = order.above(state, full.name)
+        if found := _with_room(state, now, [full]):
+            return _with_room(state, now, upper) + found, True
+    lowest = order.lowest_held(state) if full is None and has_plenty else full
+    if lowest is None:
+        return _with_room(state, now, state.queues.values()), False
+    # Jobs of the queues before it are to be known, which is of use only if the wait can be ended.
+    if not words.has(state.nodes[state.home], words.UNBLOCK):
+        return [], False
+    return _with_room(state, now, order.above(state, lowest.name)), False
+
+
+def _with_room(state: State, now: Micros, queues: Iterable[Queue]) -> list[Queue]:
+    awaited = _under_way(state)
+    return [queue for queue in queues if room_of(state, now, queue) > awaited]
+
+
+def _count(state: State, now: Micros, queues: Sequence[Queue]) -> int:
+    """How many jobs to ask for."""
+    if not queues:
+        return 0
+    least = min([room(state, now), *(room_of(state, now, queue) for queue in queues)])
+    return suspects.most(state, min(least - _under_way(state), MOST))
+
+
+def is_stale(state: State, now: Micros) -> bool:
+    """Does a GETJOB wait that has left out a queue of which jobs are wanted by now?"""
+    link = state.nodes[state.home].fetch if state.home else None
+    request = None if link is None else link.taking
+    if request is None or request.is_quick or len(state.queues) == 1 or room(state, now) < 1:
+        return False
+    return any(
+        queue.name not in request.names
+        and room_of(state, now, queue) > 0
+        and not _has_plenty_of(state, now, queue)
+        for queue in state.queues.values()
+    )
 
 
 def _is_full(state: State) -> bool:
@@ -127,6 +186,7 @@ def on_jobs(state: State, now: Micros, link: Link, request: Request, reply: Repl
     if words.code(reply):
         connecting.refuse(state, now, node)
     else:
+        order.learn(state, request, jobs)
         connecting.answered(node)
 
 
@@ -217,10 +277,9 @@ def start(state: State, now: Micros) -> None:
         return
     free = _free(state)
     renewed = []
-    for job in suspects.ready(state, now) if free > 0 else ():
+    for job in _in_order(state, now) if free > 0 else ():
         queue = state.queues[job.queue]
-        running = state.running[queue.name] - state.stuck[queue.name]
-        if queue.concurrency and running >= queue.concurrency:
+        if order.is_at_limit(state, queue):
             continue
         if not leases.has_margin(job, now):
             if not job.is_asked and job.renew_at < NEVER:
@@ -231,6 +290,29 @@ def start(state: State, now: Micros) -> None:
         if not free:
             break
     leases.renew(state, now, renewed)
+
+
+def _in_order(state: State, now: Micros) -> Iterator[Job]:
+    """Held jobs that may begin, in this order. While a queue is asked for more of its jobs, those
+    of lower ones wait."""
+    jobs = order.arranged(state, suspects.ready(state, now))
+    full = order.first_full(state) if order.is_strict(state) else None
+    if full is None or not _is_asked(state, now, full):
+        return jobs
+    upper = [queue.name for queue in (*order.above(state, full.name), full)]
+    return (job for job in jobs if job.queue in upper)
+
+
+def _is_asked(state: State, now: Micros, queue: Queue) -> bool:
+    """Is a node asked for its jobs without waiting, or will it be in this turn?"""
+    node = state.nodes.get(state.home)
+    taking = None if node is None or node.fetch is None else node.fetch.taking
+    if taking is not None:
+        return taking.is_quick and queue.name in taking.names
+    if _free_link(state) is None:
+        return False
+    queues, is_quick = _wanted(state, now)
+    return is_quick and queue in queues and _count(state, now, queues) > 0
 
 
 def _start(state: State, now: Micros, job: Job, queue: Queue) -> None:

@@ -9,6 +9,8 @@ from typing import Final
 
 import attrs
 
+from disque_trio.worker.engine.measures import Pace
+
 Micros = int
 NEVER: Final[Micros] = 1 << 61
 SECOND: Final[Micros] = 1_000_000
@@ -28,6 +30,8 @@ class Queue:
     """How many more of its jobs may be held that have not begun, at most."""
     limit: Micros = 0
     """How long a job may run; 0 is for ever."""
+    weight: int = 1
+    """How many of its jobs begin in its turn, if the order of queues is not strict."""
 
 
 @attrs.frozen(kw_only=True)
@@ -43,6 +47,8 @@ class Settings:
     """Ask nodes that can to give the jobs back when the connection ends."""
     is_plain: bool = False
     """Use the original's commands only, whatever the nodes can."""
+    is_strict: bool = False
+    """Begin jobs of a queue only while those before it have none; otherwise queues take turns."""
     is_burst: bool = False
     """Stop as soon as there are no jobs."""
     horizon: Micros = 0
@@ -256,6 +262,10 @@ class Request:
     jobs: tuple[Job, ...] = ()
     count: int = 0
     """GETJOB: how many jobs may come."""
+    names: tuple[bytes, ...] = ()
+    """GETJOB: of these queues."""
+    is_quick: bool = False
+    """GETJOB: it does not wait."""
     is_whole: bool = False
     """GETJOB: it names all queues and waits for its full time, so an empty reply means that they
     are empty."""
@@ -296,23 +306,6 @@ class Node:
     failures: int = 0
     fetch: Link | None = None
     control: Link | None = None
-
-
-@attrs.define(eq=False)
-class Pace:
-    """How fast the jobs of a queue end here, and what they are like (`pace`)."""
-
-    since: Micros
-    count: int = 0
-    """How many have ended since then."""
-    before: int = 0
-    """How many ended in the span before."""
-    lease: Micros = 0
-    """Of the last job that came."""
-    body: int = 0
-    """Bytes that the next one may have."""
-    has_once: bool = False
-    """Jobs with RETRY 0 have come."""
 
 
 @attrs.define(eq=False)
@@ -371,6 +364,13 @@ class State:
     """By queue: how many run on though they were cancelled. They count for no limit."""
     paces: dict[bytes, Pace] = attrs.Factory(dict)
     """By queue."""
+    may_have: dict[bytes, bool] = attrs.Factory(dict)
+    """By queue: whether the node `asked` may have more of its jobs."""
+    asked: str = ""
+    turn: int = 0
+    """How many jobs have come, for the turn of queues."""
+    credits: dict[bytes, int] = attrs.Factory(dict)
+    """By queue: how much of its share it has not had."""
     trial: Trial = attrs.Factory(Trial)
     timers: list[tuple[Micros, int, Job]] = attrs.Factory(list)
     """A heap; entries that are not `Job.armed` any more are skipped."""

@@ -59,8 +59,9 @@ def features(reply: Reply) -> frozenset[bytes]:
 def take(
     node: Node, queues: Sequence[bytes], count: int, wait: Micros, *, ties: bool
 ) -> list[bytes]:
-    """GETJOB."""
-    words = [b"GETJOB", b"TIMEOUT", b"%d" % (wait // MILLI), b"COUNT", b"%d" % count]
+    """GETJOB, which does not wait if `wait` is 0."""
+    words = [b"GETJOB", b"TIMEOUT", b"%d" % (wait // MILLI)] if wait else [b"GETJOB", b"NOHANG"]
+    words += [b"COUNT", b"%d" % count]
     words.append(b"WITHMETA" if has(node, META) else b"WITHCOUNTERS")
     if ties and has(node, TIED):
         words.append(b"TIED")

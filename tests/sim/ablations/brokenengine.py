@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from disque_trio.worker.engine import engine, fetching, leases, outcomes, pace, suspects
+from disque_trio.worker.engine import engine, fetching, leases, order, outcomes, pace, suspects
 from disque_trio.worker.engine.records import (
     NEVER,
     Done,
@@ -136,3 +136,8 @@ def begun_before_others_are_back(patch: Patch) -> None:
         return not any(job.stage is Stage.RUNNING for job in state.jobs.values())
 
     patch.setattr(suspects, "_is_alone", is_alone)
+
+
+def begun_as_they_come(patch: Patch) -> None:
+    """Held jobs begin in the order in which they came, whatever their queues."""
+    patch.setattr(order, "arranged", lambda _state, jobs: iter(jobs))

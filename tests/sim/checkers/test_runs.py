@@ -1,4 +1,4 @@
-"""W1 to W11: what workers that run the worker library's engine do with their jobs."""
+"""W1 to W12: what workers that run the worker library's engine do with their jobs."""
 
 from typing import Any
 

@@ -1,0 +1,28 @@
+"""A worker with a strict order begins what it holds in the order of its queues (W12;
+docs/guarantees.md)."""
+
+from typing import Final
+
+from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.obligations import SECOND
+from disque_trio.sim.checkers.run_records import Process
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.tracing.rows import Row
+
+ENOUGH: Final[Micros] = SECOND
+"""With less of its lease left a job may have to wait for more."""
+
+
+def before_begin(case: Case, row: Row, process: Process) -> None:
+    """W12: no job that could begin is held of a queue before this one."""
+    plan = process.plan
+    if not plan.strict or len(plan.queues) == 1:
+        return
+    case.check("W12")
+    before = plan.queues[: plan.queues.index(row.queue)]
+    for id, hand in process.hands.items():
+        job = case.job(id)
+        left = hand.base + (case.retry_of(job) if job.is_at_least_once else 0) - row.time
+        is_fit = hand.is_held and not hand.is_lost and not hand.additional and left > ENOUGH
+        if is_fit and id != row.job and job.queue in before:
+            case.violate("W12", f"{row.client} begins it and holds {id} of {job.queue}", row.job)
