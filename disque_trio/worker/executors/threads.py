@@ -54,6 +54,7 @@ class _Call:
             self.error = error
         self.run.thread = None
         self.returns.put(self)
+        del self  # the traceback of the error has this frame: nothing is to be in a cycle
 
 
 class _Returns:
@@ -111,7 +112,10 @@ class ThreadExecutor:
         finally:
             self._open -= 1
         if call.error is not None:
-            raise call.error
+            try:
+                raise call.error
+            finally:
+                del call  # this frame is in the traceback
         return call.result
 
     def close(self) -> None:
