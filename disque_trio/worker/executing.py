@@ -67,8 +67,6 @@ def body_of(
             raise _cannot(definition, "`async def` runs in the loop")
         return called
     name = definition.executor or "thread"
-    if name not in executors:
-        raise _cannot(definition, f"there are {', '.join(executors)}")
     if name == "process":
         if is_bound:
             raise _cannot(definition, "a job cannot be brought there; leave bind out")

@@ -13,7 +13,9 @@ from typing import Any, Final, Literal, TypedDict
 
 import attrs
 
+from disque_trio.worker.checks import shown
 from disque_trio.worker.envelope import MAX_NAME
+from disque_trio.worker.kinds import OF_JOB, OF_TASK, check_kinds
 from disque_trio.worker.policies import MAX_CRASHES, Backoff, Policy
 from disque_trio.worker.precedence import LEASE_S, SHORTEST_LEASE_S, TTL_S, life, settled
 
@@ -88,6 +90,10 @@ class TaskOptions(Shared, RunOptions, total=False):
     aliases: Iterable[str]
 
 
+def _copied(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    return dict(given) if isinstance(given, Mapping) else given
+
+
 @attrs.frozen(kw_only=True)
 class Options:
     """How a job is added."""
@@ -117,11 +123,12 @@ class Options:
     """Its result is sent to the client that adds it, and kept there for so long."""
     key: str | None = None
     """Names the job, also if it is added again; None makes a new one."""
-    headers: Mapping[str, Any] = attrs.field(factory=dict, converter=dict)
+    headers: Mapping[str, Any] = attrs.field(factory=dict, converter=_copied)
     repeat: bool = True
     """Add it again, with the same key, if the node's answer was lost?"""
 
     def __attrs_post_init__(self) -> None:
+        check_kinds({name: getattr(self, name) for name in OF_JOB}, OF_JOB)
         for is_wrong, text in self._mistakes():
             if is_wrong:
                 raise ValueError(text)
@@ -192,12 +199,19 @@ _TOO_MANY: Final = (
 )
 
 
+def _names(given: Iterable[str]) -> tuple[str, ...]:
+    names = tuple(given) if isinstance(given, Iterable) else None
+    if names is None or isinstance(given, str) or not all(isinstance(each, str) for each in names):
+        raise ValueError(f"aliases={shown(given)} must be a list of names")
+    return names
+
+
 @attrs.frozen(kw_only=True)
 class Definition:
     """A task, as it is declared."""
 
     name: str
-    aliases: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    aliases: tuple[str, ...] = attrs.field(default=(), converter=_names)
     """Earlier names: jobs in the queues may have them."""
     timeout: float | None = None
     """How long one run may take."""
@@ -240,6 +254,7 @@ class Definition:
         """As `App.task` is told. Raises `TypeError` for an option that is not known, and
         `ValueError` for what cannot work."""
         check_names(named, TaskOptions)
+        _check(str(name), {**named, "name": name})
         begun = cls(name=name, is_bound=is_bound, defaults=defaults or {})
         found = begun._with({"name": name, **named})
         if "retry" in named:
@@ -252,6 +267,7 @@ class Definition:
         return self._with(with_changes(self.named, changes))
 
     def _with(self, named: Mapping[str, Any]) -> "Definition":
+        _check(self.name, named)
         run = {
             name: each
             for name, each in settled(self.defaults, named).items()
@@ -270,6 +286,13 @@ class Definition:
             longest, ttl = self.retry.longest(), self.options.ttl
             if longest > ttl:
                 raise ValueError(f"task {self.name}: {_TOO_MANY.format(longest, ttl)}")
+
+
+def _check(task: str, named: Mapping[str, Any]) -> None:
+    try:
+        check_kinds(named, {**OF_JOB, **OF_TASK})
+    except ValueError as error:
+        raise ValueError(f"task {task}: {error}") from None
 
 
 _OF_DEFINITION: Final = {field.name for field in attrs.fields(Definition)}

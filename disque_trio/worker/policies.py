@@ -52,8 +52,12 @@ class Policy:
         return self.bound(attempt) * (least + (1 - least) * draw)
 
     def longest(self) -> float:
-        """All waits together, at most."""
-        return sum(map(self.bound, range(1, self.attempts)))
+        """All waits together, at most. Raises `ValueError` if `bound` is of no use."""
+        try:
+            return sum(map(self.bound, range(1, self.attempts)))
+        except Exception as error:
+            text = f"retry={checks.shown(self)} has waits that cannot be added: {error!r}"
+            raise ValueError(text) from error
 
 
 @attrs.frozen(kw_only=True)

@@ -92,7 +92,7 @@ def test_a_failed_run_leaves_nothing(
 
         app.task(**options)(soon)
     else:
-        app.task(**options, executor=how)(what)
+        app.task(**{**options, "executor": how})(what)
 
     assert alive_after(kind, app) == 0
 

@@ -232,8 +232,6 @@ def test_what_cannot_work_is_said_when_the_worker_starts() -> None:
         app.handler()
     with pytest.raises(ValueError, match="executor thread: `async def` runs in the loop"):
         failing(ValueError(), executor="thread").handler()
-    with pytest.raises(ValueError, match="executor fibre: there are loop, thread, process"):
-        declared(print, executor="fibre").handler()
     with pytest.raises(ValueError, match="a job cannot be brought there; leave bind out"):
         declared(math.sqrt, executor="process", bind=True).handler()
     with pytest.raises(NotNamedError, match="must be a function of a module"):

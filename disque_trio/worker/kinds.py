@@ -1,0 +1,88 @@
+"""Of which kind the value of each option is: what is not is refused where it is declared."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from disque_trio.worker.checks import is_number, is_whole, shown
+from disque_trio.worker.policies import Policy
+
+Kind = tuple[Callable[[Any], bool], str]
+"""Is a value of it, and what is it called?"""
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_policy(value: object) -> bool:
+    """A policy, or a function that can be called with a job and an error."""
+    if isinstance(value, Policy):
+        return True
+    if isinstance(value, type) or not callable(value) or inspect.iscoroutinefunction(value):
+        return False
+    try:
+        inspect.signature(value).bind(None, None)
+    except TypeError:
+        return False
+    except ValueError:  # a builtin without a signature
+        return True
+    return True
+
+
+def _or_none(kind: Kind) -> Kind:
+    is_one, name = kind
+    return lambda value: value is None or is_one(value), f"{name}, or None"
+
+
+def _words(*known: str) -> Kind:
+    return lambda value: _is_text(value) and value in known, f"one of {', '.join(map(repr, known))}"
+
+
+TEXT: Final[Kind] = _is_text, "text"
+WHOLE: Final[Kind] = is_whole, "a whole number"
+SECONDS: Final[Kind] = is_number, "a number of seconds"
+FLAG: Final[Kind] = lambda value: isinstance(value, bool), "True or False"
+
+OF_JOB: Final[Mapping[str, Kind]] = {
+    "queue": TEXT,
+    "lease": (is_whole, "a whole number of seconds"),
+    "ttl": (is_whole, "a whole number of seconds"),
+    "delay": SECONDS,
+    "at": _or_none((lambda value: isinstance(value, datetime), "a datetime")),
+    "priority": _or_none(WHOLE),
+    "replicate": _or_none(WHOLE),
+    "maxlen": _or_none(WHOLE),
+    "unique": _or_none((lambda value: isinstance(value, str | bool), "text or True")),
+    "unique_for": (
+        lambda value: value == "until-done" or (is_number(value) and value >= 0),
+        "'until-done' or a number of seconds",
+    ),
+    "on_conflict": _words("return", "reject", "again", "replace"),
+    "result_ttl": _or_none(WHOLE),
+    "key": _or_none(TEXT),
+    "headers": (
+        lambda value: isinstance(value, Mapping) and all(map(_is_text, value)),
+        "a mapping of names",
+    ),
+    "repeat": FLAG,
+}
+"""Options of a job."""
+
+OF_TASK: Final[Mapping[str, Kind]] = {
+    "name": TEXT,
+    "timeout": _or_none(SECONDS),
+    "retry": (_is_policy, "a policy, such as Backoff(), or a function of a job and an error"),
+    "executor": _or_none(_words("loop", "thread", "process")),
+    "max_crashes": WHOLE,
+}
+"""Options of a task."""
+
+
+def check_kinds(options: Mapping[str, Any], kinds: Mapping[str, Kind]) -> None:
+    """Raises `ValueError` for a value of another kind."""
+    for name in options.keys() & kinds.keys():
+        value, (is_one, kind) = options[name], kinds[name]
+        if not is_one(value):
+            raise ValueError(f"{name}={shown(value)} must be {kind}")

@@ -1,0 +1,107 @@
+"""Values of a wrong kind are refused where a task, a job or a policy is declared."""
+
+import math
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import pytest
+
+from disque_trio.worker import App, Backoff, Fixed, Polynomial, Retry, Snooze
+from disque_trio.worker.options import RunOptions
+
+_Backoff: Any = Backoff
+_Fixed: Any = Fixed
+_Polynomial: Any = Polynomial
+_Retry: Any = Retry
+_Snooze: Any = Snooze
+
+
+async def asynchronous(*_: object) -> float:
+    """No policy: its answer would have to be awaited."""
+    return 5
+
+
+WRONG: Final[dict[str, list[Any]]] = {
+    "queue": [7, b"mail", None, ["mail"]],
+    "lease": ["300", 30.5, None, True],
+    "ttl": ["900", 900.5, math.inf],
+    "priority": ["5", 1.5, True],
+    "replicate": ["2", 1.5],
+    "maxlen": ["2", 2.5],
+    "result_ttl": ["60", 0.5],
+    "unique": [5, b"k"],
+    "unique_for": ["for ever", -1, math.nan, timedelta(1)],
+    "on_conflict": ["merge", None, 0],
+    "timeout": ["5", timedelta(5), math.nan, True, 0, -1],
+    "retry": [5, 0.5, "often", Backoff, None, [1, 2], lambda: 5, lambda _: 5, asynchronous],
+    "executor": ["fibre", 1, "Thread"],
+    "max_crashes": ["5", 1.5, True, 0],
+    "name": [5, None, b"n", ""],
+    "aliases": ["old", [5], 5, None],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [(name, value) for name, values in WRONG.items() for value in values]
+)
+def test_a_value_of_a_wrong_kind_is_refused_where_it_is_declared(name: str, value: Any) -> None:
+    app = App()
+    options: Any = {"name": "t", name: value}
+
+    with pytest.raises(ValueError, match="name|queue" if name == "name" else name):
+        app.task(**options)(print)
+    if name in RunOptions.__annotations__:
+        with pytest.raises(ValueError, match=name):
+            app.consumer("q", **{name: value})(print)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("delay", "5"), ("delay", math.nan), ("at", 5), ("at", datetime.now(UTC).date()), ("key", 5),
+     ("headers", [1]), ("headers", {5: 1}), ("headers", None), ("repeat", "yes")],
+)  # fmt: skip
+def test_so_is_one_of_a_job(name: str, value: Any) -> None:
+    task = App().task(name="t")(print)
+    options: Any = {name: value}
+
+    with pytest.raises(ValueError, match=name):
+        task.using(**options)
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda: _Backoff(jitter=0.1), "jitter=0.1 must be one of 'full', 'half', 'none'"),
+        (lambda: _Backoff(base="15"), "base='15' must be a number, 0 or more"),
+        (lambda: _Backoff(base=-1), "base=-1"),
+        (lambda: _Backoff(factor=0.5), "factor=0.5 must be a number, 1 or more"),
+        (lambda: _Backoff(most=math.inf), "most=inf"),
+        (lambda: _Backoff(attempts=2.5), "attempts=2.5 must be a whole number, 1 or more"),
+        (lambda: _Backoff(never=ValueError), "never=.* must be a tuple of exception classes"),
+        (lambda: _Backoff(expected=("OSError",)), "expected="),
+        (lambda: _Polynomial(power=None), "power=None"),
+        (lambda: _Fixed(5), "waits=5 must be numbers of seconds"),
+        (lambda: _Fixed("123"), "waits='123'"),
+        (lambda: _Fixed([1, None]), "waits="),
+        (lambda: _Fixed([math.nan]), "waits="),
+        (lambda: _Fixed([-1]), "waits="),
+        (lambda: _Fixed([timedelta(1)]), "waits="),
+        (lambda: _Retry(after="5"), "a wait is a number of seconds, 0 to 2147483: '5'"),
+        (lambda: _Retry(after=timedelta(1)), "a wait is a number"),
+        (lambda: _Snooze(math.nan), "a wait is a number"),
+        (lambda: _Snooze(None), "after=None"),
+        (lambda: _Snooze(5, most="3"), "most='3'"),
+    ],
+)
+def test_a_policy_that_cannot_work_is_refused_where_it_is_made(make: Any, name: str) -> None:
+    with pytest.raises(ValueError, match=name):
+        make()
+
+
+def test_a_policy_of_a_user_that_cannot_be_added_up_is_refused() -> None:
+    class Odd(Backoff):
+        def bound(self, _: int) -> Any:
+            return "soon"
+
+    with pytest.raises(ValueError, match="has waits that cannot be added"):
+        App().task(name="t", retry=Odd())(print)
