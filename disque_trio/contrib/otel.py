@@ -10,15 +10,27 @@ from typing import Any, Final
 
 import attrs
 
-from disque_trio.worker import App, Cancel, Job, Snooze
+from disque_trio.worker import App, Cancel, Job, Snooze, policies
+from disque_trio.worker.deciding import failure, is_interrupted
+from disque_trio.worker.engine.records import Why
 from disque_trio.worker.enqueue import Adding
+from disque_trio.worker.exceptions import JobTimeoutError
 from disque_trio.worker.middleware import Inner
+from disque_trio.worker.policies import escaped
 
 try:
     from opentelemetry import metrics, propagate, trace
     from opentelemetry.context import Context
     from opentelemetry.metrics import Counter, Histogram, MeterProvider
-    from opentelemetry.trace import Link, SpanKind, Status, StatusCode, Tracer, TracerProvider
+    from opentelemetry.trace import (
+        Link,
+        Span,
+        SpanKind,
+        Status,
+        StatusCode,
+        Tracer,
+        TracerProvider,
+    )
 except ModuleNotFoundError as missing:
     raise ImportError(
         'disque_trio.contrib.otel needs opentelemetry-api: pip install "disque-trio[otel]"',
@@ -95,15 +107,39 @@ class _Watch:
         ) as span:
             try:
                 return await inner()
-            except Exception as error:
-                if not isinstance(error, (Snooze, Cancel)):  # these are orders, no failures
-                    known = {**known, "error.type": type(error).__qualname__}
-                    span.set_attribute("error.type", type(error).__qualname__)
-                    span.record_exception(error)
-                    span.set_status(Status(StatusCode.ERROR, str(error)))
+            except BaseException as error:  # of a middleware around handlers of users
+                if (kind := _failure(job, error)) is not None:
+                    known = {**known, "error.type": kind}
+                    _note(span, kind, error)
                 raise
             finally:
                 self.durations.record(time.perf_counter() - began, known)
+
+
+def _failure(job: Job[Any], error: BaseException) -> str | None:
+    """The name of a failure; None for an order, such as `Snooze`, and for the end of a run that
+    belongs to this worker no more."""
+    why, parts = job.run.why, policies.leaves(error)
+    if why is Why.TOO_LONG and failure(error) is None:
+        return JobTimeoutError.__qualname__
+    if why not in (None, Why.TOO_LONG) or is_interrupted(job.run, error):
+        return None
+    if all(policies.is_of(each, (Snooze, Cancel)) for each in parts):
+        return None
+    return policies.name_of(type(error))
+
+
+def _note(span: Span, kind: str, error: BaseException) -> None:
+    """As `Span.record_exception`, which raises if the error cannot say what it is."""
+    text = escaped(policies.text_of(error))
+    told = {
+        "exception.type": kind,
+        "exception.message": text,
+        "exception.stacktrace": escaped(policies.trace_of(error)),
+    }
+    span.set_attribute("error.type", kind)
+    span.add_event("exception", told)
+    span.set_status(Status(StatusCode.ERROR, text))
 
 
 def _known(queue: str, operation: str) -> dict[str, str]:

@@ -74,12 +74,7 @@ def is_interrupted(run: Run, error: BaseException) -> bool:
 def cancellation(error: BaseException) -> BaseException | None:
     """The cancellation in an error; None if there is none."""
     kind = anyio.get_cancelled_exc_class()
-    if is_of(error, kind):
-        return error
-    try:
-        return next((each for each in leaves(error) if is_of(each, kind)), None)
-    except BaseException:  # a group of a class of users
-        return None
+    return next((each for each in leaves(error) if is_of(each, kind)), None)
 
 
 def failure(error: BaseException) -> BaseException | None:

@@ -22,7 +22,7 @@ from disque_trio.worker.context import Job
 from disque_trio.worker.deciding import End
 from disque_trio.worker.engine.records import Why
 from disque_trio.worker.enqueue import Enqueuer, EnqueueUnknownError
-from disque_trio.worker.policies import describe, leaves, name_of, text_of, trace_of
+from disque_trio.worker.policies import describe, escaped, leaves, name_of, text_of, trace_of
 from disque_trio.worker.tokens import State
 
 PATIENCE_S: Final = 60.0
@@ -127,18 +127,13 @@ def _result(job: Job[Any], value: object) -> codec.Result:
 
 
 def _failure(job: Job[Any], error: BaseException) -> codec.Result:
-    first = next(leaves(error))
+    first = leaves(error)[0]
     told = {
         "type": name_of(type(first)),
         "text": text_of(first),
         "traceback": trace_of(error)[-_LONGEST_TRACEBACK:],
     }
-    return codec.Result(_key(job), error={name: _clean(text) for name, text in told.items()})
-
-
-def _clean(text: str) -> str:
-    """Without lone surrogates, which are no UTF-8."""
-    return text.encode(errors="backslashreplace").decode()
+    return codec.Result(_key(job), error={name: escaped(text) for name, text in told.items()})
 
 
 def _key(job: Job[Any]) -> str:

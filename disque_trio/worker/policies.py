@@ -221,7 +221,7 @@ def _judge(policy: Policy | Ask, error: BaseException, tries: Tries, draw: float
 
 
 def _as_asked(policy: Policy | Ask, error: BaseException, tries: Tries, draw: float) -> Verdict:
-    parts = list(leaves(error))
+    parts = leaves(error)
     retries = [each for each in parts if is_of(each, Retry)]
     if retries:
         waits = [each.after for each in retries if each.after is not None]
@@ -305,11 +305,18 @@ def is_of(error: BaseException, kinds: type[Kind] | tuple[type[Kind], ...]) -> T
     return issubclass(type(error), kinds)
 
 
-def leaves(error: BaseException) -> Iterator[BaseException]:
-    """The errors of a group, and of groups in it; or this one."""
+def leaves(error: BaseException) -> list[BaseException]:
+    """The errors of a group, and of groups in it; or this one. Never raises."""
+    try:
+        return list(_leaves(error))
+    except BaseException:  # a group of a class of users
+        return [error]
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
     if is_of(error, BaseExceptionGroup):
         for each in error.exceptions:
-            yield from leaves(each)
+            yield from _leaves(each)
     else:
         yield error
 
@@ -331,10 +338,7 @@ def text_of(error: BaseException) -> str:
 
 def describe(error: BaseException) -> str:
     """The error in one line: what, and where it was raised. Never raises."""
-    try:
-        first, *others = leaves(error)
-    except BaseException:  # a group of a class of users
-        first, others = error, []
+    first, *others = leaves(error)
     text = text_of(first)
     if not is_of(first, (Dead, Retry, Snooze)):
         text = f"{name_of(type(first))}: {text}".removesuffix(": ") + _where(first)
@@ -347,6 +351,11 @@ def trace_of(error: BaseException) -> str:
         return "".join(traceback.format_exception(error))
     except BaseException as broken:  # source lines and texts of errors are code of users
         return f"{describe(error)}\n(its traceback cannot be made: {name_of(type(broken))})\n"
+
+
+def escaped(text: str) -> str:
+    """A text that is UTF-8: lone surrogates are escapes."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _where(error: BaseException) -> str:

@@ -1,12 +1,15 @@
 """OpenTelemetry: the producer and each run of a job are spans, and the runs name the producer."""
 
+import contextlib
+import time
 from typing import Any
 
 import pytest
 import trio
 
 from disque_trio.testing.inline.kit import Inline
-from disque_trio.worker import App, Fixed, Snooze
+from disque_trio.worker import App, Fixed, NoJobError, Snooze, current_job
+from tests.worker.failing import ERRORS, fail
 
 pytest.importorskip("opentelemetry.sdk")
 
@@ -139,3 +142,50 @@ async def test_a_run_that_is_cancelled_is_no_failure(disque_inline: Inline) -> N
 
     [run] = [span for span in watched.spans if span.name.startswith("process")]
     assert run.status.status_code is StatusCode.UNSET
+
+
+@pytest.mark.parametrize("how", ["async", "thread", "process"])
+def test_a_run_that_takes_too_long_has_failed(disque_inline: Inline, how: str) -> None:
+    watched = Watched()
+    options: Any = {"name": "t", "queue": "mail", "timeout": 0.02, "retry": Fixed([])}
+    if how == "async":
+
+        @watched.tasks.task(**options)
+        async def soon() -> None:
+            await trio.sleep_forever()
+    else:
+        watched.tasks.task(**{**options, "executor": how})(too_long)
+
+    watched.tasks.tasks["t"].blocking.enqueue()
+    disque_inline.blocking.run_all(watched.tasks, may_die=True)
+
+    [run] = [span for span in watched.spans if span.name == "process mail"]
+    assert run.status.status_code is StatusCode.ERROR
+    assert (run.attributes or {})["error.type"] == "JobTimeoutError"
+    [point] = watched.points("messaging.process.duration")
+    assert point.attributes["error.type"] == "JobTimeoutError"
+
+
+def too_long() -> None:
+    """It ends when it has been told to, or with its process, which has no job."""
+    with contextlib.suppress(NoJobError):
+        while True:
+            time.sleep(0.001)
+            current_job().check()
+    time.sleep(60)
+
+
+@pytest.mark.parametrize("what", ERRORS)
+def test_an_error_that_cannot_say_what_it_is_is_recorded(disque_inline: Inline, what: str) -> None:
+    watched = Watched()
+
+    @watched.tasks.task(name="t", queue="mail", retry=Fixed([]))
+    async def t() -> None:
+        fail(what)
+
+    t.blocking.enqueue()
+    disque_inline.blocking.run_all(watched.tasks, may_die=True)
+
+    [run] = [span for span in watched.spans if span.name == "process mail"]
+    assert run.status.status_code is StatusCode.ERROR
+    assert [event.name for event in run.events] == ["exception"]

@@ -233,7 +233,7 @@ def _end_of(outcome: Outcome, error: BaseException | None) -> End:
         return "retried"
     if error is None:
         return "done"
-    parts = list(leaves(error))
+    parts = leaves(error)
     if any(isinstance(each, Snooze) for each in parts):
         return "snoozed"
     if isinstance(outcome, Release):
