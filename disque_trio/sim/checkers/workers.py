@@ -54,7 +54,8 @@ def on_working_ok(case: Case, row: Row, job: Job) -> None:
 
 def on_working_refused(case: Case, row: Row, job: Job) -> None:
     """S23: a worker that has lost the job has lost it to somebody, or to itself: it has asked
-    another node for more time, which tells this one that a worker has the job from there."""
+    another node for more time, which tells this one that a worker has the job from there, or a
+    NACK of its own has come first, on a connection that it has closed since."""
     mine = case.tokens.get(case.shown.pop((row.client, row.ref, row.job), ""))
     if row.cause != "LOST":
         return
@@ -62,6 +63,9 @@ def on_working_refused(case: Case, row: Row, job: Job) -> None:
     lease = job.lease
     is_elsewhere = lease is not None and lease.client == row.client and lease.node != row.node
     if mine is None or not case.has_node_rows or is_elsewhere:
+        return
+    copy = job.copies.get(row.node)
+    if copy is not None and copy.postponed_at > mine[0]:
         return
     case.check("S23")
     if not any(each != mine and (each[0] > mine[0] or each[1] != mine[1]) for each in job.served):

@@ -32,7 +32,7 @@ from disque_trio.testing.simulated.refusing import no_sockets
 from disque_trio.tracing.rows import Row
 from disque_trio.worker.results import QUEUES
 
-LONGEST_DRAIN_S: Final = 600.0
+LONGEST_DRAIN_S: Final = 400.0
 LOOK_S: Final = 1.0
 QUIET: Final = 3
 """So many looks that find nothing left end the drain."""

@@ -68,6 +68,16 @@ def test_a_worker_may_lose_its_job_to_itself_at_another_node() -> None:
     assert "S23" not in broken(trace.verdict())
 
 
+def test_a_worker_may_lose_its_job_by_a_nack_of_its_own() -> None:
+    trace = handed_out()
+    trace.row(2, "nack.invoke", "n1", job=JOB, client="c1", detail=TOKEN, ref=98)
+    trace.row(2, "nack.unknown", "n1", job=JOB, client="c1", cause="quit", ref=98)
+    trace.row(2.5, "postpone", "n1", job=JOB, cause="nack", detail="wait=3000")
+    ask(trace, 3, "refused", "LOST", "LOST")
+
+    assert "S23" not in broken(trace.verdict())
+
+
 def test_each_job_of_a_request_has_its_own_token() -> None:
     trace = handed_out()
     other = JOB.replace("-11", "-12")

@@ -4,20 +4,23 @@ from disque_trio.testing.apps.checkers.history import History, JobRecord
 
 
 def check(history: History) -> None:
-    """Each job that `enqueue` has reported."""
+    """Each job that `enqueue` has reported, and each that has run."""
     replaced = _replaced(history)
     for job in history.jobs.values():
-        if job.added_at is None or history.owner(job.id) is not job:
-            continue  # not added, or its key was taken: the id is that of another job
-        name = f"job {job.number} of {job.task.name}"
+        if not job.is_own and not job.runs:
+            continue
+        is_known = job.is_own or job.is_step
+        name = job.name
         left = [id for id in job.ids if id in history.left]
         acked = [id for id in job.ids if id in history.acked]
         if left:
-            text = f"{name} has not ended: {history.left[left[0]]}"
+            text = f"{name} has not ended: {history.left[left[0]][0]}"
             history.violate("A1", text, history.over_at, left[0])
+        elif not is_known:
+            continue  # its producer was told that it was not added, and it may have been
         elif not acked and not any(id in history.dead or id in history.expired for id in job.ids):
             text = f"{name} is lost: no node has it, and none says how it ended"
-            history.violate("A1", text, history.over_at, job.id)
+            history.violate("A1", text, history.over_at, job.ids[0])
         elif acked and job.number not in replaced and not _was_done(job):
             text = f"{name} was acknowledged, and no run of it was done"
             history.violate("A2", text, history.acked[acked[0]], acked[0])

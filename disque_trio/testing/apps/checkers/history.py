@@ -59,10 +59,26 @@ class JobRecord:
     refused: str = ""
     runs: list[RunRecord] = attrs.Factory(list)
 
+    is_own: bool = False
+    """Was it added? Not if its key was taken: then its id is that of another job."""
+
+    @property
+    def is_step(self) -> bool:
+        """Is it a later step of a chain, or what follows a batch?"""
+        jobs = self.call.jobs
+        places = {"chain": jobs[1:], "then": jobs[-1:]}
+        return self.plan in places.get(self.call.kind, ())
+
     @property
     def ids(self) -> list[str]:
         """All that it has had."""
-        return list(dict.fromkeys([self.id, *(run.job for run in self.runs)])) if self.id else []
+        first = [self.id] if self.is_own else []
+        return list(dict.fromkeys([*first, *(run.job for run in self.runs)]))
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return f"job {self.number} of {self.task.name}"
 
 
 @attrs.define(eq=False)
@@ -75,6 +91,8 @@ class Wait:
     process: str
     told_at: Micros | None = None
     how: str = ""
+    is_gone: bool = False
+    """Nobody waits any more: the process was killed."""
 
 
 _Span = tuple[Micros, Micros]
@@ -105,7 +123,8 @@ class History:
         """By id: when a node first took it for acknowledged."""
         self.dead: dict[str, Micros] = {}
         self.expired: dict[str, Micros] = {}
-        self.left: dict[str, str] = {}
+        self.left: dict[str, tuple[str, str]] = {}
+        """By id: the state and the queue."""
         self.waits: list[Wait] = []
         self.ticks: dict[tuple[str, str], dict[str, Micros]] = defaultdict(dict)
         self.lines: dict[str, int] = defaultdict(int)
@@ -123,9 +142,9 @@ class History:
         """A property does not hold."""
         self.violations.append(Violation(property=name, time=at, job=job, node="", detail=text))
 
-    def owner(self, id: str) -> JobRecord | None:
-        """Whose id it is: that of the first that was told it."""
-        return self.jobs.get(self._owners.get(id, 0))
+    def owner(self, job: JobRecord) -> JobRecord:
+        """The job that has its id: itself, or the first that was told it."""
+        return self.jobs[self._owners.get(job.id, job.number)]
 
     def is_calm(self, since: Micros, until: Micros, *, at_nodes: bool = False) -> bool:
         """Was nothing wrong in this time? With `at_nodes` ends of the app's processes are not."""
@@ -162,7 +181,7 @@ class History:
     def _added(self, row: Row) -> None:
         job = self.jobs[row.ref]
         job.added_at, job.id = row.time, row.job
-        self._owners.setdefault(row.job, row.ref)
+        job.is_own = self._owners.setdefault(row.job, row.ref) == row.ref
 
     def _refused(self, row: Row) -> None:
         facts = facts_of(row)
@@ -205,6 +224,8 @@ class History:
             if process == row.client:
                 run = self._running.pop((process, job))
                 run.is_cut_off = run.ended_at is None
+        for wait in self.waits:
+            wait.is_gone |= wait.process == row.client and wait.told_at is None
         for place in [place for place in self._open if row.client in place]:
             self._close(place, row.time)
 
@@ -222,14 +243,14 @@ class History:
             self.expired.setdefault(row.job, row.time)
 
     def _left(self, row: Row) -> None:
-        self.left[row.job] = row.cause
+        self.left[row.job] = row.cause, row.queue
 
     def _wait(self, row: Row) -> None:
         self.waits.append(Wait(row.time, row.ref, row.cause, row.client))
 
     def _told(self, row: Row) -> None:
         for wait in self.waits:
-            if wait.number == row.ref and wait.told_at is None:
+            if wait.number == row.ref and wait.told_at is None and not wait.is_gone:
                 wait.told_at, wait.how = row.time, row.cause
 
     def _tick(self, row: Row) -> None:

@@ -30,8 +30,8 @@ def check(history: History) -> None:
 
 
 def _check_attempt(history: History, job: JobRecord, run: RunRecord, failures: int) -> None:
-    if run.attempt > failures + 1:
-        text = f"run {run.place + 1} of {_name(job)} is called attempt {run.attempt} after "
+    if run.attempt > failures + 1 and history.is_calm(job.runs[0].at, run.at, at_nodes=True):
+        text = f"run {run.place + 1} of {job.name} is called attempt {run.attempt} after "
         history.violate("A3", f"{text}{failures} failures", run.at, run.job)
 
 
@@ -40,17 +40,20 @@ def _check_outcome(history: History, job: JobRecord, run: RunRecord) -> None:
         return
     deed = _deed_of(job, run)
     wrong = _wrong(job.task, run, deed)
-    if wrong:
+    if wrong and not _has_no_place(history, job, run):
         history.violate("A3", f"{_did(job, run)}: {wrong}", run.ended_at, run.job)
+
+
+def _has_no_place(history: History, job: JobRecord, run: RunRecord) -> bool:
+    """Did no node take what was to follow, so that the run counts as failed?"""
+    is_alone = job.call.kind in ("single", "many") and not job.task.has_result
+    has_returned = _WANTED.get(run.deed) == "done" and run.outcome in ("retry", "dead")
+    return has_returned and not is_alone and not history.is_calm(run.at, run.ended_at or run.at)
 
 
 def _did(job: JobRecord, run: RunRecord) -> str:
     what = "ran too long" if run.why == "TOO_LONG" else f"did '{run.deed}'"
-    return f"run {run.place + 1} of {_name(job)} {what} at attempt {run.attempt}"
-
-
-def _name(job: JobRecord) -> str:
-    return f"job {job.number} of {job.task.name}"
+    return f"run {run.place + 1} of {job.name} {what} at attempt {run.attempt}"
 
 
 def _deed_of(job: JobRecord, run: RunRecord) -> Deed:

@@ -28,19 +28,20 @@ def _check_beside(
     history: History, job: JobRecord, run: RunRecord, before: list[RunRecord]
 ) -> None:
     for other in before:
+        since = job.call.at if other.job != run.job else other.at  # it may have been added twice
         ended = other.ended_at
         if ended is None or ended > run.at:
-            if history.is_calm(other.at, run.at):
-                text = f"job {job.number} of {job.task.name} begins beside a run that goes on"
+            if history.is_calm(since, run.at):
+                text = f"{job.name} begins beside a run that goes on"
                 history.violate("A4", text, run.at, run.job)
             continue
-        if other is not before[-1] or not history.is_calm(other.at, run.at):
+        if other is not before[-1] or not history.is_calm(since, run.at):
             continue
         wait = other.delay if other.outcome == "retry" else None
         if other.outcome == "raised" or (other.outcome == "retry" and wait is None):
             wait = 2 * SLACK
         if wait is not None and run.at < ended + wait - SLACK:
-            text = f"job {job.number} of {job.task.name} begins {run.at - ended} us after a "
+            text = f"{job.name} begins {run.at - ended} us after a "
             history.violate("A4", f"{text}failure, not {wait} us", run.at, run.job)
 
 
@@ -57,12 +58,12 @@ def _check_price(
     most = unanswered.get(run.job, 0)
     if run.interrupted > most:
         text = (
-            f"job {job.number} of {job.task.name} was delivered {run.interrupted} times without "
+            f"{job.name} was delivered {run.interrupted} times without "
             f"an answer, and {most} of its runs have had none"
         )
         history.violate("A5", text, run.at, run.job)
     elif run.delivery > begun.get(run.job, 0) + 1:
-        text = f"job {job.number} of {job.task.name}: delivery {run.delivery} is its run "
+        text = f"{job.name}: delivery {run.delivery} is its run "
         history.violate("A5", f"{text}{begun.get(run.job, 0) + 1}", run.at, run.job)
 
 
@@ -79,7 +80,7 @@ def check_crashes(history: History) -> None:
                 job.added_at or 0, at, at_nodes=True
             ):
                 text = (
-                    f"job {job.number} of {job.task.name} is dead; no run of it has asked for that,"
+                    f"{job.name} is dead; no run of it has asked for that,"
                     f" and {unanswered} have had no answer, of {job.task.max_crashes}"
                 )
                 history.violate("A5", text, at, id)
@@ -91,7 +92,7 @@ def _check_snoozes(history: History, job: JobRecord) -> None:
             continue
         after = round(job.plan.deeds[min(place, len(job.plan.deeds) - 1)].after_s * 1_000_000)
         later = [each for each in job.runs[place + 1 :] if each.at >= run.ended_at]
-        name = f"job {job.number} of {job.task.name}"
+        name = job.name
         if not later:
             if not any(id in history.left or id in history.dead for id in job.ids):
                 history.violate("A10", f"{name} was snoozed, and never ran again", run.ended_at,

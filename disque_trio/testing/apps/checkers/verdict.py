@@ -5,7 +5,15 @@ import attrs
 from disque_trio.sim.checkers.case import Violation
 from disque_trio.sim.checkers.verdict import Verdict
 from disque_trio.sim.scenarios.apps import AppsPlan
-from disque_trio.testing.apps.checkers import ends, outcomes, processes, timing
+from disque_trio.testing.apps.checkers import (
+    ends,
+    followups,
+    outcomes,
+    processes,
+    ticks,
+    timing,
+    waiters,
+)
 from disque_trio.testing.apps.checkers.history import History
 from disque_trio.tracing.rows import Row
 
@@ -30,7 +38,7 @@ class AppJudge:
     def finish(self) -> list[Violation]:
         """The run is over: what did not hold, in order of time."""
         history = self.history
-        for each in (ends, outcomes, timing, processes):
+        for each in (ends, outcomes, timing, followups, waiters, ticks, processes):
             each.check(history)
         timing.check_crashes(history)
         return sorted(history.violations, key=lambda found: found.time)

@@ -1,0 +1,62 @@
+"""A8: whoever waits for a result is told."""
+
+from typing import Final
+
+from disque_trio.sim.scenarios.apps import Micros
+from disque_trio.testing.apps.checkers.history import NEVER, History, JobRecord, Wait
+
+_SOON: Final[Micros] = 1_000_000
+
+
+def check(history: History) -> None:
+    """Each wait."""
+    calls = {job.number: call for call in history.plan.calls for job in call.jobs}
+    for wait in history.waits:
+        call = calls[wait.number]
+        jobs = [history.jobs[job.number] for job in call.jobs]
+        of_chain = call.kind == "chain"
+        if wait.kind == "result" and not of_chain:
+            jobs = [history.jobs[wait.number]]
+        jobs = [history.owner(job) for job in jobs]
+        end = _end_of_chain(history, jobs) if of_chain else max(_end(history, job) for job in jobs)
+        _check(history, wait, end, jobs[-1])
+
+
+def _check(history: History, wait: Wait, end: Micros, job: JobRecord) -> None:
+    what = f"who waits for the {wait.kind} of {job.name}"
+    if wait.told_at is None:
+        if end < NEVER and not wait.is_gone:
+            history.violate("A8", f"{what} is never told", end, job.id)
+        return
+    if wait.how.startswith("undocumented"):
+        history.violate("A8", f"{what} is told {wait.how}", wait.told_at, job.id)
+    if end < NEVER and wait.told_at > max(end, wait.at) + _SOON:
+        if history.is_calm(wait.at, wait.told_at):
+            text = f"{what} is told {(wait.told_at - end) / 1e6:.3f} s after the end: {wait.how}"
+            history.violate("A8", text, wait.told_at, job.id)
+    elif end == NEVER and wait.how == "NoResultError":
+        return
+
+
+def _end(history: History, job: JobRecord) -> Micros:
+    """When the library, or else a node, has said that it is over."""
+    ends = [
+        run.ended_at for run in job.runs if run.ended_at and _is_last_word(run.outcome, run.deed)
+    ]
+    ends += [history.dead[id] for id in job.ids if id in history.dead]
+    return min(ends, default=NEVER)
+
+
+def _is_last_word(outcome: str, deed: str) -> bool:
+    return outcome == "dead" or (outcome == "done" and deed != "snooze")
+
+
+def _end_of_chain(history: History, jobs: list[JobRecord]) -> Micros:
+    """Of its last step, or of the first that is no success."""
+    for job in jobs:
+        end = _end(history, job)
+        failed = any(run.outcome == "dead" or run.deed == "cancel" for run in job.runs
+                     if run.ended_at == end)  # fmt: skip
+        if failed or any(history.dead.get(id) == end for id in job.ids) or job is jobs[-1]:
+            return end
+    return NEVER
