@@ -31,7 +31,7 @@ _RUNGS: Final = """
     failure handshake identity gossip membership nodesfile dispatch
     commands.rows commands.usage commands.parse commands.unique commands.backoff admission
     commands.ping commands.addoptions commands.addjob commands.jobs commands.keys commands.nack
-    commands.release commands.queues commands.scans commands.cluster commands.config
+    commands.begin commands.release commands.queues commands.scans commands.cluster commands.config
     commands.clients commands.info commands.slowlog commands.latency commands.traces
     commands.server commands.greeting commands.introspection commands.unlisted commands.table
     timing pipelines due
@@ -70,7 +70,7 @@ OWNERS: Final = {
         Memory.held Memory.evictable NodeState.table Tally.at_once
     """,
     "handouts": "NodeState.handouts Client.tied Handout.token Handout.attempt Handout.client"
-    " Handout.is_orphan",
+    " Handout.is_orphan Handout.is_held",
     "counts": "NodeState.delayed NodeState.leased NodeState.dead Queue.acks Queue.given"
     " Tally.added Tally.given Tally.delivered Tally.nacked Tally.postponed Tally.next_wait"
     " Tally.copies_confirmed Tally.copies_taken",

@@ -101,6 +101,7 @@ class BlockingClient(ClusterClient):
     fastack = blocking(commands.fastack)
     nack = blocking(commands.nack)
     release = blocking(commands.release)
+    begin = blocking(commands.begin)
     redrive = blocking(commands.redrive)
     redrive_queue = blocking(commands.redrive_queue)
     working = blocking(commands.working)

@@ -133,6 +133,7 @@ class Client(ClusterClient):
     fastack = method(commands.fastack)
     nack = method(commands.nack)
     release = method(commands.release)
+    begin = method(commands.begin)
     redrive = method(commands.redrive)
     redrive_queue = method(commands.redrive_queue)
     working = method(commands.working)

@@ -75,18 +75,23 @@ def getjob(
     timeout: float | None = None,
     with_meta: bool = False,
     is_tied: bool = False,
+    is_held: bool = False,
 ) -> Command[list[Job]]:
     """GETJOB: up to `count` jobs. It waits so many seconds for the first; None is for ever, 0 not
     at all. If the node fails meanwhile, the wait begins anew at the next one.
 
     `with_meta` is WITHMETA: each job has its `meta` with a token. `is_tied` is TIED: the lease ends
-    also when the client closes. An original node is asked without them. Jobs that arrive while the
+    also when the client closes. `is_held` is HELD, and needs TIED: the jobs begin with `begin`. A
+    node that does not know them all is asked without any of them. Jobs that arrive while the
     task of an asynchronous client is cancelled are given back.
     """
     if not queues:
         raise ValueError("getjob needs the name of a queue")
+    if is_held and not is_tied:
+        raise ValueError("is_held needs is_tied: a job is held for the time of a connection")
     ours = {"withmeta": b"WITHMETA"} if with_meta else {}
     ours |= {"tied": b"TIED"} if is_tied else {}
+    ours |= {"held": b"HELD"} if is_held else {}
     words = [b"COUNT", word(count)]
     words += [b"NOHANG"] if timeout == 0 else [b"TIMEOUT", milliseconds(timeout)]
     words += [b"FROM", *behind_from(map(word, queues))]
@@ -96,6 +101,16 @@ def getjob(
         wait_s=span(timeout),
         features=tuple(ours),
         plain=(b"GETJOB", b"WITHCOUNTERS", *words),
+    )
+
+
+def begin(*jobs: Job | str) -> Command[int]:
+    """BEGIN: how many jobs begin that were held (`getjob` with `is_held`); 0 at a node that knows
+    no such jobs."""
+    command = _of_jobs(b"BEGIN", jobs)
+    # ACKJOB of no job does nothing, and every node knows it.
+    return attrs.evolve(
+        _with_tokens(command, jobs), plain=(b"ACKJOB",), features=("held", "tokens")
     )
 
 

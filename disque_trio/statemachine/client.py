@@ -21,6 +21,8 @@ META: Final = 2
 """GETJOB WITHMETA: all that a worker needs to know of a delivery."""
 TIED: Final = 4
 """GETJOB TIED: the leases end with the connection."""
+HELD: Final = 8
+"""GETJOB HELD: the jobs begin only when BEGIN says so."""
 
 
 class Blocked(enum.Enum):
@@ -69,7 +71,7 @@ class Client(Timed):
     """When its wait ends; 0 is never."""
     queues: tuple[bytes, ...] = ()
     wants: int = 0
-    """What its GETJOB asks for beside the jobs: COUNTERS, META, TIED."""
+    """What its GETJOB asks for beside the jobs: COUNTERS, META, TIED, HELD."""
     tied: dict[JobId, Job] | None = None
     """Jobs whose leases end with this connection. `handouts` writes it."""
     awaited: JobId = b""

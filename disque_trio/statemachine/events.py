@@ -58,6 +58,8 @@ class Cause(enum.StrEnum):
     DELAY_OVER = "delay-over"
     RETRY = "retry"
     UNTIED = "untied"
+    UNBEGUN = "unbegun"
+    """The tie or the lease of a job has ended that was held, and had not begun."""
     BACKED_OFF = "backed-off"
     NACK = "nack"
     RELEASE = "release"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-BARE: Final = (b"NOHANG", b"WITHCOUNTERS", b"WITHMETA", b"TIED")
+BARE: Final = (b"NOHANG", b"WITHCOUNTERS", b"WITHMETA", b"TIED", b"HELD")
 VALUED: Final = (b"TIMEOUT", b"COUNT")
 """Options with a number behind them."""
 WORDS: Final = BARE + VALUED

@@ -7,16 +7,25 @@ Owns `NodeState.handouts`, `Handout` and `Client.tied`.
 """
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
-from disque_trio.statemachine.base import DELIVERED, LEASED, TAKEN, CommandError, NodeId
-from disque_trio.statemachine.client import META, TIED, Client
+from disque_trio.statemachine.base import (
+    DELIVERED,
+    JOB_ID_LENGTH,
+    LEASED,
+    TAKEN,
+    CommandError,
+    NodeId,
+)
+from disque_trio.statemachine.client import HELD, META, TIED, Client
 from disque_trio.statemachine.hints import shown
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.state import Handout, NodeState
 
 _TOKEN: Final = re.compile(rb"[0-9a-f]{20}\Z")
 _BITS: Final = 48
+_FORFEITED: Final = -1
 
 
 def check_token(token: bytes) -> bytes:
@@ -39,14 +48,14 @@ def hand_out(node: NodeState, client: Client, job: Job, wants: int) -> None:
         token = b"%b%012x" % (node.cluster.myself.id[:8], node.rng.getrandbits(_BITS))
     _keep(node, job, token)
     if wants & TIED and job.retry:
-        tie(node, client, job)
+        tie(node, client, job, is_held=bool(wants & HELD))
 
 
 def supersede(node: NodeState, job: Job) -> None:
     """The job is delivered anew: an earlier consumer has lost it."""
     handout = node.handouts.get(job.id)
     if handout is not None:
-        untie(node, job)
+        give_up(node, job)
         handout.token = b""
 
 
@@ -106,10 +115,10 @@ def end(node: NodeState, job: Job) -> None:
 # Ties.
 
 
-def tie(node: NodeState, client: Client, job: Job) -> None:
-    """The lease ends also when this connection does."""
+def tie(node: NodeState, client: Client, job: Job, *, is_held: bool = False) -> None:
+    """The lease ends also when this connection does, and may be of a job that has not begun."""
     handout = node.handouts[job.id]
-    handout.client = client
+    handout.client, handout.is_held = client, is_held
     if client.tied is None:
         client.tied = {}
     client.tied[job.id] = job
@@ -128,6 +137,14 @@ def untie(node: NodeState, job: Job, but: Client | None = None) -> None:
             client.tied.pop(job.id, None)
 
 
+def give_up(node: NodeState, job: Job) -> None:
+    """The delivery is over, or may be: the job is queued, waits, or is with another worker."""
+    handout = node.handouts.get(job.id)
+    if handout is not None:
+        untie(node, job)
+        handout.is_held = False
+
+
 def orphan(node: NodeState, client: Client) -> list[Job]:
     """The connection has ended. Returns the jobs that were tied to it."""
     jobs = list((client.tied or {}).values())
@@ -142,3 +159,44 @@ def is_orphan(node: NodeState, job: Job) -> bool:
     """Did its tie end, and nobody has asked for more time since?"""
     handout = node.handouts.get(job.id)
     return handout is not None and handout.is_orphan
+
+
+# Jobs that are held (decision 103).
+
+
+def held(node: NodeState, words: Iterable[bytes]) -> list[Handout | None]:
+    """The deliveries that these words name (an id, maybe with a token) and that have not begun;
+    None in the place of others."""
+    find = node.handouts.get
+    found: list[Handout | None] = []
+    for word in words:
+        handout = find(word[:JOB_ID_LENGTH])
+        if handout is not None and handout.is_held:
+            named = word[JOB_ID_LENGTH:]
+            found.append(handout if not named or named == b"@" + handout.token else None)
+        else:
+            found.append(None)
+    return found
+
+
+def begin(found: list[Handout | None]) -> int:
+    """The consumers begin. Returns how many."""
+    begun = 0
+    for handout in found:
+        if handout is not None and handout.is_held:
+            handout.is_held = False
+            begun += 1
+    return begun
+
+
+def is_held(node: NodeState, job: Job) -> bool:
+    """Has its last consumer here not begun?"""
+    handout = node.handouts.get(job.id)
+    return handout is not None and handout.is_held
+
+
+def forfeit(node: NodeState, job: Job) -> None:
+    """It is queued again without having begun, and that is counted nowhere: from now on whoever has
+    it from another node has taken it from this consumer."""
+    handout = node.handouts[job.id]
+    handout.attempt = _FORFEITED

@@ -49,7 +49,7 @@ WITH_WORKER: Final[int] = LEASED | TAKEN
 _TOLD: Final = (Cause.ENQUEUE, Cause.RELEASE, Cause.REDRIVEN)
 """A client wants it queued, so a lease that runs is over (NACK says so itself)."""
 NOT_COUNTED: Final = (
-    Cause.NACK, Cause.RELEASE, Cause.REDRIVEN, Cause.BACKED_OFF, Cause.FOLLOWED,
+    Cause.NACK, Cause.RELEASE, Cause.REDRIVEN, Cause.BACKED_OFF, Cause.FOLLOWED, Cause.UNBEGUN,
 )  # fmt: skip
 """Why a job is queued again without an additional delivery."""
 _ACKED: Final = b"acked"
@@ -255,7 +255,7 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
     job.state = QUEUED
     clear(node, job, WITH_WORKER | DELAYED | POSTPONED)
     if node.handouts:
-        handouts.untie(node, job)
+        handouts.give_up(node, job)
     if not job.retry:
         job.flags |= QUEUED_ONCE
         job.requeue_at = 0

@@ -86,7 +86,7 @@ def learn(node: NodeState, job: Job, snoozes: int) -> None:
 
 def _hold_back(node: NodeState, job: Job, wait: Millis) -> None:
     lifecycle.clear(node, job, _CLEARED)
-    handouts.untie(node, job)
+    handouts.give_up(node, job)
     lifecycle.mark(job, _SET)
     lifecycle.requeue_in(node, job, wait)
 

@@ -75,13 +75,26 @@ def _requeue(node: NodeState, job: Job) -> None:
     if job.state == QUEUED:
         lifecycle.restart_retry(node, job)
         return
-    if job.retry and job.queue is not None and lifecycle.is_paused_in(node, job.queue):
+    if job.retry and _is_paused(node, job):
         lifecycle.clear(node, job, DELAYED | POSTPONED)
         lifecycle.requeue_in(node, job, job.retry + lifecycle.desync(node))
+        return
+    if node.handouts and handouts.is_held(node, job):
+        _queue_unbegun(node, job)
         return
     deadletters.queue_again(node, job, _why(node, job))
     if not job.retry:
         journaling.hold(node, job)
+
+
+def _is_paused(node: NodeState, job: Job) -> bool:
+    return job.queue is not None and lifecycle.is_paused_in(node, job.queue)
+
+
+def _queue_unbegun(node: NodeState, job: Job) -> None:
+    """Its consumer has not begun: this counts nowhere."""
+    handouts.forfeit(node, job)
+    lifecycle.enqueue(node, job, Cause.UNBEGUN)
 
 
 def _why(node: NodeState, job: Job) -> Cause:
@@ -141,7 +154,7 @@ def _postpone(node: NodeState, job: Job) -> None:
     """
     waited = postponing.rest(node, job)
     lifecycle.clear(node, job, lifecycle.WITH_WORKER | DELAYED | POSTPONED)
-    handouts.untie(node, job)
+    handouts.give_up(node, job)
     keyindex.let_go(node, job)
     if job.retry:
         lifecycle.mark(job, QUEUED_ONCE | (BCAST_QUEUED if job.state == WAIT_REPL else 0))
@@ -164,7 +177,8 @@ def on_working(node: NodeState, sender: Peer, message: Working) -> None:
 
 def on_willqueue(node: NodeState, sender: Peer, message: WillQueue) -> None:
     """The sender will queue it: object if it is queued here, a worker has it from here, or a NACK
-    has postponed it."""
+    has postponed it. If a worker from here has not begun, and its lease is over, queue it here: the
+    sender would count that as a delivery."""
     job = _pending(node, sender, message.id)
     if job is None:
         return
@@ -175,6 +189,8 @@ def on_willqueue(node: NodeState, sender: Peer, message: WillQueue) -> None:
         send.to_node(node, sender, Working(job.id))
     elif postponing.rest(node, job):
         postponing.tell(node, job, (sender.id,))
+    elif node.handouts and handouts.is_held(node, job) and not _is_paused(node, job):
+        _queue_unbegun(node, job)
 
 
 def on_postponed(node: NodeState, sender: Peer, message: Postponed) -> None:

@@ -90,6 +90,8 @@ class Handout:
     """To whose connection it is tied."""
     is_orphan: bool = False
     """That connection has ended."""
+    is_held: bool = False
+    """The consumer holds the job, and has not begun."""
 
 
 @attrs.define(eq=False, weakref_slot=False)

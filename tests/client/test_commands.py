@@ -247,6 +247,19 @@ def test_the_token_of_a_delivery_is_sent_to_nodes_that_know_tokens(make: Any) ->
     assert make(ID).words == (command.words[0], ID.encode())
 
 
+def test_jobs_are_held_only_with_a_tie_and_begin_with_their_tokens() -> None:
+    command = commands.getjob("q", timeout=0, is_tied=True, is_held=True)
+    assert b"HELD" in command.words_for({"tied", "held"})
+    assert command.words_for({"tied"}) == command.plain
+    with pytest.raises(ValueError, match="is_held needs is_tied"):
+        commands.getjob("q", is_held=True)
+
+    begin = commands.begin(DELIVERED, ID)
+    assert words(begin) == f"BEGIN {ID}@{TOKEN} {ID}"
+    assert begin.words_for({"tokens"}) == (b"ACKJOB",)
+    assert begin.result(2) == 2
+
+
 def test_other_commands_take_delivered_jobs_by_their_ids() -> None:
     assert commands.ackjob(DELIVERED, f"{ID}@{TOKEN}").words == (b"ACKJOB", *[ID.encode()] * 2)
     assert words(commands.nack(DELIVERED, ID, delay=1)) == f"NACK {ID}@{TOKEN} {ID} DELAY 1.000"

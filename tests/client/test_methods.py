@@ -31,5 +31,5 @@ def test_a_client_has_a_method_for_each_command_with_its_parameters_and_text(
 
 def test_help_of_a_client_that_is_there_shows_what_its_methods_take() -> None:
     assert list(inspect.signature(BlockingClient().getjob).parameters) == [
-        "queues", "count", "timeout", "with_meta", "is_tied",
+        "queues", "count", "timeout", "with_meta", "is_tied", "is_held",
     ]  # fmt: skip

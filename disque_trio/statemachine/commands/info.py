@@ -34,6 +34,7 @@ FEATURES: Final = (
     "qscan-stat",
     "waitjob-nohang",
     "release-delay",
+    "held",
 )
 """What this node can beyond the original, by name; a client looks here before it uses it."""
 _SHOWN_QUEUES: Final = 10

@@ -181,6 +181,8 @@ def describe(node: NodeState, job: Job) -> list[Reply]:
     reply += [b"next-awake-within", _within(node, job.due), b"body", job.body]
     if is_backing_off(job):
         reply += [b"backing-off", rest(node, job)]
+    if handouts.is_held(node, job):
+        reply += [b"held", 1]
     if job.extensions is not None:
         for name, value in job.extensions.fields:
             reply += [name, value]

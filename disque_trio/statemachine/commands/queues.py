@@ -28,7 +28,7 @@ from disque_trio.statemachine.base import (
     Reply,
     Status,
 )
-from disque_trio.statemachine.client import COUNTERS, META, TIED, Client
+from disque_trio.statemachine.client import COUNTERS, HELD, META, TIED, Client
 from disque_trio.statemachine.commands.parse import (
     Remembered,
     Words,
@@ -47,7 +47,7 @@ from disque_trio.statemachine.state import NodeState
 
 _PURGE_WORDS: Final = (b"BCAST", b"DEAD")
 PAUSE_NAMES = (b"none", b"in", b"out", b"all")
-_WANTS: Final = {b"WITHCOUNTERS": COUNTERS, b"WITHMETA": META, b"TIED": TIED}
+_WANTS: Final = {b"WITHCOUNTERS": COUNTERS, b"WITHMETA": META, b"TIED": TIED, b"HELD": HELD}
 _SUSPECT: Final = frozenset(
     each for word in WORDS for each in (word, word.lower(), word.capitalize())
 )
@@ -127,7 +127,13 @@ def parse_getjob(args: Sequence[bytes]) -> GetOptions:
             raise CommandError(SYNTAX_ERROR + _mistake(args, word))
     if not options.queues:
         raise CommandError(SYNTAX_ERROR + _mistake(args, b""))
+    _check(options)
     return options
+
+
+def _check(options: GetOptions) -> None:
+    if options.wants & HELD and not options.wants & TIED:
+        raise CommandError(SYNTAX_ERROR + b": HELD needs TIED")
 
 
 def _queues(options: GetOptions, behind: tuple[bytes, ...]) -> tuple[bytes, ...]:
@@ -203,6 +209,7 @@ def _parse_options(words: tuple[bytes, ...]) -> GetOptions:
     for word in left:
         if not _take_option(options, word.upper(), left):
             raise CommandError(SYNTAX_ERROR)
+    _check(options)
     return options
 
 

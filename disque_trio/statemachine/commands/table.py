@@ -9,6 +9,7 @@ from typing import Final
 from disque_trio.statemachine.base import Reply
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commands.addjob import addjob
+from disque_trio.statemachine.commands.begin import begin
 from disque_trio.statemachine.commands.clients import USAGE as CLIENT_USAGE
 from disque_trio.statemachine.commands.clients import client
 from disque_trio.statemachine.commands.cluster import USAGE as CLUSTER_USAGE
@@ -89,9 +90,11 @@ ROWS: Final = (
             " [ASYNC]",
             "Add a job; answers its id once enough nodes hold a copy."),
     Command("getjob", getjob, -2, W | FAST,
-            "[NOHANG] [WITHCOUNTERS] [WITHMETA] [TIED] [TIMEOUT ms] [COUNT n]"
+            "[NOHANG] [WITHCOUNTERS] [WITHMETA] [TIED] [HELD] [TIMEOUT ms] [COUNT n]"
             " FROM queue [queue ...]",
             "Take jobs from queues; waits when there are none, unless NOHANG is given."),
+    Command("begin", begin, -2, W | FAST, _IDS_WITH_TOKENS,
+            "Begin jobs that were taken with GETJOB HELD."),
     Command("ackjob", ackjob, -1, W | FAST, _IDS,
             "Acknowledge jobs as done; all copies are removed."),
     Command("fastack", fastack, -1, W | FAST, _IDS,

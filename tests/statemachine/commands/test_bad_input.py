@@ -55,7 +55,7 @@ VALUES: Final = [
 ]
 FLAGS: Final = {
     "addjob": {"ASYNC"},
-    "getjob": {"NOHANG", "WITHCOUNTERS", "WITHMETA", "TIED"},
+    "getjob": {"NOHANG", "WITHCOUNTERS", "WITHMETA", "TIED", "HELD"},
     "purge": {"DEAD", "BCAST"},
     "waitjob": {"NOHANG"},
 }
@@ -85,6 +85,8 @@ ADDJOB q body 0 URGENT
     ERR syntax error: 'URGENT' is no option of ADDJOB
 GETJOB WITHMETA WITHMETA FROM q
     ERR syntax error: WITHMETA is given twice
+GETJOB HELD FROM q
+    ERR syntax error: HELD needs TIED
 GETJOB TIED NOHANG TIED FROM q
     ERR syntax error: TIED is given twice
 GETJOB TIED 5 FROM q

@@ -37,6 +37,7 @@ REFERENCE = """
     dequeue -1 write fast
     working -2 write fast
     release -2 write fast
+    begin -2 write fast
     redrive -2 write denyoom
     pause -3 readonly fast
     waitjob -2 readonly
@@ -69,7 +70,7 @@ def test_the_table_is_that_of_the_original_and_what_clients_of_redis_need() -> N
         shown = [Status(flag.encode()) for flag in flags]
         assert reply == [[name.encode(), int(arity), shown, 0, 0, 0]]
     assert sorted(rows) == sorted(BY_NAME)
-    assert Rig().ask("COMMAND", "COUNT") == len(ROWS) == 41
+    assert Rig().ask("COMMAND", "COUNT") == len(ROWS) == 42
 
 
 @pytest.mark.parametrize("row", ROWS, ids=by_name)
