@@ -4,13 +4,14 @@ What is sent in one turn is one write, and what one read has brought is heard to
 never waits for another one.
 """
 
+import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 import anyio
 import attrs
-from anyio.abc import ByteStream
+from anyio.abc import ByteStream, SocketAttribute
 
 from disque_trio.client.address import Address
 from disque_trio.client.errors import ConnectionFailedError, lost
@@ -66,11 +67,41 @@ class Link:
     _is_closing: bool = attrs.field(init=False, default=False)
     _has_answered: bool = attrs.field(init=False, default=False)
     _error: ConnectionFailedError | None = attrs.field(init=False, default=None)
+    _fd: int | None = attrs.field(init=False, default=None)
+    """Of its socket, once that is open, if bytes go into it as they are."""
+    _is_writing: bool = attrs.field(init=False, default=True)
+    """The writer has bytes that are to be sent first."""
+    _written: list[Callable[[], object]] = attrs.field(init=False, factory=list)
+    """Called when what is unsent has been written."""
 
     def send(self, words: Sequence[bytes]) -> None:
         """Send a request with the others of this turn, once the connection is open."""
         self._unsent.append(encode_request(words))
         self._has_more.set()
+
+    def send_first(self, words: Sequence[bytes], written: Callable[[], object]) -> bool:
+        """Send a request now, with what is unsent. False: that takes a moment; then `written` is
+        called, also if the connection ends before."""
+        self._unsent.append(encode_request(words))
+        if self._fd is not None and not self._is_writing and self._write_now(self._fd):
+            return True
+        self._written.append(written)
+        self._has_more.set()
+        return False
+
+    def _write_now(self, fd: int) -> bool:
+        """Write what is unsent without a wait, as far as possible. Is that all?"""
+        data = b"".join(self._unsent)
+        self._unsent.clear()
+        try:
+            count = os.write(fd, data)
+        except BlockingIOError:
+            count = 0
+        except OSError:  # the reader finds out why
+            count = len(data)
+        if count < len(data):
+            self._unsent.append(data[count:])
+        return count == len(data)
 
     def close(self) -> None:
         """End it after what is unsent, which may take `LAST_WORDS_S`."""
@@ -85,6 +116,8 @@ class Link:
                 await self._converse(await connect(self.address, CONNECT_TIMEOUT_S), secret())
         except ConnectionFailedError as error:
             self._error = error
+        self._fd = None
+        self._call_written()
         self.listener.lost(self, None if self._is_closing else self._error)
 
     async def _converse(self, stream: ByteStream, password: bytes | None) -> None:
@@ -94,6 +127,9 @@ class Link:
             self._greeting.appendleft(words[0])
             self._unsent.insert(0, encode_request(words))
         self._has_more.set()
+        if self.address.tls is None:
+            raw = stream.extra(SocketAttribute.raw_socket, None)
+            self._fd = None if raw is None else raw.fileno()
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._read, stream)
@@ -108,11 +144,20 @@ class Link:
             self._has_more = anyio.Event()
             data = b"".join(self._unsent)
             self._unsent.clear()
+            self._is_writing = True
             try:
                 if data:
                     await stream.send(data)
             except _BROKEN as error:
                 self._fail(error)
+            self._is_writing = False
+            if not self._unsent:
+                self._call_written()
+
+    def _call_written(self) -> None:
+        calls, self._written = self._written, []
+        for call in calls:
+            call()
 
     async def _read(self, stream: ByteStream) -> None:
         parser = make_parser()

@@ -8,6 +8,7 @@ due when nothing happens.
 import logging
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 import anyio
@@ -21,6 +22,7 @@ from disque_trio.client.greeting import Introduction
 from disque_trio.client.nodes import Nodes
 from disque_trio.client.streams import Connect
 from disque_trio.statemachine.base import Reply
+from disque_trio.worker.beginning import Batch, Beginnings
 from disque_trio.worker.engine import words
 from disque_trio.worker.engine.engine import Engine
 from disque_trio.worker.engine.records import (
@@ -83,6 +85,7 @@ class Worker:
     _links: dict[int, Link] = attrs.field(init=False, factory=dict)
     _dialling: TaskGroup = attrs.field(init=False)
     _slots: Slots = attrs.field(init=False)
+    _beginnings: Beginnings = attrs.field(init=False)
     _signs: Signs = attrs.field(init=False)
     _stuck: int = attrs.field(init=False, default=0)
     _refusals: dict[str, str] = attrs.field(init=False, factory=dict)
@@ -103,6 +106,7 @@ class Worker:
             if name not in self._addresses:
                 raise ValueError(f"{name!r} is no address of the cluster: {list(self._addresses)}")
         self._slots = Slots(self.handler, self, self._most)
+        self._beginnings = Beginnings(self._slots.start)
         self._signs = Signs(name=self.name, app=self.app)
 
     def report(self) -> Report:
@@ -240,15 +244,23 @@ class Worker:
     def _carry_out(self, engine: Engine) -> None:
         out = engine.take()
         for cancel in out.cancels:
-            self._slots.cancel(cancel)
+            if self._beginnings.cancel(cancel):
+                self._slots.ended.append((cancel.id, None))
+            else:
+                self._slots.cancel(cancel)
+        batch = Batch(out.starts)
         for send in out.sends:
-            (self._links.get(send.link) or self._open(send.link, send.node)).send(send.words)
+            link = self._links.get(send.link) or self._open(send.link, send.node)
+            if not send.is_first:
+                link.send(send.words)
+            elif not link.send_first(send.words, partial(self._beginnings.written, batch)):
+                batch.writes += 1
         for number in out.closes:
-            if link := self._links.pop(number, None):
-                link.close()
+            if closed := self._links.pop(number, None):
+                closed.close()
         for drop in out.drops:
             self._note(drop)
-        self._slots.start(out.starts)
+        self._beginnings.wait(batch)
         if engine.is_stopped:
             self._stopped.set()
         self._arm(engine)

@@ -42,13 +42,16 @@ def send(
     said: tuple[bytes, ...],
     request: tuple[Verb, tuple[Job, ...]],
     wait: Micros = 0,
+    *,
+    is_first: bool = False,
 ) -> Request:
-    """Send a request, which may take so much longer than others."""
+    """Send a request, which may take so much longer than others, or is to be written before
+    handlers start."""
     verb, jobs = request
     patience = wait + PATIENCE
     sent = Request(verb, now, now + patience, patience, jobs)
     link.requests.append(sent)
-    state.out.sends.append(Send(link.number, link.node, said))
+    state.out.sends.append(Send(link.number, link.node, said, is_first))
     return sent
 
 

@@ -8,7 +8,16 @@ from collections.abc import Sequence
 from typing import Final
 
 from disque_trio.statemachine.base import Reply
-from disque_trio.worker.engine import connecting, fetching, leases, outcomes, pace, suspects, words
+from disque_trio.worker.engine import (
+    beginning,
+    connecting,
+    fetching,
+    leases,
+    outcomes,
+    pace,
+    suspects,
+    words,
+)
 from disque_trio.worker.engine.measures import Pace
 from disque_trio.worker.engine.records import (
     NEVER,
@@ -151,7 +160,7 @@ class Engine:
         if state.phase is Phase.STOPPED:
             return NEVER
         due = min(leases.deadline(state), state.phase_ends, state.linger_until)
-        due = min(due, suspects.deadline(state))
+        due = min(due, suspects.deadline(state), beginning.deadline(state))
         for link in state.links.values():
             due = min(due, link.wake_at or NEVER)
             if link.requests:
@@ -221,6 +230,7 @@ class Engine:
         suspects.look(state, now)
         fetching.start(state, now)
         outcomes.flush(state, now)
+        beginning.tell(state, now)
         fetching.ask(state, now)
         has_to_end = suspects.is_on(state) or fetching.is_stale(state, now)
         connecting.wake(state, now, has_to_end=has_to_end)
@@ -256,6 +266,8 @@ class Engine:
                 leases.on_answer(state, now, request, reply)
             case Verb.SETTLE | Verb.MOVE:
                 outcomes.on_answer(state, now, node, request, reply)
+            case Verb.BEGIN:
+                pass  # whether a job is still this worker's is told by WORKING
             case Verb.WAKE:
                 connecting.on_woken(now, node, reply)
 
@@ -281,6 +293,8 @@ class Engine:
         for request in requests:
             if request.verb is Verb.KEEP:
                 leases.on_lost_link(state, now, request)
+            elif request.verb is Verb.BEGIN:
+                beginning.on_lost_link(state, request)
             elif request.verb in (Verb.SETTLE, Verb.MOVE):
                 outcomes.on_lost_link(state, now, request)
         outcomes.on_lost_node(state, now, node)

@@ -4,7 +4,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from disque_trio.statemachine.base import Reply
-from disque_trio.worker.engine import connecting, leases, order, outcomes, pace, suspects, words
+from disque_trio.worker.engine import (
+    beginning,
+    connecting,
+    leases,
+    order,
+    outcomes,
+    pace,
+    suspects,
+    words,
+)
 from disque_trio.worker.engine.records import (
     MILLI,
     NEVER,
@@ -227,6 +236,7 @@ def _job(
         end=NEVER if is_once else end,
         renew_at=NEVER if is_once else since + lease // leases.SIGNS,
         knows_lease=b"lease-ms" in facts,
+        is_unbegun=has_tie and not is_once and words.has(state.nodes[link.node], words.HELD),
     )
     if job.token:
         state.origins[job.token[:8]] = link.node
@@ -257,6 +267,9 @@ def _refresh(state: State, now: Micros, known: Job, job: Job) -> None:
     known.node, known.link, known.token = job.node, job.link, job.token
     known.lease, known.end, known.renew_at = job.lease, job.end, job.renew_at
     known.knows_lease = job.knows_lease
+    known.is_unbegun = job.is_unbegun
+    if known.stage is Stage.RUNNING:
+        beginning.note(state, known)
     known.nacks, known.additional_deliveries = job.nacks, job.additional_deliveries
     known.snoozes, known.expires = job.snoozes, job.expires
     known.is_again = known.cancelled is not None
@@ -332,6 +345,7 @@ def _start(state: State, now: Micros, job: Job, queue: Queue) -> None:
         )
     )
     suspects.began(state, now, job)
+    beginning.note(state, job)
     leases.watch(state, job)
 
 

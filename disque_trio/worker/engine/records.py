@@ -125,6 +125,8 @@ class Send:
     link: int
     node: str
     words: tuple[bytes, ...]
+    is_first: bool = False
+    """It is to be written before the handlers of this outbox start."""
 
 
 @attrs.frozen
@@ -224,6 +226,8 @@ class Job:
     """It came again while its cancelled handler still ran."""
     is_stuck: bool = False
     """Its handler does not end though it was cancelled."""
+    is_unbegun: bool = False
+    """The node takes it for held, and is to be told when it begins."""
     armed: Micros = NEVER
     """When its timer wakes the engine, at `due` or before; NEVER for no timer."""
     tries: int = 0
@@ -245,6 +249,7 @@ class Verb(enum.Enum):
     NAME = "CLIENT ID"
     TAKE = "GETJOB"
     KEEP = "WORKING"
+    BEGIN = "BEGIN"
     SETTLE = "ACKJOB, NACK, RELEASE or ENQUEUE"
     MOVE = "ADDJOB of a dead letter, before its job is acknowledged"
     WAKE = "CLIENT UNBLOCK"
@@ -385,4 +390,6 @@ class State:
     """Jobs that were done here lately, oldest first."""
     origins: dict[bytes, str] = attrs.Factory(dict)
     """By the beginning of a node's id: which node it is."""
+    begun: list[Job] = attrs.Factory(list)
+    """Those of which nodes are to be told that they begin."""
     out: Outbox = attrs.Factory(Outbox)

@@ -20,6 +20,7 @@ from disque_trio.worker.engine.records import (
 
 META: Final = b"withmeta"
 TIED: Final = b"tied"
+HELD: Final = b"held"
 TOKENS: Final = b"tokens"
 RELEASE: Final = b"release"
 UNBLOCK: Final = b"unblock"
@@ -64,7 +65,7 @@ def take(
     words += [b"COUNT", b"%d" % count]
     words.append(b"WITHMETA" if has(node, META) else b"WITHCOUNTERS")
     if ties and has(node, TIED):
-        words.append(b"TIED")
+        words += [b"TIED", b"HELD"] if has(node, HELD) else [b"TIED"]
     return [*words, b"FROM", *behind_from(queues)]
 
 

@@ -1,0 +1,67 @@
+"""Jobs are held at the node until they begin here."""
+
+from disque_trio.worker.engine.records import Done, Queue, Send, Why
+from tests.worker.engine.talking import FEATURES, ONCE, ONE, TOKEN, TWO, Talk, lease
+
+HELD = FEATURES + b",held"
+
+
+def talk_of(features: bytes = HELD, **settings: object) -> Talk:
+    talk = Talk(Queue(name=b"q", prefetch=1), features=features, concurrency=1, **settings)
+    talk.greet()
+    return talk
+
+
+def begins(talk: Talk) -> list[Send]:
+    return [send for send in talk.said if send.words[0] == b"BEGIN"]
+
+
+def test_jobs_are_asked_for_as_held_where_the_node_can_and_ties_are_wanted() -> None:
+    assert b"WITHMETA TIED HELD FROM" in b" ".join(talk_of().last(b"GETJOB").words)
+    assert b"HELD" not in talk_of(FEATURES).last(b"GETJOB").words
+    assert b"HELD" not in talk_of(has_ties=False).last(b"GETJOB").words
+
+
+def test_only_what_begins_is_named_and_that_is_written_before_handlers_start() -> None:
+    talk = talk_of()
+    fetch = talk.deliver(lease(ONE), lease(TWO))
+
+    [begin] = begins(talk)
+    assert begin.words == (b"BEGIN", ONE + b"@" + TOKEN)
+    assert begin.is_first
+    assert begin.link != fetch.link  # a GETJOB may wait there
+
+    talk.finish(ONE, Done())
+    assert begins(talk)[1].words == (b"BEGIN", TWO + b"@" + TOKEN)
+
+
+def test_jobs_that_are_not_held_need_no_word() -> None:
+    talk = talk_of(FEATURES)
+    talk.deliver(lease(ONE))
+    once = talk_of()
+    once.deliver(lease(ONCE, ms=0))
+
+    assert talk.starts == [ONE]
+    assert once.starts == [ONCE]
+    assert begins(talk) == begins(once) == []
+
+
+def test_jobs_that_run_are_named_again_if_the_node_may_not_have_heard() -> None:
+    talk = talk_of()
+    talk.deliver(lease(ONE, ms=60_000))
+    [begin] = begins(talk)
+    talk.engine.lost(talk.now, begin.link)
+    talk.listen()
+    talk.wait(1_100)  # the node rests for a second
+
+    assert begins(talk)[1].words == begin.words
+    assert begins(talk)[1].link != begin.link
+
+
+def test_a_job_that_comes_again_while_it_runs_begins_again() -> None:
+    talk = talk_of()
+    talk.deliver(lease(ONE))
+    talk.deliver(lease(ONE))
+
+    assert talk.drops == [(ONE, Why.TWICE)]
+    assert [send.words[0] for send in begins(talk)] == [b"BEGIN", b"BEGIN"]
