@@ -29,8 +29,11 @@ if TYPE_CHECKING:
     from disque_trio.worker.exceptions import JobTimeoutError as JobTimeoutError
     from disque_trio.worker.exceptions import Retry as Retry
     from disque_trio.worker.exceptions import Snooze as Snooze
+    from disque_trio.worker.handles import BlockingJobHandle as BlockingJobHandle
+    from disque_trio.worker.handles import JobHandle as JobHandle
     from disque_trio.worker.many import EnqueueManyError as EnqueueManyError
     from disque_trio.worker.many import NotEnqueuedError as NotEnqueuedError
+    from disque_trio.worker.operating.states import JobStatus as JobStatus
     from disque_trio.worker.policies import Backoff as Backoff
     from disque_trio.worker.policies import Fixed as Fixed
     from disque_trio.worker.policies import Polynomial as Polynomial
@@ -53,6 +56,8 @@ _HOMES: Final = {
     **dict.fromkeys(("NotEncodableError", "TooLargeError"), ".envelope"),
     **dict.fromkeys(_EXCEPTIONS.split(), ".exceptions"),
     **dict.fromkeys(("EnqueueManyError", "NotEnqueuedError"), ".many"),
+    **dict.fromkeys(("BlockingJobHandle", "JobHandle"), ".handles"),
+    "JobStatus": ".operating.states",
     **dict.fromkeys(("Backoff", "Fixed", "Polynomial"), ".policies"),
     **dict.fromkeys(("JobFailedError", "NoResultError", "Update"), ".results"),
     **dict.fromkeys(("BatchEnds", "MemberEnd"), ".tally"),

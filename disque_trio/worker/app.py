@@ -31,6 +31,7 @@ from disque_trio.worker.enqueue import Call, Enqueuer, Hook, Result
 from disque_trio.worker.envelope import MAX_BODY
 from disque_trio.worker.foreign.payloads import System, read_foreign
 from disque_trio.worker.foreign.producer import Foreign
+from disque_trio.worker.handles import BlockingJobHandle, JobHandle
 from disque_trio.worker.middleware import Middleware
 from disque_trio.worker.options import (
     AppOptions,
@@ -226,6 +227,10 @@ class App(Generic[State]):
         """The client of the event loop, inside of `async with app`."""
         return self._enqueuer.client
 
+    def job(self, id: str) -> JobHandle:
+        """A job by its id, which another process may have added: its `status`, and `cancel`."""
+        return JobHandle(id, enqueuer=self._enqueuer)
+
     @property
     def admin(self) -> "Admin":
         """Looks after workers, jobs and queues of the cluster, inside of `async with app`."""
@@ -311,6 +316,10 @@ class BlockingApp:
     def client(self) -> "clients.BlockingClient":
         """The client of this thread; `close` it when the thread ends."""
         return self._enqueuer.blocking_client
+
+    def job(self, id: str) -> BlockingJobHandle:
+        """A job by its id (`App.job`)."""
+        return BlockingJobHandle(id, self._enqueuer)
 
     def enqueue_many(self, calls: Iterable[Call[R]]) -> list[Result[R]]:
         """Add jobs (`App.enqueue_many`)."""

@@ -25,6 +25,7 @@ from disque_trio.worker.carrying import carried_by
 from disque_trio.worker.codec import Form
 from disque_trio.worker.enqueued import Enqueued, Follow, R_co, Wait
 from disque_trio.worker.envelope import write
+from disque_trio.worker.handles import Unique
 from disque_trio.worker.many import not_enqueued, telling
 from disque_trio.worker.opened import OpenedApp
 from disque_trio.worker.options import Definition, Options, unique_key
@@ -120,12 +121,22 @@ class Request(Generic[R_co]):
     steps: Sequence[Place] = ()
     wait: Wait[R_co] | None = None
     follow: Follow | None = None
+    enqueuer: "Enqueuer" = attrs.field(kw_only=True)
+    unique: Unique | None = None
 
     def result(self, answer: str | DisqueError) -> "Result[R_co]":
         """What became of the job."""
         if isinstance(answer, str):
             return Enqueued(
-                answer, self.key, self.task, self.queue, self.wait, self.follow, self.steps
+                answer,
+                self.key,
+                self.task,
+                self.queue,
+                self.wait,
+                self.follow,
+                self.steps,
+                enqueuer=self.enqueuer,
+                unique=self.unique,
             )
         return self.unknown(answer) if isinstance(answer, LostError) else answer
 
@@ -350,7 +361,8 @@ class Enqueuer:
         command = addjob(options, write(envelope, self.max_body), unique, headers.get("keep"))
         # If the first one was added, its key would refuse the second.
         repeat = options.repeat and not (unique and options.on_conflict == "reject")
-        return Request(command, key, task, options.queue, repeat)
+        found = (options.queue, unique) if isinstance(unique, str) else None
+        return Request(command, key, task, options.queue, repeat, enqueuer=self, unique=found)
 
 
 def addjob(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import attrs
 
 from disque_trio.client.errors import DisqueError
+from disque_trio.worker.handles import JobHandle
 from disque_trio.worker.places import Place
 
 if TYPE_CHECKING:
@@ -23,11 +24,10 @@ class NotOpenError(DisqueError):
 
 
 @attrs.frozen
-class Enqueued(Generic[R_co]):
-    """A job that was added."""
+class Enqueued(JobHandle, Generic[R_co]):
+    """A job that was added. With a `unique` key its id may be that of a job that had the key
+    before."""
 
-    id: str
-    """With a `unique` key it may be the id of a job that had the key before."""
     key: str
     """Names this job in its body, also if it was added twice."""
     task: str

@@ -2,15 +2,31 @@
 
 from collections.abc import Callable, Coroutine, Mapping
 from functools import update_wrapper
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, Unpack, overload
+from importlib import import_module
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    Unpack,
+    overload,
+)
 
 import attrs
 
+from disque_trio.client import commands
 from disque_trio.worker.arguments import Arguments
 from disque_trio.worker.context import Job, current_job
 from disque_trio.worker.enqueue import Call, Enqueuer
 from disque_trio.worker.enqueued import Enqueued
-from disque_trio.worker.options import Definition, JobOptions
+from disque_trio.worker.handles import BlockingJobHandle, JobHandle
+from disque_trio.worker.options import Definition, JobOptions, unique_key
+
+if TYPE_CHECKING:
+    from disque_trio.worker.operating.asking import Asking
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -45,6 +61,11 @@ class Prepared(Generic[P, R]):
         client, and `EnqueueUnknownError`."""
         return await self.enqueuer.add(self.enqueuer.request(self.call(*args, **kwargs)))
 
+    async def find(self, unique: str) -> JobHandle | None:
+        """The job that has this `unique` key of the task, in the task's queue; None if no node that
+        can be reached knows one. The app must be open."""
+        return await _find(self, unique, self.enqueuer.client)
+
     @property
     def blocking(self) -> "Blocking[P, R]":
         """The same for threads and code without an event loop."""
@@ -61,6 +82,22 @@ class Blocking(Generic[P, R]):
         """Add a job (`Prepared.enqueue`)."""
         enqueuer = self._prepared.enqueuer
         return enqueuer.add_blocking(enqueuer.request(self._prepared.call(*args, **kwargs)))
+
+    def find(self, unique: str) -> BlockingJobHandle | None:
+        """The job that has this key (`Prepared.find`)."""
+        asking = import_module("disque_trio.worker.operating.asking")
+        client = asking.InSteps(self._prepared.enqueuer.blocking_client)
+        found: JobHandle | None = asking.finished(_find(self._prepared, unique, client))
+        return None if found is None else found.blocking
+
+
+async def _find(prepared: Prepared[..., Any], unique: str, client: "Asking") -> JobHandle | None:
+    definition = prepared.definition
+    found = definition.options.queue, unique_key(definition.name, unique, b"")
+    holder = await client.run(commands.show_key(*found))
+    if holder is None:
+        return None
+    return JobHandle(holder.id, enqueuer=prepared.enqueuer, unique=found)
 
 
 @attrs.define(eq=False, repr=False, slots=False)

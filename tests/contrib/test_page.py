@@ -1,5 +1,6 @@
 """docs/frameworks.md: its programs run, and its tables name what there is."""
 
+import json
 import re
 from types import SimpleNamespace
 from typing import Any, Final
@@ -36,6 +37,26 @@ async def test_fastapi_adds_a_job_that_is_run(
 
     assert status == 202
     assert capsys.readouterr().out == "welcome, ada\n"
+
+
+async def test_another_web_process_tells_the_status_of_a_job_and_cancels_it(
+    disque_inline: Inline,
+) -> None:
+    pytest.importorskip("fastapi")
+    one, other = run("web"), run("web")
+    async with (
+        one.web.router.lifespan_context(one.web),
+        other.web.router.lifespan_context(other.web),
+    ):
+        _, body = await request(one.web, "/users/ada")
+        path = f"/jobs/{json.loads(body)['job']}"
+
+        assert await request(other.web, path, "GET") == (200, b'{"state":"waiting","reason":""}')
+        assert await request(other.web, path, "DELETE") == (204, b"")
+        assert json.loads((await request(one.web, path, "GET"))[1])["state"] in ("done", "unknown")
+        assert (await request(other.web, "/jobs/x", "GET"))[1] == b'{"state":"unknown","reason":""}'
+
+    assert await disque_inline.run_all(one.tasks) == []
 
 
 def test_flask_adds_a_job_that_is_run(

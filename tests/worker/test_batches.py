@@ -222,7 +222,7 @@ def job(key: str, result: object, after: float = 5) -> Enqueued[Any]:
             return result
         raise NoResultError("D-1", None, "it has not ended")
 
-    return Enqueued("D-1", key, "t", "q", wait)
+    return Enqueued("D-1", key, "t", "q", wait, enqueuer=App()._enqueuer)
 
 
 async def test_waiting_for_a_batch_is_for_all_results(autojump_clock: object) -> None:

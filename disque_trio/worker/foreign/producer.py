@@ -54,4 +54,11 @@ class Foreign:
             queue=options.queue,
             max_body=self._enqueuer.max_body,
         )
-        return Request(addjob(options, body), key, name, options.queue, options.repeat)
+        return Request(
+            addjob(options, body),
+            key,
+            name,
+            options.queue,
+            options.repeat,
+            enqueuer=self._enqueuer,
+        )

@@ -1,17 +1,75 @@
-"""Asks all nodes of a cluster the same, for what each of them only knows its part of."""
+"""Asks all nodes of a cluster the same, for what each of them only knows its part of.
 
-from collections.abc import Awaitable, Callable
-from typing import Generic, TypeVar
+With `InSteps` the same code runs in a thread without an event loop.
+"""
+
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Generic, Protocol, TypeVar
 
 import anyio
 import attrs
 
 from disque_trio.client import commands
 from disque_trio.client.address import Address
-from disque_trio.client.client import Client
+from disque_trio.client.blocking import BlockingClient
+from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError
+from disque_trio.client.nodes import Nodes
 
 Item = TypeVar("Item")
+
+
+class Asking(Protocol):
+    """A client whose requests are awaited: `Client`, or a blocking one `InSteps`."""
+
+    @property
+    def nodes(self) -> Nodes:
+        """Those that it knows."""
+        ...
+
+    async def run(self, command: Command[Item], /) -> Item:
+        """The result of a command, from the first node that can do it."""
+        ...
+
+    async def ask(
+        self, address: Address, asked: Sequence[Command[Item]], /
+    ) -> list[Item | DisqueError]:
+        """The results of commands from this node and no other."""
+        ...
+
+
+@attrs.frozen
+class InSteps:
+    """A blocking client that is awaited. It never yields to an event loop (`finished`)."""
+
+    client: BlockingClient
+
+    @property
+    def nodes(self) -> Nodes:
+        """Those that it knows."""
+        return self.client.nodes
+
+    async def run(self, command: Command[Item], /) -> Item:
+        """The result of a command, from the first node that can do it."""
+        return self.client.run(command)
+
+    async def ask(
+        self, address: Address, asked: Sequence[Command[Item]], /
+    ) -> list[Item | DisqueError]:
+        """The results of commands from this node and no other."""
+        return self.client.ask(address, asked)
+
+
+def finished(steps: Coroutine[Any, Any, Item]) -> Item:
+    """The result of a coroutine that awaits only `InSteps`."""
+    try:
+        steps.send(None)
+    except StopIteration as ended:
+        result: Item = ended.value
+        return result
+    steps.close()
+    raise RuntimeError("it waits for an event loop")
 
 
 @attrs.frozen
@@ -23,10 +81,9 @@ class Found(Generic[Item]):
     """By node: why it has not answered. What only such nodes know is missing."""
 
 
-async def at_each(client: Client, ask: Callable[[Address], Awaitable[list[Item]]]) -> Found[Item]:
+async def at_each(client: Asking, ask: Callable[[Address], Awaitable[list[Item]]]) -> Found[Item]:
     """What each node answers, in the order of the nodes. Raises `NoNodeError` if none does."""
     await client.run(commands.ping())  # it tells which nodes there are
-    nodes = client.nodes.order(anyio.current_time())
     answers: dict[str, list[Item]] = {}
     unreached: dict[str, str] = {}
 
@@ -36,9 +93,15 @@ async def at_each(client: Client, ask: Callable[[Address], Awaitable[list[Item]]
         except DisqueError as error:
             unreached[str(address)] = str(error)
 
-    async with anyio.create_task_group() as tasks:
+    if isinstance(client, InSteps):
+        nodes = client.nodes.order(time.monotonic())
         for address in nodes:
-            tasks.start_soon(one, address)
+            await one(address)
+    else:
+        nodes = client.nodes.order(anyio.current_time())
+        async with anyio.create_task_group() as tasks:
+            for address in nodes:
+                tasks.start_soon(one, address)
     return Found([item for node in nodes for item in answers.get(str(node), [])], unreached)
 
 

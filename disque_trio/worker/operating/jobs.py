@@ -1,6 +1,5 @@
 """Looks after single jobs of a cluster, and after dead ones (`Admin.jobs`)."""
 
-import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -8,13 +7,14 @@ import attrs
 
 from disque_trio.client import commands
 from disque_trio.client.address import Address
-from disque_trio.client.client import Client
 from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.records import JobDetails
 from disque_trio.worker.codec import BAD_INPUT
 from disque_trio.worker.envelope import MAX_BODY, read
-from disque_trio.worker.operating.asking import Found, at_each, given
+from disque_trio.worker.operating.asking import Asking, Found, at_each, given
+from disque_trio.worker.operating.states import JobStatus, added_at, is_delayed, status_of
+from disque_trio.worker.outside import outside
 
 MOST_AT_ONCE: Final = 200
 """Ids of one request."""
@@ -48,14 +48,14 @@ class Copy:
     @property
     def added(self) -> float:
         """When it was added, in Unix seconds."""
-        return self.job.ctime // 1_000_000 / 1000
+        return added_at(self.job)
 
 
 @attrs.frozen(eq=False)
 class Jobs:
     """Looks after the jobs of a cluster. Each method raises `NoNodeError` if no node answers."""
 
-    client: Client
+    client: Asking
 
     async def find(self, id: str) -> Found[Copy]:
         """The copies of a job, of all nodes that have one."""
@@ -66,6 +66,10 @@ class Jobs:
             return [Copy(node=node, job=job)] if job is not None and is_one else []
 
         return await at_each(self.client, ask)
+
+    async def status(self, id: str) -> JobStatus:
+        """What has become of a job, of all nodes that answer."""
+        return status_of(id, await self.find(id), outside().now())
 
     async def cancel(self, id: str) -> bool:
         """End a job, wherever it is. A worker that runs it learns of that when it renews the lease,
@@ -136,4 +140,4 @@ class Jobs:
 
 def _waits(copy: Copy) -> bool:
     """Has nobody got it: does it wait after a NACK, or for the end of its delay?"""
-    return copy.job.backing_off is not None or copy.added + copy.job.delay > time.time()
+    return copy.job.backing_off is not None or is_delayed(copy.job, outside().now())

@@ -1,0 +1,106 @@
+"""What has become of a job, out of what the nodes of a cluster know of its copies."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, Literal
+
+import attrs
+
+from disque_trio.client.records import JobDetails
+
+if TYPE_CHECKING:
+    from disque_trio.worker.operating.asking import Found
+    from disque_trio.worker.operating.jobs import Copy
+
+State = Literal["waiting", "delayed", "leased", "backing-off", "dead", "done", "unknown"]
+
+_FOLLOWS: Final = 1
+"""In SHOW: it is held back until another job has ended."""
+
+
+@attrs.frozen(kw_only=True)
+class JobStatus:
+    """What has become of a job. `attrs.asdict` makes a dictionary of it for a response in JSON."""
+
+    id: str
+    state: State
+    """`waiting`: it is queued, or held back until the job that has its key has ended. `delayed`:
+    its `delay` or `at` is not over. `leased`: a worker has it, which runs it or soon will.
+    `backing-off`: it waits after a failed attempt, or was snoozed. `dead`: it is not tried again.
+    `done`: it was acknowledged, by a worker or because it was cancelled. `unknown`: no node that
+    answered knows it: it was never added, or has ended, which nodes soon forget."""
+    task: str = ""
+    queue: str = ""
+    failures: int = 0
+    """Failed attempts."""
+    deliveries: int = 0
+    """How often it was delivered again because a worker had lost it."""
+    reason: str = ""
+    """Why it is dead."""
+    added_at: float | None = None
+    """Unix time."""
+    due_in: float | None = None
+    """Seconds until it is queued, if it is delayed or backs off."""
+    unreached: Mapping[str, str] = attrs.field(factory=dict)
+    """By node: why it has not answered. What only such nodes know is missing."""
+
+    @property
+    def is_over(self) -> bool:
+        """Will it not run again, as far as it is known?"""
+        return self.state in ("dead", "done", "unknown")
+
+
+def status_of(id: str, found: "Found[Copy]", now: float) -> JobStatus:
+    """Of all copies of a job; `now` is Unix time."""
+    if not found.items:
+        return JobStatus(id=id, state="unknown", unreached=found.unreached)
+    of_states: dict[State, Copy] = {}
+    for copy in found.items:
+        of_states.setdefault(_state(copy.job, now), copy)
+    # A copy that is not queued says "leased" whoever has the job, so others know better.
+    state = next(each for each in _BEST_FIRST if each in of_states)
+    copy = of_states[state]
+    return JobStatus(
+        id=id,
+        state=state,
+        task=next((each.task for each in found.items if each.task), ""),
+        queue=copy.job.queue or "",
+        failures=max(each.job.nacks for each in found.items),
+        deliveries=max(each.job.additional_deliveries for each in found.items),
+        reason=copy.reason,
+        added_at=copy.added,
+        due_in=_due_in(copy, state, now),
+        unreached=found.unreached,
+    )
+
+
+_BEST_FIRST: Final[tuple[State, ...]] = (
+    "done", "waiting", "dead", "backing-off", "delayed", "leased",
+)  # fmt: skip
+
+
+def _state(job: JobDetails, now: float) -> State:
+    if job.state == "acked":
+        return "done"
+    if job.state == "dead":
+        return "dead"
+    if job.state == "queued" or job.more.get("follows") == _FOLLOWS:
+        return "waiting"
+    if job.backing_off is not None:
+        return "backing-off"
+    return "delayed" if is_delayed(job, now) else "leased"
+
+
+def is_delayed(job: JobDetails, now: float) -> bool:
+    """Is its delay not over?"""
+    return added_at(job) + job.delay > now
+
+
+def added_at(job: JobDetails) -> float:
+    """Unix time."""
+    return job.ctime // 1_000_000 / 1000
+
+
+def _due_in(copy: "Copy", state: State, now: float) -> float | None:
+    if state == "backing-off":
+        return copy.job.backing_off
+    return copy.added + copy.job.delay - now if state == "delayed" else None
