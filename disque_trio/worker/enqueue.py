@@ -25,7 +25,6 @@ from disque_trio.worker.carrying import carried_by
 from disque_trio.worker.codec import Form
 from disque_trio.worker.enqueued import Enqueued, Follow, R_co, Wait
 from disque_trio.worker.envelope import write
-from disque_trio.worker.handles import Unique
 from disque_trio.worker.many import not_enqueued, telling
 from disque_trio.worker.opened import OpenedApp
 from disque_trio.worker.options import Definition, Options, unique_key
@@ -122,22 +121,14 @@ class Request(Generic[R_co]):
     wait: Wait[R_co] | None = None
     follow: Follow | None = None
     enqueuer: "Enqueuer" = attrs.field(kw_only=True)
-    unique: Unique | None = None
+    unique: Place | None = None
 
     def result(self, answer: str | DisqueError) -> "Result[R_co]":
         """What became of the job."""
         if isinstance(answer, str):
-            return Enqueued(
-                answer,
-                self.key,
-                self.task,
-                self.queue,
-                self.wait,
-                self.follow,
-                self.steps,
-                enqueuer=self.enqueuer,
-                unique=self.unique,
-            )
+            told = self.key, self.task, self.queue, self.wait, self.follow, self.steps
+            places = (self.unique, *self.steps)
+            return Enqueued(answer, *told, enqueuer=self.enqueuer, places=places)
         return self.unknown(answer) if isinstance(answer, LostError) else answer
 
     def result_of_second(self, answer: str | DisqueError) -> "Result[R_co]":

@@ -1,21 +1,22 @@
 """A job by its id, for any process that has the app: what has become of it, and its end."""
 
 import re
-from functools import partial
+from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from disque_trio.client import commands
+from disque_trio.worker.places import Place
 
 if TYPE_CHECKING:
     from disque_trio.worker.enqueue import Enqueuer
     from disque_trio.worker.operating.asking import Asking
     from disque_trio.worker.operating.states import JobStatus
 
-Unique = tuple[str, str]
-"""A queue, and the key of a job in it."""
+Places = Sequence[Place | None]
+"""By which nodes find a job with a `unique` key, and the later steps of its chain."""
 _ID: Final = re.compile(r"D-[0-9a-f]{8}-[A-Za-z0-9+/]{24}-[0-9a-f]{4}")
 
 
@@ -25,11 +26,11 @@ class BlockingJobHandle:
 
     id: str
     _enqueuer: "Enqueuer" = attrs.field(eq=False, repr=False)
-    _unique: Unique | None = attrs.field(default=None, eq=False, repr=False)
+    _places: Places = attrs.field(default=(None,), eq=False, repr=False)
 
     def status(self) -> "JobStatus":
         """What has become of it (`JobHandle.status`)."""
-        found: JobStatus = self._finished(partial(_status, unique=self._unique))
+        found: JobStatus = self._finished(_status)
         return found
 
     def cancel(self) -> bool:
@@ -38,7 +39,9 @@ class BlockingJobHandle:
 
     def _finished(self, ask: Any) -> Any:
         asking = _operating("asking")
-        return asking.finished(ask(asking.InSteps(self._enqueuer.blocking_client), self.id))
+        return asking.finished(
+            ask(asking.InSteps(self._enqueuer.blocking_client), self.id, self._places)
+        )
 
 
 @attrs.frozen
@@ -48,38 +51,48 @@ class JobHandle:
     id: str
     """Nodes are asked only about what can be the id of a job; any other is unknown."""
     _enqueuer: "Enqueuer" = attrs.field(kw_only=True, eq=False, repr=False)
-    _unique: Unique | None = attrs.field(default=None, kw_only=True, eq=False, repr=False)
+    _places: Places = attrs.field(default=(None,), kw_only=True, eq=False, repr=False)
 
     async def status(self) -> "JobStatus":
-        """What has become of it. The app must be open. Raises `NoNodeError` if no node answers."""
-        return await _status(self._enqueuer.client, self.id, self._unique)
+        """What has become of it; of a chain that was just added, of the step that is under way. The
+        app must be open. Raises `NoNodeError` if no node answers."""
+        return await _status(self._enqueuer.client, self.id, self._places)
 
     async def cancel(self) -> bool:
         """End it, wherever it is. A worker that runs it cancels the handler when it renews the
         lease. False if no node has it, or it has ended. The app must be open. Raises `NoNodeError`
         if no node answers."""
-        return await _cancel(self._enqueuer.client, self.id)
+        return await _cancel(self._enqueuer.client, self.id, self._places)
 
     @property
     def blocking(self) -> BlockingJobHandle:
         """The same for threads and code without an event loop."""
-        return BlockingJobHandle(self.id, self._enqueuer, self._unique)
+        return BlockingJobHandle(self.id, self._enqueuer, self._places)
 
 
-async def _status(client: "Asking", id: str, unique: Unique | None) -> "JobStatus":
-    if not _ID.fullmatch(id):
-        unknown: JobStatus = _operating("states").JobStatus(id=id, state="unknown")
-        return unknown
-    found: JobStatus = await _operating("jobs").Jobs(client).status(id)
-    if found.state == "unknown" and unique is not None:  # nodes may keep the key of an ended job
-        holder = await client.run(commands.show_key(*unique))
-        if holder is not None and holder.id == id:
-            return attrs.evolve(found, state="done", queue=unique[0])
-    return found
+async def _status(client: "Asking", id: str, places: Places) -> "JobStatus":
+    jobs = _operating("jobs").Jobs(client)
+    now = await _under_way(client, id, places)
+    unknown: JobStatus = _operating("states").JobStatus(id=now or id, state="unknown")
+    found: JobStatus = await jobs.status(now or id) if now or _ID.fullmatch(id) else unknown
+    # Nodes keep the key of a job that has ended for longer than its record.
+    return attrs.evolve(found, state="done") if now and found.state == "unknown" else found
 
 
-async def _cancel(client: "Asking", id: str) -> bool:
-    return bool(_ID.fullmatch(id)) and bool(await _operating("jobs").Jobs(client).cancel(id))
+async def _cancel(client: "Asking", id: str, places: Places) -> bool:
+    now = await _under_way(client, id, places)
+    if not now and not _ID.fullmatch(id):
+        return False
+    return bool(await _operating("jobs").Jobs(client).cancel(now or id))
+
+
+async def _under_way(client: "Asking", id: str, places: Places) -> str | None:
+    """The id of the last step of the chain that nodes know; None if they know none by its key."""
+    for n, place in reversed(list(enumerate(places))):
+        holder = None if place is None else await client.run(commands.show_key(*place))
+        if holder is not None and (n > 0 or holder.id == id):
+            return holder.id
+    return None
 
 
 def _operating(name: str) -> Any:

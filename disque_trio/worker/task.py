@@ -97,7 +97,7 @@ async def _find(prepared: Prepared[..., Any], unique: str, client: "Asking") -> 
     holder = await client.run(commands.show_key(*found))
     if holder is None:
         return None
-    return JobHandle(holder.id, enqueuer=prepared.enqueuer, unique=found)
+    return JobHandle(holder.id, enqueuer=prepared.enqueuer, places=(found,))
 
 
 @attrs.define(eq=False, repr=False, slots=False)

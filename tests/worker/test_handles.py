@@ -15,6 +15,7 @@ from disque_trio.worker import (
     App,
     BlockingJobHandle,
     Dead,
+    Enqueued,
     Fixed,
     JobHandle,
     JobStatus,
@@ -63,6 +64,10 @@ class Processes:
             return self.asks.blocking.job(id).status()
         return await self.asks.job(id).status()
 
+    async def own_status(self, job: Enqueued[Any]) -> JobStatus:
+        """As the process is told that has added it."""
+        return job.blocking.status() if self.kind == "blocking" else await job.status()
+
     async def cancel(self, id: str) -> bool:
         if self.kind == "blocking":
             return self.asks.blocking.job(id).cancel()
@@ -94,6 +99,7 @@ def told(kind: str, server: Server, story: Story) -> None:
                 await story(Processes(server, adds, asks, kind))
                 if kind == "blocking":
                     asks.blocking.client.close()
+                    adds.blocking.client.close()
 
     anyio.run(held, backend="asyncio" if kind == "asyncio" else "trio")
 
@@ -228,3 +234,19 @@ def test_without_a_node_or_a_client_it_is_an_error(kind: str) -> None:
                 await job.status()
 
     anyio.run(ask, backend="asyncio" if kind == "asyncio" else "trio")
+
+
+@story_of
+async def test_the_status_of_a_chain_is_that_of_the_step_under_way(two: Processes) -> None:
+    task = two.task
+    chain = task.call("done") | task.using(delay=600).call("done")
+
+    job = await chain.enqueue()
+    assert (await two.own_status(job)).state == "waiting"
+    async with two.server.worker(two.adds):
+        while (found := await two.own_status(job)).state != "delayed":
+            await anyio.sleep(0.01)
+
+    assert found.id != job.id
+    assert await (job.cancel() if two.kind != "blocking" else two.cancel(found.id))
+    assert (await two.own_status(job)).state == "done"
