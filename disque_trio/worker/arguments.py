@@ -10,6 +10,7 @@ import attrs
 
 from disque_trio.worker import codec
 from disque_trio.worker.codec import Envelope, Form, Part
+from disque_trio.worker.comparing import difference
 from disque_trio.worker.envelope import BadBodyError, NotEncodableError
 from disque_trio.worker.many import said
 
@@ -55,6 +56,10 @@ class Arguments:
         return found
 
     @cached_property
+    def _is_complete(self) -> dict[str, bool]:
+        return {name: codec.is_complete(kind) for name, kind in self._types.items()}
+
+    @cached_property
     def read_result(self) -> Read:
         """Reads what the function has returned, from JSON. Raises `UnfitTypeError` for an
         annotation whose values no body can hold."""
@@ -90,6 +95,21 @@ class Arguments:
     def check(self) -> None:
         """Raises `UnfitTypeError`."""
         self._by_place  # noqa: B018  # made here, and kept
+
+    def check_declared(self, form: Form) -> None:
+        """The same for what is known when the task is declared: names may be defined later."""
+        try:
+            self.check()
+        except UnfitTypeError as error:
+            if not isinstance(error.__cause__, NameError):
+                raise
+            return
+        if form == "json":
+            for name, kind in self._types.items():
+                try:
+                    codec.check_keys(kind)
+                except TypeError as error:
+                    raise UnfitTypeError(f"{self.task}: argument {name}: {error}") from error
 
     def accept(self, *args: Any, **kwargs: Any) -> bool:
         """Are these neither too many nor too few?"""
@@ -128,11 +148,17 @@ class Arguments:
         read = self._readers[form][name]
         try:
             part = codec.part(value, form)
-            read(part)  # what comes out has to fit
+            arrives = read(part)
+            if arrives == value:  # the usual case
+                return part
+            change = difference(value, arrives, form if self._is_complete[name] else None)
         except codec.BAD_INPUT as error:
             raise NotEncodableError(f"{self.task}: argument {name}: {error}") from error
         except Exception as error:  # values of users may raise anything
             raise NotEncodableError(f"{self.task}: argument {name}: {said(error)}") from error
+        if change is not None:
+            advice = "" if self._is_complete[name] else "; annotate the argument with its type"
+            raise NotEncodableError(f"{self.task}: argument {name}: {change}{advice}")
         return part
 
     def unpack(self, envelope: Envelope) -> tuple[Sequence[Any], dict[str, Any]]:

@@ -3,7 +3,8 @@
 Nothing else in the package knows msgspec.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from pathlib import PurePath
 from typing import Any, ClassVar, Final, Literal, TypeVar
 
@@ -71,7 +72,18 @@ def _to_plain(value: Any) -> Any:
         return str(value)
     if hasattr(value, "model_dump"):  # a model of pydantic, which is not imported for it
         return value.model_dump(mode="json")
+    for kind, plain in _PLAIN.items():
+        if isinstance(value, kind):
+            return plain(value)
     raise TypeError(f"a {type(value).__qualname__} cannot be written to a body")
+
+
+_PLAIN: Final[dict[type, Callable[[Any], Any]]] = {
+    str: str.__str__,
+    int: int.__int__,
+    float: float.__float__,
+}
+"""Of a value of a subclass, which msgspec refuses: the value itself, whatever it says it is."""
 
 
 def _from_plain(kind: type[Value], value: Any) -> Any:
@@ -83,8 +95,14 @@ def _from_plain(kind: type[Value], value: Any) -> Any:
 _READ_JSON: Final = msgspec.json.Decoder(Envelope)
 _READ_RESULT: Final = msgspec.json.Decoder(Result)
 _READ_MSGPACK: Final = msgspec.msgpack.Decoder(PackedEnvelope)
-_WRITE_JSON: Final = msgspec.json.Encoder(enc_hook=_to_plain, order="deterministic")
-_WRITE_MSGPACK: Final = msgspec.msgpack.Encoder(enc_hook=_to_plain, order="deterministic")
+_WRITE: Final[dict[Form, Any]] = {
+    "json": msgspec.json.Encoder(enc_hook=_to_plain),
+    "msgpack": msgspec.msgpack.Encoder(enc_hook=_to_plain),
+}
+_WRITE_SORTED: Final[dict[Form, Any]] = {
+    "json": msgspec.json.Encoder(enc_hook=_to_plain, order="deterministic"),
+    "msgpack": msgspec.msgpack.Encoder(enc_hook=_to_plain, order="deterministic"),
+}
 _PLAIN_JSON: Final = msgspec.json.Decoder()
 _PLAIN_MSGPACK: Final = msgspec.msgpack.Decoder()
 
@@ -111,12 +129,64 @@ def read_plain(body: bytes, form: Form) -> Any:
 
 def write(value: Any, form: Form) -> bytes:
     """The bytes of a value. Raises one of `BAD_INPUT` for one that has none."""
-    return _WRITE_JSON.encode(value) if form == "json" else _WRITE_MSGPACK.encode(value)
+    written: bytes = _WRITE[form].encode(value)
+    if form == "json" and b"null" in written:
+        _check_finite(value)
+    return written
 
 
 def part(value: Any, form: Form) -> Part:
-    """The value as a part of a body. Raises one of `BAD_INPUT`."""
-    return Part(write(value, form))
+    """The value as a part of a body: the same bytes for equal values, in whatever order sets and
+    dictionaries were filled. Raises one of `BAD_INPUT`, or what the value itself raises."""
+    try:
+        written: bytes = _WRITE_SORTED[form].encode(value)
+    except TypeError:
+        # msgspec sorts no dictionaries whose keys are no text, and no sets without an order.
+        written = _WRITE[form].encode(_sorted(value, form))
+    if form == "json" and b"null" in written:
+        _check_finite(value)
+    return Part(written)
+
+
+def plain(value: Any) -> Any:
+    """The value as dictionaries, lists, text and numbers. Raises `TypeError`, or what the value
+    itself raises."""
+    return msgspec.to_builtins(value, enc_hook=_to_plain)
+
+
+def _sorted(value: Any, form: Form) -> Any:
+    """The value with its sets and dictionaries in the order of their bytes."""
+    encode = _WRITE[form].encode
+    if isinstance(value, list | tuple):
+        return [_sorted(each, form) for each in value]
+    if isinstance(value, set | frozenset):
+        return sorted((_sorted(each, form) for each in value), key=encode)
+    if isinstance(value, dict):
+        return {key: _sorted(value[key], form) for key in sorted(value, key=encode)}
+    fields = getattr(msgspec.inspect.type_info(type(value)), "fields", ())
+    if not fields:
+        return value
+    found = msgspec.to_builtins(value, enc_hook=_to_plain)
+    if isinstance(found, dict):
+        for each in fields:
+            if each.encode_name in found:
+                found[each.encode_name] = _sorted(getattr(value, each.name), form)
+    return found
+
+
+def _check_finite(value: Any) -> None:
+    """JSON has no NaN and no infinity; msgspec writes null for them."""
+    todo = [msgspec.to_builtins(value, enc_hook=_to_plain, builtin_types=(Part,))]
+    while todo:
+        each = todo.pop()
+        if isinstance(each, float) and not math.isfinite(each):
+            raise ValueError(
+                f"JSON has no {each}: None or a text can be sent, or App(form='msgpack')"
+            )
+        if isinstance(each, dict):
+            todo += each.values()
+        elif isinstance(each, list | tuple | set | frozenset):
+            todo += each
 
 
 def envelope(form: Form, **fields: Any) -> Envelope:
@@ -139,16 +209,49 @@ def body_reader(kind: type[Value]) -> Callable[[bytes], Value]:
 
 def check(kind: Any) -> None:
     """Raises `TypeError` for a type whose values cannot be read from a body."""
-    todo: list[Any] = [msgspec.inspect.type_info(kind)]
-    seen: set[int] = set()
-    while todo:
-        each = todo.pop()
+    for each in _types_in(kind):
         if isinstance(each, msgspec.inspect.CustomType | msgspec.inspect.RawType):
             cls = getattr(each, "cls", Part)
             if not (issubclass(cls, PurePath) or hasattr(cls, "model_validate")):
                 raise TypeError(f"a body cannot hold values of type {cls.__qualname__}")
-        elif isinstance(each, tuple):
+
+
+def check_keys(kind: Any) -> None:
+    """Raises `TypeError` for a type with dictionaries that JSON does not have."""
+    for each in _types_in(kind):
+        if isinstance(each, msgspec.inspect.DictType):
+            for key in getattr(each.key_type, "types", (each.key_type,)):
+                if isinstance(key, _NO_KEYS):
+                    name = type(key).__name__.removesuffix("Type").lower()
+                    raise TypeError(f"JSON has no keys of type {name}: use App(form='msgpack')")
+
+
+def is_complete(kind: Any) -> bool:
+    """Does the type say all of a value, without `Any`?"""
+    return not any(isinstance(each, msgspec.inspect.AnyType) for each in _types_in(kind))
+
+
+_NO_KEYS: Final = (
+    msgspec.inspect.BoolType,
+    msgspec.inspect.NoneType,
+    msgspec.inspect.VarTupleType,
+    msgspec.inspect.TupleType,
+    msgspec.inspect.FrozenSetType,
+    msgspec.inspect.DataclassType,
+    msgspec.inspect.StructType,
+    msgspec.inspect.NamedTupleType,
+)
+
+
+def _types_in(kind: Any) -> Iterator[Any]:
+    """What msgspec says of the type and of the types inside of it."""
+    todo: list[Any] = [msgspec.inspect.type_info(kind)]
+    seen: set[int] = set()
+    while todo:
+        each = todo.pop()
+        if isinstance(each, tuple):
             todo += each
         elif isinstance(each, msgspec.Struct) and id(each) not in seen:
             seen.add(id(each))
+            yield each
             todo += [getattr(each, name) for name in each.__struct_fields__]

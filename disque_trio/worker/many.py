@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from disque_trio.client.errors import DisqueError
+from disque_trio.worker.policies import name_of, text_of
 
 
 class NotEnqueuedError(DisqueError):
@@ -30,11 +31,7 @@ def not_enqueued(what: str, error: Exception) -> NotEnqueuedError:
 
 def said(error: BaseException) -> str:
     """The type of an error, and its text if it has one."""
-    kind = type(error).__qualname__
-    try:
-        return f"{kind}: {error}".removesuffix(": ")
-    except Exception:  # errors of users may raise anything
-        return kind
+    return f"{name_of(type(error))}: {text_of(error)}".removesuffix(": ")
 
 
 @contextlib.contextmanager

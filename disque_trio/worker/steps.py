@@ -15,7 +15,7 @@ from disque_trio.worker.carrying import CARRIED
 from disque_trio.worker.codec import Form, Step
 from disque_trio.worker.context import Job
 from disque_trio.worker.enqueue import Enqueuer, Request
-from disque_trio.worker.envelope import BadBodyError
+from disque_trio.worker.envelope import BadBodyError, NotEncodableError
 from disque_trio.worker.options import OWN_HEADERS, Options
 from disque_trio.worker.places import place_of
 
@@ -64,5 +64,8 @@ def request(
 
 
 def _packed(step: Step, first: Sequence[object], form: Form) -> Packed:
-    args = [codec.part(each, form) for each in (*first, *step.args)]
-    return args, {name: codec.part(each, form) for name, each in step.kwargs.items()}
+    try:
+        args = [codec.part(each, form) for each in (*first, *step.args)]
+        return args, {name: codec.part(each, form) for name, each in step.kwargs.items()}
+    except codec.BAD_INPUT as error:
+        raise NotEncodableError(f"{step.task}: what the step before returned: {error}") from error

@@ -165,7 +165,8 @@ class DeclareBound(Protocol[State]):
 def declare(
     enqueuer: Enqueuer, definition: Definition, fn: Callable[..., Any], *, is_async: bool
 ) -> Task[..., Any]:
-    """A task of a function."""
+    """A task of a function. Raises `UnfitTypeError`."""
     arguments = Arguments(definition.name, fn, int(definition.is_bound))
+    arguments.check_declared(enqueuer.form)
     kind = AsyncTask if is_async else SyncTask
     return kind(definition, arguments, enqueuer, {}, fn)

@@ -22,3 +22,5 @@ if not settings.configured:
         SECRET_KEY="for tests",
     )
     django.setup()
+
+from disque_trio.contrib.django import worker as worker  # it reads the settings

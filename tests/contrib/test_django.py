@@ -20,8 +20,7 @@ from django.core.management import call_command
 from django.db import transaction
 
 from disque_trio.contrib.django import Backend, api
-from disque_trio.contrib.django import worker as workers
-from tests.contrib import djangosettings  # noqa: F401
+from tests.contrib.djangosettings import worker as workers
 
 TASKS = workers.app
 seen: list[Any] = []
