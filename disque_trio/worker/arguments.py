@@ -10,7 +10,7 @@ import attrs
 
 from disque_trio.worker import codec
 from disque_trio.worker.codec import Envelope, Form, Part
-from disque_trio.worker.comparing import difference
+from disque_trio.worker.comparing import difference, is_equal
 from disque_trio.worker.envelope import BadBodyError, NotEncodableError
 from disque_trio.worker.many import said
 
@@ -149,7 +149,7 @@ class Arguments:
         try:
             part = codec.part(value, form)
             arrives = read(part)
-            if arrives == value:  # the usual case
+            if is_equal(value, arrives):  # the usual case
                 return part
             change = difference(value, arrives, form if self._is_complete[name] else None)
         except codec.BAD_INPUT as error:

@@ -20,7 +20,7 @@ def difference(
 
     `converts` is given if the annotation says all of the type. Then a value of another type may
     have been converted to it without a loss, in this form, such as a text to a date."""
-    if _is_equal(sent, arrives) or _is_nan(sent, arrives) or _is_same_instant(sent, arrives):
+    if is_equal(sent, arrives) or _is_nan(sent, arrives) or _is_same_instant(sent, arrives):
         return None
     for kind in (list, tuple):
         if isinstance(sent, kind) and isinstance(arrives, kind) and len(sent) == len(arrives):
@@ -70,7 +70,8 @@ def _of_fields(
     return None
 
 
-def _is_equal(sent: Any, arrives: Any) -> bool:
+def is_equal(sent: Any, arrives: Any) -> bool:
+    """Are they, by `==`, which may raise?"""
     try:
         return bool(sent == arrives)
     except Exception:  # code of users

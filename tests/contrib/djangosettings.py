@@ -23,4 +23,6 @@ if not settings.configured:
     )
     django.setup()
 
-from disque_trio.contrib.django import worker as worker  # it reads the settings
+from disque_trio.contrib.django import worker  # it reads the settings
+
+__all__ = ["worker"]
