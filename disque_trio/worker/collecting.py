@@ -21,7 +21,7 @@ from disque_trio.worker.ends import SETTLED_S, Watched, jobs_in, look
 from disque_trio.worker.enqueue import Enqueuer
 from disque_trio.worker.envelope import BadBodyError, created_at
 from disque_trio.worker.exceptions import Snooze
-from disque_trio.worker.membership import is_over
+from disque_trio.worker.membership import over
 from disque_trio.worker.options import Definition, Options
 from disque_trio.worker.replies import tell_failure
 from disque_trio.worker.tally import BatchEnds, Tally, crowded
@@ -38,6 +38,8 @@ _LOOKS_PER_S: Final = 200
 """Members of a batch that nodes are asked for, in each second at most."""
 _SWEEP_S: Final = 20.0
 """Until what another collector has taken is looked for again."""
+_LONGEST_SWEEP_S: Final = 600.0
+"""So long nodes that do not answer are waited for."""
 _MOST_NAMED: Final = 1000
 """Members of which what follows is told how they ended."""
 
@@ -66,7 +68,7 @@ def collector(
     ) -> None:
         born = created_at(batch) or 0.0
         found = _Collector(enqueuer, TOKENS + batch, Tally(size), born, now, replicate)
-        if await is_over(found.client, found.queue):  # a collector was delivered twice
+        if await over(found.client, found.queue) != "no":  # a collector was delivered twice
             await found.sweep()
             return
         await found.collect()
@@ -83,7 +85,7 @@ def collector(
             await tell_failure(enqueuer, headers, "BatchFailedError", failures)
         else:
             await enqueuer.add(_last(enqueuer, then, headers, ends))
-        await found.finish()
+        await found.finish(max(until - now(), 0) + SPARE_S)
 
     return collect
 
@@ -159,22 +161,31 @@ class _Collector:
             most //= 2
         return self.tally.ends(most)
 
-    async def finish(self) -> None:
+    async def finish(self, ttl: float) -> None:
         """What follows was added, or is skipped."""
-        await self.client.run(tokens.add_over(self.queue, tokens.KEEP_S, self.replicate))
+        await self.client.run(tokens.add_mark(self.queue, ttl, self.replicate))
         if self._held:
             await self.client.ackjob(*(job for job, _ in self._held))
-        if await self.sweep() is None:
-            raise Snooze(SETTLED_S)
+        await self.sweep()
 
-    async def sweep(self) -> int | None:
-        """Take away what is left in the queue of the batch. None if more may come."""
-        while found := await self.client.getjob(self.queue, count=_AT_ONCE, timeout=_REST_S):
-            await self.client.ackjob(*found)
+    async def sweep(self) -> None:
+        """Take away what is left in the queue of the batch, and the mark that it is over last."""
+        mark: Delivered | None = None
+        while found := await self.client.getjob(
+            self.queue, count=_AT_ONCE, timeout=_REST_S, with_meta=True
+        ):
+            mark = next((job for job in found if _read(job).is_over), mark)
+            if others := [job for job in found if job is not mark]:
+                await self.client.ackjob(*others)
         left = await self._left()
-        if left:
-            raise Snooze(_SWEEP_S)  # another collector has taken them, and may be dead
-        return left
+        age = 0.0 if mark is None or mark.meta is None else mark.meta.age
+        if mark is not None and (left == 1 or age > _LONGEST_SWEEP_S):
+            await self.client.ackjob(mark)
+        elif left or (left is None and await over(self.client, self.queue) == "yes"):
+            # What a dead collector has taken comes again, or may do so.
+            if mark is not None:
+                await self.client.release(mark)
+            raise Snooze(_SWEEP_S if left else SETTLED_S)
 
     async def _left(self) -> int | None:
         return await jobs_in(self.client, self.queue, self.now() - self.born)

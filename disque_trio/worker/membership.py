@@ -1,7 +1,7 @@
 """What the member of a batch leaves for the collector when it has ended: a token."""
 
 from collections.abc import Mapping
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 
 import anyio
 import attrs
@@ -50,7 +50,9 @@ async def leave(client: "clients.Client", job: Job[Any], end: End | None) -> Non
     if member is None:
         return
     left = member.until - outside().now()
-    if left < -SPARE_S or (_may_be_late(job, end, left) and await is_over(client, member.queue)):
+    if left < -SPARE_S or (
+        _may_be_late(job, end, left) and await over(client, member.queue) != "no"
+    ):
         return
     if end is None:
         token = Token(done=[member.place])
@@ -59,12 +61,15 @@ async def leave(client: "clients.Client", job: Job[Any], end: End | None) -> Non
     await client.run(tokens.add(member.queue, token, max(left, 0) + SPARE_S, member.replicate))
 
 
-async def is_over(client: "clients.Client", queue: str) -> bool:
-    """Is the batch that has this queue over, as far as nodes say?"""
+async def over(client: "clients.Client", queue: str) -> Literal["no", "yes", "swept"]:
+    """Is the batch that has this queue over, as far as nodes say, and is its queue empty?"""
     try:
-        return await client.show_key(queue, OVER) is not None
-    except DisqueError:
-        return False  # a node of the original, for example
+        mark = await client.show_key(queue, OVER)
+    except DisqueError:  # a node of the original, for example
+        return "no"
+    if mark is None:
+        return "no"
+    return "swept" if mark.state == "done-kept" else "yes"
 
 
 def _may_be_late(job: Job[Any], end: End | None, left: float) -> bool:

@@ -4,7 +4,7 @@ Tokens are a set under union. What comes twice counts once, and several are merg
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import attrs
 
@@ -16,13 +16,13 @@ from disque_trio.worker.places import Place
 
 TOKENS: Final = f"{RESERVED}batch."
 OVER: Final = "over"
-"""The key of what says in that queue that the batch is over."""
+"""The key of the mark in that queue which says that the batch is over."""
 CHUNK: Final = 128
 """Members of which one token tells."""
 SPARE_S: Final = 24 * 3600
 """Tokens and collectors live so much longer than the batch may take."""
 KEEP_S: Final = 3600
-"""What says that a batch is over is kept so long."""
+"""How long nodes know that a batch is over."""
 RETRY_S: Final = 60
 """A token that a collector has taken comes again so long after."""
 _LONGEST: Final = 200
@@ -68,6 +68,8 @@ class Token:
     ended: Sequence[tuple[int, End]] = ()
     """Places of those that are not done."""
     jobs: Sequence[tuple[int, Member]] = ()
+    is_over: bool = False
+    """The batch is over."""
 
     def places(self) -> Iterable[int]:
         """Those of which it says something."""
@@ -91,17 +93,6 @@ def shortened(reason: str) -> str:
 def add(queue: str, token: Token, ttl: float, replicate: int | None) -> Command[str]:
     """The ADDJOB of a token."""
     told = {name: each for name, each in attrs.asdict(token, recurse=False).items() if each}
-    return _add(queue, told, ttl, replicate)
-
-
-def add_over(queue: str, ttl: float, replicate: int | None) -> Command[str]:
-    """The ADDJOB of what says that the batch is over; once, where nodes know keys."""
-    found = _add(queue, {}, ttl, replicate)
-    words = (*found.words, b"UNIQUE", OVER.encode(), b"KEEP", b"%d" % KEEP_S)
-    return attrs.evolve(found, words=words, plain=found.words, features=("unique",))
-
-
-def _add(queue: str, told: Any, ttl: float, replicate: int | None) -> Command[str]:
     command = commands.addjob(
         queue,
         codec.write({"done": [], **told}, "json"),
@@ -110,3 +101,10 @@ def _add(queue: str, told: Any, ttl: float, replicate: int | None) -> Command[st
         ttl=max(int(ttl), 2 * RETRY_S),
     )
     return attrs.evolve(command, is_repeatable=True)
+
+
+def add_mark(queue: str, ttl: float, replicate: int | None) -> Command[str]:
+    """The ADDJOB of the mark that the batch is over; once, where nodes know keys."""
+    found = add(queue, Token(is_over=True), ttl, replicate)
+    words = (*found.words, b"UNIQUE", OVER.encode(), b"KEEP", b"%d" % KEEP_S)
+    return attrs.evolve(found, words=words, plain=found.words, features=("unique",))

@@ -151,7 +151,7 @@ def test_a_complete_batch_adds_what_follows_and_then_acknowledges_its_tokens() -
                 "headers": {"reply_to": "disque-trio.reply.me"},
             },
         ),
-        ("disque-trio.batch.b", {"done": []}),
+        ("disque-trio.batch.b", {"done": [], "is_over": True}),
         ("ACKJOB", ["D-0", "D-0", "D-1"]),
     ]
 

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 import trio
 
+from disque_trio.testing.simulated.chaos import chaos
 from disque_trio.testing.simulated.cluster import Cluster
 from disque_trio.testing.simulated.kit import Sim
 from disque_trio.worker import App, Backoff, Cancel, Dead, Snooze
+from disque_trio.worker.enqueue import Call
 from disque_trio.worker.enqueued import Enqueued
 from disque_trio.worker.results import JobFailedError, NoResultError
 
@@ -185,6 +187,35 @@ def test_jobs_with_the_same_key_have_results_of_their_own(disque_sim: Sim) -> No
         assert [await job.result(100) for job in chains] == ["worked later"] * 2
 
     disque_sim.run(story, app, seeds=2)
+
+
+def test_through_faults_whoever_waits_is_told_what_has_become_of_the_job(disque_sim: Sim) -> None:
+    calls = [
+        (work.call(), "worked"),
+        (work.using(delay=15).call(), "worked"),
+        (work.call() | later.partial() | later.partial(), "worked later later"),
+        (work.call("cancel"), "Cancel"),
+        (work.call("fail"), "ValueError"),
+    ]
+
+    async def story(cluster: Cluster) -> None:
+        async def wait(call: Call[str], expected: str) -> None:
+            job = await call.enqueue()
+            try:
+                found = await job.result(600)
+            except JobFailedError as error:
+                found = error.kind
+            except NoResultError as error:  # no node took the failure in time
+                found = expected if error.end == "dead" else "nothing"
+            assert found == expected
+
+        async with trio.open_nursery() as tasks:
+            for call, expected in calls:
+                tasks.start_soon(wait, call, expected)
+            await trio.sleep(0.1)
+            await chaos(cluster, 40)
+
+    disque_sim.run(story, app, seeds=12)
 
 
 def test_in_a_partition_nobody_is_told_that_a_job_has_ended_which_has_not(disque_sim: Sim) -> None:
