@@ -1,11 +1,37 @@
 """What went wrong between a client and its nodes, in words for people.
 
-Advice names options of the command line; programs have them by the same names. Errors of OpenSSL
-are recognised by their attributes: importing `ssl` takes longer than a command of a plain client.
+Advice names options of the command line, or parts of a URL where that names the nodes. Errors of
+OpenSSL are recognised by their attributes: importing `ssl` takes longer than a command of a plain
+client.
 """
 
 import socket
+from collections.abc import Mapping
 from typing import Final
+
+Terms = Mapping[str, str]
+OPTION_TERMS: Final[Terms] = {
+    "host": "given with -h",
+    "another": "-h and -p name another",
+    "port": "-p",
+    "tls": "--tls",
+    "no tls": "leave --tls out",
+    "files": "--cert and --key",
+    "authority": "with --cacert; --insecure takes any certificate",
+    "server": "with --sni",
+}
+"""How advice names what was given on a command line."""
+URL_TERMS: Final[Terms] = {
+    "host": "in the URL",
+    "another": "the URL names another",
+    "port": "the port of the URL",
+    "tls": "a URL that begins with disques://",
+    "no tls": "write disque:// in place of disques://",
+    "files": "tls_cert_file and tls_key_file of the URL",
+    "authority": "as tls_ca_file of the URL",
+    "server": "as tls_server_name of the URL",
+}
+"""The same of a URL."""
 
 
 class DisqueError(Exception):
@@ -15,25 +41,42 @@ class DisqueError(Exception):
 class ConnectionFailedError(DisqueError):
     """What went wrong, as a clause without a full stop, and what to do about it, in sentences."""
 
-    def __init__(self, reason: str, advice: str = "") -> None:
-        super().__init__(reason, advice)
+    def __init__(self, reason: str, template: str = "") -> None:
+        super().__init__(reason, template)
         self.reason = reason
-        self.advice = advice
+        self.template = template
+        """The advice, with names of terms in braces."""
+
+    @property
+    def advice(self) -> str:
+        """What to do about it, for users of a command line."""
+        return self._advice(OPTION_TERMS)
+
+    def _advice(self, terms: Terms) -> str:
+        text = self.template
+        for name, term in terms.items():
+            text = text.replace(f"{{{name}}}", term)
+        return text
+
+    def worded(self, terms: Terms) -> str:
+        """The text in these terms."""
+        return f"{self.reason}. {self._advice(terms)}".rstrip()
 
     def __str__(self) -> str:
-        return f"{self.reason}. {self.advice}".rstrip()
+        return self.worded(OPTION_TERMS)
 
 
 class LostError(ConnectionFailedError):
     """The connection ended while a reply was due."""
 
-    def __str__(self) -> str:
+    def worded(self, terms: Terms) -> str:
+        """The text in these terms."""
         unknown = "whether the command was carried out is not known"
-        return f"{self.reason}: {unknown}. {self.advice}".rstrip()
+        return f"{self.reason}: {unknown}. {self._advice(terms)}".rstrip()
 
     def before_the_request(self) -> ConnectionFailedError:
         """It ended while the client greeted the node: the request was not sent."""
-        return ConnectionFailedError(self.reason, self.advice)
+        return ConnectionFailedError(self.reason, self.template)
 
 
 def not_connected(
@@ -50,8 +93,8 @@ def _advice(error: OSError, path: str | None, *, has_tls: bool) -> str:
     if has_tls and not isinstance(error, ConnectionRefusedError | TimeoutError):
         return _tls_advice(error)
     if isinstance(error, socket.gaierror):
-        return "Check the host name given with -h."
-    advice = "Is a node running there? `disque-trio server` starts one; -h and -p name another."
+        return "Check the host name {host}."
+    advice = "Is a node running there? `disque-trio server` starts one; {another}."
     if isinstance(error, TimeoutError):
         # A port for plain clients waits for the end of a line, which TLS may never send.
         kind = "Is this the node's tls-port, and is" if has_tls else "Is"
@@ -70,13 +113,13 @@ def lost(where: str, error: OSError | None, *, has_answered: bool, has_tls: bool
         return LostError(
             reason,
             "A node that misses the client's certificate, or does not trust it, ends connections "
-            "like this: give --cert and --key, signed by an authority that it trusts. Its log says "
+            "like this: give {files}, signed by an authority that it trusts. Its log says "
             "more.",
         )
     return LostError(
         reason,
-        "Ports for TLS, and bus ports, end connections like this: -p must be the node's port for "
-        "clients, and its tls-port needs --tls.",
+        "Ports for TLS, and bus ports, end connections like this: {port} must be the node's port "
+        "for clients, and its tls-port needs {tls}.",
     )
 
 
@@ -95,18 +138,15 @@ def _tls_advice(error: OSError) -> str:
     if verify:
         return next((text for word, text in _JUDGEMENTS.items() if word in verify), _DISTRUST)
     if getattr(error, "reason", "") in _NO_TLS:
-        return "-p must be the node's tls-port; else leave --tls out."
-    return "Check whether this is the node's tls-port, and --cert and --key. Its log says more."
+        return "{port} must be the node's tls-port; else {no tls}."
+    return "Check whether this is the node's tls-port, and {files}. Its log says more."
 
 
-_DISTRUST: Final = (
-    "Give the file of the authority that signed the node's certificate with --cacert; --insecure "
-    "takes any certificate."
-)
+_DISTRUST: Final = "Give the file of the authority that signed the node's certificate {authority}."
 _JUDGEMENTS: Final = {
     "expired": "Its operator has to renew it.",
     "not yet valid": "Check the clocks of this machine and of the node's.",
-    "mismatch": "Name whom the node's certificate is for with --sni.",
+    "mismatch": "Name whom the node's certificate is for {server}.",
 }
 """Advice by what OpenSSL says of the node's certificate."""
 _SPEAKS_NONE: Final = "it speaks no TLS there"

@@ -162,7 +162,7 @@ class Link:
 
     def _raise_end(self) -> None:
         if self._end is not None:
-            raise LostError(self._end.reason, self._end.advice)
+            raise LostError(self._end.reason, self._end.template)
 
 
 def _has_something(stream: ByteStream) -> bool:

@@ -6,13 +6,13 @@ is opened for every line, as the original does, so that it can be rotated withou
 
 import contextlib
 import io
-import json
 import sys
 import syslog
 import time
 from collections.abc import Callable, Mapping
 from typing import Final, TextIO
 
+from disque_trio.jsonlines import as_json
 from disque_trio.statemachine.config import Config
 from disque_trio.system import private
 
@@ -135,17 +135,10 @@ def open_log(config: Config, stream: TextIO = sys.stdout) -> ServerLog:
     if isinstance(stream, io.TextIOWrapper):
         # A name of a client or peer that cannot be encoded must not end the server.
         stream.reconfigure(errors="backslashreplace")
-    render: Render = _as_json
+    render: Render = as_json
     if config.log_format != "json":
         render = Lines(is_coloured=not config.logfile and stream.isatty())
     return ServerLog(Sink(config, stream), Threshold(config.loglevel), render)
-
-
-def _as_json(level: str, event: str, facts: Facts) -> str:
-    now = time.time()
-    stamp = f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(now))}.{int(now % 1 * 1e6):06}Z"
-    record = {**facts, "event": event, "level": level, "timestamp": stamp}
-    return json.dumps(record, default=repr)
 
 
 class Lines:

@@ -54,6 +54,8 @@ class Run:
     """By `outside.Outside.monotonic`."""
     task: str = ""
     """The name of its task, once its body has been read."""
+    is_traced: bool = False
+    """Has the log the traceback of what it has raised?"""
     scope: "anyio.CancelScope | None" = None
     """What its time limit cancels, while it is there: the function of a task, without what is
     around it. None is all of the run."""

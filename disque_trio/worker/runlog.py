@@ -62,7 +62,7 @@ class RunLog:
 
 def _of_run(job: Job[Any], end: End) -> None:
     level, text, args = _line(end)
-    if end.is_expected:
+    if end.is_expected or job.run.is_traced:
         job.log.log(level, text, *args)
     else:
         write_with_traceback(job.log.logger, level, text, args, end.error, job.log.extra)
@@ -95,4 +95,4 @@ def _line(end: End) -> tuple[int, str, tuple[object, ...]]:
             return logging.INFO, "snoozed for %.1f s", (end.after,)
         case "cancelled":
             return logging.INFO, "cancelled: %s", (end.reason,)
-    return logging.INFO, "interrupted: %s", (end.reason,)
+    return logging.DEBUG, "interrupted: %s", (end.reason,)  # the driver logs why

@@ -5,7 +5,6 @@ A turn tells the engine what has happened and carries out what it answers, in th
 due when nothing happens.
 """
 
-import logging
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -22,25 +21,25 @@ from disque_trio.client.greeting import Introduction
 from disque_trio.client.nodes import Nodes
 from disque_trio.client.streams import Connect
 from disque_trio.statemachine.base import Reply
+from disque_trio.worker import workerlog
 from disque_trio.worker.beginning import Batch, Beginnings
 from disque_trio.worker.engine import words
 from disque_trio.worker.engine.engine import Engine
 from disque_trio.worker.engine.records import (
     NEVER,
     SECOND,
-    Drop,
     Micros,
     Phase,
     Settings,
     Start,
-    Why,
 )
-from disque_trio.worker.handling import Handler
+from disque_trio.worker.handling import Handler, Run
 from disque_trio.worker.links import Link
 from disque_trio.worker.reporting import Report, Signs, make_report
-from disque_trio.worker.runlog import write_with_traceback
 from disque_trio.worker.slots import Slots
+from disque_trio.worker.stalls import LONG_S, Stalls, watched
 from disque_trio.worker.statuses import CLEAN, INTERRUPTED, REFUSED, RESTART
+from disque_trio.worker.workerlog import log
 
 STUCK_S: Final = 10.0
 """A handler that has not ended so long after it was cancelled is stuck."""
@@ -48,9 +47,6 @@ LOOK_S: Final = 1.0
 """How often it is looked for them."""
 LAST_WORDS_S: Final = 0.5
 """How long handlers may take to end when the worker has ended."""
-_LOUD: Final = (Why.LEASE_OVER, Why.REFUSED, Why.UNKNOWN)
-
-_log: Final = logging.getLogger("disque_trio.worker")
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -96,6 +92,10 @@ class Worker:
     _armed: float = attrs.field(init=False, default=-math.inf)
     """When the timer fires."""
     _stopped: anyio.Event = attrs.field(init=False)
+    _is_in: bool = attrs.field(init=False, default=False)
+    """Has a node let it in?"""
+    _stalls: Stalls | None = attrs.field(init=False, default=None)
+    """None in virtual time."""
 
     def __attrs_post_init__(self) -> None:
         seeds = self.cluster.seeds
@@ -186,23 +186,23 @@ class Worker:
         async with anyio.create_task_group() as tasks:
             self._slots.open(tasks)
             async with anyio.create_task_group() as self._dialling:
-                self._begin(tasks)
+                engine = self._begin(tasks)
                 task_status.started(self)
-                await self._stopped.wait()
+                with watched(self._slots.at_work, engine.state.jobs, LOOK_S) as self._stalls:
+                    await self._stopped.wait()
             if self.leave is not None:
                 await self._leave(self.leave)
             tasks.cancel_scope.cancel()
         return self._end()
 
-    def _begin(self, tasks: TaskGroup) -> None:
+    def _begin(self, tasks: TaskGroup) -> Engine:
         engine = self._engine = Engine(self.settings, _now())
         engine.tick(_now())
         for order in self._orders:
             order(engine, _now())
         tasks.start_soon(self._keep_time, engine)
         tasks.start_soon(self._look_for_stuck, engine)
-        queues = b", ".join(each.name for each in self.settings.queues).decode(errors="replace")
-        _log.info("takes jobs of %s at %s", queues, ", ".join(self.settings.nodes))
+        return engine
 
     def _end(self) -> int:
         if self.status == CLEAN and self._slots.interrupted:
@@ -215,7 +215,7 @@ class Worker:
             await anyio.sleep(LAST_WORDS_S / 20)
         if self._slots.at_work:
             self._slots.interrupted += len(self._slots.at_work)
-            _log.error("%d handlers do not end: leaving", len(self._slots.at_work))
+            workerlog.leaves(self._slots.at_work.values())
             leave(self._end())
 
     # Turns.
@@ -237,7 +237,7 @@ class Worker:
     def _count(self, ended: int, engine: Engine) -> None:
         self._signs.ended += ended
         if 0 < self.max_jobs <= self._signs.ended and not self.is_stopping:
-            _log.info("%d jobs have ended: stopping, to be started anew", self._signs.ended)
+            log.info("%d jobs have ended: stopping, to be started anew", self._signs.ended)
             self.status = RESTART
             engine.stop(_now())
 
@@ -259,15 +259,12 @@ class Worker:
             if closed := self._links.pop(number, None):
                 closed.close()
         for drop in out.drops:
-            self._note(drop)
+            slot = self._slots.at_work.get(drop.id)
+            workerlog.dropped(drop, None if slot is None else slot.run)
         self._beginnings.wait(batch)
         if engine.is_stopped:
             self._stopped.set()
         self._arm(engine)
-
-    def _note(self, drop: Drop) -> None:
-        level = logging.WARNING if drop.why in _LOUD else logging.DEBUG
-        _log.log(level, "%s: %s", drop.id.decode(errors="replace"), drop.why.value)
 
     def _arm(self, engine: Engine) -> None:
         due = engine.deadline()
@@ -295,8 +292,11 @@ class Worker:
         engine = self._engine
         assert engine is not None
         self._refusals.pop(link.node, None)
+        if not self._is_in:
+            self._is_in = True
+            workerlog.takes_jobs([each.name for each in self.settings.queues], link.node)
         if self._down.pop(link.node, ""):
-            _log.info("%s answers again", link.node)
+            log.info("%s answers again", link.node)
         if isinstance(hello, list):
             self._nodes.introduced(link.address, Introduction(hello))
         found = {str(each): each for each in self._nodes.order(-math.inf)}
@@ -319,7 +319,8 @@ class Worker:
         engine = self._engine
         assert engine is not None
         if link.node not in self._refusals:
-            _log.error("%s refuses this worker: %s. Is the password right?", link.node, error)
+            has_password = self.cluster.secret() is not None
+            workerlog.refused(link.node, error, has_password=has_password)
         self._refusals[link.node] = error
         if self.status == CLEAN and all(name in self._refusals for name in engine.state.order):
             self.status = REFUSED
@@ -330,7 +331,7 @@ class Worker:
         self._links.pop(link.number, None)
         if error is not None and link.node not in self._down:
             self._down[link.node] = str(error)
-            _log.warning("%s", error)
+            workerlog.lost(error)
         assert self._engine is not None
         self._engine.lost(_now(), link.number)
         self.turn()
@@ -342,29 +343,40 @@ class Worker:
 
     def failed(self, start: Start, error: BaseException) -> None:
         """A handler has raised this, which it must not."""
-        text = "the handler of %s raised what it should have turned into an outcome"
-        id = start.id.decode(errors="replace")
-        write_with_traceback(_log, logging.ERROR, text, (id,), error)
+        workerlog.failed(start, error)
+
+    def interrupted(self, run: Run) -> None:
+        """A run was cancelled because the worker stops."""
+        workerlog.interrupted(run)
 
     async def _look_for_stuck(self, engine: Engine) -> None:
         while True:
             due = anyio.current_time() + LOOK_S
             await anyio.sleep(LOOK_S)
-            self._signs.lags.append(anyio.current_time() - due)
+            self._look_for_stalls(engine, anyio.current_time() - due)
             late = anyio.current_time() - STUCK_S
             slots = list(self._slots.at_work.items())
             for id, slot in slots:
-                if slot.cancelled_at <= late and not slot.is_stuck:
+                if slot.cancelled_at <= late and not slot.is_stuck and slot.run is not None:
                     slot.is_stuck = True
+                    slot.scope.cancel()  # middleware may hold up a run whose function has ended
                     engine.stuck(_now(), id)
-                    text = "the handler of %s does not end:\n%s"
-                    _log.error(text, id.decode(errors="replace"), slot.where())
+                    workerlog.stuck(slot.run, slot.where())
             self._stuck = sum(slot.is_stuck for _, slot in slots)
             if self._stuck > self.max_stuck and self.status == CLEAN:
-                _log.error("%d handlers do not end: stopping, to be started anew", self._stuck)
+                log.error("%d handlers do not end: stopping, to be started anew", self._stuck)
                 self.status = RESTART
                 self.drain()
             self.turn()
+
+    def _look_for_stalls(self, engine: Engine, late: float) -> None:
+        self._signs.lags.append(late)
+        seen = self._stalls.seen if self._stalls is not None else None
+        if late >= LONG_S:
+            slots, jobs = self._slots.at_work.values(), engine.state.jobs.values()
+            workerlog.stalled(late, seen, slots, jobs, _now())
+        if self._stalls is not None:
+            self._stalls.moved()
 
 
 def _now() -> Micros:

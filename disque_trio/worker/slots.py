@@ -34,6 +34,10 @@ class Turns(Driver, Protocol):
         """Handlers have ended: tell the engine."""
         ...
 
+    def interrupted(self, run: Run) -> None:
+        """A run was cancelled because the worker stops."""
+        ...
+
     def failed(self, start: Start, error: BaseException) -> None:
         """A handler has raised this, which it must not."""
         ...
@@ -179,6 +183,7 @@ class Slots:
     def _end(self, slot: Slot, run: Run, outcome: Outcome | None) -> None:
         if run.why is Why.SHUTDOWN and isinstance(outcome, Release | None):
             self.interrupted += 1
+            self.driver.interrupted(run)
         slot.run, slot.cancelled_at, slot.is_stuck = None, math.inf, False
         del self.at_work[run.start.id]
         self.ended.append((run.start.id, outcome))

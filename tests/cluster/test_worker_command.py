@@ -58,7 +58,7 @@ def test_a_job_that_runs_when_the_worker_is_told_to_stop_ends(shop: Shop, loop: 
     assert shop.ends(worker) == CLEAN
     assert shop.said() == ["begin letter", "end letter"]
     nodes = f"127.0.0.1:{shop.server.port}"
-    assert f"shop takes jobs of {shop.queue} from {nodes}; 10 at a time, process " in shop.log()
+    assert f"shop begins: 10 jobs at a time, queues {shop.queue}, nodes {nodes}" in shop.log()
 
 
 def test_a_burst_runs_what_is_there_and_ends(shop: Shop) -> None:
@@ -115,7 +115,7 @@ def test_a_worker_whose_password_is_wrong_ends_with_77(
     wrong = url(server).replace("//", "//:guess@")
 
     assert shop.ends(shop.start("shop", "--url", wrong, "-p", processes)) == REFUSED
-    assert "Is the password right?" in shop.log()
+    assert "The password of the URL is wrong" in shop.log()
     assert "guess" not in shop.log()
 
 

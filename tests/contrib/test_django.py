@@ -206,3 +206,18 @@ def test_the_command_of_manage_py_is_the_worker(capsys: pytest.CaptureFixture[st
 
     assert stop.value.code == 0
     assert "default, mail" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("is_logged", [True, False])
+def test_the_traceback_of_a_failure_is_logged_once(
+    disque_inline: Inline, caplog: pytest.LogCaptureFixture, is_logged: bool
+) -> None:
+    report.enqueue("may")
+    api.LOGGER.setLevel("NOTSET" if is_logged else "CRITICAL")
+    disque_inline.blocking.run_all(TASKS)
+    api.LOGGER.setLevel("NOTSET")
+
+    failed = [each for each in caplog.records if "failed, runs again" in each.getMessage()]
+    assert len(failed) == 1
+    traced = [each.name for each in caplog.records if each.exc_info]
+    assert traced == ([api.LOGGER.name] if is_logged else ["disque_trio.worker.jobs"])

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 import attrs
 
 from disque_trio.cli.frame import count
+from disque_trio.cli.worker.logs import FORMATS
 
 _DESCRIPTION: Final = """\
 Runs the tasks of an app. MODULE:APP names it: the module is imported, from the current directory
@@ -70,6 +71,7 @@ class Options:
     no_control: bool
     loop: str
     log_level: str
+    log_format: str
     explain: bool
     origins: Mapping[str, str]
     """By name of an option: where its value comes from, for people."""
@@ -280,6 +282,14 @@ OPTIONS: Final = (
         _one_of(LEVELS),
         "debug, info, warning or error (info)",
         "LEVEL",
+    ),
+    Option(
+        "the process",
+        "log-format",
+        "human",
+        _one_of(FORMATS),
+        "human, or json: one object a line (human)",
+        "FORMAT",
     ),
     Option(
         "the process",

@@ -118,14 +118,14 @@ def run_one(app: App[Any], options: Options, child: str = "") -> int:
     parent. Raises `UsageError`."""
     settings, handler = prepare(app, options)
     parent = _take_stdin() if child else None
-    log_to_stderr(options.log_level, child)
+    log_to_stderr(options.log_level, child, options.log_format)
     _log.info(
-        "%s takes jobs of %s from %s; %d at a time, process %d",
+        "process %d of %s begins: %d jobs at a time, queues %s, nodes %s",
+        os.getpid(),
         options.app,
+        options.concurrency,
         ", ".join(os.fsdecode(queue.name) for queue in settings.queues),
         ", ".join(settings.nodes),
-        options.concurrency,
-        os.getpid(),
     )
     worker = Worker(
         settings=settings,
@@ -230,7 +230,7 @@ def run_several(app: App[Any], argv: Sequence[str], options: Options) -> int:
     """Run this command line in `processes` child processes; the exit status. Raises `UsageError`
     for what would keep each of them from running."""
     prepare(app, options)
-    log_to_stderr(options.log_level)
+    log_to_stderr(options.log_level, form=options.log_format)
     # Trio, for on asyncio a signal to a child that has just ended takes its exit status away.
     return anyio.run(_supervise, argv, options, backend="trio")
 

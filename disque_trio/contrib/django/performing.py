@@ -1,5 +1,6 @@
 """Runs Django tasks in a worker: finds the function, gives it its context, sends the signals."""
 
+import logging
 import os
 import socket
 import traceback
@@ -107,6 +108,8 @@ class _Run:
         status = "SUCCESSFUL" if error is None else "FAILED"
         result = self._result(status, finished_at=timezone.now(), errors=errors)
         self._send(api.signals.task_finished, result)
+        # Django's own receiver has logged it; the worker adds when the task runs again.
+        self._job.run.is_traced = api.LOGGER.isEnabledFor(logging.ERROR)
 
     def _result(self, status: str, **more: Any) -> Any:
         return result_of(

@@ -1,0 +1,116 @@
+"""Finds out which job blocks the event loop: a thread looks where the loop is while it does not
+move.
+
+A coroutine that computes, sleeps or waits without `await` holds up renewals of leases, so other
+workers get the jobs of this one.
+"""
+
+import contextlib
+import sys
+import sysconfig
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path, PurePath
+from types import FrameType
+from typing import Final
+
+import attrs
+
+from disque_trio.worker.engine.records import NEVER, Job, Micros
+from disque_trio.worker.handling import Run
+from disque_trio.worker.outside import outside
+from disque_trio.worker.slots import Slot
+
+LONG_S: Final = 1.0
+"""A loop that was late by so much stood still."""
+_LOOK_S: Final = 0.25
+_NOT_OF_USERS: Final = (
+    sysconfig.get_path("stdlib"),
+    sysconfig.get_path("purelib"),
+    str(Path(__file__).parents[1]),
+)
+
+
+@attrs.frozen
+class Seen:
+    """Where the loop stood."""
+
+    task: str
+    """Empty if no job was found there."""
+    job: bytes
+    where: str
+    """File, line and function."""
+    lease_ends: Micros = NEVER
+    """When that of the job ends, as known then."""
+
+
+@attrs.define(eq=False)
+class Stalls:
+    """Watches the event loop in whose thread it was made."""
+
+    at_work: dict[bytes, Slot]
+    jobs: Mapping[bytes, Job]
+    """Those in hand."""
+    every_s: float
+    """How often `moved` is called while the loop moves."""
+    seen: Seen | None = None
+    """Where the loop stood the last time that it did."""
+    _loop: int = attrs.Factory(threading.get_ident)
+    _moved: float = attrs.Factory(time.monotonic)
+    is_over: threading.Event = attrs.Factory(threading.Event)
+
+    def moved(self) -> None:
+        """The loop moves."""
+        self._moved, self.seen = time.monotonic(), None
+
+    def watch(self) -> None:
+        """Look, in a thread, until `is_over`."""
+        while not self.is_over.wait(_LOOK_S):
+            if self.seen is None and time.monotonic() - self._moved > self.every_s + LONG_S / 2:
+                frame = sys._current_frames().get(self._loop)
+                if frame is not None:
+                    self.seen = self._look(frame)
+
+    def _look(self, innermost: FrameType) -> Seen:
+        where, run = _found(innermost, list(self.at_work.values()))
+        job = None if run is None else self.jobs.get(run.start.id)
+        if run is None or job is None:
+            return Seen("", b"", where)
+        return Seen(run.task, job.id, where, job.end)
+
+
+@contextlib.contextmanager
+def watched(
+    at_work: dict[bytes, Slot], jobs: Mapping[bytes, Job], every_s: float
+) -> Iterator[Stalls | None]:
+    """Watch the event loop that runs here (`Stalls`). In virtual time nobody does."""
+    if outside().monotonic is not time.monotonic:
+        yield None
+        return
+    stalls = Stalls(at_work, jobs, every_s)
+    threading.Thread(target=stalls.watch, name="disque-stalls", daemon=True).start()
+    try:
+        yield stalls
+    finally:
+        stalls.is_over.set()
+
+
+def _found(innermost: FrameType, slots: Iterable[Slot]) -> tuple[str, Run | None]:
+    """Where it is, and in which run."""
+    frames = list(_outwards(innermost))
+    of_users = (each for each in frames if not each.f_code.co_filename.startswith(_NOT_OF_USERS))
+    frame = next(of_users, innermost)
+    file = "/".join(PurePath(frame.f_code.co_filename).parts[-2:])
+    where = f"{file}:{frame.f_lineno} in {frame.f_code.co_name}"
+    for slot in slots:
+        run = slot.run
+        if run is not None and getattr(slot.task.coro, "cr_frame", None) in frames:
+            return where, run
+    return where, None
+
+
+def _outwards(frame: FrameType | None) -> Iterable[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back

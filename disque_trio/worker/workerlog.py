@@ -1,0 +1,104 @@
+"""Lines of the log about a worker itself, on the logger `disque_trio.worker`."""
+
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from disque_trio.client.errors import URL_TERMS, ConnectionFailedError
+from disque_trio.worker.engine.records import Drop, Job, Micros, Stage, Start, Why
+from disque_trio.worker.handling import Run
+from disque_trio.worker.runlog import write_with_traceback
+from disque_trio.worker.slots import Slot
+from disque_trio.worker.stalls import Seen
+
+_LOUD: Final = (Why.LEASE_OVER, Why.REFUSED, Why.UNKNOWN)
+_BLOCKED: Final = (
+    "the event loop stood still for %.1f s%s%s. Declare what blocks as `def`, which runs in a "
+    "thread, or with executor=, or await a thread"
+)
+log: Final = logging.getLogger("disque_trio.worker")
+
+
+def takes_jobs(queues: Sequence[bytes], node: str) -> None:
+    """A node has let the worker in."""
+    names = b", ".join(queues).decode(errors="replace")
+    log.info("takes jobs of %s from %s", names, node)
+
+
+def refused(node: str, error: str, *, has_password: bool) -> None:
+    """A node does not let this worker in."""
+    advice = ""
+    if error.startswith(("NOAUTH", "WRONGPASS")):
+        advice = (
+            ". The password of the URL is wrong"
+            if has_password
+            else ". The URL has no password: --url or DISQUE_URL=disque://:PASSWORD@HOST:PORT"
+        )
+    log.error("%s refuses this worker: %s%s", node, error.rstrip("."), advice)
+
+
+def lost(error: ConnectionFailedError) -> None:
+    """A node cannot be reached."""
+    log.warning("%s", error.worded(URL_TERMS))
+
+
+def dropped(drop: Drop, run: Run | None) -> None:
+    """A delivery ends without a run, or an outcome without a node that knows of it."""
+    level = logging.WARNING if drop.why in _LOUD else logging.DEBUG
+    if run is None:
+        log.log(level, "%s: %s", drop.id.decode(errors="replace"), drop.why.value)
+    else:
+        log.log(level, "%s", drop.why.value, extra=_about(run))
+
+
+def failed(start: Start, error: BaseException) -> None:
+    """A handler has raised this, which it must not."""
+    text = "the handler of %s raised what it should have turned into an outcome"
+    id = start.id.decode(errors="replace")
+    write_with_traceback(log, logging.ERROR, text, (id,), error)
+
+
+def interrupted(run: Run) -> None:
+    """The worker stops, and has cancelled the run."""
+    log.warning("interrupted, because the worker stops; other workers get it", extra=_about(run))
+
+
+def stuck(run: Run, where: str) -> None:
+    """A handler does not end though it was cancelled."""
+    log.error("its handler does not end:\n%s", where, extra=_about(run))
+
+
+def leaves(slots: Iterable[Slot]) -> None:
+    """The process is about to end, and these handlers with it."""
+    runs = [slot.run for slot in slots if slot.run is not None]
+    names = ", ".join(f"{run.task or 'a job'} {run.start.id.decode()}" for run in runs)
+    log.error("%d handlers do not end, and are abandoned: %s", len(runs), names)
+
+
+def stalled(
+    seconds: float, seen: Seen | None, slots: Iterable[Slot], jobs: Iterable[Job], now: Micros
+) -> None:
+    """The event loop stood still for so long."""
+    lost = {each.id for each in jobs if each.stage is Stage.RUNNING and _has_lost(each, now)}
+    extra = None
+    if seen is not None and seen.job:
+        extra = {"task": seen.task, "job": seen.job.decode(errors="replace")}
+        if seen.lease_ends <= now:
+            lost.add(seen.job)
+    at = f", at {seen.where}" if seen is not None else f", while {_running(slots)} ran"
+    leases = "1 lease" if len(lost) == 1 else f"{len(lost)} leases"
+    over = f"; meanwhile {leases} ended: what had it runs again" if lost else ""
+    log.warning(_BLOCKED, seconds, at, over, extra=extra)
+
+
+def _has_lost(job: Job, now: Micros) -> bool:
+    return job.lost is not None or job.end <= now
+
+
+def _running(slots: Iterable[Slot]) -> str:
+    runs = [slot.run for slot in slots if slot.run is not None and slot.run.thread is None]
+    return ", ".join(sorted({run.task for run in runs if run.task})) or "no job"
+
+
+def _about(run: Run) -> dict[str, str]:
+    return {"task": run.task, "job": run.start.id.decode(errors="replace")}
