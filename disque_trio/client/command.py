@@ -11,7 +11,7 @@ from disque_trio.client.refusals import BadReplyError, refused
 from disque_trio.statemachine.base import Failure, Reply
 
 Result = TypeVar("Result")
-Text = str | bytes
+Text = str | bytes | bytearray | memoryview
 """Names and bodies; text is sent as UTF-8."""
 
 
@@ -68,7 +68,11 @@ def word(value: Text | float) -> bytes:
     """A word of a request. Surrogates become the bytes that they stand for."""
     if isinstance(value, bytes):
         return value
-    return str(value).encode(errors="surrogateescape")
+    if isinstance(value, str):
+        return str.encode(value, errors="surrogateescape")
+    if isinstance(value, int | float):
+        return str(value).encode()
+    return bytes(memoryview(value))
 
 
 def seconds(value: float | None) -> str | None:

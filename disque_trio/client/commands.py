@@ -10,6 +10,7 @@ from typing import Final, Literal
 import attrs
 
 from disque_trio.client import replies
+from disque_trio.client.checking import checked
 from disque_trio.client.command import Command, Text, milliseconds, seconds, span, word
 from disque_trio.client.records import End, Job, JobDetails, KeyHolder, QueueStats, Scanned
 from disque_trio.client.refusals import RefusedError
@@ -21,11 +22,13 @@ _KEY_WAIT_S: Final = 5.0
 """Within this time a node answers what has a key, also while another one is silent."""
 
 
+@checked
 def call(*words: Text | float) -> Command[Reply]:
     """Any command; the reply as it is. It is not sent twice."""
     return Command(tuple(map(word, words)), lambda reply: reply, is_repeatable=False)
 
 
+@checked
 def addjob(
     queue: Text,
     body: Text,
@@ -69,6 +72,7 @@ def addjob(
     )
 
 
+@checked
 def getjob(
     *queues: Text,
     count: int = 1,
@@ -104,6 +108,7 @@ def getjob(
     )
 
 
+@checked
 def begin(*jobs: Job | str) -> Command[int]:
     """BEGIN: how many jobs begin that were held (`getjob` with `is_held`); 0 at a node that knows
     no such jobs."""
@@ -114,16 +119,19 @@ def begin(*jobs: Job | str) -> Command[int]:
     )
 
 
+@checked
 def ackjob(*jobs: Job | str) -> Command[int]:
     """ACKJOB: how many were known to the node and not acknowledged yet."""
     return _of_jobs(b"ACKJOB", jobs)
 
 
+@checked
 def fastack(*jobs: Job | str) -> Command[int]:
     """FASTACK: how many the node held."""
     return _of_jobs(b"FASTACK", jobs)
 
 
+@checked
 def nack(*jobs: Job | str, delay: float | None = None, dead: Text | None = None) -> Command[int]:
     """NACK: how many were given back, to be queued again at once or after a `delay` in seconds; or,
     with a reason why they are `dead`, how many are."""
@@ -134,6 +142,7 @@ def nack(*jobs: Job | str, delay: float | None = None, dead: Text | None = None)
     return _with_tokens(command, jobs, *options)
 
 
+@checked
 def release(*jobs: Job | str, delay: float | None = None) -> Command[int]:
     """RELEASE: how many jobs, which were not begun, were queued again, or wait for a `delay` in
     seconds first. Without a delay an original node does it by ENQUEUE, which counts it as a
@@ -148,32 +157,38 @@ def release(*jobs: Job | str, delay: float | None = None) -> Command[int]:
     )
 
 
+@checked
 def redrive(*jobs: Job | str) -> Command[int]:
     """REDRIVE: how many dead jobs are queued again."""
     return _of_jobs(b"REDRIVE", jobs, is_repeatable=False)  # it may have died again meanwhile
 
 
+@checked
 def redrive_queue(queue: Text, count: int | None = None) -> Command[int]:
     """REDRIVE of a queue: how many of its dead jobs are queued again, `count` at most."""
     words = () if count is None else (b"COUNT", word(count))
     return Command((b"REDRIVE", word(queue), *words), replies.number, is_repeatable=False)
 
 
+@checked
 def enqueue(*jobs: Job | str) -> Command[int]:
     """ENQUEUE: how many were queued."""
     return _of_jobs(b"ENQUEUE", jobs)
 
 
+@checked
 def dequeue(*jobs: Job | str) -> Command[int]:
     """DEQUEUE: how many were taken out of their queue."""
     return _of_jobs(b"DEQUEUE", jobs)
 
 
+@checked
 def deljob(*jobs: Job | str) -> Command[int]:
     """DELJOB: how many the node has dropped."""
     return _of_jobs(b"DELJOB", jobs)
 
 
+@checked
 def working(job: Job | str) -> Command[int]:
     """WORKING: for how many seconds the job will not be delivered again. If a node does not know
     the job, others are asked. Raises `LeaseLostError` if somebody else was given the job since."""
@@ -187,6 +202,7 @@ def working(job: Job | str) -> Command[int]:
     )
 
 
+@checked
 def working_all(*jobs: Job | str) -> Command[list[int | RefusedError]]:
     """WORKING of several jobs of one node: what `working` returns or raises for each. An original
     node takes one job only."""
@@ -200,6 +216,7 @@ def working_all(*jobs: Job | str) -> Command[list[int | RefusedError]]:
     )
 
 
+@checked
 def waitjob(job: Job | str, *, timeout: float | None = None) -> Command[End | None]:
     """WAITJOB: how the job ends, or None if it has not ended within so many seconds. If a node does
     not hold the job, others are asked. Raises `UnknownJobError` if none does: it may have ended."""
@@ -214,38 +231,45 @@ def waitjob(job: Job | str, *, timeout: float | None = None) -> Command[End | No
     )
 
 
+@checked
 def show(job: Job | str) -> Command[JobDetails | None]:
     """SHOW: what the node knows of a job; None if it does not hold it."""
     return Command((b"SHOW", _id(job)), replies.maybe(replies.job_details))
 
 
+@checked
 def show_key(queue: Text, key: Text) -> Command[KeyHolder | None]:
     """SHOW KEY: the job that has the key; None if no node that can be reached knows one."""
     words = (b"SHOW", b"KEY", word(queue), word(key))
     return Command(words, replies.maybe(replies.key_holder), wait_s=_KEY_WAIT_S)
 
 
+@checked
 def cancel_key(queue: Text, key: Text) -> Command[int]:
     """CANCEL KEY: 1 if a job had the key, which ends and frees it; 0 if none had it."""
     words = (b"CANCEL", b"KEY", word(queue), word(key))
     return Command(words, replies.number, is_repeatable=False, wait_s=_KEY_WAIT_S)
 
 
+@checked
 def qstat(queue: Text) -> Command[QueueStats | None]:
     """QSTAT: the figures of a queue on the node; None if it has none of this name."""
     return Command((b"QSTAT", word(queue)), replies.maybe(replies.queue_stats))
 
 
+@checked
 def qlen(queue: Text) -> Command[int]:
     """QLEN: how many jobs the queue has on the node."""
     return Command((b"QLEN", word(queue)), replies.number)
 
 
+@checked
 def qpeek(queue: Text, count: int = 1) -> Command[list[Job]]:
     """QPEEK: the oldest jobs, or with a negative count the newest, which stay where they are."""
     return Command((b"QPEEK", word(queue), word(count)), replies.jobs)
 
 
+@checked
 def qscan(
     cursor: int = 0,
     *,
@@ -259,6 +283,7 @@ def qscan(
     return Command((b"QSCAN", word(cursor), *_given(options)), replies.scanned(replies.text))
 
 
+@checked
 def jscan(
     cursor: int = 0,
     *,
@@ -275,11 +300,13 @@ def jscan(
     return Command(asked, replies.scanned(replies.job_details))
 
 
+@checked
 def pause(queue: Text, *options: str) -> Command[str]:
     """PAUSE with `in`, `out`, `all`, `none`, `state` or `bcast`: the state that it has now."""
     return Command((b"PAUSE", word(queue), *map(word, options)), replies.text)
 
 
+@checked
 def purge(queue: Text, *, is_dead: bool = False, is_bcast: bool = False) -> Command[int]:
     """PURGE: how many jobs the queue has on the node, which are acknowledged from now on; with
     `is_dead` its dead jobs, with `is_bcast` on all nodes."""
@@ -287,22 +314,26 @@ def purge(queue: Text, *, is_dead: bool = False, is_bcast: bool = False) -> Comm
     return Command((b"PURGE", word(queue), *words), replies.number, is_repeatable=False)
 
 
+@checked
 def unblock(client_id: int) -> Command[int]:
     """CLIENT UNBLOCK: 1 if that connection of the node waited in GETJOB or WAITJOB, which is now
     answered that there is nothing; else 0."""
     return Command((b"CLIENT", b"UNBLOCK", word(client_id)), replies.number)
 
 
+@checked
 def hello() -> Command[list[Reply]]:
     """HELLO, as it is."""
     return Command((b"HELLO",), replies.items)
 
 
+@checked
 def ping() -> Command[str]:
     """PING: PONG."""
     return Command((b"PING",), replies.text)
 
 
+@checked
 def info(section: str = "all") -> Command[dict[str, str]]:
     """INFO: the fields of a section, by name."""
     return Command((b"INFO", section.encode()), replies.fields)

@@ -1,0 +1,151 @@
+"""Arguments of commands, checked by the annotations of their functions before anything is sent."""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import wraps
+from inspect import Parameter, signature
+from types import NoneType, UnionType
+from typing import Any, Final, Literal, ParamSpec, TypeVar, get_args, get_origin
+
+import attrs
+
+Asked = ParamSpec("Asked")
+Made = TypeVar("Made")
+
+_NAMES: Final = {
+    bytes: "bytes",
+    str: "text",
+    float: "a number",
+    int: "an int",
+    bool: "True or False",
+    NoneType: "None",
+}
+_WITH_BUFFER: Final = (bytearray, memoryview)
+
+
+@attrs.frozen
+class _Check:
+    """Whether a value fits an annotation."""
+
+    what: str
+    """The command and the argument."""
+    kinds: frozenset[Any]
+    values: tuple[Any, ...] = ()
+    """If it is one of these."""
+    is_sequence: bool = False
+    """Of values of these types."""
+    is_rest: bool = False
+    """One of any number of arguments by place."""
+    at_once: frozenset[Any] = attrs.field(init=False)
+    """Types of values that need no further look."""
+
+    def __attrs_post_init__(self) -> None:
+        at_once = frozenset() if self.values or self.is_sequence else self.kinds - {float}
+        object.__setattr__(self, "at_once", at_once)
+
+    @property
+    def _is_time(self) -> bool:
+        return self.kinds <= {float, NoneType}
+
+    def __call__(self, value: Any) -> None:
+        """Raises `TypeError` or `ValueError`."""
+        kind = type(value)
+        if self.is_sequence and isinstance(value, Sequence) and not isinstance(value, str | bytes):
+            for each in value:
+                attrs.evolve(self, is_sequence=False)(each)
+        elif self.is_sequence or not self._fits(value):
+            raise TypeError(
+                f"{self.what} is of type {kind.__qualname__}: it must be {self._wanted}"
+                f"{self._advice(value)}"
+            )
+        elif self._is_time and value is not None and not 0 <= value < math.inf:
+            raise ValueError(f"{self.what} is {value}: it must be 0 or more seconds")
+        elif self.values and value is not None and value not in self.values:
+            known = ", ".join(map(repr, self.values))
+            raise ValueError(f"{self.what} is {value!r:.60}: it must be one of {known}")
+
+    def _fits(self, value: Any) -> bool:
+        if isinstance(value, bool):
+            return bool in self.kinds
+        if isinstance(value, int) and float in self.kinds:
+            return True
+        if bytes in self.kinds and _has_buffer(value):
+            return True
+        return isinstance(value, tuple(self.kinds))
+
+    @property
+    def _wanted(self) -> str:
+        known = [name for kind, name in _NAMES.items() if kind in self.kinds]
+        known += [f"a {kind.__name__}" for kind in self.kinds if kind not in _NAMES]
+        wanted = " or ".join(sorted(known, key=lambda each: each == "None"))
+        return f"a list of {wanted}" if self.is_sequence else wanted
+
+    def _advice(self, value: Any) -> str:
+        is_many = self.is_rest and isinstance(value, list | tuple | set | frozenset)
+        return "; put a * before it to give each of them" if is_many else ""
+
+
+def _has_buffer(value: Any) -> bool:
+    if isinstance(value, _WITH_BUFFER):
+        return True
+    try:
+        memoryview(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _check(what: str, parameter: Parameter) -> _Check:
+    annotation, is_sequence, values = parameter.annotation, False, tuple[Any, ...]()
+    kinds: list[Any] = []
+    for each in get_args(annotation) if isinstance(annotation, UnionType) else (annotation,):
+        kinds.append(each)
+        if get_origin(each) is Sequence:
+            is_sequence = True
+            kinds[-1:] = get_args(each)
+    options = [each for each in (annotation, *get_args(annotation)) if get_origin(each) is Literal]
+    if options:
+        values = get_args(options[0])
+        kinds = [str, NoneType] if NoneType in get_args(annotation) else [str]
+    is_rest = parameter.kind is Parameter.VAR_POSITIONAL
+    return _Check(what, frozenset(kinds), values, is_sequence, is_rest)
+
+
+class _Checks:
+    """Those of a function, made when it is first called."""
+
+    def __init__(self, make: Callable[..., Any]) -> None:
+        parameters = signature(make).parameters.values()
+        checks = [_check(f"{make.__name__}: {each.name}", each) for each in parameters]
+        self.named = {each.name: check for each, check in zip(parameters, checks, strict=True)}
+        self.by_place = [
+            self.named[each.name] for each in parameters if each.kind is not Parameter.KEYWORD_ONLY
+        ]
+        self.rest = next((each for each in checks if each.is_rest), None)
+
+    def of_places(self, count: int) -> Sequence[_Check]:
+        """For this number of arguments by place."""
+        if self.rest is None:
+            return self.by_place
+        return [*self.by_place, *[self.rest] * (count - len(self.by_place))]
+
+
+def checked(make: Callable[Asked, Made]) -> Callable[Asked, Made]:
+    """The function, whose arguments must fit its annotations: raises `TypeError` with the argument
+    and its type for others, and `ValueError` for a number that is none."""
+    found: list[_Checks] = []
+
+    @wraps(make)
+    def run(*args: Asked.args, **options: Asked.kwargs) -> Made:
+        checks = found[0] if found else _Checks(make)
+        found[:] = (checks,)
+        for check, value in zip(checks.of_places(len(args)), args, strict=False):
+            if type(value) not in check.at_once:
+                check(value)
+        named = checks.named
+        for name, value in options.items():
+            if name in named and type(value) not in named[name].at_once:
+                named[name](value)
+        return make(*args, **options)
+
+    return run
