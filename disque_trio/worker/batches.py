@@ -144,7 +144,9 @@ class _Roster:
         for place, (call, result) in enumerate(zip(calls, results, strict=True), start):
             if isinstance(result, Enqueued):
                 jobs.append((place, _member(call, result)))
-            elif not isinstance(result, EnqueueUnknownError):  # it may be there
+            elif isinstance(result, EnqueueUnknownError):
+                jobs.append((place, Member("")))
+            else:
                 ended.append((place, ("refused", shortened(str(result)))))
         await self._tell(Token(jobs=jobs, ended=ended))
 

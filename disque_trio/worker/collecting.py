@@ -72,17 +72,22 @@ def collector(
             await found.sweep()
             return
         await found.collect()
+        unheard = found.tally.unheard() if now() > until else []
         if now() > until:
             found.tally.late()
         if not found.tally.is_complete:
             await found.put_back(max(until - now(), 0) + SPARE_S)
             longest = max(_LONGEST_PAUSE_S, size / _LOOKS_PER_S)
             raise Snooze(min(2.0 ** min(job.snoozes, 10), longest))
+        why_not = ""
         ends = found.ends(enqueuer.max_body // 2)
-        if if_failed == "skip" and ends.failed:
-            failures = found.tally.failures()
-            job.log.warning("batch %s: what follows is skipped: %s", batch, failures)
-            await tell_failure(enqueuer, headers, "BatchFailedError", failures)
+        if unheard:
+            why_not = f"its producer has ended before it had added {len(unheard)} of {size} members"
+        elif if_failed == "skip" and ends.failed:
+            why_not = found.tally.failures()
+        if why_not:
+            job.log.warning("batch %s: what follows is not added: %s", batch, why_not)
+            await tell_failure(enqueuer, headers, "BatchFailedError", why_not)
         else:
             await enqueuer.add(_last(enqueuer, then, headers, ends))
         await found.finish(max(until - now(), 0) + SPARE_S)

@@ -76,7 +76,7 @@ class Tally:
         """Members that are one job have one end."""
         by_id: dict[str, End] = {}
         for place, member in self.members.items():
-            if place in self.ended:
+            if place in self.ended and member.id:
                 by_id[member.id] = later(by_id.get(member.id), self.ended[place])
         for place, member in self.members.items():
             if place not in self.ended and member.id in by_id:
@@ -88,8 +88,13 @@ class Tally:
         return len(self.ended) == self.size
 
     def pending(self) -> dict[int, Member]:
-        """Those that are known and have not ended, by place."""
-        return {n: each for n, each in self.members.items() if n not in self.ended}
+        """Those whose ids are known and that have not ended, by place."""
+        return {n: each for n, each in self.members.items() if each.id and n not in self.ended}
+
+    def unheard(self) -> list[int]:
+        """Places of members of which nobody has said anything: their producer has ended before."""
+        known = self.ended.keys() | self.members.keys()
+        return [place for place in range(self.size) if place not in known]
 
     def untold(self, ended: Mapping[int, Ended], now: float) -> None:
         """These have ended, as nodes say, and no token tells how."""

@@ -47,6 +47,7 @@ class Member:
     """A job of a batch, as its producer was answered."""
 
     id: str
+    """Empty if no answer came: it may be there."""
     expires: float = 0.0
     """When its life ends at the latest, in Unix seconds."""
     is_unique: bool = False

@@ -180,15 +180,30 @@ def test_one_token_is_given_back() -> None:
     assert [where for where, _ in told] == ["RELEASE", "web"]
 
 
-def test_after_the_deadline_what_follows_is_skipped_or_told_who_is_late() -> None:
-    end, told = collected(tokens([1], [1]), until=1.0)
+ROSTER = given(9, b'{"jobs":[[0,{"id":"D-0"}],[2,{"id":""}]]}')
+
+
+def test_after_the_deadline_what_follows_is_told_who_is_late_or_skipped() -> None:
+    end, told = collected(tokens([1]), [ROSTER], until=1.0)
     assert (end, told[0][0]) == (Done(), "web")
 
     end, told = collected(
-        tokens([1], [1]), until=1.0, if_failed="skip", reply_to="disque-trio.reply.me"
+        tokens([1]), [ROSTER], until=1.0, if_failed="skip", reply_to="disque-trio.reply.me"
     )
     assert (end, told[0][0]) == (Done(), "disque-trio.reply.me")
     assert told[0][1]["error"]["text"].startswith("2 of 3 members have failed: 0 (late: it had")
+
+
+def test_what_follows_a_part_of_a_batch_is_not_added() -> None:
+    end, told = collected(tokens([1]), until=1.0, reply_to="disque-trio.reply.me")
+
+    assert end == Done()
+    assert [where for where, _ in told] == [
+        "disque-trio.reply.me",
+        "disque-trio.batch.b",
+        "ACKJOB",
+    ]
+    assert told[0][1]["error"]["text"].startswith("its producer has ended before it had added 2")
 
 
 def test_a_collector_whose_twin_has_finished_ends() -> None:

@@ -286,6 +286,19 @@ def test_a_crash_at_any_moment_doubles_and_loses_nothing_that_follows(
     disque_sim.run(story, app, state=seen, seeds=1)
 
 
+@pytest.mark.parametrize("dies_at", [0.003, 0.006, 0.009, 0.1])
+def test_a_producer_that_dies_leaves_a_whole_batch_or_none(disque_sim: Sim, dies_at: float) -> None:
+    async def story(cluster: Cluster) -> None:
+        calls = [member.call(str(n)) for n in range(140)]
+        with trio.move_on_after(dies_at):
+            await app.batch(calls, publish.partial("album"), deadline=60)
+        await cluster.drained()
+        assert [each.counts for each in seen.ends] in ([], [{"done": 140}])
+        assert left(cluster) == []
+
+    disque_sim.run(story, app, state=seen, seeds=1, concurrency=200)
+
+
 def test_many_members_that_nobody_reports_are_found(disque_sim: Sim) -> None:
     async def story(cluster: Cluster) -> None:
         calls = [member.using(queue="nobody", delay=900).call(str(n)) for n in range(300)]
