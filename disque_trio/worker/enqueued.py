@@ -40,7 +40,7 @@ class Enqueued(JobHandle, Generic[R_co]):
     async def result(self, timeout: float | None = None) -> R_co:
         """What the function has returned, of a job with `result_ttl`; the app must still be open.
         Raises `JobFailedError` if it is not tried again, and `NoResultError` after so many
-        seconds."""
+        seconds, or when it has ended and no worker sends a result."""
         if self._wait is None:
             raise self._sends_nothing()
         return await self._wait(self.id, timeout)
