@@ -56,6 +56,7 @@ RECEIVERS: Final = {
     "latest": "Process",
     "keys": "Keys",
     "node.keys": "Keys",
+    "node.keys.succession": "Succession",
     "claim": "Claim",
 }
 """What a name stands for wherever its attributes are written."""

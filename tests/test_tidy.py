@@ -21,7 +21,7 @@ _RUNGS: Final = """
     job client jobtable keys queue memory outbox getwords strangers
     state invariants
     send trace journaling keyindex spilling heartbeat links metrics counts handouts
-    lifecycle leases nodetable
+    lifecycle leases nodetable stamps trailing
     postponing idle_queues pressure
     shortcuts copies waiters pausing recovery
     pending_adds introductions deadletters keyasking
@@ -89,9 +89,11 @@ OWNERS: Final = {
     "recovery": "NodeState.recovered NodeState.recovering NodeState.was_stopped"
     " NodeState.refusal Memory.held Job.state Job.flags Job.requeue_at",
     "replication": """
-        Job.confirmed NodeState.last_made NodeState.last_number NodeState.drawn_at Job.expires
-        NodeState.drawn Job.made Job.number Job.requeue_at Job.extensions Succession.replacing
+        Job.confirmed NodeState.drawn_at NodeState.drawn Job.expires
+        Job.made Job.number Job.requeue_at Job.extensions Succession.replacing
     """,
+    "stamps": "NodeState.last_made NodeState.last_number",
+    "trailing": "Repair.trailing",
     "pending_adds": """
         Client.pending_adds Client.most_pending
         PendingAdd.job PendingAdd.reply PendingAdd.widen_at
@@ -100,7 +102,7 @@ OWNERS: Final = {
     "repair": """
         Repair.members Repair.targets Repair.failing Repair.lost Repair.changed_at
         Repair.has_changes Repair.walk Repair.found Repair.under Repair.again Repair.awaited
-        Repair.silent Job.confirmed Stats.copies_repaired
+        Repair.silent Repair.trailing Job.confirmed Stats.copies_repaired
     """,
     "acks": "Job.confirmed Job.gc_attempt",
     "purging": "Purging.jobs",

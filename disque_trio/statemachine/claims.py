@@ -68,11 +68,12 @@ def begin(
     *,
     if_exists: int,
     is_async: bool,
+    sync: int = 0,
 ) -> Reply:
     """From now on the client waits until the job, which is not registered, has its key."""
     name = keyindex.name_of(job)
     assert name is not None, f"{job.id!r} wants no key"
-    pending_adds.begin(node, client, job, deadline, FOREVER)
+    pending_adds.begin(node, client, job, deadline, FOREVER, sync)
     keys = node.keys
     keys.last_number += 1
     claim = Claim(keys.last_number, name, job, if_exists, is_async, node.mono, node.mono)

@@ -113,6 +113,10 @@ class Config:
     cluster_config_file: str = "nodes.conf"
     renamed_commands: tuple[tuple[str, str], ...] = ()
     """(old, new) pairs in lower case; an empty new name removes the command."""
+    default_replicate: int = 3
+    """REPLICATE of an ADDJOB that gives none, if there are so many nodes; ours alone."""
+    default_sync: int = 0
+    """SYNC of an ADDJOB that gives none; 0 is REPLICATE. Ours alone."""
     delivery_lease: bool = True
     """A delivery starts the retry period anew, here and at the other holders; ours alone."""
     tied_grace: Millis = 2000

@@ -111,6 +111,14 @@ def keeps(peer: Peer, needs: int) -> bool:
     return peer.capabilities & needs == needs
 
 
+def could_hold(node: NodeState, job: Job) -> int:
+    """How many nodes have confirmed a copy of a new job, or can be reached and could."""
+    confirmed = job.confirmed or ()
+    return len(confirmed) + sum(
+        [reads(peer, job) and peer.id not in confirmed for peer in node.cluster.reachable]
+    )
+
+
 def sent_to(peer: Peer, copy: JobCopy) -> JobCopy:
     """The copy for a node that `reads` it. Others learn the count of snoozes from POSTPONED, if
     at all."""

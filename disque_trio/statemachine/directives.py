@@ -87,6 +87,7 @@ def _keepalive_set(words: Sequence[str]) -> int:
 _COUNT: Final = number(0)
 _FROM_ONE: Final = number(1)
 _INT32_MAX: Final = (1 << 31) - 1
+MAX_REPLICAS: Final = 65_535
 _INT64_MIN: Final = -(1 << 63)
 _INT64_MAX: Final = (1 << 63) - 1
 _QUERY_LIMIT: Final = size_from_to(1 << 20, _INT64_MAX)
@@ -142,6 +143,8 @@ DIRECTIVES: Final = (
     Directive("bind", ADDRESSES),
     # Ours alone.
     _live("delivery-lease", FLAG),
+    _live("default-replicate", number(1, MAX_REPLICAS)),
+    _live("default-sync", number(0, MAX_REPLICAS)),
     Directive("log-format", choice("human", "json")),
     _live("bus-send-buffer", POSITIVE_SIZE),
     Directive("trace-file", TEXT),

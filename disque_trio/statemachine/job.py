@@ -143,6 +143,8 @@ class PendingAdd:
     """CLIENT REPLY says that it shall not be answered."""
     reply: Reply = None
     """Its answer, once it is settled."""
+    sync: int = 0
+    """How many copies must be confirmed before it is answered."""
 
 
 def had_its_turn(job: Job) -> bool:

@@ -28,10 +28,16 @@ WIDEN_EVERY: Final[Millis] = 50
 _ON: Final = ReplyMode.ON
 
 
-def begin(node: NodeState, client: Client, job: Job, deadline: Millis, widen_at: Millis) -> None:
-    """From now on the client waits for this job too; deadline 0 is for ever."""
+def begin(
+    node: NodeState, client: Client, job: Job, deadline: Millis, widen_at: Millis, sync: int = 0
+) -> None:
+    """From now on the client waits for this job too; deadline 0 is for ever. It is answered when
+    `sync` copies are confirmed; 0 is all of them."""
     size = len(job.body or b"")
-    pending = PendingAdd(client.id, job, deadline, widen_at, size, client.reply_mode is not _ON)
+    is_silent = client.reply_mode is not _ON
+    pending = PendingAdd(
+        client.id, job, deadline, widen_at, size, is_silent, sync=sync or job.replicas
+    )
     node.adding[job.id] = pending
     node.adding_bytes += size
     _append(client, pending)

@@ -120,12 +120,36 @@ def _begin(node: NodeState) -> None:
 def on_due(node: NodeState, repair: Repair) -> None:
     """One slice."""
     _forget_late(node)
+    _look_at_trailing(node)
     if repair.walk is not None:
         _look(node, repair.walk)
         if repair.walk.is_over:
             _end_pass(node)
     if repair.awaited or repair.walk is not None:
         node.timers.arm(repair, node.mono + RUN_EVERY)
+    elif repair.trailing:
+        node.timers.arm(repair, next(iter(repair.trailing.values())))
+
+
+def _look_at_trailing(node: NodeState) -> None:
+    """New jobs that still lack copies get them from other nodes; where there are none, a later pass
+    comes back for them."""
+    repair = node.repair
+    while repair.trailing:
+        job_id, until = next(iter(repair.trailing.items()))
+        if until > node.mono:
+            break
+        del repair.trailing[job_id]
+        job = node.jobs.get(job_id)
+        if job is None or job.state not in _LIVE or job_id in repair.awaited:
+            continue
+        holders = job.holders if job.confirmed is None else job.confirmed
+        holding = tuple(id for id in holders if _is_live(node, id))
+        if len(holding) < job.replicas:
+            for holder in _asked(job) if job.confirmed is not None else ():
+                repair.silent[holder] = node.mono + SILENCE
+            repair.under += 1
+            _ask(node, job, holding)
 
 
 def _end_pass(node: NodeState) -> None:
@@ -187,10 +211,14 @@ def _is_live(node: NodeState, id: NodeId) -> bool:
 
 
 def _mend(node: NodeState, job: Job, holding: tuple[NodeId, ...]) -> int:
-    """Ask nodes to hold a copy, if it is this node's turn. Returns the bytes of a copy under
-    way."""
+    """The same as `_ask`, if it is this node's turn."""
     if job.id in node.repair.awaited or not _is_my_turn(node, job, holding):
         return 0
+    return _ask(node, job, holding)
+
+
+def _ask(node: NodeState, job: Job, holding: tuple[NodeId, ...]) -> int:
+    """Ask nodes to hold the copies that it lacks. Returns the bytes of a copy under way."""
     chosen = _choose(node, job, holding, job.replicas - len(holding))
     if not chosen:
         return 0

@@ -1,8 +1,8 @@
 """Copies of a new job: REPLJOB out, GOTJOB back, one more node every 50 ms (original 2.2, 6.2).
 
-Owns `NodeState.last_made`, `last_number`, `drawn_at` and `drawn`, and while a job waits for its
-copies `Job.confirmed`; sets `Job.made`, `number`, `expires`, `requeue_at` and `extensions` of one
-that has waited for its key; adds to `Succession.replacing`.
+Owns `NodeState.drawn_at` and `drawn`, and while a job waits for its copies `Job.confirmed`; sets
+`Job.made`, `number`, `expires`, `requeue_at` and `extensions` of one that has waited for its key;
+adds to `Succession.replacing`.
 """
 
 from typing import Final
@@ -17,6 +17,8 @@ from disque_trio.statemachine import (
     lifecycle,
     pending_adds,
     send,
+    stamps,
+    trailing,
 )
 from disque_trio.statemachine.base import (
     ACKED,
@@ -37,6 +39,7 @@ from disque_trio.statemachine.copies import (
     add_holder,
     add_holders,
     adopt,
+    could_hold,
     is_over,
     keeps,
     named,
@@ -57,6 +60,7 @@ RESEND_EVERY: Final[Millis] = 100
 
 NOT_ENOUGH_NODES: Final = b"NOREPL Not enough reachable nodes for the requested replication level"
 TIMED_OUT: Final = b"NOREPL Timeout reached before replicating to the requested number of nodes"
+OUT_OF_REACH: Final = NOT_ENOUGH_NODES + b" any more: some have failed since"
 JOB_REMOVED: Final = (
     b"NOREPL job removed (expired?) before the requested replication level was achieved"
 )
@@ -83,25 +87,13 @@ def is_external(node: NodeState, replicas: int, *, is_async: bool, needs: int = 
     return replicas <= candidates_for(node, needs)
 
 
-def next_stamp(node: NodeState) -> tuple[Millis, int]:
-    """A creation stamp that is greater than every earlier one, whatever the clock does."""
-    if node.wall > node.last_made:
-        node.last_made = node.wall
-        node.last_number = 0
-    else:
-        node.last_number += 1
-        if node.last_number == STAMPS:
-            node.last_made += 1
-            node.last_number = 0
-    return node.last_made, node.last_number
-
-
-def add(node: NodeState, job: Job, *, blocking: Client | None, deadline: Millis) -> None:
+def add(
+    node: NodeState, job: Job, *, blocking: Client | None, deadline: Millis, sync: int = 0
+) -> None:
     """Add a new job.
 
-    With `blocking` the client waits for the copies; without, the copies are sent and no client
-    waits (REPLICATE 1, or ASYNC). For a job without holders, of which this node keeps no copy, the
-    client always waits.
+    With `blocking` the client waits for `sync` copies; without, nobody waits (REPLICATE 1, or
+    ASYNC). For a job without holders, of which this node keeps no copy, the client always waits.
     """
     external = not job.holders
     add_nodes(node, job, job.replicas if external else job.replicas - 1)
@@ -111,8 +103,9 @@ def add(node: NodeState, job: Job, *, blocking: Client | None, deadline: Millis)
         lifecycle.begin(node, job)
         return
     _await_copies(node, job, external=external)
-    pending_adds.begin(node, blocking, job, deadline, node.mono + WIDEN_EVERY)
+    pending_adds.begin(node, blocking, job, deadline, node.mono + WIDEN_EVERY, sync)
     _send_to(node, job, job.holders, no_reply=False)
+    _achieved_if_enough(node, job)
 
 
 def _await_copies(node: NodeState, job: Job, *, external: bool) -> None:
@@ -135,7 +128,7 @@ def add_claimed(node: NodeState, job: Job, waited: Millis, *, is_async: bool) ->
     for how long, in milliseconds."""
     external = not job.holders
     # Its times count from now on.
-    job.made, job.number = max(next_stamp(node), (job.made, job.number))
+    job.made, job.number = max(stamps.next_stamp(node), (job.made, job.number))
     job.expires = node.timers.shared(job.expires + waited)
     job.requeue_at += waited
     if not external and (is_async or job.replicas == 1):
@@ -147,6 +140,7 @@ def add_claimed(node: NodeState, job: Job, waited: Millis, *, is_async: bool) ->
     _await_copies(node, job, external=external)
     pending_adds.await_copies(node, job)
     _send_to(node, job, job.holders, no_reply=False)
+    _achieved_if_enough(node, job)
 
 
 def _let_one_queue(node: NodeState, job: Job, holders: tuple[bytes, ...]) -> None:
@@ -202,7 +196,10 @@ def on_client_due(node: NodeState, client: Client) -> None:
             late = Failure(TIMED_OUT) if job.id in node.jobs else keyasking.timed_out(node, job)
             give_up(node, job, late)
         elif node.mono >= pending.widen_at and not _keep_after_all(node, job):
-            _widen(node, pending, job)
+            if could_hold(node, job) < pending.sync:
+                give_up(node, job, Failure(OUT_OF_REACH))
+            else:
+                _widen(node, pending, job)
     pending_adds.rearm(node, client)
 
 
@@ -211,8 +208,8 @@ def _keep_after_all(node: NodeState, job: Job) -> bool:
     it: they may be short of memory, too, or out of reach. This copy may complete the number.
 
     The same for a node that was leaving and is not any more. The others may have queued the job by
-    then, and even acknowledged it, without telling this node, which they did not know as a holder:
-    so it waits for a whole period, and asks them before it queues the job.
+    then, or acknowledged it, without telling this node, no holder that they know: so it waits for a
+    whole period, and asks them before it queues the job.
     """
     mine = node.cluster.myself.id
     if mine in job.holders or node.cluster.is_leaving:
@@ -222,7 +219,7 @@ def _keep_after_all(node: NodeState, job: Job) -> bool:
         lifecycle.restart_retry(node, job)
     add_holder(job, mine)
     job.confirmed = (*(job.confirmed or ()), mine)
-    is_enough = len(job.confirmed) >= job.replicas
+    is_enough = len(job.confirmed) >= node.adding[job.id].sync
     if is_enough:
         # The holders know each other, but not this node.
         _send_to(node, job, job.holders, no_reply=True)
@@ -252,8 +249,8 @@ def _widen(node: NodeState, pending: PendingAdd, job: Job) -> None:
 def achieved(node: NodeState, job: Job) -> None:
     """Enough copies: answer the client, then have the job queued by a holder.
 
-    A node that keeps no copy leaves that to the holders once one of them may have queued it: they
-    do not know this node, and the holder that it would tell might not know of the queueing.
+    A node that keeps no copy leaves that to the holders once one of them may have queued it: the
+    holder that it would tell might not know of the queueing.
     """
     confirmed = job.confirmed or ()
     _answer(node, job)
@@ -263,6 +260,8 @@ def achieved(node: NodeState, job: Job) -> None:
         keyindex.stir(node, job)
         keyindex.await_turn(node, job)
     if node.cluster.myself.id in job.holders:
+        if len(confirmed) < job.replicas:
+            trailing.begin(node, job)
         deadletters.begin(node, job)
         return
     lifecycle.unregister(node, job, Cause.HANDED_OVER)
@@ -284,10 +283,8 @@ def _answer(node: NodeState, job: Job) -> None:
 
 
 def achieved_by_ack(node: NodeState, job: Job) -> bool:
-    """A job that waits for copies here has been acknowledged, so other copies exist.
-
-    True if it is still held here. A node that keeps no copy leaves the ack to the holders.
-    """
+    """A job that waits for copies here was acknowledged, so others exist. Is it still held here? A
+    node that keeps no copy leaves the ack to the holders."""
     pending_adds.settle(node, job, Status(job.id))
     _replace_nothing(node, job)
     job.confirmed = None
@@ -307,8 +304,7 @@ def give_up(node: NodeState, job: Job, reply: Reply) -> None:
 
 
 def _replace_nothing(node: NodeState, job: Job) -> None:
-    succession = node.keys.succession
-    succession.replacing.pop(job.id, None)
+    node.keys.succession.replacing.pop(job.id, None)
 
 
 def abandon(node: NodeState, client: Client) -> None:
@@ -396,5 +392,9 @@ def on_gotjob(node: NodeState, sender: Peer, message: GotJob) -> None:
     confirmed = job.confirmed or ()
     if sender.id not in confirmed:
         job.confirmed = confirmed = (*confirmed, sender.id)
-    if len(confirmed) >= job.replicas:
+    _achieved_if_enough(node, job)
+
+
+def _achieved_if_enough(node: NodeState, job: Job) -> None:
+    if len(job.confirmed or ()) >= node.adding[job.id].sync:
         achieved(node, job)

@@ -61,6 +61,9 @@ class Repair(Timed):
     """Jobs with copies under way, and until when their GOTJOB is awaited."""
     silent: dict[NodeId, Millis] = attrs.Factory(dict)
     """Nodes that did not answer, and until when they are asked last."""
+    trailing: dict[JobId, Millis] = attrs.Factory(dict)
+    """New jobs whose ADDJOB has been answered before all copies were confirmed, and until when the
+    rest is awaited; earlier moments first. `trailing` adds to it."""
 
 
 @attrs.define(eq=False, weakref_slot=False)

@@ -1,5 +1,5 @@
 """Snoozes for nodes that cannot put a job off without counting a failure: the job is added again,
-and then acknowledged (decision 98).
+and then acknowledged (decision 112).
 
 Its headers have its failures (`tries`) and its snoozes so far. It has another id.
 """

@@ -43,6 +43,8 @@ DEFAULTS = [
     ("unixsocketperm", "0"),
     ("bind", ""),
     ("delivery-lease", "yes"),
+    ("default-replicate", "3"),
+    ("default-sync", "0"),
     ("log-format", "human"),
     ("bus-send-buffer", "33554432"),
     ("trace-file", ""),

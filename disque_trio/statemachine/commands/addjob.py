@@ -4,7 +4,15 @@ from typing import Final
 
 import attrs
 
-from disque_trio.statemachine import counts, lifecycle, pending_adds, replication, shortcuts, trace
+from disque_trio.statemachine import (
+    counts,
+    lifecycle,
+    pending_adds,
+    replication,
+    shortcuts,
+    stamps,
+    trace,
+)
 from disque_trio.statemachine.base import (
     BCAST_QUEUED,
     BCAST_WILLQUEUE,
@@ -34,8 +42,6 @@ from disque_trio.statemachine.job import Job, id_end, id_with, make_id
 from disque_trio.statemachine.pausing import PAUSED
 from disque_trio.statemachine.state import NodeState
 
-COPIES: Final = 3
-"""The default of REPLICATE, if there are so many nodes."""
 MAX_DEFAULT_RETRY_S: Final = 300
 NO_PLACE: Final = (
     b"ERR aof-format disque has no place for the extensions of a job: use aof-format framed"
@@ -84,21 +90,24 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     options = resolved.options
     wait = 0 if args[3] == b"0" else timeout(args[3], _WAIT)
     places = node.cluster.places
-    replicas = options.replicas or (places if places < COPIES else COPIES)
+    wanted = node.config.default_replicate
+    replicas = options.replicas or max(places if places < wanted else wanted, options.sync or 1)
     if replicas == 1 and resolved.is_simple and _may_be_short(node, resolved):
         return _add_alone(node, args[1], args[2], resolved)
     external = replication.is_external(
         node, replicas, is_async=options.is_async, needs=resolved.needs
     )
+    # A node that keeps no copy cannot look after those that follow in the background.
+    sync = replicas if external else _sync(node, options, replicas)
     if replicas > 1 or external or not resolved.is_simple:
-        _check(node, args[1], resolved, replicas, external=external)
+        _check(node, args[1], resolved, replicas, sync, external=external)
     if lifecycle.is_paused_in(node, args[1]):
         raise CommandError(PAUSED)
     if node.wall > resolved.last_wall:
         resolved = _in(options, max_ttl(node))
     job = _make(node, args[1], args[2], resolved, replicas, external=external)
     if options.unique is not None:
-        return unique.claim(node, client, job, options, wait)
+        return unique.claim(node, client, job, options, wait, sync)
     if not external and (options.is_async or replicas == 1):
         counts.added(node)
         if replicas == 1:
@@ -107,8 +116,15 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
             replication.add(node, job, blocking=None, deadline=0)
         return Status(job.id)
     deadline = node.mono + wait if wait else 0
-    replication.add(node, job, blocking=client, deadline=deadline)
+    replication.add(node, job, blocking=client, deadline=deadline, sync=sync)
     return PENDING
+
+
+def _sync(node: NodeState, options: Options, replicas: int) -> int:
+    """How many copies the client waits for."""
+    if options.is_async:
+        return replicas
+    return min(options.sync or node.config.default_sync or replicas, replicas)
 
 
 def _check_order(args: list[bytes]) -> None:
@@ -140,7 +156,7 @@ def _add_alone(node: NodeState, name: bytes, body: bytes, resolved: ResolvedOpti
     if queue.paused & PAUSE_IN:
         raise CommandError(PAUSED)
     mono, timers, myself = node.mono, node.timers, node.cluster.myself
-    made, number = replication.next_stamp(node)
+    made, number = stamps.next_stamp(node)
     job_id = id_with(myself.id, node.rng.getrandbits(144), resolved.id_end)
     job = Job(
         job_id,
@@ -232,7 +248,13 @@ _RESOLVED: Final = Remembered(
 
 
 def _check(
-    node: NodeState, name: bytes, resolved: ResolvedOptions, replicas: int, *, external: bool
+    node: NodeState,
+    name: bytes,
+    resolved: ResolvedOptions,
+    replicas: int,
+    sync: int,
+    *,
+    external: bool,
 ) -> None:
     """The refusals, in the original's order."""
     options = resolved.options
@@ -241,7 +263,7 @@ def _check(
     if options.retry == 0 or options.delay:
         check_periods(options, replicas)
     if replicas > 1 or external:
-        _check_nodes(node, replicas, resolved.needs, external=external)
+        _check_nodes(node, sync, resolved.needs, external=external)
     if options.maxlen is not None:
         _check_length(node, name, options.maxlen)
 
@@ -264,8 +286,8 @@ def check_periods(options: Options, replicas: int) -> None:
         )
 
 
-def _check_nodes(node: NodeState, replicas: int, needs: int, *, external: bool) -> None:
-    needed = replicas if external else replicas - 1
+def _check_nodes(node: NodeState, sync: int, needs: int, *, external: bool) -> None:
+    needed = sync if external else sync - 1
     reachable = len(node.cluster.reachable)
     able = replication.candidates_for(node, needs)
     if able < needed <= reachable:
@@ -311,7 +333,7 @@ def _make(
 ) -> Job:
     myself = node.cluster.myself
     mono = node.mono
-    made, number = replication.next_stamp(node)
+    made, number = stamps.next_stamp(node)
     return Job(
         make_id(
             myself.id, node.rng.getrandbits(144), resolved.ttl_s, at_least_once=resolved.retry > 0

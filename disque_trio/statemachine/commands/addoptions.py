@@ -28,6 +28,7 @@ class Options:
     """The options as given; None where one is missing. RETRY and TTL in seconds."""
 
     replicas: int | None = None
+    sync: int | None = None
     delay: Millis = 0
     retry: int | None = None
     ttl: int = DEFAULT_TTL_S
@@ -55,6 +56,7 @@ def parse_options(words: list[bytes]) -> Options:
         else:
             raise CommandError(SYNTAX_ERROR + b": " + no_option(word, b"ADDJOB", NAMES))
     _check_delay(options)
+    _check_sync(options)
     unique.check(options)
     if options.limit is not None and options.retry == 0:
         raise CommandError(
@@ -62,6 +64,17 @@ def parse_options(words: list[bytes]) -> Options:
         )
     backoff.check(options)
     return options
+
+
+def _check_sync(options: Options) -> None:
+    if options.sync is None:
+        return
+    if options.is_async:
+        raise CommandError(SYNTAX_ERROR + b": ASYNC waits for no copies, SYNC does: give one")
+    if options.replicas is not None and options.sync > options.replicas:
+        raise CommandError(
+            SYNTAX_ERROR + b": SYNC %d is more than REPLICATE %d" % (options.sync, options.replicas)
+        )
 
 
 _NUMBERS: Final[dict[bytes, tuple[str, int, bytes]]] = {
@@ -74,6 +87,8 @@ OURS: Final[dict[bytes, tuple[str, int, int]]] = {
     b"PRIORITY": ("priority", -100, 100),
     b"LIMIT": ("limit", 1, 10_000),
 }
+"""Options that are kept in extensions of the job."""
+_BOUNDED: Final = {**OURS, b"SYNC": ("sync", 1, _MAX_REPLICAS)}
 
 
 def _take_number(options: Options, name: bytes, word: bytes) -> None:
@@ -94,7 +109,7 @@ def _take_delay(options: Options, _name: bytes, word: bytes) -> None:
 
 def _check_delay(options: Options) -> None:
     """A request that has only options of the original is answered as there."""
-    ours = (options.priority, options.limit, options.backoff, options.unique)
+    ours = (options.priority, options.limit, options.backoff, options.unique, options.sync)
     if options.delay % 1000 and all(each is None for each in ours):
         raise CommandError(
             b"%b: %b has decimals, for which an option must be there that the original does not "
@@ -104,7 +119,7 @@ def _check_delay(options: Options) -> None:
 
 def _take_ours(options: Options, name: bytes, word: bytes) -> None:
     """An option of ours, whose value has a least and a largest one."""
-    field, least, most = OURS[name]
+    field, least, most = _BOUNDED[name]
     error = b"ERR %b must be a whole number from %d to %d" % (name, least, most)
     once(getattr(options, field), name)
     if not word:
@@ -115,7 +130,7 @@ def _take_ours(options: Options, name: bytes, word: bytes) -> None:
 _TAKES: Final[dict[bytes, Callable[[Options, bytes, bytes], None]]] = {
     **dict.fromkeys(_NUMBERS, _take_number),
     b"DELAY": _take_delay,
-    **dict.fromkeys(OURS, _take_ours),
+    **dict.fromkeys(_BOUNDED, _take_ours),
     **dict.fromkeys(backoff.OPTIONS, backoff.take),
     **dict.fromkeys(unique.OPTIONS, unique.take),
 }

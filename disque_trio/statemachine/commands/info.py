@@ -35,6 +35,7 @@ FEATURES: Final = (
     "waitjob-nohang",
     "release-delay",
     "held",
+    "sync",
 )
 """What this node can beyond the original, by name; a client looks here before it uses it."""
 _SHOWN_QUEUES: Final = 10

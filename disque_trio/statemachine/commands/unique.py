@@ -72,8 +72,12 @@ def named(extensions: Extensions | None, body: bytes) -> Extensions | None:
     return attrs.evolve(extensions, key=hashlib.sha256(body).hexdigest().encode())
 
 
-def claim(node: NodeState, client: Client, job: Job, options: Given, wait: Millis) -> Reply:
+def claim(
+    node: NodeState, client: Client, job: Job, options: Given, wait: Millis, sync: int
+) -> Reply:
     """The client waits until the job has its key and its copies, or another job has the key."""
     deadline = node.mono + wait if wait else 0
     if_exists = RETURN if options.if_exists is None else options.if_exists
-    return claims.begin(node, client, job, deadline, if_exists=if_exists, is_async=options.is_async)
+    return claims.begin(
+        node, client, job, deadline, if_exists=if_exists, is_async=options.is_async, sync=sync
+    )

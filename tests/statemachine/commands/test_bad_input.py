@@ -24,6 +24,7 @@ MAX_PERIOD: Final = 2_147_483
 VALUES: Final = [
     # The beginning of the command, the option, what the error begins with, bad values.
     (ADD, "REPLICATE", "ERR REPLICATE must be between 1 and 65535", f"0 -1 65536 '' {NO_WHOLE}"),
+    (ADD, "SYNC", "ERR SYNC must be a whole number from 1 to 65535", f"0 -1 65536 '' {NO_WHOLE}"),
     (ADD, "TTL", "ERR TTL must be a number > 0", f"0 -1 '' {NO_WHOLE}"),
     (ADD, "RETRY", "ERR RETRY time must be a non negative number", f"-1 {NO_WHOLE}"),
     (ADD, "DELAY", "ERR DELAY time must be a non negative number", NO_SECONDS),

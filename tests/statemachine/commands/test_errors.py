@@ -30,7 +30,7 @@ ADDJOB mail body 0 RETYR 60
     ERR syntax error: 'RETYR' is no option of ADDJOB (did you mean 'RETRY'?)
 ADDJOB mail body 0 urgent
     ERR syntax error: 'urgent' is no option of ADDJOB; there are REPLICATE, TTL, RETRY, MAXLEN,
-    ... DELAY, PRIORITY, LIMIT, BACKOFF, MAXBACKOFF, UNIQUE, KEEP, IFEXISTS, ASYNC
+    ... DELAY, PRIORITY, LIMIT, SYNC, BACKOFF, MAXBACKOFF, UNIQUE, KEEP, IFEXISTS, ASYNC
 ADDJOB mail body 0 PRIORITY
     ERR syntax error: PRIORITY has no value behind it
 ADDJOB mail body 0 PRIORITY high
