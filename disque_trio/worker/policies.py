@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeGuard, TypeVar
 import attrs
 
 from disque_trio.worker import checks
-from disque_trio.worker.exceptions import LONGEST_S, Cancel, Dead, Retry, Snooze
+from disque_trio.worker.exceptions import LONGEST_S, Cancel, Dead, JobTimeoutError, Retry, Snooze
 
 _QUALNAME: Final = type.__dict__["__qualname__"].__get__
 Kind = TypeVar("Kind", bound=BaseException)
@@ -26,6 +26,9 @@ _UNKNOWN_FIRST_S: Final = 5
 UNKNOWN_LIFE_S: Final = 24 * 3600
 """How long a job waits for a worker that knows its task."""
 MAX_CRASHES: Final = 3
+_LONGEST_PART: Final = 10_000
+_LONGEST_TRACE: Final = 200_000
+"""Characters of a traceback in the log: an error may have any text."""
 LONGEST_TEXT: Final = 500
 """Characters of an error's text in the reason of a dead job."""
 
@@ -341,16 +344,21 @@ def describe(error: BaseException) -> str:
     first, *others = leaves(error)
     text = text_of(first)
     if not is_of(first, (Dead, Retry, Snooze)):
-        text = f"{name_of(type(first))}: {text}".removesuffix(": ") + _where(first)
+        text = f"{name_of(type(first))}: {text}".removesuffix(": ")
+        text += "" if is_of(first, JobTimeoutError) else _where(first)  # raised by this library
     return f"{text}, and {len(others)} more" if others else text
 
 
 def trace_of(error: BaseException) -> str:
-    """The error with its traceback, as Python prints it. Never raises."""
+    """The error with its traceback, as Python prints it, with long texts cut. Never raises."""
     try:
-        return "".join(traceback.format_exception(error))
+        return "".join(map(_cut, traceback.format_exception(error)))[-_LONGEST_TRACE:]
     except BaseException as broken:  # source lines and texts of errors are code of users
         return f"{describe(error)}\n(its traceback cannot be made: {name_of(type(broken))})\n"
+
+
+def _cut(part: str) -> str:
+    return part if len(part) <= _LONGEST_PART else f"{part[:_LONGEST_PART]}…\n"
 
 
 def escaped(text: str) -> str:

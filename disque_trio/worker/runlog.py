@@ -12,8 +12,9 @@ import attrs
 
 from disque_trio.worker.context import Job
 from disque_trio.worker.deciding import End
+from disque_trio.worker.exceptions import JobTimeoutError
 from disque_trio.worker.outside import outside
-from disque_trio.worker.policies import trace_of
+from disque_trio.worker.policies import is_of, trace_of
 from disque_trio.worker.repeats import Repeats
 
 _WAITING = (
@@ -62,7 +63,8 @@ class RunLog:
 
 def _of_run(job: Job[Any], end: End) -> None:
     level, text, args = _line(end)
-    if end.is_expected or job.run.is_traced:
+    is_told = is_of(end.error, JobTimeoutError) and end.error.__cause__ is None
+    if end.is_expected or job.run.is_traced or is_told:
         job.log.log(level, text, *args)
     else:
         write_with_traceback(job.log.logger, level, text, args, end.error, job.log.extra)

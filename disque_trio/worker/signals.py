@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Final
 
+from disque_trio.worker.guarding import guarded
 from disque_trio.worker.loops import in_loop
 from disque_trio.worker.running import Worker
 from disque_trio.worker.stacks import stacks
@@ -37,7 +38,7 @@ async def run_in_process(worker: Worker) -> int:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_COLLECT_AFTER)
-    with obeyed(worker):
+    with obeyed(worker), guarded():
         return await worker.run()
 
 

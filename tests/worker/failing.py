@@ -187,7 +187,39 @@ async def _raises() -> None:
     raise ValueError("in a group")
 
 
+async def child_leaves() -> None:
+    """A child ends the process, it thinks."""
+    async with anyio.create_task_group() as group:
+        group.start_soon(_leaves)
+        group.start_soon(anyio.sleep_forever)
+
+
+async def _leaves() -> None:
+    raise SystemExit(3)
+
+
+async def child_is_interrupted() -> None:
+    """The same by the other error that asyncio does not keep."""
+    async with anyio.create_task_group() as group:
+        group.start_soon(_is_interrupted)
+
+
+async def _is_interrupted() -> None:
+    await anyio.sleep(0)
+    raise KeyboardInterrupt
+
+
+async def leaves_a_callback() -> None:
+    """Something that fails when the handler has ended."""
+    if sniffio.current_async_library() == "asyncio":
+        asyncio.get_running_loop().call_soon(fail, "SystemExit")
+    raise ValueError("no")
+
+
 WAYS: Final = (
+    child_leaves,
+    child_is_interrupted,
+    leaves_a_callback,
     cancelled_elsewhere,
     cancels_itself,
     cancels_itself_and_raises,

@@ -16,6 +16,7 @@ from disque_trio.worker.engine.records import (
     Queue,
     Settings,
 )
+from disque_trio.worker.guarding import GuardedLoop, guarded
 from disque_trio.worker.handling import Run
 from disque_trio.worker.performing import JobHandler
 from disque_trio.worker.running import Worker
@@ -97,9 +98,11 @@ def play(
             stack.enter_context(anyio.fail_after(60))
             if isinstance(handler, JobHandler):
                 await stack.enter_async_context(handler)
+            stack.enter_context(guarded())
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(story, worker)
                 status = await worker.run()
         return status
 
-    return anyio.run(played, backend=kind)
+    own = {"loop_factory": GuardedLoop} if kind == "asyncio" else {}
+    return anyio.run(played, backend=kind, backend_options=own)

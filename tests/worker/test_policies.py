@@ -24,6 +24,7 @@ from disque_trio.worker.policies import (
     crashed,
     describe,
     judge,
+    trace_of,
     unknown_task,
 )
 
@@ -261,3 +262,13 @@ def test_an_error_is_told_with_its_place() -> None:
     assert describe(raised.value).startswith("KeyError: 'ada' (worker/test_policies.py:")
     assert describe(group(ValueError("a"), OSError("b"))) == "ValueError: a, and 2 more"
     assert len(describe(ValueError("x" * 10_000))) < 600
+
+
+def test_of_a_huge_error_the_log_has_the_beginning() -> None:
+    try:
+        raise ValueError("x" * 50_000_000)
+    except ValueError as error:
+        text = trace_of(error)
+
+    assert text.startswith("Traceback (most recent call last):\n")
+    assert len(text) < 20_000

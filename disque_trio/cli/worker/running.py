@@ -20,6 +20,7 @@ from disque_trio.cli.worker.logs import log_to_stderr
 from disque_trio.cli.worker.options import Options, endpoint
 from disque_trio.worker import App, UnfitTypeError
 from disque_trio.worker.engine.records import SECOND, Queue, Settings
+from disque_trio.worker.guarding import GuardedLoop
 from disque_trio.worker.health import pages, serve
 from disque_trio.worker.operating.registry import Registrar
 from disque_trio.worker.performing import JobHandler
@@ -138,7 +139,8 @@ def run_one(app: App[Any], options: Options, child: str = "") -> int:
     beside = None if options.no_control else partial(_register, app, worker)
     health = _health_of(options, child)
     run = partial(_run, worker, handler, beside=beside, health=health, parent=parent)
-    return anyio.run(run, backend=options.loop)
+    own = {"loop_factory": GuardedLoop} if options.loop == "asyncio" else {}
+    return anyio.run(run, backend=options.loop, backend_options=own)
 
 
 def name_of(options: Options, child: str) -> str:

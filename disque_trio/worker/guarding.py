@@ -1,0 +1,55 @@
+"""An event loop of asyncio that outlives its tasks.
+
+asyncio ends a loop in which a task or a callback raises `SystemExit` or `KeyboardInterrupt`, with
+everything else that runs there. In a worker such a task is one that a handler has started, and its
+end is for the handler.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from disque_trio.worker.loops import current_loop
+from disque_trio.worker.workerlog import log
+
+_LEAVING: Final = (SystemExit, KeyboardInterrupt)
+
+
+class GuardedLoop(asyncio.SelectorEventLoop):
+    """Runs on after such an error while it is `guarded`, unless the task for which it runs has
+    raised it."""
+
+    is_guarded = False
+    _main: "asyncio.Future[Any] | None" = None
+
+    def run_until_complete(self, future: Any) -> Any:
+        """Run until the future is done."""
+        main = asyncio.ensure_future(future, loop=self)
+        self._main = main
+        return super().run_until_complete(main)
+
+    def run_forever(self) -> None:
+        """Run until `stop`."""
+        while True:
+            try:
+                return super().run_forever()
+            except _LEAVING as error:
+                if not self.is_guarded or self._main is None or self._main.done():
+                    raise
+                name = type(error).__name__
+                log.error("a task or callback of a job raised %s; the worker goes on", name)
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """While this lasts, the loop that runs here runs on, if it can. Signals are orders then."""
+    loop = current_loop()
+    if not isinstance(loop, GuardedLoop):
+        yield
+        return
+    loop.is_guarded = True
+    try:
+        yield
+    finally:
+        loop.is_guarded = False
