@@ -4,6 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 COMPILING := $(VENV)/.compiling
+SERVER := $(VENV)/.server
 EXAMPLE := $(VENV)/.example
 SPARK  := $(VENV)/.spark
 NODE   := $(VENV)/.node
@@ -28,13 +29,21 @@ $(NODE): $(STAMP) tests/cluster/javascript/package-lock.json
 	$(BIN)/python -m tests.cluster.nodejs
 	@touch $@
 
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+# What runs nodes needs none of what develops them.
+$(SERVER): pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[server]'
+	@touch $@
+
 # In the compiled form if it was built of this source; `up` tells which form runs.
-up: $(STAMP) ## run a three-node cluster on loopback until Ctrl-C
+up: $(SERVER) ## run a three-node cluster on loopback until Ctrl-C
 	@PYTHONSAFEPATH=1 PYTHONPATH="$$($(BIN)/python -m compiling.layout)" \
 		$(BIN)/disque-trio up --nodes 3 --port 7711
 
-$(EXAMPLE): $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,example]'
+$(EXAMPLE): pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[example]'
 	@touch $@
 
 example: $(EXAMPLE) ## a small shop, with a worker and a node that are killed

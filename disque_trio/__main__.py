@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Final
 
-from disque_trio import __version__
+from disque_trio import __version__, extras
 
 COMMANDS: Final = {
     "server": "disque_trio.serving.server",
@@ -27,6 +27,11 @@ COMMANDS: Final = {
     "console": "disque_trio.cli.console",
 }
 """Modules with a `main`, imported only when used, so that a client starts fast."""
+EXTRAS: Final = {
+    **dict.fromkeys(("server", "up", "sim", "aof", "pipeline", "console"), "server"),
+    "explain": "cli",
+}
+"""What must be installed for all of a command. Others do most things without."""
 _EPILOG: Final = """\
 commands:
   server   run one node: disque-trio server [disque.conf] [--port 7711 ...]
@@ -47,6 +52,10 @@ commands:
 disque-trio COMMAND --help tells more.
 """
 
+_FASTER: Final = (
+    "pure is Python alone; a compiled node takes less than half of the processor time for a job: "
+    "DISQUE_FORM=compiled pip install --no-binary disque-trio 'disque-trio[server]'\n"
+)
 _OWN_OPTIONS: Final = ("-h", "--help", "-v", "--version")
 _NOT_HERE: Final = (
     "disque-trio: Windows is not supported; run it on Linux or macOS, or on Windows in WSL 2 or a "
@@ -77,8 +86,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.command is None:
         parser.print_help()
         return 0
-    run: Callable[[list[str]], int] = import_module(COMMANDS[options.command]).main
-    return run(words[1:])
+    return _run(options.command, words[1:])
+
+
+def _run(command: str, words: list[str]) -> int:
+    what, extra = f"disque-trio {command}", EXTRAS.get(command)
+    try:
+        if extra is not None:
+            extras.check(what, extra)
+        with extras.needed(what, "cli"):
+            run: Callable[[list[str]], int] = import_module(COMMANDS[command]).main
+            return run(words)
+    except extras.MissingExtraError as missing:
+        sys.stderr.write(f"{missing}\n")
+        return 1
 
 
 def _slip(words: Sequence[str]) -> str:
@@ -102,6 +123,8 @@ class _Version(argparse.Action):
         python = f"{platform.python_implementation()} {platform.python_version()}"
         form = import_module("disque_trio.statemachine.form").FORM
         sys.stdout.write(f"disque-trio {__version__} ({python}, {form})\n")
+        if form == "pure" and sys.stdout.isatty():  # programs get one line
+            sys.stdout.write(_FASTER)
         parser.exit()
 
 

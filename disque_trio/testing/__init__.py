@@ -7,7 +7,8 @@ state machine that steers a cluster step by step: subclass it, add your own rule
 "Your own tests". `plugin` has the fixtures (docs/worker-testing.md).
 """
 
-from typing import TYPE_CHECKING, Final
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 from disque_trio import exported
 
@@ -54,4 +55,8 @@ _HOMES: Final = {
 
 # The plugin is imported by every run of pytest, and most runs need nothing of this.
 if not TYPE_CHECKING:  # type checkers would take any name for an existing one
-    __all__, __getattr__, __dir__ = exported(__name__, _HOMES)
+    __all__, _get, __dir__ = exported(__name__, _HOMES)
+
+    def __getattr__(name: str) -> Any:
+        with import_module("disque_trio.extras").needed(__name__, "testing"):
+            return _get(name)

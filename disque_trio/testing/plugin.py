@@ -6,7 +6,7 @@ asks for a fixture, so it imports nothing of this package before.
 
 from collections.abc import Iterator
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -30,10 +30,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def _kit(name: str) -> Any:
+    """What a fixture is made of. Raises `MissingExtraError` if nodes cannot run here."""
+    with import_module("disque_trio.extras").needed("this fixture", "testing"):
+        return import_module(f"disque_trio.testing.{name}.kit")
+
+
 @pytest.fixture
 def disque_inline() -> "Iterator[Inline]":
     """Apps add their jobs to a node in memory, and the test says when they run."""
-    with import_module("disque_trio.testing.inline.kit").opened() as inline:
+    with _kit("inline").opened() as inline:
         yield inline
 
 
@@ -45,7 +51,7 @@ def disque_nodes() -> int:
 
 @pytest.fixture(scope="module")
 def _disque_cluster(disque_nodes: int) -> "Iterator[Server]":
-    with import_module("disque_trio.testing.server.kit").running(disque_nodes) as server:
+    with _kit("server").running(disque_nodes) as server:
         yield server
 
 
@@ -60,7 +66,7 @@ def disque_server(_disque_cluster: "Server") -> "Iterator[Server]":
 def disque_sim(request: pytest.FixtureRequest) -> "Sim":
     """Tells stories of an app, its handlers and its workers in simulated clusters."""
     recipe, _, step = request.config.getoption("--disque-at").partition(":")
-    sim: Sim = import_module("disque_trio.testing.simulated.kit").Sim(
+    sim: Sim = _kit("simulated").Sim(
         again=request.node.nodeid,
         only=request.config.getoption("--disque-seed"),
         at=(recipe, int(step)) if step else None,

@@ -5,6 +5,7 @@ import os
 import resource
 import signal
 import socket
+import sys
 from pathlib import Path
 
 import pytest
@@ -349,6 +350,18 @@ def test_the_version_is_one_line(tmp_path: Path, option: str) -> None:
     assert output.startswith(f"disque-trio {__version__} ")
     assert output.endswith(f", {FORM})\n")
     assert output.count("\n") == 1
+
+
+def test_people_are_told_how_to_get_the_compiled_form(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+
+    with pytest.raises(SystemExit):
+        main(["--version"])
+
+    is_hinted = "DISQUE_FORM=compiled pip install" in capsys.readouterr().out
+    assert is_hinted == (FORM == "pure")
 
 
 def test_help_names_the_commands(tmp_path: Path) -> None:
