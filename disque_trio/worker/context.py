@@ -32,13 +32,18 @@ class Job(Generic[State]):
     """What the driver knows of this run."""
     task: str
     key: str | None
-    """Names it, also if it was added twice; None if its producer gave no key."""
+    """Names it, also if it was added twice; None if its producer gave no key. A producer whose
+    system has keys and that gave none (a body of Sidekiq without `jid`) has an empty one: `id`."""
     headers: Mapping[str, Any]
     state: State
     """What the app's lifespan has yielded."""
     ends: float = math.inf
     """When its time limit is over, by `anyio.current_time`."""
     _tell: "Callable[[Job[Any], float, str], Awaitable[None]] | None" = None
+
+    def __attrs_post_init__(self) -> None:
+        if self.key == "":
+            self.key = self.id
 
     @property
     def id(self) -> str:

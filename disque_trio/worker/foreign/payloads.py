@@ -1,7 +1,7 @@
 """What Sidekiq and Resque write into a queue, and how it is read as a job of a task.
 
-The class is the task, or one of its aliases; `jid` is the key, `retry` says how often it is tried,
-`at` when it is due.
+The class is the task, or one of its aliases. Of Sidekiq `jid` is the key, `retry` and `retry_count`
+say how often it is tried and was, `at` when it is due. `activejob` reads what Rails wraps.
 """
 
 from collections.abc import Collection, Sequence
@@ -17,11 +17,14 @@ from disque_trio.worker.envelope import (
     checked_form,
     read,
 )
+from disque_trio.worker.foreign import activejob
 from disque_trio.worker.outside import outside
 
 System = Literal["resque", "sidekiq"]
 SIDEKIQ_ATTEMPTS: Final = 26
 """Of a job with `retry: true`: the first one and 25 more."""
+_OF_SIDEKIQ: Final = frozenset(("at", "created_at", "enqueued_at", "jid", "queue", "retry"))
+"""Fields that Resque does not write."""
 
 
 def read_foreign(body: bytes, max_body: int, systems: Collection[System]) -> Envelope:
@@ -33,43 +36,62 @@ def read_foreign(body: bytes, max_body: int, systems: Collection[System]) -> Env
         fields: Any = codec.read_plain(body, "json")
     except codec.BAD_INPUT as error:
         raise BadBodyError(f"unreadable: {error}") from error
-    match fields:
-        case {"task": _}:
-            return read(body, max_body)
-        case {"class": str(), "args": list(), "jid": str()} if "sidekiq" in systems:
-            return _envelope(fields, {**_attempts(fields), **_due(fields)})
-        case {"class": str(), "args": list()} if "resque" in systems and "jid" not in fields:
-            return _envelope(fields, {})
+    if not isinstance(fields, dict) or "class" not in fields or "task" in fields:
+        return read(body, max_body)
+    is_sidekiq = bool(_OF_SIDEKIQ & fields.keys()) if "resque" in systems else True
+    if is_sidekiq and "sidekiq" in systems:
+        return _envelope(fields, _key(fields), {**_attempts(fields), **_due(fields)})
+    if "resque" in systems and "jid" not in fields:
+        return _envelope(fields, None, {})
     return read(body, max_body)
 
 
-def _envelope(fields: dict[str, Any], headers: dict[str, Any]) -> Envelope:
-    args = fields["args"]
-    if len(args) > MAX_ARGUMENTS:
+def _envelope(fields: dict[str, Any], key: str | None, headers: dict[str, Any]) -> Envelope:
+    name, args, kwargs = fields["class"], fields.get("args"), {}
+    if not isinstance(name, str) or not isinstance(args, list):
+        raise BadBodyError("unreadable: `class` must be text, and `args` an array")
+    if (wrapped := activejob.wrapped(fields)) is not None:
+        name, args, kwargs = wrapped.name, wrapped.args, wrapped.kwargs
+        key = key or wrapped.key
+        if wrapped.executions > headers.get("tries", 0):
+            headers = {**headers, "tries": wrapped.executions}
+    if len(args) + len(kwargs) > MAX_ARGUMENTS:
         raise BadBodyError(f"unreadable: more than {MAX_ARGUMENTS} arguments")
     return codec.envelope(
         "json",
-        task=fields["class"],
+        task=name,
         args=[codec.part(each, "json") for each in args],
-        key=fields.get("jid"),
+        kwargs={name: codec.part(each, "json") for name, each in kwargs.items()},
+        key=key,
         headers=headers,
     )
 
 
+def _key(fields: dict[str, Any]) -> str:
+    jid = fields.get("jid")
+    return str(jid) if isinstance(jid, str | int) and not isinstance(jid, bool) else ""
+
+
 def _attempts(fields: dict[str, Any]) -> dict[str, int]:
+    found: dict[str, int] = {}
     match fields.get("retry"):
         case True:
-            return {"attempts": SIDEKIQ_ATTEMPTS}
+            found["attempts"] = SIDEKIQ_ATTEMPTS
         case False:
-            return {"attempts": 1}
+            found["attempts"] = 1
         case int(retries) if retries >= 0:
-            return {"attempts": retries + 1}
-    return {}
+            found["attempts"] = retries + 1
+    match fields.get("retry_count"):
+        case bool():
+            pass
+        case int(retried) if retried >= 0:  # 0 after the first failure
+            found["tries"] = retried + 1
+    return found
 
 
 def _due(fields: dict[str, Any]) -> dict[str, float]:
     at = fields.get("at")
-    return {"due": at} if isinstance(at, int | float) else {}
+    return {"due": at} if isinstance(at, int | float) and not isinstance(at, bool) else {}
 
 
 def write_foreign(

@@ -17,7 +17,7 @@ from disque_trio.worker.exceptions import LONGEST_S
 from disque_trio.worker.foreign.payloads import System, read_foreign, write_foreign
 from tests.client.fakenode import FakeNode
 from tests.client.running import url
-from tests.worker.runs import Driver, body, handler_of, outcome, run_of
+from tests.worker.runs import ID, Driver, body, handler_of, outcome, run_of
 from tests.worker.test_enqueue import added, node_that_adds
 
 BOTH: tuple[System, ...] = ("sidekiq", "resque")
@@ -145,6 +145,61 @@ def test_what_cannot_be_read_is_dead_with_the_reason(what: bytes, reason: bytes)
 
 def test_a_class_without_a_task_waits_for_a_worker_that_has_one() -> None:
     assert run(accepting()[0], payload(**{"class": "Other"})) == records.Retry(5_000_000)
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        payload(jid=None),
+        payload(jid=True),
+        payload(jid={"a": 1}),
+        b'{"class":"HardJob","args":["ada",3],"retry":true,"queue":"default"}',
+        b'{"retry":false,"class":"HardJob","created_at":1.5,"args":["ada",3]}',
+    ],
+)
+def test_without_a_jid_the_key_is_the_id_of_the_job(what: bytes) -> None:
+    app, seen = accepting()
+
+    assert run(app, what) == Done()
+    assert run(app, what) == Done()
+    assert seen == [(ID.decode(), 1, "ada", 3)] * 2
+
+
+def test_sidekiq_alone_needs_class_and_args_only() -> None:
+    app, seen = accepting(None, "sidekiq")
+
+    assert run(app, b'{"class":"HardJob","args":["ada"]}') == Done()
+    assert run(app, payload(jid=17)) == Done()
+    assert [key for key, *_ in seen] == [ID.decode(), "17"]
+
+
+@pytest.mark.parametrize(
+    ("retry_count", "attempt"),
+    [(None, 1), (0, 2), (23, 25), (24, 26), (-1, 1), ("3", 1), (True, 1), (1.5, 1)],
+)
+def test_attempts_at_sidekiq_count(retry_count: Any, attempt: int) -> None:
+    app, seen = accepting()
+    what = payload(args=["fail"], retry=25, retry_count=retry_count, failed_at=1_759_920_129.5)
+
+    found = run(app, what)
+    assert seen == [("b4a577edbccf1d805744efa9", attempt, "fail", 1)]
+    assert isinstance(found, records.Dead if attempt == 26 else records.Retry)
+
+
+@pytest.mark.parametrize("at", [None, "tomorrow", True, [1], -5])
+def test_a_time_that_is_none_is_now(at: Any) -> None:
+    app, seen = accepting()
+
+    assert run(app, payload(at=at)) == Done()
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("changes", [{"class": None}, {"class": []}, {"args": None}, {"args": {}}])
+def test_fields_of_other_types_are_told(changes: Any) -> None:
+    found = run(accepting()[0], payload(**changes))
+
+    assert isinstance(found, records.Dead)
+    assert found.reason == b"unreadable: `class` must be text, and `args` an array"
 
 
 @given(st.binary(max_size=60).map(lambda rest: b'{"class":"A","args":[],' + rest) | st.binary())
