@@ -77,7 +77,7 @@ def _compare(case: Case, row: Row, job: Job, fixed: str) -> None:
     ):
         _report(case, row, "another body than the first record")
     # What is left of a delay when repair makes a copy, and a creation stamp moved on by the rest.
-    if said["delay"] > _rounded(first["delay"]):
+    if said["delay"] > rounded(first["delay"]):
         _report(case, row, f"delay={said['delay']}, the first record {first['delay']}")
     if _due_stamp(said) != _due_stamp(first):
         _report(case, row, f"made={said['made']}, the first record {first['made']}")
@@ -91,10 +91,10 @@ def _is_key_free(row: Row, job: Job) -> bool:
 
 def _due_stamp(record: dict[str, int]) -> int:
     """When the delay is over, as a creation stamp."""
-    return record["made"] + _rounded(record["delay"]) * 1_000_000
+    return record["made"] + rounded(record["delay"]) * 1_000_000
 
 
-def _rounded(delay: Millis) -> Millis:
+def rounded(delay: Millis) -> Millis:
     """As messages and journals have it: in whole seconds, rounded up."""
     return -(-delay // 1000) * 1000
 
@@ -163,7 +163,7 @@ def compare_with_request(case: Case, job: Job) -> None:
         "backoff": options.backoff // MILLI or None,
     }
     delay = options.delay // MILLI
-    if said["delay"] not in {delay, _rounded(delay)}:
+    if said["delay"] not in {delay, rounded(delay)}:
         _report_first(case, job, f"delay={said['delay']}, ADDJOB said {delay}")
     if options.max_backoff:
         asked["max-backoff"] = options.max_backoff // MILLI

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from disque_trio.sim.checkers.case import Case
-from disque_trio.sim.checkers.copy_options import read
+from disque_trio.sim.checkers.copy_options import read, rounded
 from disque_trio.sim.checkers.obligations import GRAIN, MILLI
 from disque_trio.sim.checkers.records import Copy, Job
 from disque_trio.sim.checkers.requests import Query
@@ -269,7 +269,7 @@ def _judge_terms(job: Job, said: dict[str, str]) -> Iterator[str]:
     for name in ("replicate", "retry"):
         if name in first and int(said[name]) != first[name]:
             yield f"{name}={said[name]}, the first record {first[name]}"
-    if int(said["delay"]) > first.get("delay", int(said["delay"])):
+    if "delay" in first and int(said["delay"]) > rounded(first["delay"]):
         yield f"delay={said['delay']}, the first record {first['delay']}"
     if job.queue and said["queue"] != job.queue:
         yield f"the queue {said['queue']}, the first record {job.queue}"

@@ -126,7 +126,18 @@ def _say(process: HandlerProcess, job: Job[Any], number: int, deed: Deed) -> Non
 
 async def in_loop(first: Any, second: int | None = None) -> Any:
     """A task that runs in the event loop."""
-    return await perform(first if second is None else second)
+    if second is None:
+        return await perform(first)
+    _note_ends(first, second)
+    return await perform(second)
+
+
+def _note_ends(ends: Any, number: int) -> None:
+    """What follows a batch is told how its members have ended."""
+    if isinstance(ends, dict) and "counts" in ends:
+        counts = ",".join(f"{state}:{count}" for state, count in sorted(ends["counts"].items()))
+        process = process_here.get()
+        process.stage.row("ends", process.name, job=current_job().id, ref=number, counts=counts)
 
 
 def elsewhere(first: Any, second: int | None = None) -> Any:
@@ -158,6 +169,7 @@ class SimulatedThreads:
         """The result of the function."""
         found: list[object] = []
         with trio.CancelScope(shield=True):
+            _note_ends(args[0], args[-1])
             found.append(await _in_thread(args[-1]))
         return found[0]
 
@@ -183,6 +195,7 @@ class SimulatedProcesses:
     ) -> object:
         """The result of the function."""
         number, process, job = args[-1], process_here.get(), current_job()
+        _note_ends(args[0], number)
         deed = _begin(process, job, number)
         await trio.sleep(deed.work / SECOND)
         _say(process, job, number, deed)

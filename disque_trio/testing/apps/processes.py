@@ -325,9 +325,9 @@ class AppProducer:
     async def then(self, call: AppCall) -> None:
         """A batch with `then`."""
         *jobs, last = call.jobs
-        batch = await self.app.batch(
-            [self.call_of(job) for job in jobs], self.call_of(last), deadline=DEADLINE_S
-        )
+        then: Any = self.app.tasks[last.task].partial(last.number)
+        calls = [self.call_of(job) for job in jobs]
+        batch = await self.app.batch(calls, then, deadline=DEADLINE_S)
         assert batch.then is not None
         self.stage.row("then", self.name, job=batch.then.id, ref=last.number, batch=batch.id)
         self._members(batch.id, jobs, batch.jobs)

@@ -1,6 +1,7 @@
 """A6 and A7: what follows a job or a batch."""
 
 import itertools
+from collections import Counter
 from typing import Final
 
 from disque_trio.sim.scenarios.apps import Micros
@@ -8,6 +9,8 @@ from disque_trio.testing.apps.checkers.history import NEVER, History, JobRecord,
 from disque_trio.testing.apps.checkers.timing import SLACK
 from disque_trio.worker.options import RESERVED
 
+DEADLINE: Final[Micros] = 120_000_000
+"""Of batches with `then`, in these apps."""
 RETURNS: Final = ("return", "block", "late", "stubborn", "unencodable")
 
 
@@ -64,11 +67,38 @@ def _check_then(history: History, members: list[JobRecord], then: JobRecord) -> 
         return
     _check_once(history, then, "A7")
     begins = then.runs[0].at
+    _check_told(history, members, then)
+    if then.told.get("late"):
+        return
     for job, ended in zip(owners, ends, strict=True):
         last = max((run.deed_at or run.at for run in _own_runs(history, job)), default=0)
         if ended == NEVER or last > begins + SLACK:
             text = f"{then.name} runs before {job.name}, a member of its batch, has ended"
             history.violate("A7", text, begins, then.runs[0].job)
+
+
+def _check_told(history: History, members: list[JobRecord], then: JobRecord) -> None:
+    """It is told how each has ended."""
+    begins = then.runs[0].at
+    if then.told.get("late") and begins < then.call.at + DEADLINE:
+        text = f"{then.name} is told of late members {(begins - then.call.at) / 1e6:.3f} s after "
+        history.violate("A7", f"{text}the batch was added", begins, then.runs[0].job)
+    if not all(job.is_own for job in members) or not history.is_calm(then.call.at, begins):
+        return
+    states = Counter(_state(history, job) for job in members)
+    if then.told != states and not then.told.get("late"):
+        told, right = dict(sorted(then.told.items())), dict(sorted(states.items()))
+        text = f"{then.name} is told that its members ended {told}, not {right}"
+        history.violate("A7", text, begins, then.runs[0].job)
+
+
+def _state(history: History, job: JobRecord) -> str:
+    if any(id in history.dead for id in job.ids):
+        return "dead"
+    if not job.runs:
+        return "merged"  # its key was another job's, or another one took its place
+    last = [run for run in job.runs if run.outcome == "done"]
+    return "cancelled" if last and last[-1].deed == "cancel" else "done"
 
 
 def _own_runs(history: History, job: JobRecord) -> list[RunRecord]:

@@ -11,6 +11,8 @@ from disque_trio.sim.scenarios.apps import AppCall, AppJob, AppsPlan, AppTask, M
 from disque_trio.tracing.rows import Row
 
 NEVER: Final[Micros] = 1 << 61
+REUNION: Final[Micros] = 4_000_000
+"""How long nodes may take to have links again, and to tell each other what they have missed."""
 
 
 @attrs.define(eq=False)
@@ -58,6 +60,8 @@ class JobRecord:
     """As its producer was told."""
     refused: str = ""
     runs: list[RunRecord] = attrs.Factory(list)
+    told: dict[str, int] = attrs.Factory(dict)
+    """Of what follows a batch: how many members have ended how, as it was told."""
 
     is_own: bool = False
     """Was it added? Not if its key was taken: then its id is that of another job."""
@@ -143,7 +147,7 @@ class History:
         self.violations.append(Violation(property=name, time=at, job=job, node="", detail=text))
 
     def owner(self, job: JobRecord) -> JobRecord:
-        """The job that has its id: itself, or the first that was told it."""
+        """The job that has its id: that which runs under it, or the first that was told it."""
         return self.jobs[self._owners.get(job.id, job.number)]
 
     def is_calm(self, since: Micros, until: Micros, *, at_nodes: bool = False) -> bool:
@@ -154,6 +158,11 @@ class History:
         return not any(begin <= until and end >= since for begin, end in spans) and not any(
             begin <= until for begin in still
         )
+
+    def finish(self) -> None:
+        """There are no more rows."""
+        for job in self.jobs.values():
+            job.is_own = job.added_at is not None and self.owner(job) is job
 
     # Rows.
 
@@ -174,6 +183,7 @@ class History:
 
     def _close(self, place: tuple[str, ...], at: Micros) -> None:
         for began, is_node in self._open.pop(place, ()):
+            at += REUNION if is_node else 0
             self.troubles.append((began, at))
             if is_node or place[0] != "app.pause":
                 self.at_nodes.append((began, at))
@@ -181,7 +191,7 @@ class History:
     def _added(self, row: Row) -> None:
         job = self.jobs[row.ref]
         job.added_at, job.id = row.time, row.job
-        job.is_own = self._owners.setdefault(row.job, row.ref) == row.ref
+        self._owners.setdefault(row.job, row.ref)
 
     def _refused(self, row: Row) -> None:
         facts = facts_of(row)
@@ -190,6 +200,7 @@ class History:
 
     def _begin(self, row: Row) -> None:
         job, facts = self.jobs[row.ref], facts_of(row)
+        self._owners[row.job] = row.ref  # now it is sure
         run = RunRecord(
             at=row.time,
             process=row.client,
@@ -218,6 +229,11 @@ class History:
         run.why, run.text = facts.get("why", ""), row.detail.partition("is_=")[2]
         if row.cause not in ("interrupted", "raised"):  # else the last word is not said yet
             del self._running[row.client, row.job]
+
+    def _ends(self, row: Row) -> None:
+        counts = facts_of(row)["counts"].split(",")
+        pairs = (each.partition(":") for each in counts if each)
+        self.jobs[row.ref].told = {state: int(count) for state, _, count in pairs}
 
     def _gone(self, row: Row) -> None:
         for process, job in list(self._running):
@@ -288,6 +304,7 @@ _TAKES: Final[dict[str, Callable[[History, Row], None]]] = {
     "app.begin": History._begin,
     "app.deed": History._deed,
     "app.end": History._end,
+    "app.ends": History._ends,
     "app.kill": History._gone,
     "app.ended": History._gone,
     "app.start": History._start,

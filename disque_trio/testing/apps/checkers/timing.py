@@ -12,15 +12,10 @@ SLACK: Final[Micros] = 60_000
 def check(history: History) -> None:
     """All runs of each job."""
     for job in history.jobs.values():
-        unanswered: dict[str, int] = {}
-        begun: dict[str, int] = {}
         for place, run in enumerate(job.runs):
             before = job.runs[:place]
             _check_beside(history, job, run, before)
-            _check_price(history, job, run, unanswered, begun)
-            begun[run.job] = begun.get(run.job, 0) + 1
-            if run.ended_at is None or run.outcome in ("interrupted", "release", "raised"):
-                unanswered[run.job] = unanswered.get(run.job, 0) + 1
+            _check_price(history, job, run, [each for each in before if each.job == run.job])
         _check_snoozes(history, job)
 
 
@@ -45,26 +40,25 @@ def _check_beside(
             history.violate("A4", f"{text}failure, not {wait} us", run.at, run.job)
 
 
-def _check_price(
-    history: History,
-    job: JobRecord,
-    run: RunRecord,
-    unanswered: dict[str, int],
-    begun: dict[str, int],
-) -> None:
+def _check_price(history: History, job: JobRecord, run: RunRecord, before: list[RunRecord]) -> None:
     """Kills of workers are no excuse, but faults of nodes and ways are."""
     if not history.is_calm(job.added_at or 0, run.at, at_nodes=True):
         return
-    most = unanswered.get(run.job, 0)
-    if run.interrupted > most:
+    unanswered = sum(_is_unanswered(each, run.at) for each in before)
+    if run.interrupted > unanswered:
         text = (
-            f"{job.name} was delivered {run.interrupted} times without "
-            f"an answer, and {most} of its runs have had none"
+            f"{job.name} was delivered {run.interrupted} times without an answer, and "
+            f"{unanswered} of its runs have had none"
         )
         history.violate("A5", text, run.at, run.job)
-    elif run.delivery > begun.get(run.job, 0) + 1:
-        text = f"{job.name}: delivery {run.delivery} is its run "
-        history.violate("A5", f"{text}{begun.get(run.job, 0) + 1}", run.at, run.job)
+    elif run.delivery > len(before) + 1:
+        text = f"{job.name}: delivery {run.delivery} is its run {len(before) + 1}"
+        history.violate("A5", text, run.at, run.job)
+
+
+def _is_unanswered(run: RunRecord, at: Micros) -> bool:
+    has_no_word = run.outcome in ("interrupted", "release", "raised")
+    return run.ended_at is None or run.ended_at > at or has_no_word
 
 
 def check_crashes(history: History) -> None:
@@ -86,6 +80,12 @@ def check_crashes(history: History) -> None:
                 history.violate("A5", text, at, id)
 
 
+def _has_ended_beside(job: JobRecord, run: RunRecord) -> bool:
+    """Has another run of it, which a fault has caused, been done meanwhile?"""
+    others = (each for each in job.runs if each is not run and each.outcome == "done")
+    return any((each.ended_at or 0) >= run.at for each in others)
+
+
 def _check_snoozes(history: History, job: JobRecord) -> None:
     for place, run in enumerate(job.runs):
         if run.deed != "snooze" or run.deed_at is None or run.ended_at is None or run.why:
@@ -94,7 +94,8 @@ def _check_snoozes(history: History, job: JobRecord) -> None:
         later = [each for each in job.runs[place + 1 :] if each.at >= run.ended_at]
         name = job.name
         if not later:
-            if not any(id in history.left or id in history.dead for id in job.ids):
+            is_over = any(id in history.left or id in history.dead for id in job.ids)
+            if not is_over and not _has_ended_beside(job, run):
                 history.violate("A10", f"{name} was snoozed, and never ran again", run.ended_at,
                                 run.job)  # fmt: skip
             continue

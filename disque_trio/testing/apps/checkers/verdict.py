@@ -38,6 +38,7 @@ class AppJudge:
     def finish(self) -> list[Violation]:
         """The run is over: what did not hold, in order of time."""
         history = self.history
+        history.finish()
         for each in (ends, outcomes, timing, followups, waiters, ticks, processes):
             each.check(history)
         timing.check_crashes(history)

