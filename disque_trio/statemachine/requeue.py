@@ -91,6 +91,11 @@ def _is_paused(node: NodeState, job: Job) -> bool:
     return job.queue is not None and lifecycle.is_paused_in(node, job.queue)
 
 
+def _will_queue_unbegun(node: NodeState, job: Job) -> bool:
+    """Will this node queue it within half a second, because its consumer has not begun?"""
+    return bool(node.handouts) and handouts.is_held(node, job) and not _is_paused(node, job)
+
+
 def _queue_unbegun(node: NodeState, job: Job) -> None:
     """Its consumer has not begun: this counts nowhere."""
     handouts.forfeit(node, job)
@@ -177,20 +182,18 @@ def on_working(node: NodeState, sender: Peer, message: Working) -> None:
 
 def on_willqueue(node: NodeState, sender: Peer, message: WillQueue) -> None:
     """The sender will queue it: object if it is queued here, a worker has it from here, or a NACK
-    has postponed it. If a worker from here has not begun, and its lease is over, queue it here: the
-    sender would count that as a delivery."""
+    has postponed it. Of a job that a worker from here has not begun this node does so up to the end
+    of the lease, when it queues it: the sender would count that as a delivery."""
     job = _pending(node, sender, message.id)
     if job is None:
         return
     introduce(node, job)
     if job.state == QUEUED:
         send.to_holders(node, job, Queued(job.id))
-    elif leases.runs(node, job):
+    elif leases.runs(node, job) or _will_queue_unbegun(node, job):
         send.to_node(node, sender, Working(job.id))
     elif postponing.rest(node, job):
         postponing.tell(node, job, (sender.id,))
-    elif node.handouts and handouts.is_held(node, job) and not _is_paused(node, job):
-        _queue_unbegun(node, job)
 
 
 def on_postponed(node: NodeState, sender: Peer, message: Postponed) -> None:

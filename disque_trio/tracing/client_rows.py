@@ -21,6 +21,7 @@ _VERBS: Final = {
     b"ENQUEUE": "enqueue",
     b"DEQUEUE": "dequeue",
     b"RELEASE": "release",
+    b"BEGIN": "begin",
     b"WAITJOB": "wait",
 }
 _OPTIONS: Final = {b"NACK": (b"DELAY", b"DEAD"), b"RELEASE": (b"DELAY",)}
@@ -65,7 +66,7 @@ def answered(words: list[bytes], reply: Reply) -> list[Note]:
         return [_added(_text(words[1]), reply)]
     if command == b"GETJOB":
         jobs = reply if isinstance(reply, list) else []
-        tied = "tied " if b"TIED" in words else ""
+        tied = ("tied " if b"TIED" in words else "") + ("held " if b"HELD" in words else "")
         return [_delivered(job, tied) for job in jobs if isinstance(job, list)]
     if command in _OF_QUEUES:
         return [Note(f"{_kind(words)}.ok", queue=_text(words[1]), detail=repr(reply))]

@@ -14,7 +14,8 @@ Clients (`node` is the node asked, `client` the client's name, `ref` numbers the
   timeout, or the code of an error that leaves it open.
 - ``get.deliver``: one per job that the consumer has in hand; `detail` is
   ``nacks=N additional=N body=…``, before the body ``snoozes=N`` if there are any, and ``token=…``
-  if the consumer asked WITHMETA, and ``tied`` if it asked TIED.
+  if the consumer asked WITHMETA, ``tied`` and ``held`` if it
+  asked TIED and HELD.
 - ``VERB.invoke`` and then ``VERB.ok`` (`detail` is the reply), ``VERB.refused`` (`cause` is the
   code) or ``VERB.unknown`` (`cause` disconnect or timeout), one for each job named; the verbs are
   ``ack``, ``fastack``, ``nack``, ``working``, ``deljob``, ``enqueue``, ``dequeue``, ``release`` and

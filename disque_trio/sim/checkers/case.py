@@ -13,7 +13,7 @@ from disque_trio.sim.checkers.obligations import SECOND, Obligations, life_of, o
 from disque_trio.sim.checkers.records import NEVER, Add, Copy, Job, Question, Request
 from disque_trio.sim.checkers.requests import Purge, Query
 from disque_trio.sim.checkers.run_records import Process
-from disque_trio.sim.checkers.waits import Snoozes
+from disque_trio.sim.checkers.waits import Held, Snoozes
 from disque_trio.sim.checkers.world import World, world_of
 from disque_trio.sim.scenarios.marks import MARKS
 from disque_trio.sim.scenarios.plan import Micros, Plan
@@ -121,6 +121,10 @@ class Case:
     the number 0 (S22)."""
     snoozes: dict[str, Snoozes] = attrs.Factory(dict)
     """By job, if it was ever snoozed (S14)."""
+    held: dict[tuple[str, str], Held] = attrs.Factory(dict)
+    """By job and node (S23)."""
+    begins: dict[tuple[str, int], int] = attrs.Factory(dict)
+    """By client and number: how many jobs a BEGIN under way names."""
     tokens: dict[str, tuple[Micros, str, str]] = attrs.Factory(dict)
     """The serve to which a token belongs: when, by which node and to whom (S23)."""
     shown: dict[tuple[str, int, str], str] = attrs.Factory(dict)

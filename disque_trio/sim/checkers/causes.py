@@ -17,7 +17,7 @@ AHEAD: Final = 500 * MILLI
 """WILLQUEUE is sent this long before a requeue."""
 
 
-_GIVEN_BACK: Final = ("nack", "enqueue", "release", "untied", "redriven", "backed-off")
+_GIVEN_BACK: Final = ("nack", "enqueue", "release", "untied", "unbegun", "redriven", "backed-off")
 
 Rule = Callable[[DuplicateCase], bool]
 

@@ -161,7 +161,7 @@ def _count_queueing(job: Job, copy: Copy | None, cause: str) -> None:
     """Upper bounds of the job's counters, and lower bounds of this copy's."""
     if cause == "nack":
         job.nacked += 1
-    elif cause not in {"first", "import", "release", "backed-off", "followed"}:
+    elif cause not in {"first", "import", "release", "unbegun", "backed-off", "followed"}:
         job.requeued += 1
     if copy is not None:
         # Only of these it is sure that they are no first stay, which does not count.

@@ -187,6 +187,8 @@ class Obligations:
     """`dead-letter-ttl`."""
     has_tokens: bool
     """Workers ask WITHMETA; those that are in no plan may."""
+    has_held: bool = False
+    """Workers may ask HELD."""
     no_processor: Micros = 0
     """How long a process may get no processor; only in real time."""
 
@@ -279,6 +281,7 @@ def obligations_of(plan: Plan, no_processor: Micros = 0) -> Obligations:
         no_processor=no_processor,
         grace=int(config.get("tied-grace", "2000")) * MILLI,
         dead_life=int(config.get("dead-letter-ttl", "604800")) * SECOND,
+        has_held=any(consumer.held or consumer.kind == "engine" for consumer in plan.consumers),
         has_tokens=not plan.consumers or any(consumer.meta for consumer in plan.consumers),
     )
 

@@ -20,7 +20,7 @@ from disque_trio.statemachine.postponing import MARGIN
 from disque_trio.tracing.rows import Row
 
 _BY_ITSELF: Final = (
-    "first", "delay-over", "retry", "backed-off", "untied", "loaded", "followed",
+    "first", "delay-over", "retry", "backed-off", "untied", "unbegun", "loaded", "followed",
 )  # fmt: skip
 """Causes of a queueing that nobody asked for."""
 _GIVEN_BACK: Final = ("nack", "release")

@@ -12,6 +12,7 @@ from disque_trio.sim.checkers import (
     counters,
     duplicates,
     durability,
+    held,
     liveness,
     queries,
     replies,
@@ -137,6 +138,7 @@ class Judge:
             self._miss_serve(row)
             serve = duplicates.unseen_serve(case, row, job)
         workers.on_deliver(case, row, serve)
+        held.on_deliver(case, row, serve)
         runs.on_deliver(case, row, serve)
         counters.check(case, row, job, serve)
         snoozes.on_deliver(case, row, job, serve)

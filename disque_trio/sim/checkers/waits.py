@@ -39,3 +39,18 @@ class Snoozes:
     """By giver and receiver: how many a copy under way tells of."""
     served: dict[tuple[Micros, str, str], tuple[int, int]] = attrs.Factory(dict)
     """By serve: how many its node counted at least, and at most."""
+
+
+@attrs.define(eq=False)
+class Held:
+    """The last delivery of a job at a node, to a worker that may hold it."""
+
+    time: Micros
+    client: str
+    is_held: bool | None = None
+    """None until the reply has come."""
+    asked: dict[int, None] = attrs.Factory(dict)
+    """The numbers of the worker's BEGINs."""
+    has_begun: bool = False
+    is_doubtful: bool = False
+    """Its node has heard of the job since, so the delivery may be over."""

@@ -137,7 +137,10 @@ def before_queue(case: Case, row: Row, job: Job) -> None:
     """S23: not before the grace is over."""
     _judge_tie(case, job, row.node)
     since = job.untied.pop(row.node, NEVER)
-    if row.cause != "untied":
+    if row.cause == "unbegun" and since == NEVER:
+        # Its lease has ended.
+        return
+    if row.cause not in {"untied", "unbegun"}:
         return
     case.mark("tie.requeued")
     case.check("S23")

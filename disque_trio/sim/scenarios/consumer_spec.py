@@ -86,6 +86,9 @@ class ConsumerSpec:
         FLAG, "it asks WITHMETA, and sends tokens with WORKING, NACK and RELEASE", default=False
     )
     tied: bool = key(FLAG, "it asks TIED", default=False)
+    held: bool = key(
+        FLAG, "it asks HELD as well, and begins each job when it works on it", default=False
+    )
     work: Range = key(DURATION, "how long a job takes; drawn for each", default="5ms..50ms")
     delay: Range = key(
         MILLIS, "DELAY of `nack-delay` and `release-delay`; drawn for each", default="1s..5s"
@@ -105,6 +108,8 @@ class ConsumerSpec:
 def check_consumer(spec: ConsumerSpec, spot: Spot) -> None:
     """Report what this kind of consumer cannot do."""
     ways = [way for way, weight in spec.ack if weight.high]
+    if spec.held and not spec.tied:
+        spot.inside("held").wrong("held needs tied")
     if spec.kind == "loop":
         if "stall" in ways:
             spot.inside("ack").wrong("ack.stall is for consumers of the kind `engine`")

@@ -267,6 +267,7 @@ def _consumer(
         roams=spec.roams,
         meta=spec.meta,
         tied=spec.tied,
+        held=spec.held,
         work=spec.work.span,
         delay_ms=spec.delay.span,
         mix=tuple((way, weight.draw(cfg)) for way, weight in spec.ack),

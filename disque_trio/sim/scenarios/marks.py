@@ -44,6 +44,7 @@ MARKS: Final[dict[str, str]] = {
     "token.lost": "a worker was told that it had lost its job to another",
     "tie.ended": "the connection ended to which a delivery was tied",
     "tie.requeued": "a job was queued again because the connection of its worker had ended",
+    "held.requeued": "a job was queued again that a worker held and had not begun",
     "worker.killed": "the process of a worker was killed",
     "worker.held": "a worker held a job for half of its horizon before it began",
     "worker.suspect": "a job that may have ended its worker began alone in the next one",

@@ -129,6 +129,8 @@ class Consumer:
     """It asks WITHMETA, and sends the tokens with WORKING, NACK and RELEASE."""
     tied: bool = False
     """It asks TIED."""
+    held: bool = False
+    """It asks HELD as well, and begins each job when it works on it."""
     work: Span = (5_000, 50_000)
     delay_ms: tuple[int, int] = (1_000, 5_000)
     """DELAY of nack-delay and release-delay, drawn for each."""

@@ -197,7 +197,9 @@ class Worker:
 
     def _go_on(self, now: Micros) -> None:
         """Work on the next job in hand, or ask for more."""
-        if self._jobs:
+        if self._jobs and self._plan.held:
+            self._tell(now, "begin", self._home)
+        elif self._jobs:
             self._work(now)
         elif self._plan.stop and now >= self._plan.stop:
             self._due = NEVER
@@ -304,6 +306,9 @@ class Worker:
         if self._other:
             self.wishes.append(Hang(self._other))
             self._other = 0
+        if way == "begin" and reply == 1:
+            self._work(now)
+            return
         if way == "working" and not (isinstance(reply, Failure) and reply.text[:4] == b"LOST"):
             self._next_way = "ackjob"
             self._work(now)

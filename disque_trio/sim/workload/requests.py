@@ -6,7 +6,7 @@ from disque_trio.sim.scenarios.plan import Add, Consumer
 from disque_trio.sim.scenarios.vocabulary import DELAYING
 from disque_trio.statemachine.base import Reply
 
-_WITH_TOKEN: Final = ("working", "nack", "nack-delay", "release", "release-delay", "bury")
+_WITH_TOKEN: Final = ("begin", "working", "nack", "nack-delay", "release", "release-delay", "bury")
 
 
 def add_words(add: Add) -> list[bytes]:
@@ -38,6 +38,7 @@ def getjob_words(plan: Consumer) -> list[bytes]:
     words: list[str | int] = ["GETJOB", "TIMEOUT", plan.poll_ms, "COUNT", plan.count]
     words += ["WITHMETA"] if plan.meta else ["WITHCOUNTERS"]
     words += ["TIED"] if plan.tied else []
+    words += ["HELD"] if plan.held else []
     words += ["FROM", *plan.queues]
     return [str(word).encode() for word in words]
 

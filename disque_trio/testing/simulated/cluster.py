@@ -33,7 +33,7 @@ _ALIVE: Final = (WAIT_REPL, ACTIVE, QUEUED)
 _TOLD: Final = ("crash", "start", "pause", "resume", "cut", "heal", "clock.step", "clock.rate")
 _ENDED: Final = ("acked", "dead")
 _DROPPED: Final = ("client-deljob", "expired", "evicted", "flush")
-_AGAIN: Final = ("retry", "enqueue", "nack", "untied", "backed-off")
+_AGAIN: Final = ("retry", "enqueue", "nack", "untied", "unbegun", "backed-off")
 
 
 class NotDrainedError(AssertionError):

@@ -169,3 +169,13 @@ def snoozed_and_redriven(seed: int) -> Plan:
         administrators=(redriving,),
         expect=Expect(duplicates=("D0", "D1", "D5")),
     )
+
+
+def holding(seed: int) -> Plan:
+    """Workers take several jobs and begin one after the other, for longer than RETRY, or die."""
+    mix = (("ackjob", 2.0), ("die", 1.0), ("working", 1.0))
+    work = (SECOND // 5, SECOND)
+    consumers = workers(EVERYWHERE, mix=mix, meta=True, tied=True, held=True, count=6, work=work)
+    adds = jobs(60, every=SECOND // 10, retry_s=3)
+    expect = Expect(duplicates=("D0", "D1", "D2", "D5"))
+    return plan("holding", seed, 20, adds=adds, consumers=consumers, expect=expect)

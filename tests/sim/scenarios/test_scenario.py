@@ -337,6 +337,7 @@ def test_a_name_is_not_inherited(tmp_path: Path) -> None:
             "ack.none lets an engine's job run until its limit",
         ),
         ('kind = "engine"\nack = { stall = 1 }', "ack.stall needs to know for how long: say stall"),
+        ("held = true", "held needs tied"),
         ('kind = "engine"\nack = { bury = 1 }', "ack.bury of an engine needs meta"),
     ],
 )

@@ -233,3 +233,21 @@ def test_a_worker_stops_when_its_time_is_over() -> None:
 
     assert wishes(agent) == [Hang(connection)]
     assert agent.deadline() == NEVER
+
+
+@pytest.mark.parametrize("begun", [1, 0])
+def test_a_worker_that_holds_jobs_begins_each_before_its_work(begun: int) -> None:
+    agent = worker(count=2, tied=True, held=True)
+    agent.wake(0)
+    ask = asked(agent)
+    assert b" ".join(ask.words).endswith(b"TIED HELD FROM q r")
+    agent.answered(1000, ask.connection, jobs(b"one", b"two"))
+    assert asked(agent).words == [b"BEGIN", b"one"]
+
+    agent.answered(1100, ask.connection, begun)
+
+    if begun:
+        (ack,) = do_work(agent)
+        assert ack == Ask(ask.connection, 2, [b"ACKJOB", b"one"])
+    else:
+        assert asked(agent).words == [b"BEGIN", b"two"]

@@ -72,6 +72,7 @@ export const COMMANDS = {
   enqueue: "ENQUEUE",
   dequeue: "DEQUEUE",
   release: "RELEASE",
+  begin: "BEGIN",
   wait: "WAITJOB",
   purge: "PURGE",
   "purge-dead": "PURGE DEAD",

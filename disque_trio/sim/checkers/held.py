@@ -1,0 +1,92 @@
+"""Jobs that are held (S23): what has not begun is queued again as unbegun by the node that gave it,
+and only that; in calm no other node queues it.
+
+A node that has heard of the job since may have taken the delivery for over.
+"""
+
+from typing import Final
+
+from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.records import Job, Lease
+from disque_trio.sim.checkers.waits import Held
+from disque_trio.tracing.rows import Row
+
+_COUNTED: Final = ("retry", "untied")
+"""Why the node of a delivery queues the job again, and counts that."""
+
+
+def on_serve(case: Case, row: Row, job: Job) -> None:
+    """A worker is given it, and may hold it."""
+    if case.obligations.has_held:
+        case.held[job.id, row.node] = Held(row.time, row.client)
+
+
+def on_deliver(case: Case, row: Row, serve: Lease) -> None:
+    """It has asked so, or not."""
+    held = case.held.get((row.job, serve.node))
+    if held is not None and (held.time, held.client) == (serve.time, serve.client):
+        held.is_held = " held " in row.detail.partition("body=")[0]
+
+
+def on_begin(case: Case, row: Row, job: Job) -> None:
+    """BEGIN, maybe of several jobs."""
+    key = (row.client, row.ref)
+    case.begins[key] = case.begins.get(key, 0) + 1
+    held = case.held.get((job.id, row.node))
+    if held is not None and held.client == row.client:
+        held.asked[row.ref] = None
+
+
+def on_begin_ok(case: Case, row: Row, job: Job) -> None:
+    """So many have begun."""
+    asked = case.begins.get((row.client, row.ref), 0)
+    held = case.held.get((job.id, row.node))
+    if held is not None and row.ref in held.asked and row.detail == str(asked):
+        held.has_begun = True
+
+
+def on_news(case: Case, row: Row) -> None:
+    """A message about the job has come to a node: QUEUED, WORKING or POSTPONED."""
+    held = case.held.get((row.job, row.node))
+    if held is not None:
+        held.is_doubtful = True
+
+
+def after_hold(case: Case, row: Row, job: Job) -> None:
+    """The record is new: the node knows of no delivery."""
+    case.held.pop((job.id, row.node), None)
+
+
+def before_queue(case: Case, row: Row, job: Job) -> None:
+    """S23: why is it queued again?"""
+    held = case.held.pop((job.id, row.node), None)
+    if not case.obligations.has_held or case.is_live:
+        return
+    if row.cause == "unbegun":
+        case.mark("held.requeued")
+        case.check("S23")
+        if held is None or held.is_held is False or held.has_begun:
+            case.violate("S23", "queued as unbegun, and was not held", job.id, row.node)
+    elif row.cause in _COUNTED and held is not None and _is_unbegun(case, held):
+        detail = f"held and not begun by {held.client}, and queued as {row.cause}"
+        case.violate("S23", detail, job.id, row.node)
+    elif row.cause == "retry" and not case.obligations.has_tail:
+        _judge_elsewhere(case, row, job)
+
+
+def _is_unbegun(case: Case, held: Held) -> bool:
+    """Is it certain that it was held, and that nobody has asked that it begin?"""
+    if held.is_held:
+        case.check("S23")
+    return bool(held.is_held) and not held.asked and not held.is_doubtful
+
+
+def _judge_elsewhere(case: Case, row: Row, job: Job) -> None:
+    """S23: in calm another holder leaves a job that is held to the node that gave it."""
+    for node in job.copies:
+        held = case.held.get((job.id, node))
+        if held is None or not case.world.is_calm(held.time, row.time):
+            continue
+        if _is_unbegun(case, held):
+            detail = f"held by {held.client} of {node} and not begun, and queued as retry"
+            case.violate("S23", detail, job.id, row.node)

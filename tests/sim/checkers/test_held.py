@@ -1,0 +1,78 @@
+"""S23: what was held and has not begun is queued again as unbegun, and nothing else is."""
+
+import attrs
+import pytest
+
+from tests.sim.checkers.trace import JOB, Trace, broken
+
+META = "nacks=0 additional=0 token=abc tied held body=b"
+
+
+def held(detail: str = META) -> Trace:
+    """At 2 s c1 has the job from n1."""
+    trace = Trace()
+    trace.plan = attrs.evolve(
+        trace.plan,
+        consumers=tuple(
+            attrs.evolve(each, meta=True, tied=True, held=True) for each in trace.plan.consumers
+        ),
+    )
+    trace.add(1)
+    trace.row(2, "unqueue", "n1", job=JOB, queue="q", cause="served")
+    trace.row(2, "serve", "n1", job=JOB, queue="q", client="c1", cause="served")
+    trace.row(2.01, "get.deliver", "n1", job=JOB, queue="q", client="c1", detail=detail)
+    return trace
+
+
+def begin(trace: Trace, reply: str = "1") -> None:
+    trace.row(2.1, "begin.invoke", "n1", job=JOB, client="c1", ref=90)
+    trace.row(2.12, "begin.ok", "n1", job=JOB, client="c1", ref=90, detail=reply)
+
+
+def queue(trace: Trace, node: str, cause: str, time: float = 8) -> None:
+    trace.row(time, "queue", node, job=JOB, queue="q", cause=cause)
+
+
+@pytest.mark.parametrize(("cause", "is_right"), [("unbegun", True), ("retry", False)])
+def test_what_has_not_begun_is_queued_as_unbegun(cause: str, is_right: bool) -> None:
+    trace = held()
+    queue(trace, "n1", cause)
+
+    assert ("S23" not in broken(trace.verdict())) == is_right
+
+
+@pytest.mark.parametrize(
+    ("cause", "reply", "is_right"),
+    [("unbegun", "1", False), ("unbegun", "0", True), ("retry", "1", True), ("retry", "0", True)],
+)
+def test_what_has_begun_is_not(cause: str, reply: str, is_right: bool) -> None:
+    trace = held()
+    begin(trace, reply)
+    queue(trace, "n1", cause)
+
+    assert ("S23" not in broken(trace.verdict())) == is_right
+
+
+def test_nor_what_was_not_held() -> None:
+    trace = held(META.replace("held ", ""))
+    queue(trace, "n1", "unbegun")
+
+    assert "S23" in broken(trace.verdict())
+
+
+def test_its_node_may_have_heard_that_the_delivery_is_over() -> None:
+    trace = held()
+    trace.send(3, "queued", "n2", "n1")
+    queue(trace, "n1", "retry")
+
+    assert "S23" not in broken(trace.verdict())
+
+
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_in_calm_no_other_holder_queues_it(has_begun: bool) -> None:
+    trace = held()
+    if has_begun:
+        begin(trace)
+    queue(trace, "n2", "retry")
+
+    assert ("S23" not in broken(trace.verdict())) == has_begun
