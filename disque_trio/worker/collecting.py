@@ -176,13 +176,15 @@ class _Collector:
     async def sweep(self) -> None:
         """Take away what is left in the queue of the batch, and the mark that it is over last."""
         mark: Delivered | None = None
-        while found := await self.client.getjob(
-            self.queue, count=_AT_ONCE, timeout=_REST_S, with_meta=True
-        ):
+        while (left := await self._left()) != (mark is not None):
+            found = await self.client.getjob(
+                self.queue, count=_AT_ONCE, timeout=_REST_S, with_meta=True
+            )
+            if not found:
+                break
             mark = next((job for job in found if _read(job).is_over), mark)
             if others := [job for job in found if job is not mark]:
                 await self.client.ackjob(*others)
-        left = await self._left()
         age = 0.0 if mark is None or mark.meta is None else mark.meta.age
         if mark is not None and (left == 1 or age > _LONGEST_SWEEP_S):
             await self.client.ackjob(mark)
