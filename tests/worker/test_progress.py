@@ -93,7 +93,7 @@ def node() -> Node:
 
 
 @pytest.fixture
-def results(node: Node) -> Results:
+async def results(node: Node) -> Results:
     found = Results(node)  # type: ignore[arg-type]
     found.ask(600)
     return found
