@@ -25,6 +25,8 @@ from disque_trio import client as clients
 from disque_trio.client.address import Cluster
 from disque_trio.client.settings import DEFAULT_URL
 from disque_trio.client.url import parse_url
+from disque_trio.worker import kinds
+from disque_trio.worker.checks import shown
 from disque_trio.worker.codec import Envelope, Form
 from disque_trio.worker.cron.declaring import CronOptions, Crons, ticks_of
 from disque_trio.worker.enqueue import Call, Enqueuer, Hook, Result
@@ -182,12 +184,20 @@ class App(Generic[State]):
         return declared
 
     def middleware(self, layer: Middleware) -> Middleware:
-        """Put a layer around each run: the first one is outermost."""
+        """Put a layer around each run: the first one is outermost. Raises `ValueError` for what
+        cannot be called with a job and what runs it."""
+        if not kinds.takes(layer, 2):
+            raise ValueError(
+                f"middleware {shown(layer)} must be called with a job and an `async def`"
+            )
         self._layers.append(layer)
         return layer
 
     def on_enqueue(self, hook: Hook) -> Hook:
-        """Call a function before each job is added, which may add headers."""
+        """Call a function before each job is added, which may add headers. Raises `ValueError` for
+        what cannot be called with it, or would have to be awaited."""
+        if not kinds.takes(hook, 1) or iscoroutinefunction(hook):
+            raise ValueError(f"hook {shown(hook)} must be a `def` of one argument")
         self._enqueuer.hooks.append(hook)
         return hook
 

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from inspect import iscoroutinefunction
 from typing import Any, Final
 
 from disque_trio.worker.checks import is_number, is_whole, shown
@@ -20,10 +21,15 @@ def _is_policy(value: object) -> bool:
     """A policy, or a function that can be called with a job and an error."""
     if isinstance(value, Policy):
         return True
-    if isinstance(value, type) or not callable(value) or inspect.iscoroutinefunction(value):
+    return takes(value, 2) and not isinstance(value, type) and not iscoroutinefunction(value)
+
+
+def takes(value: object, count: int) -> bool:
+    """Can it be called with so many arguments?"""
+    if not callable(value):
         return False
     try:
-        inspect.signature(value).bind(None, None)
+        inspect.signature(value).bind(*[None] * count)
     except TypeError:
         return False
     except ValueError:  # a builtin without a signature

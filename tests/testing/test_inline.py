@@ -355,3 +355,26 @@ def test_a_consumer_gets_the_bytes(disque_inline: Inline) -> None:
     disque_inline.blocking.run_all(raw)
 
     assert bodies == [b"\x00\x01"]
+
+
+@pytest.mark.parametrize("of", ["task", "consumer"])
+def test_a_snoozed_job_keeps_its_id_and_its_snoozes_are_counted(
+    of: str, disque_inline: Inline
+) -> None:
+    snoozing, found = App(), []
+
+    async def three_times(_: bytes = b"") -> None:
+        job = current_job()
+        found.append((job.id, job.attempt, job.snoozes))
+        if job.snoozes < 3:
+            raise Snooze(60, most=3)
+
+    if of == "task":
+        snoozing.task(name="t", queue="snoozing")(three_times)
+    else:
+        snoozing.consumer("snoozing")(three_times)
+    client = snoozing.blocking.client
+    id = client.addjob("snoozing", b'{"task":"t"}')
+
+    disque_inline.blocking.run_all(snoozing)
+    assert found == [(id, 1, count) for count in range(4)]

@@ -105,3 +105,15 @@ def test_a_policy_of_a_user_that_cannot_be_added_up_is_refused() -> None:
 
     with pytest.raises(ValueError, match="has waits that cannot be added"):
         App().task(name="t", retry=Odd())(print)
+
+
+@pytest.mark.parametrize("wrong", [None, 5, lambda: None, lambda _: None])
+def test_middleware_that_cannot_be_called_is_refused(wrong: Any) -> None:
+    with pytest.raises(ValueError, match="must be called with a job"):
+        App().middleware(wrong)
+
+
+@pytest.mark.parametrize("wrong", [None, 5, lambda: None, asynchronous])
+def test_a_hook_that_cannot_be_called_is_refused(wrong: Any) -> None:
+    with pytest.raises(ValueError, match="must be a `def` of one argument"):
+        App().on_enqueue(wrong)

@@ -37,7 +37,9 @@ from disque_trio.worker.policies import leaves
 
 End = Literal["done", "retried", "snoozed", "cancelled", "dead"]
 
-_FEATURES: Final = frozenset((words.META, words.TOKENS, words.RELEASE, words.DELAY, words.BURY))
+_FEATURES: Final = frozenset((
+    words.META, words.TOKENS, words.RELEASE, words.RELEASE_DELAY, words.DELAY, words.BURY,
+))  # fmt: skip
 _NODE: Final = Node(HOST, features=_FEATURES)
 _PERFORMED: Final = b"D-11111111-performedperformedperfor-05a1"
 
@@ -161,7 +163,8 @@ class Runner:
             nacks, crashes = (
                 words.number(facts, name) for name in (b"nacks", b"additional-deliveries")
             )
-            start = Start(id, queue, body, nacks, crashes)
+            snoozes = words.number(facts, b"snoozes")
+            start = Start(id, queue, body, nacks, crashes, snoozes)
             outcome = await self._outcome(start, words.number(facts, b"lease-ms") / 1000)
             self._settle(start, facts, outcome)
             return self._ran(start, outcome)
