@@ -13,14 +13,14 @@ Asked = ParamSpec("Asked")
 Made = TypeVar("Made")
 
 _NAMES: Final = {
-    bytes: "bytes",
     str: "text",
+    bytes: "bytes",
     float: "a number",
     int: "an int",
     bool: "True or False",
     NoneType: "None",
 }
-_WITH_BUFFER: Final = (bytearray, memoryview)
+_BUFFERS: Final = frozenset((bytearray, memoryview))
 
 
 @attrs.frozen
@@ -76,7 +76,7 @@ class _Check:
     @property
     def _wanted(self) -> str:
         known = [name for kind, name in _NAMES.items() if kind in self.kinds]
-        known += [f"a {kind.__name__}" for kind in self.kinds if kind not in _NAMES]
+        known += [f"a {kind.__name__}" for kind in self.kinds - _NAMES.keys() - _BUFFERS]
         wanted = " or ".join(sorted(known, key=lambda each: each == "None"))
         return f"a list of {wanted}" if self.is_sequence else wanted
 
@@ -86,8 +86,6 @@ class _Check:
 
 
 def _has_buffer(value: Any) -> bool:
-    if isinstance(value, _WITH_BUFFER):
-        return True
     try:
         memoryview(value)
     except TypeError:

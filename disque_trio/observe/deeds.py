@@ -21,9 +21,10 @@ from disque_trio.observe.values import Json, MistakeError, given_name, readable,
 from disque_trio.statemachine.base import Reply
 from disque_trio.worker.operating.admin import Admin
 from disque_trio.worker.operating.asking import given
-from disque_trio.worker.operating.jobs import Copy, Jobs
+from disque_trio.worker.operating.jobs import Jobs
 from disque_trio.worker.operating.notes import OrderName
 from disque_trio.worker.operating.queues import Queues, Stopped
+from disque_trio.worker.operating.states import Copy
 
 MANY: Final = 100
 """To redrive more dead jobs the queue's name must be typed."""

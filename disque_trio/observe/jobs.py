@@ -16,7 +16,8 @@ from disque_trio.observe.survey import KnownNode, Survey
 from disque_trio.observe.values import Json, MistakeError, body_fields, exact, name_fields, word
 from disque_trio.worker.operating.admin import Admin, KnownWorker
 from disque_trio.worker.operating.asking import Found
-from disque_trio.worker.operating.jobs import Copy, Jobs
+from disque_trio.worker.operating.jobs import Jobs
+from disque_trio.worker.operating.states import Copy
 
 ROWS: Final = 100
 _MOST_REASONS: Final = 20

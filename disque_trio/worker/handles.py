@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import attrs
 
@@ -11,7 +11,7 @@ from disque_trio.client import commands
 from disque_trio.worker.places import Place
 
 if TYPE_CHECKING:
-    from disque_trio.worker.enqueue import Enqueuer
+    from disque_trio.client import BlockingClient, Client
     from disque_trio.worker.operating.asking import Asking
     from disque_trio.worker.operating.states import JobStatus
 
@@ -20,12 +20,26 @@ Places = Sequence[Place | None]
 _ID: Final = re.compile(r"D-[0-9a-f]{8}-[A-Za-z0-9+/]{24}-[0-9a-f]{4}")
 
 
+class Clients(Protocol):
+    """Those of an app."""
+
+    @property
+    def client(self) -> "Client":
+        """That of the event loop. Raises `NotOpenError`."""
+        ...
+
+    @property
+    def blocking_client(self) -> "BlockingClient":
+        """That of the thread."""
+        ...
+
+
 @attrs.frozen
 class BlockingJobHandle:
     """A job of the cluster, by a client of the thread."""
 
     id: str
-    _enqueuer: "Enqueuer" = attrs.field(eq=False, repr=False)
+    _enqueuer: Clients = attrs.field(eq=False, repr=False)
     _places: Places = attrs.field(default=(None,), eq=False, repr=False)
 
     def status(self) -> "JobStatus":
@@ -50,7 +64,7 @@ class JobHandle:
 
     id: str
     """Nodes are asked only about what can be the id of a job; any other is unknown."""
-    _enqueuer: "Enqueuer" = attrs.field(kw_only=True, eq=False, repr=False)
+    _enqueuer: Clients = attrs.field(kw_only=True, eq=False, repr=False)
     _places: Places = attrs.field(default=(None,), kw_only=True, eq=False, repr=False)
 
     async def status(self) -> "JobStatus":

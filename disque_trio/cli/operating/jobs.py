@@ -22,7 +22,8 @@ from disque_trio.cli.output import say, say_facts, say_json, say_table
 from disque_trio.observe.timeline import History
 from disque_trio.worker.operating.admin import Admin
 from disque_trio.worker.operating.asking import Found
-from disque_trio.worker.operating.jobs import Copy, Jobs, WithWorkerError
+from disque_trio.worker.operating.jobs import Jobs, WithWorkerError
+from disque_trio.worker.operating.states import Copy
 
 
 def main(argv: Sequence[str]) -> int:

@@ -9,11 +9,8 @@ from disque_trio.client import commands
 from disque_trio.client.address import Address
 from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError
-from disque_trio.client.records import JobDetails
-from disque_trio.worker.codec import BAD_INPUT
-from disque_trio.worker.envelope import MAX_BODY, read
 from disque_trio.worker.operating.asking import Asking, Found, at_each, given
-from disque_trio.worker.operating.states import JobStatus, added_at, is_delayed, status_of
+from disque_trio.worker.operating.states import Copy, JobStatus, is_delayed, status_of
 from disque_trio.worker.outside import outside
 
 MOST_AT_ONCE: Final = 200
@@ -22,33 +19,6 @@ MOST_AT_ONCE: Final = 200
 
 class WithWorkerError(DisqueError):
     """A worker may have the job: if it is queued again, it may run twice."""
-
-
-@attrs.frozen(kw_only=True)
-class Copy:
-    """A job, as one node knows it."""
-
-    node: Address = attrs.field(repr=str)
-    job: JobDetails
-
-    @property
-    def task(self) -> str:
-        """The name of its task; empty if it is of no task."""
-        try:
-            return read(self.job.body or b"", MAX_BODY).task
-        except (DisqueError, *BAD_INPUT):
-            return ""
-
-    @property
-    def reason(self) -> str:
-        """Why it is dead; empty if nobody has said it."""
-        reason = self.job.more.get("reason", b"")
-        return reason.decode(errors="backslashreplace") if isinstance(reason, bytes) else ""
-
-    @property
-    def added(self) -> float:
-        """When it was added, in Unix seconds."""
-        return added_at(self.job)
 
 
 @attrs.frozen(eq=False)

@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import attrs
 
+from disque_trio.client.address import Address
+from disque_trio.client.errors import DisqueError
 from disque_trio.client.records import JobDetails
+from disque_trio.worker.codec import BAD_INPUT
+from disque_trio.worker.envelope import MAX_BODY, read
 
 if TYPE_CHECKING:
     from disque_trio.worker.operating.asking import Found
-    from disque_trio.worker.operating.jobs import Copy
 
 State = Literal["waiting", "delayed", "leased", "backing-off", "dead", "done", "unknown"]
 
@@ -47,6 +50,33 @@ class JobStatus:
     def is_over(self) -> bool:
         """Will it not run again, as far as it is known?"""
         return self.state in ("dead", "done", "unknown")
+
+
+@attrs.frozen(kw_only=True)
+class Copy:
+    """A job, as one node knows it."""
+
+    node: Address = attrs.field(repr=str)
+    job: JobDetails
+
+    @property
+    def task(self) -> str:
+        """The name of its task; empty if it is of no task."""
+        try:
+            return read(self.job.body or b"", MAX_BODY).task
+        except (DisqueError, *BAD_INPUT):
+            return ""
+
+    @property
+    def reason(self) -> str:
+        """Why it is dead; empty if nobody has said it."""
+        reason = self.job.more.get("reason", b"")
+        return reason.decode(errors="backslashreplace") if isinstance(reason, bytes) else ""
+
+    @property
+    def added(self) -> float:
+        """When it was added, in Unix seconds."""
+        return added_at(self.job)
 
 
 def status_of(id: str, found: "Found[Copy]", now: float) -> JobStatus:
