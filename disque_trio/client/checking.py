@@ -38,18 +38,23 @@ class _Check:
     """One of any number of arguments by place."""
     at_once: frozenset[Any] = attrs.field(init=False)
     """Types of values that need no further look."""
+    _is_time: bool = attrs.field(init=False)
 
-    def __attrs_post_init__(self) -> None:
-        at_once = frozenset() if self.values or self.is_sequence else self.kinds - {float}
-        object.__setattr__(self, "at_once", at_once)
+    @at_once.default
+    def _simple(self) -> frozenset[Any]:
+        if self.values or self.is_sequence:
+            return self.kinds & {NoneType}
+        return self.kinds - {float}
 
-    @property
-    def _is_time(self) -> bool:
+    @_is_time.default
+    def _has_numbers_only(self) -> bool:
         return self.kinds <= {float, NoneType}
 
     def __call__(self, value: Any) -> None:
         """Raises `TypeError` or `ValueError`."""
         kind = type(value)
+        if self._is_time and (kind is int or kind is float) and 0 <= value < math.inf:
+            return
         if self.is_sequence and isinstance(value, Sequence) and not isinstance(value, str | bytes):
             for each in value:
                 attrs.evolve(self, is_sequence=False)(each)
