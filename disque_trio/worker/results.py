@@ -35,7 +35,7 @@ _AT_ONCE: Final = 100
 _PAUSE_S: Final = 1.0
 LOOK_S: Final = 0.5
 """How often it is asked whether the jobs that are waited for have ended."""
-_LOOKS_PER_S: Final = 500
+_LOOKS_PER_S: Final = 5000
 """So many jobs are asked for in a second at most: with more of them each is asked for later."""
 _BETWEEN_S: Final = 0.1
 """How long a result may be between two nodes, in calm."""
