@@ -1,15 +1,20 @@
 """Tells nodes which of the held jobs begin (BEGIN), so that the others pay nothing if this process
 dies (decision 103).
 
-BEGIN is written before the handlers start, so a job that kills its process at once is counted, too.
+Most jobs end before that matters, so BEGIN names those that still run after a moment. A job that
+kills its process at once would never be counted so. Therefore BEGIN is written before the handlers
+start in a young process, which may follow one that was killed, for suspects, and now and then.
 It goes on the connection on which no GETJOB waits.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from disque_trio.worker.engine import connecting, leases, words
 from disque_trio.worker.engine.records import (
+    MILLI,
     NEVER,
+    SECOND,
     Job,
     Micros,
     Node,
@@ -19,34 +24,48 @@ from disque_trio.worker.engine.records import (
     Verb,
 )
 
+LINGER: Final[Micros] = 20 * MILLI
+"""After so long BEGIN names what has begun and still runs."""
+YOUNG: Final[Micros] = 5 * SECOND
+"""So long after its start a process names what it begins at once: a job that has killed the one
+before comes again after `tied-grace`."""
+SAMPLE: Final = 256
+"""One of so many jobs is named at once in any case."""
 
-def note(state: State, job: Job) -> None:
+
+def note(state: State, now: Micros, job: Job) -> None:
     """It begins: its node is to be told, if that takes it for held."""
-    if job.is_unbegun:
-        job.is_unbegun = False
-        state.begun.append(job)
+    if not job.is_unbegun:
+        return
+    job.is_unbegun = False
+    state.begun_count += 1
+    is_urgent = (
+        now - state.since < YOUNG or job.additional_deliveries > 0 or not state.begun_count % SAMPLE
+    )
+    due = now if is_urgent else now + LINGER
+    state.begun.append((due, job))
+    state.begin_at = min(state.begin_at, due)
 
 
 def tell(state: State, now: Micros) -> None:
-    """Send BEGIN for those that begin in this turn. A node that rests is told later."""
-    if not state.begun:
+    """Send BEGIN for those that have begun, if it is time. A node that rests is told later."""
+    if now < state.begin_at:
         return
     groups: dict[str, list[Job]] = {}
-    for job in state.begun:
-        groups.setdefault(job.node, []).append(job)
-    state.begun = []
+    running = [(due, job) for due, job in state.begun if _runs(state, job)]
+    state.begun = [(due, job) for due, job in running if due > now]
+    state.begin_at = now + LINGER if state.begun else NEVER
+    for due, job in running:
+        if due <= now:
+            groups.setdefault(job.node, []).append(job)
     for name, jobs in groups.items():
         node = state.nodes[name]
         if node.rests_until > now:
-            state.begun += [job for job in jobs if _runs(state, job)]
+            state.begun += [(node.rests_until, job) for job in jobs]
+            state.begin_at = min(state.begin_at, node.rests_until)
             continue
         for at in range(0, len(jobs), leases.BATCH):
             _send(state, now, node, jobs[at : at + leases.BATCH])
-
-
-def deadline(state: State) -> Micros:
-    """When a node that rests may be told."""
-    return min((state.nodes[job.node].rests_until for job in state.begun), default=NEVER)
 
 
 def _runs(state: State, job: Job) -> bool:
@@ -62,4 +81,7 @@ def _send(state: State, now: Micros, node: Node, jobs: Sequence[Job]) -> None:
 
 def on_lost_link(state: State, request: Request) -> None:
     """Whether the node has heard is unknown: those that run are named again."""
-    state.begun += [job for job in request.jobs if _runs(state, job)]
+    again = [(0, job) for job in request.jobs if _runs(state, job)]
+    if again:
+        state.begun += again
+        state.begin_at = 0

@@ -47,6 +47,7 @@ class Engine:
             list(settings.nodes),
             {name: Node(name) for name in settings.nodes},
             queues,
+            since=now,
             last_turn=now,
             running=dict.fromkeys(queues, 0),
             in_hand=dict.fromkeys(queues, 0),
@@ -160,7 +161,7 @@ class Engine:
         if state.phase is Phase.STOPPED:
             return NEVER
         due = min(leases.deadline(state), state.phase_ends, state.linger_until)
-        due = min(due, suspects.deadline(state), beginning.deadline(state))
+        due = min(due, suspects.deadline(state), state.begin_at)
         for link in state.links.values():
             due = min(due, link.wake_at or NEVER)
             if link.requests:

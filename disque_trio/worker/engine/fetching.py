@@ -269,7 +269,7 @@ def _refresh(state: State, now: Micros, known: Job, job: Job) -> None:
     known.knows_lease = job.knows_lease
     known.is_unbegun = job.is_unbegun
     if known.stage is Stage.RUNNING:
-        beginning.note(state, known)
+        beginning.note(state, now, known)
     known.nacks, known.additional_deliveries = job.nacks, job.additional_deliveries
     known.snoozes, known.expires = job.snoozes, job.expires
     known.is_again = known.cancelled is not None
@@ -345,7 +345,7 @@ def _start(state: State, now: Micros, job: Job, queue: Queue) -> None:
         )
     )
     suspects.began(state, now, job)
-    beginning.note(state, job)
+    beginning.note(state, now, job)
     leases.watch(state, job)
 
 

@@ -390,6 +390,10 @@ class State:
     """Jobs that were done here lately, oldest first."""
     origins: dict[bytes, str] = attrs.Factory(dict)
     """By the beginning of a node's id: which node it is."""
-    begun: list[Job] = attrs.Factory(list)
-    """Those of which nodes are to be told that they begin."""
+    since: Micros = 0
+    """When this process began."""
+    begun: list[tuple[Micros, Job]] = attrs.Factory(list)
+    """Those of which nodes are to be told that they begin, and from when on."""
+    begin_at: Micros = NEVER
+    begun_count: int = 0
     out: Outbox = attrs.Factory(Outbox)

@@ -1,6 +1,7 @@
 """Jobs are held at the node until they begin here."""
 
-from disque_trio.worker.engine.records import Done, Queue, Send, Why
+from disque_trio.worker.engine import beginning
+from disque_trio.worker.engine.records import MILLI, Done, Queue, Send, Why
 from tests.worker.engine.talking import FEATURES, ONCE, ONE, TOKEN, TWO, Talk, lease
 
 HELD = FEATURES + b",held"
@@ -9,6 +10,13 @@ HELD = FEATURES + b",held"
 def talk_of(features: bytes = HELD, **settings: object) -> Talk:
     talk = Talk(Queue(name=b"q", prefetch=1), features=features, concurrency=1, **settings)
     talk.greet()
+    return talk
+
+
+def settled(**settings: object) -> Talk:
+    """A worker that has run for a while."""
+    talk = talk_of(**settings)
+    talk.wait(beginning.YOUNG // MILLI)
     return talk
 
 
@@ -65,3 +73,35 @@ def test_a_job_that_comes_again_while_it_runs_begins_again() -> None:
 
     assert talk.drops == [(ONE, Why.TWICE)]
     assert [send.words[0] for send in begins(talk)] == [b"BEGIN", b"BEGIN"]
+
+
+def test_a_process_that_has_run_for_a_while_names_what_still_runs_after_a_moment() -> None:
+    talk = settled()
+    talk.deliver(lease(ONE), lease(TWO))
+    talk.finish(ONE, Done())
+    assert talk.starts == [ONE, TWO]
+    talk.wait(19)
+    assert begins(talk) == []
+
+    talk.wait(2)
+
+    [begin] = begins(talk)
+    assert begin.words == (b"BEGIN", TWO + b"@" + TOKEN)
+
+
+def test_a_suspect_is_named_before_it_starts_in_any_process() -> None:
+    talk = settled()
+    talk.deliver(lease(ONE, again=1))
+
+    assert [send.is_first for send in begins(talk)] == [True]
+
+
+def test_one_of_many_jobs_is_named_before_it_starts() -> None:
+    talk = settled()
+    talk.engine.state.begun_count = beginning.SAMPLE - 2
+    talk.deliver(lease(ONE), lease(TWO))
+    assert begins(talk) == []
+
+    talk.finish(ONE, Done())
+
+    assert [send.words[1] for send in begins(talk)] == [TWO + b"@" + TOKEN]
