@@ -227,7 +227,10 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         ),
         (replies.on_end, runs.on_given_back),
     ),
-    **dict.fromkeys(("nack.ok", "release.ok"), (replies.on_end, postponing.on_given_back_ok)),
+    **dict.fromkeys(
+        ("nack.ok", "release.ok"),
+        (replies.on_end, runs.on_given_back, postponing.on_given_back_ok),
+    ),
     "working.invoke": (
         client_events.on_working_invoke,
         workers.on_working_invoke,

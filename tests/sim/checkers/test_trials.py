@@ -87,3 +87,14 @@ def test_a_worker_that_keeps_a_suspect_apart_is_not_silent() -> None:
     trace.add(9, job=JOB.replace("AAAA", "AAAD"), body="d", node="n1")
 
     assert [each.partition(" ")[0] for each in found(trace, "W7")] == ["c2"]
+
+
+def test_a_suspect_begins_when_a_node_has_confirmed_what_was_given_back() -> None:
+    trace = given(retry=60, prefetch=5)
+    suspect(trace, 1.5)
+    run(trace, 1.6, "drop", "released")
+    trace.row(1.7, "release.invoke", "n1", job=JOB, client="c1", ref=900)
+    trace.row(1.8, "release.ok", "n1", job=JOB, client="c1", ref=900, detail="1")
+    run(trace, 2, "begin", job=OTHER)
+
+    assert found(trace, "W11") == []

@@ -13,9 +13,9 @@ def talk_of(features: bytes = HELD, **settings: object) -> Talk:
     return talk
 
 
-def settled(**settings: object) -> Talk:
+def settled() -> Talk:
     """A worker that has run for a while."""
-    talk = talk_of(**settings)
+    talk = talk_of()
     talk.wait(beginning.YOUNG // MILLI)
     return talk
 
