@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Final
 
-_CLI: Final = {"prompt_toolkit": "prompt-toolkit", "rich": "rich"}
+_CLI: Final = {"rich": "rich", "prompt_toolkit": "prompt-toolkit"}
 _SERVER: Final = {
     "google_crc32c": "google-crc32c",
     "h11": "h11",
