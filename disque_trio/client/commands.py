@@ -35,6 +35,7 @@ def addjob(
     *,
     timeout: float | None = ADD_TIMEOUT_S,
     replicate: int | None = None,
+    sync: int | None = None,
     delay: float = 0,
     retry: int | None = None,
     ttl: int | None = None,
@@ -49,9 +50,10 @@ def addjob(
     if_exists: Literal["return", "reject", "again", "replace"] | None = None,
 ) -> Command[str]:
     """ADDJOB: the id of the new job. Seconds; `timeout` limits the wait for the copies, None is for
-    ever. With a `unique` key it may be the id of a job that has the key already, and the command is
-    sent again if its answer is lost, unless `if_exists` refuses that job. With `if_exists` "again"
-    or "replace" a job of its own is added, if that one is with a worker or was never delivered."""
+    ever. With `sync` the answer waits for so many copies only, if the node can do that. With a
+    `unique` key it may be the id of a job that has the key already, and the command is sent again
+    if its answer is lost, unless `if_exists` refuses that job. With `if_exists` "again" or
+    "replace" a job of its own is added, if that one is with a worker or was never delivered."""
     options: dict[str, Text | int | None] = {
         "REPLICATE": replicate,
         "DELAY": seconds(delay or None),
@@ -64,9 +66,12 @@ def addjob(
     options |= {"BACKOFF": seconds(backoff), "MAXBACKOFF": seconds(max_backoff)}
     options |= {"UNIQUE": unique, "KEEP": seconds(keep), "IFEXISTS": if_exists}
     words = [*_given(options), *[b"ASYNC"] * is_async]
+    asked = (b"ADDJOB", word(queue), word(body), milliseconds(timeout), *words)
     return Command(
-        (b"ADDJOB", word(queue), word(body), milliseconds(timeout), *words),
+        asked if sync is None else (*asked, b"SYNC", b"%d" % sync),
         replies.text,
+        plain=asked,
+        features=() if sync is None else ("sync",),
         is_repeatable=unique is not None and if_exists in (None, "return"),
         wait_s=span(timeout),
     )

@@ -8,7 +8,7 @@ import attrs
 from disque_trio.worker.options import Definition, Options
 from disque_trio.worker.outside import outside
 
-CARRIED: Final = frozenset(("lease", "priority", "replicate", "ttl"))
+CARRIED: Final = frozenset(("lease", "priority", "replicate", "sync", "ttl"))
 _MOVING: Final = frozenset(("at", "delay", "lease", "ttl"))
 """Options to which others may give way."""
 
@@ -23,6 +23,7 @@ def carried_by(definition: Definition, changes: Mapping[str, Any]) -> dict[str, 
     return {
         name: getattr(now, name)
         for name in sorted(CARRIED)
+        if getattr(now, name) is not None
         if name in changes or getattr(now, name) != getattr(before, name)
     }
 

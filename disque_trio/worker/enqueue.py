@@ -33,7 +33,7 @@ from disque_trio.worker.places import Place, place_of
 
 S = TypeVar("S")
 
-_OF_STEPS: Final = ("queue", "lease", "ttl", "delay", "priority", "replicate", "maxlen")
+_OF_STEPS: Final = ("queue", "lease", "ttl", "delay", "priority", "replicate", "sync", "maxlen")
 _DEFAULTS: Final = attrs.asdict(Options())
 
 
@@ -367,6 +367,7 @@ def addjob(
         delay=delay,
         retry=options.lease,
         replicate=1 if options.lease == 0 else options.replicate,
+        sync=None if options.lease == 0 else options.sync,
         ttl=ttl,
         maxlen=options.maxlen,
         priority=options.priority,

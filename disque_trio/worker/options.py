@@ -23,7 +23,7 @@ RESERVED: Final = "disque-trio."
 """Queues of this library begin so."""
 OWN_HEADERS: Final = frozenset((
     "added", "attempts", "batch", "due", "keep", "lease", "priority", "replicate", "reply_key",
-    "reply_to", "result_ttl", "snoozes", "then", "tries", "ttl", "unique",
+    "reply_to", "result_ttl", "snoozes", "sync", "then", "tries", "ttl", "unique",
 ))  # fmt: skip
 """Headers that this library writes."""
 _MAX_UNIQUE: Final = 256
@@ -43,6 +43,7 @@ class Defaults(TypedDict, total=False):
     ttl: int
     priority: int
     replicate: int
+    sync: int
     maxlen: int
     result_ttl: int
 
@@ -111,6 +112,9 @@ class Options:
     """When it is to be queued, in place of `delay`."""
     priority: int | None = None
     replicate: int | None = None
+    """How many nodes hold it."""
+    sync: int | None = None
+    """How many of them have confirmed it when it counts as added; None is all."""
     maxlen: int | None = None
     """Refuse it if the queue has so many jobs on the node."""
     unique: str | bool | None = None
@@ -143,6 +147,11 @@ class Options:
         yield (
             self.lease == 0 and self.replicate not in (None, 1),
             f"replicate is {self.replicate}: a job with lease 0 has one copy",
+        )
+        yield self.sync is not None and self.sync < 1, f"sync is {self.sync}: it is 1 or more"
+        yield (
+            self.sync is not None and self.replicate is not None and self.sync > self.replicate,
+            f"sync is {self.sync}, and replicate {self.replicate}: raise replicate or lower sync",
         )
         yield (
             self.ttl <= self.lease,

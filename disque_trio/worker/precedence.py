@@ -36,6 +36,12 @@ def settled(defaults: Mapping[str, Any], named: Mapping[str, Any]) -> dict[str, 
         values["timeout"] = min(timeout, ttl / 2)
     if lease == 0 and values.get("replicate") is not None and yields("replicate", "lease"):
         values["replicate"] = 1
+    sync, replicate = values.get("sync"), values.get("replicate")
+    if sync is not None and replicate is not None:
+        if yields("sync", "replicate") or lease == 0:
+            values["sync"] = min(sync, replicate)
+        elif yields("replicate", "sync"):
+            values["replicate"] = max(sync, replicate)
     return values
 
 

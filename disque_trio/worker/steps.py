@@ -58,7 +58,9 @@ def request(
     words = found.command.words
     unique = (b"UNIQUE", place_of(step)[1].encode(), b"KEEP", b"%d" % KEEP_S)
     command = attrs.evolve(
-        found.command, words=(*words, *unique), plain=words, features=("unique",)
+        found.command,
+        words=(*words, *unique),
+        features=(*found.command.features, "unique"),
     )
     return attrs.evolve(found, command=command)
 

@@ -310,3 +310,10 @@ def test_a_duplicate_tells_the_job_that_has_the_key() -> None:
         commands.addjob("q", "b", unique="k").result(Failure(f"DUPLICATE {ID} queued".encode()))
 
     assert (error.value.job_id, error.value.state) == (ID, "queued")
+
+
+def test_a_node_without_sync_waits_for_all_copies() -> None:
+    command = commands.addjob("q", "b", replicate=3, sync=2)
+
+    assert command.words_for({"sync"})[-2:] == (b"SYNC", b"2")
+    assert command.words_for(()) == command.words[:-2]

@@ -250,3 +250,12 @@ async def test_the_status_of_a_chain_is_that_of_the_step_under_way(two: Processe
     assert found.id != job.id
     assert await (job.cancel() if two.kind != "blocking" else two.cancel(found.id))
     assert (await two.own_status(job)).state == "done"
+
+
+@story_of
+async def test_a_job_with_sync_has_its_copies_in_the_end(two: Processes) -> None:
+    job = await two.task.using(replicate=3, sync=2).enqueue("done")
+
+    while len((await two.adds.admin.jobs.find(job.id)).items) < 3:
+        await anyio.sleep(0.01)
+    assert {copy.job.repl for copy in (await two.adds.admin.jobs.find(job.id)).items} == {3}

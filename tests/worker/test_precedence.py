@@ -17,6 +17,7 @@ OF_APP: dict[str, Any] = {
     "ttl": 3600,
     "priority": 5,
     "replicate": 2,
+    "sync": 1,
     "maxlen": 9,
     "result_ttl": 30,
     "timeout": 20,
@@ -49,6 +50,7 @@ def test_a_task_names_another_value_for_each_default(name: str) -> None:
     other: dict[str, Any] = {
         "priority": 0,
         "replicate": 3,
+        "sync": 2,
         "maxlen": 8,
         "result_ttl": 31,
         "timeout": 21,
@@ -86,6 +88,8 @@ def test_consumers_and_jobs_for_other_systems_have_the_defaults_of_the_app() -> 
         ({"ttl": 60, "timeout": 31}, "timeout is 31 s, more than half of ttl"),
         ({"ttl": 60, "retry": Fixed([61])}, "its attempts may wait 61 s in all"),
         ({"priority": 101}, "priority is 101"),
+        ({"sync": 0}, "sync is 0: it is 1 or more"),
+        ({"sync": 3, "replicate": 2}, "sync is 3, and replicate 2: raise replicate or lower sync"),
         ({"queue": "disque-trio.x"}, "disque-trio. is reserved"),
         ({"max_crashes": 0}, "max_crashes is 0"),
         ({"lease": 0, "replicate": 2}, "a job with lease 0 has one copy"),
@@ -125,6 +129,9 @@ def test_an_option_that_is_no_default_is_refused(name: str) -> None:
         ({"retry": Polynomial()}, {"ttl": 60}, {"ttl": 60}),
         ({"ttl": 60}, {"retry": Fixed([61])}, {"ttl": 61 + DAY}),
         ({"replicate": 2}, {"lease": 0}, {"replicate": 1}),
+        ({"replicate": 3, "sync": 2}, {"lease": 0}, {"replicate": 1, "sync": 1}),
+        ({"replicate": 3, "sync": 2}, {"replicate": 1}, {"replicate": 1, "sync": 1}),
+        ({"replicate": 2}, {"sync": 3}, {"replicate": 3, "sync": 3}),
     ],
 )
 def test_a_default_gives_way_to_an_option_of_the_task(
