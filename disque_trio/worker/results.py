@@ -178,19 +178,21 @@ class Results:
 
     async def _wait(self, waiting: _Waiting, is_here: Callable[[], bool]) -> None:
         """Until something is here, or until nothing comes any more."""
-        refused: DisqueError | None = None
+        failed: Exception | None = None
         async with anyio.create_task_group() as tasks:
             waiting.scope = tasks.cancel_scope
             tasks.start_soon(self._keep_looking)
             try:
                 while not (is_here() or waiting.is_over):
                     await self._more()
-            except DisqueError as error:  # not in a group
-                refused = error
+            except Exception as error:  # not in a group
+                failed = error
             tasks.cancel_scope.cancel()
-        if refused is not None:
-            text = f"results cannot be read: {refused}"
-            raise NoResultError(waiting.watched.id, None, text) from refused
+        if isinstance(failed, DisqueError):
+            text = f"results cannot be read: {failed}"
+            raise NoResultError(waiting.watched.id, None, text) from failed
+        if failed is not None:
+            raise failed
 
     async def _more(self) -> None:
         if self._is_read:
