@@ -303,7 +303,7 @@ class Enqueuer:
             **carried_by(call.definition, call.changes),
         }
         if options.unique:
-            arguments = codec.write(packed, self.form)
+            arguments = bytes(codec.part(packed, self.form))  # in whatever order they were named
             headers["unique"] = unique_key(name, options.unique, arguments)
             if options.unique_for != "until-done":
                 headers["keep"] = options.unique_for
@@ -316,6 +316,8 @@ class Enqueuer:
         asked, wait, follow = self.awaited(last, key, places)
         headers |= asked
         found = self.packed(name, adding.key, packed, options, self.form, headers)
+        if not steps and wait is None:  # the usual case
+            return found
         return attrs.evolve(found, steps=places, wait=wait, follow=follow)
 
     def awaited(

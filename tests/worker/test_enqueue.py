@@ -181,6 +181,25 @@ def test_a_unique_job_has_the_key_of_its_task(kind: str) -> None:
         talk(kind, app, conversation)
 
 
+def test_equal_arguments_have_one_unique_key_in_whatever_order(kind: str) -> None:
+    async def conversation(adder: Adder) -> None:
+        unique = anything.using(unique=True)
+        await adder.add(unique, a={1: "x", 2: {"p", "q", "r"}}, b=None)
+        await adder.add(unique, b=None, a={2: {"r", "q", "p"}, 1: "x"})
+        await adder.add(unique, b=None, a={2: {"r", "q"}, 1: "x"})
+
+        one, two, three = (options["UNIQUE"] for _, _, options in added(node))
+        assert one == two != three
+
+    with node_that_adds() as node:
+        app, _ = app_with(node)
+
+        @app.task(name="anything")
+        def anything(**values: dict[int, str | set[str]] | None) -> None: ...
+
+        talk(kind, app, conversation)
+
+
 def test_hooks_see_each_job_and_add_headers(kind: str) -> None:
     async def conversation(adder: Adder) -> None:
         seen: list[tuple[str, str, str]] = []
