@@ -16,7 +16,7 @@ ROOT: Final = HOME
 ABLATIONS: Final = ROOT / "scenarios" / "ablations.toml"
 SCENARIOS: Final = sorted(path for path in ROOT.glob("scenarios/*.toml") if path != ABLATIONS)
 SWARMS: Final = sorted(ROOT.glob("scenarios/swarm*.toml"))
-LONG: Final = ("soak-30-days", "soak-1-day", "soak-1-day-aof", "apps", "apps-calm")
+LONG: Final = ("soak-30-days", "soak-1-day", "soak-1-day-aof", "apps", "apps-calm", "apps-day")
 """They take longer than a test may; of `apps` tests/testing/apps has some seeds."""
 
 everywhere = pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)

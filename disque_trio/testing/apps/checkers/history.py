@@ -231,7 +231,7 @@ class History:
             del self._running[row.client, row.job]
 
     def _ends(self, row: Row) -> None:
-        counts = facts_of(row)["counts"].split(",")
+        counts = facts_of(row).get("counts", "").split(",")
         pairs = (each.partition(":") for each in counts if each)
         self.jobs[row.ref].told = {state: int(count) for state, _, count in pairs}
 

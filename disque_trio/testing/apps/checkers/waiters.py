@@ -30,12 +30,24 @@ def _check(history: History, wait: Wait, end: Micros, job: JobRecord) -> None:
         return
     if wait.how.startswith("undocumented"):
         history.violate("A8", f"{what} is told {wait.how}", wait.told_at, job.id)
-    if end < NEVER and wait.told_at > max(end, wait.at) + _SOON:
-        if history.is_calm(wait.at, wait.told_at):
-            text = f"{what} is told {(wait.told_at - end) / 1e6:.3f} s after the end: {wait.how}"
-            history.violate("A8", text, wait.told_at, job.id)
-    elif end == NEVER and wait.how == "NoResultError":
+    if not history.is_calm(wait.at, wait.told_at):
         return
+    right = _right(job, end)
+    if right not in ("", wait.how) and wait.kind == "result" and wait.number == job.number:
+        history.violate("A8", f"{what} is told {wait.how}, not {right}", wait.told_at, job.id)
+    if end < NEVER and wait.told_at > max(end, wait.at) + _SOON:
+        text = f"{what} is told {(wait.told_at - end) / 1e6:.3f} s after the end: {wait.how}"
+        history.violate("A8", text, wait.told_at, job.id)
+
+
+def _right(job: JobRecord, end: Micros) -> str:
+    """What is to be told of a single job; empty if there are several ways."""
+    last = [run for run in job.runs if run.ended_at == end]
+    if not last or job.call.kind not in ("single", "many"):
+        return ""
+    if last[0].outcome == "dead":
+        return "JobFailedError"
+    return "value" if last[0].deed in ("return", "block") else ""
 
 
 def _end(history: History, job: JobRecord) -> Micros:
