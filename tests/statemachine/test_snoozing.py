@@ -69,7 +69,8 @@ def test_it_is_traced_by_its_own_name() -> None:
 
     found = [event for event in rig.node.trace if event.kind is Kind.POSTPONE]
 
-    assert [(event.cause, event.detail) for event in found] == [(Cause.RELEASE, "wait=5000")]
+    told = [(event.cause, event.detail) for event in found]
+    assert told == [(Cause.RELEASE, "wait=5000 snoozes=1")]
 
 
 def test_the_greatest_count_stays() -> None:
