@@ -26,6 +26,8 @@ class Asked:
     queue: str = "queue"
     copies: int
     """How many nodes hold the job: REPLICATE, or its default."""
+    sync: int = 0
+    """SYNC; 0 is all copies."""
     retry: int
     delay: Millis = 0
     ttl: int = addoptions.DEFAULT_TTL_S
@@ -39,6 +41,11 @@ class Asked:
     if_exists: str = "return"
     backoff: Millis | None = None
     max_backoff: Millis | None = None
+
+    @property
+    def confirmed(self) -> int:
+        """How many nodes hold it when ADDJOB answers."""
+        return self.sync or self.copies
 
     @property
     def is_ours(self) -> bool:
@@ -73,6 +80,7 @@ def read(words: Sequence[str], facts: Facts) -> Asked:
     return Asked(
         queue=words[1],
         copies=copies,
+        sync=options.sync or 0,
         retry=retry,
         delay=options.delay,
         ttl=options.ttl,

@@ -51,10 +51,9 @@ def answers(asked: Asked, facts: Facts) -> list[Answer]:
 def refusal(asked: Asked, facts: Facts) -> str:
     """Why ADDJOB is refused now; empty if it is not."""
     able = facts.nodes - facts.originals * asked.is_ours
-    if asked.copies > able:
-        return (
-            f"NOREPL: it asks for {asked.copies} copies; {able} of {facts.nodes} nodes can keep it"
-        )
+    if asked.confirmed > able:
+        few = f"{able} of {facts.nodes} nodes can keep it"
+        return f"NOREPL: it asks for {asked.confirmed} copies; {few}"
     return ""
 
 
@@ -206,6 +205,8 @@ def remarks(asked: Asked, facts: Facts) -> Iterator[str]:
         yield "one node keeps it"
     elif asked.is_async:
         yield f"up to {asked.copies} nodes keep it; ASYNC: one when ADDJOB answers"
+    elif asked.confirmed < asked.copies:
+        yield f"{asked.confirmed} nodes keep it before ADDJOB answers, {asked.copies} soon after"
     else:
         yield f"{asked.copies} nodes keep it before ADDJOB answers"
     if asked.timeout and asked.copies > 1:
@@ -251,4 +252,7 @@ def hints(asked: Asked, facts: Facts) -> Iterator[str]:
     elif facts.journal != "always":
         yield "appendfsync always survives power cuts"
     if asked.copies > 1 and facts.nodes > 1:
-        yield f"a side of a cut with fewer than {asked.copies} nodes refuses this ADDJOB (NOREPL)"
+        small = f"a side of a cut with fewer than {asked.confirmed} nodes"
+        yield f"{small} refuses this ADDJOB (NOREPL)"
+    if asked.copies == asked.confirmed == facts.nodes > 2 and not asked.is_async:
+        yield f"SYNC {asked.copies - 1} takes jobs also while one node is down"

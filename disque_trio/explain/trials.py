@@ -166,6 +166,7 @@ def _options(asked: Asked, key: str) -> dict[str, Any]:
     """MAXLEN is left out: it would refuse the other jobs of the trial. Each job has its own key."""
     return {
         "replicate": asked.copies,
+        "sync": asked.sync or None,
         "delay_s": asked.delay / 1000 if asked.delay else None,
         "retry_s": asked.retry,
         "ttl_s": asked.ttl,

@@ -212,7 +212,11 @@ def _without_last_node(plan: Plan) -> Plan:
 
 
 def _fewer_copies(add: Add, nodes: int) -> Add:
-    return attrs.evolve(add, replicate=None if add.replicate is None else min(add.replicate, nodes))
+    return attrs.evolve(
+        add,
+        replicate=None if add.replicate is None else min(add.replicate, nodes),
+        sync=None if add.sync is None else min(add.sync, nodes),
+    )
 
 
 def _without(fault: Fault, node: int) -> Fault | None:
@@ -237,6 +241,7 @@ def _no_option(add: Add) -> Iterator[Add]:
     yield attrs.evolve(add, backoff_s=None, max_backoff_s=None)
     yield attrs.evolve(add, again=0)
     yield attrs.evolve(add, maxlen=None)
+    yield attrs.evolve(add, sync=None)
     yield attrs.evolve(add, delay_s=None)
     yield attrs.evolve(add, ttl_s=None)
 

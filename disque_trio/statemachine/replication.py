@@ -60,7 +60,7 @@ RESEND_EVERY: Final[Millis] = 100
 
 NOT_ENOUGH_NODES: Final = b"NOREPL Not enough reachable nodes for the requested replication level"
 TIMED_OUT: Final = b"NOREPL Timeout reached before replicating to the requested number of nodes"
-OUT_OF_REACH: Final = NOT_ENOUGH_NODES + b" any more: some have failed since"
+OUT_OF_REACH: Final = b"NOREPL Nodes failed after the job was sent, too few are left for its copies"
 JOB_REMOVED: Final = (
     b"NOREPL job removed (expired?) before the requested replication level was achieved"
 )
@@ -391,7 +391,7 @@ def on_gotjob(node: NodeState, sender: Peer, message: GotJob) -> None:
     add_holder(job, sender.id)
     confirmed = job.confirmed or ()
     if sender.id not in confirmed:
-        job.confirmed = confirmed = (*confirmed, sender.id)
+        job.confirmed = (*confirmed, sender.id)
     _achieved_if_enough(node, job)
 
 

@@ -102,6 +102,19 @@ def test_what_always_holds_is_said_of_each_option() -> None:
     ]
 
 
+def test_sync_is_said() -> None:
+    facts = Facts(nodes=3)
+
+    assert "2 nodes keep it before ADDJOB answers, 3 soon after" in list(
+        remarks(job("REPLICATE 3 SYNC 2", facts), facts)
+    )
+    assert "SYNC 2 takes jobs also while one node is down" in list(
+        hints(job("REPLICATE 3", facts), facts)
+    )
+    assert refusal(job("REPLICATE 4 SYNC 3", facts), facts) == ""
+    assert refusal(job("REPLICATE 4", facts), facts).startswith("NOREPL")
+
+
 def test_hints_name_what_would_survive_more() -> None:
     facts = Facts(nodes=3, journal="everysec")
 

@@ -13,7 +13,7 @@ from tests.statemachine.commands.refused import Refused
 from tests.statemachine.repairing import asked
 from tests.statemachine.replicating import waiting_job
 
-NOREPL = Refused(replication.NOT_ENOUGH_NODES)
+NOREPL = Refused(replication.OUT_OF_REACH)
 
 
 def fail(rig: Rig, *names: NodeId) -> None:
@@ -175,7 +175,7 @@ def test_fewer_nodes_than_sync_are_an_error_and_fewer_than_replicate_are_none() 
     fail(rig, N3)
     rig.advance(replication.RESEND_EVERY)
 
-    assert rig.replies() == [NOREPL, NOREPL]
+    assert rig.replies() == [NOREPL, Refused(replication.NOT_ENOUGH_NODES)]
 
 
 def test_an_add_with_sync_is_refused_when_even_these_copies_cannot_come() -> None:

@@ -149,7 +149,7 @@ def _judge_loss(case: Case, job: Job, findings: Findings) -> None:
     assert options is not None, job.id
     if case.has_expired(job) or job.deliveries or not case.has_node_rows:
         return
-    if job.destroyed >= (1 if options.is_async else options.replicate):
+    if job.destroyed >= (1 if options.is_async else options.sync):
         findings.excused.append(job.id)
         case.mark("excused")
         return
@@ -247,15 +247,15 @@ def _judge_collection(case: Case, job: Job, findings: Findings) -> None:
 
 
 def _judge_repair(case: Case, job: Job, findings: Findings) -> None:
-    """L7: copies on nodes that are gone for good are replaced as far as possible.
-
-    The other nodes cannot notice one that comes back without its data.
-    """
+    """L7: copies on nodes that are gone for good are replaced as far as possible (nobody notices
+    one that comes back without its data), and those that SYNC did not wait for are made."""
     world, options = case.world, job.options
     assert world.healed is not None
     assert options is not None, job.id
     gone = [node for node in job.lost_on if node in world.removed]
-    if not gone or not options.retry or not case.obligations.repair_after or case.has_expired(job):
+    if not gone and not (options.sync < options.replicate and job.is_added):
+        return
+    if not options.retry or not case.obligations.repair_after or case.has_expired(job):
         return
     if any(queue == job.queue for _, queue in world.queue_pauses.begun):
         return

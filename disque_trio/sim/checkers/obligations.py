@@ -45,6 +45,8 @@ class Options:
 
     replicate: int
     """The default is that of a node that knows the whole cluster."""
+    sync: int
+    """How many copies there were at least when ADDJOB was answered."""
     retry: Micros
     ttl: Micros
     delay: Micros = 0
@@ -77,8 +79,11 @@ def read_options(detail: str, nodes: int) -> Options:
     retry = _whole(said, "retry")
     if retry is None:
         retry = min(max(ttl // 10, 1), MAX_DEFAULT_RETRY_S)
+    sync = _whole(said, "sync")
+    replicate = _whole(said, "replicate") or max(min(3, nodes), sync or 1)
     return Options(
-        replicate=_whole(said, "replicate") or min(3, nodes),
+        replicate=replicate,
+        sync=min(sync or replicate, replicate),
         retry=retry * SECOND,
         ttl=ttl * SECOND,
         delay=_micros(said, "delay"),

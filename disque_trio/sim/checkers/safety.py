@@ -32,11 +32,11 @@ def check_retention(case: Case, job: Job) -> None:
     if job.created_at is not None and case.has_expired(job):
         return
     case.check("S1")
-    due = options.replicate - job.destroyed
+    due = options.sync - job.destroyed
     have = job.holders()
     if have < due:
         detail = (
-            f"{have} of {options.replicate} copies are left, though faults have destroyed only "
+            f"{have} of {options.sync} copies are left, though faults have destroyed only "
             f"{job.destroyed}"
         )
         case.violate("S1", detail, job.id)
@@ -46,7 +46,7 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
     """S1: a copy that repair has restored counts as confirmed again and must be retained."""
     options = job.options
     if row.cause == "repljob" and job.destroyed and options is not None and job.must_be_retained:
-        owed = max(options.replicate - job.holders(), 0)
+        owed = max(options.sync - job.holders(), 0)
         if owed < job.destroyed:
             job.destroyed = owed
             case.mark("copy.restored")
@@ -96,6 +96,7 @@ def after_add_ok(case: Case, _row: Row, job: Job) -> None:
         # The node has made fewer copies if it knew fewer nodes, or if the job was acknowledged
         # before ADDJOB had succeeded: the node passed on the ack and keeps no record of it.
         options.replicate = max(1, min(options.replicate, job.holders() + job.destroyed))
+        options.sync = min(options.sync, options.replicate)
     check_retention(case, job)
 
 

@@ -175,7 +175,9 @@ def _add(spec: ProducerSpec, body: str, producer: str, node: int, at: Micros, ru
     job, rng = spec.job, run.rng
     retry_s = job.retry.draw_int(rng)
     copies = job.replicate.draw_int(rng)
-    return Add(
+    replicate = 1 if retry_s == 0 else None if copies is None else min(copies, run.nodes)
+    sync = job.sync.draw_int(run.extensions)
+    add = Add(
         at=at,
         node=node,
         producer=producer,
@@ -184,7 +186,8 @@ def _add(spec: ProducerSpec, body: str, producer: str, node: int, at: Micros, ru
         size=job.body.draw_int(rng),
         timeout_ms=job.timeout.draw_int(rng),
         # RETRY 0 is refused with more than one copy.
-        replicate=1 if retry_s == 0 else None if copies is None else min(copies, run.nodes),
+        replicate=replicate,
+        sync=None if sync is None else min(sync, replicate or run.nodes),
         delay_s=job.delay.draw_int(rng),
         retry_s=retry_s,
         ttl_s=job.ttl.draw_int(rng),
@@ -198,6 +201,7 @@ def _add(spec: ProducerSpec, body: str, producer: str, node: int, at: Micros, ru
         again=spec.again.draw_int(rng),
         **({} if job.unique is None else _key(job, job.unique, rng)),
     )
+    return attrs.evolve(add, sync=None) if add.is_async else add
 
 
 def _backoff(job: JobSpec, retry_s: int | None, rng: random.Random) -> dict[str, Any]:

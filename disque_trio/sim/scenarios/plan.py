@@ -60,6 +60,7 @@ class Add:
     """The body is filled with dots up to so many bytes."""
     timeout_ms: int = 1000
     replicate: int | None = None
+    sync: int | None = None
     delay_s: float | None = None
     retry_s: int | None = None
     ttl_s: int | None = None

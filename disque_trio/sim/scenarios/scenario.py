@@ -135,6 +135,11 @@ class JobSpec:
     replicate: Choice = key(
         choice(whole(1, 65535)), "REPLICATE; never more than there are nodes", default="default"
     )
+    sync: Choice = key(
+        choice(whole(1, 65535)),
+        "SYNC; never more than `replicate` or there are nodes; not with ASYNC",
+        default="default",
+    )
     delay: Choice = key(choice(SECONDS), "DELAY", default="default")
     retry: Choice = key(
         choice(SECONDS), "RETRY; `0s` means at most once, with a single copy", default="default"

@@ -16,6 +16,7 @@ def add_words(add: Add) -> list[bytes]:
     has_decimals = add.delay is not None and not float(add.delay).is_integer()
     for option, value in (
         ("REPLICATE", add.replicate),
+        ("SYNC", add.sync),
         ("DELAY", add.delay),
         ("RETRY", add.retry_s),
         ("TTL", add.ttl_s),

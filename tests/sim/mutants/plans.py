@@ -179,3 +179,10 @@ def holding(seed: int) -> Plan:
     adds = jobs(60, every=SECOND // 10, retry_s=3)
     expect = Expect(duplicates=("D0", "D1", "D2", "D5"))
     return plan("holding", seed, 20, adds=adds, consumers=consumers, expect=expect)
+
+
+def in_sync(seed: int) -> Plan:
+    """Two of three copies are waited for, and for a while many are lost on their way."""
+    drop = Fault(kind="drop", hold=5 * SECOND, nodes=EVERYWHERE, mode="repljob", amount=400_000)
+    adds = jobs(60, every=SECOND // 20, retry_s=600, sync=2, timeout_ms=2000)
+    return plan("in sync", seed, 10, adds=adds, faults=(drop,))

@@ -28,6 +28,10 @@ def test_every_option_is_spelled() -> None:
     assert words == b"ADDJOB q b 5 REPLICATE 2 DELAY 1 RETRY 3 TTL 60 MAXLEN 9 ASYNC"
 
 
+def test_sync_is_spelled() -> None:
+    assert b" ".join(add_words(add(replicate=3, sync=2))) == b"ADDJOB q b 100 REPLICATE 3 SYNC 2"
+
+
 def test_a_producer_does_not_wait_for_earlier_jobs() -> None:
     producer = Producer("p1", [add(10), add(11)], 3)
     producer.wake(10)
