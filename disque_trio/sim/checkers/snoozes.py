@@ -27,7 +27,9 @@ def on_postpone(case: Case, row: Row, job: Job) -> None:
     found.total += is_one_more
     epoch = _epoch(job, row.node)
     found.totals[epoch] = found.totals.get(epoch, 0) + is_one_more
-    least = found.known.get(row.node, _NONE)[0] + is_one_more
+    known, since = found.known.get(row.node, _NONE)
+    # A batch may tell of several, one after the other, and its messages have all been seen.
+    least = (known if since < row.time else 0) + is_one_more
     _judge(case, row, (said, least, _most(case, found, job, row.node)))
     _learn(found, row.node, said, row.time)
 

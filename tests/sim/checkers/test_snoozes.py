@@ -40,3 +40,15 @@ def test_who_was_told_counts_it(count: int, is_right: bool) -> None:
     trace.row(3, "postpone", "n2", job=JOB, cause="postponed", detail=f"wait=9 snoozes={count}")
 
     assert ("S14" not in broken(trace.verdict())) == is_right
+
+
+def test_one_batch_may_tell_of_several() -> None:
+    """swarm, seed 282: n2 hears of two snoozes at once."""
+    trace = snoozed()
+    trace.row(2.5, "postpone", "n1", job=JOB, cause="release", detail="wait=2000 snoozes=2")
+    trace.send(2.5, "postponed", "n1", "n2", detail="wait=2000 nacks=0 snoozes=2 new", lag=0.5)
+    for count in (1, 2):
+        detail = f"wait=2000 snoozes={count}"
+        trace.row(3, "postpone", "n2", job=JOB, cause="postponed", detail=detail)
+
+    assert "S14" not in broken(trace.verdict())
