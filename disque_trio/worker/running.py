@@ -273,8 +273,8 @@ class Worker:
             self._armed = self._timer.deadline = at
 
     async def _keep_time(self, engine: Engine) -> None:
-        await anyio.lowlevel.checkpoint_if_cancelled()  # nothing can be connected then
         while True:
+            await anyio.lowlevel.checkpoint_if_cancelled()  # nothing can be connected then
             self._armed = math.inf
             engine.tick(_now())
             self.turn()
