@@ -10,11 +10,11 @@ from typing import Final
 from disque_trio.cli import formats
 from disque_trio.cli.frame import INTERRUPTED, discard_output
 from disque_trio.cli.options import FOREVER, Options, parse
-from disque_trio.cli.output import complain
 from disque_trio.cli.pipe import Pipe
 from disque_trio.cli.session import Session
 from disque_trio.client.connection import Connection
 from disque_trio.client.errors import ConnectionFailedError
+from disque_trio.terminal.output import complain
 
 _FORMS: Final = {
     "people": formats.for_people,

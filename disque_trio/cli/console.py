@@ -13,7 +13,6 @@ import attrs
 import trio
 
 from disque_trio.cli.frame import USAGE, UsageError
-from disque_trio.cli.output import complain, flush, say
 from disque_trio.client.address import Cluster
 from disque_trio.client.settings import DEFAULT_URL
 from disque_trio.client.url import parse_url
@@ -21,6 +20,7 @@ from disque_trio.net.listeners import ListenError, listen_for_browsers
 from disque_trio.serving.logs import open_log
 from disque_trio.serving.secret_files import SecretFileError, with_secrets
 from disque_trio.statemachine.config import Config
+from disque_trio.terminal.output import complain, flush, say
 
 PORT: Final = 8710
 FAILED: Final = 1

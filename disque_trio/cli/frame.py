@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
-from disque_trio.cli.output import complain
+from disque_trio.terminal.output import complain
 
 USAGE: Final = 2
 """A bad option, or something that was asked for and cannot be done."""

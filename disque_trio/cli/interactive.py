@@ -18,10 +18,10 @@ from prompt_toolkit.shortcuts import clear
 from prompt_toolkit.styles import Style
 
 from disque_trio.cli.completion import Commands, hint
-from disque_trio.cli.output import complain, say
 from disque_trio.cli.session import Session
 from disque_trio.client.address import Address
 from disque_trio.client.errors import ConnectionFailedError
+from disque_trio.terminal.output import complain, say
 from disque_trio.wire.words import UnbalancedQuotesError, split
 
 _STYLE: Final = Style.from_dict({"hint": "ansibrightblack italic"})

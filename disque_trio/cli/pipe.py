@@ -10,9 +10,9 @@ from typing import Final
 
 import attrs
 
-from disque_trio.cli.output import complain
 from disque_trio.client.connection import Connection
 from disque_trio.statemachine.base import Failure, Reply
+from disque_trio.terminal.output import complain
 from disque_trio.wire.resp import encode_request
 
 _CHUNK: Final = 1 << 16

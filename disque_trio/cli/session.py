@@ -13,10 +13,10 @@ import attrs
 
 from disque_trio.cli.formats import Form, for_people
 from disque_trio.cli.options import FOREVER
-from disque_trio.cli.output import complain
 from disque_trio.client.connection import Connection
 from disque_trio.client.errors import LostError
 from disque_trio.statemachine.base import OK, Failure, Reply
+from disque_trio.terminal.output import complain
 from disque_trio.wire.words import UnbalancedQuotesError, split
 
 _RED: Final = b"\x1b[31m%b\x1b[0m"

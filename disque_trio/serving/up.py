@@ -16,8 +16,6 @@ import attrs
 import trio
 from rich.console import Console
 
-from disque_trio.cli.consoles import console
-from disque_trio.cli.output import complain
 from disque_trio.net.file_limits import raise_file_limit
 from disque_trio.net.listeners import MAX_PORT, ListenError, Listeners, listen
 from disque_trio.net.multiplexing import NAMES, MultiplexingError
@@ -33,6 +31,8 @@ from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.form import FORM
 from disque_trio.storage.nodes_conf import NodesConf, NodesConfError, NoNodesConf
+from disque_trio.terminal.consoles import console
+from disque_trio.terminal.output import complain
 from disque_trio.wire.resp import encode_request
 
 Task = Callable[[], Awaitable[None]]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from disque_trio.worker.statuses import CLEAN, INTERRUPTED
+from disque_trio.worker.stopping import SAME_S
 from tests.cluster.processes import SOON_S, Cluster, Fleet, eventually
 from tests.cluster.workers.crew import Crew, stands
 
@@ -88,14 +89,15 @@ def test_the_second_order_interrupts_jobs_and_another_worker_gets_them(
     cluster: Cluster, crew: Crew
 ) -> None:
     worker = crew.start("one")
-    add(crew, "sleep 2 x", retry=600)
-    crew.has_said("one begin sleep 2 x")
+    add(crew, "sleep 5 x", retry=600)
+    crew.has_said("one begin sleep 5 x")
     worker.send_signal(signal.SIGINT)
     eventually(lambda: "no more jobs" in crew.output(), SOON_S, "it drains")
+    time.sleep(SAME_S)  # until then a second signal is the same order
 
     assert crew.stop(worker) == INTERRUPTED
     crew.start("other")
-    crew.has_said("other end sleep 2 x")
+    crew.has_said("other end sleep 5 x")
 
 
 def test_a_thread_that_does_not_end_keeps_no_worker_from_ending(

@@ -8,7 +8,7 @@ from disque_trio.cli.aof.scan import NAMES, scan_and_count
 from disque_trio.cli.aof.source import Source
 from disque_trio.cli.aof.tally import sum_up
 from disque_trio.cli.frame import counted
-from disque_trio.cli.output import say_json
+from disque_trio.terminal.output import say_json
 
 
 def check(options: Options) -> int:

@@ -13,8 +13,8 @@ from disque_trio.cli.aof.source import Source
 from disque_trio.cli.aof.tally import Tally
 from disque_trio.cli.aof.target import Target
 from disque_trio.cli.frame import UsageError, counted
-from disque_trio.cli.output import say_json
 from disque_trio.statemachine.records import Record
+from disque_trio.terminal.output import say_json
 from disque_trio.wire.commandlog import NoPlaceError
 from disque_trio.wire.journal import Writer
 

@@ -9,10 +9,10 @@ from disque_trio.cli.aof.report import errors
 from disque_trio.cli.aof.scan import scan
 from disque_trio.cli.aof.source import Source
 from disque_trio.cli.formats import quoted, text_of
-from disque_trio.cli.output import flush, json_text, say_lines
 from disque_trio.statemachine.base import STATE_NAMES
 from disque_trio.statemachine.messages import JobCopy
 from disque_trio.statemachine.records import LoadJob, Record
+from disque_trio.terminal.output import flush, json_text, say_lines
 
 
 def dump(options: Options) -> int:

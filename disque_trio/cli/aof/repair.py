@@ -15,7 +15,7 @@ from disque_trio.cli.aof.scan import Scan, scan
 from disque_trio.cli.aof.source import Source
 from disque_trio.cli.aof.target import Target, keep
 from disque_trio.cli.frame import UsageError, counted
-from disque_trio.cli.output import say_json
+from disque_trio.terminal.output import say_json
 from disque_trio.wire.jobs import DamagedError
 from disque_trio.wire.journal import Format, Writer
 from disque_trio.wire.salvage import Gap, salvage

@@ -4,7 +4,7 @@ import sys
 
 from rich.console import Console
 
-from disque_trio.cli.consoles import console
+from disque_trio.terminal.consoles import console
 
 
 def out() -> Console:

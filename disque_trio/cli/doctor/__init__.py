@@ -8,7 +8,7 @@ from disque_trio.cli.doctor.findings import STATUS_NAMES, Finding, Level, worst
 from disque_trio.cli.doctor.nodes import NodeFacts, examine, survey
 from disque_trio.cli.doctor.options import Options, parse
 from disque_trio.cli.frame import INTERRUPTED
-from disque_trio.cli.output import say, say_json
+from disque_trio.terminal.output import say, say_json
 
 
 def main(argv: Sequence[str]) -> int:

@@ -9,7 +9,6 @@ from disque_trio.cli.explain.asking import ask
 from disque_trio.cli.explain.options import Options, parse
 from disque_trio.cli.explain.words import show
 from disque_trio.cli.frame import INTERRUPTED, USAGE, UsageError
-from disque_trio.cli.output import complain, say_json
 from disque_trio.cli.sim.report import errors, out
 from disque_trio.client.errors import DisqueError
 from disque_trio.explain.asked import Asked, NotAskedError, read
@@ -18,6 +17,7 @@ from disque_trio.explain.families import MOST_NODES
 from disque_trio.explain.report import report
 from disque_trio.explain.rules import answers
 from disque_trio.explain.trials import Trial, run
+from disque_trio.terminal.output import complain, say_json
 
 
 def main(argv: Sequence[str]) -> int:

@@ -10,10 +10,10 @@ import attrs
 
 from disque_trio.cli import frame
 from disque_trio.cli.frame import Family, UsageError
-from disque_trio.cli.output import complain
 from disque_trio.client import Client
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.settings import DEFAULT_URL
+from disque_trio.terminal.output import complain
 from disque_trio.worker.operating.admin import Admin
 
 FAILED: Final = 1

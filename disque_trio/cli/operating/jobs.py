@@ -18,8 +18,8 @@ from disque_trio.cli.operating.frame import (
     url_of,
     warn_of,
 )
-from disque_trio.cli.output import say, say_facts, say_json, say_table
 from disque_trio.observe.timeline import History
+from disque_trio.terminal.output import say, say_facts, say_json, say_table
 from disque_trio.worker.operating.admin import Admin
 from disque_trio.worker.operating.asking import Found
 from disque_trio.worker.operating.jobs import Jobs, WithWorkerError

@@ -14,7 +14,7 @@ from disque_trio.cli.operating.frame import (
     run_family,
     warn_of,
 )
-from disque_trio.cli.output import complain, say, say_json, say_table
+from disque_trio.terminal.output import complain, say, say_json, say_table
 from disque_trio.worker.operating.admin import Admin
 from disque_trio.worker.operating.notes import RESERVED
 from disque_trio.worker.operating.queues import QueueTotals, Stopped

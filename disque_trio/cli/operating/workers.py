@@ -15,7 +15,7 @@ from disque_trio.cli.operating.frame import (
     run_family,
     warn_of,
 )
-from disque_trio.cli.output import complain, say, say_facts, say_json, say_lines, say_table
+from disque_trio.terminal.output import complain, say, say_facts, say_json, say_lines, say_table
 from disque_trio.worker.operating.admin import Admin, KnownWorker, Obeyed
 from disque_trio.worker.operating.asking import Found
 from disque_trio.worker.operating.notes import ORDERS, OrderName

@@ -3,8 +3,8 @@
 import argparse
 from typing import Final
 
-from disque_trio.cli.output import say
 from disque_trio.cli.pipeline.spark import add_spark, part, started
+from disque_trio.terminal.output import say
 
 _DAY_S: Final = 86_400.0
 HELP = "Put the small files of a lake together, and remove what nothing needs any more."

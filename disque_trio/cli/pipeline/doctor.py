@@ -18,9 +18,9 @@ from disque_trio.cli.doctor.findings import (
     worst,
 )
 from disque_trio.cli.frame import add_json
-from disque_trio.cli.output import say, say_json
 from disque_trio.pipeline import java, session, shipping
 from disque_trio.pipeline.errors import INSTALL, PipelineError
+from disque_trio.terminal.output import say, say_json
 
 HELP: Final = "Say whether Spark will run here, and how to get what is missing."
 _PACKAGES: Final = ("pyspark", "pyarrow", "pandas", "deltalake")

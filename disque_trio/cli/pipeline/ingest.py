@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from disque_trio.cli.frame import UsageError
-from disque_trio.cli.output import complain, say
 from disque_trio.cli.pipeline.spark import add_spark, part, started
+from disque_trio.terminal.output import complain, say
 
 HELP = "Take traces of live nodes and of simulations, and results of sweeps, into a lake."
 

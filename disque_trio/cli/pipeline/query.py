@@ -9,13 +9,13 @@ from typing import Any, Final
 
 from rich.table import Table
 
-from disque_trio.cli.consoles import console
 from disque_trio.cli.frame import UsageError, add_json, count
-from disque_trio.cli.output import say, say_json
 from disque_trio.cli.pipeline.spark import add_spark, part, started
 from disque_trio.pipeline.lake.checks import CHECKS, COLUMNS
 from disque_trio.pipeline.lake.views import VIEWS, lines
 from disque_trio.pipeline.session import first_line
+from disque_trio.terminal.consoles import console
+from disque_trio.terminal.output import say, say_json
 
 HELP = "Ask a lake: a view by its name, or anything in SQL."
 _MOST: Final = 20

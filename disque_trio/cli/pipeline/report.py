@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from disque_trio.cli.frame import cannot_write
-from disque_trio.cli.output import say
 from disque_trio.cli.pipeline.reruns import Reruns
 from disque_trio.cli.pipeline.spark import add_spark, part, started
 from disque_trio.pipeline.location import path_in
+from disque_trio.terminal.output import say
 
 HELP = "Draw what a lake has to tell, as one HTML page that needs nothing else."
 

@@ -2,8 +2,8 @@
 
 import argparse
 
-from disque_trio.cli.output import say
 from disque_trio.cli.pipeline.spark import part
+from disque_trio.terminal.output import say
 
 HELP = "Give a lake that an earlier release has made its Delta tables. Nothing may write into it."
 

@@ -8,9 +8,9 @@ import attrs
 from rich.console import Console
 from rich.markup import escape
 
-from disque_trio.cli.consoles import console
-from disque_trio.cli.output import json_text
 from disque_trio.cli.sim.execution import Finding, Result
+from disque_trio.terminal.consoles import console
+from disque_trio.terminal.output import json_text
 from disque_trio.tracing.rows import Row
 
 MOST_FINDINGS = 8

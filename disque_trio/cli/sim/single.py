@@ -8,7 +8,6 @@ import attrs
 from rich.markup import escape
 
 from disque_trio.cli.frame import UsageError, check_folder
-from disque_trio.cli.output import say, say_lines
 from disque_trio.cli.sim import report
 from disque_trio.cli.sim.execution import (
     REPEATABLE,
@@ -36,6 +35,7 @@ from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.sim.traces import files as traces_files
 from disque_trio.sim.traces import merge_live
 from disque_trio.sim.traces.files import TraceError
+from disque_trio.terminal.output import say, say_lines
 from disque_trio.tracing.rows import Row
 from disque_trio.tracing.sampling import of_chosen
 

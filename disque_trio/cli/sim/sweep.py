@@ -15,7 +15,6 @@ from rich.table import Table
 
 from disque_trio import __version__
 from disque_trio.cli.frame import INTERRUPTED, UsageError, counted
-from disque_trio.cli.output import say_json
 from disque_trio.cli.sim import report, spark
 from disque_trio.cli.sim.collector import CollectorOptions
 from disque_trio.cli.sim.execution import REPEATABLE, Finding, Result
@@ -37,6 +36,7 @@ from disque_trio.pipeline import session
 from disque_trio.pipeline.errors import INSTALL, PipelineError
 from disque_trio.pipeline.location import local_path
 from disque_trio.sim.scenarios.scenario import Scenario
+from disque_trio.terminal.output import say_json
 
 DETAILED = 10
 """How many failures are shown in full; the rest take a line each."""

@@ -13,12 +13,12 @@ from typing import Any, Final
 import anyio
 
 from disque_trio.cli.frame import INTERRUPTED, USAGE, discard_output
-from disque_trio.cli.output import complain, flush, say_json, say_lines, terminal_width
 from disque_trio.cli.top import tables
 from disque_trio.client import Client
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.settings import DEFAULT_URL
 from disque_trio.observe.sampling import Sampler
+from disque_trio.terminal.output import complain, flush, say_json, say_lines, terminal_width
 
 FAILED: Final = 1
 _NO_TEXTUAL: Final = (

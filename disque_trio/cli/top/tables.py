@@ -8,8 +8,8 @@ import attrs
 
 from disque_trio.cli.frame import counted
 from disque_trio.cli.operating.frame import duration
-from disque_trio.cli.output import lines_of
 from disque_trio.observe.sampling import RATES, NodeView, QueueView, View
+from disque_trio.terminal.output import lines_of
 
 Row = tuple[str, ...]
 

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from disque_trio.cli.frame import INTERRUPTED, USAGE, UsageError
-from disque_trio.cli.output import complain, say_lines
 from disque_trio.cli.worker.checking import check
 from disque_trio.cli.worker.early import ends_early
 from disque_trio.cli.worker.loading import load
 from disque_trio.cli.worker.options import OPTIONS, Options, parse
 from disque_trio.cli.worker.running import CHILD, queues_of, run_one, run_several
+from disque_trio.terminal.output import complain, say_lines
 from disque_trio.worker import App
 
 

@@ -4,8 +4,8 @@ import http.client
 from http import HTTPStatus
 from typing import Final
 
-from disque_trio.cli.output import say, say_lines
 from disque_trio.cli.worker.options import Options, endpoint
+from disque_trio.terminal.output import say, say_lines
 
 TIMEOUT_S: Final = 5.0
 """A worker whose event loop is blocked longer than this is not well."""

@@ -4,8 +4,8 @@ import logging
 import sys
 from typing import Any, Final
 
-from disque_trio.cli.output import printable_lines
 from disque_trio.jsonlines import as_json
+from disque_trio.terminal.output import printable_lines
 from disque_trio.worker.policies import trace_of
 
 FORMATS: Final = ("human", "json")

@@ -2,7 +2,7 @@
 
 Names, bodies, reasons and errors come from producers, workers and nodes, and may hold what commands
 a terminal: to change its title or clipboard, or to erase what it shows. So everything is written
-through this module, which shows such characters as escapes (`tests/cli/test_output.py`).
+through this module, which shows such characters as escapes (`tests/terminal/test_output.py`).
 """
 
 import json

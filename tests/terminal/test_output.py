@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from disque_trio.cli import consoles, output
+from disque_trio.terminal import consoles, output
 from tests.trees import HOME, modules
 
 HOSTILE = "a\x1b[2J\x1b]0;title\x07\x9b31m\u202e\nb\r\x7f"
 ESCAPED = r"a\x1b[2J\x1b]0;title\a\x9b31m\u202e\nb\r\x7f"
 WRITERS = {
-    "disque_trio/cli/output.py": "writes what it has cleaned",
-    "disque_trio/cli/consoles.py": "cleans what Rich writes",
+    "disque_trio/terminal/output.py": "writes what it has cleaned",
+    "disque_trio/terminal/consoles.py": "cleans what Rich writes",
     "disque_trio/cli/__init__.py": "gives the session where to write",
     "disque_trio/cli/session.py": "writes replies in the form that was asked for (cli.formats)",
     "disque_trio/cli/manual.py": "lays out pages of the package in memory",
