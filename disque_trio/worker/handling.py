@@ -31,8 +31,8 @@ class Driver(Protocol):
         """The node that has delivered the job; empty if it is not in hand any more."""
         ...
 
-    def has(self, id: bytes, feature: bytes) -> bool:
-        """Has the node that has delivered the job said that it has this feature?"""
+    def has(self, feature: bytes) -> bool:
+        """Has any node said that it has this feature, also if it does not answer now?"""
         ...
 
     def limit(self, id: bytes, seconds: float) -> None:
@@ -76,8 +76,8 @@ class Run:
         return self._driver.lease_end(self.start.id)
 
     def has(self, feature: bytes) -> bool:
-        """Has the node that has delivered the job said that it has this feature?"""
-        return self._driver.has(self.start.id, feature)
+        """Has any node said that it has this feature, also if it does not answer now?"""
+        return self._driver.has(feature)
 
     def limit(self, seconds: float) -> None:
         """It may take so long, from now on. Then it is cancelled with `Why.TOO_LONG`."""

@@ -22,7 +22,7 @@ from disque_trio.worker.cron.declaring import Crons
 from disque_trio.worker.cron.known import Known
 from disque_trio.worker.cron.loop import Keeper
 from disque_trio.worker.deciding import End
-from disque_trio.worker.engine import records, words
+from disque_trio.worker.engine import records
 from disque_trio.worker.engine.records import Outcome, Why
 from disque_trio.worker.engine.suspects import proven
 from disque_trio.worker.enqueue import Enqueuer
@@ -189,7 +189,7 @@ class JobHandler:
             end = self._decide(run, entry, job, stage, error)
         except BaseException as bug:
             end = deciding.last_resort(run, bug)
-        if end.how == "snoozed" and not run.has(words.RELEASE_DELAY):
+        if end.how == "snoozed" and not snoozing.can_wait(run):
             options = entry.definition.options if entry and entry.arguments else None
             end = await snoozing.add_again(self.enqueuer, self._reader(run), options, job, end)
         self._log.ended(job, end, has_begun=stage != "reading")

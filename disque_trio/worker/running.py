@@ -23,7 +23,6 @@ from disque_trio.client.streams import Connect
 from disque_trio.statemachine.base import Reply
 from disque_trio.worker import workerlog
 from disque_trio.worker.beginning import Batch, Beginnings
-from disque_trio.worker.engine import words
 from disque_trio.worker.engine.engine import Engine
 from disque_trio.worker.engine.records import (
     NEVER,
@@ -161,12 +160,10 @@ class Worker:
         job = None if self._engine is None else self._engine.state.jobs.get(id)
         return "" if job is None else job.node
 
-    def has(self, id: bytes, feature: bytes) -> bool:
-        """Has the node that has delivered the job this feature?"""
-        if self._engine is None:
-            return False
-        node = self._engine.state.nodes.get(self.node_of(id))
-        return node is not None and words.has(node, feature)
+    def has(self, feature: bytes) -> bool:
+        """Has any node said that it has this feature?"""
+        nodes = () if self._engine is None else self._engine.state.nodes.values()
+        return any(feature in (node.said or ()) for node in nodes)
 
     def limit(self, id: bytes, seconds: float) -> None:
         """Cancel the handler of the job after so long."""

@@ -1,5 +1,5 @@
-"""Snoozes for nodes that cannot put a job off without counting a failure: the job is added again,
-and then acknowledged (decision 112).
+"""Snoozes of jobs that no node can put off without counting a failure: the job is added again, and
+then acknowledged (decision 98).
 
 Its headers have its failures (`tries`) and its snoozes so far. It has another id.
 """
@@ -19,6 +19,7 @@ from disque_trio.worker.deciding import End
 from disque_trio.worker.engine import records, words
 from disque_trio.worker.enqueue import Enqueuer, Request
 from disque_trio.worker.exceptions import LONGEST_S
+from disque_trio.worker.handling import Run
 from disque_trio.worker.options import Options
 from disque_trio.worker.outside import outside
 from disque_trio.worker.policies import describe
@@ -26,6 +27,11 @@ from disque_trio.worker.policies import describe
 
 class NotAddedError(DisqueError):
     """The job that a node named in its answer is another one."""
+
+
+def can_wait(run: Run) -> bool:
+    """Can nodes let its job wait? If its own node cannot be asked now, another one is."""
+    return run.has(words.RELEASE_DELAY) and not words.is_once(run.start.id)
 
 
 async def add_again(
@@ -41,13 +47,15 @@ async def add_again(
         try:
             request = _request(enqueuer, read(job.run.start.body), options, job, end.after)
             added = await enqueuer.add(request)
+            if added.id == job.id:
+                raise NotAddedError("the answer names the job itself, which has its key still")
             if "unique" in job.headers:
                 await _check(enqueuer, request, added.id)
         except BaseException as error:
             if deciding.is_interrupted(job.run, error):
                 raise
             job.log.warning(
-                "its node cannot put it off, and it cannot be added again, so this counts as an "
+                "it cannot be put off, and it cannot be added again, so this counts as an "
                 "attempt: %s",
                 describe(error),
             )

@@ -12,7 +12,7 @@ from disque_trio.worker.engine.records import Outcome, Start, Why
 from disque_trio.worker.handling import Run
 from disque_trio.worker.performing import JobHandler
 
-ID = b"D-bbbbbbbb-AAAAAAAAAAAAAAAAAAAAAAAA-05a1"
+ID = b"D-cccccccc-AAAAAAAAAAAAAAAAAAAAAAAA-05a1"
 
 
 @attrs.define(eq=False)
@@ -32,8 +32,7 @@ class Driver:
         assert id == ID
         return "n1:7711"
 
-    def has(self, id: bytes, feature: bytes) -> bool:
-        assert id == ID
+    def has(self, feature: bytes) -> bool:
         return feature in self.features
 
     def limit(self, id: bytes, seconds: float) -> None:
@@ -54,10 +53,11 @@ def run_of(
     crashes: int = 0,
     why: Why | None = None,
     driver: Driver | None = None,
+    id: bytes = ID,
     **told: int,
 ) -> Run:
     """A run of a job with this body."""
-    return Run(Start(ID, queue, what, nacks, crashes, **told), driver or Driver(), why)
+    return Run(Start(id, queue, what, nacks, crashes, **told), driver or Driver(), why)
 
 
 def outcome(app: App[Any], what: bytes, backend: str = "trio", **run: Any) -> Outcome:

@@ -156,5 +156,5 @@ def test_a_job_without_a_key_asks_by_its_id(path: Path) -> None:
     outcomes(app, [run_of(body("charge"))])
 
     [(name,)] = database.execute("SELECT name FROM disque_once")
-    assert name.startswith("charge:D-bbbbbbbb-")
+    assert name.startswith("charge:D-cccccccc-")
     database.close()

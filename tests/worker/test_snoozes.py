@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from disque_trio.statemachine.base import Failure
+from disque_trio.statemachine.base import Failure, Status
 from disque_trio.worker import App, Fixed, Snooze
 from disque_trio.worker.engine import records, words
 from disque_trio.worker.engine.records import Done, Why
@@ -102,6 +102,17 @@ def details(body: bytes) -> list[Any]:
 # Nodes that can put a job off.
 
 
+def test_a_job_with_lease_0_cannot_be_released_so_it_is_added_again(backend: str) -> None:
+    driver = Driver(features=frozenset((words.RELEASE_DELAY,)))
+    once = ID[:-1] + b"0"
+    with node_that_adds() as node:
+        found = outcome(snoozing(node, lease=0), body("t"), backend, driver=driver, id=once)
+
+        assert found == Done()
+        [(_, _, options)] = added(node)
+        assert (options["RETRY"], options["DELAY"]) == ("0", "30")
+
+
 @pytest.mark.parametrize("of", ["task", "consumer"])
 def test_it_keeps_its_identity(backend: str, of: str) -> None:
     app = App("disque://127.0.0.1:1")  # nothing is added
@@ -143,6 +154,11 @@ def test_options_that_cannot_work_make_it_a_failure(backend: str, headers: Any) 
 
         assert found == records.Retry(30_000_000)
         assert added(node) == []
+
+
+def test_a_job_that_the_answer_to_its_own_addition_names_is_not_acknowledged(backend: str) -> None:
+    with node_that_adds([Status(ID)]) as node:
+        assert outcome(snoozing(node), body("t"), backend) == records.Retry(30_000_000)
 
 
 @pytest.mark.parametrize("answer", [None, [Failure(b"PAUSED no")]])

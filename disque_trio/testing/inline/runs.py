@@ -86,7 +86,7 @@ class _Driver:
         """There is one."""
         return HOST
 
-    def has(self, id: bytes, feature: bytes) -> bool:  # noqa: ARG002
+    def has(self, feature: bytes) -> bool:
         """Has the node this feature?"""
         return words.has(_NODE, feature)
 

@@ -199,11 +199,14 @@ def candidates(state: State, job: Job) -> list[str]:
 
 
 def whom(state: State, now: Micros, job: Job) -> Node:
-    """The next of them; one that rests only if all do."""
-    first = state.nodes[job.node]
-    if not job.tries and first.rests_until <= now:  # as nearly always
+    """The next of them; one that rests only if all do. With a snooze only those that know such or
+    may know them, if there are any: another node would count a failure, or not wait."""
+    first, is_snooze = state.nodes[job.node], words.is_snooze(job.outcome)
+    if not job.tries and first.rests_until <= now and not is_snooze:  # as nearly always
         return first
     names = candidates(state, job)
+    if is_snooze:
+        names = [name for name in names if words.may_snooze(state.nodes[name])] or names
     start = job.tries % len(names)
     turns = [state.nodes[name] for name in (*names[start:], *names[:start])]
     awake = [node for node in turns if node.rests_until <= now]

@@ -112,8 +112,14 @@ def _tell(state: State, now: Micros, node: Node, jobs: list[Job]) -> None:
     """One command for each outcome, as far as a command takes many jobs."""
     groups: dict[tuple[tuple[bytes, ...], tuple[bytes, ...]], list[Job]] = {}
     for job in jobs:
-        if _is_open(state, job):
-            groups.setdefault(words.settle(node, job), []).append(job)
+        if not _is_open(state, job):
+            continue
+        if words.is_snooze(job.outcome) and not words.may_snooze(node):
+            other = connecting.whom(state, now, job)
+            if words.may_snooze(other):  # that this node cannot was not known before
+                route(state, now, job)
+                continue
+        groups.setdefault(words.settle(node, job), []).append(job)
     for (before, _), group in groups.items():
         size = 1 if before[0] == b"ADDJOB" else leases.BATCH
         for at in range(0, len(group), size):

@@ -14,6 +14,7 @@ from disque_trio.worker.engine.records import (
     Job,
     Micros,
     Node,
+    Outcome,
     Release,
     Retry,
 )
@@ -45,6 +46,16 @@ DEAD_QUEUE: Final = b"dead."
 def has(node: Node, feature: bytes) -> bool:
     """Has the node said that it has this feature?"""
     return node.features is not None and feature in node.features
+
+
+def is_snooze(outcome: Outcome) -> bool:
+    """Is it told by RELEASE with a delay?"""
+    return isinstance(outcome, Release) and outcome.delay is not None
+
+
+def may_snooze(node: Node) -> bool:
+    """Does it know RELEASE with a delay, as far as is known?"""
+    return node.said is None or RELEASE_DELAY in node.said
 
 
 def features(reply: Reply) -> frozenset[bytes]:

@@ -1,8 +1,10 @@
 """Connections that break, nodes that fail, leave or are silent, and the end of the worker."""
 
+import pytest
+
 from disque_trio.statemachine.base import NULL_ARRAY
-from disque_trio.worker.engine.records import Dead, Done, Queue, Retry, Why
-from tests.worker.engine.talking import ONCE, ONE, TOKEN, TWO, Talk, lease, plain
+from disque_trio.worker.engine.records import Dead, Done, Queue, Release, Retry, Why
+from tests.worker.engine.talking import FEATURES, ONCE, ONE, TOKEN, TWO, Talk, lease, plain
 
 
 def test_it_takes_jobs_from_the_next_node_if_the_first_fails_and_comes_back() -> None:
@@ -119,6 +121,45 @@ def test_an_acknowledgement_without_a_reply_goes_to_another_node() -> None:
 
     assert talk.last(b"ACKJOB").node == "n2"
     assert talk.count(b"ACKJOB") == 2
+
+
+def test_a_snooze_is_told_to_a_node_that_can_put_the_job_off() -> None:
+    talk = Talk(features=FEATURES + b",release-delay")
+    talk.greet()
+    talk.lose("n1")
+    talk.greet()  # n2 can
+    talk.wait(1_001)
+    talk.features = FEATURES
+    talk.greet()  # n1 cannot
+    talk.answer(b"GETJOB", NULL_ARRAY)
+    assert talk.deliver(lease(ONE)).node == "n1"
+
+    talk.finish(ONE, Release(30_000_000))
+    talk.greet()
+
+    told = talk.last(b"RELEASE")
+    assert (told.node, told.words[2:]) == ("n2", (b"DELAY", b"30.000"))
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_snooze_waits_for_a_node_that_can_put_the_job_off(is_known: bool) -> None:
+    talk = Talk(features=FEATURES + b",release-delay")
+    talk.deliver(lease(ONE))
+    talk.lose("n1")
+    talk.features = b""
+    if is_known:
+        talk.greet()
+    talk.finish(ONE, Release(30_000_000))
+    talk.greet()  # n2 cannot
+    talk.features = FEATURES + b",release-delay"
+    talk.wait(5_000)
+    talk.greet()
+    talk.wait(1_000)
+
+    told = talk.last(b"RELEASE")
+    assert (talk.count(b"RELEASE"), told.words[2:]) == (1, (b"DELAY", b"30.000"))
+    assert told.node in ("n1", "n3")
+    assert talk.count(b"ENQUEUE") == 0
 
 
 def test_with_a_token_a_nack_is_repeated_and_without_one_it_is_not() -> None:

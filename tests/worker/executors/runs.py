@@ -21,7 +21,7 @@ class NoDriver:
         """Nowhere."""
         return ""
 
-    def has(self, id: bytes, feature: bytes) -> bool:  # noqa: ARG002
+    def has(self, feature: bytes) -> bool:  # noqa: ARG002
         """It has none."""
         return False
 
