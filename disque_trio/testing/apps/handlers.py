@@ -4,6 +4,7 @@ import asyncio
 import pickle
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
+from datetime import datetime
 from typing import Any, Final, Protocol
 
 import trio
@@ -145,11 +146,11 @@ def elsewhere(first: Any, second: int | None = None) -> Any:
     raise NotImplementedError((first, second))
 
 
-async def on_tick() -> None:
+async def on_tick(scheduled: datetime) -> None:
     """A task that is due by the clock."""
     process, job = process_here.get(), current_job()
     process.stage.row("tick", process.name, job=job.id, queue=job.queue, task=job.task,
-                      key=job.key or "", attempt=job.attempt)  # fmt: skip
+                      tick=scheduled.isoformat(), attempt=job.attempt)  # fmt: skip
 
 
 async def body(given: bytes) -> Any:

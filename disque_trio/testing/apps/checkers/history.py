@@ -271,7 +271,7 @@ class History:
 
     def _tick(self, row: Row) -> None:
         facts = facts_of(row)
-        self.ticks[facts["task"], facts["key"]].setdefault(row.job, row.time)
+        self.ticks[facts["task"], facts["tick"]].setdefault(row.job, row.time)
 
     def _log(self, row: Row) -> None:
         facts = facts_of(row)

@@ -10,9 +10,9 @@ _BEFORE: Final[Micros] = 10_000_000
 
 def check(history: History) -> None:
     """Each tick of which a job has run."""
-    for (task, key), ids in history.ticks.items():
+    for (task, tick), ids in history.ticks.items():
         first, *others = sorted(ids.items(), key=lambda each: each[1])
         for id, at in others:
             if history.is_calm(first[1] - _BEFORE, at):
-                text = f"a tick of {task} was added again: {key}"
+                text = f"a tick of {task} was added again: {tick}"
                 history.violate("A9", text, at, id)
