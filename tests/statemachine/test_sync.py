@@ -139,6 +139,20 @@ def test_a_copy_that_is_not_confirmed_goes_to_another_node() -> None:
     assert not rig.node.repair.awaited
 
 
+def test_it_goes_to_another_node_though_no_pass_over_the_jobs_is_due() -> None:
+    rig = Rig(peers=3, config=Config(cluster_node_timeout=1 << 30))
+    rig.advance(repair.TAKE_OVER)  # the pass of the start is over
+    job = added(rig, "REPLICATE", 3, "SYNC", 2)
+    [other] = {N2, N3, N4}.difference(job.holders)
+
+    rig.advance(trailing.PATIENCE - 1)
+    assert asked(rig) == []
+    rig.advance(1 + repair.RUN_EVERY)
+
+    assert [to for to, _ in asked(rig)] == [other]
+    assert list(rig.node.repair.silent) == [job.holders[2]]
+
+
 def test_without_another_node_it_is_repaired_when_one_comes_back() -> None:
     rig = Rig(peers=2, config=Config(cluster_node_timeout=1 << 30))
     fail(rig, N3)

@@ -1,12 +1,11 @@
 import pytest
 
+from disque_trio.statemachine import replication
 from disque_trio.statemachine.base import NULL_ARRAY, Failure, Reply, Status
 from disque_trio.tracing.client_rows import Note, answered, invoked, lost
 
 JOB = "D-11111111-222222222222222222222222-05a1"
 ADD = [b"ADDJOB", b"mail", b"hello world", b"100", b"REPLICATE", b"3", b"ASYNC", b"RETRY", b"1"]
-NOT_ENOUGH = b"NOREPL Not enough reachable nodes for the requested replication level"
-TOO_LATE = b"NOREPL Timeout reached before replicating to the requested number of nodes"
 
 
 def test_an_add_tells_its_options_and_its_body_last() -> None:
@@ -20,7 +19,12 @@ def test_an_added_job_has_a_name() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [b"PAUSED Queue paused in input, try later", b"MAXLEN too long", NOT_ENOUGH]
+    "error",
+    [
+        b"PAUSED Queue paused in input, try later",
+        b"MAXLEN too long",
+        replication.NOT_ENOUGH_NODES,
+    ],
 )
 def test_a_refusal_before_any_copy_is_a_definite_no(error: bytes) -> None:
     (note,) = answered(ADD, Failure(error))
@@ -30,7 +34,9 @@ def test_a_refusal_before_any_copy_is_a_definite_no(error: bytes) -> None:
     assert note.detail == error.decode()
 
 
-@pytest.mark.parametrize("error", [TOO_LATE, b"NOREPL job removed (expired?) before the requested"])
+@pytest.mark.parametrize(
+    "error", [replication.TIMED_OUT, replication.OUT_OF_REACH, replication.JOB_REMOVED]
+)
 def test_a_refusal_after_copies_were_sent_leaves_doubt(error: bytes) -> None:
     (note,) = answered(ADD, Failure(error))
 
