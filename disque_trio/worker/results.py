@@ -8,7 +8,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeVar
 
 import anyio
@@ -110,6 +110,9 @@ class Results:
     """By key: when the last one came, and all."""
     _changed: anyio.Event = attrs.field(init=False, factory=anyio.Event)
     _is_read: bool = attrs.field(init=False, default=False)
+    _unacknowledged: list[records.Job] = attrs.field(init=False, factory=list)
+    """Those that have come, until a node has answered ACKJOB: as long as one counts as delivered it
+    looks like a result that is on its way."""
     _waiting: dict[_Waiting, None] = attrs.field(init=False, factory=dict)
     _looking: anyio.Lock = attrs.field(init=False, factory=anyio.Lock)
     _look_at: float = attrs.field(init=False, default=0.0)
@@ -204,17 +207,23 @@ class Results:
         """One task reads for all; when it ends, another one goes on."""
         self._is_read = True
         try:
-            jobs = await self.client.getjob(self.queue, count=_AT_ONCE, timeout=_READ_S)
-            self._take(jobs)
-            if jobs:
-                await self.client.ackjob(*jobs)
+            await self._acknowledge()
+            self._take(await self.client.getjob(self.queue, count=_AT_ONCE, timeout=_READ_S))
         except NoNodeError as error:
             _log.warning("results cannot be read now: %s", error)
             await anyio.sleep(_PAUSE_S)
+        else:
+            with suppress(NoNodeError):  # the next read repeats it
+                await self._acknowledge()
         finally:
             self._is_read = False
             changed, self._changed = self._changed, anyio.Event()
             changed.set()
+
+    async def _acknowledge(self) -> None:
+        if jobs := tuple(self._unacknowledged):
+            await self.client.ackjob(*jobs)
+            del self._unacknowledged[: len(jobs)]
 
     # Jobs that end without a result.
 
@@ -256,6 +265,7 @@ class Results:
         now = anyio.current_time()
         _forget(self._found, now - self._keep_s)
         _forget(self._updates, now - self._keep_s)
+        self._unacknowledged += jobs
         for job in jobs:
             try:
                 result = codec.read_result(job.body)

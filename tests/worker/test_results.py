@@ -123,6 +123,7 @@ class Node:
         self.nodes = Nodes([])
         self.end: object = None
         self.is_down = False
+        self.takes_acks = True
 
     def tell(self, key: str, value: object = None, **more: object) -> None:
         self.send.send_nowait(json.dumps({"key": key, "value": value, **more}))
@@ -138,6 +139,8 @@ class Node:
         return jobs
 
     async def ackjob(self, *jobs: Job) -> int:
+        if not self.takes_acks:
+            raise NoNodeError("no node could do it")
         self.acked += [job.id for job in jobs]
         return len(jobs)
 
@@ -265,6 +268,21 @@ async def test_nodes_that_do_not_answer_are_asked_again(
 
         tasks.start_soon(comes_up)
         assert await results.wait("a", read, "D-1", 30) == 1
+
+
+async def test_a_result_whose_acknowledgement_reaches_no_node_is_told_at_once_and_acked_later(
+    node: Node, results: Results, autojump_clock: trio.testing.MockClock
+) -> None:
+    node.takes_acks = False
+    node.tell("a", 1)
+    began = trio.current_time()
+    assert await results.wait("a", read, "D-1", 30) == 1
+    assert (trio.current_time() - began, node.acked) == (0, [])
+
+    node.takes_acks = True
+    node.tell("b", 2)
+    assert await results.wait("b", read, "D-1", 30) == 2
+    assert len(node.acked) == 2
 
 
 async def test_what_is_no_result_is_thrown_away(
