@@ -41,7 +41,7 @@ in options of ours.
 | `ACKED` | WORKING on a job that is acknowledged |
 | `TOOLATE` | WORKING on a job that is past half of its TTL |
 | `DEAD` | WORKING on a job that is dead |
-| `LOST` | WORKING with a token, on a job that was given to somebody else since |
+| `LOST` | WORKING with a token, on a job that was given back, or to somebody else, since |
 | `BADTOKEN` | what stands behind the `@` of an id is no token of GETJOB WITHMETA; nothing is done |
 | `NOREPL` | ADDJOB could not make its copies in time, or not learn whether its key is free |
 | `DUPLICATE` | ADDJOB with IFEXISTS reject: a job has the key; its id and state follow |

@@ -47,7 +47,8 @@ class AlreadyAckedError(RefusedError):
 
 
 class LeaseLostError(RefusedError):
-    """The job was given to somebody else since the delivery whose token was sent: stop working."""
+    """The job was given back, or to somebody else, since the delivery whose token was sent: stop
+    working."""
 
 
 class DeadJobError(RefusedError):

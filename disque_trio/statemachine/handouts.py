@@ -16,6 +16,7 @@ from disque_trio.statemachine.base import (
     LEASED,
     TAKEN,
     CommandError,
+    JobId,
     NodeId,
 )
 from disque_trio.statemachine.client import HELD, META, TIED, Client
@@ -67,6 +68,7 @@ def adopt(node: NodeState, job: Job, token: bytes) -> None:
         _keep(node, job, token)
     elif handout.token != token:
         handout.token, handout.attempt = token, _attempt(job)
+        handout.is_given_back = False
 
 
 def follow(node: NodeState, job: Job, sender: NodeId) -> None:
@@ -91,7 +93,7 @@ def token_of(node: NodeState, job: Job) -> bytes:
 
 
 def is_lost(node: NodeState, job: Job, token: bytes) -> bool:
-    """Has the job been given to somebody else since the delivery with this token?
+    """Has the job been given back, or to somebody else, since the delivery with this token?
 
     A token of this node is compared with the last delivery here. If a node that the token is not
     of has queued the job since, and somebody has it from there, it is lost, too. Of the token of
@@ -100,10 +102,19 @@ def is_lost(node: NodeState, job: Job, token: bytes) -> bool:
     """
     handout = node.handouts.get(job.id)
     if handout is not None and handout.token == token:
-        return bool(job.flags & TAKEN) and handout.attempt != _attempt(job)
+        is_with_others = bool(job.flags & TAKEN) and handout.attempt != _attempt(job)
+        return handout.is_given_back or is_with_others
     if handout is not None and token.startswith(node.cluster.myself.id[:8]):
         return True
     return job.flags & (LEASED | DELIVERED) == LEASED | DELIVERED
+
+
+def give_back(node: NodeState, job_id: JobId, token: bytes) -> None:
+    """The consumer with this token gives the job back: a renewal that comes behind, on another
+    connection, does not take it again."""
+    handout = node.handouts.get(job_id)
+    if handout is not None and token and handout.token == token:
+        handout.is_given_back = True
 
 
 def end(node: NodeState, job: Job) -> None:

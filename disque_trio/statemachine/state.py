@@ -95,6 +95,8 @@ class Handout:
     """That connection has ended."""
     is_held: bool = False
     """The consumer holds the job, and has not begun."""
+    is_given_back: bool = False
+    """The consumer has given the job back, by the token."""
 
 
 @attrs.define(eq=False, weakref_slot=False)

@@ -8,7 +8,7 @@ from disque_trio.statemachine.messages import Message, Postponed, Queued, Workin
 from tests.rig import JOB, ME, N2, N3, ONCE, Rig
 from tests.statemachine.handing import RETRY, cluster, take
 
-LOST = Failure(b"LOST The job was given to somebody else since: leave it alone.")
+LOST = Failure(b"LOST The job was given back, or to somebody else, since: leave it alone.")
 
 
 def take_with_token(rig: Rig, client: Client | None = None) -> tuple[JobId, bytes]:
@@ -133,6 +133,42 @@ def test_who_is_late_harms_nobody(command: str) -> None:
     assert rig.ask(command, mine) == 0
     assert rig.node.jobs[job_id].state == ACTIVE
     assert rig.ask(command, theirs) == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [("NACK", ["DELAY", 5]), ("RELEASE", ["DELAY", 5]), ("NACK", []), ("RELEASE", [])],
+)
+def test_a_renewal_behind_it_does_not_take_back_what_was_given_back(
+    command: str, options: list[str | int]
+) -> None:
+    rig = Rig()
+    job = rig.add("RETRY", 60)
+    _, mine = take_with_token(rig)
+    assert rig.ask(command, mine, *options) == 1
+    state, due = job.state, job.requeue_at
+
+    assert rig.ask("WORKING", mine) == LOST
+    assert (job.state, job.requeue_at) == (state, due)
+
+
+def test_a_nack_that_is_refused_gives_nothing_back() -> None:
+    rig = Rig()
+    rig.add("RETRY", 60, "TTL", 600)
+    _, mine = take_with_token(rig)
+    assert isinstance(rig.ask("NACK", mine, "DELAY", 700), Failure)
+
+    assert rig.ask("WORKING", mine) == 60
+
+
+def test_after_that_a_worker_with_a_token_of_another_node_may_have_it() -> None:
+    rig = cluster()
+    _, mine = take_with_token(rig)
+    rig.ask("NACK", mine)
+    theirs = JOB + b"@" + N2[:8] + b"0123456789ab"
+
+    assert rig.ask("WORKING", theirs) == 60
+    assert rig.ask("WORKING", theirs) == 60
 
 
 def test_many_jobs_have_an_answer_each() -> None:

@@ -128,7 +128,9 @@ class Case:
     tokens: dict[str, tuple[Micros, str, str]] = attrs.Factory(dict)
     """The serve to which a token belongs: when, by which node and to whom (S23)."""
     shown: dict[tuple[str, int, str], str] = attrs.Factory(dict)
-    """The token of a WORKING under way, by client, number and job."""
+    """The token of a WORKING, NACK or RELEASE under way, by client, number and job."""
+    given_back: dict[str, Micros | None] = attrs.Factory(dict)
+    """By token: when its node has confirmed a NACK or RELEASE with it; None if it has not (S23)."""
     tied: dict[tuple[str, str], dict[str, None]] = attrs.Factory(dict)
     """By client and node: the jobs that were delivered with TIED (S23)."""
     redrives: dict[tuple[str, str], dict[tuple[str, int], Micros]] = attrs.Factory(dict)

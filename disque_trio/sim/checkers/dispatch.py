@@ -209,7 +209,12 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
     "fastack.unknown": (replies.on_end, client_events.on_ack_unknown),
     **dict.fromkeys(
         ("nack.invoke", "release.invoke", "enqueue.invoke"),
-        (replies.on_invoke, client_events.on_requeue_invoke, runs.on_give_back),
+        (
+            replies.on_invoke,
+            client_events.on_requeue_invoke,
+            runs.on_give_back,
+            workers.on_give_back,
+        ),
     ),
     "begin.invoke": (held.on_begin,),
     "begin.ok": (held.on_begin_ok,),
@@ -229,7 +234,12 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
     ),
     **dict.fromkeys(
         ("nack.ok", "release.ok"),
-        (replies.on_end, runs.on_given_back, postponing.on_given_back_ok),
+        (
+            replies.on_end,
+            runs.on_given_back,
+            postponing.on_given_back_ok,
+            workers.on_give_back_ok,
+        ),
     ),
     "working.invoke": (
         client_events.on_working_invoke,

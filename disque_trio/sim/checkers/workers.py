@@ -1,7 +1,7 @@
 """What workers and administrators are told (S23; docs/guarantees.md).
 
-A token is refused (LOST) only if the job was given to somebody else, and accepted by the node that
-gave it only if that node has not given it to somebody else since. A purge acknowledges what was
+A token is refused (LOST) only if the job was given back with it, or to somebody else, and accepted
+by the node that gave it only if neither has happened there. A purge acknowledges what was
 queued, in queues for which somebody asked. WAITJOB tells how the job has ended. A tied job is
 queued again after the grace, not earlier; L8 finds one that is queued later.
 """
@@ -39,10 +39,25 @@ def on_working_invoke(case: Case, row: Row, _job: Job) -> None:
         case.shown[row.client, row.ref, row.job] = row.detail
 
 
+def on_give_back(case: Case, row: Row, _job: Job) -> None:
+    """NACK or RELEASE, maybe with a token."""
+    if row.detail in case.tokens:
+        case.shown[row.client, row.ref, row.job] = row.detail
+        case.given_back.setdefault(row.detail, None)
+
+
+def on_give_back_ok(case: Case, row: Row, _job: Job) -> None:
+    """The node of the token knows that the job is given back."""
+    token = case.shown.pop((row.client, row.ref, row.job), "")
+    if token and row.detail == "1" and case.tokens[token][1] == row.node:
+        case.given_back[token] = row.time
+
+
 def on_working_ok(case: Case, row: Row, job: Job) -> None:
-    """S23: the node has not given the job to somebody else since."""
+    """S23: the job was not given back with this token, nor by the node to somebody else since."""
     case.tied.get((row.client, row.node), {}).pop(row.job, None)
-    mine = case.tokens.get(case.shown.pop((row.client, row.ref, row.job), ""))
+    token = case.shown.pop((row.client, row.ref, row.job), "")
+    mine = case.tokens.get(token)
     if mine is None or mine[1] != row.node or not case.has_node_rows:
         return
     case.check("S23")
@@ -50,22 +65,24 @@ def on_working_ok(case: Case, row: Row, job: Job) -> None:
     if any(mine[0] < at < invoked and node == mine[1] for at, node, _ in job.served):
         detail = f"{row.client} is given more time, and the node has given it to others since"
         case.violate("S23", detail, job.id, row.node)
+    since = case.given_back.get(token)
+    if since is not None and since < invoked and not case.world.was_out(row.node, since, case.now):
+        detail = f"{row.client} is given more time, and has given the job back before"
+        case.violate("S23", detail, job.id, row.node)
 
 
 def on_working_refused(case: Case, row: Row, job: Job) -> None:
     """S23: a worker that has lost the job has lost it to somebody, or to itself: it has asked
     another node for more time, which tells this one that a worker has the job from there, or a
-    NACK of its own has come first, on a connection that it has closed since."""
-    mine = case.tokens.get(case.shown.pop((row.client, row.ref, row.job), ""))
+    NACK or RELEASE of its own has come first, on another connection."""
+    token = case.shown.pop((row.client, row.ref, row.job), "")
+    mine = case.tokens.get(token)
     if row.cause != "LOST":
         return
     case.mark("token.lost")
     lease = job.lease
     is_elsewhere = lease is not None and lease.client == row.client and lease.node != row.node
-    if mine is None or not case.has_node_rows or is_elsewhere:
-        return
-    copy = job.copies.get(row.node)
-    if copy is not None and copy.postponed_at > mine[0]:
+    if mine is None or not case.has_node_rows or is_elsewhere or token in case.given_back:
         return
     case.check("S23")
     if not any(each != mine and (each[0] > mine[0] or each[1] != mine[1]) for each in job.served):

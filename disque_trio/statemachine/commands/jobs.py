@@ -79,6 +79,13 @@ def held(node: NodeState, args: list[bytes]) -> list[Job]:
     ]
 
 
+def end_deliveries(node: NodeState, args: list[bytes]) -> None:
+    """The consumers that name these jobs with tokens have given them back."""
+    if node.handouts:
+        for job_id, token in with_tokens(args):
+            handouts.give_back(node, job_id, token)
+
+
 def give_back(node: NodeState, job: Job, cause: Cause) -> bool:
     """Queue an active job; False for others, and for one that may not be queued again."""
     waited = is_postponed(job)
@@ -119,7 +126,9 @@ def _work(node: NodeState, client: Client, job_id: JobId, token: bytes) -> int:
             b"DEAD The job is dead: nobody works on it until REDRIVE queues it again."
         )
     if token and handouts.is_lost(node, job, token):
-        raise CommandError(b"LOST The job was given to somebody else since: leave it alone.")
+        raise CommandError(
+            b"LOST The job was given back, or to somebody else, since: leave it alone."
+        )
     age = node.wall - job.ctime // 1_000_000
     left = job.expires - node.mono
     if age + left > 0 and age > (age + left) // 2:

@@ -7,7 +7,7 @@ from disque_trio.statemachine import counts, deadletters, postponing
 from disque_trio.statemachine.base import ACTIVE, SYNTAX_ERROR, CommandError, Millis, Reply
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commands.addjob import NO_PLACE
-from disque_trio.statemachine.commands.jobs import give_back, held
+from disque_trio.statemachine.commands.jobs import end_deliveries, give_back, held
 from disque_trio.statemachine.commands.parse import MAX_PERIOD_S, Words, once, seconds
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.extensions import MAX_REASON
@@ -24,16 +24,19 @@ def nack(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     """How many were given back, and are counted as negative acknowledgements: not those that are
     queued or wait already, nor those that their workers have lost."""
     at = end_of_ids(args, _OPTIONS, b"NACK id [DELAY sec] [DEAD [reason]]")
-    if at == len(args):
-        return counts.nacked(node, sum([_nack(node, job, None) for job in held(node, args)]))
-    if args[at].upper() == _DEAD:
-        jobs, reason = held(node, args[:at]), _reason(node, args[at + 1 :])
-        return counts.nacked(node, sum([deadletters.nack(node, job, reason) for job in jobs]))
-    jobs, delay = held(node, args[:at]), delay_of(args[at:], b"NACK", _OPTIONS)
-    if delay:
-        for job in jobs:
-            check_life(node, job, delay)
-    return counts.nacked(node, sum([_nack(node, job, delay) for job in jobs]))
+    ids, options = args[:at], args[at:]
+    jobs = held(node, ids)
+    if options and options[0].upper() == _DEAD:
+        reason = _reason(node, options[1:])
+        nacked = sum([deadletters.nack(node, job, reason) for job in jobs])
+    else:
+        delay = delay_of(options, b"NACK", _OPTIONS)
+        if delay:
+            for job in jobs:
+                check_life(node, job, delay)
+        nacked = sum([_nack(node, job, delay) for job in jobs])
+    end_deliveries(node, ids)
+    return counts.nacked(node, nacked)
 
 
 def end_of_ids(args: list[bytes], options: tuple[bytes, ...], usage: bytes) -> int:

@@ -6,7 +6,7 @@ from typing import Final
 from disque_trio.statemachine import postponing
 from disque_trio.statemachine.base import ACTIVE, DELIVERED, LEASED, TAKEN, Millis, Reply
 from disque_trio.statemachine.client import Client
-from disque_trio.statemachine.commands.jobs import give_back, held
+from disque_trio.statemachine.commands.jobs import end_deliveries, give_back, held
 from disque_trio.statemachine.commands.nack import check_life, delay_of, end_of_ids
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import Job
@@ -25,7 +25,9 @@ def release(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     if delay:
         for job in jobs:
             check_life(node, job, delay)
-    return sum([_release(node, job, delay) for job in jobs])
+    released = sum([_release(node, job, delay) for job in jobs])
+    end_deliveries(node, args[:at])
+    return released
 
 
 def _release(node: NodeState, job: Job, delay: Millis) -> bool:

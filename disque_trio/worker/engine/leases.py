@@ -1,5 +1,5 @@
-"""Leases of the jobs in hand: they are renewed until a node knows the outcome, and what has lost
-its lease is given up.
+"""Leases of the jobs in hand: they are renewed until a node knows that the job is done, or may know
+that it is given back; and what has lost its lease is given up.
 
 A lease counts from the reading of the reply that gave it; after a pause, from the last turn before,
 because the reply may have waited since then. When it ends, the job may be with another worker. From
@@ -171,7 +171,7 @@ def on_answer(state: State, now: Micros, request: Request, reply: Reply) -> None
 def _hear(state: State, sent: Micros, job: Job, reply: Reply) -> bool:
     """Is it settled whether the job may be kept? If not, another node is asked at once."""
     job.is_asked = False
-    if job.lost is not None:
+    if job.lost is not None or job.is_given_back:
         return True
     if isinstance(reply, int):
         extend(state, job, sent, words.lease_of(reply * SECOND))

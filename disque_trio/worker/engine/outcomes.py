@@ -135,8 +135,16 @@ def _send(state: State, now: Micros, node: Node, jobs: tuple[Job, ...]) -> None:
     is_named = before[0] in (b"NACK", b"RELEASE")
     ids = [words.named(node, job) if is_named else job.id for job in jobs]
     connecting.send(state, now, link, (*before, *ids, *behind), (Verb.SETTLE, jobs))
-    for job in jobs if before == (b"ACKJOB",) else ():
-        _remember(state, job)
+    for job in jobs:
+        if before == (b"ACKJOB",):
+            _remember(state, job)
+        else:
+            _end_lease(job)
+
+
+def _end_lease(job: Job) -> None:
+    """It is given back: a renewal would take it again, from its wait or from another worker."""
+    job.is_given_back, job.renew_at = True, NEVER
 
 
 def _remember(state: State, job: Job) -> None:

@@ -70,10 +70,8 @@ class Done:
 
 @attrs.frozen
 class Retry:
-    """It failed: it is delivered again after `delay`, which a policy has chosen.
-
-    0 is at once, or as the job's own BACKOFF says.
-    """
+    """It failed: it is delivered again after `delay`, which a policy has chosen; 0 is at once, or
+    as the job's own BACKOFF says."""
 
     delay: Micros
 
@@ -222,6 +220,8 @@ class Job:
     outcome: Outcome = Done()
     is_asked: bool = False
     """A WORKING is under way."""
+    is_given_back: bool = False
+    """A node has been told an outcome other than done, and may have obeyed: the lease is over."""
     is_again: bool = False
     """It came again while its cancelled handler still ran."""
     is_stuck: bool = False

@@ -72,10 +72,21 @@ def test_a_worker_may_lose_its_job_by_a_nack_of_its_own() -> None:
     trace = handed_out()
     trace.row(2, "nack.invoke", "n1", job=JOB, client="c1", detail=TOKEN, ref=98)
     trace.row(2, "nack.unknown", "n1", job=JOB, client="c1", cause="quit", ref=98)
-    trace.row(2.5, "postpone", "n1", job=JOB, cause="nack", detail="wait=3000")
+    trace.row(2.5, "queue", "n1", job=JOB, cause="nack")
     ask(trace, 3, "refused", "LOST", "LOST")
 
     assert "S23" not in broken(trace.verdict())
+
+
+@pytest.mark.parametrize(("reply", "is_broken"), [("1", True), ("0", False)])
+def test_no_more_time_is_for_who_has_given_the_job_back(reply: str, is_broken: bool) -> None:
+    trace = handed_out()
+    trace.row(2, "release.invoke", "n1", job=JOB, client="c1", detail=TOKEN, ref=98)
+    trace.row(2.001, "queue", "n1", job=JOB, cause="release")
+    trace.row(2.002, "release.ok", "n1", job=JOB, client="c1", detail=reply, ref=98)
+    ask(trace, 3, "ok", "10")
+
+    assert ("S23" in broken(trace.verdict())) == is_broken
 
 
 def test_each_job_of_a_request_has_its_own_token() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from disque_trio.statemachine.base import NULL_ARRAY
-from disque_trio.worker.engine.records import Done, Queue, Retry, Why
+from disque_trio.worker.engine.records import Dead, Done, Outcome, Queue, Release, Retry, Why
 from tests.worker.engine.talking import ONCE, ONE, TOKEN, TWO, Talk, lease, plain
 
 
@@ -213,3 +213,69 @@ def test_a_job_that_is_delivered_again_while_a_nack_is_under_way_is_another_deli
     talk.wait(3)
 
     assert talk.last(b"ACKJOB").words == (b"ACKJOB", ONE)
+
+
+# Jobs that are given back.
+
+BACK = [Retry(5_000_000), Release(5_000_000), Retry(0), Release(), Dead(b"bad")]
+
+
+@pytest.mark.parametrize("outcome", BACK)
+def test_a_job_that_was_given_back_is_not_renewed(outcome: Outcome) -> None:
+    talk = Talk()
+    talk.deliver(lease(ONE))
+    talk.finish(ONE, outcome)
+    talk.greet()
+    talk.wait(5_000)
+
+    assert talk.count(b"NACK") + talk.count(b"RELEASE") == 1
+    assert talk.count(b"WORKING") == 0
+
+
+def test_nor_is_it_while_the_outcome_is_repeated_after_a_lost_connection() -> None:
+    talk = Talk()
+    talk.deliver(lease(ONE))
+    talk.finish(ONE, Retry(5_000_000))
+    talk.greet()
+    talk.wait(50)
+    talk.lose("n1")
+    talk.greet()
+    talk.wait(5_000)
+
+    assert talk.last(b"NACK").node == "n2"
+    assert talk.count(b"WORKING") == 0
+
+
+def test_while_the_worker_holds_it_until_its_delay_is_over_the_lease_is_renewed() -> None:
+    talk = Talk(features=b"withmeta,tokens,release,tied")  # not nack-delay
+    talk.deliver(lease(ONE))
+    talk.finish(ONE, Retry(5_000_000))
+    talk.wait(3_001)
+
+    assert talk.count(b"NACK") == 0
+    assert talk.count(b"WORKING") == 1
+
+
+def test_a_job_that_is_done_is_renewed_until_a_node_has_answered() -> None:
+    talk = Talk()
+    talk.deliver(lease(ONE))
+    talk.finish(ONE, Done())
+    talk.greet()
+    talk.wait(3_001)
+
+    assert (talk.count(b"ACKJOB"), talk.count(b"WORKING")) == (1, 1)
+
+
+def test_a_renewal_that_a_node_reads_after_the_nack_does_not_drop_the_outcome() -> None:
+    talk = Talk()
+    talk.deliver(lease(ONE))
+    talk.wait(3_001)
+    talk.finish(ONE, Retry(5_000_000))
+    talk.greet()
+    talk.refuse(b"WORKING", b"LOST The job was given back")
+    assert talk.drops == []
+
+    talk.lose("n1")
+    talk.greet()
+    talk.wait(50)
+    assert talk.last(b"NACK").node == "n2"
