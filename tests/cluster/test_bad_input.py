@@ -14,6 +14,7 @@ from tests.cluster.processes import SOON_S, Cluster, Server, becomes
 from tests.cluster.talk import (
     LOOPBACK,
     PATIENCE_S,
+    ClosedError,
     RefusedError,
     Word,
     as_items,
@@ -87,13 +88,14 @@ def test_requests_in_front_of_a_mistake_are_answered(server: Server) -> None:
     )
 
 
-def test_a_browser_is_told_and_not_feared(server: Server) -> None:
+def test_the_connection_of_a_browser_is_closed(server: Server) -> None:
     with connection(server.port) as browser:
-        browser.send_raw(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        browser.send_raw(b"GET / HTTP/1.1\r\nHost: x\r\n\r\nADDJOB browser x 0\r\n")
 
-        for command in ("GET", "Host:"):
-            with pytest.raises(RefusedError, match=f"^ERR unknown command '{command}'(: |$)"):
-                browser.receive()
+        with pytest.raises(ClosedError):
+            browser.receive()
+    with connection(server.port) as client:
+        assert client.number("QLEN", "browser") == 0
 
 
 # Inline requests.
