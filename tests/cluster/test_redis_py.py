@@ -17,6 +17,7 @@ from redis._parsers import _AsyncHiredisParser, _AsyncRESP2Parser, _HiredisParse
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from disque_trio.statemachine.commands.table import ROWS
 from tests.cluster.lossy import lossy
 from tests.cluster.processes import Server
 from tests.cluster.talk import LOOPBACK
@@ -26,7 +27,7 @@ Untyped = Any
 NO_MULTI: Final = (
     r"^unknown command 'MULTI': there are no transactions here, and nothing up to EXEC"
 )
-COMMANDS: Final = 41
+COMMANDS: Final = len(ROWS)
 HOME: Final = Path(__file__).parents[2]
 ONCE: Final = Retry(NoBackoff(), 0)
 """No request is sent again."""
