@@ -91,7 +91,13 @@ def _check_snoozes(history: History, job: JobRecord) -> None:
         if run.deed != "snooze" or run.deed_at is None or run.ended_at is None or run.why:
             continue
         after = round(job.plan.deeds[min(place, len(job.plan.deeds) - 1)].after_s * 1_000_000)
-        later = [each for each in job.runs[place + 1 :] if each.at >= run.ended_at]
+        # A producer that has no answer may add a job twice: both run, each under its id.
+        doubles = {each.job for each in job.runs[:place]} - {run.job}
+        later = [
+            each
+            for each in job.runs[place + 1 :]
+            if each.at >= run.ended_at and each.job not in doubles
+        ]
         name = job.name
         if not later:
             is_over = any(id in history.left or id in history.dead for id in job.ids)

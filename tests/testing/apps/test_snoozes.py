@@ -1,0 +1,39 @@
+"""What the judge says of snoozes."""
+
+import pytest
+
+from disque_trio.sim.scenarios.expand import expand
+from disque_trio.sim.scenarios.file import load
+from disque_trio.testing.apps.checkers import timing
+from disque_trio.testing.apps.checkers.history import History, RunRecord
+from tests.trees import HOME
+
+
+def run(at: int, id: str, deed: str, place: int) -> RunRecord:
+    """One second long."""
+    end = at * 1_000_000
+    return RunRecord(end - 1_000_000, "w1", id, 1, deed, 1, 1, 0, 0, place, end, end, "release")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "found"),
+    [
+        ([], ["one"], set()),
+        ([], ["other"], {"A10"}),
+        (["other"], ["other", "one"], set()),
+        (["other"], ["other"], {"A10"}),
+    ],
+)
+def test_a_snoozed_job_runs_again_under_its_id_beside_one_that_was_added_twice(
+    before: list[str], after: list[str], found: set[str]
+) -> None:
+    plan = expand(load(HOME / "scenarios" / "apps-calm.toml"), 0).apps
+    assert plan is not None
+    history = History(plan)
+    job = next(iter(history.jobs.values()))
+    deeds = [*((id, "error") for id in before), ("one", "snooze"), *((id, "late") for id in after)]
+    job.runs += [run(10 + 60 * n, id, deed, n) for n, (id, deed) in enumerate(deeds)]
+
+    timing.check(history)
+
+    assert {each.property for each in history.violations} & {"A10"} == found
