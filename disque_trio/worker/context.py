@@ -1,7 +1,6 @@
 """What a handler may ask while its job runs."""
 
 import logging
-import math
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextvars import ContextVar
 from typing import Any, Final, Generic, TypeVar
@@ -37,8 +36,6 @@ class Job(Generic[State]):
     headers: Mapping[str, Any]
     state: State
     """What the app's lifespan has yielded."""
-    ends: float = math.inf
-    """When its time limit is over, by `anyio.current_time`."""
     _tell: "Callable[[Job[Any], float, str], Awaitable[None]] | None" = None
 
     def __attrs_post_init__(self) -> None:
@@ -85,7 +82,7 @@ class Job(Generic[State]):
     def deadline(self) -> float:
         """When it is cancelled, by `anyio.current_time`: the end of its time limit, or of its
         lease, which is renewed while the worker can."""
-        return min(self.run.lease_end(), self.ends)
+        return min(self.run.lease_end(), self.run.ends)
 
     @property
     def stopping(self) -> bool:

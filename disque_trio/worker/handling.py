@@ -4,14 +4,13 @@ The driver knows no task and no body. It gives a `Handler` one `Run` after anoth
 node is to learn of each.
 """
 
-from typing import TYPE_CHECKING, Protocol
+import math
+from typing import Protocol
 
+import anyio
 import attrs
 
 from disque_trio.worker.engine.records import Outcome, Start, Why
-
-if TYPE_CHECKING:
-    import anyio
 
 
 class Driver(Protocol):
@@ -36,7 +35,7 @@ class Driver(Protocol):
         ...
 
     def limit(self, id: bytes, seconds: float) -> None:
-        """Cancel the handler of the job after so long, with `Why.TOO_LONG`."""
+        """Cancel the handler of the job after so long, with `Why.TOO_LONG`; infinity is never."""
         ...
 
 
@@ -56,7 +55,11 @@ class Run:
     """The name of its task, once its body has been read."""
     is_traced: bool = False
     """Has the log the traceback of what it has raised?"""
-    scope: "anyio.CancelScope | None" = None
+    ends: float = math.inf
+    """When its time limit is over, by `anyio.current_time`."""
+    _limit: float = math.inf
+    _is_waiting: bool = False
+    scope: anyio.CancelScope | None = None
     """What its time limit cancels, while it is there: the function of a task, without what is
     around it. None is all of the run."""
 
@@ -81,7 +84,22 @@ class Run:
 
     def limit(self, seconds: float) -> None:
         """It may take so long, from now on. Then it is cancelled with `Why.TOO_LONG`."""
+        self._limit, self.ends = seconds, anyio.current_time() + seconds
         self._driver.limit(self.start.id, seconds)
+
+    def wait(self) -> None:
+        """Its function waits for a free thread or process. What has not begun cannot take too
+        long, so its time limit stands still until `begin`."""
+        if self._limit < math.inf and self.why is None:
+            self._is_waiting, self.ends = True, math.inf
+            self._driver.limit(self.start.id, math.inf)
+
+    def begin(self) -> None:
+        """Its function begins, or waits for nothing more."""
+        if self._is_waiting:
+            self._is_waiting = False
+            if self.why is None:
+                self.limit(self._limit)
 
 
 class Handler(Protocol):

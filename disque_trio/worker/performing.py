@@ -137,7 +137,6 @@ class JobHandler:
             timeout = entry.definition.timeout
             if timeout is not None:
                 run.limit(timeout)
-                job.ends = anyio.current_time() + timeout
             token = current.set(job)
             try:
                 value = await entry.body(job, args, kwargs)

@@ -166,9 +166,9 @@ class Worker:
         return any(feature in (node.said or ()) for node in nodes)
 
     def limit(self, id: bytes, seconds: float) -> None:
-        """Cancel the handler of the job after so long."""
+        """Cancel the handler of the job after so long; infinity is never."""
         if self._engine is not None:
-            self._engine.limit(_now(), id, int(seconds * SECOND))
+            self._engine.limit(_now(), id, int(min(seconds * SECOND, NEVER)))
             self._arm(self._engine)
 
     # Running.

@@ -114,7 +114,7 @@ class Engine:
         """A job that has begun may run for so long, from now on."""
         job = self.state.jobs.get(id)
         if job is not None and job.stage is Stage.RUNNING:
-            job.limit_at = now + duration
+            job.limit_at = min(now + duration, NEVER)
             leases.watch(self.state, job)
 
     def know(self, now: Micros, names: Sequence[str]) -> None:

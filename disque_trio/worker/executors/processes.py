@@ -127,14 +127,17 @@ class ProcessExecutor:
         self._idle.clear()
 
     async def run(
-        self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], _: Run, /
+        self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], run: Run, /
     ) -> object:
         """The result of the function. Raises what it raises; `WorkerDiedError` if its process has
         ended, `NotNamedError` if it cannot be found there, and pickle's errors for arguments that
         cannot be brought there. When it is cancelled, the process ends."""
         data = packed(Order(*name_of(fn), args, kwargs))
+        if not self._idle:
+            run.wait()
         async with self._free:
             child = await self._next()
+            run.begin()
             try:
                 answer = await child.ask(data)
             except BaseException:

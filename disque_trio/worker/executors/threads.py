@@ -31,6 +31,8 @@ class _Call:
     kwargs: Mapping[str, Any]
     run: Run
     returns: "_Returns"
+    begun: anyio.Event | None
+    """Set when it begins; None if nobody asks."""
     context: Context = attrs.Factory(copy_context)
     ended: anyio.Event = attrs.Factory(anyio.Event)
     result: Any = None
@@ -47,6 +49,8 @@ class _Call:
 
     def carry_out(self) -> None:
         """Run it, in the thread."""
+        if self.begun is not None:
+            self.returns.in_loop(self.begun.set)
         self.run.thread = threading.get_ident()
         try:
             self.result = self.context.run(self.fn, *self.args, **self.kwargs)
@@ -62,7 +66,7 @@ class _Returns:
 
     def __init__(self) -> None:
         self.loop: Final = current_loop()
-        self._in_loop: Final = in_loop()
+        self.in_loop: Final = in_loop()
         self._ended: Final[deque[_Call]] = deque()
         self._is_told = False
 
@@ -71,7 +75,7 @@ class _Returns:
         self._ended.append(call)
         if not self._is_told:
             self._is_told = True
-            self._in_loop(self._hear)
+            self.in_loop(self._hear)
 
     def _hear(self) -> None:
         # First this, so that a thread that comes now hops again.
@@ -98,12 +102,17 @@ class ThreadExecutor:
         of this task."""
         if self._returns is None or self._returns.loop is not current_loop():
             self._returns = _Returns()
-        call = _Call(fn, args, kwargs, run, self._returns)
+        begun = anyio.Event() if self._open >= self._most else None
+        call = _Call(fn, args, kwargs, run, self._returns, begun)
         self._open += 1
         try:
             self._calls.put(call)
             self._begin_thread()
             try:
+                if begun is not None:
+                    run.wait()
+                    await begun.wait()
+                    run.begin()
                 await call.ended.wait()
             except BaseException:
                 if call.claim():  # it has not begun

@@ -1,5 +1,6 @@
 """Functions of jobs in processes, on Trio and on asyncio."""
 
+import math
 import os
 import signal
 import sys
@@ -13,6 +14,7 @@ import pytest
 from disque_trio.worker.executors import processes
 from disque_trio.worker.executors.frames import NotNamedError, RemoteError
 from disque_trio.worker.executors.processes import ProcessExecutor, WorkerDiedError
+from tests.worker import runs
 from tests.worker.executors import work
 from tests.worker.executors.runs import a_run, told
 from tests.worker.playing import KINDS
@@ -199,5 +201,19 @@ def test_processes_do_not_outlive_a_worker_that_is_killed(kind: str, tmp_path: P
             await says(path, "begun")
             process.kill()
         await says(path, "ended")
+
+    told(kind, story)
+
+
+def test_the_time_limit_of_a_run_begins_with_its_function(kind: str) -> None:
+    driver = runs.Driver()
+
+    async def story() -> None:
+        async with ProcessExecutor(1) as pool:
+            for _ in range(2):
+                run = runs.run_of(b"", driver=driver)
+                run.limit(40)
+                await pool.run(work.pid, (), {}, run)
+        assert driver.limits == [40, math.inf, 40, 40]  # the second one waits for nothing
 
     told(kind, story)

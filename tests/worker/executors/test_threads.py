@@ -1,5 +1,6 @@
 """Functions of jobs in threads, on Trio and on asyncio."""
 
+import math
 import threading
 from contextvars import ContextVar
 
@@ -9,6 +10,7 @@ import pytest
 
 from disque_trio.worker.executors import threads
 from disque_trio.worker.executors.threads import ThreadExecutor
+from tests.worker import runs
 from tests.worker.executors.runs import a_run, told
 from tests.worker.playing import KINDS
 
@@ -179,3 +181,34 @@ def test_threads_of_a_closed_pool_end(kind: str) -> None:
 
     told(kind, story)
     assert not found[0].is_alive()
+
+
+def test_the_time_limit_of_a_run_begins_with_its_thread(kind: str) -> None:
+    pool = ThreadExecutor(1)
+    driver, release, begun = runs.Driver(), threading.Event(), threading.Event()
+    first, second = (runs.run_of(b"", driver=driver) for _ in range(2))
+
+    def work() -> list[float]:
+        assert begun.wait(60)
+        return [*driver.limits]
+
+    async def story() -> None:
+        first.limit(40)
+        second.limit(40)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(pool.run, release.wait, (), {}, first)
+            await anyio.wait_all_tasks_blocked()
+            tasks.start_soon(waits_no_longer)
+            assert await pool.run(work, (), {}, second) == [40, 40, math.inf, 40]
+        assert second.ends < math.inf
+
+    async def waits_no_longer() -> None:
+        await anyio.wait_all_tasks_blocked()
+        is_waiting = second.ends == math.inf
+        release.set()
+        while len(driver.limits) < 4 and is_waiting:
+            await anyio.sleep(0.001)
+        begun.set()
+
+    told(kind, story)
+    pool.close()
