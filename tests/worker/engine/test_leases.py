@@ -4,7 +4,7 @@ import pytest
 
 from disque_trio.statemachine.base import NULL_ARRAY
 from disque_trio.worker.engine.records import Dead, Done, Outcome, Queue, Release, Retry, Why
-from tests.worker.engine.talking import ONCE, ONE, TOKEN, TWO, Talk, lease, plain
+from tests.worker.engine.talking import FEATURES, ONCE, ONE, TOKEN, TWO, Talk, lease, plain
 
 
 def test_leases_are_renewed_after_a_third_many_at_once_where_they_are_tied() -> None:
@@ -222,7 +222,7 @@ BACK = [Retry(5_000_000), Release(5_000_000), Retry(0), Release(), Dead(b"bad")]
 
 @pytest.mark.parametrize("outcome", BACK)
 def test_a_job_that_was_given_back_is_not_renewed(outcome: Outcome) -> None:
-    talk = Talk()
+    talk = Talk(features=FEATURES + b",release-delay")
     talk.deliver(lease(ONE))
     talk.finish(ONE, outcome)
     talk.greet()
