@@ -17,6 +17,8 @@ from disque_trio.worker.many import said
 Read = Callable[[Part], Any]
 Packed = tuple[list[Part], dict[str, Part]]
 
+_AS_THEY_ARE: Final = frozenset((bool, bytes, float, int, str))
+"""Types whose values arrive as they are sent, if they can be sent."""
 _BY_PLACE: Final = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -130,6 +132,12 @@ class Arguments:
     ) -> Packed:
         """The parts of a call, of which so many arguments before the others come later. Raises
         `NotEncodableError`, with the argument's name."""
+        count = missing + len(args)
+        if (
+            args and not kwargs and self._fewest <= count <= len(self._by_place[form])
+        ):  # the usual case
+            names = list(self._types)[missing:count]
+            return [self._part(*each, form) for each in zip(names, args, strict=True)], {}
         try:
             bound = self._signature.bind(*[None] * missing, *args, **kwargs)
         except TypeError as error:
@@ -145,11 +153,13 @@ class Arguments:
         }
 
     def _part(self, name: str, value: Any, form: Form) -> Part:
-        read = self._readers[form][name]
+        kind = self._types[name]
         try:
             part = codec.part(value, form)
-            arrives = read(part)
-            if is_equal(value, arrives):  # the usual case
+            if type(value) is kind and kind in _AS_THEY_ARE:  # the usual case
+                return part
+            arrives = self._readers[form][name](part)
+            if is_equal(value, arrives):
                 return part
             change = difference(value, arrives, form if self._is_complete[name] else None)
         except codec.BAD_INPUT as error:

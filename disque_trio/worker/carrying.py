@@ -15,6 +15,8 @@ _MOVING: Final = frozenset(("at", "delay", "lease", "ttl"))
 
 def carried_by(definition: Definition, changes: Mapping[str, Any]) -> dict[str, int]:
     """Those that these changes have named, and those that gave way to them."""
+    if not changes:  # the usual case
+        return {}
     if not changes.keys() & _MOVING:
         return {name: changes[name] for name in changes.keys() & CARRIED}
     named = {name: each for name, each in definition.named.items() if name not in changes}

@@ -7,6 +7,7 @@ import itertools
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from inspect import unwrap
 from typing import Any, Final, Generic, TypeVar, cast
 from weakref import WeakKeyDictionary
 
@@ -33,6 +34,7 @@ from disque_trio.worker.places import Place, place_of
 
 S = TypeVar("S")
 
+_ADDJOB: Final[Callable[..., Command[str]]] = unwrap(commands.addjob)  # `Options` has checked
 _OF_STEPS: Final = ("queue", "lease", "ttl", "delay", "priority", "replicate", "sync", "maxlen")
 _DEFAULTS: Final = attrs.asdict(Options())
 
@@ -363,7 +365,8 @@ def addjob(
 ) -> Command[str]:
     """The ADDJOB of a body."""
     delay, ttl = options.times(outside().now())
-    return commands.addjob(
+    make = _ADDJOB if unique is None and keep is None else commands.addjob
+    return make(
         options.queue,
         body,
         delay=delay,

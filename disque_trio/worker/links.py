@@ -75,19 +75,22 @@ class Link:
     """Called when what is unsent has been written."""
 
     def send(self, words: Sequence[bytes]) -> None:
-        """Send a request with the others of this turn, once the connection is open."""
+        """Send a request with the others of this turn (`flush`), once the connection is open."""
         self._unsent.append(encode_request(words))
-        self._has_more.set()
 
-    def send_first(self, words: Sequence[bytes], written: Callable[[], object]) -> bool:
-        """Send a request now, with what is unsent. False: that takes a moment; then `written` is
-        called, also if the connection ends before."""
-        self._unsent.append(encode_request(words))
+    def flush(self) -> bool:
+        """Write what is unsent. False: that takes a moment.
+
+        A write without a task costs less, and what is to be written first is not late.
+        """
         if self._fd is not None and not self._is_writing and self._write_now(self._fd):
             return True
-        self._written.append(written)
         self._has_more.set()
         return False
+
+    def when_written(self, written: Callable[[], object]) -> None:
+        """Call this when all is written that is unsent, or if the connection ends before."""
+        self._written.append(written)
 
     def _write_now(self, fd: int) -> bool:
         """Write what is unsent without a wait, as far as possible. Is that all?"""

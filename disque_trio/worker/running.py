@@ -246,11 +246,14 @@ class Worker:
             else:
                 self._slots.cancel(cancel)
         batch = Batch(out.starts)
+        links: dict[Link, bool] = {}
         for send in out.sends:
             link = self._links.get(send.link) or self._open(send.link, send.node)
-            if not send.is_first:
-                link.send(send.words)
-            elif not link.send_first(send.words, partial(self._beginnings.written, batch)):
+            link.send(send.words)
+            links[link] = send.is_first or links.get(link, False)
+        for link, is_first in links.items():
+            if not link.flush() and is_first:
+                link.when_written(partial(self._beginnings.written, batch))
                 batch.writes += 1
         for number in out.closes:
             if closed := self._links.pop(number, None):

@@ -209,3 +209,11 @@ def test_an_annotation_that_no_body_can_hold_is_refused(kind: Any, reason: str) 
     fn.__annotations__["x"] = kind
     with pytest.raises(UnfitTypeError, match=reason):
         Arguments("shop.send", fn).check()
+
+
+def test_a_missing_argument_by_name_is_refused_also_if_nothing_is_given() -> None:
+    def count(*, number: int) -> int:
+        return number
+
+    with pytest.raises(NotEncodableError, match="number"):
+        Arguments("count", count).pack((), {}, "json")

@@ -272,8 +272,7 @@ class Request:
     is_quick: bool = False
     """GETJOB: it does not wait."""
     is_whole: bool = False
-    """GETJOB: it names all queues and waits for its full time, so an empty reply means that they
-    are empty."""
+    """GETJOB: it names all queues, for its full time: after an empty reply they are empty."""
 
 
 @attrs.define(eq=False)
@@ -327,6 +326,7 @@ class Trial:
     ends_at: Micros = 0
     most: int = 1
     """How many may be on trial together."""
+    have_come: bool = True  # some may be held
     is_expecting: bool = False
     """The last jobs that came were suspects, so the next ones may be."""
 

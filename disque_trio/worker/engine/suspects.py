@@ -87,7 +87,10 @@ def _runs(state: State, job: Job) -> bool:
 
 
 def _next(state: State) -> list[Job]:
+    if not state.trial.have_come:  # the usual case
+        return []
     found = [job for job in state.held.values() if is_suspect(job)]
+    state.trial.have_come = bool(found)
     if not found or is_strict(found[0]):
         return found[:1]
     size = min(state.trial.most, state.settings.concurrency)
@@ -136,7 +139,9 @@ def began(state: State, now: Micros, job: Job) -> None:
 
 def came(state: State, jobs: list[Job]) -> None:
     """GETJOB has brought these. While suspects come, no more are taken than go on trial."""
-    if not any(map(is_suspect, jobs)) and state.trial.is_expecting:
+    if any(map(is_suspect, jobs)):
+        state.trial.have_come = True
+    elif state.trial.is_expecting:
         state.trial.is_expecting, state.trial.most = False, 1
 
 

@@ -1,7 +1,7 @@
 """The words of the engine's requests, and what replies to them say."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, cast
 
 from disque_trio.statemachine.base import Failure, Reply
 from disque_trio.statemachine.getwords import behind_from
@@ -121,11 +121,15 @@ def jobs(reply: Reply) -> Iterator[tuple[bytes, bytes, bytes, dict[bytes, Reply]
         if isinstance(row, list):
             queue, id, body, *rest = row
             if isinstance(queue, bytes) and isinstance(id, bytes) and isinstance(body, bytes):
-                yield queue, id, body, dict(zip(map(_name, rest[::2]), rest[1::2], strict=False))
+                yield queue, id, body, _facts(rest)
 
 
-def _name(word: Reply) -> bytes:
-    return word if isinstance(word, bytes) else b""
+def _facts(rest: list[Reply]) -> dict[bytes, Reply]:
+    names, values = rest[::2], rest[1::2]
+    try:
+        return cast("dict[bytes, Reply]", dict(zip(names, values, strict=False)))
+    except TypeError:  # a name is a list
+        return {}
 
 
 def number(facts: dict[bytes, Reply], name: bytes) -> int:
