@@ -20,7 +20,8 @@ Clients (`node` is the node asked, `client` the client's name, `ref` numbers the
   code) or ``VERB.unknown`` (`cause` disconnect or timeout), one for each job named; the verbs are
   ``ack``, ``fastack``, ``nack``, ``working``, ``deljob``, ``enqueue``, ``dequeue``, ``release`` and
   ``wait`` (WAITJOB). The `detail` of an invocation is the token, if there is one.
-- ``hangup``: a consumer that asks TIED ends a connection.
+- ``hangup``: a consumer that asks TIED ends a connection. ``jobs=`` in `detail` lists the jobs that
+  were delivered with TIED there, whatever has become of them.
 - ``worker.start``, ``worker.stop`` (the order), ``worker.stopped``, ``worker.kill``,
   ``worker.stall`` and ``worker.resume``: the process of a consumer that runs the worker library's
   engine. `node` is empty here and in the next.

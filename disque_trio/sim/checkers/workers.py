@@ -94,8 +94,13 @@ def on_working_refused(case: Case, row: Row, job: Job) -> None:
 
 
 def on_hangup(case: Case, row: Row) -> None:
-    """A consumer ends a connection: the node has to learn of it."""
-    for job_id in case.tied.pop((row.client, row.node), {}):
+    """A consumer ends a connection: the node has to learn of it. Others of the consumer go on, and
+    what is tied to them."""
+    tied = case.tied.get((row.client, row.node), {})
+    for job_id in filter(None, row.detail.removeprefix("jobs=").split(",")):
+        if job_id not in tied:
+            continue
+        del tied[job_id]
         job = case.jobs.get(job_id)
         lease = None if job is None else job.lease
         if job is None or lease is None or (lease.client, lease.node) != (row.client, row.node):
@@ -119,7 +124,10 @@ def _judge_tie(case: Case, job: Job, node: str) -> None:
     """S23: the node has learned of it, unless it was down or stopped, or others have the job."""
     since = job.ties_due.pop(node, None)
     copy = job.copies.get(node)
-    if since is None or copy is None or copy.is_acked or not case.has_node_rows:
+    if since is None or copy is None or not case.has_node_rows:
+        return
+    if copy.is_acked or copy.state[1]:
+        # A worker has told another node meanwhile how it has ended.
         return
     world = case.world
     is_hindered = world.was_out(node, since, case.now) or world.is_stopped(node, since, case.now)

@@ -111,7 +111,7 @@ def test_more_time_is_for_the_last_that_was_given_the_job() -> None:
 @pytest.mark.parametrize(("wait", "is_broken"), [(1.5, True), (2.01, False)])
 def test_a_tied_job_is_queued_after_the_grace(wait: float, is_broken: bool) -> None:
     trace = handed_out(options="tied ")
-    trace.row(2, "hangup", "n1", client="c1")
+    trace.row(2, "hangup", "n1", client="c1", detail=f"jobs={JOB}")
     trace.row(2, "untie", "n1", job=JOB, cause="disconnected")
     trace.requeue(2 + wait, "n1", "untied")
 
@@ -127,10 +127,31 @@ def test_a_job_that_was_never_tied_is_not_queued_as_if_it_had_been() -> None:
 
 def test_a_node_that_does_not_learn_of_the_end_is_found() -> None:
     trace = handed_out(options="tied ")
-    trace.row(2, "hangup", "n1", client="c1")
+    trace.row(2, "hangup", "n1", client="c1", detail=f"jobs={JOB}")
     trace.requeue(11.1, "n1")
 
     assert "S23" in broken(trace.verdict())
+
+
+def test_another_connection_of_the_worker_may_end() -> None:
+    trace = handed_out(options="tied ")
+    trace.row(2, "hangup", "n1", client="c1", detail="jobs=")
+    trace.requeue(11.1, "n1")
+
+    assert "S23" not in broken(trace.verdict())
+
+
+@pytest.mark.parametrize(("is_dead", "is_broken"), [(True, False), (False, True)])
+def test_a_node_that_hears_of_the_death_of_a_job_needs_no_end_of_its_connection(
+    *, is_dead: bool, is_broken: bool
+) -> None:
+    trace = handed_out(options="tied ")
+    trace.row(2, "hangup", "n1", client="c1", detail=f"jobs={JOB}")
+    if is_dead:
+        trace.row(2.1, "dead", "n1", job=JOB, cause="jobstate", detail="redriven=0 left=604800000")
+    trace.row(9, "wait.ok", "n1", job=JOB, client="a1", ref=7, detail="None")
+
+    assert ("S23" in broken(trace.verdict())) == is_broken
 
 
 @pytest.mark.parametrize(("of", "is_broken"), [("n1", False), ("n2", True)])
@@ -141,7 +162,7 @@ def test_a_process_that_ended_has_no_ties_of_which_a_later_connection_tells(
     trace.crash(2, of, back=3)
     if of == "n1":
         trace.copy(3.5, "n2", "n1")
-    trace.row(30, "hangup", "n1", client="c1")
+    trace.row(30, "hangup", "n1", client="c1", detail=f"jobs={JOB}")
     trace.requeue(61.1, "n1")
 
     assert ("S23" in broken(trace.verdict())) == is_broken

@@ -60,6 +60,8 @@ class ClientConnection:
     """Ended, as the agent knows."""
     is_ended: bool = False
     """Ended, as the node knows."""
+    tied: dict[str, None] = attrs.Factory(dict)
+    """Jobs that were delivered with TIED here."""
 
 
 class ClientConnections:
@@ -135,7 +137,8 @@ class ClientConnections:
         if connection is None:
             return
         if wish.is_told:
-            self._note(connection, Operation([], 0, ()), Note("hangup", cause=wish.cause))
+            note = Note("hangup", cause=wish.cause, detail=f"jobs={','.join(connection.tied)}")
+            self._note(connection, Operation([], 0, ()), note)
         self._drop(connection, wish.cause)
         self._engine.later(actor.distance, self._depart, connection)
 
@@ -176,6 +179,8 @@ class ClientConnections:
             self.settle(connection.actor)
 
     def _note(self, connection: ClientConnection, operation: Operation, note: Note) -> None:
+        if note.kind == "get.deliver" and " tied " in note.detail.partition("body=")[0]:
+            connection.tied[note.job] = None
         self._recorder.add(
             (
                 self._engine.now, note.kind, connection.host.name, note.job, note.queue,
