@@ -333,7 +333,9 @@ def test_the_steps_of_a_chain_follow_and_its_result_is_the_last(
     run(kind, story)
 
 
-def test_what_follows_a_batch_is_run_when_all_are_done(disque_inline: Inline) -> None:
+def test_what_follows_a_batch_is_run_when_all_are_done(
+    disque_inline: Inline, caplog: pytest.LogCaptureFixture
+) -> None:
     async def story() -> None:
         calls = [ship.call(Order(n)) for n in range(3)]
         await app.batch(calls, then=send.call("ada", "all"))
@@ -341,6 +343,14 @@ def test_what_follows_a_batch_is_run_when_all_are_done(disque_inline: Inline) ->
 
     run("trio", story)
     assert seen == [*((Order(n), False) for n in range(3)), ("ada", "all", 1)]
+    assert caplog.messages == []
+
+
+def test_a_request_that_waits_is_answered_when_its_time_is_over(disque_inline: Inline) -> None:
+    client, before = app.blocking.client, disque_inline.now
+
+    assert client.getjob("empty", timeout=2) == []
+    assert disque_inline.now - before == pytest.approx(2)
 
 
 def test_a_consumer_gets_the_bytes(disque_inline: Inline) -> None:

@@ -58,7 +58,7 @@ class MemoryNode:
                 due = max(self.machine.deadline(), self.now.mono + 1)
                 if due > until:
                     raise InlineError(f"{words[0].decode()} waits, and nothing else happens here")
-                self._pass(due)
+                self._tick(due)
             self.machine.disconnect(client, self.now)
             self._replies(client)
             return replies[0]
@@ -99,9 +99,13 @@ class MemoryNode:
         return min(found, default=None)
 
     def _pass(self, until: Millis) -> None:
+        self._tick(until)
+        self.machine.take()
+
+    def _tick(self, until: Millis) -> None:
+        """Time passes; what the node answers then is still to be taken."""
         self.now = Now(until, self.now.wall + until - self.now.mono)
         self.machine.tick(self.now)
-        self.machine.take()
 
     # Jobs.
 
