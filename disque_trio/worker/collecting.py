@@ -25,7 +25,7 @@ from disque_trio.worker.membership import over
 from disque_trio.worker.options import Definition, Options
 from disque_trio.worker.replies import tell_failure
 from disque_trio.worker.tally import BatchEnds, Tally, crowded
-from disque_trio.worker.tokens import SPARE_S, TOKENS, Token
+from disque_trio.worker.tokens import RETRY_S, SPARE_S, TOKENS, Token
 
 _LOOK_S: Final = 2.0
 """How long another token is waited for."""
@@ -38,6 +38,11 @@ _LOOKS_PER_S: Final = 200
 """Members of a batch that nodes are asked for, in each second at most."""
 _SWEEP_S: Final = 20.0
 """Until what another collector has taken is looked for again."""
+_UNCOUNTED_S: Final = 1.0
+"""A node counts a job that it has delivered neither as leased nor as queued in the last half a
+second before it queues it again. This is more."""
+_CLOCKS_S: Final = 5.0
+"""So much may the clocks of a producer and of a collector differ."""
 _LONGEST_SWEEP_S: Final = 600.0
 """So long nodes that do not answer are waited for."""
 _MOST_NAMED: Final = 1000
@@ -176,9 +181,14 @@ class _Collector:
     async def sweep(self) -> None:
         """Take away what is left in the queue of the batch, and the mark that it is over last."""
         mark: Delivered | None = None
-        while (left := await self._left()) != (mark is not None):
+        while True:
+            left = await self._left()
+            is_last = left == (mark is not None)
+            if is_last and not self._may_come_again():
+                break
+            wait = _UNCOUNTED_S if is_last else _REST_S
             found = await self.client.getjob(
-                self.queue, count=_AT_ONCE, timeout=_REST_S, with_meta=True
+                self.queue, count=_AT_ONCE, timeout=wait, with_meta=True
             )
             if not found:
                 break
@@ -193,6 +203,10 @@ class _Collector:
             if mark is not None:
                 await self.client.release(mark)
             raise Snooze(_SWEEP_S if left else SETTLED_S)
+
+    def _may_come_again(self) -> bool:
+        """Is the batch so old that a token which a dead collector has taken may come again now?"""
+        return self.now() - self.born > RETRY_S - _CLOCKS_S
 
     async def _left(self) -> int | None:
         return await jobs_in(self.client, self.queue, self.now() - self.born)
