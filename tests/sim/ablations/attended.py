@@ -1,4 +1,5 @@
-"""Plans with administrators, and with consumers that are tied to their connections."""
+"""Plans with administrators, and with consumers that are tied to their connections or are stopped
+for a while."""
 
 from disque_trio.sim.scenarios.plan import Administrator, Expect, Plan
 from tests.sim.ablations.conditions import SECOND, jobs, plan, workers
@@ -43,4 +44,27 @@ def tied(seed: int) -> Plan:
         adds=jobs(40, retry_s=8),
         consumers=workers((1, 2, 3), meta=True, tied=True, mix=mix),
         expect=Expect(duplicates=("D0", "D1")),
+    )
+
+
+def stalled(seed: int) -> Plan:
+    """The processes of engines are often stopped for longer than a lease."""
+    stopping = workers(
+        (1, 2, 3),
+        kind="engine",
+        count=2,
+        prefetch=2,
+        meta=True,
+        work=(SECOND // 20, SECOND // 2),
+        stall=(2 * SECOND, 5 * SECOND),
+        mix=(("ackjob", 3.0), ("stall", 1.0)),
+    )
+    expect = Expect(duplicates=("D0", "D1", "D2", "D5"))
+    return plan(
+        "stalled",
+        seed,
+        20,
+        adds=jobs(120, every=SECOND // 10),
+        consumers=stopping,
+        expect=expect,
     )

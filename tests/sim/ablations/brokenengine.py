@@ -82,6 +82,17 @@ def not_renewed_while_stopping(patch: Patch) -> None:
     patch.setattr(leases, "renew", renew)
 
 
+def running_beyond_leases(patch: Patch) -> None:
+    """Leases are not renewed, and handlers go on when these are over."""
+
+    def renew(_state: State, _now: Micros, jobs: Sequence[Job]) -> None:
+        for job in jobs:
+            job.renew_at = NEVER
+
+    patch.setattr(leases, "renew", renew)
+    leases_never_end(patch)
+
+
 def renewed_at_the_end(patch: Patch) -> None:
     """Leases are renewed when they are over."""
     patch.setattr(leases, "SIGNS", 1)
