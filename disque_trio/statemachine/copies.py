@@ -17,11 +17,13 @@ from disque_trio.statemachine.base import (
     DEAD,
     EXTENDS,
     MAX_SECONDS,
+    MYSELF,
+    PFAIL,
     JobId,
     Millis,
     NodeId,
 )
-from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.cluster import UNREACHABLE, Peer
 from disque_trio.statemachine.job import STAMPS, Job
 from disque_trio.statemachine.lifecycle import desync
 from disque_trio.statemachine.messages import JobCopy, JobState, SetAck, Working
@@ -112,11 +114,21 @@ def keeps(peer: Peer, needs: int) -> bool:
 
 
 def could_hold(node: NodeState, job: Job) -> int:
-    """How many nodes have confirmed a copy of a new job, or can be reached and could."""
+    """How many nodes have confirmed a copy of a new job, or may confirm one yet.
+
+    One that is only suspected may be slow, and its confirmation on the way: it counts until a
+    majority says that it has failed, or it has been silent for as long again (nobody may be left to
+    say so).
+    """
     confirmed = job.confirmed or ()
-    return len(confirmed) + sum(
-        [reads(peer, job) and peer.id not in confirmed for peer in node.cluster.reachable]
-    )
+    others = [peer for id, peer in node.cluster.nodes.items() if id not in confirmed]
+    return len(confirmed) + sum([reads(peer, job) and _may_answer(node, peer) for peer in others])
+
+
+def _may_answer(node: NodeState, peer: Peer) -> bool:
+    flags = peer.flags & (UNREACHABLE | MYSELF)
+    patience = 2 * node.config.cluster_node_timeout
+    return not flags or (flags == PFAIL and node.mono - peer.ping_sent < patience)
 
 
 def sent_to(peer: Peer, copy: JobCopy) -> JobCopy:

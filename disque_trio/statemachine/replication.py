@@ -60,7 +60,7 @@ RESEND_EVERY: Final[Millis] = 100
 
 NOT_ENOUGH_NODES: Final = b"NOREPL Not enough reachable nodes for the requested replication level"
 TIMED_OUT: Final = b"NOREPL Timeout reached before replicating to the requested number of nodes"
-OUT_OF_REACH: Final = b"NOREPL Nodes failed after the job was sent, too few are left for its copies"
+OUT_OF_REACH: Final = b"NOREPL Nodes failed or left after the job was sent: too few for its copies"
 JOB_REMOVED: Final = (
     b"NOREPL job removed (expired?) before the requested replication level was achieved"
 )

@@ -3,7 +3,16 @@
 import pytest
 
 from disque_trio.statemachine import repair, replication, trailing
-from disque_trio.statemachine.base import FAIL, QUEUED, WAIT_REPL, Failure, NodeId, Status
+from disque_trio.statemachine.base import (
+    FAIL,
+    LEAVING,
+    PFAIL,
+    QUEUED,
+    WAIT_REPL,
+    Failure,
+    NodeId,
+    Status,
+)
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.messages import DelJob, GotJob
@@ -20,6 +29,13 @@ def fail(rig: Rig, *names: NodeId) -> None:
     """The node learns that these have failed."""
     for name in names:
         mark(rig.node, rig.node.cluster.nodes[name], FAIL)
+
+
+def suspect(rig: Rig, name: NodeId) -> None:
+    """A node has not answered this node's ping for longer than the node timeout."""
+    peer = rig.node.cluster.nodes[name]
+    peer.ping_sent = rig.now.mono - rig.node.config.cluster_node_timeout - 1
+    mark(rig.node, peer, PFAIL)
 
 
 def added(rig: Rig, *options: bytes | str | int) -> Job:
@@ -73,6 +89,53 @@ def test_a_copy_confirmed_before_its_holder_failed_counts() -> None:
     rig.message(N3, GotJob(job.id))
 
     assert rig.reply() == Status(job.id)
+
+
+def test_it_is_not_refused_because_a_node_is_only_suspected() -> None:
+    rig = Rig(peers=2)
+    job = waiting_job(rig, "REPLICATE", 3)
+    rig.message(N2, GotJob(job.id))
+
+    suspect(rig, N3)
+    rig.advance(replication.RESEND_EVERY)
+    assert rig.replies() == []
+    rig.message(N3, GotJob(job.id))
+
+    assert rig.reply() == Status(job.id)
+
+
+def test_nor_by_a_leaving_node_which_keeps_no_copy() -> None:
+    rig = Rig(peers=2)
+    rig.ask("CLUSTER", "LEAVING", "yes")
+    job = waiting_job(rig, "REPLICATE", 2)
+    rig.message(N2, GotJob(job.id))
+
+    suspect(rig, N3)
+    rig.advance(replication.RESEND_EVERY)
+    assert rig.replies() == []
+    rig.message(N3, GotJob(job.id))
+
+    assert rig.reply() == Status(job.id)
+
+
+def test_it_is_refused_when_a_suspected_node_stays_silent_without_a_majority() -> None:
+    rig = Rig(peers=1)
+    waiting_job(rig, "REPLICATE", 2)
+
+    suspect(rig, N2)
+    rig.advance(2 * rig.node.config.cluster_node_timeout + replication.RESEND_EVERY)
+
+    assert rig.reply() == NOREPL
+
+
+def test_a_node_that_leaves_takes_no_copy_any_more() -> None:
+    rig = Rig(peers=2)
+    waiting_job(rig, "REPLICATE", 3)
+
+    mark(rig.node, rig.node.cluster.nodes[N3], LEAVING)
+    rig.advance(replication.RESEND_EVERY)
+
+    assert rig.reply() == NOREPL
 
 
 def test_all_adds_of_a_pipeline_are_refused_in_their_order() -> None:
