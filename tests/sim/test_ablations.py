@@ -77,7 +77,6 @@ _OLD_NEWS: Final = conditions.shipped("backoff", first=26)
 _WORKERS: Final = conditions.shipped("workers")
 _UNKNOWN: Final = conditions.pinned("careless-clients-2")
 _PRIORITIES: Final = conditions.shipped("priorities")
-_LEAVING: Final = conditions.shipped("leaving-adders", first=104)
 FOUND: Final = (
     # Who has it queued.
     Case(broken.ignoring(Queued), conditions.backlog, "S10 D5", name="ignoring-queued"),
@@ -199,7 +198,6 @@ FOUND: Final = (
     Case(brokencopies.not_told_on_return, conditions.returners, "L10", seeds=6),
     Case(brokencopies.acks_overruled, _LAGGING, "S8", seeds=2),
     Case(brokencopies.unknown_jobs_not_fastacked, _MOVED, "S19", seeds=1),
-    Case(brokencopies.leaving_adders_ignore_acks, _LEAVING, "D3c", seeds=2),
     Case(broken.without_tombstones, _LAGGING, "D7", seeds=2),
     # Federation and queues.
     Case(broken.given_and_kept, conditions.once, "S5"),

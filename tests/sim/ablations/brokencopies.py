@@ -21,7 +21,7 @@ from disque_trio.statemachine import (
     send,
     transfer,
 )
-from disque_trio.statemachine.base import ACKED, ACTIVE, WAIT_REPL, CommandError, JobId, NodeId
+from disque_trio.statemachine.base import ACKED, ACTIVE, CommandError, JobId, NodeId
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.commands import addjob
 from disque_trio.statemachine.copies import adopt
@@ -254,22 +254,6 @@ def without_back_off(patch: Patch) -> None:
 def not_told_on_return(patch: Patch) -> None:
     """A holder that returns is told of acks only by the next attempt to collect them."""
     patch.setattr(resend, "begin", nothing)
-
-
-def leaving_adders_ignore_acks(patch: Patch) -> None:
-    """A leaving node whose ADDJOB waits for copies ignores acknowledgements."""
-    ack, on_setack = acks.ack, acks.on_setack
-
-    def is_ignoring(node: NodeState, job_id: JobId) -> bool:
-        job = node.jobs.get(job_id)
-        return job is not None and job.state == WAIT_REPL and node.cluster.is_leaving
-
-    def receive(node: NodeState, sender: Peer, message: SetAck) -> None:
-        if not is_ignoring(node, message.id):
-            on_setack(node, sender, message)
-
-    patch.setattr(acks, "ack", lambda node, id: not is_ignoring(node, id) and ack(node, id))
-    patch.setitem(dispatch.ON_MESSAGE, SetAck, receive)
 
 
 def unknown_jobs_not_fastacked(patch: Patch) -> None:
