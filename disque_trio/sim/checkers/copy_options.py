@@ -51,7 +51,7 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
 def read(record: str) -> dict[str, int]:
     """Names and numbers of a record's options; options without a number are left out."""
     pairs = [word.partition("=") for word in record.split()]
-    return {name: int(value) for name, _, value in pairs if value}
+    return {name: int(value) for name, _, value in pairs if value.removeprefix("-").isdecimal()}
 
 
 def priority_of(job: Job) -> int:
