@@ -5,12 +5,14 @@ node is to learn of each.
 """
 
 import math
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import anyio
 import attrs
 
 from disque_trio.worker.engine.records import Outcome, Start, Why
+
+if TYPE_CHECKING:
+    import anyio
 
 
 class Driver(Protocol):
@@ -34,8 +36,9 @@ class Driver(Protocol):
         """Has any node said that it has this feature, also if it does not answer now?"""
         ...
 
-    def limit(self, id: bytes, seconds: float) -> None:
-        """Cancel the handler of the job after so long, with `Why.TOO_LONG`; infinity is never."""
+    def limit(self, id: bytes, seconds: float) -> float:
+        """Cancel the handler of the job after so long, with `Why.TOO_LONG`; infinity is never.
+        Returns when that is."""
         ...
 
 
@@ -59,7 +62,7 @@ class Run:
     """When its time limit is over, by `anyio.current_time`."""
     _limit: float = math.inf
     _is_waiting: bool = False
-    scope: anyio.CancelScope | None = None
+    scope: "anyio.CancelScope | None" = None
     """What its time limit cancels, while it is there: the function of a task, without what is
     around it. None is all of the run."""
 
@@ -84,15 +87,14 @@ class Run:
 
     def limit(self, seconds: float) -> None:
         """It may take so long, from now on. Then it is cancelled with `Why.TOO_LONG`."""
-        self._limit, self.ends = seconds, anyio.current_time() + seconds
-        self._driver.limit(self.start.id, seconds)
+        self._limit, self.ends = seconds, self._driver.limit(self.start.id, seconds)
 
     def wait(self) -> None:
         """Its function waits for a free thread or process. What has not begun cannot take too
         long, so its time limit stands still until `begin`."""
         if self._limit < math.inf and self.why is None:
-            self._is_waiting, self.ends = True, math.inf
-            self._driver.limit(self.start.id, math.inf)
+            self._is_waiting = True
+            self.ends = self._driver.limit(self.start.id, math.inf)
 
     def begin(self) -> None:
         """Its function begins, or waits for nothing more."""

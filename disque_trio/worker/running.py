@@ -165,11 +165,12 @@ class Worker:
         nodes = () if self._engine is None else self._engine.state.nodes.values()
         return any(feature in (node.said or ()) for node in nodes)
 
-    def limit(self, id: bytes, seconds: float) -> None:
-        """Cancel the handler of the job after so long; infinity is never."""
+    def limit(self, id: bytes, seconds: float) -> float:
+        """Cancel the handler of the job after so long; infinity is never. Returns when."""
         if self._engine is not None:
             self._engine.limit(_now(), id, int(min(seconds * SECOND, NEVER)))
             self._arm(self._engine)
+        return anyio.current_time() + seconds
 
     # Running.
 

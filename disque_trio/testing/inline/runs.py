@@ -90,9 +90,10 @@ class _Driver:
         """Has the node this feature?"""
         return words.has(_NODE, feature)
 
-    def limit(self, id: bytes, seconds: float) -> None:  # noqa: ARG002
-        """Cancel the handler after so long, by the clock of the event loop."""
+    def limit(self, id: bytes, seconds: float) -> float:  # noqa: ARG002
+        """Cancel the handler after so long, by the clock of the event loop. Returns when."""
         self.tasks.start_soon(self._end, seconds)
+        return anyio.current_time() + seconds
 
     async def _end(self, seconds: float) -> None:
         await anyio.sleep(seconds)
