@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from disque_trio.cli.frame import UsageError
 from disque_trio.worker import App
+from disque_trio.worker.arguments import UnfitTypeError
 
 _DEFAULT: Final = "app"
 
@@ -42,6 +43,8 @@ def _import(name: str) -> ModuleType:
         raise UsageError(
             f"there is no module {missing}: looked in {os.getcwd()} and among what is installed"
         ) from error
+    except UnfitTypeError as error:
+        raise UsageError(str(error)) from error
     except (ValueError, TypeError) as error:
         if not name or name.startswith("."):
             raise UsageError(f"{name!r} is no module: name one, such as shop.tasks:app") from error

@@ -90,7 +90,7 @@ class Shop:
 
         def found() -> list[int]:
             log = self.log()
-            pids = [int(each) for each in re.findall(r", process (\d+)\n", log)]
+            pids = [int(each) for each in re.findall(r" process (\d+) of ", log)]
             return pids if len(pids) >= count and log.count(" INFO takes jobs of ") >= count else []
 
         return eventually(found, SOON_S, f"{count} workers work")
