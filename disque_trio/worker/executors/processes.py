@@ -103,10 +103,11 @@ class _Child:
 
 def _has_ended(pid: int) -> bool:
     """Has this child ended? Its status stays for whoever waits for it. macOS cannot tell that."""
-    if sys.platform == "darwin":
+    waitid = getattr(os, "waitid", None)
+    if waitid is None:
         return False
     try:
-        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        return waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     except ChildProcessError:  # somebody has had its status
         return True
 
