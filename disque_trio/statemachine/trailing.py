@@ -1,4 +1,4 @@
-"""Copies that follow in the background, after SYNC of them have been confirmed (decision 112).
+"""Copies that follow in the background, after SYNC of them have been confirmed (decision 111).
 
 The ADDJOB has been answered by then. `repair` comes back for a job whose other copies have not been
 confirmed in time, and asks other nodes. Adds to `Repair.trailing`.
