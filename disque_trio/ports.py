@@ -139,7 +139,7 @@ class JournalFile(Protocol):
         `removed`, `replaced` or `truncated`; empty if nothing. Asked of the journal only."""
 
     def close(self) -> None:
-        """Close it, and release its lock."""
+        """Close it, and release its lock; when a thread is in another method, once that returns."""
 
 
 class JournalThread(Protocol):

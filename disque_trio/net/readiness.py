@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final
 
 from disque_trio.net.multiplexing import IN, Poller
+from disque_trio.storage.descriptor import Descriptor
 
 MAX_EVENTS: Final = 1024
 """Events per turn; the others come up in the next one."""
@@ -194,12 +195,13 @@ class Alarm:
     ring is missed.
     """
 
-    __slots__ = ("_write_fd", "fd", "is_armed", "is_rung")
+    __slots__ = ("_write_end", "fd", "is_armed", "is_rung")
 
     def __init__(self) -> None:
-        self.fd, self._write_fd = os.pipe()
+        self.fd, write_fd = os.pipe()
         os.set_blocking(self.fd, False)
-        os.set_blocking(self._write_fd, False)
+        os.set_blocking(write_fd, False)
+        self._write_end = Descriptor(write_fd)
         self.is_armed = False
         """Does the loop sleep?"""
         self.is_rung = False
@@ -214,8 +216,8 @@ class Alarm:
         if self.is_armed:
             self.is_armed = False
             # The pipe is full, which wakes the loop as well, or the loop has ended.
-            with contextlib.suppress(OSError):
-                os.write(self._write_fd, b"!")
+            with contextlib.suppress(OSError), self._write_end as fd:
+                os.write(fd, b"!")
 
     def arm(self) -> bool:
         """The loop is about to sleep; False if it must not."""
@@ -229,9 +231,9 @@ class Alarm:
 
     def close(self) -> None:
         """The loop has ended."""
-        # A thread may ring later, when other files may have these numbers.
-        fds, self.fd, self._write_fd = {self.fd, self._write_fd}, -1, -1
-        for fd in fds - {-1}:
+        self._write_end.close()
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
             os.close(fd)
 
 

@@ -283,7 +283,8 @@ class Appender:
             try:
                 await self.in_thread(file.sync)
             except OSError as error:
-                self.fail(error)
+                if file is self.file:
+                    self.fail(error)
                 return
             self.delayed_syncs += trio.current_time() - started > LONG_SYNC_S
             # If `appendfsync` has changed since, more may be synced, and `_unsynced` another list.
@@ -307,10 +308,13 @@ class Appender:
                     await self.in_thread(self._put_anew, file, self._unsynced + group)
                 else:
                     await self.in_thread(put, file, group, True)
-            except OSError as error:
+            except (OSError, trio.Cancelled) as error:
                 if file is self.file:
                     self._pending = group + self._pending
-                    self.fail(error)
+                    self.fail(error if isinstance(error, OSError) else OSError(0, STALLED))
+                if isinstance(error, trio.Cancelled):
+                    # The thread still writes to the file, so nothing else may.
+                    raise
                 return False
             self._note_synced(file.size)
             self.keep(number)

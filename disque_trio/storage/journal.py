@@ -254,7 +254,8 @@ class Journal:
         try:
             loss = await end.in_thread(file.loss)
         except OSError as error:
-            end.fail(error)
+            if file is end.file:  # else a rewrite has closed it meanwhile
+                end.fail(error)
             return False
         # A rewrite that hands over replaces it as well.
         if file is end.file and not end.writing.locked():

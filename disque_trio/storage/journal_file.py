@@ -5,6 +5,7 @@ a process that opens the file always finds a complete and locked one.
 """
 
 import contextlib
+import errno
 import fcntl
 import os
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import trio
 
 from disque_trio import system
 from disque_trio.ports import JournalError, JournalFile
+from disque_trio.storage.descriptor import Descriptor
 from disque_trio.storage.disk_thread import DiskThread
 
 T = TypeVar("T")
@@ -25,44 +27,49 @@ class DiskFile:
 
     def __init__(self, path: str, flags: int) -> None:
         self.path = path
-        self._descriptor = os.open(path, flags | os.O_CLOEXEC, system.FILE_MODE)
+        number = os.open(path, flags | os.O_CLOEXEC, system.FILE_MODE)
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            os.close(self._descriptor)
+            os.close(number)
             raise
-        system.tighten(self._descriptor)
-        self.size = self._end = os.fstat(self._descriptor).st_size
+        system.tighten(number)
+        self._descriptor = Descriptor(number)
+        self.size = self._end = os.fstat(number).st_size
 
     def is_current(self) -> bool:
         """Is it the file at its path? It may have been renamed over between open and lock."""
         try:
-            return os.path.samestat(os.fstat(self._descriptor), os.stat(self.path))
+            with self._descriptor as descriptor:
+                return os.path.samestat(os.fstat(descriptor), os.stat(self.path))
         except FileNotFoundError:
             return False
 
     def read(self, offset: int, count: int) -> bytes:
         """Up to so many bytes; none at the end."""
-        return os.pread(self._descriptor, count, offset)
+        with self._descriptor as descriptor:
+            return os.pread(descriptor, count, offset)
 
     def append(self, data: bytes) -> None:
         """Write at the end; a partial write is truncated, or overwritten later."""
         at, rest = self.size, memoryview(data)
         end = max(self._end, at)
-        try:
-            while rest:
-                written = os.pwrite(self._descriptor, rest, at)
-                at, rest = at + written, rest[written:]
-        except OSError:
-            with contextlib.suppress(OSError):
-                os.ftruncate(self._descriptor, end)
-            raise
+        with self._descriptor as descriptor:
+            try:
+                while rest:
+                    written = os.pwrite(descriptor, rest, at)
+                    at, rest = at + written, rest[written:]
+            except OSError:
+                with contextlib.suppress(OSError):
+                    os.ftruncate(descriptor, end)
+                raise
         self.size = at
         self._end = max(at, end)
 
     def sync(self) -> None:
         """Return once everything is on the disk."""
-        system.sync_data(self._descriptor)
+        with self._descriptor as descriptor:
+            system.sync_data(descriptor)
 
     def rewind(self, size: int) -> None:
         """Overwrite from here on with the same bytes: a crash meanwhile loses nothing."""
@@ -70,13 +77,15 @@ class DiskFile:
 
     def cut(self, size: int) -> None:
         """Keep so many bytes from the start."""
-        os.ftruncate(self._descriptor, size)
+        with self._descriptor as descriptor:
+            os.ftruncate(descriptor, size)
         self.size = self._end = size
 
     def loss(self) -> str:
         """What another process has done to it: `removed`, `replaced`, `truncated`; or empty."""
         size = self.size
-        mine = os.fstat(self._descriptor)
+        with self._descriptor as descriptor:
+            mine = os.fstat(descriptor)
         try:
             found = os.stat(self.path)
         except FileNotFoundError:
@@ -86,11 +95,8 @@ class DiskFile:
         return "truncated" if mine.st_size < size else ""
 
     def close(self) -> None:
-        """Close it, which releases the lock."""
-        # A thread that hangs may go on later, when another file may have this number.
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor >= 0:
-            os.close(descriptor)
+        """Close it, which releases the lock, once no thread is in one of the other methods."""
+        self._descriptor.close()
 
 
 class JournalDisk:
@@ -138,8 +144,11 @@ class JournalDisk:
 
     def replace(self, new: JournalFile) -> None:
         """Rename it over the journal."""
-        os.rename(self._new_path, self.path)
         assert isinstance(new, DiskFile)
+        if not new.is_current():
+            # A rewrite that was given up has gone on since, and its file has this name.
+            raise OSError(errno.ESTALE, "another file has taken the place of the new journal")
+        os.rename(self._new_path, self.path)
         new.path = self.path
 
     def set_aside(self) -> None:

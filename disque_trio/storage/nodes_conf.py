@@ -8,6 +8,7 @@ file always finds a complete and locked one.
 import contextlib
 import fcntl
 import os
+import threading
 from collections.abc import Callable
 from typing import TypeVar, TypeVarTuple
 
@@ -31,7 +32,9 @@ class NodesConf:
     def __init__(self, path: str) -> None:
         # Absolute: CONFIG SET dir must not move the node away from its identity.
         self.path = os.path.abspath(path)
-        self._descriptor = _open_locked(self.path)
+        self._locked: int | None = _open_locked(self.path)
+        """The descriptor of the file, which has the lock; None once this has been closed."""
+        self._swapping = threading.Lock()
 
     def load(self) -> tuple[Peer, list[Peer]] | None:
         """This node and the others as last saved; None for a new node."""
@@ -60,7 +63,10 @@ class NodesConf:
             with contextlib.suppress(OSError):
                 os.unlink(new)
             raise
-        old, self._descriptor = self._descriptor, descriptor
+        with self._swapping:
+            old = descriptor
+            if self._locked is not None:
+                old, self._locked = self._locked, descriptor
         os.close(old)
 
     async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
@@ -69,9 +75,10 @@ class NodesConf:
 
     def close(self) -> None:
         """Release the lock."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        with self._swapping:
+            old, self._locked = self._locked, None
+        if old is not None:
+            os.close(old)
 
 
 class NoNodesConf:
@@ -100,12 +107,12 @@ def _open_locked(path: str) -> int:
             pass
         except OSError as error:
             os.close(descriptor)
-            raise NodesConfError(_locked(path, error)) from None
+            raise NodesConfError(_refusal(path, error)) from None
         # Renamed over between open and lock: take the new one.
         os.close(descriptor)
 
 
-def _locked(path: str, error: OSError) -> str:
+def _refusal(path: str, error: OSError) -> str:
     if isinstance(error, BlockingIOError):
         return (
             f"{path} is in use by another node; give each node a directory of its own with "

@@ -59,6 +59,9 @@ class Rewrite:
     def _open(self, may_be_new: bool) -> JournalFile:
         if may_be_new:
             self._store.open().close()
+        if self.is_cancelled:
+            # By now another rewrite may have a file of that name.
+            raise OSError(errno.ECANCELED, "cancelled")
         return self._store.begin()
 
     def follow(self, drafts: Iterable[bytes]) -> None:

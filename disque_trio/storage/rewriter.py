@@ -76,6 +76,7 @@ class Rewriter:
         except (OSError, JournalError) as met:
             error = getattr(met, "strerror", None) or str(met)
         if error:
+            rewrite.is_cancelled = error == STALLED
             self._end_of(rewrite, error)
             return error
         self.nursery.start_soon(self._run, rewrite)
@@ -119,8 +120,9 @@ class Rewriter:
                 await rewrite.write()
                 await self._hand_over(rewrite)
             if self._giving_up.cancelled_caught:
-                # Its thread still uses the file, so it is not discarded.
+                # Its thread still uses the file, so its name is not removed.
                 error = STALLED
+                rewrite.file.close()
         except OSError as met:
             error = met.strerror or str(met)
             await self._store.in_thread(self._store.discard, rewrite.file)

@@ -1,7 +1,9 @@
 """Turns: which channels are served, and in which order."""
 
+import os
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -103,6 +105,28 @@ def test_a_ring_from_a_thread_ends_the_sleep_or_forbids_it(table: Readiness) -> 
     assert not alarm.arm()
     alarm.is_rung = False
     assert alarm.arm()
+
+
+def test_a_ring_that_is_under_way_when_the_loop_ends_writes_to_no_other_file(
+    table: Readiness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other"
+    really_write = os.write
+
+    def write(descriptor: int, data: bytes) -> int:
+        table.alarm.close()
+        others = [os.open(other, os.O_RDWR | os.O_CREAT) for _ in range(2)]
+        try:
+            return really_write(descriptor, data)
+        finally:
+            for each in others:
+                os.close(each)
+
+    monkeypatch.setattr("disque_trio.net.readiness.os.write", write)
+    assert table.alarm.arm()
+    table.alarm.ring()
+
+    assert other.read_bytes() == b""
 
 
 def test_a_loop_that_does_not_sleep_is_rung_without_a_system_call(table: Readiness) -> None:

@@ -52,6 +52,8 @@ class MemoryFile:
         del self.data[size:]
 
     def loss(self) -> str:
+        if self.is_closed:
+            raise OSError(9, "Bad file descriptor")
         return self.disk.loss if self.disk.file is self else "replaced"
 
     def close(self) -> None:

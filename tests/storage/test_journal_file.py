@@ -39,18 +39,61 @@ def test_what_is_appended_follows_what_is_there(disk: JournalDisk, file: DiskFil
     again.close()
 
 
-def test_a_file_that_is_closed_while_a_thread_hangs_in_it_touches_no_other(
+def closed_within(call: str, disk: JournalDisk, file: DiskFile, patch: pytest.MonkeyPatch) -> int:
+    """Let another task close the file, and others make files, when a thread is about to enter this
+    system call. The number of the descriptor."""
+    really = getattr(os, call)
+    used: list[int] = []
+
+    def late(descriptor: int, *args: object) -> object:
+        patch.undo()
+        used.append(descriptor)
+        file.close()
+        others = [os.open(f"{disk.path}.other{number}", os.O_RDWR | os.O_CREAT) for number in "12"]
+        try:
+            return really(descriptor, *args)
+        finally:
+            for other in others:
+                os.close(other)
+
+    patch.setattr(f"disque_trio.storage.journal_file.os.{call}", late)
+    if call == "pwrite":
+        file.append(b"late")
+    else:
+        assert file.loss() == ""
+    return used[0]
+
+
+def test_a_write_that_is_under_way_when_the_file_is_closed_reaches_no_other_file(
+    disk: JournalDisk, file: DiskFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    descriptor = closed_within("pwrite", disk, file, monkeypatch)
+
+    assert content(disk) == b"late"
+    assert Path(f"{disk.path}.other1").read_bytes() == b""
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)
+
+
+def test_a_look_that_is_under_way_when_the_file_is_closed_sees_no_other_file(
+    disk: JournalDisk, file: DiskFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    descriptor = closed_within("fstat", disk, file, monkeypatch)
+
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)
+
+
+def test_a_closed_file_is_used_no_more_and_closed_once(
     file: DiskFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def close(descriptor: int) -> None:
-        with pytest.raises(OSError, match="Bad file descriptor"):
-            file.append(b"late")
-        really_close(descriptor)
-
-    really_close = os.close
-    monkeypatch.setattr("disque_trio.storage.journal_file.os.close", close)
+    file.close()
+    monkeypatch.setattr("disque_trio.storage.descriptor.os.close", pytest.fail)
 
     file.close()
+
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        file.append(b"late")
 
 
 def test_a_write_that_fails_half_way_leaves_no_half(disk: JournalDisk, file: DiskFile) -> None:
@@ -111,6 +154,25 @@ def test_a_new_version_takes_its_place_and_is_locked_already(
     with pytest.raises(JournalError, match="in use"):
         disk.open()
     new.close()
+
+
+def test_a_rewrite_that_was_given_up_puts_no_other_file_in_the_journal_s_place(
+    disk: JournalDisk, file: DiskFile
+) -> None:
+    file.append(b"old")
+    given_up = disk.begin()
+    half = disk.begin()
+    half.append(b"half")
+
+    with pytest.raises(OSError, match="another file has taken the place"):
+        disk.replace(given_up)
+
+    assert content(disk) == b"old"
+    half.append(b" and whole")
+    disk.replace(half)
+    assert content(disk) == b"half and whole"
+    given_up.close()
+    half.close()
 
 
 def test_a_new_version_that_is_not_wanted_leaves_nothing(disk: JournalDisk, file: DiskFile) -> None:

@@ -100,3 +100,18 @@ async def test_a_file_beside_no_journal_whose_name_may_not_last_is_no_trouble(
     assert await client.ask("PING") == b"+PONG\r\n"
     await add(client)
     assert b"aof_last_bgrewrite_status:err" in await client.ask("INFO", "persistence")
+
+
+async def test_nothing_is_written_beside_a_write_that_is_no_longer_awaited(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    world = await started(nursery, EVERYSEC)
+    client, end = world.client(), world.journal.end
+    await add(client)
+    world.disk.latency = 1e6
+    with trio.move_on_after(3):
+        nursery.start_soon(client.ask, "ADDJOB", "q", "late", "0", "REPLICATE", "1")
+        await end.flush()
+
+    assert end.group is None
+    assert end.trouble == "no answer from the disk"

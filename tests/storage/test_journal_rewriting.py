@@ -1,13 +1,19 @@
 """The journal written anew, turned on and turned off."""
 
 import errno
+from collections.abc import Callable
+from typing import TypeVar, TypeVarTuple
 
 import trio
 from trio.testing import MockClock
 
 from disque_trio.statemachine.config import Config
 from tests.node.world import until
+from tests.storage.disks import MemoryFile
 from tests.storage.journals import IO_ERROR, add, alive, broken, started
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 async def test_a_rewrite_has_what_is_there_and_what_comes_meanwhile(
@@ -46,6 +52,32 @@ async def test_a_file_that_has_doubled_is_rewritten(
     await until(lambda: "the journal has been rewritten" in world.log.events())
 
     assert world.disk.records() == []
+
+
+async def test_a_look_at_the_file_that_a_rewrite_closes_meanwhile_is_no_trouble(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    world = await started(nursery)
+    client = world.client()
+    await add(client)
+    looks: list[MemoryFile] = []
+
+    async def in_thread(act: Callable[[*Ts], T], *args: *Ts) -> T:
+        """Threads start late: the look at the first file begins when that has been closed."""
+        await trio.lowlevel.checkpoint()
+        file = getattr(act, "__self__", None)
+        if isinstance(file, MemoryFile) and act == file.loss and not looks:
+            looks.append(file)
+            world.client().send(b"BGREWRITEAOF\r\n")
+            await until(lambda: file.is_closed)
+        return act(*args)
+
+    world.disk.in_thread = in_thread  # type: ignore[method-assign]
+    await until(lambda: bool(looks) and looks[0].is_closed)
+
+    assert await client.ask("PING") == b"+PONG\r\n"
+    await add(client)
+    assert "the journal cannot be written: writes are refused" not in world.log.events()
 
 
 async def test_a_rewrite_that_fails_leaves_the_file_as_it_is(

@@ -63,6 +63,23 @@ def test_the_lock_lasts_through_saves(path: Path) -> None:
     opened(path).close()
 
 
+def test_a_store_that_is_closed_during_a_save_leaves_no_lock(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = opened(path)
+    really_rename = os.rename
+
+    def rename(source: str, target: str) -> None:
+        store.close()
+        really_rename(source, target)
+
+    monkeypatch.setattr("disque_trio.storage.nodes_conf.os.rename", rename)
+    store.save(LINE)
+
+    assert path.read_bytes() == LINE
+    opened(path).close()
+
+
 def test_a_failed_save_leaves_the_file_and_the_lock(path: Path) -> None:
     store = opened(path)
     store.save(LINE)
