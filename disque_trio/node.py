@@ -210,7 +210,7 @@ class Node:
     def lost(self, session: Session) -> None:
         """A client's connection has ended, for whatever reason."""
         if self._output.sessions.pop(session.client.id, None) is not None:
-            self._input.ready.pop(session, None)
+            self._input.ready.discard(session)
             self._output.forget(session)
             self._operator_log.gone(session.client, self.now)
             self.machine.disconnect(session.client, self.now)

@@ -22,6 +22,7 @@ from typing import Final
 from disque_trio.driver.limits import is_unauthenticated, weight
 from disque_trio.driver.operator_log import OperatorLog
 from disque_trio.driver.output import Output
+from disque_trio.driver.ready import Line, Ready
 from disque_trio.driver.sessions import MUCH, Session
 from disque_trio.statemachine.base import Now, Reply
 from disque_trio.statemachine.client import WAITS, Blocked, Client
@@ -55,7 +56,7 @@ class Input:
         """Requests per client in this batch; 0 while too much waits for the disk."""
         self.may_look = True
         """Are reads served even then?"""
-        self.ready: dict[Session, None] = {}
+        self.ready = Ready()
         """Clients whose backlog can be served in the next batch."""
         self._room = self._room_for_new = ROOM
         self._left = TURN_OF_ALL
@@ -166,17 +167,29 @@ class Input:
         self._room = self._room_for_new = ROOM
         self._left = TURN_OF_ALL
         if self.ready and self.turn:
-            ready, self.ready = self.ready, {}
-            late: dict[Session, None] = {}
-            for session in ready:
-                if self._left <= 0 or (session.weight > MUCH and self._room <= 0):
-                    late[session] = None
-                else:
-                    self._serve(session, now)
-                    self._output.keeps(session, now)
-            if late:
-                # Clients that have had their turn queue behind those that have not.
-                self.ready = late | self.ready
+            for line in self.ready.lines:
+                self._serve_line(line, now)
+
+    def _serve_line(self, line: Line, now: Now) -> None:
+        """Serve its clients while there is room. Those that need another turn queue up again."""
+        for _ in range(len(line)):
+            if not self._has_room_for(line):
+                break
+            session, _ = line.popitem(last=False)
+            self._serve(session, now)
+            self._output.keeps(session, now)
+
+    def _has_room_for(self, line: Line) -> bool:
+        if line is self.ready.heavy and self._room <= 0:
+            return False
+        if line is self.ready.new and self._room_for_new <= 0:
+            return False
+        return self._left > 0
+
+    def _queue_up(self, session: Session) -> None:
+        backlog = session.backlog
+        is_lengthy = bool(backlog) and backlog[0][0].upper() in _LENGTHY
+        self.ready.add(session, is_lengthy=is_lengthy)
 
     def resume(self, clients: Iterable[Client]) -> None:
         """The machine takes their requests again.
@@ -189,12 +202,12 @@ class Input:
             if session is not None and (
                 session.is_held or session.fault is not None or session.has_requests
             ):
-                self.ready[session] = None
+                self._queue_up(session)
 
     def free(self, session: Session) -> None:
         """A client is choked no longer."""
         if session.fault is not None or session.has_requests:
-            self.ready[session] = None
+            self._queue_up(session)
         elif session.is_held:
             _release(session)
 
@@ -210,7 +223,7 @@ class Input:
             self._output.hold(session)
             self._output.keeps(session, now)
             if not session.is_choked and self._takes(session):
-                self.ready[session] = None
+                self._queue_up(session)
             elif session.port.is_half_closed:
                 self.half_closed(session)
         elif session.fault is not None:
