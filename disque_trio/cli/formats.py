@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from disque_trio.statemachine.base import Failure, Map, Reply, Set, Special, Spilled, Status
-from disque_trio.terminal.output import printable_lines
+from disque_trio.terminal.escapes import printable_lines
 
 Form = Callable[[Sequence[bytes], Reply], bytes]
 

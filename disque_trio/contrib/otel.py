@@ -10,13 +10,12 @@ from typing import Any, Final
 
 import attrs
 
-from disque_trio.worker import App, Cancel, Job, Snooze, policies
+from disque_trio.worker import App, Cancel, Job, Snooze, describing
 from disque_trio.worker.deciding import failure, is_interrupted
 from disque_trio.worker.engine.records import Why
 from disque_trio.worker.enqueue import Adding
 from disque_trio.worker.exceptions import JobTimeoutError
 from disque_trio.worker.middleware import Inner
-from disque_trio.worker.policies import escaped
 
 try:
     from opentelemetry import metrics, propagate, trace
@@ -119,23 +118,23 @@ class _Watch:
 def _failure(job: Job[Any], error: BaseException) -> str | None:
     """The name of a failure; None for an order, such as `Snooze`, and for the end of a run that
     belongs to this worker no more."""
-    why, parts = job.run.why, policies.leaves(error)
+    why, parts = job.run.why, describing.leaves(error)
     if why is Why.TOO_LONG and failure(error) is None:
         return JobTimeoutError.__qualname__
     if why not in (None, Why.TOO_LONG) or is_interrupted(job.run, error):
         return None
-    if all(policies.is_of(each, (Snooze, Cancel)) for each in parts):
+    if all(describing.is_of(each, (Snooze, Cancel)) for each in parts):
         return None
-    return policies.name_of(type(error))
+    return describing.name_of(type(error))
 
 
 def _note(span: Span, kind: str, error: BaseException) -> None:
     """As `Span.record_exception`, which raises if the error cannot say what it is."""
-    text = escaped(policies.text_of(error))
+    text = describing.escaped(describing.text_of(error))
     told = {
         "exception.type": kind,
         "exception.message": text,
-        "exception.stacktrace": escaped(policies.trace_of(error)),
+        "exception.stacktrace": describing.escaped(describing.trace_of(error)),
     }
     span.set_attribute("error.type", kind)
     span.add_event("exception", told)

@@ -8,7 +8,7 @@ from typing import IO, Any
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
 from rich.segment import Segment
 
-from disque_trio.terminal.output import printable_lines
+from disque_trio.terminal.escapes import printable_lines
 
 
 def console(file: IO[str] | None = None, **options: Any) -> Console:

@@ -13,7 +13,8 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-_SHORT: Final = ("\\a", "\\b", "\\t", "\\n", "\\v", "\\f", "\\r")
+from disque_trio.terminal.escapes import printable, printable_lines
+
 _LEAST: Final = 12
 """Columns of a table are not cut below this width."""
 _PADDED: Final = 64
@@ -21,28 +22,6 @@ _PADDED: Final = 64
 _WHOLE: Final = frozenset({"ID", "JOB"})
 """Heads of columns that are not cut: such values are copied into the next command."""
 _OTHER: Final = re.compile(r"[^ -~\n]")
-
-
-def printable(text: str) -> str:
-    """The text on one line, with escapes in place of control, bidirectional and unknown
-    characters."""
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() else _escape(each) for each in text)
-
-
-def _escape(character: str) -> str:
-    code = ord(character)
-    if 7 <= code <= 13:
-        return _SHORT[code - 7]
-    if code < 0x100:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 1 << 16 else f"\\U{code:08x}"
-
-
-def printable_lines(text: str) -> str:
-    """Likewise, of a text whose line ends are meant."""
-    return "\n".join(map(printable, text.split("\n")))
 
 
 def say(line: object = "") -> None:

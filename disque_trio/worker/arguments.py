@@ -82,10 +82,8 @@ class Arguments:
 
     @cached_property
     def _by_place(self) -> dict[Form, list[Read]]:
-        """Readers of what may be given by place alone; empty if that is not enough."""
+        """Readers of what may be given by place."""
         parameters = self._signature.parameters.values()
-        if any(each.kind not in _BY_PLACE and each.default is each.empty for each in parameters):
-            return {"json": [], "msgpack": []}
         names = [each.name for each in parameters if each.kind in _BY_PLACE]
         return {form: [readers[name] for name in names] for form, readers in self._readers.items()}
 
@@ -93,6 +91,16 @@ class Arguments:
     def _fewest(self) -> int:
         parameters = self._signature.parameters.values()
         return sum(each.kind in _BY_PLACE and each.default is each.empty for each in parameters)
+
+    @cached_property
+    def _most(self) -> int:
+        """How many may be given by place where nothing else is; -1 if that is never enough."""
+        kinds = [
+            (each.kind, each.default is each.empty) for each in self._signature.parameters.values()
+        ]
+        if any(is_needed and kind not in _BY_PLACE for kind, is_needed in kinds):
+            return -1
+        return sum(kind in _BY_PLACE for kind, _ in kinds)
 
     def check(self) -> None:
         """Raises `UnfitTypeError`."""
@@ -133,9 +141,7 @@ class Arguments:
         """The parts of a call, of which so many arguments before the others come later. Raises
         `NotEncodableError`, with the argument's name."""
         count = missing + len(args)
-        if (
-            args and not kwargs and self._fewest <= count <= len(self._by_place[form])
-        ):  # the usual case
+        if args and not kwargs and self._fewest <= count <= self._most:  # the usual case
             names = list(self._types)[missing:count]
             return [self._part(*each, form) for each in zip(names, args, strict=True)], {}
         try:
@@ -175,7 +181,7 @@ class Arguments:
         """The arguments of a call. Raises `BadBodyError`, with the path in the body."""
         parts = envelope.args
         readers = self._by_place[envelope.form]
-        if not envelope.kwargs and self._fewest <= len(parts) <= len(readers):
+        if not envelope.kwargs and self._fewest <= len(parts) <= self._most:
             try:
                 return [read(part) for read, part in zip(readers, parts, strict=False)], {}
             except Exception:  # found again below, with its path

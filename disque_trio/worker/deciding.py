@@ -13,6 +13,7 @@ import attrs
 
 from disque_trio.client.errors import DisqueError
 from disque_trio.worker.context import Job, number
+from disque_trio.worker.describing import describe, is_of, leaves, line_of
 from disque_trio.worker.engine import records, words
 from disque_trio.worker.engine.records import NEVER, SECOND, Outcome, Why
 from disque_trio.worker.engine.words import LONGEST_REASON
@@ -28,10 +29,7 @@ from disque_trio.worker.policies import (
     Later,
     Policy,
     Tries,
-    describe,
-    is_of,
     judge,
-    leaves,
     unknown_task,
 )
 
@@ -110,17 +108,15 @@ def of_failure(
 
 def _judged(run: Run, judged: Judged, error: BaseException) -> End:
     match judged.verdict:
-        case Again(after, is_expected) if after > left_s(run):
-            reason = f"its life ends before the next attempt, in {after:.0f} s: {describe(error)}"
+        case Again(after, is_expected, why) if after > left_s(run):
+            reason = f"its life ends before the next attempt, in {after:.0f} s: {why}"
             return dead(reason, error, is_expected=is_expected, broken=judged.broken)
-        case Again(after, is_expected) if words.is_once(run.start.id):
-            reason = f"failed, and has lease 0, so it is not delivered again: {describe(error)}"
+        case Again(after, is_expected, why) if words.is_once(run.start.id):
+            reason = f"failed, and has lease 0, so it is not delivered again: {why}"
             return dead(reason, error, is_expected=is_expected, broken=judged.broken)
-        case Again(after, is_expected):
+        case Again(after, is_expected, why):
             outcome = retry_after(after)
-            return End(
-                "retried", outcome, describe(error), error, is_expected, after, judged.broken
-            )
+            return End("retried", outcome, why, error, is_expected, after, judged.broken)
         case Buried(reason, is_expected):
             return dead(reason, error, is_expected=is_expected, broken=judged.broken)
         case Later(after) if after > left_s(run) and run.has(words.RELEASE_DELAY):
@@ -136,13 +132,13 @@ def of_unread(run: Run, error: DisqueError, *, may_wait: bool) -> End:
     the job waits for one."""
     wait = unknown_task(run.start.nacks) if may_wait and not words.is_once(run.start.id) else None
     if wait is None or wait > left_s(run):
-        return dead(str(error), error, is_expected=True)
-    return End("retried", retry_after(wait), str(error), error, True, wait)
+        return dead(line_of(error), error, is_expected=True)
+    return End("retried", retry_after(wait), line_of(error), error, True, wait)
 
 
 def dead(reason: str, error: BaseException, *, is_expected: bool = False, broken: str = "") -> End:
     """The job is dead."""
-    cut = reason.encode(errors="backslashreplace")[:LONGEST_REASON]
+    cut = reason.encode(errors="backslashreplace")[:LONGEST_REASON].decode(errors="ignore").encode()
     return End("dead", records.Dead(cut), reason, error, is_expected, broken=broken)
 
 

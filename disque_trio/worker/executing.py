@@ -55,7 +55,14 @@ def inline() -> dict[str, Executor]:
 def body_of(
     definition: Definition, fn: Callable[..., Any], executors: Mapping[str, Executor]
 ) -> Body:
-    """What runs the function of a task. Raises `ValueError` for an executor that cannot."""
+    """What runs the function of a task, within its time limit. Raises `ValueError` for an executor
+    that cannot."""
+    return _limited(definition, _body_of(definition, fn, executors), fn)
+
+
+def _body_of(
+    definition: Definition, fn: Callable[..., Any], executors: Mapping[str, Executor]
+) -> Body:
     is_bound = definition.is_bound
 
     async def called(job: Job[Any], args: Any, kwargs: dict[str, Any]) -> object:
@@ -79,18 +86,24 @@ def body_of(
     return body
 
 
-def limited(definition: Definition, body: Body) -> Body:
+def _limited(definition: Definition, body: Body, fn: Callable[..., Any]) -> Body:
     """The body, which raises `JobTimeoutError` when the time limit of its task is over: what is
-    around it sees a failure, and is not cancelled itself."""
+    around it sees a failure, and is not cancelled itself.
+
+    What an `async def` returns after that is dropped: its cancellation has ended it early, or it
+    has ignored that. A `def` that nothing has interrupted has done all of its work.
+    """
     if definition.timeout is None:
         return body
-    text = f"ran longer than {definition.timeout} s"
+    text, is_cut = f"ran longer than {definition.timeout} s", iscoroutinefunction(fn)
 
     async def within(job: Job[Any], args: Any, kwargs: dict[str, Any]) -> object:
         run = job.run
         try:
             with anyio.CancelScope() as run.scope:
-                return await body(job, args, kwargs)
+                value = await body(job, args, kwargs)
+                if not is_cut or run.why is not Why.TOO_LONG:
+                    return value
         except InterruptedJobError as error:
             if run.why is Why.TOO_LONG:
                 raise JobTimeoutError(text) from error

@@ -20,9 +20,9 @@ from disque_trio.client.refusals import (
 from disque_trio.worker import codec, membership, replies, steps
 from disque_trio.worker.context import Job
 from disque_trio.worker.deciding import End
+from disque_trio.worker.describing import describe, escaped, leaves, name_of, text_of, trace_of
 from disque_trio.worker.engine.records import Why
 from disque_trio.worker.enqueue import Enqueuer, EnqueueUnknownError
-from disque_trio.worker.policies import describe, escaped, leaves, name_of, text_of, trace_of
 from disque_trio.worker.tokens import State
 
 PATIENCE_S: Final = 60.0

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from disque_trio.client.errors import DisqueError
-from disque_trio.worker.policies import name_of, text_of
+from disque_trio.worker.describing import name_of, text_of
 
 
 class NotEnqueuedError(DisqueError):

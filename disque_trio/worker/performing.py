@@ -3,6 +3,7 @@
 `JobHandler` is what a driver asks for (`handling.Handler`).
 """
 
+import os
 import random
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
@@ -28,7 +29,8 @@ from disque_trio.worker.engine.suspects import proven
 from disque_trio.worker.enqueue import Enqueuer
 from disque_trio.worker.envelope import NewerBodyError, read
 from disque_trio.worker.exceptions import LONGEST_S, JobTimeoutError, Snooze
-from disque_trio.worker.executing import Executor, body_of, executors, inline, limited
+from disque_trio.worker.executing import Executor, body_of, executors, inline
+from disque_trio.worker.executors.forks import end_fork
 from disque_trio.worker.executors.processes import ProcessExecutor
 from disque_trio.worker.executors.threads import ThreadExecutor
 from disque_trio.worker.handling import Run
@@ -92,9 +94,11 @@ class JobHandler:
     )
     _log: RunLog = attrs.field(init=False, factory=RunLog)
     _state: Any = attrs.field(init=False, default=None)
+    _process: int = attrs.field(init=False, factory=os.getpid)
     _stack: AsyncExitStack = attrs.field(init=False, factory=AsyncExitStack)
 
     async def __aenter__(self) -> Self:
+        self._process = os.getpid()
         async with AsyncExitStack() as stack:
             await self.enqueuer.open()
             stack.push_async_callback(self.enqueuer.close)
@@ -140,6 +144,7 @@ class JobHandler:
             token = current.set(job)
             try:
                 value = await entry.body(job, args, kwargs)
+                end_fork(self._process)
                 stage = "keeping"
                 if job.headers:
                     await followups.keep(self.enqueuer, job, value)
@@ -147,6 +152,7 @@ class JobHandler:
                 current.reset(token)
             return DONE
         except BaseException as error:  # of handlers, policies, executors, encoders, middleware
+            end_fork(self._process, error)
             if deciding.is_interrupted(run, error):
                 raise deciding.cancellation(error) or error from None
             return await self._ended(run, entry, job, stage, error)
@@ -264,7 +270,7 @@ def make_handler(
     entries: dict[str, Entry] = {}
     for task in tasks:
         task.arguments.check()
-        body = compose(layers, limited(task.definition, body_of(task.definition, task.fn, known)))
+        body = compose(layers, body_of(task.definition, task.fn, known))
         names = (task.name, *task.definition.aliases)
         entries |= dict.fromkeys(names, Entry(task.definition, body, task.arguments))
     collect, definition = collecting.collector(enqueuer, now), collecting.definition()
@@ -279,7 +285,7 @@ def make_handler(
         consumers={
             queue.encode(errors="surrogateescape"): Entry(
                 definition,
-                compose(layers, limited(definition, body_of(definition, fn, known))),
+                compose(layers, body_of(definition, fn, known)),
             )
             for queue, (definition, fn) in consumers.items()
         },

@@ -4,18 +4,15 @@ Pure functions: randomness comes in as a number. Seconds.
 """
 
 import math
-import traceback
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import PurePath
-from typing import Any, Final, Literal, TypeGuard, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Literal
 
 import attrs
 
 from disque_trio.worker import checks
-from disque_trio.worker.exceptions import LONGEST_S, Cancel, Dead, JobTimeoutError, Retry, Snooze
+from disque_trio.worker.describing import describe, is_of, leaves, line_of, meant
+from disque_trio.worker.exceptions import LONGEST_S, Cancel, Dead, Retry, Snooze
 
-_QUALNAME: Final = type.__dict__["__qualname__"].__get__
-Kind = TypeVar("Kind", bound=BaseException)
 Errors = tuple[type[BaseException], ...]
 Jitter = Literal["full", "half", "none"]
 """A wait is spread over all of its length, over its second half, or not."""
@@ -26,11 +23,6 @@ _UNKNOWN_FIRST_S: Final = 5
 UNKNOWN_LIFE_S: Final = 24 * 3600
 """How long a job waits for a worker that knows its task."""
 MAX_CRASHES: Final = 3
-_LONGEST_PART: Final = 10_000
-_LONGEST_TRACE: Final = 200_000
-"""Characters of a traceback in the log: an error may have any text."""
-LONGEST_TEXT: Final = 500
-"""Characters of an error's text in the reason of a dead job."""
 
 
 @attrs.frozen(kw_only=True)
@@ -142,6 +134,8 @@ class Again:
 
     after: float
     is_expected: bool = False
+    reason: str = attrs.field(default="", eq=False)
+    """What has failed."""
 
 
 @attrs.frozen
@@ -202,7 +196,7 @@ def judge(policy: Policy | Ask, error: BaseException, tries: Tries, draw: float)
     try:
         return Judged(_judge(policy, error, tries, draw))
     except BaseException as raised:  # policies and classes of errors are code of users
-        broken = text_of(raised) if isinstance(raised, BrokenPolicyError) else describe(raised)
+        broken = line_of(raised) if isinstance(raised, BrokenPolicyError) else describe(raised)
     try:
         return Judged(_judge(DEFAULT, error, tries, draw), broken)
     except BaseException:  # a `Retry` whose `after` was made something else than a number
@@ -210,6 +204,7 @@ def judge(policy: Policy | Ask, error: BaseException, tries: Tries, draw: float)
 
 
 def _judge(policy: Policy | Ask, error: BaseException, tries: Tries, draw: float) -> Verdict:
+    error = meant(error)
     never, expected = (policy.never, policy.expected) if isinstance(policy, Policy) else ((), ())
     dead, rest = _split(error, (Dead, *never))
     if dead is not None:
@@ -232,9 +227,11 @@ def _as_asked(policy: Policy | Ask, error: BaseException, tries: Tries, draw: fl
         return _failed(policy, retries[0], tries, draw, after=after, is_expected=True)
     snoozes = [each for each in parts if is_of(each, Snooze)]
     if not snoozes:
-        return Cancelled(text_of(parts[0]))
-    if any(each.most is not None and tries.snoozes >= each.most for each in snoozes):
-        return _failed(policy, snoozes[0], tries, draw, is_expected=True)
+        return Cancelled(line_of(parts[0]))
+    for each in snoozes:
+        if each.most is not None and tries.snoozes >= each.most:
+            why = f"{describe(each)}, but most={each.most} of Snooze allows no further one"
+            return _failed(policy, each, tries, draw, is_expected=True, why=why)
     return Later(_chosen(max(each.after for each in snoozes)))
 
 
@@ -246,19 +243,20 @@ def _failed(
     *,
     is_expected: bool,
     after: float | None = None,
+    why: str = "",
 ) -> Again | Buried:
+    why = why or describe(error)
     if isinstance(policy, Policy):
         attempts = tries.attempts or policy.attempts
         if tries.attempt >= attempts:
-            reason = f"failed {tries.attempt} of {attempts} times: {describe(error)}"
-            return Buried(reason, is_expected)
+            return Buried(f"failed {tries.attempt} of {attempts} times: {why}", is_expected)
         if after is None:
             after = policy.wait(min(tries.attempt, policy.attempts - 1) or 1, draw)
     elif after is None:
         after = policy(error)
     if after is None:
-        return Buried(describe(error), is_expected)
-    return Again(_chosen(after), is_expected)
+        return Buried(why, is_expected)
+    return Again(_chosen(after), is_expected, why)
 
 
 def _chosen(wait: Any) -> float:
@@ -301,78 +299,3 @@ def _split(
         except BaseException:  # a group of a class of users, which cannot be split
             return None, error
     return (error, None) if is_of(error, kinds) else (None, error)
-
-
-def is_of(error: BaseException, kinds: type[Kind] | tuple[type[Kind], ...]) -> TypeGuard[Kind]:
-    """`isinstance` by the class that an error has, not by the one that it tells."""
-    return issubclass(type(error), kinds)
-
-
-def leaves(error: BaseException) -> list[BaseException]:
-    """The errors of a group, and of groups in it; or this one. Never raises."""
-    try:
-        return list(_leaves(error))
-    except BaseException:  # a group of a class of users
-        return [error]
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    if is_of(error, BaseExceptionGroup):
-        for each in error.exceptions:
-            yield from _leaves(each)
-    else:
-        yield error
-
-
-def name_of(kind: type) -> str:
-    """The name of a class, whatever its metaclass makes of it."""
-    found: str = _QUALNAME(kind)
-    return found
-
-
-def text_of(error: BaseException) -> str:
-    """The text of an error, cut to `LONGEST_TEXT`. Never raises: an error may be unable to say
-    what it is."""
-    try:
-        return str.__getitem__(str(error), slice(LONGEST_TEXT))
-    except BaseException as broken:  # `__str__` is code of users
-        return f"(its text cannot be made: {name_of(type(broken))})"
-
-
-def describe(error: BaseException) -> str:
-    """The error in one line: what, and where it was raised. Never raises."""
-    first, *others = leaves(error)
-    text = text_of(first)
-    if not is_of(first, (Dead, Retry, Snooze)):
-        text = f"{name_of(type(first))}: {text}".removesuffix(": ")
-        text += "" if is_of(first, JobTimeoutError) else _where(first)  # raised by this library
-    return f"{text}, and {len(others)} more" if others else text
-
-
-def trace_of(error: BaseException) -> str:
-    """The error with its traceback, as Python prints it, with long texts cut. Never raises."""
-    try:
-        return "".join(map(_cut, traceback.format_exception(error)))[-_LONGEST_TRACE:]
-    except BaseException as broken:  # source lines and texts of errors are code of users
-        return f"{describe(error)}\n(its traceback cannot be made: {name_of(type(broken))})\n"
-
-
-def _cut(part: str) -> str:
-    return part if len(part) <= _LONGEST_PART else f"{part[:_LONGEST_PART]}…\n"
-
-
-def escaped(text: str) -> str:
-    """A text that is UTF-8: lone surrogates are escapes."""
-    return text.encode(errors="backslashreplace").decode()
-
-
-def _where(error: BaseException) -> str:
-    """The innermost line, without its text: reading that may fail."""
-    trace = error.__traceback__
-    if trace is None:
-        return ""
-    while trace.tb_next is not None:
-        trace = trace.tb_next
-    code = trace.tb_frame.f_code
-    file = "/".join(PurePath(code.co_filename).parts[-2:])
-    return f" ({file}:{trace.tb_lineno} in {code.co_name})"

@@ -12,9 +12,9 @@ import attrs
 
 from disque_trio.worker.context import Job
 from disque_trio.worker.deciding import End
+from disque_trio.worker.describing import is_of, trace_of
 from disque_trio.worker.exceptions import JobTimeoutError
 from disque_trio.worker.outside import outside
-from disque_trio.worker.policies import is_of, trace_of
 from disque_trio.worker.repeats import Repeats
 
 _WAITING = (

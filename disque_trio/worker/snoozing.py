@@ -16,13 +16,13 @@ from disque_trio.worker.carrying import carried
 from disque_trio.worker.codec import Envelope
 from disque_trio.worker.context import Job
 from disque_trio.worker.deciding import End
+from disque_trio.worker.describing import describe
 from disque_trio.worker.engine import records, words
 from disque_trio.worker.enqueue import Enqueuer, Request
 from disque_trio.worker.exceptions import LONGEST_S
 from disque_trio.worker.handling import Run
 from disque_trio.worker.options import Options
 from disque_trio.worker.outside import outside
-from disque_trio.worker.policies import describe
 
 
 class NotAddedError(DisqueError):

@@ -52,12 +52,6 @@ def test_a_place_that_writes_by_itself_is_found(tmp_path: Path) -> None:
     assert len(list(places(path))) == 5
 
 
-def test_what_commands_a_terminal_is_shown_as_an_escape() -> None:
-    assert output.printable(HOSTILE) == ESCAPED
-    assert output.printable("Grüße, 日本 ✓") == "Grüße, 日本 ✓"
-    assert output.printable_lines("a\nb\x1b") == "a\nb\\x1b"
-
-
 def test_lines_tables_facts_and_complaints_are_clean(capsys: pytest.CaptureFixture[str]) -> None:
     output.say(HOSTILE)
     output.say_lines(f"one\n{HOSTILE}")

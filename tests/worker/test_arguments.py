@@ -126,6 +126,10 @@ def strict(a: int, *, key: str) -> None:
     pass
 
 
+def only_named(*, key: str) -> None:
+    pass
+
+
 @pytest.mark.parametrize(
     ("fn", "args", "kwargs", "reason"),
     [
@@ -137,6 +141,8 @@ def strict(a: int, *, key: str) -> None:
         (plain, [1], {"a": 2}, "multiple values for argument 'a'"),
         (plain, [1], {"d": 2}, "unexpected keyword argument 'd'"),
         (strict, [1], {}, "missing a required (keyword-only )?argument: 'key'"),
+        (only_named, [], {}, "missing a required (keyword-only )?argument: 'key'"),
+        (only_named, [1], {}, "too many positional arguments"),
         (shape, [1, "b", 1.5, "x"], {}, r"\$\.args\[3\]: Expected `float`"),
         (shape, [1], {"z": "x"}, r"\$\.kwargs\.z: Expected `int`"),
     ],

@@ -4,6 +4,8 @@ concerned."""
 import datetime
 import fractions
 import math
+import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -120,6 +122,46 @@ def _failing(what: str) -> Callable[[], None]:
 
 
 FAILING: Final = {what: _failing(what) for what in ERRORS}
+
+
+def test_what_a_coroutine_returns_after_its_time_limit_is_dropped(
+    kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = App()
+
+    @app.task(name="t", retry=POLICY, timeout=0.05)
+    async def t() -> str:
+        try:
+            await anyio.sleep(60)
+        except anyio.get_cancelled_exc_class():
+            return "half"
+        return "all"
+
+    assert ends(kind, app) == THRICE
+    assert "JobTimeoutError: ran longer than 0.05 s" in caplog.text
+
+
+@pytest.mark.parametrize("how", ["async", "loop", "thread"])
+def test_a_process_that_a_handler_forks_is_no_second_worker(kind: str, how: Any) -> None:
+    app, statuses = App(), []
+
+    def forks() -> None:
+        pid = os.fork()
+        if not pid:
+            sys.exit(7)
+        statuses.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+
+    async def forks_soon() -> None:
+        forks()
+        await anyio.sleep(0)
+
+    if how == "async":
+        app.task(name="t")(forks_soon)
+    else:
+        app.task(name="t", executor=how)(forks)
+
+    assert ends(kind, app) == ["done"]
+    assert statuses == [7]
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)

@@ -22,9 +22,7 @@ from disque_trio.worker.policies import (
     Tries,
     Verdict,
     crashed,
-    describe,
     judge,
-    trace_of,
     unknown_task,
 )
 
@@ -185,7 +183,35 @@ def test_a_handler_says_what_becomes_of_its_job() -> None:
 
 def test_a_snooze_counts_when_there_were_too_many() -> None:
     assert verdict(Snooze(60, most=2), snoozes=1) == Later(60)
-    assert verdict(Snooze(60, most=2), snoozes=2) == Again(10, is_expected=True)
+    found = verdict(Snooze(60, most=2, reason="no stock"), snoozes=2)
+
+    assert found == Again(10, is_expected=True)
+    assert isinstance(found, Again)
+    assert found.reason == "no stock, but most=2 of Snooze allows no further one"
+
+
+def test_the_last_snooze_too_many_is_a_death_that_names_the_limit() -> None:
+    found = verdict(Snooze(60, most=2), Fixed([]), snoozes=2)
+
+    assert isinstance(found, Buried)
+    assert "most=2" in found.reason
+
+
+@pytest.mark.parametrize("kind", [StopIteration, StopAsyncIteration])
+def test_the_error_behind_the_one_that_python_puts_in_its_place_decides(
+    kind: type[Exception],
+) -> None:
+    async def fails() -> None:
+        raise kind("no")
+
+    try:
+        fails().send(None)
+    except Exception as error:
+        raised = error
+    found = verdict(raised, Fixed([10], never=(kind,)))
+
+    assert isinstance(found, Buried)
+    assert found.reason.startswith(f"{kind.__name__}: no (worker/test_policies.py:")
 
 
 def test_a_policy_may_be_a_function() -> None:
@@ -249,26 +275,3 @@ def test_an_unknown_task_ends(nacks: int) -> None:
     wait = unknown_task(nacks)
 
     assert wait is None if nacks > 14 else wait is not None
-
-
-# Words.
-
-
-def test_an_error_is_told_with_its_place() -> None:
-    nobody: dict[str, int] = {}
-    with pytest.raises(KeyError) as raised:
-        nobody["ada"]
-
-    assert describe(raised.value).startswith("KeyError: 'ada' (worker/test_policies.py:")
-    assert describe(group(ValueError("a"), OSError("b"))) == "ValueError: a, and 2 more"
-    assert len(describe(ValueError("x" * 10_000))) < 600
-
-
-def test_of_a_huge_error_the_log_has_the_beginning() -> None:
-    try:
-        raise ValueError("x" * 50_000_000)
-    except ValueError as error:
-        text = trace_of(error)
-
-    assert text.startswith("Traceback (most recent call last):\n")
-    assert len(text) < 20_000

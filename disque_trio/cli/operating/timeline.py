@@ -7,7 +7,7 @@ from typing import Any, Final
 from disque_trio.observe.survey import Survey
 from disque_trio.observe.timeline import History, Timelines
 from disque_trio.observe.watching import Watcher
-from disque_trio.terminal.output import printable
+from disque_trio.terminal.escapes import printable
 from disque_trio.tracing.rows import Row
 
 Json = dict[str, Any]

@@ -12,7 +12,8 @@ from textual.widgets import DataTable, Footer, Input, Static
 from disque_trio.cli.top import tables
 from disque_trio.client.errors import DisqueError
 from disque_trio.observe.sampling import Sampler, View
-from disque_trio.terminal.output import cut, printable, width_of
+from disque_trio.terminal.escapes import printable
+from disque_trio.terminal.output import cut, width_of
 
 MOST_ROWS: Final = 500
 """Queues that are shown: the first ones in the order chosen."""

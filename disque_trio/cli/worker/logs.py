@@ -5,8 +5,8 @@ import sys
 from typing import Any, Final
 
 from disque_trio.jsonlines import as_json
-from disque_trio.terminal.output import printable_lines
-from disque_trio.worker.policies import trace_of
+from disque_trio.terminal.escapes import printable_lines
+from disque_trio.worker.describing import trace_of
 
 FORMATS: Final = ("human", "json")
 _USUAL: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "about"}

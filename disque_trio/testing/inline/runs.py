@@ -14,6 +14,7 @@ from disque_trio.statemachine.base import Reply
 from disque_trio.testing.inline.node import HOST, MemoryNode
 from disque_trio.worker.app import App
 from disque_trio.worker.context import Job
+from disque_trio.worker.describing import leaves
 from disque_trio.worker.engine import words
 from disque_trio.worker.engine.records import (
     NEVER,
@@ -33,7 +34,6 @@ from disque_trio.worker.exceptions import Cancel, Snooze
 from disque_trio.worker.handling import Run
 from disque_trio.worker.middleware import Body
 from disque_trio.worker.performing import Entry, JobHandler
-from disque_trio.worker.policies import leaves
 
 End = Literal["done", "retried", "snoozed", "cancelled", "dead"]
 

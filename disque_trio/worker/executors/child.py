@@ -1,5 +1,8 @@
 """A process of a worker: `python -m disque_trio.worker.executors.child FD` runs what it is told
-on that socket, one function at a time, until the worker hangs up."""
+on that socket, one function at a time, until the worker hangs up.
+
+What a function raises is an answer, also `SystemExit`: only SIGTERM ends the process.
+"""
 
 import os
 import pickle
@@ -11,6 +14,7 @@ import time
 from queue import SimpleQueue
 from typing import Any, Final
 
+from disque_trio.worker.executors.forks import end_fork
 from disque_trio.worker.executors.frames import LENGTH, Order, Result, answer, found
 
 LAST_WORDS_S: Final = 2.0
@@ -26,15 +30,26 @@ def main() -> None:
     parent.set_inheritable(False)  # what functions start is not to hold it open
     orders: SimpleQueue[Order | BaseException] = SimpleQueue()
     threading.Thread(target=_read, args=[parent, orders], daemon=True).start()
-    while True:
-        order = orders.get()
-        parent.sendall(answer(_outcome(order)))
+    process = os.getpid()
+    while not _leaving:
+        outcome = _outcome(orders.get())
+        end_fork(process, outcome if isinstance(outcome, BaseException) else None)
+        data = answer(outcome)
+        if not _leaving:
+            parent.sendall(data)
+    sys.exit(_TERMINATED)
 
 
-def _leave(*_: object) -> None:
+_TERMINATED: Final = 128 + signal.SIGTERM
+_leaving: Final[list[int]] = []
+"""The signal that ends the process, once it has come."""
+
+
+def _leave(number: int, _: object) -> None:
     # Once: the worker sends SIGTERM and hangs up, and the second one would end what tidies up.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    sys.exit(128 + signal.SIGTERM)
+    _leaving.append(number)
+    sys.exit(_TERMINATED)
 
 
 def _outcome(order: Order | BaseException) -> Result | BaseException:
@@ -42,7 +57,7 @@ def _outcome(order: Order | BaseException) -> Result | BaseException:
         return order
     try:
         return Result(found(order.module, order.name)(*order.args, **order.kwargs))
-    except Exception as error:
+    except BaseException as error:
         return error
 
 
@@ -53,11 +68,11 @@ def _read(parent: socket.socket, orders: "SimpleQueue[Order | BaseException]") -
     ):
         try:
             orders.put(pickle.loads(data))
-        except Exception as error:  # a class of an argument that is not there, for example
+        except BaseException as error:  # a class of an argument that is not there, for example
             orders.put(error)
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(LAST_WORDS_S)
-    os._exit(128 + signal.SIGTERM)
+    os._exit(_TERMINATED)
 
 
 def _exactly(stream: socket.socket, size: int) -> bytes:

@@ -4,15 +4,17 @@ Only a worker and the processes that it has started itself read them, so they ar
 """
 
 import pickle
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from importlib import import_module
+from types import WrapperDescriptorType
 from typing import Any, Final
 
 import attrs
 
 from disque_trio.client.errors import DisqueError
+from disque_trio.worker.describing import PLACE, describe, place_of, text_of, trace_of
+from disque_trio.worker.describing import name_of as name_of_class
 
 LENGTH: Final = 8
 """Bytes before each object."""
@@ -51,12 +53,18 @@ class Raised:
     args: tuple[Any, ...]
     fields: dict[str, Any]
     trace: str
+    place: str = ""
+    """Where (`describing.place_of`)."""
 
     def error(self) -> BaseException:
         """The exception, with the traceback as a note."""
-        error = self.kind.__new__(self.kind, *self.args)
-        error.args = self.args
+        if _is_plain(self.kind):
+            error = self.kind(*self.args)
+        else:
+            error = self.kind.__new__(self.kind, *self.args)
+            error.args = self.args
         error.__dict__.update(self.fields)
+        error.__dict__[PLACE] = self.place
         error.add_note(f"in a process of the worker:\n{self.trace}")
         return error
 
@@ -72,17 +80,24 @@ def answer(outcome: Result | BaseException) -> bytes:
     if isinstance(outcome, Result):
         try:
             return packed(outcome)
-        except Exception as error:
-            reason = RemoteError(f"the result of the function cannot be brought back: {error!r}")
-            return packed(Raised(RemoteError, reason.args, {}, ""))
-    trace = "".join(traceback.format_exception(outcome))
+        except BaseException as error:  # classes of users pickle themselves
+            text = f"the result of the function cannot be brought back: {describe(error)}"
+            return packed(Raised(RemoteError, (text,), {}, ""))
+    trace, place = trace_of(outcome), place_of(outcome)
     try:
-        frame = packed(Raised(type(outcome), outcome.args, vars(outcome), trace))
+        kind = type(outcome)
+        args: Any = outcome.__reduce__()[1] if _is_plain(kind) else outcome.args
+        frame = packed(Raised(kind, args, vars(outcome), trace, place))
         pickle.loads(frame[LENGTH:]).error()
-    except Exception:
-        text = "".join(traceback.format_exception_only(outcome)).strip()
-        return packed(Raised(RemoteError, (text,), {}, trace))
+    except BaseException:
+        text = f"{name_of_class(type(outcome))}: {text_of(outcome)}".removesuffix(": ")
+        return packed(Raised(RemoteError, (text,), {}, trace, place))
     return frame
+
+
+def _is_plain(kind: type[BaseException]) -> bool:
+    """Does a class that Python brings make its errors, from the arguments that they tell?"""
+    return isinstance(kind.__init__, WrapperDescriptorType)
 
 
 def found(module: str, name: str) -> Callable[..., Any]:

@@ -4,6 +4,7 @@ A thread cannot be stopped: a run whose job is cancelled goes on until the funct
 What it returns counts then, and nobody else gets the job from this worker meanwhile.
 """
 
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +15,7 @@ from typing import Any, Final
 import anyio
 import attrs
 
+from disque_trio.worker.executors.forks import end_fork
 from disque_trio.worker.handling import Run
 from disque_trio.worker.loops import current_loop, in_loop
 
@@ -52,10 +54,12 @@ class _Call:
         if self.begun is not None:
             self.returns.in_loop(self.begun.set)
         self.run.thread = threading.get_ident()
+        process = os.getpid()
         try:
             self.result = self.context.run(self.fn, *self.args, **self.kwargs)
         except BaseException as error:
             self.error = error
+        end_fork(process, self.error)
         self.run.thread = None
         self.returns.put(self)
         del self  # the traceback of the error has this frame: nothing is to be in a cycle

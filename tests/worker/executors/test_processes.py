@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
+from disque_trio.worker.describing import describe
 from disque_trio.worker.executors import processes
 from disque_trio.worker.executors.frames import NotNamedError, RemoteError
 from disque_trio.worker.executors.processes import ProcessExecutor, WorkerDiedError
@@ -122,6 +123,56 @@ def test_errors_come_back_and_the_process_goes_on(kind: str) -> None:
         with pytest.raises(RemoteError, match="cannot be brought back"):
             await run(work.return_badly)
         assert await run(work.pid) == pid
+
+    with_pool(kind, story)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        SystemExit(3),
+        SystemExit("no"),
+        KeyboardInterrupt("no"),
+        GeneratorExit("no"),
+        work.OwnBaseError("no"),
+        UnicodeDecodeError("utf-8", b"x", 0, 1, "no"),
+        FileNotFoundError(2, "no", "f"),
+    ],
+    ids=repr,
+)
+def test_whatever_a_function_raises_comes_back_and_the_process_goes_on(
+    kind: str, error: BaseException
+) -> None:
+    async def story(run: Callable[..., Any]) -> None:
+        pid = await run(work.pid)
+        with pytest.raises(type(error)) as raised:
+            await run(work.fail_with, error)
+        assert str(raised.value) == str(error)
+        assert getattr(raised.value, "code", None) == getattr(error, "code", None)
+        assert "(executors/work.py:" in describe(raised.value)
+        assert await run(work.pid) == pid
+
+    with_pool(kind, story)
+
+
+def test_what_ends_a_process_that_reads_it_ends_none(kind: str) -> None:
+    async def story(run: Callable[..., Any]) -> None:
+        pid = await run(work.pid)
+        with pytest.raises(SystemExit):
+            await run(work.fail_with, work.Unreadable())
+        assert await run(work.pid) == pid
+
+    with_pool(kind, story)
+
+
+def test_a_function_that_forks_is_answered_once_by_its_own_process(kind: str) -> None:
+    async def story(run: Callable[..., Any]) -> None:
+        pid = await run(work.pid)
+        for _ in range(3):
+            assert await run(work.fork_and_return) == pid
+        assert await run(work.fork_and_leave) == 7
+        assert await run(work.fork_and_fail) == 1
+        assert await run(work.add, 2) == 2
 
     with_pool(kind, story)
 

@@ -45,8 +45,49 @@ def die() -> None:
 
 
 def leave() -> None:
-    """Ends its process."""
-    sys.exit(5)
+    """Ends its process at once."""
+    os._exit(5)
+
+
+def fail_with(error: BaseException) -> None:
+    """Raises this."""
+    raise error
+
+
+def fork_and_return() -> int:
+    """Forks, and goes on as two processes."""
+    os.fork()
+    return os.getpid()
+
+
+def fork_and_leave() -> int:
+    """Forks; the new process ends by `sys.exit`. Its status."""
+    pid = os.fork()
+    if not pid:
+        sys.exit(7)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def fork_and_fail() -> int:
+    """Forks; the new process raises an error. Its status."""
+    pid = os.fork()
+    if not pid:
+        raise ValueError("in a fork")
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+class OwnBaseError(BaseException):
+    """Not below Exception."""
+
+
+class Unreadable:
+    """Ends the process that reads it, it thinks."""
+
+    def __getstate__(self) -> dict[str, int]:
+        return {"n": 1}
+
+    def __setstate__(self, _: object) -> None:
+        raise SystemExit(3)
 
 
 def linger(path: str) -> None:

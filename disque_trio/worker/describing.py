@@ -1,0 +1,142 @@
+"""What was raised, in words, for reasons and logs. Texts and classes of errors are code of users:
+nothing in here raises, whatever they do."""
+
+import sys
+import traceback
+from collections.abc import Iterator
+from pathlib import PurePath
+from types import FrameType, TracebackType
+from typing import Final, TypeGuard, TypeVar
+
+from disque_trio.terminal.escapes import printable
+from disque_trio.worker.exceptions import Dead, JobTimeoutError, Retry, Snooze
+
+Kind = TypeVar("Kind", bound=BaseException)
+
+LONGEST_TEXT: Final = 500
+"""Characters of an error's text in the reason of a dead job."""
+PLACE: Final = "__disque_trio_place__"
+"""The attribute of an error that was raised in another process: where."""
+_LONGEST_PART: Final = 10_000
+_LONGEST_TRACE: Final = 200_000
+"""Characters of a traceback in the log: an error may have any text."""
+_QUALNAME: Final = type.__dict__["__qualname__"].__get__
+_LIBRARIES: Final = sys.stdlib_module_names | {"disque_trio"}
+_INSTALLED: Final = frozenset(("site-packages", "dist-packages"))
+_MADE: Final = ("<attrs ", "<frozen ", "<string>")
+"""How names of files begin that are none, beside those of shells and notebooks."""
+_STOPPED: Final = "coroutine raised StopIteration"
+"""The text of the `RuntimeError` that Python puts in place of such an error."""
+
+
+def is_of(error: BaseException, kinds: type[Kind] | tuple[type[Kind], ...]) -> TypeGuard[Kind]:
+    """`isinstance` by the class that an error has, not by the one that it tells."""
+    return issubclass(type(error), kinds)
+
+
+def meant(error: BaseException) -> BaseException:
+    """The error that a handler has raised: no coroutine can pass a `StopIteration` on, so Python
+    puts a `RuntimeError` in its place."""
+    cause = error.__cause__
+    if type(error) is RuntimeError and cause is not None and error.args == (_STOPPED,):
+        return cause
+    return error
+
+
+def leaves(error: BaseException) -> list[BaseException]:
+    """The errors of a group, and of groups in it; or this one. Never raises."""
+    try:
+        return list(_leaves(error))
+    except BaseException:  # a group of a class of users
+        return [error]
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if is_of(error, BaseExceptionGroup):
+        for each in error.exceptions:
+            yield from _leaves(each)
+    else:
+        yield meant(error)
+
+
+def name_of(kind: type) -> str:
+    """The name of a class, whatever its metaclass makes of it."""
+    found: str = _QUALNAME(kind)
+    return found
+
+
+def text_of(error: BaseException) -> str:
+    """The text of an error, cut to `LONGEST_TEXT`. Never raises: an error may be unable to say
+    what it is."""
+    try:
+        return str.__getitem__(str(error), slice(LONGEST_TEXT))
+    except BaseException as broken:  # `__str__` is code of users
+        return f"(its text cannot be made: {name_of(type(broken))})"
+
+
+def line_of(error: BaseException) -> str:
+    """The text on one line, with escapes in place of control characters and lone surrogates."""
+    return printable(text_of(error))
+
+
+def describe(error: BaseException) -> str:
+    """The error in one line: what, and where it was raised. Never raises."""
+    first, *others = leaves(error)
+    text = line_of(first)
+    if not is_of(first, (Dead, Retry, Snooze)):
+        text = f"{printable(name_of(type(first)))}: {text}".removesuffix(": ")
+        text += "" if is_of(first, JobTimeoutError) else _where(first)  # raised by this library
+    return f"{text}, and {len(others)} more" if others else text
+
+
+def trace_of(error: BaseException) -> str:
+    """The error with its traceback, as Python prints it, with long texts cut. Never raises."""
+    try:
+        return "".join(map(_cut, traceback.format_exception(error)))[-_LONGEST_TRACE:]
+    except BaseException as broken:  # source lines and texts of errors are code of users
+        return f"{describe(error)}\n(its traceback cannot be made: {name_of(type(broken))})\n"
+
+
+def _cut(part: str) -> str:
+    return part if len(part) <= _LONGEST_PART else f"{part[:_LONGEST_PART]}…\n"
+
+
+def escaped(text: str) -> str:
+    """A text that is UTF-8: lone surrogates are escapes."""
+    return text.encode(errors="backslashreplace").decode()
+
+
+def place_of(error: BaseException) -> str:
+    """Where an error was raised: the innermost line of the user's code, or of any if there is none,
+    without its text, because reading that may fail. Empty if it was not raised."""
+    try:
+        told = vars(error).get(PLACE)
+        if isinstance(told, str):
+            return told
+        lines = list(_lines(error.__traceback__))
+        frame, line = next((each for each in reversed(lines) if _is_own(each[0])), lines[-1])
+    except BaseException:  # nothing was raised, or a class of users
+        return ""
+    code = frame.f_code
+    file = "/".join(PurePath(code.co_filename).parts[-2:])
+    return f"{file}:{line} in {code.co_name}"
+
+
+def _where(error: BaseException) -> str:
+    place = place_of(error)
+    return f" ({printable(place)})" if place else ""
+
+
+def _lines(trace: TracebackType | None) -> Iterator[tuple[FrameType, int | None]]:
+    while trace is not None:
+        yield trace.tb_frame, trace.tb_lineno
+        trace = trace.tb_next
+
+
+def _is_own(frame: FrameType) -> bool:
+    """Is it code of users: no library, and nothing that a library has made?"""
+    module, file = str(frame.f_globals.get("__name__", "")), frame.f_code.co_filename
+    top = module.partition(".")[0]
+    return not (
+        top in _LIBRARIES or file.startswith(_MADE) or _INSTALLED & set(PurePath(file).parts)
+    )

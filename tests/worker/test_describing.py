@@ -1,0 +1,85 @@
+"""What was raised, in words."""
+
+import json
+import pathlib
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from disque_trio.worker.checks import number
+from disque_trio.worker.deciding import dead
+from disque_trio.worker.describing import describe, trace_of
+from disque_trio.worker.engine.records import Dead
+from disque_trio.worker.exceptions import Snooze
+
+
+def raised(do: Callable[[], object]) -> BaseException:
+    """What it raises."""
+    try:
+        do()
+    except BaseException as error:
+        return error
+    raise AssertionError
+
+
+def test_an_error_is_told_with_its_place() -> None:
+    nobody: dict[str, int] = {}
+    assert describe(raised(lambda: nobody["ada"])).startswith(
+        "KeyError: 'ada' (worker/test_describing.py:"
+    )
+    group = ExceptionGroup("", [ValueError("a"), ExceptionGroup("", [OSError(), OSError()])])
+    assert describe(group) == "ValueError: a, and 2 more"
+    assert len(describe(ValueError("x" * 10_000))) < 600
+
+
+@pytest.mark.parametrize(
+    "do",
+    [
+        lambda: json.loads("{"),  # the standard library
+        lambda: pathlib.Path("/nowhere/at/all").read_text(),
+        lambda: number(0)(None, None, "x"),  # type: ignore[arg-type]  # this library
+        lambda: Snooze(-1),
+        lambda: pytest.importorskip("attrs").evolve(1),  # an installed one
+    ],
+)
+def test_the_place_is_the_innermost_line_of_code_that_is_no_librarys(
+    do: Callable[[], object],
+) -> None:
+    assert "(worker/test_describing.py:" in describe(raised(do))
+
+
+def test_without_code_of_users_the_place_is_the_innermost_line() -> None:
+    library: Any = ModuleType("disque_trio.made_up")
+    code = compile("def fail():\n    raise ValueError('no')\n", "/opt/lib/made.py", "exec")
+    exec(code, vars(library))
+    error = raised(library.fail)
+    assert error.__traceback__ is not None
+    error.__traceback__ = error.__traceback__.tb_next
+
+    assert describe(error) == "ValueError: no (lib/made.py:2 in fail)"
+
+
+def test_an_error_is_one_line_that_commands_no_terminal() -> None:
+    error = ValueError("a\nb \x1b[2J\x1b]0;pwned\x07 \u202e \ud800 ä")
+
+    assert describe(error) == r"ValueError: a\nb \x1b[2J\x1b]0;pwned\a \u202e \ud800 ä"
+
+
+def test_a_reason_that_is_cut_is_text() -> None:
+    outcome = dead("ä" + "€" * 1000, ValueError()).outcome
+
+    assert isinstance(outcome, Dead)
+    assert len(outcome.reason) == 1024 - 2
+    assert set(outcome.reason.decode()) == {"ä", "€"}
+
+
+def test_of_a_huge_error_the_log_has_the_beginning() -> None:
+    def fail() -> None:
+        raise ValueError("x" * 50_000_000)
+
+    text = trace_of(raised(fail))
+
+    assert text.startswith("Traceback (most recent call last):\n")
+    assert len(text) < 20_000
