@@ -6,7 +6,7 @@ due when nothing happens.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -67,6 +67,8 @@ class Worker:
     """Whose jobs it runs, for people."""
     max_jobs: int = 0
     """After so many it stops, and asks to be started again; 0 is for ever."""
+    waking: Callable[[], Awaitable[object]] = anyio.lowlevel.checkpoint_if_cancelled
+    """Awaited before each turn of the timer: a simulated process that is stopped waits there."""
     leave: Callable[[int], object] | None = None
     """Called with the status if handlers run on when the worker has ended: the process is to end
     now. None waits for them."""
@@ -275,7 +277,7 @@ class Worker:
 
     async def _keep_time(self, engine: Engine) -> None:
         while True:
-            await anyio.lowlevel.checkpoint_if_cancelled()  # nothing can be connected then
+            await self.waking()  # if it is cancelled, nothing can be connected
             self._armed = math.inf
             engine.tick(_now())
             self.turn()
@@ -355,6 +357,7 @@ class Worker:
         while True:
             due = anyio.current_time() + LOOK_S
             await anyio.sleep(LOOK_S)
+            await self.waking()
             self._look_for_stalls(engine, anyio.current_time() - due)
             late = anyio.current_time() - STUCK_S
             slots = list(self._slots.at_work.items())

@@ -71,6 +71,7 @@ class AppWorker(WorkerProcess):
                         handler=_Watched(handler, self),
                         cluster=self.cluster,
                         connect=self.connections.connect,
+                        waking=self.connections.waking,
                     )
                     task_status.started()
                     how = f"status-{await self.worker.run()}"

@@ -150,6 +150,11 @@ class Connections:
         while not self._moves.is_set():
             await self._moves.wait()
 
+    async def waking(self) -> None:
+        """The same before a task of the process goes on that has waited for a time."""
+        await self.moving()
+        await trio.lowlevel.checkpoint_if_cancelled()
+
     def wish(self, node: int, wish: Wish) -> None:
         """Let the simulation do it, when the way is free."""
         if self.is_stopped:

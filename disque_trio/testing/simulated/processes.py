@@ -105,6 +105,7 @@ class WorkerProcess:
                     handler=_Handler(handler, self),
                     cluster=self.cluster,
                     connect=self.connections.connect,
+                    waking=self.connections.waking,
                 )
                 task_status.started()
                 await self.worker.run()

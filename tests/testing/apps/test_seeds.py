@@ -1,11 +1,19 @@
 """Some seeds of apps pass; a sweep takes many (docs/simulation.md, "Apps")."""
 
+from typing import Final
+
 import pytest
 
 from disque_trio.cli.sim.execution import execute
 from disque_trio.sim.scenarios.expand import expand
 from disque_trio.sim.scenarios.file import load
 from tests.trees import HOME
+
+FOUND: Final = {
+    59: "a process that stood still renewed leases that had ended, and jobs paid twice",
+    127: "a handler snoozed in the instant in which its time limit was over",
+}
+"""Seeds of `apps` that have found something."""
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -22,3 +30,8 @@ def test_an_app_keeps_its_promises_through_faults(seed: int) -> None:
 
     assert result.findings == ()
     assert result.delivered
+
+
+@pytest.mark.parametrize("seed", FOUND)
+def test_what_an_app_has_once_found_is_mended(seed: int) -> None:
+    assert execute(expand(load(HOME / "scenarios" / "apps.toml"), seed)).result.findings == ()

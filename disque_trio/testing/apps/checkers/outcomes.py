@@ -69,9 +69,9 @@ def _wrong(task: AppTask, run: RunRecord, deed: Deed) -> str:
     if run.outcome == "retry" and run.delay is None:
         return "it is tried again without a delay"
     if run.why == "TOO_LONG":
-        if run.deed_at is not None and run.outcome == "done":
-            return ""  # it could not be cancelled: what it has returned counts
-        return _wrong_failure(task, run, found)
+        wrong = _wrong_failure(task, run, found)
+        if not wrong or run.deed_at is None:
+            return wrong  # else it could not be cancelled any more: what it says counts
     wanted = _WANTED.get(run.deed)
     if wanted is not None:
         return "" if run.outcome == wanted else f"{found}, not {wanted}"
