@@ -209,7 +209,10 @@ class _Collector:
         return self.now() - self.born > RETRY_S - _CLOCKS_S
 
     async def _left(self) -> int | None:
-        return await jobs_in(self.client, self.queue, self.now() - self.born)
+        """How many tokens there are; None if that is not sure."""
+        found = await jobs_in(self.client, self.queue)
+        is_sure = found is not None and found.is_sure(self.now() - self.born)
+        return found.count if found is not None and is_sure else None
 
 
 def _read(job: Delivered) -> Token:

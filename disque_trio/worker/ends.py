@@ -86,24 +86,40 @@ async def at_all(
     return answers
 
 
-async def jobs_in(client: "clients.Client", queue: str, age: float) -> int | None:
-    """How many jobs there are of a queue that is so many seconds old: queued, delivered and not
-    acknowledged, or delayed. None if that is not sure: a node does not answer, or it has started
-    anew, so a copy of what it had may be queued by another node soon."""
+@attrs.frozen
+class Found:
+    """The jobs of a queue that all nodes have."""
 
-    async def ask(node: Address) -> int | None:
+    count: int
+    up_s: float
+    """How long each node has run at least."""
+
+    def is_sure(self, age: float) -> bool:
+        """Is there no other job of the queue that was added in the last `age` seconds? A copy that
+        a node had before it started anew may be queued by another node soon."""
+        return self.up_s >= min(age, SETTLED_S)
+
+
+async def jobs_in(client: "clients.Client", queue: str) -> Found | None:
+    """The jobs of a queue: queued, delivered and not acknowledged, or delayed. None if a node does
+    not answer."""
+
+    async def ask(node: Address) -> Found | None:
         asked: list[Command[Any]] = [commands.qstat(queue), commands.info("server")]
         match await client.ask(node, asked):
-            case [None | QueueStats() as stats, dict(facts)]:
-                if _uptime(facts) < min(age, SETTLED_S):
-                    return None
-            case _:
-                return None
-        return 0 if stats is None else stats.length + (stats.leased or 0) + (stats.delayed or 0)
+            case [None, dict(facts)]:
+                return Found(0, _uptime(facts))
+            case [QueueStats() as stats, dict(facts)]:
+                count = stats.length + (stats.leased or 0) + (stats.delayed or 0)
+                return Found(count, _uptime(facts))
+        return None
 
-    found = await at_all(client.nodes.order(anyio.current_time()), ask)
-    counts = [each for each in found if each is not None]
-    return sum(counts) if len(counts) == len(found) else None
+    answers = await at_all(client.nodes.order(anyio.current_time()), ask)
+    found = [each for each in answers if each is not None]
+    if len(found) < len(answers):
+        return None
+    up_s = min((each.up_s for each in found), default=0.0)
+    return Found(sum(each.count for each in found), up_s)
 
 
 def _uptime(facts: Mapping[str, str]) -> float:

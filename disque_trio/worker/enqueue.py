@@ -333,9 +333,9 @@ class Enqueuer:
             return {}, None, None
         if last.definition.options.key:
             key = outside().new_key()  # other jobs may have it
-        read = last.arguments.read_result
-        wait = partial(self.opened.wait, opened.results, key, read, steps=steps)
-        follow = partial(self.opened.updates, opened.results, key, steps=steps)
+        read, since = last.arguments.read_result, opened.results.now()
+        wait = partial(self.opened.wait, opened.results, key, read, steps=steps, since=since)
+        follow = partial(self.opened.updates, opened.results, key, steps=steps, since=since)
         return {**opened.results.ask(result_ttl), "reply_key": key}, wait, follow
 
     def packed(

@@ -121,11 +121,12 @@ class OpenedApp:
         job: str,
         timeout: float | None,
         *,
-        steps: "Sequence[Place]" = (),
+        steps: "Sequence[Place]",
+        since: float,
     ) -> "R_co":
         """`Results.wait`. Raises `NotOpenError` where these results do not come."""
         self._check(results, job)
-        return await results.wait(key, read, job, timeout, steps=steps)
+        return await results.wait(key, read, job, timeout, steps=steps, since=since)
 
     async def updates(
         self,
@@ -134,11 +135,12 @@ class OpenedApp:
         job: str,
         timeout: float | None,
         *,
-        steps: "Sequence[Place]" = (),
+        steps: "Sequence[Place]",
+        since: float,
     ) -> "AsyncIterator[Update]":
         """`Results.updates`. Raises `NotOpenError` where these results do not come."""
         self._check(results, job)
-        async for update in results.updates(key, job, timeout, steps=steps):
+        async for update in results.updates(key, job, timeout, steps=steps, since=since):
             yield update
 
     def _check(self, results: "Results", job: str) -> None:

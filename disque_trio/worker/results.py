@@ -22,7 +22,7 @@ from disque_trio.client.records import End, JobDetails
 from disque_trio.client.refusals import UnknownJobError
 from disque_trio.worker import codec
 from disque_trio.worker.codec import Part
-from disque_trio.worker.ends import SETTLED_S, Ended, Watched, at_all, jobs_in, look
+from disque_trio.worker.ends import SETTLED_S, Ended, Found, Watched, at_all, jobs_in, look
 from disque_trio.worker.outside import outside
 from disque_trio.worker.places import Place
 
@@ -81,6 +81,8 @@ class _Waiting:
     """A task that waits for a job."""
 
     watched: Watched
+    since: float
+    """When the job was made, by `anyio.current_time`: its result was added later, if at all."""
     scope: anyio.CancelScope | None = None
     """Of what waits now."""
     ended_at: float = math.inf
@@ -101,8 +103,6 @@ class Results:
 
     client: "clients.Client"
     queue: str = attrs.field(init=False, factory=lambda: QUEUES + outside().new_key())
-    _began: float | None = attrs.field(init=False, default=None)
-    """When it was asked for the first result."""
     _keep_s: float = attrs.field(init=False, default=0.0)
     _found: dict[str, tuple[float, codec.Result]] = attrs.field(init=False, factory=dict)
     """By key: when it came, and what."""
@@ -118,11 +118,13 @@ class Results:
     _look_at: float = attrs.field(init=False, default=0.0)
     """When the ends of jobs are asked for next."""
 
+    def now(self) -> float:
+        """When a job is made whose result is asked for, for `wait`."""
+        return anyio.current_time()
+
     def ask(self, ttl: int) -> dict[str, Any]:
         """The headers of a job whose result is kept for so many seconds."""
         self._keep_s = max(self._keep_s, ttl)
-        if self._began is None:
-            self._began = anyio.current_time()
         return {"reply_to": self.queue, "result_ttl": ttl}
 
     async def wait(
@@ -133,10 +135,12 @@ class Results:
         timeout: float | None,
         *,
         steps: Sequence[Place] = (),
+        since: float = -math.inf,
     ) -> Value:
-        """The result of a job, or of the last of its steps. Raises `JobFailedError`, and
-        `NoResultError` after so many seconds or when the job has ended without a result."""
-        with self._waiting_for(job, steps) as waiting:
+        """The result of a job, or of the last of its steps, which was made at `since`. Raises
+        `JobFailedError`, and `NoResultError` after so many seconds or when the job has ended
+        without a result."""
+        with self._waiting_for(job, steps, since) as waiting:
             with anyio.move_on_after(timeout):
                 await self._wait(waiting, lambda: key in self._found)
             if key not in self._found:
@@ -151,12 +155,18 @@ class Results:
             raise JobFailedError(type(error).__qualname__, text) from error
 
     async def updates(
-        self, key: str, job: str, timeout: float | None, *, steps: Sequence[Place] = ()
+        self,
+        key: str,
+        job: str,
+        timeout: float | None,
+        *,
+        steps: Sequence[Place] = (),
+        since: float = -math.inf,
     ) -> AsyncIterator[Update]:
         """What a job's handler tells, until its result is here. Raises `NoResultError` after so
         many seconds, or when the job has ended without a result."""
         ends = anyio.current_time() + (math.inf if timeout is None else timeout)
-        with self._waiting_for(job, steps) as waiting:
+        with self._waiting_for(job, steps, since) as waiting:
             while True:
                 _, come = self._updates.pop(key, (0.0, ()))
                 for update in come:
@@ -169,10 +179,10 @@ class Results:
                     await self._wait(waiting, lambda: key in self._found or key in self._updates)
 
     @contextmanager
-    def _waiting_for(self, job: str, steps: Sequence[Place]) -> Iterator[_Waiting]:
+    def _waiting_for(self, job: str, steps: Sequence[Place], since: float) -> Iterator[_Waiting]:
         if not self._waiting:
             self._look_at = anyio.current_time() + LOOK_S
-        waiting = _Waiting(Watched(job, steps))
+        waiting = _Waiting(Watched(job, steps), since)
         self._waiting[waiting] = None
         try:
             yield waiting
@@ -246,20 +256,22 @@ class Results:
         for each in ended:
             each.ended_at = min(each.ended_at, now)
         if ended:
-            is_empty = await self._has_nothing()
+            empty = await self._nothing()
+            now = anyio.current_time()
             for each in ended:
-                if is_empty or now > each.ended_at + SETTLED_S:
+                is_none = empty is not None and empty.is_sure(now - each.since)
+                if is_none or now > each.ended_at + SETTLED_S:
                     each.end()
 
-    async def _has_nothing(self) -> bool:
-        """Does no node have a result? A worker adds it before the job ends, so none comes then. It
-        may be between two nodes, so all are asked twice."""
-        for pause in (0.0, _BETWEEN_S):
-            await anyio.sleep(pause)
-            age = anyio.current_time() - (self._began or 0.0)
-            if await jobs_in(self.client, self.queue, age) != 0:
-                return False
-        return True
+    async def _nothing(self) -> Found | None:
+        """That no node has a result; None if one may have. A worker adds it before the job ends, so
+        none comes then. It may be between two nodes, so all are asked twice."""
+        first = await jobs_in(self.client, self.queue)
+        if first is None or first.count:
+            return None
+        await anyio.sleep(_BETWEEN_S)
+        second = await jobs_in(self.client, self.queue)
+        return None if second is None or second.count else second
 
     def _take(self, jobs: Sequence[records.Job]) -> None:
         now = anyio.current_time()

@@ -175,6 +175,22 @@ def test_a_merged_job_is_waited_for_until_the_other_one_has_ended(disque_sim: Si
     disque_sim.run(story, app, seeds=2)
 
 
+def test_a_job_merged_with_one_that_is_over_is_told_at_once_though_a_node_has_started_anew(
+    disque_sim: Sim,
+) -> None:
+    async def story(cluster: Cluster) -> None:
+        one = await work.using(unique="k", unique_for=500).enqueue()
+        assert await one.result(10) == "worked"
+        with cluster.crash("n2"):
+            await trio.sleep(5)
+        await trio.sleep(5)
+        other = await work.using(unique="k", unique_for=500).enqueue()
+        assert one.id == other.id
+        assert isinstance(await told(cluster, other, cluster.time), NoResultError)
+
+    disque_sim.run(story, app, seeds=4)
+
+
 def test_jobs_with_the_same_key_have_results_of_their_own(disque_sim: Sim) -> None:
     async def story(cluster: Cluster) -> None:
         bad = await work.using(key="order-1").enqueue("fail")

@@ -85,9 +85,24 @@ def on_working_refused(case: Case, row: Row, job: Job) -> None:
     if mine is None or not case.has_node_rows or is_elsewhere or token in case.given_back:
         return
     case.check("S23")
-    if not any(each != mine and (each[0] > mine[0] or each[1] != mine[1]) for each in job.served):
+    if any(each != mine and (each[0] > mine[0] or each[1] != mine[1]) for each in job.served):
+        return
+    if not _is_held_back_elsewhere(job, row.node, mine[0]):
         detail = f"{row.client} is told that it has lost it, and nobody else has had it"
         case.violate("S23", detail, job.id, row.node)
+
+
+def _is_held_back_elsewhere(job: Job, node: str, since: Micros) -> bool:
+    """Has a holder that holds the job back after a NACK or RELEASE told this node WORKING? It does
+    so on a new link, until it knows that this node understands POSTPONED."""
+    return any(
+        receiver == node
+        and sort == "working"
+        and told.got_at > since
+        and (copy := job.copies.get(sender)) is not None
+        and NEVER < copy.postponed_at <= told.got_at
+        for (sender, receiver, sort), told in job.announcements.items()
+    )
 
 
 # Ties.

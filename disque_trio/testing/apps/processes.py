@@ -128,15 +128,14 @@ class AppWorker(WorkerProcess):
         if self.is_alive and self.connections.is_stopped:
             self.stage.row("resume", self.name, cause=why)
             self.connections.go_on()
-            if self.may_step:
-                self._brake.release()
+            self.go_on_with_all()
 
     def stop(self) -> None:
         """As SIGTERM does."""
         if self.is_alive and self.worker is not None:
             self._is_told = True
             self.stage.row("stop", self.name)
-            self.worker.stop()
+            self.obey()
 
     # Handlers.
 

@@ -90,6 +90,8 @@ class WorkerProcess:
     """The run has ended: what stood still goes on, and harms nobody."""
     worker: Worker | None = attrs.field(init=False, default=None)
     _scope: trio.CancelScope = attrs.Factory(trio.CancelScope)
+    _has_signal: bool = False
+    """Was it told to stop while it stood still?"""
     _brake: Brake = attrs.Factory(Brake)
 
     async def live(self, *, task_status: trio.TaskStatus[None]) -> None:
@@ -147,15 +149,28 @@ class WorkerProcess:
     def resume(self) -> None:
         """Undo a pause."""
         self.connections.go_on()
-        if not self.connections.is_stopped and self.is_alive:
+        if self.may_step:
             self.note(self.name, "goes on")
+        self.go_on_with_all()
+
+    def go_on_with_all(self) -> None:
+        """It does not stand still any more, unless it was stopped more than once."""
+        if self.may_step:
             self._brake.release()
+            if self._has_signal:
+                self.obey()
 
     def stop(self) -> None:
         """As SIGTERM does."""
         self.note(self.name, "is told to stop")
+        self.obey()
+
+    def obey(self) -> None:
+        """Handle the signal, when the process goes on."""
         assert self.worker is not None
-        self.worker.stop()
+        self._has_signal = not self.may_step
+        if self.may_step:
+            self.worker.stop()
 
     def finish(self) -> None:
         """The run is over."""

@@ -59,6 +59,20 @@ def test_a_worker_that_has_its_job_is_not_told_that_it_is_lost() -> None:
     assert "S23" in broken(trace.verdict())
 
 
+@pytest.mark.parametrize(("is_postponed", "is_broken"), [(True, False), (False, True)])
+def test_a_worker_may_lose_its_job_to_a_holder_that_holds_it_back_and_has_linked_anew(
+    is_postponed: bool, is_broken: bool
+) -> None:
+    trace = handed_out()
+    if is_postponed:
+        trace.row(1.4, "postpone", "n3", job=JOB, cause="release", detail="wait=10000 snoozes=1")
+        trace.row(1.5, "postpone", "n2", job=JOB, cause="postponed", detail="wait=10000")
+    trace.send(2, "working", "n2", "n1")
+    ask(trace, 3, "refused", "LOST", "LOST")
+
+    assert ("S23" in broken(trace.verdict())) == is_broken
+
+
 def test_a_worker_may_lose_its_job_to_itself_at_another_node() -> None:
     trace = handed_out()
     trace.row(2, "working.invoke", "n2", job=JOB, client="c1", detail=TOKEN, ref=98)

@@ -10,7 +10,12 @@ from disque_trio.sim.scenarios.file import load
 from tests.trees import HOME
 
 FOUND: Final = {
+    31: "whoever waited for a merged job was told late if a node had restarted long before",
+    32: "the same as 31",
     59: "a process that stood still renewed leases that had ended, and jobs paid twice",
+    197: "a process that stood still obeyed the order to stop, and renewed leases",
+    198: "the clock of a node was fast, and a wait was taken for too short",
+    200: "a worker was told that its job is lost, by a holder that held it back",
     127: "a handler snoozed in the instant in which its time limit was over",
 }
 """Seeds of `apps` that have found something."""

@@ -5,7 +5,8 @@ import pytest
 from disque_trio.sim.scenarios.expand import expand
 from disque_trio.sim.scenarios.file import load
 from disque_trio.testing.apps.checkers import timing
-from disque_trio.testing.apps.checkers.history import History, RunRecord
+from disque_trio.testing.apps.checkers.history import SLACK, History, RunRecord
+from disque_trio.tracing.rows import Row
 from tests.trees import HOME
 
 
@@ -37,3 +38,15 @@ def test_a_snoozed_job_runs_again_under_its_id_beside_one_that_was_added_twice(
     timing.check(history)
 
     assert {each.property for each in history.violations} & {"A10"} == found
+
+
+def test_a_wait_may_be_shorter_by_as_much_as_the_clock_of_a_node_is_fast() -> None:
+    plan = expand(load(HOME / "scenarios" / "apps-calm.toml"), 0).apps
+    assert plan is not None
+    history = History(plan)
+    assert history.shortest(10_000_000) == 10_000_000 - SLACK
+
+    for ppm in ("-20000", "10000", "0"):
+        history.see(Row(0, "clock.rate", "n1", "", "", "", "", "", ppm, 0, 0, 0, ()))
+
+    assert history.shortest(10_000_000) == 9_900_000 - SLACK

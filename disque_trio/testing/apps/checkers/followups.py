@@ -5,8 +5,13 @@ from collections import Counter
 from typing import Final
 
 from disque_trio.sim.scenarios.apps import Micros
-from disque_trio.testing.apps.checkers.history import NEVER, History, JobRecord, RunRecord
-from disque_trio.testing.apps.checkers.timing import SLACK
+from disque_trio.testing.apps.checkers.history import (
+    NEVER,
+    SLACK,
+    History,
+    JobRecord,
+    RunRecord,
+)
 from disque_trio.worker.options import RESERVED
 
 DEADLINE: Final[Micros] = 120_000_000

@@ -13,6 +13,8 @@ from disque_trio.tracing.rows import Row
 NEVER: Final[Micros] = 1 << 61
 REUNION: Final[Micros] = 4_000_000
 """How long nodes may take to have links again, and to tell each other what they have missed."""
+SLACK: Final[Micros] = 60_000
+"""Clocks of nodes count milliseconds, and rows of handlers come after those of nodes."""
 
 
 @attrs.define(eq=False)
@@ -137,6 +139,8 @@ class History:
         self.troubles: list[_Span] = []
         self.at_nodes: list[_Span] = []
         """Those that are no ends of processes of the app."""
+        self.drift = 0.0
+        """By which part the clock of a node has been faster than true time at most."""
         self.over_at: Micros = 0
         self._open: dict[tuple[str, ...], list[tuple[Micros, bool]]] = defaultdict(list)
         self._running: dict[tuple[str, str], RunRecord] = {}
@@ -158,6 +162,10 @@ class History:
         return not any(begin <= until and end >= since for begin, end in spans) and not any(
             begin <= until for begin in still
         )
+
+    def shortest(self, wait: Micros) -> Micros:
+        """How long a node lets a job wait at least, which is to wait for so long by its clock."""
+        return int(wait * (1 - self.drift)) - SLACK
 
     def finish(self) -> None:
         """There are no more rows."""
@@ -258,6 +266,9 @@ class History:
         if row.cause == "expired":
             self.expired.setdefault(row.job, row.time)
 
+    def _rate(self, row: Row) -> None:
+        self.drift = max(self.drift, int(row.detail) / 1_000_000)
+
     def _left(self, row: Row) -> None:
         self.left[row.job] = row.cause, row.queue
 
@@ -317,4 +328,5 @@ _TAKES: Final[dict[str, Callable[[History, Row], None]]] = {
     "acked": History._acked,
     "dead": History._dead,
     "drop": History._drop,
+    "clock.rate": History._rate,
 }

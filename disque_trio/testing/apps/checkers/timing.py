@@ -1,12 +1,7 @@
 """A4, A5 and A10: when runs begin, what deliveries cost, and what becomes of what was put off."""
 
-from typing import Final
-
 from disque_trio.sim.scenarios.apps import Micros
-from disque_trio.testing.apps.checkers.history import History, JobRecord, RunRecord
-
-SLACK: Final[Micros] = 60_000
-"""Clocks of nodes count milliseconds, and rows of handlers come after those of nodes."""
+from disque_trio.testing.apps.checkers.history import SLACK, History, JobRecord, RunRecord
 
 
 def check(history: History) -> None:
@@ -35,7 +30,7 @@ def _check_beside(
         wait = other.delay if other.outcome == "retry" else None
         if other.outcome == "raised" or (other.outcome == "retry" and wait is None):
             wait = 2 * SLACK
-        if wait is not None and run.at < ended + wait - SLACK:
+        if wait is not None and run.at < ended + history.shortest(wait):
             text = f"{job.name} begins {run.at - ended} us after a "
             history.violate("A4", f"{text}failure, not {wait} us", run.at, run.job)
 
@@ -111,7 +106,7 @@ def _check_snoozes(history: History, job: JobRecord) -> None:
             history.violate("A10", text, following.at, run.job)
         if not history.is_calm(run.at, following.at):
             continue
-        if following.at < run.ended_at + after - SLACK:
+        if following.at < run.ended_at + history.shortest(after):
             text = f"{name} was snoozed for {after} us, and runs after "
             history.violate("A10", f"{text}{following.at - run.ended_at}", following.at, run.job)
         if following.attempt != run.attempt:
