@@ -9,6 +9,7 @@ from typing import Final
 
 import trio
 
+from disque_trio import __version__
 from disque_trio.ports import JournalError, JournalFile, JournalStore, Log
 from disque_trio.statemachine.chores import JournalVitals
 from disque_trio.statemachine.journaling import STARTED, STOPPED, has_no_place
@@ -18,7 +19,7 @@ from disque_trio.storage.append import STALL_S, Appender, put
 from disque_trio.storage.load import Loading, load, read_at_once
 from disque_trio.storage.rewrite import Rewrite
 from disque_trio.storage.rewriter import Rewriter
-from disque_trio.wire.journal import DamagedFileError, Writer
+from disque_trio.wire.journal import DamagedFileError, Format, Reader, Writer, this
 
 CRON_S: Final = 1.0
 """How often the file is synced with everysec, retried in trouble, and checked for its growth."""
@@ -156,8 +157,8 @@ class Journal:
         reader = await load(
             store, file, self.loading, took, self._log, may_cut=config.aof_load_truncated
         )
-        if last == [STOPPED]:
-            await self._note_start(file, reader.writer(), take)
+        if reader.format is not None:
+            await self._note_start(file, reader, take, was_stopped=last == [STOPPED])
         self.loading.since = 0
         if not config.appendonly:
             await store.in_thread(file.close)
@@ -167,13 +168,24 @@ class Journal:
             await self._begin(file)
 
     async def _note_start(
-        self, file: JournalFile, writer: Writer, take: Callable[[list[Record]], None]
+        self,
+        file: JournalFile,
+        reader: Reader,
+        take: Callable[[list[Record]], None],
+        *,
+        was_stopped: bool,
     ) -> None:
         """STOPPED at the end of the file says that its queues are complete. From now on jobs may
         leave them, so STARTED must follow before the next start. If it cannot be written, this
-        start does not rely on the queues either."""
+        start does not rely on the queues either. Another version has its name noted, too."""
+        notes: list[Record] = [STARTED] if was_stopped else []
+        if reader.format is Format.FRAMED and reader.written_by != this(__version__):
+            notes.append(this(__version__).note())
+        if not notes:
+            return
         try:
-            await self._store.in_thread(put, file, [writer.encode_live(STARTED)], True)
+            data = list(map(reader.writer().encode_live, notes))
+            await self._store.in_thread(put, file, data, True)
         except OSError as error:
             self._log.warning(
                 "cannot note the start in the journal: what was queued waits for RETRY",
@@ -197,7 +209,7 @@ class Journal:
         """Begin with an empty file."""
         writer = Writer(self.rewriter.format(), self._store.salt())
         try:
-            await self._store.in_thread(put, file, [writer.header], True)
+            await self._store.in_thread(put, file, [writer.beginning(__version__)], True)
         except OSError as error:
             raise JournalError(f"cannot write {self._store.name}: {error.strerror}") from None
         self._use(file, writer, [])

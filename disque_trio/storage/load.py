@@ -8,7 +8,7 @@ import trio
 
 from disque_trio.ports import JournalError, JournalFile, JournalStore, Log
 from disque_trio.statemachine.records import Record
-from disque_trio.wire.journal import DamagedFileError, Reader
+from disque_trio.wire.journal import DamagedFileError, NewerFileError, Reader
 
 PORTION: Final = 64 << 10
 """Bytes that are read at a time; their jobs take some milliseconds."""
@@ -65,6 +65,11 @@ async def load(
                 percent = 100 * loading.loaded // max(loading.total, 1)
                 log.notice("loading the journal", percent=percent, bytes=loading.loaded)
         torn = reader.finish()
+    except NewerFileError as error:
+        raise JournalError(
+            f"{store.name} is newer than this version of disque-trio, and not damaged: {error}. "
+            f"{error.advice}; 'disque-trio aof check {store.name}' shows what can be read"
+        ) from None
     except DamagedFileError as error:
         raise JournalError(
             f"{store.name} is damaged: {error}. Look at it with 'disque-trio aof check "

@@ -12,6 +12,7 @@ from typing import Final
 
 import trio
 
+from disque_trio import __version__
 from disque_trio.ports import JournalFile, JournalStore
 from disque_trio.statemachine import journaling
 from disque_trio.statemachine.job import Job
@@ -46,8 +47,8 @@ class Rewrite:
         self._state = state
         self._jobs = state.table.walk()
         self._kept = iter(journaling.kept_keys(state))
-        self._chunks: list[bytes] = [self.writer.header]
-        self.unwritten = len(self.writer.header)
+        self._chunks: list[bytes] = [self.writer.beginning(__version__)]
+        self.unwritten = len(self._chunks[0])
         """Bytes not written yet."""
         self._unsynced = 0
 

@@ -1,7 +1,8 @@
 """Rows as text: one JSON object per line, without fields that have their default.
 
 Simulations and live nodes write the same lines. An unfinished last line, as a killed process leaves
-it, is skipped; a damaged line anywhere else is an error with its number.
+it, is skipped; a damaged line anywhere else is an error with its number. Fields of a later version
+are kept, and written again.
 """
 
 import json
@@ -23,6 +24,14 @@ _TYPES: Final[dict[str, type]] = {
 }
 
 
+@attrs.define
+class NewerRow(Row):
+    """A row of a later version."""
+
+    more: dict[str, Any] = attrs.field(factory=dict, kw_only=True)
+    """Its fields that are not known here."""
+
+
 class RowError(ValueError):
     """A line is not a row: which line, and why."""
 
@@ -38,6 +47,8 @@ def line_of(row: Row) -> bytes:
         value = getattr(row, name)
         if value != default:
             facts[name] = value
+    if isinstance(row, NewerRow):
+        facts.update(row.more)
     return json.dumps(facts, separators=(",", ":")).encode() + b"\n"
 
 
@@ -55,13 +66,13 @@ def _row_of(line: bytes, number: int) -> Row:
         raise RowError(number, f"no JSON: {error}") from None
     if not isinstance(facts, dict) or not {"time", "kind"} <= facts.keys():
         raise RowError(number, "a row is an object with a time and a kind at least")
-    return Row(**_checked(facts, number))
+    more = {name: facts.pop(name) for name in list(facts) if name not in _TYPES}
+    known = _checked(facts, number)
+    return NewerRow(**known, more=more) if more else Row(**known)
 
 
 def _checked(facts: dict[str, Any], number: int) -> dict[str, Any]:
     for name, value in facts.items():
-        if name not in _TYPES:
-            raise RowError(number, f"a row has no '{name}'")
         if type(value) is not _TYPES[name]:
             raise RowError(number, f"'{name}' cannot be {value!r}")
     if "clock" in facts:

@@ -23,6 +23,7 @@ from disque_trio.wire import jobs
 from disque_trio.wire.jobs import DamagedError
 
 MAGIC: Final = b"disqueaof 1\n"
+"""The digit is the version of the layout. In every version the header is as here."""
 HEADER_SIZE: Final = 20
 MARK: Final = b"\xd1\xa5"
 """Every record begins with it."""
@@ -35,7 +36,10 @@ _OVERHEAD: Final = _HEAD.size + _CHECKSUM.size
 _LOAD: Final = MARK + b"LJ"
 _LOAD_EXTENDED: Final = MARK + b"LX"
 _DELETE: Final = MARK + b"DJ"
+_KINDS: Final = frozenset({_LOAD, _LOAD_EXTENDED, _DELETE})
+_VERSION_AT: Final = 10
 _ALL_ONES: Final = 0xFFFFFFFF
+_STRANGE: Final = "record of a kind that is not known here"
 _RESIDUE: Final = 0x48674BC7
 """CRC-32C of any bytes followed by their own CRC-32C."""
 
@@ -55,6 +59,9 @@ class Stop:
     """How many bytes from there on are needed to go on."""
     damage: str = ""
     """What is damaged there; empty if only bytes are missing."""
+    newer: str = ""
+    """What there is that only a newer version can have written, damaged or not: the record is
+    sound, or incomplete if bytes are `needed`."""
 
 
 def header(salt: int) -> bytes:
@@ -66,8 +73,31 @@ def header(salt: int) -> bytes:
 def salt_of(start: bytes) -> int:
     """The salt in a file's first HEADER_SIZE bytes. Raises DamagedError."""
     if start != header(salt := int.from_bytes(start[12:16], "little")):
-        raise DamagedError("header damaged, or of a version that is not known here")
+        raise DamagedError("header damaged")
     return salt
+
+
+def is_header(start: bytes) -> bool:
+    """Does a file of any version begin with these bytes?"""
+    known, version, end = MAGIC[:_VERSION_AT], start[_VERSION_AT : _VERSION_AT + 1], MAGIC[-1:]
+    return (
+        known.startswith(start[:_VERSION_AT])
+        and (not version or version.isalnum())
+        and end.startswith(start[_VERSION_AT + 1 : len(MAGIC)])
+    )
+
+
+def newer_version(start: bytes) -> str:
+    """Which newer layout a file has that begins with these bytes, at most HEADER_SIZE of them.
+    Empty for this layout, and for damage: if only one bit of the version is wrong."""
+    if not is_header(start) or not MAGIC[_VERSION_AT:] < start[_VERSION_AT : len(MAGIC)]:
+        return ""
+    version, known = start[_VERSION_AT], MAGIC[_VERSION_AT]
+    if (version ^ known).bit_count() == 1 and len(start) == HEADER_SIZE:
+        mended = MAGIC + start[len(MAGIC) :]
+        if _extend(0, mended) == _RESIDUE:
+            return ""
+    return f"layout {chr(version)} of the file is not known here"
 
 
 def draft(record: Record) -> bytes:
@@ -101,13 +131,17 @@ def decode(salt: int, data: bytes, at: int, found: list[Record]) -> Stop:
             return Stop(at, damage="record without a proper beginning")
         end = at + _OVERHEAD + size
         if end > limit:
-            return Stop(at, needed=end - at)
+            return Stop(at, needed=end - at, newer="" if tag in _KINDS else _STRANGE)
         if _extend(salt, data[at:end]) != _RESIDUE:
             return Stop(at, damage="checksum wrong")
         try:
-            found.append(_record(tag, data, at + _HEAD.size, end - _CHECKSUM.size))
+            record = _record(tag, data, at + _HEAD.size, end - _CHECKSUM.size)
         except DamagedError as error:
-            return Stop(at, damage=error.reason)
+            # Its checksum is right, so it is what was written.
+            return Stop(at, newer=error.reason)
+        if record is None:
+            return Stop(at, damage="record of another kind than its job")
+        found.append(record)
         at = end
     start = data[at : at + 2]
     if start != MARK[: len(start)]:
@@ -115,15 +149,16 @@ def decode(salt: int, data: bytes, at: int, found: list[Record]) -> Stop:
     return Stop(at, needed=_OVERHEAD)
 
 
-def _record(tag: bytes, data: bytes, at: int, end: int) -> Record:
+def _record(tag: bytes, data: bytes, at: int, end: int) -> Record | None:
+    """None for a job that needs another kind of record; DamagedError for what is not known here."""
     if tag in {_LOAD, _LOAD_EXTENDED}:
         copy = jobs.decode_whole(data, at, end)
         if (copy.extensions is None and not copy.due) != (tag == _LOAD):
-            raise DamagedError("record of another kind than its job")
+            return None
         return LoadJob(copy)
     if tag == _DELETE and end - at == JOB_ID_LENGTH:
         return DeleteJob(data[at:end])
-    raise DamagedError("record of a kind that is not known here")
+    raise DamagedError(_STRANGE)
 
 
 def size_at(data: bytes | mmap, at: int) -> int:

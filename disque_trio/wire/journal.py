@@ -5,11 +5,13 @@
 """
 
 import enum
+import re
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
-from disque_trio.statemachine.records import Record
+from disque_trio.statemachine.base import FORMAT, JOB_ID_LENGTH
+from disque_trio.statemachine.records import DeleteJob, Record
 from disque_trio.wire import commandlog, framed
 from disque_trio.wire.framed import Stop
 from disque_trio.wire.jobs import DamagedError
@@ -45,6 +47,53 @@ class DamagedFileError(DamagedError):
         return f"{self.reason} at byte {self.offset:,}"
 
 
+class NewerFileError(DamagedFileError):
+    """A file is of a newer version, and sound up to `offset`, as far as can be known here.
+
+    `needs` is the version that has written it, if it says so; `advice` begins a sentence.
+    """
+
+    def __init__(self, reason: str, offset: int, written_by: "WrittenBy") -> None:
+        is_named = written_by.format > FORMAT
+        self.needs = written_by.version if is_named else ""
+        advice = f"Start disque-trio {self.needs} or later with it"
+        super().__init__(reason, offset, advice if is_named else "Start a later version with it")
+        self._writer = f"disque-trio {self.needs} (format {written_by.format})"
+        if not is_named:
+            self._writer = f"a later version of disque-trio than this one (format {FORMAT})"
+
+    def __str__(self) -> str:
+        return f"it was written by {self._writer}: {super().__str__()}"
+
+
+_NOTE: Final = re.compile(rb"D-00000000-format\+(\d+)\+by\+([^+]*)\+*-0000")
+_TEXT_SIZE: Final = JOB_ID_LENGTH - len(b"D-00000000--0000")
+
+
+class WrittenBy(NamedTuple):
+    """Who has written a part of a file."""
+
+    format: int = 0
+    """The number of its formats (`base.FORMAT`); 0 if the file does not say it."""
+    version: str = ""
+
+    def note(self) -> DeleteJob:
+        """The record that says it of the records behind it. As the deletion of a job that never
+        existed it means nothing to other readers. A long version is cut."""
+        text = b"format+%d+by+%b" % (self.format, self.version.replace("+", ".").encode())
+        return DeleteJob(b"D-00000000-%b-0000" % text[:_TEXT_SIZE].ljust(_TEXT_SIZE, b"+"))
+
+
+def this(version: str) -> WrittenBy:
+    """This program, of which `version` is the name."""
+    return WrittenBy(FORMAT, version)
+
+
+def _noted(record: Record) -> WrittenBy | None:
+    found = _NOTE.fullmatch(record.id) if isinstance(record, DeleteJob) else None
+    return None if found is None else WrittenBy(int(found[1]), found[2].decode("ascii", "replace"))
+
+
 class Writer:
     """Makes the bytes of one file. Every framed file has a `salt` of its own: 32 random bits."""
 
@@ -68,6 +117,11 @@ class Writer:
             self.draft, self.seal = framed.draft, partial(framed.seal, salt)
             self.header = framed.header(salt)
 
+    def beginning(self, version: str) -> bytes:
+        """What a new file of a node begins with: the header, and in our format who writes it."""
+        is_ours = self.format is Format.FRAMED
+        return self.header + self.encode(this(version).note()) if is_ours else self.header
+
 
 class Reader:
     """Parses a file's bytes, in pieces of any size, into records, and detects the format.
@@ -82,6 +136,10 @@ class Reader:
         self.salt = 0
         self.offset = 0
         """Where the last complete record ends; a file cut here is sound."""
+        self.written_by = WrittenBy()
+        """Who has written the last records. The notes that say it are not among the records."""
+        self._newer = ""
+        """What a newer version must have written at the end, where bytes are missing."""
         self._pieces: list[bytes] = []
         self._held = 0
         self._needed = 1
@@ -91,7 +149,8 @@ class Reader:
     def feed(self, chunk: bytes) -> list[Record]:
         """The records that these bytes complete.
 
-        Raises DamagedFileError once all records before the damage have been returned.
+        Raises DamagedFileError once all records before the damage have been returned; it is a
+        NewerFileError if there is none, but what only a newer version writes.
         """
         if self._damage is not None:
             raise self._damage
@@ -104,10 +163,17 @@ class Reader:
         data = b"".join(self._pieces)
         found: list[Record] = []
         stop = self._read(data, found)
+        notes = [note for record in found if (note := _noted(record)) is not None]
+        if notes:
+            self.written_by = notes[-1]
+            found = [record for record in found if _noted(record) is None]
         self.offset += stop.at
         self._pieces = [data[stop.at :]]
         self._held = len(data) - stop.at
         self._needed = stop.needed
+        self._newer = stop.newer
+        if stop.newer and not stop.needed:
+            self._end(NewerFileError(stop.newer, self.offset, self.written_by), found)
         if stop.damage:
             self._on_damage(stop.damage, found)
         return found
@@ -119,6 +185,8 @@ class Reader:
         """
         if self._damage is not None:
             raise self._damage
+        if self._newer:
+            raise NewerFileError(self._newer, self.offset, self.written_by)
         return self._held
 
     def writer(self) -> Writer:
@@ -134,11 +202,12 @@ class Reader:
         if data[:1] == b"*":
             self.format = Format.DISQUE
             return commandlog.decode(data, 0, found)
-        start = data[: len(framed.MAGIC)]
-        if start != framed.MAGIC[: len(start)]:
+        if not framed.is_header(data[: framed.HEADER_SIZE]):
             return Stop(0, damage=_FOREIGN)
-        if len(data) < framed.HEADER_SIZE:
-            return Stop(0, needed=framed.HEADER_SIZE)
+        newer = framed.newer_version(data[: framed.HEADER_SIZE])
+        if newer or len(data) < framed.HEADER_SIZE:
+            needed = framed.HEADER_SIZE if len(data) < framed.HEADER_SIZE else 0
+            return Stop(0, needed=needed, newer=newer)
         try:
             self.salt = framed.salt_of(data[: framed.HEADER_SIZE])
         except DamagedError as error:
@@ -153,9 +222,13 @@ class Reader:
             self._pieces = []
             self._is_blank = True
             return
-        self._damage = self._damaged(reason)
+        self._end(self._damaged(reason), found)
+
+    def _end(self, error: DamagedFileError, found: list[Record]) -> None:
+        """There are no more records than these."""
+        self._damage = error
         if not found:
-            raise self._damage
+            raise error
 
     def _wait(self, chunk: bytes) -> list[Record]:
         """After zeros, check that only zeros follow."""

@@ -14,6 +14,7 @@ import attrs
 from disque_trio.statemachine.records import Record
 from disque_trio.wire import framed
 from disque_trio.wire.jobs import DamagedError
+from disque_trio.wire.journal import NewerFileError, WrittenBy
 
 _WINDOW: Final = 1 << 20
 
@@ -33,7 +34,8 @@ Data = bytes | mmap
 def salvage(data: Data) -> Iterator[Record | Gap]:
     """The sound records and the gaps between them, in the file's order.
 
-    Raises DamagedError if not even the header can be guessed.
+    Raises DamagedError if not even the header can be guessed, and NewerFileError at what only a
+    newer version can have written.
     """
     salt, is_sound = _salt(data)
     at = framed.HEADER_SIZE
@@ -44,6 +46,8 @@ def salvage(data: Data) -> Iterator[Record | Gap]:
         stop = _decode(salt, data, at, found)
         yield from found
         at = stop.at
+        if stop.newer and not found:
+            raise NewerFileError(stop.newer, at, WrittenBy())
         if at < len(data) and not found:
             after = _next_sound(salt, data, at + 1)
             yield Gap(at, after, stop.damage or "cut short")
@@ -54,7 +58,7 @@ def _decode(salt: int, data: Data, at: int, found: list[Record]) -> framed.Stop:
     """Decode a piece of the file, and more if a record is longer than that."""
     size = max(_WINDOW, framed.size_at(data, at))
     stop = framed.decode(salt, data[at : at + size], 0, found)
-    return framed.Stop(at + stop.at, stop.needed, stop.damage)
+    return framed.Stop(at + stop.at, stop.needed, stop.damage, stop.newer)
 
 
 def _next_sound(salt: int, data: Data, at: int) -> int:
@@ -70,11 +74,14 @@ def _is_sound(salt: int, data: Data, at: int) -> bool:
     size = framed.size_at(data, at)
     if not size or size > len(data) - at:
         return False
-    return framed.decode(salt, data[at : at + size], 0, []).at == size
+    stop = framed.decode(salt, data[at : at + size], 0, [])
+    return stop.at == size or bool(stop.newer)
 
 
 def _salt(data: Data) -> tuple[int, bool]:
     """The file's salt, and whether its header is sound."""
+    if newer := framed.newer_version(data[: framed.HEADER_SIZE]):
+        raise NewerFileError(newer, 0, WrittenBy())
     try:
         return framed.salt_of(data[: framed.HEADER_SIZE]), True
     except DamagedError:

@@ -7,6 +7,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from disque_trio import __version__
 from disque_trio.driver.input import TURN
 from disque_trio.statemachine.base import QUEUED
 from disque_trio.statemachine.chores import Shutdown
@@ -14,11 +15,12 @@ from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.journaling import STOPPED
 from disque_trio.statemachine.records import LoadJob
-from disque_trio.wire.journal import Format, Writer
+from disque_trio.wire.journal import Format, Reader, Writer, this
 from tests.node.world import MemoryClient, World, until
 from tests.rig import copy_of
 from tests.storage.disks import MemoryDisk, read
 from tests.storage.journals import ALWAYS, EVERYSEC, add, alive, file_of, ids, queued, started
+from tests.wire.newer import KNOWN, LATER, RECORDS, WRITER
 
 
 @pytest.mark.parametrize("format_", list(Format))
@@ -151,6 +153,40 @@ async def test_damage_is_told_with_its_place_and_what_to_do(autojump_clock: Mock
     assert " at byte " in failure
     assert "disque-trio aof check disque.aof" in failure
     assert "aof repair" in failure
+
+
+@pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS)
+async def test_a_newer_file_is_left_as_it_is_and_the_version_it_needs_is_named(
+    autojump_clock: MockClock, record: bytes
+) -> None:
+    content = WRITER.header + KNOWN + record
+    disk = MemoryDisk(content)
+
+    failure = await run_to_failure(EVERYSEC, disk)
+
+    assert failure.startswith(
+        "disque.aof is newer than this version of disque-trio, and not damaged"
+    )
+    assert f"Start disque-trio {LATER} or later with it" in failure
+    assert "repair" not in failure
+    assert disk.content == content
+
+
+async def test_the_file_says_which_version_has_written_it(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    disk = MemoryDisk(WRITER.header + KNOWN)
+    world = await started(nursery, EVERYSEC, disk)
+    reader = Reader()
+    reader.feed(disk.content)
+    assert reader.written_by == this(__version__)
+
+    await world.client().ask("BGREWRITEAOF")
+    await until(lambda: "the journal has been rewritten" in world.log.events())
+
+    reader = Reader()
+    reader.feed(disk.content)
+    assert reader.written_by == this(__version__)
 
 
 async def test_a_missing_file_is_an_error_only_for_once(autojump_clock: MockClock) -> None:

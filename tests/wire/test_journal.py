@@ -260,7 +260,9 @@ def test_anything_else_among_commands_is_damage(tail: bytes, reason: str) -> Non
     [
         (b"save 900 1\n", "not an append-only file"),
         (b"disque", ""),
-        (FRAMED[:10] + b"2" + FRAMED[11:], "not an append-only file"),
+        (FRAMED[:10] + b"0" + FRAMED[11:], "header damaged"),
+        (FRAMED[:10] + b"3" + FRAMED[11:], "header damaged"),
+        (FRAMED[:10] + b"-" + FRAMED[11:], "not an append-only file"),
         (FRAMED[:12] + b"x" + FRAMED[13:], "header damaged"),
     ],
 )

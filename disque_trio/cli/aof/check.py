@@ -4,7 +4,7 @@ import time
 
 from disque_trio.cli.aof.options import Options
 from disque_trio.cli.aof.report import out
-from disque_trio.cli.aof.scan import NAMES, scan_and_count
+from disque_trio.cli.aof.scan import scan_and_count
 from disque_trio.cli.aof.source import Source
 from disque_trio.cli.aof.tally import sum_up
 from disque_trio.cli.frame import counted
@@ -30,7 +30,7 @@ def check(options: Options) -> int:
         say_json(facts, is_compact=True)
         return found.status
     say = out().print
-    say(f"{options.file}: {NAMES[found.format]}, {counted(source.size, 'byte')}")
+    say(f"{options.file}: {found.name}, {counted(source.size, 'byte')}")
     say(f"  {counted(tally.records, 'record')}: {tally.loads:,} LOADJOB, {tally.deletes:,} DELJOB")
     say(
         f"  {counted(jobs.alive, 'job')} alive in {counted(jobs.queues, 'queue')}"

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from disque_trio.cli.aof.options import Options
-from disque_trio.cli.aof.outcomes import DAMAGED, SOUND
+from disque_trio.cli.aof.outcomes import SOUND
 from disque_trio.cli.aof.report import out
 from disque_trio.cli.aof.scan import Scan, scan, scan_and_count
 from disque_trio.cli.aof.source import Source
@@ -49,7 +49,7 @@ def _refuse(options: Options, found: Scan) -> int:
         say_json({**found.facts, "written": 0}, is_compact=True)
     else:
         out().print(f"{options.file}: {found.verdict}")
-    return DAMAGED
+    return found.status
 
 
 def _write(options: Options, source: Source, tally: Tally) -> tuple[int, int]:

@@ -5,3 +5,4 @@ from typing import Final
 SOUND: Final = 0
 DAMAGED: Final = 1
 TORN: Final = 3
+NEWER: Final = 4

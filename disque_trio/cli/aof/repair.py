@@ -9,15 +9,16 @@ from collections.abc import Iterator
 import attrs
 
 from disque_trio.cli.aof.options import Options
-from disque_trio.cli.aof.outcomes import DAMAGED, SOUND
+from disque_trio.cli.aof.outcomes import SOUND
 from disque_trio.cli.aof.report import errors, out
 from disque_trio.cli.aof.scan import Scan, scan
 from disque_trio.cli.aof.source import Source
 from disque_trio.cli.aof.target import Target, keep
 from disque_trio.cli.frame import UsageError, counted
+from disque_trio.statemachine.records import Record
 from disque_trio.terminal.output import say_json
 from disque_trio.wire.jobs import DamagedError
-from disque_trio.wire.journal import Format, Writer
+from disque_trio.wire.journal import Format, NewerFileError, Writer
 from disque_trio.wire.salvage import Gap, salvage
 
 _CHUNK = 1 << 20
@@ -51,7 +52,8 @@ def repair(options: Options) -> int:
 
 def _repair(options: Options, source: Source) -> int:
     found = scan(source, "checking")
-    if found.damage is not None and not (options.is_skipping or options.is_cutting):
+    is_repairable = options.is_skipping or options.is_cutting
+    if found.is_newer or (found.damage is not None and not is_repairable):
         return _refuse(options, found)
     if found.damage is None and not found.torn:
         return _tell(options, found, "", Loss())
@@ -78,7 +80,7 @@ def _refuse(options: Options, found: Scan) -> int:
         say_json({**found.facts, "repaired": False}, is_compact=True)
     else:
         out().print(f"{options.file}: {found.verdict}")
-    return DAMAGED
+    return found.status
 
 
 def _rest(found: Scan) -> Gap:
@@ -92,7 +94,7 @@ def _sound_behind(source: Source, found: Scan) -> int:
     sound, is_behind = 0, False
     whole = mmap.mmap(source.descriptor, 0, access=mmap.ACCESS_READ)
     with whole as data, contextlib.suppress(DamagedError):
-        for part in salvage(data):
+        for part in _parts(source, data):
             is_behind |= isinstance(part, Gap)
             sound += is_behind and not isinstance(part, Gap)
     return sound
@@ -116,12 +118,23 @@ def _salvaged(source: Source) -> tuple[Iterator[bytes], Loss]:
     return _sound_parts(source, loss), loss
 
 
+def _parts(source: Source, data: mmap.mmap) -> Iterator[Record | Gap]:
+    """What is in the file. UsageError at what only a newer version can keep."""
+    try:
+        yield from salvage(data)
+    except NewerFileError as error:
+        raise UsageError(
+            f"{source.path} is damaged, and has records that this version would delete: {error}. "
+            f"Repair it with the 'disque-trio aof' of that version; nothing was changed"
+        ) from None
+
+
 def _sound_parts(source: Source, loss: Loss) -> Iterator[bytes]:
     writer = Writer(Format.FRAMED, secrets.randbits(32))
     yield writer.header
     with mmap.mmap(source.descriptor, 0, access=mmap.ACCESS_READ) as data:
         try:
-            for part in salvage(data):
+            for part in _parts(source, data):
                 if isinstance(part, Gap):
                     loss.gaps.append(part)
                 else:

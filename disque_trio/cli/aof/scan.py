@@ -5,12 +5,12 @@ from typing import Any, Final
 
 import attrs
 
-from disque_trio.cli.aof.outcomes import DAMAGED, SOUND, TORN
+from disque_trio.cli.aof.outcomes import DAMAGED, NEWER, SOUND, TORN
 from disque_trio.cli.aof.source import Source
 from disque_trio.cli.aof.tally import Tally
 from disque_trio.cli.frame import counted
 from disque_trio.statemachine.records import Record
-from disque_trio.wire.journal import DamagedFileError, Format, Reader
+from disque_trio.wire.journal import DamagedFileError, Format, NewerFileError, Reader
 
 Sink = Callable[[list[Record]], None]
 
@@ -33,8 +33,20 @@ class Scan:
     damage: DamagedFileError | None
 
     @property
+    def name(self) -> str:
+        """What kind of file it is."""
+        return "a file" if self.is_newer and self.format is None else NAMES[self.format]
+
+    @property
+    def is_newer(self) -> bool:
+        """Is there no damage, but what this version does not know?"""
+        return isinstance(self.damage, NewerFileError)
+
+    @property
     def status(self) -> int:
         """The exit status that says how sound the file is."""
+        if self.is_newer:
+            return NEWER
         if self.damage is not None:
             return DAMAGED
         return TORN if self.torn and not self.source.is_held else SOUND
@@ -42,6 +54,8 @@ class Scan:
     @property
     def verdict(self) -> str:
         """How sound the file is, in one line or two."""
+        if self.is_newer:
+            return f"newer than this version, not damaged: {self.damage}\n  {self.advice}"
         if self.damage is not None:
             return f"damaged: {self.damage}\n  {self.advice}"
         if not self.torn:
@@ -57,7 +71,7 @@ class Scan:
 
     @property
     def advice(self) -> str:
-        """What can be done about the damage."""
+        """What can be done about it."""
         assert self.damage is not None
         return self.damage.advice.replace("FILE", self.source.path)
 
@@ -71,14 +85,19 @@ class Scan:
             "sound": self.end,
             "torn": self.torn,
             "damage": None,
+            "newer": None,
             "held": self.source.is_held,
         }
         if self.damage is not None:
-            facts["damage"] = {
+            found = {
                 "reason": self.damage.reason,
                 "offset": self.damage.offset,
                 "advice": self.advice,
             }
+            if isinstance(self.damage, NewerFileError):
+                facts["newer"] = {**found, "needs": self.damage.needs or None}
+            else:
+                facts["damage"] = found
         return facts
 
 

@@ -21,7 +21,7 @@ from disque_trio.pipeline.lake.files import LakeFiles, Part
 from disque_trio.pipeline.lake.shape import RESULTS, ROWS, RUN_DIGITS
 from disque_trio.pipeline.lake.survey import LINES, TABLE, BadFileError
 from disque_trio.sim.traces.files import PLAN_KIND
-from disque_trio.tracing.jsonlines import RowError, rows_of
+from disque_trio.tracing.jsonlines import NewerRow, RowError, rows_of
 from disque_trio.tracing.sampling import SAMPLE_KIND
 
 _BLOCK: Final = 4 << 20
@@ -35,6 +35,7 @@ _TEXT: Final = pa.schema(
         for name in shape.OF_ROW
     ]
 )
+_NEWER: Final = "; if a later version has written the file, ingest it with that version"
 _NEEDED: Final = ("time", "kind")
 
 
@@ -134,8 +135,9 @@ def _line_error(piece: Piece) -> str:
         before = sum(1 for _ in _Range(file, 0, piece.begin))
     with Path(piece.path).open("rb") as file:
         try:
-            for _ in rows_of(_Range(file, piece.begin, piece.end)):
-                pass
+            for number, row in enumerate(rows_of(_Range(file, piece.begin, piece.end)), 1):
+                if isinstance(row, NewerRow):
+                    raise RowError(number, f"a row has no '{next(iter(row.more))}' here{_NEWER}")
         except RowError as error:
             return f"line {before + error.number}: {str(error).partition(': ')[2]}"
     return ""
