@@ -70,9 +70,12 @@ def begin(
     is_async: bool,
     sync: int = 0,
 ) -> Reply:
-    """From now on the client waits until the job, which is not registered, has its key."""
+    """From now on the client waits until the job, which is not registered, has its key. It is
+    refused if that could never be known."""
     name = keyindex.name_of(job)
     assert name is not None, f"{job.id!r} wants no key"
+    if (refusal := keyasking.refusal(node)) is not None:
+        return refusal
     pending_adds.begin(node, client, job, deadline, FOREVER, sync)
     keys = node.keys
     keys.last_number += 1
@@ -146,13 +149,24 @@ def on_due(node: NodeState, keys: Keys) -> None:
     keys.stirred.clear()
     for name in stirred:
         _go_on(node, name)
+    refusal = keyasking.refusal(node) if keys.asking else None
     for claim in list(keys.asking.values()):
-        if claim.again_at <= node.mono and keys.asking.get(claim.number) is claim:
+        if refusal is not None:
+            _give_up(node, claim.name, refusal)
+        elif claim.again_at <= node.mono and keys.asking.get(claim.number) is claim:
             _ask_again(node, claim)
             _consider(node, claim)
     if keys.asking:
         soonest = min(claim.again_at for claim in keys.asking.values())
         node.timers.arm(keys, node.mono if keys.stirred else soonest)
+
+
+def _give_up(node: NodeState, name: KeyName, refusal: Failure) -> None:
+    """A node has come that cannot be asked."""
+    for claim in list(node.keys.claims[name]):
+        _remove(node, claim)
+        if claim.job.id in node.adding:
+            replication.give_up(node, claim.job, refusal)
 
 
 def _go_on(node: NodeState, name: KeyName) -> None:

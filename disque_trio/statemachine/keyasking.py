@@ -5,11 +5,13 @@ from typing import Final
 
 from disque_trio.statemachine.base import (
     CLAIMS,
+    EXTENDS,
     FAIL,
     HANDSHAKE,
     MYSELF,
     NOADDR,
     PFAIL,
+    POSTPONES,
     Failure,
     JobId,
     Millis,
@@ -21,10 +23,17 @@ from disque_trio.statemachine.state import NodeState
 
 ASK_EVERY: Final[Millis] = 100
 TIMED_OUT: Final = b"NOREPL Timeout reached before all nodes have said whether the key is free"
+_MUTE: Final = (
+    b"NOREPL It cannot be known who has the key, because nodes of an earlier version cannot be"
+    b" asked; upgrade them: "
+)
 NO_JOB: Final[JobId] = bytes(40)
 AWAY: Final = HANDSHAKE | PFAIL | FAIL | NOADDR
 """Flags of a node that cannot be asked."""
 _NOT_ASKED: Final = MYSELF | AWAY
+_ANSWERS: Final = CLAIMS | POSTPONES
+"""Of nodes that understand KEYCLAIM: the first ones with CLAIMS had another one, and no
+POSTPONES."""
 
 
 def awaited(
@@ -43,11 +52,28 @@ def awaited(
         peer
         for peer in node.cluster.nodes.values()
         if not peer.flags & _NOT_ASKED
-        and (not _is_heard(peer) or peer.capabilities & CLAIMS)
+        and (not _is_heard(peer) or peer.capabilities & CLAIMS or _is_mute(peer))
         and (
-            peer.id in answered or max(heard.get(peer.id, began), peer.link_created) >= silent_since
+            peer.id in answered
+            or max(heard.get(peer.id, began), peer.link_created) >= silent_since
+            or _is_mute(peer)
         )
     ]
+
+
+def _is_mute(peer: Peer) -> bool:
+    """May it have jobs with keys, and never answers?"""
+    return bool(peer.capabilities & EXTENDS) and peer.capabilities & _ANSWERS != _ANSWERS
+
+
+def refusal(node: NodeState) -> Failure | None:
+    """Why it cannot be known who has a key, as long as certain nodes can be reached; else None."""
+    mute = [
+        f"{peer.ip}:{peer.port}".encode()
+        for peer in node.cluster.nodes.values()
+        if not peer.flags & _NOT_ASKED and _is_mute(peer)
+    ]
+    return Failure(_MUTE + b", ".join(mute)) if mute else None
 
 
 def _is_heard(peer: Peer) -> bool:

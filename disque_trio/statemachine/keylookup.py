@@ -7,7 +7,7 @@ answers when no node has any of it. A node that is silent and not suspected yet 
 
 from typing import Final
 
-from disque_trio.statemachine import keyending, keysearch, waiters
+from disque_trio.statemachine import keyasking, keyending, keysearch, waiters
 from disque_trio.statemachine.base import PENDING, Failure, Millis, Reply
 from disque_trio.statemachine.client import Blocked, Client
 from disque_trio.statemachine.events import Cause
@@ -33,7 +33,10 @@ _SO_FAR: Final = b"; the job has ended where it could be reached"
 
 
 def begin(node: NodeState, client: Client, name: KeyName, *, cancels: bool) -> Reply:
-    """From now on the client waits for what the nodes know of the key."""
+    """From now on the client waits for what the nodes know of the key, unless one of them can
+    never say it."""
+    if (refusal := keyasking.refusal(node)) is not None:
+        return refusal
     waiters.block(node, client, Blocked.KEY, 0)
     keysearch.begin(node, name, _CANCEL if cancels else _SHOW, client)
     return PENDING
