@@ -43,6 +43,8 @@ RECEIVERS: Final = {
     "handout": "Handout",
     "purging": "Purging",
     "node.purging": "Purging",
+    "order": "EnqueueOrder",
+    **dict.fromkeys(("enqueuing", "node.enqueuing"), "Enqueuing"),
     "node.repair": "Repair",
     "log": "Slowlog",
     "node.slowlog": "Slowlog",

@@ -18,15 +18,15 @@ _RUNGS: Final = """
     base
     extensions keyfacts form hints values pattern jobtraces tombstones config directives redaction
     timers messages wording records events tally chores stats slowlog latency address cluster
-    job client jobtable keys queue memory outbox getwords strangers
+    job client jobtable keys backlog queue memory outbox getwords strangers
     state invariants
     send trace journaling keyindex spilling heartbeat links metrics counts handouts
-    lifecycle leases nodetable stamps trailing
+    reasons lifecycle leases nodetable stamps trailing
     postponing idle_queues pressure
     shortcuts copies waiters pausing recovery
     pending_adds introductions deadletters keyasking
     replication transfer offering federation greetings acks purging resend requeue delivery
-    sessions repair
+    enqueuing sessions repair
     claims many keysearch keyending keylookup keymeeting keysuccession
     failure handshake identity gossip membership nodesfile dispatch
     commands.rows commands.usage commands.parse commands.unique commands.backoff admission
@@ -50,6 +50,7 @@ OWNERS: Final = {
         Queue.accessed Queue.jobs_in Queue.jobs_out Memory.held Memory.evictable Memory.dummies
     """,
     "leases": "Job.flags",
+    "reasons": "Job.flags",
     "memory": "Job.extensions Memory.held",
     "keyindex": "Keys.index Keys.kept Keys.stirred Memory.held Job.extensions Meeting.ids"
     " Succession.jobs",
@@ -71,7 +72,8 @@ OWNERS: Final = {
     """,
     "handouts": "NodeState.handouts Client.tied Handout.token Handout.attempt Handout.client"
     " Handout.is_orphan Handout.is_given_back Handout.is_held",
-    "counts": "NodeState.delayed NodeState.leased NodeState.dead Queue.acks Queue.given"
+    "counts": "NodeState.delayed NodeState.leased NodeState.restored NodeState.unqueued"
+    " NodeState.dead Queue.acks Queue.given"
     " Tally.added Tally.given Tally.delivered Tally.nacked Tally.postponed Tally.next_wait"
     " Tally.copies_confirmed Tally.copies_taken",
     "deadletters": """
@@ -87,6 +89,7 @@ OWNERS: Final = {
     "copies": "Job.holders",
     "journaling": "Outbox.records NodeState.is_recording NodeState.is_recording_queues",
     "recovery": "NodeState.recovered NodeState.recovering NodeState.was_stopped"
+    " NodeState.expired Stats.expired_while_down"
     " NodeState.refusal Memory.held Job.state Job.flags Job.requeue_at",
     "replication": """
         Job.confirmed NodeState.drawn_at NodeState.drawn Job.expires
@@ -106,6 +109,8 @@ OWNERS: Final = {
     """,
     "acks": "Job.confirmed Job.gc_attempt",
     "purging": "Purging.jobs",
+    "enqueuing": "Enqueuing.orders EnqueueOrder.walk EnqueueOrder.found EnqueueOrder.is_over"
+    " EnqueueOrder.is_answered_later",
     "many": "Job.flags Job.confirmed",
     "resend": "Resend.ids Resend.queues Resend.to Resend.returned Peer.resent_on",
     "queue": "Job.in_line",

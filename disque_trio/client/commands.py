@@ -182,6 +182,14 @@ def enqueue(*jobs: Job | str) -> Command[int]:
 
 
 @checked
+def enqueue_queue(queue: Text, count: int | None = None) -> Command[int]:
+    """ENQUEUE QUEUE: how many jobs of the queue were queued, `count` at most, that waited for the
+    end of their RETRY, such as after a restart."""
+    words = () if count is None else (b"COUNT", word(count))
+    return Command((b"ENQUEUE", b"QUEUE", word(queue), *words), replies.number)
+
+
+@checked
 def dequeue(*jobs: Job | str) -> Command[int]:
     """DEQUEUE: how many were taken out of their queue."""
     return _of_jobs(b"DEQUEUE", jobs)
@@ -282,10 +290,16 @@ def qscan(
     minlen: int | None = None,
     maxlen: int | None = None,
     import_rate: int | None = None,
+    has_unqueued: bool = False,
 ) -> Command[Scanned[str]]:
-    """QSCAN: names of queues on the node, and the cursor to go on with."""
+    """QSCAN: names of queues on the node, and the cursor to go on with; with `has_unqueued` also
+    those of queues that have only jobs that are not queued, if the node can tell."""
     options = {"COUNT": count, "MINLEN": minlen, "MAXLEN": maxlen, "IMPORTRATE": import_rate}
-    return Command((b"QSCAN", word(cursor), *_given(options)), replies.scanned(replies.text))
+    plain = (b"QSCAN", word(cursor), *_given(options))
+    meaning = replies.scanned(replies.text)
+    if not has_unqueued:
+        return Command(plain, meaning)
+    return Command((*plain, b"UNQUEUED"), meaning, features=("unqueued",), plain=plain)
 
 
 @checked

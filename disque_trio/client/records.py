@@ -77,6 +77,13 @@ class QueueStats:
     """Since the job that is delivered next was added; 0 without jobs."""
     deliveries: int | None = None
     acks: int | None = None
+    unqueued: int | None = None
+    """Jobs that the node holds and has not queued: delayed, leased and restored ones, and those
+    that other nodes have queued or delivered."""
+    restored: int | None = None
+    """Jobs that wait for the end of their RETRY after a restart of the node."""
+    restored_due: float | None = None
+    """Until the first of those is queued; None without any."""
 
 
 @attrs.frozen(kw_only=True)

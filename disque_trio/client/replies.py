@@ -113,8 +113,7 @@ def queue_stats(reply: Reply) -> QueueStats:
     """QSTAT."""
     told = facts(reply)
     counts: dict[str, Any] = {
-        name: number(told[name]) for name in ("delayed", "leased", "dead", "deliveries", "acks")
-        if name in told
+        name: number(told[name]) for name in _QUEUE_COUNTS if name in told
     }  # fmt: skip
     counts |= {name.replace("-", "_"): number(told[name]) for name in _QUEUE_NUMBERS}
     return QueueStats(
@@ -123,10 +122,15 @@ def queue_stats(reply: Reply) -> QueueStats:
         import_from=_texts(told["import-from"]),
         pause=text(told["pause"]),
         next_age=_seconds(told["age-ms"]) if "age-ms" in told else None,
+        restored_due=_seconds_or_none(told.get("restored-due-ms")),
         **counts,
     )
 
 
+_QUEUE_COUNTS: Final = (
+    "delayed", "leased", "dead", "deliveries", "acks", "unqueued", "restored"
+)  # fmt: skip
+"""Those that an original node lacks."""
 _QUEUE_NUMBERS: Final = ("age", "idle", "blocked", "import-rate", "jobs-in", "jobs-out")
 
 

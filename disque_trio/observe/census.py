@@ -43,6 +43,7 @@ BEHIND_S: Final = 60.0
 WATCHED: Final = 64
 """So many queues have a series."""
 _FEATURE: Final = "qscan-stat"
+_UNQUEUED: Final = "unqueued"
 T = TypeVar("T")
 
 
@@ -93,6 +94,8 @@ class Census:
     """Queues whose next job has waited for `BEHIND_S`, or those with most jobs if they are many."""
     paused: dict[str, None] = attrs.Factory(dict)
     with_dead: dict[str, None] = attrs.Factory(dict)
+    restored: dict[str, None] = attrs.Factory(dict)
+    """Queues with jobs that wait for the end of their RETRY after a restart of a node."""
     _sums: Counter[str] = attrs.Factory(Counter)
     """Of the queues that are not the library's: by field, and queued jobs by node."""
     _number: int = 0
@@ -133,8 +136,9 @@ class Census:
         try:
             while not is_over:
                 began = anyio.current_time()
-                has_figures = _FEATURE in self.client.nodes.features(address)
-                asked = scan(cursor, count, has_figures=has_figures)
+                known = self.client.nodes.features(address)
+                has_figures, has_unqueued = _FEATURE in known, _UNQUEUED in known
+                asked = scan(cursor, count, has_figures=has_figures, has_unqueued=has_unqueued)
                 [page] = await self.client.ask(address, [asked])
                 if isinstance(page, DisqueError):
                     return
@@ -235,6 +239,9 @@ class Census:
         if stats.pause != before.pause:
             is_paused = any(one.stats.pause != "none" for one in parts.values())
             _mark(self.paused, name, is_so=is_paused)
+        if stats.restored != before.restored:
+            is_so = any(one.stats.restored for one in parts.values())
+            _mark(self.restored, name, is_so=is_so)
         if age_of(parts, time.time() * 1000) >= BEHIND_S:
             self.behind.offer(name, sum([one.stats.length for one in parts.values()]))
         else:
@@ -294,13 +301,20 @@ async def in_pieces(items: Sequence[T]) -> AsyncIterator[T]:
 
 
 def count_of(parts: Iterable[Part], field: str) -> int | None:
-    """Of `leased`, `delayed` and `dead`. All holders count a dead job, so the most counts."""
+    """Of `leased`, `delayed`, `restored` and `dead`. All holders count a dead job, so the most
+    counts."""
     known: list[int] = [
         count for part in parts if (count := getattr(part.stats, field)) is not None
     ]
     if not known:
         return None
     return max(known) if field == "dead" else sum(known)
+
+
+def until_restored(parts: Iterable[Part]) -> float | None:
+    """How long until the first job is queued that has waited since a restart; None without any."""
+    due = [part.stats.due for part in parts if part.stats.restored]
+    return max(min(due) - time.time(), 0.0) if due else None
 
 
 def age_of(parts: Mapping[str, Part], now_ms: float) -> float:
@@ -323,6 +337,8 @@ def queue_row(name: str, parts: Parts) -> Json:
         "delayed": count_of(each, "delayed"),
         "leased": count_of(each, "leased"),
         "dead": count_of(each, "dead"),
+        "restored": count_of(each, "restored"),
+        "restored_due_s": until_restored(each),
         "takers": sum(one.stats.blocked for one in each),
         "paused": {w: one.stats.pause for w, one in parts.items() if one.stats.pause != "none"},
     }

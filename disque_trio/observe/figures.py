@@ -17,6 +17,10 @@ FEW: Final = 4
 """Queues that are asked for with QSTAT at once: no turn of a node gets long."""
 
 
+_WITH_UNQUEUED: Final = 12
+"""Figures of a node that tells of jobs that are not queued."""
+
+
 class Figures(NamedTuple):
     """As QSCAN with REPLY stat tells them. A tuple, because there may be 100,000 of them."""
 
@@ -31,6 +35,10 @@ class Figures(NamedTuple):
     """When the job was added that is next, in Unix milliseconds; 0 if there is none, or the node
     does not tell."""
     pause: str
+    restored: int | None = None
+    """Jobs that wait for the end of their RETRY after a restart of the node."""
+    due: int = 0
+    """When the first of those is queued, in Unix seconds; 0 without any."""
 
     def age_s(self, now_ms: float) -> float:
         """How long the next job has waited; 0 without one."""
@@ -43,7 +51,10 @@ NOTHING: Final = Figures(0, 0, 0, 0, None, None, None, 0, "none")
 def parsed(told: bytes) -> Figures:
     """Of one word of QSCAN."""
     numbers = told.split()
-    return Figures(*map(int, numbers[:8]), numbers[8].decode())  # type: ignore[call-arg, arg-type]
+    figures = Figures(*map(int, numbers[:8]), numbers[8].decode())  # type: ignore[call-arg, arg-type]
+    if len(numbers) < _WITH_UNQUEUED:
+        return figures
+    return figures._replace(restored=int(numbers[10]), due=int(numbers[11]))
 
 
 def of_stats(stats: QueueStats) -> Figures:
@@ -59,6 +70,8 @@ def of_stats(stats: QueueStats) -> Figures:
         stats.dead,
         made,
         stats.pause,
+        stats.restored,
+        0 if stats.restored_due is None else int(time.time() + stats.restored_due),
     )
 
 
@@ -71,9 +84,19 @@ class Page(NamedTuple):
     """Of each name; empty if the node does not tell them."""
 
 
-def scan(cursor: int, count: int, *, has_figures: bool) -> Command[Page]:
-    """Queues with their figures, from a node that knows `qscan-stat`; else their names."""
-    words = (b"QSCAN", word(cursor), b"COUNT", word(count if has_figures else FEW))
+def scan(
+    cursor: int, count: int, *, has_figures: bool, has_unqueued: bool = False
+) -> Command[Page]:
+    """Queues with their figures, from a node that knows `qscan-stat`; else their names. A node that
+    knows `unqueued` names also queues that have only jobs that are not queued."""
+    words: tuple[bytes, ...] = (
+        b"QSCAN",
+        word(cursor),
+        b"COUNT",
+        word(count if has_figures else FEW),
+    )
+    if has_unqueued:
+        words += (b"UNQUEUED",)
     if not has_figures:
         return Command(words, _names)
     return Command((*words, b"REPLY", b"stat"), _page)

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import attrs
 
-from disque_trio.observe.census import BEHIND_S, Census, Part, age_of
+from disque_trio.observe.census import BEHIND_S, Census, Part, age_of, until_restored
 from disque_trio.observe.survey import KnownNode
 from disque_trio.observe.values import Json, name_fields, readable
 
@@ -150,6 +150,20 @@ def _paused(census: Census) -> Iterator[Finding]:
         yield Finding("warn", f'queue "{readable(name)}" is paused: {told}', queue_link(name))
 
 
+def _restored(census: Census) -> Iterator[Finding]:
+    """Jobs that no worker is given for now, because one may have had them before a restart."""
+    for name in islice(census.restored, _MOST_QUEUES):
+        each = census.parts[name].values()
+        jobs = sum(one.stats.restored or 0 for one in each)
+        due = _minutes(until_restored(each) or 0.0)
+        yield Finding(
+            "warn",
+            f'queue "{readable(name)}": {_jobs(jobs)} {"waits" if jobs == 1 else "wait"} for the '
+            f"end of RETRY after a restart, the first for {due}; ENQUEUE QUEUE queues them now",
+            queue_link(name),
+        )
+
+
 def _dead(census: Census) -> Iterator[Finding]:
     if count := len(census.with_dead):
         what = "1 queue" if count == 1 else f"{count:,} queues"
@@ -157,7 +171,7 @@ def _dead(census: Census) -> Iterator[Finding]:
 
 
 _OF_QUEUES: Final[tuple[Callable[[Census], Iterator[Finding]], ...]] = (
-    _unattended, _paused, _dead,
+    _unattended, _restored, _paused, _dead,
 )  # fmt: skip
 
 

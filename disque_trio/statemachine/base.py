@@ -78,7 +78,10 @@ here. In memory only."""
 POSTPONED: Final = 512
 """A NACK or RELEASE has postponed it, here or elsewhere: nobody is to queue it before
 (`postponing`). In memory only."""
-TRACED: Final = 1024
+RESTORED: Final = 1024
+"""It was read from the journal, and waits here for the end of its RETRY, as nothing is known of it
+since. In memory only."""
+TRACED: Final = 2048
 """What happens to it here is written down (`trace`). In memory only. It is the highest flag, so
 that a comparison finds it."""
 STORED_FLAGS: Final = 0xFF

@@ -33,6 +33,7 @@ class Blocked(enum.Enum):
     JOB = "WAITJOB: the end of a job"
     COPIES = "ADDJOB: enough copies of its job, or of each of its jobs"
     KEY = "SHOW KEY, CANCEL KEY: what the other nodes know of a key"
+    ENQUEUE = "ENQUEUE QUEUE: all jobs to have been looked at"
     CHORE = "the outcome of a chore"
 
 

@@ -1,23 +1,32 @@
-"""How many jobs of each queue are delayed here or with workers, counted as they come and go; and
+"""How many jobs of each queue are here and not queued, and why; counted as they come and go; and
 which are dead; and the totals of the node (`tally`).
 
 The counts stand beside the queues, because a queue may be dropped, or not exist yet, while it has
 such jobs. What a job counts as is said by its flags, so a plain job needs no field for it.
 
-Owns `NodeState.delayed`, `leased` and `dead`, `Queue.acks` and `given`, and `Tally`.
+Owns `NodeState.delayed`, `leased`, `restored`, `unqueued` and `dead`, `Queue.acks` and `given`, and
+`Tally`.
 """
 
 from collections.abc import Sequence
 from typing import Final
 
-from disque_trio.statemachine.base import DEAD, DELAYED, LEASED, Failure
+from disque_trio.statemachine.backlog import Backlog
+from disque_trio.statemachine.base import (
+    ACTIVE,
+    DEAD,
+    DELAYED,
+    LEASED,
+    RESTORED,
+    Failure,
+)
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.tally import SAMPLED
 
-COUNTED: Final = DELAYED | LEASED
+COUNTED: Final = DELAYED | LEASED | RESTORED
 """The flags that are counted, unless the job is acknowledged."""
 
 
@@ -33,6 +42,32 @@ def delay(node: NodeState, job: Job) -> None:
     node.delayed[name] = node.delayed.get(name, 0) + 1
 
 
+def restore(node: NodeState, job: Job) -> None:
+    """The job has been read from the journal, and waits for the end of its RETRY."""
+    name = job.queue or b""
+    backlog = node.restored.get(name)
+    if backlog is None:
+        backlog = node.restored[name] = Backlog()
+    backlog.add(job.requeue_at)
+
+
+def unqueue(node: NodeState, job: Job) -> None:
+    """The job is active from now on."""
+    name = job.queue or b""
+    node.unqueued[name] = node.unqueued.get(name, 0) + 1
+
+
+def fetched(node: NodeState, name: bytes, number: int) -> None:
+    """So many jobs have left the queue and are active."""
+    node.unqueued[name] = node.unqueued.get(name, 0) + number
+
+
+def requeue(node: NodeState, job: Job) -> None:
+    """The job may have been active, and is not any more."""
+    if job.state == ACTIVE:
+        _less(node.unqueued, job.queue or b"", 1)
+
+
 def hold(node: NodeState, job: Job) -> None:
     """The job is here, and may be dead."""
     if job.state == DEAD:
@@ -46,6 +81,8 @@ def leave(node: NodeState, job: Job, flags: int) -> None:
         _less(node.leased, name, 1)
     if flags & DELAYED:
         _less(node.delayed, name, 1)
+    if flags & RESTORED:
+        _leave_backlog(node, job)
     if job.state == DEAD:
         dead = node.dead[name]
         del dead[job.id]
@@ -82,6 +119,14 @@ def gave(node: NodeState, queue: Queue, number: int) -> None:
     """So many jobs have gone to another node."""
     queue.given += number
     node.tally.given += number
+
+
+def _leave_backlog(node: NodeState, job: Job) -> None:
+    name = job.queue or b""
+    backlog = node.restored[name]
+    backlog.remove(job.requeue_at)
+    if not backlog.number:
+        del node.restored[name]
 
 
 def _less(counts: dict[bytes, int], name: bytes, number: int) -> None:

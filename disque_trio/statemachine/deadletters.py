@@ -19,6 +19,7 @@ from disque_trio.statemachine import (
     journaling,
     keyindex,
     lifecycle,
+    reasons,
     send,
     spilling,
     trace,
@@ -163,10 +164,11 @@ def _put(node: NodeState, job: Job, after: DeadState) -> None:
 
 def _die(node: NodeState, job: Job) -> None:
     lifecycle.dequeue(node, job, Cause.BURIED)
-    lifecycle.clear(node, job, lifecycle.WITH_WORKER | DELAYED)
+    reasons.clear(node, job, reasons.OF_PERIOD | DELAYED)
     lifecycle.unmark(job, _FORGOTTEN)
     handouts.end(node, job)
     node.memory.evictable.pop(job.id, None)
+    counts.requeue(node, job)
     job.state = DEAD
     job.requeue_at = 0
     counts.hold(node, job)
@@ -177,6 +179,7 @@ def _die(node: NodeState, job: Job) -> None:
 def _wait(node: NodeState, job: Job) -> None:
     """Be active, as if another holder had just queued it."""
     job.state = ACTIVE
+    counts.unqueue(node, job)
     job.requeue_at = 0
     lifecycle.mark(job, BCAST_QUEUED | (0 if job.retry else QUEUED_ONCE))
     lifecycle.restart_retry(node, job)

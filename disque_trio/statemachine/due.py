@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from disque_trio.statemachine import (
     claims,
+    enqueuing,
     federation,
     greetings,
     keyindex,
@@ -28,6 +29,7 @@ from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import (
     Cron,
     Demand,
+    Enqueuing,
     Greetings,
     NodeState,
     Purging,
@@ -46,6 +48,7 @@ ON_TIMER: Final[dict[type, Callable[[NodeState, Any], None]]] = {
     Repair: repair.on_due,
     Resend: resend.on_due,
     Purging: purging.on_due,
+    Enqueuing: enqueuing.on_due,
     Timed: sessions.on_pause_end,
     Keys: claims.on_due,
     Kept: keyindex.on_due,

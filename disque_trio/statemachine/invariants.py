@@ -14,6 +14,7 @@ from disque_trio.statemachine.base import (
     POSTPONED,
     QUEUED,
     QUEUED_ONCE,
+    RESTORED,
     TAKEN,
     WAIT_REPL,
 )
@@ -110,12 +111,26 @@ def _check_handouts(node: NodeState) -> None:
 
 
 def _check_counts(node: NodeState) -> None:
-    for flag, counted in ((DELAYED, node.delayed), (LEASED, node.leased)):
+    restored = {name: backlog.number for name, backlog in node.restored.items()}
+    of_flags = (DELAYED, node.delayed), (LEASED, node.leased), (RESTORED, restored)
+    for flag, counted in of_flags:
         having = [job for job in node.jobs.values() if job.flags & flag and job.state != ACKED]
         found: dict[bytes, int] = {}
         for job in having:
             found[job.queue or b""] = found.get(job.queue or b"", 0) + 1
         assert counted == found, f"flag {flag} is counted as {counted}, and {found} have it"
+    active: dict[bytes, int] = {}
+    first: dict[bytes, int] = {}
+    for job in node.jobs.values():
+        name = job.queue or b""
+        if job.state == ACTIVE:
+            active[name] = active.get(name, 0) + 1
+        if job.flags & RESTORED and job.state != ACKED:
+            first[name] = min(first.get(name, job.requeue_at), job.requeue_at)
+    assert node.unqueued == active, f"{node.unqueued} are counted as active, and {active} are"
+    for name, backlog in node.restored.items():
+        due = backlog.first_due()
+        assert 0 <= first[name] - due < 1000, f"{name!r} is first due at {first[name]}, not {due}"
 
 
 def _check_dead(node: NodeState) -> None:

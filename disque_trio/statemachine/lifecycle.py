@@ -17,18 +17,16 @@ from disque_trio.statemachine.base import (
     BCAST_WILLQUEUE,
     DELAYED,
     DELIVERED,
-    LEASED,
     PAUSE_IN,
     PAUSE_OUT,
     POSTPONED,
     QUEUED,
     QUEUED_ONCE,
-    TAKEN,
+    RESTORED,
     TRACED,
     WAIT_REPL,
     Millis,
 )
-from disque_trio.statemachine.counts import COUNTED
 from disque_trio.statemachine.events import Cause, Kind
 from disque_trio.statemachine.job import (
     ANNOUNCE_AHEAD,
@@ -41,11 +39,10 @@ from disque_trio.statemachine.job import (
 from disque_trio.statemachine.memory import is_evictable, of_job, of_queue
 from disque_trio.statemachine.messages import Queued
 from disque_trio.statemachine.queue import Queue
+from disque_trio.statemachine.reasons import OF_PERIOD, await_delay, clear
 from disque_trio.statemachine.state import NodeState
 
 _SPREAD: Final = 2 * DESYNC
-WITH_WORKER: Final[int] = LEASED | TAKEN
-"""A worker has the job, from this node or from another one, as far as is known here."""
 _TOLD: Final = (Cause.ENQUEUE, Cause.RELEASE, Cause.REDRIVEN)
 """A client wants it queued, so a lease that runs is over (NACK says so itself)."""
 NOT_COUNTED: Final = (
@@ -65,6 +62,7 @@ def register(node: NodeState, job: Job, cause: Cause) -> None:
     """Take the job into the table and the timer."""
     _hold(node, job)
     if job.state == ACTIVE:
+        counts.unqueue(node, job)
         spilling.offer(node, job)
     trace.hold(node, job, cause)
     schedule(node, job)
@@ -82,6 +80,7 @@ def begin(node: NodeState, job: Job) -> None:
         if job.extensions is not None:
             keyindex.hold(node, job)
     job.state = ACTIVE
+    counts.unqueue(node, job)
     if job.extensions is not None and keyindex.is_held_back(job):
         keyindex.await_end(node, job)
     if job.delay or job.flags & BCAST_QUEUED:
@@ -141,6 +140,7 @@ def _conclude(node: NodeState, job: Job, cause: Cause) -> None:
     """Take it off the counts, leave a tombstone, and have those told who wait for its end."""
     if job.state != ACKED:
         counts.leave(node, job, job.flags)
+        counts.requeue(node, job)
     elif job.holders is not node.cluster.myself.holding and not is_ours_alone(node, job):
         node.tombstones.bury(job.id)
     if node.handouts:
@@ -193,6 +193,7 @@ def restart_retry(node: NodeState, job: Job) -> None:
 
 def requeue_in(node: NodeState, job: Job, wait: Millis) -> None:
     """Queue the job `wait` from now, in place of its earlier time."""
+    clear(node, job, RESTORED)
     job.requeue_at = max(node.mono + wait, 1)
     schedule(node, job)
 
@@ -205,21 +206,6 @@ def mark(job: Job, flag: int) -> None:
 def unmark(job: Job, flag: int) -> None:
     """Clear a flag that is not counted."""
     job.flags &= ~flag
-
-
-def await_delay(node: NodeState, job: Job) -> None:
-    """This node is to queue the job for the first time when its delay is over."""
-    if not job.flags & DELAYED:
-        job.flags |= DELAYED
-        counts.delay(node, job)
-
-
-def clear(node: NodeState, job: Job, flags: int) -> None:
-    """Clear flags that may be counted."""
-    counted = job.flags & flags & COUNTED
-    if counted:
-        counts.leave(node, job, counted)
-    job.flags &= ~flags
 
 
 def queue_for(node: NodeState, name: bytes) -> Queue:
@@ -252,8 +238,9 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
         or (job.extensions is not None and _is_held_back(node, job, cause))
     ):
         return False
+    clear(node, job, OF_PERIOD | DELAYED | POSTPONED)
+    counts.requeue(node, job)
     job.state = QUEUED
-    clear(node, job, WITH_WORKER | DELAYED | POSTPONED)
     if node.handouts:
         handouts.give_up(node, job)
     if not job.retry:
@@ -299,7 +286,7 @@ def _is_held_back(node: NodeState, job: Job, cause: Cause) -> bool:
     if cause is Cause.ENQUEUE:
         keyindex.let_go(node, job)
         return False
-    clear(node, job, DELAYED)
+    clear(node, job, DELAYED | RESTORED)
     keyindex.await_end(node, job)
     if job.retry:
         restart_retry(node, job)
@@ -333,6 +320,7 @@ def dequeue(node: NodeState, job: Job, cause: Cause) -> bool:
     if job.state != QUEUED or job.queue is None:
         return False
     job.state = ACTIVE
+    counts.unqueue(node, job)
     node.queues[job.queue].discard()
     journaling.moved(node, job)
     trace.note(node, Kind.UNQUEUE, job, cause)
@@ -343,11 +331,13 @@ def fetch(node: NodeState, queue: Queue, cause: Cause) -> Job | None:
     """Take the first job that has not expired, for a client or another node."""
     while (job := queue.pop()) is not None and job.expires <= node.mono:
         job.state = ACTIVE
+        counts.unqueue(node, job)
         trace.note(node, Kind.UNQUEUE, job, Cause.DROPPED)
         unregister(node, job, Cause.EXPIRED)
     if job is None:
         return None
     job.state = ACTIVE
+    counts.unqueue(node, job)
     trace.note(node, Kind.UNQUEUE, job, cause)
     job.flags |= DELIVERED
     if not job.retry:
@@ -365,6 +355,7 @@ def end(node: NodeState, job: Job, cause: Cause) -> None:
     has seen to the counts of its queue."""
     if job.state == QUEUED:
         dequeue(node, job, Cause.ACKED)
+    counts.requeue(node, job)
     job.state = ACKED
     handouts.end(node, job)
     note_end(node, job, _ACKED)
@@ -379,6 +370,7 @@ def finish(node: NodeState, job: Job, cause: Cause, end: Cause = Cause.COLLECTED
     """`end` and collect in one step, for a job without copies elsewhere: nearly half the time."""
     if job.state == QUEUED:
         dequeue(node, job, Cause.ACKED)
+    counts.requeue(node, job)
     job.state = ACKED
     if job.extensions is not None:
         keyindex.end(node, job)

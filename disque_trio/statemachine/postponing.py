@@ -16,7 +16,7 @@ from typing import Final
 
 import attrs
 
-from disque_trio.statemachine import handouts, journaling, lifecycle, send, trace
+from disque_trio.statemachine import handouts, journaling, lifecycle, reasons, send, trace
 from disque_trio.statemachine.base import (
     ACTIVE,
     BCAST_QUEUED,
@@ -43,7 +43,7 @@ from disque_trio.statemachine.state import NodeState
 MARGIN: Final = ANNOUNCE_AHEAD + DESYNC
 """How much longer than the node of the NACK the other holders wait at least."""
 _SPREAD: Final = 2 * DESYNC
-_CLEARED: Final = lifecycle.WITH_WORKER | DELAYED
+_CLEARED: Final = reasons.OF_PERIOD | DELAYED
 _SET: Final = POSTPONED | QUEUED_ONCE | BCAST_QUEUED | BCAST_WILLQUEUE
 _DOUBLINGS: Final = 40
 """Beyond this, every back-off is as long as it may be."""
@@ -70,7 +70,7 @@ def postpone(node: NodeState, job: Job, wait: Millis, cause: Cause) -> None:
     else:
         learn(node, job, min(job.snoozes + 1, MAX_SNOOZES))
     _hold_back(node, job, wait)
-    lifecycle.await_delay(node, job)
+    reasons.await_delay(node, job)
     trace.trouble(node, job, job.state)
     trace.postpone(node, job, cause, wait)
     tell(node, job, job.holders, cause)
@@ -85,7 +85,7 @@ def learn(node: NodeState, job: Job, snoozes: int) -> None:
 
 
 def _hold_back(node: NodeState, job: Job, wait: Millis) -> None:
-    lifecycle.clear(node, job, _CLEARED)
+    reasons.clear(node, job, _CLEARED)
     handouts.give_up(node, job)
     lifecycle.mark(job, _SET)
     lifecycle.requeue_in(node, job, wait)

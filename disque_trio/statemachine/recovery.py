@@ -11,15 +11,16 @@ asked before, because the node may have been away for any time.
 
 Jobs count in `Memory.held` as they are read, so that bodies can be spilled during the load.
 
-Owns `NodeState.recovered`, `recovering` and `was_stopped`, and while the journal is loaded
-`refusal`, `Memory.held`, and `Job.state`, `flags` and `requeue_at`.
+Owns `NodeState.recovered`, `recovering`, `expired` and `was_stopped`, `Stats.expired_while_down`,
+and while the journal is loaded `refusal`, `Memory.held`, and `Job.state`, `flags` and
+`requeue_at`.
 """
 
 from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 
-from disque_trio.statemachine import keyindex, lifecycle, pressure, spilling, trace
+from disque_trio.statemachine import keyindex, lifecycle, pressure, reasons, spilling, trace
 from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
@@ -83,6 +84,8 @@ def finish(node: NodeState, most: int) -> bool:
     node.was_stopped = False
     node.recovering = None
     node.recovered = {}
+    node.stats.expired_while_down = len(node.expired)
+    node.expired = {}
     node.refusal = node.cluster.refusal
     return True
 
@@ -105,13 +108,20 @@ def _restore(node: NodeState, job: Job, *, is_queued: bool, may_ask: bool) -> No
             keyindex.end(node, job)
     elif job.state == DEAD:
         return
-    elif is_queued:
-        if not asks:
-            lifecycle.enqueue(node, job, Cause.LOADED)
-    elif _awaits_delay(job):
-        lifecycle.await_delay(node, job)
+    elif not is_queued:
+        _await(node, job)
+    elif not asks:
+        lifecycle.enqueue(node, job, Cause.LOADED)
     if job.state == ACTIVE and keyindex.is_held_back(job):
         keyindex.await_end(node, job)
+
+
+def _await(node: NodeState, job: Job) -> None:
+    """Count it as waiting."""
+    if _awaits_delay(job):
+        reasons.await_delay(node, job)
+    elif job.retry:
+        reasons.await_retry(node, job)
 
 
 def _be_queued_again(node: NodeState, job: Job, *, asks: bool) -> None:
@@ -138,6 +148,8 @@ def _load(node: NodeState, copy: JobCopy) -> None:
     left = copy.etime * 1000 - node.wall
     if left <= 0:
         _drop(node, copy.id)
+        if copy.state != ACKED:
+            node.expired[copy.id] = None
     elif copy.state == ACKED:
         _keep(node, _acknowledgement(node, copy, left))
     else:
@@ -157,6 +169,7 @@ def _keep(node: NodeState, job: Job) -> None:
 
 
 def _drop(node: NodeState, job_id: JobId) -> None:
+    node.expired.pop(job_id, None)
     job = node.recovered.pop(job_id, None)
     if job is not None:
         node.memory.held -= of_job(job)

@@ -14,6 +14,7 @@ from disque_trio.statemachine import (
     leases,
     lifecycle,
     postponing,
+    reasons,
     replication,
     send,
     trace,
@@ -65,7 +66,7 @@ def _announce(node: NodeState, job: Job) -> None:
         send.to_holders(node, job, WillQueue(job.id))
     # A lease of ours is over, even if the job cannot be queued here for now.
     lifecycle.unmark(job, BCAST_WILLQUEUE)
-    lifecycle.clear(node, job, lifecycle.WITH_WORKER)
+    reasons.clear(node, job, reasons.OF_PERIOD)
 
 
 def _requeue(node: NodeState, job: Job) -> None:
@@ -76,7 +77,7 @@ def _requeue(node: NodeState, job: Job) -> None:
         lifecycle.restart_retry(node, job)
         return
     if job.retry and _is_paused(node, job):
-        lifecycle.clear(node, job, DELAYED | POSTPONED)
+        reasons.clear(node, job, DELAYED | POSTPONED)
         lifecycle.requeue_in(node, job, job.retry + lifecycle.desync(node))
         return
     if node.handouts and handouts.is_held(node, job):
@@ -158,7 +159,7 @@ def _postpone(node: NodeState, job: Job) -> None:
     If it waits for copies here, it need not be queued when it has them.
     """
     waited = postponing.rest(node, job)
-    lifecycle.clear(node, job, lifecycle.WITH_WORKER | DELAYED | POSTPONED)
+    reasons.clear(node, job, reasons.OF_PERIOD | DELAYED | POSTPONED)
     handouts.give_up(node, job)
     keyindex.let_go(node, job)
     if job.retry:
@@ -221,7 +222,7 @@ def on_enqueue(node: NodeState, _sender: Peer, message: Enqueue) -> None:
     if job.requeue_at:
         wait = min(wait, max(job.requeue_at - node.mono, 0))
     lifecycle.requeue_in(node, job, wait)
-    lifecycle.await_delay(node, job)
+    reasons.await_delay(node, job)
     if not message.delay:
         lifecycle.enqueue(node, job, Cause.TOLD)
     keyindex.await_turn(node, job)

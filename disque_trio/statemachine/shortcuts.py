@@ -74,6 +74,7 @@ def deliver(node: NodeState, queue: Queue, count: int, client: ClientId) -> tupl
         for job in popped:
             job.state = ACTIVE
             if job.expires <= mono:
+                counts.unqueue(node, job)
                 trace.note(node, Kind.UNQUEUE, job, Cause.DROPPED)
                 lifecycle.unregister(node, job, Cause.EXPIRED)
                 is_last = False
@@ -104,6 +105,7 @@ def deliver(node: NodeState, queue: Queue, count: int, client: ClientId) -> tupl
     if jobs:
         queue.accessed = mono
         queue.jobs_out += len(jobs)
+        counts.fetched(node, queue.name, len(jobs))
         counts.delivered(node, jobs, queue.name, leased)
         if node.is_recording_queues:
             journaling.handed_out(node, jobs)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import attrs
 
+from disque_trio.statemachine.backlog import Backlog
 from disque_trio.statemachine.base import ClientId, Failure, JobId, Millis, NodeId
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Cluster
@@ -107,6 +108,28 @@ class Purging(Timed):
     """By queue, the one that is delivered first, or died first, at the end of its list."""
 
 
+@attrs.define(eq=False, weakref_slot=False)
+class EnqueueOrder:
+    """ENQUEUE QUEUE of one client. `enqueuing` writes it."""
+
+    name: bytes
+    count: int
+    """How many jobs at most; 0 is all."""
+    client: Client
+    walk: Walk | None = None
+    """The jobs that have still to be looked at; None before it begins."""
+    found: int = 0
+    is_over: bool = False
+    is_answered_later: bool = False
+
+
+@attrs.define(eq=False, weakref_slot=False)
+class Enqueuing(Timed):
+    """Orders that are still to be carried out. `enqueuing` writes it."""
+
+    orders: list[EnqueueOrder] = attrs.Factory(list)
+
+
 class Sweep(enum.Enum):
     """What is done with all jobs of a queue."""
 
@@ -201,6 +224,12 @@ class NodeState:
     """`counts`: how many jobs of a queue wait here for the end of their delay; none is no entry."""
     leased: dict[bytes, int] = attrs.Factory(dict)
     """`counts`: how many are with workers to whom this node has given them, likewise."""
+    restored: dict[bytes, Backlog] = attrs.Factory(dict)
+    """`counts`: those that wait for the end of their RETRY after a restart, likewise."""
+    unqueued: dict[bytes, int] = attrs.Factory(dict)
+    """`counts`: how many active jobs of a queue are here, likewise: those of the three above; and
+    those that other nodes have queued or given to workers, that had their one delivery (RETRY 0),
+    or that are held back by their key."""
     dead: dict[bytes, dict[JobId, Job]] = attrs.Factory(dict)
     """`counts`: the dead jobs of a queue, the one that died first first; none is no entry."""
     clients: dict[ClientId, Client] = attrs.Factory(dict)
@@ -247,6 +276,8 @@ class NodeState:
     recovered: dict[JobId, Job] = attrs.Factory(dict)
     """`recovery`: the jobs of the journal, until it has been read to its end."""
     recovering: Iterator[Job] | None = None
+    expired: dict[JobId, None] = attrs.Factory(dict)
+    """`recovery`: the jobs of the journal that have expired, until it has been read to its end."""
     memory: Memory = attrs.Factory(Memory)
     keys: Keys = attrs.Factory(Keys)
     timers: Timers = attrs.Factory(Timers)
@@ -254,6 +285,7 @@ class NodeState:
     repair: Repair = attrs.Factory(Repair)
     resend: Resend = attrs.Factory(Resend)
     purging: Purging = attrs.Factory(Purging)
+    enqueuing: Enqueuing = attrs.Factory(Enqueuing)
     pause_timer: Timed = attrs.Factory(Timed)
     slowlog: Slowlog = attrs.Factory(Slowlog)
     latency: LatencyMonitor = attrs.Factory(LatencyMonitor)

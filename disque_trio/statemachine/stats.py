@@ -97,6 +97,8 @@ class Stats:
     which counts as one."""
     protocol_errors: int = 0
     wrong_passwords: int = 0
+    expired_while_down: int = 0
+    """Jobs of the journal that had expired when it was read. `recovery` counts them."""
     copies_repaired: int = 0
     """Copies that this node has had made in place of lost ones."""
     received_before: int = 0

@@ -45,7 +45,13 @@ async def restore(
     except JournalError as error:
         return str(error)
     seconds = round(trio.current_time() - started, 3)
-    log.notice("journal loaded", jobs=len(machine.state.jobs), seconds=seconds)
+    state = machine.state
+    log.notice(
+        "journal loaded",
+        jobs=len(state.jobs),
+        expired_meanwhile=state.stats.expired_while_down,
+        seconds=seconds,
+    )
     if is_once and machine.state.facts.config_file:
         _turn_off_once(machine, host, log)
     return ""

@@ -31,6 +31,8 @@ class Census:
     leased: int = 0
     delayed: int = 0
     dead: int = 0
+    restored: int = 0
+    unqueued: int = 0
     waiting: int = 0
     """Clients that wait for jobs."""
 
@@ -54,6 +56,10 @@ async def take(node: NodeState) -> Census:
         found.leased += jobs
     async for jobs in _paced(node.delayed.values()):
         found.delayed += jobs
+    async for backlog in _paced(node.restored.values()):
+        found.restored += backlog.number
+    async for jobs in _paced(node.unqueued.values()):
+        found.unqueued += jobs
     async for dead in _paced(node.dead.values()):
         found.dead += len(dead)
     async for client in _paced(node.clients.values()):

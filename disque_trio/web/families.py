@@ -139,9 +139,17 @@ def _jobs(facts: Facts) -> list[Sample]:
             "queued": census.queued,
             "leased": census.leased,
             "delayed": census.delayed,
+            "restored": census.restored,
+            "elsewhere": max(census.unqueued - census.leased - census.delayed - census.restored, 0),
             "dead": census.dead,
         }
     )
+
+
+def _first_due(facts: Facts) -> float:
+    node = facts.node
+    due = [each.first_due() for each in node.restored.values()]
+    return max(min(due) - node.mono, 0) / 1000 if due else 0.0
 
 
 def _clients(facts: Facts) -> list[Sample]:
@@ -190,8 +198,15 @@ FAMILIES: Final = (
              " here (confirmed), made in place of lost ones (repaired).", _copies, "kind"),
     _gauge("jobs_held", "Records of jobs: all that this node has a copy of, acknowledged ones"
            " included.", lambda f: len(f.node.jobs)),
-    _gauge("jobs", "Jobs at this node, by state. The same job may be delayed at several nodes.",
+    _gauge("jobs", "Jobs at this node, by state; restored: waiting for the end of RETRY after a"
+           " restart; elsewhere: copies of what other nodes have queued or delivered, jobs with"
+           " RETRY 0 that were delivered, jobs held back by their key. Each holder counts its own"
+           " copy.",
            _jobs, "state"),
+    _gauge("restored_first_due_seconds", "Until the first restored job is queued; 0 without any.",
+           _first_due),
+    _gauge("jobs_expired_while_down", "Jobs of the append-only file that had expired when it was"
+           " read.", lambda f: f.node.stats.expired_while_down),
     _gauge("jobs_under_replicated", "Jobs with fewer copies than they asked for.",
            lambda f: f.node.repair.under),
     # Queues.

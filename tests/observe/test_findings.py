@@ -4,7 +4,7 @@ import pytest
 
 from disque_trio.client.address import Address, Cluster
 from disque_trio.observe.census import Census
-from disque_trio.observe.figures import NOTHING, Figures
+from disque_trio.observe.figures import NOTHING, Figures, parsed
 from disque_trio.observe.findings import findings
 from disque_trio.observe.watching import Watcher
 from disque_trio.observe.worst import MOST
@@ -88,3 +88,23 @@ def test_dead_jobs_of_all_holders_count_once() -> None:
 
     seen._note("sms", "n1", NOTHING._replace(dead=0), 1.0)
     assert told(seen) == ["3 dead jobs in 1 queue"]
+
+
+def test_jobs_that_wait_after_a_restart_are_told_until_they_are_queued() -> None:
+    seen = census()
+    due = int(time.time()) + 3420
+    seen._note("mail", "n1", parsed(b"0 0 0 0 0 0 0 0 none 20 20 %d" % due), 0.0)
+
+    assert told(seen) == [
+        (
+            'queue "mail": 20 jobs wait for the end of RETRY after a restart, the first for '
+            "57 min; ENQUEUE QUEUE queues them now"
+        )
+    ]
+
+    seen._note("mail", "n1", parsed(b"20 0 20 0 0 0 0 0 none 0 0 0"), 1.0)
+    assert told(seen) == ["the node answers; no queue is stuck"]
+
+
+def test_figures_of_a_node_that_does_not_tell_what_is_not_queued_are_read() -> None:
+    assert parsed(b"1 0 1 0 0 0 0 7 none").restored is None

@@ -101,7 +101,15 @@ async def test_the_census_counts_queues_and_clients() -> None:
     found = await census.take(rig.node)
 
     assert found == census.Census(
-        queued=3, paused=1, behind=2, head_age=70_000, leased=1, delayed=1, dead=0, waiting=1
+        queued=3,
+        paused=1,
+        behind=2,
+        head_age=70_000,
+        leased=1,
+        delayed=1,
+        dead=0,
+        waiting=1,
+        unqueued=2,
     )
 
 

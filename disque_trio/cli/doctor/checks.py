@@ -191,6 +191,13 @@ def _counted(count: int, one: str, many: str) -> str:
     return f"1 job {one}" if count == 1 else f"{count} jobs {many}"
 
 
+def _span(seconds: int) -> str:
+    for size, unit in ((86_400, "days"), (3600, "hours"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
+
+
 def _failed_work(node: NodeFacts) -> Iterator[Finding]:
     """Jobs that workers have given up, or back."""
     if dead := node.number("dead_jobs"):
@@ -201,6 +208,25 @@ def _failed_work(node: NodeFacts) -> Iterator[Finding]:
             f"{_counted(dead, 'is', 'are')} dead" + (f": {most}" if most else ""),
             "JSCAN STATE dead REPLY all shows why; REDRIVE queue queues them again, PURGE queue "
             "DEAD ends them. Every holder of a job counts it",
+        )
+    if restored := node.number("restored_jobs"):
+        most = ", ".join(
+            f"{n} of {queue}" for queue, n in node.counts("restored_jobs_by_queue").items()
+        )
+        due = node.number("restored_jobs_first_due_ms") // 1000
+        yield warning(
+            node.where,
+            f"{_counted(restored, 'waits', 'wait')} for the end of RETRY after a restart: {most}; "
+            f"the first is queued in {_span(due)}",
+            "workers may have had them before it. If they have not, ENQUEUE QUEUE queue (or "
+            "'disque-trio queues enqueue') queues them now; a job that a worker has is then "
+            "delivered twice",
+        )
+    if expired := node.number("expired_while_down"):
+        yield note(
+            node.where,
+            f"{_counted(expired, 'had', 'had')} expired when the node read its append-only file",
+            "if they are more than its downtime explains, its wall clock was wrong (TTL of ADDJOB)",
         )
     if delayed := node.number("delayed_jobs"):
         yield note(

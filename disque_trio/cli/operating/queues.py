@@ -20,7 +20,17 @@ from disque_trio.worker.operating.notes import RESERVED
 from disque_trio.worker.operating.queues import QueueTotals, Stopped
 
 NAME: Final = "queues"
-_HEADS: Final = ("QUEUE", "JOBS", "OLDEST", "DELAYED", "LEASED", "DEAD", "WAITERS", "PAUSED")
+_HEADS: Final = (
+    "QUEUE",
+    "JOBS",
+    "OLDEST",
+    "DELAYED",
+    "LEASED",
+    "DEAD",
+    "RESTORED",
+    "WAITERS",
+    "PAUSED",
+)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -46,6 +56,12 @@ def _add_pause(parser: argparse.ArgumentParser) -> None:
         )
 
 
+def _add_enqueue(parser: argparse.ArgumentParser) -> None:
+    _add_queue(parser)
+    about = "at most so many at each node"
+    parser.add_argument("--count", type=int, default=None, metavar="N", help=about)
+
+
 def _add_purge(parser: argparse.ArgumentParser) -> None:
     _add_queue(parser)
     parser.add_argument("--dead", dest="is_dead", action="store_true", help="its dead jobs instead")
@@ -64,7 +80,10 @@ async def _list(admin: Admin, given: argparse.Namespace) -> int:
 
 
 def _row(queue: QueueTotals) -> list[object]:
-    figures = ["?" if each is None else each for each in (queue.delayed, queue.leased, queue.dead)]
+    counts = (queue.delayed, queue.leased, queue.dead, queue.restored)
+    figures: list[object] = ["?" if each is None else each for each in counts]
+    if queue.restored_due_s is not None:
+        figures[-1] = f"{queue.restored}, next in {duration(queue.restored_due_s)}"
     paused = ", ".join(f"{state} at {node}" for node, state in queue.paused.items())
     oldest = duration(queue.next_age_s) if queue.length else "-"
     return [queue.name, queue.length, oldest, *figures, queue.blocked, paused or "-"]
@@ -78,6 +97,16 @@ async def _pause(admin: Admin, given: argparse.Namespace) -> int:
     else:
         what = {"none": "resumed", "all": "paused"}.get(side, f"paused ({side})")
         say(f"{given.queue}: {what} at {', '.join(found.items)}")
+    return _missing(found.unreached)
+
+
+async def _enqueue(admin: Admin, given: argparse.Namespace) -> int:
+    found = await admin.queues.enqueue(given.queue, given.count)
+    count = sum(found.items)
+    if given.is_json:
+        say_json({"queue": given.queue, "enqueued": count})
+    else:
+        say(f"{given.queue}: {counted(count, 'job')} enqueued")
     return _missing(found.unreached)
 
 
@@ -105,5 +134,8 @@ COMMANDS: Final = {
     "list": Command("List the queues, with their figures of all nodes.", _list, _add_all),
     "pause": Command("Stop a queue's input and output, or one of them.", _pause, _add_pause),
     "resume": Command("End a pause.", _pause, _add_queue),
+    "enqueue": Command(
+        "Queue now what waits for its RETRY after a restart of a node.", _enqueue, _add_enqueue
+    ),
     "purge": Command("End all jobs that a queue has.", _purge, _add_purge),
 }

@@ -36,10 +36,12 @@ FEATURES: Final = (
     "release-delay",
     "held",
     "sync",
+    "unqueued",
+    "enqueue-queue",
 )
 """What this node can beyond the original, by name; a client looks here before it uses it."""
 _SHOWN_QUEUES: Final = 10
-"""How many queues with dead jobs are named."""
+"""How many queues with dead or restored jobs are named."""
 _SHOWN_BYTES: Final = 64
 _NEED_EXTENSIONS: Final = ("priority", "unique", "dead-letters", "backoff")
 """Those that need a place for the extensions of jobs."""
@@ -101,15 +103,29 @@ def _jobs(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
     yield "registered_jobs", len(node.jobs)
     yield "dead_jobs", sum(map(len, node.dead.values()))
     if node.dead:
-        yield "dead_jobs_by_queue", _most_dead(node)
+        yield "dead_jobs_by_queue", _most({name: len(jobs) for name, jobs in node.dead.items()})
     yield "delayed_jobs", sum(node.delayed.values())
+    yield "leased_jobs", sum(node.leased.values())
+    yield "unqueued_jobs", sum(node.unqueued.values())
+    yield from _restored(node)
+    yield "expired_while_down", node.stats.expired_while_down
     yield "under_replicated_jobs", node.repair.under
     yield "repaired_copies", node.stats.copies_repaired
 
 
-def _most_dead(node: NodeState) -> str:
-    """The queues that have most dead jobs, and how many."""
-    counts = sorted((-len(jobs), name) for name, jobs in node.dead.items())[:_SHOWN_QUEUES]
+def _restored(node: NodeState) -> Iterator[Field]:
+    """Those that wait for the end of their RETRY after a restart."""
+    backlogs = node.restored
+    yield "restored_jobs", sum([each.number for each in backlogs.values()])
+    if backlogs:
+        yield "restored_jobs_by_queue", _most({n: each.number for n, each in backlogs.items()})
+        due = min([each.first_due() for each in backlogs.values()])
+        yield "restored_jobs_first_due_ms", max(due - node.mono, 0)
+
+
+def _most(of_queues: Mapping[bytes, int]) -> str:
+    """The queues that have most of these jobs, and how many."""
+    counts = sorted((-jobs, name) for name, jobs in of_queues.items())[:_SHOWN_QUEUES]
     return ",".join(f"{_plain(name)}={-count}" for count, name in counts)
 
 

@@ -6,6 +6,7 @@ from disque_trio.statemachine import (
     acks,
     counts,
     deadletters,
+    enqueuing,
     handouts,
     journaling,
     lifecycle,
@@ -26,7 +27,7 @@ from disque_trio.statemachine.base import (
     Reply,
 )
 from disque_trio.statemachine.client import Client
-from disque_trio.statemachine.commands.parse import Words, job_ids, timeout, with_tokens
+from disque_trio.statemachine.commands.parse import Words, at_least, job_ids, timeout, with_tokens
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.hints import no_option
 from disque_trio.statemachine.job import Job, check_id
@@ -63,10 +64,25 @@ def _known(node: NodeState, ids: list[JobId]) -> list[Job]:
     return [node.jobs[job_id] for job_id in found]
 
 
-def enqueue(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
-    """How many active jobs were queued (again)."""
+def enqueue(node: NodeState, client: Client, args: list[bytes]) -> Reply:
+    """How many active jobs were queued (again): of those with these ids, or of a queue."""
+    if len(args) > 1 and args[1].upper() == b"QUEUE":
+        return _enqueue_queue(node, client, Words(args[2:]))
     found = [job for job in map(node.jobs.get, job_ids(args)) if job is not None]
     return sum([give_back(node, job, Cause.ENQUEUE) for job in found])
+
+
+def _enqueue_queue(node: NodeState, client: Client, words: Words) -> Reply:
+    """ENQUEUE QUEUE name [COUNT n]. No job id is the word QUEUE."""
+    name, count = words.value(b"QUEUE"), 0
+    for word in words:
+        if word.upper() != b"COUNT":
+            raise CommandError(SYNTAX_ERROR + b": " + no_option(word, b"ENQUEUE", (b"COUNT",)))
+        if count:
+            raise CommandError(SYNTAX_ERROR + b": COUNT is given twice")
+        error = b"ERR COUNT must be a number greater than zero"
+        count = at_least(words.value(b"COUNT"), 1, error)
+    return enqueuing.begin(node, client, name, count)
 
 
 def held(node: NodeState, args: list[bytes]) -> list[Job]:

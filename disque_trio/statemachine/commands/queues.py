@@ -234,10 +234,10 @@ def qpeek(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
 
 def qstat(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     """The twenty elements about one queue, and what the original does not count."""
-    dead = len(node.dead.get(args[1], ()))
-    queue = node.queues.get(args[1]) or (Queue(args[1], node.mono, node.mono) if dead else None)
+    queue = queue_of(node, args[1])
     if queue is None:
         return NULL_ARRAY
+    dead = len(node.dead.get(args[1], ()))
     reply: list[Reply] = [b"name", queue.name, b"len", len(queue)]
     reply += [b"age", (node.mono - queue.created) // 1000]
     reply += [b"idle", (node.mono - queue.accessed) // 1000, b"blocked", len(queue.waiting)]
@@ -250,7 +250,25 @@ def qstat(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     oldest = queue.oldest()
     reply += [b"age-ms", 0 if oldest is None else max(node.wall - oldest.made, 0)]
     reply += [b"deliveries", queue.jobs_out - queue.given, b"acks", queue.acks]
+    reply += [b"unqueued", node.unqueued.get(queue.name, 0)]
+    restored, due = after_restart(node, queue.name)
+    reply += [b"restored", restored, b"restored-due-ms", due]
     return reply
+
+
+def queue_of(node: NodeState, name: bytes) -> Queue | None:
+    """The queue; an empty one in its place if all its jobs here are dead, or none is queued."""
+    has_jobs = name in node.dead or name in node.unqueued
+    return node.queues.get(name) or (Queue(name, node.mono, node.mono) if has_jobs else None)
+
+
+def after_restart(node: NodeState, name: bytes) -> tuple[int, Millis | None]:
+    """How many jobs of the queue wait for the end of their RETRY after a restart, and in how many
+    milliseconds the first is queued, to the second."""
+    backlog = node.restored.get(name)
+    if backlog is None:
+        return 0, None
+    return backlog.number, max(backlog.first_due() - node.mono, 0)
 
 
 def purge(node: NodeState, _client: Client, args: list[bytes]) -> Reply:

@@ -22,7 +22,11 @@ from disque_trio.statemachine.base import STATE_NAMES, SYNTAX_ERROR, CommandErro
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commands.jobs import describe
 from disque_trio.statemachine.commands.parse import integer
-from disque_trio.statemachine.commands.queues import PAUSE_NAMES
+from disque_trio.statemachine.commands.queues import (
+    PAUSE_NAMES,
+    after_restart,
+    queue_of,
+)
 from disque_trio.statemachine.hints import did_you_mean, none_of, shown
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.jobtable import Walk
@@ -58,10 +62,20 @@ class Options:
     waits after a NACK."""
     is_backing_off: bool = False
     whole: bool = False
+    has_unqueued: bool = False
+    """Also queues that have only jobs that are not queued."""
 
 
 _INVALID: Final = b"ERR invalid cursor or option name"
-_QUEUE_OPTIONS: Final = (b"COUNT", b"BUSYLOOP", b"MINLEN", b"MAXLEN", b"IMPORTRATE", b"REPLY")
+_QUEUE_OPTIONS: Final = (
+    b"COUNT",
+    b"BUSYLOOP",
+    b"MINLEN",
+    b"MAXLEN",
+    b"IMPORTRATE",
+    b"REPLY",
+    b"UNQUEUED",
+)
 _JOB_OPTIONS: Final = (b"COUNT", b"BUSYLOOP", b"QUEUE", b"STATE", b"REPLY")
 _QUEUE_NUMBERS: Final = {b"MINLEN": "min_len", b"MAXLEN": "max_len", b"IMPORTRATE": "import_rate"}
 
@@ -72,7 +86,7 @@ def qscan(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     number, offset = divmod(options.cursor or 0, 1 << _OFFSET_BITS)
     names = node.scans.get(number)
     if names is None:
-        names, offset = list(node.queues), 0
+        names, offset = _names(node, options), 0
     wanted = _wanted(options)
     end = len(names) if wanted is None else min(len(names), offset + wanted * WORK_PER_ITEM)
     found: list[bytes] = []
@@ -82,13 +96,31 @@ def qscan(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
         offset += 1
     items: list[Reply] = list(found)
     if options.whole:
-        items = [word for name in found for word in (name, _figures(node, node.queues[name]))]
+        items = [word for name in found for word in (name, _figures(node, options, name))]
     return [b"%d" % _next_queue(node, number, names, offset), items]
 
 
-def _figures(node: NodeState, queue: Queue) -> bytes:
+def _names(node: NodeState, options: Options) -> list[bytes]:
+    if not options.has_unqueued:
+        return list(node.queues)
+    return list({**node.queues, **node.unqueued, **node.dead})
+
+
+def _figures(node: NodeState, options: Options, name: bytes) -> bytes:
     """In one word, in the order of docs/commands.md: there may be 100,000 of them, which who asks
     compares with those that he has, and takes apart if they differ."""
+    queue = queue_of(node, name)
+    assert queue is not None, "it has been found"
+    figures = _plain_figures(node, queue)
+    if not options.has_unqueued:
+        return figures
+    restored, due = after_restart(node, name)
+    # As a moment: what is left of it would differ each time.
+    moment = 0 if due is None else (node.wall + due) // 1000
+    return b"%b %d %d %d" % (figures, node.unqueued.get(name, 0), restored, moment)
+
+
+def _plain_figures(node: NodeState, queue: Queue) -> bytes:
     name, oldest = queue.name, queue.oldest()
     return b"%d %d %d %d %d %d %d %d %b" % (
         len(queue),
@@ -170,6 +202,8 @@ def _parse(
         value = words[index + 1] if index + 1 < len(words) else None
         if name == b"BUSYLOOP":
             options.busy_loop = True
+        elif name == b"UNQUEUED" and name in known:
+            options.has_unqueued = True
         elif value is not None and _option(options, name, value, specific):
             index += 1
         else:
@@ -242,7 +276,7 @@ def _is_whole(word: bytes, less: bytes, more: bytes) -> bool:
 
 
 def _shows_queue(node: NodeState, options: Options, name: bytes) -> bool:
-    queue = node.queues.get(name)
+    queue = queue_of(node, name) if options.has_unqueued else node.queues.get(name)
     if queue is None or len(queue) < options.min_len:
         return False
     if 0 <= options.max_len < len(queue):

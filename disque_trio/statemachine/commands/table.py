@@ -108,8 +108,9 @@ ROWS: Final = (
     Command("release", release, -2, W | FAST, _IDS_WITH_TOKENS + " [DELAY sec]",
             "Give jobs back that were not begun: they are queued again at once or later, counted"
             " neither as failed nor as delivered."),
-    Command("enqueue", enqueue, -1, W | MEMORY | FAST, _IDS,
-            "Queue jobs that are not queued now."),
+    Command("enqueue", enqueue, -1, W | MEMORY | FAST, "id [id ...] | QUEUE queue [COUNT n]",
+            "Queue jobs that are not queued now: those with these ids, or with QUEUE name those"
+            " of a queue that wait for the end of their RETRY, such as after a restart."),
     Command("dequeue", dequeue, -1, W | FAST, _IDS,
             "Take jobs out of their queue until their retry time comes."),
     Command("deljob", deljob, -1, W | FAST, _IDS,
@@ -127,7 +128,8 @@ ROWS: Final = (
     Command("qstat", qstat, 2, R | FAST, "queue",
             "Counters and state of a queue."),
     Command("qscan", qscan, -1, R,
-            "[cursor] [COUNT n] [BUSYLOOP] [MINLEN n] [MAXLEN n] [IMPORTRATE n] [REPLY stat|name]",
+            "[cursor] [COUNT n] [BUSYLOOP] [MINLEN n] [MAXLEN n] [IMPORTRATE n] [UNQUEUED]"
+            " [REPLY stat|name]",
             "Go through the queues."),
     Command("jscan", jscan, -1, R,
             "[cursor] [COUNT n] [BUSYLOOP] [QUEUE q] [STATE s ...] [REPLY all|id]",

@@ -48,6 +48,7 @@ function summary(found) {
       ["out/s", rate(found.out_s)],
       ["leased", number(found.leased)],
       ["delayed", number(found.delayed)],
+      found.restored ? ["wait after a restart", `${number(found.restored)}, the next for ${span(found.restored_due_s)}`] : null,
       ["dead", found.dead ? element("a", { href: `#/dead?queue=${encodeURIComponent(found.name)}` }, number(found.dead)) : number(found.dead)],
       ["takers", takers(found)],
       ["where", where(found.where)],

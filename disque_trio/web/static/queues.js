@@ -119,6 +119,7 @@ function list({ rows }, args) {
         figure("out/s", "out_s", rate, "out"),
         figure("leased", "leased"),
         figure("delayed", "delayed"),
+        figure("restored", "restored", number, null, "wait for the end of RETRY after a restart"),
         { label: "dead", isNumber: true, cell: dead },
         { label: "takers", sort: "waiting", isNumber: true, title: "clients that wait for its jobs", cell: takers },
         { label: "paused", cell: paused },

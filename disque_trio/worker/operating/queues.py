@@ -25,6 +25,11 @@ class QueueTotals:
     """How many jobs workers have."""
     dead: int | None
     """These three are None if only original nodes know the queue."""
+    restored: int | None
+    """Copies of jobs that wait for the end of their RETRY after a restart of a node. Each node
+    counts its own."""
+    restored_due_s: float | None
+    """Until the first of those is queued; None without any."""
     next_age_s: float
     """Of the job that waits longest."""
     blocked: int
@@ -42,7 +47,8 @@ class Queues:
     client: Client
 
     async def all(self) -> Found[QueueTotals]:
-        """The queues that nodes know, by name. Empty ones are forgotten after five minutes."""
+        """The queues that nodes know, by name. Those that have no job are forgotten after five
+        minutes."""
         found = await at_each(self.client, self._of_node)
         by_name: dict[str, list[tuple[str, QueueStats]]] = {}
         for node, stats in found.items:
@@ -54,7 +60,7 @@ class Queues:
         names: dict[str, None] = {}
         cursor = 0
         while True:
-            page = given(*await self.client.ask(node, [commands.qscan(cursor)]))
+            page = given(*await self.client.ask(node, [commands.qscan(cursor, has_unqueued=True)]))
             names |= dict.fromkeys(page.items)
             cursor = page.cursor
             if not cursor:
@@ -69,6 +75,15 @@ class Queues:
         async def ask(node: Address) -> list[str]:
             given(*await self.client.ask(node, [commands.pause(queue, stopped)]))
             return [str(node)]
+
+        return await at_each(self.client, ask)
+
+    async def enqueue(self, queue: str, count: int | None = None) -> Found[int]:
+        """Queue the jobs that wait for the end of their RETRY, such as after a restart: how many
+        each node has found, `count` at most at each."""
+
+        async def ask(node: Address) -> list[int]:
+            return [given(*await self.client.ask(node, [commands.enqueue_queue(queue, count)]))]
 
         return await at_each(self.client, ask)
 
@@ -90,6 +105,10 @@ def _totals(name: str, of_nodes: list[tuple[str, QueueStats]]) -> QueueTotals:
         delayed=_sum([one.delayed for one in each]),
         leased=_sum([one.leased for one in each]),
         dead=max((one.dead for one in each if one.dead is not None), default=None),
+        restored=_sum([one.restored for one in each]),
+        restored_due_s=min(
+            (one.restored_due for one in each if one.restored_due is not None), default=None
+        ),
         next_age_s=max(one.next_age or 0.0 for one in each),
         blocked=sum(one.blocked for one in each),
         jobs_in=sum(one.jobs_in for one in each),

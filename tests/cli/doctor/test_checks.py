@@ -337,3 +337,24 @@ def test_a_node_that_traces_everything_is_told() -> None:
 
     assert the_one(nodes).what == "it writes down everything into rows.jsonl"
     assert said(cluster(config=config | {"trace-file-sample": "100"})) == []
+
+
+def test_jobs_that_wait_after_a_restart_are_told_with_what_to_do() -> None:
+    info = {
+        "restored_jobs": "3285",
+        "restored_jobs_by_queue": "orders=3280,mails=5",
+        "restored_jobs_first_due_ms": "3420000",
+        "expired_while_down": "21",
+    }
+
+    waiting, expired = judge(cluster(info=info))
+
+    assert (waiting.level, waiting.what) == (
+        Level.WARNING,
+        (
+            "3285 jobs wait for the end of RETRY after a restart: 3280 of orders, 5 of mails; "
+            "the first is queued in 57 min"
+        ),
+    )
+    assert "ENQUEUE QUEUE" in waiting.advice
+    assert (expired.level, expired.what.split(" when")[0]) == (Level.NOTE, "21 jobs had expired")

@@ -113,8 +113,8 @@ QSCAN CUONT 5
     ERR invalid cursor or option name: 'CUONT' is neither (did you mean 'COUNT'?)
 QSCAN 0 COUNT
     ERR syntax error: COUNT has no value behind it
-QSCAN 0 zzz
-    ERR syntax error: 'zzz' is neither; there are COUNT, BUSYLOOP, MINLEN, MAXLEN, IMPORTRATE, REPLY
+JSCAN 0 zzz
+    ERR syntax error: 'zzz' is neither; there are COUNT, BUSYLOOP, QUEUE, STATE, REPLY
 QSCAN 0 0
     ERR syntax error: '0' comes behind another cursor
 QSCAN MINLEN few

@@ -103,7 +103,7 @@ def test_server_tells_what_runs() -> None:
             (
                 "qstat-counts,purge,unblock,waitjob,withmeta,tokens,release,tied,priority,unique,"
                 "dead-letters,nack-delay,backoff,show-key,cancel-key,qscan-stat,"
-                "waitjob-nohang,release-delay,held,sync"
+                "waitjob-nohang,release-delay,held,sync,unqueued,enqueue-queue"
             ),
         ),
     ]
@@ -184,6 +184,10 @@ def test_jobs_and_queues_are_counted_whatever_their_state() -> None:
         "registered_jobs": "2",
         "dead_jobs": "0",
         "delayed_jobs": "1",
+        "leased_jobs": "0",
+        "unqueued_jobs": "1",
+        "restored_jobs": "0",
+        "expired_while_down": "0",
         "under_replicated_jobs": "0",
         "repaired_copies": "0",
     }

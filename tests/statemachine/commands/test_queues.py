@@ -245,6 +245,9 @@ def test_the_numbers_of_a_queue() -> None:
         b"age-ms", 13_500,
         b"deliveries", 1,
         b"acks", 0,
+        b"unqueued", 2,
+        b"restored", 0,
+        b"restored-due-ms", None,
     ]  # fmt: skip
 
 
