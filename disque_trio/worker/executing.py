@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import anyio
 
+from disque_trio.worker import nesting
 from disque_trio.worker.context import Job
 from disque_trio.worker.engine.records import Why
 from disque_trio.worker.exceptions import InterruptedJobError, JobTimeoutError
@@ -53,11 +54,19 @@ def inline() -> dict[str, Executor]:
 
 
 def body_of(
-    definition: Definition, fn: Callable[..., Any], executors: Mapping[str, Executor]
+    definition: Definition,
+    fn: Callable[..., Any],
+    executors: Mapping[str, Executor],
+    *,
+    is_within: bool = False,
 ) -> Body:
-    """What runs the function of a task, within its time limit. Raises `ValueError` for an executor
-    that cannot."""
-    return _limited(definition, _body_of(definition, fn, executors), fn)
+    """What runs the function of a task, within its time limit; is something else around it, too?
+    Raises `ValueError` for an executor that cannot."""
+    body = _body_of(definition, fn, executors)
+    is_in_loop = iscoroutinefunction(fn) or definition.executor == "loop"
+    if is_in_loop and (is_within or definition.timeout is not None):
+        body = _closed(body)
+    return _limited(definition, body, fn)
 
 
 def _body_of(
@@ -84,6 +93,25 @@ def _body_of(
         return await run(fn, (job, *args) if is_bound else args, kwargs, job.run)
 
     return body
+
+
+def _closed(body: Body) -> Body:
+    """The body, behind which no cancel scope or task group is open that it has entered (`nesting`):
+    what is around it could not leave its own. Raises `LeftOpenError`."""
+
+    async def within(job: Job[Any], args: Any, kwargs: dict[str, Any]) -> object:
+        nest = nesting.here()
+        try:
+            value = await body(job, args, kwargs)
+        except BaseException as error:
+            if nest.innermost() is not nest.outer:
+                await nest.leave(error)
+            raise
+        if nest.innermost() is not nest.outer:
+            await nest.leave()
+        return value
+
+    return within
 
 
 def _limited(definition: Definition, body: Body, fn: Callable[..., Any]) -> Body:

@@ -14,6 +14,8 @@ from disque_trio.worker.engine.records import Outcome, Start, Why
 if TYPE_CHECKING:
     import anyio
 
+    from disque_trio.worker.nesting import Nest
+
 
 class Driver(Protocol):
     """What a run may ask of the driver. Times are seconds on its monotonic clock, which is that of
@@ -65,6 +67,8 @@ class Run:
     scope: "anyio.CancelScope | None" = None
     """What its time limit cancels, while it is there: the function of a task, without what is
     around it. None is all of the run."""
+    nest: "Nest | None" = None
+    """The scopes around it, in its task, if they are known."""
 
     @property
     def is_stopping(self) -> bool:

@@ -15,7 +15,7 @@ import anyio
 import attrs
 
 from disque_trio.client.errors import DisqueError
-from disque_trio.worker import collecting, deciding, followups, snoozing
+from disque_trio.worker import collecting, deciding, followups, nesting, snoozing
 from disque_trio.worker.arguments import Arguments
 from disque_trio.worker.codec import Envelope
 from disque_trio.worker.context import Job, current
@@ -129,6 +129,7 @@ class JobHandler:
         stage: Stage = "reading"
         args: Sequence[Any]
         kwargs: dict[str, Any]
+        nest = run.nest or nesting.here()
         try:
             entry, job, envelope = self._known(run)
             if envelope is None or entry.arguments is None:
@@ -145,6 +146,8 @@ class JobHandler:
             try:
                 value = await entry.body(job, args, kwargs)
                 end_fork(self._process)
+                if nest.innermost() is not nest.outer:
+                    await nest.leave()
                 stage = "keeping"
                 if job.headers:
                     await followups.keep(self.enqueuer, job, value)
@@ -153,6 +156,11 @@ class JobHandler:
             return DONE
         except BaseException as error:  # of handlers, policies, executors, encoders, middleware
             end_fork(self._process, error)
+            if nest.innermost() is not nest.outer:
+                try:
+                    await nest.leave(error)
+                except nesting.LeftOpenError as left:
+                    error = left
             if deciding.is_interrupted(run, error):
                 raise deciding.cancellation(error) or error from None
             return await self._ended(run, entry, job, stage, error)
@@ -270,7 +278,7 @@ def make_handler(
     entries: dict[str, Entry] = {}
     for task in tasks:
         task.arguments.check()
-        body = compose(layers, body_of(task.definition, task.fn, known))
+        body = compose(layers, body_of(task.definition, task.fn, known, is_within=bool(layers)))
         names = (task.name, *task.definition.aliases)
         entries |= dict.fromkeys(names, Entry(task.definition, body, task.arguments))
     collect, definition = collecting.collector(enqueuer, now), collecting.definition()
@@ -285,7 +293,7 @@ def make_handler(
         consumers={
             queue.encode(errors="surrogateescape"): Entry(
                 definition,
-                compose(layers, body_of(definition, fn, known)),
+                compose(layers, body_of(definition, fn, known, is_within=bool(layers))),
             )
             for queue, (definition, fn) in consumers.items()
         },

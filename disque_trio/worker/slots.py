@@ -15,6 +15,7 @@ import anyio
 import attrs
 from anyio.abc import TaskGroup
 
+from disque_trio.worker import nesting
 from disque_trio.worker.deciding import last_resort
 from disque_trio.worker.engine.records import Cancel, Outcome, Release, Start, Why
 from disque_trio.worker.handling import Driver, Handler, Run
@@ -57,6 +58,9 @@ class Slot:
     task: anyio.TaskInfo = attrs.Factory(anyio.get_current_task)
     strays: Callable[[], int] = attrs.Factory(stray_cancellations)
     """How often something else than a scope has cancelled this task."""
+
+    nest: nesting.Nest = attrs.Factory(nesting.here)
+    """Its scope."""
 
     def where(self) -> str:
         """The stack of its handler."""
@@ -132,7 +136,13 @@ class Slots:
             error: BaseException | None = None
             try:
                 with anyio.CancelScope() as slot.scope:
-                    await self._take_jobs(slot)
+                    slot.nest = nesting.here()
+                    try:
+                        await self._take_jobs(slot)
+                    except BaseException as raised:
+                        if slot.nest.innermost() is not slot.nest.outer:
+                            await slot.nest.leave(raised)
+                        raise
             except BaseException as raised:
                 error = self._of_handler(slot, raised)
             if slot.run is not None:
@@ -150,7 +160,7 @@ class Slots:
         return error
 
     async def _take_jobs(self, slot: Slot) -> None:
-        ready, ended, at_work = self._ready, self.ended, self.at_work
+        ready, ended, at_work, nest = self._ready, self.ended, self.at_work, slot.nest
         while not slot.scope.cancel_called:
             if ended and not ready:
                 self.driver.turn()
@@ -159,13 +169,16 @@ class Slots:
                 await self._rest(slot)
                 continue
             start = ready.popleft()
-            slot.run = run = Run(start, self.driver, began=now)
+            slot.run = run = Run(start, self.driver, began=now, nest=nest)
             at_work[start.id] = slot
             if ready:
                 self._wake()
             elif ended:
                 self.driver.turn()
-            self._end(slot, run, await self.handler(run))
+            outcome = await self.handler(run)
+            if nest.innermost() is not nest.outer:
+                await nest.leave()
+            self._end(slot, run, outcome)
             if slot.strays() and not slot.scope.cancel_called:
                 await absorb_cancellations()
 
