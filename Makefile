@@ -9,7 +9,7 @@ EXAMPLE := $(VENV)/.example
 SPARK  := $(VENV)/.spark
 NODE   := $(VENV)/.node
 
-.PHONY: up example test explain-sweep pipeline compiled wheel test-compiled machine shipped check format lint types fast ablations pins soak pyright spark bench bench-workers bench-console profile crowd simbench fuzz fuzz-web docs site clean help
+.PHONY: up example test explain-sweep pipeline compiled wheel test-compiled machine shipped check format lint types fast ablations pins soak roll pyright spark bench bench-workers bench-console profile crowd simbench fuzz fuzz-web docs site clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -128,6 +128,9 @@ mutants: $(STAMP) ## sixty mistakes, one at a time, until the judge finds each; 
 
 soak: $(STAMP) ## ten minutes of mixed load with a node killed every 20 s
 	$(BIN)/python -m pytest -m soak -s --timeout=1200 tests/cluster
+
+roll: $(STAMP) ## rolls a cluster from the commit OLD to this version and back, under load
+	$(BIN)/python -m tests.rolling $(OLD)
 
 fuzz: $(STAMP) ## MINUTES (10) of hostile bytes at a real cluster, and half as long at each parser
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[fuzz]'

@@ -122,7 +122,8 @@ class _Version(argparse.Action):
         """Tell the version of the package and of Python, and which form of the package runs."""
         python = f"{platform.python_implementation()} {platform.python_version()}"
         form = import_module("disque_trio.statemachine.form").FORM
-        sys.stdout.write(f"disque-trio {__version__} ({python}, {form})\n")
+        number = import_module("disque_trio.statemachine.base").FORMAT
+        sys.stdout.write(f"disque-trio {__version__} (format {number}, {python}, {form})\n")
         if form == "pure" and sys.stdout.isatty():  # programs get one line
             sys.stdout.write(_FASTER)
         parser.exit()

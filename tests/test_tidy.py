@@ -24,7 +24,7 @@ _RUNGS: Final = """
     reasons lifecycle leases nodetable stamps trailing
     postponing idle_queues pressure
     shortcuts copies waiters pausing recovery
-    pending_adds introductions deadletters keyasking
+    pending_adds introductions deadletters keyasking versions
     replication transfer offering federation greetings acks purging resend requeue delivery
     enqueuing sessions repair
     claims many keysearch keyending keylookup keymeeting keysuccession
@@ -160,7 +160,9 @@ OWNERS: Final = {
         Process.ip Process.port Process.last_seen
     """,
     "gossip": "Peer.ping_sent Peer.pong_received",
-    "membership": "Peer.capabilities Peer.created Peer.ping_sent Peer.pong_received",
+    "membership": """
+        Peer.capabilities Peer.format Peer.version Peer.created Peer.ping_sent Peer.pong_received
+    """,
     "metrics": "NodeState.stats Sampler.last_time",
     "commands.config": "NodeState.config",
     "commands.clients": "Client.name Client.library Client.library_version Client.reply_mode",

@@ -19,6 +19,8 @@ from disque_trio.driver.sessions import CHOKE, CHOKE_IN_NEED, MUCH, LinkSession,
 from disque_trio.ports import LinkPort, Log
 from disque_trio.statemachine.base import (
     BATCHES,
+    FORMAT,
+    VERSION_SIZE,
     ClientId,
     LinkId,
     Millis,
@@ -150,9 +152,11 @@ class Output:
                 session.frames += frames
         self._flush_links(addressed, now)
 
-    def _announcement(self) -> tuple[int, int]:
+    def _announcement(self) -> tuple[int, int, int, bytes]:
         """What the headers of PING, PONG and MEET say of the sender besides."""
-        return self._state.config.capabilities, self._state.cluster.incarnation
+        config, cluster = self._state.config, self._state.cluster
+        version = self._state.facts.version.encode()[:VERSION_SIZE]
+        return config.capabilities, cluster.incarnation, FORMAT, version
 
     def _me(self) -> tuple[NodeId, int, int]:
         """The sender in the header of each frame."""

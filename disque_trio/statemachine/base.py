@@ -94,6 +94,9 @@ FORMAT: Final = 1
 the first version that writes or sends something which the one before does not know. Versions from
 before there was a number count as 0."""
 
+VERSION_SIZE: Final = 14
+"""How much of the name of its version a node announces."""
+
 # Capabilities of nodes, which a frame's header announces (docs/bus.md).
 
 BATCHES: Final = 1

@@ -3,8 +3,8 @@
 Fields are written by these modules: `links` (links, and a peer's link fields),
 `nodetable` (nodes, reachable, size, places, is_crowded, blacklist, names, addresses, flags),
 `failure` (reports), `resend` (resent_on), `gossip` (ping and pong times), `membership`
-(capabilities), `identity` (processes, incarnation, duplicate, refusal, own_addresses, probe_at),
-`send` (messages sent). Every module may read.
+(capabilities, format, version), `identity` (processes, incarnation, duplicate, refusal,
+own_addresses, probe_at), `send` (messages sent). Every module may read.
 """
 
 from typing import Final
@@ -75,6 +75,10 @@ class Peer:
     """Nodes that report it as failing, and when each last did."""
     capabilities: int = 0
     """What its frames announce beyond the original protocol."""
+    format: int = 0
+    """The number of its formats; 0 if it announces none."""
+    version: bytes = b""
+    """What its version is called, in printable characters."""
     processes: tuple[Process, ...] = ()
     """Those that have spoken under this ID, the last one last."""
     holding: tuple[NodeId, ...] = attrs.field(init=False)

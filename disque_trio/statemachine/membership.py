@@ -1,8 +1,9 @@
 """Membership: the heartbeat, and what PING, PONG, MEET and FAIL do (original 5.5 to 5.9).
 
 Handles Ping, Pong, Meet, Fail and the cron timer, and does the work of the CLUSTER commands. It
-builds on `links`, `nodetable`, `failure`, `handshake` and `gossip`. Owns `Peer.capabilities` and
-`Cron.runs`, and sets `created`, `ping_sent` and `pong_received` of nodes from nodes.conf.
+builds on `links`, `nodetable`, `failure`, `handshake` and `gossip`. Owns `Peer.capabilities`,
+`format` and `version`, and `Cron.runs`, and sets `created`, `ping_sent` and `pong_received` of
+nodes from nodes.conf.
 
 Nothing here trusts the bus: it carries no authentication, so whatever a frame says is checked,
 counted or bounded before it is kept.
@@ -22,6 +23,7 @@ from disque_trio.statemachine import (
     repair,
     resend,
     send,
+    versions,
 )
 from disque_trio.statemachine.address import is_node_id, new_node_id
 from disque_trio.statemachine.base import FAIL, HANDSHAKE, LEAVING, NOADDR, NodeId
@@ -72,6 +74,7 @@ def on_gossip(node: NodeState, link: Link, frame: Frame) -> None:
 
 def _receive_on_own_link(node: NodeState, sender: Peer, frame: Frame) -> None:
     """Take what is trusted only on a link that this node dialled: on others, any node may send."""
+    sender.format, sender.version = frame.format, versions.readable(frame.version)
     if sender.capabilities != frame.capabilities:
         sender.capabilities = frame.capabilities
         if sender.is_ours:
@@ -152,7 +155,7 @@ def on_cron(node: NodeState, cron: Cron) -> None:
         elif not peer.link:
             dial(node, peer)
             # Another version may run there by now: its PONG will announce its capabilities.
-            peer.capabilities = 0
+            peer.capabilities, peer.format, peer.version = 0, 0, b""
             gossip.ping(node, peer)
     if beats % _BEATS_PER_PING == 0:
         _ping_somebody(node)

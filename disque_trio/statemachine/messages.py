@@ -381,6 +381,10 @@ class Frame:
     capabilities: int = 0
     incarnation: int = 0
     """In PING, PONG and MEET of our nodes: which process says it (`identity`)."""
+    format: int = 0
+    """Likewise: the number of its formats (`base.FORMAT`);"""
+    version: bytes = b""
+    """and what its version is called, at most 14 bytes."""
 
     @property
     def content(self) -> Sequence[Message]:

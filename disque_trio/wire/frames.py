@@ -1,10 +1,11 @@
 """The cluster bus: frames as the original nodes write and read them (original 5.2 to 5.4).
 
 Big-endian, except for the jobs inside (`jobs`). Reserved bytes are written as zero and ignored,
-except the first two, which have the sender's capabilities, and eight with the sending process in
-PING, PONG and MEET (`incarnation`). Ignored as by the original: the sender's address, and counts,
-aux numbers and message flags in types that do not use them. The layouts after the header are in
-`payloads`, and those that original nodes do not know in `batches`.
+except the first two, which have the sender's capabilities, and in PING, PONG and MEET eight with
+the sending process (`incarnation`), and behind them the sender's version. Ignored as by the
+original: the sender's address, and counts, aux numbers and message flags in types that do not use
+them. The layouts after the header are in `payloads`, and those that original nodes do not know in
+`batches`.
 """
 
 import struct
@@ -31,8 +32,10 @@ MAX_FRAME: Final = (1 << 30) + (4 << 20)
 REPLICATE allows, fits in this."""
 
 # Signature, length, version, capabilities, type, count, sender, its address, its incarnation, its
-# client port, its node flags, cluster state, message flags, nothing.
-_HEADER: Final = struct.Struct(">4sIHHHH40s46x2xQ24xHHBB2x")
+# formats, its version, its client port, its node flags, cluster state, message flags, nothing.
+_LAST_GOSSIP: Final = 2
+"""The last of the types PING, PONG and MEET."""
+_HEADER: Final = struct.Struct(">4sIHHHH40s46x2xQH14s8xHHBB2x")
 _START: Final = struct.Struct(">4sI")
 
 _WRITERS: Final[dict[type[Message], tuple[int, Callable[[Any], Body]]]] = {
@@ -53,14 +56,16 @@ def encode(
     message: Message,
     capabilities: int = 0,
     incarnation: int = 0,
+    format: int = 0,
+    version: bytes = b"",
 ) -> bytes:
-    """A frame's bytes. `flags` are the sender's own node flags."""
+    """A frame's bytes. `flags` are the sender's own node flags, the rest is as in `Frame`."""
     number, write = _WRITERS[type(message)]
     count, marks, payload = write(message)
     length = HEADER_LENGTH + len(payload)
     header = _HEADER.pack(
-        SIGNATURE, length, VERSION, capabilities, number, count, sender, incarnation, port, flags,
-        0, marks,
+        SIGNATURE, length, VERSION, capabilities, number, count, sender, incarnation, format,
+        version, port, flags, 0, marks,
     )  # fmt: skip
     return header + payload
 
@@ -70,7 +75,9 @@ def encode_parts(sender: NodeId, port: int, flags: int, parts: Sequence[Part]) -
     made = []
     for body in batches.bodies(parts):
         length = HEADER_LENGTH + len(body)
-        header = _HEADER.pack(SIGNATURE, length, VERSION, 0, BATCH, 0, sender, 0, port, flags, 0, 0)
+        header = _HEADER.pack(
+            SIGNATURE, length, VERSION, 0, BATCH, 0, sender, 0, 0, b"", port, flags, 0, 0
+        )
         made.append(header + body)
     return made
 
@@ -168,11 +175,12 @@ class FrameParser:
 
     def _take(self, data: bytes, at: int, end: int, frames: list[Frame]) -> None:
         """Make a frame of the bytes in [at, end), or refuse it."""
-        (_, _, version, capabilities, number, count, sender, incarnation, port, flags, _, marks) = (
-            _HEADER.unpack_from(data, at)
-        )
+        (
+            _, _, protocol, capabilities, number, count, sender, incarnation, format, version,
+            port, flags, _, marks,
+        ) = _HEADER.unpack_from(data, at)  # fmt: skip
         read = _READERS.get(number)
-        if version != VERSION:
+        if protocol != VERSION:
             self._refuse("version unknown")
         elif read is None:
             self._refuse("type unknown")
@@ -182,7 +190,10 @@ class FrameParser:
             except DamagedError as error:
                 self._refuse(error.reason)
             else:
-                frames.append(Frame(sender, port, flags, message, capabilities, incarnation))
+                frame = Frame(sender, port, flags, message, capabilities, incarnation)
+                if number <= _LAST_GOSSIP:
+                    frame.format, frame.version = format, version.rstrip(b"\0")
+                frames.append(frame)
 
     def _refuse(self, reason: str) -> None:
         self.refused[reason] = self.refused.get(reason, 0) + 1

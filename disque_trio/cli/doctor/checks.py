@@ -323,17 +323,25 @@ def _clocks(well: list[NodeFacts]) -> Iterator[Finding]:
 
 
 def _versions(well: list[NodeFacts]) -> Iterator[Finding]:
-    ours = sorted({node.info.get("disque_version", "?") for node in well if node.is_ours})
+    """Nodes that did not answer here are known by what others have heard of them."""
+    ours = dict.fromkeys(node.version for node in well if node.is_ours)
+    heard = [name for node in well for name in node.counts("cluster_versions")]
+    missing = dict.fromkeys(name for name in heard if "/" in name and name not in ours)
     originals = [node.where for node in well if not node.is_ours]
+    if not originals and "original" in heard:
+        originals = ["the cluster"]
     if originals:
         yield note(
             ", ".join(originals),
             "original servers",
             "they take part in everything but repair, the cluster secret and leases",
         )
-    if len(ours) > 1:
+    names = sorted([*ours, *missing])
+    if "earlier" in heard and all("/" in name for name in names):
+        names.append("an earlier one")
+    if len(names) > 1:
         yield warning(
             "the cluster",
-            f"nodes run different versions: {', '.join(ours)}",
-            "finish the upgrade, node by node",
+            f"nodes run different versions: {', '.join(names)}",
+            "finish the upgrade, node by node (docs/versions.md)",
         )

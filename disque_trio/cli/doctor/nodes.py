@@ -14,7 +14,7 @@ from disque_trio.client.address import Address
 from disque_trio.client.connection import Connection
 from disque_trio.client.errors import ConnectionFailedError
 from disque_trio.net.listeners import BUS_OFFSET
-from disque_trio.statemachine.base import Failure, Reply, Status
+from disque_trio.statemachine.base import VERSION_SIZE, Failure, Reply, Status
 
 _LINE_WORDS: Final = 6
 
@@ -69,6 +69,13 @@ class NodeFacts:
         """Does it still load its append-only file? Then it refuses most commands and has no
         links."""
         return self.info.get("loading", "0") != "0"
+
+    @property
+    def version(self) -> str:
+        """Its version, and the number of its formats, as far as it announces one."""
+        name = self.info.get("disque_version", "?")[:VERSION_SIZE]
+        number = self.info.get("format")
+        return f"{name}/{number}" if number else name
 
     def counts(self, field: str) -> dict[str, int]:
         """A field of INFO that counts by reason."""

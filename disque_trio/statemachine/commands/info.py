@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from disque_trio.statemachine import metrics, pressure, recovery, sessions
-from disque_trio.statemachine.base import SYNTAX_ERROR, CommandError, Reply
+from disque_trio.statemachine import metrics, pressure, recovery, sessions, versions
+from disque_trio.statemachine.base import FORMAT, SYNTAX_ERROR, CommandError, Reply
 from disque_trio.statemachine.chores import ReadVitals, Vitals
 from disque_trio.statemachine.client import WAITS, Blocked, Client
 from disque_trio.statemachine.events import Cause
@@ -69,6 +69,7 @@ def _server(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
     yield "config_file", facts.config_file
     yield "python_version", facts.runtime
     yield "disque_form", FORM
+    yield "format", FORMAT
     lacks = () if node.config.keeps_extensions else _NEED_EXTENSIONS
     yield "features", ",".join([name for name in FEATURES if name not in lacks])
 
@@ -174,6 +175,8 @@ def _cluster(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
     if other is not None:
         yield "duplicate_node_id_address", other.address.decode()
         yield "duplicate_node_id_yields", int(node.cluster.refusal is not None)
+    found = versions.of_cluster(node)
+    yield "cluster_versions", ",".join([f"{name}={count}" for name, count in found.items()])
 
 
 def _stats(node: NodeState, _vitals: Vitals) -> Iterator[Field]:

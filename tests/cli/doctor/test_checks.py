@@ -307,6 +307,35 @@ def test_original_servers_are_told_apart() -> None:
     assert said(nodes) == [(Level.NOTE, "original servers")]
 
 
+def hearing(versions: str) -> list[NodeFacts]:
+    """Three nodes of format 2, which know of these."""
+    info = {"format": "2", "cluster_versions": versions}
+    return [attrs.evolve(each, info={**each.info, **info}) for each in cluster()]
+
+
+@pytest.mark.parametrize(
+    ("heard", "named"),
+    [
+        ("1.0/2=2,1.0/1=1", "1.0/1, 1.0/2"),
+        ("1.0/2=2,earlier=1", "1.0/2, an earlier one"),
+        ("1.0/2=2,?/3=1", "1.0/2, ?/3"),
+    ],
+)
+def test_builds_of_one_version_are_told_apart_also_where_only_other_nodes_have_heard_of_them(
+    heard: str, named: str
+) -> None:
+    finding = the_one(hearing(heard))
+
+    assert finding.level is Level.WARNING
+    assert finding.what == f"nodes run different versions: {named}"
+
+
+def test_an_original_server_that_does_not_answer_here_is_heard_of() -> None:
+    nodes = hearing("1.0/2=3,original=1")
+
+    assert said(nodes) == [(Level.NOTE, "original servers")]
+
+
 @pytest.mark.parametrize("size", [1, 2])
 def test_a_cluster_that_is_too_small_to_agree_is_told(size: int) -> None:
     names = ("n1", "n2")[:size]

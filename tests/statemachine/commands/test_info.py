@@ -98,6 +98,7 @@ def test_server_tells_what_runs() -> None:
         ("config_file", "/etc/disque.conf"),
         ("python_version", "CPython 3.12.1"),
         ("disque_form", FORM),
+        ("format", "1"),
         (
             "features",
             (
