@@ -12,9 +12,11 @@ if TYPE_CHECKING:
     from disque_trio.client.blocking import BlockingClient as BlockingClient
     from disque_trio.client.client import Client as Client
     from disque_trio.client.command import Command as Command
+    from disque_trio.client.errors import BusyError as BusyError
     from disque_trio.client.errors import ConnectionFailedError as ConnectionFailedError
     from disque_trio.client.errors import DisqueError as DisqueError
     from disque_trio.client.errors import LostError as LostError
+    from disque_trio.client.errors import OtherLoopError as OtherLoopError
     from disque_trio.client.nodes import NoNodeError as NoNodeError
     from disque_trio.client.records import Job as Job
     from disque_trio.client.records import JobDetails as JobDetails
@@ -52,7 +54,10 @@ _HOMES: Final = {
     "BlockingClient": ".blocking",
     "Client": ".client",
     "Command": ".command",
-    **dict.fromkeys(("ConnectionFailedError", "DisqueError", "LostError"), ".errors"),
+    **dict.fromkeys(
+        ("BusyError", "ConnectionFailedError", "DisqueError", "LostError", "OtherLoopError"),
+        ".errors",
+    ),
     "NoNodeError": ".nodes",
     **dict.fromkeys(("Job", "JobDetails", "KeyHolder", "Meta", "QueueStats"), ".records"),
     **dict.fromkeys(_REFUSALS, ".refusals"),

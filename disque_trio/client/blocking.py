@@ -6,8 +6,10 @@ forked process opens connections of its own.
 
 import math
 import os
+import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Self, TypeVar
 
 import attrs
@@ -17,9 +19,9 @@ from disque_trio.client.address import Address
 from disque_trio.client.base import ClusterClient
 from disque_trio.client.command import Command, outcome
 from disque_trio.client.connection import Connection
-from disque_trio.client.errors import DisqueError, LostError
+from disque_trio.client.errors import BusyError, DisqueError, LostError
 from disque_trio.client.methods import blocking
-from disque_trio.client.settings import WINDOW
+from disque_trio.client.settings import PROBE_S, WINDOW
 from disque_trio.statemachine.base import Reply
 
 Result = TypeVar("Result")
@@ -31,6 +33,8 @@ class BlockingClient(ClusterClient):
 
     _connections: dict[str, Connection] = attrs.field(init=False, factory=dict)
     _process: int = attrs.field(init=False, factory=os.getpid)
+    _busy: threading.Lock = attrs.field(init=False, factory=threading.Lock)
+    """Held while a thread uses it."""
 
     def __enter__(self) -> Self:
         return self
@@ -107,6 +111,7 @@ class BlockingClient(ClusterClient):
     working = blocking(commands.working)
     working_all = blocking(commands.working_all)
     enqueue = blocking(commands.enqueue)
+    enqueue_queue = blocking(commands.enqueue_queue)
     dequeue = blocking(commands.dequeue)
     deljob = blocking(commands.deljob)
     waitjob = blocking(commands.waitjob)
@@ -127,13 +132,45 @@ class BlockingClient(ClusterClient):
     # Connections.
 
     def _ask(self, address: Address, asked: Sequence[Command[Result]]) -> list[Reply]:
-        connection = self.connect(address)
+        """The replies of a node (`Client._ask`)."""
+        self._notice_fork()
+        if not self._busy.acquire(blocking=False):
+            raise BusyError
+        try:
+            return self._ask_alone(address, asked)
+        finally:
+            self._busy.release()
+
+    def _ask_alone(self, address: Address, asked: Sequence[Command[Result]]) -> list[Reply]:
+        is_repeatable = all(each.is_repeatable for each in asked)
+        was_used = self._is_connected(address)
+        if was_used and not is_repeatable:
+            self._probe(self.connect(address))
+        try:
+            return self._sent(self.connect(address), asked)
+        except LostError as error:
+            if not (was_used and is_repeatable) or isinstance(error.__cause__, TimeoutError):
+                raise
+        return self._sent(self.connect(address), asked)
+
+    def _is_connected(self, address: Address) -> bool:
+        connection = self._connections.get(str(address))
+        return connection is not None and connection.is_live()
+
+    def _probe(self, connection: Connection) -> None:
+        """If it was idle for long, look whether the node still answers."""
+        if time.monotonic() - connection.heard_at > PROBE_S:
+            with suppress(LostError):
+                connection.send([b"PING"])
+                connection.receive()
+
+    def _sent(self, connection: Connection, asked: Sequence[Command[Result]]) -> list[Reply]:
         wait_s = max(each.wait_s for each in asked)
         connection.wait_at_most(None if wait_s == math.inf else self.patience_s + wait_s)
-        known = self.nodes.features(address)
-        connection.send_all([each.words_for(known) for each in asked])
+        known = self.nodes.features(connection.address)
         is_done = False
         try:
+            connection.send_all([each.words_for(known) for each in asked])
             replies = [connection.receive() for _ in asked]
             is_done = True
         finally:
@@ -153,16 +190,19 @@ class BlockingClient(ClusterClient):
     def connect(self, address: Address) -> Connection:
         """Connect to this node unless the client is connected with it. Raises
         `ConnectionFailedError`."""
-        if self._process != os.getpid():
-            # The parent goes on with its connections: they are left alone, not ended.
-            self._connections = {}
-            self._process = os.getpid()
+        self._notice_fork()
         connection = self._connections.get(str(address))
         if connection is None:
             connection = self._connections[str(address)] = self.open(address)
         elif not connection.is_live():
             self._greet(connection)
         return connection
+
+    def _notice_fork(self) -> None:
+        if self._process != os.getpid():
+            # The parent goes on with its connections: they are left alone, not ended.
+            self._connections, self._busy = {}, threading.Lock()
+            self._process = os.getpid()
 
     def _greet(self, connection: Connection) -> None:
         greeting = self._greeting()

@@ -6,16 +6,17 @@ copies. A GETJOB that waits has a connection of its own. If the node fails, anot
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import anyio
+import anyio.lowlevel
 import attrs
 
 from disque_trio.client import commands, streams
 from disque_trio.client.address import Address
 from disque_trio.client.base import ClusterClient
 from disque_trio.client.command import Command, outcome
-from disque_trio.client.errors import DisqueError, LostError
+from disque_trio.client.errors import DisqueError, LostError, OtherLoopError
 from disque_trio.client.link import LET_GO_S, Link
 from disque_trio.client.methods import method
 from disque_trio.client.records import Job
@@ -41,6 +42,8 @@ class Client(ClusterClient):
     _waiting: dict[Link, None] = attrs.field(init=False, factory=dict)
     _opening: dict[tuple[str, str], anyio.Lock] = attrs.field(init=False, factory=dict)
     """By link, so that a node that takes long to greet holds up no other."""
+    _loop: Any = attrs.field(init=False, default=None)
+    """The event loop in which it has connections."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -63,6 +66,8 @@ class Client(ClusterClient):
         links = [*self._shared.values(), *idle, *self._waiting]
         self._shared.clear()
         self._idle.clear()
+        self._waiting.clear()
+        self._loop = None
         return links
 
     # Any command.
@@ -139,6 +144,7 @@ class Client(ClusterClient):
     working = method(commands.working)
     working_all = method(commands.working_all)
     enqueue = method(commands.enqueue)
+    enqueue_queue = method(commands.enqueue_queue)
     dequeue = method(commands.dequeue)
     deljob = method(commands.deljob)
     waitjob = method(commands.waitjob)
@@ -158,10 +164,45 @@ class Client(ClusterClient):
 
     # Connections.
 
+    def _be_in_one_loop(self) -> None:
+        """Raises `OtherLoopError` in another event loop than that in which it has connections."""
+        loop = anyio.lowlevel.current_token().native_token
+        if loop is self._loop:
+            return
+        if self._loop is not None and not _has_ended(self._loop):
+            raise OtherLoopError
+        self.abandon()  # what it had in a loop that has ended
+        self._opening.clear()
+        self._loop = loop
+
     async def _ask(self, address: Address, asked: Sequence[Command[Result]]) -> list[Reply]:
-        if any(each.wait_s and each.name != "ADDJOB" for each in asked):
-            return await self._wait(address, asked)
-        link = await self._shared_link(address, _ADDS if asked[0].name == "ADDJOB" else _OTHERS)
+        """The replies of a node. A connection that was used before may have ended, and nobody has
+        noticed: then a new one takes its place, but for what must not be sent twice."""
+        self._be_in_one_loop()
+        waits = any(each.wait_s and each.name != "ADDJOB" for each in asked)
+        is_repeatable = all(each.is_repeatable for each in asked)
+        while True:
+            link = await self._link_for(address, asked, waits=waits)
+            was_used, link.was_used = link.was_used, True
+            is_sent = False
+            try:
+                if was_used and not is_repeatable:
+                    await link.probe()
+                is_sent = True
+                return await (self._wait(link, asked) if waits else self._share(link, asked))
+            except LostError:
+                may_repeat = is_repeatable and not link.was_silent
+                if not was_used or (is_sent and not may_repeat):
+                    raise
+
+    async def _link_for(
+        self, address: Address, asked: Sequence[Command[Result]], *, waits: bool
+    ) -> Link:
+        if waits:
+            return await self._idle_link(address)
+        return await self._shared_link(address, _ADDS if asked[0].name == "ADDJOB" else _OTHERS)
+
+    async def _share(self, link: Link, asked: Sequence[Command[Result]]) -> list[Reply]:
         # Jobs that are on their way must not be lost; without a wait they are here at once.
         replies: list[Reply] = []
         with anyio.CancelScope(shield=any(each.name == "GETJOB" for each in asked)):
@@ -173,17 +214,16 @@ class Client(ClusterClient):
         wait_s = max(each.wait_s for each in asked)
         return await link.ask([each.words_for(known) for each in asked], wait_s)
 
-    async def _wait(self, address: Address, asked: Sequence[Command[Result]]) -> list[Reply]:
-        link = await self._idle_link(address)
+    async def _wait(self, link: Link, asked: Sequence[Command[Result]]) -> list[Reply]:
         self._waiting[link] = None
         is_done = False
         try:
             replies = await self._sent(link, asked)
             is_done = True
         finally:
-            del self._waiting[link]
+            self._waiting.pop(link, None)
             if is_done:
-                self._idle.setdefault(str(address), []).append(link)
+                self._idle.setdefault(str(link.address), []).append(link)
             elif link.is_open:
                 await self._let_go(link, asked)
         return replies
@@ -260,3 +300,13 @@ class Client(ClusterClient):
             raise
         self.nodes.introduced(address, told)
         return link
+
+
+def _has_ended(loop: Any) -> bool:
+    if hasattr(loop, "is_closed"):
+        return bool(loop.is_closed())
+    try:
+        loop.run_sync_soon(int)
+    except RuntimeError:  # Trio's `RunFinishedError`
+        return True
+    return False

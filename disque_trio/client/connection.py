@@ -10,6 +10,7 @@ import math
 import os
 import select
 import socket
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -19,13 +20,12 @@ import attrs
 
 from disque_trio.client.address import Address, Tls
 from disque_trio.client.errors import ConnectionFailedError, LostError, lost, not_connected
+from disque_trio.client.settings import KEEPALIVE_S
 from disque_trio.statemachine.base import Failure, Reply
 from disque_trio.system import keep_alive
 from disque_trio.wire.resp import ProtocolError, ReplyParser, encode_request
 
 _CHUNK: Final = 1 << 16
-_KEEPALIVE_S: Final = 15
-"""How soon a waiting GETJOB, which may wait for days, notices that the node's machine is gone."""
 
 
 @attrs.define(eq=False)
@@ -37,6 +37,8 @@ class Connection:
     connect_timeout_s: float = 5.0
     patience_s: float | None = None
     """How long to wait for more of a reply, and for room to send; None is for ever."""
+    heard_at: float = attrs.field(init=False, default=0.0)
+    """When something was last read, by `time.monotonic`."""
     _socket: socket.socket | None = attrs.field(init=False, default=None)
     _parser: ReplyParser = attrs.field(init=False, factory=ReplyParser)
     _replies: deque[Reply] = attrs.field(init=False, factory=deque)
@@ -138,6 +140,7 @@ class Connection:
             raise self._lost(error) from error
         if not data:
             raise self._lost(None)
+        self.heard_at = time.monotonic()
         try:
             self._replies += self._parser.feed(data)
             self._has_answered = True
@@ -208,7 +211,7 @@ def _connected(address: Address, timeout_s: float) -> socket.socket:
     stream.settimeout(None)
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     with contextlib.suppress(OSError):  # it may be over already
-        keep_alive(stream, _KEEPALIVE_S)
+        keep_alive(stream, KEEPALIVE_S)
     return stream
 
 

@@ -38,6 +38,27 @@ class DisqueError(Exception):
     """Whatever a client raises."""
 
 
+class OtherLoopError(DisqueError):
+    """A client is used in another event loop, or in another thread, than its connections."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this client has connections in another event loop: make a client for each event loop "
+            "and each thread, or close it first (`await client.close()`); an App has one for each, "
+            "and BlockingClient needs no event loop"
+        )
+
+
+class BusyError(DisqueError):
+    """A blocking client is used by two threads at the same time."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "another thread uses this BlockingClient now: make one for each thread, as "
+            "`app.blocking.client` does"
+        )
+
+
 class ConnectionFailedError(DisqueError):
     """What went wrong, as a clause without a full stop, and what to do about it, in sentences."""
 

@@ -18,6 +18,7 @@ from anyio.abc import ByteStream, SocketAttribute
 
 from disque_trio.client.address import Address
 from disque_trio.client.errors import LostError, lost
+from disque_trio.client.settings import PROBE_S
 from disque_trio.statemachine.base import Reply
 from disque_trio.wire.resp import ProtocolError, ReplyParser, encode_request
 
@@ -44,6 +45,11 @@ class Link:
     """How long a reply may take, besides the time that the command asks the node to wait."""
     client_id: int | None = None
     """What the node calls the connection, if it was asked."""
+    was_used: bool = False
+    """Has it had a request before?"""
+    was_silent: bool = attrs.field(init=False, default=False)
+    """Has it ended because no reply came in time?"""
+    _heard_at: float = attrs.field(init=False, factory=anyio.current_time)
     _parser: ReplyParser = attrs.field(init=False, factory=ReplyParser)
     _awaited: deque[_Batch] = attrs.field(init=False, factory=deque)
     _unsent: list[bytes] = attrs.field(init=False, factory=list)
@@ -54,11 +60,15 @@ class Link:
 
     @property
     def is_open(self) -> bool:
-        """May it be asked? An end that nobody has read yet is noticed, but not with TLS."""
+        """May it be asked? An end that nobody has read yet is noticed."""
         if self._end is not None:
             return False
-        is_idle = not self._awaited and self.address.tls is None
-        return not (is_idle and _has_something(self.stream))
+        return bool(self._awaited) or not _has_something(self.stream)
+
+    async def probe(self) -> None:
+        """If it was idle for long, look whether the node still answers. Raises LostError."""
+        if not self._awaited and anyio.current_time() - self._heard_at > PROBE_S:
+            await self.ask([(b"PING",)])
 
     async def ask(self, requests: Sequence[Sequence[bytes]], wait_s: float = 0.0) -> list[Reply]:
         """The replies to these requests. Raises LostError: what was done is not known."""
@@ -73,6 +83,7 @@ class Link:
                     if batch.missing and self._end is None:
                         await self._receive()
         if limit.cancelled_caught:
+            self.was_silent = True
             await self._fail(TimeoutError())
         if batch.missing:
             self._raise_end()
@@ -142,6 +153,7 @@ class Link:
             await self._fail(OSError(f"it does not speak Disque's protocol: {error}"))
         else:
             self._has_answered = True
+            self._heard_at = anyio.current_time()
             self._take(replies)
 
     def _take(self, replies: list[Reply]) -> None:
@@ -166,7 +178,8 @@ class Link:
 
 
 def _has_something(stream: ByteStream) -> bool:
-    """Are there bytes, or the end? A node has nothing to say to a client that asked nothing."""
+    """Are there bytes, or the end? A node has nothing to say to a client that asked nothing. What
+    TLS says of the session comes before the first answer."""
     raw = stream.extra(SocketAttribute.raw_socket, None)
     if raw is None:
         return False

@@ -8,3 +8,9 @@ PATIENCE_S: Final = 10.0
 """How long a reply may take, besides the time that the node was asked to wait."""
 WINDOW: Final = 128
 """Requests of `run_all` that are under way at the same time: as many ADDJOBs of a client wait."""
+KEEPALIVE_S: Final = 15
+"""How soon the kernel looks whether a silent node's machine is there. That also keeps its entry in
+routers that translate addresses."""
+PROBE_S: Final = 5.0
+"""A connection that was idle for longer answers PING before a command that must not be sent
+twice."""
