@@ -14,7 +14,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, TypeVar, TypeVarTuple
+from typing import Final, TypeVar
 
 import attrs
 from rich.console import Console
@@ -29,10 +29,10 @@ from disque_trio.serving.process import SystemHost, tame_collector
 from disque_trio.serving.server import assemble, hub_for
 from disque_trio.statemachine.chores import Connection
 from disque_trio.statemachine.config import Config
+from disque_trio.storage.nodes_conf import NoNodesConf
 from disque_trio.wire.resp import encode_request
 
 T = TypeVar("T")
-Ts = TypeVarTuple("Ts")
 CLIENTS: Final = 50
 PIPELINES: Final = (1, 16, 128)
 ADD: Final = (b"ADDJOB", b"bench", b"ten bytes!", b"0")
@@ -73,17 +73,6 @@ class Port:
         return Connection(fd=0, output_bytes=0, output_chunks=0, events=b"")
 
 
-class NoStore:
-    """A store that discards the node table."""
-
-    def save(self, text: bytes) -> None:
-        """Discard it."""
-
-    async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
-        """At once."""
-        return act(*args)
-
-
 class Bench:
     """A single node with its clients."""
 
@@ -92,7 +81,7 @@ class Bench:
         log = open_log(attrs.evolve(config, logfile=os.devnull))
         host = SystemHost()
         hub = hub_for(config, Listeners(), host.tls)
-        self.node: Node = assemble(config, hub, NoStore(), None, host, log)
+        self.node: Node = assemble(config, hub, NoNodesConf(), None, host, log)
         self.node.begin()
         self.ports = [Port() for _ in range(CLIENTS)]
         self.sessions = [self._connect(port) for port in self.ports]

@@ -1,10 +1,11 @@
 """One node: the pure machine between its ports, without sockets, files or clocks of its own.
 
-A hub (`hub`, or a simulated one) calls `begin`, any number of inputs, then `settle`, which ticks
-the machine if it is due, takes its outbox once and carries it out: records, dials, messages,
-replies, closes, hangups, chores (docs/design.md, "The machine"). Only `run` awaits, so a batch is
-never interrupted. `group_commit` holds back what depends on a slow journal; `input` decides which
-clients are served in a batch and which have to wait.
+A hub (`hub`, or a simulated one) calls `start`; then, until `is_over`, `begin`, any number of
+inputs, and `settle`, which ticks the machine if it is due, takes its outbox once and carries it
+out: records, dials, messages, replies, closes, hangups, chores (docs/design.md, "The machine").
+What takes longer than a batch (loading, the journal's work, the end) is done by coroutines that a
+batch goes on with at its beginning (`storage.tasks`). `group_commit` holds back what depends on a
+slow journal; `input` decides which clients are served in a batch and which have to wait.
 """
 
 from collections.abc import Callable
@@ -17,12 +18,13 @@ import trio
 from disque_trio.driver.chores import ChoreRunner
 from disque_trio.driver.group_commit import GroupCommit
 from disque_trio.driver.input import TURN, Input
+from disque_trio.driver.life import Life
 from disque_trio.driver.nodes_writer import NodesWriter
 from disque_trio.driver.operator_log import OperatorLog
 from disque_trio.driver.output import Output
 from disque_trio.driver.sessions import LinkSession, Session
 from disque_trio.ports import ClientPort, Clock, Host, Hub, LinkPort, Log, NodesStore
-from disque_trio.statemachine.base import FOREVER, Millis
+from disque_trio.statemachine.base import Millis
 from disque_trio.statemachine.chores import (
     AwaitNodes,
     Chore,
@@ -36,16 +38,12 @@ from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.outbox import Outbox
 from disque_trio.storage.journal import Journal
-from disque_trio.storage.restore import LOADING_GRACE_S, restore
+from disque_trio.storage.restore import restore
 from disque_trio.storage.spill import Spiller
-from disque_trio.storage.stopping import keep_queues, write_queues
+from disque_trio.storage.stopping import write_queues
+from disque_trio.storage.tasks import Tasks
 from disque_trio.wire.requests import RequestParser
 
-HURRY_AFTER: Final[Millis] = 1000
-"""A second request to stop hurries the end only after this time: a service manager and the
-supervisor of workers may both ask at the same time."""
-GRACE_S: Final = 2.0
-"""How long a stopping node waits for clients to read their last replies."""
 LOADING_TURN: Final[Millis] = 100
 
 
@@ -65,17 +63,18 @@ class Node:
         self.machine = machine
         self.state = machine.state
         self.now = clock.now()
-        self.shutdown: Shutdown | None = None  # How it ends, once it does.
         self.napping_until: Millis = 0
         """DEBUG SLEEP: the hub carries nothing before this moment."""
-        self.failure = ""
-        """Why it could not start, if it could not."""
         self._clock = clock
         self._hub = hub
         self._host = host
         self.log = log
         self._operator_log = OperatorLog(self.state, log)
         self.spiller: Spiller | None = None
+        self._tasks = tasks = Tasks() if journal is None else journal.tasks
+        tasks.awaken = hub.wake
+        store.thread.wake = hub.wake_from_thread
+        self._store = store
         self._traffic = self.state.facts.traffic
         self._journal = journal
         self._output = Output(machine, hub.dial, self._operator_log, log)
@@ -83,20 +82,13 @@ class Node:
         self._group_commit: GroupCommit | None = None
         if journal is not None:
             self._group_commit = GroupCommit(journal, machine, self._output, self._pump, hub.wake)
-            journal.attach(hub.wake_from_thread)
-        self._nodes = NodesWriter(self.state, store, log)
+            journal.thread.wake = hub.wake_from_thread
+        self._nodes = NodesWriter(self.state, store, log, tasks)
         self.chores = ChoreRunner(self.state, self._output.sessions, host, journal)
         self._input = Input(machine, self._output, self._operator_log)
         self._take = self._input.take
         self._nappers: list[Client] = []
-        self._stopping = trio.Event()
-        self._stopped_at: Millis = 0
-        self._hurry = trio.CancelScope()
-        """Around what a hurried stop leaves out."""
-        self._is_sealed = False
-        """No more inputs are taken: the journal has the final state of all jobs."""
-        self._loading: trio.CancelScope | None = None
-        self._nursery: trio.Nursery
+        self.life = Life(machine, tasks, hub, journal, self._nodes, log)
 
     # The hub's side: a batch.
 
@@ -104,9 +96,14 @@ class Node:
         """A batch of inputs starts: read the clocks once, and serve clients that wait."""
         self.now = self._clock.now()
         journal, commit = self._journal, self._group_commit
-        is_full = self._is_sealed
+        if self._store.thread.pending:
+            self._store.thread.collect()
+        if journal is not None and journal.thread.pending:
+            journal.thread.collect()
+        if self._tasks.due <= self.now.mono:
+            self._tasks.run(self.now.mono)
+        is_full = self.life.is_sealed
         if journal is not None and commit is not None:
-            journal.collect()
             if commit.has_changed and not is_full:
                 commit.catch_up(self.now)
             is_full = is_full or journal.is_full
@@ -115,11 +112,11 @@ class Node:
 
     def settle(self) -> None:
         """The batch is complete: let the machine act on it, and carry out what it says."""
-        if self._is_sealed:
+        if self.life.is_sealed:
             return
         machine = self.machine
         now = self.now
-        if machine.deadline() <= now.mono and self._loading is None:
+        if machine.deadline() <= now.mono and not self.life.is_loading:
             started = perf_counter_ns()
             machine.tick(now)
             machine.observe(b"jobs-processing", (perf_counter_ns() - started) // 1_000_000, now)
@@ -142,25 +139,23 @@ class Node:
 
     @property
     def others_wait(self) -> bool:
-        """Are there tasks beside the hub, those of the journal, that should go on at once?"""
-        journal = self._journal
-        if journal is None:
-            return False
-        return journal.is_busy or self._loading is not None
+        """Is a thread at work for the journal, whose end should be noticed at once?"""
+        return self.life.is_loading or (self._journal is not None and self._journal.is_busy)
 
     def deadline(self) -> Millis:
         """When the next batch must begin, inputs or not."""
-        if self._is_sealed:
-            return FOREVER
+        due = self._tasks.due
+        if self.life.is_sealed:
+            return due
         if self._nappers:
             return self.napping_until
-        if self._loading is not None:
-            return self.now.mono + LOADING_TURN
+        if self.life.is_loading:
+            return min(due, self.now.mono + LOADING_TURN)
         if (self._input.ready and self._input.turn) or self.state.out:
             return self.now.mono
         if self._group_commit is not None and self._group_commit.has_changed:
             return self.now.mono
-        return self.machine.deadline()
+        return min(due, self.machine.deadline())
 
     def seconds_left(self) -> float:
         """How long Trio may sleep until then."""
@@ -234,7 +229,7 @@ class Node:
 
     def link_received(self, session: LinkSession, data: bytes) -> int:
         """A peer has sent something: give the machine every whole frame. How many there were."""
-        return 0 if self._is_sealed else self._output.receive(session, data, self.now)
+        return 0 if self.life.is_sealed else self._output.receive(session, data, self.now)
 
     def link_lost(self, session: LinkSession) -> None:
         """A bus connection has ended, or could not be opened."""
@@ -270,14 +265,14 @@ class Node:
                     self.machine.done(client, refusal, self.now)
                     return
                 if chore.rewrite_journal and self._journal is not None:
-                    self._nursery.start_soon(self._rewrite_and_end, self._journal, client, chore)
+                    self._tasks.start(self._rewrite_and_end(self._journal, client, chore))
                 else:
                     self._end(client, chore)
             case SaveNodes() | AwaitNodes():
                 self._nodes.write(partial(self._done, client))
             case StartJournal() | RewriteJournal() if self._journal is not None:
                 stays = isinstance(chore, StartJournal) or self.state.config.appendonly
-                self._nursery.start_soon(self._rewrite, self._journal, client, stays)
+                self._tasks.start(self._rewrite(self._journal, client, stays))
             case _:
                 self.machine.done(client, self.chores.run(chore), self.now)
 
@@ -321,80 +316,30 @@ class Node:
     # Running.
 
     def stop(self, shutdown: Shutdown, reason: str) -> None:
-        """Begin to end. A second call, `HURRY_AFTER` later or more, hurries the end."""
-        now = self._clock.now().mono
-        if self.shutdown is not None:
-            if now >= self._stopped_at + HURRY_AFTER:
-                self._hurry.cancel()
-        else:
-            self.shutdown, self._stopped_at = shutdown, now
-            self.log.notice("stopping", reason=reason, clients=len(self._output.sessions))
-            self._stopping.set()
-            if self._loading is not None:
-                self._loading.cancel()
+        """Begin to end. A second call, some time later, hurries the end."""
+        self.life.stop(shutdown, reason, self._clock.now().mono, len(self._output.sessions))
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Run until `stop`; then answer the requests at hand, within a grace period, and end."""
-        journal = self._journal
-        must_load = journal is not None and journal.must_load()
-        if must_load:
-            self._loading = trio.CancelScope()
-            self.machine.load((), self.now)
-        async with trio.open_nursery() as nursery:
-            self._nursery = nursery
-            nursery.start_soon(self._nodes.run)
-            if journal is not None:
-                await nursery.start(journal.run)
-            loaded = trio.Event()
-            if journal is not None and must_load:
-                nursery.start_soon(self._load, journal, loaded)
-            else:
-                loaded.set()
-            with trio.move_on_after(LOADING_GRACE_S):
-                await loaded.wait()
-            await nursery.start(self._hub.run, self)
-            await loaded.wait()
-            if not self.failure:
-                self._hub.open_bus()
-                task_status.started()
-                await self._stopping.wait()
-                if self.shutdown is not None and self.shutdown.graceful:
-                    await self._wind_up()
-            nursery.cancel_scope.cancel()
+        """Run on its hub until it is over. It has started when it serves."""
+        await self._hub.run(self, task_status=task_status)
 
-    async def _load(self, journal: Journal, loaded: trio.Event) -> None:
-        """Load the journal into the machine, unless it is damaged or the node is to end already."""
-        assert self._loading is not None
-        with self._loading:
-            self.failure = await restore(
-                self.machine, journal, self._clock, self._host, self.log, self.spiller
-            )
-            if not self.failure:
-                self._loading = None
-                self._hub.wake()
-        loaded.set()
+    def start(self) -> None:
+        """Begin to live, in batches."""
+        self._tasks.start(self._nodes.run())
+        self._tasks.start(self.life.live(self._load, self._has_work, self._seal))
+
+    async def _load(self, journal: Journal) -> str:
+        self.machine.load((), self.now)
+        return await restore(self.machine, journal, self._clock, self._host, self.log, self.spiller)
 
     def _has_work(self) -> bool:
-        """Are there requests to serve, or replies that have not left?"""
-        waits = self._input.ready or self.state.out or self._group_commit
-        return bool(waits or self._hub.has_unsent())
+        """Are there requests to serve, or replies that wait?"""
+        return bool(self._input.ready or self.state.out or self._group_commit)
 
-    async def _wind_up(self) -> None:
-        journal = self._journal if self._loading is None else None
-        has_queues = False
-        if journal is not None and self.shutdown is not None:
-            has_queues = self.shutdown.rewrite_journal or await keep_queues(
-                self.machine, journal, self._hurry, self.log
-            )
-        self._hub.stop_listening()
-        with trio.move_on_after(GRACE_S):
-            while self._has_work():
-                await trio.sleep(0.01)
-        if journal is not None:
-            if has_queues:
-                self.settle()
-                self._is_sealed = True
-                self._input.may_look = False
-            await journal.close(has_queues=has_queues)
-        with trio.move_on_after(GRACE_S):
-            await self._nodes.finish()
+    def _seal(self) -> None:
+        self.settle()
+        self._input.may_look = False
+
+    def end(self) -> None:
+        """It is over, or its process has been killed: drop what is under way."""
+        self.life.end()

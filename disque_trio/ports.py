@@ -5,16 +5,15 @@
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar, TypeVarTuple
+from typing import Any, Protocol, TypeVar
 
 import trio
+from outcome import Outcome
 
 from disque_trio.statemachine.base import Millis, Now, Spilled
 from disque_trio.statemachine.chores import Connection, Shutdown, Vitals
 from disque_trio.statemachine.config import Config
 
-T = TypeVar("T")
-Ts = TypeVarTuple("Ts")
 Node_contra = TypeVar("Node_contra", contravariant=True)
 Link_contra = TypeVar("Link_contra", contravariant=True)
 
@@ -77,6 +76,9 @@ class Hub(Protocol[Node_contra, Link_contra]):
         None if it cannot even begin; then neither follows.
         """
 
+    def open_clients(self) -> None:
+        """Begin to accept clients."""
+
     def open_bus(self) -> None:
         """Begin to listen for peers: the node has loaded its jobs."""
 
@@ -95,18 +97,18 @@ class Hub(Protocol[Node_contra, Link_contra]):
     async def run(
         self, node: Node_contra, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        """Run until cancelled, and then close everything."""
+        """Start the node, give it batches until it is over, and close everything."""
 
 
 class NodesStore(Protocol):
     """Where the node table is stored: nodes.conf."""
 
+    @property
+    def thread(self) -> "DiskThread":
+        """Its own."""
+
     def save(self, text: bytes) -> None:
         """Write the table, all or nothing. May block; OSError if it cannot be written."""
-
-    async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
-        """Do something that may block, while the node goes on. A caller that is cancelled does not
-        wait for its end."""
 
 
 class JournalError(Exception):
@@ -142,11 +144,13 @@ class JournalFile(Protocol):
         """Close it, and release its lock; when a thread is in another method, once that returns."""
 
 
-class JournalThread(Protocol):
-    """Writes a journal's batches, in order, while the node goes on."""
+class DiskThread(Protocol):
+    """Does what may block, while the node goes on."""
 
     wake: Callable[[], None]
     """Called, in any thread, when there is something to `collect`."""
+    pending: int
+    """How much has been started, or is under way beside it, and has not been collected."""
 
     def start(
         self,
@@ -156,21 +160,26 @@ class JournalThread(Protocol):
         *,
         syncs: bool,
     ) -> None:
-        """Do something, after all that was started before. `then` is called in the loop, with the
-        OSError if there was one. `syncs`: it includes a sync."""
+        """Do something, after all that was started before. `collect` calls `then` in the loop, with
+        the OSError if there was one. `syncs`: it includes a sync."""
+
+    def beside(
+        self,
+        act: Callable[..., object],
+        args: tuple[Any, ...],
+        then: Callable[[Outcome[Any]], None],
+    ) -> None:
+        """Do something, whatever was started before: that may hang. `collect` calls `then`."""
 
     def collect(self) -> None:
         """In the loop: call `then` for what has finished."""
 
     def wait(self, seconds: float) -> None:
-        """In the loop, which stands still meanwhile: wait until something has finished, or so long,
-        and `collect`."""
+        """In the loop, which stands still meanwhile: wait until something that was started has
+        finished, or so long, and `collect`."""
 
     def abandon(self) -> None:
         """Forget what was started. What is started from now on does not wait for it."""
-
-    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Run until cancelled. Nothing is started before or after."""
 
 
 class JournalStore(Protocol):
@@ -180,7 +189,7 @@ class JournalStore(Protocol):
     """The name of the file for operators."""
 
     @property
-    def thread(self) -> JournalThread:
+    def thread(self) -> DiskThread:
         """The journal's own."""
 
     def open(self) -> JournalFile:
@@ -207,10 +216,6 @@ class JournalStore(Protocol):
 
     def salt(self) -> int:
         """32 random bits."""
-
-    async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
-        """Do something that may block, while the node goes on. It runs to its end even if the
-        caller is cancelled."""
 
 
 class Spill(Protocol):

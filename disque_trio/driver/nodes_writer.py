@@ -12,11 +12,10 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-import trio
-
 from disque_trio.ports import Log, NodesStore
 from disque_trio.statemachine.nodesfile import nodes_text
 from disque_trio.statemachine.state import NodeState
+from disque_trio.storage.tasks import Event, Tasks
 
 RETRY_S: Final = 1.0
 STALL_S: Final = 5.0
@@ -29,14 +28,15 @@ Told = Callable[[str | None], None]
 class NodesWriter:
     """The nodes.conf of one node, which has been written once."""
 
-    def __init__(self, state: NodeState, store: NodesStore, log: Log) -> None:
+    def __init__(self, state: NodeState, store: NodesStore, log: Log, tasks: Tasks) -> None:
         self._state = state
+        self._tasks = tasks
         self._store = store
         self._log = log
         self._id = state.cluster.myself.id
-        self._wanted = trio.Event()
+        self._wanted = Event(self._tasks)
         self._waiting: list[Told] = []
-        self._is_idle = trio.Event()
+        self._is_idle = Event(self._tasks)
         self._is_idle.set()
         self._lock = threading.Lock()
         self._drafts = 0
@@ -59,19 +59,19 @@ class NodesWriter:
 
     def _want(self) -> None:
         if self._is_idle.is_set():
-            self._is_idle = trio.Event()
+            self._is_idle = Event(self._tasks)
         self._wanted.set()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Write, for ever."""
         while True:
             await self._wanted.wait()
-            self._wanted = trio.Event()
+            self._wanted = Event(self._tasks)
             error = await self._write_beside()
             if not self._wanted.is_set():
                 self._is_idle.set()
             if error is not None:
-                with trio.move_on_after(RETRY_S):
+                with self._tasks.move_on_after(RETRY_S):
                     await self._wanted.wait()
                 self._wanted.set()
 
@@ -82,21 +82,23 @@ class NodesWriter:
     async def _write_beside(self) -> OSError | None:
         waiting, self._waiting = self._waiting, []
         met = None
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._warn_if_slow)
-            try:
-                await self._store.in_thread(self._write, *self._draft())
-            except OSError as error:
-                met = error
-                self._warn(error)
-            nursery.cancel_scope.cancel()
+        done = Event(self._tasks)
+        self._tasks.start(self._warn_if_slow(done))
+        try:
+            await self._tasks.on(self._store.thread, self._write, *self._draft())
+        except OSError as error:
+            met = error
+            self._warn(error)
+        done.set()
         for then in waiting:
             then(None if met is None else met.strerror or str(met))
         return met
 
-    async def _warn_if_slow(self) -> None:
-        await trio.sleep(STALL_S)
-        self._log.warning("the node table is not written: the disk does not answer")
+    async def _warn_if_slow(self, done: Event) -> None:
+        with self._tasks.move_on_after(STALL_S) as scope:
+            await done.wait()
+        if scope.was_cut:
+            self._log.warning("the node table is not written: the disk does not answer")
 
     def _warn(self, error: OSError) -> None:
         reason = error.strerror or str(error)

@@ -6,8 +6,9 @@ place (`multiplexing`); Trio waits for that one descriptor. While there is work,
 run at a checkpoint every `turns.BREATH_S`; only an idle hub pays for a wait with a deadline.
 """
 
+import math
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import trio
@@ -65,6 +66,7 @@ class SocketHub:
         self._bus: Bus
         self._nap: trio.CancelScope | None = None
         self._turns = Turns(self._readiness)
+        self._sweep_at = -math.inf
 
     def linger(self, seconds: float = LINGER_S) -> None:
         """It is the only hub in this process, so that it may keep Trio waiting for so long."""
@@ -108,19 +110,26 @@ class SocketHub:
     async def run(
         self, node: Node, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        """Run until cancelled, and then close everything."""
-        try:
-            async with self._readiness.poller.running():
-                self._listen(node)
-                task_status.started()
-                await self._take_turns(node)
-        finally:
-            self._readiness.close()
-
-    def _listen(self, node: Node) -> None:
+        """Run the node until it is over, and then close everything. It has started when it is
+        ready to serve."""
         self._clients = Clients(self._readiness, node)
         self._bus = Bus(self._readiness, node, self._source_ip, self._tls)
-        self._let_in(self._client_sockets, self._tls_sockets)
+        try:
+            async with self._readiness.poller.running():
+                node.start()
+                await self._until(node, lambda: node.life.is_ready)
+                if node.life.is_ready:
+                    task_status.started()
+                await self._until(node, lambda: False)
+        finally:
+            node.end()
+            self._readiness.close()
+
+    def open_clients(self) -> None:
+        """Begin to accept clients, unless they are accepted already."""
+        plain, self._client_sockets = self._client_sockets, []
+        tls, self._tls_sockets = self._tls_sockets, ()
+        self._let_in(plain, tls)
 
     def _let_in(self, plain: Sequence[socket.socket], tls: Sequence[socket.socket]) -> None:
         listeners: list[Listener] = [ClientListener(self._clients, sock) for sock in plain]
@@ -129,14 +138,14 @@ class SocketHub:
         for listener in listeners:
             self._readiness.add(listener, IN)
 
-    async def _take_turns(self, node: Node) -> None:
+    async def _until(self, node: Node, is_enough: Callable[[], bool]) -> None:
+        """Take turns until the node is over, or it is enough."""
         turns = self._turns
-        sweep_at = trio.current_time() + SWEEP_S
-        while True:
+        while not node.life.is_over and not is_enough():
             await self._rest(node, is_busy=turns.is_busy)
             turns.run(node)
-            if trio.current_time() >= sweep_at:
-                sweep_at = trio.current_time() + SWEEP_S
+            if trio.current_time() >= self._sweep_at:
+                self._sweep_at = trio.current_time() + SWEEP_S
                 self._clients.sweep()
                 self._bus.sweep()
                 self._readiness.retry_starved()

@@ -257,8 +257,8 @@ def live(
         # Without a terminal people look into the log file.
         log.warning("crashed: this is a bug", traceback=traceback.format_exc())
         raise
-    if node.failure:
-        raise JournalError(node.failure)
+    if node.life.failure:
+        raise JournalError(node.life.failure)
     log.notice("ended", restart=shutdown.restart)
     return shutdown
 
@@ -287,7 +287,7 @@ async def _live(
             nursery.start_soon(trimmer.attend)
         await node.run()
         nursery.cancel_scope.cancel()
-    return node.shutdown or Shutdown()
+    return node.life.shutdown or Shutdown()
 
 
 def is_loading(node: Node) -> bool:

@@ -210,7 +210,7 @@ async def live(nodes: list[Node], joined: Callable[[], object], *beside: Task) -
 
 async def _until_stopped(nodes: list[Node], scope: trio.CancelScope) -> None:
     """Stop waiting for nodes to join when one is ending."""
-    while not any(node.shutdown for node in nodes):
+    while not any(node.life.shutdown for node in nodes):
         await trio.sleep(_POLL_S)
     scope.cancel()
 

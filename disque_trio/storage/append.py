@@ -16,16 +16,15 @@ everything since the last good sync is written again and synced, since after a f
 unknown which pages the disk has.
 """
 
-import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeVar, TypeVarTuple
 
 import attrs
-import trio
 
 from disque_trio.ports import JournalFile, JournalStore, Log
 from disque_trio.statemachine.state import NodeState
+from disque_trio.storage.tasks import Cancelled, Event, Lock, Scope, Tasks
 
 WRITE_STALL_S: Final = 5.0
 """A write that takes longer counts as trouble: clients wait for it."""
@@ -63,7 +62,8 @@ class Group:
 class Appender:
     """Appends to a journal's file. Without a file every batch counts as kept at once."""
 
-    def __init__(self, store: JournalStore, state: NodeState, log: Log) -> None:
+    def __init__(self, store: JournalStore, state: NodeState, log: Log, tasks: Tasks) -> None:
+        self._tasks = tasks
         self.file: JournalFile | None = None
         self.trouble = ""
         """Why nothing can be kept: the system's error text; empty when all is well."""
@@ -76,11 +76,11 @@ class Appender:
         self.delayed_syncs = 0
         self.changed: Callable[[], None] = lambda: None
         """Called when `kept` or `trouble` has changed."""
-        self.pressed = trio.Event()
+        self.pressed = Event(self._tasks)
         """Set when a sync is needed before its time."""
-        self.writing = trio.Lock()
-        """Held while no group may be written: see `alone`."""
-        self.syncing = trio.Lock()
+        self.writing = Lock(tasks, self.write_on)
+        """Held while no group may be written."""
+        self.syncing = Lock(tasks)
         self._store = store
         self._state = state
         self._log = log
@@ -94,9 +94,9 @@ class Appender:
         """Would the rename of the file survive a loss of power?"""
         self.group: Group | None = None
         """The group that the journal's thread is writing."""
-        self._idle = trio.Event()
-        """Set when it has been written, for `alone`."""
-        self._working: list[trio.CancelScope] = []
+        self._idle = Event(self._tasks)
+        """Set when it has been written."""
+        self._working: list[Scope] = []
         """Scopes around waits for threads; cancelled to stop waiting."""
         self._busy: list[float] = []
         """When each operation under way began: a write and a sync may run at once."""
@@ -180,7 +180,7 @@ class Appender:
             return
         batches, self._pending = self._pending, []
         must_sync = self._state.config.appendfsync == "always"
-        started = trio.current_time()
+        started = self._tasks.time()
         group = self.group = Group(file, batches, self.last, must_sync, started)
         self._busy.append(started)
         self._store.thread.start(
@@ -246,28 +246,22 @@ class Appender:
 
     async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
         """Run `act` in a thread; `watch` reports trouble if it takes too long."""
-        started = trio.current_time()
+        started = self._tasks.time()
         self._busy.append(started)
-        with trio.CancelScope() as scope:
+        with self._tasks.scope() as scope:
             self._working.append(scope)
             try:
-                return await self._store.in_thread(act, *args)
+                return await self._tasks.on(self._store.thread, act, *args)
             finally:
                 self._busy.remove(started)
                 self._working.remove(scope)
         raise OSError(0, STALLED)
 
-    @contextlib.asynccontextmanager
-    async def alone(self) -> AsyncIterator[None]:
-        """Wait until nothing is being written or synced, and allow neither in the context."""
-        try:
-            async with self.writing, self.syncing:
-                while self.group is not None:
-                    self._idle = trio.Event()
-                    await self._idle.wait()
-                yield
-        finally:
-            self.write_on()
+    async def finish_group(self) -> None:
+        """With `writing` held: wait for the end of the group that is being written."""
+        while self.group is not None:
+            self._idle = Event(self._tasks)
+            await self._idle.wait()
 
     async def sync_if_needed(self) -> None:
         """With everysec, sync what was written up to now; more may be written meanwhile."""
@@ -279,14 +273,14 @@ class Appender:
                 return  # a flush was first, and may have been the last before the file is closed
             batches, size = self._unsynced, file.size
             count = len(batches)
-            started = trio.current_time()
+            started = self._tasks.time()
             try:
                 await self.in_thread(file.sync)
             except OSError as error:
                 if file is self.file:
                     self.fail(error)
                 return
-            self.delayed_syncs += trio.current_time() - started > LONG_SYNC_S
+            self.delayed_syncs += self._tasks.time() - started > LONG_SYNC_S
             # If `appendfsync` has changed since, more may be synced, and `_unsynced` another list.
             del batches[:count]
             self._synced_size = max(self._synced_size, size)
@@ -297,7 +291,8 @@ class Appender:
 
     async def flush(self) -> bool:
         """Write and sync everything, if that can be done."""
-        async with self.alone():
+        async with self.writing, self.syncing:
+            await self.finish_group()
             file = self.file
             if file is None:
                 return True
@@ -308,11 +303,11 @@ class Appender:
                     await self.in_thread(self._put_anew, file, self._unsynced + group)
                 else:
                     await self.in_thread(put, file, group, True)
-            except (OSError, trio.Cancelled) as error:
+            except (OSError, Cancelled) as error:
                 if file is self.file:
                     self._pending = group + self._pending
                     self.fail(error if isinstance(error, OSError) else OSError(0, STALLED))
-                if isinstance(error, trio.Cancelled):
+                if isinstance(error, Cancelled):
                     # The thread still writes to the file, so nothing else may.
                     raise
                 return False
@@ -345,7 +340,7 @@ class Appender:
     async def watch(self) -> None:
         """Report a disk that does not answer as trouble, until it does."""
         while True:
-            await trio.sleep(STALL_S / 10)
+            await self._tasks.sleep(STALL_S / 10)
             if not self._busy:
                 if self.trouble == STALLED:
                     self._mended()
@@ -354,7 +349,7 @@ class Appender:
 
     def _hangs(self) -> bool:
         """Has an operation taken too long?"""
-        now, group = trio.current_time(), self.group
+        now, group = self._tasks.time(), self.group
         if group is not None and now - group.started > WRITE_STALL_S:
             return True
         return now - min(self._busy) > STALL_S

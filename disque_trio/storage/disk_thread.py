@@ -1,33 +1,38 @@
-"""The journal's own thread, which writes one group of batches after another to the disk.
+"""The threads of a journal: its own, which writes one group of batches after another to the disk,
+and Trio's for all else.
 
-`trio.to_thread` would work, but costs some 100 us of two processors per call. Here the thread lives
-as long as the journal, takes its work from a queue, and leaves the outcome in another queue. There
-the loop waits for it, or reads it at its next turn, for which it is woken through the hub's poller.
-So a batch costs two thread switches.
+One of Trio's for each group would work, but costs some 100 us of two processors. The journal's own
+lives as long as the journal, takes its work from a queue, and leaves the outcome in another queue.
+There the loop waits for it, or reads it at its next turn, for which it is woken through the hub's
+poller. So a batch costs two thread switches.
 """
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
 
 import trio
+from outcome import Outcome
 
 Then = Callable[[OSError | None], None]
 Work = tuple[Callable[..., object], tuple[Any, ...], Then]
 """What to do, with which arguments, and what to call in the loop with its outcome."""
-Done = tuple[Then, OSError | None]
+Done = tuple[Callable[[Any], None], Any]
 """What is to be called, and the outcome."""
 
 
-class DiskThread:
-    """Does work in order. The thread starts with the first piece of it."""
+class OwnThread:
+    """The `DiskThread` of a process. Its thread starts with the first piece of work."""
 
     def __init__(self) -> None:
         self.wake: Callable[[], None] = lambda: None
         """Called in the thread when there is something to collect."""
+        self.pending = 0
         self._work: SimpleQueue[Work | None] | None = None
         self._done: SimpleQueue[Done] = SimpleQueue()
+        self._done_beside: SimpleQueue[Done] = SimpleQueue()
         self._is_awaited = False
         """Does the loop wait, so that it need not be woken?"""
 
@@ -45,14 +50,30 @@ class DiskThread:
             arguments = (self._work, self._done)
             # A daemon: a disk that never answers does not keep the process alive.
             threading.Thread(target=self._run, args=arguments, name="journal", daemon=True).start()
+        self.pending += 1
         self._work.put((act, args, then))
+
+    def beside(
+        self,
+        act: Callable[..., object],
+        args: tuple[Any, ...],
+        then: Callable[[Outcome[Any]], None],
+    ) -> None:
+        """Do it in another thread. `collect` calls `then`."""
+        self.pending += 1
+        trio.lowlevel.start_thread_soon(partial(act, *args), partial(self._did_beside, then))
+
+    def _did_beside(self, then: Callable[[Outcome[Any]], None], outcome: Outcome[object]) -> None:
+        self._done_beside.put((then, outcome))
+        self.wake()
 
     def collect(self) -> None:
         """In the loop: call `then` for what has finished."""
-        done = self._done
-        while not done.empty():
-            then, error = done.get()
-            then(error)
+        for done in self._done, self._done_beside:
+            while not done.empty():
+                then, outcome = done.get()
+                self.pending -= 1
+                then(outcome)
 
     def wait(self, seconds: float) -> None:
         """In the loop, which stands still meanwhile: wait until something has finished, or so long,
@@ -66,6 +87,7 @@ class DiskThread:
             self.collect()
         else:
             self._is_awaited = False
+            self.pending -= 1
             then(error)
 
     def abandon(self) -> None:
@@ -75,14 +97,6 @@ class DiskThread:
             self._work.put(None)
             self._work = None
             self._done = SimpleQueue()
-
-    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Until cancelled; then the thread ends too."""
-        task_status.started()
-        try:
-            await trio.sleep_forever()
-        finally:
-            self.abandon()
 
     def _run(self, work: "SimpleQueue[Work | None]", done: "SimpleQueue[Done]") -> None:
         while (piece := work.get()) is not None:

@@ -7,8 +7,6 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import Final
 
-import trio
-
 from disque_trio import __version__
 from disque_trio.ports import JournalError, JournalFile, JournalStore, Log
 from disque_trio.statemachine.chores import JournalVitals
@@ -19,6 +17,7 @@ from disque_trio.storage.append import STALL_S, Appender, put
 from disque_trio.storage.load import Loading, load, read_at_once
 from disque_trio.storage.rewrite import Rewrite
 from disque_trio.storage.rewriter import Rewriter
+from disque_trio.storage.tasks import Event, Tasks
 from disque_trio.wire.journal import DamagedFileError, Format, Reader, Writer, this
 
 CRON_S: Final = 1.0
@@ -37,11 +36,14 @@ class Journal:
     """Keeps records, from `load` or a first rewrite until `stop`."""
 
     def __init__(self, store: JournalStore, state: NodeState, log: Log) -> None:
-        self.end = Appender(store, state, log)
+        self.tasks = tasks = Tasks()
+        """All tasks of the node."""
+        self.end = Appender(store, state, log, tasks)
         """The end of the file: what is kept, and what keeps it from being written."""
-        self.rewriter = Rewriter(store, state, self.end, log, self._use)
-        self.loading = Loading()
+        self.rewriter = Rewriter(store, state, self.end, log, tasks, self._use)
+        self.loading = Loading(tasks)
         self._store = store
+        self.thread = store.thread
         self._state = state
         self._log = log
         self._writer: Writer
@@ -52,7 +54,6 @@ class Journal:
         """What another process has done to the file, until there is a new one."""
         self._whole_at = 0.0
         """No attempt to replace a lost file before this moment."""
-        self._nursery: trio.Nursery
 
     @property
     def rewrite(self) -> Rewrite | None:
@@ -76,14 +77,10 @@ class Journal:
         """Are there tasks of the journal that should go on at once?"""
         return self.rewrite is not None or self.end.writing.locked()
 
-    def attach(self, wake: Callable[[], None]) -> None:
-        """`wake` is called, in any thread, when there is something to collect."""
-        self._store.thread.wake = wake
-
-    def collect(self) -> None:
-        """A batch begins: take notice of what the thread has written."""
-        if self.end.group is not None:
-            self._store.thread.collect()
+    def abandon(self) -> None:
+        """The node has ended: write nothing any more."""
+        self.end.file = None
+        self.thread.abandon()
 
     def record(self, records: Sequence[Record]) -> None:
         """The next batch of records."""
@@ -114,7 +111,7 @@ class Journal:
         try:
             return encode(record)
         except OSError as error:
-            now = trio.current_time()
+            now = self.tasks.time()
             if now >= self._warn_at and isinstance(record, LoadJob):
                 self._warn_at = now + QUIET_S
                 self._log.warning(
@@ -141,12 +138,12 @@ class Journal:
         """Read the file, and append to it if `appendonly` says so. JournalError if that fails."""
         config, store = self._state.config, self._store
         self.loading.begin(self._state.wall // 1000, 0)
-        if not config.appendonly and not await store.in_thread(store.exists):
+        if not config.appendonly and not await self.tasks.on(store.thread, store.exists):
             raise JournalError(
                 f"aof-enqueue-jobs-once is yes, and there is no {store.name} to load: say 'no', "
                 "or put the file there"
             )
-        file = await store.in_thread(store.open)
+        file = await self.tasks.on(store.thread, store.open)
         self.loading.begin(self._state.wall // 1000, file.size)
         last: list[Record] = []
 
@@ -161,7 +158,7 @@ class Journal:
             await self._note_start(file, reader, take, was_stopped=last == [STOPPED])
         self.loading.since = 0
         if not config.appendonly:
-            await store.in_thread(file.close)
+            await self.tasks.on(store.thread, file.close)
         elif reader.format is not None:
             self._use(file, reader.writer(), [])
         else:
@@ -185,7 +182,7 @@ class Journal:
             return
         try:
             data = list(map(reader.writer().encode_live, notes))
-            await self._store.in_thread(put, file, data, True)
+            await self.tasks.on(self._store.thread, put, file, data, True)
         except OSError as error:
             self._log.warning(
                 "cannot note the start in the journal: what was queued waits for RETRY",
@@ -209,7 +206,9 @@ class Journal:
         """Begin with an empty file."""
         writer = Writer(self.rewriter.format(), self._store.salt())
         try:
-            await self._store.in_thread(put, file, [writer.beginning(__version__)], True)
+            await self.tasks.on(
+                self._store.thread, put, file, [writer.beginning(__version__)], True
+            )
         except OSError as error:
             raise JournalError(f"cannot write {self._store.name}: {error.strerror}") from None
         self._use(file, writer, [])
@@ -232,19 +231,18 @@ class Journal:
 
     # Running.
 
-    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Write, sync and rewrite until cancelled."""
-        async with trio.open_nursery() as nursery:
-            self._nursery = self.rewriter.nursery = nursery
-            await nursery.start(self._store.thread.run)
-            nursery.start_soon(self.end.watch)
-            task_status.started()
-            while True:
-                self.end.pressed = trio.Event()
-                with trio.move_on_after(CRON_S):
-                    await self.end.pressed.wait()
-                await self._cron()
-                self.weigh()
+    def start(self) -> None:
+        """Write, sync and rewrite from now on."""
+        self.tasks.start(self.end.watch())
+        self.tasks.start(self._run())
+
+    async def _run(self) -> None:
+        while True:
+            self.end.pressed = Event(self.tasks)
+            with self.tasks.move_on_after(CRON_S):
+                await self.end.pressed.wait()
+            await self._cron()
+            self.weigh()
 
     async def _cron(self) -> None:
         if self._is_stopping:
@@ -281,12 +279,12 @@ class Journal:
             return
         reason = f"{self._store.name} was {self._loss} by another process, and is being rewritten"
         self.end.fail(OSError(0, reason))
-        if trio.current_time() < self._whole_at:
+        if self.tasks.time() < self._whole_at:
             return
-        self._whole_at = trio.current_time() + WHOLE_S
+        self._whole_at = self.tasks.time() + WHOLE_S
         try:
             if self._loss == "replaced":
-                await self._store.in_thread(self._store.set_aside)
+                await self.tasks.on(self._store.thread, self._store.set_aside)
         except (OSError, JournalError) as error:
             self._log.warning("the file in the journal's place cannot be moved", error=str(error))
             return
@@ -306,25 +304,25 @@ class Journal:
             self.rewrite.is_cancelled = True
         if not self._is_stopping:
             self._is_stopping = True
-            self._nursery.start_soon(self._stop)
+            self.tasks.start(self._stop())
 
     async def _stop(self) -> None:
         """Failures do not matter: the file is not wanted any more."""
-        with trio.move_on_after(STALL_S):
+        with self.tasks.move_on_after(STALL_S):
             while self.rewrite is not None:
-                await trio.sleep(CRON_S / 10)
+                await self.tasks.sleep(CRON_S / 10)
             await self.end.flush()
         self.rewriter.give_up()
         file = self.end.file
         self.end.drop()
         self._is_stopping = False
         if file is not None:
-            self._nursery.start_soon(self._let_go, file)
+            self.tasks.start(self._let_go(file))
 
     async def _let_go(self, file: JournalFile) -> None:
         """Its content is synced or given up, so an error on closing does not matter."""
         with contextlib.suppress(OSError):
-            await self._store.in_thread(file.close)
+            await self.tasks.on(self._store.thread, file.close)
 
     async def close(self, *, has_queues: bool = False) -> None:
         """The node ends: write and sync what there is, unless the disk does not answer.
@@ -333,14 +331,14 @@ class Journal:
         """
         if has_queues:
             self.record([STOPPED])
-        with trio.move_on_after(CLOSE_S, shield=True) as scope:
+        with self.tasks.move_on_after(CLOSE_S) as scope:
             if self.end.file is not None:
                 await self.end.flush()
                 await self._let_go(self.end.file)
             elif self._state.config.appendonly:
                 # Its first version is not complete yet.
                 await self.rewriter.write_whole()
-        if scope.cancelled_caught:
+        if scope.was_cut:
             self._log.warning("the disk does not answer: the journal is left as it is")
 
     # Rewriting.
@@ -357,7 +355,7 @@ class Journal:
     async def _rewrite_if_needed(self) -> None:
         """Start a rewrite if the file has no complete first version, or has grown."""
         file, config, rewriter = self.end.file, self._state.config, self.rewriter
-        if rewriter.current is not None or trio.current_time() < rewriter.at:
+        if rewriter.current is not None or self.tasks.time() < rewriter.at:
             return
         if self.loading.since:
             # Not everything in the file has been loaded yet.
@@ -375,7 +373,7 @@ class Journal:
     def vitals(self) -> JournalVitals:
         """For INFO."""
         end, rewrite = self.end, self.rewrite
-        now = trio.current_time()
+        now = self.tasks.time()
         state = "off"
         if self._state.config.appendonly:
             state = "wait-rewrite" if end.file is None and rewrite is not None else "on"

@@ -8,18 +8,11 @@ import contextlib
 import errno
 import fcntl
 import os
-from collections.abc import Callable
-from typing import TypeVar, TypeVarTuple
-
-import trio
 
 from disque_trio import system
 from disque_trio.ports import JournalError, JournalFile
 from disque_trio.storage.descriptor import Descriptor
-from disque_trio.storage.disk_thread import DiskThread
-
-T = TypeVar("T")
-Ts = TypeVarTuple("Ts")
+from disque_trio.storage.disk_thread import OwnThread
 
 
 class DiskFile:
@@ -108,7 +101,7 @@ class JournalDisk:
         self.name = self.path
         """Absolute, since errors are read far from the node's directory."""
         self._new_path = f"{self.path}.new"
-        self.thread = DiskThread()
+        self.thread = OwnThread()
 
     def exists(self) -> bool:
         """Is there a journal?"""
@@ -179,7 +172,3 @@ class JournalDisk:
     def salt(self) -> int:
         """32 random bits."""
         return int.from_bytes(os.urandom(4), "little")
-
-    async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
-        """Do it in a worker thread, which runs to its end even if the caller is cancelled."""
-        return await trio.to_thread.run_sync(act, *args, abandon_on_cancel=True)

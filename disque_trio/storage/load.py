@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import attrs
-import trio
 
 from disque_trio.ports import JournalError, JournalFile, JournalStore, Log
 from disque_trio.statemachine.records import Record
+from disque_trio.storage.tasks import Tasks
 from disque_trio.wire.journal import DamagedFileError, NewerFileError, Reader
 
 PORTION: Final = 64 << 10
@@ -19,6 +19,7 @@ TELL_EVERY_S: Final = 5.0
 class Loading:
     """Progress, in bytes and seconds."""
 
+    tasks: Tasks
     since: int = 0
     """Unix time of its start; 0 while nothing is loaded."""
     started: float = 0.0
@@ -28,7 +29,7 @@ class Loading:
     def begin(self, since: int, total: int) -> None:
         """So many bytes are to be read."""
         self.since, self.total, self.loaded = since, total, 0
-        self.started = trio.current_time()
+        self.started = self.tasks.time()
 
     def shown(self, now: float) -> dict[str, Any]:
         """For INFO, as fields of `JournalVitals`."""
@@ -54,13 +55,13 @@ async def load(
 
     An incomplete record at the end is cut off if `may_cut`. JournalError for any other damage.
     """
-    reader = Reader()
-    tell_at = trio.current_time() + TELL_EVERY_S
+    tasks, reader = loading.tasks, Reader()
+    tell_at = tasks.time() + TELL_EVERY_S
     try:
-        while portion := await store.in_thread(file.read, loading.loaded, PORTION):
+        while portion := await tasks.on(store.thread, file.read, loading.loaded, PORTION):
             loading.loaded += len(portion)
             take(reader.feed(portion))
-            if trio.current_time() >= tell_at:
+            if tasks.time() >= tell_at:
                 tell_at += TELL_EVERY_S
                 percent = 100 * loading.loaded // max(loading.total, 1)
                 log.notice("loading the journal", percent=percent, bytes=loading.loaded)
@@ -78,12 +79,19 @@ async def load(
     except OSError as error:
         raise JournalError(f"cannot read {store.name}: {error.strerror}") from None
     if torn:
-        await _cut(store, file, reader.offset, torn, log, may_cut=may_cut)
+        await _cut(tasks, store, file, reader.offset, torn, log, may_cut=may_cut)
     return reader
 
 
 async def _cut(
-    store: JournalStore, file: JournalFile, offset: int, torn: int, log: Log, *, may_cut: bool
+    tasks: Tasks,
+    store: JournalStore,
+    file: JournalFile,
+    offset: int,
+    torn: int,
+    log: Log,
+    *,
+    may_cut: bool,
 ) -> None:
     if not may_cut:
         raise JournalError(
@@ -92,7 +100,7 @@ async def _cut(
         )
     log.warning("the journal ends within a record: cut", at=offset, lost_bytes=torn)
     try:
-        await store.in_thread(_cut_and_sync, file, offset)
+        await tasks.on(store.thread, _cut_and_sync, file, offset)
     except OSError as error:
         raise JournalError(f"cannot cut {store.name}: {error.strerror}") from None
 

@@ -9,17 +9,11 @@ import contextlib
 import fcntl
 import os
 import threading
-from collections.abc import Callable
-from typing import TypeVar, TypeVarTuple
-
-import trio
 
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.nodesfile import NodesFileError, parse_nodes
+from disque_trio.storage.disk_thread import OwnThread
 from disque_trio.system import FILE_MODE, tighten
-
-T = TypeVar("T")
-Ts = TypeVarTuple("Ts")
 
 
 class NodesConfError(Exception):
@@ -32,6 +26,7 @@ class NodesConf:
     def __init__(self, path: str) -> None:
         # Absolute: CONFIG SET dir must not move the node away from its identity.
         self.path = os.path.abspath(path)
+        self.thread = OwnThread()
         self._locked: int | None = _open_locked(self.path)
         """The descriptor of the file, which has the lock; None once this has been closed."""
         self._swapping = threading.Lock()
@@ -69,10 +64,6 @@ class NodesConf:
                 old, self._locked = self._locked, descriptor
         os.close(old)
 
-    async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
-        """In one of Trio's threads."""
-        return await trio.to_thread.run_sync(act, *args, abandon_on_cancel=True)
-
     def close(self) -> None:
         """Release the lock."""
         with self._swapping:
@@ -84,12 +75,11 @@ class NodesConf:
 class NoNodesConf:
     """The `NodesStore` of a node that will not be started again."""
 
+    def __init__(self) -> None:
+        self.thread = OwnThread()
+
     def save(self, text: bytes) -> None:
         """Forget it."""
-
-    async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
-        """At once."""
-        return act(*args)
 
 
 def _open_locked(path: str) -> int:

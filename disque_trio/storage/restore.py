@@ -2,16 +2,12 @@
 
 from typing import Final
 
-import trio
-
 from disque_trio.ports import Clock, Host, JournalError, Log
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.records import Record
 from disque_trio.storage.journal import Journal
 from disque_trio.storage.spill import Spiller
 
-LOADING_GRACE_S: Final = 0.5
-"""How long clients that connect meanwhile wait; after that they are answered LOADING."""
 JOBS_PER_TURN: Final = 1000
 """How many jobs are put back into queues and timers at a time."""
 
@@ -36,15 +32,15 @@ async def restore(
             spiller.settle(now)
 
     is_once = machine.state.config.aof_enqueue_jobs_once
-    started = trio.current_time()
+    started = journal.tasks.time()
     try:
         await journal.load(take)
         while not machine.loaded(clock.now(), JOBS_PER_TURN):
-            await trio.lowlevel.checkpoint()
+            await journal.tasks.checkpoint()
         await journal.mend_format()
     except JournalError as error:
         return str(error)
-    seconds = round(trio.current_time() - started, 3)
+    seconds = round(journal.tasks.time() - started, 3)
     state = machine.state
     log.notice(
         "journal loaded",

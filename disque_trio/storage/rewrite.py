@@ -10,14 +10,13 @@ import itertools
 from collections.abc import Iterable
 from typing import Final
 
-import trio
-
 from disque_trio import __version__
 from disque_trio.ports import JournalFile, JournalStore
 from disque_trio.statemachine import journaling
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.records import LoadJob
 from disque_trio.statemachine.state import NodeState
+from disque_trio.storage.tasks import Tasks
 from disque_trio.wire.journal import Format, Writer
 
 PORTION: Final = 256
@@ -34,17 +33,24 @@ class Rewrite:
     """Once it has been opened."""
 
     def __init__(
-        self, store: JournalStore, state: NodeState, format_: Format, *, stays: bool
+        self,
+        store: JournalStore,
+        state: NodeState,
+        tasks: Tasks,
+        format_: Format,
+        *,
+        stays: bool,
     ) -> None:
         self.stays = stays
         """Is the new file the journal from then on?"""
-        self.started = trio.current_time()
+        self.started = tasks.time()
         self.writer = Writer(format_, store.salt())
         self.is_cancelled = False
-        self.moved = trio.current_time()
+        self.moved = tasks.time()
         """When it last made progress."""
         self._store = store
         self._state = state
+        self._tasks = tasks
         self._jobs = state.table.walk()
         self._kept = iter(journaling.kept_keys(state))
         self._chunks: list[bytes] = [self.writer.beginning(__version__)]
@@ -55,7 +61,7 @@ class Rewrite:
     async def open(self, *, may_be_new: bool) -> None:
         """Create the file, in a thread. Raises OSError when that fails, and with `may_be_new`
         JournalError when another node has the journal open."""
-        self.file = await self._store.in_thread(self._open, may_be_new)
+        self.file = await self._tasks.on(self._store.thread, self._open, may_be_new)
 
     def _open(self, may_be_new: bool) -> JournalFile:
         if may_be_new:
@@ -77,8 +83,8 @@ class Rewrite:
         """Write all jobs, and sync."""
         while not self.is_cancelled:
             is_last = not self._portion()
-            await self._store.in_thread(self._append, self._take(), is_last)
-            self.moved = trio.current_time()
+            await self._tasks.on(self._store.thread, self._append, self._take(), is_last)
+            self.moved = self._tasks.time()
             if is_last:
                 return
         raise OSError(errno.ECANCELED, "cancelled")

@@ -8,12 +8,11 @@ import contextlib
 from collections.abc import Callable
 from typing import Final
 
-import trio
-
 from disque_trio.ports import JournalError, JournalFile, JournalStore, Log
 from disque_trio.statemachine.state import NodeState
 from disque_trio.storage.append import STALL_S, STALLED, Appender
 from disque_trio.storage.rewrite import Rewrite
+from disque_trio.storage.tasks import Cancelled, Tasks
 from disque_trio.wire.journal import Format, Writer
 
 RETRY_S: Final = 60.0
@@ -31,6 +30,7 @@ class Rewriter:
         state: NodeState,
         end: Appender,
         log: Log,
+        tasks: Tasks,
         use: Callable[[JournalFile, Writer, list[bytes]], None],
     ) -> None:
         """`use` is called with a new file that is the journal from then on, its writer, and the
@@ -43,13 +43,13 @@ class Rewriter:
         self.last_s = -1
         self.at = 0.0
         """No rewrite begins by itself before this moment."""
-        self.nursery: trio.Nursery
         self._store = store
         self._state = state
         self._end = end
         self._log = log
+        self._tasks = tasks
         self._use = use
-        self._giving_up = trio.CancelScope()
+        self._giving_up = tasks.scope()
         """The scope of the latest rewrite."""
 
     def format(self) -> Format:
@@ -63,14 +63,16 @@ class Rewriter:
         """
         if self.current is not None:
             return "Background append only file rewriting already in progress"
-        rewrite = self.current = Rewrite(self._store, self._state, self.format(), stays=stays)
+        rewrite = self.current = Rewrite(
+            self._store, self._state, self._tasks, self.format(), stays=stays
+        )
         error = STALLED
         try:
-            with trio.move_on_after(STALL_S):
+            with self._tasks.move_on_after(STALL_S):
                 # Never replace another node's file.
                 await rewrite.open(may_be_new=self._end.file is None)
                 error = ""
-        except trio.Cancelled:
+        except Cancelled:
             self._end_of(rewrite, error)
             raise
         except (OSError, JournalError) as met:
@@ -79,7 +81,7 @@ class Rewriter:
             rewrite.is_cancelled = error == STALLED
             self._end_of(rewrite, error)
             return error
-        self.nursery.start_soon(self._run, rewrite)
+        self._tasks.start(self._run(rewrite))
         return None
 
     async def write_whole(self) -> str | None:
@@ -89,14 +91,14 @@ class Rewriter:
         error = await self.start(stays=True)
         rewrite = self.current
         while error is None and self.current is rewrite:
-            await trio.sleep(_LOOK_S)
-            if rewrite is not None and trio.current_time() - rewrite.moved > STALL_S:
+            await self._tasks.sleep(_LOOK_S)
+            if rewrite is not None and self._tasks.time() - rewrite.moved > STALL_S:
                 self.give_up()
         return error or self.error or self._end.trouble or None
 
     async def cancel(self) -> None:
         """Cancel the rewrite that is under way, whether or not the disk answers."""
-        with trio.move_on_after(STALL_S):
+        with self._tasks.move_on_after(STALL_S):
             await self._cancelled()
         if self.current is not None:
             self.give_up()
@@ -105,7 +107,7 @@ class Rewriter:
     async def _cancelled(self) -> None:
         while self.current is not None:
             self.current.is_cancelled = True
-            await trio.sleep(_LOOK_S)
+            await self._tasks.sleep(_LOOK_S)
 
     def give_up(self) -> None:
         """Stop waiting for a disk that does not answer."""
@@ -116,16 +118,16 @@ class Rewriter:
     async def _run(self, rewrite: Rewrite) -> None:
         error = ""
         try:
-            with trio.CancelScope() as self._giving_up:
+            with self._tasks.scope() as self._giving_up:
                 await rewrite.write()
                 await self._hand_over(rewrite)
-            if self._giving_up.cancelled_caught:
+            if self._giving_up.was_cut:
                 # Its thread still uses the file, so its name is not removed.
                 error = STALLED
                 rewrite.file.close()
         except OSError as met:
             error = met.strerror or str(met)
-            await self._store.in_thread(self._store.discard, rewrite.file)
+            await self._tasks.on(self._store.thread, self._store.discard, rewrite.file)
         finally:
             self._end_of(rewrite, error)
 
@@ -135,9 +137,9 @@ class Rewriter:
             self.has_failed = False
         elif not rewrite.is_cancelled or error == STALLED:
             self.has_failed = True
-            self.at = trio.current_time() + RETRY_S
+            self.at = self._tasks.time() + RETRY_S
             self._log.warning("the journal could not be rewritten", error=error)
-        self.last_s = int(trio.current_time() - rewrite.started)
+        self.last_s = int(self._tasks.time() - rewrite.started)
         rewrite.end()
         self.current = None
         self._end.changed()
@@ -145,8 +147,9 @@ class Rewriter:
     async def _hand_over(self, rewrite: Rewrite) -> None:
         """The new file is nearly complete: write the rest, and make it the journal."""
         end = self._end
-        async with end.alone():
-            rewrite.moved = trio.current_time()
+        async with end.writing, end.syncing:
+            await end.finish_group()
+            rewrite.moved = self._tasks.time()
             rest, number = rewrite.rest(), end.last
             await end.in_thread(rewrite.finish, rest)
             self._log.notice("the journal has been rewritten", size=rewrite.file.size)

@@ -2,11 +2,10 @@
 
 from typing import Final
 
-import trio
-
 from disque_trio.ports import Log
 from disque_trio.statemachine.machine import Machine
 from disque_trio.storage.journal import Journal
+from disque_trio.storage.tasks import Scope
 
 QUEUES_S: Final = 20.0
 """How long a stopping node goes on serving while its queues are written."""
@@ -28,15 +27,13 @@ async def write_queues(machine: Machine, journal: Journal) -> str | None:
     return error
 
 
-async def keep_queues(
-    machine: Machine, journal: Journal, hurry: trio.CancelScope, log: Log
-) -> bool:
+async def keep_queues(machine: Machine, journal: Journal, hurry: Scope, log: Log) -> bool:
     """Write the queues for the next start, unless that takes longer than `QUEUES_S` or `hurry` is
     cancelled. Does the journal have them?"""
     if not machine.state.config.appendonly:
         return False
     error: str | None = "it took too long, or the node was told again to end"
-    with hurry, trio.move_on_after(QUEUES_S):
+    with hurry, journal.tasks.move_on_after(QUEUES_S):
         error = await write_queues(machine, journal)
     if error is not None:
         journal.rewriter.give_up()

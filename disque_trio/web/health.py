@@ -30,7 +30,7 @@ def checks(node: Node) -> Iterator[Check]:
     state = node.state
     refusal = "" if state.refusal is None else state.refusal.text.decode(errors="replace")
     yield Check("commands", not refusal, refusal or "accepted")
-    yield Check("running", node.shutdown is None, "stopping" if node.shutdown else "yes")
+    yield Check("running", node.life.shutdown is None, "stopping" if node.life.shutdown else "yes")
     leaving = state.cluster.is_leaving
     yield Check("member", not leaving, "leaving the cluster" if leaving else "yes")
     yield Check("memory", True, LEVELS[pressure.level(state)])

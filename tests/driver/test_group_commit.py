@@ -11,10 +11,9 @@ from trio.testing import MockClock
 from disque_trio.driver import limits
 from disque_trio.driver.input import TURN
 from disque_trio.driver.sessions import CHOKE
-from disque_trio.sim.engines.trio.store import TaskThread
 from disque_trio.storage.append import STALL_S
 from tests.node.world import MemoryClient, World, until
-from tests.storage.disks import MemoryDisk, read
+from tests.storage.disks import MemoryDisk, MemoryThread, read
 from tests.storage.journals import ADD, ALWAYS, EVERYSEC, IO_ERROR, broken, started
 
 LONG = 10_000
@@ -22,8 +21,8 @@ PING = b"PING " + b"x" * LONG + b"\r\n"
 PONG = b"$%d\r\n" % LONG + b"x" * LONG + b"\r\n"
 
 
-class PromptThread(TaskThread):
-    """The `JournalThread` of a disk for which nobody waits long."""
+class PromptThread(MemoryThread):
+    """The `DiskThread` of a disk for which nobody waits long."""
 
     def start(
         self,
@@ -48,7 +47,7 @@ class PromptThread(TaskThread):
 async def prompt(nursery: trio.Nursery) -> tuple[World, MemoryClient]:
     """A node with such a disk, and a client."""
     disk = MemoryDisk()
-    disk.thread = PromptThread(disk._do)
+    disk.thread = PromptThread(disk._delay)
     world = await started(nursery, EVERYSEC, disk)
     client = world.client()
     assert await client.ask("PING") == b"+PONG\r\n"

@@ -45,7 +45,7 @@ async def test_another_protocol_at_the_client_port_ends_the_connection_and_does_
     state = server.node.state
     assert not state.jobs
     assert state.config.protected_mode
-    assert server.node.shutdown is None
+    assert server.node.life.shutdown is None
     told = [line for line in server.log.lines if line[0] == "warning"]
     assert len(told) == 1
 

@@ -5,8 +5,8 @@ import errno
 import trio
 from trio.testing import MockClock
 
+from disque_trio.driver.life import GRACE_S
 from disque_trio.driver.nodes_writer import STALL_S
-from disque_trio.node import GRACE_S
 from disque_trio.statemachine.chores import Shutdown
 from tests.node.world import World, until
 

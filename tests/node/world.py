@@ -4,7 +4,6 @@ import math
 import random
 from collections import deque
 from collections.abc import Callable
-from typing import TypeVar, TypeVarTuple
 
 import attrs
 import trio
@@ -19,10 +18,8 @@ from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.stats import Facts
 from disque_trio.storage.journal import Journal
-from tests.storage.disks import MemoryDisk
+from tests.storage.disks import MemoryDisk, MemoryThread
 
-T = TypeVar("T")
-Ts = TypeVarTuple("Ts")
 WALL = 1_800_000_000_000
 ME: NodeId = b"a" * 40
 
@@ -170,6 +167,7 @@ class MemoryHub:
         self.network = network
         self.ip = ip
         self.is_listening = True
+        self.has_clients = False
         self.is_bus_open = False
         self.unsent: Callable[[], bool] = lambda: False
         self.dialled: list[MemoryLink] = []
@@ -195,6 +193,10 @@ class MemoryHub:
             self.put(lambda node: node.link_up(session, self.ip, ip))
         return link
 
+    def open_clients(self) -> None:
+        self.has_clients = True
+        self.wake()
+
     def open_bus(self) -> None:
         self.is_bus_open = True
 
@@ -202,7 +204,7 @@ class MemoryHub:
         self._came.set()
 
     def wake_from_thread(self) -> None:
-        raise AssertionError("no threads here")
+        self.wake()
 
     def stop_listening(self) -> None:
         self.is_listening = False
@@ -213,39 +215,54 @@ class MemoryHub:
     async def run(
         self, node: Node, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        task_status.started()
-        while True:
-            if node.is_napping:
-                await trio.sleep(node.seconds_left())
-            elif not self._inputs:
-                self._came = trio.Event()
-                with trio.move_on_after(node.seconds_left()):
-                    await self._came.wait()
-            inputs, self._inputs = self._inputs, deque()
-            node.begin()
-            for act in inputs:
-                act(node)
-            node.settle()
-            await trio.lowlevel.checkpoint()
+        node.start()
+        has_started = False
+        try:
+            while not node.life.is_over:
+                if node.life.is_ready and not has_started:
+                    has_started = True
+                    task_status.started()
+                await self._rest(node)
+                self._batch(node)
+                await trio.lowlevel.checkpoint()
+        finally:
+            node.end()
+
+    async def _rest(self, node: Node) -> None:
+        if node.is_napping:
+            await trio.sleep(node.seconds_left())
+        elif not (self._inputs and self.has_clients):
+            with trio.move_on_after(node.seconds_left()):
+                await self._came.wait()
+        self._came = trio.Event()
+
+    def _batch(self, node: Node) -> None:
+        inputs: deque[Callable[[Node], object]] = deque()
+        if self.has_clients:
+            inputs, self._inputs = self._inputs, inputs
+        node.begin()
+        for act in inputs:
+            act(node)
+        node.settle()
 
 
 def _accept(node: Node, link: MemoryLink, local_ip: str, remote_ip: str) -> None:
     link.session = node.accept_link(link, local_ip, remote_ip)
 
 
-@attrs.define
 class MemoryStore:
     """nodes.conf in memory; `error` is what writing it meets."""
 
-    saved: list[bytes] = attrs.Factory(list)
-    error: OSError | None = None
-    answers: trio.Event | None = None
-    """If there is one, the disk hangs until it is set."""
+    def __init__(self) -> None:
+        self.saved: list[bytes] = []
+        self.error: OSError | None = None
+        self.answers: trio.Event | None = None
+        """If there is one, the disk hangs until it is set."""
+        self.thread = MemoryThread(self._answer)
 
-    async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
+    async def _answer(self) -> None:
         if self.answers is not None:
             await self.answers.wait()
-        return act(*args)
 
     def save(self, text: bytes) -> None:
         if self.error is not None:

@@ -1,17 +1,75 @@
 """A disk in memory for journals: it can be slow, full or broken, and forgets what is not synced."""
 
-from collections.abc import Callable
-from typing import TypeVar, TypeVarTuple
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
 
 import trio
+from outcome import Error, Outcome, acapture
 
 from disque_trio.ports import JournalError, JournalFile
-from disque_trio.sim.engines.trio.store import TaskThread
 from disque_trio.statemachine.records import Record
 from disque_trio.wire.journal import Reader
 
-T = TypeVar("T")
-Ts = TypeVarTuple("Ts")
+
+class MemoryThread:
+    """The `DiskThread` of what is in memory: each piece of work takes as long as `delay`."""
+
+    def __init__(self, delay: Callable[[], Awaitable[None]]) -> None:
+        self.wake: Callable[[], None] = lambda: None
+        self.pending = 0
+        self._delay = delay
+        self._done: list[Callable[[], None]] = []
+        self._life = 0
+
+    def start(
+        self,
+        act: Callable[..., object],
+        args: tuple[Any, ...],
+        then: Callable[[OSError | None], None],
+        *,
+        syncs: bool,  # noqa: ARG002
+    ) -> None:
+        life = self._life
+
+        def told(outcome: Outcome[Any]) -> None:
+            if life != self._life:
+                return
+            error = outcome.error if isinstance(outcome, Error) else None
+            assert error is None or isinstance(error, OSError)
+            then(error)
+
+        self.beside(act, args, told)
+
+    def beside(
+        self,
+        act: Callable[..., object],
+        args: tuple[Any, ...],
+        then: Callable[[Outcome[Any]], None],
+    ) -> None:
+        self.pending += 1
+        trio.lowlevel.spawn_system_task(self._work, partial(act, *args), then)
+
+    async def _work(self, act: Callable[[], object], then: Callable[[Outcome[Any]], None]) -> None:
+        async def work() -> object:
+            await self._delay()
+            return act()
+
+        outcome = await acapture(work)
+        self._done.append(partial(then, outcome))
+        self.wake()
+
+    def collect(self) -> None:
+        done, self._done = self._done, []
+        self.pending -= len(done)
+        for tell in done:
+            tell()
+
+    def wait(self, seconds: float) -> None:
+        """No task goes on while the loop stands still."""
+
+    def abandon(self) -> None:
+        self._life += 1
 
 
 class MemoryFile:
@@ -69,7 +127,7 @@ class MemoryDisk:
     def __init__(self, content: bytes | None = None) -> None:
         self.file: MemoryFile | None = None
         self.new: MemoryFile | None = None
-        self.thread = TaskThread(self._do)
+        self.thread = MemoryThread(self._delay)
         self.latency = 0.0
         self.room = 1 << 40
         self.write_error: OSError | None = None
@@ -127,15 +185,11 @@ class MemoryDisk:
     def salt(self) -> int:
         return 7
 
-    async def _do(self, act: Callable[[], object], syncs: bool) -> None:  # noqa: ARG002
-        await self.in_thread(act)
-
-    async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
+    async def _delay(self) -> None:
         if self.latency:
             await trio.sleep(self.latency)
         else:
             await trio.lowlevel.checkpoint()
-        return act(*args)
 
     # What a test asks.
 

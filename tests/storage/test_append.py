@@ -12,7 +12,7 @@ from trio.testing import MockClock
 
 from disque_trio.statemachine.config import Config
 from disque_trio.storage.append import STALL_S
-from disque_trio.storage.disk_thread import DiskThread
+from disque_trio.storage.disk_thread import OwnThread
 from disque_trio.storage.journal_file import JournalDisk
 from tests.node.world import MemoryClient, World, until
 from tests.storage.journals import ADD, ALWAYS, EVERYSEC, MISCONF, NO, STALLED, add, alive, started
@@ -147,7 +147,7 @@ async def test_a_thread_that_hangs_is_left_to_itself_when_the_journal_is_turned_
 
 
 def test_the_loop_that_waits_for_the_thread_is_told_at_once_and_not_woken() -> None:
-    thread, woken = DiskThread(), threading.Event()
+    thread, woken = OwnThread(), threading.Event()
     outcomes: list[OSError | None] = []
     thread.wake = woken.set
     thread.start(time.sleep, (0.01,), outcomes.append, syncs=False)
@@ -160,7 +160,7 @@ def test_the_loop_that_waits_for_the_thread_is_told_at_once_and_not_woken() -> N
 
 
 def test_a_loop_that_has_waited_long_enough_is_woken_when_the_thread_has_finished() -> None:
-    thread, gate, woken = DiskThread(), threading.Event(), threading.Event()
+    thread, gate, woken = OwnThread(), threading.Event(), threading.Event()
     thread.wake = woken.set
     outcomes: list[OSError | None] = []
     thread.start(gate.wait, (), outcomes.append, syncs=False)

@@ -2,10 +2,12 @@
 
 import os
 import resource
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from outcome import Outcome, Value
 
 from disque_trio.ports import JournalError
 from disque_trio.storage.journal_file import DiskFile, JournalDisk
@@ -205,9 +207,16 @@ def test_a_place_that_cannot_be_is_told(tmp_path: Path) -> None:
         JournalDisk(str(tmp_path / "none" / "disque.aof")).open()
 
 
-async def test_work_may_be_done_in_a_thread(disk: JournalDisk, file: DiskFile) -> None:
-    await disk.in_thread(file.append, b"x")
+def test_work_may_be_done_in_a_thread(disk: JournalDisk, file: DiskFile) -> None:
+    rung, outcomes = threading.Event(), list[Outcome[object]]()
+    disk.thread.wake = rung.set
+    disk.thread.beside(file.append, (b"x",), outcomes.append)
+    assert rung.wait(60)
+    assert outcomes == []
 
+    disk.thread.collect()
+
+    assert outcomes == [Value(None)]
     assert content(disk) == b"x"
     assert 0 <= disk.salt() < 1 << 32
 

@@ -109,9 +109,15 @@ async def test_nothing_is_written_beside_a_write_that_is_no_longer_awaited(
     client, end = world.client(), world.journal.end
     await add(client)
     world.disk.latency = 1e6
-    with trio.move_on_after(3):
-        nursery.start_soon(client.ask, "ADDJOB", "q", "late", "0", "REPLICATE", "1")
-        await end.flush()
+    tasks = world.journal.tasks
+
+    async def flush() -> None:
+        with tasks.move_on_after(3):
+            await end.flush()
+
+    tasks.start(flush())
+    client.send(ADD)
+    await trio.sleep(3.1)
 
     assert end.group is None
     assert end.trouble == "no answer from the disk"

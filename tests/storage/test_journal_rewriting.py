@@ -2,9 +2,10 @@
 
 import errno
 from collections.abc import Callable
-from typing import TypeVar, TypeVarTuple
+from typing import Any
 
 import trio
+from outcome import Outcome
 from trio.testing import MockClock
 
 from disque_trio.statemachine.config import Config
@@ -12,8 +13,7 @@ from tests.node.world import until
 from tests.storage.disks import MemoryFile
 from tests.storage.journals import IO_ERROR, add, alive, broken, started
 
-T = TypeVar("T")
-Ts = TypeVarTuple("Ts")
+Then = Callable[[Outcome[Any]], None]
 
 
 async def test_a_rewrite_has_what_is_there_and_what_comes_meanwhile(
@@ -62,17 +62,23 @@ async def test_a_look_at_the_file_that_a_rewrite_closes_meanwhile_is_no_trouble(
     await add(client)
     looks: list[MemoryFile] = []
 
-    async def in_thread(act: Callable[[*Ts], T], *args: *Ts) -> T:
+    beside = world.disk.thread.beside
+
+    def start(act: Callable[..., object], args: tuple[Any, ...], then: Then) -> None:
         """Threads start late: the look at the first file begins when that has been closed."""
-        await trio.lowlevel.checkpoint()
         file = getattr(act, "__self__", None)
         if isinstance(file, MemoryFile) and act == file.loss and not looks:
             looks.append(file)
             world.client().send(b"BGREWRITEAOF\r\n")
-            await until(lambda: file.is_closed)
-        return act(*args)
+            nursery.start_soon(start_late, file, act, then)
+        else:
+            beside(act, args, then)
 
-    world.disk.in_thread = in_thread  # type: ignore[method-assign]
+    async def start_late(file: MemoryFile, act: Callable[..., object], then: Then) -> None:
+        await until(lambda: file.is_closed)
+        beside(act, (), then)
+
+    world.disk.thread.beside = start  # type: ignore[method-assign]
     await until(lambda: bool(looks) and looks[0].is_closed)
 
     assert await client.ask("PING") == b"+PONG\r\n"

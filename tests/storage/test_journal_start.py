@@ -127,7 +127,7 @@ async def run_to_failure(config: Config, disk: MemoryDisk) -> str:
     world = World(config, disk=disk)
     with trio.fail_after(10):
         await world.node.run()
-    return world.node.failure
+    return world.node.life.failure
 
 
 async def test_a_torn_end_may_be_an_error(autojump_clock: MockClock) -> None:

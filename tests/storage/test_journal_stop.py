@@ -4,7 +4,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from disque_trio.node import GRACE_S, HURRY_AFTER
+from disque_trio.driver.life import GRACE_S, HURRY_AFTER
 from disque_trio.statemachine.base import QUEUED
 from disque_trio.statemachine.chores import Shutdown
 from disque_trio.statemachine.config import Config

@@ -37,7 +37,7 @@ async def test_a_node_is_alive_and_ready(nursery: trio.Nursery) -> None:
 
 async def test_a_node_that_is_to_end_is_alive_but_not_ready(nursery: trio.Nursery) -> None:
     node = await web(nursery)
-    node.live.node.shutdown = Shutdown()
+    node.live.node.life.shutdown = Shutdown()
 
     assert (await node.ask("/livez")).status == 200
     ready = await node.ask("/readyz")

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from disque_trio.cli.sim.execution import execute
+from disque_trio.sim.engines.events import Engine
 from disque_trio.sim.engines.trio.store import ByteDisk, SimStore
 from disque_trio.sim.model.disk import BROKEN, FULL
 from disque_trio.sim.scenarios.expand import expand
@@ -21,7 +22,7 @@ def test_power_takes_single_writes_from_some_point_on_and_maybe_half_of_one() ->
     left = set()
     for seed in range(200):
         one = disk(seed)
-        file = SimStore(one).open()
+        file = SimStore(Engine(), one).open()
         file.append(b"synced ")
         file.sync()
         file.append(b"ab")
@@ -35,7 +36,7 @@ def test_power_takes_single_writes_from_some_point_on_and_maybe_half_of_one() ->
 def test_what_is_written_over_itself_is_never_less_than_it_was() -> None:
     for seed in range(50):
         one = disk(seed)
-        file = SimStore(one).open()
+        file = SimStore(Engine(), one).open()
         file.append(b"0123456789")
         file.sync()
         file.rewind(4)
@@ -48,7 +49,7 @@ def test_a_file_that_has_taken_anothers_place_may_not_have_done_so() -> None:
     left = set()
     for seed in range(30):
         one = disk(seed)
-        store = SimStore(one)
+        store = SimStore(Engine(), one)
         old, new = store.open(), store.begin()
         for file, data in ((old, b"old"), (new, b"new")):
             file.append(data)
@@ -68,13 +69,13 @@ def test_a_disk_that_takes_nothing_says_why(name: str, text: str) -> None:
     setattr(one, name, True)
 
     with pytest.raises(OSError, match=text):
-        SimStore(one).open().append(b"x")
+        SimStore(Engine(), one).open().append(b"x")
     assert not one.has_content()
 
 
 def test_a_file_that_is_no_journal_is_taken_away() -> None:
     one = disk()
-    file = SimStore(one).open()
+    file = SimStore(Engine(), one).open()
     file.append(b"this is no journal")
 
     assert one.load().how == "damaged"

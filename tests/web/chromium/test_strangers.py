@@ -43,7 +43,7 @@ async def test_a_web_page_gives_no_commands(
 
     assert not node.node.state.jobs
     assert node.node.state.config.protected_mode
-    assert node.node.shutdown is None
+    assert node.node.life.shutdown is None
 
 
 def _was_expelled(node: Live) -> bool:

@@ -13,7 +13,7 @@ from disque_trio.sim.engines.heap.stopping import OrderlyStop
 from disque_trio.sim.engines.live_events import LiveEngine
 from disque_trio.sim.engines.task_errors import root_of
 from disque_trio.sim.engines.trio.hub import HostClock, HostProcess, HostStore, NoLog, SimHub
-from disque_trio.sim.engines.trio.store import ByteDisk, SimStore
+from disque_trio.sim.engines.trio.store import ByteDisk, SimStore, SimThread
 from disque_trio.sim.model.disk import Found
 from disque_trio.statemachine.chores import Shutdown
 from disque_trio.statemachine.cluster import Peer
@@ -38,6 +38,8 @@ class NodeHost(Host):
     """The world sets these three."""
     hub: SimHub | None = None
     """The hub of the present life."""
+    _thread: SimThread | None = None
+    """The disk's thread of the present life, if it has a journal."""
     _node: Node
     _scope: trio.CancelScope
     _found: Found | None = None
@@ -50,12 +52,13 @@ class NodeHost(Host):
         super().start(cause, others)
         machine = self.machine
         assert machine is not None
-        self.hub = hub = SimHub(self, self._dial)
+        self.hub = hub = SimHub(self, self._dial, self._has_loaded)
         log, journal = NoLog(), None
         if self._config.appendonly:
             assert isinstance(self.disk, ByteDisk)
-            journal = Journal(SimStore(self.disk), machine.state, log)
-            hub.is_open = False
+            store = SimStore(self._engine, self.disk)
+            self._thread = store.thread
+            journal = Journal(store, machine.state, log)
         self._node = node = Node(
             machine, HostClock(self), hub, HostStore(self), HostProcess(), log, journal
         )
@@ -69,10 +72,7 @@ class NodeHost(Host):
     async def _live(self, node: Node, hub: SimHub, scope: trio.CancelScope) -> None:
         try:
             with scope:
-                if hub.is_open:
-                    await node.run()
-                else:
-                    await self._load_and_live(node, hub)
+                await node.run()
         except Exception as error:
             self.live.sync()
             self._fail(root_of(error))
@@ -89,7 +89,7 @@ class NodeHost(Host):
             return
         self.note("crash", cause="shutdown")
         self.crash()
-        if node.failure:
+        if node.life.failure:
             # A supervisor would start it again.
             self._engine.later(START_AGAIN, self._start_again, self.lives)
 
@@ -106,25 +106,12 @@ class NodeHost(Host):
         """Later, when the node has loaded it."""
         self._found = found
 
-    async def _load_and_live(self, node: Node, hub: SimHub) -> None:
-        """Give the node no inputs before it has read the journal."""
+    def _has_loaded(self) -> None:
+        self.now = self._node.now
+        self.write_rows()
         found, self._found = self._found, None
-        async with trio.open_nursery() as nursery:
-            try:
-                await nursery.start(node.run)
-            except RuntimeError:
-                if not node.failure:
-                    raise
-                return
-            if hub.is_dead:
-                return
-            self.live.sync()
-            self.now = node.now
-            self.write_rows()
-            if found is not None:
-                self.note("loaded", cause=found.how, detail=f"records={len(found.records)}")
-            hub.is_open = True
-            hub.wake()
+        if found is not None:
+            self.note("loaded", cause=found.how, detail=f"records={len(found.records)}")
 
     def stop(self) -> bool:
         """SIGTERM, which a paused process receives when it goes on."""
@@ -144,6 +131,8 @@ class NodeHost(Host):
         if hub is not None:
             hub.is_dead = True
             self.hub = None
+            if self._thread is not None:
+                self._thread.end()
             self._scope.cancel()
         super().crash(cause)
 

@@ -7,9 +7,11 @@ sockets; without inputs it sleeps until the node's deadline, on Trio's clock.
 import math
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol, TypeVar, TypeVarTuple
+from functools import partial
+from typing import Any, Protocol
 
 import trio
+from outcome import Outcome, capture
 
 from disque_trio.driver.sessions import LinkSession
 from disque_trio.node import Node
@@ -23,8 +25,6 @@ from disque_trio.statemachine.config import Config
 
 Act = Callable[[Node], None]
 """An input to a node."""
-T = TypeVar("T")
-Ts = TypeVarTuple("Ts")
 
 
 class SimulatedHost(Protocol):
@@ -59,20 +59,64 @@ class HostClock:
         return max(0, host.clock.when(mono) - host.live.sync()) / 1_000_000
 
 
+class PromptThread:
+    """The `DiskThread` of a disk that never fails, and takes no time."""
+
+    def __init__(self) -> None:
+        self.wake: Callable[[], None] = lambda: None
+        self.pending = 0
+        self._done: list[Callable[[], None]] = []
+
+    def start(
+        self,
+        act: Callable[..., object],
+        args: tuple[Any, ...],
+        then: Callable[[OSError | None], None],
+        *,
+        syncs: bool,  # noqa: ARG002
+    ) -> None:
+        """Do it."""
+        act(*args)
+        self.pending += 1
+        self._done.append(partial(then, None))
+        self.wake()
+
+    def beside(
+        self,
+        act: Callable[..., object],
+        args: tuple[Any, ...],
+        then: Callable[[Outcome[Any]], None],
+    ) -> None:
+        """Do it."""
+        self.pending += 1
+        self._done.append(partial(then, capture(act, *args)))
+        self.wake()
+
+    def collect(self) -> None:
+        """Tell what has been done."""
+        done, self._done = self._done, []
+        self.pending -= len(done)
+        for tell in done:
+            tell()
+
+    def wait(self, seconds: float) -> None:
+        """Nothing is under way."""
+
+    def abandon(self) -> None:
+        """Nothing is under way."""
+
+
 class HostStore:
     """A disk that never fails."""
 
     def __init__(self, host: SimulatedHost) -> None:
         self._host = host
 
+        self.thread = PromptThread()
+
     def save(self, text: bytes) -> None:
         """Write nodes.conf."""
         self._host.nodes_conf = text
-
-    async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
-        """At once, unless the process has been killed."""
-        await trio.lowlevel.checkpoint()
-        return act(*args)
 
 
 class HostProcess:
@@ -132,14 +176,17 @@ class Dialler(Protocol):
 class SimHub:
     """Gives inputs to one life of a node."""
 
-    def __init__(self, host: SimulatedHost, dial: Dialler) -> None:
+    def __init__(self, host: SimulatedHost, dial: Dialler, opened: Callable[[], None]) -> None:
+        """`opened` is called when the node takes inputs."""
         self.is_dead = False
         """The process has been killed: it does nothing more, whatever it was doing."""
-        self.is_open = True
+        self.is_open = False
         """Inputs reach the node; not before it has read the journal."""
         self._host = host
         self._is_listening = True
         self._open = dial
+        self._opened = opened
+        self._is_woken = False
         self._inputs: deque[Act] = deque()
         self._came = trio.Event()
 
@@ -149,23 +196,30 @@ class SimHub:
         """Add an input to the next batch."""
         if self._is_listening:
             self._inputs.append(act)
-        self._came.set()
-
-    def wake(self) -> None:
-        """Something about the host has changed."""
-        self._came.set()
+        self.wake()
 
     # For the node.
 
+    def wake(self) -> None:
+        """Begin a batch soon: something about the host, its node or its disk has changed."""
+        self._is_woken = True
+        self._came.set()
+
     def wake_from_thread(self) -> None:
-        """There are no threads."""
+        """Where there are no threads, the same."""
+        self.wake()
 
     def dial(self, session: LinkSession, ip: str, port: int) -> LinkPort:
         """Open a link."""
         return self._open(session, ip, port)
 
+    def open_clients(self) -> None:
+        """Clients wait until the node has loaded its jobs, and are not told LOADING."""
+
     def open_bus(self) -> None:
-        """Links work from the start."""
+        """The node has loaded its jobs."""
+        self.is_open = True
+        self._opened()
 
     def stop_listening(self) -> None:
         """The node is stopping, and gets no more inputs."""
@@ -179,24 +233,26 @@ class SimHub:
     async def run(
         self, node: Node, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        """Give inputs to the node until cancelled."""
+        """Give inputs to the node until it is over or cancelled."""
         task_status.started()
-        while True:
-            await self._wait(node)
-            if self.is_dead:
-                await trio.sleep_forever()
-            self._batch(node)
-            await trio.sleep(self._host.slowness / 1_000_000)
+        node.start()
+        try:
+            while not node.life.is_over:
+                await self._wait(node)
+                self._batch(node)
+                await trio.sleep(self._host.slowness / 1_000_000)
+        finally:
+            node.end()
 
     async def _wait(self, node: Node) -> None:
         """Wait until there is something to do and the process may do it."""
-        while not self.is_dead:
+        while True:
             self._came = trio.Event()
-            if self._host.is_paused:
+            if self.is_dead or self._host.is_paused:
                 seconds = math.inf
             elif node.is_napping:
                 seconds = node.seconds_left()
-            elif self._inputs and self.is_open:
+            elif self._is_woken or (self._inputs and self.is_open):
                 return
             else:
                 seconds = node.seconds_left()
@@ -207,11 +263,12 @@ class SimHub:
 
     def _batch(self, node: Node) -> None:
         host = self._host
+        self._is_woken = False
+        node.begin()
+        host.now = node.now
         inputs: deque[Act] = deque()
         if self.is_open:
             inputs, self._inputs = self._inputs, inputs
-        node.begin()
-        host.now = node.now
         for act in inputs:
             act(node)
             host.write_rows()

@@ -6,25 +6,23 @@ have done so on the disk or not.
 """
 
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, TypeVar, TypeVarTuple
+from typing import Any, Final
 
 import attrs
-import trio
+from outcome import Error, Outcome, capture
 
 from disque_trio.ports import JournalFile
+from disque_trio.sim.engines.events import Engine
 from disque_trio.sim.model.disk import BROKEN, FULL, SALT, Disk, Found
-from disque_trio.sim.scenarios.plan import Span
+from disque_trio.sim.scenarios.plan import Micros, Span
 from disque_trio.statemachine.journaling import STOPPED
 from disque_trio.wire.journal import DamagedFileError, Reader
 
-T = TypeVar("T")
-Ts = TypeVarTuple("Ts")
-
-WRITE_S: Final = 0.0001
+WRITE: Final[Micros] = 100
 """How long a write into the system's cache takes, with the way to a thread and back."""
-_LOOK_S: Final = 0.01
+_LOOK: Final[Micros] = 10_000
 """How often a thread checks whether the disk still hangs."""
 
 
@@ -158,16 +156,19 @@ class SimFile:
         """Let go of it."""
 
 
-class TaskThread:
-    """The `JournalThread` where there are no threads: each piece of work is a task."""
+class SimThread:
+    """The `DiskThread` of one life: what it does ends after the time that the disk takes."""
 
-    def __init__(self, do: Callable[[Callable[[], object], bool], Awaitable[None]]) -> None:
-        """`do` runs the work after the time that the disk takes; its flag says whether it syncs."""
+    def __init__(self, engine: Engine, disk: "ByteDisk") -> None:
         self.wake: Callable[[], None] = lambda: None
-        self._do = do
+        self.pending = 0
+        self._engine = engine
+        self._disk = disk
         self._abandoned = 0
         """How often work in progress was abandoned."""
-        self._nursery: trio.Nursery
+        self._is_over = False
+        """The process is gone, and its threads with it."""
+        self._done: list[Callable[[], None]] = []
 
     def start(
         self,
@@ -177,39 +178,55 @@ class TaskThread:
         *,
         syncs: bool,
     ) -> None:
-        """Start a task; the journal starts no other before `then` has been called."""
-        self._nursery.start_soon(self._work, partial(act, *args), then, syncs, self._abandoned)
+        """Do it. The journal starts nothing else before `then` has been called."""
+        abandoned = self._abandoned
+        self.pending += 1
 
-    async def _work(
+        def told(outcome: Outcome[Any]) -> None:
+            if abandoned == self._abandoned:
+                then(outcome.error if isinstance(outcome, Error) else None)  # type: ignore[arg-type]
+
+        self._engine.later(
+            self._disk.sync_time() if syncs else WRITE, self._finish, (partial(act, *args), told)
+        )
+
+    def beside(
         self,
-        act: Callable[[], object],
-        then: Callable[[OSError | None], None],
-        syncs: bool,
-        abandoned: int,
+        act: Callable[..., object],
+        args: tuple[Any, ...],
+        then: Callable[[Outcome[Any]], None],
     ) -> None:
-        error = None
-        try:
-            await self._do(act, syncs)
-        except OSError as met:
-            error = met
-        if abandoned == self._abandoned:
-            then(error)
+        """Do it meanwhile."""
+        self.pending += 1
+        self._engine.later(self._disk.sync_time(), self._finish, (partial(act, *args), then))
+
+    def _finish(self, work: tuple[Callable[[], object], Callable[[Outcome[Any]], None]]) -> None:
+        if self._is_over:
+            return
+        if self._disk.is_stalled:
+            self._engine.later(_LOOK, self._finish, work)
+            return
+        act, then = work
+        self._done.append(partial(then, capture(act)))
+        self.wake()
 
     def collect(self) -> None:
-        """`then` has been called already."""
+        """Tell what has ended."""
+        done, self._done = self._done, []
+        self.pending -= len(done)
+        for tell in done:
+            tell()
 
     def wait(self, seconds: float) -> None:
-        """No task goes on while the loop stands still."""
+        """Time stands still while the loop does."""
 
     def abandon(self) -> None:
-        """Do not call `then` for work in progress."""
+        """Do not call `then` for what was started."""
         self._abandoned += 1
 
-    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Run the tasks."""
-        async with trio.open_nursery() as self._nursery:
-            task_status.started()
-            await trio.sleep_forever()
+    def end(self) -> None:
+        """The process is gone."""
+        self._is_over = True
 
 
 class SimStore:
@@ -217,9 +234,9 @@ class SimStore:
 
     name = "disque.aof"
 
-    def __init__(self, disk: ByteDisk) -> None:
+    def __init__(self, engine: Engine, disk: ByteDisk) -> None:
         self._disk = disk
-        self.thread = TaskThread(self._do)
+        self.thread = SimThread(engine, disk)
 
     def exists(self) -> bool:
         """Is there a journal?"""
@@ -255,19 +272,3 @@ class SimStore:
     def salt(self) -> int:
         """Always the same, to find code that relies on a new one."""
         return SALT
-
-    async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
-        """Do it after the time that the disk takes, even if the caller is cancelled."""
-        await self._wait(self._disk.sync_time() / 1_000_000)
-        return act(*args)
-
-    async def _do(self, act: Callable[[], object], syncs: bool) -> None:
-        await self._wait(self._disk.sync_time() / 1_000_000 if syncs else WRITE_S)
-        act()
-
-    async def _wait(self, seconds: float) -> None:
-        with trio.CancelScope(shield=True):
-            await trio.sleep(seconds)
-            while self._disk.is_stalled:
-                await trio.sleep(_LOOK_S)
-        await trio.lowlevel.checkpoint_if_cancelled()
