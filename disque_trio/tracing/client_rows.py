@@ -11,6 +11,7 @@ from zlib import crc32
 import attrs
 
 from disque_trio.statemachine.base import Failure, Reply, Status
+from disque_trio.statemachine.job import is_well_formed
 
 _VERBS: Final = {
     b"ACKJOB": "ack",
@@ -52,7 +53,7 @@ def invoked(words: list[bytes]) -> list[Note]:
     if command == b"ADDJOB" and len(words) > 3:
         return [Note("add.invoke", queue=_text(words[1]), detail=_options(words))]
     if command in _OF_QUEUES:
-        return [Note(f"{_kind(words)}.invoke", queue=_text(words[1]))]
+        return _of_queue(words, "invoke")
     verb = _VERBS.get(command)
     if verb is None:
         return []
@@ -69,7 +70,7 @@ def answered(words: list[bytes], reply: Reply) -> list[Note]:
         tied = ("tied " if b"TIED" in words else "") + ("held " if b"HELD" in words else "")
         return [_delivered(job, tied) for job in jobs if isinstance(job, list)]
     if command in _OF_QUEUES:
-        return [Note(f"{_kind(words)}.ok", queue=_text(words[1]), detail=repr(reply))]
+        return _of_queue(words, "ok", detail=repr(reply))
     verb = _VERBS.get(command)
     if verb is None:
         return []
@@ -83,7 +84,7 @@ def lost(words: list[bytes], cause: str) -> list[Note]:
     if command == b"ADDJOB" and len(words) > 3:
         return [Note("add.unknown", queue=_text(words[1]), cause=cause)]
     if command in _OF_QUEUES:
-        return [Note(f"{_kind(words)}.unknown", queue=_text(words[1]), cause=cause)]
+        return _of_queue(words, "unknown", cause=cause)
     verb = _VERBS.get(command)
     if verb is None:
         return []
@@ -99,10 +100,13 @@ def _named(words: list[bytes]) -> list[bytes]:
     return words[1:2] if command == b"WAITJOB" else words[1:]
 
 
-def _kind(words: list[bytes]) -> str:
-    """Of a command about a queue, or about jobs that may be many (REDRIVE)."""
+def _of_queue(words: list[bytes], event: str, **rest: str) -> list[Note]:
+    """Of PURGE and REDRIVE. REDRIVE may name jobs in place of a queue."""
     is_of_dead = b"DEAD" in [word.upper() for word in words[2:]]
-    return words[0].decode("latin-1").lower() + ("-dead" if is_of_dead else "")
+    kind = f"{_text(words[0]).lower()}{'-dead' if is_of_dead else ''}.{event}"
+    if words[0].upper() == b"REDRIVE" and is_well_formed(words[1]):
+        return [Note(kind, _id(id), **rest) for id in words[1:]]
+    return [Note(kind, queue=_text(words[1]), **rest)]
 
 
 def _outcome(verb: str, id: bytes, reply: Reply) -> Note:

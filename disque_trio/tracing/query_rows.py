@@ -79,7 +79,12 @@ def _page(reply: Reply) -> str:
     """QSCAN and JSCAN: the next cursor and the names."""
     cursor, items = _pair(reply)
     names = items if isinstance(items, list) else []
-    return " ".join([_text(cursor), *map(_text, names)])
+    return " ".join([_text(cursor), *map(_name, names)])
+
+
+def _name(item: Reply) -> str:
+    """The id or name; with REPLY all an item is what SHOW tells."""
+    return _text(_facts(item)["id"] if isinstance(item, list) else item)
 
 
 def _pair(reply: Reply) -> tuple[Reply, Reply]:

@@ -5,6 +5,7 @@ from disque_trio.statemachine.base import NULL_ARRAY, Failure, Reply, Status
 from disque_trio.tracing.client_rows import Note, answered, invoked, lost
 
 JOB = "D-11111111-222222222222222222222222-05a1"
+OTHER = "D-33333333-222222222222222222222222-05a1"
 ADD = [b"ADDJOB", b"mail", b"hello world", b"100", b"REPLICATE", b"3", b"ASYNC", b"RETRY", b"1"]
 
 
@@ -160,3 +161,9 @@ def test_orders_about_dead_jobs_have_rows() -> None:
     assert invoked([b"PURGE", b"q", b"dead"]) == [Note("purge-dead.invoke", queue="q")]
     assert answered([b"REDRIVE", b"q"], 2) == [Note("redrive.ok", queue="q", detail="2")]
     assert lost([b"REDRIVE", b"q"], "quit") == [Note("redrive.unknown", queue="q", cause="quit")]
+    ids = [JOB.encode(), OTHER.encode()]
+    assert invoked([b"REDRIVE", *ids]) == [
+        Note("redrive.invoke", JOB),
+        Note("redrive.invoke", OTHER),
+    ]
+    assert answered([b"REDRIVE", ids[0]], 1) == [Note("redrive.ok", JOB, detail="1")]

@@ -55,6 +55,8 @@ def test_a_section_without_figures_of_jobs_is_no_query() -> None:
             [b"len", 1, b"jobs-in", 3, b"jobs-out", 2, b"dead", 4],
             "len=1 in=3 out=2 dead=4",
         ),
+        (b"JSCAN", [b"7", [JOB]], f"7 {JOB.decode()}"),
+        (b"JSCAN", [b"0", [[b"id", JOB, b"queue", b"q"]]], f"0 {JOB.decode()}"),
         (b"QSTAT", NULL_ARRAY, ""),
         (b"SHOW", None, ""),
         (

@@ -149,7 +149,7 @@ class Case:
     purges: dict[tuple[str, bool], dict[tuple[str, int], Purge]] = attrs.Factory(dict)
     """By queue, then client and number (S23)."""
     queues: dict[str, None] = attrs.Factory(dict)
-    """Those that anybody may ask for."""
+    """Those that anybody may ask for; empty if a story or an app asks for what it likes."""
     node_ids: dict[str, str] = attrs.Factory(dict)
     """By the beginning of a node's id, as HELLO tells it: which node it is."""
     verdicts: dict[tuple[str, str], Micros] = attrs.Factory(dict)

@@ -94,20 +94,22 @@ def _judge_redrive(case: Case, row: Row, job: Job) -> None:
     """Has somebody asked this node for it since it died there?"""
     copy = job.copies.get(row.node)
     died_at = NEVER if copy is None else copy.left_since
-    orders = case.redrives.get((row.node, row.queue), {})
-    if not case.is_live and all(ended < died_at for ended in orders.values()):
+    named = [case.redrives.get((row.node, what), {}) for what in (row.queue, row.job)]
+    ends = [ended for orders in named for ended in orders.values()]
+    if not case.is_live and all(ended < died_at for ended in ends):
         case.violate("S26", "redriven, and nobody has asked for it", job.id, row.node)
 
 
 def on_redrive_invoke(case: Case, row: Row) -> None:
-    """REDRIVE of a queue at a node. What dies there before it is answered may be redriven."""
-    orders = case.redrives.setdefault((row.node, row.queue), {})
+    """REDRIVE of a queue or of a job at a node. What dies there before it is answered may be
+    redriven."""
+    orders = case.redrives.setdefault((row.node, row.job or row.queue), {})
     orders[row.client, row.ref] = FOREVER
 
 
 def on_redrive_end(case: Case, row: Row) -> None:
     """It is answered. One without an answer may still be carried out."""
-    orders = case.redrives.get((row.node, row.queue), {})
+    orders = case.redrives.get((row.node, row.job or row.queue), {})
     if (row.client, row.ref) in orders:
         orders[row.client, row.ref] = row.time
 

@@ -13,7 +13,7 @@ from typing import Final
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.copy_options import read, rounded
 from disque_trio.sim.checkers.obligations import GRAIN, MILLI
-from disque_trio.sim.checkers.records import Copy, Job
+from disque_trio.sim.checkers.records import FOREVER, Copy, Job
 from disque_trio.sim.checkers.requests import Query
 from disque_trio.tracing.rows import Row
 
@@ -32,6 +32,15 @@ _STATES: Final = {
     "dead": (DEAD,),
 }
 """By the state in a reply: the states that the job may have."""
+_SCANNED: Final = {
+    "wait-repl": ACTIVE,
+    "active": ACTIVE,
+    "backing-off": ACTIVE,
+    "queued": QUEUED,
+    "acked": ACKED,
+    "dead": DEAD,
+}
+"""By the state that JSCAN is asked for."""
 
 
 def _standing(copy: Copy | None) -> str:
@@ -62,7 +71,7 @@ def on_invoke(case: Case, row: Row) -> None:
 
 
 def _is_page(row: Row, words: list[str]) -> bool:
-    return row.cause in {"qscan", "jscan"} and words[0].isdigit()
+    return row.cause in {"qscan", "jscan"} and words[:1] != [] and words[0].isdigit()
 
 
 def _query(case: Case, row: Row) -> Query:
@@ -140,9 +149,11 @@ def _chosen(
     return ever, always
 
 
-def _is_in(case: Case, queue: str, wanted: str) -> Callable[[str, str], bool]:
+def _is_in(case: Case, queue: str, *wanted: str) -> Callable[[str, str], bool]:
+    """Of this queue, or of any if it is empty, and in one of these states."""
+
     def fits(job_id: str, standing: str) -> bool:
-        return standing == wanted and case.job(job_id).queue == queue
+        return standing in wanted and queue in ("", case.job(job_id).queue)
 
     return fits
 
@@ -316,16 +327,27 @@ def _may_send_in_vain(case: Case, copy: Copy) -> bool:
 
 def _judge_jscan(case: Case, row: Row, query: Query) -> Iterator[str]:
     cursor, *told = row.detail.split()
-    if not query.words[0].isdigit():
-        _, _, queue, _, state = query.words
-        yield from _compare(_ever(query), _is_in(case, queue, state), told)
-        return
     query.told += told
     if cursor != "0":
         _await_next_page(case, row, query)
         return
-    held = (ACTIVE, QUEUED, ACKED, DEAD)
-    yield from _compare(_ever(query), lambda _, standing: standing in held, query.told)
+    wish = _wish(query.words)
+    states = wish.get("state", ["active", "queued", "acked", "dead"])
+    standings = [_SCANNED[state.lower()] for state in states]
+    found = _compare(_ever(query), _is_in(case, *wish.get("queue", [""]), *standings), query.told)
+    # The rows do not tell these from other jobs that are neither queued nor over.
+    is_part = "state" in wish and ACTIVE in standings
+    yield from (each for each in found if not (is_part and each.startswith("leaves ")))
+
+
+def _wish(words: list[str]) -> dict[str, list[str]]:
+    """The options of a scan, in lower letters, with their values."""
+    wish: dict[str, list[str]] = {}
+    rest = iter(words[1:] if words and words[0].isdigit() else words)
+    for word in rest:
+        name = word.lower()
+        wish.setdefault(name, []).append("" if name == "busyloop" else next(rest, ""))
+    return wish
 
 
 def _judge_qscan(case: Case, row: Row, query: Query) -> Iterator[str]:
@@ -335,11 +357,12 @@ def _judge_qscan(case: Case, row: Row, query: Query) -> Iterator[str]:
     if cursor != "0":
         _await_next_page(case, row, query)
         return
+    is_part = _wish(query.words).keys() - {"busyloop", "count"}
     for queue, (least, _) in _lengths(case, query).items():
-        if least and queue not in query.told:
+        if not is_part and least and queue not in query.told:
             yield f"leaves {queue} out, which has {least} jobs"
     for queue in query.told:
-        if queue not in case.queues:
+        if case.queues and queue not in case.queues:
             yield f"names {queue}, which nobody has asked for"
     if len(dict.fromkeys(query.told)) < len(query.told):
         yield f"names a queue twice: {' '.join(query.told)}"
@@ -359,7 +382,7 @@ def _judge_info(case: Case, row: Row, query: Query) -> Iterator[str]:
     if not least <= said["registered_jobs"] <= most:
         yield f"registered_jobs:{said['registered_jobs']}, and there are {_between(least, most)}"
     queues = sum(least > 0 for least, _ in _lengths(case, query).values())
-    if not queues <= said["registered_queues"] <= len(case.queues):
+    if not queues <= said["registered_queues"] <= (len(case.queues) or FOREVER):
         yield f"registered_queues:{said['registered_queues']}, and {queues} have jobs"
 
 

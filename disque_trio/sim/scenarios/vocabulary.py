@@ -29,7 +29,7 @@ WAYS: Final = {
 DELAYING: Final = ("nack-delay", "release-delay")
 """Those that let the job wait."""
 ENGINE_WAYS: Final = (
-    "ackjob", "nack", "nack-delay", "none", "die", "release", "bury", "stall",
+    "ackjob", "nack", "nack-delay", "none", "die", "release", "release-delay", "bury", "stall",
 )  # fmt: skip
 """Those of the engine of the worker library. `die` kills its process, `none` is a handler that does
 not end by itself."""

@@ -12,6 +12,7 @@ from typing import Final
 import attrs
 
 from disque_trio.sim.scenarios.plan import Consumer, Micros, Span
+from disque_trio.sim.scenarios.vocabulary import DELAYING
 from disque_trio.sim.workload.visits import NEVER
 from disque_trio.sim.workload.wishes import RECONNECT, Ask, Hang, Tell, Wish
 from disque_trio.statemachine.base import Reply
@@ -269,8 +270,9 @@ class EngineWorker:
     def _outcome(self, handler: Handler) -> Outcome | None:
         if handler.way == "none":
             return Retry(0) if handler.cancelled is Why.TOO_LONG else None
-        if handler.way == "nack-delay":
-            return Retry(self._rng.randint(*self._plan.delay_ms) * MILLI)
+        if handler.way in DELAYING:
+            delay = self._rng.randint(*self._plan.delay_ms) * MILLI
+            return Retry(delay) if handler.way == "nack-delay" else Release(delay)
         return _OUTCOMES[handler.way]
 
     def _draw(self) -> str:

@@ -1,5 +1,7 @@
 """S26: a dead job is neither queued nor served before it is redriven, and dies for a reason."""
 
+from typing import Any
+
 import pytest
 
 from disque_trio.sim.scenarios.plan import LinkPlan
@@ -187,22 +189,32 @@ def test_a_dead_job_is_kept_for_as_long_as_is_configured() -> None:
     assert broken(trace.verdict()) == ["S26"]
 
 
-def test_it_is_redriven_when_somebody_orders_it_and_not_otherwise() -> None:
-    for is_ordered in (True, False):
-        trace = added()
-        trace.serve(2)
-        buried(trace, 3)
-        if is_ordered:
-            trace.row(4, "redrive.invoke", "n1", queue="q", client="a1", ref=9)
-        for node, cause in (("n1", "redriven"), ("n2", "jobstate"), ("n3", "jobstate")):
-            state(trace, 5, node, cause, redriven=1, left=3_600_000)
-        trace.row(5, "queue", "n1", job=JOB, cause="redriven")
-        trace.serve(6)
+@pytest.mark.parametrize(
+    ("named", "is_ordered"),
+    [
+        ({"queue": "q"}, True),
+        ({"job": JOB}, True),
+        ({"job": JOB[:-5] + "ffff1"}, False),
+        ({}, False),
+    ],
+)
+def test_it_is_redriven_when_somebody_orders_it_and_not_otherwise(
+    named: dict[str, Any], *, is_ordered: bool
+) -> None:
+    trace = added()
+    trace.serve(2)
+    buried(trace, 3)
+    if named:
+        trace.row(4, "redrive.invoke", "n1", client="a1", ref=9, **named)
+    for node, cause in (("n1", "redriven"), ("n2", "jobstate"), ("n3", "jobstate")):
+        state(trace, 5, node, cause, redriven=1, left=3_600_000)
+    trace.row(5, "queue", "n1", job=JOB, cause="redriven")
+    trace.serve(6)
 
-        verdict = trace.verdict()
+    verdict = trace.verdict()
 
-        assert broken(verdict) == ([] if is_ordered else ["S26"])
-        assert verdict.duplicates == {"D0": 1}
+    assert broken(verdict) == ([] if is_ordered else ["S26"])
+    assert verdict.duplicates == {"D0": 1}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from disque_trio.sim.workload.wishes import Ask, Hang, Tell, Wish
 from disque_trio.statemachine.base import Reply
 from tests.sim.workload.working import JOB, SECOND, Rng, wishes
 
-FEATURES = b"features:withmeta,tokens,release,tied,unblock,nack-delay,dead-letters"
+FEATURES = b"features:withmeta,tokens,release,tied,unblock,nack-delay,release-delay,dead-letters"
 
 
 class LikelyRng(Rng):
@@ -80,6 +80,17 @@ def test_a_handler_takes_its_time_and_the_outcome_is_told() -> None:
     assert told(found) == []
     found = run(agent, 3_000)
     assert told(found) == [("run.end", "done")]
+
+
+def test_a_handler_may_snooze_its_job() -> None:
+    agent = engine_worker("release-delay", delay_ms=(2500, 2500))
+    deliver(agent)
+
+    found = run(agent, 3_000)
+
+    assert told(found)[-1] == ("run.end", "release")
+    [said] = [ask.words for ask in asked(found) if ask.words[0] == b"RELEASE"]
+    assert said[2:] == [b"DELAY", b"2.500"]
 
 
 def test_a_killed_process_drops_everything_and_another_begins() -> None:
