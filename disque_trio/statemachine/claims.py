@@ -122,7 +122,7 @@ def _send(node: NodeState, claim: Claim, peers: list[Peer]) -> None:
     job, (queue, key) = claim.job, claim.name
     about = claim.about or NO_JOB
     message = KeyClaim(claim.number, claim.round, job.id, job.ctime, about, queue, key)
-    send.broadcast(node, [peer.link for peer in peers if peer.link], message)
+    send.broadcast(node, keyasking.links(peers), message)
     claim.again_at = node.mono + ASK_EVERY
     timer = node.keys
     if not timer.due or claim.again_at < timer.due:

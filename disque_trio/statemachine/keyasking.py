@@ -1,6 +1,6 @@
 """Asking all nodes about a key: which nodes are asked, and which are waited for (decision 70)."""
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from typing import Final
 
 from disque_trio.statemachine.base import (
@@ -14,6 +14,7 @@ from disque_trio.statemachine.base import (
     POSTPONES,
     Failure,
     JobId,
+    LinkId,
     Millis,
     NodeId,
 )
@@ -52,7 +53,7 @@ def awaited(
         peer
         for peer in node.cluster.nodes.values()
         if not peer.flags & _NOT_ASKED
-        and (not _is_heard(peer) or peer.capabilities & CLAIMS or _is_mute(peer))
+        and (not _is_heard(peer) or answers(peer) or _is_mute(peer))
         and (
             peer.id in answered
             or max(heard.get(peer.id, began), peer.link_created) >= silent_since
@@ -61,9 +62,19 @@ def awaited(
     ]
 
 
+def answers(peer: Peer) -> bool:
+    """Does it understand KEYCLAIM?"""
+    return peer.capabilities & _ANSWERS == _ANSWERS
+
+
 def _is_mute(peer: Peer) -> bool:
     """May it have jobs with keys, and never answers?"""
-    return bool(peer.capabilities & EXTENDS) and peer.capabilities & _ANSWERS != _ANSWERS
+    return bool(peer.capabilities & EXTENDS) and not answers(peer)
+
+
+def links(peers: Iterable[Peer]) -> list[LinkId]:
+    """The links of those that may answer."""
+    return [peer.link for peer in peers if peer.link and not _is_mute(peer)]
 
 
 def refusal(node: NodeState) -> Failure | None:

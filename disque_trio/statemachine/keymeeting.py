@@ -14,8 +14,8 @@ Nothing is asked where there are no keys. A few jobs are asked about at a time. 
 from collections.abc import Container
 from typing import Final
 
-from disque_trio.statemachine import keyending, keyfacts, keyindex, keysearch
-from disque_trio.statemachine.base import CLAIMS, MYSELF, Millis, NodeId
+from disque_trio.statemachine import keyasking, keyending, keyfacts, keyindex, keysearch
+from disque_trio.statemachine.base import MYSELF, Millis, NodeId
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import Job, is_at_least_once
 from disque_trio.statemachine.keyasking import AWAY
@@ -143,7 +143,7 @@ def _is_earlier(fact: KeyFact, job: Job) -> bool:
 
 def _have_all_answered(node: NodeState, search: Search) -> bool:
     peers = node.cluster.nodes.values()
-    ours = [peer.id for peer in peers if peer.capabilities & CLAIMS and not peer.flags & MYSELF]
+    ours = [peer.id for peer in peers if keyasking.answers(peer) and not peer.flags & MYSELF]
     return sees_all(node) and all(id in search.answers for id in ours)
 
 

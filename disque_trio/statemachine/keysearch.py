@@ -87,7 +87,7 @@ def _send(node: NodeState, search: Search, peers: list[Peer]) -> None:
     waits = search.job is not None and keyindex.is_held_back(search.job)
     mine = search.job.id if search.job is not None and waits else NO_JOB
     message = KeyClaim(search.number, search.round, mine, 0, about, *search.name)
-    send.broadcast(node, [peer.link for peer in peers if peer.link], message)
+    send.broadcast(node, keyasking.links(peers), message)
     node.timers.arm(search, node.mono + ASK_EVERY)
 
 

@@ -187,12 +187,16 @@ def _goes_unasked(node: NodeState, job: Job) -> bool:
 
 
 def _not_offered(node: NodeState, demand: Demand) -> list[NodeId]:
-    """The nodes with a link that have not been offered jobs, in the order in which they asked."""
+    """The nodes with a link that have not been offered jobs, in the order in which they asked.
+    Another version may run there by now, which reads no offers."""
     nodes = node.cluster.nodes
     return [
         id
         for id, asker in demand.askers.items()
-        if asker.offer is Offer.NONE and (peer := nodes.get(id)) is not None and peer.is_connected
+        if asker.offer is Offer.NONE
+        and (peer := nodes.get(id)) is not None
+        and peer.is_connected
+        and peer.is_ours
     ]
 
 

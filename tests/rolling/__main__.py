@@ -72,6 +72,7 @@ def _roll(folder: Path, old: Path, options: argparse.Namespace) -> int:
                 _replace_all(cluster, command, options)
         load.is_over.set()
         eventually(lambda: not load.lost, DRAIN_S, "all jobs are delivered")
+        time.sleep(options.seconds)
     except AssertionError as error:
         Console().print(error, markup=False)
     finally:
@@ -99,14 +100,17 @@ def _replace_all(cluster: Cluster, command: tuple[str, ...], options: argparse.N
 
 
 def _report(load: Load, complaints: list[str]) -> int:
-    table = Table("option", "added", "lost", "delivered more than once", "after an ack", "refused")
+    missing = set(load.missing)
+    table = Table(
+        "option", "added", "missing", "delivered more than once", "after an ack", "refused"
+    )
     for option in OPTIONS:
         jobs = [job for job, each in load.added.items() if each == option]
         refused = {code: n for (each, code), n in load.refusals.items() if each == option}
         table.add_row(
             option,
             f"{len(jobs):,}",
-            f"{sum(job in load.lost for job in jobs)}",
+            f"{sum(job in missing for job in jobs)}",
             f"{sum(load.delivered[job] > 1 for job in jobs)}",
             f"{load.late[option]}",
             ", ".join(f"{code} {n}" for code, n in refused.items()),
@@ -117,8 +121,8 @@ def _report(load: Load, complaints: list[str]) -> int:
         f"{len(load.added):,} added, {len(load.lost)} lost, {len(load.once_twice)} with RETRY 0 "
         f"twice, {load.broken} requests without an answer"
     )
-    for (option, code), seconds in load.slow_refusals().items():
-        console.print(f"slow: {option} {code} after {seconds:.1f} s")
+    for cause, (count, seconds) in load.slow.items():
+        console.print(f"slow: {cause}: {count} times, {seconds:.1f} s at most", markup=False)
     for complaint in complaints:
         console.print(complaint, markup=False)
     return 1 if load.lost or load.once_twice or complaints else 0

@@ -41,8 +41,8 @@ class Load:
     """Deliveries of jobs that had been acknowledged before they were asked for, by option."""
     refusals: Counter[tuple[str, str]] = attrs.Factory(Counter)
     """By option and code."""
-    slow: dict[tuple[str, str], float] = attrs.Factory(dict)
-    """The longest time that a refusal took, in seconds."""
+    slow: dict[str, tuple[int, float]] = attrs.Factory(dict)
+    """Refusals that were not at once, by option and text: how many, and the longest in seconds."""
     broken: int = 0
     """Requests without an answer."""
     is_over: threading.Event = attrs.Factory(threading.Event)
@@ -59,9 +59,13 @@ class Load:
             began = time.monotonic()
             reply = self._ask(rng, "ADDJOB", "q", body, TIMEOUT_MS, *words)
             if isinstance(reply, Failure):
-                cause = option, reply.text.split()[0].decode()
-                self.refusals[cause] += 1
-                self.slow[cause] = max(self.slow.get(cause, 0), time.monotonic() - began)
+                text = reply.text.decode()
+                self.refusals[option, text.split()[0]] += 1
+                seconds = time.monotonic() - began
+                if seconds > SLOW_S:
+                    named = f"{option}: {text.partition(':')[0]}"
+                    count, longest = self.slow.get(named, (0, 0.0))
+                    self.slow[named] = count + 1, max(longest, seconds)
             elif reply is not None:
                 self.added[as_text(reply)] = option
             time.sleep(0.01)
@@ -107,7 +111,12 @@ class Load:
 
     @property
     def lost(self) -> list[bytes]:
-        """Jobs that were confirmed and never delivered."""
+        """Jobs that were confirmed and never delivered, but for those with RETRY 0."""
+        return [each for each in self.missing if self.added[each] != "once"]
+
+    @property
+    def missing(self) -> list[bytes]:
+        """All of these. A job with RETRY 0 may have been in an answer that did not arrive."""
         return [each for each in list(self.added) if each not in self.delivered]
 
     @property
@@ -118,7 +127,3 @@ class Load:
             for each, option in self.added.items()
             if option == "once" and self.delivered[each] > 1
         ]
-
-    def slow_refusals(self) -> dict[tuple[str, str], float]:
-        """Refusals that were not at once."""
-        return {cause: seconds for cause, seconds in self.slow.items() if seconds > SLOW_S}

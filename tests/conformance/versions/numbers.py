@@ -1,0 +1,57 @@
+"""All numbers and words in use in what nodes send and write."""
+
+from typing import Any, Final
+
+import attrs
+
+from disque_trio.statemachine import base, extensions, keyfacts, messages
+from disque_trio.tracing.rows import Row
+from disque_trio.wire import extensions as fields
+from disque_trio.wire import framed, frames, jobs, payloads
+
+_CAPABILITIES: Final = (
+    "BATCHES", "MEETS", "LISTS", "EXTENDS", "PURGES", "CLAIMS", "BURIES", "POSTPONES", "SNOOZES",
+)  # fmt: skip
+_NODE_FLAGS: Final = (
+    "PFAIL", "FAIL", "MYSELF", "HANDSHAKE", "NOADDR", "MEET", "DELETED", "LEAVING",
+)  # fmt: skip
+_MARKS: Final = (
+    "NO_REPLY", "INCR_NACKS", "INCR_DELIVERIES", "TOLD", "MORE", "WAITS", "DEAD", "SNOOZED",
+)  # fmt: skip
+_EXTENSIONS: Final = (
+    "DUE", "PRIORITY", "KEY", "KEEP", "FOLLOWS", "BACKOFF", "MAXBACKOFF", "SNOOZES", "LIMIT",
+    "DEAD",
+)  # fmt: skip
+
+
+def _named(module: object, names: tuple[str, ...]) -> dict[str, int]:
+    return {name: getattr(module, name) for name in names}
+
+
+def numbers() -> dict[str, Any]:
+    """By part, name and number. Of lists the place is the number."""
+    return {
+        "capabilities": _named(base, _CAPABILITIES),
+        "all capabilities": base.CAPABILITIES,
+        "node flags": _named(base, _NODE_FLAGS),
+        "message flags": _named(payloads, _MARKS),
+        "messages": {kind.__name__: frames._WRITERS[kind][0] for kind in frames._WRITERS},
+        "key words": list(keyfacts.KEY_WORDS),
+        "key states": [state.decode() for state in keyfacts.KEY_STATES],
+        "key marks": keyfacts.KEY_MARKS,
+        "cancels": list(messages.CANCELS),
+        "extensions": _named(fields, _EXTENSIONS),
+        "follows": _named(extensions, ("FOLLOWS", "HAS_FOLLOWED")),
+        "job states": [state.decode() for state in base.STATE_NAMES],
+        "stored job flags": _named(
+            base, ("BCAST_QUEUED", "BCAST_WILLQUEUE", "DELIVERED", "QUEUED_ONCE", "RECORDED")
+        ),
+        "records": sorted(kind[2:].decode() for kind in framed._KINDS),
+        "layouts and sizes": {
+            "journal": framed.MAGIC.decode(),
+            "record": framed._HEAD.size,
+            "frame": frames._HEADER.size,
+            "job": jobs._FIXED.size,
+        },
+        "row": [field.name for field in attrs.fields(Row)],
+    }
