@@ -9,7 +9,7 @@ EXAMPLE := $(VENV)/.example
 SPARK  := $(VENV)/.spark
 NODE   := $(VENV)/.node
 
-.PHONY: up example test explain-sweep pipeline compiled wheel test-compiled machine shipped check format lint types fast ablations pins soak roll pyright spark bench bench-workers bench-console profile crowd simbench fuzz fuzz-web docs site clean help
+.PHONY: up example test explain-sweep pipeline compiled wheel test-compiled machine shipped check format lint types fast ablations pins soak roll pyright spark bench mixes bench-workers bench-console profile crowd simbench fuzz fuzz-web docs site clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -153,6 +153,10 @@ bench: $(STAMP) $(filter compiled,$(FORM)) ## the product beside other queues th
 bench-workers: $(STAMP) $(filter compiled,$(FORM)) ## our worker library beside others, with redis-server; ONLY=load,... ROUNDS=3 FORM=compiled
 	$(if $(filter compiled,$(FORM)),$(AS_COMPILED)) $(BIN)/python -m benchmarks jobs --json bench-workers.json \
 		--rounds $(or $(ROUNDS),3) $(if $(ONLY),--only '$(ONLY)') $(BENCH)
+
+mixes: $(STAMP) $(filter compiled,$(FORM)) ## resident memory against maxmemory in ten mixes of jobs; ONLY=mix,... FORM=compiled
+	$(if $(filter compiled,$(FORM)),$(AS_COMPILED)) $(BIN)/python -m benchmarks mixes --json mixes.json \
+		$(if $(ONLY),--only '$(ONLY)') $(BENCH)
 
 profile: $(STAMP) ## where a node's time goes, case by case; ONLY=case,...
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[profile]'

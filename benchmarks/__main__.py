@@ -26,6 +26,7 @@ OTHERS: Final = {
     "crowd": ("crowd", "the latency of one client beside many others"),
     "console": ("console", "the console with 100,000 queues and 2 million jobs"),
     "workers": ("workers", "one process against several behind one port"),
+    "mixes": ("mixes", "resident memory against maxmemory"),
     "duplicates": ("duplicates", "how often jobs come twice"),
     "recovery": ("recovery", "how fast a journal is loaded"),
     "jobs": ("jobs.comparison", "our worker library beside others"),

@@ -5,17 +5,27 @@ import json
 from collections.abc import Sequence
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeVar
 
 from rich.console import Console
 
-from benchmarks.case import Case
 from benchmarks.tool import BenchmarkError
 
 UNUSABLE: Final = 2
 """The exit code for options that cannot be used."""
 _WIDE: Final = 160
 """Columns of output to a file."""
+
+
+class Named(Protocol):
+    """What `--only` can name."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+
+NamedT = TypeVar("NamedT", bound=Named)
 
 
 def console() -> Console:
@@ -50,7 +60,7 @@ def add_only(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def only(text: str, cases: Sequence[Case], what: str = "case; see --list") -> list[Case]:
+def only(text: str, cases: Sequence[NamedT], what: str = "case; see --list") -> list[NamedT]:
     """The cases that `--only` names; all without it. `what` says which the cases are."""
     words = split("--only", text)
     for word in words:

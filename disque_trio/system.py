@@ -78,11 +78,16 @@ def peak_rss_bytes() -> int:
 
 def rss_bytes(statm: str = "/proc/self/statm") -> int:
     """The resident size of this process; without /proc, the largest one so far."""
+    return present_rss_bytes(statm) or peak_rss_bytes()
+
+
+def present_rss_bytes(statm: str = "/proc/self/statm") -> int:
+    """The resident size of this process; 0 without /proc."""
     try:
         with open(statm, "rb") as file:
             return int(file.read().split()[1]) * _PAGE
     except (OSError, IndexError, ValueError):
-        return peak_rss_bytes()
+        return 0
 
 
 # Sockets.

@@ -22,7 +22,7 @@ _RUNGS: Final = """
     state invariants
     send trace journaling keyindex spilling heartbeat links metrics counts handouts
     reasons lifecycle leases nodetable stamps trailing
-    postponing idle_queues pressure
+    postponing idle_queues pressure resident_size
     shortcuts copies waiters pausing recovery
     pending_adds introductions deadletters keyasking versions
     replication transfer offering federation greetings acks purging resend requeue delivery
@@ -85,6 +85,7 @@ OWNERS: Final = {
         Memory.rest Memory.soft Memory.hard Memory.peak Memory.evicted Memory.idle
         Memory.spill_above Memory.high_water Memory.spillable Memory.review_at
     """,
+    "resident_size": "Memory.surplus Memory.trial Memory.trial_at Memory.trial_pause",
     "jobtable": "Job.before Job.after",
     "copies": "Job.holders",
     "journaling": "Outbox.records NodeState.is_recording NodeState.is_recording_queues",

@@ -1,4 +1,4 @@
-"""Gives freed memory back to the system (docs/memory.md).
+"""Measures the resident size for the node, and gives freed memory back (docs/memory.md).
 
 What is freed stays in glibc's heap: after a backlog has been drained the process is as large as
 before. `malloc_trim` gives back every free page. That takes a tenth of a second where free memory
@@ -14,16 +14,23 @@ from typing import Final
 import trio
 
 from disque_trio.ports import Log
-from disque_trio.statemachine import pressure
+from disque_trio.statemachine import pressure, resident_size
 from disque_trio.statemachine.state import NodeState
-from disque_trio.system import rss_bytes
+from disque_trio.system import present_rss_bytes
 
 LOOK_EVERY_S: Final = 1.0
+LOOK_OFTEN_S: Final = 0.1
+"""The same while the resident size is above `NEAR_PERCENT` of maxmemory."""
+NEAR_PERCENT: Final = 80
+TIGHT_PERCENT: Final = 95
+"""Above this percentage of maxmemory even a small surplus is worth a trim."""
 SHARE: Final = 50
 """After a trim, a pause of this many times its duration,"""
+TIGHT_SHARE: Final = 10
+"""or, above `TIGHT_PERCENT`, of this many."""
 LEAST_PAUSE_S: Final = 0.5
 MOST_PAUSE_S: Final = 600.0
-"""at least this long, and twice as long after each trim of little use, up to `MOST_PAUSE_S`."""
+"""Memory that a trim has not given back is tried again after a pause that grows up to this."""
 LEAST_SURPLUS: Final = 16 << 20
 """Resident bytes beyond the accounted ones that are worth a trim,"""
 SURPLUS_SHARE: Final = 8
@@ -31,56 +38,95 @@ SURPLUS_SHARE: Final = 8
 MOST_SURPLUS: Final = 256 << 20
 """but this many are always worth one. A trim takes a quarter of a millisecond per MB, during which
 allocations wait."""
+TIGHT_SURPLUS_SHARE: Final = 32
+"""Above `TIGHT_PERCENT` this part of maxmemory is worth one."""
 
 
 class Trimmer:
-    """Trims the memory of a process with one node."""
+    """Watches the memory of a process with one node."""
 
     def __init__(
         self,
         used: Callable[[], int],
         log: Log,
         *,
-        rss: Callable[[], int] = rss_bytes,
-        trim: Callable[[], object],
+        limit: Callable[[], int],
+        tell: Callable[[int], None],
+        rss: Callable[[], int] = present_rss_bytes,
+        trim: Callable[[], object] | None,
     ) -> None:
-        """`used` says how many bytes are accounted for, `rss` how many are in memory."""
+        """`used` says how many bytes are accounted for, `rss` how many are in memory, and `limit`
+        is maxmemory. Each measurement is passed to `tell`. Without `trim` it only measures."""
         self._used = used
         self._log = log
+        self._limit = limit
+        self._tell = tell
         self._rss = rss
         self._trim = trim
         self._pause = LEAST_PAUSE_S
         self._not_before = 0.0
+        self._stuck = 0
+        """The surplus that the last trim has not given back, as far as it is still there,"""
+        self._stuck_until = 0.0
+        """which is not tried again before this time."""
 
     async def attend(self) -> None:
-        """Check once per `LOOK_EVERY_S`, until cancelled."""
+        """Check once per `LOOK_EVERY_S`, or `LOOK_OFTEN_S`, until cancelled."""
         while True:
-            await trio.sleep(LOOK_EVERY_S)
+            is_near = self._rss() * 100 > self._limit() * NEAR_PERCENT
+            await trio.sleep(LOOK_OFTEN_S if is_near else LOOK_EVERY_S)
             await self.look()
 
     async def look(self) -> None:
-        """Give memory back if that is worth it now."""
-        if trio.current_time() < self._not_before:
-            return
-        rss, used = self._rss(), self._used()
-        surplus = rss - used
-        if surplus < min(max(LEAST_SURPLUS, used // SURPLUS_SHARE), MOST_SURPLUS):
+        """Measure, and give memory back if that is worth it now."""
+        rss = self._rss()
+        surplus = rss - self._used()
+        is_tight = rss * 100 > self._limit() * TIGHT_PERCENT
+        if self._is_worth_it(surplus, is_tight=is_tight):
+            rss = await self._give_back(rss, surplus, TIGHT_SHARE if is_tight else SHARE)
+        self._tell(rss)
+
+    def _is_worth_it(self, surplus: int, *, is_tight: bool) -> bool:
+        now = trio.current_time()
+        self._stuck = 0 if now >= self._stuck_until else min(self._stuck, max(surplus, 0))
+        if self._trim is None or now < self._not_before:
+            return False
+        used = self._used()
+        worth = min(max(LEAST_SURPLUS, used // SURPLUS_SHARE), MOST_SURPLUS)
+        if is_tight:
+            worth = min(worth, self._limit() // TIGHT_SURPLUS_SHARE)
+        if surplus < worth:
             self._pause = LEAST_PAUSE_S
-            return
+        return surplus - self._stuck >= worth
+
+    async def _give_back(self, rss: int, surplus: int, share: int) -> int:
+        """Trim. Returns the resident size after it."""
+        assert self._trim is not None
         started = perf_counter()
         await trio.to_thread.run_sync(self._trim, abandon_on_cancel=True)
         took = perf_counter() - started
-        freed = rss - self._rss()
-        is_useful = freed * 2 >= surplus
+        after = self._rss()
+        freed = rss - after
+        is_useful = freed * 2 >= surplus - self._stuck
         self._pause = LEAST_PAUSE_S if is_useful else min(2 * self._pause, MOST_PAUSE_S)
-        self._not_before = trio.current_time() + max(self._pause, took * SHARE)
+        now = trio.current_time()
+        self._not_before = now + max(LEAST_PAUSE_S, took * share)
+        self._stuck, self._stuck_until = max(after - self._used(), 0), now + self._pause
         self._log.verbose("memory given back", bytes=max(freed, 0), ms=round(took * 1000))
+        return after
 
 
 def trimmer_for(state: NodeState, log: Log, platform: str = sys.platform) -> Trimmer | None:
-    """None where the allocator is not glibc's."""
-    trim = malloc_trim() if platform == "linux" else None
-    return None if trim is None else Trimmer(lambda: pressure.weighed(state), log, trim=trim)
+    """None where the system does not tell the present resident size."""
+    if not present_rss_bytes():
+        return None
+    return Trimmer(
+        lambda: pressure.weighed(state),
+        log,
+        limit=lambda: state.config.maxmemory,
+        tell=lambda rss: resident_size.measured(state, rss),
+        trim=malloc_trim() if platform == "linux" else None,
+    )
 
 
 def malloc_trim() -> Callable[[], object] | None:

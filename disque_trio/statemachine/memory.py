@@ -75,6 +75,15 @@ class Memory(Timed):
     high_water: int = 0
     """The most that `held` was since a backlog last drained (`pressure`)."""
     peak: int = 0
+    surplus: int = 0
+    """Resident bytes beyond the accounted ones at the last measurement, less a trial; 0 if it was
+    never measured (`resident_size`)."""
+    trial: tuple[int, int] | None = None
+    """The resident and the accounted size when the trial that runs began (`resident_size`)."""
+    trial_at: Millis = 0
+    """When the next trial may begin (`resident_size`)."""
+    trial_pause: Millis = 0
+    """How long the last trial that failed has put off the next (`resident_size`)."""
     evicted: int = 0
     """How many jobs were evicted since the start (`pressure`)."""
     evictable: OrderedDict[JobId, Job] = attrs.Factory(OrderedDict)

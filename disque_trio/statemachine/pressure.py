@@ -2,7 +2,8 @@
 
 Above 75 % of `maxmemory` it leaves new jobs to other nodes and takes no more copies; above 95 % it
 evicts before each command what the guarantee allows, and if that is not enough refuses new jobs.
-The percentages are of `maxmemory` less the memory of the process itself.
+The percentages are of `maxmemory` less the memory of the process itself. The resident size has
+bounds, too: percentages of `maxmemory`, above it, since the account comes first (`resident_size`).
 
 Owns `Memory.rest`, `soft`, `hard`, `spill_above`, `high_water`, `peak`, `evicted`, `idle` and
 `review_at`, and sets the first `spillable`.
@@ -35,6 +36,13 @@ HARD_PERCENT: Final = 95
 SPILL_PERCENT: Final = 65
 """Bodies are spilled above this, if there is a directory for them, so that the node stays below the
 levels as long as the disk takes them."""
+SOFT_RESIDENT_PERCENT: Final = 105
+HARD_RESIDENT_PERCENT: Final = 110
+SPILL_RESIDENT_PERCENT: Final = 100
+"""The same for the resident size."""
+MOST_RESIDENT_PERCENT: Final = 125
+"""What the resident size stays below. From `HARD_RESIDENT_PERCENT` on there is room for what comes
+and goes between two measurements, such as requests and replies."""
 MAX_EVICTIONS: Final = 256
 """Jobs that one attempt evicts at most: well under a millisecond's work."""
 BACKLOG_BYTES: Final = 16 << 20
@@ -104,16 +112,30 @@ def review(node: NodeState) -> None:
     memory.rest = _rest(node)
     # The original divides first, too.
     percent = (node.config.maxmemory - node.facts.process_bytes) // 100
-    memory.soft = percent * SOFT_PERCENT - memory.rest
-    memory.hard = percent * HARD_PERCENT - memory.rest
+    memory.soft = min(percent * SOFT_PERCENT, _room(node, SOFT_RESIDENT_PERCENT)) - memory.rest
+    memory.hard = min(percent * HARD_PERCENT, _room(node, HARD_RESIDENT_PERCENT)) - memory.rest
     if node.config.spill_directory:
         if memory.spillable is None:
             memory.spillable = {}
-        memory.spill_above = percent * SPILL_PERCENT - memory.rest
+        room = min(percent * SPILL_PERCENT, _room(node, SPILL_RESIDENT_PERCENT))
+        memory.spill_above = room - memory.rest
     memory.review_at = node.mono + REVIEW_EVERY
     memory.peak = max(memory.peak, used(node))
     if memory.held > memory.soft and not memory.slot:
         node.timers.arm(memory, node.mono + REVIEW_EVERY)
+
+
+def _room(node: NodeState, percent: int) -> int:
+    """How much may be accounted beside the process before the resident size is this percentage of
+    `maxmemory`."""
+    beyond = node.facts.process_bytes + node.memory.surplus
+    return node.config.maxmemory // 100 * percent - beyond
+
+
+def is_resident_bound(node: NodeState) -> bool:
+    """Is it the resident size, and not the account, that limits what may be added?"""
+    percent = (node.config.maxmemory - node.facts.process_bytes) // 100
+    return _room(node, HARD_RESIDENT_PERCENT) < percent * HARD_PERCENT
 
 
 def _after_backlog(node: NodeState) -> None:

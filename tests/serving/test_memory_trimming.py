@@ -1,11 +1,16 @@
-"""What has been freed goes back to the system: when that is worth it, and never often."""
+"""The resident size is measured, and what has been freed goes back to the system: when that is
+worth it, and never often."""
 
+import attrs
+import pytest
 import trio
 import trio.testing
 
+from disque_trio.serving import memory_trimming
 from disque_trio.serving.memory_trimming import (
     LEAST_SURPLUS,
     LOOK_EVERY_S,
+    LOOK_OFTEN_S,
     MOST_PAUSE_S,
     Trimmer,
     trimmer_for,
@@ -19,13 +24,21 @@ MB = 1 << 20
 class Heap:
     """A process that takes so much, of which so much is accounted, and so much cannot go back."""
 
-    def __init__(self, rss: int, used: int, stuck: int = 0) -> None:
+    def __init__(self, rss: int, used: int, stuck: int = 0, limit: int = 1 << 50) -> None:
         self.rss = rss
         self.used = used
         self.stuck = stuck
         self.trims = 0
         self.log = MemoryLog([])
-        self.trimmer = Trimmer(lambda: self.used, self.log, rss=lambda: self.rss, trim=self.trim)
+        self.told: list[int] = []
+        self.trimmer = Trimmer(
+            lambda: self.used,
+            self.log,
+            limit=lambda: limit,
+            tell=self.told.append,
+            rss=lambda: self.rss,
+            trim=self.trim,
+        )
 
     def trim(self) -> None:
         self.trims += 1
@@ -87,6 +100,66 @@ async def test_after_that_a_new_surplus_is_given_back_too(
     assert heap.rss == 40 * MB
 
 
+async def test_what_cannot_be_given_back_puts_nothing_else_off(
+    mock_clock: trio.testing.MockClock,
+) -> None:
+    heap = Heap(rss=300 * MB, used=40 * MB, stuck=200 * MB)
+    await look_for(heap, mock_clock, 3600)
+    before = heap.trims
+    heap.rss += 50 * MB
+
+    await look_for(heap, mock_clock, LOOK_EVERY_S)
+
+    assert heap.rss == 240 * MB
+    assert heap.trims == before + 1
+
+
+async def test_near_the_limit_even_a_little_is_given_back(
+    mock_clock: trio.testing.MockClock,
+) -> None:
+    heap = Heap(rss=159 * MB, used=150 * MB, limit=160 * MB)
+
+    await look_for(heap, mock_clock, LOOK_EVERY_S)
+
+    assert heap.rss == 150 * MB
+
+
+async def test_the_node_is_told_what_is_left_after_a_trim() -> None:
+    heap = Heap(rss=300 * MB, used=40 * MB, stuck=100 * MB)
+
+    await heap.trimmer.look()
+
+    assert heap.told == [140 * MB]
+
+
+@pytest.mark.parametrize(
+    ("rss", "every"), [(70 * MB, LOOK_EVERY_S), (90 * MB, LOOK_OFTEN_S)], ids=["far", "near"]
+)
+async def test_near_the_limit_it_looks_often(
+    autojump_clock: trio.testing.MockClock, rss: int, every: float
+) -> None:
+    heap = Heap(rss=rss, used=rss, limit=100 * MB)
+
+    with trio.move_on_after(10 - every / 2):
+        await heap.trimmer.attend()
+
+    assert abs(len(heap.told) - 10 / every) <= 1
+
+
+async def test_a_process_that_has_grown_beyond_its_limit_refuses_jobs() -> None:
+    world = World()
+    state = world.node.state
+    trimmer = trimmer_for(state, world.log, "win32")
+    assert trimmer is not None
+    limit = attrs.evolve(state.config, maxmemory=1 << 20)
+
+    state.config = limit
+    await trimmer.look()
+
+    assert state.memory.surplus > 0
+    assert pressure.level(state) == pressure.WANT
+
+
 async def test_the_account_is_the_present_one_though_the_machine_has_not_looked() -> None:
     state = World().node.state
     before = pressure.used(state)
@@ -97,7 +170,26 @@ async def test_the_account_is_the_present_one_though_the_machine_has_not_looked(
     assert pressure.weighed(state) >= before + 50 * MB
 
 
-async def test_where_the_allocator_cannot_do_it_nothing_is_tried() -> None:
-    world = World()
+async def test_where_the_allocator_cannot_do_it_it_only_measures() -> None:
+    heap = Heap(rss=300 * MB, used=40 * MB)
+    trimmer = Trimmer(
+        lambda: 0,
+        heap.log,
+        limit=lambda: MB,
+        tell=heap.told.append,
+        rss=lambda: heap.rss,
+        trim=None,
+    )
 
-    assert trimmer_for(world.node.state, world.log, "win32") is None
+    await trimmer.look()
+
+    assert heap.told == [300 * MB]
+
+
+async def test_where_the_present_size_is_not_known_nothing_is_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+    monkeypatch.setattr(memory_trimming, "present_rss_bytes", lambda: 0)
+
+    assert trimmer_for(world.node.state, world.log) is None

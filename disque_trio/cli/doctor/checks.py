@@ -7,7 +7,7 @@ from typing import Final
 from disque_trio.cli.doctor import refusals
 from disque_trio.cli.doctor.findings import ANEW, Finding, note, problem, warning
 from disque_trio.cli.doctor.nodes import NodeFacts
-from disque_trio.statemachine.pressure import LEAST_ROOM
+from disque_trio.statemachine.pressure import LEAST_ROOM, MOST_RESIDENT_PERCENT
 
 MAX_SKEW_MS: Final = 500
 """Wall clocks stamp jobs, and the stamps order the queues of different nodes."""
@@ -107,7 +107,7 @@ def _limit(node: NodeFacts, directive: str) -> int:
 
 
 def _memory(node: NodeFacts) -> Iterator[Finding]:
-    """Judged by the node's own account, on which it acts (statemachine.pressure)."""
+    """Judged by the levels on which the node itself acts (statemachine.pressure)."""
     used, most = node.number("used_memory"), _limit(node, "maxmemory")
     own = node.number("used_memory_process")
     if not most:
@@ -126,9 +126,13 @@ def _memory(node: NodeFacts) -> Iterator[Finding]:
             f"maxmemory leaves {(most - own) >> 10} KiB beside the process: few jobs fit",
             f"raise maxmemory: {(2 * own >> 20) + 1} MiB leave jobs as much as the process takes",
         )
+    if node.is_ours:
+        yield from _resident(node, most)
     share = (used - own) / (most - own)
     level = node.number("memory_level") if node.is_ours else (share > 0.75) + (share > 0.95)
     if not level:
+        return
+    if node.info.get("memory_limited_by") == "resident-size":
         return
     what = f"{(used - own) >> 20} of the {(most - own) >> 20} MiB that maxmemory leaves for jobs"
     doing = "it refuses new jobs" if level > 1 else "it leaves new jobs to other nodes"
@@ -138,6 +142,27 @@ def _memory(node: NodeFacts) -> Iterator[Finding]:
         f"{what} are used ({share:.0%}): {doing}",
         "add consumers, add nodes, or raise maxmemory; with spill-directory bodies go to disk",
     )
+
+
+def _resident(node: NodeFacts, most: int) -> Iterator[Finding]:
+    """Memory that the process has, and its jobs do not."""
+    resident, used = node.number("used_memory_rss"), node.number("used_memory")
+    what = (
+        f"the process takes {resident >> 20} MiB, {resident / most:.0%} of maxmemory, and "
+        f"{(resident - used) >> 20} MiB of them are pinned by what is left of earlier backlogs"
+    )
+    advice = (
+        "have what is left acknowledged, raise maxmemory, or restart the node (SHUTDOWN "
+        "REWRITE-AOF); with spill-directory large bodies go to disk"
+    )
+    level = node.number("memory_level")
+    is_bound = level > 0 and node.info.get("memory_limited_by") == "resident-size"
+    if level > 1 and is_bound:
+        yield problem(node.where, f"{what}: it refuses new jobs", advice)
+    elif is_bound:
+        yield warning(node.where, f"{what}: it leaves new jobs to other nodes", advice)
+    elif resident * 100 > most * MOST_RESIDENT_PERCENT:
+        yield warning(node.where, what, advice)
 
 
 def _disk(node: NodeFacts) -> Iterator[Finding]:

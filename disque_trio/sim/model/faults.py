@@ -122,8 +122,8 @@ class World(Protocol):
     def bury(self, node: int) -> bool:
         """All others forget the former ids of the node."""
 
-    def squeeze(self, node: int, share: int) -> bool:
-        """CONFIG SET maxmemory."""
+    def squeeze(self, node: int, share: int, mode: str) -> bool:
+        """CONFIG SET maxmemory, or a large resident size."""
 
     def pause_queue(self, node: int, queue: str, mode: str) -> bool:
         """PAUSE."""
@@ -358,8 +358,8 @@ _NODE_ACTIONS: Final[dict[str, tuple[NodeAction, NodeAction]]] = {
     "join": (lambda world, node, _: world.join(node), _nothing),
     "forget": (lambda world, node, _: world.forget(node), lambda world, node, _: world.meet(node)),
     "memory": (
-        lambda world, node, active: world.squeeze(node, active.fault.amount),
-        lambda world, node, _: world.squeeze(node, 0),
+        lambda world, node, active: world.squeeze(node, active.fault.amount, active.fault.mode),
+        lambda world, node, active: world.squeeze(node, 0, active.fault.mode),
     ),
     "pause-queue": (
         lambda world, node, active: world.pause_queue(

@@ -68,7 +68,8 @@ class FaultSpec:
     mode: tuple[str, ...] | None = key(
         words_of(one_of(*vocabulary.MODES)),
         "crash and restart: `kill`, `power` or `stop` (SIGTERM: the node rewrites its journal, "
-        "with the queues); pause-queue: `in`, `out` or `all`; one is drawn from an array",
+        "with the queues); pause-queue: `in`, `out` or `all`; memory: what is short of the limit, "
+        "`account` or `resident-size`; one is drawn from an array",
         default=None,
     )
     message: str | None = key(
@@ -110,6 +111,7 @@ _MODES: Final = {
     "crash": ("kill", "power", "stop"),
     "restart": ("kill", "power", "stop"),
     "pause-queue": ("in", "out", "all"),
+    "memory": ("account", "resident-size"),
 }
 _UNITS: Final = {"time": "a duration", "ppm": "parts per million (200ppm)", "share": "a share (5%)"}
 

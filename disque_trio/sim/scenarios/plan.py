@@ -177,8 +177,8 @@ class Fault:
     end, and the source is not told), crash and restart (at once; `mode` kill,
     power or stop), pause, slow, clock-step, clock-rate, wall-freeze, leave, join (as many new nodes
     as `nodes` names), forget, remove (a crash for ever), wipe, pause-queue, memory (`amount` is the
-    share of it that is used already, in parts per million), disk-full, disk-error, disk-stall,
-    disk-flip (one bit of the journal; not undone).
+    share of it that is used already, in parts per million; `mode` account or resident-size),
+    disk-full, disk-error, disk-stall, disk-flip (one bit of the journal; not undone).
 
     Faults of links affect `links`; without any, all links from and to `nodes`.
     """

@@ -98,7 +98,8 @@ NODE_FAULTS: Final = {
     "leave": "CLUSTER LEAVING yes; after `hold`, CLUSTER LEAVING no",
     "join": "a new node joins: the first node meets it",
     "forget": "all other nodes forget the node; they meet it again after `hold`",
-    "memory": "CONFIG SET maxmemory to a value of which `amount` is already used",
+    "memory": "CONFIG SET maxmemory to a value of which `amount` is already used; or, with `mode` "
+    "resident-size, the process takes so much that no more may be used than with that value",
     "pause-queue": "PAUSE of `queue`, as `mode` says",
 }
 """Faults of nodes; `nodes` and `victims` select the nodes."""
@@ -115,4 +116,4 @@ SHAPES: Final = {
     "pair": "one link, in one direction",
 }
 """The links that a fault affects."""
-MODES: Final = ("kill", "power", "stop", "in", "out", "all")
+MODES: Final = ("kill", "power", "stop", "in", "out", "all", "account", "resident-size")

@@ -95,6 +95,7 @@ def _memory(node: NodeState, vitals: Vitals) -> Iterator[Field]:
     yield "used_memory_jobs_and_queues", node.memory.held
     yield "maxmemory", node.config.maxmemory
     yield "memory_level", pressure.level(node)
+    yield "memory_limited_by", "resident-size" if pressure.is_resident_bound(node) else "account"
     yield "evicted_jobs", node.memory.evicted
     yield "mem_fragmentation_ratio", f"{vitals.rss_bytes / max(used, 1):.2f}"
     yield "mem_allocator", node.facts.allocator

@@ -2,48 +2,9 @@ import attrs
 import pytest
 
 from disque_trio.cli.doctor.checks import judge
-from disque_trio.cli.doctor.findings import Finding, Level
-from disque_trio.cli.doctor.nodes import NodeFacts, PeerLine
-
-
-def line(name: str, *flags: str, is_connected: bool = True) -> PeerLine:
-    words = frozenset(flags or ("noflags",))
-    return PeerLine(name, "10.0.0.1", 7710 + int(name[1:]), words, is_connected)
-
-
-def node(name: str, *peers: PeerLine, **changes: object) -> NodeFacts:
-    """A node that is well, but for the changes."""
-    info = {"disque_version": "1.0", "python_version": "CPython", "aof_enabled": "1"}
-    well = NodeFacts(
-        where=line(name).address,
-        id=name,
-        info=info,
-        config={"maxmemory": str(1 << 30), "maxclients": "1000", "bind": "127.0.0.1"},
-        peers=peers,
-    )
-    told = changes.pop("info", {})
-    assert isinstance(told, dict)
-    return attrs.evolve(well, info=info | told, **changes)  # type: ignore[arg-type]
-
-
-def cluster(**changes: object) -> list[NodeFacts]:
-    """Three nodes; the changes are of the first."""
-    names = ("n1", "n2", "n3")
-    others = {name: [line(each) for each in names if each != name] for name in names}
-    return [
-        node("n1", *others["n1"], **changes),
-        node("n2", *others["n2"]),
-        node("n3", *others["n3"]),
-    ]
-
-
-def said(nodes: list[NodeFacts]) -> list[tuple[Level, str]]:
-    return [(finding.level, finding.what) for finding in judge(nodes)]
-
-
-def the_one(nodes: list[NodeFacts]) -> Finding:
-    (finding,) = judge(nodes)
-    return finding
+from disque_trio.cli.doctor.findings import Level
+from disque_trio.cli.doctor.nodes import NodeFacts
+from tests.cli.doctor.clusters import cluster, line, node, said, the_one
 
 
 def test_of_a_cluster_that_is_well_nothing_is_said() -> None:
@@ -114,53 +75,6 @@ def test_a_field_of_info_that_is_amiss_is_told(
     assert finding.level is level
     assert word in finding.what
     assert finding.advice or level is Level.NOTE
-
-
-def test_memory_is_told_of_as_the_node_counts_it() -> None:
-    """What the process itself takes is not to be had for jobs (statemachine.pressure)."""
-    used = {"used_memory": str(800 << 20), "used_memory_process": str(24 << 20)}
-
-    assert said(cluster(info={**used, "memory_level": "0"})) == []
-
-    finding = the_one(cluster(info={**used, "memory_level": "1"}))
-
-    assert "776 of the 1000 MiB that maxmemory leaves for jobs are used (78%)" in finding.what
-
-
-def test_memory_below_that_of_the_process_is_told() -> None:
-    config = {"maxmemory": str(16 << 20), "bind": "127.0.0.1"}
-    info = {"used_memory_process": str(30 << 20), "used_memory": str(30 << 20), "memory_level": "0"}
-
-    finding = the_one(cluster(config=config, info=info))
-
-    assert finding.level is Level.PROBLEM
-    assert finding.what.startswith("maxmemory is 16 MiB, and the process alone takes 30 MiB")
-    assert "61 MiB" in finding.advice
-
-
-def test_memory_that_leaves_little_beside_the_process_is_told() -> None:
-    config = {"maxmemory": str(33 << 20), "bind": "127.0.0.1"}
-    info = {"used_memory_process": str(30 << 20), "used_memory": str(30 << 20), "memory_level": "0"}
-
-    finding = the_one(cluster(config=config, info=info))
-
-    assert finding.level is Level.WARNING
-    assert finding.what == "maxmemory leaves 3072 KiB beside the process: few jobs fit"
-
-
-@pytest.mark.parametrize(
-    ("used_mib", "level"), [(700, None), (800, Level.WARNING), (1000, Level.PROBLEM)]
-)
-def test_memory_of_an_original_server_is_judged_by_its_levels(
-    used_mib: int, level: Level | None
-) -> None:
-    nodes = cluster()
-    info = {"disque_version": "1.0-rc1", "aof_enabled": "1", "used_memory": str(used_mib << 20)}
-    nodes[1] = attrs.evolve(nodes[1], info=info)
-
-    found = [finding.level for finding in judge(nodes) if "maxmemory" in finding.what]
-
-    assert found == ([] if level is None else [level])
 
 
 def test_an_original_server_refuses_clients_for_one_reason() -> None:

@@ -9,13 +9,14 @@ from tests.rig import JOB, copy_of
 from tests.sim.runs import SECOND, between, of, plan, play
 
 
-def squeeze(second: int, hold: int, share: float, *nodes: int) -> Fault:
+def squeeze(second: int, hold: int, share: float, *nodes: int, mode: str = "") -> Fault:
     return Fault(
         kind="memory",
         at=second * SECOND,
         hold=hold * SECOND,
         nodes=nodes,
         amount=round(share * 1_000_000),
+        mode=mode,
     )
 
 
@@ -26,6 +27,16 @@ def test_a_node_without_memory_refuses_jobs_until_it_has_some() -> None:
     refused = of(between(rows, 4, 8), "add.refused")
     assert {row.cause for row in refused} == {"OOM"}
     assert not of(between(rows, 4.1, 8), "add.ok")
+    assert of(between(rows, 8.1, 20), "add.ok")
+
+
+def test_a_process_that_is_too_large_refuses_jobs_though_its_account_has_room() -> None:
+    rows = play(plan(squeeze(4, 4, 1.5, 1, 2, 3, mode="resident-size")))
+
+    limits = [int(row.detail) for row in of(rows, "memory")]
+    assert all(limits[:3])
+    assert not any(limits[3:])
+    assert {row.cause for row in of(between(rows, 4, 8), "add.refused")} == {"OOM"}
     assert of(between(rows, 8.1, 20), "add.ok")
 
 

@@ -5,6 +5,7 @@ from disque_trio.statemachine.commands import info
 from disque_trio.statemachine.commands.table import BY_NAME
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.form import FORM
+from disque_trio.statemachine.resident_size import measured
 from disque_trio.statemachine.stats import Facts
 from tests.rig import Rig
 from tests.statemachine.commands.informed import fields_of, text_of
@@ -156,9 +157,20 @@ def test_memory_is_what_the_process_takes_by_itself_and_what_it_holds() -> None:
     assert int(fields["used_memory_jobs_and_queues"]) == rig.node.memory.held > held + 2_000_000
     assert fields["maxmemory"] == "100000000"
     assert fields["memory_level"] == "0"
+    assert fields["memory_limited_by"] == "account"
     assert fields["evicted_jobs"] == "0"
     assert fields["mem_fragmentation_ratio"] == "2.02"
     assert fields["mem_allocator"] == "pymalloc"
+
+
+def test_a_process_that_has_grown_beyond_its_account_is_told_of() -> None:
+    rig = Rig(config=Config(maxmemory=100_000_000))
+    measured(rig.node, 125_000_000)
+
+    fields = fields_of(rig, "memory")
+
+    assert fields["memory_level"] == "2"
+    assert fields["memory_limited_by"] == "resident-size"
 
 
 def test_the_peak_of_memory_is_never_below_what_is_used() -> None:

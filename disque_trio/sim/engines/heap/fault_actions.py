@@ -11,9 +11,10 @@ from disque_trio.sim.engines.heap.world import World
 from disque_trio.sim.model.faults import Link
 from disque_trio.sim.model.network import Rule
 from disque_trio.sim.scenarios.plan import Micros
-from disque_trio.statemachine import pressure
+from disque_trio.statemachine import pressure, resident_size
 
 AMPLE_BYTES: Final = 1 << 30
+WIDE: Final = 4
 
 
 class FaultActions:
@@ -277,15 +278,23 @@ class FaultActions:
                 self._world.command(other, "CLUSTER", "FORGET", id)
         return True
 
-    def squeeze(self, node: int, share: int) -> bool:
+    def squeeze(self, node: int, share: int, mode: str) -> bool:
         """Set maxmemory so that the node uses so many parts per million of it now; 0 gives it
-        plenty."""
+        plenty. Or set it to `WIDE` times that, and let the process be so large that the node may
+        use no more than with the lower one."""
         host = self._hosts[node]
         if host.machine is None:
             return False
-        limit = pressure.used(host.machine.state) * 1_000_000 // share if share else AMPLE_BYTES
+        state = host.machine.state
+        limit = pressure.used(state) * 1_000_000 // share if share else AMPLE_BYTES
         host.note("memory", detail=str(limit if share else 0))
+        beyond = 0
+        if mode == "resident-size" and share:
+            lower, limit = limit, limit * WIDE
+            beyond = (limit * pressure.HARD_RESIDENT_PERCENT - lower * pressure.HARD_PERCENT) // 100
         self._world.command(host, "CONFIG", "SET", "maxmemory", limit)
+        if mode == "resident-size":
+            resident_size.measured(state, pressure.weighed(state) + beyond)
         return True
 
     def pause_queue(self, node: int, queue: str, mode: str) -> bool:
