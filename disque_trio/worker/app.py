@@ -28,6 +28,7 @@ from disque_trio.client.url import parse_url
 from disque_trio.worker import kinds
 from disque_trio.worker.checks import shown
 from disque_trio.worker.codec import Envelope, Form
+from disque_trio.worker.copies import Copies
 from disque_trio.worker.cron.declaring import CronOptions, Crons, ticks_of
 from disque_trio.worker.enqueue import Call, Enqueuer, Hook, Result
 from disque_trio.worker.envelope import MAX_BODY
@@ -105,7 +106,7 @@ class App(Generic[State]):
         self._layers: list[Middleware] = []
         self._crons = Crons()
         self._lifespan = lifespan
-        self._enqueuer = Enqueuer(url, form, max_body, self)
+        self._enqueuer = Enqueuer(url, form, max_body, self, Copies.of(defaults))
 
     # Declaring.
 

@@ -16,6 +16,7 @@ import attrs
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.settings import WINDOW
 from disque_trio.worker import codec, tokens
+from disque_trio.worker.copies import Copies
 from disque_trio.worker.enqueue import Call, Enqueuer, EnqueueUnknownError, Result
 from disque_trio.worker.enqueued import Enqueued
 from disque_trio.worker.options import Options
@@ -108,10 +109,9 @@ async def add(
         return Batch(batch, jobs)
     until = outside().now() + deadline
     collector = await _add_collector(enqueuer, batch, len(members), then, until, if_failed)
-    roster = _Roster(enqueuer, TOKENS + batch, deadline, then.definition.options.replicate)
-    ours = {"id": batch, "ttl": deadline + SPARE_S, "until": until}
-    if roster.replicate is not None:
-        ours["replicate"] = roster.replicate
+    copies = then.definition.options.copies
+    roster = _Roster(enqueuer, TOKENS + batch, deadline, copies)
+    ours = {"id": batch, "ttl": deadline + SPARE_S, "until": until, **copies.told()}
     found: list[Result[R]] = []
     for start in range(0, len(members), WINDOW):
         some = [
@@ -132,7 +132,7 @@ class _Roster:
     enqueuer: Enqueuer
     queue: str
     deadline: int
-    replicate: int | None
+    copies: Copies
     _untold: list[Token] = attrs.field(init=False, factory=list)
 
     async def add(
@@ -167,7 +167,7 @@ class _Roster:
         # The members are there: a cancellation in between would leave them unknown.
         with anyio.move_on_after(PATIENCE_S, shield=True):
             try:
-                command = tokens.add(self.queue, token, self.deadline + SPARE_S, self.replicate)
+                command = tokens.add(self.queue, token, self.deadline + SPARE_S, self.copies)
                 await self.enqueuer.client.run(command)
                 return
             except DisqueError as error:
@@ -218,10 +218,9 @@ async def _add_collector(
     if if_failed != "run":  # workers of earlier releases do not know it
         arguments["if_failed"] = if_failed
     options = then.definition.options
-    if options.replicate is not None:
-        arguments["replicate"] = options.replicate
+    arguments |= options.copies.told()
     kwargs = {name: codec.part(value, enqueuer.form) for name, value in arguments.items()}
     ttl = math.ceil(until - outside().now()) + SPARE_S
-    options = Options(queue=options.queue, ttl=ttl, replicate=options.replicate)
+    options = Options(queue=options.queue, ttl=ttl, replicate=options.replicate, sync=options.sync)
     request = enqueuer.packed(COLLECT, batch, ([], kwargs), options, enqueuer.form, {})
     return await enqueuer.add(attrs.evolve(request, steps=places, wait=wait))

@@ -17,6 +17,7 @@ from disque_trio.client.records import Job as Delivered
 from disque_trio.worker import codec, steps, tokens
 from disque_trio.worker.batches import COLLECT
 from disque_trio.worker.context import Job
+from disque_trio.worker.copies import Copies
 from disque_trio.worker.ends import SETTLED_S, Watched, jobs_in, look
 from disque_trio.worker.enqueue import Enqueuer
 from disque_trio.worker.envelope import BadBodyError, created_at
@@ -70,9 +71,10 @@ def collector(
         until: float,
         if_failed: str = "run",
         replicate: int | None = None,
+        sync: int | None = None,
     ) -> None:
-        born = created_at(batch) or 0.0
-        found = _Collector(enqueuer, TOKENS + batch, Tally(size), born, now, replicate)
+        born, copies = created_at(batch) or 0.0, Copies(replicate=replicate, sync=sync)
+        found = _Collector(enqueuer, TOKENS + batch, Tally(size), born, now, copies)
         if await over(found.client, found.queue) != "no":  # a collector was delivered twice
             await found.sweep()
             return
@@ -92,7 +94,7 @@ def collector(
             why_not = found.tally.failures()
         if why_not:
             job.log.warning("batch %s: what follows is not added: %s", batch, why_not)
-            await tell_failure(enqueuer, headers, "BatchFailedError", why_not)
+            await tell_failure(enqueuer, headers, copies, "BatchFailedError", why_not)
         else:
             await enqueuer.add(_last(enqueuer, then, headers, ends))
         await found.finish(max(until - now(), 0) + SPARE_S)
@@ -110,7 +112,7 @@ class _Collector:
     born: float
     """When the batch was made, in Unix seconds."""
     now: Callable[[], float]
-    replicate: int | None
+    copies: Copies
     _held: list[tuple[Delivered, Token]] = attrs.field(init=False, factory=list)
     _changed: list[int] = attrs.field(init=False, factory=list)
     """Places of members of which a node has said that they have ended."""
@@ -157,7 +159,7 @@ class _Collector:
         merged = [each for each, is_merged in zip(self._held, which, strict=True) if is_merged]
         places = [*self._changed, *(n for _, token in merged for n in token.places())]
         for token in self.tally.chunks(places):
-            await self.client.run(tokens.add(self.queue, token, ttl, self.replicate))
+            await self.client.run(tokens.add(self.queue, token, ttl, self.copies))
         if merged:
             await self.client.ackjob(*(job for job, _ in merged))
         rest = [job for (job, _), is_merged in zip(self._held, which, strict=True) if not is_merged]
@@ -173,7 +175,7 @@ class _Collector:
 
     async def finish(self, ttl: float) -> None:
         """What follows was added, or is skipped."""
-        await self.client.run(tokens.add_mark(self.queue, ttl, self.replicate))
+        await self.client.run(tokens.add_mark(self.queue, ttl, self.copies))
         if self._held:
             await self.client.ackjob(*(job for job, _ in self._held))
         await self.sweep()

@@ -7,6 +7,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import attrs
 
+from disque_trio.worker.copies import NO_COPIES, Copies
 from disque_trio.worker.exceptions import InterruptedJobError
 from disque_trio.worker.handling import Run
 from disque_trio.worker.once import TABLE, Connection, claim
@@ -37,6 +38,8 @@ class Job(Generic[State]):
     state: State
     """What the app's lifespan has yielded."""
     _tell: "Callable[[Job[Any], float, str], Awaitable[None]] | None" = None
+    _usual: Copies = NO_COPIES
+    """Of the jobs of its task."""
 
     def __attrs_post_init__(self) -> None:
         if self.key == "":
@@ -75,8 +78,15 @@ class Job(Generic[State]):
     @property
     def snoozes(self) -> int:
         """How often a handler has asked for a later time. The wish of its producer is none."""
-        counted = self.run.start.snoozes - ("due" in self.headers)
+        by_producer = number(self.headers, "hops") or int("due" in self.headers)
+        counted = self.run.start.snoozes - by_producer
         return max(counted, 0) + number(self.headers, "snoozes")
+
+    @property
+    def copies(self) -> Copies:
+        """How safe it is, as its producer has asked or its task says."""
+        own = Copies.of(self.headers)
+        return attrs.evolve(self._usual, **own.told()) if own != NO_COPIES else self._usual
 
     @property
     def deadline(self) -> float:

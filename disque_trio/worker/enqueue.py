@@ -7,23 +7,23 @@ import itertools
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from inspect import unwrap
 from typing import Any, Final, Generic, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 import attrs
 
 from disque_trio import client as clients
-from disque_trio.client import commands
 from disque_trio.client.address import Cluster
 from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError, LostError
 from disque_trio.client.nodes import NoNodeError
 from disque_trio.client.settings import WINDOW
 from disque_trio.worker import codec
+from disque_trio.worker.adding import addjob
 from disque_trio.worker.arguments import Arguments, Packed
 from disque_trio.worker.carrying import carried_by
 from disque_trio.worker.codec import Form
+from disque_trio.worker.copies import NO_COPIES, Copies
 from disque_trio.worker.enqueued import Enqueued, Follow, R_co, Wait
 from disque_trio.worker.envelope import write
 from disque_trio.worker.many import not_enqueued, telling
@@ -34,7 +34,6 @@ from disque_trio.worker.places import Place, place_of
 
 S = TypeVar("S")
 
-_ADDJOB: Final[Callable[..., Command[str]]] = unwrap(commands.addjob)  # `Options` has checked
 _OF_STEPS: Final = ("queue", "lease", "ttl", "delay", "priority", "replicate", "sync", "maxlen")
 _DEFAULTS: Final = attrs.asdict(Options())
 
@@ -182,6 +181,8 @@ class Enqueuer:
     max_body: int
     app: Any = None
     """Whose tasks these are."""
+    copies: Copies = NO_COPIES
+    """Of jobs whose task is not known."""
     hooks: list[Hook] = attrs.Factory(list)
     opened: OpenedApp = attrs.field(init=False, factory=OpenedApp)
     _threads: threading.local = attrs.field(init=False, factory=threading.local)
@@ -349,37 +350,17 @@ class Enqueuer:
     ) -> Request[Any]:
         """The ADDJOB of a call whose arguments are parts of a body already."""
         args, kwargs = packed
-        envelope = codec.envelope(
-            form, task=task, args=args, kwargs=kwargs, key=key, headers=headers
-        )
+
+        def body(more: Mapping[str, Any]) -> bytes:
+            told = {"args": args, "kwargs": kwargs, "key": key, "headers": {**headers, **more}}
+            return write(codec.envelope(form, task=task, **told), self.max_body)
+
         unique = headers.get("unique")
-        command = addjob(options, write(envelope, self.max_body), unique, headers.get("keep"))
+        command = addjob(options, body, unique, headers.get("keep"))
         # If the first one was added, its key would refuse the second.
         repeat = options.repeat and not (unique and options.on_conflict == "reject")
         found = (options.queue, unique) if isinstance(unique, str) else None
         return Request(command, key, task, options.queue, repeat, enqueuer=self, unique=found)
-
-
-def addjob(
-    options: Options, body: bytes, unique: str | None = None, keep: float | None = None
-) -> Command[str]:
-    """The ADDJOB of a body."""
-    delay, ttl = options.times(outside().now())
-    make = _ADDJOB if unique is None and keep is None else commands.addjob
-    return make(
-        options.queue,
-        body,
-        delay=delay,
-        retry=options.lease,
-        replicate=1 if options.lease == 0 else options.replicate,
-        sync=None if options.lease == 0 else options.sync,
-        ttl=ttl,
-        maxlen=options.maxlen,
-        priority=options.priority,
-        unique=unique,
-        keep=keep,
-        if_exists=None if unique is None else options.on_conflict,
-    )
 
 
 def _under_way(asked: Request[R_co] | DisqueError) -> DisqueError:

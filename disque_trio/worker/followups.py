@@ -80,7 +80,7 @@ async def _keep(enqueuer: Enqueuer, job: Job[Any], value: object) -> None:
         await enqueuer.add(steps.next_request(enqueuer, job, value))
         return
     if replies.is_awaited(job.headers):
-        await replies.add(enqueuer, job.headers, _result(job, value))
+        await replies.add(enqueuer, job.headers, job.copies, _result(job, value))
     await membership.leave(enqueuer.client, job, None)
 
 
@@ -99,7 +99,7 @@ async def ended(enqueuer: Enqueuer, job: Job[Any], end: End) -> None:
 async def _tell_end(enqueuer: Enqueuer, job: Job[Any], end: End) -> None:
     try:
         if replies.is_awaited(job.headers):
-            await replies.add(enqueuer, job.headers, _failure(job, end.error))
+            await replies.add(enqueuer, job.headers, job.copies, _failure(job, end.error))
     finally:
         state: State = "cancelled" if end.how == "cancelled" else "dead"
         await membership.leave(enqueuer.client, job, (state, end.reason))
@@ -114,7 +114,7 @@ async def tell(enqueuer: Enqueuer, job: Job[Any], percent: float, text: str) -> 
     if replies.is_awaited(job.headers):
         try:
             told = codec.Result(_key(job), progress=(percent, text[:_LONGEST_TEXT]))
-            await replies.add(enqueuer, job.headers, told)
+            await replies.add(enqueuer, job.headers, job.copies, told)
         except DisqueError as unsaid:
             job.log.warning("its progress cannot be told to the client that waits: %s", unsaid)
 

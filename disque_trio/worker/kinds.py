@@ -55,7 +55,7 @@ OF_JOB: Final[Mapping[str, Kind]] = {
     "queue": TEXT,
     "lease": (is_whole, "a whole number of seconds"),
     "ttl": (is_whole, "a whole number of seconds"),
-    "delay": SECONDS,
+    "delay": (is_number, "a number of seconds, or a timedelta"),
     "at": _or_none((lambda value: isinstance(value, datetime), "a datetime")),
     "priority": _or_none(WHOLE),
     "replicate": _or_none(WHOLE),

@@ -10,6 +10,7 @@ from disque_trio import client as clients
 from disque_trio.client.errors import DisqueError
 from disque_trio.worker import tokens
 from disque_trio.worker.context import Job
+from disque_trio.worker.copies import Copies
 from disque_trio.worker.envelope import created_at
 from disque_trio.worker.outside import outside
 from disque_trio.worker.tokens import OVER, SPARE_S, TOKENS, End, Token
@@ -27,19 +28,18 @@ class Membership:
     place: int
     until: float
     """The deadline of the batch, in Unix seconds."""
-    replicate: int | None
-    """Copies of a token."""
+    copies: Copies
+    """Of a token."""
 
     @classmethod
     def of(cls, headers: Mapping[str, Any]) -> Self | None:
         """None for a job of no batch."""
         match headers.get("batch"):
             case {"id": str(batch), "n": int(place), "ttl": int(ttl), **more}:
-                until, copies = more.get("until"), more.get("replicate")
+                until = more.get("until")
                 if not isinstance(until, int | float):
                     until = outside().now() + ttl - SPARE_S
-                replicate = copies if isinstance(copies, int) else None
-                return cls(TOKENS + batch, place, until, replicate)
+                return cls(TOKENS + batch, place, until, Copies.of(more))
         return None
 
 
@@ -58,7 +58,7 @@ async def leave(client: "clients.Client", job: Job[Any], end: End | None) -> Non
         token = Token(done=[member.place])
     else:
         token = Token(ended=[(member.place, (end[0], tokens.shortened(end[1])))])
-    await client.run(tokens.add(member.queue, token, max(left, 0) + SPARE_S, member.replicate))
+    await client.run(tokens.add(member.queue, token, max(left, 0) + SPARE_S, member.copies))
 
 
 async def over(client: "clients.Client", queue: str) -> Literal["no", "yes", "swept"]:

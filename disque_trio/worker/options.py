@@ -7,13 +7,14 @@ classes below it are the table of options: which of them an app, a task and a jo
 import difflib
 import math
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any, Final, Literal, TypedDict
 
 import attrs
 
 from disque_trio.worker.checks import shown
+from disque_trio.worker.copies import Copies
 from disque_trio.worker.envelope import MAX_NAME
 from disque_trio.worker.kinds import OF_JOB, OF_TASK, check_kinds
 from disque_trio.worker.policies import MAX_CRASHES, Backoff, Policy
@@ -22,10 +23,12 @@ from disque_trio.worker.precedence import LEASE_S, SHORTEST_LEASE_S, TTL_S, life
 RESERVED: Final = "disque-trio."
 """Queues of this library begin so."""
 OWN_HEADERS: Final = frozenset((
-    "added", "attempts", "batch", "due", "keep", "lease", "priority", "replicate", "reply_key",
-    "reply_to", "result_ttl", "snoozes", "sync", "then", "tries", "ttl", "unique",
+    "added", "attempts", "batch", "due", "hops", "keep", "lease", "priority", "replicate",
+    "reply_key", "reply_to", "result_ttl", "snoozes", "sync", "then", "tries", "ttl", "unique",
 ))  # fmt: skip
 """Headers that this library writes."""
+LONGEST_DELAY_S: Final = 10 * 366 * 86_400
+_TOO_LATE: Final = "{}: a job waits for ten years (" + f"{LONGEST_DELAY_S} s) at most"
 _MAX_UNIQUE: Final = 256
 """Bytes that a node takes as a key."""
 
@@ -59,7 +62,7 @@ class Shared(Defaults, total=False):
 class JobOptions(Shared, total=False):
     """Options of `using`."""
 
-    delay: float
+    delay: float | timedelta
     at: datetime
     key: str
     headers: Mapping[str, Any]
@@ -161,6 +164,7 @@ class Options:
             not 0 <= self.delay < self.ttl,
             f"delay is {self.delay} s: it is 0 or more, and less than ttl ({self.ttl} s)",
         )
+        yield self.delay > LONGEST_DELAY_S, _TOO_LATE.format(f"delay is {self.delay} s")
         yield (
             self.at is not None and self.at.tzinfo is None,
             f"at is {self.at}, without a time zone: give one, as datetime.now(UTC) has",
@@ -177,6 +181,11 @@ class Options:
         own = sorted(OWN_HEADERS & self.headers.keys())
         yield bool(own), f"header {', '.join(own)}: the library writes it; take another name"
 
+    @property
+    def copies(self) -> Copies:
+        """How safe a job is."""
+        return Copies(replicate=self.replicate, sync=self.sync)
+
     @classmethod
     def of(cls, defaults: Mapping[str, Any], named: Mapping[str, Any]) -> "Options":
         """Those that are named, and the app's defaults. Raises `ValueError`."""
@@ -190,6 +199,8 @@ class Options:
             return self.delay, self.ttl
         # Whole seconds: nodes of the original take no others.
         wait = max(math.ceil(self.at.astimezone(UTC).timestamp() - now), 0)
+        if wait > LONGEST_DELAY_S:
+            raise ValueError(_TOO_LATE.format(f"at is {self.at}, in {wait} s"))
         if self.is_ttl_named and wait >= self.ttl:
             raise ValueError(f"at is {self.at}, in {wait} s: it is before ttl ({self.ttl} s)")
         return wait, self.ttl if self.is_ttl_named else max(self.ttl, life(wait))
@@ -315,6 +326,9 @@ def with_changes(named: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[s
     changed = dict(named)
     for name in changes:
         changed |= _OTHER.get(name, {})
+    delay = changes.get("delay")
+    if isinstance(delay, timedelta):
+        changes = {**changes, "delay": delay.total_seconds()}
     return {**changed, **changes}
 
 

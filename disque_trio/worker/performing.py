@@ -19,6 +19,7 @@ from disque_trio.worker import collecting, deciding, followups, nesting, snoozin
 from disque_trio.worker.arguments import Arguments
 from disque_trio.worker.codec import Envelope
 from disque_trio.worker.context import Job, current
+from disque_trio.worker.copies import Copies
 from disque_trio.worker.cron.declaring import Crons
 from disque_trio.worker.cron.known import Known
 from disque_trio.worker.cron.loop import Keeper
@@ -66,6 +67,10 @@ class Entry:
     body: Body
     arguments: Arguments | None = None
     """None for a consumer, which gets the body."""
+    copies: Copies = attrs.field(
+        init=False,
+        default=attrs.Factory(lambda self: self.definition.options.copies, takes_self=True),
+    )
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -180,7 +185,8 @@ class JobHandler:
         run.task = name
         if start.additional_deliveries:
             _check_crashes(entry, run)
-        return entry, Job(run, name, key, headers, self._state, tell=self._tell), envelope
+        known = run, name, key, headers, self._state
+        return entry, Job(*known, tell=self._tell, usual=entry.copies), envelope
 
     def _read(self, body: bytes) -> Envelope:
         return read(body, self.enqueuer.max_body)
@@ -238,7 +244,9 @@ class JobHandler:
             envelope = self._reader(run)(run.start.body)
         except BaseException:
             return Job(run, run.task, None, {}, self._state)
-        return Job(run, run.task or envelope.task, envelope.key, envelope.headers, self._state)
+        known = run, run.task or envelope.task, envelope.key, envelope.headers, self._state
+        entry = self.tasks.get(envelope.task)
+        return Job(*known, usual=self.enqueuer.copies if entry is None else entry.copies)
 
 
 def _due(job: Job[Any]) -> float:

@@ -8,6 +8,7 @@ import attrs
 from disque_trio.client import commands
 from disque_trio.worker import codec
 from disque_trio.worker.context import number
+from disque_trio.worker.copies import Copies
 from disque_trio.worker.enqueue import Enqueuer
 from disque_trio.worker.results import QUEUES
 
@@ -28,7 +29,9 @@ def key_of(headers: Mapping[str, Any], otherwise: str) -> str:
     return key if isinstance(key, str) else otherwise
 
 
-async def add(enqueuer: Enqueuer, headers: Mapping[str, Any], result: codec.Result) -> None:
+async def add(
+    enqueuer: Enqueuer, headers: Mapping[str, Any], copies: Copies, result: codec.Result
+) -> None:
     """Add a result for the client that these headers name. Raises `DisqueError`."""
     body = codec.write(result, "json")
     if len(body) > enqueuer.max_body:
@@ -39,18 +42,19 @@ async def add(enqueuer: Enqueuer, headers: Mapping[str, Any], result: codec.Resu
     command = commands.addjob(
         headers["reply_to"],
         body,
-        replicate=number(headers, "replicate") or None,
         ttl=ttl,
         retry=min(RETRY_S, ttl - 1),
+        replicate=copies.replicate,
+        sync=copies.sync,
     )
     await enqueuer.client.run(attrs.evolve(command, is_repeatable=True))
 
 
 async def tell_failure(
-    enqueuer: Enqueuer, headers: Mapping[str, Any], kind: str, text: str
+    enqueuer: Enqueuer, headers: Mapping[str, Any], copies: Copies, kind: str, text: str
 ) -> None:
     """Tell the client that these headers name, if any, that it waits in vain. Raises
     `DisqueError`."""
     if is_awaited(headers):
         error = {"type": kind, "text": text}
-        await add(enqueuer, headers, codec.Result(key_of(headers, ""), error=error))
+        await add(enqueuer, headers, copies, codec.Result(key_of(headers, ""), error=error))

@@ -73,6 +73,7 @@ def _request(
     headers["snoozes"] = job.snoozes + ("due" not in headers)  # its producer's wish is none
     if after < LONGEST_S:
         headers.pop("due", None)
+        headers.pop("hops", None)
     options = carried(options, headers)
     options = attrs.evolve(
         options,

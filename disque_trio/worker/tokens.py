@@ -11,6 +11,7 @@ import attrs
 from disque_trio.client import commands
 from disque_trio.client.command import Command
 from disque_trio.worker import codec
+from disque_trio.worker.copies import Copies
 from disque_trio.worker.options import RESERVED
 from disque_trio.worker.places import Place
 
@@ -91,21 +92,22 @@ def shortened(reason: str) -> str:
     return reason if len(reason) <= _LONGEST else f"{reason[: _LONGEST - 1]}…"
 
 
-def add(queue: str, token: Token, ttl: float, replicate: int | None) -> Command[str]:
+def add(queue: str, token: Token, ttl: float, copies: Copies) -> Command[str]:
     """The ADDJOB of a token."""
     told = {name: each for name, each in attrs.asdict(token, recurse=False).items() if each}
     command = commands.addjob(
         queue,
         codec.write({"done": [], **told}, "json"),
-        replicate=replicate,
         retry=RETRY_S,
         ttl=max(int(ttl), 2 * RETRY_S),
+        replicate=copies.replicate,
+        sync=copies.sync,
     )
     return attrs.evolve(command, is_repeatable=True)
 
 
-def add_mark(queue: str, ttl: float, replicate: int | None) -> Command[str]:
+def add_mark(queue: str, ttl: float, copies: Copies) -> Command[str]:
     """The ADDJOB of the mark that the batch is over; once, where nodes know keys."""
-    found = add(queue, Token(is_over=True), ttl, replicate)
+    found = add(queue, Token(is_over=True), ttl, copies)
     words = (*found.words, b"UNIQUE", OVER.encode(), b"KEEP", b"%d" % KEEP_S)
-    return attrs.evolve(found, words=words, plain=found.words, features=("unique",))
+    return attrs.evolve(found, words=words, features=(*found.features, "unique"))

@@ -42,7 +42,7 @@ class Known:
 
     enqueuer: Enqueuer
     tasks: Mapping[str, Task[..., Any]]
-    """By name. Their records have as many copies as jobs of the app."""
+    """By name. Their records are as safe as their jobs."""
 
     async def begin(self, task: str, words: Sequence[str], now: Tick) -> dict[str, Tick]:
         """Since when the task has each of these schedules; a new one since now."""
@@ -72,13 +72,15 @@ class Known:
 
     async def _write(self, task: str, since: Mapping[str, Tick]) -> None:
         body = codec.write(Record(dict(since)), "json")
+        copies = self.tasks[task].definition.options.copies
         asked = commands.addjob(
             QUEUE,
             body,
             retry=RENEW_S,
             ttl=TTL_S,
-            replicate=self.tasks[task].definition.defaults.get("replicate"),
             unique=task,
             if_exists="replace",
+            replicate=copies.replicate,
+            sync=copies.sync,
         )
         await self.enqueuer.client.run(asked)

@@ -6,7 +6,8 @@ from typing import Any, Unpack
 
 import attrs
 
-from disque_trio.worker.enqueue import Enqueuer, Request, addjob
+from disque_trio.worker.adding import addjob
+from disque_trio.worker.enqueue import Enqueuer, Request
 from disque_trio.worker.enqueued import Enqueued
 from disque_trio.worker.foreign.payloads import System, write_foreign
 from disque_trio.worker.options import JobOptions, Options, with_changes
@@ -55,7 +56,7 @@ class Foreign:
             max_body=self._enqueuer.max_body,
         )
         return Request(
-            addjob(options, body),
+            addjob(options, lambda _: body),
             key,
             name,
             options.queue,

@@ -1,0 +1,34 @@
+"""How safe a job is. What the library adds for a job, such as its result, is as safe."""
+
+from collections.abc import Mapping
+from typing import Any, Final, Self
+
+import attrs
+
+
+@attrs.frozen(kw_only=True)
+class Copies:
+    """Options of ADDJOB; None is what its node takes."""
+
+    replicate: int | None = None
+    """How many nodes hold it."""
+    sync: int | None = None
+    """How many of them have confirmed it when it counts as added."""
+
+    @classmethod
+    def of(cls, told: Mapping[Any, Any]) -> Self:
+        """Of headers, or of options. What is no count is left out."""
+        found = {name: told.get(name) for name in ("replicate", "sync")}
+        return cls(**{name: each for name, each in found.items() if is_count(each)})
+
+    def told(self) -> dict[str, int]:
+        """For `of`, and for ADDJOB: what is not None."""
+        return {name: each for name, each in attrs.asdict(self).items() if each is not None}
+
+
+NO_COPIES: Final = Copies()
+
+
+def is_count(value: object) -> bool:
+    """Is it a number of nodes?"""
+    return type(value) is int and 0 < value < 1 << 16
