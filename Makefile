@@ -129,8 +129,8 @@ mutants: $(STAMP) ## sixty mistakes, one at a time, until the judge finds each; 
 soak: $(STAMP) ## ten minutes of mixed load with a node killed every 20 s
 	$(BIN)/python -m pytest -m soak -s --timeout=1200 tests/cluster
 
-roll: $(STAMP) ## rolls a cluster from the commit OLD to this version and back, under load
-	$(BIN)/python -m tests.rolling $(OLD)
+roll: $(STAMP) ## rolls a cluster from the commit OLD (85a2abcb) to this version and back, under load
+	$(BIN)/python -m tests.rolling $(or $(OLD),85a2abcb)
 
 fuzz: $(STAMP) ## MINUTES (10) of hostile bytes at a real cluster, and half as long at each parser
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[fuzz]'

@@ -1,5 +1,6 @@
 """`make roll OLD=commit`: roll a cluster of real processes from that commit to this version and
-back, one node at a time, under load, and print what was lost, delivered twice and refused."""
+back, one node at a time, under load, and print what was lost, delivered twice and refused. OLD may
+also be the path of an original disque-server."""
 
 import argparse
 import subprocess
@@ -19,20 +20,25 @@ from tests.rolling.load import OPTIONS, Load
 HOME: Final = Path(__file__).parents[2]
 NODES: Final = 3
 DRAIN_S: Final = 60.0
+Command = tuple[str, ...]
 
 
 def main() -> int:
     """The exit status: 0 if nothing was lost, and nothing with RETRY 0 came twice."""
     parser = argparse.ArgumentParser(prog="python -m tests.rolling", description=__doc__)
-    parser.add_argument("old", help="a commit; it is checked out beside this one")
+    parser.add_argument("old", help="a commit, or an original disque-server")
     parser.add_argument("--rounds", type=int, default=1, help="how often up and back")
     parser.add_argument("--seconds", type=float, default=3, help="of load between two nodes")
     parser.add_argument("--kill", action="store_true", help="end nodes by SIGKILL, not SIGTERM")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="disque-roll-") as folder:
+        if Path(options.old).is_file():
+            # It reads no other format.
+            now = (*_of(HOME), "--aof-format", "disque")
+            return _roll(Path(folder), (options.old,), now, options)
         old = _checked_out(options.old, Path(folder) / "old")
         try:
-            return _roll(Path(folder), old, options)
+            return _roll(Path(folder), _of(old), _of(HOME), options)
         finally:
             _git("worktree", "remove", "--force", str(old))
 
@@ -46,9 +52,11 @@ def _git(*words: str) -> None:
     subprocess.run(["git", "-C", str(HOME), *words], check=True, capture_output=True)
 
 
-def _roll(folder: Path, old: Path, options: argparse.Namespace) -> int:
-    before = ("env", f"PYTHONPATH={old}", sys.executable, "-P", *DISQUE_TRIO[1:])
-    now = ("env", f"PYTHONPATH={HOME}", sys.executable, "-P", *DISQUE_TRIO[1:])
+def _of(home: Path) -> Command:
+    return ("env", f"PYTHONPATH={home}", sys.executable, "-P", *DISQUE_TRIO[1:])
+
+
+def _roll(folder: Path, before: Command, now: Command, options: argparse.Namespace) -> int:
     directives = (*CALM, "--appendonly", "yes", "--appendfsync", "everysec")
     servers = [Server(folder / f"node-{number}", directives, before) for number in range(NODES)]
     load = Load([server.port for server in servers])
@@ -85,7 +93,7 @@ def _roll(folder: Path, old: Path, options: argparse.Namespace) -> int:
     return _report(load, complaints)
 
 
-def _replace_all(cluster: Cluster, command: tuple[str, ...], options: argparse.Namespace) -> None:
+def _replace_all(cluster: Cluster, command: Command, options: argparse.Namespace) -> None:
     """One node after the other, with its files."""
     for server in cluster.servers:
         time.sleep(options.seconds)
