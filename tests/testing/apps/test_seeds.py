@@ -16,6 +16,8 @@ FOUND: Final = {
     197: "a process that stood still obeyed the order to stop, and renewed leases",
     198: "the clock of a node was fast, and a wait was taken for too short",
     200: "a worker was told that its job is lost, by a holder that held it back",
+    253: "what a process that stood still said came too late, and two holders queued at once",
+    289: "a producer added a job twice, and one was taken for the other's snooze",
     127: "a handler snoozed in the instant in which its time limit was over",
 }
 """Seeds of `apps` that have found something."""

@@ -23,6 +23,7 @@ def run(at: int, id: str, deed: str, place: int) -> RunRecord:
         ([], ["other"], {"A10"}),
         (["other"], ["other", "one"], set()),
         (["other"], ["other"], {"A10"}),
+        ([], ["other", "one"], set()),
     ],
 )
 def test_a_snoozed_job_runs_again_under_its_id_beside_one_that_was_added_twice(

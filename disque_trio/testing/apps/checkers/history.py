@@ -129,6 +129,8 @@ class History:
         """By id: when a node first took it for acknowledged."""
         self.dead: dict[str, Micros] = {}
         self.expired: dict[str, Micros] = {}
+        self.taken_back: dict[str, list[Micros]] = defaultdict(list)
+        """By id: when nodes queued it because its worker had not answered in time."""
         self.left: dict[str, tuple[str, str]] = {}
         """By id: the state and the queue."""
         self.waits: list[Wait] = []
@@ -266,6 +268,10 @@ class History:
         if row.cause == "expired":
             self.expired.setdefault(row.job, row.time)
 
+    def _queue(self, row: Row) -> None:
+        if row.cause in ("retry", "untied"):
+            self.taken_back[row.job].append(row.time)
+
     def _rate(self, row: Row) -> None:
         self.drift = max(self.drift, int(row.detail) / 1_000_000)
 
@@ -328,5 +334,6 @@ _TAKES: Final[dict[str, Callable[[History, Row], None]]] = {
     "acked": History._acked,
     "dead": History._dead,
     "drop": History._drop,
+    "queue": History._queue,
     "clock.rate": History._rate,
 }
