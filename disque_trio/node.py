@@ -108,6 +108,7 @@ class Node:
                 commit.catch_up(self.now)
             is_full = is_full or journal.is_full
         self._input.turn = 0 if is_full else TURN
+        self._output.feeding.begin(self.now)
         self._input.serve_ready(self.now)
 
     def settle(self) -> None:
@@ -151,9 +152,9 @@ class Node:
             return self.napping_until
         if self.life.is_loading:
             return min(due, self.now.mono + LOADING_TURN)
-        if (self._input.ready and self._input.turn) or self.state.out:
-            return self.now.mono
-        if self._group_commit is not None and self._group_commit.has_changed:
+        is_ready = (self._input.ready and self._input.turn) or self._output.feeding.ready
+        commit = self._group_commit
+        if is_ready or self.state.out or (commit is not None and commit.has_changed):
             return self.now.mono
         return min(due, self.machine.deadline())
 
@@ -185,11 +186,11 @@ class Node:
         self._take(session, requests, self.now)
         # After the requests: AUTH may precede one that is too long for an unauthenticated client.
         if parser.buffered or session.input:
-            self._output.keeps(session, self.now)
+            self._input.senders.keeps(session, self.now)
 
     def on_crowded(self, tell: Callable[[bool], None]) -> None:
         """`tell` is called when the hub should read less at a time, and when that is over."""
-        self._output.crowded = tell
+        self._input.senders.crowded = tell
 
     def half_closed(self, session: Session) -> None:
         """A client whose input is held has closed its sending side."""
@@ -199,13 +200,13 @@ class Node:
         """A client that was owed bytes has read them all."""
         session.over_since = 0
         self._output.settled(session)
-        if not session.is_choked:
+        if not self._output.feeding.drained(session) and not session.is_choked:
             self._input.free(session)
 
     def lost(self, session: Session) -> None:
         """A client's connection has ended, for whatever reason."""
         if self._output.sessions.pop(session.client.id, None) is not None:
-            self._input.ready.discard(session)
+            self._input.forget(session)
             self._output.forget(session)
             self._operator_log.gone(session.client, self.now)
             self.machine.disconnect(session.client, self.now)
@@ -240,7 +241,7 @@ class Node:
 
     def owes(self, session: Session, unsent: int) -> None:
         """A client has not read what it was sent; the hub calls this again once a second."""
-        self._output.owes(session, unsent, self.now)
+        self._output.look(session, unsent, self.now)
 
     def _pump(self, out: Outbox) -> None:
         if out.nodes_changed:
@@ -334,7 +335,8 @@ class Node:
 
     def _has_work(self) -> bool:
         """Are there requests to serve, or replies that wait?"""
-        return bool(self._input.ready or self.state.out or self._group_commit)
+        waits = self._input.ready or self._output.feeding.clients or self._group_commit
+        return bool(waits or self.state.out)
 
     def _seal(self) -> None:
         self.settle()

@@ -19,7 +19,7 @@ _RUNGS: Final = """
     extensions keyfacts form hints values pattern jobtraces tombstones config directives redaction
     timers messages wording records events tally chores stats slowlog latency address cluster
     job client jobtable keys backlog queue memory outbox getwords strangers
-    state invariants
+    state lengthy invariants
     send trace journaling keyindex spilling heartbeat links metrics counts handouts
     reasons lifecycle leases nodetable stamps trailing
     postponing idle_queues pressure resident_size

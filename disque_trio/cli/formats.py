@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from disque_trio.statemachine.base import Failure, Map, Reply, Set, Special, Spilled, Status
+from disque_trio.statemachine.base import Failure, Map, Reply, Set, Spilled, Status
 from disque_trio.terminal.escapes import printable_lines
 
 Form = Callable[[Sequence[bytes], Reply], bytes]
@@ -68,14 +68,14 @@ def _formatted(reply: Reply, *, margin: int) -> bytes:
             return b"(integer) %d" % reply
         case bytes() | Spilled():
             return quoted(bytes(reply))
-        case None | Special():
-            return b"(nil)"
         case []:
             return b"(empty array)"
+        case list():
+            return _numbered(reply, margin)
         case Map() | Set():
             return _formatted(_flat(reply), margin=margin)
         case _:
-            return _numbered(reply, margin)
+            return b"(nil)"
 
 
 def _flat(reply: Map | Set) -> list[Reply]:
@@ -112,12 +112,12 @@ def _bare(reply: Reply) -> bytes:
             return b"%d" % reply
         case bytes() | Spilled():
             return bytes(reply)
-        case None | Special():
-            return b""
+        case list():
+            return b"\n".join([_bare(item) for item in reply])
         case Map() | Set():
             return _bare(_flat(reply))
         case _:
-            return b"\n".join([_bare(item) for item in reply])
+            return b""
 
 
 def for_programs(args: Sequence[bytes], reply: Reply) -> bytes:
@@ -138,14 +138,14 @@ def _plain(reply: Reply) -> Json:
             return reply
         case bytes() | Spilled():
             return text_of(bytes(reply))
-        case None | Special():
-            return None
+        case list():
+            return [_plain(item) for item in reply]
         case Map(items):
             return {text_of(name): _plain(item) for name, item in items.items()}
         case Set(items):
             return _plain(items)
         case _:
-            return [_plain(item) for item in reply]
+            return None
 
 
 def text_of(data: bytes) -> str:

@@ -19,13 +19,16 @@ from itertools import islice, takewhile
 from time import perf_counter_ns
 from typing import Final
 
-from disque_trio.driver.limits import is_unauthenticated, weight
+from disque_trio.driver.limits import is_unauthenticated
 from disque_trio.driver.operator_log import OperatorLog
 from disque_trio.driver.output import Output
 from disque_trio.driver.ready import Line, Ready
+from disque_trio.driver.senders import Senders
 from disque_trio.driver.sessions import MUCH, Session
-from disque_trio.statemachine.base import Now, Reply
+from disque_trio.driver.weights import weight
+from disque_trio.statemachine.base import Lengthy, Now, Reply
 from disque_trio.statemachine.client import WAITS, Blocked, Client
+from disque_trio.statemachine.commands.table import ROWS
 from disque_trio.statemachine.machine import Machine
 
 TURN: Final = 128
@@ -38,8 +41,13 @@ that a client that sends little does not wait behind those that send much. An un
 is served no more than this per batch."""
 ROOM: Final = 1 << 20
 """Bytes of replies per batch to clients that get large ones: some milliseconds of work."""
-_LENGTHY: Final = frozenset({b"QPEEK", b"GETJOB", b"SHOW", b"JSCAN", b"QSCAN", b"CLIENT"})
+_WIDE: Final = frozenset({row.name.upper().encode() for row in ROWS if row.is_wide} - {b"GETJOB"})
+"""Commands that may look at much."""
+_LENGTHY: Final = _WIDE | {b"GETJOB", b"SHOW"}
 """Commands whose replies may be large. A new client that begins with another does not wait."""
+_FEW_VALUES: Final = 64
+_VALUE_WORK: Final = 256
+"""What each value of a longer list has cost."""
 _FEW: Final = 8
 """After the first such request of a pipeline, the reply of one in so many is measured."""
 _LONG: Final = MUCH // _FEW
@@ -64,6 +72,7 @@ class Input:
         self._machine = machine
         self._output = output
         self._operator_log = operator_log
+        self.senders = Senders(machine.state, operator_log)
         output.freed = self.free
 
     def take(self, session: Session, requests: list[list[bytes]], now: Now) -> None:
@@ -76,6 +85,7 @@ class Input:
             and not session.is_choked
             and self.turn
             and machine.accepts(session.client)
+            and (self._room > 0 or not _is_wide(requests[0]))
         ):
             # `Machine.requests` has a set-up cost, which pays for two requests or more.
             args = requests[0]
@@ -83,6 +93,8 @@ class Input:
             row = machine.request(session.client, args, now)
             if row is not None:
                 machine.timed(row, args, perf_counter_ns() - started)
+                if row.is_wide:
+                    self._charge(session, MUCH)
             if session.fault is not None or session.is_held:
                 self._after_turn(session, now)
         elif requests or session.is_held or session.fault is not None or session.parser.pending:
@@ -94,6 +106,9 @@ class Input:
         of them even if `TURN_OF_ALL` is used up."""
         backlog = session.backlog
         turn, state = self.turn or self._looks(backlog), self._machine.state
+        if self._room <= 0 and session.weight <= MUCH and backlog and _is_wide(backlog[0]):
+            # It takes its turn among those that get much.
+            session.weight = MUCH + 1
         if turn > self._left:
             turn = min(turn, max(self._left, least))
         if state.config.requirepass and is_unauthenticated(session.client, state.config):
@@ -101,7 +116,6 @@ class Input:
         if session.weight:
             turn = self._turn_by_weight(session, turn)
         begun_with = turn
-        replies = state.out.replies
         most = 1
         while turn and not session.is_choked:
             if not backlog and not self._refill(session, turn):
@@ -112,14 +126,26 @@ class Input:
             if left:
                 backlog.extendleft(reversed(left))
                 break
-            if turn and backlog and replies and _is_much(replies[-1][1]):
-                session.weight = MUCH + 1
-                self._room -= MUCH
+            if self._charge(session, _LONG):
                 break
             most = _FEW
         self._left -= begun_with - turn
         if backlog or session.parser.pending or session.fault is not None or session.is_held:
             self._after_turn(session, now)
+
+    def _charge(self, session: Session, much: int) -> bool:
+        """The machine may have answered this client. If that has cost much, it counts as one with
+        large replies, and less room is left in this batch. True then."""
+        replies = self._machine.state.out.replies
+        if not replies or replies[-1][0] is not session.client:
+            return False
+        cost = _cost(replies[-1][1])
+        if cost <= much:
+            return False
+        charged = session.weight if session.weight > MUCH else 0
+        session.weight = max(session.weight, MUCH + 1)
+        self._room -= max(max(cost, MUCH) - charged, 0)
+        return True
 
     def _looks(self, backlog: deque[list[bytes]]) -> int:
         """Too much waits for the disk: how many of these, from the first on, are reads?"""
@@ -177,7 +203,7 @@ class Input:
                 break
             session, _ = line.popitem(last=False)
             self._serve(session, now)
-            self._output.keeps(session, now)
+            self.senders.keeps(session, now)
 
     def _has_room_for(self, line: Line) -> bool:
         if line is self.ready.heavy and self._room <= 0:
@@ -211,6 +237,11 @@ class Input:
         elif session.is_held:
             _release(session)
 
+    def forget(self, session: Session) -> None:
+        """A client has gone."""
+        self.ready.discard(session)
+        self.senders.forget(session)
+
     def half_closed(self, session: Session) -> None:
         """A client whose input is held has closed its sending side."""
         blocked = session.client.blocked
@@ -221,7 +252,7 @@ class Input:
         """After a turn: hold the input if requests are left, release it if none are."""
         if session.has_requests:
             self._output.hold(session)
-            self._output.keeps(session, now)
+            self.senders.keeps(session, now)
             if not session.is_choked and self._takes(session):
                 self._queue_up(session)
             elif session.port.is_half_closed:
@@ -291,6 +322,20 @@ def _may_be_much(request: list[bytes]) -> bool:
     return request[0].upper() in _LENGTHY or len(request[-1]) > _LONG
 
 
-def _is_much(reply: Reply) -> bool:
-    """Would `_FEW` of these be much? Only strings and lists can be."""
-    return (type(reply) is list or type(reply) is bytes) and weight(reply) > _LONG
+def _is_wide(request: list[bytes]) -> bool:
+    """Might it take milliseconds, or begin a reply that does? GETJOB only if it asks for many."""
+    name = request[0].upper()
+    return name in _WIDE or (name == b"GETJOB" and b"COUNT" in request)
+
+
+def _cost(reply: Reply) -> int:
+    """What the reply has cost, as the number of bytes that cost as much. Only strings and lists can
+    be much, and what is lengthy."""
+    if type(reply) is list:
+        count = len(reply)
+        return count * _VALUE_WORK if count > _FEW_VALUES else weight(reply)
+    if type(reply) is bytes:
+        return len(reply)
+    if isinstance(reply, Lengthy):
+        return MUCH + reply.work
+    return 0

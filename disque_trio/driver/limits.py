@@ -6,7 +6,7 @@ Unauthenticated clients, which still owe their password, have a much lower limit
 from typing import Final
 
 from disque_trio.driver.sessions import Session
-from disque_trio.statemachine.base import Failure, Map, Now, Reply, Set, Spilled, Status
+from disque_trio.statemachine.base import Now
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.state import NodeState
@@ -19,8 +19,6 @@ UNREAD_SHARE: Final = 4
 """All clients together may leave unread this part of what `maxmemory` leaves beside the process,"""
 LEAST_UNREAD: Final = 16 << 20
 """and at least this much."""
-REPLY_BYTES: Final = 64
-"""What each value of a reply takes beside its text."""
 
 
 def is_unauthenticated(client: Client, config: Config) -> bool:
@@ -56,22 +54,3 @@ def owes_too_much(session: Session, unsent: int, config: Config, now: Now) -> bo
 def most_unread(state: NodeState) -> int:
     """How much all clients together may leave unread."""
     return max((state.config.maxmemory - state.facts.process_bytes) // UNREAD_SHARE, LEAST_UNREAD)
-
-
-def weight(reply: Reply) -> int:
-    """About how many bytes a reply holds while it waits to be sent."""
-    match reply:
-        case Status():
-            return REPLY_BYTES + len(reply.text)
-        case bytes() | Spilled():
-            return REPLY_BYTES + len(reply)
-        case list():
-            return REPLY_BYTES + sum(map(weight, reply))
-        case Failure():
-            return REPLY_BYTES + len(reply.text)
-        case Set():
-            return weight(reply.items)
-        case Map():
-            return sum(weight([key, value]) for key, value in reply.items.items())
-        case _:
-            return REPLY_BYTES

@@ -4,18 +4,16 @@ One encoding per message, one send per link, one write per client. Owns the sess
 """
 
 from collections.abc import Callable, Iterable
-from typing import Final
 
+from disque_trio.driver.feeding import Feeding, weighed
 from disque_trio.driver.limits import (
-    LEAST_UNREAD,
-    UNAUTHENTICATED_LIMIT,
-    has_sent_too_much,
     most_unread,
     owes_too_much,
-    weight,
 )
 from disque_trio.driver.operator_log import OperatorLog
 from disque_trio.driver.sessions import CHOKE, CHOKE_IN_NEED, MUCH, LinkSession, Session
+from disque_trio.driver.unmade import Unmade
+from disque_trio.driver.weights import weight
 from disque_trio.ports import LinkPort, Log
 from disque_trio.statemachine.base import (
     BATCHES,
@@ -23,7 +21,6 @@ from disque_trio.statemachine.base import (
     VERSION_SIZE,
     ClientId,
     LinkId,
-    Millis,
     NodeId,
     Now,
     Reply,
@@ -35,11 +32,10 @@ from disque_trio.statemachine.messages import GossipMessage, singles
 from disque_trio.statemachine.outbox import Outbox
 from disque_trio.wire.batches import Part, part_of
 from disque_trio.wire.frames import FrameParser, encode, encode_parts
-from disque_trio.wire.replies import encode_reply, encode_status
+from disque_trio.wire.replies import TooLargeError, encode_small, encode_status
 
 Dial = Callable[[LinkSession, str, int], LinkPort | None]
 """`Hub.dial`."""
-LOOK_EVERY: Final[Millis] = 100
 
 
 class Output:
@@ -58,17 +54,11 @@ class Output:
         self._operator_log = operator_log
         self._log = log
         self._traffic = machine.state.facts.traffic
+        self.feeding = Feeding(self._traffic, self.owes, self._made)
         self._slow_readers: dict[Session, None] = {}
         """Clients that have not read everything."""
         self._owed = 0
         """What they have not read, in all."""
-        self._senders: dict[Session, None] = {}
-        """Clients whose input is kept in memory; `Traffic.unread` is its sum."""
-        self._look_again: Millis = 0
-        """When it is due to look which of them to cut off."""
-        self.crowded: Callable[[bool], None] = lambda _: None
-        """Called with True when less should be read from clients at a time, then with False."""
-        self._is_crowded = False
 
     def carry(self, out: Outbox, now: Now) -> None:
         """Carry out all but records, the node table, chores, and clients that may go on."""
@@ -122,7 +112,9 @@ class Output:
         """A client that the machine does not know any more was killed, and may never read."""
         if (session := self.sessions.get(client.id)) is not None:
             is_killed = client.id not in self._state.clients
-            (session.port.abort if is_killed else session.port.close)()
+            session.is_ending = session.unmade is not None and not is_killed
+            if not session.is_ending:
+                (session.port.abort if is_killed else session.port.close)()
 
     def _send_messages(self, out: Outbox, now: Now) -> None:
         """One encoding per message, one send per link."""
@@ -189,45 +181,81 @@ class Output:
 
     def _answer(self, out: Outbox, now: Now) -> None:
         """One write per client."""
+        answered = self._encode(out)
+        sent = 0
+        for session in answered:
+            sent += self._write(session, now)
+        self._traffic.sent += sent
+
+    def _encode(self, out: Outbox) -> list[Session]:
+        """Make the replies, or begin to. Whose they are."""
         sessions = self.sessions
         answered: list[Session] = []
         asker: Client | None = None
         session: Session | None = None
+        unmade: Unmade | None = None
         told: Reply = None
         text = b""
         for client, reply in out.replies:
             if client is not asker:
                 asker = client
                 session = sessions.get(client.id)
-                if session is not None and not session.replies:
-                    answered.append(session)
+                unmade = None
+                if session is not None:
+                    unmade = session.unmade
+                    if not session.replies:
+                        answered.append(session)
             if session is None:
                 continue
+            if unmade is not None:
+                unmade.add(reply)
+                continue
             if type(reply) is not Status:
-                session.replies.append(encode_reply(reply, client.protocol))
+                try:
+                    session.replies.append(encode_small(reply, client.protocol))
+                except TooLargeError:
+                    jobs = self._state.jobs
+                    unmade = session.unmade = Unmade(reply, client.protocol, jobs)
                 continue
             if reply is not told:
                 told, text = reply, encode_status(reply)
             session.replies.append(text)
-        sent = 0
-        for session in answered:
-            replies = session.replies
+        return answered
+
+    def _write(self, session: Session, now: Now) -> int:
+        """Write its replies of this batch, and begin to make those that are too large for that. How
+        many bytes."""
+        replies, size, unsent = session.replies, 0, 0
+        if replies:
             data = replies[0] if len(replies) == 1 else b"".join(replies)
             replies.clear()
             size = len(data)
-            sent += size
             if size > MUCH or session.weight:
-                session.weight = _weighed(session.weight, size)
+                session.weight = weighed(session.weight, size)
             unsent = session.port.write(data)
+        if session.unmade is None:
             if unsent:
                 self.owes(session, unsent, now)
-        self._traffic.sent += sent
+        elif session in self.feeding.clients:
+            self.owes(session, session.in_socket, now)
+        else:
+            self.feeding.start(session, unsent, now)
+            if session.is_choked:
+                self.hold(session)
+        return size
+
+    def _made(self, session: Session) -> None:
+        """All replies of a client that had large ones have been made."""
+        if session.is_ending:
+            session.port.close()
+        elif not session.is_choked:
+            self.freed(session)
 
     def owes(self, session: Session, unsent: int, now: Now) -> None:
-        """A client reads too slowly: hold its input, and cut it off if the limits say so.
-
-        The hub calls this again once a second, for the soft limit.
-        """
+        """A client reads too slowly: hold its input, and cut it off if the limits say so."""
+        session.in_socket = unsent
+        if session.unmade is not None:
+            unsent += session.unmade.behind + session.promised
         self._owed += unsent - session.unsent
         self._slow_readers[session] = None
         most = most_unread(self._state)
@@ -236,10 +264,16 @@ class Output:
         if self._owed > most and len(self._slow_readers) > 1:
             self._cut_off_slow_readers(most - most // 8, now)
 
+    def look(self, session: Session, unsent: int, now: Now) -> None:
+        """Once a second while a client has not read everything, for the soft limit."""
+        self.feeding.look(session, unsent)
+        self.owes(session, unsent, now)
+
     def settled(self, session: Session) -> None:
         """A client has read everything, or has gone."""
         self._owed -= session.unsent
         self._slow_readers.pop(session, None)
+        session.in_socket = 0
         session.set_unsent(0)
 
     def _cut_off_slow_readers(self, enough: int, now: Now) -> None:
@@ -250,73 +284,15 @@ class Output:
                 break
             cut += 1
             self.settled(reader)
-            reader.port.abort()
+            self._cut_off_reader(reader)
         self._operator_log.repeat(
             "clients cut off: all together have left too much unread", now, clients=cut
         )
 
-    def keeps(self, session: Session, now: Now) -> None:
-        """The input kept for a client has changed: account for it, and bound it.
-
-        Beyond half of `most_unread` less is read at a time. Beyond all of it clients are cut off
-        whose request is incomplete or that do not read their replies; the others wait for the node.
-        """
-        state, weight = self._state, session.weight_of_input
-        is_more = weight > session.input
-        self._account(session, weight)
-        session.input_at = now.mono
-        if is_more and weight > UNAUTHENTICATED_LIMIT and has_sent_too_much(session, state.config):
-            event = "client cut off: query buffer limit"
-            self._operator_log.repeat(event, now, client=session.client.id)
-            session.port.abort()
-        unread = self._traffic.unread
-        if unread > LEAST_UNREAD // 2 or self._is_crowded:
-            most = most_unread(state)
-            self._set_crowded(is_crowded=unread > most // 2)
-            if unread > most and now.mono >= self._look_again:
-                self._look_again = now.mono + LOOK_EVERY
-                self._cut_off_stalled_senders(most - most // 8, now)
-
-    def _account(self, session: Session, weight: int) -> None:
-        self._traffic.unread += weight - session.input
-        session.input = weight
-        if weight:
-            self._senders[session] = None
-        else:
-            self._senders.pop(session, None)
-
-    def _set_crowded(self, *, is_crowded: bool) -> None:
-        if is_crowded is not self._is_crowded:
-            self._is_crowded = is_crowded
-            self.crowded(is_crowded)
-
-    def _cut_off_stalled_senders(self, enough: int, now: Now) -> None:
-        """First those that have stalled for longest, in seconds, and of these the largest."""
-        stalled = [
-            each for each in self._senders if each.is_choked or not each.has_requests
-        ]  # fmt: skip
-        if len(stalled) < 2:
-            return
-        stalled.sort(key=lambda each: (each.input_at // 1000, -each.input))
-        cut = 0
-        for sender in stalled:
-            if self._traffic.unread <= enough:
-                break
-            cut += 1
-            self._account(sender, 0)
-            sender.port.abort()
-        self._operator_log.repeat(
-            "clients cut off: all together have sent too much that cannot be carried out yet",
-            now,
-            clients=cut,
-        )
-
     def forget(self, session: Session) -> None:
         """A client has gone."""
+        self.feeding.forget(session)
         self.settled(session)
-        self._account(session, 0)
-        if self._is_crowded:
-            self._set_crowded(is_crowded=self._traffic.unread > most_unread(self._state) // 2)
 
     def delay(self, out: Outbox, now: Now) -> dict[Session, int]:
         """Its replies wait for the journal, and count as unread. How many bytes for each client."""
@@ -355,16 +331,14 @@ class Output:
             self._log.warning(
                 "client cut off: output buffer limit", client=session.client.id, unsent=unsent
             )
-            session.port.abort()
+            self._cut_off_reader(session)
+
+    def _cut_off_reader(self, session: Session) -> None:
+        self._traffic.slow_readers_cut_off += 1
+        session.port.abort()
 
     def hold(self, session: Session) -> None:
         """Read no further from this client for now."""
         if not session.is_held:
             session.is_held = True
             session.port.hold()
-
-
-def _weighed(before: int, size: int) -> int:
-    """A client counts as a light one again after some thirty small replies."""
-    weight = max(size, before - (before >> 3))
-    return weight if weight > MUCH else 0

@@ -9,6 +9,7 @@ from typing import Final
 
 import attrs
 
+from disque_trio.driver.unmade import Unmade
 from disque_trio.ports import ClientPort, LinkPort
 from disque_trio.statemachine.base import LinkId, Millis
 from disque_trio.statemachine.client import Client
@@ -47,11 +48,25 @@ class Session:
     fault: bytes | None = None
     """The protocol error that comes after the backlog."""
     unsent: int = 0
-    """Bytes that it has not read."""
+    """Bytes that it has not read, with those that are still to be made if it reads nothing,"""
+    in_socket: int = 0
+    """and those of them that its port has been given."""
     waiting: int = 0
     """About how many bytes of its replies wait for the journal."""
+    unmade: Unmade | None = None
+    """Replies that are made as it reads."""
+    is_reading: bool = True
+    """Has it read some of these since it was last looked at?"""
+    stalled_s: int = 0
+    """For how many seconds it has read nothing of them,"""
+    promised: int = 0
+    """how many bytes these are then,"""
+    kept: int = 0
+    """and how many of them are in memory only for it."""
+    is_ending: bool = False
+    """It is to be disconnected after these."""
     is_choked: bool = False
-    """Are these too many for further requests to be served?"""
+    """Are there any, or is there too much else unread, for further requests to be served?"""
     limit: int = CHOKE
     """Beyond how many it is choked."""
     weight: int = MUCH
@@ -86,12 +101,12 @@ class Session:
         """So many bytes have not been read."""
         self.unsent = unsent
         self.limit = limit
-        self.is_choked = unsent + self.waiting > limit
+        self.is_choked = self.unmade is not None or unsent + self.waiting > limit
 
     def wait_for(self, weight: int) -> None:
         """So many bytes more wait for the journal, or fewer."""
         self.waiting += weight
-        self.is_choked = self.unsent + self.waiting > self.limit
+        self.is_choked = self.unmade is not None or self.unsent + self.waiting > self.limit
 
 
 @attrs.define(eq=False)

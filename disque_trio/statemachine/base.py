@@ -4,6 +4,7 @@ Level 0 of the ladder: imports nothing of the package.
 """
 
 import enum
+from collections.abc import Callable, Generator
 from typing import Final
 
 import attrs
@@ -182,6 +183,36 @@ SILENCE: Final = Special.SILENCE
 OK: Final = Status(b"OK")
 
 
+@attrs.define
+class Opening:
+    """In a `Lengthy`: so many of the values after it are an array."""
+
+    count: int
+
+
+class Lengthy:
+    """A reply that is made while the client reads it, so that neither the other clients nor the
+    memory of the node notice how much it is (`lengthy`).
+
+    `parts` gives some of its values at a time, in the order of the protocol; no value is work that
+    has no result yet. `left` estimates how many bytes are still to be made, and how many of them
+    are in memory only for this reply. `work` is what it has cost to begin, as the number of bytes
+    of other replies that cost as much.
+    """
+
+    __slots__ = ("left", "parts", "work")
+
+    def __init__(
+        self,
+        parts: Generator[list["Reply"], None, None],
+        work: int = 0,
+        left: Callable[[], tuple[int, int]] = lambda: (0, 0),
+    ) -> None:
+        self.parts = parts
+        self.left = left
+        self.work = work
+
+
 class Spilled:
     """Stands for a body that the driver has written to disk (docs/memory.md).
 
@@ -204,7 +235,10 @@ class Spilled:
 
 Body = bytes | Spilled
 
-Reply = int | bytes | None | Spilled | Status | Failure | Special | Map | Set | list["Reply"]
+Reply = (
+    int | bytes | None | Spilled | Status | Failure | Special | Map | Set | list["Reply"]
+    | Lengthy | Opening
+)  # fmt: skip
 """What a command answers; None is the null bulk string."""
 
 

@@ -98,6 +98,7 @@ def _rest(node: NodeState) -> int:
         + len(node.memory.spillable or ()) * SPILLABLE_BYTES
         + traffic.unread
         + traffic.unsent
+        + traffic.kept
         + traffic.delayed
         + traffic.journal
     )

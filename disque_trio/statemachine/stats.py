@@ -21,6 +21,12 @@ class Traffic:
     """Memory of input that has not been carried out: unfinished requests, and those that wait."""
     unsent: int = 0
     """Output that the clients' sockets have not taken yet; counted once a second."""
+    kept: int = 0
+    """What is in memory only for replies that are not made yet, to clients that read nothing."""
+    slow_readers_cut_off: int = 0
+    """Clients that were disconnected because they left too much unread,"""
+    senders_cut_off: int = 0
+    """and those that had sent too much that could not be carried out."""
     delayed: int = 0
     """Output that waits for the journal."""
     journal: int = 0

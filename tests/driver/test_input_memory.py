@@ -28,8 +28,8 @@ def pause(table: Table) -> None:
 
 @pytest.fixture
 def _little(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("disque_trio.driver.output.LEAST_UNREAD", 0)
-    monkeypatch.setattr("disque_trio.driver.output.most_unread", lambda _: LITTLE)
+    monkeypatch.setattr("disque_trio.driver.senders.LEAST_UNREAD", 0)
+    monkeypatch.setattr("disque_trio.driver.senders.most_unread", lambda _: LITTLE)
 
 
 @pytest.mark.parametrize("request_", [CANONICAL_PING, PING, b"a\n", b"*1\r\n$0\r\n\r\n"])

@@ -16,8 +16,8 @@ pytestmark = pytest.mark.usefixtures("multiplexing")
 async def test_while_much_waits_less_is_read_at_a_time(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("disque_trio.driver.output.LEAST_UNREAD", 0)
-    monkeypatch.setattr("disque_trio.driver.output.most_unread", lambda _: 100_000)
+    monkeypatch.setattr("disque_trio.driver.senders.LEAST_UNREAD", 0)
+    monkeypatch.setattr("disque_trio.driver.senders.most_unread", lambda _: 100_000)
     server = await live(nursery)
     first, second = await server.client(), await server.client()
     await first.send_all(b"CLIENT PAUSE 100000\r\n")

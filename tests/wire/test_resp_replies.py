@@ -4,8 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disque_trio.statemachine.base import NULL_ARRAY, OK, Failure, Map, Reply, Set, Status
-from disque_trio.wire.replies import encode_reply
+from disque_trio.statemachine.base import (
+    NULL_ARRAY,
+    OK,
+    Failure,
+    Map,
+    Reply,
+    Set,
+    Spilled,
+    Status,
+)
+from disque_trio.wire.replies import LARGE, LARGEST, MANY, TooLargeError, encode_reply, encode_small
+from disque_trio.wire.replies import pieces as in_pieces
 from disque_trio.wire.resp import ProtocolError, ReplyParser
 from tests.strategies import cuts, payloads, pieces, replies
 
@@ -134,3 +144,44 @@ def test_nulls_are_written_as_the_version_of_the_protocol_has_them() -> None:
     assert encode_reply([NULL_ARRAY, 1]) == b"*2\r\n*-1\r\n:1\r\n"
     assert encode_reply(None, 3) == b"_\r\n"
     assert encode_reply([NULL_ARRAY, 1], 3) == b"*2\r\n_\r\n:1\r\n"
+
+
+# Large ones.
+
+
+class Unreadable(Spilled):
+    """A body whose disk fails."""
+
+    def __bytes__(self) -> bytes:
+        raise OSError(5, "Input/output error")
+
+
+LARGE_ONES: list[Reply] = [
+    [b"q"] * (MANY + 1),
+    [[b"q", ID, b"x" * (LARGE + 1)], OK, Failure(b"NOJOB"), 7],
+    [b"0", [Status(ID)] * 1000],
+    b"x" * (LARGEST + 1),
+    Map({b"%d" % number: [number] for number in range(MANY + 1)}),
+    Set(list(range(MANY + 1))),
+]
+
+
+@pytest.mark.parametrize("reply", LARGE_ONES)
+def test_a_large_reply_is_written_in_pieces(reply: Reply) -> None:
+    with pytest.raises(TooLargeError):
+        encode_small(reply, 3)
+    made = list(in_pieces(reply, 3))
+
+    assert all(isinstance(each, bytes) and len(each) < 2 * (1 << 16) for each in made)
+    assert ReplyParser().feed(encode_reply(reply, 3)) == [reply]
+    assert b"".join(each for each in made if isinstance(each, bytes)) == encode_reply(reply, 3)
+
+
+@pytest.mark.parametrize("size", [1, LARGE + 1])
+@pytest.mark.parametrize("count", [1, MANY + 1])
+def test_a_body_that_cannot_be_read_makes_the_whole_reply_an_error(size: int, count: int) -> None:
+    jobs: list[Reply] = [[b"q", ID, Unreadable(size)] for _ in range(count)]
+    data = encode_reply([[b"q", ID, b"body"], *jobs])
+
+    assert data.startswith(b"-IOERR a body cannot be read from the spill-directory: Input")
+    assert data.count(b"\r\n") == 1

@@ -191,6 +191,9 @@ def _stats(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
     yield "instantaneous_input_kbps", f"{bytes_in / 1024:.2f}"
     yield "instantaneous_output_kbps", f"{bytes_out / 1024:.2f}"
     yield "rejected_connections", sum(stats.connections_rejected.values())
+    traffic = node.facts.traffic
+    yield "client_output_buffer_limit_disconnections", traffic.slow_readers_cut_off
+    yield "client_query_buffer_limit_disconnections", traffic.senders_cut_off
     yield "latest_fork_usec", 0
     yield "protocol_errors", stats.protocol_errors
     yield "wrong_passwords", stats.wrong_passwords

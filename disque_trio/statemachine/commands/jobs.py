@@ -34,6 +34,8 @@ from disque_trio.statemachine.job import Job, check_id
 from disque_trio.statemachine.postponing import is_backing_off, is_postponed, rest
 from disque_trio.statemachine.state import NodeState
 
+BODY_AT: Final = 29
+"""Where `describe` has the body."""
 _OF_WAITJOB: Final = (b"NOHANG", b"TIMEOUT")
 
 

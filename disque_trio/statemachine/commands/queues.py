@@ -22,8 +22,10 @@ from disque_trio.statemachine.base import (
     PAUSE_OUT,
     PENDING,
     SYNTAX_ERROR,
+    Body,
     CommandError,
     Failure,
+    Lengthy,
     Millis,
     Reply,
     Status,
@@ -40,7 +42,8 @@ from disque_trio.statemachine.commands.parse import (
 )
 from disque_trio.statemachine.getwords import BARE, VALUED, WORDS
 from disque_trio.statemachine.hints import no_option, none_of
-from disque_trio.statemachine.job import is_well_formed
+from disque_trio.statemachine.job import Job, is_well_formed
+from disque_trio.statemachine.lengthy import FEW, STEP_WORK, JobsLeft
 from disque_trio.statemachine.messages import Pause
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
@@ -229,7 +232,15 @@ def qpeek(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     queue = node.queues.get(args[1])
     if queue is None or not count:
         return []
-    return [delivery.describe(job) for job in queue.peek(count)]
+    jobs = queue.peek(count)
+    if len(jobs) <= FEW:
+        return [delivery.describe(job) for job in jobs]
+    left = JobsLeft(node, jobs)
+    return Lengthy(left.parts([], _peeked), len(jobs) * STEP_WORK, left.sizes)
+
+
+def _peeked(job: Job, body: Body | None) -> Reply:
+    return [job.queue, job.id, body]
 
 
 def qstat(node: NodeState, _client: Client, args: list[bytes]) -> Reply:

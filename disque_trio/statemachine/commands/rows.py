@@ -29,6 +29,10 @@ _PLAIN: Final = (
     "ping", "addjob", "getjob", "ackjob", "fastack", "nack", "working", "enqueue", "dequeue",
     "deljob", "show", "qlen", "qpeek",
 )  # fmt: skip
+_WIDE: Final = (
+    "getjob", "qpeek", "qscan", "jscan", "info", "config", "client", "command", "cluster",
+    "slowlog", "latency", "trace", "debug",
+)  # fmt: skip
 
 
 @attrs.frozen
@@ -48,6 +52,8 @@ class Command:
     """Can it change jobs, so that its answer must wait for the journal?"""
     is_plain: bool = attrs.field(init=False)
     """Does it leave alone everything that is checked before each request (`pipelines`)?"""
+    is_wide: bool = attrs.field(init=False)
+    """Might it look at much, or be answered much, for milliseconds?"""
 
     def takes(self, count: int) -> bool:
         """Is this the right number of words?"""
@@ -68,3 +74,7 @@ class Command:
     @is_plain.default
     def _is_among_the_plain(self) -> bool:
         return self.name in _PLAIN
+
+    @is_wide.default
+    def _is_among_the_wide(self) -> bool:
+        return self.name in _WIDE

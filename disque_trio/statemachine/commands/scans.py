@@ -11,16 +11,25 @@ in one direction only, so a cursor that was used before begins a new iteration.
 Owns `NodeState.scans`, `job_scans` and `last_scan`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from itertools import islice
 from typing import Final
 
 import attrs
 
 from disque_trio.statemachine import transfer
-from disque_trio.statemachine.base import STATE_NAMES, SYNTAX_ERROR, CommandError, Reply, Status
+from disque_trio.statemachine.base import (
+    STATE_NAMES,
+    SYNTAX_ERROR,
+    Body,
+    CommandError,
+    Lengthy,
+    Opening,
+    Reply,
+    Status,
+)
 from disque_trio.statemachine.client import Client
-from disque_trio.statemachine.commands.jobs import describe
+from disque_trio.statemachine.commands.jobs import BODY_AT, describe
 from disque_trio.statemachine.commands.parse import integer
 from disque_trio.statemachine.commands.queues import (
     PAUSE_NAMES,
@@ -30,6 +39,7 @@ from disque_trio.statemachine.commands.queues import (
 from disque_trio.statemachine.hints import did_you_mean, none_of, shown
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.jobtable import Walk
+from disque_trio.statemachine.lengthy import FEW, FEWER, SOME, STEP_WORK, STEPS, JobsLeft, of_names
 from disque_trio.statemachine.postponing import is_backing_off
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
@@ -38,6 +48,8 @@ DEFAULT_COUNT: Final = 100
 BACKING_OFF: Final = b"backing-off"
 """What JSCAN takes for a state, besides those that SHOW has."""
 WORK_PER_ITEM: Final = 10
+MOST_STEPS: Final = 20_000
+"""What one request looks at, whatever COUNT says: some milliseconds of work."""
 MAX_ITERATIONS: Final = 32
 """For queues and for jobs. Every iteration over jobs is checked when a job is dropped."""
 _MAX_CURSOR: Final = (1 << 64) - 1
@@ -65,6 +77,11 @@ class Options:
     has_unqueued: bool = False
     """Also queues that have only jobs that are not queued."""
 
+    @property
+    def wanted(self) -> int | None:
+        """How many items; None if all are wanted at once."""
+        return None if self.busy_loop or self.count < 0 else max(self.count, 1)
+
 
 _INVALID: Final = b"ERR invalid cursor or option name"
 _QUEUE_OPTIONS: Final = (
@@ -87,17 +104,46 @@ def qscan(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     names = node.scans.get(number)
     if names is None:
         names, offset = _names(node, options), 0
-    wanted = _wanted(options)
-    end = len(names) if wanted is None else min(len(names), offset + wanted * WORK_PER_ITEM)
+    if options.wanted is None and len(names) - offset > STEPS:
+        node.scans.pop(number, None)
+        return Lengthy(_all_queues(node, options, names, offset), len(names) * STEP_WORK)
+    begun = offset
+    end = min(len(names), offset + _steps(options.wanted))
     found: list[bytes] = []
-    while offset < end and len(found) != wanted:
+    while offset < end and len(found) != options.wanted:
         if _shows_queue(node, options, names[offset]):
             found.append(names[offset])
         offset += 1
-    items: list[Reply] = list(found)
-    if options.whole:
-        items = [word for name in found for word in (name, _figures(node, options, name))]
-    return [b"%d" % _next_queue(node, number, names, offset), items]
+    cursor = b"%d" % _next_queue(node, number, names, offset)
+    if len(found) <= FEW:
+        return [cursor, [value for name in found for value in _show_queue(node, options, name)]]
+    return _queues(node, options, found, cursor, offset - begun)
+
+
+def _all_queues(
+    node: NodeState, options: Options, names: list[bytes], offset: int
+) -> Generator[list[Reply], None, None]:
+    """BUSYLOOP: those that are wanted first, since the reply begins with their number."""
+    found: list[bytes] = []
+    while offset < len(names):
+        some = names[offset : offset + STEPS]
+        found += [name for name in some if _shows_queue(node, options, name)]
+        offset += STEPS
+        yield []
+    yield from _queues(node, options, found, b"0", 0).parts
+
+
+def _queues(
+    node: NodeState, options: Options, names: list[bytes], cursor: bytes, steps: int
+) -> Lengthy:
+    head: list[Reply] = [Opening(2), cursor, Opening(len(names) << options.whole)]
+    return of_names(names, lambda name: _show_queue(node, options, name), head, steps * STEP_WORK)
+
+
+def _show_queue(node: NodeState, options: Options, name: bytes) -> list[Reply]:
+    if not options.whole:
+        return [name]
+    return [name, _figures(node, options, name)]
 
 
 def _names(node: NodeState, options: Options) -> list[bytes]:
@@ -109,8 +155,8 @@ def _names(node: NodeState, options: Options) -> list[bytes]:
 def _figures(node: NodeState, options: Options, name: bytes) -> bytes:
     """In one word, in the order of docs/commands.md: there may be 100,000 of them, which who asks
     compares with those that he has, and takes apart if they differ."""
-    queue = queue_of(node, name)
-    assert queue is not None, "it has been found"
+    # It may have gone since it was found.
+    queue = queue_of(node, name) or Queue(name, node.mono, node.mono)
     figures = _plain_figures(node, queue)
     if not options.has_unqueued:
         return figures
@@ -153,17 +199,57 @@ def jscan(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     options = _parse(args[1:], _jscan_option, _JOB_OPTIONS)
     number, offset = divmod(options.cursor or 0, 1 << _OFFSET_BITS)
     walk, seen = node.job_scans.get(number, (None, 0))
+    if options.wanted is None and len(node.jobs) > STEPS:
+        return Lengthy(_all_jobs(node, options, number if seen == offset else 0))
     if walk is None or seen != offset:
         walk, number, offset = node.table.walk(), 0, 0
-    wanted = _wanted(options)
-    items: list[Reply] = []
-    for job in islice(walk, wanted and wanted * WORK_PER_ITEM):
+    begun = offset
+    found: list[Job] = []
+    for job in islice(walk, _steps(options.wanted)):
         offset += 1
         if _shows_job(options, job):
-            items.append(describe(node, job) if options.whole else Status(job.id))
-            if len(items) == wanted:
+            found.append(job)
+            if len(found) == options.wanted:
                 break
-    return [b"%d" % _next_job(node, number, walk, offset), items]
+    cursor = b"%d" % _next_job(node, number, walk, offset)
+    if len(found) <= FEW:
+        return [cursor, [_show_job(node, options, job, job.body) for job in found]]
+    left = JobsLeft(node, found)
+    parts = _jobs(node, options, left, cursor)
+    return Lengthy(parts, 2 * (offset - begun) * STEP_WORK, left.sizes)
+
+
+def _all_jobs(node: NodeState, options: Options, number: int) -> Generator[list[Reply], None, None]:
+    """BUSYLOOP, perhaps from a cursor on: the jobs that are wanted first, since the reply begins
+    with their number."""
+    left = JobsLeft(node)
+    walk, _ = node.job_scans.get(number, (None, 0))
+    walk = walk or node.table.walk()
+    try:
+        while not walk.is_over:
+            left.add([job for job in islice(walk, STEPS) if _shows_job(options, job)])
+            yield []
+    finally:
+        walk.end()
+        node.job_scans.pop(number, None)
+    yield from _jobs(node, options, left, b"0")
+
+
+def _jobs(
+    node: NodeState, options: Options, left: JobsLeft, cursor: bytes
+) -> Generator[list[Reply], None, None]:
+    def show(job: Job, body: Body | None) -> Reply:
+        return _show_job(node, options, job, body)
+
+    return left.parts([Opening(2), cursor], show, FEWER if options.whole else SOME)
+
+
+def _show_job(node: NodeState, options: Options, job: Job, body: Body | None) -> Reply:
+    if not options.whole:
+        return Status(job.id)
+    shown = describe(node, job)
+    shown[BODY_AT] = body
+    return shown
 
 
 def _next_job(node: NodeState, number: int, walk: Walk, offset: int) -> int:
@@ -184,9 +270,9 @@ def _new_number(node: NodeState) -> int:
     return node.last_scan
 
 
-def _wanted(options: Options) -> int | None:
-    """How many items; None if all are wanted at once."""
-    return None if options.busy_loop or options.count < 0 else max(options.count, 1)
+def _steps(wanted: int | None) -> int:
+    """How many queues or jobs are looked at for one reply."""
+    return MOST_STEPS if wanted is None else min(wanted * WORK_PER_ITEM, MOST_STEPS)
 
 
 def _parse(

@@ -266,6 +266,8 @@ def test_stats_counts_what_came_and_went() -> None:
     rig = Rig()
     rig.node.facts.traffic.received = 1000
     rig.node.facts.traffic.sent = 2000
+    rig.node.facts.traffic.slow_readers_cut_off = 3
+    rig.node.facts.traffic.senders_cut_off = 4
     rig.ask("CONFIG", "SET", "maxclients", 2)
     other = rig.connect()
     assert rig.machine.connect(b"127.0.0.1:50001", rig.now) is None
@@ -284,6 +286,8 @@ def test_stats_counts_what_came_and_went() -> None:
         ("instantaneous_input_kbps", "0.00"),
         ("instantaneous_output_kbps", "0.00"),
         ("rejected_connections", "2"),
+        ("client_output_buffer_limit_disconnections", "3"),
+        ("client_query_buffer_limit_disconnections", "4"),
         ("latest_fork_usec", "0"),
         ("protocol_errors", "1"),
         ("wrong_passwords", "0"),

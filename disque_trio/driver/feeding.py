@@ -1,0 +1,131 @@
+"""Clients whose replies are made in pieces: the next piece once the socket has taken the last one.
+
+They take turns: all together get `ROOM` bytes per batch. A client that reads nothing for a second
+is stalled: from then on all that its replies still have to say counts against the limits on unread
+replies, and what is in memory only for them counts as memory in use.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final
+
+from disque_trio.driver.sessions import MUCH, Session
+from disque_trio.statemachine.base import Now
+from disque_trio.statemachine.stats import Traffic
+
+ROOM: Final = 1 << 19
+"""Bytes of pieces per batch: some milliseconds of work."""
+HEAVY: Final = 4 * MUCH
+"""What a client with such replies weighs."""
+LINGER_S: Final = 10
+"""How long a client that is to be disconnected after its replies may read nothing of them."""
+
+
+class Feeding:
+    """These clients of one node."""
+
+    def __init__(
+        self,
+        traffic: Traffic,
+        owes: Callable[[Session, int, Now], None],
+        freed: Callable[[Session], None],
+    ) -> None:
+        """`owes` is called with what a socket did not take, `freed` for a client whose replies have
+        all been made."""
+        self.clients: dict[Session, None] = {}
+        """All of them."""
+        self.ready: OrderedDict[Session, None] = OrderedDict()
+        """Those whose next piece can be made."""
+        self._traffic = traffic
+        self._owes = owes
+        self._freed = freed
+        self._room = ROOM
+
+    def begin(self, now: Now) -> None:
+        """A batch begins: make the next pieces."""
+        self._room = ROOM
+        for _ in range(len(self.ready)):
+            if self._room <= 0:
+                break
+            session, _ = self.ready.popitem(last=False)
+            self._feed(session, now)
+
+    def start(self, session: Session, unsent: int, now: Now) -> None:
+        """The client has replies that are to be made; so many bytes before them are unsent."""
+        self.clients[session] = None
+        session.is_reading = True
+        if unsent:
+            self._owes(session, unsent, now)
+        elif session in self.ready or self._room <= 0:
+            self.ready[session] = None
+        else:
+            self._feed(session, now)
+        if session.unmade is not None:
+            session.is_choked = True
+            session.weight = max(session.weight, HEAVY)
+
+    def drained(self, session: Session) -> bool:
+        """The socket has taken everything. Is there more to be made?"""
+        if session.unmade is None:
+            return False
+        self.ready[session] = None
+        return True
+
+    def _feed(self, session: Session, now: Now) -> None:
+        unmade = session.unmade
+        assert unmade is not None, "only clients with replies to be made are fed"
+        data = unmade.take()
+        self._room -= unmade.work
+        session.is_reading = True
+        self.count(session, 0, 0)
+        size = len(data)
+        self._traffic.sent += size
+        unsent = session.port.write(data) if data else 0
+        if not unmade:
+            self._finish(session)
+        elif not unsent:
+            self.ready[session] = None
+        if unsent:
+            self._owes(session, unsent, now)
+        if session.unmade is None:
+            self._freed(session)
+
+    def _finish(self, session: Session) -> None:
+        del self.clients[session]
+        session.unmade = None
+        session.set_unsent(session.unsent, session.limit)
+
+    def look(self, session: Session, unsent: int) -> None:
+        """Once a second while bytes are unsent: does the client read?"""
+        if session.unmade is None:
+            return
+        if session.is_reading or unsent != session.in_socket:
+            session.is_reading = False
+            session.stalled_s = 0
+            self.count(session, 0, 0)
+            return
+        session.stalled_s += 1
+        self.count(session, *session.unmade.sizes())
+        if session.is_ending and session.stalled_s >= LINGER_S:
+            session.port.abort()
+
+    def count(self, session: Session, promised: int, alone: int) -> None:
+        """What a stalled client's replies still have to say, and what is in memory only for it."""
+        session.promised = promised
+        self._traffic.kept += alone - session.kept
+        session.kept = alone
+
+    def forget(self, session: Session) -> None:
+        """A client has gone."""
+        self.ready.pop(session, None)
+        if session.unmade is not None:
+            self.count(session, 0, 0)
+            session.unmade.end()
+            self._finish(session)
+
+
+def weighed(before: int, size: int) -> int:
+    """What a client weighs after replies of so many bytes. It counts as a light one again after
+    some thirty small ones."""
+    weight = max(size, before - (before >> 3))
+    return weight if weight > MUCH else 0

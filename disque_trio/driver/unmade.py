@@ -1,0 +1,137 @@
+"""What a client is still to be sent, where that is too much to be made at once (decision 112).
+
+A large reply is made in pieces of some 64 KiB: the next one when the socket has taken the last one.
+So it takes as much memory as a small one, however slowly the client reads, and others are served
+between the pieces.
+"""
+
+from collections import deque
+from collections.abc import Container, Generator, Iterator
+from typing import Final
+
+from disque_trio.driver.weights import weight
+from disque_trio.statemachine.base import Failure, JobId, Lengthy, Opening, Reply
+from disque_trio.statemachine.lengthy import SOME
+from disque_trio.wire.replies import TooLargeError, encode_small, pieces
+
+PIECE: Final = 1 << 16
+"""Bytes that are made at a time, and some more."""
+LEAST_WORK: Final = 1 << 11
+"""What a part of a piece counts for at least: many short values take longer than one long one. A
+part without a result counts as a piece."""
+_SAMPLES: Final = 256
+
+
+class Unmade:
+    """One client's replies, of which the first is being made, in their order."""
+
+    def __init__(self, reply: Reply, protocol: int, jobs: Container[JobId]) -> None:
+        """`jobs` are those of the node: their bodies are in memory anyway."""
+        self._protocol = protocol
+        self._jobs = jobs
+        self._waiting: deque[Lengthy | bytes] = deque()
+        """Those after the first one: encoded if they are small."""
+        self.behind = 0
+        """Bytes that are encoded already."""
+        self.work = 0
+        """What the last piece has cost, as the number of bytes that cost as much."""
+        self._begin(as_lengthy(reply, jobs), 0)
+
+    def __bool__(self) -> bool:
+        return self._made is not None or bool(self._waiting)
+
+    def _begin(self, reply: Lengthy, at: int) -> None:
+        self._reply = reply
+        self._made: Iterator[bytes | Failure] | None = pieces(reply, self._protocol)
+        self._first = at
+        """Where it begins in the piece that is being made."""
+        self._has_left = False
+
+    def add(self, reply: Reply) -> None:
+        """One more reply comes after the others."""
+        try:
+            text = encode_small(reply, self._protocol)
+        except TooLargeError:
+            self._waiting.append(as_lengthy(reply, self._jobs))
+        else:
+            self._waiting.append(text)
+            self.behind += len(text)
+
+    def take(self) -> bytes:
+        """The next piece; nothing if it takes more work than one turn has."""
+        taken: list[bytes] = []
+        size = self.work = 0
+        while size < PIECE and self.work < PIECE and self:
+            text = self._next(taken)
+            if text is not None:
+                taken.append(text)
+                size += len(text)
+                self.work += max(len(text), LEAST_WORK) if text else PIECE
+        self._has_left = self._has_left or size > 0
+        return b"".join(taken)
+
+    def _next(self, taken: list[bytes]) -> bytes | None:
+        """The next part; None at the end of a reply."""
+        if self._made is None:
+            waiting = self._waiting.popleft()
+            if isinstance(waiting, bytes):
+                self.behind -= len(waiting)
+                return waiting
+            self._begin(waiting, len(taken))
+        assert self._made is not None
+        text = next(self._made, None)
+        if isinstance(text, bytes):
+            return text
+        if text is None or not self._has_left:
+            self._made = None
+            self._reply.parts.close()
+        if text is None:
+            return None
+        if not self._has_left:
+            del taken[self._first :]
+        return encode_small(text, self._protocol)
+
+    def sizes(self) -> tuple[int, int]:
+        """About how many bytes are still to be made, and how many are in memory only for them."""
+        sizes = [each.left() for each in self._unmade()]
+        return sum([all_ for all_, _ in sizes]), sum([alone for _, alone in sizes])
+
+    def end(self) -> None:
+        """The client has gone."""
+        for each in self._unmade():
+            each.parts.close()
+
+    def _unmade(self) -> list[Lengthy]:
+        replies = [each for each in self._waiting if isinstance(each, Lengthy)]
+        return replies if self._made is None else [self._reply, *replies]
+
+
+def as_lengthy(reply: Reply, jobs: Container[JobId]) -> Lengthy:
+    """A large value that was made at once, to be let go as it is sent."""
+    if isinstance(reply, Lengthy):
+        return reply
+    values: list[Reply] = list(reply) if isinstance(reply, list) else [reply]
+    sent = at = 0
+
+    def parts() -> Generator[list[Reply], None, None]:
+        nonlocal sent, at
+        if isinstance(reply, list):
+            yield [Opening(len(values))]
+        while at < len(values):
+            values[sent:at] = [None] * (at - sent)
+            sent, at = at, min(at + SOME, len(values))
+            yield values[sent:at]
+        sent = at
+
+    def left() -> tuple[int, int]:
+        step = (len(values) - sent) // _SAMPLES + 1
+        sample = values[sent::step]
+        alone = sum([weight(each) for each in sample if not _shows_one_of(each, jobs)])
+        return sum(map(weight, sample)) * step, alone * step
+
+    return Lengthy(parts(), 0, left)
+
+
+def _shows_one_of(value: Reply, jobs: Container[JobId]) -> bool:
+    """Is it a job of these, as GETJOB shows it?"""
+    return isinstance(value, list) and len(value) > 2 and value[1] in jobs
