@@ -197,7 +197,7 @@ class Lengthy:
     `parts` gives some of its values at a time, in the order of the protocol; no value is work that
     has no result yet. `left` estimates how many bytes are still to be made, and how many of them
     are in memory only for this reply. `work` is what it has cost to begin, as the number of bytes
-    of other replies that cost as much.
+    of other replies that cost as much. The rest may be made between any inputs, or never.
     """
 
     __slots__ = ("left", "parts", "work")

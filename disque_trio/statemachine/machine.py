@@ -9,7 +9,6 @@ Driver contract (docs/design.md, "The machine"):
 4. A client's requests are passed in only while `accepts` returns True, and again when the client
    is in `resumed`; for one that waits for copies, `follow` takes those that `follows` accepts.
 5. The machine never calls out, never blocks, and never raises for what a client or a peer sends.
-6. A `Lengthy` reply may be made between any inputs, or dropped.
 
 Owns `NodeState.mono`, `wall`, `micros` and `out`, `Client.command`, `Cluster.messages_received`,
 `Outbox.changing`, and the counters of requests and frames in `Stats`; sets `Client.active`.

@@ -17,6 +17,7 @@ from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.sim.workload.wishes import Agent, Ask, Hang, Tell
 from disque_trio.statemachine.base import Reply
 from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.lengthy import whole
 from disque_trio.tracing import client_rows, query_rows
 from disque_trio.tracing.client_rows import Note
 
@@ -239,7 +240,7 @@ class ClientConnections:
         """Send a reply to the agent."""
         connection = self._clients[host].get(client.id)
         if connection is not None:
-            answer = (connection, reply, host.vector.stamp())
+            answer = (connection, whole(reply), host.vector.stamp())
             self._engine.later(connection.actor.distance, self._answered, answer)
 
     def close(self, host: Host, client: Client) -> None:

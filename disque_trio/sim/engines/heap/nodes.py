@@ -29,7 +29,6 @@ from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.journaling import STARTED
-from disque_trio.statemachine.lengthy import whole
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.nodesfile import nodes_text, parse_nodes
 from disque_trio.statemachine.outbox import Outbox
@@ -345,8 +344,7 @@ class Host:
             links.dial(self, link, ip, port)
         for targets, message in out.messages:
             links.send(self, targets, whole_message(message) if self.spiller else message)
-        for client, each in out.replies:
-            reply = whole(each)
+        for client, reply in out.replies:
             clients.reply(self, client, whole_reply(reply) if self.spiller else reply)
         for client in out.closes:
             clients.close(self, client)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import attrs
 
 from disque_trio.statemachine.base import Map, Reply, Set, Spilled
+from disque_trio.statemachine.lengthy import whole
 from disque_trio.statemachine.messages import JobCopy, Message, ReplJob, YourJobs
 
 
@@ -47,6 +48,7 @@ def _whole_copy(copy: JobCopy) -> JobCopy:
 
 def whole_reply(reply: Reply) -> Reply:
     """The reply as it arrives, likewise."""
+    reply = whole(reply)
     if isinstance(reply, Spilled):
         return bytes(reply)
     if isinstance(reply, list):
