@@ -1,4 +1,4 @@
-"""What a client is still to be sent, where that is too much to be made at once (decision 112).
+"""What a client is still to be sent, where that is too much to be made at once (decision 115).
 
 A large reply is made in pieces of some 64 KiB: the next one when the socket has taken the last one.
 So it takes as much memory as a small one, however slowly the client reads, and others are served

@@ -1,4 +1,4 @@
-"""Replies that are made while their clients read them (decision 112).
+"""Replies that are made while their clients read them (decision 115).
 
 What they show is chosen when the request is carried out; each value is made when it is about to be
 sent. A job that goes meanwhile is shown as it went.
