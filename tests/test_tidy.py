@@ -71,7 +71,7 @@ OWNERS: Final = {
         Memory.held Memory.evictable NodeState.table Tally.at_once
     """,
     "handouts": "NodeState.handouts Client.tied Handout.token Handout.attempt Handout.client"
-    " Handout.is_orphan Handout.is_given_back Handout.is_held",
+    " Handout.is_orphan Handout.is_given_back Handout.was_unbegun Handout.is_held",
     "counts": "NodeState.delayed NodeState.leased NodeState.restored NodeState.unqueued"
     " NodeState.dead Queue.acks Queue.given"
     " Tally.added Tally.given Tally.delivered Tally.nacked Tally.postponed Tally.next_wait"

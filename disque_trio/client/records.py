@@ -32,6 +32,9 @@ class Meta:
     """UNIQUE, if the job has a key."""
     snoozes: int = 0
     """How often RELEASE with a delay has let it wait."""
+    unbegun: bool = False
+    """A worker held it when its connection or lease ended. `begin` it before you run it, because it
+    may have ended that worker."""
 
 
 @attrs.frozen

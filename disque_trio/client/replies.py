@@ -106,6 +106,7 @@ def _meta(told: dict[Any, Reply]) -> Meta:
         token=text(told[b"token"]),
         key=None if key is None else text(key),
         snoozes=number(told.get(b"snoozes", 0)),
+        unbegun=b"unbegun" in told,
     )
 
 

@@ -125,7 +125,7 @@ def meta(node: NodeState, job: Job) -> list[Reply]:
     reply: list[Reply] = [b"attempt", job.nacks + job.deliveries + 1, *counters(job)]
     reply += [b"priority", job.priority]
     reply += [b"age-ms", max(node.wall - job.made, 0), b"lease-ms", max(lease, 0)]
-    reply += [b"ttl-ms", max(job.expires - node.mono, 0), b"token", handouts.token_of(node, job)]
+    reply += [b"ttl-ms", max(job.expires - node.mono, 0), *handouts.described(node, job)]
     extensions = job.extensions
     if extensions is not None and extensions.key is not None:
         reply += [b"key", extensions.key]

@@ -18,6 +18,7 @@ from disque_trio.statemachine.base import (
     CommandError,
     JobId,
     NodeId,
+    Reply,
 )
 from disque_trio.statemachine.client import HELD, META, TIED, Client
 from disque_trio.statemachine.hints import shown
@@ -80,16 +81,21 @@ def follow(node: NodeState, job: Job, sender: NodeId) -> None:
 
 
 def _keep(node: NodeState, job: Job, token: bytes) -> None:
-    node.handouts[job.id] = Handout(token, _attempt(job))
+    before = node.handouts.get(job.id)
+    was_unbegun = before is not None and before.was_unbegun
+    node.handouts[job.id] = Handout(token, _attempt(job), was_unbegun=was_unbegun)
 
 
 def _attempt(job: Job) -> int:
     return job.nacks + job.deliveries + job.snoozes
 
 
-def token_of(node: NodeState, job: Job) -> bytes:
-    """The token of the delivery."""
-    return node.handouts[job.id].token
+def described(node: NodeState, job: Job) -> list[Reply]:
+    """What WITHMETA tells of the delivery that is known here only."""
+    handout = node.handouts[job.id]
+    if handout.was_unbegun:
+        return [b"token", handout.token, b"unbegun", 1]
+    return [b"token", handout.token]
 
 
 def is_lost(node: NodeState, job: Job, token: bytes) -> bool:
@@ -208,6 +214,7 @@ def is_held(node: NodeState, job: Job) -> bool:
 
 def forfeit(node: NodeState, job: Job) -> None:
     """It is queued again without having begun, and that is counted nowhere: from now on whoever has
-    it from another node has taken it from this consumer."""
+    it from another node has taken it from this consumer. The next consumers are told, because BEGIN
+    may have come too late."""
     handout = node.handouts[job.id]
-    handout.attempt = _FORFEITED
+    handout.attempt, handout.was_unbegun = _FORFEITED, True

@@ -98,6 +98,8 @@ class Handout:
     """The consumer holds the job, and has not begun."""
     is_given_back: bool = False
     """The consumer has given the job back, by the token."""
+    was_unbegun: bool = False
+    """A consumer before this one has held the job, and has ended without BEGIN."""
 
 
 @attrs.define(eq=False, weakref_slot=False)

@@ -11,7 +11,8 @@ import attrs
 
 from disque_trio import __version__
 from disque_trio.system import rss_bytes
-from disque_trio.worker.engine.records import NEVER, SECOND, Job, Micros, Phase, Stage, State
+from disque_trio.worker.engine.records import NEVER, SECOND, Job, Micros, Phase, State
+from disque_trio.worker.engine.stages import Stage
 from disque_trio.worker.outside import outside
 from disque_trio.worker.slots import Slot
 

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from disque_trio.client.errors import URL_TERMS, ConnectionFailedError
-from disque_trio.worker.engine.records import Drop, Job, Micros, Stage, Start, Why
+from disque_trio.worker.engine.records import Drop, Job, Micros, Start, Why
+from disque_trio.worker.engine.stages import Stage
 from disque_trio.worker.handling import Run
 from disque_trio.worker.runlog import write_with_traceback
 from disque_trio.worker.slots import Slot

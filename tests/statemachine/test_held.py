@@ -131,6 +131,39 @@ def test_a_later_delivery_is_not_held_by_the_earlier_one() -> None:
     assert counts_of(job) == (QUEUED, 0, 1)
 
 
+# What the next consumer is told.
+
+
+def says_unbegun(rig: Rig) -> bool:
+    return b"unbegun" in take(rig, "TIED", "HELD", "WITHMETA")
+
+
+def test_the_next_consumers_are_told_that_one_has_ended_without_begin() -> None:
+    rig = lone()
+    worker, job, _ = holds(rig)
+    rig.disconnect(worker)
+    rig.advance(GRACE + GRAIN)
+
+    assert take(rig, "TIED", "HELD", "WITHMETA")[b"unbegun"] == 1
+    rig.ask("RELEASE", job.id)
+    assert says_unbegun(rig)
+
+
+def test_nobody_is_told_of_a_job_that_was_given_back_or_has_begun() -> None:
+    rig = Rig(config=CALM)
+    rig.add("RETRY", 60)
+    worker, _, named = holds(rig)
+    rig.ask("RELEASE", named)
+    assert not says_unbegun(rig)
+
+    rig.ask("RELEASE", named[:40])
+    worker, _, named = holds(rig)
+    rig.ask("BEGIN", named)
+    rig.disconnect(worker)
+    rig.advance(GRACE + GRAIN)
+    assert not says_unbegun(rig)
+
+
 # BEGIN.
 
 

@@ -18,11 +18,20 @@ FEATURES = (b"withmeta", b"tokens", b"release", b"unblock", b"nack-delay", b"dea
 
 
 def job(
-    number: int, queue: bytes = b"q", ms: int = 60_000, body: bytes = b"", nacks: int = 0
+    number: int,
+    queue: bytes = b"q",
+    ms: int = 60_000,
+    body: bytes = b"",
+    *,
+    nacks: int = 0,
+    was_unbegun: bool = False,
 ) -> Reply:
     """A job as GETJOB WITHMETA shows it; the number is in its id."""
     told: list[Reply] = [b"nacks", nacks, b"additional-deliveries", 0, b"lease-ms", ms]
-    return [queue, id_of(number), body or b"%d" % number, *told, b"token", b"a" * 20]
+    told += [b"token", b"a" * 20]
+    if was_unbegun:
+        told += [b"unbegun", 1]
+    return [queue, id_of(number), body or b"%d" % number, *told]
 
 
 def id_of(number: int) -> bytes:

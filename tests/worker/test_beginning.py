@@ -30,7 +30,7 @@ def test_a_handler_starts_when_its_node_has_been_told(kind: str) -> None:
         return Done()
 
     async def story(worker: Worker) -> None:
-        node.give(job(1))
+        node.give(job(1, was_unbegun=True))
         await node.is_told(b"ACKJOB")
         worker.stop()
 
@@ -47,7 +47,7 @@ def test_a_handler_starts_also_if_its_node_cannot_be_told(kind: str) -> None:
         while not node.told(b"GETJOB"):
             await anyio.lowlevel.checkpoint()
         node.is_down = True  # for the connection on which BEGIN would be sent
-        node.give(job(1))
+        node.give(job(1, was_unbegun=True))
         await handler.begun()
         node.is_down = False
         worker.stop()

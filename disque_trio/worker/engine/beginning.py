@@ -2,8 +2,9 @@
 dies (decision 103).
 
 Most jobs end before that matters, so BEGIN names those that still run after a moment. A job that
-kills its process at once would never be counted so. Therefore BEGIN is written before the handlers
-start in a young process, which may follow one that was killed, for suspects, and now and then.
+kills its process at once is not counted so, but its node tells so to the worker that gets it next
+(decision 103). BEGIN for such a job, and for a suspect, is written before its handler starts; now
+and then also for another one, because a node may have forgotten.
 It goes on the connection on which no GETJOB waits.
 """
 
@@ -14,34 +15,26 @@ from disque_trio.worker.engine import connecting, leases, words
 from disque_trio.worker.engine.records import (
     MILLI,
     NEVER,
-    SECOND,
     Job,
     Micros,
     Node,
     Request,
-    Stage,
     State,
     Verb,
 )
+from disque_trio.worker.engine.stages import RUNNING
 
 LINGER: Final[Micros] = 20 * MILLI
 """After so long BEGIN names what has begun and still runs."""
-YOUNG: Final[Micros] = 5 * SECOND
-"""So long after its start a process names what it begins at once: a job that has killed the one
-before comes again after `tied-grace`."""
 SAMPLE: Final = 256
 """One of so many jobs is named at once in any case."""
 
 
 def note(state: State, now: Micros, job: Job) -> None:
-    """It begins: its node is to be told, if that takes it for held."""
-    if not job.is_unbegun:
-        return
+    """A job begins that its node takes for held."""
     job.is_unbegun = False
     state.begun_count += 1
-    is_urgent = (
-        now - state.since < YOUNG or job.additional_deliveries > 0 or not state.begun_count % SAMPLE
-    )
+    is_urgent = job.is_doubtful or not state.begun_count % SAMPLE
     due = now if is_urgent else now + LINGER
     state.begun.append((due, job))
     state.begin_at = min(state.begin_at, due)
@@ -69,7 +62,7 @@ def tell(state: State, now: Micros) -> None:
 
 
 def _runs(state: State, job: Job) -> bool:
-    is_here = state.jobs.get(job.id) is job and job.stage is Stage.RUNNING
+    is_here = state.jobs.get(job.id) is job and job.stage is RUNNING
     return is_here and job.lost is None
 
 

@@ -30,11 +30,11 @@ from disque_trio.worker.engine.records import (
     Phase,
     Request,
     Settings,
-    Stage,
     State,
     Verb,
     Why,
 )
+from disque_trio.worker.engine.stages import RUNNING, WAITING
 
 
 class Engine:
@@ -47,7 +47,6 @@ class Engine:
             list(settings.nodes),
             {name: Node(name) for name in settings.nodes},
             queues,
-            since=now,
             last_turn=now,
             running=dict.fromkeys(queues, 0),
             in_hand=dict.fromkeys(queues, 0),
@@ -96,7 +95,7 @@ class Engine:
         self._advance(now)
         for id, outcome in ends:
             job = self.state.jobs.get(id)
-            if job is not None and job.stage is Stage.RUNNING:
+            if job is not None and job.stage is RUNNING:
                 pace.ended(self.state, now, job.queue)
                 outcomes.finished(self.state, now, job, outcome)
         self._go_on(now)
@@ -105,7 +104,7 @@ class Engine:
         """A handler does not end though it was cancelled: another job may run in its place."""
         self._advance(now)
         job = self.state.jobs.get(id)
-        if job is not None and job.stage is Stage.RUNNING and not job.is_stuck:
+        if job is not None and job.stage is RUNNING and not job.is_stuck:
             job.is_stuck = True
             self.state.stuck[job.queue] += 1
         self._go_on(now)
@@ -113,7 +112,7 @@ class Engine:
     def limit(self, now: Micros, id: bytes, duration: Micros) -> None:
         """A job that has begun may run for so long, from now on."""
         job = self.state.jobs.get(id)
-        if job is not None and job.stage is Stage.RUNNING:
+        if job is not None and job.stage is RUNNING:
             job.limit_at = min(now + duration, NEVER)
             leases.watch(self.state, job)
 
@@ -160,7 +159,7 @@ class Engine:
         state = self.state
         if state.phase is Phase.STOPPED:
             return NEVER
-        due = min(leases.deadline(state), state.phase_ends, state.linger_until)
+        due = min(state.timers.deadline(), state.phase_ends, state.linger_until)
         due = min(due, suspects.deadline(state), state.begin_at)
         for link in state.links.values():
             due = min(due, link.wake_at or NEVER)
@@ -202,20 +201,22 @@ class Engine:
                 self._end()
 
     def _look_at_due(self, now: Micros) -> None:
-        over = leases.on_due(self.state, now, leases.due_jobs(self.state, now))
-        outcomes.give_back_waiting(self.state, now, over)
+        state = self.state
+        if state.timers.deadline() <= now:
+            jobs = [job for job in state.timers.take(now) if state.jobs.get(job.id) is job]
+            outcomes.give_back_waiting(state, now, leases.on_due(state, now, jobs))
 
     def _drain(self, now: Micros) -> None:
         state = self.state
         state.phase, state.phase_ends = Phase.DRAINING, now + state.settings.drain
-        waiting = [job for job in state.jobs.values() if job.stage is Stage.WAITING]
+        waiting = [job for job in state.jobs.values() if job.stage is WAITING]
         outcomes.give_back_waiting(state, now, waiting)
 
     def _abort(self, now: Micros) -> None:
         state = self.state
         state.phase, state.phase_ends = Phase.ABORTING, now + state.settings.abort
         for job in state.jobs.values():
-            if job.stage is Stage.RUNNING:
+            if job.stage is RUNNING:
                 leases.cancel(state, job, Why.SHUTDOWN)
 
     def _go_on(self, now: Micros) -> None:

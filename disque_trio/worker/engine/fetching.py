@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+import attrs
+
 from disque_trio.statemachine.base import Reply
 from disque_trio.worker.engine import (
     beginning,
@@ -28,12 +30,27 @@ from disque_trio.worker.engine.records import (
     Queue,
     Release,
     Request,
-    Stage,
     Start,
     State,
     Verb,
     Why,
 )
+from disque_trio.worker.engine.stages import RUNNING, SETTLING
+
+
+@attrs.define(eq=False)
+class Source:
+    """What all jobs of a reply have in common."""
+
+    now: Micros
+    since: Micros
+    """When their leases began at the earliest."""
+    node: Node
+    tie: int
+    """The connection to which they are tied; 0 for none."""
+    is_held: bool
+    """The node takes them for held."""
+
 
 WAIT: Final[Micros] = 5 * SECOND
 """How long a GETJOB waits in the node."""
@@ -182,21 +199,33 @@ def _wait(state: State, now: Micros, node: Node, link: Link, *, is_partial: bool
 
 def on_jobs(state: State, now: Micros, link: Link, request: Request, reply: Reply) -> None:
     """The reply to a GETJOB."""
-    since = max(leases.base(state, now), request.sent)
-    node = state.nodes[link.node]
+    source = _source(state, now, link, request)
     jobs = []
     for queue, id, body, facts in words.jobs(reply):
         if queue in state.queues:
-            job = _job(state, since, link, (queue, id, body), facts)
-            job.expires = words.expires(facts, now)
+            job = _job(source, (queue, id, body), facts)
             _receive(state, now, job)
             jobs.append(job)
+    if jobs and jobs[-1].token:
+        state.origins[jobs[-1].token[:8]] = link.node
     suspects.came(state, jobs)
     if words.code(reply):
-        connecting.refuse(state, now, node)
+        connecting.refuse(state, now, source.node)
     else:
         order.learn(state, request, jobs)
-        connecting.answered(node)
+        connecting.answered(source.node)
+
+
+def _source(state: State, now: Micros, link: Link, request: Request) -> Source:
+    node = state.nodes[link.node]
+    has_tie = state.settings.has_ties and words.has(node, words.TIED)
+    return Source(
+        now=now,
+        since=max(leases.base(state, now), request.sent),
+        node=node,
+        tie=link.number if has_tie else 0,
+        is_held=has_tie and words.has(node, words.HELD),
+    )
 
 
 def is_done(state: State, link: Link, request: Request, reply: Reply) -> bool:
@@ -209,57 +238,48 @@ def is_done(state: State, link: Link, request: Request, reply: Reply) -> bool:
     return is_empty and not any(state.in_hand.values()) and not _under_way(state)
 
 
-def _job(
-    state: State,
-    since: Micros,
-    link: Link,
-    named: tuple[bytes, bytes, bytes],
-    facts: dict[bytes, Reply],
-) -> Job:
+def _job(source: Source, named: tuple[bytes, bytes, bytes], facts: dict[bytes, Reply]) -> Job:
     queue, id, body = named
     token = facts.get(b"token")
     is_once = words.is_once(id)
-    lease, end = words.lease(facts, since)
-    has_tie = state.settings.has_ties and words.has(state.nodes[link.node], words.TIED)
-    job = Job(
-        id=id,
-        queue=queue,
-        body=body,
-        node=link.node,
-        link=link.number if has_tie and not is_once else 0,
-        token=token if isinstance(token, bytes) else b"",
-        nacks=words.number(facts, b"nacks"),
-        additional_deliveries=words.number(facts, b"additional-deliveries"),
-        snoozes=words.number(facts, b"snoozes"),
-        is_once=is_once,
-        lease=lease,
-        end=NEVER if is_once else end,
-        renew_at=NEVER if is_once else since + lease // leases.SIGNS,
-        knows_lease=b"lease-ms" in facts,
-        is_unbegun=has_tie and not is_once and words.has(state.nodes[link.node], words.HELD),
+    lease, end = words.lease(facts, source.since)
+    again = words.number(facts, b"additional-deliveries")
+    return Job(
+        id,
+        queue,
+        body,
+        source.node.name,
+        0 if is_once else source.tie,
+        token if isinstance(token, bytes) else b"",
+        words.number(facts, b"nacks"),
+        again,
+        is_once,
+        lease,
+        NEVER if is_once else end,
+        NEVER if is_once else source.since + lease // leases.SIGNS,
+        b"lease-ms" in facts,
+        words.number(facts, b"snoozes"),
+        words.expires(facts, source.now),
+        is_unbegun=source.is_held and not is_once,
+        is_doubtful=again > 0 or b"unbegun" in facts,
     )
-    if job.token:
-        state.origins[job.token[:8]] = link.node
-    return job
 
 
 def _receive(state: State, now: Micros, job: Job) -> None:
     pace.came(state, job)
     known = state.jobs.get(job.id)
-    if known is not None and (known.stage is not Stage.SETTLING or isinstance(known.outcome, Done)):
+    if known is not None and (known.stage is not SETTLING or isinstance(known.outcome, Done)):
         _refresh(state, now, known, job)
         return
     if known is not None:
         # Its outcome was heard: this is the next delivery.
         leases.forget(state, known)
-    state.jobs[job.id] = job
+    state.jobs[job.id] = state.held[job.id] = job
     state.in_hand[job.queue] += 1
+    leases.watch(state, job)
     if job.id in state.done:
         outcomes.settle(state, now, job, Done())
         state.out.drops.append(Drop(job.id, Why.DONE_BEFORE))
-        return
-    state.held[job.id] = job
-    leases.watch(state, job)
 
 
 def _refresh(state: State, now: Micros, known: Job, job: Job) -> None:
@@ -267,15 +287,15 @@ def _refresh(state: State, now: Micros, known: Job, job: Job) -> None:
     known.node, known.link, known.token = job.node, job.link, job.token
     known.lease, known.end, known.renew_at = job.lease, job.end, job.renew_at
     known.knows_lease = job.knows_lease
-    known.is_unbegun = job.is_unbegun
-    if known.stage is Stage.RUNNING:
+    known.is_unbegun, known.is_doubtful = job.is_unbegun, job.is_doubtful
+    if known.is_unbegun and known.stage is RUNNING:
         beginning.note(state, now, known)
     known.nacks, known.additional_deliveries = job.nacks, job.additional_deliveries
     known.snoozes, known.expires = job.snoozes, job.expires
     known.is_again = known.cancelled is not None
     known.lost, known.tries, known.is_asked = None, 0, False
     state.out.drops.append(Drop(job.id, Why.TWICE))
-    if known.stage is Stage.SETTLING and known not in state.unsent.get(known.node, ()):
+    if known.stage is SETTLING and known not in state.unsent.get(known.node, ()):
         outcomes.route(state, now, known)
     leases.watch(state, known)
 
@@ -285,23 +305,26 @@ def _refresh(state: State, now: Micros, known: Job, job: Job) -> None:
 
 def start(state: State, now: Micros) -> None:
     """Start what may begin. While the worker drains, only jobs that nobody else can get."""
-    held = state.held
-    if not held or state.phase is Phase.STOPPED:
+    if not state.held or state.phase is Phase.STOPPED:
         return
     free = _free(state)
-    renewed = []
-    for job in _in_order(state, now) if free > 0 else ():
+    if free <= 0:
+        return
+    chosen, renewed = [], []
+    counts = dict.fromkeys(state.queues, 0)
+    for job in _in_order(state, now):
         queue = state.queues[job.queue]
-        if order.is_at_limit(state, queue):
+        if queue.concurrency and order.is_at_limit(state, queue, counts[queue.name]):
             continue
-        if not leases.has_margin(job, now):
-            if not job.is_asked and job.renew_at < NEVER:
-                renewed.append(job)
-            continue
-        _start(state, now, job, queue)
-        free -= 1
-        if not free:
-            break
+        if leases.has_margin(job, now):
+            chosen.append(job)
+            counts[queue.name] += 1
+            if len(chosen) == free:
+                break
+        elif not job.is_asked and job.renew_at < NEVER:
+            renewed.append(job)
+    for job in chosen:
+        _start(state, now, job)
     leases.renew(state, now, renewed)
 
 
@@ -328,9 +351,10 @@ def _is_asked(state: State, now: Micros, queue: Queue) -> bool:
     return is_quick and queue in queues and _count(state, now, queues) > 0
 
 
-def _start(state: State, now: Micros, job: Job, queue: Queue) -> None:
+def _start(state: State, now: Micros, job: Job) -> None:
+    queue = state.queues[job.queue]
     del state.held[job.id]
-    job.stage = Stage.RUNNING
+    job.stage = RUNNING
     job.limit_at = now + queue.limit if queue.limit else NEVER
     state.running[queue.name] += 1
     state.out.starts.append(
@@ -344,9 +368,12 @@ def _start(state: State, now: Micros, job: Job, queue: Queue) -> None:
             job.expires,
         )
     )
-    suspects.began(state, now, job)
-    beginning.note(state, now, job)
-    leases.watch(state, job)
+    if state.trial.waiting:
+        suspects.began(state, now, job)
+    if job.is_unbegun:
+        beginning.note(state, now, job)
+    if job.limit_at < NEVER:
+        leases.watch(state, job)
 
 
 def release(state: State, now: Micros) -> None:

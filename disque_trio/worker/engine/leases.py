@@ -6,7 +6,6 @@ because the reply may have waited since then. When it ends, the job may be with 
 then on the only thing that may be said of it is that it is done.
 """
 
-import heapq
 from collections.abc import Sequence
 from typing import Final
 
@@ -24,11 +23,11 @@ from disque_trio.worker.engine.records import (
     Micros,
     Phase,
     Request,
-    Stage,
     State,
     Verb,
     Why,
 )
+from disque_trio.worker.engine.stages import HELD, RUNNING, SETTLING, WAITING
 
 STALL: Final[Micros] = 500 * MILLI
 """If the last turn was longer ago, this process may have been stopped since."""
@@ -64,46 +63,11 @@ def note_pause(state: State, now: Micros) -> None:
 
 
 def watch(state: State, job: Job) -> None:
-    """Look at it when it is due. A timer that fires before that is moved then: most jobs end before
-    any of theirs fires."""
-    due = job.due
-    if due < job.armed:
-        job.armed = due
-        state.last_timer += 1
-        heapq.heappush(state.timers, (due, state.last_timer, job))
-        if len(state.timers) > 2 * len(state.jobs) + SPARE:
-            state.timers = [timer for timer in state.timers if _is_live(state, timer)]
-            heapq.heapify(state.timers)
-
-
-def deadline(state: State) -> Micros:
-    """When the next job is due."""
-    while state.timers:
-        timer = state.timers[0]
-        due, _, job = timer
-        is_live = _is_live(state, timer)
-        if is_live and job.due <= due:
-            return due
-        heapq.heappop(state.timers)
-        if is_live:
-            job.armed = NEVER
-            watch(state, job)
-    return NEVER
-
-
-def _is_live(state: State, timer: tuple[Micros, int, Job]) -> bool:
-    due, _, job = timer
-    return job.armed == due and state.jobs.get(job.id) is job
-
-
-def due_jobs(state: State, now: Micros) -> list[Job]:
-    """Those that are due. Each is to be watched again."""
-    found = []
-    while deadline(state) <= now:
-        _, _, job = heapq.heappop(state.timers)
-        job.armed = NEVER
-        found.append(job)
-    return found
+    """Look at it when it is due."""
+    if job.due < job.armed:
+        state.timers.watch(job)
+        if state.timers.count > 2 * len(state.jobs) + SPARE:
+            state.timers.clear()
 
 
 def has_margin(job: Job, now: Micros) -> bool:
@@ -200,7 +164,7 @@ def extend(state: State, job: Job, since: Micros, lease: Micros) -> None:
 
 def _let_run(job: Job) -> None:
     """A node of the original gives no more time, and has never told how long the lease is."""
-    if job.stage is Stage.RUNNING:
+    if job.stage is RUNNING:
         job.lost, job.end = Why.LEASE_OVER, NEVER
 
 
@@ -210,10 +174,10 @@ def _let_run(job: Job) -> None:
 def lose(state: State, job: Job, why: Why) -> None:
     """It is not this worker's any more. A handler that ends well all the same may say so."""
     job.end = job.renew_at = NEVER
-    if job.stage is Stage.RUNNING:
+    if job.stage is RUNNING:
         job.lost = job.lost or why
         cancel(state, job, why)
-    elif job.stage is Stage.SETTLING and isinstance(job.outcome, Done):
+    elif job.stage is SETTLING and isinstance(job.outcome, Done):
         job.lost = why
     else:
         forget(state, job, why)
@@ -236,11 +200,13 @@ def leave_slot(state: State, job: Job) -> None:
 
 def forget(state: State, job: Job, why: Why | None = None) -> None:
     """It is not in hand any more; with a reason, it has not begun, or its outcome is not known."""
-    if job.stage in (Stage.HELD, Stage.RUNNING):
+    if job.stage is RUNNING:
         state.in_hand[job.queue] -= 1
-    if job.stage is Stage.RUNNING:
         leave_slot(state, job)
-    state.held.pop(job.id, None)
+    elif job.stage is HELD:
+        state.in_hand[job.queue] -= 1
+        state.held.pop(job.id, None)
+    job.armed = NEVER
     if state.jobs.get(job.id) is job:
         del state.jobs[job.id]
     if why is not None:
@@ -254,9 +220,9 @@ def on_due(state: State, now: Micros, jobs: Sequence[Job]) -> list[Job]:
         if job.end <= now:
             lose(state, job, Why.LEASE_OVER)
             continue
-        if job.stage is Stage.RUNNING and job.limit_at <= now:
+        if job.stage is RUNNING and job.limit_at <= now:
             cancel(state, job, Why.TOO_LONG)
-        if job.stage is Stage.WAITING and job.nack_at <= now:
+        if job.stage is WAITING and job.nack_at <= now:
             over.append(job)
         elif job.renew_at <= now:
             renewed.append(job)

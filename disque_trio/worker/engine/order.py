@@ -20,9 +20,9 @@ def is_strict(state: State) -> bool:
     return state.settings.is_strict and len(state.queues) > 1
 
 
-def is_at_limit(state: State, queue: Queue) -> bool:
-    """May no more of its jobs run now?"""
-    running = state.running[queue.name] - state.stuck[queue.name]
+def is_at_limit(state: State, queue: Queue, more: int = 0) -> bool:
+    """May no more of its jobs run now, if so many more begin?"""
+    running = state.running[queue.name] - state.stuck[queue.name] + more
     return bool(queue.concurrency) and running >= queue.concurrency
 
 

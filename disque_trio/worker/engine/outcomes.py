@@ -20,11 +20,11 @@ from disque_trio.worker.engine.records import (
     Release,
     Request,
     Retry,
-    Stage,
     State,
     Verb,
     Why,
 )
+from disque_trio.worker.engine.stages import HELD, RUNNING, SETTLING, WAITING
 
 LINGER: Final[Micros] = 2 * MILLI
 """How long an acknowledgement waits for others."""
@@ -47,7 +47,7 @@ def finished(state: State, now: Micros, job: Job, outcome: Outcome | None) -> No
 def _hold_again(state: State, job: Job) -> None:
     """It was given up, and came back before its handler had ended."""
     leases.leave_slot(state, job)
-    job.stage, job.cancelled, job.is_again = Stage.HELD, None, False
+    job.stage, job.cancelled, job.is_again = HELD, None, False
     state.held[job.id] = job
     leases.watch(state, job)
 
@@ -55,19 +55,20 @@ def _hold_again(state: State, job: Job) -> None:
 def settle(state: State, now: Micros, job: Job, outcome: Outcome) -> None:
     """Tell a node the outcome. A job with RETRY 0 is never delivered again, so it ends either
     way."""
-    if job.stage in (Stage.HELD, Stage.RUNNING):
+    if job.stage is RUNNING:
         state.in_hand[job.queue] -= 1
-    if job.stage is Stage.RUNNING:
         leases.leave_slot(state, job)
-    state.held.pop(job.id, None)
+    elif job.stage is HELD:
+        state.in_hand[job.queue] -= 1
+        del state.held[job.id]
     if job.is_once and isinstance(outcome, Retry | Release):
         outcome = Done()
-    job.stage, job.outcome, job.tries = Stage.SETTLING, outcome, 0
+    job.stage, job.outcome, job.tries = SETTLING, outcome, 0
     if isinstance(outcome, Retry) and outcome.delay and _must_wait_here(state, job):
-        job.stage, job.nack_at = Stage.WAITING, now + outcome.delay
+        job.stage, job.nack_at = WAITING, now + outcome.delay
+        leases.watch(state, job)
     else:
         route(state, now, job)
-    leases.watch(state, job)
 
 
 def _must_wait_here(state: State, job: Job) -> bool:
@@ -79,7 +80,7 @@ def give_back_waiting(state: State, now: Micros, jobs: list[Job]) -> None:
     """The delay of these is over, or the worker stops: what is left of it is for the node."""
     for job in jobs:
         left = max(job.nack_at - now, 0)
-        job.stage, job.nack_at, job.outcome = Stage.SETTLING, NEVER, Retry(left)
+        job.stage, job.nack_at, job.outcome = SETTLING, NEVER, Retry(left)
         route(state, now, job)
         leases.watch(state, job)
 
@@ -87,10 +88,13 @@ def give_back_waiting(state: State, now: Micros, jobs: list[Job]) -> None:
 def route(state: State, now: Micros, job: Job) -> None:
     """Put it among what is to be sent, to the next node."""
     node = connecting.whom(state, now, job)
-    unsent = state.unsent.setdefault(node.name, [])
+    unsent = state.unsent.get(node.name)
+    if unsent is None:
+        unsent = state.unsent[node.name] = []
     unsent.append(job)
     lingers = isinstance(job.outcome, Done) and len(unsent) < leases.BATCH
-    state.linger_until = min(state.linger_until, now + LINGER if lingers else now)
+    until = now + LINGER if lingers else now
+    state.linger_until = min(state.linger_until, until)
 
 
 def flush(state: State, now: Micros) -> None:
@@ -113,6 +117,9 @@ def _tell(state: State, now: Micros, node: Node, jobs: list[Job]) -> None:
     groups: dict[tuple[tuple[bytes, ...], tuple[bytes, ...]], list[Job]] = {}
     for job in jobs:
         if not _is_open(state, job):
+            continue
+        if isinstance(job.outcome, Done):  # the usual case
+            groups.setdefault(words.ACK, []).append(job)
             continue
         if words.is_snooze(job.outcome) and not words.may_snooze(node):
             other = connecting.whom(state, now, job)
@@ -148,10 +155,10 @@ def _end_lease(job: Job) -> None:
 
 
 def _remember(state: State, job: Job) -> None:
-    state.done.pop(job.id, None)
     state.done[job.id] = None
+    state.done.move_to_end(job.id)
     if len(state.done) > MOST_DONE:
-        del state.done[next(iter(state.done))]
+        state.done.popitem(last=False)
 
 
 def on_answer(state: State, now: Micros, node: Node, request: Request, reply: Reply) -> None:
@@ -175,7 +182,7 @@ def on_answer(state: State, now: Micros, node: Node, request: Request, reply: Re
 
 
 def _is_open(state: State, job: Job) -> bool:
-    return state.jobs.get(job.id) is job and job.stage is Stage.SETTLING
+    return state.jobs.get(job.id) is job and job.stage is SETTLING
 
 
 def on_lost_link(state: State, now: Micros, request: Request) -> None:

@@ -4,15 +4,18 @@ Times are microseconds on the worker's monotonic clock.
 """
 
 import enum
-from collections import deque
+from collections import OrderedDict, deque
 from typing import Final
 
 import attrs
 
+from disque_trio.worker.engine import timers
 from disque_trio.worker.engine.measures import Pace
+from disque_trio.worker.engine.stages import HELD, RUNNING, WAITING, Stage
+from disque_trio.worker.engine.timers import Timers
 
 Micros = int
-NEVER: Final[Micros] = 1 << 61
+NEVER: Final[Micros] = timers.NEVER
 SECOND: Final[Micros] = 1_000_000
 MILLI: Final[Micros] = 1_000
 
@@ -127,7 +130,7 @@ class Send:
     """It is to be written before the handlers of this outbox start."""
 
 
-@attrs.frozen
+@attrs.define  # one is made for each job, and a frozen one takes four times as long
 class Start:
     """Run the handler of a job. `Engine.finished` is due in the end, once."""
 
@@ -173,15 +176,6 @@ class Outbox:
 # What the engine knows.
 
 
-class Stage(enum.Enum):
-    """How far a job has come in this worker."""
-
-    HELD = "delivered, and not begun"
-    RUNNING = "its handler runs"
-    WAITING = "failed, and held until its delay is over, for a node that has no NACK DELAY"
-    SETTLING = "its handler has ended, and a node is to learn the outcome"
-
-
 @attrs.define(eq=False)
 class Job:
     """A job in hand."""
@@ -209,7 +203,7 @@ class Job:
     snoozes: int = 0
     expires: Micros = NEVER
     """When its life ends; NEVER if no node has told."""
-    stage: Stage = Stage.HELD
+    stage: Stage = HELD
     lost: Why | None = None
     """Why it does not belong to this worker any more."""
     cancelled: Why | None = None
@@ -228,6 +222,8 @@ class Job:
     """Its handler does not end though it was cancelled."""
     is_unbegun: bool = False
     """The node takes it for held, and is to be told when it begins."""
+    is_doubtful: bool = False
+    """A worker that had it before has ended, maybe because of it."""
     armed: Micros = NEVER
     """When its timer wakes the engine, at `due` or before; NEVER for no timer."""
     tries: int = 0
@@ -237,9 +233,9 @@ class Job:
     def due(self) -> Micros:
         """When it needs attention."""
         found = min(self.end, self.renew_at)
-        if self.stage is Stage.RUNNING and self.cancelled is None:
+        if self.stage is RUNNING and self.cancelled is None:
             return min(found, self.limit_at)
-        return min(found, self.nack_at) if self.stage is Stage.WAITING else found
+        return min(found, self.nack_at) if self.stage is WAITING else found
 
 
 class Verb(enum.Enum):
@@ -378,21 +374,17 @@ class State:
     credits: dict[bytes, int] = attrs.Factory(dict)
     """By queue: how much of its share it has not had."""
     trial: Trial = attrs.Factory(Trial)
-    timers: list[tuple[Micros, int, Job]] = attrs.Factory(list)
-    """A heap; entries that are not `Job.armed` any more are skipped."""
-    last_timer: int = 0
+    timers: Timers[Job] = attrs.Factory(Timers)
     links: dict[int, Link] = attrs.Factory(dict)
     last_link: int = 0
     unsent: dict[str, list[Job]] = attrs.Factory(dict)
     """By node: jobs whose outcome it is to learn."""
     linger_until: Micros = NEVER
     """When these are sent."""
-    done: dict[bytes, None] = attrs.Factory(dict)
+    done: OrderedDict[bytes, None] = attrs.Factory(OrderedDict)
     """Jobs that were done here lately, oldest first."""
     origins: dict[bytes, str] = attrs.Factory(dict)
     """By the beginning of a node's id: which node it is."""
-    since: Micros = 0
-    """When this process began."""
     begun: list[tuple[Micros, Job]] = attrs.Factory(list)
     """Those of which nodes are to be told that they begin, and from when on."""
     begin_at: Micros = NEVER

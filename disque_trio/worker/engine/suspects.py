@@ -7,6 +7,7 @@ trial of a first suspicion is short, because most suspects are innocent: they ra
 that ended their worker. After a second one the trial lasts until the job has ended.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 from disque_trio.worker.engine import outcomes
@@ -18,10 +19,10 @@ from disque_trio.worker.engine.records import (
     Micros,
     Phase,
     Release,
-    Stage,
     State,
     Why,
 )
+from disque_trio.worker.engine.stages import RUNNING, SETTLING
 
 ALONE_FROM: Final = 2
 """From so many deliveries without an answer on, a job runs alone until it has ended. Others can
@@ -72,7 +73,8 @@ def look(state: State, now: Micros) -> None:
         trial.running = left if now < trial.ends_at else []
         if not trial.running:
             trial.most = min(2 * trial.most, MOST)
-    trial.waiting = [job for job in trial.waiting if state.held.get(job.id) is job]
+    if trial.waiting:
+        trial.waiting = [job for job in trial.waiting if state.held.get(job.id) is job]
     if not is_on(state) and state.phase in (Phase.RUNNING, Phase.QUIET):
         trial.waiting, trial.since = _next(state), now
     if is_on(state):
@@ -83,7 +85,7 @@ def look(state: State, now: Micros) -> None:
 
 
 def _runs(state: State, job: Job) -> bool:
-    return job.stage is Stage.RUNNING and not job.is_stuck and state.jobs.get(job.id) is job
+    return job.stage is RUNNING and not job.is_stuck and state.jobs.get(job.id) is job
 
 
 def _next(state: State) -> list[Job]:
@@ -97,12 +99,12 @@ def _next(state: State) -> list[Job]:
     return [job for job in found if not is_strict(job)][:size]
 
 
-def ready(state: State, now: Micros) -> list[Job]:
+def ready(state: State, now: Micros) -> Iterable[Job]:
     """Which jobs may begin now. Jobs with RETRY 0 begin before a suspect, because they would be
     lost with the process."""
     trial = state.trial
     if not is_on(state):
-        return list(state.held.values())
+        return state.held.values()
     others = [job for job in state.held.values() if job.is_once]
     if others or trial.running or not _is_alone(state, now):
         return others
@@ -119,10 +121,10 @@ def _is_alone(state: State, now: Micros) -> bool:
         return False
     has_strict = any(map(is_strict, trial.waiting))
     for job in state.jobs.values():
-        if job.stage is Stage.RUNNING and not job.is_stuck:
+        if job.stage is RUNNING and not job.is_stuck:
             if has_strict or not is_suspect(job):
                 return False
-        elif job.stage is Stage.SETTLING and not job.tries:
+        elif job.stage is SETTLING and not job.tries:
             return False
     return True
 

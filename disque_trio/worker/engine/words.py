@@ -39,6 +39,9 @@ SHORTEST: Final[Micros] = 100 * MILLI
 """A lease is never taken for shorter."""
 LONGEST_REASON: Final = 1024
 """Of a dead job, in bytes."""
+ACK: Final[tuple[tuple[bytes, ...], tuple[bytes, ...]]] = (b"ACKJOB",), ()
+"""The words before and behind the ids of jobs that are done."""
+_ODD: Final = frozenset(b"%c" % digit for digit in b"13579bdfBDF")
 DEAD_QUEUE: Final = b"dead."
 """Before the name of a queue: where its dead jobs go in a node that keeps none."""
 
@@ -89,7 +92,7 @@ def settle(node: Node, job: Job) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
     """The words before and behind the ids, for the job's outcome at this node."""
     match job.outcome:
         case Done():
-            return (b"ACKJOB",), ()
+            return ACK
         case Release(delay) if delay is not None and has(node, RELEASE_DELAY):
             return (b"RELEASE",), (b"DELAY", _seconds(delay))
         case Release(delay) if delay and has(node, DELAY):
@@ -112,22 +115,21 @@ def _seconds(delay: Micros) -> bytes:
 
 def is_once(id: bytes) -> bool:
     """Does the id say RETRY 0? Its last field is even then (original 3.1)."""
-    return not int(id[-4:], 16) & 1
+    return id[-1:] not in _ODD
 
 
 def jobs(reply: Reply) -> Iterator[tuple[bytes, bytes, bytes, dict[bytes, Reply]]]:
     """Of a reply to GETJOB: queue, id, body, and what else is told of each job."""
     for row in reply if isinstance(reply, list) else ():
         if isinstance(row, list):
-            queue, id, body, *rest = row
+            queue, id, body = row[:3]
             if isinstance(queue, bytes) and isinstance(id, bytes) and isinstance(body, bytes):
-                yield queue, id, body, _facts(rest)
+                yield queue, id, body, _facts(row)
 
 
-def _facts(rest: list[Reply]) -> dict[bytes, Reply]:
-    names, values = rest[::2], rest[1::2]
+def _facts(row: list[Reply]) -> dict[bytes, Reply]:
     try:
-        return cast("dict[bytes, Reply]", dict(zip(names, values, strict=False)))
+        return cast("dict[bytes, Reply]", dict(zip(row[3::2], row[4::2], strict=False)))
     except TypeError:  # a name is a list
         return {}
 

@@ -11,10 +11,10 @@ from disque_trio.worker.engine.records import (
     Micros,
     Outcome,
     Phase,
-    Stage,
     State,
     Why,
 )
+from disque_trio.worker.engine.stages import Stage
 from tests.sim.ablations import conditions
 from tests.sim.ablations.broken import Patch, nothing
 

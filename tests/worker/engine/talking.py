@@ -24,11 +24,20 @@ NODES = ("n1", "n2", "n3")
 
 
 def lease(
-    id: bytes, queue: bytes = b"q", ms: int = 9_000, *, nacks: int = 0, again: int = 0
+    id: bytes,
+    queue: bytes = b"q",
+    ms: int = 9_000,
+    *,
+    nacks: int = 0,
+    again: int = 0,
+    was_unbegun: bool = False,
 ) -> Reply:
     """A job as GETJOB WITHMETA shows it."""
     told: list[Reply] = [b"nacks", nacks, b"additional-deliveries", again, b"lease-ms", ms]
-    return [queue, id, b"body", *told, b"token", TOKEN]
+    told += [b"token", TOKEN]
+    if was_unbegun:
+        told += [b"unbegun", 1]
+    return [queue, id, b"body", *told]
 
 
 def plain(id: bytes, queue: bytes = b"q") -> Reply:

@@ -1,7 +1,7 @@
 """Jobs are held at the node until they begin here."""
 
 from disque_trio.worker.engine import beginning
-from disque_trio.worker.engine.records import MILLI, Done, Queue, Send, Why
+from disque_trio.worker.engine.records import Done, Queue, Send, Why
 from tests.worker.engine.talking import FEATURES, ONCE, ONE, TOKEN, TWO, Talk, lease
 
 HELD = FEATURES + b",held"
@@ -10,13 +10,6 @@ HELD = FEATURES + b",held"
 def talk_of(features: bytes = HELD, **settings: object) -> Talk:
     talk = Talk(Queue(name=b"q", prefetch=1), features=features, concurrency=1, **settings)
     talk.greet()
-    return talk
-
-
-def settled() -> Talk:
-    """A worker that has run for a while."""
-    talk = talk_of()
-    talk.wait(beginning.YOUNG // MILLI)
     return talk
 
 
@@ -30,9 +23,9 @@ def test_jobs_are_asked_for_as_held_where_the_node_can_and_ties_are_wanted() -> 
     assert b"HELD" not in talk_of(has_ties=False).last(b"GETJOB").words
 
 
-def test_only_what_begins_is_named_and_that_is_written_before_handlers_start() -> None:
+def test_only_what_begins_is_named_and_what_may_have_ended_a_worker_before_it_starts() -> None:
     talk = talk_of()
-    fetch = talk.deliver(lease(ONE), lease(TWO))
+    fetch = talk.deliver(lease(ONE, was_unbegun=True), lease(TWO, was_unbegun=True))
 
     [begin] = begins(talk)
     assert begin.words == (b"BEGIN", ONE + b"@" + TOKEN)
@@ -56,7 +49,7 @@ def test_jobs_that_are_not_held_need_no_word() -> None:
 
 def test_jobs_that_run_are_named_again_if_the_node_may_not_have_heard() -> None:
     talk = talk_of()
-    talk.deliver(lease(ONE, ms=60_000))
+    talk.deliver(lease(ONE, ms=60_000, was_unbegun=True))
     [begin] = begins(talk)
     talk.engine.lost(talk.now, begin.link)
     talk.listen()
@@ -68,15 +61,15 @@ def test_jobs_that_run_are_named_again_if_the_node_may_not_have_heard() -> None:
 
 def test_a_job_that_comes_again_while_it_runs_begins_again() -> None:
     talk = talk_of()
-    talk.deliver(lease(ONE))
-    talk.deliver(lease(ONE))
+    talk.deliver(lease(ONE, was_unbegun=True))
+    talk.deliver(lease(ONE, was_unbegun=True))
 
     assert talk.drops == [(ONE, Why.TWICE)]
     assert [send.words[0] for send in begins(talk)] == [b"BEGIN", b"BEGIN"]
 
 
-def test_a_process_that_has_run_for_a_while_names_what_still_runs_after_a_moment() -> None:
-    talk = settled()
+def test_other_jobs_are_named_if_they_still_run_after_a_moment() -> None:
+    talk = talk_of()
     talk.deliver(lease(ONE), lease(TWO))
     talk.finish(ONE, Done())
     assert talk.starts == [ONE, TWO]
@@ -89,15 +82,15 @@ def test_a_process_that_has_run_for_a_while_names_what_still_runs_after_a_moment
     assert begin.words == (b"BEGIN", TWO + b"@" + TOKEN)
 
 
-def test_a_suspect_is_named_before_it_starts_in_any_process() -> None:
-    talk = settled()
+def test_a_suspect_is_named_before_it_starts() -> None:
+    talk = talk_of()
     talk.deliver(lease(ONE, again=1))
 
     assert [send.is_first for send in begins(talk)] == [True]
 
 
 def test_one_of_many_jobs_is_named_before_it_starts() -> None:
-    talk = settled()
+    talk = talk_of()
     talk.engine.state.begun_count = beginning.SAMPLE - 2
     talk.deliver(lease(ONE), lease(TWO))
     assert begins(talk) == []
