@@ -34,6 +34,10 @@ class Engine:
         self._sequence += 1
         heappush(self._heap, (self.now + delay, self._sequence, act, subject))
 
+    def sync(self) -> Micros:
+        """Read the clock: virtual time stands still between two events."""
+        return self.now
+
     def next_time(self) -> Micros:
         """The time of the next event; NEVER if there is none."""
         return self._heap[0][0] if self._heap else NEVER

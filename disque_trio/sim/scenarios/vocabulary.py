@@ -4,7 +4,8 @@ from typing import Final
 
 ENGINES: Final = {
     "heap": "state machines without I/O on one event heap; the fastest",
-    "trio": "whole nodes with their tasks, in virtual time",
+    "virtual": "whole nodes on one event heap",
+    "trio": "whole nodes, each a task of its own, in virtual time",
     "tcp": "real processes on loopback, in real time",
 }
 

@@ -39,9 +39,10 @@ class StoryEngine(Engine):
         super().__init__(now)
         self.has_woken = False
 
-    def sync(self) -> None:
+    def sync(self) -> Micros:
         """A task does something now."""
         self.now = max(self.now, round(trio.current_time() * SECOND))
+        return self.now
 
 
 class StoryClock(JumpClock):

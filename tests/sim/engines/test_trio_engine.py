@@ -1,10 +1,11 @@
-"""The trio engine: whole nodes in virtual time."""
+"""The trio and the virtual engine: whole nodes in virtual time."""
 
 import os
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from types import ModuleType
 from typing import Protocol
 
 import pytest
@@ -18,6 +19,7 @@ from disque_trio.sim.engines.heap.run import Outcome
 from disque_trio.sim.engines.trio import run as trio_run
 from disque_trio.sim.engines.trio import virtual_time
 from disque_trio.sim.engines.trio.virtual_time import DeadlockError, seeded_scheduler
+from disque_trio.sim.engines.virtual import run as virtual_run
 from disque_trio.sim.scenarios.plan import Expect, Fault, Plan
 from disque_trio.sim.workload.operators import Operator
 from disque_trio.statemachine.base import Now
@@ -30,6 +32,14 @@ from tests.sim.plans import DUPLICATES, SECOND, jepsen, jobs, workers
 
 class Engine(Protocol):
     def __call__(self, plan: Plan, observer: Callable[[Row], None], /) -> Outcome: ...
+
+
+NODES = {"trio": trio_run.simulate, "virtual": virtual_run.simulate}
+ENGINES = pytest.mark.parametrize(
+    "engine", [heap_run.simulate, *NODES.values()], ids=["heap", *NODES]
+)
+WHOLE = pytest.mark.parametrize("whole", NODES.values(), ids=NODES)
+"""The engines of whole nodes."""
 
 
 def judged(plan: Plan, engine: Engine) -> tuple[Verdict, Counter[str], Outcome]:
@@ -107,12 +117,13 @@ def test_one_task_plays_the_same_history_as_the_heap() -> None:
     assert alone == heap_run.simulate(plan)
 
 
+@WHOLE
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_the_jepsen_run_loses_nothing_in_either_engine(seed: int) -> None:
+def test_the_jepsen_run_loses_nothing_in_either_engine(seed: int, whole: Engine) -> None:
     plan = jepsen(seed)
 
     heap, heap_kinds, _ = judged(plan, heap_run.simulate)
-    nodes, node_kinds, _ = judged(plan, trio_run.simulate)
+    nodes, node_kinds, _ = judged(plan, whole)
 
     assert heap.violations == nodes.violations == ()
     assert heap.lost == nodes.lost == 0
@@ -134,8 +145,11 @@ STORMS = [
 ]
 
 
+@WHOLE
 @pytest.mark.parametrize("fault", STORMS, ids=lambda fault: fault.kind)
-def test_a_fault_has_the_same_effect_on_whole_nodes_as_on_machines(fault: Fault) -> None:
+def test_a_fault_has_the_same_effect_on_whole_nodes_as_on_machines(
+    fault: Fault, whole: Engine
+) -> None:
     plan = Plan(
         scenario=fault.kind,
         seed=5,
@@ -149,7 +163,7 @@ def test_a_fault_has_the_same_effect_on_whole_nodes_as_on_machines(fault: Fault)
     )
 
     heap, heap_kinds, _ = judged(plan, heap_run.simulate)
-    nodes, node_kinds, _ = judged(plan, trio_run.simulate)
+    nodes, node_kinds, _ = judged(plan, whole)
 
     assert heap.violations == nodes.violations == ()
     assert nodes.lost == 0
@@ -191,7 +205,7 @@ def ends_and_queues(plan: Plan, engine: Engine) -> tuple[list[tuple[str, str]], 
     return ends, sum((row.kind, row.cause) == ("queue", "loaded") for row in rows)
 
 
-@pytest.mark.parametrize("engine", [heap_run.simulate, trio_run.simulate], ids=["heap", "trio"])
+@ENGINES
 @pytest.mark.parametrize("hold", [0, 2 * SECOND])
 def test_a_node_that_is_stopped_in_order_has_its_queues_again(engine: Engine, hold: int) -> None:
     plan = stopped(hold=hold or SECOND // 50)  # It is to start before it has ended, or later.
@@ -199,14 +213,14 @@ def test_a_node_that_is_stopped_in_order_has_its_queues_again(engine: Engine, ho
     assert ends_and_queues(plan, engine) == ([("stop", "queues")], 40)
 
 
-@pytest.mark.parametrize("engine", [heap_run.simulate, trio_run.simulate], ids=["heap", "trio"])
+@ENGINES
 def test_a_disk_without_room_keeps_no_queues(engine: Engine) -> None:
     full = Fault(kind="disk-full", at=SECOND // 2, hold=3 * SECOND, nodes=(1,))
 
     assert ends_and_queues(stopped(full), engine) == ([("stop", "")], 0)
 
 
-@pytest.mark.parametrize("engine", [heap_run.simulate, trio_run.simulate], ids=["heap", "trio"])
+@ENGINES
 def test_a_paused_process_ends_when_it_goes_on(engine: Engine) -> None:
     pause = Fault(kind="pause", at=SECOND // 2, hold=SECOND, nodes=(1,))
     plan = stopped(pause)
@@ -219,7 +233,7 @@ def test_a_paused_process_ends_when_it_goes_on(engine: Engine) -> None:
     assert 3 * SECOND // 2 <= end.time < 5 * SECOND // 2
 
 
-@pytest.mark.parametrize("engine", [heap_run.simulate, trio_run.simulate], ids=["heap", "trio"])
+@ENGINES
 def test_a_kill_in_the_middle_of_a_stop_keeps_no_queues(engine: Engine) -> None:
     kill = Fault(kind="crash", at=SECOND + SECOND // 100, hold=SECOND, nodes=(1,))
 
@@ -235,11 +249,12 @@ class Fragile(Machine):
         return super().request(client, args, now)
 
 
-def test_a_machine_that_raises_fails_the_run() -> None:
+@pytest.mark.parametrize("engine", [trio_run, virtual_run], ids=NODES)
+def test_a_machine_that_raises_fails_the_run(engine: ModuleType) -> None:
     plan = Plan(scenario="", seed=1, nodes=1, adds=jobs(3, 1000, 1), chaos=SECOND)
 
     with pytest.raises(MachineError, match=r"n1 at .*of course"):
-        trio_run.simulate(plan, machine_factory=Fragile)
+        engine.simulate(plan, machine_factory=Fragile)
 
 
 def test_a_node_that_is_told_to_end_is_down() -> None:
@@ -259,6 +274,41 @@ def test_a_node_that_is_told_to_end_is_down() -> None:
     virtual_time.run("", main)
 
     assert [(row.node, row.cause) for row in rows if row.kind == "crash"] == [("n1", "shutdown")]
+
+
+def test_a_node_that_is_told_to_end_is_down_on_the_heap_too() -> None:
+    plan = Plan(scenario="", seed=1, nodes=2, chaos=SECOND, drain=SECOND)
+    rows: list[Row] = []
+    run = virtual_run.VirtualRun(plan, rows.append, Machine, messages=False)
+
+    for until in run.parts():
+        if run.engine.now == 0:
+            run.world.command(run.world.hosts[1], "SHUTDOWN")
+        run.engine.run(until)
+
+    assert run.world.hosts[1].machine is None
+    run.recorder.tell()
+    assert [(row.node, row.cause) for row in rows if row.kind == "crash"] == [("n1", "shutdown")]
+
+
+def test_a_napping_node_on_the_heap_answers_when_it_wakes() -> None:
+    plan = Plan(scenario="", seed=1, nodes=1, chaos=SECOND, drain=3 * SECOND)
+    operator = Operator("someone")
+    run = virtual_run.VirtualRun(plan, None, Machine, messages=False)
+    pending = None
+    replied: list[int] = []
+
+    for until in run.parts():
+        if run.engine.now == 0:
+            run.world.command(run.world.hosts[1], "DEBUG", "SLEEP", "2")
+            pending = operator.ask(1, ["PING"])
+            run.world.add_agent(operator)
+        run.engine.run(until)
+        if pending is not None and pending.is_done and not replied:
+            replied.append(run.engine.now)
+
+    assert replied
+    assert 2 * SECOND <= replied[0] < 3 * SECOND
 
 
 def test_a_napping_node_answers_when_it_wakes() -> None:
@@ -287,16 +337,17 @@ def test_a_napping_node_answers_when_it_wakes() -> None:
 
 
 DIGEST = """
-from disque_trio.sim.engines.trio import run
+from disque_trio.sim.engines.{engine} import run
 from tests.sim.plans import jepsen
 print(run.simulate(jepsen(7, cycles=1)).digest)
 """
 
 
-def test_a_seed_has_one_digest_whatever_the_hashes() -> None:
+@pytest.mark.parametrize("engine", NODES)
+def test_a_seed_has_one_digest_whatever_the_hashes(engine: str) -> None:
     def digest(hashes: str) -> str:
         done = subprocess.run(
-            [sys.executable, "-c", DIGEST],
+            [sys.executable, "-c", DIGEST.format(engine=engine)],
             env={**os.environ, "PYTHONHASHSEED": hashes, "PYTHONPATH": os.getcwd()},
             capture_output=True,
             check=True,
@@ -306,7 +357,7 @@ def test_a_seed_has_one_digest_whatever_the_hashes() -> None:
 
     digests = {digest("1"), digest("2"), digest("random")}
 
-    assert digests == {trio_run.simulate(jepsen(7, cycles=1)).digest}
+    assert digests == {NODES[engine](jepsen(7, cycles=1)).digest}
 
 
 def test_another_seed_has_another_digest() -> None:

@@ -8,9 +8,9 @@ import trio
 from disque_trio.driver.sessions import LinkSession
 from disque_trio.node import Node
 from disque_trio.ports import LinkPort
+from disque_trio.sim.engines.events import Engine
 from disque_trio.sim.engines.heap.nodes import Host
 from disque_trio.sim.engines.heap.stopping import OrderlyStop
-from disque_trio.sim.engines.live_events import LiveEngine
 from disque_trio.sim.engines.task_errors import root_of
 from disque_trio.sim.engines.trio.hub import HostClock, HostProcess, HostStore, NoLog, SimHub
 from disque_trio.sim.engines.trio.store import ByteDisk, SimStore, SimThread
@@ -32,7 +32,8 @@ def _terminate(node: Node) -> None:
 class NodeHost(Host):
     """The host of the heap engine, but the node runs in tasks of its own."""
 
-    live: LiveEngine
+    hub_kind: type[SimHub] = SimHub
+    live: Engine
     nursery: trio.Nursery
     dial: Dial
     """The world sets these three."""
@@ -52,7 +53,7 @@ class NodeHost(Host):
         super().start(cause, others)
         machine = self.machine
         assert machine is not None
-        self.hub = hub = SimHub(self, self._dial, self._has_loaded)
+        self.hub = hub = self.hub_kind(self, self._dial, self._has_loaded)
         log, journal = NoLog(), None
         if self._config.appendonly:
             assert isinstance(self.disk, ByteDisk)
@@ -63,8 +64,14 @@ class NodeHost(Host):
             machine, HostClock(self), hub, HostStore(self), HostProcess(), log, journal
         )
         node.spiller = self.spiller
+        self._launch(node, hub)
+
+    def _launch(self, node: Node, hub: SimHub) -> None:
         self._scope = trio.CancelScope()
         self.nursery.start_soon(self._live, node, hub, self._scope, name=self.name)
+
+    def _kill(self) -> None:
+        self._scope.cancel()
 
     def _dial(self, session: LinkSession, ip: str, port: int) -> LinkPort:
         return self.dial(self, session, ip, port)
@@ -133,7 +140,7 @@ class NodeHost(Host):
             self.hub = None
             if self._thread is not None:
                 self._thread.end()
-            self._scope.cancel()
+            self._kill()
         super().crash(cause)
 
     def resume(self) -> None:

@@ -16,7 +16,7 @@ from outcome import Outcome, capture
 from disque_trio.driver.sessions import LinkSession
 from disque_trio.node import Node
 from disque_trio.ports import LinkPort
-from disque_trio.sim.engines.live_events import LiveEngine
+from disque_trio.sim.engines.events import Engine
 from disque_trio.sim.model.clock import NodeClock
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.statemachine.base import FOREVER, Millis, Now
@@ -31,7 +31,7 @@ class SimulatedHost(Protocol):
     """What the hub and the ports need of the host on which their node runs."""
 
     clock: NodeClock
-    live: LiveEngine
+    live: Engine
     now: Now
     nodes_conf: bytes
     slowness: Micros

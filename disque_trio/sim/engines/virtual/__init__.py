@@ -1,0 +1,1 @@
+"""The virtual engine: whole nodes on an event heap."""
