@@ -121,6 +121,7 @@ class App(Generic[State]):
         before its arguments. Raises `ValueError` for what cannot work."""
 
         def declared(fn: Callable[..., Any]) -> Task[..., Any]:
+            kinds.check_function(options.get("name") or shown(fn), fn)
             definition = Definition.of(_name_of(fn, options), bind, options, self._defaults)
             for name in (definition.name, *definition.aliases):
                 if name in self._names:
@@ -142,6 +143,7 @@ class App(Generic[State]):
         def declared(fn: Fn) -> Fn:
             if queue in self._consumers:
                 raise ValueError(f"queue {queue} has two consumers")
+            kinds.check_function(f"consumer of {queue}", fn)
             named = {**options, "queue": queue}
             definition = Definition.of(f"consumer of {queue}", bind, named, self._defaults)
             self._consumers[queue] = definition, fn

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from inspect import iscoroutinefunction
-from typing import Any, Protocol
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
+from typing import Any, Final, NoReturn, Protocol
 
 import anyio
 
+from disque_trio.client.errors import DisqueError
 from disque_trio.worker import nesting
 from disque_trio.worker.context import Job
 from disque_trio.worker.engine.records import Why
@@ -16,6 +18,16 @@ from disque_trio.worker.executors.threads import ThreadExecutor
 from disque_trio.worker.handling import Run
 from disque_trio.worker.middleware import Body
 from disque_trio.worker.options import Definition
+
+_UNRUN: Final[dict[type, str]] = {
+    CoroutineType: "a coroutine",
+    GeneratorType: "a generator",
+    AsyncGeneratorType: "an asynchronous generator",
+}
+
+
+class UnrunError(DisqueError):
+    """A function has returned a coroutine or a generator, which nobody runs."""
 
 
 class Executor(Protocol):
@@ -76,7 +88,7 @@ def _body_of(
 
     async def called(job: Job[Any], args: Any, kwargs: dict[str, Any]) -> object:
         result: object = await fn(*((job, *args) if is_bound else args), **kwargs)
-        return result
+        return result if type(result) not in _UNRUN else _unrun(result)
 
     if iscoroutinefunction(fn):
         if definition.executor not in (None, "loop"):
@@ -90,9 +102,21 @@ def _body_of(
     run = executors[name].run
 
     async def body(job: Job[Any], args: Any, kwargs: dict[str, Any]) -> object:
-        return await run(fn, (job, *args) if is_bound else args, kwargs, job.run)
+        result = await run(fn, (job, *args) if is_bound else args, kwargs, job.run)
+        return result if type(result) not in _UNRUN else _unrun(result)
 
     return body
+
+
+def _unrun(result: Any) -> NoReturn:
+    """A function has returned what nobody would run: the job is not done."""
+    kind = _UNRUN[type(result)]
+    if not isinstance(result, AsyncGeneratorType):
+        result.close()
+    raise UnrunError(
+        f"the function has returned {kind}, so it has not run: declare an `async def` that awaits "
+        "all it does; a decorator around it must be an `async def`, too"
+    )
 
 
 def _closed(body: Body) -> Body:

@@ -30,15 +30,21 @@ class GuardedLoop(asyncio.SelectorEventLoop):
         return super().run_until_complete(main)
 
     def run_forever(self) -> None:
-        """Run until `stop`."""
+        """Run until `stop`. While it is guarded, that is when its task is done."""
         while True:
             try:
-                return super().run_forever()
+                super().run_forever()
+                if not self._goes_on():
+                    return
+                log.error("a job has stopped the event loop; the worker goes on")
             except _LEAVING as error:
-                if not self.is_guarded or self._main is None or self._main.done():
+                if not self._goes_on():
                     raise
                 name = type(error).__name__
                 log.error("a task or callback of a job raised %s; the worker goes on", name)
+
+    def _goes_on(self) -> bool:
+        return self.is_guarded and self._main is not None and not self._main.done()
 
 
 @contextmanager

@@ -92,3 +92,14 @@ def check_kinds(options: Mapping[str, Any], kinds: Mapping[str, Kind]) -> None:
         value, (is_one, kind) = options[name], kinds[name]
         if not is_one(value):
             raise ValueError(f"{name}={shown(value)} must be {kind}")
+
+
+def check_function(name: str, fn: object) -> None:
+    """Raises `ValueError` for what cannot be a task."""
+    if not callable(fn) or not (inspect.isroutine(fn) or inspect.isclass(fn)):
+        raise ValueError(f"task {name}: {shown(fn)} is no function: declare one that calls it")
+    if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
+        raise ValueError(
+            f"task {name} is a generator, which nobody runs to its end: return what it yields, or "
+            "add a job for each"
+        )

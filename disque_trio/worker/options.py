@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, TypedDict
 
 import attrs
 
+from disque_trio.terminal.escapes import printable
 from disque_trio.worker.checks import shown
 from disque_trio.worker.copies import Copies
 from disque_trio.worker.envelope import MAX_NAME
@@ -251,12 +252,16 @@ class Definition:
     def __attrs_post_init__(self) -> None:
         for is_wrong, text in self._mistakes():
             if is_wrong:
-                raise ValueError(f"task {self.name}: {text}")
+                raise ValueError(f"task {printable(self.name)}: {text}")
 
     def _mistakes(self) -> Iterable[tuple[bool, str]]:
         ttl = self.options.ttl
         for name in (self.name, *self.aliases):
-            size = len(name.encode())
+            size = len(name.encode(errors="surrogatepass"))
+            yield (
+                not _is_utf8(name),
+                f"the name {name[:40]!r} has a lone surrogate",
+            )
             yield not 0 < size <= MAX_NAME, f"the name {name[:40]!r} has {size} bytes, not 1 to 200"
         if self.timeout is not None:
             yield self.timeout <= 0, f"timeout is {self.timeout} s"
@@ -313,6 +318,14 @@ def _check(task: str, named: Mapping[str, Any]) -> None:
         check_kinds(named, {**OF_JOB, **OF_TASK})
     except ValueError as error:
         raise ValueError(f"task {task}: {error}") from None
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 _OF_DEFINITION: Final = {field.name for field in attrs.fields(Definition)}
