@@ -22,13 +22,14 @@ from disque_trio.worker import codec
 from disque_trio.worker.adding import addjob
 from disque_trio.worker.arguments import Arguments, Packed
 from disque_trio.worker.carrying import carried_by
+from disque_trio.worker.checks import shown
 from disque_trio.worker.codec import Form
 from disque_trio.worker.copies import NO_COPIES, Copies
 from disque_trio.worker.enqueued import Enqueued, Follow, R_co, Wait
 from disque_trio.worker.envelope import write
 from disque_trio.worker.many import not_enqueued, telling
 from disque_trio.worker.opened import OpenedApp
-from disque_trio.worker.options import Definition, Options, unique_key
+from disque_trio.worker.options import OWN_HEADERS, Definition, Options, unique_key
 from disque_trio.worker.outside import Outside, outside
 from disque_trio.worker.places import Place, place_of
 
@@ -104,6 +105,19 @@ class Adding:
     key: str
     headers: dict[str, Any]
     """May be changed: the handler finds them as `job.headers`."""
+
+    def check(self) -> None:
+        """Raises `ValueError` for what a hook has made of it that no job can have."""
+        if not isinstance(self.key, str):
+            raise ValueError(f"a hook has set key={shown(self.key)}: it must be text")
+        if not isinstance(self.headers, dict) or not all(
+            isinstance(each, str) for each in self.headers
+        ):
+            raise ValueError(f"a hook has set headers={shown(self.headers)}: give each a name")
+        if own := sorted(OWN_HEADERS & self.headers.keys()):
+            raise ValueError(
+                f"a hook has set header {', '.join(own)}: the library writes it; take another name"
+            )
 
 
 Hook = Callable[[Adding], object]
@@ -300,6 +314,7 @@ class Enqueuer:
         )
         for hook in self.hooks:
             hook(adding)
+            adding.check()
         headers = {
             **adding.headers,
             **call.headers,

@@ -113,7 +113,7 @@ async def tell(enqueuer: Enqueuer, job: Job[Any], percent: float, text: str) -> 
     """The handler is so far."""
     if replies.is_awaited(job.headers):
         try:
-            told = codec.Result(_key(job), progress=(percent, text[:_LONGEST_TEXT]))
+            told = codec.Result(_key(job), progress=(percent, escaped(text[:_LONGEST_TEXT])))
             await replies.add(enqueuer, job.headers, job.copies, told)
         except DisqueError as unsaid:
             job.log.warning("its progress cannot be told to the client that waits: %s", unsaid)

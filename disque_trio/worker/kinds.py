@@ -94,7 +94,7 @@ def check_kinds(options: Mapping[str, Any], kinds: Mapping[str, Kind]) -> None:
             raise ValueError(f"{name}={shown(value)} must be {kind}")
 
 
-def check_function(name: str, fn: object) -> None:
+def check_function(name: str, fn: Any) -> None:
     """Raises `ValueError` for what cannot be a task."""
     if not callable(fn) or not (inspect.isroutine(fn) or inspect.isclass(fn)):
         raise ValueError(f"task {name}: {shown(fn)} is no function: declare one that calls it")

@@ -186,3 +186,9 @@ async def test_a_job_that_sends_no_result_has_no_updates() -> None:
             job = await app.tasks["t"].enqueue()
             with pytest.raises(NotOpenError, match="sends no result"):
                 job.updates()
+
+
+def test_progress_with_a_lone_surrogate_is_told_with_an_escape() -> None:
+    with node_that_adds() as node:
+        assert outcome(app_at(node, text="\ud800"), body("t", headers=HEADERS)) == Done()
+        assert added(node)[0][1]["progress"][1] == "\\ud800"
