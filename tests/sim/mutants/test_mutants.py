@@ -49,6 +49,23 @@ def test_there_are_as_many_as_were_asked_for() -> None:
 @pytest.mark.parametrize(
     "name",
     [
+        "queues-of-consumers-left-out",
+        "one-attempt-more",
+        "short-waits-left-out",
+        "snoozed-for-half-as-long",
+        "complete-but-for-one",
+        "lines-without-their-value",
+    ],
+)
+def test_one_property_of_apps_alone_catches_it_at_its_first_seed(name: str) -> None:
+    catch = Hunt(seeds=1).run(MUTANTS[name])
+
+    assert tuple(catch.found) == catch.expected
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
         "all-but-one-holder-is-asked",
         "retry-counts-before-delay",
         "gotack-from-non-holders-is-ignored",
