@@ -311,7 +311,7 @@ class ClusterRig:
 
     def _dial(self, end: End, ip: str, port: int) -> None:
         other = next((host for host in self._hosts.values() if host.ip == ip), None)
-        if other is None or port != PORT or (end.host.name, other.name) in self._cut:
+        if other is None or port != PORT + 10_000 or (end.host.name, other.name) in self._cut:
             self._later(lambda: self._unlinked(end))
         elif (end.host.name, other.name) not in self._silent:
             self._later(lambda: self._link(end, other))

@@ -16,8 +16,8 @@ from tests.trees import PACKAGE, STATEMACHINE, every_file, modules, shown, tree
 
 _RUNGS: Final = """
     base
-    extensions keyfacts form hints values pattern jobtraces tombstones config directives redaction
-    timers messages wording records events tally chores stats slowlog latency address cluster
+    extensions keyfacts form hints address values pattern jobtraces tombstones config directives
+    redaction timers messages wording records events tally chores stats slowlog latency cluster
     job client jobtable keys backlog queue memory outbox getwords strangers
     state lengthy invariants
     send trace journaling keyindex spilling heartbeat links metrics counts handouts
@@ -152,7 +152,8 @@ OWNERS: Final = {
     """,
     "nodetable": """
         Cluster.nodes Cluster.reachable Cluster.size Cluster.places Cluster.is_crowded Peer.id
-        Peer.holding Peer.ip Peer.port Peer.flags Peer.reports Outbox.nodes_changed
+        Peer.holding Peer.ip Peer.port Peer.bus_port Peer.zone Peer.flags Peer.reports
+        Outbox.nodes_changed
     """,
     "failure": "Peer.reports",
     "identity": """

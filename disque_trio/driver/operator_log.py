@@ -164,7 +164,7 @@ class OperatorLog:
                 f"another process has the node ID of this one, and {yields}: give the one that was "
                 "copied a directory of its own without nodes.conf, and start it again",
                 node=cluster.myself.id.decode("latin-1"),
-                address=f"{cluster.myself.ip}:{self._state.facts.port}",
+                address=f"{cluster.myself.ip}:{cluster.myself.port}",
                 other=other.address.decode(),
             )
 

@@ -83,7 +83,7 @@ class Output:
 
     def _dial(self, link: LinkId, ip: str, port: int) -> None:
         session = self.link(link)
-        session.port = self._open_link(session, ip, port + 10_000)
+        session.port = self._open_link(session, ip, port)
         if session.port is None:
             self.lost(session)
 
@@ -144,16 +144,17 @@ class Output:
                 session.frames += frames
         self._flush_links(addressed, now)
 
-    def _announcement(self) -> tuple[int, int, int, bytes]:
+    def _announcement(self) -> tuple[int, int, int, bytes, bytes, int]:
         """What the headers of PING, PONG and MEET say of the sender besides."""
         config, cluster = self._state.config, self._state.cluster
         version = self._state.facts.version.encode()[:VERSION_SIZE]
-        return config.capabilities, cluster.incarnation, FORMAT, version
+        place = config.cluster_announce_ip.encode(), cluster.myself.bus_port
+        return config.capabilities, cluster.incarnation, FORMAT, version, *place
 
     def _me(self) -> tuple[NodeId, int, int]:
         """The sender in the header of each frame."""
         myself = self._state.cluster.myself
-        return myself.id, self._state.facts.port, myself.flags
+        return myself.id, myself.port, myself.flags
 
     def _reads_batches(self, link: LinkId) -> bool:
         """Does the node at the other end of this link of ours announce that capability?"""

@@ -10,12 +10,10 @@ from typing import Final
 
 import attrs
 
+from disque_trio.statemachine.address import BUS_OFFSET, MAX_PORT
 from disque_trio.statemachine.config import Config
 from disque_trio.system import non_blocking
 
-BUS_OFFSET: Final = 10_000
-"""The bus listens this far above the client port (original 1.1)."""
-MAX_PORT: Final = 65_535 - BUS_OFFSET
 _EVERYWHERE: Final = ("0.0.0.0", "::")
 _NO_SUCH_FAMILY: Final = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPORT)
 

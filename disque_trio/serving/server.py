@@ -24,7 +24,7 @@ from disque_trio.driver.operator_log import warn_of_little_memory
 from disque_trio.net.admission import is_of_this_machine
 from disque_trio.net.file_limits import raise_file_limit
 from disque_trio.net.hub import SocketHub
-from disque_trio.net.listeners import BUS_OFFSET, ListenError, Listeners, listen
+from disque_trio.net.listeners import ListenError, Listeners, listen
 from disque_trio.net.multiplexing import MultiplexingError, resolve
 from disque_trio.net.tls import Keeper, TlsError
 from disque_trio.node import Node
@@ -50,7 +50,7 @@ from disque_trio.serving.secret_files import (
     with_secrets,
 )
 from disque_trio.serving.systemd import Supervisor
-from disque_trio.statemachine.address import new_node_id
+from disque_trio.statemachine.address import BUS_OFFSET, new_node_id
 from disque_trio.statemachine.base import MYSELF
 from disque_trio.statemachine.chores import Shutdown
 from disque_trio.statemachine.cluster import Peer

@@ -17,7 +17,7 @@ import trio
 from rich.console import Console
 
 from disque_trio.net.file_limits import raise_file_limit
-from disque_trio.net.listeners import MAX_PORT, ListenError, Listeners, listen
+from disque_trio.net.listeners import ListenError, Listeners, listen
 from disque_trio.net.multiplexing import NAMES, MultiplexingError
 from disque_trio.net.tls import Keeper
 from disque_trio.node import Node
@@ -25,6 +25,7 @@ from disque_trio.ports import NodesStore
 from disque_trio.serving.logs import LEVELS, open_log
 from disque_trio.serving.process import SystemHost, on_signals, tame_collector
 from disque_trio.serving.server import assemble, hub_for, web_tasks
+from disque_trio.statemachine.address import MAX_PORT
 from disque_trio.statemachine.base import HANDSHAKE
 from disque_trio.statemachine.chores import Shutdown
 from disque_trio.statemachine.cluster import Peer

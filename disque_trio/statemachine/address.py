@@ -11,8 +11,10 @@ from typing import Final
 
 from disque_trio.statemachine.base import NODE_ID_LENGTH, NodeId
 
+BUS_OFFSET: Final = 10_000
+"""The bus listens this far above the client port (original 1.1)."""
 MAX_PORT: Final = 55_535
-"""The bus listens 10,000 above the client port."""
+LAST_PORT: Final = 65_535
 _NODE_ID: Final = re.compile(rb"[\x21-\x7e]{%d}" % NODE_ID_LENGTH)
 
 
@@ -40,6 +42,6 @@ def literal_ip(text: str) -> str:
     return str(address)
 
 
-def is_port(port: int) -> bool:
-    """Can a node have this client port?"""
-    return 0 < port <= MAX_PORT
+def is_port(port: int, bus_port: int = 0) -> bool:
+    """Can a node have this client port, and this port for nodes? 0 is the usual one."""
+    return 0 < port <= (LAST_PORT if bus_port else MAX_PORT) and 0 <= bus_port <= LAST_PORT

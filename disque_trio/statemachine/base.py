@@ -90,7 +90,7 @@ STORED_FLAGS: Final = 0xFF
 CARRIED_FLAGS: Final = BCAST_QUEUED | BCAST_WILLQUEUE
 """The flags that a message may carry (original 4.5)."""
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """The number of everything that nodes write, send and announce (docs/versions.md). It is raised in
 the first version that writes or sends something which the one before does not know. Versions from
 before there was a number count as 0."""
@@ -118,9 +118,12 @@ POSTPONES: Final = 128
 """It understands POSTPONED."""
 SNOOZES: Final = 256
 """It reads a POSTPONED that says how often the job was snoozed."""
+ZONES: Final = 512
+"""Its PONG names its zone, to nodes that announce this."""
 CAPABILITIES: Final = (
     BATCHES | MEETS | LISTS | EXTENDS | PURGES | CLAIMS | BURIES | POSTPONES | SNOOZES
-)
+    | ZONES
+)  # fmt: skip
 """What a node of ours announces, in PING, PONG and MEET."""
 KEEPS_ALL: Final = EXTENDS | BURIES
 """It keeps every job of ours."""

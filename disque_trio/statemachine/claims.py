@@ -76,7 +76,7 @@ def begin(
     assert name is not None, f"{job.id!r} wants no key"
     if (refusal := keyasking.refusal(node)) is not None:
         return refusal
-    pending_adds.begin(node, client, job, deadline, FOREVER, sync)
+    pending_adds.begin(node, client, job, deadline, sync, FOREVER)
     keys = node.keys
     keys.last_number += 1
     claim = Claim(keys.last_number, name, job, if_exists, is_async, node.mono, node.mono)

@@ -1,7 +1,8 @@
 """The other nodes as this one knows them: the node table, links, failure reports, blacklist.
 
 Fields are written by these modules: `links` (links, and a peer's link fields),
-`nodetable` (nodes, reachable, size, places, is_crowded, blacklist, names, addresses, flags),
+`nodetable` (nodes, reachable, size, places, is_crowded, blacklist, names, addresses, zones,
+flags),
 `failure` (reports), `resend` (resent_on), `gossip` (ping and pong times), `membership`
 (capabilities, format, version), `identity` (processes, incarnation, duplicate, refusal,
 own_addresses, probe_at), `send` (messages sent). Every module may read.
@@ -11,6 +12,7 @@ from typing import Final
 
 import attrs
 
+from disque_trio.statemachine.address import BUS_OFFSET
 from disque_trio.statemachine.base import (
     FAIL,
     HANDSHAKE,
@@ -59,6 +61,10 @@ class Peer:
     id: NodeId
     ip: str = ""
     port: int = 0
+    bus_port: int = attrs.field(default=0, kw_only=True)
+    """Where it announces that nodes reach it; 0: 10000 above its `port`."""
+    zone: bytes = attrs.field(default=b"", kw_only=True)
+    """What fails together with it, as it says; empty if it does not say."""
     flags: int = 0
     created: Millis = 0
     ping_sent: Millis = 0
@@ -83,6 +89,16 @@ class Peer:
     """Those that have spoken under this ID, the last one last."""
     holding: tuple[NodeId, ...] = attrs.field(init=False)
     """The node alone, as a job's holders; one tuple shared by all its jobs."""
+
+    @property
+    def place(self) -> tuple[str, int, int]:
+        """Its address, with both ports."""
+        return self.ip, self.port, self.bus_port
+
+    @property
+    def bus(self) -> int:
+        """The port to dial."""
+        return self.bus_port or self.port + BUS_OFFSET
 
     @property
     def is_ours(self) -> bool:
@@ -120,7 +136,7 @@ class Cluster:
     places: int = 1
     """How many copies may make sense: nodes, or where nodes are workers, addresses."""
     is_crowded: bool = False
-    """Do some of the nodes that may hold a job have the same address, and not all of them?"""
+    """Do some of the nodes that may hold a job share a zone or an address, and not all of them?"""
     blacklist: dict[NodeId, Millis] = attrs.Factory(dict)
     """Forgotten nodes, and until when gossip may not bring them back."""
     incarnation: int = 0

@@ -127,6 +127,14 @@ class Config:
     """Bytes queued for one bus link before frames are dropped; ours alone (original, defect 32)."""
     workers: int = 1
     """Processes of this machine, each a node of the cluster; ours alone, as is what follows."""
+    cluster_announce_ip: str = ""
+    """Where other nodes and clients reach this one; empty: where nodes have reached it."""
+    cluster_announce_port: int = 0
+    """The clients' port there; 0: that which it listens on."""
+    cluster_announce_bus_port: int = 0
+    """The port for nodes there; 0: 10000 above the clients' port that is announced."""
+    replica_zone: str = ""
+    """What fails together with this node, such as a rack: copies go to other zones first."""
     replica_repair_after_s: int = 600
     """How long a holder may fail before others take its place; 0 is for ever."""
 

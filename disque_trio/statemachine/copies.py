@@ -31,20 +31,54 @@ from disque_trio.statemachine.nodetable import is_banned
 from disque_trio.statemachine.state import NodeState
 
 
-def spread(node: NodeState, holders: tuple[NodeId, ...], candidates: list[NodeId]) -> list[NodeId]:
-    """The candidates, first those whose address has neither a holder nor an earlier candidate.
+def spread(
+    node: NodeState, holders: tuple[NodeId, ...], candidates: list[NodeId], count: int
+) -> list[NodeId]:
+    """Up to `count` of the candidates: the next is always one of the zone with the fewest holders
+    and chosen nodes, there of the address with the fewest, and there the first.
 
-    Nodes at one address fail together. All of them are in the node table.
+    Nodes of one zone, or at one address, fail together. Nodes that name no zone are taken to be in
+    one. All candidates are in the node table.
     """
     nodes = node.cluster.nodes
-    taken = {nodes[id].ip for id in holders if id in nodes}
-    first: list[NodeId] = []
-    last: list[NodeId] = []
-    for id in candidates:
-        ip = nodes[id].ip
-        (last if ip in taken else first).append(id)
-        taken.add(ip)
-    return first + last
+    zones: dict[bytes, int] = {}
+    places: dict[str, int] = {}
+    left, chosen = list(candidates), [id for id in holders if id in nodes]
+    known = len(chosen)
+    for id in chosen:
+        zones[nodes[id].zone] = zones.get(nodes[id].zone, 0) + 1
+        places[nodes[id].ip] = places.get(nodes[id].ip, 0) + 1
+    while left and len(chosen) < known + count:
+        best = min(left, key=lambda id: (zones.get(nodes[id].zone, 0), places.get(nodes[id].ip, 0)))
+        left.remove(best)
+        chosen.append(best)
+        zones[nodes[best].zone] = zones.get(nodes[best].zone, 0) + 1
+        places[nodes[best].ip] = places.get(nodes[best].ip, 0) + 1
+    return chosen[known:]
+
+
+def has_enough(node: NodeState, job: Job, sync: int) -> bool:
+    """Has a new job `sync` confirmed copies, in as many zones as its holders allow?"""
+    confirmed = job.confirmed or ()
+    if len(confirmed) < sync or not node.cluster.is_crowded:
+        return len(confirmed) >= sync
+    able = [id for id in job.holders if _is_up(node.cluster.nodes.get(id))]
+    return _zones(node, confirmed) >= min(sync, _zones(node, able))
+
+
+def _is_up(peer: Peer | None) -> bool:
+    return peer is not None and not peer.flags & UNREACHABLE
+
+
+def _zones(node: NodeState, ids: Iterable[NodeId]) -> int:
+    nodes = node.cluster.nodes
+    return len({nodes[id].zone for id in ids if id in nodes})
+
+
+def candidates_for(node: NodeState, needs: int) -> int:
+    """How many other nodes could be given a copy of a job that needs these capabilities."""
+    reachable = node.cluster.reachable
+    return sum([keeps(peer, needs) for peer in reachable]) if needs else len(reachable)
 
 
 def snapshot(node: NodeState, job: Job) -> JobCopy:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import attrs
 
+from disque_trio.statemachine.address import LAST_PORT
 from disque_trio.statemachine.base import CommandError
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.hints import did_you_mean
@@ -23,6 +24,7 @@ from disque_trio.statemachine.values import (
     MEMORY_LIMIT,
     OCTAL,
     OUTPUT_LIMITS,
+    OWN_ADDRESS,
     PASSWORD,
     POSITIVE_SIZE,
     RENAMES,
@@ -31,6 +33,7 @@ from disque_trio.statemachine.values import (
     TEXT,
     TEXT_OR_UNSET,
     WORKERS,
+    ZONE,
     AnyKind,
     ConfigError,
     Kind,
@@ -145,6 +148,10 @@ DIRECTIVES: Final = (
     _live("delivery-lease", FLAG),
     _live("default-replicate", number(1, MAX_REPLICAS)),
     _live("default-sync", number(0, MAX_REPLICAS)),
+    _live("replica-zone", ZONE),
+    _live("cluster-announce-ip", OWN_ADDRESS),
+    _live("cluster-announce-port", number(0, LAST_PORT)),
+    _live("cluster-announce-bus-port", number(0, LAST_PORT)),
     Directive("log-format", choice("human", "json")),
     _live("bus-send-buffer", POSITIVE_SIZE),
     Directive("trace-file", TEXT),

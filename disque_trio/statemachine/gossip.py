@@ -74,6 +74,7 @@ def _tell(node: NodeState, peer: Peer) -> Gossip:
         peer.flags,
         wall_time(node, peer.ping_sent) & 0xFFFFFFFF,
         wall_time(node, peer.pong_received) & 0xFFFFFFFF,
+        peer.bus_port,
     )
 
 
@@ -93,7 +94,7 @@ def read_section(node: NodeState, teller: Peer, entries: tuple[Gossip, ...]) -> 
         peer = node.cluster.nodes.get(entry.id)
         if peer is None:
             if not entry.flags & NOADDR and not is_banned(node, entry.id):
-                meet_by_gossip(node, _ip_of(entry), entry.port)
+                meet_by_gossip(node, *_place_of(entry))
         elif peer is node.cluster.myself:
             if not entry.flags & NOADDR:
                 on_own_id_in_gossip(node, _ip_of(entry), entry.port)
@@ -108,8 +109,12 @@ def _compare(node: NodeState, teller: Peer, peer: Peer, entry: Gossip) -> None:
         report(node, peer, teller.id)
     else:
         withdraw(peer, teller.id)
-    if peer.flags & _FAILING and (peer.ip, peer.port) != (_ip_of(entry), entry.port):
-        meet_by_gossip(node, _ip_of(entry), entry.port)
+    if peer.flags & _FAILING and peer.place != _place_of(entry):
+        meet_by_gossip(node, *_place_of(entry))
+
+
+def _place_of(entry: Gossip) -> tuple[str, int, int]:
+    return _ip_of(entry), entry.port, entry.bus_port
 
 
 def _ip_of(entry: Gossip) -> str:

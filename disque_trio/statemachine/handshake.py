@@ -14,7 +14,14 @@ from disque_trio.statemachine.address import is_port, literal_ip, new_node_id
 from disque_trio.statemachine.base import HANDSHAKE, MEET, Millis
 from disque_trio.statemachine.cluster import Link, Peer
 from disque_trio.statemachine.messages import Frame
-from disque_trio.statemachine.nodetable import add, learn_address, remove, rename, unmark
+from disque_trio.statemachine.nodetable import (
+    add,
+    learn_address,
+    place_of,
+    remove,
+    rename,
+    unmark,
+)
 from disque_trio.statemachine.state import NodeState
 
 MAX_HANDSHAKES: Final = 100
@@ -24,31 +31,31 @@ MAX_NODES: Final = 1000
 MIN_PATIENCE: Final[Millis] = 1000
 
 
-def meet(node: NodeState, ip: str, port: int) -> bool:
+def meet(node: NodeState, ip: str, port: int, bus_port: int = 0) -> bool:
     """Start a handshake, as the operator asks; False if that is no address of a node."""
-    return _start(node, ip, port, MEET)
+    return _start(node, (ip, port, bus_port), MEET)
 
 
-def meet_by_gossip(node: NodeState, ip: str, port: int) -> None:
+def meet_by_gossip(node: NodeState, ip: str, port: int, bus_port: int = 0) -> None:
     """Start a handshake with a node that gossip tells of."""
     if _has_room(node):
-        _start(node, ip, port, MEET)
+        _start(node, (ip, port, bus_port), MEET)
 
 
-def answer_meet(node: NodeState, link: Link, port: int) -> None:
+def answer_meet(node: NodeState, link: Link, frame: Frame) -> None:
     """Start a handshake with an unknown node that sent MEET. It knows this node, so a PING will
     do."""
     if _has_room(node):
-        _start(node, link.remote_ip, port, 0)
+        _start(node, place_of(link, frame), 0)
 
 
-def _start(node: NodeState, ip: str, port: int, flags: int) -> bool:
-    ip = literal_ip(ip)
-    if not ip or not is_port(port):
+def _start(node: NodeState, place: tuple[str, int, int], flags: int) -> bool:
+    ip, port, bus_port = literal_ip(place[0]), *place[1:]
+    if not ip or not is_port(port, bus_port):
         return False
-    if not any((peer.ip, peer.port) == (ip, port) for peer in _unfinished(node)):
-        peer = Peer(new_node_id(node.rng), ip, port, HANDSHAKE | flags, created=node.mono)
-        add(node, peer)
+    if not any(peer.place == (ip, port, bus_port) for peer in _unfinished(node)):
+        name, flags = new_node_id(node.rng), HANDSHAKE | flags
+        add(node, Peer(name, ip, port, flags, created=node.mono, bus_port=bus_port))
     return True
 
 
@@ -73,7 +80,7 @@ def complete(node: NodeState, peer: Peer, link: Link, frame: Frame) -> Peer | No
         return peer
     remove(node, peer)
     if known is not node.cluster.myself and known is not peer:
-        learn_address(node, known, link, frame.port)
+        learn_address(node, known, link, frame)
     return None
 
 

@@ -69,7 +69,7 @@ def other_process(node: NodeState, peer: Peer) -> Process | None:
 def on_own_id_in_gossip(node: NodeState, ip: str, port: int) -> None:
     """Gossip gives this address for this node's ID: dial it, if it is new, to see what answers."""
     cluster = node.cluster
-    own = (cluster.myself.ip, node.facts.port)
+    own = (cluster.myself.ip, cluster.myself.port)
     if cluster.incarnation and (ip, port) != own and (ip, port) not in cluster.own_addresses:
         _probe(node, ip, port)
 

@@ -9,9 +9,9 @@ from disque_trio.statemachine.base import ACKED, ACTIVE, DELAYED, QUEUED, JobId
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import Job
-from disque_trio.statemachine.keyfacts import KeyFact, is_live
+from disque_trio.statemachine.keyfacts import ALWAYS, UNLESS_TAKEN, KeyFact, is_live
 from disque_trio.statemachine.keys import KeyName, Search
-from disque_trio.statemachine.messages import ALWAYS, UNLESS_TAKEN, KeyCancel, SetAck
+from disque_trio.statemachine.messages import KeyCancel, SetAck
 from disque_trio.statemachine.state import NodeState
 
 

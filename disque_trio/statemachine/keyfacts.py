@@ -27,6 +27,15 @@ KEPT: Final = 5
 """It has ended, and its key stays taken for a while."""
 KEY_WORDS: Final = (MOVED, HELD, PENDING, ENDED, KEPT)
 
+# When a KEYCANCEL applies.
+
+ALWAYS: Final = 0
+UNLESS_TAKEN: Final = 1
+"""Only if you are to deliver the job, and have not."""
+UNLESS_KNOWN_AS_TAKEN: Final = 2
+"""Unless you know that it was delivered."""
+CANCELS: Final = (ALWAYS, UNLESS_TAKEN, UNLESS_KNOWN_AS_TAKEN)
+
 # The states of a job, for people: of two the more telling one, which has the greater number.
 
 WAITING: Final = 0

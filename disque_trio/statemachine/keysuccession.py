@@ -31,13 +31,14 @@ from disque_trio.statemachine.keyfacts import (
     DEAD,
     GIVEN_OUT,
     HELD,
+    UNLESS_KNOWN_AS_TAKEN,
+    UNLESS_TAKEN,
     KeyFact,
     is_earlier,
     is_undecided,
 )
 from disque_trio.statemachine.keys import KeyName, Rule, Search, Succession
 from disque_trio.statemachine.keysearch import Told
-from disque_trio.statemachine.messages import UNLESS_KNOWN_AS_TAKEN, UNLESS_TAKEN
 from disque_trio.statemachine.state import NodeState
 
 LOOK_EVERY: Final[Millis] = 1000

@@ -31,7 +31,7 @@ def dial(node: NodeState, peer: Peer) -> LinkId:
     peer.link = link.id
     peer.link_created = node.mono
     peer.is_connected = False
-    node.out.dials.append((link.id, peer.ip, peer.port))
+    node.out.dials.append((link.id, peer.ip, peer.bus))
     return link.id
 
 

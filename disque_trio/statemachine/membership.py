@@ -26,7 +26,7 @@ from disque_trio.statemachine import (
     versions,
 )
 from disque_trio.statemachine.address import is_node_id, new_node_id
-from disque_trio.statemachine.base import FAIL, HANDSHAKE, LEAVING, NOADDR, NodeId
+from disque_trio.statemachine.base import FAIL, HANDSHAKE, LEAVING, NOADDR, ZONES, NodeId
 from disque_trio.statemachine.cluster import Link, Peer
 from disque_trio.statemachine.failure import mark_failed, suspect_if_silent
 from disque_trio.statemachine.heartbeat import HEARTBEAT, beat, rest
@@ -34,9 +34,11 @@ from disque_trio.statemachine.links import dial, hang_up
 from disque_trio.statemachine.messages import Fail, Frame, Gossip, GossipMessage, Meet, Ping, Pong
 from disque_trio.statemachine.nodetable import (
     add,
+    announce,
     ban,
     learn_address,
     learn_own_ip,
+    learn_zone,
     lose_address,
     mark_leaving,
     remove,
@@ -67,7 +69,7 @@ def on_gossip(node: NodeState, link: Link, frame: Frame) -> None:
     if link.peer is not None:
         _receive_on_own_link(node, sender, frame)
     elif isinstance(message, Ping):
-        learn_address(node, sender, link, frame.port)
+        learn_address(node, sender, link, frame)
     mark_leaving(node, sender, leaving=bool(frame.flags & LEAVING))
     gossip.read_section(node, sender, message.gossip)
 
@@ -81,6 +83,7 @@ def _receive_on_own_link(node: NodeState, sender: Peer, frame: Frame) -> None:
             greetings.greet(node, sender)
     if isinstance(frame.message, Pong):
         is_back = resend.is_back(sender)
+        learn_zone(node, sender, frame.message.zone)
         gossip.on_pong(node, sender)
         if is_back:
             resend.begin(node, sender)
@@ -94,11 +97,12 @@ def _answer(node: NodeState, link: Link, frame: Frame) -> None:
     if (is_meet and sender is not node.cluster.myself) or not node.cluster.myself.ip:
         learn_own_ip(node, link.local_ip)
     if is_meet and sender is None:
-        handshake.answer_meet(node, link, frame.port)
+        handshake.answer_meet(node, link, frame)
     told = gossip.section(node)
     if sender is not None and frame.incarnation:
         told += _other_process(node, link, sender, frame)
-    send.on_link(node, link.id, Pong(told))
+    zone = node.cluster.myself.zone if frame.capabilities & ZONES else b""
+    send.on_link(node, link.id, Pong(told, zone))
 
 
 def _other_process(node: NodeState, link: Link, sender: Peer, frame: Frame) -> tuple[Gossip, ...]:
@@ -222,9 +226,9 @@ def _watch(node: NodeState, peer: Peer) -> None:
     suspect_if_silent(node, peer)
 
 
-def meet(node: NodeState, ip: str, port: int) -> bool:
+def meet(node: NodeState, ip: str, port: int, bus_port: int = 0) -> bool:
     """Start a handshake with the node at this address; False if the address is not valid."""
-    return handshake.meet(node, ip, port)
+    return handshake.meet(node, ip, port, bus_port)
 
 
 def forget(node: NodeState, node_id: NodeId) -> None:
@@ -249,10 +253,14 @@ def set_leaving(node: NodeState, *, leaving: bool) -> None:
 
 
 def restore(node: NodeState, peers: Iterable[Peer]) -> None:
-    """Take in the nodes of nodes.conf. Their times are those of another process, so they start now:
-    a node whose ping was unanswered then is suspected a node timeout from now."""
+    """Take in the nodes of nodes.conf, and announce this one.
+
+    Their times are those of another process, so they start now: a node whose ping was unanswered
+    then is suspected a node timeout from now.
+    """
     for peer in peers:
         peer.created = node.mono
         peer.ping_sent = node.mono if peer.ping_sent else 0
         peer.pong_received = node.mono if peer.pong_received else 0
         add(node, peer)
+    announce(node)

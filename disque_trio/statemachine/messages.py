@@ -5,13 +5,13 @@ the frame around it (`Frame`), the byte layouts are in `wire.frames`.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import attrs
 
 from disque_trio.statemachine.base import Body, JobId, Millis, NodeId
 from disque_trio.statemachine.extensions import DeadState, Extensions
-from disque_trio.statemachine.keyfacts import KeyFact
+from disque_trio.statemachine.keyfacts import ALWAYS, KeyFact
 
 
 @attrs.define
@@ -50,7 +50,7 @@ class JobCopy:
 
 @attrs.define
 class Gossip:
-    """What the sender knows of one node. The two times are the low 32 bits of its milliseconds."""
+    """What the sender knows of one node. The times are the low 32 bits of its milliseconds."""
 
     id: NodeId
     ip: bytes
@@ -58,6 +58,7 @@ class Gossip:
     flags: int
     ping_sent: int = 0
     pong_received: int = 0
+    bus_port: int = 0
 
 
 @attrs.define
@@ -74,7 +75,9 @@ class Ping(GossipMessage):
 
 @attrs.define
 class Pong(GossipMessage):
-    """I am here."""
+    """I am here, in this zone (ours, for nodes that announce `ZONES`)."""
+
+    zone: bytes = b""
 
 
 @attrs.define
@@ -293,14 +296,6 @@ class KeyAnswer:
     facts: tuple[KeyFact, ...]
 
 
-ALWAYS: Final = 0
-UNLESS_TAKEN: Final = 1
-"""Only if you are to deliver the job, and have not."""
-UNLESS_KNOWN_AS_TAKEN: Final = 2
-"""Unless you know that it was delivered."""
-CANCELS: Final = (ALWAYS, UNLESS_TAKEN, UNLESS_KNOWN_AS_TAKEN)
-
-
 @attrs.define
 class KeyCancel:
     """A client has cancelled this job, which has or had the key, or has replaced it: it ends, and
@@ -385,6 +380,9 @@ class Frame:
     """Likewise: the number of its formats (`base.FORMAT`);"""
     version: bytes = b""
     """and what its version is called, at most 14 bytes."""
+    ip: bytes = b""
+    """Likewise: where other nodes are to reach the sender; empty: where the link comes from."""
+    bus_port: int = 0
 
     @property
     def content(self) -> Sequence[Message]:

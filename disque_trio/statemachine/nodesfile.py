@@ -6,7 +6,7 @@ whole: a node that started under a wrong ID or without its cluster would do harm
 
 from typing import Final
 
-from disque_trio.statemachine.address import MAX_PORT, is_node_id, literal_ip
+from disque_trio.statemachine.address import is_node_id, is_port, literal_ip
 from disque_trio.statemachine.base import FAIL, HANDSHAKE, LEAVING, MYSELF, NOADDR, PFAIL, NodeId
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.gossip import wall_time
@@ -22,6 +22,8 @@ _FLAG_WORDS: Final = {
 }
 _NO_FLAGS: Final = b"noflags"
 _WORDS: Final = 6
+"""At least: a later version may write more behind them."""
+_ZONE: Final = b"zone="
 _MAX_DIGITS: Final = 20
 
 
@@ -35,25 +37,32 @@ class NodesFileError(ValueError):
 
 
 def nodes_text(node: NodeState, *, handshakes: bool) -> bytes:
-    """The node table as text; nodes.conf leaves out the handshakes, which have no names yet."""
+    """The node table as text.
+
+    nodes.conf leaves out the handshakes, which have no names yet, and the zones, for which earlier
+    versions have no place: nodes name them again.
+    """
     return b"".join(
-        _line(node, peer)
+        _line(node, peer, shows_zone=handshakes)
         for peer in node.cluster.nodes.values()
         if handshakes or not peer.flags & HANDSHAKE
     )
 
 
-def _line(node: NodeState, peer: Peer) -> bytes:
+def _line(node: NodeState, peer: Peer, *, shows_zone: bool) -> bytes:
     words = [word for word, flag in _FLAG_WORDS.items() if peer.flags & flag]
     is_up = peer.is_connected or peer is node.cluster.myself
-    return b"%b %b:%d %b %d %d %b\n" % (
+    bus_port = b"@%d" % peer.bus_port if peer.bus_port else b""
+    return b"%b %b:%d%b %b %d %d %b%b\n" % (
         peer.id,
         peer.ip.encode(),
         peer.port,
+        bus_port,
         b",".join(words) or _NO_FLAGS,
         wall_time(node, peer.ping_sent),
         wall_time(node, peer.pong_received),
         b"connected" if is_up else b"disconnected",
+        b" %b%b" % (_ZONE, peer.zone) if shows_zone and peer.zone else b"",
     )
 
 
@@ -79,14 +88,14 @@ def parse_nodes(text: bytes) -> tuple[Peer, list[Peer]]:
 
 
 def _parse_line(number: int, words: list[bytes]) -> Peer:
-    if len(words) != _WORDS:
+    if len(words) < _WORDS:
         raise NodesFileError(number, f"{_WORDS} words are expected, not {len(words)}")
-    name, address, flags, ping_sent, pong_received, link_state = words
+    name, address, flags, ping_sent, pong_received, link_state, *_ = words
     if not is_node_id(name):
         raise NodesFileError(number, "a node ID has 40 printable characters")
     if link_state not in (b"connected", b"disconnected"):
         raise NodesFileError(number, f"unknown link state {_shown(link_state)}")
-    ip, port = _parse_address(number, address)
+    ip, port, bus_port = _parse_address(number, address)
     return Peer(
         name,
         ip,
@@ -94,19 +103,22 @@ def _parse_line(number: int, words: list[bytes]) -> Peer:
         _parse_flags(number, flags),
         ping_sent=int(_parse_number(number, ping_sent) > 0),
         pong_received=int(_parse_number(number, pong_received) > 0),
+        bus_port=bus_port,
     )
 
 
-def _parse_address(number: int, address: bytes) -> tuple[str, int]:
+def _parse_address(number: int, address: bytes) -> tuple[str, int, int]:
     """The address is empty for a node without one, and for this node before it knows its own."""
-    ip, _, port = address.rpartition(b":")
+    ip, _, ports = address.rpartition(b":")
+    port, mark, bus_port = ports.partition(b"@")
     literal = literal_ip(ip.decode("ascii", "replace"))
     if ip and not literal:
         raise NodesFileError(number, f"{_shown(ip)} is no IP address")
     parsed = _parse_number(number, port)
-    if parsed > MAX_PORT:
-        raise NodesFileError(number, f"{parsed} is no port")
-    return literal, parsed
+    bus = _parse_number(number, bus_port) if mark else 0
+    if parsed and not is_port(parsed, bus):
+        raise NodesFileError(number, f"{ports.decode('latin-1')} is no port")
+    return literal, parsed, bus
 
 
 def _parse_flags(number: int, words: bytes) -> int:

@@ -1,19 +1,22 @@
 """The node table: which nodes are in it, their IDs and addresses, and which may be given copies.
 
 Owns `Cluster.nodes`, `reachable`, `size`, `places`, `is_crowded` and `blacklist`, and of a peer
-`id`, `holding`, `ip`, `port`, and the `flags` by way of `mark` and `unmark`; drops the `reports` of
-nodes that go. Everything in nodes.conf is changed here, so that every change is saved
-(`Outbox.nodes_changed`).
+`id`, `holding`, `ip`, `port`, `bus_port`, `zone`, and the `flags` by way of `mark` and `unmark`;
+drops the `reports` of nodes that go. Everything in nodes.conf is changed here, so that every change
+is saved (`Outbox.nodes_changed`).
 """
 
+from collections.abc import Sequence
 from typing import Final
 
-from disque_trio.statemachine.address import is_port
+from disque_trio.statemachine.address import BUS_OFFSET, is_port, literal_ip
 from disque_trio.statemachine.base import HANDSHAKE, LEAVING, MYSELF, NOADDR, Millis, NodeId
 from disque_trio.statemachine.cluster import UNREACHABLE, Link, Peer
 from disque_trio.statemachine.heartbeat import rouse
 from disque_trio.statemachine.links import hang_up
+from disque_trio.statemachine.messages import Frame
 from disque_trio.statemachine.state import NodeState
+from disque_trio.statemachine.values import encode
 
 BLACKLIST_TTL: Final[Millis] = 60_000
 """How long gossip may not bring a forgotten node back (original 5.9)."""
@@ -82,26 +85,59 @@ def refresh(node: NodeState) -> None:
     if node.config.workers > 1:
         machines = {peer.ip for peer in nodes if peer.ip and not peer.flags & HANDSHAKE}
         node.cluster.places = max(len(machines), 1)
-    addresses = [peer.ip for peer in (node.cluster.myself, *node.cluster.reachable) if peer.ip]
-    node.cluster.is_crowded = 1 < len(set(addresses)) < len(addresses)
+    able = (node.cluster.myself, *node.cluster.reachable)
+    addresses = [peer.ip for peer in able if peer.ip]
+    node.cluster.is_crowded = _some_share(addresses) or _some_share([peer.zone for peer in able])
+
+
+def _some_share(places: Sequence[str | bytes]) -> bool:
+    return 1 < len(set(places)) < len(places)
+
+
+def announce(node: NodeState) -> None:
+    """Take what this node announces of itself from its configuration."""
+    myself, config = node.cluster.myself, node.config
+    before = (myself.place, myself.zone)
+    myself.ip = config.cluster_announce_ip or myself.ip
+    myself.port = config.cluster_announce_port or node.facts.port
+    bus_port = config.cluster_announce_bus_port
+    myself.bus_port = 0 if bus_port == myself.port + BUS_OFFSET else bus_port
+    myself.zone = encode(config.replica_zone)
+    if before != (myself.place, myself.zone):
+        node.out.nodes_changed = True
+    refresh(node)
+
+
+def learn_zone(node: NodeState, peer: Peer, zone: bytes) -> None:
+    """The node says in which zone it is."""
+    if zone != peer.zone:
+        peer.zone = zone
+        refresh(node)
 
 
 def learn_own_ip(node: NodeState, ip: str) -> None:
-    """Another node reached us under this address."""
+    """Another node reached us under this address, which holds unless one is announced."""
     myself = node.cluster.myself
-    if ip and ip != myself.ip:
+    if ip and ip != myself.ip and not node.config.cluster_announce_ip:
         myself.ip = ip
         node.out.nodes_changed = True
         refresh(node)
 
 
-def learn_address(node: NodeState, peer: Peer, link: Link, port: int) -> None:
-    """The node sends from this address: if it has moved, our link to the old one ends."""
-    if not link.remote_ip or not is_port(port) or (link.remote_ip, port) == (peer.ip, peer.port):
+def place_of(link: Link, frame: Frame) -> tuple[str, int, int]:
+    """Where the sender of a frame is to be reached: the address that it announces, or else that
+    from which the link comes; its port, and its port for nodes."""
+    announced = literal_ip(frame.ip.decode("ascii", "replace"))
+    return announced or link.remote_ip, frame.port, frame.bus_port
+
+
+def learn_address(node: NodeState, peer: Peer, link: Link, frame: Frame) -> None:
+    """The node is to be reached there: if it has moved, our link to the old place ends."""
+    ip, port, bus_port = place_of(link, frame)
+    if not ip or not is_port(port, bus_port) or (ip, port, bus_port) == peer.place:
         return
     hang_up(node, peer)
-    peer.ip = link.remote_ip
-    peer.port = port
+    peer.ip, peer.port, peer.bus_port = ip, port, bus_port
     node.out.nodes_changed = True
     unmark(node, peer, NOADDR)
     refresh(node)
@@ -111,7 +147,7 @@ def lose_address(node: NodeState, peer: Peer) -> None:
     """Another node answers at the node's address: do not contact it until it contacts us."""
     hang_up(node, peer)
     peer.ip = ""
-    peer.port = 0
+    peer.port = peer.bus_port = 0
     mark(node, peer, NOADDR)
 
 

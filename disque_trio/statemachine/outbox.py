@@ -22,7 +22,7 @@ class Outbox:
     records: list[Record]
     """For the journal: what must be durable before the rest is carried out. Empty without one."""
     dials: list[tuple[LinkId, str, int]]
-    """Links to open: the address is that of the peer's client port."""
+    """Links to open, to this address and port for nodes."""
     messages: list[tuple[Sequence[LinkId], Message]]
     replies: list[tuple[Client, Reply]]
     closes: list[Client]

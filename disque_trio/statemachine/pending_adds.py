@@ -29,11 +29,12 @@ _ON: Final = ReplyMode.ON
 
 
 def begin(
-    node: NodeState, client: Client, job: Job, deadline: Millis, widen_at: Millis, sync: int = 0
+    node: NodeState, client: Client, job: Job, deadline: Millis, sync: int = 0, widen_at: Millis = 0
 ) -> None:
     """From now on the client waits for this job too; deadline 0 is for ever. It is answered when
     `sync` copies are confirmed; 0 is all of them."""
     size = len(job.body or b"")
+    widen_at = widen_at or node.mono + WIDEN_EVERY
     is_silent = client.reply_mode is not _ON
     pending = PendingAdd(
         client.id, job, deadline, widen_at, size, is_silent, sync=sync or job.replicas

@@ -282,8 +282,8 @@ def _choose(
     fit.sort(key=lambda id: (silent.get(id, 0) > node.mono, id in job.holders, rank(id, job.id)))
     if node.cluster.is_crowded:
         willing = [id for id in fit if silent.get(id, 0) <= node.mono and id not in job.holders]
-        chosen = frozenset(willing)
-        fit = spread(node, holding, willing) + [id for id in fit if id not in chosen]
+        unwilling = [id for id in fit if id not in willing]
+        fit = spread(node, holding, willing, count) + unwilling
     return tuple(fit[:count])
 
 

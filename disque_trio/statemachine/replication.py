@@ -39,9 +39,10 @@ from disque_trio.statemachine.copies import (
     add_holder,
     add_holders,
     adopt,
+    candidates_for,
     could_hold,
+    has_enough,
     is_over,
-    keeps,
     named,
     reads,
     snapshot,
@@ -53,7 +54,6 @@ from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.extensions import FOLLOWS, Extensions
 from disque_trio.statemachine.job import DESYNC, LAST_STAMP, STAMPS, Job, PendingAdd
 from disque_trio.statemachine.messages import DelJob, Enqueue, GotJob, ReplJob, SetAck
-from disque_trio.statemachine.pending_adds import WIDEN_EVERY
 from disque_trio.statemachine.state import NodeState
 
 RESEND_EVERY: Final[Millis] = 100
@@ -64,12 +64,6 @@ OUT_OF_REACH: Final = b"NOREPL Nodes failed or left after the job was sent: too 
 JOB_REMOVED: Final = (
     b"NOREPL job removed (expired?) before the requested replication level was achieved"
 )
-
-
-def candidates_for(node: NodeState, needs: int) -> int:
-    """How many other nodes could be given a copy of a job that needs these capabilities."""
-    reachable = node.cluster.reachable
-    return sum([keeps(peer, needs) for peer in reachable]) if needs else len(reachable)
 
 
 def is_external(node: NodeState, replicas: int, *, is_async: bool, needs: int = 0) -> bool:
@@ -103,7 +97,7 @@ def add(
         lifecycle.begin(node, job)
         return
     _await_copies(node, job, external=external)
-    pending_adds.begin(node, blocking, job, deadline, node.mono + WIDEN_EVERY, sync)
+    pending_adds.begin(node, blocking, job, deadline, sync)
     _send_to(node, job, job.holders, no_reply=False)
     _achieved_if_enough(node, job)
 
@@ -157,13 +151,13 @@ def add_nodes(node: NodeState, job: Job, count: int) -> int:
     peers = node.cluster.reachable
     candidates = [p.id for p in peers if p.link and p.id not in job.holders and reads(p, job)]
     if len(candidates) > count:
-        candidates = _drawn(node, job, candidates)[:count]
+        candidates = _drawn(node, job, candidates, count)
     add_holders(job, tuple(candidates))
     return len(candidates)
 
 
-def _drawn(node: NodeState, job: Job, candidates: list[NodeId]) -> list[NodeId]:
-    """The candidates in random order; where nodes share addresses, other addresses first.
+def _drawn(node: NodeState, job: Job, candidates: list[NodeId], count: int) -> list[NodeId]:
+    """So many of the candidates, at random; where nodes share zones or addresses, others first.
 
     Jobs of the same moment get the same order: a few nodes get many jobs at once, instead of each
     node a few, which would cost each of them a wake-up (docs/performance.md).
@@ -171,12 +165,12 @@ def _drawn(node: NodeState, job: Job, candidates: list[NodeId]) -> list[NodeId]:
     draw = node.rng.random
     if node.cluster.is_crowded:
         # A shuffle: a rotation would give the first node of each address more than the others.
-        return spread(node, job.holders, sorted(candidates, key=lambda _: draw()))
+        return spread(node, job.holders, sorted(candidates, key=lambda _: draw()), count)
     if node.drawn_at != node.mono:
         node.drawn_at = node.mono
         node.drawn = draw()
     first = int(node.drawn * len(candidates))
-    return candidates[first:] + candidates[:first]
+    return (candidates[first:] + candidates[:first])[:count]
 
 
 def _send_to(node: NodeState, job: Job, ids: tuple[bytes, ...], *, no_reply: bool) -> None:
@@ -189,13 +183,17 @@ def on_client_due(node: NodeState, client: Client) -> None:
     for pending in list(client.pending_adds):
         if (job := pending.job) is None:
             continue
-        if pending.deadline and node.mono >= pending.deadline:
+        is_late = bool(pending.deadline and node.mono >= pending.deadline)
+        is_due = is_late or node.mono >= pending.widen_at
+        if is_due and job.state == WAIT_REPL and len(job.confirmed or ()) >= pending.sync:
+            achieved(node, job)  # copies in other zones have had their time
+        elif is_late:
             if node.keys.succession.replacing.get(job.id):
                 pending_adds.settle(node, job, Status(job.id))
                 continue
             late = Failure(TIMED_OUT) if job.id in node.jobs else keyasking.timed_out(node, job)
             give_up(node, job, late)
-        elif node.mono >= pending.widen_at and not _keep_after_all(node, job):
+        elif is_due and not _keep_after_all(node, job):
             if could_hold(node, job) < pending.sync:
                 give_up(node, job, Failure(OUT_OF_REACH))
             else:
@@ -238,7 +236,7 @@ def _widen(node: NodeState, pending: PendingAdd, job: Job) -> None:
     confirmed = job.confirmed or ()
     waiting_for = tuple(id for id in job.holders if id not in confirmed)
     if add_nodes(node, job, 1):
-        pending_adds.widen_in(node, pending, WIDEN_EVERY)
+        pending_adds.widen_in(node, pending, pending_adds.WIDEN_EVERY)
         _send_to(node, job, (*waiting_for, job.holders[-1]), no_reply=False)
         _send_to(node, job, confirmed, no_reply=True)
     else:
@@ -396,5 +394,5 @@ def on_gotjob(node: NodeState, sender: Peer, message: GotJob) -> None:
 
 
 def _achieved_if_enough(node: NodeState, job: Job) -> None:
-    if len(job.confirmed or ()) >= node.adding[job.id].sync:
+    if has_enough(node, job, node.adding[job.id].sync):
         achieved(node, job)

@@ -11,6 +11,8 @@ from typing import Any, Final, Generic, TypeVar
 
 import attrs
 
+from disque_trio.statemachine.address import literal_ip
+
 _Value = TypeVar("_Value")
 
 Reader = Callable[[Sequence[str]], _Value]
@@ -298,6 +300,30 @@ def _addresses(words: Sequence[str]) -> tuple[str, ...]:
 
 
 ADDRESSES: Final = Kind(_addresses, " ".join, " ".join, most=BIND_LIMIT)
+
+
+def _own_address(words: Sequence[str]) -> str:
+    address = literal_ip(words[0])
+    if words[0] and not address:
+        raise ValueError(f"'{words[0]}' is not an IP address such as 192.0.2.7 or 2001:db8::7")
+    return address
+
+
+OWN_ADDRESS: Final = Kind(_own_address, str, _quoted_or_no_line)
+
+
+_ZONE: Final = re.compile(r"[0-9A-Za-z._:/-]{0,64}")
+
+
+def _zone(words: Sequence[str]) -> str:
+    if not _ZONE.fullmatch(words[0]):
+        raise ValueError(
+            f"'{words[0]}' is no name of a zone; it takes up to 64 letters, digits, and . _ : / -"
+        )
+    return words[0]
+
+
+ZONE: Final = Kind(_zone, str, _quoted_or_no_line)
 
 
 _HOST_NAME: Final = re.compile(r"[0-9a-z_-]+(\.[0-9a-z_-]+)*")

@@ -1,11 +1,11 @@
 """The cluster bus: frames as the original nodes write and read them (original 5.2 to 5.4).
 
 Big-endian, except for the jobs inside (`jobs`). Reserved bytes are written as zero and ignored,
-except the first two, which have the sender's capabilities, and in PING, PONG and MEET eight with
-the sending process (`incarnation`), and behind them the sender's version. Ignored as by the
-original: the sender's address, and counts, aux numbers and message flags in types that do not use
-them. The layouts after the header are in `payloads`, and those that original nodes do not know in
-`batches`.
+except in PING, PONG and MEET: the first two have the sender's capabilities, eight the sending
+process (`incarnation`), those behind them its version, and the sender's address is where it
+announces that it is reached, with the two bytes behind it. Ignored as by the original: counts, aux
+numbers and message flags in types that do not use them. The layouts after the header are in
+`payloads`, and those that original nodes do not know in `batches`.
 """
 
 import struct
@@ -31,11 +31,12 @@ MAX_FRAME: Final = (1 << 30) + (4 << 20)
 """Longer frames are skipped. A job that fits a client's query buffer, with as many holders as
 REPLICATE allows, fits in this."""
 
-# Signature, length, version, capabilities, type, count, sender, its address, its incarnation, its
-# formats, its version, its client port, its node flags, cluster state, message flags, nothing.
+# Signature, length, version, capabilities, type, count, sender, its address, its port for nodes,
+# its incarnation, its formats, its version, its client port, its node flags, cluster state, message
+# flags, nothing.
 _LAST_GOSSIP: Final = 2
 """The last of the types PING, PONG and MEET."""
-_HEADER: Final = struct.Struct(">4sIHHHH40s46x2xQH14s8xHHBB2x")
+_HEADER: Final = struct.Struct(">4sIHHHH40s46sHQH14s8xHHBB2x")
 _START: Final = struct.Struct(">4sI")
 
 _WRITERS: Final[dict[type[Message], tuple[int, Callable[[Any], Body]]]] = {
@@ -58,14 +59,16 @@ def encode(
     incarnation: int = 0,
     format: int = 0,
     version: bytes = b"",
+    ip: bytes = b"",
+    bus_port: int = 0,
 ) -> bytes:
     """A frame's bytes. `flags` are the sender's own node flags, the rest is as in `Frame`."""
     number, write = _WRITERS[type(message)]
     count, marks, payload = write(message)
     length = HEADER_LENGTH + len(payload)
     header = _HEADER.pack(
-        SIGNATURE, length, VERSION, capabilities, number, count, sender, incarnation, format,
-        version, port, flags, 0, marks,
+        SIGNATURE, length, VERSION, capabilities, number, count, sender, ip, bus_port, incarnation,
+        format, version, port, flags, 0, marks,
     )  # fmt: skip
     return header + payload
 
@@ -76,7 +79,7 @@ def encode_parts(sender: NodeId, port: int, flags: int, parts: Sequence[Part]) -
     for body in batches.bodies(parts):
         length = HEADER_LENGTH + len(body)
         header = _HEADER.pack(
-            SIGNATURE, length, VERSION, 0, BATCH, 0, sender, 0, 0, b"", port, flags, 0, 0
+            SIGNATURE, length, VERSION, 0, BATCH, 0, sender, b"", 0, 0, 0, b"", port, flags, 0, 0
         )
         made.append(header + body)
     return made
@@ -176,7 +179,8 @@ class FrameParser:
     def _take(self, data: bytes, at: int, end: int, frames: list[Frame]) -> None:
         """Make a frame of the bytes in [at, end), or refuse it."""
         (
-            _, _, protocol, capabilities, number, count, sender, incarnation, format, version,
+            _, _, protocol, capabilities, number, count, sender, ip, bus_port, incarnation, format,
+            version,
             port, flags, _, marks,
         ) = _HEADER.unpack_from(data, at)  # fmt: skip
         read = _READERS.get(number)
@@ -193,6 +197,7 @@ class FrameParser:
                 frame = Frame(sender, port, flags, message, capabilities, incarnation)
                 if number <= _LAST_GOSSIP:
                     frame.format, frame.version = format, version.rstrip(b"\0")
+                    frame.ip, frame.bus_port = ip.partition(b"\0")[0], bus_port
                 frames.append(frame)
 
     def _refuse(self, reason: str) -> None:

@@ -4,8 +4,15 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final
 
-from disque_trio.statemachine.keyfacts import KEY_MARKS, KEY_STATES, KEY_WORDS, MAX_KEY, KeyFact
-from disque_trio.statemachine.messages import CANCELS, KeyAnswer, KeyCancel, KeyClaim, Message
+from disque_trio.statemachine.keyfacts import (
+    CANCELS,
+    KEY_MARKS,
+    KEY_STATES,
+    KEY_WORDS,
+    MAX_KEY,
+    KeyFact,
+)
+from disque_trio.statemachine.messages import KeyAnswer, KeyCancel, KeyClaim, Message
 from disque_trio.wire.jobs import DamagedError, expect
 
 KEYCLAIM: Final = 21

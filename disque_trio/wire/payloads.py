@@ -6,7 +6,7 @@ message in a frame of its own; a batch of ours (`batches`) gives a word once for
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from disque_trio.statemachine.base import JOB_ID_LENGTH, NODE_ID_LENGTH, JobId
@@ -66,6 +66,9 @@ POSTPONED: Final = 25
 """Ours, for nodes that announce the capability. 16 is a batch."""
 
 _GOSSIP: Final = struct.Struct(">40sII46sHHHI")
+_FIELD: Final = struct.Struct(">HH")
+ZONE: Final = 1
+"""The number of a PONG's field."""
 _JOB: Final = struct.Struct(">40sI")
 _PAIR: Final = struct.Struct(">II")
 _STATE: Final = struct.Struct(">40sQQI?")
@@ -140,11 +143,24 @@ def _job_reader(number: int) -> Reader:
 def _write_gossip(message: GossipMessage) -> Body:
     entries = [
         _GOSSIP.pack(
-            node.id, node.ping_sent, node.pong_received, node.ip, node.port, node.flags, 0, 0
+            node.id,
+            node.ping_sent,
+            node.pong_received,
+            node.ip,
+            node.port,
+            node.flags,
+            node.bus_port,
+            0,
         )
         for node in message.gossip
     ]
     return len(entries), 0, b"".join(entries)
+
+
+def _write_pong(message: Pong) -> Body:
+    count, marks, entries = _write_gossip(message)
+    zone = _FIELD.pack(ZONE, len(message.zone)) + message.zone if message.zone else b""
+    return count, marks, entries + zone
 
 
 def _write_fail(message: Fail) -> Body:
@@ -208,7 +224,21 @@ def _read_ping(data: bytes, at: int, end: int, count: int, _marks: int) -> Messa
 
 
 def _read_pong(data: bytes, at: int, end: int, count: int, _marks: int) -> Message:
-    return Pong(_gossip(data, at, end, count))
+    """Behind the entries may be fields, with number and length: a later version may add some."""
+    after = at + count * _GOSSIP.size
+    expect(after <= end)
+    fields = dict(_fields(data, after, end))
+    return Pong(_gossip(data, at, after, count), fields.get(ZONE, b""))
+
+
+def _fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, bytes]]:
+    while at < end:
+        expect(end - at >= _FIELD.size)
+        number, length = _FIELD.unpack_from(data, at)
+        expect(number > 0)
+        at += _FIELD.size + length
+        expect(at <= end)
+        yield number, data[at - length : at]
 
 
 def _read_meet(data: bytes, at: int, end: int, count: int, _marks: int) -> Message:
@@ -219,9 +249,9 @@ def _gossip(data: bytes, at: int, end: int, count: int) -> tuple[Gossip, ...]:
     expect(end - at == count * _GOSSIP.size)
     entries = []
     for start in range(at, end, _GOSSIP.size):
-        node, pinged, ponged, ip, port, flags, _, _ = _GOSSIP.unpack_from(data, start)
+        node, pinged, ponged, ip, port, flags, bus, _ = _GOSSIP.unpack_from(data, start)
         # After the NUL there may be the end of a longer address that was in the buffer before.
-        entries.append(Gossip(node, ip.partition(b"\0")[0], port, flags, pinged, ponged))
+        entries.append(Gossip(node, ip.partition(b"\0")[0], port, flags, pinged, ponged, bus))
     return tuple(entries)
 
 
@@ -310,7 +340,7 @@ def _pair(data: bytes, at: int, end: int) -> tuple[int, int]:
 
 WRITERS: Final[dict[type[Message], tuple[int, Callable[[Any], Body]]]] = {
     Ping: (0, _write_gossip),
-    Pong: (1, _write_gossip),
+    Pong: (1, _write_pong),
     Meet: (2, _write_gossip),
     Fail: (3, _write_fail),
     ReplJob: (REPLJOB, _write_repljob),

@@ -72,6 +72,7 @@ class Case:
 
 _LAGGING: Final = conditions.shipped("ack-vs-federation")
 _MOVED: Final = conditions.shipped("moved-jobs")
+_ZONES: Final = conditions.shipped("zones")
 _BACKOFF: Final = conditions.shipped("backoff")
 _OLD_NEWS: Final = conditions.shipped("backoff", first=26)
 _WORKERS: Final = conditions.shipped("workers")
@@ -102,6 +103,8 @@ FOUND: Final = (
     Case(broken.without_delay, conditions.delays, "S6"),
     Case(broken.half_the_delay, conditions.delays, "S6"),
     # Copies.
+    Case(brokencopies.zones_ignored, _ZONES, "S30", seeds=1),
+    Case(brokencopies.dying_with_a_zone, _ZONES, "S31", seeds=1),
     Case(brokencopies.senders_unlisted, conditions.short_lives, "D3c S11", seeds=4),
     Case(brokencopies.holders_not_introduced, _UNKNOWN, "D6", seeds=1),
     Case(brokencopies.lists_not_joined, _LAGGING, "S2", seeds=4),

@@ -31,7 +31,7 @@ def test_a_handshake_begins_with_a_dial_and_meet() -> None:
     rig.advance(HEARTBEAT)
 
     (peer,) = handshakes(rig)
-    assert rig.outboxes[-2].dials == [(peer.link, "10.0.0.9", 7712)]
+    assert rig.outboxes[-2].dials == [(peer.link, "10.0.0.9", 17712)]
     assert rig.sent(gossip=True) == [(peer.id, Meet())]
     assert peer.ping_sent == 0
 
@@ -146,7 +146,7 @@ def test_unknown_nodes_start_no_more_than_a_hundred_handshakes() -> None:
 def test_an_operator_s_meet_is_not_limited_by_handshakes_of_unknown_nodes() -> None:
     rig = Rig()
     for port in range(1, 200):
-        handshake.answer_meet(rig.node, _link_from(rig, "10.0.0.9"), port)
+        handshake.answer_meet(rig.node, _link_from(rig, "10.0.0.9"), Frame(N2, port, 0, Meet()))
 
     assert handshake.meet(rig.node, "10.0.0.2", 7711)
 

@@ -9,7 +9,7 @@ from disque_trio.statemachine.base import PFAIL, NodeId
 from disque_trio.statemachine.cluster import Link
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.copies import spread
-from disque_trio.statemachine.messages import ReplJob
+from disque_trio.statemachine.messages import Frame, Ping, ReplJob
 from tests.rig import CALM, ME, N2, N3, N4, UNKNOWN, Rig
 from tests.statemachine.repairing import SOON, asked, forget, held
 
@@ -55,7 +55,9 @@ def test_crowding_is_known_as_soon_as_addresses_are() -> None:
     nodetable.learn_own_ip(rig.node, HERE)
     assert cluster.is_crowded
 
-    nodetable.learn_address(rig.node, cluster.nodes[N2], Link(9, None, HERE, ELSEWHERE), 7711)
+    nodetable.learn_address(
+        rig.node, cluster.nodes[N2], Link(9, None, HERE, ELSEWHERE), Frame(N2, 7711, 0, Ping())
+    )
     assert not cluster.is_crowded
 
 
@@ -150,4 +152,4 @@ def test_a_node_without_an_answer_is_asked_after_those_at_a_holders_host() -> No
 def test_holders_that_are_not_known_take_no_address() -> None:
     rig = rig_at(HERE, HERE, THERE)
 
-    assert spread(rig.node, (ME, UNKNOWN), [N2, N3]) == [N3, N2]
+    assert spread(rig.node, (ME, UNKNOWN), [N2, N3], 2) == [N3, N2]

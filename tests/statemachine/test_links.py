@@ -26,7 +26,7 @@ def test_a_link_is_dialled_but_not_connected_until_it_is_up() -> None:
 
     link = links.dial(rig.node, peer)
 
-    assert rig.take().dials == [(link, "127.0.0.2", 7711)]
+    assert rig.take().dials == [(link, "127.0.0.2", 17711)]
     assert peer.link == link
     assert not peer.is_connected
     rig.machine.linked(link, "127.0.0.1", "127.0.0.2", rig.now)

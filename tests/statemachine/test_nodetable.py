@@ -1,7 +1,13 @@
 from disque_trio.statemachine import nodetable
 from disque_trio.statemachine.base import FAIL, HANDSHAKE, LEAVING, MYSELF, NOADDR, PFAIL
 from disque_trio.statemachine.cluster import Link, Peer
+from disque_trio.statemachine.messages import Frame, Ping
 from tests.rig import ME, N2, N3, UNKNOWN, Rig
+
+
+def frame_of(port: int) -> Frame:
+    """What a node sends that listens on this port."""
+    return Frame(N2, port, 0, Ping())
 
 
 def test_a_node_that_is_alone_has_no_heartbeat() -> None:
@@ -90,13 +96,13 @@ def test_a_node_that_moved_is_dialled_at_its_new_place() -> None:
     peer = rig.node.cluster.nodes[N2]
     link = peer.link
 
-    nodetable.learn_address(rig.node, peer, Link(9, None, "127.0.0.1", "10.0.0.7"), 7712)
+    nodetable.learn_address(rig.node, peer, Link(9, None, "127.0.0.1", "10.0.0.7"), frame_of(7712))
 
     out = rig.take()
     assert out.hangups == [link]
     assert out.nodes_changed
     rig.advance(200)
-    assert (peer.link, "10.0.0.7", 7712) in [dial for out in rig.outboxes for dial in out.dials]
+    assert (peer.link, "10.0.0.7", 17712) in [dial for out in rig.outboxes for dial in out.dials]
 
 
 def test_an_address_that_is_the_same_or_makes_no_sense_is_not_learned() -> None:
@@ -105,9 +111,9 @@ def test_an_address_that_is_the_same_or_makes_no_sense_is_not_learned() -> None:
     nowhere = Link(8, None)
     same = Link(9, None, "127.0.0.1", "127.0.0.2")
 
-    nodetable.learn_address(rig.node, peer, nowhere, 7712)
-    nodetable.learn_address(rig.node, peer, same, 60_000)
-    nodetable.learn_address(rig.node, peer, same, 7711)
+    nodetable.learn_address(rig.node, peer, nowhere, frame_of(7712))
+    nodetable.learn_address(rig.node, peer, same, frame_of(60_000))
+    nodetable.learn_address(rig.node, peer, same, frame_of(7711))
 
     assert (peer.ip, peer.port) == ("127.0.0.2", 7711)
     assert peer.is_connected
@@ -123,7 +129,7 @@ def test_a_node_without_address_is_not_reachable_and_gets_well_with_an_address()
     assert (peer.ip, peer.port, peer.flags) == ("", 0, NOADDR)
     assert rig.node.cluster.reachable == []
     assert rig.node.cluster.size == 2
-    nodetable.learn_address(rig.node, peer, Link(9, None, "127.0.0.1", "10.0.0.7"), 7711)
+    nodetable.learn_address(rig.node, peer, Link(9, None, "127.0.0.1", "10.0.0.7"), frame_of(7711))
     assert peer.flags == 0
     assert rig.node.cluster.reachable == [peer]
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import attrs
 
+from disque_trio.statemachine.address import BUS_OFFSET
 from disque_trio.statemachine.base import FAIL, MYSELF, LinkId, NodeId, Now
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.config import Config
@@ -87,7 +88,7 @@ class Replay:
         out = self.machine.take()
         check(self.machine.state)
         for link, ip, port in out.dials:
-            self.outgoing[port] = link
+            self.outgoing[port - BUS_OFFSET] = link
             self.machine.linked(link, LOCAL, ip, self.now)
         self.sent += [message for _, message in out.messages]
         for peer in self.machine.state.cluster.nodes.values():

@@ -13,7 +13,7 @@ import attrs
 from disque_trio.client.address import Address
 from disque_trio.client.connection import Connection
 from disque_trio.client.errors import ConnectionFailedError
-from disque_trio.net.listeners import BUS_OFFSET
+from disque_trio.statemachine.address import BUS_OFFSET
 from disque_trio.statemachine.base import VERSION_SIZE, Failure, Reply, Status
 
 _LINE_WORDS: Final = 6
@@ -214,9 +214,9 @@ def _peers(text: str, own_host: str) -> tuple[PeerLine, ...]:
     found = []
     for line in text.splitlines():
         words = line.split()
-        if len(words) != _LINE_WORDS or "myself" in words[2].split(","):
+        if len(words) < _LINE_WORDS or "myself" in words[2].split(","):
             continue
-        host, _, port = words[1].rpartition(":")
+        host, _, port = words[1].partition("@")[0].rpartition(":")
         found.append(
             PeerLine(
                 words[0],

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import attrs
 
-from disque_trio.net.listeners import BUS_OFFSET, MAX_PORT
+from disque_trio.statemachine.address import LAST_PORT, MAX_PORT
 from disque_trio.statemachine.config import Config
 from disque_trio.system import shares_ports_evenly
 
@@ -22,7 +22,6 @@ _SHARED_FILES: Final = (
     "tls_key_file", "tls_ca_cert_file", "tls_cluster_ca_cert_file", "logfile", "spill_directory",
 )  # fmt: skip
 """Relative names count from `dir`, which is not the workers' directory."""
-LAST_PORT: Final = MAX_PORT + BUS_OFFSET
 _OWN_FILES: Final = ("cluster_config_file", "trace_file")
 _PREFIX: Final = "worker-"
 AGAIN: Final = 3

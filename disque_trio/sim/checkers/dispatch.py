@@ -32,6 +32,7 @@ from disque_trio.sim.checkers import (
     timers,
     unique,
     workers,
+    zones,
 )
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.records import Job
@@ -195,6 +196,7 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         timers.after_add_ok,
         durability.on_add_ok,
         refusals.after_add_ok,
+        zones.after_add_ok,
     ),
     "ack.invoke": (replies.on_invoke, client_events.on_ack_invoke, runs.on_ack),
     "ack.ok": (replies.on_end, client_events.on_ack_ok, durability.on_ack_ok),

@@ -10,11 +10,12 @@ from disque_trio.sim.checkers.cluster_liveness import is_whole, judge_rejoin, ju
 from disque_trio.sim.checkers.copy_options import read
 from disque_trio.sim.checkers.findings import Findings
 from disque_trio.sim.checkers.messages import ACK, QUEUED, WORKING
-from disque_trio.sim.checkers.obligations import MILLI, SECOND, backlog
+from disque_trio.sim.checkers.obligations import MILLI, SECOND, Options, backlog
 from disque_trio.sim.checkers.records import NEVER, Ack, Copy, Job, Lease
 from disque_trio.sim.checkers.safety import after_leaving
 from disque_trio.sim.checkers.silence import had_given_up
 from disque_trio.sim.checkers.succession import held_until, is_held_back
+from disque_trio.sim.checkers.zones import judge_zones
 from disque_trio.sim.scenarios.plan import Consumer, Micros
 
 # While the run lasts.
@@ -138,22 +139,21 @@ def _judge_unfinished(case: Case, job: Job, findings: Findings) -> None:
         if not job.deliveries:
             _judge_once(case, job, findings)
     elif not job.copies:
-        _judge_loss(case, job, findings)
+        _judge_loss(case, job, options, findings)
     elif case.world.healed is not None:
         _judge_wait(case, job, findings)
 
 
-def _judge_loss(case: Case, job: Job, findings: Findings) -> None:
+def _judge_loss(case: Case, job: Job, options: Options, findings: Findings) -> None:
     """No node has the job, and it is not over."""
-    options = job.options
-    assert options is not None, job.id
     if case.has_expired(job) or job.deliveries or not case.has_node_rows:
         return
+    judge_zones(case, job)
     if job.destroyed >= (1 if options.is_async else options.sync):
         findings.excused.append(job.id)
         case.mark("excused")
-        return
-    findings.lost.append(job.id)
+    else:
+        findings.lost.append(job.id)
 
 
 def _judge_wait(case: Case, job: Job, findings: Findings) -> None:
@@ -301,7 +301,7 @@ def _is_kept_waiting(case: Case, job: Job, copy: Copy) -> bool:
     listed = {peer: None for node in job.copies for peer in job.listed.get(node, ())}
     holders = {job.origin: None, **job.copies, **job.not_held, **job.sent_to, **listed}
     asked = world.nodes if copy.is_dummy else holders
-    if _is_async(job) and len(job.sent_to) < _replicas_of(job) - 1:
+    if _has_not_waited(job) and len(job.sent_to) < _replicas_of(job) - 1:
         # Some of its holders are nodes that no copy could be sent to, of which no row tells.
         asked = world.nodes
     if world.names_forgotten or not all(world.in_core(node) for node in asked):
@@ -311,8 +311,9 @@ def _is_kept_waiting(case: Case, job: Job, copy: Copy) -> bool:
     )
 
 
-def _is_async(job: Job) -> bool:
-    return job.options is not None and job.options.is_async
+def _has_not_waited(job: Job) -> bool:
+    options = job.options
+    return options is not None and (options.is_async or options.sync < options.replicate)
 
 
 def _replicas_of(job: Job) -> int:

@@ -343,6 +343,8 @@ class Job:
     """By node: who has a copy, as far as it has been told, and since when it knows."""
     sent_to: dict[str, None] = attrs.Factory(dict)
     """Who was sent a copy of the new job."""
+    confirmed_in: dict[str, None] = attrs.Factory(dict)
+    """The zones in which it had copies when its ADDJOB was answered."""
     given: dict[tuple[str, str], Micros] = attrs.Factory(dict)
     """By giver and receiver: when the job was last sent to be queued there."""
     put_off: dict[str, Micros] = attrs.Factory(dict)
@@ -382,9 +384,7 @@ class Job:
     def must_be_retained(self) -> bool:
         """Must it survive W-1 losses? (S1)"""
         options = self.options
-        return (
-            options is not None and self.is_added and bool(options.retry) and not options.is_async
-        )
+        return bool(options and self.is_added and options.retry and not options.is_async)
 
     @property
     def is_dead(self) -> bool:

@@ -49,6 +49,7 @@ def expand(scenario: Scenario, seed: int) -> Plan:
     link = _link(scenario.link, cfg)
     clocks = tuple(_clock(scenario.clock, cfg) for _ in range(nodes))
     adds = _adds(scenario, nodes, chaos, seed, cfg)
+    zones = _zones(scenario.cluster.zones, nodes, stream(seed, "zones"))
     return Plan(
         scenario=scenario.name,
         seed=seed,
@@ -56,12 +57,13 @@ def expand(scenario: Scenario, seed: int) -> Plan:
         link=link,
         clocks=clocks if any(clock != ClockPlan() for clock in clocks) else (),
         config=(*scenario.cluster.config, *_journal(scenario, seed)),
+        zones=zones,
         adds=adds,
         consumers=_consumers(scenario, nodes, cfg),
         observers=_observers(scenario, stream(seed, "observers")),
         administrators=_administrators(scenario, stream(seed, "administrators")),
         apps=None if scenario.apps is None else apps_draw.draw(scenario.apps, seed, nodes, chaos),
-        faults=occurrences(scenario.faults, nodes, chaos, stream(seed, "strikes")),
+        faults=occurrences(scenario.faults, nodes, zones, chaos, stream(seed, "strikes")),
         chaos=chaos,
         heal=_one_of(scenario.end.heal, cfg),
         drain=0 if scenario.end.drain is None else scenario.end.drain.draw_int(cfg),
@@ -77,6 +79,17 @@ def expand(scenario: Scenario, seed: int) -> Plan:
             sometimes=scenario.expect.sometimes,
         ),
     )
+
+
+def _zones(count: Range, nodes: int, rng: random.Random) -> tuple[str, ...]:
+    """A zone for each node. Every zone has one, as far as there are enough."""
+    zones = count.draw_int(rng)
+    if not zones:
+        return ()
+    drawn = [*range(1, min(zones, nodes) + 1)]
+    drawn += [rng.randint(1, zones) for _ in range(nodes - len(drawn))]
+    rng.shuffle(drawn)
+    return tuple(f"z{zone}" for zone in drawn)
 
 
 def _journal(scenario: Scenario, seed: int) -> tuple[tuple[str, str], ...]:

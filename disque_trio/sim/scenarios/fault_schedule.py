@@ -15,14 +15,18 @@ _MOST_OCCURRENCES: Final = 100_000
 
 
 def occurrences(
-    specs: Sequence[FaultSpec], nodes: int, chaos: Micros, rng: random.Random
+    specs: Sequence[FaultSpec],
+    nodes: int,
+    zones: Sequence[str],
+    chaos: Micros,
+    rng: random.Random,
 ) -> tuple[Fault, ...]:
-    """The faults of one run, in order of time."""
+    """The faults of one run, in order of time. `zones` has the zone of each node, if any."""
     found: list[Fault] = []
     for spec in specs:
         if spec.p.low < 1 and rng.random() >= spec.p.draw(rng):
             continue
-        found += _of_spec(_Draw(spec, nodes, chaos, rng))
+        found += _of_spec(_Draw(spec, nodes, zones, chaos, rng))
     return tuple(sorted(found, key=lambda fault: fault.at))
 
 
@@ -32,6 +36,7 @@ class _Draw:
 
     spec: FaultSpec
     nodes: int
+    zones: Sequence[str]
     chaos: Micros
     rng: random.Random
 
@@ -49,6 +54,9 @@ class _Draw:
             return self.spec.nodes
         if self.spec.nodes == "all":
             return tuple(range(1, self.nodes + 1))
+        if self.spec.nodes == "zone" and self.zones:
+            hit = self.rng.choice(self.zones)
+            return tuple(number for number, zone in enumerate(self.zones, 1) if zone == hit)
         return tuple(sorted(partition_shapes.shuffled(self.nodes, self.rng)[: self.victims()]))
 
     def one_of(self, options: tuple[str, ...] | None, default: str) -> str:

@@ -11,7 +11,7 @@ from disque_trio.sim.scenarios.value_types import (
     AMOUNT,
     DURATION,
     LABEL,
-    NODES,
+    NODES_OR_ZONE,
     POSITIVE_DURATION,
     SHARE,
     count,
@@ -57,7 +57,9 @@ class FaultSpec:
         "which links, for faults of links; one is drawn from an array each time",
         default=None,
     )
-    nodes: tuple[int, ...] | str = key(NODES, "which nodes, for faults of nodes", default="random")
+    nodes: tuple[int, ...] | str = key(
+        NODES_OR_ZONE, "which nodes, for faults of nodes", default="random"
+    )
     victims: Range = key(whole(1), "how many nodes, if they are drawn", default=1)
     amount: tuple[str, Range] | None = key(
         AMOUNT,

@@ -230,6 +230,8 @@ class Plan:
     """By node; missing ones are true."""
     config: tuple[tuple[str, str], ...] = ()
     """Directives of every node, as in disque.conf."""
+    zones: tuple[str, ...] = ()
+    """`replica-zone` of the nodes, which are dealt out by turns; empty: they name none."""
     adds: tuple[Add, ...] = ()
     consumers: tuple[Consumer, ...] = ()
     observers: tuple[Observer, ...] = ()
@@ -253,3 +255,7 @@ class Plan:
     """One message in so many goes through the byte codec; 1 is each."""
     vector_clocks: bool = True
     expect: Expect = Expect()
+
+    def zone(self, number: int) -> str:
+        """The zone of the node with this number, also of one that joins; empty for none."""
+        return self.zones[(number - 1) % len(self.zones)] if self.zones else ""

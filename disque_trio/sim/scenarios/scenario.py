@@ -57,6 +57,11 @@ class ClusterSpec:
     """The nodes."""
 
     nodes: Range = key(whole(1, 1000), "how many nodes", default=5)
+    zones: Range = key(
+        whole(0, 100),
+        "in how many zones the nodes are (`replica-zone`); 0: they name none",
+        default=0,
+    )
     config: tuple[tuple[str, str], ...] = key(
         DIRECTIVES, "directives of every node, as in disque.conf", default={}
     )

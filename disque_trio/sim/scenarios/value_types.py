@@ -332,3 +332,13 @@ def _read_nodes(value: Any, _spot: Spot) -> tuple[int, ...] | str:
 
 
 NODES: Final = Kind("`all`, `random`, a node's number, or an array of numbers", _read_nodes)
+
+
+def _read_nodes_or_zone(value: Any, spot: Spot) -> tuple[int, ...] | str:
+    return "zone" if value == "zone" else _read_nodes(value, spot)
+
+
+NODES_OR_ZONE: Final = Kind(
+    "`all`, `random`, `zone` (all nodes of one zone), a node's number, or an array of numbers",
+    _read_nodes_or_zone,
+)

@@ -5,6 +5,7 @@ from typing import Final
 import attrs
 
 from disque_trio.statemachine import (
+    copies,
     counts,
     lifecycle,
     pending_adds,
@@ -289,7 +290,7 @@ def check_periods(options: Options, replicas: int) -> None:
 def _check_nodes(node: NodeState, sync: int, needs: int, *, external: bool) -> None:
     needed = sync if external else sync - 1
     reachable = len(node.cluster.reachable)
-    able = replication.candidates_for(node, needs)
+    able = copies.candidates_for(node, needs)
     if able < needed <= reachable:
         raise CommandError(
             replication.NOT_ENOUGH_NODES

@@ -26,8 +26,8 @@ from disque_trio.statemachine.state import NodeState
 
 _HELLO_VERSION: Final = 1
 USAGE: Final = (
-    "MEET ip port | NODES | MYID | INFO | FORGET id | LEAVING [yes|no] | RESET [SOFT|HARD]"
-    " | SAVECONFIG"
+    "MEET ip port [bus-port] | NODES | MYID | INFO | FORGET id | LEAVING [yes|no]"
+    " | RESET [SOFT|HARD] | SAVECONFIG"
 )
 
 
@@ -54,8 +54,8 @@ def _priority(node: NodeState, peer: Peer) -> int:
 def cluster(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """CLUSTER subcommand [argument ...]."""
     match [args[1].upper(), *args[2:]]:
-        case [b"MEET", ip, port]:
-            return _meet(node, ip, port)
+        case [b"MEET", ip, *ports] if 1 <= len(ports) <= 2:
+            return _meet(node, ip, *ports)
         case [b"NODES"]:
             return nodes_text(node, handshakes=True)
         case [b"MYID"]:
@@ -74,9 +74,11 @@ def cluster(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     raise CommandError(text + b": " + mistake("CLUSTER", USAGE, args))
 
 
-def _meet(node: NodeState, ip: bytes, port: bytes) -> Reply:
-    number = integer(port, b"ERR Invalid TCP port specified: " + port)
-    if not membership.meet(node, ip.decode("ascii", "replace"), number):
+def _meet(node: NodeState, ip: bytes, port: bytes, bus_port: bytes = b"0") -> Reply:
+    numbers = [
+        integer(each, b"ERR Invalid TCP port specified: " + each) for each in (port, bus_port)
+    ]
+    if not membership.meet(node, ip.decode("ascii", "replace"), *numbers):
         raise CommandError(
             b"ERR Invalid node address specified: %b:%b; it takes an IP address and a port from 1"
             b" to 55535" % (ip, port)

@@ -12,6 +12,7 @@ from disque_trio.statemachine import (
     directives,
     journaling,
     metrics,
+    nodetable,
     pressure,
     sessions,
     trace,
@@ -70,6 +71,14 @@ def _set(node: NodeState, client: Client, name: bytes, value: bytes) -> Reply:
             _watch_idle_anew(node)
         case b"maxmemory":
             _set_maxmemory(node, name, value)
+        case (
+            b"replica-zone"
+            | b"cluster-announce-ip"
+            | b"cluster-announce-port"
+            | (b"cluster-announce-bus-port")
+        ):
+            node.config = directives.set_value(node.config, name, value)
+            nodetable.announce(node)
         case b"trace-sample":
             node.config = directives.set_value(node.config, name, value)
             trace.sample(node)

@@ -178,6 +178,7 @@ def _cluster(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
         yield "duplicate_node_id_yields", int(node.cluster.refusal is not None)
     found = versions.of_cluster(node)
     yield "cluster_versions", ",".join([f"{name}={count}" for name, count in found.items()])
+    yield "replica_zone", node.config.replica_zone
 
 
 def _stats(node: NodeState, _vitals: Vitals) -> Iterator[Field]:

@@ -80,7 +80,15 @@ PLAIN: Final = JobCopy(
 )
 EXTENDED: Final = attrs.evolve(PLAIN, id=SECOND, extensions=EXTENSIONS)
 GOSSIP: Final = (
-    Gossip(OTHER, b"10.0.0.2", 7712, base.PFAIL | LEAVING, ping_sent=4711, pong_received=815),
+    Gossip(
+        OTHER,
+        b"10.0.0.2",
+        7712,
+        base.PFAIL | LEAVING,
+        ping_sent=4711,
+        pong_received=815,
+        bus_port=17_000,
+    ),
 )
 
 
@@ -102,7 +110,7 @@ def journal(*, is_ours: bool) -> list[Record]:
 
 def messages() -> Iterator[Message]:
     """Every kind of message."""
-    yield from (Ping(GOSSIP), Pong(GOSSIP), Meet(GOSSIP), Fail(OTHER))
+    yield from (Ping(GOSSIP), Pong(GOSSIP, b"eu-1a"), Meet(GOSSIP), Fail(OTHER))
     yield from (ReplJob((PLAIN,)), ReplJob((EXTENDED,), no_reply=True))
     yield from (YourJobs((PLAIN, EXTENDED)), YourJobs((PLAIN,), more=True))
     yield from (GotJob(JOB), Enqueue(JOB, 7), WillQueue(JOB), DelJob(JOB), Working(JOB))
@@ -129,6 +137,7 @@ def frames() -> Iterator[Frame]:
         if isinstance(message, Ping | Pong | Meet):
             frame.capabilities, frame.incarnation = base.CAPABILITIES, 1_800_000_000_123
             frame.format, frame.version = FORMAT, b"0.1.0"
+            frame.ip, frame.bus_port = b"203.0.113.7", 17_711
         yield frame
 
 

@@ -4,13 +4,14 @@ from typing import Any, Final
 
 import attrs
 
-from disque_trio.statemachine import base, extensions, keyfacts, messages
+from disque_trio.statemachine import base, extensions, keyfacts
 from disque_trio.tracing.rows import Row
 from disque_trio.wire import extensions as fields
 from disque_trio.wire import framed, frames, jobs, payloads
 
 _CAPABILITIES: Final = (
     "BATCHES", "MEETS", "LISTS", "EXTENDS", "PURGES", "CLAIMS", "BURIES", "POSTPONES", "SNOOZES",
+    "ZONES",
 )  # fmt: skip
 _NODE_FLAGS: Final = (
     "PFAIL", "FAIL", "MYSELF", "HANDSHAKE", "NOADDR", "MEET", "DELETED", "LEAVING",
@@ -39,7 +40,7 @@ def numbers() -> dict[str, Any]:
         "key words": list(keyfacts.KEY_WORDS),
         "key states": [state.decode() for state in keyfacts.KEY_STATES],
         "key marks": keyfacts.KEY_MARKS,
-        "cancels": list(messages.CANCELS),
+        "cancels": list(keyfacts.CANCELS),
         "extensions": _named(fields, _EXTENSIONS),
         "follows": _named(extensions, ("FOLLOWS", "HAS_FOLLOWED")),
         "job states": [state.decode() for state in base.STATE_NAMES],

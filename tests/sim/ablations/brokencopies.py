@@ -11,6 +11,7 @@ from disque_trio.statemachine import (
     counts,
     deadletters,
     dispatch,
+    failure,
     lifecycle,
     links,
     membership,
@@ -21,7 +22,7 @@ from disque_trio.statemachine import (
     send,
     transfer,
 )
-from disque_trio.statemachine.base import ACKED, ACTIVE, CommandError, JobId, NodeId
+from disque_trio.statemachine.base import ACKED, ACTIVE, PFAIL, CommandError, JobId, NodeId
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.commands import addjob
 from disque_trio.statemachine.copies import adopt
@@ -67,6 +68,24 @@ def without_widening(patch: Patch) -> None:
         replication._send_to(node, job, job.holders, no_reply=False)
 
     patch.setattr(replication, "_widen", widen)
+
+
+def zones_ignored(patch: Patch) -> None:
+    """Copies go to any nodes, whatever their zones."""
+    patch.setattr(replication, "spread", lambda _node, _holders, ids, count: ids[:count])
+
+
+def dying_with_a_zone(patch: Patch) -> None:
+    """A node that suspects another one drops the jobs of which that one has a copy."""
+
+    def suspect(node: NodeState, peer: Peer) -> None:
+        intact(node, peer)
+        if peer.flags & PFAIL:
+            for job in [job for job in node.jobs.values() if peer.id in job.holders]:
+                replication.drop(node, job, Cause.DELJOB)
+
+    intact = failure.suspect_if_silent
+    patch.setattr(membership, "suspect_if_silent", suspect)
 
 
 def sleeping_copies(patch: Patch) -> None:

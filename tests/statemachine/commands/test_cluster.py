@@ -71,7 +71,7 @@ def test_hello_leaves_out_handshakes() -> None:
         ["NOSUCH"],
         ["MEET"],
         ["MEET", "10.0.0.9"],
-        ["MEET", "10.0.0.9", "7711", "more"],
+        ["MEET", "10.0.0.9", "7711", "17711", "more"],
         ["NODES", "more"],
         ["MYID", "more"],
         ["INFO", "more"],

@@ -14,6 +14,7 @@ from disque_trio.sim.engines.heap.nodes import PORT, Host
 from disque_trio.sim.model.network import DIAL_WAITS, Channel, Network, Packet
 from disque_trio.sim.model.recorder import Recorder
 from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.statemachine.address import BUS_OFFSET
 from disque_trio.statemachine.base import LinkId, NodeId
 from disque_trio.statemachine.messages import Frame, Message
 from disque_trio.statemachine.wording import Wording, wording
@@ -92,7 +93,7 @@ class Links:
     def dial(self, host: Host, link: LinkId, ip: str, port: int) -> None:
         """Open a connection, which takes a moment, or fails after one."""
         target = self._hosts.get(ip)
-        if target is None or port != PORT:
+        if target is None or port != PORT + BUS_OFFSET:
             target = host
         connection = self.network.connect(host.number, target.number)
         near, far = End(host, connection.forth, link), End(target, connection.back)

@@ -6,6 +6,8 @@ A machine's output goes to `links` and `clients`; what faults do to the world is
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
+import attrs
+
 from disque_trio.sim.engines.events import Engine
 from disque_trio.sim.engines.heap.clients import Actor, ClientConnections
 from disque_trio.sim.engines.heap.links import Links
@@ -89,7 +91,7 @@ class World:
             links=self.links,
             clients=self.clients,
             seed=self.plan.seed,
-            config=self._config,
+            config=attrs.evolve(self._config, replica_zone=self.plan.zone(number)),
             factory=self._factory,
             clock=NodeClock(self.clock_plan(number)),
             vector=self._vector(),

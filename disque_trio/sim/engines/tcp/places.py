@@ -19,7 +19,7 @@ from typing import Final
 
 import attrs
 
-from disque_trio.net.listeners import BUS_OFFSET
+from disque_trio.statemachine.address import BUS_OFFSET
 
 _NETWORKS: Final = range(16, 240)
 _PORTS: Final = range(11_000, 22_000)

@@ -60,7 +60,8 @@ class ProcessWorld(World):
         """A process."""
         host = super().make_host(number)
         assert isinstance(host, ProcessHost)
-        process = NodeProcess(self._directory, self._places, number, self.plan.config)
+        zone = (("replica-zone", self.plan.zone(number)),) if self.plan.zones else ()
+        process = NodeProcess(self._directory, self._places, number, (*self.plan.config, *zone))
         host.settle_in(self._places, process)
         return host
 

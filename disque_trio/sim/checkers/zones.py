@@ -1,0 +1,46 @@
+"""Zones (S30, S31): copies of a new job go to different zones, and survive the loss of one.
+
+A node may have to answer sooner than all of them have confirmed, and from whichever nodes have:
+judged is to whom it sends the job (docs/bus.md, "Addresses and zones").
+"""
+
+from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.records import Job
+from disque_trio.tracing.rows import Row
+
+
+def zone_of(case: Case, node: str) -> str:
+    """The zone of a node that the plan names; empty if it has none."""
+    number = node.removeprefix("n")
+    return case.plan.zone(int(number)) if number.isdigit() else ""
+
+
+def after_add_ok(case: Case, row: Row, job: Job) -> None:
+    """S30: the copies of a job that was added in calm have been sent to as many zones as there are
+    nodes that take copies in, or as REPLICATE asks for."""
+    if not case.plan.zones:
+        return
+    job.confirmed_in = dict.fromkeys(zone_of(case, node) for node in job.copies)
+    add, world = job.add, case.world
+    if add is None or not case.has_messages or add.options.is_async or case.obligations.has_limit:
+        return
+    if not world.is_calm(add.invoked, row.time) or world.is_changing or world.have_left:
+        return
+    takers = [f"n{number}" for number in range(1, case.plan.nodes + 1)]
+    there = {zone_of(case, node) for node in takers if node not in world.removed}
+    asked = {zone_of(case, node) for node in (row.node, *job.sent_to)}
+    case.check("S30")
+    due = min(add.options.replicate, len(there))
+    if len(asked) < due:
+        detail = f"{row.node} sends the copies to {len(asked)} zones, though there are {due}"
+        case.violate("S30", detail, job.id, row.node)
+
+
+def judge_zones(case: Case, job: Job) -> None:
+    """S31: a job that is on no node any more has lost copies in every zone in which it had any."""
+    if len(job.confirmed_in) < 2:
+        return
+    case.check("S31")
+    hit = dict.fromkeys(zone_of(case, node) for node in job.lost_on)
+    if spared := [zone for zone in job.confirmed_in if zone not in hit]:
+        case.violate("S31", f"lost, though no fault has destroyed its copy in {spared[0]}", job.id)
