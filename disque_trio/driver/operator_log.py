@@ -24,6 +24,7 @@ from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.directives import BY_NAME, SECRETS
+from disque_trio.statemachine.handshake import unanswered
 from disque_trio.statemachine.pressure import LEAST_ROOM
 from disque_trio.statemachine.state import NodeState
 
@@ -69,6 +70,8 @@ class OperatorLog:
         self._id = myself.id
         self._address = myself.ip
         self._is_leaving = bool(myself.flags & LEAVING)
+        self._unanswered: dict[NodeId, None] = {}
+        """Those of an operator's MEETs without an answer that have been reported."""
         self._duplicate = (False, False)
         """Is there another process with this node's ID, and does this one yield?"""
         for peer in self._members():
@@ -82,6 +85,7 @@ class OperatorLog:
         if len(self._state.cluster.nodes) > 1 or self._seen:
             self._look_at_nodes()
         self._look_at_myself()
+        self._look_at_meets()
         if self._state.stats.frames_refused != self._refused:
             self._look_at_refused(now)
         wrong = self._state.stats.wrong_passwords
@@ -150,6 +154,16 @@ class OperatorLog:
             self._is_leaving = not self._is_leaving
             event = "leaving the cluster" if self._is_leaving else "staying in the cluster"
             self._log.notice(event)
+
+    def _look_at_meets(self) -> None:
+        silent = {peer.id: peer for peer in unanswered(self._state)}
+        for id in [id for id in silent if id not in self._unanswered]:
+            self._log.warning(
+                "no answer to CLUSTER MEET, which goes on: is the port for nodes open?",
+                address=_address(silent[id]),
+                bus_port=silent[id].bus,
+            )
+        self._unanswered = dict.fromkeys(silent)
 
     def _look_at_duplicate(self) -> None:
         cluster = self._state.cluster

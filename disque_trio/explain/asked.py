@@ -10,7 +10,6 @@ from disque_trio.explain.facts import Facts
 from disque_trio.statemachine.base import CommandError, Millis
 from disque_trio.statemachine.commands import addoptions, unique
 from disque_trio.statemachine.commands.addjob import MAX_DEFAULT_RETRY_S, check_periods
-from disque_trio.statemachine.config import Config
 
 _WAYS: Final[dict[int | None, str]] = {code: way.decode() for way, code in unique.WAYS.items()}
 
@@ -69,7 +68,7 @@ def read(words: Sequence[str], facts: Facts) -> Asked:
         raise NotAskedError(f"ms-timeout is a number of milliseconds, 0 for ever; not '{words[3]}'")
     try:
         options = addoptions.parse_options([os.fsencode(word) for word in words[4:]])
-        places = min(Config().default_replicate, facts.nodes + facts.silent)
+        places = min(facts.default_replicate, facts.nodes + facts.silent)
         copies = options.replicas or max(places, options.sync or 1)
         check_periods(options, copies)
     except CommandError as error:
@@ -80,7 +79,7 @@ def read(words: Sequence[str], facts: Facts) -> Asked:
     return Asked(
         queue=words[1],
         copies=copies,
-        sync=options.sync or 0,
+        sync=options.sync or (0 if options.is_async else min(facts.default_sync, copies)),
         retry=retry,
         delay=options.delay,
         ttl=options.ttl,

@@ -45,6 +45,10 @@ def facts_of(nodes: Sequence[NodeTold], silent: int) -> Facts:
         silent=silent,
         originals=len(nodes) - len([config for config in ours if _keeps_extensions(config)]),
         journal=min((_journal(node.config) for node in nodes), key=JOURNALS.index),
+        default_replicate=min(_numbers(ours, "default-replicate", DEFAULTS.default_replicate)),
+        default_sync=min(
+            filter(None, _numbers(ours, "default-sync", DEFAULTS.default_sync)), default=0
+        ),
         has_lease=len(ours) == len(nodes)
         and all(config.get("delivery-lease", "yes") == "yes" for config in ours),
         repair_s=_repair_s(ours),
@@ -52,6 +56,11 @@ def facts_of(nodes: Sequence[NodeTold], silent: int) -> Facts:
             int(node.config.get("cluster-node-timeout", "15000")) for node in nodes
         ),
     )
+
+
+def _numbers(ours: Sequence[Mapping[str, str]], name: str, default: int) -> list[int]:
+    """The values of a directive; the default if no node has any."""
+    return [int(config.get(name, default)) for config in ours] or [default]
 
 
 def _keeps_extensions(config: Mapping[str, str]) -> bool:

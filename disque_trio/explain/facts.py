@@ -24,6 +24,10 @@ class Facts:
     """How many of those that answer cannot keep a job with options that the original lacks."""
     journal: str = NO_JOURNAL
     """The weakest of all nodes, of `JOURNALS`."""
+    default_replicate: int = DEFAULTS.default_replicate
+    """REPLICATE of an ADDJOB without one, if there are so many nodes: the smallest of any node."""
+    default_sync: int = DEFAULTS.default_sync
+    """SYNC of an ADDJOB without one: the smallest of any node; 0 is all copies."""
     has_lease: bool = DEFAULTS.delivery_lease
     repair_s: int = DEFAULTS.replica_repair_after_s
     """replica-repair-after; 0 is never."""

@@ -67,6 +67,8 @@ class Peer:
     """What fails together with it, as it says; empty if it does not say."""
     flags: int = 0
     created: Millis = 0
+    is_asked_for: bool = attrs.field(default=False, kw_only=True)
+    """An operator has asked for it (CLUSTER MEET): its handshake goes on until it answers."""
     ping_sent: Millis = 0
     """When the ping that is still unanswered was sent; 0 when none is."""
     pong_received: Millis = 0

@@ -32,8 +32,11 @@ MIN_PATIENCE: Final[Millis] = 1000
 
 
 def meet(node: NodeState, ip: str, port: int, bus_port: int = 0) -> bool:
-    """Start a handshake, as the operator asks; False if that is no address of a node."""
-    return _start(node, (ip, port, bus_port), MEET)
+    """Start a handshake, as the operator asks; False if that is no address of a node.
+
+    It goes on until the node answers, or until CLUSTER FORGET or RESET.
+    """
+    return _start(node, (ip, port, bus_port), MEET, is_asked_for=True)
 
 
 def meet_by_gossip(node: NodeState, ip: str, port: int, bus_port: int = 0) -> None:
@@ -49,13 +52,16 @@ def answer_meet(node: NodeState, link: Link, frame: Frame) -> None:
         _start(node, place_of(link, frame), 0)
 
 
-def _start(node: NodeState, place: tuple[str, int, int], flags: int) -> bool:
+def _start(
+    node: NodeState, place: tuple[str, int, int], flags: int, *, is_asked_for: bool = False
+) -> bool:
     ip, port, bus_port = literal_ip(place[0]), *place[1:]
     if not ip or not is_port(port, bus_port):
         return False
     if not any(peer.place == (ip, port, bus_port) for peer in _unfinished(node)):
         name, flags = new_node_id(node.rng), HANDSHAKE | flags
-        add(node, Peer(name, ip, port, flags, created=node.mono, bus_port=bus_port))
+        peer = Peer(name, ip, port, flags, node.mono, bus_port=bus_port, is_asked_for=is_asked_for)
+        add(node, peer)
     return True
 
 
@@ -64,7 +70,17 @@ def _unfinished(node: NodeState) -> list[Peer]:
 
 
 def _has_room(node: NodeState) -> bool:
-    return len(node.cluster.nodes) < MAX_NODES and len(_unfinished(node)) < MAX_HANDSHAKES
+    begun = sum(not peer.is_asked_for for peer in _unfinished(node))
+    return len(node.cluster.nodes) < MAX_NODES and begun < MAX_HANDSHAKES
+
+
+def unanswered(node: NodeState) -> list[Peer]:
+    """The nodes that an operator has asked for, and that have not answered for a second."""
+    return [
+        peer
+        for peer in _unfinished(node)
+        if peer.is_asked_for and node.mono - peer.created >= MIN_PATIENCE
+    ]
 
 
 def complete(node: NodeState, peer: Peer, link: Link, frame: Frame) -> Peer | None:
@@ -85,6 +101,7 @@ def complete(node: NodeState, peer: Peer, link: Link, frame: Frame) -> Peer | No
 
 
 def is_overdue(node: NodeState, peer: Peer) -> bool:
-    """Has the handshake taken too long?"""
+    """Has the handshake taken too long? An operator's never has."""
     patience = max(node.config.cluster_node_timeout, MIN_PATIENCE)
-    return bool(peer.flags & HANDSHAKE) and node.mono - peer.created > patience
+    is_over = bool(peer.flags & HANDSHAKE) and not peer.is_asked_for
+    return is_over and node.mono - peer.created > patience

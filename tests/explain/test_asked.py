@@ -1,6 +1,7 @@
 import pytest
 
 from disque_trio.explain.asked import Asked, NotAskedError, read
+from disque_trio.explain.clusters import NodeTold, facts_of
 from disque_trio.explain.facts import Facts
 
 
@@ -41,3 +42,25 @@ def test_what_is_no_addjob_is_refused_with_the_reason(words: str, error: str) ->
         read(words.split(), Facts(nodes=3))
 
     assert error in str(caught.value)
+
+
+def test_the_defaults_are_those_of_the_nodes() -> None:
+    words = ["ADDJOB", "q", "b", "0"]
+    facts = Facts(nodes=5, default_replicate=4, default_sync=2)
+
+    assert (read(words, facts).copies, read(words, facts).sync) == (4, 2)
+    assert read([*words, "REPLICATE", "1"], facts).sync == 1
+    assert read([*words, "SYNC", "3"], facts).sync == 3
+    assert read([*words, "ASYNC"], facts).sync == 0
+
+
+def test_of_nodes_with_different_defaults_the_weakest_counts() -> None:
+    configs = [
+        {"default-replicate": "3", "default-sync": "0"},
+        {"default-replicate": "2", "default-sync": "2"},
+    ]
+    nodes = [NodeTold(is_ours=True, config=config) for config in configs]
+
+    facts = facts_of(nodes, 0)
+
+    assert (facts.default_replicate, facts.default_sync) == (2, 2)

@@ -168,9 +168,9 @@ def test_unknown_nodes_do_not_grow_the_table_beyond_a_thousand_nodes() -> None:
     assert handshakes(rig) == []
 
 
-def test_a_handshake_that_is_not_answered_ends_after_the_node_timeout() -> None:
+def test_a_handshake_by_gossip_that_is_not_answered_ends_after_the_node_timeout() -> None:
     rig = Rig()
-    handshake.meet(rig.node, "10.0.0.9", 7711)
+    handshake.meet_by_gossip(rig.node, "10.0.0.9", 7711)
     rig.advance(15_000)
     assert len(handshakes(rig)) == 1
 
@@ -183,7 +183,7 @@ def test_a_handshake_that_is_not_answered_ends_after_the_node_timeout() -> None:
 def test_a_short_node_timeout_still_leaves_a_handshake_one_second() -> None:
     rig = Rig()
     rig.request("CONFIG", "SET", "cluster-node-timeout", 100)
-    handshake.meet(rig.node, "10.0.0.9", 7711)
+    handshake.meet_by_gossip(rig.node, "10.0.0.9", 7711)
 
     rig.advance(1000)
     assert len(handshakes(rig)) == 1

@@ -41,6 +41,16 @@ def _reach(node: NodeFacts) -> Iterator[Finding]:
             "nodes talk to each other on the client port + 10000: open it between all nodes. If "
             "it is closed to this machine alone, run the doctor on a node",
         )
+    if silent := node.number("unanswered_meets"):
+        where = node.info.get("unanswered_meet_address", "?")
+        yield warning(
+            node.where,
+            f"{silent} CLUSTER MEET without an answer: {where} does not answer for "
+            f"{node.number('unanswered_meet_seconds')} s",
+            "open the port for nodes, behind the @, between all nodes, by default the client port "
+            "+ 10000; see that both have the same cluster secret. The node goes on trying; "
+            "CLUSTER FORGET, with the id that CLUSTER NODES shows, ends that",
+        )
     bind = node.config.get("bind", "").split()
     if node.config and not node.has_password:
         is_open = node.config.get("protected-mode") == "no" or not node.is_ours

@@ -1,5 +1,6 @@
 import pytest
 
+from disque_trio.statemachine.base import FORMAT
 from disque_trio.statemachine.chores import Connection, JournalVitals, Vitals
 from disque_trio.statemachine.commands import info
 from disque_trio.statemachine.commands.table import BY_NAME
@@ -99,7 +100,7 @@ def test_server_tells_what_runs() -> None:
         ("config_file", "/etc/disque.conf"),
         ("python_version", "CPython 3.12.1"),
         ("disque_form", FORM),
-        ("format", "1"),
+        ("format", str(FORMAT)),
         (
             "features",
             (
