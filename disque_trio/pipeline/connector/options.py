@@ -67,6 +67,7 @@ OPTIONS: Final = (
     Option("retry", "sink", "", "ADDJOB's RETRY in seconds; the node's default"),
     Option("ttl", "sink", "86400", "ADDJOB's TTL in seconds"),
     Option("replicate", "sink", "", "ADDJOB's REPLICATE; the node's default"),
+    Option("sync", "sink", "", "ADDJOB's SYNC, answered after so many copies; the node's default"),
     Option("maxlen", "sink", "", "ADDJOB's MAXLEN; none"),
     Option("priority", "sink", "", "ADDJOB's PRIORITY, from -100 to 100; 0"),
     Option("limit", "sink", "", "ADDJOB's LIMIT, from 1 to 10000; none"),
@@ -165,6 +166,7 @@ class Sink:
     retry_s: int | None
     ttl_s: int
     replicas: int | None
+    sync: int | None
     maxlen: int | None
     priority: int | None
     limit: int | None
@@ -272,6 +274,7 @@ def sink(given: Mapping[str, str]) -> Sink:
         retry_s=values.optional("retry", 0, LONGEST_S),
         ttl_s=ttl_s,
         replicas=values.optional("replicate", 1, 65_535),
+        sync=values.optional("sync", 1, 65_535),
         maxlen=values.optional("maxlen", 1, 1 << 31),
         priority=values.optional("priority", -100, 100),
         limit=values.optional("limit", 1, 10_000),

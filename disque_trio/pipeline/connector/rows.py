@@ -29,6 +29,7 @@ _COLUMNS: Final[dict[str, tuple[tuple[type[DataType], ...], str]]] = {
     "retry": (_WHOLE, "a whole number"),
     "ttl": (_WHOLE, "a whole number"),
     "replicate": (_WHOLE, "a whole number"),
+    "sync": (_WHOLE, "a whole number"),
     "maxlen": (_WHOLE, "a whole number"),
     "priority": (_WHOLE, "a whole number"),
     "limit": (_WHOLE, "a whole number"),
@@ -40,6 +41,7 @@ _LIMITS: Final = {
     "retry": (0, LONGEST_S),
     "ttl": (1, (1 << 32) - 1),
     "replicate": (1, 65_535),
+    "sync": (1, 65_535),
     "maxlen": (1, 1 << 31),
     "priority": (-100, 100),
     "limit": (1, 10_000),
@@ -168,8 +170,12 @@ class Rows:
         longest = _first(row["maxbackoff"], sink.max_backoff_s)
         if backoff is not None and longest is not None and longest < backoff:
             raise self._wrong(f"its maxbackoff is {longest}, and its backoff {backoff}")
+        copies, sync = _first(row["replicate"], sink.replicas), _first(row["sync"], sink.sync)
+        if copies is not None and sync is not None and sync > copies:
+            raise self._wrong(f"its sync is {sync}, and its replicate {copies}")
         given = {
-            b"REPLICATE": _first(row["replicate"], sink.replicas),
+            b"REPLICATE": copies,
+            b"SYNC": sync,
             b"DELAY": delay or None,
             b"RETRY": _first(row["retry"], sink.retry_s),
             b"TTL": ttl,

@@ -38,3 +38,10 @@ def test_a_row_that_does_not_back_off_needs_no_limit_of_it() -> None:
 def test_a_row_whose_back_off_contradicts_itself_is_refused(row: dict[str, int], said: str) -> None:
     with pytest.raises(PipelineError, match=said):
         words(row, maxbackoff="60")
+
+
+def test_sync_may_be_an_option_or_a_column() -> None:
+    assert words({}, replicate="3", sync="2")[:2] == [b"SYNC", b"2"]
+    assert words({"sync": 1}, replicate="3", sync="2")[:2] == [b"SYNC", b"1"]
+    with pytest.raises(PipelineError, match="its sync is 3, and its replicate 2"):
+        words({"sync": 3}, replicate="2")
