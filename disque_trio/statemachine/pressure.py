@@ -36,8 +36,8 @@ HARD_PERCENT: Final = 95
 SPILL_PERCENT: Final = 65
 """Bodies are spilled above this, if there is a directory for them, so that the node stays below the
 levels as long as the disk takes them."""
-SOFT_RESIDENT_PERCENT: Final = 105
-HARD_RESIDENT_PERCENT: Final = 110
+SOFT_RESIDENT_PERCENT: Final = 104
+HARD_RESIDENT_PERCENT: Final = 108
 SPILL_RESIDENT_PERCENT: Final = 100
 """The same for the resident size."""
 MOST_RESIDENT_PERCENT: Final = 125

@@ -20,7 +20,7 @@ from disque_trio.statemachine.state import NodeState
 
 TRIAL_PERCENT: Final = 1
 """Of `maxmemory`: what may be added in a trial."""
-TRIAL_BELOW_PERCENT: Final = 116
+TRIAL_BELOW_PERCENT: Final = 114
 """There are no trials if the resident size is more than this percentage of `maxmemory`."""
 LEAST_PAUSE: Final[Millis] = 1000
 MOST_PAUSE: Final[Millis] = 600_000

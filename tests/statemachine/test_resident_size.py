@@ -25,7 +25,7 @@ def rig_of(used: int, *, spill_directory: str = "") -> Rig:
     return rig
 
 
-@pytest.mark.parametrize(("resident", "expected"), [(104, 0), (106, 1), (109, 1), (117, 2)])
+@pytest.mark.parametrize(("resident", "expected"), [(103, 0), (105, 1), (107, 1), (115, 2)])
 def test_what_the_account_does_not_know_of_counts(resident: int, expected: int) -> None:
     rig = rig_of(40 * MB)
 
@@ -52,7 +52,7 @@ def test_a_process_smaller_than_its_account_may_hold_no_more() -> None:
 
 def test_until_the_next_measurement_no_more_is_added_than_there_is_room_for() -> None:
     rig = rig_of(40 * MB)
-    measured(rig.node, 105 * MB)
+    measured(rig.node, 103 * MB)
 
     accepted = 0
     while isinstance(rig.ask("ADDJOB", "q", "b" * MB, 0), bytes | Status):
@@ -84,20 +84,20 @@ def added(rig: Rig, *, mb: float) -> None:
 
 def test_at_the_bound_a_few_jobs_find_out_whether_holes_have_room() -> None:
     rig = rig_of(40 * MB)
-    measured(rig.node, 112 * MB)
+    measured(rig.node, 110 * MB)
     assert isinstance(rig.ask("ADDJOB", "q", "b" * 700_000, 0), bytes | Status)
     assert rig.ask("ADDJOB", "q", "b" * 700_000, 0) != OOM
     assert rig.ask("ADDJOB", "q", "b" * 700_000, 0) == OOM
 
     for _ in range(20):
-        measured(rig.node, 112 * MB)
+        measured(rig.node, 110 * MB)
         assert level(rig.node) < 2
         added(rig, mb=0.7)
 
 
 def test_a_trial_that_needed_new_memory_is_repeated_ever_later() -> None:
     rig = rig_of(40 * MB)
-    resident = 110.5
+    resident = 108.5
     measured(rig.node, round(resident * MB))
     pauses = []
     for _ in range(5):
@@ -144,7 +144,7 @@ def test_what_leaves_during_a_trial_makes_no_room_beyond_it() -> None:
 def test_far_above_the_bound_nothing_is_tried() -> None:
     rig = rig_of(40 * MB)
 
-    measured(rig.node, 116 * MB)
+    measured(rig.node, 114 * MB)
 
     assert level(rig.node) == 2
     assert rig.ask("ADDJOB", "q", "b", 0) == OOM
@@ -152,13 +152,13 @@ def test_far_above_the_bound_nothing_is_tried() -> None:
 
 def test_memory_that_was_given_back_ends_the_pauses() -> None:
     rig = rig_of(40 * MB)
-    measured(rig.node, 112 * MB)
+    measured(rig.node, 110 * MB)
     added(rig, mb=0.9)
-    measured(rig.node, 113 * MB)
+    measured(rig.node, 111 * MB)
     assert level(rig.node) == 2
 
     measured(rig.node, 60 * MB)
     assert level(rig.node) == 0
 
-    measured(rig.node, 112 * MB)
+    measured(rig.node, 110 * MB)
     assert level(rig.node) < 2
