@@ -5,6 +5,7 @@ from typing import Final
 
 from disque_trio.sim.scenarios.apps import Micros
 from disque_trio.testing.apps.checkers.history import SLACK, History, JobRecord, RunRecord
+from disque_trio.worker.engine.words import UNSURE
 
 _AT_ONCE: Final[Micros] = 500_000
 """A holder that hears within so long that another one queues a job does not queue it."""
@@ -65,10 +66,12 @@ def _races(history: History, run: RunRecord) -> int:
 
 
 def _is_unanswered(history: History, run: RunRecord, at: Micros) -> bool:
-    """Has no node taken its outcome? Not if its process stood still until its lease was over."""
+    """Has no node taken its outcome? Not if its process stood still until its lease was over, as
+    the worker sees it."""
     if run.ended_at is None or run.ended_at > at:
         return True
-    is_late = any(run.at < each <= run.ended_at for each in history.taken_back[run.job])
+    until = run.ended_at + UNSURE
+    is_late = any(run.at < each <= until for each in history.taken_back[run.job])
     return is_late or run.outcome in ("interrupted", "release", "raised")
 
 
