@@ -46,6 +46,8 @@ from disque_trio.wire.requests import RequestParser
 
 LOADING_TURN: Final[Millis] = 100
 
+OUT_OF_MEMORY: Final = b"-OOM the process has not enough memory for this request\r\n"
+
 
 class Node:
     """A machine, the sessions on it, and the ports around it."""
@@ -180,13 +182,26 @@ class Node:
         """A client has sent something: give the machine every request that it takes."""
         self._traffic.received += len(data)
         parser = session.parser
-        requests = parser.feed(data)
+        try:
+            requests = parser.feed(data)
+        except MemoryError:
+            self.exhausted(session)
+            return
         if parser.error is not None:
             session.fault = parser.error.text
         self._take(session, requests, self.now)
         # After the requests: AUTH may precede one that is too long for an unauthenticated client.
         if parser.buffered or session.input:
             self._input.senders.keeps(session, self.now)
+
+    def exhausted(self, session: Session) -> None:
+        """There is no memory for what a client sends: nothing of that is carried out."""
+        self.warn("clients cut off: out of memory", client=session.client.id)
+        if session.unmade is None:
+            session.port.write(OUT_OF_MEMORY)
+            session.port.close()
+        else:
+            session.port.abort()
 
     def on_crowded(self, tell: Callable[[bool], None]) -> None:
         """`tell` is called when the hub should read less at a time, and when that is over."""

@@ -11,6 +11,8 @@ import socket
 import sys
 from typing import Final
 
+import attrs
+
 _SYNC_WHOLE: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
 """macOS: fsync(2) leaves the data in the drive's cache, this does not."""
 _CANNOT: Final = (errno.ENOTSUP, errno.EINVAL, errno.ENOTTY)
@@ -88,6 +90,57 @@ def present_rss_bytes(statm: str = "/proc/self/statm") -> int:
             return int(file.read().split()[1]) * _PAGE
     except (OSError, IndexError, ValueError):
         return 0
+
+
+@attrs.frozen
+class MemoryLimit:
+    """The least memory that something allows to this process, and what does."""
+
+    size: int
+    source: str
+    """`machine`, `container` or `ulimit`."""
+
+
+def memory_limit(root: str = "/") -> MemoryLimit | None:
+    """The lowest limit there is: of the machine, of the container (cgroup version 1 or 2), or of
+    `ulimit -v` and `-d`. None where nothing is known of any."""
+    limits = [MemoryLimit(size, "container") for size in _limits_of_cgroups(root)]
+    for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
+        soft, _ = resource.getrlimit(kind)
+        if 0 < soft < sys.maxsize:
+            limits.append(MemoryLimit(soft, "ulimit"))
+    with contextlib.suppress(ValueError, OSError):
+        limits.append(MemoryLimit(os.sysconf("SC_PHYS_PAGES") * _PAGE, "machine"))
+    return min(limits, key=lambda limit: limit.size, default=None)
+
+
+def _limits_of_cgroups(root: str) -> list[int]:
+    """Of the group of this process, and of all around it."""
+    found: list[int] = []
+    for line in _read(os.path.join(root, "proc/self/cgroup")).splitlines():
+        _, controllers, path = line.split(":", 2)
+        if not controllers:
+            top, name = os.path.join(root, "sys/fs/cgroup"), "memory.max"
+        elif "memory" in controllers.split(","):
+            top, name = os.path.join(root, "sys/fs/cgroup/memory"), "memory.limit_in_bytes"
+        else:
+            continue
+        # In a container the path may be that of the host, and only the top be there.
+        groups = [part for part in path.split("/") if part]
+        for depth in range(len(groups) + 1):
+            text = _read(os.path.join(top, *groups[:depth], name)).strip()
+            if text.isdigit():
+                found.append(int(text))
+    return found
+
+
+def _read(path: str) -> str:
+    """The text of a file that need not exist."""
+    try:
+        with open(path, "rb") as file:
+            return file.read().decode("latin-1")
+    except OSError:
+        return ""
 
 
 # Sockets.

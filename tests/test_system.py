@@ -18,6 +18,7 @@ from disque_trio.net.pollers import open_poller
 from disque_trio.net.readiness import Listener, Readiness
 from disque_trio.serving.process import SystemHost, facts
 from disque_trio.statemachine.config import Config
+from disque_trio.system import MemoryLimit, memory_limit
 
 # Disks.
 
@@ -206,3 +207,62 @@ def test_a_file_of_an_earlier_version_is_closed_to_them(
         system.tighten(file.fileno())
 
     assert path.stat().st_mode & 0o777 == after
+
+
+# Limits of memory.
+
+
+def _tree(root: Path, **files: str) -> str:
+    for name, text in files.items():
+        path = root / name.replace("__", "/").replace("_DOT_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return str(root)
+
+
+def test_the_limit_of_a_container_is_the_lowest_around_the_process(tmp_path: Path) -> None:
+    root = _tree(
+        tmp_path,
+        proc__self__cgroup="0::/pods/one\n",
+        sys__fs__cgroup__pods__memory_DOT_max="104857600\n",
+        sys__fs__cgroup__pods__one__memory_DOT_max="max\n",
+    )
+
+    assert memory_limit(root) == MemoryLimit(100 << 20, "container")
+
+
+def test_so_is_one_of_version_1_which_a_container_sees_at_the_top(tmp_path: Path) -> None:
+    root = _tree(
+        tmp_path,
+        proc__self__cgroup="5:cpu,cpuacct:/docker/1\n4:memory:/docker/1\n1:name=systemd:/x\n",
+        sys__fs__cgroup__memory__memory_DOT_limit_in_bytes="209715200\n",
+    )
+
+    assert memory_limit(root) == MemoryLimit(200 << 20, "container")
+
+
+def test_without_a_container_the_machine_is_the_limit(tmp_path: Path) -> None:
+    limit = memory_limit(str(tmp_path))
+
+    assert limit is not None
+    assert limit.size <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.parametrize("kind", [resource.RLIMIT_AS, resource.RLIMIT_DATA])
+def test_ulimit_is_one_too(kind: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    infinite = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    limits = {kind: (1 << 20, 1 << 20)}
+    monkeypatch.setattr(resource, "getrlimit", lambda which: limits.get(which, infinite))
+
+    assert memory_limit(str(tmp_path)) == MemoryLimit(1 << 20, "ulimit")
+
+
+def test_a_system_that_tells_nothing_has_no_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown(_name: str) -> int:
+        raise ValueError
+
+    monkeypatch.setattr(os, "sysconf", unknown)
+
+    assert memory_limit(str(tmp_path)) is None

@@ -74,7 +74,11 @@ class Feeding:
     def _feed(self, session: Session, now: Now) -> None:
         unmade = session.unmade
         assert unmade is not None, "only clients with replies to be made are fed"
-        data = unmade.take()
+        try:
+            data = unmade.take()
+        except MemoryError:
+            session.port.abort()
+            return
         self._room -= unmade.work
         session.is_reading = True
         self.count(session, 0, 0)

@@ -93,8 +93,8 @@ class Input:
             row = machine.request(session.client, args, now)
             if row is not None:
                 machine.timed(row, args, perf_counter_ns() - started)
-                if row.is_wide:
-                    self._charge(session, MUCH)
+                if row.is_wide and (len(args) > 3 or row.name != "getjob"):
+                    self._charge(session, MUCH, is_last=True)
             if session.fault is not None or session.is_held:
                 self._after_turn(session, now)
         elif requests or session.is_held or session.fault is not None or session.parser.pending:
@@ -126,20 +126,24 @@ class Input:
             if left:
                 backlog.extendleft(reversed(left))
                 break
-            if self._charge(session, _LONG):
+            if self._charge(session, _LONG, is_last=not (turn and backlog)):
                 break
             most = _FEW
         self._left -= begun_with - turn
         if backlog or session.parser.pending or session.fault is not None or session.is_held:
             self._after_turn(session, now)
 
-    def _charge(self, session: Session, much: int) -> bool:
+    def _charge(self, session: Session, much: int, *, is_last: bool) -> bool:
         """The machine may have answered this client. If that has cost much, it counts as one with
-        large replies, and less room is left in this batch. True then."""
+        large replies, and less room is left in this batch. True then. The last reply of a batch is
+        not weighed if it has few values, since the output will."""
         replies = self._machine.state.out.replies
         if not replies or replies[-1][0] is not session.client:
             return False
-        cost = _cost(replies[-1][1])
+        reply = replies[-1][1]
+        if is_last and type(reply) is list and len(reply) <= _FEW_VALUES:
+            return False
+        cost = _cost(reply)
         if cost <= much:
             return False
         charged = session.weight if session.weight > MUCH else 0

@@ -9,6 +9,7 @@ from typing import Final
 import attrs
 
 from disque_trio.ports import Log
+from disque_trio.statemachine import pressure
 from disque_trio.statemachine.base import (
     FAIL,
     HANDSHAKE,
@@ -264,8 +265,21 @@ class OperatorLog:
 
 
 def warn_of_little_memory(state: NodeState, log: Log) -> None:
-    """A limit that the process alone exceeds leaves nothing for jobs: none is taken."""
-    limit, own = state.config.maxmemory, state.facts.process_bytes
+    """A limit that the process alone exceeds leaves nothing for jobs: none is taken. One that is
+    near to what the system allows does not protect the process."""
+    limit, own, allowed = (
+        state.config.maxmemory,
+        state.facts.process_bytes,
+        state.facts.memory_limit,
+    )
+    if allowed and limit > allowed // 100 * pressure.SAFE_PERCENT:
+        log.warning(
+            f"maxmemory is more than {pressure.SAFE_PERCENT} % of what the "
+            f"{state.facts.memory_limit_of} allows: the node may be killed before it refuses jobs, "
+            "lower it",
+            maxmemory=limit,
+            allowed=allowed,
+        )
     if limit <= own:
         log.warning(
             "maxmemory is less than the process alone takes: new jobs are refused, raise it",

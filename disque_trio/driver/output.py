@@ -212,16 +212,23 @@ class Output:
                 unmade.add(reply)
                 continue
             if type(reply) is not Status:
-                try:
-                    session.replies.append(encode_small(reply, client.protocol))
-                except TooLargeError:
-                    jobs = self._state.jobs
-                    unmade = session.unmade = Unmade(reply, client.protocol, jobs)
+                unmade = self._make(session, reply)
                 continue
             if reply is not told:
                 told, text = reply, encode_status(reply)
             session.replies.append(text)
         return answered
+
+    def _make(self, session: Session, reply: Reply) -> Unmade | None:
+        """Encode a reply, or begin to."""
+        protocol = session.client.protocol
+        try:
+            session.replies.append(encode_small(reply, protocol))
+        except TooLargeError:
+            session.unmade = Unmade(reply, protocol, self._state.jobs)
+        except MemoryError:
+            session.port.abort()
+        return session.unmade
 
     def _write(self, session: Session, now: Now) -> int:
         """Write its replies of this batch, and begin to make those that are too large for that. How

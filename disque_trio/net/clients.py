@@ -143,6 +143,10 @@ class ClientChannel(Stream):
         except OSError:
             self.readiness.end(self)
             return
+        except MemoryError:
+            if self.session is not None:
+                self.node.exhausted(self.session)
+            return
         if not data:
             self._end_of_input()
             return

@@ -13,6 +13,25 @@ _MOST_OF_MACOS: Final = 10_240
 """Its OPEN_MAX, whatever the hard limit says."""
 _LEAST_LINKS: Final = 64
 """Links of each direction, where the system allows fewer files than wanted."""
+_LEAST_CLIENTS: Final = 32
+"""Clients without whom a node is of no use."""
+
+
+class FileLimitError(Exception):
+    """A process may open so few files here that a node cannot run: why, and what to do."""
+
+
+def check_file_limit(clients: int, room: int) -> None:
+    """FileLimitError if there is room for far fewer clients than wanted."""
+    if room >= min(clients, _LEAST_CLIENTS):
+        return
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    least = _OWN_FILES + 2 * _LEAST_LINKS + _LEAST_CLIENTS
+    raise FileLimitError(
+        f"this process may open {soft} files, and a node needs at least {least}: raise the hard "
+        f"limit ('ulimit -Hn', LimitNOFILE of systemd, --ulimit nofile of Docker) to {least} or "
+        f"more, and to {clients + _RESERVED_FILES} for {clients} clients"
+    )
 
 
 def raise_file_limit(clients: int) -> int:

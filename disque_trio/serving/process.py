@@ -26,8 +26,10 @@ from disque_trio.statemachine.base import Millis, Now
 from disque_trio.statemachine.chores import Shutdown, Vitals
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.stats import Facts
-from disque_trio.system import peak_rss_bytes, private, rss_bytes
+from disque_trio.system import memory_limit, peak_rss_bytes, private, rss_bytes
 
+DEAF_S: Final = 3.0
+HURRIED_S: Final = 10.0
 _COLLECTOR: Final = (2_000, 2, 30_000)
 """Thresholds. The defaults cost a factor of three while jobs pile up, since the collector traverses
 all of them again and again (decision 36). With these it traverses each job twice: a pause lasts
@@ -116,9 +118,12 @@ class SystemHost:
 def facts(config: Config, config_file: str = "") -> Facts:
     """Facts about this process, for INFO and HELLO."""
     system = os.uname()
+    limit = memory_limit()
     return Facts(
         port=config.known_port,
         process_bytes=rss_bytes(),
+        memory_limit=0 if limit is None else limit.size // max(config.workers, 1),
+        memory_limit_of="" if limit is None else limit.source,
         pid=os.getpid(),
         executable=os.path.abspath(sys.argv[0]),
         config_file=config_file,
@@ -147,18 +152,35 @@ def tame_collector() -> None:
 def on_signals(stop: Callable[[str], object], reload: Callable[[], object] | None = None) -> None:
     """SIGTERM and SIGINT end the process gracefully, a second SIGINT at once with status 1.
 
-    `stop` is called in this Trio loop, with the signal's name, and `reload` at SIGHUP.
+    A second SIGTERM hurries the end. If the event loop has not even heard of the first one within
+    `DEAF_S`, or has not ended within `HURRIED_S`, the process ends with status 1. `stop` is called
+    in this Trio loop, with the signal's name, and `reload` at SIGHUP.
     """
     token = trio.lowlevel.current_trio_token()
     came: list[int] = []
+    heard: list[str] = []
+
+    def hear(name: str) -> None:
+        heard.append(name)
+        stop(name)
 
     def handle(number: int, _frame: object) -> None:
         if number == signal.SIGINT and number in came:
             os._exit(1)
+        if came:
+            signal.setitimer(signal.ITIMER_REAL, DEAF_S)
         came.append(number)
         with contextlib.suppress(trio.RunFinishedError):
-            token.run_sync_soon(stop, signal.Signals(number).name)
+            token.run_sync_soon(hear, signal.Signals(number).name)
 
+    def give_up(_number: int, _frame: object) -> None:
+        if len(heard) < len(came) or len(waits) > 1:
+            os._exit(1)
+        waits.append(HURRIED_S)
+        signal.setitimer(signal.ITIMER_REAL, HURRIED_S)
+
+    waits = [DEAF_S]
+    signal.signal(signal.SIGALRM, give_up)
     signal.signal(signal.SIGTERM, handle)
     signal.signal(signal.SIGINT, handle)
 

@@ -22,7 +22,7 @@ import trio
 from disque_trio import __version__
 from disque_trio.driver.operator_log import warn_of_little_memory
 from disque_trio.net.admission import is_of_this_machine
-from disque_trio.net.file_limits import raise_file_limit
+from disque_trio.net.file_limits import FileLimitError, check_file_limit, raise_file_limit
 from disque_trio.net.hub import SocketHub
 from disque_trio.net.listeners import ListenError, Listeners, listen
 from disque_trio.net.multiplexing import MultiplexingError, resolve
@@ -30,6 +30,7 @@ from disque_trio.net.tls import Keeper, TlsError
 from disque_trio.node import Node
 from disque_trio.ports import JournalError, NodesStore
 from disque_trio.serving.config_file import ConfigFileError, Loaded, load
+from disque_trio.serving.exhaustion import Exhaustion, is_exhausted
 from disque_trio.serving.logs import LogFileError, ServerLog, check_log, open_log
 from disque_trio.serving.memory_trimming import trimmer_for
 from disque_trio.serving.process import (
@@ -67,8 +68,8 @@ from disque_trio.tracing.live_file import JOB_BYTES, TraceFile, TraceFileError
 
 _FROM_STDIN: Final = "its configuration came from standard input, which cannot be read again"
 STARTING_ERRORS: Final = (
-    ListenError, MultiplexingError, NodesConfError, JournalError, SecretFileError, SpillError,
-    TlsError, TraceFileError, WorkersError,
+    FileLimitError, ListenError, MultiplexingError, NodesConfError, JournalError, SecretFileError,
+    SpillError, TlsError, TraceFileError, WorkersError,
 )  # fmt: skip
 """Each says why the node cannot start, and what to do about it."""
 WHOLE_TRACE: Final = (
@@ -251,9 +252,12 @@ def live(
     the journal is loaded. The tasks `beside` it end with it.
     """
     starting = is_starting or (lambda: is_loading(node))
+    exhaustion = Exhaustion(log)
     try:
-        shutdown = trio.run(_live, node, host, log, supervisor, beside, starting)
-    except Exception:
+        shutdown = trio.run(_live, node, host, log, supervisor, beside, starting, exhaustion)
+    except Exception as error:
+        if is_exhausted(error):
+            exhaustion.end()
         # Without a terminal people look into the log file.
         log.warning("crashed: this is a bug", traceback=traceback.format_exc())
         raise
@@ -270,7 +274,12 @@ async def _live(
     supervisor: Supervisor,
     beside: Sequence[Callable[[], Awaitable[None]]],
     is_starting: Callable[[], bool],
+    exhaustion: Exhaustion,
 ) -> Shutdown:
+    async def guarded(task: Callable[[], Awaitable[None]]) -> None:
+        with exhaustion.fatal():
+            await task()
+
     def stop(signal_name: str) -> None:
         supervisor.tell("STOPPING=1")
         node.stop(Shutdown(), signal_name)
@@ -282,10 +291,10 @@ async def _live(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(supervisor.attend, is_starting, "serving clients")
         for task in beside:
-            nursery.start_soon(task)
+            nursery.start_soon(guarded, task)
         if trimmer := trimmer_for(node.state, log):
-            nursery.start_soon(trimmer.attend)
-        await node.run()
+            nursery.start_soon(guarded, trimmer.attend)
+        await guarded(node.run)
         nursery.cancel_scope.cancel()
     return node.life.shutdown or Shutdown()
 
@@ -350,8 +359,10 @@ def _warn_of_open_ports(config: Config, log: ServerLog) -> None:
 
 
 def with_room_for_clients(config: Config, log: ServerLog) -> Config:
-    """The configuration, with maxclients lowered to what the file limit allows."""
+    """The configuration, with maxclients lowered to what the file limit allows. FileLimitError if
+    that is too little for a node."""
     room = raise_file_limit(config.maxclients)
+    check_file_limit(config.maxclients, room)
     if room == config.maxclients:
         return config
     log.warning("maxclients lowered: the open file limit is too low", maxclients=room)

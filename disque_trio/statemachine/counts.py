@@ -18,6 +18,7 @@ from disque_trio.statemachine.base import (
     DELAYED,
     LEASED,
     RESTORED,
+    CommandError,
     Failure,
 )
 from disque_trio.statemachine.events import Cause
@@ -200,8 +201,21 @@ def copy_taken(node: NodeState) -> None:
     node.tally.copies_taken += 1
 
 
+OUT_OF_MEMORY: Final = b"OOM the process has not enough memory for this reply"
+
+
 def failure(node: NodeState, text: bytes) -> Failure:
     """The error as a reply."""
     errors, code = node.tally.errors, text.split(b" ", 1)[0]
     errors[code] = errors.get(code, 0) + 1
     return Failure(text)
+
+
+def refusal(node: NodeState, error: CommandError | MemoryError, *, is_look: bool) -> Failure:
+    """The same of a command that was not carried out. Out of memory, only one that looks changes
+    nothing: any other may be half done, and the error is raised again."""
+    if isinstance(error, CommandError):
+        return failure(node, error.text)
+    if not is_look:
+        raise error
+    return failure(node, OUT_OF_MEMORY)

@@ -139,8 +139,8 @@ class Machine:
         node.stats.commands_processed += 1
         try:
             reply = row.handler(node, client, args)
-        except CommandError as error:
-            reply = counts.failure(node, error.text)
+        except (CommandError, MemoryError) as error:
+            reply = counts.refusal(node, error, is_look=row.is_look)
         if reply is not PENDING:
             send.answer(node, client, reply)
         if node.ready:
@@ -220,8 +220,8 @@ class Machine:
             self._show_to_monitors(client, redacted(row.name, args))
         try:
             return row.handler(node, client, args)
-        except CommandError as error:
-            return counts.failure(node, error.text)
+        except (CommandError, MemoryError) as error:
+            return counts.refusal(node, error, is_look=row.is_look)
 
     def _show_to_monitors(self, client: Client, args: Sequence[bytes]) -> None:
         line = Status(server.monitor_line(self.state, client, args))

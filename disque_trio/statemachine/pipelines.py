@@ -67,8 +67,8 @@ def _run(
             break
         try:
             reply: Reply = handler(node, client, args)
-        except CommandError as error:
-            reply = counts.failure(node, error.text)
+        except (CommandError, MemoryError) as error:
+            reply = counts.refusal(node, error, is_look=row.is_look)
         if reply is not PENDING:
             replies.append((client, reply))
         if node.ready:

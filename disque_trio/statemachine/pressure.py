@@ -51,6 +51,9 @@ BACKLOG_SHARE: Final = 8
 """A backlog has drained when less than this part of it is left."""
 LEAST_ROOM: Final = 4 << 20
 """Bytes beside the process. A limit that leaves less is warned of."""
+SAFE_PERCENT: Final = 75
+"""Of what the system allows to the process: `maxmemory` bounds accounted bytes, and the resident
+size is up to a quarter larger (docs/memory.md)."""
 REVIEW_EVERY: Final[Millis] = 100
 QUEUES_PER_REVIEW: Final = 1000
 DUMMY_SHARE: Final = 10

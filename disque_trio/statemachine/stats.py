@@ -48,6 +48,10 @@ class Facts:
     allocator: str = "pymalloc"
     process_bytes: int = 0
     """The process's own memory, before it had a job or a client."""
+    memory_limit: int = 0
+    """What the system allows to this process, or its share of that among workers; 0 is unknown,"""
+    memory_limit_of: str = ""
+    """and what sets it: the machine, a container or ulimit."""
     runtime: str = ""
     """The Python that runs it, with its version."""
     run_id: str = "0" * 40

@@ -76,13 +76,16 @@ def encode_status(reply: Status) -> bytes:
 
 
 def _write(reply: Reply, lines: list[bytes], protocol: int) -> None:
-    if isinstance(reply, bytes | Spilled):
+    if isinstance(reply, list):
+        count = len(reply)
+        if count > MANY:
+            raise TooLargeError
+        lines.append(array_header(count))
+        _write_items(reply, lines, protocol)
+    elif isinstance(reply, bytes):
         if len(reply) > LARGE:
             raise TooLargeError
-        lines += (bulk_header(len(reply)), bytes(reply))
-    elif isinstance(reply, list):
-        _begin(b"*", len(reply), lines)
-        _write_items(reply, lines, protocol)
+        lines += (bulk_header(len(reply)), reply)
     elif isinstance(reply, int):
         lines.append(b":%d" % reply)
     elif isinstance(reply, Status | Failure):
@@ -111,7 +114,11 @@ def _flat(reply: Map) -> list[Reply]:
 
 
 def _write_special(reply: Reply, lines: list[bytes], protocol: int) -> None:
-    if isinstance(reply, Opening):
+    if isinstance(reply, Spilled):
+        if len(reply) > LARGE:
+            raise TooLargeError
+        _write(bytes(reply), lines, protocol)
+    elif isinstance(reply, Opening):
         lines.append(array_header(reply.count))
     elif isinstance(reply, Lengthy):
         raise TooLargeError

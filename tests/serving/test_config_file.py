@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from disque_trio.serving.config_file import ConfigFileError, Loaded, load
+from disque_trio.serving.memory_limits import default_maxmemory
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.directives import get
 from tests.trees import HOME
@@ -26,7 +27,7 @@ def refusal(text: str | bytes, *options: str) -> ConfigFileError:
 def test_nothing_given_means_all_defaults_in_the_working_directory() -> None:
     loaded = load([], io.BytesIO())
 
-    assert loaded == Loaded(Config(dir=os.getcwd()), "")
+    assert loaded == Loaded(Config(dir=os.getcwd(), maxmemory=default_maxmemory()), "")
 
 
 def test_a_file_is_read_line_by_line(tmp_path: Path) -> None:
@@ -281,7 +282,7 @@ def test_a_command_cannot_take_anothers_name() -> None:
 def test_the_example_file_loads_and_says_the_defaults() -> None:
     config = load([str(EXAMPLE)], io.BytesIO()).config
 
-    assert config == Config(dir=os.getcwd())
+    assert config == Config(dir=os.getcwd(), maxmemory=default_maxmemory())
 
 
 def test_the_example_file_names_every_directive() -> None:

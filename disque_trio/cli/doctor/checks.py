@@ -7,7 +7,7 @@ from typing import Final
 from disque_trio.cli.doctor import refusals
 from disque_trio.cli.doctor.findings import ANEW, Finding, note, problem, warning
 from disque_trio.cli.doctor.nodes import NodeFacts
-from disque_trio.statemachine.pressure import LEAST_ROOM, MOST_RESIDENT_PERCENT
+from disque_trio.statemachine.pressure import LEAST_ROOM, MOST_RESIDENT_PERCENT, SAFE_PERCENT
 
 MAX_SKEW_MS: Final = 500
 """Wall clocks stamp jobs, and the stamps order the queues of different nodes."""
@@ -130,6 +130,15 @@ def _memory(node: NodeFacts) -> Iterator[Finding]:
             f"raise maxmemory: {(2 * own >> 20) + 1} MiB leave jobs as much as that",
         )
         return
+    allowed, what = node.number("memory_limit"), node.info.get("memory_limit_of", "")
+    if allowed and most > allowed // 100 * SAFE_PERCENT:
+        kind = problem if most > allowed else warning
+        yield kind(
+            node.where,
+            f"maxmemory is {most >> 20} MiB, and the {what} allows {allowed >> 20} MiB: the node "
+            "may be killed before it refuses jobs",
+            f"lower maxmemory to {allowed // 100 * SAFE_PERCENT >> 20}mb, or leave it out",
+        )
     if own and most < own + LEAST_ROOM:
         yield warning(
             node.where,
@@ -146,8 +155,8 @@ def _memory(node: NodeFacts) -> Iterator[Finding]:
         return
     what = f"{(used - own) >> 20} of the {(most - own) >> 20} MiB that maxmemory leaves for jobs"
     doing = "it refuses new jobs" if level > 1 else "it leaves new jobs to other nodes"
-    kind = problem if level > 1 else warning
-    yield kind(
+    grade = problem if level > 1 else warning
+    yield grade(
         node.where,
         f"{what} are used ({share:.0%}): {doing}",
         "add consumers, add nodes, or raise maxmemory; with spill-directory bodies go to disk",

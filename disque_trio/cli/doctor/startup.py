@@ -19,7 +19,8 @@ from disque_trio.serving.processes.plan import WorkersError, orders, refuse_stra
 from disque_trio.statemachine.address import BUS_OFFSET
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.nodesfile import NodesFileError, parse_nodes
-from disque_trio.system import rss_bytes
+from disque_trio.statemachine.pressure import SAFE_PERCENT
+from disque_trio.system import memory_limit, rss_bytes
 from disque_trio.tracing.live_file import JOB_BYTES
 
 _MAX_SOCKET_PATH: Final = 107
@@ -150,8 +151,16 @@ def _judge_nodes_conf(path: str, config: Config) -> Iterator[Finding]:
 
 def _judge_memory(path: str, config: Config) -> Iterator[Finding]:
     """Compare `maxmemory` with the size of this process, which is about that of an empty server."""
-    own = rss_bytes()
+    own, limit = rss_bytes(), memory_limit()
     least = (2 * own >> 20) + 1
+    if limit is not None and config.maxmemory > limit.size // 100 * SAFE_PERCENT:
+        grade = problem if config.maxmemory > limit.size else warning
+        yield grade(
+            path,
+            f"maxmemory {config.maxmemory} ({_mib(config.maxmemory)}): the {limit.source} allows "
+            f"{_mib(limit.size)}, so the node may be killed before it refuses jobs",
+            f"lower maxmemory to {limit.size // 100 * SAFE_PERCENT >> 20}mb, or leave it out",
+        )
     if config.maxmemory <= own:
         yield problem(
             path,

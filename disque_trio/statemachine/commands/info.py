@@ -94,6 +94,8 @@ def _memory(node: NodeState, vitals: Vitals) -> Iterator[Field]:
     yield "used_memory_process", node.facts.process_bytes
     yield "used_memory_jobs_and_queues", node.memory.held
     yield "maxmemory", node.config.maxmemory
+    yield "memory_limit", node.facts.memory_limit
+    yield "memory_limit_of", node.facts.memory_limit_of
     yield "memory_level", pressure.level(node)
     yield "memory_limited_by", "resident-size" if pressure.is_resident_bound(node) else "account"
     yield "evicted_jobs", node.memory.evicted

@@ -34,6 +34,11 @@ _WIDE: Final = (
     "slowlog", "latency", "trace", "debug",
 )  # fmt: skip
 
+_LOOKS: Final = (
+    "qpeek", "qscan", "jscan", "qlen", "qstat", "show", "info", "slowlog", "hello", "command",
+    "time", "ping", "echo",
+)  # fmt: skip
+
 
 @attrs.frozen
 class Command:
@@ -52,6 +57,8 @@ class Command:
     """Can it change jobs, so that its answer must wait for the journal?"""
     is_plain: bool = attrs.field(init=False)
     """Does it leave alone everything that is checked before each request (`pipelines`)?"""
+    is_look: bool = attrs.field(init=False)
+    """Does it change nothing, so that it may stop anywhere?"""
     is_wide: bool = attrs.field(init=False)
     """Might it look at much, or be answered much, for milliseconds?"""
 
@@ -78,3 +85,7 @@ class Command:
     @is_wide.default
     def _is_among_the_wide(self) -> bool:
         return self.name in _WIDE
+
+    @is_look.default
+    def _is_among_the_looks(self) -> bool:
+        return self.name in _LOOKS

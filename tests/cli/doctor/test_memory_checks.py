@@ -89,3 +89,21 @@ def test_memory_of_an_original_server_is_judged_by_its_levels(
     found = [finding.level for finding in judge(nodes) if "maxmemory" in finding.what]
 
     assert found == ([] if level is None else [level])
+
+
+@pytest.mark.parametrize(("maxmemory", "level"), [(90, Level.WARNING), (101, Level.PROBLEM)])
+def test_a_maxmemory_near_what_the_system_allows_is_told(maxmemory: int, level: Level) -> None:
+    info = {
+        "used_memory_process": str(30 << 20),
+        "used_memory": str(30 << 20),
+        "memory_level": "0",
+        "memory_limit": str(100 << 20),
+        "memory_limit_of": "container",
+    }
+    config = {"maxmemory": str(maxmemory << 20), "bind": "127.0.0.1"}
+
+    finding = the_one(cluster(config=config, info=info))
+
+    assert finding.level is level
+    assert finding.what.startswith(f"maxmemory is {maxmemory} MiB, and the container allows 100")
+    assert finding.advice == "lower maxmemory to 75mb, or leave it out"
