@@ -15,6 +15,7 @@ from disque_trio.client.command import Command, Text, milliseconds, seconds, spa
 from disque_trio.client.records import End, Job, JobDetails, KeyHolder, QueueStats, Scanned
 from disque_trio.client.refusals import RefusedError
 from disque_trio.statemachine.base import Reply
+from disque_trio.statemachine.extensions import ORIGINAL_PERIOD_S
 from disque_trio.statemachine.getwords import behind_from
 
 ADD_TIMEOUT_S: Final = 5.0
@@ -60,8 +61,9 @@ def addjob(
         "RETRY": retry,
         "TTL": ttl,
     }
-    if not float(delay).is_integer() and priority is None:
-        priority = 0  # a node takes decimals only beside an option of ours
+    is_plain = float(delay).is_integer() and max(delay, retry or 0) <= ORIGINAL_PERIOD_S
+    if not is_plain and priority is None:
+        priority = 0  # a node takes decimals and long times only beside an option of ours
     options |= {"MAXLEN": maxlen, "PRIORITY": priority, "LIMIT": limit}
     options |= {"BACKOFF": seconds(backoff), "MAXBACKOFF": seconds(max_backoff)}
     options |= {"UNIQUE": unique, "KEEP": seconds(keep), "IFEXISTS": if_exists}

@@ -9,7 +9,8 @@ import attrs
 from disque_trio.explain.facts import Facts
 from disque_trio.statemachine.base import CommandError, Millis
 from disque_trio.statemachine.commands import addoptions, unique
-from disque_trio.statemachine.commands.addjob import MAX_DEFAULT_RETRY_S, check_periods
+from disque_trio.statemachine.commands.addjob import check_periods
+from disque_trio.statemachine.extensions import needs_of
 
 _WAYS: Final[dict[int | None, str]] = {code: way.decode() for way, code in unique.WAYS.items()}
 
@@ -48,8 +49,9 @@ class Asked:
 
     @property
     def is_ours(self) -> bool:
-        """Has it options that the original does not have?"""
-        return self.unique or any((self.priority, self.limit, self.backoff))
+        """Has it options that the original does not have, or times that it misreads?"""
+        is_long = needs_of(self.delay, self.retry * 1000, None) != 0
+        return self.unique or is_long or any((self.priority, self.limit, self.backoff))
 
     @property
     def comes_back(self) -> bool:
@@ -73,14 +75,11 @@ def read(words: Sequence[str], facts: Facts) -> Asked:
         check_periods(options, copies)
     except CommandError as error:
         raise NotAskedError(error.text.decode(errors="replace")) from None
-    retry = options.retry
-    if retry is None:
-        retry = min(max(options.ttl // 10, 1), MAX_DEFAULT_RETRY_S)
     return Asked(
         queue=words[1],
         copies=copies,
         sync=options.sync or (0 if options.is_async else min(facts.default_sync, copies)),
-        retry=retry,
+        retry=options.retry_s,
         delay=options.delay,
         ttl=options.ttl,
         timeout=int(words[3]),

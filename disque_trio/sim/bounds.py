@@ -9,8 +9,7 @@ from disque_trio.sim.model.network import DIAL_WAITS, STALL
 from disque_trio.sim.scenarios.plan import Add, Consumer, Micros, Plan
 from disque_trio.sim.scenarios.vocabulary import DELAYING
 from disque_trio.sim.workload.engine_workers import ABORT, DRAIN
-from disque_trio.statemachine.commands.addjob import MAX_DEFAULT_RETRY_S
-from disque_trio.statemachine.commands.addoptions import DEFAULT_TTL_S
+from disque_trio.statemachine.commands.addoptions import DEFAULT_TTL_S, MAX_DEFAULT_RETRY_S
 from disque_trio.statemachine.commands.backoff import MAX_BACKOFF
 from disque_trio.statemachine.federation import MAX_BROADCAST_DELAY
 from disque_trio.statemachine.job import DESYNC, MAX_GC_WAIT
@@ -26,7 +25,7 @@ _ROUND_TRIPS: Final[Micros] = 2 * _SECOND
 def delivery_bound(plan: Plan) -> Micros:
     """B: how long after the heal until every job that must be delivered has been (L1, L2)."""
     delay = int(max((add.delay_s or 0 for add in plan.adds), default=0) * _SECOND)
-    retry = max((retry_of(add) for add in plan.adds), default=0)
+    retry = max((min(retry_of(add), ttl_of(add)) for add in plan.adds), default=0)
     poll = max(map(absence, plan.consumers), default=0)
     delay += longest_wait(plan)
     waits = _stretched(plan, delay + retry) + DESYNC * 1000 + _TICK + poll
@@ -89,6 +88,11 @@ def backlog(plan: Plan) -> Micros:
 def drain_bound(plan: Plan) -> Micros:
     """How long a run goes on after the heal at most, unless the plan sets it."""
     return plan.drain or delivery_bound(plan) + collection_bound(plan)
+
+
+def ttl_of(add: Add) -> Micros:
+    """The job's TTL, given or by default. A longer RETRY never ends."""
+    return (DEFAULT_TTL_S if add.ttl_s is None else add.ttl_s) * _SECOND
 
 
 def retry_of(add: Add) -> Micros:

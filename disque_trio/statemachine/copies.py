@@ -24,7 +24,7 @@ from disque_trio.statemachine.base import (
     NodeId,
 )
 from disque_trio.statemachine.cluster import UNREACHABLE, Peer
-from disque_trio.statemachine.job import STAMPS, Job
+from disque_trio.statemachine.job import STAMPS, Job, needs
 from disque_trio.statemachine.lifecycle import desync
 from disque_trio.statemachine.messages import JobCopy, JobState, SetAck, Working
 from disque_trio.statemachine.nodetable import is_banned
@@ -138,13 +138,13 @@ def is_dead(copy: JobCopy) -> bool:
 
 
 def reads(peer: Peer, job: Job) -> bool:
-    """Can the node keep a copy of this job, with its extensions?"""
-    return job.extensions is None or keeps(peer, job.extensions.needs)
+    """Can the node keep a copy of this job, with its extensions, and count its times?"""
+    return keeps(peer, needs(job))
 
 
-def keeps(peer: Peer, needs: int) -> bool:
+def keeps(peer: Peer, capabilities: int) -> bool:
     """Does the node have all of these capabilities?"""
-    return peer.capabilities & needs == needs
+    return peer.capabilities & capabilities == capabilities
 
 
 def could_hold(node: NodeState, job: Job) -> int:

@@ -21,6 +21,12 @@ MAX_REDRIVES: Final = 0xFFFF_FFFF
 MAX_SNOOZES: Final = 0xFFFF_FFFF
 """And snoozes: beyond this they are not counted."""
 
+ORIGINAL_PERIOD_S: Final = (1 << 31) // 1000
+"""The longest DELAY and RETRY that original nodes can count, in 32-bit milliseconds: 24.8 days."""
+LONGEST_PERIOD_S: Final = 10 * 366 * 86_400
+"""The longest that is taken, and the longest KEEP: ten years."""
+_ORIGINAL_PERIOD: Final[Millis] = ORIGINAL_PERIOD_S * 1000
+
 # Whether a job is held back until the earlier jobs with its key have ended.
 
 FOLLOWS: Final = 1
@@ -119,3 +125,10 @@ class Extensions:
 
 
 _NONE: Final = Extensions()
+
+
+def needs_of(delay: Millis, retry: Millis, extensions: Extensions | None) -> int:
+    """The capabilities that a node must have to keep a job with these. An original node would
+    misread long times, which every node that reads extensions can count."""
+    own = 0 if extensions is None else extensions.needs
+    return own | EXTENDS if delay > _ORIGINAL_PERIOD or retry > _ORIGINAL_PERIOD else own

@@ -31,7 +31,7 @@ from disque_trio.statemachine.base import (
     NodeId,
     Reply,
 )
-from disque_trio.statemachine.extensions import ALIVE, DeadState, Extensions
+from disque_trio.statemachine.extensions import ALIVE, DeadState, Extensions, needs_of
 from disque_trio.statemachine.hints import shown
 from disque_trio.statemachine.timers import Timed
 
@@ -145,6 +145,11 @@ class PendingAdd:
     """Its answer, once it is settled."""
     sync: int = 0
     """How many copies must be confirmed before it is answered."""
+
+
+def needs(job: Job) -> int:
+    """The capabilities that a node must have to keep the job."""
+    return needs_of(job.delay, job.retry, job.extensions)
 
 
 def had_its_turn(job: Job) -> bool:

@@ -32,7 +32,7 @@ from disque_trio.statemachine.base import (
 )
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.extensions import Extensions
-from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.job import Job, needs
 from disque_trio.statemachine.keyfacts import KEPT
 from disque_trio.statemachine.keys import Kept
 from disque_trio.statemachine.messages import JobCopy
@@ -118,7 +118,7 @@ def has_record(node: NodeState, job: Job) -> bool:
     it?"""
     if job.state == WAIT_REPL:
         return False
-    if job.extensions is not None and _has_no_place(node.config, job):
+    if _has_no_place(node.config, job):
         return False
     return bool(job.retry) or job.state in (ACKED, DEAD) or not job.flags & DELIVERED
 
@@ -129,7 +129,7 @@ def has_no_place(node: NodeState, config: Config) -> bool:
 
 
 def _has_no_place(config: Config, job: Job) -> bool:
-    return not config.keeps_extensions and job.extensions is not None and bool(job.extensions.needs)
+    return not config.keeps_extensions and bool(needs(job))
 
 
 def stored(node: NodeState, job: Job) -> JobCopy:

@@ -26,15 +26,15 @@ _BAD_LENGTH: Final = "length of a LOADJOB wrong"
 
 
 class NoPlaceError(ValueError):
-    """This format has no place for a job's extensions."""
+    """This format has no place for a job's extensions, or times."""
 
 
 def encode(record: Record) -> bytes:
     """A record's bytes, without the time at which a delay is over and the count of snoozes.
-    NoPlaceError for a job with other extensions."""
+    NoPlaceError for a job with other extensions, or with times that an original server misreads."""
     if isinstance(record, LoadJob):
         copy = record.copy
-        if copy.extensions is not None and copy.extensions.needs:
+        if copy.needs:
             raise NoPlaceError(copy.id.decode())
         if copy.extensions is not None or copy.due:
             copy = attrs.evolve(copy, extensions=None, due=0)

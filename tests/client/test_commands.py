@@ -317,3 +317,13 @@ def test_a_node_without_sync_waits_for_all_copies() -> None:
 
     assert command.words_for({"sync"})[-2:] == (b"SYNC", b"2")
     assert command.words_for(()) == command.words[:-2]
+
+
+@pytest.mark.parametrize("option", ["delay", "retry"])
+def test_long_times_are_sent_beside_an_option_of_ours(option: Literal["delay", "retry"]) -> None:
+    plain: dict[str, int] = {option: 2_147_483}
+    long: dict[str, int] = {option: 2_147_484}
+
+    assert b"PRIORITY" not in commands.addjob("q", "body", **plain).words  # type: ignore[arg-type]
+    assert commands.addjob("q", "body", **long).words[-2:] == (b"PRIORITY", b"0")  # type: ignore[arg-type]
+    assert b"0" not in commands.addjob("q", "body", priority=3, **long).words[-1:]  # type: ignore[arg-type]

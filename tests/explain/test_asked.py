@@ -64,3 +64,11 @@ def test_of_nodes_with_different_defaults_the_weakest_counts() -> None:
     facts = facts_of(nodes, 0)
 
     assert (facts.default_replicate, facts.default_sync) == (2, 2)
+
+
+def test_long_times_are_for_nodes_of_ours_alone() -> None:
+    found = asked("RETRY 3000000 TTL 9999999 PRIORITY 0")
+
+    assert (found.retry, found.is_ours) == (3_000_000, True)
+    assert asked("RETRY 3000000 TTL 9999999").retry == 2_147_483
+    assert not asked("RETRY 3000000 TTL 9999999").is_ours

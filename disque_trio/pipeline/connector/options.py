@@ -14,10 +14,11 @@ import attrs
 from disque_trio.client.address import Address, Tls
 from disque_trio.pipeline.connector import unknown
 from disque_trio.pipeline.errors import PipelineError
+from disque_trio.statemachine.extensions import LONGEST_PERIOD_S, ORIGINAL_PERIOD_S
 
 _MOST_JOBS: Final = 1_000_000
 """Of a batch: the driver has all of their bodies in memory."""
-LONGEST_S: Final = (1 << 31) // 1000
+LONGEST_S: Final = ORIGINAL_PERIOD_S
 """The most seconds that fit into 32 bits as milliseconds, as every node can count them."""
 
 
@@ -270,8 +271,8 @@ def sink(given: Mapping[str, str]) -> Sink:
         queue=values.text("queue"),
         # Leave half of a short TTL for the consumers.
         hold_s=min(hold_s, ttl_s // 2) if not values.has("hold") else hold_s,
-        delay_s=values.count("delay", 0, min(LONGEST_S, ttl_s - 1)),
-        retry_s=values.optional("retry", 0, LONGEST_S),
+        delay_s=values.count("delay", 0, min(LONGEST_PERIOD_S, ttl_s - 1)),
+        retry_s=values.optional("retry", 0, LONGEST_PERIOD_S),
         ttl_s=ttl_s,
         replicas=values.optional("replicate", 1, 65_535),
         sync=values.optional("sync", 1, 65_535),

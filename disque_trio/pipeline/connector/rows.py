@@ -19,6 +19,7 @@ from pyspark.sql.types import (
 from disque_trio.pipeline.connector.keys import LONGEST, Keys
 from disque_trio.pipeline.connector.options import LONGEST_S, Sink
 from disque_trio.pipeline.errors import PipelineError
+from disque_trio.statemachine.extensions import LONGEST_PERIOD_S
 
 _WHOLE: Final = (ByteType, ShortType, IntegerType, LongType)
 _COLUMNS: Final[dict[str, tuple[tuple[type[DataType], ...], str]]] = {
@@ -37,8 +38,8 @@ _COLUMNS: Final[dict[str, tuple[tuple[type[DataType], ...], str]]] = {
     "maxbackoff": (_WHOLE, "a whole number"),
 }
 _LIMITS: Final = {
-    "delay": (0, LONGEST_S),
-    "retry": (0, LONGEST_S),
+    "delay": (0, LONGEST_PERIOD_S),
+    "retry": (0, LONGEST_PERIOD_S),
     "ttl": (1, (1 << 32) - 1),
     "replicate": (1, 65_535),
     "sync": (1, 65_535),
@@ -173,14 +174,18 @@ class Rows:
         copies, sync = _first(row["replicate"], sink.replicas), _first(row["sync"], sink.sync)
         if copies is not None and sync is not None and sync > copies:
             raise self._wrong(f"its sync is {sync}, and its replicate {copies}")
+        retry, priority = _first(row["retry"], sink.retry_s), _first(row["priority"], sink.priority)
+        if priority is None and max(delay, retry or 0) > LONGEST_S:
+            # A node takes long times only beside an option of ours.
+            priority = 0
         given = {
             b"REPLICATE": copies,
             b"SYNC": sync,
             b"DELAY": delay or None,
-            b"RETRY": _first(row["retry"], sink.retry_s),
+            b"RETRY": retry,
             b"TTL": ttl,
             b"MAXLEN": _first(row["maxlen"], sink.maxlen),
-            b"PRIORITY": _first(row["priority"], sink.priority),
+            b"PRIORITY": priority,
             b"LIMIT": _first(row["limit"], sink.limit),
             b"BACKOFF": backoff,
             b"MAXBACKOFF": None if backoff is None else longest,

@@ -19,7 +19,7 @@ from disque_trio.tracing.rows import Row
 SPREAD: Final[Millis] = 250
 """The random part of the time until a copy is queued, in either direction."""
 _LONGEST: Final[Micros] = ((1 << 31) // 1000) * SECOND
-"""A longer RETRY is limited to this."""
+"""A longer RETRY is limited to this without an option of ours."""
 _ROUNDED: Final[Millis] = 1010
 """Tolerance of the remaining life: messages and journals have it in whole seconds, and of several
 copies in a batch it is not known which one was taken."""
@@ -155,7 +155,7 @@ def compare_with_request(case: Case, job: Job) -> None:
     options, said = add.options, read(record)
     case.check("S16")
     asked = {
-        "retry": min(options.retry, _LONGEST) // MILLI,
+        "retry": (options.retry if options.has_ours else min(options.retry, _LONGEST)) // MILLI,
         "priority": options.priority or None,
         "limit": options.limit or None,
         "key": options.unique,

@@ -66,6 +66,12 @@ class Options:
     """None where the trace has none."""
     is_default: bool = False
     """REPLICATE was not given."""
+    has_ours: bool = False
+    """It has an option that the original does not have."""
+
+
+_OURS: Final = ("priority", "limit", "backoff", "unique", "sync")
+"""Options beside which RETRY may be long."""
 
 
 def read_options(detail: str, nodes: int) -> Options:
@@ -99,6 +105,7 @@ def read_options(detail: str, nodes: int) -> Options:
         max_backoff=_micros(said, "maxbackoff"),
         body=body if has_body else None,
         is_default="replicate" not in said,
+        has_ours=any(each in said for each in _OURS),
     )
 
 

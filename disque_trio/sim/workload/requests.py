@@ -5,6 +5,7 @@ from typing import Final
 from disque_trio.sim.scenarios.plan import Add, Consumer
 from disque_trio.sim.scenarios.vocabulary import DELAYING
 from disque_trio.statemachine.base import Reply
+from disque_trio.statemachine.extensions import ORIGINAL_PERIOD_S
 
 _WITH_TOKEN: Final = ("begin", "working", "nack", "nack-delay", "release", "release-delay", "bury")
 
@@ -12,8 +13,9 @@ _WITH_TOKEN: Final = ("begin", "working", "nack", "nack-delay", "release", "rele
 def add_words(add: Add) -> list[bytes]:
     """The command."""
     words: list[str | int] = ["ADDJOB", add.queue, add.body.ljust(add.size, "."), add.timeout_ms]
-    # A node takes decimals only beside an option of ours.
+    # A node takes decimals and long times only beside an option of ours.
     has_decimals = add.delay is not None and not float(add.delay).is_integer()
+    is_long = max(add.delay_s or 0, add.retry_s or 0) > ORIGINAL_PERIOD_S
     for option, value in (
         ("REPLICATE", add.replicate),
         ("SYNC", add.sync),
@@ -21,7 +23,7 @@ def add_words(add: Add) -> list[bytes]:
         ("RETRY", add.retry_s),
         ("TTL", add.ttl_s),
         ("MAXLEN", add.maxlen),
-        ("PRIORITY", 0 if has_decimals and add.priority is None else add.priority),
+        ("PRIORITY", 0 if (has_decimals or is_long) and add.priority is None else add.priority),
         ("LIMIT", add.limit),
         ("UNIQUE", add.unique),
         ("KEEP", add.keep_s),

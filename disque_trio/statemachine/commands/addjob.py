@@ -32,20 +32,28 @@ from disque_trio.statemachine.commands import backoff, unique
 from disque_trio.statemachine.commands.addoptions import NAMES, OURS, Options, parse_options
 from disque_trio.statemachine.commands.parse import (
     MAX_INTEGER,
-    MAX_PERIOD_S,
     Remembered,
     in_seconds,
     timeout,
 )
-from disque_trio.statemachine.extensions import Extensions
+from disque_trio.statemachine.extensions import (
+    LONGEST_PERIOD_S,
+    ORIGINAL_PERIOD_S,
+    Extensions,
+    needs_of,
+)
 from disque_trio.statemachine.hints import shown
 from disque_trio.statemachine.job import Job, id_end, id_with, make_id
 from disque_trio.statemachine.pausing import PAUSED
 from disque_trio.statemachine.state import NodeState
 
-MAX_DEFAULT_RETRY_S: Final = 300
 NO_PLACE: Final = (
-    b"ERR aof-format disque has no place for the extensions of a job: use aof-format framed"
+    b"ERR aof-format disque has no place for the extensions of a job, or for a DELAY or RETRY of"
+    b" more than %d seconds: use aof-format framed" % ORIGINAL_PERIOD_S
+)
+_OR_LONGER: Final = (
+    b", or %d beside an option that the original does not have, such as PRIORITY 0"
+    % LONGEST_PERIOD_S
 )
 _AT_ONCE: Final = BCAST_QUEUED | BCAST_WILLQUEUE
 _LEAST: Final = 4
@@ -205,11 +213,9 @@ def _parsed(words: tuple[bytes, ...]) -> ResolvedOptions:
 def _in(options: Options, max_ttl_s: int) -> ResolvedOptions:
     """The options with defaults; TTL and RETRY within what can be counted (original, defect 3)."""
     ttl = min(options.ttl, max_ttl_s)
-    retry = options.retry
-    if retry is None:
-        retry = min(max(ttl // 10, 1), MAX_DEFAULT_RETRY_S)
-    retry = min(retry, MAX_PERIOD_S)
+    retry = attrs.evolve(options, ttl=ttl).retry_s
     extensions = _extensions(options)
+    needs = needs_of(options.delay, retry * 1000, extensions)
     return ResolvedOptions(
         options,
         ttl,
@@ -218,8 +224,12 @@ def _in(options: Options, max_ttl_s: int) -> ResolvedOptions:
         options.delay,
         ((1 << 32) - 1 - ttl) * 1000,
         extensions,
-        0 if extensions is None else extensions.needs,
-        options.delay == 0 and options.retry != 0 and options.maxlen is None and extensions is None,
+        needs,
+        options.delay == 0
+        and options.retry != 0
+        and options.maxlen is None
+        and extensions is None
+        and not needs,
         id_end(ttl, retry > 0),
         options.maxlen is None
         and not options.is_async
@@ -259,7 +269,7 @@ def _check(
 ) -> None:
     """The refusals, in the original's order."""
     options = resolved.options
-    if resolved.extensions is not None and not node.config.keeps_extensions:
+    if (resolved.needs or resolved.extensions) and not node.config.keeps_extensions:
         raise CommandError(NO_PLACE)
     if options.retry == 0 or options.delay:
         check_periods(options, replicas)
@@ -281,9 +291,14 @@ def check_periods(options: Options, replicas: int) -> None:
             b"Job refused since would never be delivered: DELAY is %b, TTL %d"
             % (in_seconds(options.delay), options.ttl)
         )
-    if options.delay > MAX_PERIOD_S * 1000:
+    if options.delay > options.longest_s * 1000:
         raise CommandError(
-            b"ERR DELAY must be at most %d seconds: %b" % (MAX_PERIOD_S, in_seconds(options.delay))
+            b"ERR DELAY must be at most %d seconds%b: %b"
+            % (
+                options.longest_s,
+                b"" if options.has_ours else _OR_LONGER,
+                in_seconds(options.delay),
+            )
         )
 
 
@@ -294,8 +309,9 @@ def _check_nodes(node: NodeState, sync: int, needs: int, *, external: bool) -> N
     if able < needed <= reachable:
         raise CommandError(
             replication.NOT_ENOUGH_NODES
-            + b": %d of the %d other nodes can keep a job with extensions (%b)"
-            % (able, reachable, b", ".join((*OURS, b"UNIQUE", b"BACKOFF")))
+            + b": %d of the %d other nodes can keep a job with extensions (%b), or with a DELAY or"
+            b" RETRY of more than %d seconds"
+            % (able, reachable, b", ".join((*OURS, b"UNIQUE", b"BACKOFF")), ORIGINAL_PERIOD_S)
             + _unlinked(node)
         )
     if needed > reachable:

@@ -17,9 +17,11 @@ from disque_trio.statemachine.commands.parse import (
     once,
     seconds_of_original,
 )
+from disque_trio.statemachine.extensions import LONGEST_PERIOD_S, ORIGINAL_PERIOD_S
 from disque_trio.statemachine.hints import no_option
 
 DEFAULT_TTL_S: Final = 86_400
+MAX_DEFAULT_RETRY_S: Final = 300
 _MAX_REPLICAS: Final = 65_535
 
 
@@ -42,6 +44,26 @@ class Options:
     keep: Millis | None = None
     if_exists: int | None = None
 
+    @property
+    def has_ours(self) -> bool:
+        """Is there an option that the original does not have? A request without one is answered as
+        there."""
+        ours = (self.priority, self.limit, self.backoff, self.unique, self.sync)
+        return any(each is not None for each in ours)
+
+    @property
+    def longest_s(self) -> int:
+        """The longest DELAY and RETRY."""
+        return LONGEST_PERIOD_S if self.has_ours else ORIGINAL_PERIOD_S
+
+    @property
+    def retry_s(self) -> int:
+        """RETRY, or its default. Without an option of ours it is within what original holders can
+        count (original, defect 3)."""
+        if self.retry is None:
+            return min(max(self.ttl // 10, 1), MAX_DEFAULT_RETRY_S)
+        return min(self.retry, self.longest_s)
+
 
 def parse_options(words: list[bytes]) -> Options:
     """The options in any order and case. Raises CommandError."""
@@ -56,6 +78,8 @@ def parse_options(words: list[bytes]) -> Options:
         else:
             raise CommandError(SYNTAX_ERROR + b": " + no_option(word, b"ADDJOB", NAMES))
     _check_delay(options)
+    if options.has_ours and options.retry is not None and options.retry > LONGEST_PERIOD_S:
+        raise CommandError(b"ERR RETRY must be at most %d seconds" % LONGEST_PERIOD_S)
     _check_sync(options)
     unique.check(options)
     if options.limit is not None and options.retry == 0:
@@ -108,9 +132,7 @@ def _take_delay(options: Options, _name: bytes, word: bytes) -> None:
 
 
 def _check_delay(options: Options) -> None:
-    """A request that has only options of the original is answered as there."""
-    ours = (options.priority, options.limit, options.backoff, options.unique, options.sync)
-    if options.delay % 1000 and all(each is None for each in ours):
+    if options.delay % 1000 and not options.has_ours:
         raise CommandError(
             b"%b: %b has decimals, for which an option must be there that the original does not "
             b"have, such as PRIORITY 0" % (_BAD_DELAY, in_seconds(options.delay))

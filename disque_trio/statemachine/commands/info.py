@@ -38,6 +38,7 @@ FEATURES: Final = (
     "sync",
     "unqueued",
     "enqueue-queue",
+    "long-periods",
 )
 """What this node can beyond the original, by name; a client looks here before it uses it."""
 _SHOWN_QUEUES: Final = 10

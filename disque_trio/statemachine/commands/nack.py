@@ -8,9 +8,9 @@ from disque_trio.statemachine.base import ACTIVE, SYNTAX_ERROR, CommandError, Mi
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commands.addjob import NO_PLACE
 from disque_trio.statemachine.commands.jobs import end_deliveries, give_back, held
-from disque_trio.statemachine.commands.parse import MAX_PERIOD_S, Words, once, seconds
+from disque_trio.statemachine.commands.parse import Words, once, seconds
 from disque_trio.statemachine.events import Cause
-from disque_trio.statemachine.extensions import MAX_REASON
+from disque_trio.statemachine.extensions import MAX_REASON, ORIGINAL_PERIOD_S
 from disque_trio.statemachine.hints import no_option
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.state import NodeState
@@ -79,7 +79,7 @@ def delay_of(words: list[bytes], command: bytes, options: tuple[bytes, ...]) -> 
         if word.upper() != _DELAY:
             raise CommandError(SYNTAX_ERROR + b": " + no_option(word, command, options))
         once(delay, _DELAY)
-        delay = seconds(left.value(_DELAY), _DELAY, most_s=MAX_PERIOD_S, least=0)
+        delay = seconds(left.value(_DELAY), _DELAY, most_s=ORIGINAL_PERIOD_S, least=0)
     return delay
 
 

@@ -17,9 +17,6 @@ T = TypeVar("T")
 _INTEGER: Final = re.compile(rb"[+-]?[0-9]{0,100}\Z")
 """Leading zeros are allowed, but Python refuses to convert thousands of digits."""
 _SECONDS: Final = re.compile(rb"([0-9]{1,100})(?:\.([0-9]{1,3}))?\Z")
-MAX_PERIOD_S: Final = (1 << 31) // 1000
-"""The longest period in 32-bit milliseconds, which original holders use. A longer RETRY is reduced
-to this; a longer delay is refused, because it would end early."""
 _MAX_WAIT: Final[Millis] = 1 << 60
 """Half of `FOREVER`, so that a deadline is never beyond it."""
 _MAX_REMEMBERED: Final = 256

@@ -9,7 +9,7 @@ from disque_trio.statemachine import claims
 from disque_trio.statemachine.base import SYNTAX_ERROR, CommandError, Millis, Reply
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commands.parse import once, seconds
-from disque_trio.statemachine.extensions import Extensions
+from disque_trio.statemachine.extensions import LONGEST_PERIOD_S, Extensions
 from disque_trio.statemachine.hints import none_of, shown
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.keyfacts import MAX_KEY
@@ -18,7 +18,6 @@ from disque_trio.statemachine.state import NodeState
 
 OPTIONS: Final = (b"UNIQUE", b"KEEP", b"IFEXISTS")
 WAYS: Final = {b"return": RETURN, b"reject": REJECT, b"again": AGAIN, b"replace": REPLACE}
-MAX_KEEP_S: Final = 10 * 366 * 86_400
 
 
 class Given(Protocol):
@@ -37,7 +36,7 @@ def take(options: Given, name: bytes, word: bytes) -> None:
         options.unique = check_key(word)
     elif name == b"KEEP":
         once(options.keep, name)
-        options.keep = seconds(word, name, most_s=MAX_KEEP_S)
+        options.keep = seconds(word, name, most_s=LONGEST_PERIOD_S)
     else:
         once(options.if_exists, name)
         way = WAYS.get(word.lower())

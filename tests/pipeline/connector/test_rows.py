@@ -45,3 +45,13 @@ def test_sync_may_be_an_option_or_a_column() -> None:
     assert words({"sync": 1}, replicate="3", sync="2")[:2] == [b"SYNC", b"1"]
     with pytest.raises(PipelineError, match="its sync is 3, and its replicate 2"):
         words({"sync": 3}, replicate="2")
+
+
+def test_long_times_are_sent_beside_an_option_of_ours() -> None:
+    year = {"delay": 31_536_000, "ttl": 63_072_000}
+
+    assert words(year)[-2:] == [b"PRIORITY", b"0"]
+    assert words({**year, "priority": 2})[-2:] == [b"PRIORITY", b"2"]
+    assert words({"retry": 3_000_000}, ttl="4000000")[-2:] == [b"PRIORITY", b"0"]
+    with pytest.raises(PipelineError, match="its retry is 400000000"):
+        words({"retry": 400_000_000})

@@ -19,7 +19,6 @@ NO_NUMBERS: Final = "soon nan inf 1e3 0x10 - 1,5 ' 1' '1 ' ²"
 NO_WHOLE: Final = f"{NO_NUMBERS} 1.5 {HUGE} -{HUGE} 99999999999999999999"
 NO_SECONDS: Final = f"{NO_NUMBERS} -1 -0.5 1.0005 1. .5 1.5.5 {HUGE}"
 ADD: Final = "ADDJOB q body 0"
-MAX_PERIOD: Final = 2_147_483
 
 VALUES: Final = [
     # The beginning of the command, the option, what the error begins with, bad values.
@@ -32,11 +31,13 @@ VALUES: Final = [
     (f"{ADD} PRIORITY 0", "DELAY", "ERR The specified DELAY is greater than TTL", "86400.001"),
     (ADD, "DELAY", "ERR DELAY time must be a non negative number: 1.5 has", "1.5 1.500"),
     (
-        f"{ADD} TTL 9999999 LIMIT 1",
+        f"{ADD} TTL 999999999 LIMIT 1",
         "DELAY",
-        "ERR DELAY must be at most",
-        f"{MAX_PERIOD}.001 9999998",
+        "ERR DELAY must be at most 316224000 seconds",
+        "316224000.001 316224001",
     ),
+    (f"{ADD} TTL 9999999", "DELAY", "ERR DELAY must be at most 2147483 seconds", "2147484 9999998"),
+    (f"{ADD} LIMIT 1", "RETRY", "ERR RETRY must be at most 316224000 seconds", "316224001"),
     (ADD, "MAXLEN", "ERR MAXLEN must be a positive number", f"0 -1 '' {NO_WHOLE}"),
     (ADD, "PRIORITY", "ERR PRIORITY must be a whole number", f"-101 101 '' {NO_WHOLE}"),
     (ADD, "LIMIT", "ERR LIMIT must be a whole number", f"0 -1 10001 '' {NO_WHOLE}"),

@@ -5,7 +5,7 @@ import hashlib
 import pytest
 
 from disque_trio.statemachine.base import Failure, Status
-from disque_trio.statemachine.commands.unique import MAX_KEEP_S
+from disque_trio.statemachine.extensions import LONGEST_PERIOD_S
 from disque_trio.statemachine.keyfacts import MAX_KEY
 from tests.rig import Rig
 
@@ -73,7 +73,7 @@ def test_ifexists_may_be_written_in_any_case(way: str) -> None:
             (
                 ["UNIQUE", "a", "KEEP", word],
                 b"ERR KEEP must be seconds from 0.001 to %d, with up to three decimals: '%b'"
-                % (MAX_KEEP_S, word.encode()),
+                % (LONGEST_PERIOD_S, word.encode()),
             )
             for word in ("", "0", "0.000", "-1", "x", "1.2345", "1e9", "9" * 13, str(1 << 40))
         ],
