@@ -17,8 +17,8 @@ from tests.trees import PACKAGE, STATEMACHINE, every_file, modules, shown, tree
 _RUNGS: Final = """
     base
     extensions keyfacts form hints address values pattern jobtraces tombstones config directives
-    redaction timers messages wording records events tally chores stats slowlog latency cluster
-    job client jobtable keys backlog queue memory outbox getwords strangers
+    redaction timers messages wording records events refusals tally chores stats slowlog latency
+    cluster job client jobtable keys backlog queue memory outbox getwords strangers
     state lengthy invariants
     send trace journaling keyindex spilling heartbeat links metrics counts handouts
     reasons lifecycle leases nodetable stamps trailing
@@ -75,7 +75,7 @@ OWNERS: Final = {
     "counts": "NodeState.delayed NodeState.leased NodeState.restored NodeState.unqueued"
     " NodeState.dead Queue.acks Queue.given"
     " Tally.added Tally.given Tally.delivered Tally.nacked Tally.postponed Tally.next_wait"
-    " Tally.copies_confirmed Tally.copies_taken",
+    " Tally.copies_confirmed Tally.copies_taken Tally.refused_at",
     "deadletters": """
         Job.expires Job.state Job.requeue_at Job.nacks Job.deliveries Memory.evictable
     """,

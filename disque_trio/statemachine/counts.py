@@ -24,6 +24,7 @@ from disque_trio.statemachine.base import (
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.queue import Queue
+from disque_trio.statemachine.refusals import REFUSALS
 from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.tally import SAMPLED
 
@@ -208,6 +209,8 @@ def failure(node: NodeState, text: bytes) -> Failure:
     """The error as a reply."""
     errors, code = node.tally.errors, text.split(b" ", 1)[0]
     errors[code] = errors.get(code, 0) + 1
+    if code in REFUSALS:
+        node.tally.refused_at[code] = node.wall
     return Failure(text)
 
 

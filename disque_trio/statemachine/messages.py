@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from disque_trio.statemachine.base import Body, JobId, Millis, NodeId
-from disque_trio.statemachine.extensions import DeadState, Extensions, needs_of
+from disque_trio.statemachine.extensions import DeadState, Extensions
 from disque_trio.statemachine.keyfacts import ALWAYS, KeyFact
 
 
@@ -41,11 +41,6 @@ class JobCopy:
     due: Millis = 0
     """In our journal only: when its delay is over, in Unix milliseconds by the clock of the node
     that wrote it; 0 if it does not say."""
-
-    @property
-    def needs(self) -> int:
-        """The capabilities that a node must have to keep it."""
-        return needs_of(self.delay * 1000, self.retry * 1000, self.extensions)
 
     @property
     def snoozes(self) -> int:

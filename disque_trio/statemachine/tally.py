@@ -62,6 +62,8 @@ class Tally:
     """Copies of jobs added here that other nodes had confirmed when the client was answered."""
     errors: dict[bytes, int] = attrs.Factory(dict)
     """Replies of commands that are errors, by their first word."""
+    refused_at: dict[bytes, Millis] = attrs.Factory(dict)
+    """When the last of those in `refusals.REFUSALS` was sent, in Unix milliseconds."""
     wait: Histogram = attrs.Factory(Histogram)
     """From when a job is due for the first time to each delivery; of one delivery in `SAMPLED`."""
     next_wait: int = SAMPLED

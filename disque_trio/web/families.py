@@ -121,6 +121,11 @@ def _errors(facts: Facts) -> list[Sample]:
     return _by({code.decode(): count for code, count in facts.node.tally.errors.items()})
 
 
+def _last_refusals(facts: Facts) -> list[Sample]:
+    at = facts.node.tally.refused_at
+    return _by({code.decode(): wall / 1000 for code, wall in at.items()})
+
+
 def _copies(facts: Facts) -> list[Sample]:
     tally, stats = facts.node.tally, facts.node.stats
     return _by(
@@ -225,6 +230,9 @@ FAMILIES: Final = (
     _counter("command_calls", "Commands that were carried out.", _commands, "command"),
     _counter("command_seconds", "The time that they took.", _command_seconds, "command"),
     _counter("error_replies", "Replies that are errors, by their first word.", _errors, "code"),
+    _gauge("last_refusal_timestamp_seconds", "When the last request was refused with NOREPL, OOM,"
+           " MISCONF, DUPLICATEID, LOADING, LEAVING, PAUSED or MAXLEN, in Unix seconds.",
+           _last_refusals, "code"),
     _gauge("clients", "Connected clients: waiting in GETJOB or WAITJOB, or other.", _clients,
            "state"),
     _counter("clients_connected", "Clients that have connected.",

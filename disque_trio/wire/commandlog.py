@@ -10,6 +10,7 @@ from typing import Final
 import attrs
 
 from disque_trio.statemachine.base import ACKED, JOB_ID_LENGTH
+from disque_trio.statemachine.extensions import needs_of
 from disque_trio.statemachine.records import DeleteJob, LoadJob, Record
 from disque_trio.wire import jobs
 from disque_trio.wire.framed import Stop
@@ -34,7 +35,7 @@ def encode(record: Record) -> bytes:
     NoPlaceError for a job with other extensions, or with times that an original server misreads."""
     if isinstance(record, LoadJob):
         copy = record.copy
-        if copy.needs:
+        if needs_of(copy.delay * 1000, copy.retry * 1000, copy.extensions):
             raise NoPlaceError(copy.id.decode())
         if copy.extensions is not None or copy.due:
             copy = attrs.evolve(copy, extensions=None, due=0)

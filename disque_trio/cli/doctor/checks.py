@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from disque_trio.cli.doctor import refusals
-from disque_trio.cli.doctor.findings import ANEW, Finding, note, problem, warning
+from disque_trio.cli.doctor.findings import ANEW, Finding, note, problem, spelled, warning
 from disque_trio.cli.doctor.nodes import NodeFacts
 from disque_trio.statemachine.pressure import LEAST_ROOM, MOST_RESIDENT_PERCENT, SAFE_PERCENT
 
@@ -235,13 +235,6 @@ def _counted(count: int, one: str, many: str) -> str:
     return f"1 job {one}" if count == 1 else f"{count} jobs {many}"
 
 
-def _span(seconds: int) -> str:
-    for size, unit in ((86_400, "days"), (3600, "hours"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds // size} {unit}"
-    return f"{seconds} s"
-
-
 def _failed_work(node: NodeFacts) -> Iterator[Finding]:
     """Jobs that workers have given up, or back."""
     if dead := node.number("dead_jobs"):
@@ -261,7 +254,7 @@ def _failed_work(node: NodeFacts) -> Iterator[Finding]:
         yield warning(
             node.where,
             f"{_counted(restored, 'waits', 'wait')} for the end of RETRY after a restart: {most}; "
-            f"the first is queued in {_span(due)}",
+            f"the first is queued in {spelled(due)}",
             "workers may have had them before it. If they have not, ENQUEUE QUEUE queue (or "
             "'disque-trio queues enqueue') queues them now; a job that a worker has is then "
             "delivered twice",

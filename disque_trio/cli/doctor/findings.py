@@ -59,3 +59,11 @@ def problem(where: str, what: str, advice: str) -> Finding:
 def worst(findings: list[Finding]) -> Level:
     """The worst level among them."""
     return max((finding.level for finding in findings), default=Level.NOTE)
+
+
+def spelled(seconds: int) -> str:
+    """Such as 90 s, 5 min, 3 hours or 2 days."""
+    for size, unit in ((86_400, "days"), (3600, "hours"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"

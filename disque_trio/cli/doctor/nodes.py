@@ -55,6 +55,8 @@ class NodeFacts:
     """How far its wall clock is ahead of this machine's."""
     uncertainty_ms: float = 0.0
     """Half of the time that its answer took."""
+    now_s: float = 0.0
+    """The node's clock, in Unix seconds."""
     bus_error: str = ""
     """Why its bus port cannot be reached from here; empty if it can, or if its address is
     unknown."""
@@ -169,6 +171,7 @@ def _examined(address: Address, patient: _Examined) -> NodeFacts:
         info=info,
         config=config,
         peers=_peers(patient.text("CLUSTER", "NODES"), address.host),
+        now_s=_seconds(answer),
         skew_ms=(_seconds(answer) - (before + after) / 2) * 1000,
         uncertainty_ms=(after - before) * 500,
         bus_error=_bus_error(address, int(config.get("port", "0") or 0), patient.timeout_s),

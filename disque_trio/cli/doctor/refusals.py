@@ -1,12 +1,13 @@
-"""Refused clients and bus links, by reason (INFO stats)."""
+"""Refused clients, requests and bus links, by reason (INFO stats)."""
 
 from collections.abc import Iterator
 from typing import Final
 
 import attrs
 
-from disque_trio.cli.doctor.findings import ANEW, Finding, warning
+from disque_trio.cli.doctor.findings import ANEW, Finding, note, problem, spelled, warning
 from disque_trio.cli.doctor.nodes import NodeFacts
+from disque_trio.statemachine.refusals import REFUSALS
 
 
 @attrs.frozen
@@ -64,13 +65,35 @@ LINKS: Final = {
 }
 
 
+_RECENT_S: Final = 600
+"""An older refusal is no trouble any more."""
+
+
 def judge(node: NodeFacts) -> Iterator[Finding]:
     """Refusals since the start. An original server counts only those by `maxclients`."""
     clients = node.counts("rejected_connections_by_reason")
     if not node.is_ours and node.number("rejected_connections"):
         clients = {"maxclients": node.number("rejected_connections")}
     yield from _told(node, "client", clients, CLIENTS)
+    yield from _requests(node)
     yield from _told(node, "bus link", node.counts("bus_links_refused_by_reason"), LINKS)
+
+
+def _requests(node: NodeFacts) -> Iterator[Finding]:
+    """Requests that were refused for want of nodes, memory and so on."""
+    last = node.counts("last_refused_by_cause")
+    for code, count in node.counts("refused_requests_by_cause").items():
+        meaning = REFUSALS.get(code.encode())
+        why, advice = ("", "see its log") if meaning is None else (meaning.why, meaning.advice)
+        were = "1 request was" if count == 1 else f"{count} requests were"
+        ago = max(int(node.now_s) - last.get(code, 0), 0)
+        what = f"{were} refused with {code}, the last {spelled(ago)} ago" + (why and f": {why}")
+        if ago > _RECENT_S:
+            yield note(node.where, what)
+        elif meaning is None or meaning.is_problem:
+            yield problem(node.where, what, advice)
+        else:
+            yield warning(node.where, what, advice)
 
 
 def _told(

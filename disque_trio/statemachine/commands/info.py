@@ -206,12 +206,25 @@ def _stats(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
     yield "latest_fork_usec", 0
     yield "protocol_errors", stats.protocol_errors
     yield "wrong_passwords", stats.wrong_passwords
+    yield from _refused(node)
     yield "bus_frames_dropped", stats.frames_dropped
     yield "bus_frames_refused", sum(stats.frames_refused.values())
     yield "bus_frames_refused_by_reason", _by_reason(stats.frames_refused)
     yield "rejected_connections_by_reason", _by_reason(stats.connections_rejected)
     yield "bus_links_refused", sum(stats.links_refused.values())
     yield "bus_links_refused_by_reason", _by_reason(stats.links_refused)
+
+
+def _refused(node: NodeState) -> Iterator[Field]:
+    """Requests that were refused for want of nodes, memory and so on (`refusals`); the last of
+    each cause in Unix seconds."""
+    errors, last = node.tally.errors, node.tally.refused_at
+    yield "refused_requests", sum([errors[code] for code in last])
+    if last:
+        by_cause = {code.decode(): errors[code] for code in last}
+        yield "refused_requests_by_cause", _by_reason(by_cause)
+        ended = {code.decode(): wall // 1000 for code, wall in last.items()}
+        yield "last_refused_by_cause", _by_reason(ended)
 
 
 def _by_reason(counts: Mapping[str, int] | Mapping[Cause, int]) -> str:

@@ -6,6 +6,7 @@ from typing import Final
 import attrs
 
 from disque_trio.statemachine import (
+    counts,
     deadletters,
     delivery,
     federation,
@@ -24,7 +25,6 @@ from disque_trio.statemachine.base import (
     SYNTAX_ERROR,
     Body,
     CommandError,
-    Failure,
     Lengthy,
     Millis,
     Reply,
@@ -82,7 +82,7 @@ def getjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
             federation.poll(node, node.queues[name])
         return NULL_ARRAY
     if node.cluster.is_leaving:
-        return Failure(waiters.LEAVING_ERROR)
+        return counts.failure(node, waiters.LEAVING_ERROR)
     deadline = node.mono + options.wait if options.wait else 0
     waiters.block_for_jobs(node, client, queues, deadline, options.wants)
     return PENDING

@@ -293,6 +293,7 @@ def test_stats_counts_what_came_and_went() -> None:
         ("latest_fork_usec", "0"),
         ("protocol_errors", "1"),
         ("wrong_passwords", "0"),
+        ("refused_requests", "0"),
         ("bus_frames_dropped", "7"),
         ("bus_frames_refused", "3"),
         ("bus_frames_refused_by_reason", "unknown sender=2,bad length=1"),

@@ -1,0 +1,57 @@
+"""Requests that a node refuses because of trouble of its own, of a queue or of the cluster, and not
+because of a mistake of the client: by the first word of the error.
+
+One table, for INFO, metrics and `disque-trio doctor`.
+"""
+
+from types import MappingProxyType
+from typing import Final
+
+import attrs
+
+
+@attrs.frozen
+class Refusal:
+    """The text for one cause, and what to do."""
+
+    why: str
+    advice: str
+    is_problem: bool = True
+    """Does it show that something does not work? Otherwise somebody wants it so."""
+
+
+REFUSALS: Final = MappingProxyType(
+    {
+        b"NOREPL": Refusal(
+            "too few nodes could take the copies of a job",
+            "start the nodes that are gone, or add some; or ask for fewer copies: REPLICATE and "
+            "SYNC of ADDJOB, default-replicate, default-sync",
+        ),
+        b"OOM": Refusal("its memory was used up", "add consumers, add nodes, or raise maxmemory"),
+        b"MISCONF": Refusal(
+            "its append-only file could not be written",
+            "see its log: the disk is full or broken. It goes on by itself once it can write",
+        ),
+        b"DUPLICATEID": Refusal(
+            "another process has its node ID", "stop the one that was started from a copy"
+        ),
+        b"LOADING": Refusal(
+            "it was loading its append-only file", "wait until it is loaded", is_problem=False
+        ),
+        b"LEAVING": Refusal(
+            "it leaves the cluster",
+            "stop it when it has no jobs, or keep it with CLUSTER LEAVING no",
+            is_problem=False,
+        ),
+        b"PAUSED": Refusal(
+            "a queue is paused in input",
+            "PAUSE queue none takes jobs again ('disque-trio queues resume')",
+            is_problem=False,
+        ),
+        b"MAXLEN": Refusal(
+            "a queue had as many jobs as MAXLEN of ADDJOB allows",
+            "add consumers, or raise MAXLEN",
+            is_problem=False,
+        ),
+    }
+)

@@ -1,0 +1,43 @@
+"""What the doctor says of requests that were refused."""
+
+import pytest
+
+from disque_trio.cli.doctor.findings import Level
+from tests.cli.doctor.test_checks import cluster, the_one
+
+
+@pytest.mark.parametrize(
+    ("code", "ago", "level"),
+    [
+        ("NOREPL", 3, Level.PROBLEM),
+        ("PAUSED", 3, Level.WARNING),
+        ("NOREPL", 7200, Level.NOTE),
+        ("NEWER", 3, Level.PROBLEM),
+    ],
+)
+def test_refused_requests_are_told_with_their_cause_while_they_are_new(
+    code: str, ago: int, level: Level
+) -> None:
+    info = {
+        "refused_requests_by_cause": f"{code}=90",
+        "last_refused_by_cause": f"{code}={1_000_000 - ago}",
+    }
+
+    finding = the_one(cluster(info=info, now_s=1_000_000.5))
+
+    assert finding.level == level
+    when = "3 s" if ago == 3 else "2 hours"
+    assert finding.what.startswith(f"90 requests were refused with {code}, the last {when} ago")
+    assert (code == "NEWER") == (": " not in finding.what)
+
+
+def test_the_advice_on_norepl_names_what_asks_for_copies() -> None:
+    info = {"refused_requests_by_cause": "NOREPL=1", "last_refused_by_cause": "NOREPL=5"}
+
+    finding = the_one(cluster(info=info, now_s=6.0))
+
+    assert finding.what == (
+        "1 request was refused with NOREPL, the last 1 s ago: too few nodes could take the copies "
+        "of a job"
+    )
+    assert "default-replicate" in finding.advice
