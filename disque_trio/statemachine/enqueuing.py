@@ -93,6 +93,9 @@ def _waits_for_retry(node: NodeState, job: Job) -> bool:
     """Does it wait for the end of its RETRY, and for nothing else?"""
     if job.state != ACTIVE or not job.retry or job.flags & _WAITS_OTHERWISE:
         return False
+    if not job.flags & BCAST_WILLQUEUE:
+        # It is queued in half a second, until which its worker has it.
+        return False
     if job.extensions is not None and keyindex.is_held_back(job):
         return False
     if job.flags & RESTORED:
@@ -116,7 +119,9 @@ def _queue(node: NodeState, job: Job) -> bool:
     """Queue it, or let its period end now."""
     if not _reaches_others(node, job):
         return deadletters.queue_again(node, job, Cause.ENQUEUE)
-    lifecycle.mark(job, BCAST_WILLQUEUE)
     # Spread, because all holders may have been told to.
-    lifecycle.requeue_in(node, job, ANNOUNCE_AHEAD + DESYNC + lifecycle.desync(node))
+    wait = ANNOUNCE_AHEAD + DESYNC + lifecycle.desync(node)
+    if job.requeue_at > node.mono + wait:
+        lifecycle.mark(job, BCAST_WILLQUEUE)
+        lifecycle.requeue_in(node, job, wait)
     return True

@@ -41,7 +41,14 @@ from disque_trio.statemachine.base import (
 )
 from disque_trio.statemachine.copies import is_dead, millis, named, shared_name
 from disque_trio.statemachine.events import Cause, Kind
-from disque_trio.statemachine.job import ANNOUNCE_AHEAD, STAMPS, Job, may_be_queued, was_ever_queued
+from disque_trio.statemachine.job import (
+    ANNOUNCE_AHEAD,
+    DESYNC,
+    STAMPS,
+    Job,
+    may_be_queued,
+    was_ever_queued,
+)
 from disque_trio.statemachine.journaling import STOPPED
 from disque_trio.statemachine.memory import of_job
 from disque_trio.statemachine.messages import JobCopy
@@ -120,7 +127,8 @@ def _await(node: NodeState, job: Job) -> None:
     """Count it as waiting."""
     if _awaits_delay(job):
         reasons.await_delay(node, job)
-    elif job.retry:
+    elif job.retry and job.requeue_at - node.mono <= job.retry + DESYNC:
+        # Otherwise it is a copy whose delay is not over.
         reasons.await_retry(node, job)
 
 

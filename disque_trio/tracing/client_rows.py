@@ -28,7 +28,9 @@ _VERBS: Final = {
 _OPTIONS: Final = {b"NACK": (b"DELAY", b"DEAD"), b"RELEASE": (b"DELAY",)}
 """What may stand behind the jobs."""
 _OF_QUEUES: Final = (b"PURGE", b"REDRIVE")
-KINDS: Final = frozenset({"add", "get", "purge", "purge-dead", "redrive", *_VERBS.values()})
+KINDS: Final = frozenset(
+    {"add", "get", "purge", "purge-dead", "redrive", "enqueue-queue", *_VERBS.values()}
+)
 """The part before the dot in kinds of these rows."""
 _DOUBTFUL: Final = (b"NOREPL", b"MISCONF")
 """Prefixes of errors after which the job may exist: it was added, but maybe not journaled."""
@@ -52,7 +54,7 @@ def invoked(words: list[bytes]) -> list[Note]:
     command = words[0].upper()
     if command == b"ADDJOB" and len(words) > 3:
         return [Note("add.invoke", queue=_text(words[1]), detail=_options(words))]
-    if command in _OF_QUEUES:
+    if _is_of_queue(words):
         return _of_queue(words, "invoke")
     verb = _VERBS.get(command)
     if verb is None:
@@ -69,7 +71,7 @@ def answered(words: list[bytes], reply: Reply) -> list[Note]:
         jobs = reply if isinstance(reply, list) else []
         tied = ("tied " if b"TIED" in words else "") + ("held " if b"HELD" in words else "")
         return [_delivered(job, tied) for job in jobs if isinstance(job, list)]
-    if command in _OF_QUEUES:
+    if _is_of_queue(words):
         return _of_queue(words, "ok", detail=repr(reply))
     verb = _VERBS.get(command)
     if verb is None:
@@ -83,7 +85,7 @@ def lost(words: list[bytes], cause: str) -> list[Note]:
     command = words[0].upper()
     if command == b"ADDJOB" and len(words) > 3:
         return [Note("add.unknown", queue=_text(words[1]), cause=cause)]
-    if command in _OF_QUEUES:
+    if _is_of_queue(words):
         return _of_queue(words, "unknown", cause=cause)
     verb = _VERBS.get(command)
     if verb is None:
@@ -100,8 +102,18 @@ def _named(words: list[bytes]) -> list[bytes]:
     return words[1:2] if command == b"WAITJOB" else words[1:]
 
 
+def _is_of_queue(words: list[bytes]) -> bool:
+    """Is the command about a queue, or about jobs that may be many (REDRIVE)?"""
+    command = words[0].upper()
+    if command == b"ENQUEUE":
+        return len(words) > 2 and words[1].upper() == b"QUEUE"
+    return command in _OF_QUEUES
+
+
 def _of_queue(words: list[bytes], event: str, **rest: str) -> list[Note]:
-    """Of PURGE and REDRIVE. REDRIVE may name jobs in place of a queue."""
+    """Of PURGE, REDRIVE and ENQUEUE QUEUE. REDRIVE may name jobs in place of a queue."""
+    if words[0].upper() == b"ENQUEUE":
+        return [Note(f"enqueue-queue.{event}", queue=_text(words[2]), **rest)]
     is_of_dead = b"DEAD" in [word.upper() for word in words[2:]]
     kind = f"{_text(words[0]).lower()}{'-dead' if is_of_dead else ''}.{event}"
     if words[0].upper() == b"REDRIVE" and is_well_formed(words[1]):

@@ -1,11 +1,13 @@
 """ENQUEUE QUEUE: the jobs of a queue that wait for the end of their RETRY."""
 
+import attrs
 import pytest
 
-from disque_trio.statemachine.base import Failure
+from disque_trio.statemachine.base import BCAST_QUEUED, BCAST_WILLQUEUE, Failure
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.enqueuing import LOOKS
 from disque_trio.statemachine.messages import Queued, WillQueue, Working
+from disque_trio.statemachine.records import LoadJob
 from tests.rig import ME, N2, Rig
 from tests.statemachine.counting import stat
 from tests.statemachine.restoring import job_id, restarted, was_delayed, was_queued
@@ -110,3 +112,31 @@ def test_many_jobs_are_looked_at_in_pieces_between_which_others_are_served() -> 
     assert rig.replies() == [1]
     assert (length(rig), length(rig, "r")) == (1, 1)
     assert not rig.node.enqueuing.orders
+
+
+def test_a_job_that_is_due_sooner_is_not_put_off() -> None:
+    rig = restarted(was_queued(1, holders=(ME, N2), retry=10), peers=1)
+    rig.advance(9_000)
+    due = rig.node.jobs[job_id(1)].requeue_at
+
+    assert rig.ask("ENQUEUE", "QUEUE", "q") == 1
+
+    assert rig.node.jobs[job_id(1)].requeue_at <= due
+
+
+def test_the_end_of_a_lease_is_left_to_its_worker() -> None:
+    rig = Rig()
+    rig.add("RETRY", 10)
+    rig.ask("GETJOB", "FROM", "q")
+    rig.advance(9_600)
+
+    assert rig.ask("ENQUEUE", "QUEUE", "q") == 0
+
+
+def test_the_copy_of_a_job_whose_delay_is_not_over_does_not_count() -> None:
+    copy = was_delayed(1, delay=600).copy
+    record = LoadJob(attrs.evolve(copy, flags=BCAST_WILLQUEUE | BCAST_QUEUED, holders=(N2, ME)))
+    rig = restarted(record, peers=1)
+
+    assert stat(rig)[b"restored"] == 0
+    assert rig.ask("ENQUEUE", "QUEUE", "q") == 0

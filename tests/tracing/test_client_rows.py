@@ -167,3 +167,13 @@ def test_orders_about_dead_jobs_have_rows() -> None:
         Note("redrive.invoke", OTHER),
     ]
     assert answered([b"REDRIVE", ids[0]], 1) == [Note("redrive.ok", JOB, detail="1")]
+
+
+def test_an_order_to_queue_all_jobs_of_a_queue_names_the_queue() -> None:
+    words = [b"ENQUEUE", b"queue", b"mail", b"COUNT", b"2"]
+
+    assert [(note.kind, note.job, note.queue) for note in invoked(words)] == [
+        ("enqueue-queue.invoke", "", "mail")
+    ]
+    assert [note.kind for note in answered(words, 2)] == ["enqueue-queue.ok"]
+    assert [note.kind for note in lost(words, "timeout")] == ["enqueue-queue.unknown"]

@@ -134,6 +134,8 @@ class Case:
     tied: dict[tuple[str, str], dict[str, None]] = attrs.Factory(dict)
     """By client and node: the jobs that were delivered with TIED (S23)."""
     redrives: dict[tuple[str, str], dict[tuple[str, int], Micros]] = attrs.Factory(dict)
+    enqueues: dict[tuple[str, str], list[Micros]] = attrs.Factory(dict)
+    """When ENQUEUE QUEUE was sent to a node, by node and queue."""
     """By node and queue, then client and number: when REDRIVE was answered."""
     rounds: dict[tuple[str, tuple[str, int]], dict[str, tuple[str, Micros]]] = attrs.Factory(dict)
     """By node and key, then by search: its last round, and when that began (S27)."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from disque_trio.sim.checkers import ack_causes, propagation
 from disque_trio.sim.checkers.messages import ACK, WORKING
-from disque_trio.sim.checkers.obligations import MILLI
+from disque_trio.sim.checkers.obligations import MILLI, SECOND
 from disque_trio.sim.checkers.propagation import DuplicateCase, Outcome
 from disque_trio.sim.checkers.records import NEVER
 from disque_trio.sim.scenarios.plan import Micros
@@ -17,17 +17,29 @@ AHEAD: Final = 500 * MILLI
 """WILLQUEUE is sent this long before a requeue."""
 
 
+_ORDERED: Final = 3 * SECOND
+"""A job is queued so soon after ENQUEUE QUEUE: other holders are asked first."""
 _GIVEN_BACK: Final = ("nack", "enqueue", "release", "untied", "unbegun", "redriven", "backed-off")
 
 Rule = Callable[[DuplicateCase], bool]
 
 
 def _asked(duplicate: DuplicateCase) -> bool:
-    """D0: NACK, ENQUEUE or RELEASE came after the last lease, or the end of the connection to which
-    that was tied, or DELJOB removed the ack everywhere."""
+    """D0: NACK, ENQUEUE, RELEASE or ENQUEUE QUEUE came after the last lease, or the end of the
+    connection to which that was tied, or DELJOB removed the ack everywhere."""
     if duplicate.root.cause in _GIVEN_BACK and duplicate.root.time >= duplicate.before.time:
         return True
+    if duplicate.root.cause == "retry" and _was_ordered(duplicate):
+        return True
     return duplicate.job.ack_deleted and not duplicate.acked_copies()
+
+
+def _was_ordered(duplicate: DuplicateCase) -> bool:
+    """Has ENQUEUE QUEUE ended the period, at a node that may have forgotten in a crash who has the
+    job?"""
+    root = duplicate.root
+    orders = duplicate.case.enqueues.get((root.node, duplicate.job.queue), ())
+    return any(0 <= root.time - sent <= _ORDERED for sent in orders)
 
 
 def _lease_was_over(duplicate: DuplicateCase) -> bool:

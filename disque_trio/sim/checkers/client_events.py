@@ -134,6 +134,11 @@ def on_requeue_invoke(_case: Case, row: Row, job: Job) -> None:
     job.asked_again = row.time
 
 
+def on_enqueue_queue(case: Case, row: Row) -> None:
+    """ENQUEUE QUEUE: the periods of jobs that nobody is known to have end at the node."""
+    case.enqueues.setdefault((row.node, row.queue), []).append(row.time)
+
+
 def on_working_invoke(case: Case, row: Row, _job: Job) -> None:
     """WORKING."""
     case.operations[row.client, row.ref, row.job] = row.time

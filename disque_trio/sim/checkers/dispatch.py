@@ -305,6 +305,7 @@ OF_THE_WORLD: Final[dict[str, tuple[_Step, ...]]] = {
     **dict.fromkeys(("purge.invoke", "purge-dead.invoke"), (workers.on_purge_invoke,)),
     **dict.fromkeys(("purge.ok", "purge-dead.ok"), (workers.on_purge_ok,)),
     "redrive.invoke": (deadletters.on_redrive_invoke,),
+    "enqueue-queue.invoke": (client_events.on_enqueue_queue,),
     **dict.fromkeys(("redrive.ok", "redrive.refused"), (deadletters.on_redrive_end,)),
     "query.invoke": (queries.on_invoke,),
     "query.ok": (queries.on_ok,),

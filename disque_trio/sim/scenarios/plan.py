@@ -156,8 +156,8 @@ class Administrator:
     """A client that orders nodes about: any node, one order after the other.
 
     The mix gives relative weights to: purge (PURGE, at times on all nodes), unblock (CLIENT UNBLOCK
-    of any connection), wait (WAITJOB for some job), redrive (REDRIVE), purge-dead (PURGE DEAD, at
-    times on all nodes).
+    of any connection), wait (WAITJOB for some job), redrive (REDRIVE), enqueue (ENQUEUE QUEUE),
+    purge-dead (PURGE DEAD, at times on all nodes).
     """
 
     name: str

@@ -40,6 +40,7 @@ ORDERS: Final = {
     "unblock": "CLIENT UNBLOCK of some connection",
     "wait": "WAITJOB for some job",
     "redrive": "REDRIVE of a queue",
+    "enqueue": "ENQUEUE QUEUE, at times with COUNT",
     "purge-dead": "PURGE of the dead jobs of a queue, at times with BCAST",
 }
 """What an administrator orders (`plan.Administrator`)."""

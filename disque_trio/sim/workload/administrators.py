@@ -80,13 +80,17 @@ class Commander:
         elif order == "purge-dead":
             self._ask(now, [b"PURGE", queue, b"DEAD", *self._everywhere()])
         elif order == "redrive":
-            count = [b"COUNT", b"%d" % self._rng.randint(1, 5)] if self._rng.random() < 0.5 else []
-            self._ask(now, [b"REDRIVE", queue, *count])
+            self._ask(now, [b"REDRIVE", queue, *self._count()])
+        elif order == "enqueue":
+            self._ask(now, [b"ENQUEUE", b"QUEUE", queue, *self._count()])
         elif order == "unblock":
             self._ask(now, [b"CLIENT", b"UNBLOCK", b"%d" % self._rng.randint(1, _CONNECTIONS)])
         else:
             self._is_peeking = True
             self._ask(now, [b"QPEEK", queue, b"-3"])
+
+    def _count(self) -> list[bytes]:
+        return [b"COUNT", b"%d" % self._rng.randint(1, 5)] if self._rng.random() < 0.5 else []
 
     def _everywhere(self) -> list[bytes]:
         return [b"BCAST"] if self._rng.random() < 0.3 else []
