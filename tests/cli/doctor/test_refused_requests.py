@@ -3,7 +3,7 @@
 import pytest
 
 from disque_trio.cli.doctor.findings import Level
-from tests.cli.doctor.test_checks import cluster, the_one
+from tests.cli.doctor.clusters import cluster, the_one
 
 
 @pytest.mark.parametrize(
