@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from disque_trio.statemachine.base import ACKED
+from disque_trio.statemachine.extensions import ORIGINAL_PERIOD_S
+from disque_trio.statemachine.messages import JobCopy
 from disque_trio.statemachine.records import DeleteJob, LoadJob, Record
 from disque_trio.wire.journal import DamagedFileError, Format, Reader, Writer
 from tests.conformance import JOURNALS
@@ -95,13 +97,16 @@ def test_the_files_of_original_nodes_are_written_back_byte_for_byte() -> None:
 
 
 def plain(records: list[Record]) -> list[Record]:
-    """The original's format has no place for extensions and for the end of a delay."""
+    """The original's format has no place for extensions, for the end of a delay, and for times that
+    an original server cannot count."""
     return [
-        LoadJob(attrs.evolve(each.copy, extensions=None, due=0))
-        if isinstance(each, LoadJob)
-        else each
-        for each in records
+        LoadJob(plain_copy(each.copy)) if isinstance(each, LoadJob) else each for each in records
     ]
+
+
+def plain_copy(copy: JobCopy) -> JobCopy:
+    delay, retry = min(copy.delay, ORIGINAL_PERIOD_S), min(copy.retry, ORIGINAL_PERIOD_S)
+    return attrs.evolve(copy, extensions=None, due=0, delay=delay, retry=retry)
 
 
 @given(records(), formats, st.integers(0, (1 << 32) - 1), cuts())

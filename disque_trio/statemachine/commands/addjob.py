@@ -48,9 +48,13 @@ from disque_trio.statemachine.pausing import PAUSED
 from disque_trio.statemachine.state import NodeState
 
 NO_PLACE: Final = (
-    b"ERR aof-format disque has no place for the extensions of a job, or for a DELAY or RETRY of"
-    b" more than %d seconds: use aof-format framed" % ORIGINAL_PERIOD_S
+    b"ERR aof-format disque has no place for the extensions of a job: use aof-format framed"
 )
+_LONG: Final = b"a DELAY or RETRY of more than %d seconds" % ORIGINAL_PERIOD_S
+_NO_PLACE_FOR_LONG: Final = (
+    b"ERR aof-format disque has no place for %b: use aof-format framed" % _LONG
+)
+_EXTENSIONS: Final = b"extensions (%b)" % b", ".join((*OURS, b"UNIQUE", b"BACKOFF"))
 _OR_LONGER: Final = (
     b", or %d beside an option that the original does not have, such as PRIORITY 0"
     % LONGEST_PERIOD_S
@@ -270,11 +274,11 @@ def _check(
     """The refusals, in the original's order."""
     options = resolved.options
     if (resolved.needs or resolved.extensions) and not node.config.keeps_extensions:
-        raise CommandError(NO_PLACE)
+        raise CommandError(NO_PLACE if resolved.extensions else _NO_PLACE_FOR_LONG)
     if options.retry == 0 or options.delay:
         check_periods(options, replicas)
     if replicas > 1 or external:
-        _check_nodes(node, sync, resolved.needs, external=external)
+        _check_nodes(node, sync, resolved, external=external)
     if options.maxlen is not None:
         _check_length(node, name, options.maxlen)
 
@@ -302,16 +306,15 @@ def check_periods(options: Options, replicas: int) -> None:
         )
 
 
-def _check_nodes(node: NodeState, sync: int, needs: int, *, external: bool) -> None:
+def _check_nodes(node: NodeState, sync: int, resolved: ResolvedOptions, *, external: bool) -> None:
     needed = sync if external else sync - 1
     reachable = len(node.cluster.reachable)
-    able = copies.candidates_for(node, needs)
+    able = copies.candidates_for(node, resolved.needs)
     if able < needed <= reachable:
         raise CommandError(
             replication.NOT_ENOUGH_NODES
-            + b": %d of the %d other nodes can keep a job with extensions (%b), or with a DELAY or"
-            b" RETRY of more than %d seconds"
-            % (able, reachable, b", ".join((*OURS, b"UNIQUE", b"BACKOFF")), ORIGINAL_PERIOD_S)
+            + b": %d of the %d other nodes can keep a job with %b"
+            % (able, reachable, _EXTENSIONS if resolved.extensions else _LONG)
             + _unlinked(node)
         )
     if needed > reachable:

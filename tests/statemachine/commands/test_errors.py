@@ -58,10 +58,8 @@ ADDJOB mail body 0 REPLICATE 70000
 ADDJOB mail body 0 DELAY 60 TTL 60
     ERR The specified DELAY is greater than TTL. Job refused since would never be delivered:
     ... DELAY is 60, TTL 60
-ADDJOB mail body 0 DELAY 3000000 TTL 9000000
-    ERR DELAY must be at most 2147483 seconds: 3000000
-ADDJOB mail body 0 DELAY 3000000.25 TTL 9000000 PRIORITY 0
-    ERR DELAY must be at most 2147483 seconds: 3000000.25
+ADDJOB mail body 0 DELAY 400000000.25 TTL 900000000 PRIORITY 0
+    ERR DELAY must be at most 316224000 seconds: 400000000.25
 ADDJOB mail body 0 DELAY 60.5 TTL 60 PRIORITY 0
     ERR The specified DELAY is greater than TTL. Job refused since would never be delivered:
     ... DELAY is 60.5, TTL 60
