@@ -67,7 +67,7 @@ def test_a_delayed_job_is_counted_before_its_queue_has_a_record() -> None:
 
     rig.add("DELAY", 60)
 
-    assert "q" not in rig.node.queues
+    assert b"q" not in rig.node.queues
     assert counts(rig) == (1, 0, 0, 0)
     rig.add()
     assert counts(rig) == (1, 0, 0, 0)
