@@ -14,8 +14,7 @@ from disque_trio.client.checking import checked
 from disque_trio.client.command import Command, Text, milliseconds, seconds, span, word
 from disque_trio.client.records import End, Job, JobDetails, KeyHolder, QueueStats, Scanned
 from disque_trio.client.refusals import RefusedError
-from disque_trio.statemachine.base import Reply
-from disque_trio.statemachine.extensions import ORIGINAL_PERIOD_S
+from disque_trio.statemachine.base import ORIGINAL_PERIOD_S, Reply
 from disque_trio.statemachine.getwords import behind_from
 
 ADD_TIMEOUT_S: Final = 5.0

@@ -25,6 +25,8 @@ NODE_ID_LENGTH: Final = 40
 JOB_ID_LENGTH: Final = 40
 MAX_SECONDS: Final = 0xFFFF_FFFF
 """What a serialized job can say of its expiry."""
+ORIGINAL_PERIOD_S: Final = (1 << 31) // 1000
+"""The longest DELAY and RETRY that original nodes can count, in 32-bit milliseconds: 24.8 days."""
 
 
 @attrs.define

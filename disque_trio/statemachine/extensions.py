@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from disque_trio.statemachine.base import BURIES, EXTENDS, Millis
+from disque_trio.statemachine.base import BURIES, EXTENDS, ORIGINAL_PERIOD_S, Millis
 
 EXTENSION_BYTES: Final = 200
 """What the record weighs, without the bytes in it."""
@@ -21,8 +21,6 @@ MAX_REDRIVES: Final = 0xFFFF_FFFF
 MAX_SNOOZES: Final = 0xFFFF_FFFF
 """And snoozes: beyond this they are not counted."""
 
-ORIGINAL_PERIOD_S: Final = (1 << 31) // 1000
-"""The longest DELAY and RETRY that original nodes can count, in 32-bit milliseconds: 24.8 days."""
 LONGEST_PERIOD_S: Final = 10 * 366 * 86_400
 """The longest that is taken, and the longest KEEP: ten years."""
 _ORIGINAL_PERIOD: Final[Millis] = ORIGINAL_PERIOD_S * 1000

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disque_trio.statemachine.base import ACKED
-from disque_trio.statemachine.extensions import ORIGINAL_PERIOD_S
+from disque_trio.statemachine.base import ACKED, ORIGINAL_PERIOD_S
 from disque_trio.statemachine.messages import JobCopy
 from disque_trio.statemachine.records import DeleteJob, LoadJob, Record
 from disque_trio.wire.journal import DamagedFileError, Format, Reader, Writer

@@ -4,8 +4,7 @@ from typing import Final
 
 from disque_trio.sim.scenarios.plan import Add, Consumer
 from disque_trio.sim.scenarios.vocabulary import DELAYING
-from disque_trio.statemachine.base import Reply
-from disque_trio.statemachine.extensions import ORIGINAL_PERIOD_S
+from disque_trio.statemachine.base import ORIGINAL_PERIOD_S, Reply
 
 _WITH_TOKEN: Final = ("begin", "working", "nack", "nack-delay", "release", "release-delay", "bury")
 

@@ -4,13 +4,20 @@ DEAD kept as dead."""
 from typing import Final
 
 from disque_trio.statemachine import counts, deadletters, postponing
-from disque_trio.statemachine.base import ACTIVE, SYNTAX_ERROR, CommandError, Millis, Reply
+from disque_trio.statemachine.base import (
+    ACTIVE,
+    ORIGINAL_PERIOD_S,
+    SYNTAX_ERROR,
+    CommandError,
+    Millis,
+    Reply,
+)
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commands.addjob import NO_PLACE
 from disque_trio.statemachine.commands.jobs import end_deliveries, give_back, held
 from disque_trio.statemachine.commands.parse import Words, once, seconds
 from disque_trio.statemachine.events import Cause
-from disque_trio.statemachine.extensions import MAX_REASON, ORIGINAL_PERIOD_S
+from disque_trio.statemachine.extensions import MAX_REASON
 from disque_trio.statemachine.hints import no_option
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.state import NodeState
