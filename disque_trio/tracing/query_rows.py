@@ -12,6 +12,8 @@ from disque_trio.statemachine.base import Failure, Reply, Status
 from disque_trio.tracing.client_rows import Note
 
 _ABOUT_A_QUEUE: Final = ("qlen", "qpeek", "qstat")
+_WITHOUT_JOBS: Final = (["server"], ["stats"])
+"""Sections of INFO without figures of jobs."""
 _SHORT: Final = 8
 """So much of a node's id stands in a row."""
 
@@ -45,7 +47,7 @@ def _note(kind: str, words: list[bytes]) -> Note | None:
     """The command is the cause; what it names besides a job or a queue is the detail."""
     command = words[0].decode("latin-1").lower()
     rest = [_text(word) for word in words[1:]]
-    if command not in _TELL or (command, rest) == ("info", ["server"]):  # no figures of jobs
+    if command not in _TELL or (command == "info" and rest in _WITHOUT_JOBS):
         return None
     if command == "show" and len(rest) > 1:  # SHOW KEY: what the whole cluster knows
         return None

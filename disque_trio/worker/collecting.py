@@ -114,6 +114,8 @@ class _Collector:
     now: Callable[[], float]
     copies: Copies
     _held: list[tuple[Delivered, Token]] = attrs.field(init=False, factory=list)
+    _refused_at: float = attrs.field(init=False, default=0.0)
+    """When a node has last refused a job for want of others, in Unix seconds."""
     _changed: list[int] = attrs.field(init=False, factory=list)
     """Places of members of which a node has said that they have ended."""
 
@@ -199,6 +201,10 @@ class _Collector:
                 await self.client.ackjob(*others)
         age = 0.0 if mark is None or mark.meta is None else mark.meta.age
         if mark is not None and (left == 1 or age > _LONGEST_SWEEP_S):
+            if self._refused_at > self.born - _CLOCKS_S and age < SETTLED_S:
+                # A token that was refused may have left a copy, which is queued after its RETRY.
+                await self.client.release(mark)
+                raise Snooze(SETTLED_S - age)
             await self.client.ackjob(mark)
         elif left or (left is None and await over(self.client, self.queue) == "yes"):
             # What a dead collector has taken comes again, or may do so.
@@ -213,6 +219,7 @@ class _Collector:
     async def _left(self) -> int | None:
         """How many tokens there are; None if that is not sure."""
         found = await jobs_in(self.client, self.queue)
+        self._refused_at = max(self._refused_at, 0.0 if found is None else found.refused_at)
         is_sure = found is not None and found.is_sure(self.now() - self.born)
         return found.count if found is not None and is_sure else None
 

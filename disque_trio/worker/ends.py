@@ -93,6 +93,8 @@ class Found:
     count: int
     up_s: float
     """How long each node has run at least."""
+    refused_at: float
+    """When a node has last refused a job for want of other nodes, in Unix seconds; 0 if never."""
 
     def is_sure(self, age: float) -> bool:
         """Is there no other job of the queue that was added in the last `age` seconds? A copy that
@@ -105,13 +107,17 @@ async def jobs_in(client: "clients.Client", queue: str) -> Found | None:
     not answer."""
 
     async def ask(node: Address) -> Found | None:
-        asked: list[Command[Any]] = [commands.qstat(queue), commands.info("server")]
+        asked: list[Command[Any]] = [
+            commands.qstat(queue),
+            commands.info("server"),
+            commands.info("stats"),
+        ]
         match await client.ask(node, asked):
-            case [None, dict(facts)]:
-                return Found(0, _uptime(facts))
-            case [QueueStats() as stats, dict(facts)]:
+            case [None, dict(facts), dict(counts)]:
+                return Found(0, _uptime(facts), _refused_at(counts))
+            case [QueueStats() as stats, dict(facts), dict(counts)]:
                 count = stats.length + (stats.leased or 0) + (stats.delayed or 0)
-                return Found(count, _uptime(facts))
+                return Found(count, _uptime(facts), _refused_at(counts))
         return None
 
     answers = await at_all(client.nodes.order(anyio.current_time()), ask)
@@ -119,13 +125,21 @@ async def jobs_in(client: "clients.Client", queue: str) -> Found | None:
     if len(found) < len(answers):
         return None
     up_s = min((each.up_s for each in found), default=0.0)
-    return Found(sum(each.count for each in found), up_s)
+    refused_at = max((each.refused_at for each in found), default=0.0)
+    return Found(sum(each.count for each in found), up_s, refused_at)
 
 
 def _uptime(facts: Mapping[str, str]) -> float:
     """How long a node has run, in seconds, by its INFO."""
     whole = facts.get("uptime_in_seconds", "0")
     return int(facts.get("uptime_in_milliseconds", f"{whole}000")) / 1000
+
+
+def _refused_at(facts: Mapping[str, str]) -> float:
+    causes = dict(
+        each.split("=") for each in facts.get("last_refused_by_cause", "").split(",") if each
+    )
+    return float(causes.get("NOREPL", 0))
 
 
 async def _ends(client: "clients.Client", node: Address, ids: Sequence[str]) -> list[_Told]:

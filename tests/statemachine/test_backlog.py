@@ -73,6 +73,7 @@ def test_the_reasons_are_counted_apart() -> None:
 def test_a_copy_of_another_node_s_job_is_not_queued_here() -> None:
     rig = Rig(peers=1)
     rig.hold(copy_of(holders=(N2, ME)))
+    rig.ask("GETJOB", "NOHANG", "FROM", "q")
 
     assert (stat(rig)[b"unqueued"], stat(rig)[b"restored"]) == (1, 0)
 

@@ -245,8 +245,10 @@ def _peeked(job: Job, body: Body | None) -> Reply:
 
 def qstat(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     """The twenty elements about one queue, and what the original does not count."""
+    places = node.queues, node.dead, node.restored
     queue = queue_of(node, args[1])
-    if queue is None:
+    # As the original's: no figures of a queue with nothing but delayed jobs or copies.
+    if queue is None or all(args[1] not in place for place in places):
         return NULL_ARRAY
     dead = len(node.dead.get(args[1], ()))
     reply: list[Reply] = [b"name", queue.name, b"len", len(queue)]
