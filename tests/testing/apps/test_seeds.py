@@ -18,6 +18,7 @@ FOUND: Final = {
     200: "a worker was told that its job is lost, by a holder that held it back",
     253: "what a process that stood still said came too late, and two holders queued at once",
     289: "a producer added a job twice, and one was taken for the other's snooze",
+    469: "holders that were cut off once counted the failures of a snoozed job differently",
     127: "a handler snoozed in the instant in which its time limit was over",
 }
 """Seeds of `apps` that have found something."""
