@@ -138,5 +138,5 @@ def test_the_copy_of_a_job_whose_delay_is_not_over_does_not_count() -> None:
     record = LoadJob(attrs.evolve(copy, flags=BCAST_WILLQUEUE | BCAST_QUEUED, holders=(N2, ME)))
     rig = restarted(record, peers=1)
 
-    assert stat(rig)[b"restored"] == 0
+    assert not rig.node.restored
     assert rig.ask("ENQUEUE", "QUEUE", "q") == 0

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import attrs
 import pytest
 
-from disque_trio.statemachine.base import BURIES, STATE_NAMES, Failure, JobId, NodeId, Status
+from disque_trio.statemachine.base import BURIES, MEETS, STATE_NAMES, Failure, JobId, NodeId, Status
 from disque_trio.statemachine.dispatch import ON_MESSAGE
 from disque_trio.statemachine.extensions import DeadState
 from disque_trio.statemachine.messages import (
@@ -289,6 +289,8 @@ def test_what_a_message_does_to_a_job(name: str, state: str) -> None:
     make, outcomes = TABLE[name]
     outcome = outcomes.get(state, Outcome(state))
     rig, job_id = rig_in(state)
+    if name == "Waiting":
+        rig.node.cluster.nodes[N2].capabilities |= MEETS  # it reads offers
     deliveries = 0 if state in ("unknown", "dummy") else rig.node.jobs[job_id].deliveries
 
     rig.message(N2, make(job_id))
