@@ -3,7 +3,7 @@
 import attrs
 
 from disque_trio.statemachine import gossip, nodetable
-from disque_trio.statemachine.base import MYSELF
+from disque_trio.statemachine.base import MYSELF, Failure
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.messages import Frame, Gossip, Meet, Message, Ping
 from disque_trio.statemachine.nodesfile import nodes_text, parse_nodes
@@ -53,6 +53,13 @@ def test_what_is_announced_can_be_changed() -> None:
     myself = rig.node.cluster.myself
     assert myself.place == ("2001:db8::7", 7000, 0), "10000 above is not worth saying"
     assert myself.bus == 17_000
+
+
+def test_what_is_no_address_is_refused() -> None:
+    reply = announcing().ask("CONFIG", "SET", "cluster-announce-ip", "outside.example")
+
+    assert isinstance(reply, Failure)
+    assert b"'outside.example' is not an IP address such as 192.0.2.7" in reply.text
 
 
 def test_a_node_that_has_announced_nothing_is_where_its_link_comes_from() -> None:

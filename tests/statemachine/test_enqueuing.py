@@ -140,3 +140,19 @@ def test_the_copy_of_a_job_whose_delay_is_not_over_does_not_count() -> None:
 
     assert not rig.node.restored
     assert rig.ask("ENQUEUE", "QUEUE", "q") == 0
+
+
+def test_a_job_that_is_queued_in_a_moment_and_one_that_its_key_holds_back_stay() -> None:
+    rig = restarted(was_queued(0))
+    due = stat(rig)[b"restored-due-ms"]
+    assert isinstance(due, int)
+    rig.advance(due - 250)
+    assert rig.ask("ENQUEUE", "QUEUE", "q") == 0
+    rig.advance(1000)
+    assert length(rig) == 1
+
+    rig.ask("ADDJOB", "k", "one", 0, "RETRY", 600, "UNIQUE", "a")
+    rig.ask("GETJOB", "FROM", "k")
+    rig.ask("ADDJOB", "k", "two", 0, "RETRY", 600, "UNIQUE", "a", "IFEXISTS", "again")
+    assert len(rig.node.jobs) == 3
+    assert rig.ask("ENQUEUE", "QUEUE", "k") == 0
