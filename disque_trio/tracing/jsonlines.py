@@ -24,12 +24,15 @@ _TYPES: Final[dict[str, type]] = {
 }
 
 
-@attrs.define
 class NewerRow(Row):
-    """A row of a later version."""
+    """A row of a later version. `attrs` cannot add to `Row` where that is compiled."""
 
-    more: dict[str, Any] = attrs.field(factory=dict, kw_only=True)
-    """Its fields that are not known here."""
+    __slots__ = ("more",)
+
+    def __init__(self, more: dict[str, Any], **known: Any) -> None:
+        super().__init__(**known)
+        self.more = more
+        """Its fields that are not known here."""
 
 
 class RowError(ValueError):
@@ -68,7 +71,7 @@ def _row_of(line: bytes, number: int) -> Row:
         raise RowError(number, "a row is an object with a time and a kind at least")
     more = {name: facts.pop(name) for name in list(facts) if name not in _TYPES}
     known = _checked(facts, number)
-    return NewerRow(**known, more=more) if more else Row(**known)
+    return NewerRow(more, **known) if more else Row(**known)
 
 
 def _checked(facts: dict[str, Any], number: int) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from disque_trio.sim.engines.heap.nodes import MachineError
 from disque_trio.sim.engines.heap.run import simulate
 from disque_trio.sim.scenarios.plan import Add, Consumer, Plan
 from disque_trio.sim.steering import Simulation
-from disque_trio.statemachine.base import OK, Status
+from disque_trio.statemachine.base import HANDSHAKE, OK, Status
 from disque_trio.tracing.rows import Row
 from tests.sim.runs import of
 
@@ -126,7 +126,9 @@ def test_nobody_is_at_an_address_outside_the_cluster() -> None:
     sim.request("n1", "CLUSTER", "MEET", "192.0.2.1", 7711)
     sim.run(5 * SECOND)
 
-    assert len(sim.state("n1").cluster.nodes) == 3
+    others = [peer for peer in sim.state("n1").cluster.nodes.values() if peer.flags & HANDSHAKE]
+    assert [peer.ip for peer in others] == ["192.0.2.1"], "it goes on, as nobody has ended it"
+    assert len(sim.state("n1").cluster.nodes) == 4
     assert {row.detail for row in of(sim.rows, "lost", cause="meet")} == {"never linked"}
 
 
