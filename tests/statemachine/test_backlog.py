@@ -3,6 +3,8 @@ when the first is due."""
 
 import random
 
+import pytest
+
 from disque_trio.statemachine.backlog import Backlog
 from disque_trio.statemachine.base import NULL_ARRAY, RESTORED
 from disque_trio.statemachine.messages import Queued, Working
@@ -110,6 +112,7 @@ def test_jobs_that_expired_while_the_node_was_down_are_counted() -> None:
     assert not rig.node.jobs
 
 
+@pytest.mark.pure
 def test_waiting_after_a_restart_costs_no_memory_of_its_own() -> None:
     rig = restarted(*(was_queued(n) for n in range(2)))
 
