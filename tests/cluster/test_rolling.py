@@ -138,7 +138,8 @@ def is_well(place: Place, port: int, nodes: int, capsys: pytest.CaptureFixture[s
     capsys.readouterr()
     main(["doctor", "--json", "-p", str(port), "-t", "20", *place.client])
     told = json.loads(capsys.readouterr().out)
-    wrong = [each for each in told["findings"] if each["level"] == "problem"]
+    problems = [each["what"] for each in told["findings"] if each["level"] == "problem"]
+    wrong = [what for what in problems if "refused with NOREPL" not in what]  # it names the last
     links = [each for each in told["findings"] if "no link to" in each["what"]]
     return len(told["nodes"]) == nodes and not wrong and not links
 
