@@ -8,7 +8,7 @@ run at a checkpoint every `turns.BREATH_S`; only an idle hub pays for a wait wit
 
 import math
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import trio
@@ -117,10 +117,13 @@ class SocketHub:
         try:
             async with self._readiness.poller.running():
                 node.start()
-                await self._until(node, lambda: node.life.is_ready)
-                if node.life.is_ready:
+                life = node.life
+                while not (life.is_ready or life.is_over):
+                    await self._take_turns(node)
+                if life.is_ready:
                     task_status.started()
-                await self._until(node, lambda: False)
+                while not life.is_over:
+                    await self._take_turns(node)
         finally:
             node.end()
             self._readiness.close()
@@ -138,18 +141,17 @@ class SocketHub:
         for listener in listeners:
             self._readiness.add(listener, IN)
 
-    async def _until(self, node: Node, is_enough: Callable[[], bool]) -> None:
-        """Take turns until the node is over, or it is enough."""
+    async def _take_turns(self, node: Node) -> None:
+        """Let other tasks run, and take turns until they must again."""
         turns = self._turns
-        while not node.life.is_over and not is_enough():
-            await self._rest(node, is_busy=turns.is_busy)
-            turns.run(node)
-            if trio.current_time() >= self._sweep_at:
-                self._sweep_at = trio.current_time() + SWEEP_S
-                self._clients.sweep()
-                self._bus.sweep()
-                self._readiness.retry_starved()
-                turns.is_busy = turns.must_turn = True
+        await self._rest(node, is_busy=turns.is_busy)
+        turns.run(node)
+        if trio.current_time() >= self._sweep_at:
+            self._sweep_at = trio.current_time() + SWEEP_S
+            self._clients.sweep()
+            self._bus.sweep()
+            self._readiness.retry_starved()
+            turns.is_busy = turns.must_turn = True
 
     async def _rest(self, node: Node, *, is_busy: bool) -> None:
         """Let other Trio tasks run; an idle hub sleeps until there is something to do."""

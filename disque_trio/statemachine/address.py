@@ -13,8 +13,9 @@ from disque_trio.statemachine.base import NODE_ID_LENGTH, NodeId
 
 BUS_OFFSET: Final = 10_000
 """The bus listens this far above the client port (original 1.1)."""
-MAX_PORT: Final = 55_535
 LAST_PORT: Final = 65_535
+MAX_PORT: Final = LAST_PORT - BUS_OFFSET
+"""The last client port whose bus port is at the usual place."""
 _NODE_ID: Final = re.compile(rb"[\x21-\x7e]{%d}" % NODE_ID_LENGTH)
 
 

@@ -5,6 +5,7 @@ Owns `Job.holders`.
 
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import Final
 
 import attrs
 
@@ -16,6 +17,7 @@ from disque_trio.statemachine.base import (
     CARRIED_FLAGS,
     DEAD,
     EXTENDS,
+    FAIL,
     MAX_SECONDS,
     MYSELF,
     PFAIL,
@@ -29,6 +31,9 @@ from disque_trio.statemachine.lifecycle import desync
 from disque_trio.statemachine.messages import JobCopy, JobState, SetAck, Working
 from disque_trio.statemachine.nodetable import is_banned
 from disque_trio.statemachine.state import NodeState
+
+RESTART: Final[Millis] = 10_000
+"""A node that is started again at once answers within so long: its copies can come until then."""
 
 
 def spread(
@@ -152,7 +157,7 @@ def could_hold(node: NodeState, job: Job) -> int:
 
     One that is only suspected may be slow, and its confirmation on the way: it counts until a
     majority says that it has failed, or it has been silent for as long again (nobody may be left to
-    say so).
+    say so). One that has failed counts for `RESTART`.
     """
     confirmed = job.confirmed or ()
     others = [peer for id, peer in node.cluster.nodes.items() if id not in confirmed]
@@ -161,8 +166,11 @@ def could_hold(node: NodeState, job: Job) -> int:
 
 def _may_answer(node: NodeState, peer: Peer) -> bool:
     flags = peer.flags & (UNREACHABLE | MYSELF)
-    patience = 2 * node.config.cluster_node_timeout
-    return not flags or (flags == PFAIL and node.mono - peer.ping_sent < patience)
+    if flags & ~(PFAIL | FAIL):
+        return False
+    doubt = 0 if flags & FAIL else 2 * node.config.cluster_node_timeout
+    is_new = peer.ping_sent and node.mono - peer.ping_sent < max(doubt, RESTART)
+    return not flags or bool(is_new)
 
 
 def sent_to(peer: Peer, copy: JobCopy) -> JobCopy:

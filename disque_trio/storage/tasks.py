@@ -142,17 +142,18 @@ class Lock:
         return self._is_held
 
     async def __aenter__(self) -> None:
-        while self._is_held:
+        if self._is_held:
             await self._tasks.wait(self._waiters.append)
         self._is_held = True
 
     async def __aexit__(self, *_: object) -> None:
-        self._is_held = False
+        """The next one has it at once, so nobody comes between."""
         while self._waiters:
             waiter = self._waiters.popleft()
             if not waiter.is_over:
                 waiter.wake()
                 return
+        self._is_held = False
         self._released()
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from disque_trio.statemachine import repair, replication, trailing
+from disque_trio.statemachine import copies, repair, replication, trailing
 from disque_trio.statemachine.base import (
     FAIL,
     LEAVING,
@@ -102,6 +102,33 @@ def test_it_is_not_refused_because_a_node_is_only_suspected() -> None:
     rig.message(N3, GotJob(job.id))
 
     assert rig.reply() == Status(job.id)
+
+
+def test_nor_before_a_node_that_has_failed_could_have_been_started_again() -> None:
+    rig = Rig(peers=2)
+    job = waiting_job(rig, "REPLICATE", 3)
+    rig.message(N2, GotJob(job.id))
+    rig.node.cluster.nodes[N3].ping_sent = rig.now.mono - 1
+    fail(rig, N3)
+
+    rig.advance(copies.RESTART - 2 * replication.RESEND_EVERY)
+    assert rig.replies() == []
+    unmark(rig.node, rig.node.cluster.nodes[N3], FAIL)
+    rig.message(N3, GotJob(job.id))
+
+    assert rig.reply() == Status(job.id)
+
+
+def test_but_when_it_has_not_been() -> None:
+    rig = Rig(peers=2)
+    job = waiting_job(rig, "REPLICATE", 3)
+    rig.message(N2, GotJob(job.id))
+    rig.node.cluster.nodes[N3].ping_sent = rig.now.mono - 1
+    fail(rig, N3)
+
+    rig.advance(copies.RESTART + replication.RESEND_EVERY)
+
+    assert rig.reply() == NOREPL
 
 
 def test_nor_by_a_leaving_node_which_keeps_no_copy() -> None:

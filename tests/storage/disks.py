@@ -1,75 +1,28 @@
 """A disk in memory for journals: it can be slow, full or broken, and forgets what is not synced."""
 
 from collections.abc import Awaitable, Callable
-from functools import partial
-from typing import Any
 
 import trio
-from outcome import Error, Outcome, acapture
 
 from disque_trio.ports import JournalError, JournalFile
+from disque_trio.sim.engines.simulated_thread import Act, SimulatedThread, Then
 from disque_trio.statemachine.records import Record
 from disque_trio.wire.journal import Reader
 
 
-class MemoryThread:
+class MemoryThread(SimulatedThread):
     """The `DiskThread` of what is in memory: each piece of work takes as long as `delay`."""
 
     def __init__(self, delay: Callable[[], Awaitable[None]]) -> None:
-        self.wake: Callable[[], None] = lambda: None
-        self.pending = 0
+        super().__init__()
         self._delay = delay
-        self._done: list[Callable[[], None]] = []
-        self._life = 0
 
-    def start(
-        self,
-        act: Callable[..., object],
-        args: tuple[Any, ...],
-        then: Callable[[OSError | None], None],
-        *,
-        syncs: bool,  # noqa: ARG002
-    ) -> None:
-        life = self._life
+    def _begin(self, act: Act, then: Then, *, syncs: bool) -> None:  # noqa: ARG002
+        trio.lowlevel.spawn_system_task(self._work, act, then)
 
-        def told(outcome: Outcome[Any]) -> None:
-            if life != self._life:
-                return
-            error = outcome.error if isinstance(outcome, Error) else None
-            assert error is None or isinstance(error, OSError)
-            then(error)
-
-        self.beside(act, args, told)
-
-    def beside(
-        self,
-        act: Callable[..., object],
-        args: tuple[Any, ...],
-        then: Callable[[Outcome[Any]], None],
-    ) -> None:
-        self.pending += 1
-        trio.lowlevel.spawn_system_task(self._work, partial(act, *args), then)
-
-    async def _work(self, act: Callable[[], object], then: Callable[[Outcome[Any]], None]) -> None:
-        async def work() -> object:
-            await self._delay()
-            return act()
-
-        outcome = await acapture(work)
-        self._done.append(partial(then, outcome))
-        self.wake()
-
-    def collect(self) -> None:
-        done, self._done = self._done, []
-        self.pending -= len(done)
-        for tell in done:
-            tell()
-
-    def wait(self, seconds: float) -> None:
-        """No task goes on while the loop stands still."""
-
-    def abandon(self) -> None:
-        self._life += 1
+    async def _work(self, act: Act, then: Then) -> None:
+        await self._delay()
+        self._finish(act, then)
 
 
 class MemoryFile:

@@ -7,16 +7,15 @@ sockets; without inputs it sleeps until the node's deadline, on Trio's clock.
 import math
 from collections import deque
 from collections.abc import Callable
-from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 import trio
-from outcome import Outcome, capture
 
 from disque_trio.driver.sessions import LinkSession
 from disque_trio.node import Node
 from disque_trio.ports import LinkPort
 from disque_trio.sim.engines.events import Engine
+from disque_trio.sim.engines.simulated_thread import SimulatedThread, Then
 from disque_trio.sim.model.clock import NodeClock
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.statemachine.base import FOREVER, Millis, Now
@@ -59,51 +58,11 @@ class HostClock:
         return max(0, host.clock.when(mono) - host.live.sync()) / 1_000_000
 
 
-class PromptThread:
+class PromptThread(SimulatedThread):
     """The `DiskThread` of a disk that never fails, and takes no time."""
 
-    def __init__(self) -> None:
-        self.wake: Callable[[], None] = lambda: None
-        self.pending = 0
-        self._done: list[Callable[[], None]] = []
-
-    def start(
-        self,
-        act: Callable[..., object],
-        args: tuple[Any, ...],
-        then: Callable[[OSError | None], None],
-        *,
-        syncs: bool,  # noqa: ARG002
-    ) -> None:
-        """Do it."""
-        act(*args)
-        self.pending += 1
-        self._done.append(partial(then, None))
-        self.wake()
-
-    def beside(
-        self,
-        act: Callable[..., object],
-        args: tuple[Any, ...],
-        then: Callable[[Outcome[Any]], None],
-    ) -> None:
-        """Do it."""
-        self.pending += 1
-        self._done.append(partial(then, capture(act, *args)))
-        self.wake()
-
-    def collect(self) -> None:
-        """Tell what has been done."""
-        done, self._done = self._done, []
-        self.pending -= len(done)
-        for tell in done:
-            tell()
-
-    def wait(self, seconds: float) -> None:
-        """Nothing is under way."""
-
-    def abandon(self) -> None:
-        """Nothing is under way."""
+    def _begin(self, act: Callable[[], object], then: Then, *, syncs: bool) -> None:  # noqa: ARG002
+        self._finish(act, then)
 
 
 class HostStore:

@@ -6,15 +6,13 @@ have done so on the disk or not.
 """
 
 import random
-from collections.abc import Callable
-from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import attrs
-from outcome import Error, Outcome, capture
 
 from disque_trio.ports import JournalFile
 from disque_trio.sim.engines.events import Engine
+from disque_trio.sim.engines.simulated_thread import Act, SimulatedThread, Then
 from disque_trio.sim.model.disk import BROKEN, FULL, SALT, Disk, Found
 from disque_trio.sim.scenarios.plan import Micros, Span
 from disque_trio.statemachine.journaling import STOPPED
@@ -156,73 +154,26 @@ class SimFile:
         """Let go of it."""
 
 
-class SimThread:
+class SimThread(SimulatedThread):
     """The `DiskThread` of one life: what it does ends after the time that the disk takes."""
 
     def __init__(self, engine: Engine, disk: "ByteDisk") -> None:
-        self.wake: Callable[[], None] = lambda: None
-        self.pending = 0
+        super().__init__()
         self._engine = engine
         self._disk = disk
-        self._abandoned = 0
-        """How often work in progress was abandoned."""
         self._is_over = False
         """The process is gone, and its threads with it."""
-        self._done: list[Callable[[], None]] = []
 
-    def start(
-        self,
-        act: Callable[..., object],
-        args: tuple[Any, ...],
-        then: Callable[[OSError | None], None],
-        *,
-        syncs: bool,
-    ) -> None:
-        """Do it. The journal starts nothing else before `then` has been called."""
-        abandoned = self._abandoned
-        self.pending += 1
+    def _begin(self, act: Act, then: Then, *, syncs: bool) -> None:
+        self._engine.later(self._disk.sync_time() if syncs else WRITE, self._end_of, (act, then))
 
-        def told(outcome: Outcome[Any]) -> None:
-            if abandoned == self._abandoned:
-                then(outcome.error if isinstance(outcome, Error) else None)  # type: ignore[arg-type]
-
-        self._engine.later(
-            self._disk.sync_time() if syncs else WRITE, self._finish, (partial(act, *args), told)
-        )
-
-    def beside(
-        self,
-        act: Callable[..., object],
-        args: tuple[Any, ...],
-        then: Callable[[Outcome[Any]], None],
-    ) -> None:
-        """Do it meanwhile."""
-        self.pending += 1
-        self._engine.later(self._disk.sync_time(), self._finish, (partial(act, *args), then))
-
-    def _finish(self, work: tuple[Callable[[], object], Callable[[Outcome[Any]], None]]) -> None:
+    def _end_of(self, work: tuple[Act, Then]) -> None:
         if self._is_over:
             return
         if self._disk.is_stalled:
-            self._engine.later(_LOOK, self._finish, work)
-            return
-        act, then = work
-        self._done.append(partial(then, capture(act)))
-        self.wake()
-
-    def collect(self) -> None:
-        """Tell what has ended."""
-        done, self._done = self._done, []
-        self.pending -= len(done)
-        for tell in done:
-            tell()
-
-    def wait(self, seconds: float) -> None:
-        """Time stands still while the loop does."""
-
-    def abandon(self) -> None:
-        """Do not call `then` for what was started."""
-        self._abandoned += 1
+            self._engine.later(_LOOK, self._end_of, work)
+        else:
+            self._finish(*work)
 
     def end(self) -> None:
         """The process is gone."""

@@ -4,7 +4,7 @@ import trio
 
 from disque_trio.sim.engines.heap.clients import ClientConnections
 from disque_trio.sim.engines.heap.links import Links
-from disque_trio.sim.engines.heap.nodes import Host, MachineFactory
+from disque_trio.sim.engines.heap.nodes import MachineFactory
 from disque_trio.sim.engines.heap.world import World
 from disque_trio.sim.engines.live_events import LiveEngine
 from disque_trio.sim.engines.trio.clients import SimClientConnections
@@ -16,23 +16,11 @@ from disque_trio.sim.random_streams import stream
 from disque_trio.sim.scenarios.plan import Plan
 
 
-class NodeWorld(World):
-    """The world of one run of the trio engine."""
+class WholeNodesWorld(World):
+    """A world of whole nodes, whose links and client connections carry bytes."""
 
-    host_kind = NodeHost
+    host_kind: type[NodeHost] = NodeHost
     disk_kind = ByteDisk
-
-    def __init__(
-        self,
-        plan: Plan,
-        engine: LiveEngine,
-        recorder: Recorder,
-        factory: MachineFactory,
-        nursery: trio.Nursery,
-    ) -> None:
-        self._live = engine
-        self._nursery = nursery
-        super().__init__(plan, engine, recorder, factory)
 
     def make_links(self) -> Links:
         """Links that carry bytes."""
@@ -45,9 +33,30 @@ class NodeWorld(World):
         rng = stream(self.plan.seed, "pieces", "clients")
         return SimClientConnections(self.engine, self.recorder, rng)
 
-    def make_host(self, number: int) -> Host:
-        """A host with a nursery."""
+    def make_host(self, number: int) -> NodeHost:
+        """A host."""
         host = super().make_host(number)
         assert isinstance(host, NodeHost)
-        host.live, host.nursery, host.dial = self._live, self._nursery, self._links.open
+        host.live, host.dial = self.engine, self._links.open
+        return host
+
+
+class NodeWorld(WholeNodesWorld):
+    """The world of one run of the trio engine: its hosts have a nursery."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        engine: LiveEngine,
+        recorder: Recorder,
+        factory: MachineFactory,
+        nursery: trio.Nursery,
+    ) -> None:
+        self._nursery = nursery
+        super().__init__(plan, engine, recorder, factory)
+
+    def make_host(self, number: int) -> NodeHost:
+        """A host with a nursery."""
+        host = super().make_host(number)
+        host.nursery = self._nursery
         return host

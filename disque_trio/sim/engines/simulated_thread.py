@@ -1,0 +1,71 @@
+"""The `DiskThread` of a simulated node, but for its time: what is done waits to be collected."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from outcome import Error, Outcome, capture
+
+Act = Callable[[], object]
+Then = Callable[[Outcome[Any]], None]
+
+
+class SimulatedThread(ABC):
+    """A subclass says when something is done."""
+
+    def __init__(self) -> None:
+        self.wake: Callable[[], None] = lambda: None
+        self.pending = 0
+        self._done: list[Callable[[], None]] = []
+        self._abandoned = 0
+        """How often what was started was abandoned."""
+
+    @abstractmethod
+    def _begin(self, act: Act, then: Then, *, syncs: bool) -> None:
+        """Call `_finish` with both, now or later."""
+
+    def _finish(self, act: Act, then: Then) -> None:
+        """Do it."""
+        self._done.append(partial(then, capture(act)))
+        self.wake()
+
+    def start(
+        self,
+        act: Callable[..., object],
+        args: tuple[Any, ...],
+        then: Callable[[OSError | None], None],
+        *,
+        syncs: bool,
+    ) -> None:
+        """Do something. The journal starts nothing else before `then` has been called."""
+        abandoned = self._abandoned
+
+        def told(outcome: Outcome[Any]) -> None:
+            if abandoned == self._abandoned:
+                error = outcome.error if isinstance(outcome, Error) else None
+                assert error is None or isinstance(error, OSError)
+                then(error)
+
+        self.pending += 1
+        self._begin(partial(act, *args), told, syncs=syncs)
+
+    def beside(self, act: Callable[..., object], args: tuple[Any, ...], then: Then) -> None:
+        """Do something meanwhile."""
+        self.pending += 1
+        self._begin(partial(act, *args), then, syncs=True)
+
+    def collect(self) -> None:
+        """Tell what has been done."""
+        done, self._done = self._done, []
+        self.pending -= len(done)
+        for tell in done:
+            tell()
+
+    def wait(self, seconds: float) -> None:
+        """Time stands still while the loop does."""
+        del seconds
+
+    def abandon(self) -> None:
+        """Do not call `then` for what was started."""
+        self._abandoned += 1
