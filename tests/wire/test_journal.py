@@ -232,7 +232,11 @@ def test_damage_to_the_original_is_found_or_gives_records(
     with contextlib.suppress(DamagedFileError):
         found = reader.feed(bytes(data))
 
-    assert file_of(found, Format.DISQUE) == data[: reader.offset]
+    # Damage may also make times that an original cannot count: they are read, not written.
+    fit = list(itertools.takewhile(lambda each: plain([each]) == [each], found))
+    written = file_of(fit, Format.DISQUE)
+    assert data[: reader.offset].startswith(written)
+    assert len(fit) < len(found) or len(written) == reader.offset
 
 
 @pytest.mark.parametrize(
