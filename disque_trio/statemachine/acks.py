@@ -26,6 +26,7 @@ from disque_trio.statemachine.base import (
     HANDSHAKE,
     LEASED,
     QUEUED,
+    RESTORED,
     WAIT_REPL,
     JobId,
     NodeId,
@@ -39,20 +40,15 @@ from disque_trio.statemachine.nodetable import is_banned
 from disque_trio.statemachine.state import NodeState
 
 _OURS_TO_END: Final = (ACTIVE, QUEUED)
+_OF_WAITS: Final = DELAYED | RESTORED
 MEETS_WITHIN: Final = 5
 """After so many attempts to collect an ack, over half a minute, unknown nodes are not waited
 for."""
 
 
-def ack_all(node: NodeState, ids: list[JobId]) -> int:
-    """A client acknowledges all of these. Returns for how many `ack` would return True."""
-    if node.trace is not None:
-        return sum([ack(node, job_id) for job_id in ids])
-    return ack_in_one_pass(node, ids)
-
-
-def ack_in_one_pass(node: NodeState, ids: Sequence[JobId]) -> int:
-    """`ack` for each of these, and one SETACK to the holders of many."""
+def ack_all(node: NodeState, ids: Sequence[JobId]) -> int:
+    """A client acknowledges all of these: `ack` for each, and one SETACK to the holders of many.
+    Returns for how many `ack` would return True."""
     count, find, holding = 0, node.jobs.get, node.cluster.myself.holding
     name, run, leased = b"", 0, 0
     acked: dict[tuple[NodeId, ...], list[Job]] = {}
@@ -73,8 +69,8 @@ def ack_in_one_pass(node: NodeState, ids: Sequence[JobId]) -> int:
         run += 1
         if job.flags & LEASED:
             leased += 1
-        if job.flags & DELAYED:
-            counts.leave(node, job, DELAYED)
+        if job.flags & _OF_WAITS:
+            counts.leave(node, job, job.flags & _OF_WAITS)
         if job.holders is holding:
             lifecycle.finish(node, job, Cause.ACKJOB)
         else:

@@ -28,22 +28,28 @@ def take_rounds(node: NodeState, client: Client, names: Sequence[bytes], count: 
     For queues found empty other nodes are asked for jobs. A queue that is not reached is not
     created.
     """
-    taken: list[Job] = []
     if len(names) == 1:
-        # The rounds of one queue, without looking it up again for each job.
-        queue = lifecycle.queue_for(node, names[0])
-        if node.trace is None and not queue.paused & PAUSE_OUT:
-            taken, was_last = shortcuts.deliver(node, queue, count, client.id)
-            if was_last:
-                federation.need_jobs(node, queue, Why.REACHED_ZERO)
-        while len(taken) < count and (job := take(node, queue, client)) is not None:
-            taken.append(job)
-        if len(taken) < count:
-            federation.need_jobs(node, queue, Why.CLIENTS_WAIT)
-        return taken
+        return _take_of_one(node, client, names[0], count)
+    taken: list[Job] = []
     live = names
     while live and len(taken) < count:
         live = _round(node, client, live, count, taken)
+    return taken
+
+
+def _take_of_one(node: NodeState, client: Client, name: bytes, count: int) -> list[Job]:
+    """The rounds of one queue, in one pass if there may be several."""
+    queue = lifecycle.queue_for(node, name)
+    taken: list[Job] = []
+    if count == 1:
+        if (job := take(node, queue, client)) is not None:
+            taken.append(job)
+    elif not queue.paused & PAUSE_OUT:
+        taken, was_last = shortcuts.deliver(node, queue, count, client.id)
+        if was_last:
+            federation.need_jobs(node, queue, Why.REACHED_ZERO)
+    if len(taken) < count:
+        federation.need_jobs(node, queue, Why.CLIENTS_WAIT)
     return taken
 
 

@@ -1,8 +1,8 @@
 """Fast paths for the most frequent steps of `lifecycle`.
 
-Each has exactly the effects of the slow path, which tests check; only the random spread of times is
-drawn once for several jobs that other nodes hold. A node that traces all jobs takes the slow path;
-read that one first. Of single jobs that are traced the events are written at the end.
+Each has exactly the effects of the slow path, which tests check; read that one first. Only the
+random spread of times is drawn once for several jobs that other nodes hold. Events of jobs that are
+traced are written at the end, so simulated nodes take the fast paths too.
 
 Writes what `lifecycle` owns: `Job.state`, `flags`, `requeue_at` and `gc_at`, `Queue.accessed`,
 `jobs_in` and `jobs_out`, `Memory.held` and `evictable`, `NodeState.table`. Owns `Tally.at_once`.
@@ -37,8 +37,8 @@ _ON_LEASE: Final = DELIVERED | LEASED | BCAST_WILLQUEUE
 
 
 def begin_queued(node: NodeState, job: Job, body: bytes, queue: Queue) -> None:
-    """`begin` for a new job without copies, delay and extensions, while no queues are recorded and
-    nothing is traced. The job is passed in with the state that `begin` would give it.
+    """`begin` for a new job without copies, delay and extensions, while no queues are recorded. The
+    job is passed in with the state that `begin` would give it.
 
     Most jobs are of this kind, and this takes 0.7 of the steps.
     """

@@ -1,8 +1,8 @@
 """Trace events of jobs. Owns `NodeState.trace` and `traces`; sets and clears TRACED in `Job.flags`.
 
 A node with a trace file writes down the events of all jobs. Without, rows of some jobs are kept
-(`jobtraces`). Both kinds of jobs have the flag, so for all others an event costs one look at it,
-and fast paths stay open to them.
+(`jobtraces`). Both kinds of jobs have the flag, so for all others an event costs one look at it.
+Tracing does not choose the code path.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,57 +1,73 @@
-"""Simulated nodes get single messages, and take the way of many: nothing changes.
-
-So what the checkers find of simulated runs holds for messages about many jobs, too; that many have
-the effects of one after the other is tested in tests/statemachine/test_many.py.
-"""
+"""Messages that are sent together arrive together in some seeds, and take the passes of `many`."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import attrs
 import pytest
 
+from disque_trio.sim.checkers.verdict import judge
 from disque_trio.sim.engines.heap.run import simulate
+from disque_trio.sim.engines.virtual.run import simulate as simulate_nodes
 from disque_trio.sim.scenarios.expand import expand
 from disque_trio.sim.scenarios.file import load
-from disque_trio.statemachine import acks, many
+from disque_trio.sim.scenarios.plan import Plan
+from disque_trio.statemachine import many
 from disque_trio.statemachine.base import JobId
 from disque_trio.statemachine.cluster import Peer
-from disque_trio.statemachine.dispatch import ON_MESSAGE
-from disque_trio.statemachine.messages import JobMessage
 from disque_trio.statemachine.state import NodeState
-from tests.sim.ablations.conditions import SCENARIOS
+from tests.sim.ablations.conditions import SCENARIOS, backlog
 
 
 @pytest.mark.pure
-@pytest.mark.parametrize("name", ["swarm", "kill-restart-aof", "ack-vs-federation"])
-def test_simulated_runs_are_the_same_with_messages_about_many(
-    name: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("engine", [simulate, simulate_nodes])
+def test_messages_of_one_moment_arrive_as_one_batch(
+    engine: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = expand(load(str(SCENARIOS / f"{name}.toml")), seed=7)
-    singly = simulate(plan).digest
+    taken = count_passes(monkeypatch)
+    plan = in_batches(drained(7))
+    judged = judge(plan)
 
-    taken = say_all_as_many(monkeypatch)
+    engine(plan, judged.see)
 
-    assert simulate(plan).digest == singly
-    assert min(taken[kind] for kind in (*many.ON_MANY, "ack")) > 10, taken
+    assert min(taken[kind] for kind in many.ON_MANY) > 10, taken
+    assert not judged.finish().violations
 
 
-def say_all_as_many(patch: pytest.MonkeyPatch) -> Counter[Any]:
-    """Each message is about many jobs, which are one. Returns how many there are of each kind."""
+@pytest.mark.parametrize("name", ["swarm", "kill-restart-aof", "ack-vs-federation"])
+def test_a_seed_with_batches_passes_and_can_be_repeated(name: str) -> None:
+    plan = in_batches(expand(load(str(SCENARIOS / f"{name}.toml")), seed=7))
+    judged = judge(plan)
+
+    first = simulate(plan, judged.see).digest
+
+    assert not judged.finish().violations
+    assert simulate(plan).digest == first
+
+
+def drained(seed: int) -> Plan:
+    """Workers take several jobs at a time, and acknowledge them at once."""
+    made = backlog(seed)
+    workers = [attrs.evolve(each, count=5, mix=(("together", 1.0),)) for each in made.consumers]
+    return attrs.evolve(made, consumers=tuple(workers))
+
+
+def in_batches(plan: Plan) -> Plan:
+    return attrs.evolve(plan, link=attrs.evolve(plan.link, batches=True))
+
+
+def count_passes(patch: pytest.MonkeyPatch) -> Counter[Any]:
+    """How many jobs messages about several jobs are about, by kind."""
     taken: Counter[Any] = Counter()
 
-    def alone(kind: type, handle: Callable[..., None]) -> Callable[..., None]:
-        def take(node: NodeState, sender: Peer, message: JobMessage) -> None:
-            taken[kind] += 1
-            handle(node, sender, message, [message.id])
+    def counted(kind: type, handle: Callable[..., None]) -> Callable[..., None]:
+        def take(node: NodeState, sender: Peer, said: Any, ids: Sequence[JobId]) -> None:
+            taken[kind] += len(ids)
+            handle(node, sender, said, ids)
 
         return take
 
-    def ack_all(node: NodeState, ids: list[JobId]) -> int:
-        taken["ack"] += len(ids)
-        return sum(acks.ack_in_one_pass(node, [id]) for id in ids)
-
     for kind, handle in many.ON_MANY.items():
-        patch.setitem(ON_MESSAGE, kind, alone(kind, handle))
-    patch.setattr(acks, "ack_all", ack_all)
+        patch.setitem(many.ON_MANY, kind, counted(kind, handle))
     return taken

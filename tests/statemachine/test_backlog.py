@@ -89,6 +89,17 @@ def test_what_another_holder_says_ends_the_wait() -> None:
     assert (stat(rig)[b"unqueued"], stat(rig)[b"restored"]) == (3, 1)
 
 
+@pytest.mark.parametrize("holders", [(ME,), (ME, N2)])
+def test_a_restored_job_that_is_acknowledged_is_not_counted_any_more(
+    holders: tuple[bytes, ...],
+) -> None:
+    rig = restarted(*(was_queued(n, holders=holders) for n in range(3)), peers=1)
+
+    rig.ask("ACKJOB", job_id(0), job_id(1))
+
+    assert (stat(rig)[b"unqueued"], stat(rig)[b"restored"]) == (1, 1)
+
+
 def test_info_names_the_queues_and_the_first_moment() -> None:
     rig = restarted(*(was_queued(n) for n in range(3)), was_queued(3, queue=b"r", retry=10))
 

@@ -78,6 +78,8 @@ class Channel:
     path: Path
     last: Micros = attrs.field(default=-(1 << 62), init=False)
     """When the last packet arrives; none overtakes it."""
+    sent_at: Micros = attrs.field(default=-(1 << 62), init=False)
+    """When it was sent."""
     held: "deque[Packet]" = attrs.field(factory=deque, init=False)
     stalled_since: Micros | None = attrs.field(default=None, init=False)
     is_flushing: bool = attrs.field(default=False, init=False)
@@ -124,6 +126,7 @@ class Network:
         low, high = plan.latency.fast
         self._low, self._spread = low, high - low
         self.is_hostile = plan.model == "hostile"
+        self.gathers = plan.batches
         self.needs_sizes = plan.bytes_per_second > 0
         """Must `submit` be told how long packets are?"""
         self.is_plain = not (self.is_hostile or plan.latency.p_slow or self.needs_sizes)
@@ -179,6 +182,8 @@ class Network:
 
     def arrival(self, now: Micros, channel: Channel) -> Micros:
         """The same as `submit`, if `is_plain` holds and the path has no rules."""
+        if self._goes_along(now, channel):
+            return channel.last
         arrival = now + self._low + int(self._rng.random() * self._spread) + channel.path.delay
         if arrival < channel.last:
             return channel.last
@@ -194,6 +199,8 @@ class Network:
             return ()
         if is_wild and self._happens(self.plan.drop):
             return ()
+        if self._goes_along(now, channel) and not size:
+            return (channel.last,)
         arrival = self._departure(now, path, size) + self.latency(path)
         if is_wild and self._happens(self.plan.reorder):
             return (arrival + self._detour(),)
@@ -201,6 +208,12 @@ class Network:
         if is_wild and self._happens(self.plan.duplicate):
             return (arrival, arrival + self._detour())
         return (arrival,)
+
+    def _goes_along(self, now: Micros, channel: Channel) -> bool:
+        """Does it travel in one batch with the packet before it?"""
+        is_along = self.gathers and channel.sent_at == now
+        channel.sent_at = now
+        return is_along
 
     def _happens(self, probability: float) -> bool:
         return probability > 0 and self._rng.random() < probability

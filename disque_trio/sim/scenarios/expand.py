@@ -46,7 +46,9 @@ def expand(scenario: Scenario, seed: int) -> Plan:
     cfg = stream(seed, "cfg")
     nodes = scenario.cluster.nodes.draw_int(cfg)
     chaos = scenario.end.chaos.draw_int(cfg)
-    link = _link(scenario.link, cfg)
+    link = attrs.evolve(
+        _link(scenario.link, cfg), batches=_happens(scenario.link.batches, stream(seed, "batches"))
+    )
     clocks = tuple(_clock(scenario.clock, cfg) for _ in range(nodes))
     adds = _adds(scenario, nodes, chaos, seed, cfg)
     zones = _zones(scenario.cluster.zones, nodes, stream(seed, "zones"))

@@ -36,6 +36,8 @@ class LinkPlan:
     """Probabilities per message; hostile links only."""
     bytes_per_second: int = 0
     """0 is no limit."""
+    batches: bool = False
+    """Messages that are sent on a link at the same moment arrive together, as one batch."""
 
 
 @attrs.frozen(kw_only=True)
@@ -93,10 +95,11 @@ class Consumer:
     """A closed-loop worker: takes jobs, works, then does what its mix says. Or, of kind `engine`,
     the engine of the worker library, whose handlers end as the mix says.
 
-    The mix gives relative weights to: ackjob, fastack, nack, nack-delay, none (forgets the job),
-    die (drops its connection with the job in hand and comes back), elsewhere (acks at another
-    node), fastack-elsewhere, working (asks for time, then acks), deljob, dequeue, release,
-    release-delay, bury, stall (its process stops for a while; engines only).
+    The mix gives relative weights to: ackjob, together (one ACKJOB of all jobs in hand), fastack,
+    nack, nack-delay, none (forgets the job), die (drops its connection with the job in hand and
+    comes back), elsewhere (acks at another node), fastack-elsewhere, working (asks for time, then
+    acks), deljob, dequeue, release, release-delay, bury, stall (its process stops for a while;
+    engines only).
     """
 
     name: str
@@ -156,8 +159,8 @@ class Administrator:
     """A client that orders nodes about: any node, one order after the other.
 
     The mix gives relative weights to: purge (PURGE, at times on all nodes), unblock (CLIENT UNBLOCK
-    of any connection), wait (WAITJOB for some job), redrive (REDRIVE), enqueue (ENQUEUE QUEUE),
-    purge-dead (PURGE DEAD, at times on all nodes).
+    of any connection), wait (WAITJOB for some job), cancel (ACKJOB of a job that is queued),
+    redrive (REDRIVE), enqueue (ENQUEUE QUEUE), purge-dead (PURGE DEAD, at times on all nodes).
     """
 
     name: str

@@ -118,6 +118,12 @@ class LinkSpec:
     duplicate: Range = key(SHARE, "chance that a message arrives twice", default=0)
     reorder: Range = key(SHARE, "chance that a message is overtaken", default=0)
     bandwidth: Range = key(SIZE, "bytes per second of a link; 0 is no limit", default=0)
+    batches: Range = key(
+        SHARE,
+        "chance that in a seed messages that a node sends at the same moment arrive together, as "
+        "one batch",
+        default=0,
+    )
 
 
 @attrs.frozen(kw_only=True)

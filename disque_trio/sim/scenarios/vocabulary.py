@@ -11,6 +11,7 @@ ENGINES: Final = {
 
 WAYS: Final = {
     "ackjob": "ACKJOB",
+    "together": "one ACKJOB of this job and all others in hand, which need no work then",
     "fastack": "FASTACK",
     "nack": "NACK",
     "nack-delay": "NACK with DELAY (`delay`)",
@@ -39,6 +40,7 @@ ORDERS: Final = {
     "purge": "PURGE, at times with BCAST",
     "unblock": "CLIENT UNBLOCK of some connection",
     "wait": "WAITJOB for some job",
+    "cancel": "ACKJOB of a job that is queued",
     "redrive": "REDRIVE of a queue",
     "enqueue": "ENQUEUE QUEUE, at times with COUNT",
     "purge-dead": "PURGE of the dead jobs of a queue, at times with BCAST",

@@ -1,8 +1,8 @@
-"""Administrators: clients that purge and redrive queues, unblock connections, and wait for the ends
-of jobs.
+"""Administrators: clients that purge and redrive queues, unblock connections, cancel jobs and wait
+for their ends.
 
 An administrator orders one node after the other, on a connection of its own for each order, and
-learns the jobs to wait for by QPEEK.
+learns by QPEEK which jobs there are.
 """
 
 import random
@@ -43,7 +43,8 @@ class Commander:
         self._node = 0
         self._gives_up: Micros = NEVER
         """When it does not wait for the reply any more."""
-        self._is_peeking = False
+        self._then = ""
+        """What it does with one of the jobs that it is about to see."""
 
     def deadline(self) -> Micros:
         """The next order, or the end of its patience."""
@@ -86,7 +87,7 @@ class Commander:
         elif order == "unblock":
             self._ask(now, [b"CLIENT", b"UNBLOCK", b"%d" % self._rng.randint(1, _CONNECTIONS)])
         else:
-            self._is_peeking = True
+            self._then = order
             self._ask(now, [b"QPEEK", queue, b"-3"])
 
     def _count(self) -> list[bytes]:
@@ -110,19 +111,22 @@ class Commander:
     def _rest(self) -> None:
         self._connection = 0
         self._gives_up = NEVER
-        self._is_peeking = False
+        self._then = ""
 
     def answered(self, now: Micros, connection: int, reply: Reply) -> None:
-        """The order is carried out, or a job to wait for is known."""
+        """The order is carried out, or a job is known."""
         if connection != self._connection:
             return
-        is_peeking, self._is_peeking = self._is_peeking, False
-        if is_peeking and isinstance(reply, list) and reply:
+        then, self._then = self._then, ""
+        if then and isinstance(reply, list) and reply:
             jobs = [job[1] for job in reply if isinstance(job, list)]
-            wait = self._rng.randint(1, _LONGEST_WAIT_MS)
+            wait = self._rng.randint(1, _LONGEST_WAIT_MS) if then == "wait" else 0
             job = self._rng.choice(jobs)
             assert isinstance(job, bytes)
-            self._ask(now, [b"WAITJOB", job, b"TIMEOUT", b"%d" % wait], wait * 1000)
+            if then == "cancel":
+                self._ask(now, [b"ACKJOB", job])
+            else:
+                self._ask(now, [b"WAITJOB", job, b"TIMEOUT", b"%d" % wait], wait * 1000)
         else:
             self.wishes.append(Hang(self._connection, "quit"))
             self._rest()

@@ -18,6 +18,7 @@ from disque_trio.statemachine.base import Failure, Reply
 ENDLESS: Final[Micros] = 60_000_000
 """How long it waits if the command has no timeout."""
 _ELSEWHERE: Final = {"elsewhere": "ackjob", "fastack-elsewhere": "fastack"}
+_REPEATED: Final = ("ackjob", "together", "fastack")
 ACK_TRIES: Final = 3
 """At how many nodes a consumer tries an ack, when connections break."""
 
@@ -268,7 +269,7 @@ class Worker:
         if node != self._home:
             connection = self._other = self._new_connection()
         delay = self._rng.randint(*self._plan.delay_ms) if way in DELAYING else 0
-        words = way_words(way, self._jobs[0], self._tokens, delay)
+        words = way_words(way, self._jobs, self._tokens, delay)
         self.wishes.append(Ask(connection, node, words))
 
     def _new_connection(self) -> int:
@@ -313,8 +314,11 @@ class Worker:
             self._next_way = "ackjob"
             self._work(now)
             return
-        self._jobs.pop(0)
+        self._drop(way)
         self._go_on(now)
+
+    def _drop(self, way: str) -> None:
+        del self._jobs[: None if way == "together" else 1]
 
     def lost(self, now: Micros, connection: int) -> None:
         """A connection broke. Work goes on without one."""
@@ -331,10 +335,10 @@ class Worker:
             self._connection = self._new_connection()
         self._other = 0
         self._tries += 1
-        if way in {"ackjob", "fastack"} and self._tries < ACK_TRIES:
+        if way in _REPEATED and self._tries < ACK_TRIES:
             self._tell(now, way, (self._home + self._tries - 1) % self._nodes + 1)
             return
         self._tries = 0
         if way:
-            self._jobs.pop(0)
+            self._drop(way)
         self._due = now + RECONNECT

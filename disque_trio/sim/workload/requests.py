@@ -1,5 +1,6 @@
 """The requests of simulated clients."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from disque_trio.sim.scenarios.plan import Add, Consumer
@@ -50,8 +51,14 @@ def tokens_of(reply: list[Reply]) -> dict[bytes, bytes]:
     return {job[1]: job[job.index(b"token") + 1] for job in reply if isinstance(job, list)}  # type: ignore[misc]
 
 
-def way_words(way: str, job: bytes, tokens: dict[bytes, bytes], delay_ms: int = 0) -> list[bytes]:
-    """The command that ends a job in this way, with its token where a command takes one."""
+def way_words(
+    way: str, jobs: Sequence[bytes], tokens: dict[bytes, bytes], delay_ms: int = 0
+) -> list[bytes]:
+    """The command that ends the first of these jobs in this way, with its token where a command
+    takes one."""
+    if way == "together":
+        return [b"ACKJOB", *jobs]
+    job = jobs[0]
     token = tokens.get(job, b"") if way in _WITH_TOKEN else b""
     named = job + b"@" + token if token else job
     if way == "bury":

@@ -147,11 +147,10 @@ def _check_order(args: list[bytes]) -> None:
 
 def _may_be_short(node: NodeState, resolved: ResolvedOptions) -> bool:
     """May a job of one copy take the fast path: is there enough memory, is the node not leaving,
-    does the TTL fit, are not all jobs traced, and are queues not recorded?"""
+    does the TTL fit, and are queues not recorded?"""
     memory = node.memory
     return (
         memory.held <= memory.soft
-        and node.trace is None
         and not node.is_recording_queues
         and memory.spillable is None
         and node.wall <= resolved.last_wall
@@ -184,7 +183,7 @@ def _add_alone(node: NodeState, name: bytes, body: bytes, resolved: ResolvedOpti
         _AT_ONCE,
     )
     shortcuts.begin_queued(node, job, body, queue)
-    if node.traces.first[job_id[11]]:
+    if node.trace is not None or node.traces.first[job_id[11]]:
         trace.begun(node, job)
     return Status(job_id)
 

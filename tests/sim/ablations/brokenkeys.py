@@ -5,7 +5,7 @@ As in `broken`, each function breaks one thing.
 
 import attrs
 
-from disque_trio.sim.scenarios.plan import Add, ClockPlan, Fault, Latency, LinkPlan, Plan
+from disque_trio.sim.scenarios.plan import Add, ClockPlan, Expect, Fault, Latency, LinkPlan, Plan
 from disque_trio.statemachine import (
     acks,
     claims,
@@ -228,7 +228,10 @@ def debounced(seed: int) -> Plan:
 
 
 def orphaned(seed: int) -> Plan:
-    """Producers at node 1 ask for one more job while workers have the first ones, and it ends."""
+    """Producers at node 1 ask for one more job while workers have the first ones, and it ends.
+
+    The work takes longer than the lease, so jobs come twice.
+    """
     adds = [
         attrs.evolve(
             _with_key(add, number // 2),
@@ -247,6 +250,7 @@ def orphaned(seed: int) -> Plan:
         consumers=workers((2, 3, 4, 5), work=(6 * SECOND, 8 * SECOND), mix=(("working", 1.0),)),
         faults=(Fault(kind="crash", at=5 * SECOND, hold=2 * SECOND, nodes=(1,), mode="kill"),),
         drain=120 * SECOND,
+        expect=Expect(duplicates=("D1",)),
     )
 
 

@@ -186,3 +186,19 @@ def in_sync(seed: int) -> Plan:
     drop = Fault(kind="drop", hold=5 * SECOND, nodes=EVERYWHERE, mode="repljob", amount=400_000)
     adds = jobs(60, every=SECOND // 20, retry_s=600, sync=2, timeout_ms=2000)
     return plan("in sync", seed, 10, adds=adds, faults=(drop,))
+
+
+def cancelled(seed: int) -> Plan:
+    """Jobs are cancelled in the middle of a queue, from which workers take several at a time."""
+    cancelling = Administrator(
+        name="a1", every=(SECOND // 20, SECOND // 5), queues=("q",), mix=(("cancel", 1.0),)
+    )
+    work = (SECOND // 5, SECOND // 2)
+    return plan(
+        "cancelled",
+        seed,
+        12,
+        adds=jobs(80, every=SECOND // 20, nodes=(1, 2), retry_s=60),
+        consumers=workers((1, 2), count=4, work=work, mix=(("together", 1.0),)),
+        administrators=(cancelling,),
+    )

@@ -85,3 +85,14 @@ def test_a_lost_connection_is_replaced_and_after_the_chaos_none_is_opened() -> N
     agent.settle()
 
     assert (agent.deadline(), agent.is_idle()) == (NEVER, True)
+
+
+def test_it_cancels_a_job_that_it_has_seen() -> None:
+    agent = commander("cancel")
+    ask = ordered(agent)
+
+    agent.answered(agent.deadline(), ask.connection, [[b"q", JOB, b"body"]])
+
+    [wish] = agent.wishes
+    assert isinstance(wish, Ask)
+    assert (wish.connection, wish.words) == (ask.connection, [b"ACKJOB", JOB])

@@ -211,6 +211,6 @@ def test_it_does_so_as_often_as_it_is_to_after_a_timeout_too(again: int) -> None
 
 @pytest.mark.parametrize("way", ["nack-delay", "release-delay"])
 def test_a_job_that_is_to_wait_is_given_back_with_its_token_and_the_delay(way: str) -> None:
-    words = way_words(way, b"id", {b"id": b"token"}, 1500)
+    words = way_words(way, [b"id"], {b"id": b"token"}, 1500)
 
     assert words == [way.partition("-")[0].upper().encode(), b"id@token", b"DELAY", b"1.500"]

@@ -9,6 +9,7 @@ from typing import Final
 
 import attrs
 
+from disque_trio.sim.engines.batching import joined
 from disque_trio.sim.engines.events import Countdown, Engine
 from disque_trio.sim.engines.heap.nodes import PORT, Host
 from disque_trio.sim.model.network import DIAL_WAITS, Channel, Network, Packet
@@ -16,7 +17,7 @@ from disque_trio.sim.model.recorder import Recorder
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.statemachine.address import BUS_OFFSET
 from disque_trio.statemachine.base import LinkId, NodeId
-from disque_trio.statemachine.messages import Frame, Message
+from disque_trio.statemachine.messages import Frame, Many, Message, singles
 from disque_trio.statemachine.wording import Wording, wording
 from disque_trio.wire.frames import FrameParser, encode
 
@@ -40,6 +41,8 @@ class End:
     """Messages may be sent; before, they are kept in `early`."""
     is_closed: bool = False
     early: "list[MessagePacket]" = attrs.Factory(list)
+    batch: "list[MessagePacket]" = attrs.Factory(list)
+    """Packets that have arrived at this moment, if messages travel in batches."""
     over: Callable[[], None] | None = None
     """Called when this end closes, after its far end has vanished."""
 
@@ -141,6 +144,11 @@ class Links:
         machine = host.machine
         if machine is None:
             return
+        if isinstance(message, Many):
+            # Rules, rows and checkers deal with single messages.
+            for single in singles(message):
+                self.send(host, links, single)
+            return
         state = machine.state
         myself = state.cluster.myself
         frame = Frame(myself.id, PORT, myself.flags, message, state.config.capabilities)
@@ -197,8 +205,43 @@ class Links:
         host = packet.to.host
         if host.machine is None:
             self._lose(packet, "crash")
+        elif self.network.gathers:
+            self._gather(packet)
         else:
             host.give(self._receive, packet)
+
+    def _gather(self, packet: MessagePacket) -> None:
+        """Let it wait for those that arrive at the same moment."""
+        end = packet.to
+        if packet.frame is None:
+            self._give_batch(end)
+            end.host.give(self._receive, packet)
+            return
+        if not end.batch:
+            self._engine.later(0, self._give_batch, end)
+        end.batch.append(packet)
+
+    def _give_batch(self, end: End) -> None:
+        batch, end.batch = end.batch, []
+        if end.host.machine is None:
+            for packet in batch:
+                self._lose(packet, "crash")
+        elif batch:
+            end.host.give(self._receive_batch, batch)
+
+    def _receive_batch(self, batch: list[MessagePacket]) -> None:
+        """Give them to the machine as its node reads them."""
+        end = batch[0].to
+        machine = end.host.machine
+        if end.is_closed or machine is None:
+            for packet in batch:
+                self._lose(packet, "closed")
+            return
+        for packet in batch:
+            self._note_received(packet)
+        written = joined([packet.frame for packet in batch if packet.frame is not None])
+        for frame in FrameParser().feed(written):
+            machine.message(end.link, frame, end.host.now)
 
     def _receive(self, packet: MessagePacket) -> None:
         """Give it to the machine."""
@@ -208,15 +251,8 @@ class Links:
         if end.is_closed or machine is None:
             self._lose(packet, "closed")
         elif frame is not None:
-            said, now = packet.said, host.now
-            self._recorder.add(
-                (
-                    self._engine.now, "recv", host.name, said.job, said.queue, "",
-                    end.far.host.name, said.name, said.detail, packet.ref, now.mono, now.wall,
-                    host.vector.learn(packet.stamp),
-                )
-            )  # fmt: skip
-            machine.message(end.link, frame, now)
+            self._note_received(packet)
+            machine.message(end.link, frame, host.now)
         elif packet.is_last:
             self._forget(end)
             machine.unlinked(end.link, host.now)
@@ -226,6 +262,17 @@ class Links:
             early, end.early = end.early, []
             for kept in early:
                 self._submit(kept)
+
+    def _note_received(self, packet: MessagePacket) -> None:
+        said, host = packet.said, packet.to.host
+        now = host.now
+        self._recorder.add(
+            (
+                self._engine.now, "recv", host.name, said.job, said.queue, "",
+                packet.to.far.host.name, said.name, said.detail, packet.ref, now.mono, now.wall,
+                host.vector.learn(packet.stamp),
+            )
+        )  # fmt: skip
 
     def _lose(self, packet: MessagePacket, why: str) -> None:
         """It will never arrive: write a row if it is a message."""

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from disque_trio.driver.sessions import LinkSession
 from disque_trio.node import Node
+from disque_trio.sim.engines.batching import joined
 from disque_trio.sim.engines.byte_links import ByteLinks, End, FramePacket
 from disque_trio.sim.engines.events import Engine
 from disque_trio.sim.engines.heap.links import Links
@@ -74,6 +75,10 @@ class SimLinks(Links):
         """The kernel ends the links of a process that is gone."""
         self.byte_links.crashed(host.number)
 
+    def soon(self, act: Callable[[object], None]) -> None:
+        """Call it when everything else of this moment has happened."""
+        self._engine.later(0, act, None)
+
     def mended(self, source: int, target: int) -> None:
         """A cut or clog has ended."""
         self.byte_links.mended(source, target)
@@ -132,6 +137,8 @@ class SimLinkPort:
         self._hub = hub
         self._far_ip = far_ip
         self._is_over = False
+        self._batch: list[FramePacket] = []
+        """Frames that have arrived at this moment, if messages travel in batches."""
 
     def accept(self, node: Node) -> None:
         """Tell the node that another one has dialled it."""
@@ -162,26 +169,43 @@ class SimLinkPort:
             node.link_up(self.session, self._host.ip, self._far_ip)
 
     def receive(self, packet: FramePacket) -> None:
-        """A frame has arrived, sometimes in two pieces; the first is an input of its own."""
+        """A frame has arrived."""
+        if not self._links.network.gathers:
+            self._put([packet], packet.frame)
+            return
+        if not self._batch:
+            self._links.soon(self._put_batch)
+        self._batch.append(packet)
+
+    def _put_batch(self, _subject: object = None) -> None:
+        batch, self._batch = self._batch, []
+        if batch:
+            frames = FrameParser().feed(b"".join([packet.frame for packet in batch]))
+            self._put(batch, joined(frames))
+
+    def _put(self, packets: list[FramePacket], data: bytes) -> None:
+        """Give it to the node, sometimes in two pieces; the first is an input of its own."""
         rng = self._links.rng
-        cut = rng.randrange(len(packet.frame)) if rng.random() < 0.5 else 0
+        cut = rng.randrange(len(data)) if rng.random() < 0.5 else 0
         if cut:
-            self._hub.put(lambda node: self._receive(node, packet.frame[:cut]))
-        self._hub.put(lambda node: self._receive_end(node, packet, cut))
+            self._hub.put(lambda node: self._receive(node, data[:cut]))
+        self._hub.put(lambda node: self._receive_end(node, packets, data[cut:]))
 
     def _receive(self, node: Node, data: bytes) -> None:
         if not self._is_over:
             node.link_received(self.session, data)
 
-    def _receive_end(self, node: Node, packet: FramePacket, cut: int) -> None:
-        if self._is_over:
-            self._links.lost(packet, "closed")
-        else:
-            self._links.received(packet)
-            self._receive(node, packet.frame[cut:])
+    def _receive_end(self, node: Node, packets: list[FramePacket], data: bytes) -> None:
+        for packet in packets:
+            if self._is_over:
+                self._links.lost(packet, "closed")
+            else:
+                self._links.received(packet)
+        self._receive(node, data)
 
     def ended(self) -> None:
         """The connection has ended, on either side."""
+        self._put_batch()
         self._hub.put(self._link_lost)
 
     def _link_lost(self, node: Node) -> None:
