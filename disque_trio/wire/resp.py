@@ -82,7 +82,8 @@ class ReplyParser:
         _, count, items = self._open[-1]
         for _ in range(count - len(items) - 1):
             end = data.find(b"\r\n", at, at + _PLAIN_HEADER)
-            text = data[at + 1 : end] if end > 0 else b""
+            # A line end in place of an item: the compiled form cannot slice backwards.
+            text = data[at + 1 : end] if end > at else b""
             if not text.isdigit() or (text[0] == 0x30 and len(text) > 1):
                 break
             number, kind = int(text), data[at]

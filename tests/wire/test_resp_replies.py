@@ -86,6 +86,7 @@ def test_types_are_kept_apart() -> None:
         b"%-1\r\n",
         b"%x\r\n",
         b"%1\r\n:1\r\n:2\r\n",
+        b"*3\r\n:1\r\n\r\n",
     ],
 )
 def test_what_is_no_reply_is_refused(data: bytes) -> None:
