@@ -24,7 +24,6 @@ from disque_trio.statemachine.base import (
     DELAYED,
     GIVEN,
     HANDSHAKE,
-    LEASED,
     QUEUED,
     RESTORED,
     WAIT_REPL,
@@ -67,7 +66,7 @@ def ack_all(node: NodeState, ids: Sequence[JobId]) -> int:
                 counts.acknowledged(node, name, run, leased)
             name, run, leased = job.queue or b"", 0, 0
         run += 1
-        if job.flags & LEASED:
+        if job.flags & counts.DELIVERED_HERE:
             leased += 1
         if job.flags & _OF_WAITS:
             counts.leave(node, job, job.flags & _OF_WAITS)

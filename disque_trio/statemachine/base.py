@@ -84,7 +84,10 @@ POSTPONED: Final = 512
 RESTORED: Final = 1024
 """It was read from the journal, and waits here for the end of its RETRY, as nothing is known of it
 since. In memory only."""
-TRACED: Final = 2048
+LAPSED: Final = 2048
+"""The lease that this node gave last is over, and the job is not queued again yet: all holders are
+warned half a second before. In memory only."""
+TRACED: Final = 4096
 """What happens to it here is written down (`trace`). In memory only. It is the highest flag, so
 that a comparison finds it."""
 STORED_FLAGS: Final = 0xFF

@@ -16,6 +16,7 @@ from disque_trio.statemachine.base import (
     ACTIVE,
     DEAD,
     DELAYED,
+    LAPSED,
     LEASED,
     RESTORED,
     CommandError,
@@ -28,7 +29,10 @@ from disque_trio.statemachine.refusals import REFUSALS
 from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.tally import SAMPLED
 
-COUNTED: Final = DELAYED | LEASED | RESTORED
+DELIVERED_HERE: Final = LEASED | LAPSED
+"""A job with one of these is counted as leased, so that it is counted in one place from its delivery
+until it is queued again."""
+COUNTED: Final = DELAYED | DELIVERED_HERE | RESTORED
 """The flags that are counted, unless the job is acknowledged."""
 
 
@@ -79,7 +83,7 @@ def hold(node: NodeState, job: Job) -> None:
 def leave(node: NodeState, job: Job, flags: int) -> None:
     """The job is about to lose these flags, or to end."""
     name = job.queue or b""
-    if flags & LEASED:
+    if flags & DELIVERED_HERE:
         _less(node.leased, name, 1)
     if flags & DELAYED:
         _less(node.delayed, name, 1)

@@ -9,7 +9,6 @@ from disque_trio.statemachine.base import (
     DEAD,
     DELAYED,
     HANDSHAKE,
-    LEASED,
     PAUSE_OUT,
     POSTPONED,
     QUEUED,
@@ -20,6 +19,7 @@ from disque_trio.statemachine.base import (
 )
 from disque_trio.statemachine.client import Blocked, Client
 from disque_trio.statemachine.cluster import UNREACHABLE
+from disque_trio.statemachine.counts import DELIVERED_HERE
 from disque_trio.statemachine.job import Job, next_wake
 from disque_trio.statemachine.memory import (
     is_evictable,
@@ -78,7 +78,9 @@ def _check_job(node: NodeState, job: Job) -> None:
         assert not (is_dead and job.requeue_at), f"{job.id!r} is dead and would be queued"
     if job.flags & POSTPONED and job.state != ACKED:
         assert job.state in (ACTIVE, WAIT_REPL), f"{job.id!r} is postponed in state {job.state}"
-        assert not job.flags & (LEASED | TAKEN), f"{job.id!r} is postponed, and with a worker"
+        assert not job.flags & (DELIVERED_HERE | TAKEN), (
+            f"{job.id!r} is postponed, and with a worker"
+        )
     if not job.retry and job.flags & QUEUED_ONCE:
         assert not job.requeue_at, f"{job.id!r} would be queued twice"
 
@@ -112,7 +114,7 @@ def _check_handouts(node: NodeState) -> None:
 
 def _check_counts(node: NodeState) -> None:
     restored = {name: backlog.number for name, backlog in node.restored.items()}
-    of_flags = (DELAYED, node.delayed), (LEASED, node.leased), (RESTORED, restored)
+    of_flags = (DELAYED, node.delayed), (DELIVERED_HERE, node.leased), (RESTORED, restored)
     for flag, counted in of_flags:
         having = [job for job in node.jobs.values() if job.flags & flag and job.state != ACKED]
         found: dict[bytes, int] = {}
@@ -138,7 +140,9 @@ def _check_dead(node: NodeState) -> None:
     for job in node.jobs.values():
         if job.state == DEAD:
             dead.setdefault(job.queue or b"", set()).add(job.id)
-            assert not job.flags & (LEASED | DELAYED), f"{job.id!r} is dead, flags {job.flags}"
+            assert not job.flags & (DELIVERED_HERE | DELAYED), (
+                f"{job.id!r} is dead, flags {job.flags}"
+            )
     listed = {name: set(jobs) for name, jobs in node.dead.items()}
     assert listed == dead, f"{listed} are listed as dead, and {dead} are"
 

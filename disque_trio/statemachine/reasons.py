@@ -7,14 +7,14 @@ from functools import lru_cache
 from typing import Final
 
 from disque_trio.statemachine import counts
-from disque_trio.statemachine.base import DELAYED, LEASED, RESTORED, TAKEN, TRACED
+from disque_trio.statemachine.base import DELAYED, LAPSED, LEASED, RESTORED, TAKEN, TRACED
 from disque_trio.statemachine.counts import COUNTED
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.state import NodeState
 
-OF_PERIOD: Final[int] = LEASED | TAKEN | RESTORED
+OF_PERIOD: Final[int] = LEASED | LAPSED | TAKEN | RESTORED
 """Why it waits for the end of the period that runs: a worker has the job, from this node or from
-another one, as far as is known here; or may have had it before a restart."""
+another one, as far as is known here; or had it until now; or may have had it before a restart."""
 
 
 def await_delay(node: NodeState, job: Job) -> None:
@@ -34,6 +34,14 @@ def await_retry(node: NodeState, job: Job) -> None:
 def _restored(flags: int) -> int:
     """The one object for these flags: a number of its own takes 32 bytes, for each job."""
     return flags | RESTORED
+
+
+def lapse(node: NodeState, job: Job) -> None:
+    """The period is over, and the job is queued soon. One that was leased is counted so until
+    then."""
+    if job.flags & LEASED:
+        job.flags ^= LEASED | LAPSED
+    clear(node, job, TAKEN | RESTORED)
 
 
 def clear(node: NodeState, job: Job, flags: int) -> None:

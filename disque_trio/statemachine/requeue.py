@@ -66,7 +66,7 @@ def _announce(node: NodeState, job: Job) -> None:
         send.to_holders(node, job, WillQueue(job.id))
     # A lease of ours is over, even if the job cannot be queued here for now.
     lifecycle.unmark(job, BCAST_WILLQUEUE)
-    reasons.clear(node, job, reasons.OF_PERIOD)
+    reasons.lapse(node, job)
 
 
 def _requeue(node: NodeState, job: Job) -> None:

@@ -50,6 +50,7 @@ from disque_trio.statemachine.messages import (
     YourJobs,
 )
 from disque_trio.statemachine.outbox import Outbox
+from disque_trio.statemachine.strangers import speaks_http
 from tests.rig import JOB, ME, N2, N3, N4, ONCE, UNKNOWN, Rig
 
 T = TypeVar("T")
@@ -89,7 +90,7 @@ class Storm:
         self.requests: dict[Client, int] = {}
         self.replies: dict[Client, int] = {}
         self.odd: dict[Client, None] = {}
-        """Clients in MONITOR or a CLIENT REPLY mode."""
+        """Clients in MONITOR or a CLIENT REPLY mode, or that speak HTTP and get no reply."""
         self.chores: list[tuple[Client, Chore]] = []
         self.see: Callable[[Outbox], None] = lambda _out: None
         """What else to do with all that comes out."""
@@ -133,7 +134,7 @@ class Storm:
                 self.ask(client, args)
 
     def ask(self, client: Client, args: list[bytes]) -> None:
-        if args[0].lower() in (b"monitor", b"client"):
+        if args[0].lower() in (b"monitor", b"client") or speaks_http(args):
             self.odd[client] = None
         self.requests[client] = self.requests.get(client, 0) + 1
         is_first = self.machine.accepts(client)

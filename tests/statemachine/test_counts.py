@@ -2,8 +2,9 @@
 
 import pytest
 
-from disque_trio.statemachine.base import NULL_ARRAY, Status
-from disque_trio.statemachine.messages import Enqueue, NeedJobs, SetAck
+from disque_trio.statemachine.base import LAPSED, NULL_ARRAY, Status
+from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.messages import Enqueue, NeedJobs, SetAck, Working
 from tests.rig import JOB, ME, N2, Rig, copy_of
 from tests.statemachine.counting import counts, stat
 
@@ -35,6 +36,59 @@ def test_a_lease_that_is_over_is_not_counted() -> None:
 
     assert counts(rig) == (0, 0, 1, 0)
     assert stat(rig)[b"len"] == 1
+
+
+def test_a_job_whose_lease_is_over_counts_as_leased_until_it_is_queued() -> None:
+    rig = Rig()
+    rig.add("RETRY", 10)
+    rig.ask("GETJOB", "FROM", "q")
+    places = set()
+
+    for _ in range(110):
+        rig.advance(100)
+        places.add((counts(rig)[1], stat(rig)[b"len"]))
+
+    assert places == {(1, 0), (0, 1)}
+
+
+def _lapsed(rig: Rig) -> Job:
+    """A job with this node's lease, which is over; the job is not queued yet."""
+    job = rig.hold(copy_of(holders=(N2, ME)))
+    rig.ask("ENQUEUE", JOB)
+    rig.ask("GETJOB", "FROM", "q")
+    rig.advance(job.requeue_at - rig.now.mono - 400)
+    assert job.flags & LAPSED
+    assert counts(rig)[1] == 1
+    return job
+
+
+def test_a_job_whose_lease_is_over_and_that_another_node_has_is_counted_there() -> None:
+    rig = Rig(peers=1)
+    job = _lapsed(rig)
+
+    rig.message(N2, Working(job.id))
+
+    assert counts(rig)[1] == 0
+
+
+@pytest.mark.parametrize("command", ["ACKJOB", "NACK", "DELJOB", "WORKING"])
+def test_a_job_whose_lease_is_over_leaves_the_count_as_a_leased_one(command: str) -> None:
+    rig = Rig(peers=1)
+    job = _lapsed(rig)
+
+    rig.ask(command, job.id)
+
+    assert counts(rig)[1] == (command == "WORKING")
+
+
+def test_a_job_whose_lease_is_over_is_counted_while_its_queue_is_paused() -> None:
+    rig = Rig(peers=1)
+    _lapsed(rig)
+    rig.ask("PAUSE", "q", "in")
+
+    rig.advance(1_000)
+
+    assert (counts(rig)[1], stat(rig)[b"len"]) == (1, 0)
 
 
 @pytest.mark.parametrize("command", ["ACKJOB", "FASTACK"])
