@@ -1,13 +1,15 @@
 """Arguments of commands, checked by the annotations of their functions before anything is sent."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import wraps
 from inspect import Parameter, signature
 from types import NoneType, UnionType
 from typing import Any, Final, Literal, ParamSpec, TypeVar, get_args, get_origin
 
 import attrs
+
+from disque_trio.client.command import is_encodable
 
 Asked = ParamSpec("Asked")
 Made = TypeVar("Made")
@@ -90,6 +92,14 @@ class _Check:
         return "; put a * before it to give each of them" if is_many else ""
 
 
+def _not_sent(given: Iterable[tuple[_Check, Any]]) -> Iterator[ValueError]:
+    """Which of these has text that no bytes stand for."""
+    for check, value in given:
+        for each in [value] if isinstance(value, str) else value if check.is_sequence else []:
+            if isinstance(each, str) and not is_encodable(each, "surrogateescape"):
+                yield ValueError(f"{check.what} is {each!r:.60}: it has a lone surrogate")
+
+
 def _has_buffer(value: Any) -> bool:
     try:
         memoryview(value)
@@ -149,6 +159,11 @@ def checked(make: Callable[Asked, Made]) -> Callable[Asked, Made]:
         for name, value in options.items():
             if name in named and type(value) not in named[name].at_once:
                 named[name](value)
-        return make(*args, **options)
+        try:
+            return make(*args, **options)
+        except UnicodeEncodeError as error:
+            given = [*zip(checks.of_places(len(args)), args, strict=False)]
+            given += [(named[name], value) for name, value in options.items()]
+            raise next(_not_sent(given), error) from None
 
     return run

@@ -75,6 +75,15 @@ def word(value: Text | float) -> bytes:
     return bytes(memoryview(value))
 
 
+def is_encodable(text: str, errors: str) -> bool:
+    """Has the text UTF-8, with this treatment of surrogates?"""
+    try:
+        str.encode(text, errors=errors)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def seconds(value: float | None) -> str | None:
     """With the three decimals that a node reads; without any that are 0, as originals need it."""
     return None if value is None else f"{value:.3f}".removesuffix(".000")

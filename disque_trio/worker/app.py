@@ -25,6 +25,7 @@ from disque_trio import client as clients
 from disque_trio.client.address import Cluster
 from disque_trio.client.settings import DEFAULT_URL
 from disque_trio.client.url import parse_url
+from disque_trio.terminal.escapes import printable
 from disque_trio.worker import kinds
 from disque_trio.worker.checks import shown
 from disque_trio.worker.codec import Envelope, Form
@@ -136,7 +137,9 @@ class App(Generic[State]):
     def consumer(
         self, queue: str, *, bind: bool = False, **options: Unpack[RunOptions]
     ) -> Callable[[Fn], Fn]:
-        """Declare a function that gets every body of a queue, as bytes."""
+        """Declare a function that gets every body of a queue, as bytes. Raises `ValueError` for
+        what cannot work."""
+        kinds.check_kinds({"queue": queue}, kinds.OF_JOB)
 
         check_names(options, RunOptions)
 
@@ -145,7 +148,9 @@ class App(Generic[State]):
                 raise ValueError(f"queue {queue} has two consumers")
             kinds.check_function(f"consumer of {queue}", fn)
             named = {**options, "queue": queue}
-            definition = Definition.of(f"consumer of {queue}", bind, named, self._defaults)
+            definition = Definition.of(
+                f"consumer of {printable(queue)}", bind, named, self._defaults
+            )
             self._consumers[queue] = definition, fn
             return fn
 
@@ -153,7 +158,8 @@ class App(Generic[State]):
 
     def accept(self, queue: str, *systems: System) -> None:
         """Read bodies of these systems in a queue, beside those of this library. A class is the
-        name of a task, or an alias."""
+        name of a task, or an alias. Raises `ValueError` for what cannot be a queue."""
+        kinds.check_kinds({"queue": queue}, kinds.OF_JOB)
         for system in systems:
             _check_system(system)
         max_body = self._enqueuer.max_body

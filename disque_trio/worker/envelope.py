@@ -7,6 +7,7 @@ consumer of a queue. Limits hold for what is written and for what is read.
 import os
 import time
 import uuid
+from collections.abc import Iterator
 from typing import Any, Final
 
 from disque_trio.client.errors import DisqueError
@@ -101,7 +102,8 @@ def write(envelope: Envelope, max_body: int = MAX_BODY) -> bytes:
         _check_depth(body, envelope.form)
         _check_headers(envelope)
     except codec.BAD_INPUT as error:
-        raise NotEncodableError(f"{envelope.task}: {error}") from error
+        what = "".join(_unwritable(envelope))
+        raise NotEncodableError(f"{envelope.task}: {what}{error}") from error
     if len(envelope.args) + len(envelope.kwargs) > MAX_ARGUMENTS:
         raise NotEncodableError(f"{envelope.task}: more than {MAX_ARGUMENTS} arguments")
     if len(body) > max_body:
@@ -110,6 +112,16 @@ def write(envelope: Envelope, max_body: int = MAX_BODY) -> bytes:
             "pass the address of large data, or raise max_body of the app"
         )
     return body
+
+
+def _unwritable(envelope: Envelope) -> Iterator[str]:
+    """Which header cannot be written; arguments have been by now."""
+    for name, value in envelope.headers.items():
+        try:
+            codec.write({name: value}, envelope.form)
+        except codec.BAD_INPUT:
+            yield f"header {name!r}: "
+            return
 
 
 def _check_headers(envelope: Envelope) -> None:

@@ -6,6 +6,7 @@ from datetime import datetime
 from inspect import iscoroutinefunction
 from typing import Any, Final
 
+from disque_trio.client.command import is_encodable
 from disque_trio.worker.checks import is_number, is_whole, shown
 from disque_trio.worker.policies import Policy
 
@@ -15,6 +16,15 @@ Kind = tuple[Callable[[Any], bool], str]
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str)
+
+
+def _is_utf8(value: object) -> bool:
+    return isinstance(value, str) and is_encodable(value, "strict")
+
+
+def _is_name(value: object) -> bool:
+    """A name may have bytes that are not UTF-8, as file names may."""
+    return isinstance(value, str) and is_encodable(value, "surrogateescape")
 
 
 def _is_policy(value: object) -> bool:
@@ -46,13 +56,14 @@ def _words(*known: str) -> Kind:
     return lambda value: _is_text(value) and value in known, f"one of {', '.join(map(repr, known))}"
 
 
-TEXT: Final[Kind] = _is_text, "text"
+TEXT: Final[Kind] = _is_utf8, "text without lone surrogates"
+NAME: Final[Kind] = _is_name, TEXT[1]
 WHOLE: Final[Kind] = is_whole, "a whole number"
 SECONDS: Final[Kind] = is_number, "a number of seconds"
 FLAG: Final[Kind] = lambda value: isinstance(value, bool), "True or False"
 
 OF_JOB: Final[Mapping[str, Kind]] = {
-    "queue": TEXT,
+    "queue": NAME,
     "lease": (is_whole, "a whole number of seconds"),
     "ttl": (is_whole, "a whole number of seconds"),
     "delay": (is_number, "a number of seconds, or a timedelta"),
@@ -60,7 +71,9 @@ OF_JOB: Final[Mapping[str, Kind]] = {
     "priority": _or_none(WHOLE),
     "replicate": _or_none(WHOLE),
     "maxlen": _or_none(WHOLE),
-    "unique": _or_none((lambda value: isinstance(value, str | bool), "text or True")),
+    "unique": _or_none(
+        (lambda value: isinstance(value, bool) or _is_utf8(value), f"{TEXT[1]}, or True")
+    ),
     "unique_for": (
         lambda value: value == "until-done" or (is_number(value) and value >= 0),
         "'until-done' or a number of seconds",
@@ -69,8 +82,8 @@ OF_JOB: Final[Mapping[str, Kind]] = {
     "result_ttl": _or_none(WHOLE),
     "key": _or_none(TEXT),
     "headers": (
-        lambda value: isinstance(value, Mapping) and all(map(_is_text, value)),
-        "a mapping of names",
+        lambda value: isinstance(value, Mapping) and all(map(_is_utf8, value)),
+        f"a mapping of names, which are {TEXT[1]}",
     ),
     "repeat": FLAG,
 }

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, TypedDict
 
 import attrs
 
+from disque_trio.client.command import is_encodable
 from disque_trio.terminal.escapes import printable
 from disque_trio.worker.checks import shown
 from disque_trio.worker.copies import Copies
@@ -259,7 +260,7 @@ class Definition:
         for name in (self.name, *self.aliases):
             size = len(name.encode(errors="surrogatepass"))
             yield (
-                not _is_utf8(name),
+                not is_encodable(name, "strict"),
                 f"the name {name[:40]!r} has a lone surrogate",
             )
             yield not 0 < size <= MAX_NAME, f"the name {name[:40]!r} has {size} bytes, not 1 to 200"
@@ -318,14 +319,6 @@ def _check(task: str, named: Mapping[str, Any]) -> None:
         check_kinds(named, {**OF_JOB, **OF_TASK})
     except ValueError as error:
         raise ValueError(f"task {task}: {error}") from None
-
-
-def _is_utf8(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 _OF_DEFINITION: Final = {field.name for field in attrs.fields(Definition)}

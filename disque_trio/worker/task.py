@@ -23,6 +23,7 @@ from disque_trio.worker.context import Job, current_job
 from disque_trio.worker.enqueue import Call, Enqueuer
 from disque_trio.worker.enqueued import Enqueued
 from disque_trio.worker.handles import BlockingJobHandle, JobHandle
+from disque_trio.worker.kinds import OF_JOB, check_kinds
 from disque_trio.worker.options import Definition, JobOptions, unique_key
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class Prepared(Generic[P, R]):
 
     async def find(self, unique: str) -> JobHandle | None:
         """The job that has this `unique` key of the task, in the task's queue; None if no node that
-        can be reached knows one. The app must be open."""
+        can be reached knows one. The app must be open. Raises `ValueError` for no key."""
         return await _find(self, unique, self.enqueuer.client)
 
     @property
@@ -92,6 +93,7 @@ class Blocking(Generic[P, R]):
 
 
 async def _find(prepared: Prepared[..., Any], unique: str, client: "Asking") -> JobHandle | None:
+    check_kinds({"unique": unique}, OF_JOB)
     definition = prepared.definition
     found = definition.options.queue, unique_key(definition.name, unique, b"")
     holder = await client.run(commands.show_key(*found))

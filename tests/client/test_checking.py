@@ -97,6 +97,25 @@ def test_a_time_is_a_number_of_seconds(value: float) -> None:
             make("q", "b", delay=value)
 
 
+@pytest.mark.parametrize(
+    ("make", "what"),
+    [
+        (lambda c: c.addjob("q\ud800", "b"), r"addjob: queue is 'q\\ud800'"),
+        (lambda c: c.addjob("q", "b\ud800"), "addjob: body is"),
+        (lambda c: c.addjob("q", "b", unique="\udfff"), "addjob: unique is"),
+        (lambda c: c.getjob("q", "r\ud800"), "getjob: queues is"),
+        (lambda c: c.jscan(states=["dead\ud800"]), "jscan: states is"),
+        (lambda c: c.call("PING", "\ud800"), "call: words is"),
+    ],
+)
+def test_text_that_has_no_utf_8_is_refused_with_the_name_of_its_argument(
+    make: Callable[[Any], Any], what: str
+) -> None:
+    for client in (commands, BlockingClient()):
+        with pytest.raises(ValueError, match=f"^{what}.*: it has a lone surrogate$"):
+            make(client)
+
+
 def test_a_choice_is_one_of_those_there_are() -> None:
     choice: Any = "keep"
     with pytest.raises(ValueError, match="if_exists is 'keep': it must be one of 'return', 'rej"):

@@ -7,6 +7,7 @@ from typing import Any, Final
 import pytest
 
 from disque_trio.worker import App, Backoff, Fixed, Polynomial, Retry, Snooze
+from disque_trio.worker.envelope import NotEncodableError
 from disque_trio.worker.options import RunOptions
 
 _Backoff: Any = Backoff
@@ -22,21 +23,21 @@ async def asynchronous(*_: object) -> float:
 
 
 WRONG: Final[dict[str, list[Any]]] = {
-    "queue": [7, b"mail", None, ["mail"]],
+    "queue": [7, b"mail", None, ["mail"], "a\ud800"],
     "lease": ["300", 30.5, None, True],
     "ttl": ["900", 900.5, math.inf],
     "priority": ["5", 1.5, True],
     "replicate": ["2", 1.5],
     "maxlen": ["2", 2.5],
     "result_ttl": ["60", 0.5],
-    "unique": [5, b"k"],
+    "unique": [5, b"k", "a\ud800"],
     "unique_for": ["for ever", -1, math.nan, timedelta(1)],
     "on_conflict": ["merge", None, 0],
     "timeout": ["5", timedelta(5), math.nan, True, 0, -1],
     "retry": [5, 0.5, "often", Backoff, None, [1, 2], lambda: 5, lambda _: 5, asynchronous],
     "executor": ["fibre", 1, "Thread"],
     "max_crashes": ["5", 1.5, True, 0],
-    "name": [5, None, b"n", ""],
+    "name": [5, None, b"n", "", "a\ud800"],
     "aliases": ["old", [5], 5, None],
 }
 
@@ -58,6 +59,7 @@ def test_a_value_of_a_wrong_kind_is_refused_where_it_is_declared(name: str, valu
 @pytest.mark.parametrize(
     ("name", "value"),
     [("delay", "5"), ("delay", math.nan), ("at", 5), ("at", datetime.now(UTC).date()), ("key", 5),
+     ("key", "a\ud800"),
      ("headers", [1]), ("headers", {5: 1}), ("headers", None), ("repeat", "yes")],
 )  # fmt: skip
 def test_so_is_one_of_a_job(name: str, value: Any) -> None:
@@ -66,6 +68,43 @@ def test_so_is_one_of_a_job(name: str, value: Any) -> None:
 
     with pytest.raises(ValueError, match=name):
         task.using(**options)
+
+
+def test_a_queue_may_have_bytes_that_are_not_utf_8() -> None:
+    app = App()
+    app.accept("q\udcff", "sidekiq")
+    app.consumer("q\udcff")(print)
+
+    task = app.task(name="t", queue="q\udcff")(print)
+
+    assert task.definition.options.queue == "q\udcff"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda app: app.accept("q\ud800", "sidekiq"),
+        lambda app: app.consumer("q\ud800"),
+        lambda app: app.consumer(["q"]),
+        lambda app: app.consumer(None),
+        lambda app: App(queue="q\ud800"),
+        lambda app: app.task(name="t")(print).blocking.find("u\ud800"),
+        lambda app: app.task(name="t")(print).blocking.find(5),
+    ],
+)
+def test_what_cannot_be_a_name_is_refused_wherever_it_is_given(make: Any) -> None:
+    with pytest.raises(
+        ValueError, match=r"^(defaults of the app: )?(queue|unique)=.* must be text"
+    ):
+        make(App())
+
+
+def test_a_header_that_cannot_be_written_is_named() -> None:
+    task = App().task(name="t")(print)
+
+    for value in ("\ud800", math.nan, object()):
+        with pytest.raises(NotEncodableError, match="^t: header 'x': "):
+            task.using(headers={"a": 1, "x": value}).blocking.enqueue()
 
 
 @pytest.mark.parametrize(
