@@ -22,6 +22,7 @@ from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
     DELAYED,
+    DELIVERED_HERE,
     GIVEN,
     HANDSHAKE,
     QUEUED,
@@ -66,7 +67,7 @@ def ack_all(node: NodeState, ids: Sequence[JobId]) -> int:
                 counts.acknowledged(node, name, run, leased)
             name, run, leased = job.queue or b"", 0, 0
         run += 1
-        if job.flags & counts.DELIVERED_HERE:
+        if job.flags & DELIVERED_HERE:
             leased += 1
         if job.flags & _OF_WAITS:
             counts.leave(node, job, job.flags & _OF_WAITS)

@@ -87,6 +87,8 @@ since. In memory only."""
 LAPSED: Final = 2048
 """The lease that this node gave last is over, and the job is not queued again yet: all holders are
 warned half a second before. In memory only."""
+DELIVERED_HERE: Final = LEASED | LAPSED
+"""A job with one of these counts as leased: from its delivery until it is queued again."""
 TRACED: Final = 4096
 """What happens to it here is written down (`trace`). In memory only. It is the highest flag, so
 that a comparison finds it."""

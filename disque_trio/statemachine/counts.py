@@ -16,8 +16,7 @@ from disque_trio.statemachine.base import (
     ACTIVE,
     DEAD,
     DELAYED,
-    LAPSED,
-    LEASED,
+    DELIVERED_HERE,
     RESTORED,
     CommandError,
     Failure,
@@ -29,9 +28,6 @@ from disque_trio.statemachine.refusals import REFUSALS
 from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.tally import SAMPLED
 
-DELIVERED_HERE: Final = LEASED | LAPSED
-"""A job with one of these is counted as leased, so that it is counted in one place from its delivery
-until it is queued again."""
 COUNTED: Final = DELAYED | DELIVERED_HERE | RESTORED
 """The flags that are counted, unless the job is acknowledged."""
 

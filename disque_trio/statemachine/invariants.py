@@ -8,6 +8,7 @@ from disque_trio.statemachine.base import (
     ACTIVE,
     DEAD,
     DELAYED,
+    DELIVERED_HERE,
     HANDSHAKE,
     PAUSE_OUT,
     POSTPONED,
@@ -19,7 +20,6 @@ from disque_trio.statemachine.base import (
 )
 from disque_trio.statemachine.client import Blocked, Client
 from disque_trio.statemachine.cluster import UNREACHABLE
-from disque_trio.statemachine.counts import DELIVERED_HERE
 from disque_trio.statemachine.job import Job, next_wake
 from disque_trio.statemachine.memory import (
     is_evictable,

@@ -40,8 +40,8 @@ _LOOKS_PER_S: Final = 200
 _SWEEP_S: Final = 20.0
 """Until what another collector has taken is looked for again."""
 _UNCOUNTED_S: Final = 1.0
-"""An earlier version of a node counts a job that it has delivered neither as leased nor as queued in
-the last half a second before it queues it again. This is more."""
+"""A node of an earlier version counts a job that it has delivered neither as leased nor as queued
+in the last half a second before it queues it again. This is more."""
 _CLOCKS_S: Final = 5.0
 """So much may the clocks of a producer and of a collector differ."""
 _LONGEST_SWEEP_S: Final = 600.0

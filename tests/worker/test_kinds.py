@@ -87,7 +87,7 @@ def test_a_queue_may_have_bytes_that_are_not_utf_8() -> None:
         lambda app: app.consumer("q\ud800"),
         lambda app: app.consumer(["q"]),
         lambda app: app.consumer(None),
-        lambda app: App(queue="q\ud800"),
+        lambda _: App(queue="q\ud800"),
         lambda app: app.task(name="t")(print).blocking.find("u\ud800"),
         lambda app: app.task(name="t")(print).blocking.find(5),
     ],
@@ -103,7 +103,7 @@ def test_a_header_that_cannot_be_written_is_named() -> None:
     task = App().task(name="t")(print)
 
     for value in ("\ud800", math.nan, object()):
-        with pytest.raises(NotEncodableError, match="^t: header 'x': "):
+        with pytest.raises(NotEncodableError, match=r"^t: header 'x': "):
             task.using(headers={"a": 1, "x": value}).blocking.enqueue()
 
 
