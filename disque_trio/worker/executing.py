@@ -1,9 +1,12 @@
 """Which executor runs a task: the event loop, a thread, or a process."""
 
+import asyncio
+import concurrent.futures
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from inspect import iscoroutinefunction
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
-from typing import Any, Final, NoReturn, Protocol
+from typing import Any, Final, Protocol
 
 import anyio
 
@@ -23,11 +26,15 @@ _UNRUN: Final[dict[type, str]] = {
     CoroutineType: "a coroutine",
     GeneratorType: "a generator",
     AsyncGeneratorType: "an asynchronous generator",
+    asyncio.Future: "a future",
+    asyncio.Task: "a task that runs",
+    concurrent.futures.Future: "a future",
 }
+"""What a function may return in place of doing its work, by its exact type."""
 
 
 class UnrunError(DisqueError):
-    """A function has returned a coroutine or a generator, which nobody runs."""
+    """A function has returned a coroutine, a generator or a future, which nobody runs or awaits."""
 
 
 class Executor(Protocol):
@@ -108,10 +115,16 @@ def _body_of(
     return body
 
 
-def _unrun(result: Any) -> NoReturn:
-    """A function has returned what nobody would run: the job is not done."""
+def _unrun(result: Any) -> Any:
+    """A function has returned what nobody would run: the job is not done. A future that has ended
+    is a value like others."""
     kind = _UNRUN[type(result)]
-    if not isinstance(result, AsyncGeneratorType):
+    if isinstance(result, asyncio.Future | concurrent.futures.Future):
+        if result.done():
+            return result
+        with suppress(RuntimeError):  # its event loop is closed
+            result.cancel()
+    elif not isinstance(result, AsyncGeneratorType):
         result.close()
     raise UnrunError(
         f"the function has returned {kind}, so it has not run: declare an `async def` that awaits "

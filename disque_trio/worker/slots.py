@@ -190,8 +190,13 @@ class Slots:
         self._idle.append(slot)
         if self._ready:
             self._wake()
-        await slot.wake.wait()
-        self._woken()
+        try:
+            await slot.wake.wait()
+        finally:
+            if slot.wake.is_set():
+                self._woken()
+            else:  # a job has cancelled the task after its end
+                self._idle.remove(slot)
 
     def _end(self, slot: Slot, run: Run, outcome: Outcome | None) -> None:
         if run.why is Why.SHUTDOWN and isinstance(outcome, Release | None):

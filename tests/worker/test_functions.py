@@ -1,6 +1,7 @@
 """What may be a task, and what its function may do to its worker."""
 
 import asyncio
+import concurrent.futures
 import functools
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
@@ -29,6 +30,26 @@ class Called:
     async def __call__(self) -> None: ...
 
 
+def _task() -> asyncio.Task[None]:
+    return asyncio.ensure_future(asyncio.sleep(60))
+
+
+def _future() -> asyncio.Future[None]:
+    return asyncio.get_running_loop().create_future()
+
+
+def _future_of_a_thread() -> concurrent.futures.Future[int]:
+    return concurrent.futures.Future()
+
+
+def _future_of_another_loop() -> asyncio.Future[None]:
+    loop = asyncio.new_event_loop()
+    future = loop.create_future()
+    future.add_done_callback(print)
+    loop.close()
+    return future
+
+
 class Method:
     async def soon(self) -> None:
         await anyio.sleep(0)
@@ -53,7 +74,7 @@ def test_what_nobody_would_run_is_refused_when_it_is_declared(fn: Any, why: str)
 
 @pytest.mark.parametrize("name", ["\ud800", "", "x" * 201])
 def test_a_name_that_no_body_can_hold_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match="the name"):
+    with pytest.raises(ValueError, match="name"):
         App().task(name=name)(soon)
 
 
@@ -71,6 +92,32 @@ def test_a_def_that_returns_what_nobody_runs_has_failed(
 
     assert ends(kind, app) == THRICE
     assert "so it has not run" in caplog.text
+
+
+@pytest.mark.parametrize("make", [_task, _future, _future_of_a_thread, _future_of_another_loop])
+def test_so_has_a_function_that_returns_what_goes_on_without_it(
+    make: Callable[[], object], caplog: pytest.LogCaptureFixture
+) -> None:
+    app = App()
+
+    @app.task(name="t", retry=POLICY)
+    async def returns() -> object:
+        return make()
+
+    assert ends("asyncio", app) == THRICE
+    assert "so it has not run" in caplog.text
+
+
+def test_a_future_that_has_ended_is_a_value() -> None:
+    app = App()
+
+    @app.task(name="t", retry=POLICY)
+    async def returns() -> object:
+        found = _future_of_a_thread()
+        found.set_result(5)
+        return found
+
+    assert ends("asyncio", app) == ["done"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
