@@ -117,6 +117,10 @@ class Results:
     _looking: anyio.Lock = attrs.field(init=False, factory=anyio.Lock)
     _look_at: float = attrs.field(init=False, default=0.0)
     """When the ends of jobs are asked for next."""
+    _settle_at: float = attrs.field(init=False, default=math.inf)
+    """When it is asked next whether no result is on its way, if jobs have ended."""
+    _pause_s: float = attrs.field(init=False, default=_BETWEEN_S)
+    """After how long that is repeated."""
 
     def now(self) -> float:
         """When a job is made whose result is asked for, for `wait`."""
@@ -241,27 +245,40 @@ class Results:
         """One task looks for all; when it ends, another one goes on."""
         async with self._looking:
             while True:
-                await anyio.sleep_until(self._look_at)
-                pause = max(LOOK_S, len(self._waiting) / _LOOKS_PER_S)
-                self._look_at = anyio.current_time() + pause
+                await anyio.sleep_until(min(self._look_at, self._settle_at))
+                now = anyio.current_time()
                 try:
-                    await self._look()
+                    if now >= self._look_at:
+                        await self._look(now)
+                    await self._settle()
                 except DisqueError as error:
                     _log.debug("how jobs have ended cannot be asked now: %s", error)
 
-    async def _look(self) -> None:
+    async def _look(self, now: float) -> None:
+        pause = max(LOOK_S, len(self._waiting) / _LOOKS_PER_S)
+        self._look_at = now + pause / 4  # if this task ends meanwhile
         await look(self.client, [each.watched for each in self._waiting])
+        self._look_at, self._pause_s = now + pause, _BETWEEN_S
+
+    async def _settle(self) -> None:
+        """Tell those whose jobs have ended that no result comes. One that is on its way may be that
+        of another job, so this is repeated before the next look, each time after twice as long."""
+        self._settle_at = math.inf
         now = anyio.current_time()
         ended = [each for each in self._waiting if each.watched.end is not None]
+        if not ended:
+            return
+        self._settle_at, self._pause_s = now + self._pause_s, 2 * self._pause_s
         for each in ended:
             each.ended_at = min(each.ended_at, now)
-        if ended:
-            empty = await self._nothing()
-            now = anyio.current_time()
-            for each in ended:
-                is_none = empty is not None and empty.is_sure(now - each.since)
-                if is_none or now > each.ended_at + SETTLED_S:
-                    each.end()
+        empty = await self._nothing()
+        now = anyio.current_time()
+        for each in ended:
+            is_none = empty is not None and empty.is_sure(now - each.since)
+            if is_none or now > each.ended_at + SETTLED_S:
+                each.end()
+        if all(each.is_over for each in ended):
+            self._settle_at = math.inf
 
     async def _nothing(self) -> Found | None:
         """That no node has a result; None if one may have. A worker adds it before the job ends, so

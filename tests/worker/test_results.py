@@ -15,6 +15,7 @@ from disque_trio.client.refusals import UnknownJobError
 from disque_trio.statemachine.base import Failure
 from disque_trio.worker import App, Cancel, Dead, Fixed, NotOpenError, UnfitTypeError, followups
 from disque_trio.worker.codec import Part
+from disque_trio.worker.ends import Found, Watched
 from disque_trio.worker.engine import records
 from disque_trio.worker.results import JobFailedError, NoResultError, Results
 from tests.client.fakenode import FakeNode
@@ -283,6 +284,41 @@ async def test_a_result_whose_acknowledgement_reaches_no_node_is_told_at_once_an
     node.tell("b", 2)
     assert await results.wait("b", read, "D-1", 30) == 2
     assert len(node.acked) == 2
+
+
+async def test_whether_a_result_is_on_its_way_is_asked_again_before_the_next_look(
+    node: Node,
+    results: Results,
+    autojump_clock: trio.testing.MockClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[float] = []
+
+    async def look(_: object, watched: list[Watched]) -> None:
+        for each in watched:
+            each.end = "gone"
+
+    async def jobs_in(*_: object) -> Found:
+        asked.append(round(trio.current_time() - began, 3))
+        return Found(count=asked[-1] < 0.7, up_s=1e6, refused_at=0)
+
+    monkeypatch.setattr("disque_trio.worker.results.look", look)
+    monkeypatch.setattr("disque_trio.worker.results.jobs_in", jobs_in)
+    began = trio.current_time()
+
+    async with trio.open_nursery() as tasks:
+        tasks.start_soon(results.wait, "b", read, "D-2", 10)  # it looks for both, until
+        await trio.testing.wait_all_tasks_blocked()
+        tasks.start_soon(told_after, 0.55, node)
+        with pytest.raises(NoResultError):
+            await results.wait("a", read, "D-1", 10)
+
+    assert asked == [0.5, 0.6, 0.8, 0.9]
+
+
+async def told_after(seconds: float, node: Node) -> None:
+    await trio.sleep(seconds)
+    node.tell("b", 1)
 
 
 async def test_what_is_no_result_is_thrown_away(

@@ -33,7 +33,7 @@ from disque_trio.worker.running import Worker
 
 RESTART_S: Final = 1.0
 """How long the supervisor takes to start another process."""
-WAIT_S: Final = 600.0
+WAIT_S: Final = 3600.0
 """How long a producer waits for a result."""
 DEADLINE_S: Final = 120
 """Of batches with `then`."""

@@ -2,7 +2,8 @@
 one virtual time.
 
 As in other runs there are a chaos, a heal and a drain, which ends when no job is left and nobody
-waits for a result, or after `LONGEST_DRAIN_S`.
+waits for a result, or when no job has run for `LONGEST_STILL_S`: a worker may have more to do than
+any fixed time.
 """
 
 import contextlib
@@ -32,7 +33,7 @@ from disque_trio.testing.simulated.refusing import no_sockets
 from disque_trio.tracing.rows import Row
 from disque_trio.worker.results import QUEUES
 
-LONGEST_DRAIN_S: Final = 400.0
+LONGEST_STILL_S: Final = 400.0
 LOOK_S: Final = 1.0
 QUIET: Final = 3
 """So many looks that find nothing left end the drain."""
@@ -209,11 +210,13 @@ class _Apps:
     # The end.
 
     async def _drain(self) -> None:
-        until, quiet = trio.current_time() + LONGEST_DRAIN_S, 0
+        until, quiet, runs = trio.current_time() + LONGEST_STILL_S, 0, self.stage.runs
         while quiet < QUIET and trio.current_time() < until:
             await trio.sleep(LOOK_S)
             self.run.recorder.tell()
             quiet = 0 if self.stage.waits or self._left() else quiet + 1
+            if runs != self.stage.runs:
+                until, runs = trio.current_time() + LONGEST_STILL_S, self.stage.runs
 
     def _left(self) -> dict[str, tuple[str, str]]:
         """Jobs that nodes have and that have not ended: their states and queues. Not those that

@@ -35,6 +35,8 @@ class Stage:
     jobs: dict[int, AppJob] = attrs.Factory(dict)
     tasks: dict[str, AppTask] = attrs.Factory(dict)
     begins: Counter[int] = attrs.Factory(Counter)
+    runs: int = 0
+    """How many runs have begun, of each job `MOST_RUNS` at most."""
 
     def __attrs_post_init__(self) -> None:
         self.tasks = {each.name: each for each in self.plan.tasks}
@@ -73,6 +75,7 @@ class Stage:
     def deed(self, number: int) -> Deed:
         """What the next run of a job does."""
         self.begins[number] += 1
+        self.runs += self.begins[number] <= MOST_RUNS
         job = self.jobs.get(number)
         place = self.begins[number] - 1
         if job is None or place >= min(len(job.deeds), MOST_RUNS):

@@ -288,8 +288,8 @@ def _refresh(state: State, now: Micros, known: Job, job: Job) -> None:
     known.lease, known.end, known.renew_at = job.lease, job.end, job.renew_at
     known.knows_lease = job.knows_lease
     known.is_unbegun, known.is_doubtful = job.is_unbegun, job.is_doubtful
-    if known.is_unbegun and known.stage is RUNNING:
-        beginning.note(state, now, known)
+    if known.is_unbegun and known.stage is RUNNING and known.cancelled is None:
+        beginning.note(state, now, known)  # else the new delivery begins when that run has ended
     known.nacks, known.additional_deliveries = job.nacks, job.additional_deliveries
     known.snoozes, known.expires = job.snoozes, job.expires
     known.is_again = known.cancelled is not None

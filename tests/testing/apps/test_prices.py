@@ -16,7 +16,7 @@ def run(at: int, place: int, interrupted: int, ended_at: int) -> RunRecord:
     return RunRecord(
         at=at * SECOND, process="w1", job="id", number=1, deed="late", attempt=1,
         delivery=place + 1, snoozes=0, interrupted=interrupted, place=place,
-        ended_at=ended_at * SECOND, outcome="dead",
+        delivered_at=at * SECOND, ended_at=ended_at * SECOND, outcome="dead",
     )  # fmt: skip
 
 

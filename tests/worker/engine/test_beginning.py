@@ -1,5 +1,6 @@
 """Jobs are held at the node until they begin here."""
 
+from disque_trio.statemachine.base import NULL_ARRAY
 from disque_trio.worker.engine import beginning
 from disque_trio.worker.engine.records import Done, Queue, Send, Why
 from tests.worker.engine.talking import FEATURES, ONCE, ONE, TOKEN, TWO, Talk, lease
@@ -66,6 +67,23 @@ def test_a_job_that_comes_again_while_it_runs_begins_again() -> None:
 
     assert talk.drops == [(ONE, Why.TWICE)]
     assert [send.words[0] for send in begins(talk)] == [b"BEGIN", b"BEGIN"]
+
+
+def test_a_job_that_comes_again_while_its_cancelled_handler_runs_begins_after_it() -> None:
+    talk = talk_of()
+    talk.deliver(lease(ONE))
+    talk.wait(3_001)
+    talk.refuse(b"WORKING", b"LOST The job was given to somebody else since")
+    told = len(begins(talk))
+    talk.deliver(lease(ONE, again=1))
+    talk.wait(100)
+    assert len(begins(talk)) == told
+
+    talk.finish(ONE, None)
+    talk.answer(b"GETJOB", NULL_ARRAY)
+
+    assert talk.starts == [ONE, ONE]
+    assert len(begins(talk)) == told + 1
 
 
 def test_other_jobs_are_named_if_they_still_run_after_a_moment() -> None:

@@ -42,6 +42,8 @@ class RunRecord:
     """Why it was cancelled."""
     is_cut_off: bool = False
     """Its process was killed."""
+    delivered_at: Micros = NEVER
+    """When its worker got the job, which it may have held before it began."""
 
     @property
     def delay(self) -> Micros | None:
@@ -147,6 +149,8 @@ class History:
         self._open: dict[tuple[str, ...], list[tuple[Micros, bool]]] = defaultdict(list)
         self._running: dict[tuple[str, str], RunRecord] = {}
         self._owners: dict[str, int] = {}
+        self._delivered: dict[tuple[str, str], Micros] = {}
+        """By worker and job: the last time."""
 
     def violate(self, name: str, text: str, at: Micros, job: str = "") -> None:
         """A property does not hold."""
@@ -222,9 +226,13 @@ class History:
             snoozes=int(facts["snoozes"]),
             interrupted=int(facts["interrupted"]),
             place=len(job.runs),
+            delivered_at=self._delivered.get((row.client, row.job), row.time),
         )
         job.runs.append(run)
         self._running[row.client, row.job] = run
+
+    def _deliver(self, row: Row) -> None:
+        self._delivered[row.client, row.job] = row.time
 
     def _deed(self, row: Row) -> None:
         if (run := self._running.get((row.client, row.job))) is not None:
@@ -333,6 +341,7 @@ _TAKES: Final[dict[str, Callable[[History, Row], None]]] = {
     "app.over": History._over,
     "acked": History._acked,
     "dead": History._dead,
+    "get.deliver": History._deliver,
     "drop": History._drop,
     "queue": History._queue,
     "clock.rate": History._rate,

@@ -25,7 +25,9 @@ def _check_beside(
     history: History, job: JobRecord, run: RunRecord, before: list[RunRecord]
 ) -> None:
     for other in before:
-        since = job.call.at if other.job != run.job else other.at  # it may have been added twice
+        since = job.call.at  # it may have been added twice
+        if other.job == run.job:
+            since = min(other.at, run.delivered_at)  # nodes could not know better then
         ended = other.ended_at
         if ended is None or ended > run.at:
             if history.is_calm(since, run.at):
