@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
@@ -55,6 +56,16 @@ def stray_cancellations() -> Callable[[], int]:
     task = asyncio.current_task(loop)
     assert task is not None
     return task.cancelling
+
+
+def references() -> Callable[[], int]:
+    """Of the task that runs here, on asyncio: how many references there are to it. A job that has
+    left one more behind may cancel the task later: so do `asyncio.timeout` and `asyncio.TaskGroup`
+    that were entered and not left. On Trio nobody can, and the number is always the same."""
+    loop = current_loop()
+    if not isinstance(loop, asyncio.AbstractEventLoop):
+        return int
+    return partial(sys.getrefcount, asyncio.current_task(loop))
 
 
 async def absorb_cancellations() -> None:

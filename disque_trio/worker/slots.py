@@ -19,7 +19,7 @@ from disque_trio.worker import nesting
 from disque_trio.worker.deciding import last_resort
 from disque_trio.worker.engine.records import Cancel, Outcome, Release, Start, Why
 from disque_trio.worker.handling import Driver, Handler, Run
-from disque_trio.worker.loops import absorb_cancellations, stray_cancellations
+from disque_trio.worker.loops import absorb_cancellations, references, stray_cancellations
 from disque_trio.worker.outside import outside
 from disque_trio.worker.stacks import of_coroutine, of_thread
 
@@ -59,6 +59,12 @@ class Slot:
     strays: Callable[[], int] = attrs.Factory(stray_cancellations)
     """How often something else than a scope has cancelled this task."""
 
+    references: Callable[[], int] = attrs.Factory(references)
+    """How many there are to this task."""
+    before: int = 0
+    """As many before its job."""
+    is_kept: bool = False
+    """Has its job kept the task? Then it may cancel it later, so no other job runs in it."""
     nest: nesting.Nest = attrs.Factory(nesting.here)
     """Its scope."""
 
@@ -140,6 +146,7 @@ class Slots:
                     try:
                         await self._take_jobs(slot)
                     except BaseException as raised:
+                        slot.is_kept = slot.references() > slot.before
                         if slot.nest.innermost() is not slot.nest.outer:
                             await slot.nest.leave(raised)
                         raise
@@ -147,6 +154,9 @@ class Slots:
                 error = self._of_handler(slot, raised)
             if slot.run is not None:
                 self._end(slot, slot.run, self._outcome(slot.run, error))
+            if slot.is_kept:
+                self._retire()
+                return
             if slot.strays():
                 await absorb_cancellations()
 
@@ -171,6 +181,7 @@ class Slots:
             start = ready.popleft()
             slot.run = run = Run(start, self.driver, began=now, nest=nest)
             at_work[start.id] = slot
+            slot.before = slot.references()
             if ready:
                 self._wake()
             elif ended:
@@ -179,8 +190,19 @@ class Slots:
             if nest.innermost() is not nest.outer:
                 await nest.leave()
             self._end(slot, run, outcome)
+            if slot.references() > slot.before:
+                slot.is_kept = True
+                return
             if slot.strays() and not slot.scope.cancel_called:
                 await absorb_cancellations()
+
+    def _retire(self) -> None:
+        """The task of a slot ends; another one takes its place when there are jobs."""
+        self._count -= 1
+        if self.ended:
+            self.driver.turn()
+        if self._ready:
+            self._wake()
 
     async def _rest(self, slot: Slot) -> None:
         """Wait for a job, or for the turn of others."""
