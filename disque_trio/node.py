@@ -23,11 +23,13 @@ from disque_trio.driver.nodes_writer import NodesWriter
 from disque_trio.driver.operator_log import OperatorLog
 from disque_trio.driver.output import Output
 from disque_trio.driver.sessions import LinkSession, Session
-from disque_trio.ports import ClientPort, Clock, Host, Hub, LinkPort, Log, NodesStore
+from disque_trio.ports import ClientPort, Clock, Host, Hub, LinkPort, Log, NodesStore, Resolver
 from disque_trio.statemachine.base import Millis
 from disque_trio.statemachine.chores import (
     AwaitNodes,
     Chore,
+    LookUp,
+    Lookup,
     RewriteJournal,
     SaveNodes,
     Shutdown,
@@ -61,6 +63,7 @@ class Node:
         host: Host,
         log: Log,
         journal: Journal | None = None,
+        resolver: Resolver | None = None,
     ) -> None:
         self.machine = machine
         self.state = machine.state
@@ -70,6 +73,7 @@ class Node:
         self._clock = clock
         self._hub = hub
         self._host = host
+        self._resolver = resolver
         self.log = log
         self._operator_log = OperatorLog(self.state, log)
         self.spiller: Spiller | None = None
@@ -262,6 +266,8 @@ class Node:
         if out.nodes_changed:
             self._nodes.changed()
         self._output.carry(out, self.now)
+        for name in out.lookups:
+            self._look_up(name, partial(self._looked_up, name))
         for client, chore in out.chores:
             self._do(client, chore)
         if out.resumed:
@@ -284,6 +290,8 @@ class Node:
                     self._tasks.start(self._rewrite_and_end(self._journal, client, chore))
                 else:
                     self._end(client, chore)
+            case LookUp():
+                self._look_up(chore.name, partial(self._done, client))
             case SaveNodes() | AwaitNodes():
                 self._nodes.write(partial(self._done, client))
             case StartJournal() | RewriteJournal() if self._journal is not None:
@@ -305,9 +313,20 @@ class Node:
         else:
             self._done(client, error)
 
-    def _done(self, client: Client, error: str | None) -> None:
+    def _done(self, client: Client, outcome: object) -> None:
         """A chore has ended outside of a batch."""
-        self.machine.done(client, error, self._clock.now())
+        self.machine.done(client, outcome, self._clock.now())
+        self._hub.wake()
+
+    def _look_up(self, name: str, then: Callable[[Lookup], None]) -> None:
+        if self._resolver is None:
+            then(Lookup(error="this node has no resolver; give an IP address"))
+        else:
+            self._resolver.look_up(name, then)
+
+    def _looked_up(self, name: str, lookup: Lookup) -> None:
+        """A name that the machine asked for by itself has been looked up."""
+        self.machine.looked_up(name, lookup, self._clock.now())
         self._hub.wake()
 
     def _end(self, client: Client, chore: Shutdown) -> None:

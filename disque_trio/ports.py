@@ -11,7 +11,7 @@ import trio
 from outcome import Outcome
 
 from disque_trio.statemachine.base import Millis, Now, Spilled
-from disque_trio.statemachine.chores import Connection, Shutdown, Vitals
+from disque_trio.statemachine.chores import Connection, Lookup, Shutdown, Vitals
 from disque_trio.statemachine.config import Config
 
 Node_contra = TypeVar("Node_contra", contravariant=True)
@@ -245,6 +245,13 @@ class Host(Protocol):
 
     def refuse_shutdown(self, shutdown: Shutdown) -> str | None:
         """Why the process cannot do this; None when it can."""
+
+
+class Resolver(Protocol):
+    """Looks up names of hosts."""
+
+    def look_up(self, name: str, then: Callable[[Lookup], None]) -> None:
+        """Begin to look a name up. `then` is called later, in the loop, whatever comes of it."""
 
 
 class Log(Protocol):

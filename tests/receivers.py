@@ -20,6 +20,7 @@ RECEIVERS: Final = {
     "caller": "Client",
     "peer": "Peer",
     "link.peer": "Peer",
+    "host": "HostName",
     "sender": "Peer",
     "myself": "Peer",
     "other": "Peer",

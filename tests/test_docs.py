@@ -38,7 +38,7 @@ def test_each_form_of_a_command_has_its_line() -> None:
 
     for line in (
         "ADDJOB queue body ms-timeout [REPLICATE n]",
-        "CLUSTER FORGET id\n",
+        "CLUSTER FORGET id|host:port\n",
         "CLUSTER LEAVING [yes|no]\n",
         "COMMAND\n    COMMAND COUNT\n",
         "HELLO [version] ",

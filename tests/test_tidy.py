@@ -28,7 +28,7 @@ _RUNGS: Final = """
     replication transfer offering federation greetings acks purging resend requeue delivery
     enqueuing sessions repair
     claims many keysearch keyending keylookup keymeeting keysuccession
-    failure handshake identity gossip membership nodesfile dispatch
+    failure handshake identity gossip hostnames membership nodesfile dispatch
     commands.rows commands.usage commands.parse commands.unique commands.backoff admission
     commands.ping commands.addoptions commands.addjob commands.jobs commands.keys commands.nack
     commands.begin commands.release commands.queues commands.scans commands.cluster commands.config
@@ -152,6 +152,7 @@ OWNERS: Final = {
     """,
     "nodetable": """
         Cluster.nodes Cluster.reachable Cluster.size Cluster.places Cluster.is_crowded Peer.id
+        Cluster.is_own_ip_learned
         Peer.holding Peer.ip Peer.port Peer.bus_port Peer.zone Peer.flags Peer.reports
         Outbox.nodes_changed
     """,
@@ -160,6 +161,10 @@ OWNERS: Final = {
         Cluster.duplicate Cluster.incarnation Cluster.refusal Cluster.own_addresses
         Cluster.probe_at Peer.processes NodeState.refusal
         Process.ip Process.port Process.last_seen
+    """,
+    "hostnames": """
+        Cluster.hosts Cluster.announced_ip Outbox.lookups Outbox.nodes_changed HostName.addresses
+        HostName.error HostName.since HostName.looked HostName.is_looking HostName.is_answered
     """,
     "gossip": "Peer.ping_sent Peer.pong_received",
     "membership": """

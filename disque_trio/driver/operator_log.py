@@ -25,7 +25,7 @@ from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.directives import BY_NAME, SECRETS
-from disque_trio.statemachine.handshake import unanswered
+from disque_trio.statemachine.hostnames import Unanswered, unanswered
 from disque_trio.statemachine.pressure import LEAST_ROOM
 from disque_trio.statemachine.state import NodeState
 
@@ -71,7 +71,7 @@ class OperatorLog:
         self._id = myself.id
         self._address = myself.ip
         self._is_leaving = bool(myself.flags & LEAVING)
-        self._unanswered: dict[NodeId, None] = {}
+        self._unanswered: dict[Unanswered, None] = {}
         """Those of an operator's MEETs without an answer that have been reported."""
         self._duplicate = (False, False)
         """Is there another process with this node's ID, and does this one yield?"""
@@ -157,14 +157,21 @@ class OperatorLog:
             self._log.notice(event)
 
     def _look_at_meets(self) -> None:
-        silent = {peer.id: peer for peer in unanswered(self._state)}
-        for id in [id for id in silent if id not in self._unanswered]:
-            self._log.warning(
-                "no answer to CLUSTER MEET, which goes on: is the port for nodes open?",
-                address=_address(silent[id]),
-                bus_port=silent[id].bus,
-            )
-        self._unanswered = dict.fromkeys(silent)
+        silent = dict.fromkeys(unanswered(self._state))
+        for each in [each for each in silent if each not in self._unanswered]:
+            if each.error:
+                self._log.warning(
+                    "the name of a node cannot be resolved; the node tries again",
+                    address=each.address,
+                    error=each.error,
+                )
+            else:
+                self._log.warning(
+                    "no answer to CLUSTER MEET, which goes on: is the port for nodes open?",
+                    address=each.address,
+                    bus_port=each.bus,
+                )
+        self._unanswered = silent
 
     def _look_at_duplicate(self) -> None:
         cluster = self._state.cluster

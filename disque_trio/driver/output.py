@@ -148,7 +148,7 @@ class Output:
         """What the headers of PING, PONG and MEET say of the sender besides."""
         config, cluster = self._state.config, self._state.cluster
         version = self._state.facts.version.encode()[:VERSION_SIZE]
-        place = config.cluster_announce_ip.encode(), cluster.myself.bus_port
+        place = cluster.announced_ip.encode(), cluster.myself.bus_port
         return config.capabilities, cluster.incarnation, FORMAT, version, *place
 
     def _me(self) -> tuple[NodeId, int, int]:

@@ -31,13 +31,14 @@ def overtaking(out: Outbox, kept: int, number: int) -> Outbox | None:
             client.awaits = number
         else:
             looks.append(each)
-    if not (looks or out.messages or out.dials or out.chores or out.resumed):
+    if not (looks or out.messages or out.dials or out.lookups or out.chores or out.resumed):
         return None
     early = Outbox()
     if looks:
         early.replies, lookers = looks, dict(looks)
         out.replies = [each for each in out.replies if each[0] not in lookers]
     early.dials, out.dials = out.dials, []
+    early.lookups, out.lookups = out.lookups, ()
     early.resumed, out.resumed = out.resumed, []
     early.messages = [each for each in out.messages if isinstance(each[1], HEARTBEAT)]
     if early.messages:

@@ -26,6 +26,7 @@ from disque_trio.net.file_limits import FileLimitError, check_file_limit, raise_
 from disque_trio.net.hub import SocketHub
 from disque_trio.net.listeners import ListenError, Listeners, listen
 from disque_trio.net.multiplexing import MultiplexingError, resolve
+from disque_trio.net.resolver import Resolver
 from disque_trio.net.tls import Keeper, TlsError
 from disque_trio.node import Node
 from disque_trio.ports import JournalError, NodesStore
@@ -51,10 +52,11 @@ from disque_trio.serving.secret_files import (
     with_secrets,
 )
 from disque_trio.serving.systemd import Supervisor
+from disque_trio.statemachine import hostnames
 from disque_trio.statemachine.address import BUS_OFFSET, new_node_id
 from disque_trio.statemachine.base import MYSELF
 from disque_trio.statemachine.chores import Shutdown
-from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.cluster import HostName, Peer
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.form import FORM
 from disque_trio.statemachine.machine import Machine
@@ -159,7 +161,7 @@ def _run(loaded: Loaded, *, from_stdin: bool) -> Shutdown:
         host = SystemHost(loaded.path, restart_refusal=refusal, tls=tls)
         hub = hub_for(config, listeners, tls)
         hub.linger()
-        node = assemble(config, hub, store, known, host, log, loaded.path)
+        node = assemble(config, hub, store, known, host, log, loaded.path, store.names)
         if detach is not None:
             cleanup.enter_context(pid_file(os.path.abspath(config.pidfile), log))
             detach()
@@ -199,6 +201,7 @@ def assemble(
     host: SystemHost,
     log: ServerLog,
     config_file: str = "",
+    names: Iterable[HostName] = (),
 ) -> Node:
     """A node on real ports, not running yet.
 
@@ -211,6 +214,7 @@ def assemble(
     myself.port = config.known_port
     kind = TracedMachine if config.trace_file else Machine
     machine = kind(config, myself, rng, clock.now(), facts(config, config_file), others)
+    hostnames.restore(machine.state, names)
     if isinstance(machine, TracedMachine):
         _trace(machine, "fresh" if known is None else "empty", log)
     try:
@@ -218,7 +222,7 @@ def assemble(
     except OSError as error:
         raise NodesConfError(f"cannot write the node table: {error}") from None
     journal = Journal(JournalDisk(config.appendfilename), machine.state, log)
-    node = Node(machine, clock, hub, store, host, log, journal)
+    node = Node(machine, clock, hub, store, host, log, journal, Resolver())
     if config.spill_directory:
         node.spiller = Spiller(machine, SpillFiles(config.spill_directory), log)
     return node

@@ -21,7 +21,6 @@ from disque_trio.net.listeners import ListenError, Listeners, listen
 from disque_trio.net.multiplexing import NAMES, MultiplexingError
 from disque_trio.net.tls import Keeper
 from disque_trio.node import Node
-from disque_trio.ports import NodesStore
 from disque_trio.serving.logs import LEVELS, open_log
 from disque_trio.serving.process import SystemHost, on_signals, tame_collector
 from disque_trio.serving.server import assemble, hub_for, web_tasks
@@ -162,7 +161,7 @@ def node(
     host = SystemHost(restart_refusal=refusal, tls=Keeper(config))
     hub = hub_for(config, listeners, host.tls)
     store, known = _store(config, directory, cleanup)
-    found = assemble(config, hub, store, known, host, log)
+    found = assemble(config, hub, store, known, host, log, names=store.names)
     if doors is not None:
         doors += web_tasks(found, listeners, host.tls)
     return found
@@ -170,7 +169,7 @@ def node(
 
 def _store(
     config: Config, directory: str | None, cleanup: contextlib.ExitStack
-) -> tuple[NodesStore, Known | None]:
+) -> tuple[NodesConf | NoNodesConf, Known | None]:
     """Where the node table is kept, and what it has."""
     if directory is None:
         return NoNodesConf(), None

@@ -23,6 +23,22 @@ class AwaitNodes:
 
 
 @attrs.define
+class LookUp:
+    """Look up the addresses of a host's name. Outcome: a `Lookup`."""
+
+    name: str
+
+
+@attrs.frozen
+class Lookup:
+    """What is known of a host's name: its addresses, or why there are none."""
+
+    addresses: tuple[str, ...] = ()
+    """IPv4 and IPv6, in order of preference."""
+    error: str = ""
+
+
+@attrs.define
 class RewriteConfig:
     """Write the configuration file. Outcome: None, or the system's error text."""
 
@@ -99,7 +115,7 @@ class ReadJournal:
 
 JournalChore = StartJournal | StopJournal | RewriteJournal | ReadJournal
 Chore = (
-    SaveNodes | AwaitNodes | RewriteConfig | ReloadTls | ChangeDirectory | RaiseFileLimit
+    SaveNodes | AwaitNodes | LookUp | RewriteConfig | ReloadTls | ChangeDirectory | RaiseFileLimit
     | ReadVitals | Sleep | Shutdown | JournalChore
 )  # fmt: skip
 

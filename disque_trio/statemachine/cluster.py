@@ -1,11 +1,12 @@
 """The other nodes as this one knows them: the node table, links, failure reports, blacklist.
 
 Fields are written by these modules: `links` (links, and a peer's link fields),
-`nodetable` (nodes, reachable, size, places, is_crowded, blacklist, names, addresses, zones,
-flags),
+`nodetable` (nodes, reachable, size, places, is_crowded, blacklist, is_own_ip_learned, names,
+addresses, zones, flags),
 `failure` (reports), `resend` (resent_on), `gossip` (ping and pong times), `membership`
 (capabilities, format, version), `identity` (processes, incarnation, duplicate, refusal,
-own_addresses, probe_at), `send` (messages sent). Every module may read.
+own_addresses, probe_at), `hostnames` (hosts, announced_ip), `send` (messages sent).
+Every module may read.
 """
 
 from typing import Final
@@ -113,6 +114,42 @@ class Peer:
 
 
 @attrs.define(eq=False)
+class HostName:
+    """A name that leads to nodes, which an operator or the configuration has given."""
+
+    name: str
+    port: int
+    bus_port: int = 0
+    """0: 10000 above `port`."""
+    is_seed: bool = False
+    """It is in `cluster-seeds`."""
+    is_own: bool = False
+    """It is `cluster-announce-ip`. Other names were given to CLUSTER MEET."""
+    addresses: tuple[str, ...] = ()
+    """Of the last lookup that found any."""
+    error: str = ""
+    """Why the last lookup found none."""
+    since: Millis = 0
+    """When it was given, or last looked up with a node at one of its addresses."""
+    looked: Millis = 0
+    """When it was last looked up."""
+    is_looking: bool = False
+    """A lookup is under way."""
+    is_answered: bool = False
+    """A node has answered at one of its addresses."""
+
+    @property
+    def place(self) -> tuple[str, int, int]:
+        """As `Peer.place`, with the name."""
+        return self.name, self.port, self.bus_port
+
+    @property
+    def bus(self) -> int:
+        """The port for nodes."""
+        return self.bus_port or self.port + BUS_OFFSET
+
+
+@attrs.define(eq=False)
 class Link:
     """A live bus connection. `peer` is the node that we dialled, None for accepted ones."""
 
@@ -151,6 +188,12 @@ class Cluster:
     """Where this very process answered itself."""
     probe_at: Millis = 0
     """No address is probed for this node's ID before this moment."""
+    hosts: list[HostName] = attrs.Factory(list)
+    """Names that lead to nodes."""
+    is_own_ip_learned: bool = False
+    """Has another node reached this process? Until then its address is that of an earlier one."""
+    announced_ip: str = ""
+    """What `cluster-announce-ip` stands for; empty if it is not set, or not known yet."""
     messages_sent: int = 0
     messages_received: int = 0
 

@@ -127,8 +127,11 @@ class Config:
     """Bytes queued for one bus link before frames are dropped; ours alone (original, defect 32)."""
     workers: int = 1
     """Processes of this machine, each a node of the cluster; ours alone, as is what follows."""
+    cluster_seeds: tuple[str, ...] = ()
+    """Nodes that this one joins, as `host:port` or `host:port@bus-port`; ours alone."""
     cluster_announce_ip: str = ""
-    """Where other nodes and clients reach this one; empty: where nodes have reached it."""
+    """The address, or name, where other nodes and clients reach this one; empty: where nodes have
+    reached it."""
     cluster_announce_port: int = 0
     """The clients' port there; 0: that which it listens on."""
     cluster_announce_bus_port: int = 0

@@ -39,6 +39,12 @@ def meet(node: NodeState, ip: str, port: int, bus_port: int = 0) -> bool:
     return _start(node, (ip, port, bus_port), MEET, is_asked_for=True)
 
 
+def meet_by_name(node: NodeState, ip: str, port: int, bus_port: int) -> None:
+    """Start a handshake at an address to which a name leads. It ends after the node timeout: by
+    then the name may lead elsewhere."""
+    _start(node, (ip, port, bus_port), MEET)
+
+
 def meet_by_gossip(node: NodeState, ip: str, port: int, bus_port: int = 0) -> None:
     """Start a handshake with a node that gossip tells of."""
     if _has_room(node):

@@ -25,6 +25,7 @@ from disque_trio.statemachine import (
     due,
     federation,
     greetings,
+    hostnames,
     journaling,
     links,
     membership,
@@ -51,13 +52,12 @@ from disque_trio.statemachine.base import (
     Now,
     Reply,
     Spilled,
-    Status,
 )
+from disque_trio.statemachine.chores import Lookup
 from disque_trio.statemachine.client import Blocked, Client, ReplyMode
 from disque_trio.statemachine.cluster import Cluster, Peer
 from disque_trio.statemachine.commands import addjob, latency, server, unlisted
 from disque_trio.statemachine.commands import config as configuration
-from disque_trio.statemachine.commands.config import adopt
 from disque_trio.statemachine.commands.rows import Command
 from disque_trio.statemachine.commands.table import renamed
 from disque_trio.statemachine.config import Config
@@ -217,16 +217,11 @@ class Machine:
             node.out.changing[client] = None
         node.stats.commands_processed += 1
         if node.monitors:
-            self._show_to_monitors(client, redacted(row.name, args))
+            server.show_to_monitors(self.state, client, redacted(row.name, args))
         try:
             return row.handler(node, client, args)
         except (CommandError, MemoryError) as error:
             return counts.refusal(node, error, is_look=row.is_look)
-
-    def _show_to_monitors(self, client: Client, args: Sequence[bytes]) -> None:
-        line = Status(server.monitor_line(self.state, client, args))
-        for monitor in self.state.monitors.values():
-            send.answer(self.state, monitor, line)
 
     def refuse(self, client: Client, text: bytes, now: Now) -> None:
         """The client broke the protocol: answer with an error and close."""
@@ -258,8 +253,7 @@ class Machine:
     # The journal.
 
     def load(self, records: Iterable[Record], now: Now) -> None:
-        """Take in records of the journal, any number at a time, before any link is up. Commands are
-        refused with LOADING until `loaded` returns True."""
+        """Take in records of the journal. Commands are refused until `loaded` returns True."""
         self._set_clocks(now)
         recovery.load(self.state, records)
 
@@ -292,7 +286,7 @@ class Machine:
     def adopt(self, config: Config, now: Now) -> None:
         """The driver has reread the secrets from their files."""
         self._set_clocks(now)
-        adopt(self.state, config)
+        configuration.adopt(self.state, config)
 
     # The bus.
 
@@ -300,6 +294,11 @@ class Machine:
         """Begin a handshake with the node at this address, as CLUSTER MEET does."""
         self._set_clocks(now)
         membership.meet(self.state, ip, port)
+
+    def looked_up(self, name: str, lookup: Lookup, now: Now) -> None:
+        """A name of `Outbox.lookups` has been looked up."""
+        self._set_clocks(now)
+        hostnames.looked_up(self.state, name, lookup)
 
     def accepted(self, local_ip: str, remote_ip: str, now: Now) -> LinkId:
         """Another node has opened a link to this one."""

@@ -17,6 +17,7 @@ from disque_trio.statemachine import (
     gossip,
     greetings,
     handshake,
+    hostnames,
     identity,
     keymeeting,
     metrics,
@@ -34,7 +35,6 @@ from disque_trio.statemachine.links import dial, hang_up
 from disque_trio.statemachine.messages import Fail, Frame, Gossip, GossipMessage, Meet, Ping, Pong
 from disque_trio.statemachine.nodetable import (
     add,
-    announce,
     ban,
     learn_address,
     learn_own_ip,
@@ -94,7 +94,9 @@ def _answer(node: NodeState, link: Link, frame: Frame) -> None:
     """Answer with PONG, also unknown nodes. The link shows under which address we are reached."""
     is_meet = isinstance(frame.message, Meet)
     sender = node.cluster.nodes.get(frame.sender)
-    if (is_meet and sender is not node.cluster.myself) or not node.cluster.myself.ip:
+    myself = node.cluster.myself
+    is_member = sender is not None and not node.cluster.is_own_ip_learned
+    if ((is_meet or is_member) and sender is not myself) or not myself.ip:
         learn_own_ip(node, link.local_ip)
     if is_meet and sender is None:
         handshake.answer_meet(node, link, frame)
@@ -123,6 +125,7 @@ def _recognise(node: NodeState, link: Link, frame: Frame) -> Peer | None:
             return None
         return sender
     if peer.flags & HANDSHAKE:
+        hostnames.answered(node, peer)
         member = handshake.complete(node, peer, link, frame)
         if member is not None:
             federation.watch_all(node)
@@ -170,7 +173,9 @@ def on_cron(node: NodeState, cron: Cron) -> None:
     if is_alone or beats % _BEATS_PER_PING == 0:
         repair.watch(node)
         identity.watch(node)
-    if not is_alone:
+        if not identity.is_yielding(node):
+            hostnames.watch(node)
+    if not is_alone or node.cluster.hosts:
         rest(node, _idle_beats(node, others, beats))
 
 
@@ -233,6 +238,7 @@ def meet(node: NodeState, ip: str, port: int, bus_port: int = 0) -> bool:
 
 def forget(node: NodeState, node_id: NodeId) -> None:
     """Drop the node from the table, and let gossip not bring it back for a minute."""
+    hostnames.forget(node, node.cluster.nodes[node_id])
     remove(node, node.cluster.nodes[node_id])
     ban(node, node_id)
 
@@ -243,6 +249,7 @@ def reset(node: NodeState, *, hard: bool) -> None:
     for peer in list(node.cluster.nodes.values()):
         if peer is not myself:
             remove(node, peer)
+    hostnames.reset(node)
     if hard:
         rename(node, myself, new_node_id(node.rng))
 
@@ -263,4 +270,4 @@ def restore(node: NodeState, peers: Iterable[Peer]) -> None:
         peer.ping_sent = node.mono if peer.ping_sent else 0
         peer.pong_received = node.mono if peer.pong_received else 0
         add(node, peer)
-    announce(node)
+    hostnames.configure(node)

@@ -6,9 +6,9 @@ whole: a node that started under a wrong ID or without its cluster would do harm
 
 from typing import Final
 
-from disque_trio.statemachine.address import is_node_id, is_port, literal_ip
+from disque_trio.statemachine.address import is_node_id, is_port, literal_ip, parse_place
 from disque_trio.statemachine.base import FAIL, HANDSHAKE, LEAVING, MYSELF, NOADDR, PFAIL, NodeId
-from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.cluster import HostName, Peer
 from disque_trio.statemachine.gossip import wall_time
 from disque_trio.statemachine.state import NodeState
 
@@ -24,6 +24,8 @@ _NO_FLAGS: Final = b"noflags"
 _WORDS: Final = 6
 """At least: a later version may write more behind them."""
 _ZONE: Final = b"zone="
+_MET: Final = b"met"
+_HOST_WORDS: Final = 3
 _MAX_DIGITS: Final = 20
 
 
@@ -46,7 +48,26 @@ def nodes_text(node: NodeState, *, handshakes: bool) -> bytes:
         _line(node, peer, shows_zone=handshakes)
         for peer in node.cluster.nodes.values()
         if handshakes or not peer.flags & HANDSHAKE
-    )
+    ) + (b"" if handshakes else b"".join(map(_host_line, node.cluster.hosts)))
+
+
+def _host_line(host: HostName) -> bytes:
+    """A line that earlier versions and originals skip. What is configured needs none."""
+    if host.is_seed or host.is_own:
+        return b""
+    bus_port = b"@%d" % host.bus_port if host.bus_port else b""
+    return b"vars %b %b:%d%b\n" % (_MET, host.name.encode(), host.port, bus_port)
+
+
+def parse_hosts(text: bytes) -> list[HostName]:
+    """The names that CLUSTER MEET was given, as `nodes_text` wrote them."""
+    found = [line.split() for line in text.split(b"\n")]
+    places = [
+        parse_place(words[2].decode("ascii", "replace"))
+        for words in found
+        if len(words) == _HOST_WORDS and words[:2] == [b"vars", _MET]
+    ]
+    return [HostName(*place) for place in places if place]
 
 
 def _line(node: NodeState, peer: Peer, *, shows_zone: bool) -> bytes:

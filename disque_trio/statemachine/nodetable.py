@@ -1,6 +1,7 @@
 """The node table: which nodes are in it, their IDs and addresses, and which may be given copies.
 
-Owns `Cluster.nodes`, `reachable`, `size`, `places`, `is_crowded` and `blacklist`, and of a peer
+Owns `Cluster.nodes`, `reachable`, `size`, `places`, `is_crowded`, `blacklist` and
+`is_own_ip_learned`, and of a peer
 `id`, `holding`, `ip`, `port`, `bus_port`, `zone`, and the `flags` by way of `mark` and `unmark`;
 drops the `reports` of nodes that go. Everything in nodes.conf is changed here, so that every change
 is saved (`Outbox.nodes_changed`).
@@ -98,7 +99,7 @@ def announce(node: NodeState) -> None:
     """Take what this node announces of itself from its configuration."""
     myself, config = node.cluster.myself, node.config
     before = (myself.place, myself.zone)
-    myself.ip = config.cluster_announce_ip or myself.ip
+    myself.ip = node.cluster.announced_ip or myself.ip
     myself.port = config.cluster_announce_port or node.facts.port
     bus_port = config.cluster_announce_bus_port
     myself.bus_port = 0 if bus_port == myself.port + BUS_OFFSET else bus_port
@@ -118,7 +119,10 @@ def learn_zone(node: NodeState, peer: Peer, zone: bytes) -> None:
 def learn_own_ip(node: NodeState, ip: str) -> None:
     """Another node reached us under this address, which holds unless one is announced."""
     myself = node.cluster.myself
-    if ip and ip != myself.ip and not node.config.cluster_announce_ip:
+    if not ip or node.config.cluster_announce_ip:
+        return
+    node.cluster.is_own_ip_learned = True
+    if ip != myself.ip:
         myself.ip = ip
         node.out.nodes_changed = True
         refresh(node)

@@ -23,6 +23,8 @@ class Outbox:
     """For the journal: what must be durable before the rest is carried out. Empty without one."""
     dials: list[tuple[LinkId, str, int]]
     """Links to open, to this address and port for nodes."""
+    lookups: tuple[str, ...]
+    """Names of hosts to look up; `Machine.looked_up` is told the outcome of each."""
     messages: list[tuple[Sequence[LinkId], Message]]
     replies: list[tuple[Client, Reply]]
     closes: list[Client]
@@ -42,6 +44,7 @@ class Outbox:
         # There is one for every batch, and what attrs would write costs twice as much.
         self.records = []
         self.dials = []
+        self.lookups = ()
         self.messages = []
         self.replies = []
         self.closes = []
@@ -61,6 +64,7 @@ class Outbox:
             or self.resumed
             or self.chores
             or self.dials
+            or self.lookups
             or self.hangups
             or self.nodes_changed
         )

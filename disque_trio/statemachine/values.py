@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import attrs
 
-from disque_trio.statemachine.address import literal_ip
+from disque_trio.statemachine.address import is_host_name, literal_ip, parse_place
 
 _Value = TypeVar("_Value")
 
@@ -287,8 +287,6 @@ SHARED_SECRET: Final = attrs.evolve(PASSWORD, read=_shared_secret)
 # Several words.
 
 BIND_LIMIT: Final = 16
-
-
 _ADDRESS: Final = re.compile(r"[0-9A-Za-z.:%_*-]+")
 
 
@@ -304,14 +302,15 @@ ADDRESSES: Final = Kind(_addresses, " ".join, " ".join, most=BIND_LIMIT)
 
 def _own_address(words: Sequence[str]) -> str:
     address = literal_ip(words[0])
-    if words[0] and not address:
-        raise ValueError(f"'{words[0]}' is not an IP address such as 192.0.2.7 or 2001:db8::7")
-    return address
+    if words[0] and not address and not is_host_name(words[0]):
+        raise ValueError(
+            f"'{words[0]}' is not an IP address or the name of a host, such as 192.0.2.7, "
+            "2001:db8::7 or node-1.example"
+        )
+    return address or words[0]
 
 
 OWN_ADDRESS: Final = Kind(_own_address, str, _quoted_or_no_line)
-
-
 _ZONE: Final = re.compile(r"[0-9A-Za-z._:/-]{0,64}")
 
 
@@ -324,6 +323,21 @@ def _zone(words: Sequence[str]) -> str:
 
 
 ZONE: Final = Kind(_zone, str, _quoted_or_no_line)
+
+
+def _seeds(words: Sequence[str]) -> tuple[str, ...]:
+    seeds = tuple(seed for word in words for seed in word.split())
+    for seed in seeds:
+        if parse_place(seed) is None:
+            raise ValueError(
+                f"'{seed}' is not the place of a node, such as node-1.example:7711 or "
+                "192.0.2.7:7711"
+            )
+    return seeds
+
+
+SEEDS: Final = Kind(_seeds, " ".join, " ".join, most=BIND_LIMIT)
+"""CONFIG SET has all of them in one argument."""
 
 
 _HOST_NAME: Final = re.compile(r"[0-9a-z_-]+(\.[0-9a-z_-]+)*")

@@ -10,8 +10,8 @@ import fcntl
 import os
 import threading
 
-from disque_trio.statemachine.cluster import Peer
-from disque_trio.statemachine.nodesfile import NodesFileError, parse_nodes
+from disque_trio.statemachine.cluster import HostName, Peer
+from disque_trio.statemachine.nodesfile import NodesFileError, parse_hosts, parse_nodes
 from disque_trio.storage.disk_thread import OwnThread
 from disque_trio.system import FILE_MODE, tighten
 
@@ -27,6 +27,8 @@ class NodesConf:
         # Absolute: CONFIG SET dir must not move the node away from its identity.
         self.path = os.path.abspath(path)
         self.thread = OwnThread()
+        self.names: list[HostName] = []
+        """The names of hosts in what was loaded."""
         self._locked: int | None = _open_locked(self.path)
         """The descriptor of the file, which has the lock; None once this has been closed."""
         self._swapping = threading.Lock()
@@ -36,6 +38,7 @@ class NodesConf:
         try:
             with open(self.path, "rb") as file:
                 text = file.read()
+            self.names = parse_hosts(text)
             return parse_nodes(text) if text.strip() else None
         except OSError as error:
             raise NodesConfError(f"cannot read {self.path}: {error.strerror}") from None
@@ -77,6 +80,7 @@ class NoNodesConf:
 
     def __init__(self) -> None:
         self.thread = OwnThread()
+        self.names: list[HostName] = []
 
     def save(self, text: bytes) -> None:
         """Forget it."""

@@ -56,10 +56,10 @@ def test_what_is_announced_can_be_changed() -> None:
 
 
 def test_what_is_no_address_is_refused() -> None:
-    reply = announcing().ask("CONFIG", "SET", "cluster-announce-ip", "outside.example")
+    reply = announcing().ask("CONFIG", "SET", "cluster-announce-ip", "outside example")
 
     assert isinstance(reply, Failure)
-    assert b"'outside.example' is not an IP address such as 192.0.2.7" in reply.text
+    assert b"'outside example' is not an IP address or the name of a host, such as" in reply.text
 
 
 def test_a_node_that_has_announced_nothing_is_where_its_link_comes_from() -> None:

@@ -46,6 +46,7 @@ DEFAULTS = [
     ("default-replicate", "3"),
     ("default-sync", "0"),
     ("replica-zone", ""),
+    ("cluster-seeds", ""),
     ("cluster-announce-ip", ""),
     ("cluster-announce-port", "0"),
     ("cluster-announce-bus-port", "0"),

@@ -71,7 +71,7 @@ def _run(order: Order, line: socket.socket) -> Shutdown:
         config = with_room_for_clients(config, log)
         hub = hub_for(config, listeners, host.tls, shared)
         hub.linger()
-        node = assemble(config, hub, store, known, host, log, order.config_file)
+        node = assemble(config, hub, store, known, host, log, order.config_file, store.names)
 
         def open_doors() -> None:
             hub.open_doors()

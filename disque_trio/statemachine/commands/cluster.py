@@ -1,8 +1,10 @@
 """CLUSTER and HELLO (original 2.10, 2.12)."""
 
+from functools import partial
 from typing import Final
 
-from disque_trio.statemachine import membership, sessions, waiters
+from disque_trio.statemachine import hostnames, membership, sessions, waiters
+from disque_trio.statemachine.address import is_host_name, is_port
 from disque_trio.statemachine.base import (
     FAIL,
     HANDSHAKE,
@@ -15,7 +17,7 @@ from disque_trio.statemachine.base import (
     Reply,
     Status,
 )
-from disque_trio.statemachine.chores import AwaitNodes, SaveNodes
+from disque_trio.statemachine.chores import AwaitNodes, LookUp, Lookup, SaveNodes
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Cluster, Peer
 from disque_trio.statemachine.commands.parse import integer
@@ -26,7 +28,7 @@ from disque_trio.statemachine.state import NodeState
 
 _HELLO_VERSION: Final = 1
 USAGE: Final = (
-    "MEET ip port [bus-port] | NODES | MYID | INFO | FORGET id | LEAVING [yes|no]"
+    "MEET host port [bus-port] | NODES | MYID | INFO | FORGET id|host:port | LEAVING [yes|no]"
     " | RESET [SOFT|HARD] | SAVECONFIG"
 )
 
@@ -55,7 +57,7 @@ def cluster(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """CLUSTER subcommand [argument ...]."""
     match [args[1].upper(), *args[2:]]:
         case [b"MEET", ip, *ports] if 1 <= len(ports) <= 2:
-            return _meet(node, ip, *ports)
+            return _meet(node, client, ip, *ports)
         case [b"NODES"]:
             return nodes_text(node, handshakes=True)
         case [b"MYID"]:
@@ -74,15 +76,28 @@ def cluster(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     raise CommandError(text + b": " + mistake("CLUSTER", USAGE, args))
 
 
-def _meet(node: NodeState, ip: bytes, port: bytes, bus_port: bytes = b"0") -> Reply:
-    numbers = [
+def _meet(node: NodeState, client: Client, ip: bytes, port: bytes, bus_port: bytes = b"0") -> Reply:
+    client_port, node_port = (
         integer(each, b"ERR Invalid TCP port specified: " + each) for each in (port, bus_port)
-    ]
-    if not membership.meet(node, ip.decode("ascii", "replace"), *numbers):
+    )
+    name = ip.decode("ascii", "replace")
+    if membership.meet(node, name, client_port, node_port):
+        return OK
+    if not is_host_name(name) or not is_port(client_port, node_port):
         raise CommandError(
-            b"ERR Invalid node address specified: %b:%b; it takes an IP address and a port from 1"
-            b" to 55535" % (ip, port)
+            b"ERR Invalid node address specified: %b:%b; it takes an IP address or the name of a"
+            b" host, and a port from 1 to 55535" % (ip, port)
         )
+    return sessions.ask(node, client, LookUp(name), partial(_met, (name, client_port, node_port)))
+
+
+def _met(place: tuple[str, int, int], node: NodeState, _client: Client, lookup: Lookup) -> Reply:
+    if lookup.error:
+        raise CommandError(
+            b"ERR Cannot resolve the host name '%b': %b. Check its spelling, and that the machine"
+            b" of this node can resolve it" % (place[0].encode(), lookup.error.encode())
+        )
+    hostnames.meet(node, place, lookup)
     return OK
 
 
@@ -111,6 +126,8 @@ def _applied(_node: NodeState, _client: Client, _outcome: object) -> Reply:
 
 
 def _forget(node: NodeState, client: Client, name: bytes) -> Reply:
+    if hostnames.forget_name(node, name.decode("ascii", "replace")):
+        return sessions.ask(node, client, AwaitNodes(), _applied)
     if len(name) != NODE_ID_LENGTH:
         raise CommandError(
             b"ERR Invalid node identifier: %b has not 40 digits; CLUSTER NODES shows them all"

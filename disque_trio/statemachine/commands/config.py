@@ -10,9 +10,9 @@ import attrs
 
 from disque_trio.statemachine import (
     directives,
+    hostnames,
     journaling,
     metrics,
-    nodetable,
     pressure,
     sessions,
     trace,
@@ -75,10 +75,11 @@ def _set(node: NodeState, client: Client, name: bytes, value: bytes) -> Reply:
             b"replica-zone"
             | b"cluster-announce-ip"
             | b"cluster-announce-port"
-            | (b"cluster-announce-bus-port")
+            | b"cluster-announce-bus-port"
+            | b"cluster-seeds"
         ):
             node.config = directives.set_value(node.config, name, value)
-            nodetable.announce(node)
+            hostnames.configure(node)
         case b"trace-sample":
             node.config = directives.set_value(node.config, name, value)
             trace.sample(node)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from disque_trio.statemachine import handshake, metrics, pressure, recovery, sessions, versions
+from disque_trio.statemachine import hostnames, metrics, pressure, recovery, sessions, versions
 from disque_trio.statemachine.base import FORMAT, SYNTAX_ERROR, CommandError, Reply
 from disque_trio.statemachine.chores import ReadVitals, Vitals
 from disque_trio.statemachine.client import WAITS, Blocked, Client
@@ -182,11 +182,13 @@ def _cluster(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
     found = versions.of_cluster(node)
     yield "cluster_versions", ",".join([f"{name}={count}" for name, count in found.items()])
     yield "replica_zone", node.config.replica_zone
-    silent = handshake.unanswered(node)
+    silent = list(hostnames.unanswered(node))
     yield "unanswered_meets", len(silent)
     if silent:
-        yield "unanswered_meet_address", f"{silent[0].ip}:{silent[0].port}@{silent[0].bus}"
-        yield "unanswered_meet_seconds", (node.mono - silent[0].created) // 1000
+        yield "unanswered_meet_address", f"{silent[0].address}@{silent[0].bus}"
+        yield "unanswered_meet_seconds", (node.mono - silent[0].since) // 1000
+        if silent[0].error:
+            yield "unanswered_meet_error", silent[0].error
 
 
 def _stats(node: NodeState, _vitals: Vitals) -> Iterator[Field]:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from disque_trio.statemachine import journaling, recovery, sessions
+from disque_trio.statemachine import journaling, recovery, send, sessions
 from disque_trio.statemachine.base import (
     OK,
     SILENCE,
@@ -135,6 +135,13 @@ def monitor(node: NodeState, client: Client, _args: list[bytes]) -> Reply:
         return SILENCE
     sessions.watch(node, client)
     return OK
+
+
+def show_to_monitors(node: NodeState, client: Client, args: Sequence[bytes]) -> None:
+    """Send a command that is about to be executed to the clients that watch."""
+    line = Status(monitor_line(node, client, args))
+    for monitor in node.monitors.values():
+        send.answer(node, monitor, line)
 
 
 def monitor_line(node: NodeState, client: Client, args: Sequence[bytes]) -> bytes:

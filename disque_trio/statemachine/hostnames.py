@@ -1,0 +1,213 @@
+"""Names of hosts: `cluster-seeds`, names that CLUSTER MEET was given, and `cluster-announce-ip`.
+
+The driver looks names up (`Outbox.lookups`), so nothing here blocks. This node meets each address
+to which a name leads, unless a node is known there. A name is looked up again once a minute, and
+every five seconds while a node is away: it may have moved, and its name with it (decision 117).
+
+Owns `Cluster.hosts` and `announced_ip`, `HostName`, and `Outbox.lookups`; sets `nodes_changed`.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import attrs
+
+from disque_trio.statemachine import handshake
+from disque_trio.statemachine.address import literal_ip, parse_place
+from disque_trio.statemachine.base import HANDSHAKE, Millis
+from disque_trio.statemachine.chores import Lookup
+from disque_trio.statemachine.cluster import HostName, Peer
+from disque_trio.statemachine.heartbeat import rouse
+from disque_trio.statemachine.nodetable import announce
+from disque_trio.statemachine.state import NodeState
+
+SOON: Final[Millis] = 5_000
+"""How long after a lookup the next one comes while a node is away."""
+LATER: Final[Millis] = 60_000
+"""And while all nodes are connected."""
+MOST_ADDRESSES: Final = 32
+"""Addresses of one name that are used."""
+
+
+@attrs.frozen
+class Unanswered:
+    """Where no node has answered for a second, although one was asked for."""
+
+    address: str
+    """Host and port, as people write them."""
+    bus: int
+    """The port for nodes."""
+    since: Millis
+    error: str = ""
+    """Why its name has no address; empty if that is known."""
+
+
+# Which names there are.
+
+
+def configure(node: NodeState) -> None:
+    """Take the seeds, and what this node announces of itself, from the configuration."""
+    cluster, config = node.cluster, node.config
+    own = config.cluster_announce_ip
+    seeds = [place for word in config.cluster_seeds if (place := parse_place(word))]
+    cluster.hosts = kept = [
+        host
+        for host in cluster.hosts
+        if (host.name == own if host.is_own else not host.is_seed or host.place in seeds)
+    ]
+    for name, port, bus_port in seeds:
+        _add(node, HostName(name, port, bus_port, is_seed=True))
+    literal = literal_ip(own)
+    if literal or not own:
+        cluster.announced_ip = literal
+    elif not any(host.is_own for host in kept):
+        cluster.announced_ip = ""
+        _add(node, HostName(own, 0, is_own=True))
+    announce(node)
+
+
+def restore(node: NodeState, hosts: Iterable[HostName]) -> None:
+    """Take in the names that CLUSTER MEET was given before this process started."""
+    for host in hosts:
+        _add(node, host)
+
+
+def _add(node: NodeState, host: HostName) -> HostName:
+    """The name, which may be there already. A new one is looked up with the next heartbeat."""
+    for known in node.cluster.hosts:
+        if known.place == host.place:
+            return known
+    host.since = node.mono
+    host.looked = node.mono - LATER
+    node.cluster.hosts.append(host)
+    rouse(node)
+    return host
+
+
+def meet(node: NodeState, place: tuple[str, int, int], lookup: Lookup) -> None:
+    """An operator has asked for the nodes to which a name leads, which has been looked up."""
+    host = _add(node, HostName(*place))
+    node.out.nodes_changed = True
+    host.is_looking = True
+    looked_up(node, host.name, lookup)
+
+
+def forget(node: NodeState, peer: Peer) -> None:
+    """An operator forgets a node: so are names that lead to it, unless they are seeds."""
+    _keep(node, [each for each in node.cluster.hosts if peer.place not in _places(each)])
+
+
+def forget_name(node: NodeState, text: str) -> bool:
+    """An operator forgets a name that CLUSTER MEET was given; False if there is none such."""
+    place = parse_place(text)
+    return _keep(node, [each for each in node.cluster.hosts if each.place != place])
+
+
+def _keep(node: NodeState, kept: list[HostName]) -> bool:
+    """Drop the other names, but not those of the configuration. Are there fewer?"""
+    hosts = [each for each in node.cluster.hosts if each in kept or each.is_seed or each.is_own]
+    is_changed = len(hosts) < len(node.cluster.hosts)
+    if is_changed:
+        node.cluster.hosts = hosts
+        node.out.nodes_changed = True
+    return is_changed
+
+
+def reset(node: NodeState) -> None:
+    """An operator forgets all nodes: what is configured stays."""
+    _keep(node, [])
+
+
+# Where they lead.
+
+
+def watch(node: NodeState) -> None:
+    """Once a second: look up the names for which it is time."""
+    if not node.cluster.hosts:
+        return
+    due = node.mono - (SOON if _is_somebody_away(node) else LATER)
+    for host in node.cluster.hosts:
+        if host.is_looking or host.looked > (node.mono - SOON if host.error else due):
+            continue
+        host.is_looking = True
+        literal = literal_ip(host.name)
+        if literal:
+            looked_up(node, host.name, Lookup((literal,)))
+        elif host.name not in node.out.lookups:
+            node.out.lookups += (host.name,)
+
+
+def _is_somebody_away(node: NodeState) -> bool:
+    """Is this node alone, or another one not connected?"""
+    others = [peer for peer in node.cluster.nodes.values() if peer is not node.cluster.myself]
+    return not others or not all(peer.is_connected for peer in others)
+
+
+def looked_up(node: NodeState, name: str, lookup: Lookup) -> None:
+    """A name has been looked up: meet what it leads to."""
+    for host in [host for host in node.cluster.hosts if host.name == name and host.is_looking]:
+        was_answered = not _is_unanswered(node, host)
+        host.is_looking = False
+        host.looked = node.mono
+        host.error = lookup.error
+        if lookup.addresses:
+            host.addresses = lookup.addresses[:MOST_ADDRESSES]
+        if host.is_own:
+            _announce(node, host)
+            continue
+        _meet_at(node, host)
+        if was_answered:
+            host.since = node.mono
+
+
+def _announce(node: NodeState, host: HostName) -> None:
+    """This node is to be reached there. An address stays as long as the name leads to it."""
+    if host.addresses and node.cluster.announced_ip not in host.addresses:
+        node.cluster.announced_ip = host.addresses[0]
+        announce(node)
+
+
+def _meet_at(node: NodeState, host: HostName) -> None:
+    new = [place for place in _places(host) if not _is_known(node, place)]
+    if new:
+        host.is_answered = False
+    for ip, port, bus_port in new:
+        handshake.meet_by_name(node, ip, port, bus_port)
+
+
+def _places(host: HostName) -> list[tuple[str, int, int]]:
+    return [(ip, host.port, host.bus_port) for ip in host.addresses]
+
+
+def _is_known(node: NodeState, place: tuple[str, int, int], ignored: int = 0) -> bool:
+    cluster = node.cluster
+    return place[:2] in cluster.own_addresses or any(
+        peer.place == place and not peer.flags & ignored for peer in cluster.nodes.values()
+    )
+
+
+def answered(node: NodeState, peer: Peer) -> None:
+    """A node that was met has answered, maybe one that announces another address."""
+    for host in node.cluster.hosts:
+        if peer.place in _places(host):
+            host.is_answered = True
+
+
+# What operators should know.
+
+
+def unanswered(node: NodeState) -> Iterator[Unanswered]:
+    """What operators have asked for, without an answer for a second."""
+    for peer in handshake.unanswered(node):
+        yield Unanswered(f"{peer.ip}:{peer.port}", peer.bus, peer.created)
+    for host in node.cluster.hosts:
+        if _is_unanswered(node, host) and node.mono - host.since >= handshake.MIN_PATIENCE:
+            yield Unanswered(f"{host.name}:{host.port}", host.bus, host.since, host.error)
+
+
+def _is_unanswered(node: NodeState, host: HostName) -> bool:
+    if host.error or not host.addresses:
+        return True
+    if host.is_own or host.is_answered:
+        return False
+    return not any(_is_known(node, place, HANDSHAKE) for place in _places(host))
