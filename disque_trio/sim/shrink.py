@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 
 import attrs
 
+from disque_trio.sim.scenarios.fault_check import impossible
 from disque_trio.sim.scenarios.plan import Add, Consumer, Fault, Latency, LinkPlan, Micros, Plan
 
 _Item = TypeVar("_Item")
@@ -64,7 +65,7 @@ class Shrinker:
 
     def _accept(self, plan: Plan, smaller: Plan) -> Plan:
         """The smaller plan if it fails in the same way, or else the plan."""
-        if smaller == plan:
+        if smaller == plan or any(impossible(smaller)):
             return plan
         for seed in range(smaller.seed, smaller.seed + self.tries):
             if self.is_spent:

@@ -216,3 +216,12 @@ _WORDINGS: Final[dict[type[Message], Callable[[Any, Names], Wording]]] = {
     KeyCancel: _of_keycancel,
     JobState: _of_jobstate,
 }
+
+
+def name_of(kind: type[Message]) -> str:
+    """The name of a message in rows, faults and events."""
+    return kind.__name__.lower()
+
+
+MESSAGES: Final = tuple([name_of(kind) for kind in _WORDINGS])
+"""The names of all messages."""

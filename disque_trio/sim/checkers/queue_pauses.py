@@ -26,14 +26,20 @@ class QueuePauses:
     ended: dict[tuple[str, str], Micros] = attrs.Factory(dict)
     """By node and queue: when the pause last ended."""
 
-    def on_order(self, row: Row) -> None:
-        """A queue is paused or resumed."""
+    def on_order(self, row: Row, *, is_calm: bool) -> None:
+        """A queue is paused or resumed. It may be paused only if a broadcast may not have come."""
         queue, _, mode = row.detail.rpartition(" ")
+        if row.cause == "bcast" and not (is_calm or self._is_broadcast_at(row.time)):
+            mode = ""
         if mode == "none":
             self.begun.pop((row.node, queue), None)
             self.ended[row.node, queue] = row.time
         else:
             self.begun[row.node, queue] = (mode, row.time)
+
+    def _is_broadcast_at(self, now: Micros) -> bool:
+        """Are the pauses that there are of this broadcast, which found all calm?"""
+        return bool(self.begun) and all(each == ("all", now) for each in self.begun.values())
 
     def on_resume(self, node: str, stopped: Micros, now: Micros) -> None:
         """A process that was stopped goes on: it gets the orders that were sent meanwhile."""

@@ -334,8 +334,8 @@ class World:
             lags.append(Interval(now, lag=lag))
 
     def on_pause_queue(self, row: Row) -> None:
-        """A queue is paused or resumed."""
-        self.queue_pauses.on_order(row)
+        """A queue is paused or resumed. A broadcast may not reach all nodes while a fault lasts."""
+        self.queue_pauses.on_order(row, is_calm=self.is_calm(row.time, row.time))
         if row.detail.endswith(" none"):
             self.last_trouble = row.time
 

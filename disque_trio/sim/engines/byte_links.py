@@ -14,34 +14,16 @@ from disque_trio.sim.engines.events import Countdown, Engine
 from disque_trio.sim.model.network import DIAL_WAITS, Channel, Connection, Network, Packet
 from disque_trio.sim.model.vector_clocks import Stamp
 from disque_trio.sim.scenarios.plan import Micros
-from disque_trio.statemachine.wording import Wording
+from disque_trio.statemachine.wording import Wording, name_of
 from disque_trio.wire.frames import one_by_one
+from disque_trio.wire.payloads import WRITERS
 
 REFUSED_AFTER: Final[Micros] = 500
 """How long a dial to an unknown address takes to fail."""
 _TYPE: Final = slice(12, 14)
 """Where a frame's header has the number of its type (original 5.2)."""
-_NAMES: Final = (
-    "ping",
-    "pong",
-    "meet",
-    "fail",
-    "repljob",
-    "gotjob",
-    "enqueue",
-    "queued",
-    "setack",
-    "willqueue",
-    "gotack",
-    "deljob",
-    "needjobs",
-    "yourjobs",
-    "working",
-    "pause",
-)
+_NAMES: Final = {number: name_of(kind) for kind, (number, _) in WRITERS.items()}
 """Names of messages, by number."""
-
-
 _SILENCE: Final = Wording("")
 
 
@@ -93,7 +75,7 @@ class FramePacket(Packet):
     def name(self) -> str:
         """The message's name."""
         number = int.from_bytes(self.frame[_TYPE], "big")
-        return _NAMES[number] if self.frame and number < len(_NAMES) else ""
+        return _NAMES.get(number, "") if self.frame else ""
 
 
 @attrs.define(eq=False)

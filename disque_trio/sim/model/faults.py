@@ -126,7 +126,7 @@ class World(Protocol):
         """CONFIG SET maxmemory, or a large resident size."""
 
     def pause_queue(self, node: int, queue: str, mode: str) -> bool:
-        """PAUSE."""
+        """PAUSE; with the mode `bcast` of all queues of this name, ordered at this node."""
 
 
 @attrs.define(eq=False)
@@ -290,6 +290,13 @@ def _nothing(_world: World, _node: int, _active: Active) -> bool:
     return False
 
 
+def _resume_queue(world: World, node: int, active: Active) -> bool:
+    """At each node, because a broadcast does not reach those that are cut off."""
+    for each in world.numbers() if active.fault.mode == "bcast" else (node,):
+        world.pause_queue(each, active.fault.queue, "none")
+    return True
+
+
 _LINK_ACTIONS: Final[dict[str, tuple[LinkAction, LinkAction]]] = {
     "partition": (lambda world, link, _: world.cut(link), lambda world, link, _: world.mend(link)),
     "cut": (lambda world, link, _: world.cut(link), lambda world, link, _: world.mend(link)),
@@ -365,6 +372,6 @@ _NODE_ACTIONS: Final[dict[str, tuple[NodeAction, NodeAction]]] = {
         lambda world, node, active: world.pause_queue(
             node, active.fault.queue, active.fault.mode or "all"
         ),
-        lambda world, node, active: world.pause_queue(node, active.fault.queue, "none"),
+        _resume_queue,
     ),
 }

@@ -26,6 +26,7 @@ from typing import Final
 import attrs
 
 from disque_trio.sim.scenarios.plan import LinkPlan, Micros
+from disque_trio.statemachine.wording import MESSAGES
 
 STALL: Final[Micros] = 8_000_000
 """How long a connection waits for a cut to end."""
@@ -42,8 +43,8 @@ class Rule:
     """Messages that a fault loses: a share of those named `only`, up to `count`."""
 
     share: float = 1.0
-    only: str = ""
-    """The name of a message, as in rows; empty is any."""
+    only: str = attrs.field(default="", validator=attrs.validators.in_(("", *MESSAGES)))
+    """The name of a message, as in rows; empty is any. ValueError: there is no such message."""
     count: int = 0
     """0 is no limit."""
     swallowed: int = 0

@@ -70,8 +70,9 @@ class FaultSpec:
     mode: tuple[str, ...] | None = key(
         words_of(one_of(*vocabulary.MODES)),
         "crash and restart: `kill`, `power` or `stop` (SIGTERM: the node rewrites its journal, "
-        "with the queues); pause-queue: `in`, `out` or `all`; memory: what is short of the limit, "
-        "`account` or `resident-size`; one is drawn from an array",
+        "with the queues); pause-queue: `in`, `out`, `all`, or `bcast` (`all`, ordered at one node "
+        "for all); memory: what is short of the limit, `account` or `resident-size`; one is drawn "
+        "from an array",
         default=None,
     )
     message: str | None = key(
@@ -109,12 +110,6 @@ _AMOUNTS: Final = {
     "drop": "share",
     "memory": "share",
 }
-_MODES: Final = {
-    "crash": ("kill", "power", "stop"),
-    "restart": ("kill", "power", "stop"),
-    "pause-queue": ("in", "out", "all"),
-    "memory": ("account", "resident-size"),
-}
 _UNITS: Final = {"time": "a duration", "ppm": "parts per million (200ppm)", "share": "a share (5%)"}
 
 
@@ -123,7 +118,7 @@ def check_fault(fault: FaultSpec, spot: Spot) -> None:
     for name, kinds in (
         ("shape", tuple(vocabulary.LINK_FAULTS)),
         ("amount", tuple(_AMOUNTS)),
-        ("mode", tuple(_MODES)),
+        ("mode", tuple(vocabulary.MODES_OF)),
         ("message", ("drop",)),
         ("queue", ("pause-queue",)),
     ):
@@ -132,8 +127,9 @@ def check_fault(fault: FaultSpec, spot: Spot) -> None:
     _check_amount(fault, spot)
     _check_times(fault, spot)
     for mode in fault.mode or ():
-        if fault.kind in _MODES and mode not in _MODES[fault.kind]:
-            spot.inside("mode").wrong(f"mode of {fault.kind} is {_all(_MODES[fault.kind])}")
+        known = vocabulary.MODES_OF.get(fault.kind)
+        if known is not None and mode not in known:
+            spot.inside("mode").wrong(f"mode of {fault.kind} is {_all(known)}")
     if fault.kind == "pause-queue" and fault.queue is None:
         spot.wrong("queue is missing: which queue to pause")
 

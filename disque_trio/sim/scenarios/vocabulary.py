@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from disque_trio.statemachine import wording
+
 ENGINES: Final = {
     "heap": "state machines without I/O on one event heap; the fastest",
     "virtual": "whole nodes on one event heap",
@@ -58,12 +60,7 @@ CLOCK_FAMILIES: Final = ("drift", "wall-offset")
 BUILT_IN_FAMILIES: Final = (*LINK_FAMILIES, *CLOCK_FAMILIES)
 """Families that every scenario has."""
 
-MESSAGES: Final = (
-    "ping", "pong", "meet", "fail", "repljob", "yourjobs", "gotjob", "enqueue", "queued", "setack",
-    "willqueue", "gotack", "deljob", "working", "needjobs", "pause", "waiting", "havejobs",
-    "holders", "purge", "keyclaim", "keyanswer", "jobstate",
-    "postponed", "keycancel",
-)  # fmt: skip
+MESSAGES: Final = wording.MESSAGES
 EVENTS: Final = (
     "hold", "drop", "queue", "unqueue", "serve", "give", "acked", "dead", "redrive", "untie",
     "postpone",
@@ -120,4 +117,11 @@ SHAPES: Final = {
     "pair": "one link, in one direction",
 }
 """The links that a fault affects."""
-MODES: Final = ("kill", "power", "stop", "in", "out", "all", "account", "resident-size")
+MODES_OF: Final = {
+    "crash": ("kill", "power", "stop"),
+    "restart": ("kill", "power", "stop"),
+    "pause-queue": ("in", "out", "all", "bcast"),
+    "memory": ("account", "resident-size"),
+}
+"""The values of `mode`, by kind of fault; other kinds have none."""
+MODES: Final = tuple(dict.fromkeys(mode for modes in MODES_OF.values() for mode in modes))

@@ -32,6 +32,19 @@ def test_no_job_is_given_out_of_a_queue_that_is_paused(way: str, job: str, *, fo
     assert problems(trace) == (["give (given) though q is paused there"] if found else [])
 
 
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_a_broadcast_pauses_the_queue_at_all_nodes_that_it_reaches(*, is_cut: bool) -> None:
+    trace = Trace()
+    trace.add(0, to=(), options="replicate=1 retry=10 ttl=3600")
+    if is_cut:
+        trace.row(50, "cut", "n2", peer="n1")
+    for node, cause in (("n1", "bcast"), ("n3", "bcast"), ("n2", "")):
+        trace.row(60, "pause-queue", node, cause=cause, detail="q all")
+    gives(trace, 65)
+
+    assert bool(problems(trace)) != is_cut
+
+
 def test_nor_is_one_with_retry_0_served() -> None:
     trace = paused("out", ONCE)
     trace.serve(5, job=ONCE)

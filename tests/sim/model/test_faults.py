@@ -3,7 +3,7 @@ import pytest
 from disque_trio.sim.scenarios.plan import Fault, LinkPlan, Plan
 from disque_trio.sim.scenarios.vocabulary import FAULTS
 from tests.sim.model.faulting import at, pairs
-from tests.sim.runs import SECOND, between, of, plan, play, times
+from tests.sim.runs import FAST_DETECTION, SECOND, between, of, plan, play, times
 
 KINDS = (*(kind for kind in FAULTS if kind != "swizzle"), "cut", "restart", "remove")
 
@@ -217,7 +217,9 @@ def test_a_cluster_gets_over_every_kind_of_fault(kind: str) -> None:
         queue="q",
     )
 
-    rows = play(plan(fault, nodes=4))
+    journal = (("appendonly", "yes"),) if kind.startswith("disk-") else ()
+
+    rows = play(plan(fault, nodes=4, config=(*FAST_DETECTION, *journal)))
 
     assert of(rows, "rejoin")
     delivered = {row.job for row in of(rows, "get.deliver")}

@@ -300,8 +300,11 @@ class FaultActions:
     def pause_queue(self, node: int, queue: str, mode: str) -> bool:
         """PAUSE."""
         host = self._hosts[node]
-        host.note("pause-queue", detail=f"{queue} {mode}")
-        self._world.command(host, "PAUSE", queue, mode)
+        words, way = ((mode,), mode) if mode != "bcast" else (("all", mode), "all")
+        for other in self._others(host) if mode == "bcast" else ():
+            other.note("pause-queue", cause=mode, detail=f"{queue} {way}")
+        host.note("pause-queue", detail=f"{queue} {way}")
+        self._world.command(host, "PAUSE", queue, *words)
         return True
 
 

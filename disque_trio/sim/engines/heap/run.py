@@ -20,6 +20,7 @@ from disque_trio.sim.engines.heap.nodes import MachineFactory
 from disque_trio.sim.engines.heap.world import World
 from disque_trio.sim.model.faults import Faults, draw_core
 from disque_trio.sim.model.recorder import Recorder
+from disque_trio.sim.scenarios.fault_check import impossible
 from disque_trio.sim.scenarios.plan import Fault, Micros, Plan
 from disque_trio.sim.workload.administrators import administrators
 from disque_trio.sim.workload.agents import agents
@@ -41,7 +42,7 @@ QUIET: Final[Micros] = 3_000_000
 
 
 class UnplayableError(Exception):
-    """The engine cannot do what the plan asks for: what, and which engine can."""
+    """The engine, or every one, cannot do what the plan asks for: what, and which engine can."""
 
 
 class FormingError(Exception):
@@ -74,6 +75,8 @@ class Run:
         *,
         messages: bool,
     ) -> None:
+        for _, why in impossible(plan):
+            raise UnplayableError(f"no engine can play a fault of this plan: {why}")
         self.plan = plan
         self.engine = self.make_engine(MEETING_TIME if plan.forming == "meet" else WARM_UP)
         self.recorder = Recorder(observer, messages=messages)

@@ -1,0 +1,74 @@
+"""Which faults of a plan cannot be carried out, and why: a run without them would prove nothing."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from disque_trio.sim.scenarios import vocabulary
+from disque_trio.sim.scenarios.plan import Fault, Plan
+
+_KINDS: Final = (*vocabulary.FAULTS, "cut")
+_TARGETS: Final = ("", "event.node", "event.peer")
+
+
+def impossible(plan: Plan) -> Iterator[tuple[int, str]]:
+    """The faults that no engine can carry out: the index in `plan.faults`, and a sentence."""
+    joined = sum(len(fault.nodes) * fault.count for fault in plan.faults if fault.kind == "join")
+    nodes = range(1, plan.nodes + joined + 1)
+    has_journals = dict(plan.config).get("appendonly") == "yes"
+    for number, fault in enumerate(plan.faults):
+        why = _unknown_word(fault) or _nowhere(fault, nodes)
+        if not why and fault.kind.startswith("disk-") and not has_journals:
+            why = "the nodes keep no journal: add appendonly yes to config"
+        if why:
+            yield number, f"{fault.kind}: {why}"
+
+
+def _unknown_word(fault: Fault) -> str:
+    """Which of its words means nothing; empty if all are known."""
+    if fault.kind not in _KINDS:
+        return f"there is no fault of this kind; known are {', '.join(_KINDS)}"
+    if fault.kind == "drop":
+        if fault.mode and fault.mode not in vocabulary.MESSAGES:
+            return _no_message(fault.mode)
+    elif fault.mode and fault.mode not in vocabulary.MODES_OF.get(fault.kind, ()):
+        known = ", ".join(vocabulary.MODES_OF.get(fault.kind, ())) or "none"
+        return f"there is no mode '{fault.mode}'; known are {known}"
+    if fault.kind == "pause-queue" and not fault.queue:
+        return "queue is missing: which queue to pause"
+    return _unknown_event(fault)
+
+
+def _unknown_event(fault: Fault) -> str:
+    kind, _, cause = fault.when.partition(".")
+    if kind in {"send", "recv", "lost"} and cause:
+        if cause not in vocabulary.MESSAGES:
+            return _no_message(cause)
+    elif fault.when and not {fault.when, kind} & set(vocabulary.EVENTS):
+        return f"there is no event '{fault.when}'"
+    if fault.target not in _TARGETS:
+        return f"there is no target '{fault.target}'; known are event.node and event.peer"
+    if fault.target and not fault.when:
+        return f"target {fault.target} needs an event in 'when'"
+    return ""
+
+
+def _no_message(name: str) -> str:
+    return f"there is no message '{name}'; known are {', '.join(vocabulary.MESSAGES)}"
+
+
+def _nowhere(fault: Fault, nodes: Sequence[int]) -> str:
+    """Why it meets nobody."""
+    named = [*fault.nodes, *(node for group in fault.groups for node in group)]
+    named += [node for link in fault.links for node in link]
+    for node in named:
+        if node not in nodes:
+            return f"there is no node {node} among {len(nodes)}"
+    if fault.target or fault.nodes:
+        return ""
+    if fault.kind not in _KINDS_OF_LINKS:
+        return "nodes is empty: it meets no node"
+    is_linked = len(fault.groups) > 1 or any(source != target for source, target in fault.links)
+    return "" if is_linked else "it meets no link: give links, two groups, or nodes"
+
+
+_KINDS_OF_LINKS: Final = (*vocabulary.LINK_FAULTS, "cut")
