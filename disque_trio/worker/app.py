@@ -97,6 +97,8 @@ class App(Generic[State]):
         yields is `job.state`. `form` is how bodies are written, which have `max_body` bytes at
         most. Other options are defaults of the tasks and consumers, as of `task`. Raises
         `ValueError` for what cannot work."""
+        given = {"url": url, "lifespan": lifespan, "form": form, "max_body": max_body}
+        kinds.check_kinds(given, kinds.OF_APP)
         _check_defaults(defaults)
         self._defaults = defaults
         self.tasks: dict[str, Task[..., Any]] = {}
@@ -184,6 +186,7 @@ class App(Generic[State]):
         `@app.cron("30 2 * * *", tz="Europe/Berlin")` or `@app.cron(every=30)` (docs/worker-cron.md
         has the options). Raises `ValueError` for what cannot work, and `TypeError` for a value of a
         wrong type."""
+        check_names(options, CronOptions)
         ticks = ticks_of(fields, every, tz)
 
         def declared(task: AnyTask) -> AnyTask:
@@ -228,7 +231,9 @@ class App(Generic[State]):
         return parse_url(url) if isinstance(url, str) else url
 
     def use(self, url: str | Cluster) -> None:
-        """Use these nodes from now on, instead of those that it was made with."""
+        """Use these nodes from now on, instead of those that it was made with. Raises `ValueError`
+        for what names none."""
+        kinds.check_kinds({"url": url}, kinds.OF_APP)
         self._enqueuer.url = url
 
     # Adding jobs.
@@ -247,7 +252,9 @@ class App(Generic[State]):
         return self._enqueuer.client
 
     def job(self, id: str) -> JobHandle:
-        """A job by its id, which another process may have added: its `status`, and `cancel`."""
+        """A job by its id, which another process may have added: its `status`, and `cancel`. Raises
+        `ValueError` for what is no text."""
+        kinds.check_kinds({"id": id}, kinds.OF_APP)
         return JobHandle(id, enqueuer=self._enqueuer)
 
     @property
@@ -338,6 +345,7 @@ class BlockingApp:
 
     def job(self, id: str) -> BlockingJobHandle:
         """A job by its id (`App.job`)."""
+        kinds.check_kinds({"id": id}, kinds.OF_APP)
         return BlockingJobHandle(id, self._enqueuer)
 
     def enqueue_many(self, calls: Iterable[Call[R]]) -> list[Result[R]]:

@@ -6,6 +6,7 @@ from datetime import datetime
 from inspect import iscoroutinefunction
 from typing import Any, Final
 
+from disque_trio.client.address import Cluster
 from disque_trio.client.command import is_encodable
 from disque_trio.worker.checks import is_number, is_whole, shown
 from disque_trio.worker.policies import Policy
@@ -97,6 +98,16 @@ OF_TASK: Final[Mapping[str, Kind]] = {
     "max_crashes": WHOLE,
 }
 """Options of a task."""
+
+
+OF_APP: Final[Mapping[str, Kind]] = {
+    "url": (lambda value: isinstance(value, str | Cluster), "the address of nodes, as text"),
+    "lifespan": _or_none((lambda value: takes(value, 0), "a function without arguments")),
+    "form": _words("json", "msgpack"),
+    "max_body": (lambda value: is_whole(value) and value > 0, "a number of bytes, 1 or more"),
+    "id": TEXT,
+}
+"""Other arguments of an app and of its methods."""
 
 
 def check_kinds(options: Mapping[str, Any], kinds: Mapping[str, Kind]) -> None:

@@ -90,13 +90,43 @@ def test_a_queue_may_have_bytes_that_are_not_utf_8() -> None:
         lambda _: App(queue="q\ud800"),
         lambda app: app.task(name="t")(print).blocking.find("u\ud800"),
         lambda app: app.task(name="t")(print).blocking.find(5),
+        lambda app: app.job(5),
+        lambda app: app.job("\ud800"),
+        lambda app: app.blocking.job(None),
     ],
 )
 def test_what_cannot_be_a_name_is_refused_wherever_it_is_given(make: Any) -> None:
     with pytest.raises(
-        ValueError, match=r"^(defaults of the app: )?(queue|unique)=.* must be text"
+        ValueError, match=r"^(defaults of the app: )?(queue|unique|id)=.* must be text"
     ):
         make(App())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *[("form", each) for each in ("xml", None, 5)],
+        *[("max_body", each) for each in (0, -1, "1", 1.5, None)],
+        *[("lifespan", each) for each in (5, "f", lambda app: app)],
+        *[("url", each) for each in (5, None, b"disque://h")],
+    ],
+)
+def test_so_is_a_wrong_argument_of_an_app(name: str, value: Any) -> None:
+    given: Any = {name: value}
+
+    with pytest.raises(ValueError, match=f"^{name}=.* must be "):
+        App(**given)
+    if name == "url":
+        with pytest.raises(ValueError, match=r"^url=.* must be "):
+            App().use(value)
+
+
+@pytest.mark.parametrize("name", ["jitter", "name", "ticks", "mised"])
+def test_an_option_of_cron_that_there_is_not_is_refused(name: str) -> None:
+    options: Any = {name: 5}
+
+    with pytest.raises(TypeError, match=f"^there is no option {name}"):
+        App().cron("@daily", **options)
 
 
 def test_a_header_that_cannot_be_written_is_named() -> None:
