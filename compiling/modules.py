@@ -31,7 +31,7 @@ COLD: Final = frozenset(
         " redaction slowlog values",
         "statemachine/commands": "clients cluster config greeting info introspection latency"
         " scans server slowlog",
-        "wire": "commandlog journal salvage words",
+        "wire": "journal salvage words",
     }.items()
     for name in names.split()
 )
