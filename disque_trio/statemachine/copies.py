@@ -164,13 +164,29 @@ def could_hold(node: NodeState, job: Job) -> int:
     return len(confirmed) + sum([reads(peer, job) and _may_answer(node, peer) for peer in others])
 
 
+def restarting(node: NodeState, capabilities: int) -> int:
+    """How many nodes with these capabilities have failed, but are silent for less than `RESTART`."""
+    failed = [peer for peer in node.cluster.nodes.values() if peer.flags & (PFAIL | FAIL)]
+    return sum(
+        [
+            keeps(peer, capabilities)
+            and not peer.flags & UNREACHABLE & ~(PFAIL | FAIL)
+            and _is_silent_for_less(node, peer, RESTART)
+            for peer in failed
+        ]
+    )
+
+
+def _is_silent_for_less(node: NodeState, peer: Peer, time: Millis) -> bool:
+    return bool(peer.ping_sent) and node.mono - peer.ping_sent < time
+
+
 def _may_answer(node: NodeState, peer: Peer) -> bool:
     flags = peer.flags & (UNREACHABLE | MYSELF)
     if flags & ~(PFAIL | FAIL):
         return False
     doubt = 0 if flags & FAIL else 2 * node.config.cluster_node_timeout
-    is_new = peer.ping_sent and node.mono - peer.ping_sent < max(doubt, RESTART)
-    return not flags or bool(is_new)
+    return not flags or _is_silent_for_less(node, peer, max(doubt, RESTART))
 
 
 def sent_to(peer: Peer, copy: JobCopy) -> JobCopy:

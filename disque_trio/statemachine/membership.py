@@ -255,8 +255,10 @@ def reset(node: NodeState, *, hard: bool) -> None:
 
 
 def set_leaving(node: NodeState, *, leaving: bool) -> None:
-    """Announce, from the next frames on, whether this node is about to leave."""
-    mark_leaving(node, node.cluster.myself, leaving=leaving)
+    """Announce to all nodes at once whether this node is about to leave: clients ask others."""
+    if leaving != node.cluster.is_leaving:
+        mark_leaving(node, node.cluster.myself, leaving=leaving)
+        send.to_all(node, Pong(gossip.section(node)))
 
 
 def restore(node: NodeState, peers: Iterable[Peer]) -> None:

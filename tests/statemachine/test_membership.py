@@ -196,6 +196,26 @@ def test_leaving_is_learned_from_the_header() -> None:
     assert rig.node.cluster.reachable == [peer]
 
 
+def test_leaving_is_announced_to_all_nodes_at_once_and_only_when_it_changes() -> None:
+    rig = Rig(peers=2)
+
+    rig.ask("CLUSTER", "LEAVING", "yes")
+    told = rig.sent(gossip=True)
+    rig.ask("CLUSTER", "LEAVING", "yes")
+
+    assert [(to, type(message)) for to, message in told] == [(N2, Pong), (N3, Pong)]
+    assert rig.sent(gossip=True) == []
+
+
+def test_leaving_is_learned_from_an_announcement_on_a_link_of_the_leaving_node() -> None:
+    rig = Rig(peers=1)
+
+    link = rig.machine.accepted("127.0.0.1", "127.0.0.2", rig.now)
+    rig.machine.message(link, Frame(N2, 7711, MYSELF | LEAVING, Pong()), rig.now)
+
+    assert rig.node.cluster.nodes[N2].flags == LEAVING
+
+
 # The heartbeat.
 
 

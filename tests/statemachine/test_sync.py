@@ -119,6 +119,36 @@ def test_nor_before_a_node_that_has_failed_could_have_been_started_again() -> No
     assert rig.reply() == Status(job.id)
 
 
+def test_an_add_that_begins_while_a_node_may_be_started_again_waits_for_it() -> None:
+    rig = Rig(peers=2)
+    rig.node.cluster.nodes[N3].ping_sent = rig.now.mono - 1
+    fail(rig, N3)
+
+    job = waiting_job(rig, "REPLICATE", 3)
+    rig.message(N2, GotJob(job.id))
+    unmark(rig.node, rig.node.cluster.nodes[N3], FAIL)
+    rig.advance(2 * replication.RESEND_EVERY)
+    assert N3 in job.holders
+    rig.message(N3, GotJob(job.id))
+
+    assert rig.reply() == Status(job.id)
+
+
+@pytest.mark.parametrize("also", [LEAVING, 0])
+def test_it_is_refused_at_once_when_the_node_leaves_or_has_been_silent_for_longer(
+    also: int,
+) -> None:
+    rig = Rig(peers=2)
+    silent = 1 if also else copies.RESTART
+    peer = rig.node.cluster.nodes[N3]
+    peer.ping_sent = rig.now.mono - silent
+    mark(rig.node, peer, FAIL | also)
+
+    assert rig.ask("ADDJOB", "q", "body", 0, "REPLICATE", 3) == Refused(
+        replication.NOT_ENOUGH_NODES
+    )
+
+
 def test_but_when_it_has_not_been() -> None:
     rig = Rig(peers=2)
     job = waiting_job(rig, "REPLICATE", 3)

@@ -312,7 +312,7 @@ def _check_nodes(node: NodeState, sync: int, resolved: ResolvedOptions, *, exter
             % (able, reachable, _EXTENSIONS if resolved.extensions else _LONG)
             + _unlinked(node)
         )
-    if needed > reachable:
+    if needed > reachable and needed > able + copies.restarting(node, resolved.needs):
         raise CommandError(
             replication.NOT_ENOUGH_NODES
             + (_I_LEAVE if external and needed == reachable + 1 else b"")
