@@ -4,7 +4,7 @@ from typing import Final
 
 RECEIVERS: Final = {
     "job": "Job",
-    "heapq.heappop(late)[-1]": "Job",
+    "late.pop_first()[-1]": "Job",
     "in_order.popleft()": "Job",
     "before": "Job",
     "after": "Job",

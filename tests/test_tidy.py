@@ -18,7 +18,7 @@ _RUNGS: Final = """
     base
     extensions keyfacts form hints address values pattern jobtraces tombstones config directives
     redaction timers messages wording records events refusals tally chores stats slowlog latency
-    cluster job client jobtable keys backlog queue memory outbox getwords strangers
+    cluster job client jobtable keys backlog sorted_entries queue memory outbox getwords strangers
     state lengthy invariants
     send trace journaling keyindex spilling heartbeat links metrics counts handouts
     reasons lifecycle leases nodetable stamps trailing

@@ -165,7 +165,7 @@ def could_hold(node: NodeState, job: Job) -> int:
 
 
 def restarting(node: NodeState, capabilities: int) -> int:
-    """How many nodes with these capabilities have failed, but are silent for less than `RESTART`."""
+    """How many nodes with these capabilities have failed less than `RESTART` ago."""
     failed = [peer for peer in node.cluster.nodes.values() if peer.flags & (PFAIL | FAIL)]
     return sum(
         [

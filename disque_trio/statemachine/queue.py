@@ -2,9 +2,9 @@
 
 The order of two jobs never changes: it is that of priority (the higher one first), creation stamp
 and id. So most jobs arrive in order and are kept in a deque; the others (requeued after younger
-ones, imported, with a priority other than 0) in a heap. A job
-that leaves the middle leaves a stale entry, which is ignored unless the job comes back; stale
-entries are swept when they outnumber the jobs.
+ones, imported, with a priority other than 0) in `SortedEntries`. A job that leaves the middle
+leaves a stale entry, which is ignored unless the job comes back; stale entries are swept when they
+outnumber the jobs.
 
 Owns `Job.in_line`. The counters are written by `lifecycle` and `counts`, `waiting` by `waiters`,
 the import and broadcast fields by `federation`, `paused` by `pausing`.
@@ -16,16 +16,11 @@ from itertools import islice
 
 import attrs
 
-from disque_trio.statemachine.base import FOREVER, QUEUED, ClientId, JobId, Millis, NodeId
+from disque_trio.statemachine.base import FOREVER, QUEUED, ClientId, Millis, NodeId
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.sorted_entries import Key, SortedEntries
 from disque_trio.statemachine.timers import Timed
-
-_Key = tuple[int, Millis, int, JobId]
-"""The place of a job: rank (its priority negated), creation stamp (two parts), id."""
-_Entry = tuple[int, Millis, int, JobId, int, Job]
-"""The place of a job, running number, job. The running number tells a job that was dropped and came
-back as a new record from its own stale entry."""
 
 
 @attrs.define(eq=False, weakref_slot=False)
@@ -77,7 +72,7 @@ class Queue(Timed):
     length: int = 0
     """How many are queued: what `len` says, without a call."""
     _in_order: deque[Job] = attrs.Factory(deque)
-    _late: list[_Entry] | None = None
+    _late: SortedEntries | None = None
     """None until there is one, to save memory: few of 100,000 queues have any."""
     _late_adds: int = 0
 
@@ -111,8 +106,8 @@ class Queue(Timed):
     def _add_late(self, job: Job) -> None:
         self._late_adds += 1
         if self._late is None:
-            self._late = []
-        heapq.heappush(self._late, (*_key(job), self._late_adds, job))
+            self._late = SortedEntries()
+        self._late.add((*_key(job), self._late_adds, job))
 
     def comes_late(self, job: Job, ahead: int) -> bool:
         """Are there more than so many jobs before this one, which has just come? Estimated for a
@@ -133,10 +128,10 @@ class Queue(Timed):
         in_order, late = self._in_order, self._late
         while in_order and in_order[0].state != QUEUED:
             in_order.popleft().in_line = False
-        while late and late[0][-1].state != QUEUED:
-            heapq.heappop(late)[-1].in_line = False
-        if late and (not in_order or late[0][:4] < _key(in_order[0])):
-            return late[0][-1]
+        while late and late.first[-1].state != QUEUED:
+            late.pop_first()[-1].in_line = False
+        if late and (not in_order or late.first[:4] < _key(in_order[0])):
+            return late.first[-1]
         return in_order[0] if in_order else None
 
     def pop(self) -> Job | None:
@@ -152,7 +147,7 @@ class Queue(Timed):
             if in_order and in_order[0] is job:
                 in_order.popleft()
             elif self._late:
-                heapq.heappop(self._late)
+                self._late.pop_first()
         job.in_line = False
         self.length -= 1
         return job
@@ -175,7 +170,8 @@ class Queue(Timed):
         """Up to `count` jobs in their order; with a negative count in the reverse order."""
         backwards = count < 0
         in_order = reversed(self._in_order) if backwards else iter(self._in_order)
-        late = sorted(self._late or (), reverse=backwards)
+        entries = self._late or ()
+        late = reversed(entries) if backwards else iter(entries)
         both = heapq.merge(in_order, (entry[-1] for entry in late), key=_key, reverse=backwards)
         return list(
             islice((job for job in both if job.state == QUEUED), min(abs(count), len(self)))
@@ -187,13 +183,13 @@ class Queue(Timed):
 
     def sweep(self) -> None:
         """Drop the entries of jobs that are not queued any more."""
-        late = self._late or []
-        for job in (*self._in_order, *(entry[-1] for entry in late)):
+        late = self._late
+        for job in (*self._in_order, *(entry[-1] for entry in late or ())):
             job.in_line = job.state == QUEUED
         self._in_order = deque(job for job in self._in_order if job.in_line)
-        self._late = [entry for entry in late if entry[-1].in_line]
-        heapq.heapify(self._late)
+        if late is not None:
+            late.only(entry for entry in late if entry[-1].in_line)
 
 
-def _key(job: Job) -> _Key:
+def _key(job: Job) -> Key:
     return (-job.priority, job.made, job.number, job.id)

@@ -1,12 +1,15 @@
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from disque_trio.statemachine.base import ACTIVE, QUEUED, JobId
 from disque_trio.statemachine.job import STAMPS, Job
 from disque_trio.statemachine.queue import Queue
+from disque_trio.statemachine.sorted_entries import PIECE, SortedEntries
 
 
 def job(ctime: int, name: str = "A") -> Job:
@@ -36,6 +39,12 @@ def queue_of(*jobs: Job) -> Queue:
 def take_out(queue: Queue, leaver: Job) -> None:
     leaver.state = ACTIVE
     queue.discard()
+
+
+def _noting(looked: list[Any], entries: Iterator[Any]) -> Iterator[Any]:
+    for entry in entries:
+        looked.append(entry)
+        yield entry
 
 
 def test_an_empty_queue_is_a_queue() -> None:
@@ -80,6 +89,20 @@ def test_peeking_takes_nothing_and_looks_from_either_end() -> None:
     assert [each.ctime for each in queue.peek(-3)] == [40, 30, 20]
     assert queue.peek(0) == []
     assert len(queue.peek(1 << 63)) == len(queue.peek(-(1 << 63))) == len(queue) == 4
+
+
+def test_peeking_at_few_of_many_late_jobs_looks_at_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[Any] = []
+    queue = queue_of(*(job(n) for n in range(3 * PIECE, 0, -1)))
+    intact = SortedEntries.__iter__, SortedEntries.__reversed__
+    monkeypatch.setattr(SortedEntries, "__iter__", lambda self: _noting(looked, intact[0](self)))
+    monkeypatch.setattr(
+        SortedEntries, "__reversed__", lambda self: _noting(looked, intact[1](self))
+    )
+
+    assert [each.ctime for each in queue.peek(3)] == [1, 2, 3]
+    assert [each.ctime for each in queue.peek(-2)] == [3 * PIECE, 3 * PIECE - 1]
+    assert len(looked) < 20
 
 
 def test_a_job_that_left_the_middle_is_not_delivered() -> None:

@@ -274,7 +274,8 @@ def youngest_first(patch: Patch) -> None:
         self._in_order = type(self._in_order)(
             job for job in self._in_order if job is not youngest[0]
         )
-        self._late = [entry for entry in self._late or () if entry[-1] is not youngest[0]]
+        if self._late is not None:
+            self._late.only(entry for entry in self._late if entry[-1] is not youngest[0])
         youngest[0].in_line = False
         return youngest[0]
 
