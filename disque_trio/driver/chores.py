@@ -1,12 +1,13 @@
 """Chores that are done at once: write files, raise limits, read the vitals of the process."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from disque_trio.driver.sessions import Session
 from disque_trio.ports import Host
 from disque_trio.statemachine.base import ClientId
 from disque_trio.statemachine.chores import (
     ChangeDirectory,
+    Connection,
     JournalChore,
     RaiseFileLimit,
     ReadJournal,
@@ -75,9 +76,21 @@ class ChoreRunner:
 
     def _vitals(self) -> Vitals:
         vitals = self.process_vitals()
-        for number, session in self._sessions.items():
-            facts = session.port.facts()
-            facts.input_bytes = session.parser.buffered
-            facts.input_free = session.parser.spare
-            vitals.connections[number] = facts
+        vitals.connection_of, vitals.busy_connections = self._connection_of, self._busy
         return vitals
+
+    def _connection_of(self, client: ClientId) -> Connection:
+        session = self._sessions.get(client)
+        return Connection() if session is None else _facts(session)
+
+    def _busy(self) -> Iterator[Connection]:
+        for session in self._sessions.values():
+            if session.in_socket or session.parser.buffered:
+                yield _facts(session)
+
+
+def _facts(session: Session) -> Connection:
+    facts = session.port.facts()
+    facts.input_bytes = session.parser.buffered
+    facts.input_free = session.parser.spare
+    return facts

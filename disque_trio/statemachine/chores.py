@@ -5,6 +5,8 @@ the outcome to `Machine.done`, where the client's continuation turns it into the
 machine itself never calls out (decision 8).
 """
 
+from collections.abc import Callable, Iterable
+
 import attrs
 
 from disque_trio.statemachine.base import ClientId, Millis
@@ -137,6 +139,10 @@ class Connection:
     """What its socket is watched for: r, w or both."""
 
 
+def _unknown(_client: ClientId) -> Connection:
+    return Connection()
+
+
 @attrs.define
 class JournalVitals:
     """The journal at this moment, as INFO shows it. Bytes, seconds, -1 for never or none."""
@@ -178,5 +184,8 @@ class Vitals:
     cpu_user: float = 0.0
     cpu_system_children: float = 0.0
     cpu_user_children: float = 0.0
-    connections: dict[ClientId, Connection] = attrs.Factory(dict)
+    connection_of: Callable[[ClientId], Connection] = _unknown
+    """Looks at the connection of one client: of 10,000 clients few are asked for."""
+    busy_connections: Callable[[], Iterable[Connection]] = tuple
+    """Looks at those that have input which is not parsed, or are owed output."""
     journal: JournalVitals = attrs.Factory(JournalVitals)

@@ -3,20 +3,21 @@
 Owns `Client.name`, `library` and `library_version`, and sets `Client.reply_mode`.
 """
 
+from collections.abc import Generator
 from typing import Final
 
 import attrs
 
 from disque_trio.statemachine import sessions, waiters
-from disque_trio.statemachine.base import OK, SILENCE, SYNTAX_ERROR, CommandError, Reply
-from disque_trio.statemachine.chores import Connection, ReadVitals, Vitals
+from disque_trio.statemachine.base import OK, SILENCE, SYNTAX_ERROR, CommandError, Lengthy, Reply
+from disque_trio.statemachine.chores import ReadVitals, Vitals
 from disque_trio.statemachine.client import WAITS, Blocked, Client, ReplyMode
 from disque_trio.statemachine.commands import parse
 from disque_trio.statemachine.commands.usage import mistake
 from disque_trio.statemachine.hints import no_option, none_of, shown
+from disque_trio.statemachine.lengthy import FEW
 from disque_trio.statemachine.state import NodeState
 
-_UNKNOWN_CONNECTION: Final = Connection()
 _SYNTAX_ERROR: Final = (
     b"ERR Syntax error, try CLIENT (LIST | KILL ip:port | GETNAME | SETNAME connection-name)"
 )
@@ -28,6 +29,8 @@ USAGE: Final = (
 _LIBRARY: Final = (b"lib-name", b"lib-ver")
 _LONGEST_INFO: Final = 128
 """Bytes of a library's name or version: this memory is not accounted."""
+_LINE_BYTES: Final = 200
+"""About what a client's line takes."""
 
 
 def client(node: NodeState, caller: Client, args: list[bytes]) -> Reply:
@@ -84,9 +87,33 @@ def _ask_for_list(node: NodeState, caller: Client, words: list[bytes]) -> Reply:
     def then(node: NodeState, _caller: Client, vitals: Vitals) -> Reply:
         known = node.clients if ids is None else ids
         found = [node.clients[id] for id in known if id in node.clients]
-        return b"".join(_line(node, each, vitals) for each in found)
+        if len(found) <= FEW:
+            return _lines(node, found, vitals)
+        return _long_list(node, found, vitals)
 
     return sessions.ask(node, caller, ReadVitals(), then)
+
+
+def _long_list(node: NodeState, found: list[Client], vitals: Vitals) -> Reply:
+    """The lines of many clients, some at a time; those that go meanwhile are left out."""
+    made: list[bytes] = []
+
+    def parts() -> Generator[list[Reply], None, None]:
+        for at in range(0, len(found), FEW):
+            made.append(_lines(node, found[at : at + FEW], vitals))
+            yield []
+        text = b"".join(made)
+        made.clear()
+        yield [text]
+
+    def left() -> tuple[int, int]:
+        return len(found) * _LINE_BYTES, sum(map(len, made))
+
+    return Lengthy(parts(), 0, left)
+
+
+def _lines(node: NodeState, clients: list[Client], vitals: Vitals) -> bytes:
+    return b"".join([_line(node, each, vitals) for each in clients if each.id in node.clients])
 
 
 def check_type(kind: bytes) -> None:
@@ -103,7 +130,7 @@ def _own_line(node: NodeState, caller: Client, vitals: Vitals) -> Reply:
 
 def _line(node: NodeState, each: Client, vitals: Vitals) -> bytes:
     """Pending output counts once, as `omem`, in `oll` pieces."""
-    connection = vitals.connections.get(each.id, _UNKNOWN_CONNECTION)
+    connection = vitals.connection_of(each.id)
     return b"id=%d addr=%b fd=%d name=%b age=%d idle=%d flags=%b qbuf=%d qbuf-free=%d " % (
         each.id,
         each.address,

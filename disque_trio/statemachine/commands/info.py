@@ -76,7 +76,7 @@ def _server(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
 
 
 def _clients(node: NodeState, vitals: Vitals) -> Iterator[Field]:
-    connections = vitals.connections.values()
+    connections = tuple(vitals.busy_connections())
     blocked = (*WAITS, Blocked.COPIES, Blocked.KEY)
     yield "connected_clients", len(node.clients)
     yield "client_longest_output_list", max((each.output_chunks for each in connections), default=0)

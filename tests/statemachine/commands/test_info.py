@@ -126,13 +126,15 @@ def test_clients_shows_the_largest_buffers_and_the_blocked_clients() -> None:
     rig = Rig(peers=1)
     rig.request("GETJOB", "FROM", "q", client=rig.connect())
     rig.request("ADDJOB", "q", "body", 0, "REPLICATE", 2, client=rig.connect())
-    connections = {
-        1: Connection(input_bytes=10, output_chunks=1),
-        2: Connection(input_bytes=500, output_chunks=0),
-        3: Connection(input_bytes=0, output_chunks=7),
-    }
+    connections = (
+        Connection(input_bytes=10, output_chunks=1),
+        Connection(input_bytes=500, output_chunks=0),
+        Connection(input_bytes=0, output_chunks=7),
+    )
 
-    assert list(fields_of(rig, "clients", Vitals(connections=connections)).items()) == [
+    vitals = Vitals(busy_connections=lambda: connections)
+
+    assert list(fields_of(rig, "clients", vitals).items()) == [
         ("connected_clients", "3"),
         ("client_longest_output_list", "7"),
         ("client_biggest_input_buf", "500"),
