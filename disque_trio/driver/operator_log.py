@@ -238,7 +238,7 @@ class OperatorLog:
             )
 
     def damaged_link(self, link: LinkId, reason: str, now: Now) -> None:
-        """A bus link ended because what came on it was no frame."""
+        """A bus link ended because what came on it was no frame, or too much for the memory."""
         peer = self._peer_ip(link)
         self.repeat("bus link closed: no frame of this protocol", now, peer=peer, error=reason)
 

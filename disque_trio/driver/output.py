@@ -90,17 +90,24 @@ class Output:
     def receive(self, session: LinkSession, data: bytes, now: Now) -> int:
         """Give the machine every complete frame. How many there were."""
         parser, message = session.parser, self._machine.message
-        frames = parser.feed(data)
+        try:
+            frames = parser.feed(data)
+        except MemoryError:
+            self._end_link(session, "there is no memory for its frames", now)
+            return 0
         for frame in frames:
             message(session.link, frame, now)
         for reason, count in parser.refused.items():
             self._machine.refused(reason, count)
         parser.refused.clear()
         if parser.error is not None:
-            self._operator_log.damaged_link(session.link, str(parser.error), now)
-            self.hang_up(session.link)
-            self._machine.unlinked(session.link, now)
+            self._end_link(session, str(parser.error), now)
         return len(frames)
+
+    def _end_link(self, session: LinkSession, reason: str, now: Now) -> None:
+        self._operator_log.damaged_link(session.link, reason, now)
+        self.hang_up(session.link)
+        self._machine.unlinked(session.link, now)
 
     def hang_up(self, link: LinkId) -> None:
         """End a link."""

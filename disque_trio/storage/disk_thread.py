@@ -7,6 +7,8 @@ There the loop waits for it, or reads it at its next turn, for which it is woken
 poller. So a batch costs two thread switches.
 """
 
+import errno
+import os
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -106,6 +108,8 @@ class OwnThread:
                 act(*args)
             except OSError as met:
                 error = met
+            except MemoryError:
+                error = OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
             done.put((then, error))
             if not self._is_awaited:
                 self.wake()

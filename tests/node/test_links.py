@@ -2,13 +2,14 @@
 
 from typing import Final
 
+import pytest
 import trio
 from trio.testing import MockClock
 
 from disque_trio.statemachine.base import CAPABILITIES, MYSELF, NodeId
 from disque_trio.statemachine.cluster import Duplicate
 from disque_trio.statemachine.config import Config
-from disque_trio.statemachine.messages import Batch, Pong, ReplJob, SetAck
+from disque_trio.statemachine.messages import Batch, Frame, Pong, ReplJob, SetAck
 from disque_trio.wire.frames import FrameParser, encode
 from tests.node.world import MemoryHub, MemoryLink, World, until
 
@@ -79,6 +80,26 @@ async def test_a_damaged_link_is_closed_and_reported(
     level, event, facts = world.log.lines[-1]
     assert (level, event) == ("warning", "bus link closed: no frame of this protocol")
     assert facts["peer"] == "127.0.0.9"
+
+
+async def test_a_link_for_whose_frames_there_is_no_memory_ends_and_the_node_goes_on(
+    nursery: trio.Nursery, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World()
+    await nursery.start(world.node.run)
+    link = await accept(world)
+
+    def feed(_: FrameParser, data: bytes) -> list[Frame]:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FrameParser, "feed", feed)
+        link.arrive(frame(N2))
+        await until(lambda: not world.node.state.cluster.links)
+    assert world.log.lines[-1][2]["error"] == "there is no memory for its frames"
+
+    (await accept(world)).arrive(frame(N2))
+    await until(lambda: world.node.state.cluster.messages_received == 1)
 
 
 async def test_refused_links_cannot_flood_the_log(

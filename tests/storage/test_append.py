@@ -192,3 +192,21 @@ async def test_what_a_write_in_the_thread_meets_is_told_in_the_loop() -> None:
     (error,) = outcomes
     assert error is not None
     assert error.errno == errno.EBADF
+
+
+def _exhausted() -> None:
+    raise MemoryError
+
+
+def test_a_write_for_which_there_is_no_memory_fails_and_the_next_one_is_tried() -> None:
+    thread = OwnThread()
+    outcomes: list[OSError | None] = []
+    for act in (_exhausted, bool):
+        thread.start(act, (), outcomes.append, syncs=False)
+        thread.wait(60)
+    thread.abandon()
+
+    failed, tried = outcomes
+    assert failed is not None
+    assert failed.errno == errno.ENOMEM
+    assert tried is None
