@@ -36,6 +36,8 @@ IDLE_S: Final = 60.0
 """How long a connection may rest between requests."""
 SEND_S: Final = 20.0
 """How long the other side may take to read a response."""
+PIECE: Final = 1 << 16
+"""Bytes of a body that are sent at a time."""
 LINGER_S: Final = 1.0
 """How long what is still sent is read after the last response, which would be lost otherwise."""
 _CHUNK: Final = 4096
@@ -252,11 +254,16 @@ class Connection:
         headers += [each for each in _FOR_ALL if each[0] not in given]
         head = h11.Response(status_code=response.status, headers=headers)
         data = self.http.send(head) or b""
-        if not is_head and response.status != 304:
-            data += self.http.send(h11.Data(data=response.body)) or b""
-        data += self.http.send(h11.EndOfMessage()) or b""
+        body = b"" if is_head or response.status == 304 else response.body
         with trio.fail_after(SEND_S):
-            await self.stream.send_all(data)
+            # Connections share a body: each of them has a copy of one piece only.
+            for at in range(0, len(body), PIECE):
+                data += self.http.send(h11.Data(data=body[at : at + PIECE])) or b""
+                await self.stream.send_all(data)
+                data = b""
+            data += self.http.send(h11.EndOfMessage()) or b""
+            if data:
+                await self.stream.send_all(data)
 
     async def _part(self) -> None:
         """Let the other side read the last response before it learns that nobody listens."""

@@ -139,6 +139,31 @@ async def test_who_does_not_read_is_left_alone(
     assert trio.current_time() >= door.SEND_S
 
 
+async def test_a_large_response_is_copied_a_piece_at_a_time(nursery: trio.Nursery) -> None:
+    body = random.Random(1).randbytes(5 * door.PIECE + 1)
+    ours, theirs = trio.testing.memory_stream_pair()
+    sent: list[int] = []
+
+    class Stream(trio.abc.Stream):
+        send_eof = aclose = theirs.aclose
+        wait_send_all_might_not_block = theirs.wait_send_all_might_not_block
+        receive_some = staticmethod(theirs.receive_some)
+
+        async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+            sent.append(len(data))
+            await theirs.send_all(data)
+
+    async def answer(_: Request) -> Response:
+        return Response(200, body)
+
+    nursery.start_soon(Connection(Stream(), "127.0.0.1", answer).run)
+    await ours.send_all(GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+    data = await everything(ours)
+
+    assert data.endswith(b"\r\n\r\n" + body)
+    assert max(sent) < 2 * door.PIECE
+
+
 async def test_one_address_has_so_many_connections_and_no_more(nursery: trio.Nursery) -> None:
     node = await web(nursery)
     held = [await node.open() for _ in range(door.MOST_OF_ONE)]
