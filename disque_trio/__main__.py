@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Final
 
 from disque_trio import __version__, extras
+from disque_trio.terminal.arguments import Parser
 
 COMMANDS: Final = {
     "server": "disque_trio.serving.server",
@@ -65,7 +66,7 @@ _NOT_HERE: Final = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command. The exit status."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="disque-trio",
         description="Disque, the distributed in-memory at-least-once job queue, on Trio.",
         epilog=_EPILOG,

@@ -20,6 +20,7 @@ from disque_trio.net.listeners import ListenError, listen_for_browsers
 from disque_trio.serving.logs import open_log
 from disque_trio.serving.secret_files import SecretFileError, with_secrets
 from disque_trio.statemachine.config import Config
+from disque_trio.terminal.arguments import Parser
 from disque_trio.terminal.output import complain, flush, say
 
 PORT: Final = 8710
@@ -68,7 +69,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="disque-trio console",
         description="Show a cluster in a browser, and look after it.",
         epilog=_EPILOG,

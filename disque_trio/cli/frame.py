@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
+from disque_trio.terminal.arguments import Parser
 from disque_trio.terminal.output import complain
 
 USAGE: Final = 2
@@ -42,7 +43,7 @@ class Family:
 
     def __init__(self, name: str, description: str, epilog: str) -> None:
         self._name = name
-        self._parser = argparse.ArgumentParser(
+        self._parser = Parser(
             prog=f"disque-trio {name}",
             description=description,
             epilog=epilog,

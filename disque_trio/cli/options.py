@@ -13,6 +13,7 @@ import attrs
 from disque_trio import __version__
 from disque_trio.cli.frame import port
 from disque_trio.client.address import Address, Tls
+from disque_trio.terminal.arguments import Parser
 
 FOREVER: Final = -1
 """`-r -1`: repeat until interrupted."""
@@ -155,7 +156,7 @@ def parser_for(
     name: str, description: str, epilog: str, usage: str | None = None
 ) -> argparse.ArgumentParser:
     """A parser in which -h is free for the host."""
-    return argparse.ArgumentParser(
+    return Parser(
         prog=f"disque-trio {name}",
         usage=usage,
         description=description,

@@ -65,6 +65,7 @@ from disque_trio.storage.journal import Journal
 from disque_trio.storage.journal_file import JournalDisk
 from disque_trio.storage.nodes_conf import NodesConf, NodesConfError
 from disque_trio.storage.spill import Spiller, SpillError, SpillFiles
+from disque_trio.terminal.output import complain, complain_lines, say_lines
 from disque_trio.tracing.live import TracedMachine
 from disque_trio.tracing.live_file import JOB_BYTES, TraceFile, TraceFileError
 
@@ -102,12 +103,12 @@ examples:
 def main(arguments: Sequence[str]) -> int:
     """Run a node until it is told to end. The exit status."""
     if arguments[:1] in (["-h"], ["--help"]):
-        sys.stdout.write(USAGE)
+        say_lines(USAGE)
         return 0
     try:
         loaded = load(arguments, sys.stdin.buffer)
     except ConfigFileError as error:
-        sys.stderr.write(error.render())
+        complain_lines(error.render())
         return 1
     came_from = os.getcwd()
     os.chdir(loaded.config.dir)
@@ -116,7 +117,7 @@ def main(arguments: Sequence[str]) -> int:
             return supervise(loaded, came_from)
         shutdown = _run(loaded, from_stdin=arguments[:1] == ["-"])
     except LogFileError as error:
-        sys.stderr.write(f"disque-trio: {error}\n")
+        complain(f"disque-trio: {error}")
         return 1
     except STARTING_ERRORS as error:
         return fail(loaded.config, str(error))
@@ -129,7 +130,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def fail(config: Config, reason: str) -> int:
     """Report it on the terminal, and in the log if there is one elsewhere. The exit status."""
-    sys.stderr.write(f"disque-trio: {reason}\n")
+    complain(f"disque-trio: {reason}")
     if config.logfile or config.syslog_enabled:
         open_log(config).warning("cannot start", error=reason)
     return 1

@@ -31,6 +31,7 @@ from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.form import FORM
 from disque_trio.storage.nodes_conf import NodesConf, NodesConfError, NoNodesConf
+from disque_trio.terminal.arguments import Parser
 from disque_trio.terminal.consoles import console
 from disque_trio.terminal.output import complain
 from disque_trio.wire.resp import encode_request
@@ -83,7 +84,7 @@ def _fail(reason: str) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="disque-trio up",
         description="Run a cluster of nodes in this process, to try things on. Ctrl-C ends it.",
     )

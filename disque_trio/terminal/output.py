@@ -40,6 +40,12 @@ def complain(line: object) -> None:
     sys.stderr.flush()
 
 
+def complain_lines(text: str) -> None:
+    """Write a text of several lines to standard error, none of whose line ends came from others."""
+    sys.stderr.write(printable_lines(text).rstrip("\n") + "\n")
+    sys.stderr.flush()
+
+
 def flush() -> None:
     """Let the reader see what has been written."""
     sys.stdout.flush()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from disque_trio.terminal import consoles, output
+from disque_trio.terminal.arguments import Parser
 from tests.trees import HOME, modules
 
 HOSTILE = "a\x1b[2J\x1b]0;title\x07\x9b31m\u202e\nb\r\x7f"
@@ -28,7 +29,7 @@ def places(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Call):
             called = ast.unparse(node.func)
-            if called == "print" or called.rpartition(".")[2] == "Console":
+            if called == "print" or called.rpartition(".")[2] in ("Console", "ArgumentParser"):
                 yield f"{called}, line {node.lineno}"
         if isinstance(node, ast.Attribute) and node.attr in ("write", "writelines", "buffer"):
             of = ast.unparse(node.value)
@@ -37,7 +38,8 @@ def places(path: Path) -> Iterator[str]:
 
 
 def test_the_command_lines_write_through_one_module() -> None:
-    paths = [*modules(HOME / "disque_trio" / "cli"), HOME / "disque_trio" / "serving" / "up.py"]
+    serving = [HOME / "disque_trio" / "serving" / name for name in ("up.py", "server.py")]
+    paths = [*modules(HOME / "disque_trio" / "cli"), *serving]
     found = {str(path.relative_to(HOME)): list(places(path)) for path in paths}
 
     assert {name: at for name, at in found.items() if at and name not in WRITERS} == {}
@@ -47,9 +49,10 @@ def test_a_place_that_writes_by_itself_is_found(tmp_path: Path) -> None:
     path = tmp_path / "module.py"
     path.write_text(
         "print(1)\nsys.stdout.write(x)\nsys.stderr.writelines(x)\nConsole()\nrich.console.Console()"
+        "\nargparse.ArgumentParser()"
     )
 
-    assert len(list(places(path))) == 5
+    assert len(list(places(path))) == 6
 
 
 def test_lines_tables_facts_and_complaints_are_clean(capsys: pytest.CaptureFixture[str]) -> None:
@@ -58,13 +61,26 @@ def test_lines_tables_facts_and_complaints_are_clean(capsys: pytest.CaptureFixtu
     output.say_table(("QUEUE", HOSTILE), [(HOSTILE, 1)])
     output.say_facts([("body", HOSTILE)])
     output.complain(HOSTILE)
+    output.complain_lines(f"one\n{HOSTILE}")
     shown = consoles.console(width=200)
     shown.print(HOSTILE, markup=False)
 
     said = capsys.readouterr()
     for each in said.out + said.err:
         assert each.isprintable() or each == "\n"
-    assert said.err == ESCAPED + "\n"
+    assert said.err == f"{ESCAPED}\none\n" + ESCAPED.replace(r"\n", "\n") + "\n"
+
+
+def test_an_error_of_a_command_line_is_clean(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = Parser(prog="disque-trio")
+    parser.add_subparsers().add_parser("queues")
+
+    for words in ([HOSTILE], ["queues", HOSTILE]):
+        with pytest.raises(SystemExit):
+            parser.parse_args(words)
+        said = capsys.readouterr().err
+        assert "title" in said
+        assert all(each.isprintable() or each == "\n" for each in said)
 
 
 def test_json_has_the_text_and_no_character_that_commands_a_terminal(

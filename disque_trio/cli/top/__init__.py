@@ -18,6 +18,7 @@ from disque_trio.client import Client
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.settings import DEFAULT_URL
 from disque_trio.observe.sampling import Sampler
+from disque_trio.terminal.arguments import Parser
 from disque_trio.terminal.output import complain, flush, say_json, say_lines, terminal_width
 
 FAILED: Final = 1
@@ -60,7 +61,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="disque-trio top",
         description="Watch the nodes and queues of a cluster.",
         epilog=_EPILOG,

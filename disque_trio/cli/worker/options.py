@@ -10,6 +10,7 @@ import attrs
 
 from disque_trio.cli.frame import count
 from disque_trio.cli.worker.logs import FORMATS
+from disque_trio.terminal.arguments import Parser
 
 _DESCRIPTION: Final = """\
 Runs the tasks of an app. MODULE:APP names it: the module is imported, from the current directory
@@ -108,7 +109,7 @@ def _from(
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="disque-trio worker",
         description=_DESCRIPTION,
         epilog=_EPILOG,

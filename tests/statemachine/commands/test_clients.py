@@ -1,9 +1,8 @@
 import pytest
 
-from disque_trio.statemachine.base import OK, Failure, Lengthy, Status
+from disque_trio.statemachine.base import OK, Failure, Status
 from disque_trio.statemachine.chores import Connection, ReadVitals, Vitals
 from disque_trio.statemachine.client import Blocked, Client
-from disque_trio.statemachine.lengthy import FEW, whole
 from tests.rig import Rig
 from tests.statemachine.commands.chores import asked, done
 from tests.statemachine.commands.refused import Refused
@@ -64,35 +63,6 @@ def test_list_shows_what_machine_and_driver_know_of_each_client() -> None:
             " jobs=0"
         ),
     ]
-
-
-def test_a_list_of_many_clients_is_made_some_at_a_time_without_those_that_have_gone() -> None:
-    rig = Rig()
-    short = listed(rig)
-    clients = [rig.connect() for _ in range(2 * FEW)]
-    looked: list[int] = []
-
-    def look(id: int) -> Connection:
-        looked.append(id)
-        return Connection()
-
-    rig.request("CLIENT", "LIST")
-    done(rig, Vitals(connection_of=look))
-    reply = rig.reply()
-    assert isinstance(reply, Lengthy)
-    assert looked == []
-
-    assert next(reply.parts) == []
-    assert len(looked) == FEW
-    assert reply.left()[1] > 0
-    rig.disconnect(clients[-1])
-    text = whole(reply)
-
-    assert isinstance(text, bytes)
-    lines = text.decode().splitlines()
-    assert [int(line.split()[0][3:]) for line in lines] == list(range(1, 2 * FEW + 1))
-    assert lines[0] == short[0]
-    assert reply.left()[1] == 0
 
 
 def test_a_client_that_has_not_asked_anything_has_no_last_command() -> None:
