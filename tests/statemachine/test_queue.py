@@ -91,6 +91,7 @@ def test_peeking_takes_nothing_and_looks_from_either_end() -> None:
     assert len(queue.peek(1 << 63)) == len(queue.peek(-(1 << 63))) == len(queue) == 4
 
 
+@pytest.mark.pure  # methods are replaced, which the compiled form does not look up
 def test_peeking_at_few_of_many_late_jobs_looks_at_few(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[Any] = []
     queue = queue_of(*(job(n) for n in range(3 * PIECE, 0, -1)))
