@@ -13,7 +13,7 @@ from disque_trio.cli.options import FOREVER, Options, parse
 from disque_trio.cli.pipe import Pipe
 from disque_trio.cli.session import Session
 from disque_trio.client.connection import Connection
-from disque_trio.client.errors import ConnectionFailedError
+from disque_trio.client.errors import OPTION_TERMS, ConnectionFailedError
 from disque_trio.terminal.output import complain
 
 _FORMS: Final = {
@@ -32,7 +32,7 @@ def main(argv: list[str]) -> int:
     try:
         return _run(options)
     except ConnectionFailedError as error:
-        complain(str(error))
+        complain(error.worded(OPTION_TERMS))
         return 1
     except (KeyboardInterrupt, EOFError):
         if sys.stderr.isatty():

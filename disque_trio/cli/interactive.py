@@ -20,7 +20,7 @@ from prompt_toolkit.styles import Style
 from disque_trio.cli.completion import Commands, hint
 from disque_trio.cli.session import Session
 from disque_trio.client.address import Address
-from disque_trio.client.errors import ConnectionFailedError
+from disque_trio.client.errors import OPTION_TERMS, ConnectionFailedError
 from disque_trio.terminal.output import complain, say
 from disque_trio.wire.words import UnbalancedQuotesError, split
 
@@ -114,7 +114,7 @@ class Prompt:
         try:
             act()
         except ConnectionFailedError as error:
-            complain(str(error))
+            complain(error.worded(OPTION_TERMS))
         except EOFError:
             say()  # Ctrl-D instead of a password.
         except KeyboardInterrupt:

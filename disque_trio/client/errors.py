@@ -1,8 +1,8 @@
 """What went wrong between a client and its nodes, in words for people.
 
-Advice names options of the command line, or parts of a URL where that names the nodes. Errors of
-OpenSSL are recognised by their attributes: importing `ssl` takes longer than a command of a plain
-client.
+Advice names parts of the URL that names the nodes, or options of a command line in its place.
+Errors of OpenSSL are recognised by their attributes: importing `ssl` takes longer than a command of
+a plain client.
 """
 
 import socket
@@ -84,7 +84,8 @@ class ConnectionFailedError(DisqueError):
         return f"{self.reason}. {self._advice(terms)}".rstrip()
 
     def __str__(self) -> str:
-        return self.worded(OPTION_TERMS)
+        """For programs, which name nodes by a URL."""
+        return self.worded(URL_TERMS)
 
 
 class LostError(ConnectionFailedError):

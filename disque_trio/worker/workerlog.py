@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from disque_trio.client.errors import URL_TERMS, ConnectionFailedError
+from disque_trio.client.errors import ConnectionFailedError
 from disque_trio.worker.engine.records import Drop, Job, Micros, Start, Why
 from disque_trio.worker.engine.stages import Stage
 from disque_trio.worker.handling import Run
@@ -40,7 +40,7 @@ def refused(node: str, error: str, *, has_password: bool) -> None:
 
 def lost(error: ConnectionFailedError) -> None:
     """A node cannot be reached."""
-    log.warning("%s", error.worded(URL_TERMS))
+    log.warning("%s", error)
 
 
 def dropped(drop: Drop, run: Run | None) -> None:

@@ -110,6 +110,14 @@ def test_nobody_there_is_no_matter_of_certificates() -> None:
     assert "Is a node running there?" in not_connected("there", error, None, has_tls=True).advice
 
 
+def test_a_program_is_told_of_its_url_and_not_of_options_of_a_command_line() -> None:
+    error = ConnectionRefusedError(111, "Connection refused")
+    text = str(not_connected("there", error, None, has_tls=False))
+
+    assert "the URL names another" in text
+    assert "-p" not in text
+
+
 def test_silence_may_be_a_firewalls() -> None:
     told = not_connected("there", TimeoutError(), None, has_tls=False)
 
