@@ -123,6 +123,9 @@ ablations: $(STAMP) ## break parts of the node, one at a time, and see the judge
 pins: $(STAMP) ## run every plan that once found something
 	$(BIN)/python -m pytest -q -m pins tests/sim/test_pins.py
 
+promises: $(STAMP) ## ignores options one at a time, until the judge notices each
+	$(BIN)/python -m tests.sim.promises
+
 mutants: $(STAMP) ## sixty mistakes, one at a time, until the judge finds each; ONLY='name ...' SEEDS=200 MINUTES=
 	$(BIN)/python -m tests.sim.mutants $(ONLY) --seeds $(or $(SEEDS),200) $(if $(MINUTES),--minutes $(MINUTES)) $(MUTANTS)
 

@@ -59,7 +59,8 @@ def invoked(words: list[bytes]) -> list[Note]:
     verb = _VERBS.get(command)
     if verb is None:
         return []
-    return [Note(f"{verb}.invoke", _id(id), detail=_token(id)) for id in _named(words)]
+    option = _option(words)
+    return [Note(f"{verb}.invoke", _id(id), "", option, _token(id)) for id in _named(words)]
 
 
 def answered(words: list[bytes], reply: Reply) -> list[Note]:
@@ -102,6 +103,17 @@ def _named(words: list[bytes]) -> list[bytes]:
     return words[1:2] if command == b"WAITJOB" else words[1:]
 
 
+def _option(words: list[bytes]) -> str:
+    """``dead`` or ``delay`` if NACK or RELEASE says so, or nothing."""
+    command = words[0].upper()
+    if command not in _OPTIONS:
+        return ""
+    rest = [word.upper() for word in words[1 + len(_named(words)) :]]
+    if b"DEAD" in rest:
+        return "dead"
+    return "delay" if rest[:1] == [b"DELAY"] and rest[1:2] and rest[1].strip(b"0.") else ""
+
+
 def _is_of_queue(words: list[bytes]) -> bool:
     """Is the command about a queue, or about jobs that may be many (REDRIVE)?"""
     command = words[0].upper()
@@ -111,7 +123,13 @@ def _is_of_queue(words: list[bytes]) -> bool:
 
 
 def _of_queue(words: list[bytes], event: str, **rest: str) -> list[Note]:
-    """Of PURGE, REDRIVE and ENQUEUE QUEUE. REDRIVE may name jobs in place of a queue."""
+    """Of PURGE, REDRIVE and ENQUEUE QUEUE. REDRIVE may name jobs in place of a queue. Options are
+    named when it is sent."""
+    upper = [word.upper() for word in words]
+    if event == "invoke" and b"BCAST" in upper[2:]:
+        rest["cause"] = "bcast"
+    elif event == "invoke" and b"COUNT" in upper[2:-1]:
+        rest["detail"] = f"count={_text(words[upper.index(b'COUNT', 2) + 1])}"
     if words[0].upper() == b"ENQUEUE":
         return [Note(f"enqueue-queue.{event}", queue=_text(words[2]), **rest)]
     is_of_dead = b"DEAD" in [word.upper() for word in words[2:]]

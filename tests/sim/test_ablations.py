@@ -228,6 +228,7 @@ FOUND: Final = (
     Case(brokenwaits.waits_not_heard, _BACKOFF, "S6", seeds=1),
     Case(brokenwaits.waits_cut_short, _BACKOFF, "S6", seeds=1),
     Case(brokenwaits.waits_ended_by_old_news, _OLD_NEWS, "S6", seeds=1),
+    Case(brokenwaits.waits_that_do_not_grow, conditions.back_offs, "S32", seeds=1),
     Case(brokenwaits.nobody_takes_over, _BACKOFF, "L2 L8", seeds=1),
     Case(brokenwaits.waits_counted_twice, _BACKOFF, "S14", seeds=1),
     Case(brokenwaits.waits_not_recorded, brokenwaits.recorded_waits, "S6"),

@@ -129,7 +129,7 @@ def test_a_wait_names_one_job_and_a_purge_a_queue() -> None:
 
     assert invoked(wait) == [Note("wait.invoke", JOB)]
     assert answered(wait, b"acked") == [Note("wait.ok", JOB, detail="b'acked'")]
-    assert invoked(purge) == [Note("purge.invoke", queue="q")]
+    assert invoked(purge) == [Note("purge.invoke", queue="q", cause="bcast")]
     assert answered(purge, 3) == [Note("purge.ok", queue="q", detail="3")]
     assert lost(purge, "quit") == [Note("purge.unknown", queue="q", cause="quit")]
 
@@ -137,7 +137,7 @@ def test_a_wait_names_one_job_and_a_purge_a_queue() -> None:
 def test_words_behind_the_jobs_are_no_jobs() -> None:
     words = [b"NACK", JOB.encode(), b"DEAD", b"why"]
 
-    assert invoked(words) == [Note("nack.invoke", JOB)]
+    assert invoked(words) == [Note("nack.invoke", JOB, cause="dead")]
     assert answered(words, 1) == [Note("nack.ok", JOB, detail="1")]
 
 
@@ -145,7 +145,7 @@ def test_a_delay_behind_the_jobs_is_no_job() -> None:
     for command in ("nack", "release"):
         words = [command.encode(), JOB.encode(), b"delay", b"5"]
 
-        assert invoked(words) == [Note(f"{command}.invoke", JOB)]
+        assert invoked(words) == [Note(f"{command}.invoke", JOB, cause="delay")]
 
 
 def test_a_delivery_tells_how_often_the_job_was_snoozed() -> None:
@@ -156,8 +156,15 @@ def test_a_delivery_tells_how_often_the_job_was_snoozed() -> None:
     assert note.detail == "nacks=0 additional=0 snoozes=2 token=abc body=body"
 
 
+def test_orders_of_some_jobs_have_their_count() -> None:
+    words = [b"REDRIVE", b"q", b"COUNT", b"3"]
+
+    assert invoked(words) == [Note("redrive.invoke", queue="q", detail="count=3")]
+    assert answered(words, 2) == [Note("redrive.ok", queue="q", detail="2")]
+
+
 def test_orders_about_dead_jobs_have_rows() -> None:
-    assert invoked([b"PURGE", b"q", b"BCAST"]) == [Note("purge.invoke", queue="q")]
+    assert invoked([b"PURGE", b"q", b"BCAST"]) == [Note("purge.invoke", queue="q", cause="bcast")]
     assert invoked([b"PURGE", b"q", b"dead"]) == [Note("purge-dead.invoke", queue="q")]
     assert answered([b"REDRIVE", b"q"], 2) == [Note("redrive.ok", queue="q", detail="2")]
     assert lost([b"REDRIVE", b"q"], "quit") == [Note("redrive.unknown", queue="q", cause="quit")]

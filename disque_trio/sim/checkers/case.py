@@ -119,6 +119,12 @@ class Case:
     queries: dict[str, dict[tuple[str, str, int], Query]] = attrs.Factory(dict)
     """By node, then client, command and number: queries under way, and scans that may go on under
     the number 0 (S22)."""
+    asked: dict[tuple[str, int], tuple[Micros, str]] = attrs.Factory(dict)
+    """By client and number: when a request with an option was sent, and which (S19)."""
+    purged_from: dict[str, Micros] = attrs.Factory(dict)
+    """By node: when it last passed a PURGE on (S19)."""
+    nacks: dict[str, tuple[int, Micros]] = attrs.Factory(dict)
+    """By job with BACKOFF: how many NACKs there were, and when the last one (S32)."""
     snoozes: dict[str, Snoozes] = attrs.Factory(dict)
     """By job, if it was ever snoozed (S14)."""
     held: dict[tuple[str, str], Held] = attrs.Factory(dict)

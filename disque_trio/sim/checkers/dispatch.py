@@ -4,6 +4,8 @@ from collections.abc import Callable
 from typing import Final
 
 from disque_trio.sim.checkers import (
+    asked,
+    backoffs,
     client_events,
     cluster_liveness,
     copy_options,
@@ -137,6 +139,7 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         custody.before_queue,
         safety.before_queue,
         postponing.before_queue,
+        backoffs.before_queue,
         succession.before_queue,
         timers.before_queue,
         workers.before_queue,
@@ -152,6 +155,8 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
     "postpone": (
         replies.note,
         postponing.on_postpone,
+        backoffs.on_postpone,
+        asked.note,
         deadletters.on_postpone,
         snoozes.on_postpone,
     ),
@@ -159,6 +164,7 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         ("dead", "redrive"),
         (
             replies.note,
+            asked.note,
             deadletters.on_state,
             snoozes.on_state,
             runs.on_leave,
@@ -214,6 +220,7 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         (
             replies.on_invoke,
             client_events.on_requeue_invoke,
+            asked.on_invoke,
             runs.on_give_back,
             workers.on_give_back,
         ),
@@ -239,6 +246,7 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         (
             replies.on_end,
             runs.on_given_back,
+            asked.on_end,
             postponing.on_given_back_ok,
             workers.on_give_back_ok,
         ),
@@ -277,6 +285,7 @@ _AFTER_SENDING: Final[dict[str, tuple[_Step, ...]]] = {
     "gotjob": (durability.after_gotjob,),
     "queued": (postponing.after_queued,),
     "postponed": (snoozes.after_sending,),
+    "purge": (asked.on_purge_sent,),
     "keyclaim": (unique.after_keyclaim, silence.on_claim),
 }
 _AFTER_RECEIVING: Final[dict[str, tuple[_Step, ...]]] = {
@@ -302,11 +311,16 @@ OF_THE_WORLD: Final[dict[str, tuple[_Step, ...]]] = {
     "worker.stopped": (runs.on_stopped,),
     "worker.kill": (runs.on_kill,),
     **dict.fromkeys(("worker.stall", "worker.resume"), (runs.on_stall,)),
-    **dict.fromkeys(("purge.invoke", "purge-dead.invoke"), (workers.on_purge_invoke,)),
-    **dict.fromkeys(("purge.ok", "purge-dead.ok"), (workers.on_purge_ok,)),
-    "redrive.invoke": (deadletters.on_redrive_invoke,),
-    "enqueue-queue.invoke": (client_events.on_enqueue_queue,),
-    **dict.fromkeys(("redrive.ok", "redrive.refused"), (deadletters.on_redrive_end,)),
+    **dict.fromkeys(
+        ("purge.invoke", "purge-dead.invoke"), (workers.on_purge_invoke, asked.on_order)
+    ),
+    **dict.fromkeys(("purge.ok", "purge-dead.ok"), (workers.on_purge_ok, asked.on_order_end)),
+    "redrive.invoke": (deadletters.on_redrive_invoke, asked.on_order),
+    "enqueue-queue.invoke": (client_events.on_enqueue_queue, asked.on_order),
+    "enqueue-queue.ok": (asked.on_order_end,),
+    **dict.fromkeys(
+        ("redrive.ok", "redrive.refused"), (deadletters.on_redrive_end, asked.on_order_end)
+    ),
     "query.invoke": (queries.on_invoke,),
     "query.ok": (queries.on_ok,),
     **dict.fromkeys(("query.refused", "query.unknown"), (queries.on_unanswered,)),

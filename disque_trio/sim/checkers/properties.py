@@ -34,6 +34,7 @@ PROPERTIES: Final[dict[str, str]] = {
     "S29": "what a job replaces ends once that has its copies, and is not served afterwards",
     "S30": "copies go to as many zones as there are, while nothing is wrong",
     "S31": "a job with copies in two zones survives the loss of one",
+    "S32": "waits after NACKs grow as BACKOFF says, up to MAXBACKOFF",
     "L1": "every job is delivered within the bound",
     "L2": "a job that nobody acknowledges is delivered again within the bound",
     "L3": "acknowledged jobs are collected within the bound",

@@ -7,6 +7,7 @@
 import attrs
 
 from disque_trio.sim.checkers import (
+    asked,
     client_events,
     cluster_liveness,
     counters,
@@ -134,6 +135,7 @@ class Judge:
         safety.on_deliver(case, row, job)
         durability.on_deliver(case, row, job)
         replies.on_deliver(case, row, job)
+        asked.on_deliver(case, row)
         if serve is None:
             self._miss_serve(row)
             serve = duplicates.unseen_serve(case, row, job)

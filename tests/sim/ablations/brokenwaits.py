@@ -105,3 +105,16 @@ def recorded_waits(seed: int) -> Plan:
         adds=tuple(lonely),
         consumers=tuple(workers),
     )
+
+
+def waits_that_do_not_grow(patch: Patch) -> None:
+    """Each NACK lets a job wait for BACKOFF, however many there were before."""
+
+    def backoff(node: NodeState, job: Job) -> Millis:
+        nacks, job.nacks = job.nacks, 0
+        wait = intact(node, job)
+        job.nacks = nacks
+        return wait
+
+    intact = postponing.backoff
+    patch.setattr(postponing, "backoff", backoff)

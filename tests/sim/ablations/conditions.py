@@ -386,3 +386,12 @@ def returners(seed: int) -> Plan:
         faults=(cut,),
         expect=Expect(duplicates=TROUBLED),
     )
+
+
+def back_offs(seed: int) -> Plan:
+    """Workers give jobs back again and again, and each wait is longer than the one before."""
+    adds = jobs(30, every=SECOND // 3, retry_s=30, ttl_s=600, backoff_s=1, max_backoff_s=4)
+    mix = (("nack", 3.0), ("ackjob", 1.0))
+    consumers = workers((1, 2, 3, 4, 5), mix=mix, work=(5_000, SECOND // 3))
+    expect = Expect(duplicates=("D0", "D1", "D5"))
+    return plan("back-offs", seed, 40, adds=adds, consumers=consumers, expect=expect)

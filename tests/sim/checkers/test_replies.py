@@ -133,7 +133,7 @@ def gotten(*queues: str, count: int = 5, wanted: tuple[str, ...] = ("q", "r")) -
     for number, queue in enumerate(queues):
         trace.row(
             1, "get.deliver", "n1", job=f"D-{number}", queue=queue, client="c1",
-            detail=f"body={number}", ref=70,
+            detail=f"nacks=0 additional=0 body={number}", ref=70,
         )  # fmt: skip
     return trace
 

@@ -1,0 +1,84 @@
+"""Options of requests are carried out (S19): NACK and RELEASE with DELAY or DEAD, COUNT of REDRIVE
+and ENQUEUE QUEUE, PURGE with BCAST, counters of GETJOB.
+
+The rows of requests name these options (`tracing.client_rows`).
+"""
+
+from typing import Final
+
+from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.records import NEVER, Job
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.tracing.rows import Row
+
+_WAYS: Final = {"dead": ("dead",), "delay": ("postpone", "dead")}
+"""By option: the kinds of rows of which one must follow. The last try of a job ends in its death,
+also with DELAY."""
+_MANY: Final = (NEVER, "")
+"""A request that names several jobs has one reply for all."""
+
+
+def on_invoke(case: Case, row: Row, _job: Job) -> None:
+    """A job is given back."""
+    key = row.client, row.ref
+    case.asked[key] = _MANY if key in case.asked else (row.time, row.cause)
+
+
+def note(_case: Case, row: Row, job: Job) -> None:
+    """A job waits, or is dead."""
+    job.done[row.node, row.kind] = row.time
+
+
+def on_end(case: Case, row: Row, job: Job) -> None:
+    """S19: a job that was given back with DELAY waits, and one with DEAD is dead."""
+    since, option = case.asked.pop((row.client, row.ref), _MANY)
+    wanted = _WAYS.get(option)
+    if wanted is None or row.detail != "1" or case.is_live or not case.has_node_rows:
+        return
+    case.check("S19")
+    is_done = any(job.done.get((row.node, kind), NEVER) >= since for kind in wanted)
+    if not is_done and job.gone.get(row.node, NEVER) < since:
+        _report(case, row, f"{row.kind.partition('.')[0]} has ignored {option.upper()}")
+
+
+def on_order(case: Case, row: Row) -> None:
+    """PURGE, REDRIVE or ENQUEUE QUEUE."""
+    case.asked[row.client, row.ref] = (row.time, row.cause or row.detail)
+
+
+def on_order_end(case: Case, row: Row) -> None:
+    """S19: no more jobs than COUNT, and a PURGE with BCAST is passed on."""
+    since, option = case.asked.pop((row.client, row.ref), _MANY)
+    name, _, count = option.partition("=")
+    if not row.kind.endswith(".ok"):
+        return
+    if name == "count" and row.detail.isdigit() and int(row.detail) > int(count):
+        _report(case, row, f"{row.detail} jobs, where COUNT is {count}")
+    elif name == "bcast" and _is_untold(case, row.node, since):
+        _report(case, row, "PURGE with BCAST has told no other node")
+
+
+def _is_untold(case: Case, node: str, since: Micros) -> bool:
+    case.check("S19")
+    others = [each for each in case.world.nodes if each != node]
+    return (
+        case.has_messages
+        and bool(others)
+        and case.world.is_calm(since, case.now)
+        and case.purged_from.get(node, NEVER) < since
+    )
+
+
+def on_purge_sent(case: Case, row: Row) -> None:
+    """A node passes a PURGE on."""
+    case.purged_from[row.node] = row.time
+
+
+def on_deliver(case: Case, row: Row) -> None:
+    """S19: a consumer that asks for counters gets them."""
+    if row.client in case.asked_for and row.ref and "nacks=" not in row.detail:
+        _report(case, row, f"{row.client} has asked for counters, and got none")
+
+
+def _report(case: Case, row: Row, what: str) -> None:
+    case.violate("S19", what, row.job, row.node)
