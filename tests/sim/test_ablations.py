@@ -211,6 +211,7 @@ FOUND: Final = (
     Case(broken.ignoring(HaveJobs), conditions.calm, "L9", seeds=1, name="ignoring-havejobs"),
     Case(brokenrecords.offers_not_made, conditions.calm, "L9", seeds=1),
     Case(brokenrecords.asked_later, conditions.calm, "L9", seeds=1),
+    Case(brokenrecords.declined_and_offered_at_once, conditions.careless, "S33", seeds=1),
     Case(brokenrecords.offered_once, upkeep.stopped, "L9", seeds=2),
     Case(brokenrecords.not_told_who_waits, upkeep.restarted, "L9", seeds=2),
     Case(broken.youngest_first, conditions.backlog, "S13"),

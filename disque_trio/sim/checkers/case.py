@@ -119,6 +119,10 @@ class Case:
     queries: dict[str, dict[tuple[str, str, int], Query]] = attrs.Factory(dict)
     """By node, then client, command and number: queries under way, and scans that may go on under
     the number 0 (S22)."""
+    work: dict[tuple[str, str, str], tuple[int, int]] = attrs.Factory(dict)
+    """By node, peer and message: the second in which it was last sent, and how often (S33)."""
+    activity: dict[int, int] = attrs.Factory(dict)
+    """By second: how often jobs were queued and served in it and the one before (S33)."""
     asked: dict[tuple[str, int], tuple[Micros, str]] = attrs.Factory(dict)
     """By client and number: when a request with an option was sent, and which (S19)."""
     purged_from: dict[str, Micros] = attrs.Factory(dict)

@@ -33,6 +33,7 @@ from disque_trio.sim.checkers import (
     tables,
     timers,
     unique,
+    work,
     workers,
     zones,
 )
@@ -149,6 +150,7 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         snoozes.after_queue,
         safety.after_queue,
         runs.on_queue,
+        work.note,
     ),
     "unqueue": (replies.note, history.on_unqueue, timers.after_unqueue, _left),
     "untie": (workers.on_untie,),
@@ -181,6 +183,7 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         safety.on_serve,
         snoozes.on_serve,
         duplicates.on_serve,
+        work.note,
         _forget,
     ),
     "give": (safety.on_give, history.on_give, snoozes.on_give),
@@ -286,6 +289,7 @@ _AFTER_SENDING: Final[dict[str, tuple[_Step, ...]]] = {
     "queued": (postponing.after_queued,),
     "postponed": (snoozes.after_sending,),
     "purge": (asked.on_purge_sent,),
+    **dict.fromkeys(("waiting", "havejobs", "needjobs"), (work.on_send,)),
     "keyclaim": (unique.after_keyclaim, silence.on_claim),
 }
 _AFTER_RECEIVING: Final[dict[str, tuple[_Step, ...]]] = {

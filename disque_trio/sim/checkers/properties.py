@@ -35,6 +35,7 @@ PROPERTIES: Final[dict[str, str]] = {
     "S30": "copies go to as many zones as there are, while nothing is wrong",
     "S31": "a job with copies in two zones survives the loss of one",
     "S32": "waits after NACKs grow as BACKOFF says, up to MAXBACKOFF",
+    "S33": "nodes look for jobs and offer them only as often as something happens, in calm",
     "L1": "every job is delivered within the bound",
     "L2": "a job that nobody acknowledges is delivered again within the bound",
     "L3": "acknowledged jobs are collected within the bound",

@@ -36,7 +36,7 @@ from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.messages import Fail, JobCopy, ReplJob, WillQueue, Working
 from disque_trio.statemachine.records import Record
-from disque_trio.statemachine.state import Demand, NodeState
+from disque_trio.statemachine.state import Demand, NodeState, Offer
 from tests.sim.ablations.broken import Patch, nothing
 
 # What copies say.
@@ -108,6 +108,16 @@ def offers_not_made(patch: Patch) -> None:
 def offered_once(patch: Patch) -> None:
     """Jobs are offered to one node only, even if it does not answer."""
     patch.setitem(due.ON_TIMER, Demand, nothing)
+
+
+def declined_and_offered_at_once(patch: Patch) -> None:
+    """A node that declines an offer gets it again at once."""
+
+    def answered(demand: Demand, sender: Peer, offer: Offer) -> None:
+        intact(demand, sender, Offer.NONE if offer is Offer.KNOWN else offer)
+
+    intact = offering._answered
+    patch.setattr(offering, "_answered", answered)
 
 
 def not_told_who_waits(patch: Patch) -> None:
