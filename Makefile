@@ -9,7 +9,7 @@ EXAMPLE := $(VENV)/.example
 SPARK  := $(VENV)/.spark
 NODE   := $(VENV)/.node
 
-.PHONY: up example test explain-sweep pipeline compiled wheel test-compiled machine shipped check format lint types fast ablations pins soak roll pyright spark bench mixes bench-workers bench-console profile crowd simbench fuzz fuzz-web docs site clean help
+.PHONY: up example test explain-sweep pipeline compiled wheel test-compiled machine shipped check format lint types fast mutants pins soak roll pyright spark bench mixes bench-workers bench-console profile crowd simbench fuzz fuzz-web docs site clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -117,17 +117,15 @@ types: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin -p disque_trio
 
-ablations: $(STAMP) ## break parts of the node, one at a time, and see the judge find out
-	$(BIN)/python -m pytest -v tests/sim/test_ablations.py
-
 pins: $(STAMP) ## run every plan that once found something
 	$(BIN)/python -m pytest -q -m pins tests/sim/test_pins.py
 
 promises: $(STAMP) ## ignores options one at a time, until the judge notices each
 	$(BIN)/python -m tests.sim.promises
 
-mutants: $(STAMP) ## sixty mistakes, one at a time, until the judge finds each; ONLY='name ...' SEEDS=200 MINUTES=
-	$(BIN)/python -m tests.sim.mutants $(ONLY) --seeds $(or $(SEEDS),200) $(if $(MINUTES),--minutes $(MINUTES)) $(MUTANTS)
+mutants: $(STAMP) ## mistakes, one at a time, until the judge finds each; DRAWN=300 drawn ones; ONLY='name ...' SEEDS=200 MINUTES=
+	$(BIN)/python -m tests.sim.mutants $(ONLY) --seeds $(or $(SEEDS),200) $(if $(MINUTES),--minutes $(MINUTES)) \
+		$(if $(DRAWN),--drawn $(DRAWN) --draw $(or $(DRAW),0)) $(MUTANTS)
 
 soak: $(STAMP) ## ten minutes of mixed load with a node killed every 20 s
 	$(BIN)/python -m pytest -m soak -s --timeout=1200 tests/cluster

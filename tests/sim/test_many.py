@@ -17,7 +17,7 @@ from disque_trio.statemachine import many
 from disque_trio.statemachine.base import JobId
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.state import NodeState
-from tests.sim.ablations.conditions import SCENARIOS, backlog
+from tests.sim.mutants.plans.conditions import SCENARIOS, backlog
 
 
 @pytest.mark.pure

@@ -17,7 +17,8 @@ from disque_trio.testing.simulated.processes import SimError
 from disque_trio.testing.simulated.refusing import RealIoError
 from disque_trio.testing.simulated.telling import StoryTooLongError
 from disque_trio.worker import App, current_job
-from tests.sim.ablations.brokenrecords import late_after_delay
+from tests.sim.mutants.mutant import all_mutants
+from tests.sim.mutants.swapping import applied
 from tests.testing.bank import app, bank, careful, charge, charge_once, die, plain
 
 
@@ -342,16 +343,13 @@ def test_a_story_knows_who_runs_what(disque_sim: Sim) -> None:
     disque_sim.run(story, app, state=bank, seeds=1)
 
 
-def test_a_cluster_that_breaks_its_promises_fails_the_story(
-    disque_sim: Sim, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cluster_that_breaks_its_promises_fails_the_story(disque_sim: Sim) -> None:
     async def story(cluster: Cluster) -> None:
         await charge_once.using(delay=5).enqueue(1)
         await cluster.drained()
 
     disque_sim.run(story, app, state=bank, seeds=1)
-    late_after_delay(monkeypatch)
-    with pytest.raises(GuaranteeError) as raised:
+    with applied(all_mutants()["late-after-delay"]), pytest.raises(GuaranteeError) as raised:
         disque_sim.run(story, app, state=bank, seeds=1)
 
     assert "L8 (a job is queued when its time has come, not later): " in str(raised.value)

@@ -27,8 +27,6 @@ def scenario_from(path: str) -> Scenario:
     """The scenario in a file."""
     if not path.endswith(".toml"):
         raise UsageError(f"{path} is no scenario: its name does not end in .toml")
-    if Path(path).name == "ablations.toml":
-        raise UsageError(f"{path} is no scenario: it lists what 'make ablations' breaks")
     try:
         return load(path)
     except ScenarioError as error:

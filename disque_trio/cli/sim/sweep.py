@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from importlib import import_module
-from pathlib import Path
 
 import attrs
 from rich.console import Console
@@ -59,8 +58,7 @@ def sweep(options: Options) -> int:
 
 
 def _scenarios(options: Options) -> dict[str, Scenario]:
-    # So that `scenarios/*.toml` works: the list of ablations is among them.
-    files = [path for path in options.files if Path(path).name != "ablations.toml"]
+    files = options.files
     if len(set(files)) < len(files):
         raise UsageError("a scenario is named twice")
     for path in files:

@@ -10,9 +10,8 @@ from disque_trio.pipeline.lake import asking
 from disque_trio.pipeline.lake.ingestion import ingest
 from disque_trio.pipeline.lake.store import Lake
 from disque_trio.sim.scenarios.plan import Plan
-from disque_trio.statemachine.messages import GotAck
 from tests.pipeline.lake.runs import TracedRun, traced
-from tests.sim.ablations import broken, brokencopies, conditions
+from tests.sim.mutants.plans import conditions
 
 
 def once_for_few(seed: int) -> Plan:
@@ -22,23 +21,23 @@ def once_for_few(seed: int) -> Plan:
 
 
 _CASES: Final = {
-    "calm": (conditions.calm, None),
-    "careless": (conditions.careless, None),
-    "once": (conditions.once, None),
-    "delays": (conditions.delays, None),
-    "pauses": (conditions.pauses, None),
-    "short-lives": (conditions.short_lives, None),
-    "refusals": (conditions.refusals, None),
-    "S3": (conditions.calm, broken.bodies_cut_short),
-    "S4": (conditions.once, brokencopies.ids_told_wrong),
-    "S5": (once_for_few, broken.given_and_kept),
-    "S6": (conditions.delays, broken.without_delay),
-    "S6-in": (conditions.pauses, broken.paused_queues_take_back),
-    "S6-out": (conditions.pauses, broken.paused_queues_deliver),
-    "S7": (conditions.short_lives, broken.without_expiry),
-    "L1": (conditions.orphans, brokencopies.sleeping_copies),
-    "L3": (conditions.calm, broken.ignoring(GotAck)),
-    "duplicates": (conditions.queue_and_work, broken.without_lease),
+    "calm": (conditions.calm, ""),
+    "careless": (conditions.careless, ""),
+    "once": (conditions.once, ""),
+    "delays": (conditions.delays, ""),
+    "pauses": (conditions.pauses, ""),
+    "short-lives": (conditions.short_lives, ""),
+    "refusals": (conditions.refusals, ""),
+    "S3": (conditions.calm, "bodies-cut-short"),
+    "S4": (conditions.once, "ids-told-wrong"),
+    "S5": (once_for_few, "given-and-kept"),
+    "S6": (conditions.delays, "without-delay"),
+    "S6-in": (conditions.pauses, "paused-queues-take-back"),
+    "S6-out": (conditions.pauses, "paused-queues-deliver"),
+    "S7": (conditions.short_lives, "twice-the-ttl"),
+    "L1": (conditions.orphans, "sleeping-copies"),
+    "L3": (conditions.calm, "ignoring-gotack"),
+    "duplicates": (conditions.queue_and_work, "without-lease"),
 }
 
 

@@ -1,11 +1,10 @@
 """Traces of intact nodes and of broken ones, with the checkers' verdict."""
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import attrs
-import pytest
 
 from disque_trio.sim.checkers.verdict import Verdict, judge
 from disque_trio.sim.engines.heap.nodes import MachineError
@@ -13,6 +12,8 @@ from disque_trio.sim.engines.heap.run import simulate
 from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.sim.traces import files as traces_files
 from disque_trio.tracing.rows import Row
+from tests.sim.mutants.mutant import all_mutants
+from tests.sim.mutants.swapping import applied
 
 
 @attrs.frozen
@@ -34,10 +35,10 @@ def traced(
     name: str,
     plan: Plan,
     folder: Path,
-    breaks: Callable[[pytest.MonkeyPatch], None] | None = None,
+    breaks: str = "",
     form: str = "jsonl",
 ) -> TracedRun:
-    """Run the plan, maybe with a broken node, and keep its trace."""
+    """Run the plan, maybe with a mutant of that name, and keep its trace."""
     rows: list[Row] = []
     checkers = judge(plan)
 
@@ -45,11 +46,8 @@ def traced(
         rows.append(row)
         checkers.see(row)
 
-    with pytest.MonkeyPatch.context() as patch:
-        if breaks is not None:
-            breaks(patch)
-        with suppress(MachineError):
-            simulate(plan, see)
+    with applied(all_mutants()[breaks]) if breaks else nullcontext(), suppress(MachineError):
+        simulate(plan, see)
     path = str(folder / f"{name}.{form}")
     writer = traces_files.create(path, plan)
     writer.write(rows)

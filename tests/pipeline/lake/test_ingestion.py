@@ -17,7 +17,7 @@ from disque_trio.tracing.rows import Row
 from disque_trio.tracing.sampling import heading
 from tests.pipeline.lake.folder import strays
 from tests.pipeline.lake.runs import traced
-from tests.sim.ablations import conditions
+from tests.sim.mutants.plans import conditions
 
 ROWS = [Row(number, "hold", "a1", f"J{number}", "q", cause="add", mono=7) for number in range(50)]
 

@@ -7,7 +7,7 @@ from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.state import NodeState
 from disque_trio.tracing.rows import Row
-from tests.sim.ablations.conditions import SECOND, jobs, workers
+from tests.sim.mutants.plans.conditions import SECOND, jobs, workers
 
 
 def rows(kind: str, *faults: Fault) -> list[Row]:

@@ -4,7 +4,7 @@ from disque_trio.sim.engines.heap.run import simulate
 from disque_trio.sim.scenarios.plan import Consumer, Fault, Plan
 from disque_trio.statemachine import offering
 from disque_trio.tracing.rows import Row
-from tests.sim.ablations.conditions import SECOND, jobs, workers
+from tests.sim.mutants.plans.conditions import SECOND, jobs, workers
 
 
 def rows(*faults: Fault, consumers: tuple[Consumer, ...] | None = None) -> list[Row]:

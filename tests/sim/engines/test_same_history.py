@@ -17,7 +17,7 @@ SECOND: Final = 1_000_000
 SCENARIOS: Final = sorted(
     path
     for path in (HOME / "scenarios").glob("*.toml")
-    if path.stem != "ablations" and not path.stem.startswith(("soak", "apps"))
+    if not path.stem.startswith(("soak", "apps"))
 )
 
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 import attrs
 
 from disque_trio.sim.scenarios.plan import Administrator, Expect, Fault, Plan
-from tests.sim.ablations.conditions import SECOND, jobs, plan, workers
+from tests.sim.mutants.plans.conditions import SECOND, jobs, plan, workers
 
 ALL: Final = (1, 2, 3, 4, 5)
 ANY: Final = Expect(duplicates=("D0", "D1", "D2", "D4", "D5"))

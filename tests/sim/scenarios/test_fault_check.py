@@ -14,7 +14,7 @@ from disque_trio.sim.scenarios.plan import Fault, Plan
 from disque_trio.sim.scenarios.vocabulary import MESSAGES
 from disque_trio.statemachine.wording import name_of
 from disque_trio.wire.payloads import WRITERS
-from tests.sim.ablations.conditions import SCENARIOS
+from tests.sim.mutants.plans.conditions import SCENARIOS
 from tests.sim.runs import SECOND
 
 DROP = {"kind": "drop", "nodes": (1,)}

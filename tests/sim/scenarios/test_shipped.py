@@ -13,8 +13,7 @@ from disque_trio.sim.scenarios.vocabulary import ORDERS
 from tests.trees import HOME
 
 ROOT: Final = HOME
-ABLATIONS: Final = ROOT / "scenarios" / "ablations.toml"
-SCENARIOS: Final = sorted(path for path in ROOT.glob("scenarios/*.toml") if path != ABLATIONS)
+SCENARIOS: Final = sorted(ROOT.glob("scenarios/*.toml"))
 SWARMS: Final = sorted(ROOT.glob("scenarios/swarm*.toml"))
 LONG: Final = ("soak-30-days", "soak-1-day", "soak-1-day-aof", "apps", "apps-calm", "apps-day")
 """They take longer than a test may; of `apps` tests/testing/apps has some seeds."""

@@ -10,7 +10,7 @@ from typing import Final
 
 import trio
 
-from tests.sim.ablations import failing
+from tests.sim.mutants import failing
 from tests.web.chromium import consoles, devtools, scene
 from tests.web.chromium.fake import serving
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.sim.ablations import failing
-from tests.sim.ablations.failing import trace
+from tests.sim.mutants import failing
+from tests.sim.mutants.failing import trace
 from tests.web.chromium.consoles import serving
 from tests.web.chromium.devtools import Tab
 from tests.web.chromium.test_looks import CONTRASTS, LEAST, use

@@ -39,7 +39,7 @@ PORT: Final = 7711
 
 
 class MachineFactory(Protocol):
-    """`Machine`, or its replacement in an ablation."""
+    """`Machine`, or its replacement in a test."""
 
     def __call__(
         self,

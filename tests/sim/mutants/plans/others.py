@@ -1,12 +1,13 @@
-"""Plans for mutants that `ablations.conditions` has no occasion for."""
+"""Plans of two queues, of waits, of moments at which limits are reached."""
 
 from typing import Final
 
 import attrs
 
+from disque_trio.sim.scenarios.expand import expand
+from disque_trio.sim.scenarios.file import load
 from disque_trio.sim.scenarios.plan import Administrator, Expect, Fault, Plan
-from tests.sim.ablations.brokenwaits import recorded_waits
-from tests.sim.ablations.conditions import SECOND, jobs, plan, workers
+from tests.sim.mutants.plans.conditions import SCENARIOS, SECOND, jobs, plan, workers
 
 EVERYWHERE: Final = (1, 2, 3, 4, 5)
 
@@ -123,6 +124,34 @@ def outspoken(seed: int) -> Plan:
         consumers=workers(EVERYWHERE, mix=mix),
         codec_every=1,
         expect=expect,
+    )
+
+
+def recorded_waits(seed: int) -> Plan:
+    """Nodes with journals are killed and start again while jobs wait of which no other has a
+    copy."""
+    plan = expand(load(SCENARIOS / "backoff.toml"), seed)
+    kills = [
+        Fault(kind="restart", at=at * SECOND, nodes=(1 + at % plan.nodes,), mode="kill")
+        for at in range(5, 55, 3)
+    ]
+    config = (("appendonly", "yes"), ("appendfsync", "always"))
+    lonely = [
+        attrs.evolve(add, replicate=1, retry_s=1, delay_s=None)
+        for add in plan.adds
+        if add.retry_s != 0
+    ]
+    workers = [
+        attrs.evolve(worker, delay_ms=(4000, 9000), mix=(("nack-delay", 1.0),))
+        for worker in plan.consumers
+    ]
+    return attrs.evolve(
+        plan,
+        config=config,
+        clocks=(),
+        faults=tuple(kills),
+        adds=tuple(lonely),
+        consumers=tuple(workers),
     )
 
 

@@ -4,7 +4,7 @@ killed with their journals."""
 import attrs
 
 from disque_trio.sim.scenarios.plan import ClockPlan, Expect, Fault, Observer, Plan
-from tests.sim.ablations.conditions import SECOND, TROUBLED, jobs, plan, workers
+from tests.sim.mutants.plans.conditions import SECOND, TROUBLED, jobs, plan, workers
 
 
 def paused_once(seed: int) -> Plan:
@@ -190,14 +190,14 @@ def killings_once(seed: int) -> Plan:
     )
 
 
-def two_queues(seed: int) -> Plan:
+def several_queues(seed: int) -> Plan:
     """Jobs wait in two queues until workers come that ask for several from both."""
     first = jobs(20, nodes=(1, 2))
     adds = first + tuple(attrs.evolve(add, queue="r", body=f"r {add.body}") for add in first)
     mix = (("ackjob", 1.0), ("elsewhere", 1.0), ("nack", 1.0))
     each = workers((1, 2), start=5 * SECOND, count=4, mix=mix)
     return plan(
-        "two-queues",
+        "several-queues",
         seed,
         12,
         adds=adds,

@@ -2,7 +2,7 @@
 for a while."""
 
 from disque_trio.sim.scenarios.plan import Administrator, Expect, Plan
-from tests.sim.ablations.conditions import SECOND, jobs, plan, workers
+from tests.sim.mutants.plans.conditions import SECOND, jobs, plan, workers
 
 
 def awaited(seed: int) -> Plan:

@@ -1,15 +1,12 @@
 """Plans in which safeguards are put to the test, each with its own kind of conditions."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import attrs
 
-from disque_trio.sim.scenarios import plan_file
-from disque_trio.sim.scenarios.expand import expand
-from disque_trio.sim.scenarios.file import load
 from disque_trio.sim.scenarios.plan import (
     Add,
     Consumer,
@@ -23,7 +20,7 @@ from disque_trio.sim.scenarios.plan import (
 
 SECOND: Final[Micros] = 1_000_000
 MILLION: Final = 1_000_000
-SCENARIOS: Final = Path(__file__).parents[3] / "scenarios"
+SCENARIOS: Final = Path(__file__).parents[4] / "scenarios"
 TROUBLED: Final = ("D0", "D1", "D2", "D3a", "D4", "D5", "D7", "D12")
 """Causes of duplicates that faults may have. What the intact node never does is not among them."""
 
@@ -204,26 +201,6 @@ def jumps(seed: int) -> Plan:
 def delays(seed: int) -> Plan:
     """Jobs with a delay that is no whole number of seconds."""
     return plan("delays", seed, 10, adds=jobs(20, delay_s=2.75), consumers=workers((1, 2, 3)))
-
-
-def shipped(name: str, first: int = 0) -> Callable[[int], Plan]:
-    """A shipped scenario, its seeds from `first` on, because few seeds show what is rare."""
-
-    def drawn(seed: int) -> Plan:
-        return expand(load(SCENARIOS / f"{name}.toml"), first + seed)
-
-    drawn.__name__ = name
-    return drawn
-
-
-def pinned(name: str) -> Callable[[int], Plan]:
-    """A plan of `scenarios/pins`, for what is so rare that a sweep of seeds had to find it."""
-
-    def kept(_seed: int) -> Plan:
-        return plan_file.load(SCENARIOS / "pins" / f"{name}.json")
-
-    kept.__name__ = name
-    return kept
 
 
 def pauses(seed: int) -> Plan:

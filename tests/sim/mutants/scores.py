@@ -1,0 +1,60 @@
+"""How many drawn mutants were caught, by part of the package, and why the others were not."""
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+import attrs
+from rich.table import Table
+
+from tests.sim.mutants.hunt import Catch
+from tests.sim.mutants.mutant import HERE
+
+FILE: Final = HERE / "survivors.toml"
+KINDS: Final = ("equivalent", "cost", "hole")
+"""Nobody could tell; it breaks no promise, but takes time, memory or messages; a property or a plan
+is missing."""
+
+
+@attrs.frozen(kw_only=True)
+class Survivor:
+    """Why a drawn mutant was not caught."""
+
+    kind: str
+    why: str
+
+
+def survivors(path: Path = FILE) -> dict[str, Survivor]:
+    """Those that were looked at, by name."""
+    rows = tomllib.loads(path.read_text("utf-8"))
+    return {name: Survivor(**row) for name, row in rows.items()}
+
+
+def score(caught: Iterable[Catch], known: Mapping[str, Survivor]) -> dict[str, dict[str, int]]:
+    """By part of the package: how many were drawn, caught, are equivalent, cost something, are
+    holes, and were not looked at."""
+    found: dict[str, dict[str, int]] = {}
+    for each in caught:
+        row = found.setdefault(each.mutant.partition("/")[0], dict.fromkeys(COLUMNS, 0))
+        row["drawn"] += 1
+        if each.found:
+            row["caught"] += 1
+        else:
+            row[known[each.mutant].kind if each.mutant in known else "not looked at"] += 1
+    return dict(sorted(found.items()))
+
+
+COLUMNS: Final = ("drawn", "caught", *KINDS, "not looked at")
+
+
+def table(caught: Iterable[Catch], known: Mapping[str, Survivor]) -> Table:
+    """The score: of those that are not equivalent."""
+    shown = Table("part", *COLUMNS, "score", box=None, header_style="bold")
+    rows = score(caught, known)
+    total = {name: sum(row[name] for row in rows.values()) for name in COLUMNS}
+    for part, row in (rows | {"all": total}).items():
+        counted = row["drawn"] - row["equivalent"]
+        percent = f"{100 * row['caught'] // counted} %" if counted else ""
+        shown.add_row(part, *map(str, row.values()), percent)
+    return shown
