@@ -106,7 +106,7 @@ DIRECTIVES: Final[dict[str, Row]] = {
         " tls-key-file-pass tls-ca-cert-file tls-cluster-ca-cert-file tls-auth-clients tls-cluster"
         " web-port web-names web-metrics-open web-read-only web-tls web-reader-password"
         " web-reader-password-file cluster-announce-ip cluster-announce-port"
-        " cluster-announce-bus-port",
+        " cluster-announce-bus-port cluster-seeds",
         _SOCKETS,
     ),
     **_all(
