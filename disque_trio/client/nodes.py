@@ -99,6 +99,8 @@ class Nodes:
                 return
         for node, other in named.items():
             name = self._names.setdefault(node, str(other))
+            if node != myself and name != str(other) and self._has_failed(name):
+                self._names[node] = name = str(other)  # it has moved
             if node == myself and name != str(address):  # one node, under two names
                 earlier = self._known.get(name)
                 if earlier is not None and earlier.has_answered and not earlier.failures:
@@ -108,6 +110,10 @@ class Nodes:
                     self._names[node] = name = str(address)
             self._known.setdefault(name, _Known(other))
         self._forget({self._names[node] for node in named})
+
+    def _has_failed(self, name: str) -> bool:
+        known = self._known.get(name)
+        return known is None or known.failures > 0
 
     def _forget(self, named: set[str]) -> None:
         seeds = set(map(str, self.seeds))

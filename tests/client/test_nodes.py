@@ -116,6 +116,30 @@ def test_a_node_that_is_gone_and_that_nobody_names_is_forgotten_unless_it_was_gi
     assert nodes.order(100) == [A, C]
 
 
+def test_a_node_that_has_moved_is_followed_once_it_does_not_answer_at_its_old_address() -> None:
+    nodes = Nodes([A])
+    nodes.introduced(A, hello("a", "a", "b"))
+    moved = Introduction([1, IDS["a"], [IDS["a"], b"a", b"7711"], [IDS["b"], b"new", b"7711"]])
+    nodes.introduced(A, moved)
+    assert nodes.order(0) == [A, B], "its old address may be as good"
+
+    nodes.failed(B, "refused", 0)
+    nodes.introduced(A, moved)
+
+    assert nodes.order(0) == [A, Address(host="new")]
+
+
+def test_a_name_that_was_given_is_kept_beside_the_address_that_nodes_announce() -> None:
+    nodes = Nodes([A, B])
+    nodes.introduced(B, hello("b", "b"))
+    moved = Introduction([1, IDS["a"], [IDS["a"], b"a", b"7711"], [IDS["b"], b"new", b"7711"]])
+    nodes.failed(B, "refused", 0)
+
+    nodes.introduced(A, moved)
+
+    assert nodes.order(0) == [A, Address(host="new"), B]
+
+
 def test_an_answer_that_is_no_hello_teaches_nothing() -> None:
     nodes = Nodes([A])
 

@@ -28,6 +28,16 @@ def test_each_has_ports_a_directory_and_a_part_of_the_memory() -> None:
     assert first.maxmemory == 1000
 
 
+def test_each_announces_ports_of_its_own() -> None:
+    first, second = planned(
+        Config(workers=2, cluster_announce_port=30_000, cluster_announce_bus_port=31_000)
+    )
+
+    assert (first.cluster_announce_port, second.cluster_announce_port) == (30_001, 30_002)
+    assert (first.cluster_announce_bus_port, second.cluster_announce_bus_port) == (31_001, 31_002)
+    assert planned(Config(workers=2))[1].cluster_announce_port == 0, "0 stays that on which it is"
+
+
 def test_a_kernel_that_does_not_spread_connections_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

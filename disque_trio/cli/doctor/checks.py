@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from disque_trio.cli.doctor import refusals
+from disque_trio.cli.doctor import refusals, zones
 from disque_trio.cli.doctor.findings import ANEW, Finding, note, problem, spelled, warning
 from disque_trio.cli.doctor.nodes import NodeFacts
 from disque_trio.statemachine.pressure import LEAST_ROOM, MOST_RESIDENT_PERCENT, SAFE_PERCENT
@@ -28,7 +28,7 @@ def judge(nodes: list[NodeFacts]) -> list[Finding]:
             found += [*_memory(node), *_disk(node), *_jobs(node), *_failed_work(node)]
     well = [node for node in nodes if not node.error and not node.is_loading]
     if well:
-        found += [*_members(well, nodes), *_one_way(well), *_clocks(well)]
+        found += [*_members(well, nodes), *_one_way(well), *_clocks(well), *zones.judge(well)]
         found += _versions([node for node in nodes if not node.error])
     return found
 
@@ -43,10 +43,11 @@ def _reach(node: NodeFacts) -> Iterator[Finding]:
         )
     if silent := node.number("unanswered_meets"):
         where = node.info.get("unanswered_meet_address", "?")
+        reason = node.info.get("unanswered_meet_error", "it does not answer")
         yield warning(
             node.where,
-            f"{silent} CLUSTER MEET without an answer: {where} does not answer for "
-            f"{node.number('unanswered_meet_seconds')} s",
+            f"{silent} CLUSTER MEET without an answer: {where} for "
+            f"{node.number('unanswered_meet_seconds')} s: {reason}",
             "open the port for nodes, behind the @, between all nodes, by default the client port "
             "+ 10000; see that both have the same cluster secret. The node goes on trying; "
             "CLUSTER FORGET, with the id that CLUSTER NODES shows, ends that",

@@ -60,10 +60,13 @@ class Joining:
 
     def _meet(self, is_there: Callable[[Peer], bool]) -> list[int]:
         """Meet siblings that are not known. The ports of those that are not there yet."""
+        cluster, shared = self._node.state.cluster, self._order.shared
+        ip = cluster.announced_ip or self._ip
+        announced = shared.cluster_announce_port or shared.known_port
         known = {
-            peer.port: peer
-            for peer in self._node.state.cluster.nodes.values()
-            if peer.ip == self._ip and not peer.flags & (HANDSHAKE | MYSELF)
+            peer.port - announced + shared.known_port: peer
+            for peer in cluster.nodes.values()
+            if peer.ip == ip and not peer.flags & (HANDSHAKE | MYSELF)
         }
         siblings = self._order.siblings
         for port in siblings:

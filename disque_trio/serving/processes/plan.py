@@ -95,6 +95,10 @@ def _own(config: Config, number: int) -> Config:
         port=config.port and config.port + number,
         tls_port=config.tls_port and config.tls_port + number,
         web_port=config.web_port and config.web_port + number,
+        cluster_announce_port=config.cluster_announce_port
+        and config.cluster_announce_port + number,
+        cluster_announce_bus_port=config.cluster_announce_bus_port
+        and config.cluster_announce_bus_port + number,
         dir=directory(config, number),
         # 0 would mean no limit.
         maxmemory=config.maxmemory and max(config.maxmemory // config.workers, 1),
