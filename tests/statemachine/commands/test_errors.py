@@ -128,7 +128,7 @@ CLUSTER NODE
     ERR Wrong CLUSTER subcommand or number of arguments: there is no CLUSTER 'NODE' (did you mean
     ... 'NODES'?)
 CLUSTER MEET 10.0.0.1
-    ERR Wrong CLUSTER subcommand or number of arguments: it is CLUSTER MEET ip port [bus-port]
+    ERR Wrong CLUSTER subcommand or number of arguments: it is CLUSTER MEET host port [bus-port]
 CLUSTER MEET 10.0.0.1 seven
     ERR Invalid TCP port specified: seven: 'seven' is no whole number
 CLUSTER FORGET 10.0.0.1
