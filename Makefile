@@ -9,7 +9,7 @@ EXAMPLE := $(VENV)/.example
 SPARK  := $(VENV)/.spark
 NODE   := $(VENV)/.node
 
-.PHONY: up example test explain-sweep pipeline compiled wheel test-compiled machine shipped check format lint types fast mutants pins soak roll pyright spark bench mixes bench-workers bench-console profile crowd simbench fuzz fuzz-web docs site clean help
+.PHONY: up example test explain-sweep pipeline compiled wheel test-compiled machine shipped check format lint types fast mutants pins sweep soak roll pyright spark bench mixes bench-workers bench-console profile crowd simbench fuzz fuzz-web docs site clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -116,6 +116,10 @@ format: $(STAMP) ## format and mend what ruff can
 types: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin -p disque_trio
+
+sweep: $(STAMP) $(filter compiled,$(FORM)) ## seeds 0 to SEEDS (300) of the one swarm, of all features and faults; OUT=folder goes on where it stopped; FORM=compiled
+	$(if $(filter compiled,$(FORM)),$(AS_COMPILED)) $(BIN)/python -m disque_trio sim sweep scenarios/everything.toml \
+		--seeds 0:$(or $(SEEDS),300) $(if $(OUT),--out $(OUT))
 
 pins: $(STAMP) ## run every plan that once found something
 	$(BIN)/python -m pytest -q -m pins tests/sim/test_pins.py

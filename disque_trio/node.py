@@ -17,7 +17,7 @@ import trio
 
 from disque_trio.driver.chores import ChoreRunner
 from disque_trio.driver.group_commit import GroupCommit
-from disque_trio.driver.input import TURN, Input
+from disque_trio.driver.input import Input
 from disque_trio.driver.life import Life
 from disque_trio.driver.nodes_writer import NodesWriter
 from disque_trio.driver.operator_log import OperatorLog
@@ -113,7 +113,7 @@ class Node:
             if commit.has_changed and not is_full:
                 commit.catch_up(self.now)
             is_full = is_full or journal.is_full
-        self._input.turn = 0 if is_full else TURN
+        self._input.turn = 0 if is_full else self._input.knobs.client_turn
         self._output.feeding.begin(self.now)
         self._input.serve_ready(self.now)
 

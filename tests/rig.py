@@ -3,6 +3,8 @@
 import random
 from collections.abc import Sequence
 
+import attrs
+
 from disque_trio.statemachine.base import (
     CAPABILITIES,
     LEAVING,
@@ -87,6 +89,10 @@ class Rig:
         self._sent.clear()
 
     # What the world does.
+
+    def turn(self, **knobs: int) -> None:
+        """Give constants of the node these values."""
+        self.node.knobs = attrs.evolve(self.node.knobs, **knobs)
 
     def connect(self) -> Client:
         """One more client."""

@@ -15,7 +15,7 @@ from tests.receivers import RECEIVERS
 from tests.trees import PACKAGE, STATEMACHINE, every_file, modules, shown, tree
 
 _RUNGS: Final = """
-    base
+    base knobs
     extensions keyfacts form hints address values pattern jobtraces tombstones config directives
     redaction timers messages wording records events refusals tally chores stats slowlog latency
     cluster job client jobtable keys backlog sorted_entries queue memory outbox getwords strangers

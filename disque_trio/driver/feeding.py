@@ -1,8 +1,8 @@
 """Clients whose replies are made in pieces: the next piece once the socket has taken the last one.
 
-They take turns: all together get `ROOM` bytes per batch. A client that reads nothing for a second
-is stalled: from then on all that its replies still have to say counts against the limits on unread
-replies, and what is in memory only for them counts as memory in use.
+They take turns: all together get `Knobs.feed_room` bytes per batch. A client that reads nothing for
+a second is stalled: from then on all that its replies still have to say counts against the limits
+on unread replies, and what is in memory only for them counts as memory in use.
 """
 
 from collections import OrderedDict
@@ -11,10 +11,9 @@ from typing import Final
 
 from disque_trio.driver.sessions import MUCH, Session
 from disque_trio.statemachine.base import Now
+from disque_trio.statemachine.knobs import DEFAULTS
 from disque_trio.statemachine.stats import Traffic
 
-ROOM: Final = 1 << 19
-"""Bytes of pieces per batch: some milliseconds of work."""
 HEAVY: Final = 4 * MUCH
 """What a client with such replies weighs."""
 LINGER_S: Final = 10
@@ -29,6 +28,7 @@ class Feeding:
         traffic: Traffic,
         owes: Callable[[Session, int, Now], None],
         freed: Callable[[Session], None],
+        most: int = DEFAULTS.feed_room,
     ) -> None:
         """`owes` is called with what a socket did not take, `freed` for a client whose replies have
         all been made."""
@@ -39,11 +39,13 @@ class Feeding:
         self._traffic = traffic
         self._owes = owes
         self._freed = freed
-        self._room = ROOM
+        self._most = most
+        """Bytes of pieces per batch."""
+        self._room = most
 
     def begin(self, now: Now) -> None:
         """A batch begins: make the next pieces."""
-        self._room = ROOM
+        self._room = self._most
         for _ in range(len(self.ready)):
             if self._room <= 0:
                 break

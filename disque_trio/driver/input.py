@@ -7,10 +7,11 @@ while the client is choked: more than `sessions.CHOKE` bytes of its replies are 
 the journal. So a client that never reads, or outruns the disk, holds a bounded amount of memory.
 
 Fairness: a client that has lately had large replies, such as 100 KB of QPEEK, gets one request per
-batch, and none once the batch's replies to such clients have come to `ROOM` bytes. They take turns,
-and a client that asks for little waits for some milliseconds at most. New clients that begin with a
-command whose reply may be large take turns among themselves, since their load is not known yet.
-Shares are counted in bytes and not in time, so that a simulated node behaves the same each time.
+batch, and none once the batch's replies to such clients have come to `Knobs.reply_room` bytes. They
+take turns, and a client that asks for little waits for some milliseconds at most. New clients that
+begin with a command whose reply may be large take turns among themselves, since their load is not
+known yet. Shares are counted in bytes and not in time, so that a simulated node behaves the same
+each time.
 """
 
 from collections import deque
@@ -31,16 +32,10 @@ from disque_trio.statemachine.client import WAITS, Blocked, Client
 from disque_trio.statemachine.commands.table import ROWS
 from disque_trio.statemachine.machine import Machine
 
-TURN: Final = 128
-"""Requests of one client per batch, so that replies leave and other clients have their turn."""
-TURN_OF_ALL: Final = 2048
-"""Requests of all pipelines per batch, some milliseconds of work. Clients beyond it take turns."""
 A_FEW: Final = 8
-"""Requests of a client that has just sent them which are served though `TURN_OF_ALL` is used up, so
-that a client that sends little does not wait behind those that send much. An unauthenticated client
-is served no more than this per batch."""
-ROOM: Final = 1 << 20
-"""Bytes of replies per batch to clients that get large ones: some milliseconds of work."""
+"""Requests of a client that has just sent them which are served though `Knobs.turn_of_all` is used
+up, so that a client that sends little does not wait behind those that send much. An unauthenticated
+client is served no more than this per batch."""
 _WIDE: Final = frozenset({row.name.upper().encode() for row in ROWS if row.is_wide} - {b"GETJOB"})
 """Commands that may look at much."""
 _LENGTHY: Final = _WIDE | {b"GETJOB", b"SHOW"}
@@ -60,14 +55,15 @@ class Input:
     """The requests of one node's clients."""
 
     def __init__(self, machine: Machine, output: Output, operator_log: OperatorLog) -> None:
-        self.turn = TURN
+        self.knobs = machine.state.knobs
+        self.turn = self.knobs.client_turn
         """Requests per client in this batch; 0 while too much waits for the disk."""
         self.may_look = True
         """Are reads served even then?"""
         self.ready = Ready()
         """Clients whose backlog can be served in the next batch."""
-        self._room = self._room_for_new = ROOM
-        self._left = TURN_OF_ALL
+        self._room = self._room_for_new = self.knobs.reply_room
+        self._left = self.knobs.turn_of_all
         """Requests of pipelines that this batch may still serve."""
         self._machine = machine
         self._output = output
@@ -103,7 +99,7 @@ class Input:
 
     def _serve(self, session: Session, now: Now, least: int = 0) -> None:
         """Give the machine every request of the client that it takes in this batch, up to `least`
-        of them even if `TURN_OF_ALL` is used up."""
+        of them even if `Knobs.turn_of_all` is used up."""
         backlog = session.backlog
         turn, state = self.turn or self._looks(backlog), self._machine.state
         if self._room <= 0 and session.weight <= MUCH and backlog and _is_wide(backlog[0]):
@@ -155,7 +151,7 @@ class Input:
         """Too much waits for the disk: how many of these, from the first on, are reads?"""
         if not self.may_look:
             return 0
-        looks = takewhile(self._machine.is_read_only, islice(backlog, TURN))
+        looks = takewhile(self._machine.is_read_only, islice(backlog, self.knobs.client_turn))
         return sum(1 for _ in looks)
 
     def _give(self, client: Client, requests: list[list[bytes]], now: Now) -> Sequence[list[bytes]]:
@@ -194,8 +190,8 @@ class Input:
 
     def serve_ready(self, now: Now) -> None:
         """A batch begins: serve clients whose requests had to wait."""
-        self._room = self._room_for_new = ROOM
-        self._left = TURN_OF_ALL
+        self._room = self._room_for_new = self.knobs.reply_room
+        self._left = self.knobs.turn_of_all
         if self.ready and self.turn:
             for line in self.ready.lines:
                 self._serve_line(line, now)

@@ -54,7 +54,7 @@ class Output:
         self._operator_log = operator_log
         self._log = log
         self._traffic = machine.state.facts.traffic
-        self.feeding = Feeding(self._traffic, self.owes, self._made)
+        self.feeding = Feeding(self._traffic, self.owes, self._made, machine.state.knobs.feed_room)
         self._slow_readers: dict[Session, None] = {}
         """Clients that have not read everything."""
         self._owed = 0

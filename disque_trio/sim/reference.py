@@ -9,6 +9,7 @@ from disque_trio.sim.scenarios import apps, vocabulary
 from disque_trio.sim.scenarios.marks import MARKS
 from disque_trio.sim.scenarios.scenario import Scenario
 from disque_trio.sim.scenarios.schema import Key, keys
+from disque_trio.statemachine.knobs import KNOBS
 
 _TITLES: Final = {
     "producer": "[[producer]]",
@@ -36,6 +37,14 @@ def _page() -> Iterator[str]:
     yield from _words("Ways to end a job", "way", vocabulary.WAYS)
     yield from _words("What handlers of apps do", "deed", apps.DEEDS)
     yield from _words("Faults of processes of apps", "kind", apps.APP_FAULTS)
+    yield from _table(
+        "Constants of nodes, for `cluster.knobs`",
+        ("constant", "default", "smallest", "meaning"),
+        [
+            (f"`{knob.name}`", f"{knob.default}", f"{knob.least}", f"{knob.unit} {knob.meaning}")
+            for knob in KNOBS
+        ],
+    )
     yield from _words("Engines", "engine", vocabulary.ENGINES)
     yield from _words("Marks, for `expect.sometimes`", "mark", MARKS)
     yield from _words("Properties that are judged", "property", {**PROPERTIES, **APP_PROPERTIES})

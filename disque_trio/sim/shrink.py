@@ -150,10 +150,16 @@ class Shrinker:
             attrs.evolve(plan.link, latency=Latency(fast=(low, low))),
             attrs.evolve(plan.link, drop=0.0, duplicate=0.0, reorder=0.0),
             attrs.evolve(plan.link, bytes_per_second=0),
+            attrs.evolve(plan.link, batches=False),
         ):
             plan = self._accept(plan, attrs.evolve(plan, link=link))
         plan = self._accept(plan, attrs.evolve(plan, clocks=()))
-        return self._accept(plan, attrs.evolve(plan, config=()))
+        plan = self._accept(plan, attrs.evolve(plan, config=()))
+        plan = self._accept(plan, attrs.evolve(plan, knobs=()))
+        for each in plan.knobs:
+            rest = tuple(knob for knob in plan.knobs if knob is not each)
+            plan = self._accept(plan, attrs.evolve(plan, knobs=rest))
+        return plan
 
     def _plainer_items(self, plan: Plan) -> Plan:
         """Options left out, mixes of one way, one job at a time."""

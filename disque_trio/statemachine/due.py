@@ -57,13 +57,11 @@ ON_TIMER: Final[dict[type, Callable[[NodeState, Any], None]]] = {
     Succession: keysuccession.on_due,
     Memory: pressure.on_review,
 }
-MAX_DUE_PER_TICK: Final = 10_000
-"""Then inputs are handled before the rest; `Timers.deadline` is due at once."""
 
 
 def run(node: NodeState) -> None:
-    """Handle the due timers, at most `MAX_DUE_PER_TICK` of them."""
-    for _ in range(MAX_DUE_PER_TICK):
+    """Handle the due timers, at most `Knobs.due_per_tick` of them."""
+    for _ in range(node.knobs.due_per_tick):
         owner = node.timers.pop_due(node.mono)
         if owner is None:
             break

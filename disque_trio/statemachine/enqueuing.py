@@ -34,8 +34,6 @@ from disque_trio.statemachine.job import ANNOUNCE_AHEAD, DESYNC, Job
 from disque_trio.statemachine.state import EnqueueOrder, Enqueuing, NodeState
 
 RUN_EVERY: Final[Millis] = 8
-LOOKS: Final = 2000
-"""How many jobs one run looks at: half a millisecond."""
 COST: Final = 8
 """As many looks take as long as queuing one job."""
 _WAITS_OTHERWISE: Final = DELAYED | POSTPONED | LEASED | TAKEN
@@ -57,7 +55,7 @@ def begin(node: NodeState, client: Client, name: bytes, count: int) -> Reply:
 
 def on_due(node: NodeState, enqueuing: Enqueuing) -> None:
     """One run. One order at a time is carried out, in the order in which they came."""
-    looks = LOOKS
+    looks = node.knobs.enqueuing_looks
     orders = enqueuing.orders
     while orders and looks > 0:
         looks = _run(node, orders[0], looks)

@@ -20,12 +20,10 @@ from disque_trio.statemachine.base import FOREVER, HANDSHAKE, PAUSE_OUT, LinkId,
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.memory import SUPPLY_BYTES
 from disque_trio.statemachine.messages import HaveJobs, NeedJobs, Waiting, YourJobs
-from disque_trio.statemachine.offering import MAX_REQUEST
 from disque_trio.statemachine.queue import Queue, Supply
 from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.transfer import import_rate, imported
 
-MIN_REQUEST: Final = 5
 BROADCAST_DELAY: Final[Millis] = 2000
 MAX_BROADCAST_DELAY: Final[Millis] = 30_000
 ADHOC_DELAY: Final[Millis] = 25
@@ -67,16 +65,18 @@ def need_jobs(node: NodeState, queue: Queue, why: Why) -> None:
         node.unmet[queue.name] = True
     elif rate := import_rate(node, queue):
         _forget_silent(node, queue)
-        _ask_responders(node, queue, _share(queue, rate))
+        _ask_responders(node, queue, _share(node, queue, rate))
         if _is_due(node, queue):
             node.unmet[queue.name] = True
         else:
             lifecycle.mark_unmet(node, queue.name)
 
 
-def _share(queue: Queue, rate: int) -> int:
+def _share(node: NodeState, queue: Queue, rate: int) -> int:
     """How many jobs each node that gave some lately is asked for."""
-    return min(max(rate // max(len(queue.responders), 1), MIN_REQUEST), MAX_REQUEST)
+    knobs = node.knobs
+    share = max(rate // max(len(queue.responders), 1), knobs.request_least)
+    return min(share, knobs.jobs_per_request)
 
 
 def may_ask(node: NodeState, queue: Queue) -> bool:
@@ -120,7 +120,7 @@ def _seek(node: NodeState, queue: Queue) -> None:
     if queue.responders:
         _forget_silent(node, queue)
         if node.mono >= _next_adhoc(queue):
-            _ask_responders(node, queue, _share(queue, import_rate(node, queue)))
+            _ask_responders(node, queue, _share(node, queue, import_rate(node, queue)))
     watch(node, queue)
 
 
@@ -222,7 +222,9 @@ def _ask_for_clients(node: NodeState, queue: Queue, supply: Supply) -> None:
             # The only supplier is asked for all: jobs that it gets in a moment need no second
             # request.
             most = wanted if is_only_one else min(wanted, count)
-            wanted -= _ask(node, queue, supply, id, min(most, MAX_REQUEST), waits=waits)
+            wanted -= _ask(
+                node, queue, supply, id, min(most, node.knobs.jobs_per_request), waits=waits
+            )
 
 
 def _soon_wanted(node: NodeState, queue: Queue) -> int:
@@ -248,7 +250,7 @@ def _ask_ahead(node: NodeState, queue: Queue, supply: Supply) -> None:
     """Clients take jobs as fast as they come: fetch the next ones ahead of their requests."""
     if supply.asked or not supply.known or imported(node, queue) < BUSY:
         return
-    wanted = _share(queue, import_rate(node, queue))
+    wanted = _share(node, queue, import_rate(node, queue))
     for id in list(supply.known):
         _ask(node, queue, supply, id, wanted, waits=False)
 
@@ -294,7 +296,7 @@ def _answered(node: NodeState, sender: Peer, name: bytes, *, more: bool) -> bool
         return sender.is_ours
     supply = queue.supply
     if more:
-        supply.known[sender.id] = MAX_REQUEST
+        supply.known[sender.id] = node.knobs.jobs_per_request
     else:
         supply.known.pop(sender.id, None)
     return bool(supply.asked.pop(sender.id, sender.is_ours))

@@ -17,8 +17,6 @@ GREETING_EVERY: Final[Millis] = 20
 GREET_AGAIN: Final[Millis] = 500
 NEWCOMER: Final[Millis] = 3000
 """How long a node may take to know this one, after its first answer here."""
-MAX_GREETING: Final = 500
-"""Queues that are announced on a new link at a time."""
 
 
 def greet(node: NodeState, peer: Peer) -> None:
@@ -62,10 +60,11 @@ def on_due(node: NodeState, greetings: Greetings) -> None:
     for id, due in list(greetings.again.items()):
         if due <= node.mono:
             _plan_greeting_again(node, greetings, id)
+    most = node.knobs.greeting_queues
     for id, names in list(greetings.names.items()):
         peer = node.cluster.nodes.get(id)
-        now = names[-MAX_GREETING:]
-        del names[-MAX_GREETING:]
+        now = names[-most:]
+        del names[-most:]
         if peer is None or not peer.is_connected or not names:
             del greetings.names[id]
         if peer is not None and peer.is_connected:

@@ -38,10 +38,6 @@ MEETS_FOR: Final[Millis] = 10_000
 """For how long jobs that come after the last return are asked about."""
 MEETS_WITHIN: Final[Millis] = 30_000
 """For so long a job waits for what becomes of an earlier ADDJOB, or of a job that moves."""
-AT_ONCE: Final = 100
-"""About so many jobs it is asked at a time."""
-LOOKS: Final = 2000
-"""How many jobs and keys one run looks at."""
 
 
 def begin(node: NodeState) -> None:
@@ -75,8 +71,8 @@ def on_due(node: NodeState, meeting: Meeting) -> None:
 
 
 def _ask(node: NodeState, meeting: Meeting) -> None:
-    room = AT_ONCE - sum([each.rule is _MEET for each in node.keys.searches.values()])
-    looks = LOOKS
+    room = node.knobs.meetings - sum([each.rule is _MEET for each in node.keys.searches.values()])
+    looks = node.knobs.meeting_looks
     while looks and room > 0:
         looks -= 1
         if not meeting.ids:

@@ -12,14 +12,10 @@ from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.state import NodeState
 
 T = TypeVar("T")
-FEW: Final = 256
-"""Lists of no more values are made at once."""
 SOME: Final = 16
 """Values that are made at a time,"""
 FEWER: Final = 4
 """and as many of those that take longer."""
-STEPS: Final = 1000
-"""What is looked at at a time, for the values that are wanted of it."""
 STEP_WORK: Final = 64
 """What a step costs, as the number of bytes of a reply that cost as much."""
 _SAMPLES: Final = 256

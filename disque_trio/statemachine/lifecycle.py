@@ -255,7 +255,7 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
     # One name for all jobs of the queue.
     job.queue = queue.name
     queue.add(job)
-    if node.memory.spillable is not None and queue.comes_late(job, spilling.AHEAD):
+    if node.memory.spillable is not None and queue.comes_late(job, node.knobs.spill_ahead):
         spilling.offer(node, job)
     queue.accessed = node.mono
     queue.jobs_in += 1
@@ -321,7 +321,7 @@ def dequeue(node: NodeState, job: Job, cause: Cause) -> bool:
         return False
     job.state = ACTIVE
     counts.unqueue(node, job)
-    node.queues[job.queue].discard()
+    node.queues[job.queue].discard(node.knobs.stale_entries)
     journaling.moved(node, job)
     trace.note(node, Kind.UNQUEUE, job, cause)
     return True

@@ -21,8 +21,6 @@ from disque_trio.statemachine.messages import HaveJobs, NeedJobs, Waiting
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import Asker, Demand, NodeState, Offer
 
-MAX_REQUEST: Final = 100
-"""Jobs in one YOURJOBS."""
 ANSWER_WITHIN: Final[Millis] = 50
 """How long an offer waits for its answer."""
 OFFER_AGAIN: Final[Millis] = 500
@@ -30,11 +28,6 @@ OFFER_AGAIN: Final[Millis] = 500
 MAX_OFFER_AGAIN: Final[Millis] = 30_000
 INTEREST: Final[Millis] = 65_000
 """How long a WAITING is valid. A node whose clients go on waiting sends two in this time."""
-CREDIT: Final[Millis] = 50
-"""How long clients for which a NEEDJOBS found no job are taken to go on waiting."""
-MAX_DEMANDS: Final = 100_000
-"""Queues whose waiting nodes are remembered. The one that was asked for longest ago is
-forgotten."""
 
 
 # What other nodes say.
@@ -72,14 +65,14 @@ def on_needjobs(node: NodeState, sender: Peer, message: NeedJobs) -> None:
             lifecycle.mark_unmet(node, message.queue)
         elif message.waits:
             asker = demand.askers[sender.id]
-            asker.credit = min(message.count, MAX_REQUEST) - given
-            asker.credit_until = node.mono + CREDIT
+            asker.credit = min(message.count, node.knobs.jobs_per_request) - given
+            asker.credit_until = node.mono + node.knobs.credit
 
 
 def _give(node: NodeState, queue: Queue, receiver: Peer, message: NeedJobs) -> int:
     """A node whose clients wait for jobs gets as many as it asks for. One that fetches ahead gets
     at most half of a short queue, and none if this node imports jobs of the queue itself."""
-    count = min(max(message.count, 1), MAX_REQUEST)
+    count = min(max(message.count, 1), node.knobs.jobs_per_request)
     if not message.waits:
         if transfer.import_rate(node, queue):
             return 0
@@ -102,7 +95,7 @@ def _remember(node: NodeState, sender: Peer, name: bytes) -> Demand:
     if demand is None:
         demand = Demand(name)
         node.memory.held += of_demand(demand.name)
-        if len(node.demands) >= MAX_DEMANDS:
+        if len(node.demands) >= node.knobs.demands:
             _forget(node, next(iter(node.demands.values())))
         node.timers.arm(demand, node.mono + INTEREST)
     node.demands[name] = demand

@@ -14,17 +14,6 @@ from disque_trio.statemachine.client import Blocked, Client, ReplyMode
 from disque_trio.statemachine.job import Job, PendingAdd
 from disque_trio.statemachine.state import NodeState
 
-MOST: Final = 128
-"""ADDJOBs of one client that wait at the same time. It is resumed when half are answered."""
-MOST_OF_ALL: Final = 1000
-ROOM_OF_ALL: Final = 4 << 20
-"""Limits over all clients: waiting ADDJOBs, and the bytes of their bodies. All of it is sent again
-when copies are late. The first ADDJOB of a client is always taken, and counts."""
-ROOM: Final = 1 << 20
-"""Bytes: the limit for the size of a body times the number of ADDJOBs that wait already. So large
-bodies are sent a few at a time, as much as links take, and the rest is not read yet."""
-WIDEN_EVERY: Final[Millis] = 50
-
 _ON: Final = ReplyMode.ON
 
 
@@ -34,7 +23,7 @@ def begin(
     """From now on the client waits for this job too; deadline 0 is for ever. It is answered when
     `sync` copies are confirmed; 0 is all of them."""
     size = len(job.body or b"")
-    widen_at = widen_at or node.mono + WIDEN_EVERY
+    widen_at = widen_at or node.mono + node.knobs.widen_every
     is_silent = client.reply_mode is not _ON
     pending = PendingAdd(
         client.id, job, deadline, widen_at, size, is_silent, sync=sync or job.replicas
@@ -53,12 +42,12 @@ def may_follow(node: NodeState, client: Client, body: bytes) -> bool:
     """May an ADDJOB be taken while the client waits for the copies of others?"""
     if client.blocked is not Blocked.COPIES or client.is_closing or node.mono < node.paused_until:
         return False
-    waiting = len(client.pending_adds)
+    waiting, knobs = len(client.pending_adds), node.knobs
     return (
-        waiting < MOST
-        and waiting * len(body) < ROOM
-        and len(node.adding) < MOST_OF_ALL
-        and node.adding_bytes + len(body) <= ROOM_OF_ALL
+        waiting < knobs.adds_of_client
+        and waiting * len(body) < knobs.add_bytes_of_client
+        and len(node.adding) < knobs.adds_of_all
+        and node.adding_bytes + len(body) <= knobs.add_bytes_of_all
     )
 
 
@@ -131,7 +120,7 @@ def widen_in(node: NodeState, pending: PendingAdd, wait: Millis) -> None:
 def await_copies(node: NodeState, job: Job) -> None:
     """The ADDJOB, which has waited for its key, waits for copies from now on."""
     pending = node.adding[job.id]
-    pending.widen_at = node.mono + WIDEN_EVERY
+    pending.widen_at = node.mono + node.knobs.widen_every
     client = node.clients[pending.client]
     if not client.due or pending.widen_at < client.due:
         node.timers.arm(client, pending.widen_at)

@@ -17,8 +17,6 @@ from disque_trio.statemachine.messages import Purge
 from disque_trio.statemachine.state import NodeState, Purging, Sweep
 
 RUN_EVERY: Final[Millis] = 8
-LOOKS: Final = 500
-"""How many jobs one run looks at."""
 
 
 def purge(node: NodeState, name: bytes, *, dead: bool = False) -> int:
@@ -73,7 +71,7 @@ def on_purge(node: NodeState, _sender: Peer, message: Purge) -> None:
 
 def on_due(node: NodeState, purging: Purging) -> None:
     """One slice."""
-    looks = LOOKS
+    looks = node.knobs.purging_looks
     while looks and purging.jobs:
         (name, sweep), jobs = next(iter(purging.jobs.items()))
         next_ones = jobs[-looks:]

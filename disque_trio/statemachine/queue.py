@@ -19,6 +19,7 @@ import attrs
 from disque_trio.statemachine.base import FOREVER, QUEUED, ClientId, Millis, NodeId
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.knobs import DEFAULTS
 from disque_trio.statemachine.sorted_entries import Key, SortedEntries
 from disque_trio.statemachine.timers import Timed
 
@@ -117,10 +118,11 @@ class Queue(Timed):
             return len(self._late or ()) > ahead
         return self.length > ahead
 
-    def discard(self) -> None:
-        """A job of the queue is not queued any more; its entry stays until it is swept."""
+    def discard(self, spare: int = DEFAULTS.stale_entries) -> None:
+        """A job of the queue is not queued any more; its entry stays until it is swept: when there
+        are more than `spare` beside as many as jobs."""
         self.length -= 1
-        if len(self._in_order) + len(self._late or ()) > 2 * self.length + 64:
+        if len(self._in_order) + len(self._late or ()) > 2 * self.length + spare:
             self.sweep()
 
     def oldest(self) -> Job | None:

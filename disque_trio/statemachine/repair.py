@@ -44,8 +44,6 @@ from disque_trio.statemachine.messages import GotJob, JobCopy, ReplJob
 from disque_trio.statemachine.state import NodeState, Repair
 
 RUN_EVERY: Final[Millis] = 20
-LOOKS: Final = 1000
-"""How many jobs one run checks."""
 WINDOW: Final = 100
 """How many jobs may wait for confirmation at once."""
 WINDOW_BYTES: Final = 4 << 20
@@ -189,7 +187,7 @@ def _look(node: NodeState, walk: Walk) -> None:
     room = WINDOW_BYTES - sum(
         len(node.jobs[id].body or b"") for id in repair.awaited if id in node.jobs
     )
-    for _ in range(LOOKS):
+    for _ in range(node.knobs.repair_looks):
         if walk.is_over or len(repair.awaited) >= WINDOW or room <= 0:
             break
         job = next(walk)

@@ -236,7 +236,7 @@ def _widen(node: NodeState, pending: PendingAdd, job: Job) -> None:
     confirmed = job.confirmed or ()
     waiting_for = tuple(id for id in job.holders if id not in confirmed)
     if add_nodes(node, job, 1):
-        pending_adds.widen_in(node, pending, pending_adds.WIDEN_EVERY)
+        pending_adds.widen_in(node, pending, node.knobs.widen_every)
         _send_to(node, job, (*waiting_for, job.holders[-1]), no_reply=False)
         _send_to(node, job, confirmed, no_reply=True)
     else:

@@ -21,8 +21,6 @@ from disque_trio.statemachine.copies import tell_state
 from disque_trio.statemachine.state import NodeState, Resend
 
 RUN_EVERY: Final[Millis] = 20
-LOOKS: Final = 1000
-"""How many jobs one run checks."""
 
 _FAILING: Final = PFAIL | FAIL
 
@@ -74,13 +72,13 @@ def on_due(node: NodeState, resend: Resend) -> None:
 
 def _next(node: NodeState, resend: Resend) -> list[JobId]:
     """The jobs of the next slice: acknowledged ones first, then dead ones, queue by queue."""
-    if len(resend.ids) < LOOKS and resend.queues:
+    if len(resend.ids) < node.knobs.resend_looks and resend.queues:
         dead: list[JobId] = []
-        while resend.queues and len(dead) < LOOKS:
+        while resend.queues and len(dead) < node.knobs.resend_looks:
             dead += node.dead.get(resend.queues.pop(), ())
         resend.ids = dead + resend.ids
-    ids = resend.ids[-LOOKS:]
-    del resend.ids[-LOOKS:]
+    ids = resend.ids[-node.knobs.resend_looks :]
+    del resend.ids[-node.knobs.resend_looks :]
     ids.reverse()
     return ids
 

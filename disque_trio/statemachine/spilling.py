@@ -18,8 +18,6 @@ from disque_trio.statemachine.state import NodeState
 
 MIN_BYTES: Final = 512
 """A shorter body takes hardly more memory than the object that stands for it on disk."""
-AHEAD: Final = 32
-"""Jobs that must be before one in its queue: jobs that are delivered at once are not spilled."""
 BATCH_BYTES: Final = 4 << 20
 """Limit for the bodies that are written at a time."""
 FRACTION: Final = 20

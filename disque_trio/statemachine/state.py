@@ -16,6 +16,7 @@ from disque_trio.statemachine.job import Job, PendingAdd
 from disque_trio.statemachine.jobtable import JobTable, Walk
 from disque_trio.statemachine.jobtraces import JobTraces, sampling
 from disque_trio.statemachine.keys import Keys
+from disque_trio.statemachine.knobs import Knobs
 from disque_trio.statemachine.latency import LatencyMonitor
 from disque_trio.statemachine.memory import Memory
 from disque_trio.statemachine.outbox import Outbox
@@ -193,7 +194,15 @@ def _table(node: "NodeState") -> JobTable:
 
 
 def _tombstones(node: "NodeState") -> Tombstones:
-    return Tombstones(node.facts.tombstones)
+    return Tombstones(node.facts.knobs.tombstones)
+
+
+def _knobs(node: "NodeState") -> Knobs:
+    return node.facts.knobs
+
+
+def _timers(node: "NodeState") -> Timers:
+    return Timers(node.facts.knobs.empty_slots)
 
 
 def _traces(node: "NodeState") -> JobTraces:
@@ -215,6 +224,8 @@ class NodeState:
     """`membership` and the modules below it; see `cluster`."""
     facts: Facts
     stats: Stats
+    knobs: Knobs = attrs.Factory(_knobs, takes_self=True)
+    """Nobody: constants of this process."""
     tally: Tally = attrs.Factory(Tally)
     jobs: dict[JobId, Job] = attrs.Factory(dict)
     """Changed by `table` alone, for `lifecycle`."""
@@ -282,7 +293,7 @@ class NodeState:
     """`recovery`: the jobs of the journal that have expired, until it has been read to its end."""
     memory: Memory = attrs.Factory(Memory)
     keys: Keys = attrs.Factory(Keys)
-    timers: Timers = attrs.Factory(Timers)
+    timers: Timers = attrs.Factory(_timers, takes_self=True)
     cron: Cron = attrs.Factory(Cron)
     repair: Repair = attrs.Factory(Repair)
     resend: Resend = attrs.Factory(Resend)

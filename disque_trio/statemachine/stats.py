@@ -8,7 +8,7 @@ from collections import deque
 import attrs
 
 from disque_trio.statemachine.base import Millis
-from disque_trio.statemachine.tombstones import GENERATION
+from disque_trio.statemachine.knobs import DEFAULTS, Knobs
 
 
 @attrs.define
@@ -59,8 +59,8 @@ class Facts:
     """The number that tells this process from others with the same node ID; 0 is none."""
     version: str = "0"
     traffic: Traffic = attrs.Factory(Traffic)
-    tombstones: int = GENERATION
-    """How many ids of finished jobs make a generation of tombstones. Simulations set it low."""
+    knobs: Knobs = DEFAULTS
+    """Simulations make these small."""
 
 
 @attrs.define

@@ -16,13 +16,12 @@ from typing import Final
 import attrs
 
 from disque_trio.statemachine.base import FOREVER, Millis
+from disque_trio.statemachine.knobs import DEFAULTS
 
 _GRAIN_BITS: Final = 3
 _MOMENTS: Final = 2048
 """How many moments `shared` keeps: twice what the spread of retry times needs
 (`lifecycle.desync`)."""
-_FEW_SLOTS: Final = 1024
-"""Up to this number of slots, empty ones are not swept."""
 
 
 @attrs.define(eq=False, weakref_slot=False)
@@ -78,12 +77,14 @@ class Slot:
 class Timers:
     """Slots of `Timed` owners, and a heap of the slots in use."""
 
-    __slots__ = ("_moments", "_order", "_slots", "_sweep_at")
+    __slots__ = ("_few", "_moments", "_order", "_slots", "_sweep_at")
 
-    def __init__(self) -> None:
+    def __init__(self, few: int = DEFAULTS.empty_slots) -> None:
+        """Up to `few` slots, empty ones are not swept."""
         self._slots: dict[int, Slot] = {}
         self._order: list[int] = []
-        self._sweep_at = _FEW_SLOTS
+        self._few = few
+        self._sweep_at = few
         """How many slots are enough to look for empty ones."""
         self._moments = [0] * _MOMENTS
 
@@ -167,7 +168,7 @@ class Timers:
         slots = self._slots.items()
         self._slots = {number: slot for number, slot in slots if slot.first is not None}
         self._order = sorted(self._slots)
-        self._sweep_at = max(_FEW_SLOTS, 2 * len(self._slots))
+        self._sweep_at = max(self._few, 2 * len(self._slots))
 
     def deadline(self) -> Millis:
         """When `pop_due` is to be called next; `FOREVER` when nothing is armed."""

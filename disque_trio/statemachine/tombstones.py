@@ -5,14 +5,10 @@ under way meanwhile would make it a new job, and it would be delivered again. So
 ids of the latest ones, and answers nodes that still have a copy with SETACK.
 """
 
-from typing import Final
-
 import attrs
 
 from disque_trio.statemachine.base import JobId
-
-GENERATION: Final = 32_768
-"""How many ids a generation has. At most two generations are kept: about ten megabytes."""
+from disque_trio.statemachine.knobs import DEFAULTS
 
 
 @attrs.define(eq=False)
@@ -22,7 +18,8 @@ class Tombstones:
     An id is never used again, so ids are forgotten only to bound the memory.
     """
 
-    generation: int = GENERATION
+    generation: int = DEFAULTS.tombstones
+    """How many ids a generation has. At most two generations are kept: about ten megabytes."""
     _young: dict[JobId, bool] = attrs.Factory(dict)
     """Is it known that the job is acknowledged? Otherwise its ADDJOB may have failed."""
     _old: dict[JobId, bool] = attrs.Factory(dict)

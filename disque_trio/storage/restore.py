@@ -1,15 +1,10 @@
 """Restores a node's jobs from its journal, before it connects to its peers."""
 
-from typing import Final
-
 from disque_trio.ports import Clock, Host, JournalError, Log
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.records import Record
 from disque_trio.storage.journal import Journal
 from disque_trio.storage.spill import Spiller
-
-JOBS_PER_TURN: Final = 1000
-"""How many jobs are put back into queues and timers at a time."""
 
 
 async def restore(
@@ -35,7 +30,7 @@ async def restore(
     started = journal.tasks.time()
     try:
         await journal.load(take)
-        while not machine.loaded(clock.now(), JOBS_PER_TURN):
+        while not machine.loaded(clock.now(), machine.state.knobs.loaded_per_turn):
             await journal.tasks.checkpoint()
         await journal.mend_format()
     except JournalError as error:

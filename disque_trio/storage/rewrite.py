@@ -19,9 +19,6 @@ from disque_trio.statemachine.state import NodeState
 from disque_trio.storage.tasks import Tasks
 from disque_trio.wire.journal import Format, Writer
 
-PORTION: Final = 256
-"""Jobs of one portion at most."""
-PORTION_BYTES: Final = 256 << 10
 SYNC_EVERY: Final = 8 << 20
 """Bytes between two syncs with `aof-rewrite-incremental-fsync`, so that the last one is short."""
 
@@ -116,18 +113,18 @@ class Rewrite:
         """Turn the next keys or jobs into bytes. False once there are none."""
         size = 0
         found = False
-        for record in itertools.islice(self._kept, PORTION):
+        for record in itertools.islice(self._kept, self._state.knobs.rewritten_jobs):
             found = True
             self._put(self.writer.encode_live(record))
         if found:
             return True
-        for job in itertools.islice(self._jobs, PORTION):
+        for job in itertools.islice(self._jobs, self._state.knobs.rewritten_jobs):
             found = True
             if journaling.has_record(self._state, job):
                 data = self._encode(job)
                 self._put(data)
                 size += len(data)
-                if size > PORTION_BYTES:
+                if size > self._state.knobs.rewritten_bytes:
                     break
         return found
 

@@ -7,11 +7,13 @@ from disque_trio.driver import feeding
 from disque_trio.driver.sessions import MUCH, Session
 from disque_trio.driver.unmade import PIECE
 from disque_trio.statemachine.base import Failure, Reply, Status
-from disque_trio.statemachine.lengthy import FEW
+from disque_trio.statemachine.knobs import DEFAULTS
 from disque_trio.wire.replies import encode_reply
 from disque_trio.wire.resp import ReplyParser
 from tests.driver.test_input import PING, Reader, Table
 from tests.wire.test_resp_replies import Unreadable
+
+FEW = DEFAULTS.peeked_at_once
 
 BODY = b"x" * 2000
 JOBS = 3000
@@ -112,7 +114,7 @@ async def test_many_of_them_at_once_delay_nobody(request_: bytes) -> None:
         answered.append(table.batch())
 
     assert told == b"+PONG\r\n"
-    assert max(answered) < 3 * feeding.ROOM
+    assert max(answered) < 3 * DEFAULTS.feed_room
     assert all(len(ReplyParser().feed(taker.data)) == 3 for taker, _ in crowd)
 
 

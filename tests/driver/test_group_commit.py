@@ -9,12 +9,14 @@ import trio
 from trio.testing import MockClock
 
 from disque_trio.driver import limits
-from disque_trio.driver.input import TURN
 from disque_trio.driver.sessions import CHOKE
+from disque_trio.statemachine.knobs import DEFAULTS
 from disque_trio.storage.append import STALL_S
 from tests.node.world import MemoryClient, World, until
 from tests.storage.disks import MemoryDisk, MemoryThread, read
 from tests.storage.journals import ADD, ALWAYS, EVERYSEC, IO_ERROR, broken, started
+
+TURN = DEFAULTS.client_turn
 
 LONG = 10_000
 PING = b"PING " + b"x" * LONG + b"\r\n"

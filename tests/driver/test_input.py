@@ -4,11 +4,13 @@ import attrs
 import pytest
 
 from disque_trio.driver import limits
-from disque_trio.driver.input import ROOM, TURN
 from disque_trio.driver.sessions import CHOKE, CHOKE_IN_NEED, MUCH, Session
 from disque_trio.node import Node
 from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.knobs import DEFAULTS
 from tests.node.world import World
+
+ROOM, TURN = DEFAULTS.reply_room, DEFAULTS.client_turn
 
 LONG = 100_000
 LONG_PING = b"*2\r\n$4\r\nPING\r\n$%d\r\n%b\r\n" % (LONG, b"x" * LONG)

@@ -6,9 +6,10 @@ import tracemalloc
 import pytest
 import trio
 
-from disque_trio.driver.input import A_FEW, TURN_OF_ALL
+from disque_trio.driver.input import A_FEW
 from disque_trio.driver.limits import most_unread
 from disque_trio.driver.sessions import Session
+from disque_trio.statemachine.knobs import DEFAULTS
 from tests.driver.test_input import PING, Reader, Table
 
 CANONICAL_PING = b"*1\r\n$4\r\nPING\r\n"
@@ -179,7 +180,7 @@ async def test_pipelines_take_turns_and_a_client_that_sends_little_does_not_wait
     answered = table.batch((session, PING * A_FEW))
 
     assert newcomer.told == A_FEW * pong
-    assert answered <= (TURN_OF_ALL + 128 + A_FEW) * pong
+    assert answered <= (DEFAULTS.turn_of_all + 128 + A_FEW) * pong
     told = [0] * len(crowd)
     for _ in range(20):
         table.batch()

@@ -2,10 +2,12 @@
 
 import pytest
 
-from disque_trio.driver.input import ROOM
 from disque_trio.driver.ready import Ready
 from disque_trio.driver.sessions import MUCH, Session
+from disque_trio.statemachine.knobs import DEFAULTS
 from tests.driver.test_input import Table
+
+ROOM = DEFAULTS.reply_room
 
 GETJOB = b"GETJOB FROM q\r\n"
 

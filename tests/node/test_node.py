@@ -3,11 +3,13 @@
 import trio
 from trio.testing import MockClock
 
-from disque_trio.driver.input import TURN
 from disque_trio.driver.limits import MONITOR_LIMIT
 from disque_trio.driver.sessions import CHOKE
 from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.knobs import DEFAULTS
 from tests.node.world import World, until
+
+TURN = DEFAULTS.client_turn
 
 
 async def started(nursery: trio.Nursery, config: Config | None = None) -> World:

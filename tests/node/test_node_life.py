@@ -8,11 +8,13 @@ import trio
 from trio.testing import MockClock
 
 from disque_trio import node as node_module
-from disque_trio.driver.input import TURN
 from disque_trio.driver.life import GRACE_S
 from disque_trio.statemachine.chores import Shutdown
 from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.knobs import DEFAULTS
 from tests.node.world import World, until
+
+TURN = DEFAULTS.client_turn
 
 
 async def started(nursery: trio.Nursery, config: Config | None = None) -> World:

@@ -114,10 +114,9 @@ def test_a_node_that_returns_is_told_which_of_its_jobs_are_dead() -> None:
     assert told(rig) == [(N2, True, 0)]
 
 
-@pytest.mark.pure
-def test_dead_jobs_are_told_in_slices_a_queue_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resend, "LOOKS", 2)
+def test_dead_jobs_are_told_in_slices_a_queue_at_a_time() -> None:
     rig = Rig(peers=2, ours=True, config=CALM)
+    rig.turn(resend_looks=2)
     for number in range(6):
         job_id = make_id(N2, number, 86_400, at_least_once=True)
         queue = b"q%d" % (number // 3)

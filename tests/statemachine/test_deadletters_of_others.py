@@ -19,6 +19,7 @@ from disque_trio.statemachine.extensions import (
     merged,
 )
 from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.knobs import DEFAULTS
 from disque_trio.statemachine.messages import (
     GotJob,
     Holders,
@@ -28,10 +29,11 @@ from disque_trio.statemachine.messages import (
     WillQueue,
     Working,
 )
-from disque_trio.statemachine.pending_adds import WIDEN_EVERY
 from tests.rig import CALM, JOB, ME, N2, N3, Rig, copy_of
 from tests.statemachine.burying import DAY, WEEK, among_three, dead_of, limited, told
 from tests.strategies import dead_states
+
+WIDEN_EVERY = DEFAULTS.widen_every
 
 BURIED = DeadState(0, True, b"why", DAY)
 REDRIVEN = DeadState(1, life=DAY)

@@ -5,12 +5,14 @@ import pytest
 
 from disque_trio.statemachine.base import BCAST_QUEUED, BCAST_WILLQUEUE, Failure
 from disque_trio.statemachine.config import Config
-from disque_trio.statemachine.enqueuing import LOOKS
+from disque_trio.statemachine.knobs import DEFAULTS
 from disque_trio.statemachine.messages import Queued, WillQueue, Working
 from disque_trio.statemachine.records import LoadJob
 from tests.rig import ME, N2, Rig
 from tests.statemachine.counting import stat
 from tests.statemachine.restoring import job_id, restarted, was_delayed, was_queued
+
+LOOKS = DEFAULTS.enqueuing_looks
 
 
 def length(rig: Rig, queue: str = "q") -> object:

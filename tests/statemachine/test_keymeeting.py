@@ -17,12 +17,12 @@ from disque_trio.statemachine.keyfacts import (
     KeyFact,
 )
 from disque_trio.statemachine.keymeeting import (
-    AT_ONCE,
     LOOK_EVERY,
     MEETS_FOR,
     MEETS_WITHIN,
     RUN_EVERY,
 )
+from disque_trio.statemachine.knobs import DEFAULTS
 from disque_trio.statemachine.messages import Enqueue, GotJob, KeyAnswer, KeyCancel, YourJobs
 from disque_trio.statemachine.nodetable import mark
 from tests.cluster_rig import ClusterRig
@@ -271,14 +271,14 @@ def test_without_keys_nothing_is_asked_and_no_timer_runs() -> None:
 
 def test_a_few_jobs_are_asked_about_at_a_time() -> None:
     rig = keyed_rig(config=CALM)
-    for number in range(AT_ONCE + 5):
+    for number in range(DEFAULTS.meetings + 5):
         add(rig, key=b"k%d" % number)
     rig.take()
     rig.sent()
 
     returns(rig)
     first = claims(rig)
-    assert len(first) == 2 * AT_ONCE
+    assert len(first) == 2 * DEFAULTS.meetings
     for to, claim in first:
         rig.message(to, KeyAnswer(claim.number, claim.round, ()))
     rig.advance(RUN_EVERY + TICK)

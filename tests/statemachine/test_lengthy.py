@@ -4,7 +4,8 @@ import pytest
 
 from disque_trio.statemachine import counts
 from disque_trio.statemachine.base import CommandError, Failure
-from disque_trio.statemachine.lengthy import FEW, JobsLeft, whole
+from disque_trio.statemachine.knobs import DEFAULTS
+from disque_trio.statemachine.lengthy import JobsLeft, whole
 from tests.rig import Rig
 
 BODY = "x" * 100
@@ -12,9 +13,9 @@ BODY = "x" * 100
 
 def test_a_peek_at_many_jobs_shows_them_as_one_at_few_does() -> None:
     rig = Rig()
-    ids = [rig.add(body=f"body {number}").id for number in range(FEW + 10)]
+    ids = [rig.add(body=f"body {number}").id for number in range(DEFAULTS.peeked_at_once + 10)]
 
-    shown = whole(rig.ask("QPEEK", "q", FEW + 10))
+    shown = whole(rig.ask("QPEEK", "q", DEFAULTS.peeked_at_once + 10))
 
     assert shown == [[b"q", id, b"body %d" % number] for number, id in enumerate(ids)]
     assert whole(rig.ask("QPEEK", "q", 2)) == shown[:2]

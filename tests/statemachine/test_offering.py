@@ -253,7 +253,7 @@ def test_but_only_for_a_moment() -> None:
     rig = wanted(jobs=1)
     rig.message(N2, NeedJobs(b"q", 3, waits=True))
     rig.sent()
-    rig.advance(offering.CREDIT + GRAIN)
+    rig.advance(rig.node.knobs.credit + GRAIN)
 
     add(rig)
 
@@ -358,12 +358,9 @@ def test_a_node_that_was_removed_is_forgotten() -> None:
     assert rig.node.demands == {}
 
 
-@pytest.mark.pure
-def test_of_too_many_queues_the_one_asked_for_longest_ago_is_forgotten(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(offering, "MAX_DEMANDS", 3)
+def test_of_too_many_queues_the_one_asked_for_longest_ago_is_forgotten() -> None:
     rig = wanted()
+    rig.turn(demands=3)
     for name in (b"a", b"b"):
         rig.message(N2, Waiting(name, 1))
     rig.message(N3, Waiting(b"q", 1))

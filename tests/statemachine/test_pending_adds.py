@@ -4,10 +4,10 @@ from itertools import product
 
 import pytest
 
-from disque_trio.statemachine import pending_adds
 from disque_trio.statemachine.base import QUEUED, WAIT_REPL, Failure, Status
 from disque_trio.statemachine.client import Blocked
 from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.knobs import DEFAULTS
 from disque_trio.statemachine.messages import GotJob
 from disque_trio.statemachine.pressure import OOM
 from tests.rig import CALM, N2, N3, Rig
@@ -168,11 +168,11 @@ def test_while_clients_are_paused_nothing_follows() -> None:
 
 def test_so_many_wait_and_no_more() -> None:
     rig = Rig(peers=1)
-    jobs = [add(rig) for _ in range(pending_adds.MOST)]
+    jobs = [add(rig) for _ in range(DEFAULTS.adds_of_client)]
 
     assert not rig.offer("ADDJOB", "q", "body", 0)
 
-    [*many, last] = jobs[: pending_adds.MOST // 2]
+    [*many, last] = jobs[: DEFAULTS.adds_of_client // 2]
     for job in many:
         confirm(rig, job)
         assert rig.outboxes[-1].resumed == []
@@ -183,7 +183,7 @@ def test_so_many_wait_and_no_more() -> None:
 
 def test_large_bodies_wait_a_few_at_a_time() -> None:
     rig = Rig(peers=1)
-    body = b"x" * (pending_adds.ROOM // 4)
+    body = b"x" * (DEFAULTS.add_bytes_of_client // 4)
     taken = 0
     while rig.offer("ADDJOB", "q", body, 0):
         taken += 1
@@ -194,7 +194,7 @@ def test_large_bodies_wait_a_few_at_a_time() -> None:
 
 def test_with_half_of_the_large_bodies_answered_the_client_goes_on() -> None:
     rig = Rig(peers=1)
-    body = b"x" * (pending_adds.ROOM // 8)
+    body = b"x" * (DEFAULTS.add_bytes_of_client // 8)
     jobs = fill(rig, rig.client, body)
     assert len(jobs) == 8
 
@@ -214,13 +214,13 @@ def test_the_pending_adds_of_all_clients_together_are_bounded() -> None:
     clients = [rig.connect() for _ in range(10)]
     jobs = [fill(rig, client, b"body") for client in clients]
 
-    assert sum(map(len, jobs)) == pending_adds.MOST_OF_ALL + 2, "each has one"
+    assert sum(map(len, jobs)) == DEFAULTS.adds_of_all + 2, "each has one"
     assert [len(some) for some in jobs[-3:]] == [104, 1, 1]
 
 
 def test_the_bodies_of_all_clients_together_are_bounded() -> None:
     rig = Rig(peers=1)
-    body = b"x" * (pending_adds.ROOM // 8)
+    body = b"x" * (DEFAULTS.add_bytes_of_client // 8)
     clients = [rig.connect() for _ in range(6)]
 
     taken = [len(fill(rig, client, body)) for client in clients]

@@ -3,10 +3,12 @@
 import pytest
 
 from disque_trio.statemachine.base import Failure
+from disque_trio.statemachine.knobs import DEFAULTS
 from disque_trio.statemachine.messages import DelJob, Purge
-from disque_trio.statemachine.purging import LOOKS
 from tests.rig import JOB, ME, N2, N3, Rig, copy_of
 from tests.statemachine.counting import counts
+
+LOOKS = DEFAULTS.purging_looks
 
 
 def test_all_jobs_of_a_queue_go() -> None:

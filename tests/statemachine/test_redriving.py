@@ -11,8 +11,8 @@ from disque_trio.statemachine.base import (
     Failure,
 )
 from disque_trio.statemachine.job import STAMPS
+from disque_trio.statemachine.knobs import DEFAULTS
 from disque_trio.statemachine.messages import ReplJob
-from disque_trio.statemachine.purging import LOOKS
 from disque_trio.statemachine.records import DeleteJob
 from tests.rig import CALM, JOB, ME, N2, WALL, Rig, copy_of
 from tests.statemachine.burying import (
@@ -26,6 +26,8 @@ from tests.statemachine.burying import (
     with_dead,
 )
 from tests.statemachine.test_recovery import CONFIG, started
+
+LOOKS = DEFAULTS.purging_looks
 
 # Living again.
 

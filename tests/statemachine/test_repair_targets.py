@@ -165,10 +165,9 @@ def test_a_run_has_so_many_bytes_under_way() -> None:
     assert len(asked(rig)) == 4
 
 
-@pytest.mark.pure
-def test_a_run_looks_at_so_many_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repair, "LOOKS", 2)
+def test_a_run_looks_at_so_many_jobs() -> None:
     rig = Rig(peers=3, config=CALM)
+    rig.turn(repair_looks=2)
     for name in range(1, 8):
         held(rig, (ME, N3), name=name)
     forget(rig, N2)

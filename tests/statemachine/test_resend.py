@@ -1,5 +1,3 @@
-import pytest
-
 from disque_trio.statemachine import resend
 from disque_trio.statemachine.base import FAIL, MYSELF, NodeId
 from disque_trio.statemachine.job import make_id
@@ -150,12 +148,9 @@ def test_jobs_without_an_ack_are_skipped() -> None:
 # Many jobs.
 
 
-@pytest.mark.pure
-def test_many_acks_are_told_in_slices_the_oldest_first(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(resend, "LOOKS", 2)
+def test_many_acks_are_told_in_slices_the_oldest_first() -> None:
     rig = with_acks(5)
+    rig.turn(resend_looks=2)
     ids = list(rig.node.jobs)
 
     returns(rig, N2)
@@ -183,10 +178,9 @@ def test_the_oldest_come_first_whatever_has_been_collected_before() -> None:
     assert told == [*ids, BY_UNKNOWN_NODE]
 
 
-@pytest.mark.pure
-def test_whoever_returns_meanwhile_has_the_next_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resend, "LOOKS", 2)
+def test_whoever_returns_meanwhile_has_the_next_pass() -> None:
     rig = with_acks(3)
+    rig.turn(resend_looks=2)
     returns(rig, N2)
 
     rig.sent()
@@ -197,10 +191,9 @@ def test_whoever_returns_meanwhile_has_the_next_pass(monkeypatch: pytest.MonkeyP
     assert told == [N2, N3, N3, N3]
 
 
-@pytest.mark.pure
-def test_a_job_that_is_collected_meanwhile_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resend, "LOOKS", 2)
+def test_a_job_that_is_collected_meanwhile_is_left_out() -> None:
     rig = with_acks(3)
+    rig.turn(resend_looks=2)
     last = list(rig.node.jobs)[-1]
     returns(rig, N2)
     rig.sent()
@@ -211,12 +204,9 @@ def test_a_job_that_is_collected_meanwhile_is_left_out(monkeypatch: pytest.Monke
     assert rig.sent() == []
 
 
-@pytest.mark.pure
-def test_nothing_is_kept_for_a_node_whose_link_has_gone_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(resend, "LOOKS", 2)
+def test_nothing_is_kept_for_a_node_whose_link_has_gone_again() -> None:
     rig = with_acks(7)
+    rig.turn(resend_looks=2)
     returns(rig, N2)
     rig.lose_link(N2)
     rig.sent()
@@ -227,10 +217,9 @@ def test_nothing_is_kept_for_a_node_whose_link_has_gone_again(
     assert rig.node.resend.ids == []
 
 
-@pytest.mark.pure
-def test_a_forgotten_node_is_sent_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resend, "LOOKS", 2)
+def test_a_forgotten_node_is_sent_nothing_more() -> None:
     rig = with_acks(7)
+    rig.turn(resend_looks=2)
     returns(rig, N2)
     rig.ask("CLUSTER", "FORGET", N2)
     rig.sent()

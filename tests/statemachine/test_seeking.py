@@ -1,5 +1,3 @@
-import pytest
-
 from disque_trio.statemachine import federation, greetings
 from disque_trio.statemachine.base import CAPABILITIES, MYSELF, NodeId
 from disque_trio.statemachine.messages import Frame, HaveJobs, Message, NeedJobs, Pong, Waiting
@@ -264,10 +262,9 @@ def test_over_a_new_link_a_node_is_told_of_waiting_clients_and_jobs() -> None:
     assert not [each for to, each in sent if to == N3]
 
 
-@pytest.mark.pure
-def test_of_many_queues_some_are_told_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(greetings, "MAX_GREETING", 4)
+def test_of_many_queues_some_are_told_at_a_time() -> None:
     rig = rig_of_ours(peers=1)
+    rig.turn(greeting_queues=4)
     rig.request("GETJOB", "FROM", *[f"q{number}" for number in range(10)])
     rig.sent()
 
@@ -280,10 +277,9 @@ def test_of_many_queues_some_are_told_at_a_time(monkeypatch: pytest.MonkeyPatch)
     assert told == [4, 4, 2, 0]
 
 
-@pytest.mark.pure
-def test_a_node_that_goes_meanwhile_is_told_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(greetings, "MAX_GREETING", 4)
+def test_a_node_that_goes_meanwhile_is_told_no_more() -> None:
     rig = rig_of_ours(peers=1)
+    rig.turn(greeting_queues=4)
     rig.request("GETJOB", "FROM", *[f"q{number}" for number in range(10)])
     come_up(rig, N2)
     rig.lose_link(N2)

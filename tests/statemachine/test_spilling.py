@@ -8,6 +8,7 @@ from disque_trio.statemachine.base import ACTIVE, DELIVERED, QUEUED, Spilled, St
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.invariants import check
 from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.knobs import DEFAULTS
 from disque_trio.statemachine.memory import JOB_BYTES, SPILLED_BYTES, of_job, of_queue
 from disque_trio.statemachine.messages import JobCopy, NeedJobs, YourJobs
 from disque_trio.statemachine.records import DeleteJob, LoadJob
@@ -74,7 +75,7 @@ def test_the_first_of_a_queue_stay() -> None:
     while spill(rig):
         pass
 
-    assert spilled_of(jobs) == list(range(spilling.AHEAD, 40))
+    assert spilled_of(jobs) == list(range(DEFAULTS.spill_ahead, 40))
 
 
 def test_short_bodies_stay() -> None:

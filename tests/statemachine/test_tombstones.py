@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from disque_trio.statemachine.knobs import DEFAULTS
 from disque_trio.statemachine.messages import (
     DelJob,
     GotAck,
@@ -16,7 +17,7 @@ from disque_trio.statemachine.messages import (
     Working,
     YourJobs,
 )
-from disque_trio.statemachine.tombstones import GENERATION, Tombstones
+from disque_trio.statemachine.tombstones import Tombstones
 from tests.rig import CALM, JOB, ME, N2, N3, ONCE, Rig, copy_of
 
 End = Callable[[Rig], None]
@@ -158,11 +159,11 @@ def test_a_flushed_node_remembers_nothing() -> None:
 
 def test_what_is_remembered_has_its_bound_and_the_latest_stay() -> None:
     tombstones = Tombstones()
-    ids = [b"D-%08d" % number for number in range(3 * GENERATION)]
+    ids = [b"D-%08d" % number for number in range(3 * DEFAULTS.tombstones)]
 
     for job_id in ids:
         tombstones.bury(job_id)
-        assert len(tombstones) < 2 * GENERATION
+        assert len(tombstones) < 2 * DEFAULTS.tombstones
 
-    assert all(job_id in tombstones for job_id in ids[-GENERATION:])
+    assert all(job_id in tombstones for job_id in ids[-DEFAULTS.tombstones :])
     assert ids[0] not in tombstones

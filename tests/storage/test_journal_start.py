@@ -8,12 +8,12 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from disque_trio import __version__
-from disque_trio.driver.input import TURN
 from disque_trio.statemachine.base import QUEUED
 from disque_trio.statemachine.chores import Shutdown
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.journaling import STOPPED
+from disque_trio.statemachine.knobs import DEFAULTS
 from disque_trio.statemachine.records import LoadJob
 from disque_trio.wire.journal import Format, Reader, Writer, this
 from tests.node.world import MemoryClient, World, until
@@ -21,6 +21,8 @@ from tests.rig import copy_of
 from tests.storage.disks import MemoryDisk, read
 from tests.storage.journals import ALWAYS, EVERYSEC, add, alive, file_of, ids, queued, started
 from tests.wire.newer import KNOWN, LATER, RECORDS, WRITER
+
+TURN = DEFAULTS.client_turn
 
 
 @pytest.mark.parametrize("format_", list(Format))

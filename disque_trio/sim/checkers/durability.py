@@ -14,6 +14,7 @@ import attrs
 
 from disque_trio.sim.checkers import history
 from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.copy_options import read
 from disque_trio.sim.checkers.intervals import Interval
 from disque_trio.sim.checkers.obligations import MILLI, SECOND
 from disque_trio.sim.checkers.records import ALIVE, NEVER, Copy, Job, Lease
@@ -169,7 +170,7 @@ def _is_over(case: Case, job: Job) -> bool:
 def _judge_loss(case: Case, row: Row, job: Job, copy: Copy) -> None:
     """S15: a confirmed copy, or a confirmed acknowledgement, is lost."""
     confirmed_at = copy.ack_confirmed_at if copy.is_acked else copy.confirmed_at
-    if confirmed_at == NEVER or not _should_return(case, job, copy):
+    if confirmed_at == NEVER or not _should_return(case, row, job, copy):
         return
     case.check("S15")
     if row.cause != "damaged" and must_survive(case, row.node, confirmed_at):
@@ -184,13 +185,22 @@ def _judge_loss(case: Case, row: Row, job: Job, copy: Copy) -> None:
         )
 
 
-def _should_return(case: Case, job: Job, copy: Copy) -> bool:
+def _should_return(case: Case, row: Row, job: Job, copy: Copy) -> bool:
     """Not if it has expired, or was served with RETRY 0: then it is deleted from the journal."""
     if copy.is_dummy:
         life = 0 if copy.base is None else (copy.base - copy.mono) * MILLI
         return case.now - copy.since < case.obligations.shortest(life) - SECOND
     was_handed_out = not job.is_at_least_once and job.serves > 0 and not copy.is_acked
-    return not (was_handed_out or _is_over(case, job) or _is_over_here(case, copy))
+    is_over = _is_over(case, job) or _is_over_by_wall(row, job) or _is_over_here(case, copy)
+    return not (was_handed_out or is_over)
+
+
+def _is_over_by_wall(row: Row, job: Job) -> bool:
+    """Is its TTL over by the wall clock of the node, which may have been set forward?"""
+    made = read(job.first_record).get("made")
+    if job.options is None or made is None:
+        return False
+    return row.wall >= made // 1_000_000 + job.options.ttl // MILLI - 1000
 
 
 def _is_over_here(case: Case, copy: Copy) -> bool:

@@ -74,7 +74,9 @@ def _cluster(plan: Plan) -> str:
             words.append(f"n{number} drifts {clock.drift_ppm:+d} ppm")
         if clock.wall_offset_ms:
             words.append(f"n{number}'s wall clock is off by {clock.wall_offset_ms:+d} ms")
-    words += [f"{name} {value}" for name, value in plan.config]
+    if plan.link.batches:
+        words.append("messages of one moment arrive as one batch")
+    words += [f"{name} {value}" for name, value in (*plan.config, *plan.knobs)]
     return "; ".join(words)
 
 

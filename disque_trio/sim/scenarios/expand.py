@@ -16,6 +16,7 @@ from disque_trio.sim.random_streams import stream
 from disque_trio.sim.scenarios import apps_draw
 from disque_trio.sim.scenarios.consumer_spec import ConsumerSpec
 from disque_trio.sim.scenarios.fault_schedule import occurrences
+from disque_trio.sim.scenarios.knobs import knob_values
 from disque_trio.sim.scenarios.plan import (
     Add,
     Administrator,
@@ -58,7 +59,7 @@ def expand(scenario: Scenario, seed: int) -> Plan:
         nodes=nodes,
         link=link,
         clocks=clocks if any(clock != ClockPlan() for clock in clocks) else (),
-        config=(*scenario.cluster.config, *_journal(scenario, seed)),
+        config=(*scenario.cluster.config, *_journal(scenario, seed), *_drawn(scenario, seed)),
         zones=zones,
         adds=adds,
         consumers=_consumers(scenario, nodes, cfg),
@@ -70,7 +71,7 @@ def expand(scenario: Scenario, seed: int) -> Plan:
         heal=_one_of(scenario.end.heal, cfg),
         drain=0 if scenario.end.drain is None else scenario.end.drain.draw_int(cfg),
         forming=scenario.cluster.forming,
-        tombstones=scenario.cluster.tombstones,
+        knobs=knob_values(scenario.cluster, seed),
         sync=(int(scenario.cluster.sync.low), int(scenario.cluster.sync.high)),
         codec_every=scenario.run.codec_every,
         vector_clocks=scenario.run.vector_clocks,
@@ -98,6 +99,15 @@ def _journal(scenario: Scenario, seed: int) -> tuple[tuple[str, str], ...]:
     """Drawn from its own stream, so that journals change no other draw."""
     policy = _one_of(scenario.cluster.aof, stream(seed, "aof"))
     return () if policy == "off" else (("appendonly", "yes"), ("appendfsync", policy))
+
+
+def _drawn(scenario: Scenario, seed: int) -> list[tuple[str, str]]:
+    """Each directive has a stream of its own."""
+    drawn = [
+        (name, stream(seed, "directive", name).choice(words))
+        for name, words in scenario.cluster.draw
+    ]
+    return [(name, word) for name, word in drawn if word != "default"]
 
 
 def _one_of(options: tuple[str, ...], rng: random.Random) -> str:

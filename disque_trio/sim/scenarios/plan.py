@@ -7,7 +7,6 @@ and faults do not depend on each other. Times are microseconds since the run beg
 import attrs
 
 from disque_trio.sim.scenarios.apps import AppsPlan
-from disque_trio.statemachine.tombstones import GENERATION
 
 Micros = int
 Span = tuple[Micros, Micros]
@@ -250,8 +249,8 @@ class Plan:
     """How long after the heal the run goes on; 0 is computed from the workload (bound B)."""
     sync: Span = (200, 5_000)
     """How long a disk takes to sync, where nodes keep a journal (`appendonly` in `config`)."""
-    tombstones: int = GENERATION
-    """How many ids of finished jobs make a generation of a node's tombstones."""
+    knobs: tuple[tuple[str, int], ...] = ()
+    """Constants of the nodes that have another value than the default (`statemachine.knobs`)."""
     forming: str = "known"
     """`known`: nodes start with each other in their tables; `meet`: the first meets the others."""
     codec_every: int = 64

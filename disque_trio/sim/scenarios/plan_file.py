@@ -11,11 +11,13 @@ from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 import attrs
 
 from disque_trio.sim.scenarios.plan import Plan
+from disque_trio.statemachine.knobs import KNOBS
 
 VERSION: Final = 1
 _VERSION_KEY: Final = "plan"
 _NOTE_KEY: Final = "note"
 _NAMES: Final = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+_LEAST: Final = {knob.name: knob.least for knob in KNOBS}
 
 
 class PlanError(Exception):
@@ -128,6 +130,10 @@ def _check(plan: Plan, name: str) -> None:
     """Check what concerns several values, and would only show during a run."""
     if plan.nodes < 1:
         raise PlanError(f"{name}.nodes: {plan.nodes} is no number of nodes")
+    for constant, number in plan.knobs:
+        if number < _LEAST.get(constant, number + 1):
+            known = f"at least {_LEAST[constant]}" if constant in _LEAST else "no constant"
+            raise PlanError(f"{name}.knobs: {constant} = {number}: it is {known}")
     for key, places in (
         ("adds", [add.node for add in plan.adds]),
         ("consumers", [consumer.node for consumer in plan.consumers]),

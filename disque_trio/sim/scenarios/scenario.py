@@ -16,9 +16,11 @@ from disque_trio.sim.scenarios.marks import MARKS
 from disque_trio.sim.scenarios.ranges import Choice, Range
 from disque_trio.sim.scenarios.schema import Kind, Spot, array_of, key, read_record, table
 from disque_trio.sim.scenarios.value_types import (
+    DIRECTIVE_CHOICES,
     DIRECTIVES,
     DURATION,
     FLAG,
+    KNOB_VALUES,
     LABEL,
     MILLIS,
     NODES,
@@ -39,7 +41,6 @@ from disque_trio.sim.scenarios.value_types import (
     whole,
     words_of,
 )
-from disque_trio.statemachine.tombstones import GENERATION
 
 VERSION: Final = 1
 
@@ -65,17 +66,22 @@ class ClusterSpec:
     config: tuple[tuple[str, str], ...] = key(
         DIRECTIVES, "directives of every node, as in disque.conf", default={}
     )
+    draw: tuple[tuple[str, tuple[str, ...]], ...] = key(
+        DIRECTIVE_CHOICES,
+        "directives of which each seed draws a value from an array; `default` leaves one out",
+        default={},
+    )
     aof: tuple[str, ...] = key(
         words_of(one_of("off", "no", "everysec", "always")),
         "`appendfsync` of the nodes' journals; `off`: no journals; one is drawn from an array",
         default="off",
     )
     sync: Range = key(DURATION, "how long a disk takes to sync", default="200us..5ms")
-    tombstones: int = key(
-        count(1),
-        "how many ids of finished jobs a generation of a node's tombstones has; a node keeps two "
-        "generations",
-        default=GENERATION,
+    knobs: tuple[tuple[str, int], ...] = key(
+        KNOB_VALUES, "constants of the nodes, with their values, see below", default={}
+    )
+    small: Range = key(
+        SHARE, "chance that a constant that `knobs` does not name is small in a seed", default=0
     )
     forming: str = key(
         one_of("known", "meet"),

@@ -13,6 +13,7 @@ from disque_trio.sim.scenarios.ranges import Choice, Range
 from disque_trio.sim.scenarios.schema import Kind, Spot, WrongValueError, advice
 from disque_trio.statemachine import directives
 from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.knobs import KNOBS
 from disque_trio.statemachine.values import ConfigError
 
 _Value = TypeVar("_Value")
@@ -322,6 +323,24 @@ def _words(value: Any) -> list[str] | None:
 DIRECTIVES: Final = Kind("a table of directives, as in disque.conf", _read_directives)
 
 
+def _read_choices(value: Any, spot: Spot) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    if not isinstance(value, dict) or not all(isinstance(each, list) for each in value.values()):
+        raise ValueError
+    for name, words in value.items():
+        for number, word in enumerate(words):
+            if word != "default":
+                _read_directives({name: word}, spot.inside(name).inside(number))
+    return tuple(
+        (name, tuple(" ".join(_words(word) or ()) for word in words))
+        for name, words in value.items()
+    )
+
+
+DIRECTIVE_CHOICES: Final = Kind(
+    'a table of arrays by directive, such as `["default", "1s"]`', _read_choices
+)
+
+
 def _read_nodes(value: Any, _spot: Spot) -> tuple[int, ...] | str:
     if isinstance(value, str) and value in {"all", "random"}:
         return value
@@ -342,3 +361,18 @@ NODES_OR_ZONE: Final = Kind(
     "`all`, `random`, `zone` (all nodes of one zone), a node's number, or an array of numbers",
     _read_nodes_or_zone,
 )
+
+
+def _read_knobs(value: Any, spot: Spot) -> tuple[tuple[str, int], ...]:
+    if not isinstance(value, dict):
+        raise ValueError
+    least = {knob.name: knob.least for knob in KNOBS}
+    for name, number in value.items():
+        if name not in least:
+            spot.inside(name).wrong(f"no constant is called {name}{advice(name, tuple(least))}")
+        elif type(number) is not int or number < least[name]:
+            spot.inside(name).wrong(f"{name} is a whole number of at least {least[name]}: {number}")
+    return tuple(value.items())
+
+
+KNOB_VALUES: Final = Kind("a table of constants with their values", _read_knobs)

@@ -43,7 +43,7 @@ from disque_trio.statemachine.commands.parse import (
 from disque_trio.statemachine.getwords import BARE, VALUED, WORDS
 from disque_trio.statemachine.hints import no_option, none_of
 from disque_trio.statemachine.job import Job, is_well_formed
-from disque_trio.statemachine.lengthy import FEW, STEP_WORK, JobsLeft
+from disque_trio.statemachine.lengthy import STEP_WORK, JobsLeft
 from disque_trio.statemachine.messages import Pause
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
@@ -233,7 +233,7 @@ def qpeek(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     if queue is None or not count:
         return []
     jobs = queue.peek(count)
-    if len(jobs) <= FEW:
+    if len(jobs) <= node.knobs.peeked_at_once:
         return [delivery.describe(job) for job in jobs]
     left = JobsLeft(node, jobs)
     return Lengthy(left.parts([], _peeked), len(jobs) * STEP_WORK, left.sizes)

@@ -39,7 +39,7 @@ from disque_trio.statemachine.commands.queues import (
 from disque_trio.statemachine.hints import did_you_mean, none_of, shown
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.jobtable import Walk
-from disque_trio.statemachine.lengthy import FEW, FEWER, SOME, STEP_WORK, STEPS, JobsLeft, of_names
+from disque_trio.statemachine.lengthy import FEWER, SOME, STEP_WORK, JobsLeft, of_names
 from disque_trio.statemachine.postponing import is_backing_off
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
@@ -48,8 +48,6 @@ DEFAULT_COUNT: Final = 100
 BACKING_OFF: Final = b"backing-off"
 """What JSCAN takes for a state, besides those that SHOW has."""
 WORK_PER_ITEM: Final = 10
-MOST_STEPS: Final = 20_000
-"""What one request looks at, whatever COUNT says: some milliseconds of work."""
 MAX_ITERATIONS: Final = 32
 """For queues and for jobs. Every iteration over jobs is checked when a job is dropped."""
 _MAX_CURSOR: Final = (1 << 64) - 1
@@ -104,18 +102,18 @@ def qscan(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     names = node.scans.get(number)
     if names is None:
         names, offset = _names(node, options), 0
-    if options.wanted is None and len(names) - offset > STEPS:
+    if options.wanted is None and len(names) - offset > node.knobs.steps_at_once:
         node.scans.pop(number, None)
         return Lengthy(_all_queues(node, options, names, offset), len(names) * STEP_WORK)
     begun = offset
-    end = min(len(names), offset + _steps(options.wanted))
+    end = min(len(names), offset + _steps(node, options.wanted))
     found: list[bytes] = []
     while offset < end and len(found) != options.wanted:
         if _shows_queue(node, options, names[offset]):
             found.append(names[offset])
         offset += 1
     cursor = b"%d" % _next_queue(node, number, names, offset)
-    if len(found) <= FEW:
+    if len(found) <= node.knobs.peeked_at_once:
         return [cursor, [value for name in found for value in _show_queue(node, options, name)]]
     return _queues(node, options, found, cursor, offset - begun)
 
@@ -126,9 +124,9 @@ def _all_queues(
     """BUSYLOOP: those that are wanted first, since the reply begins with their number."""
     found: list[bytes] = []
     while offset < len(names):
-        some = names[offset : offset + STEPS]
+        some = names[offset : offset + node.knobs.steps_at_once]
         found += [name for name in some if _shows_queue(node, options, name)]
-        offset += STEPS
+        offset += node.knobs.steps_at_once
         yield []
     yield from _queues(node, options, found, b"0", 0).parts
 
@@ -199,20 +197,20 @@ def jscan(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     options = _parse(args[1:], _jscan_option, _JOB_OPTIONS)
     number, offset = divmod(options.cursor or 0, 1 << _OFFSET_BITS)
     walk, seen = node.job_scans.get(number, (None, 0))
-    if options.wanted is None and len(node.jobs) > STEPS:
+    if options.wanted is None and len(node.jobs) > node.knobs.steps_at_once:
         return Lengthy(_all_jobs(node, options, number if seen == offset else 0))
     if walk is None or seen != offset:
         walk, number, offset = node.table.walk(), 0, 0
     begun = offset
     found: list[Job] = []
-    for job in islice(walk, _steps(options.wanted)):
+    for job in islice(walk, _steps(node, options.wanted)):
         offset += 1
         if _shows_job(options, job):
             found.append(job)
             if len(found) == options.wanted:
                 break
     cursor = b"%d" % _next_job(node, number, walk, offset)
-    if len(found) <= FEW:
+    if len(found) <= node.knobs.peeked_at_once:
         return [cursor, [_show_job(node, options, job, job.body) for job in found]]
     left = JobsLeft(node, found)
     parts = _jobs(node, options, left, cursor)
@@ -227,7 +225,9 @@ def _all_jobs(node: NodeState, options: Options, number: int) -> Generator[list[
     walk = walk or node.table.walk()
     try:
         while not walk.is_over:
-            left.add([job for job in islice(walk, STEPS) if _shows_job(options, job)])
+            left.add(
+                [job for job in islice(walk, node.knobs.steps_at_once) if _shows_job(options, job)]
+            )
             yield []
     finally:
         walk.end()
@@ -270,9 +270,10 @@ def _new_number(node: NodeState) -> int:
     return node.last_scan
 
 
-def _steps(wanted: int | None) -> int:
+def _steps(node: NodeState, wanted: int | None) -> int:
     """How many queues or jobs are looked at for one reply."""
-    return MOST_STEPS if wanted is None else min(wanted * WORK_PER_ITEM, MOST_STEPS)
+    most = node.knobs.scan_steps
+    return most if wanted is None else min(wanted * WORK_PER_ITEM, most)
 
 
 def _parse(

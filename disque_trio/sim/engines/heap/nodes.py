@@ -29,6 +29,7 @@ from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.journaling import STARTED
+from disque_trio.statemachine.knobs import Knobs
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.nodesfile import nodes_text, parse_nodes
 from disque_trio.statemachine.outbox import Outbox
@@ -63,8 +64,8 @@ class Host:
     __slots__ = (
         "_alarm", "_clients", "_config", "_engine", "_factory", "_inbox", "_links", "_names",
         "_recorder", "_seed", "_wake_at", "clock", "disk", "id", "ip", "is_held", "is_paused",
-        "journal", "lives", "machine", "name", "nodes_conf", "now", "number", "slowness",
-        "spiller", "stopping", "tombstones", "vector",
+        "journal", "knobs", "lives", "machine", "name", "nodes_conf", "now", "number", "slowness",
+        "spiller", "stopping", "vector",
     )  # fmt: skip
 
     def __init__(
@@ -82,7 +83,7 @@ class Host:
         vector: VectorClock,
         names: dict[NodeId, str],
         disk: Disk,
-        tombstones: int,
+        knobs: Knobs,
     ) -> None:
         self._engine = engine
         self._recorder = recorder
@@ -92,7 +93,7 @@ class Host:
         self._config = config
         self._factory = factory
         self._names = names
-        self.tombstones = tombstones
+        self.knobs = knobs
         self.number = number
         self.name = f"n{number}"
         self.ip = f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}"
@@ -160,15 +161,14 @@ class Host:
         myself = Peer(self.id, "", PORT, MYSELF)
         if self.nodes_conf:
             myself, others = parse_nodes(self.nodes_conf)
-        facts = Facts(port=PORT, tombstones=self.tombstones)
+        facts = Facts(port=PORT, knobs=self.knobs)
         self.machine = self._factory(self._config, myself, rng, self.now, facts, list(others))
         self.machine.state.trace = []
         self.spiller = Spiller(self.machine, SimSpill()) if self._config.spill_directory else None
         self.nodes_conf = nodes_text(self.machine.state, handshakes=False)
         self.is_paused = self.is_held = False
         found = self._open_journal(self.machine) if self._config.appendonly else None
-        if cause == "fresh":
-            found = None
+        found = None if cause == "fresh" else found
         self.note("start", cause=found.start if found else cause)
         self._wake_at = NEVER
         self.settle()

@@ -26,6 +26,7 @@ from disque_trio.statemachine.base import NodeId
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.directives import parse_line
+from disque_trio.statemachine.knobs import Knobs
 
 START_SPREAD: Final[Micros] = 100_000
 """Nodes start within so much of each other, so that their heartbeats do not coincide."""
@@ -97,7 +98,7 @@ class World:
             vector=self._vector(),
             names=self.names,
             disk=self.disk_kind(stream(self.plan.seed, "disk", number), self.plan.sync),
-            tombstones=self.plan.tombstones,
+            knobs=Knobs(**dict(self.plan.knobs)),
         )
 
     def add_host(self, number: int) -> Host:

@@ -1,0 +1,18 @@
+"""Which constants of the nodes a seed makes small, and how small."""
+
+from disque_trio.sim.random_streams import stream
+from disque_trio.sim.scenarios.scenario import ClusterSpec
+from disque_trio.statemachine.knobs import KNOBS
+
+
+def knob_values(cluster: ClusterSpec, seed: int) -> tuple[tuple[str, int], ...]:
+    """Each constant has a stream of its own; every order of magnitude is equally likely."""
+    given = dict(cluster.knobs)
+    share = cluster.small.draw(stream(seed, "knobs"))
+    for knob in KNOBS if share else ():
+        rng = stream(seed, "knob", knob.name)
+        if knob.name not in given and rng.random() < share:
+            low = max(knob.least, 1)
+            drawn = int(low * (knob.default / low) ** rng.random())
+            given[knob.name] = drawn if rng.random() < 0.7 else knob.least
+    return tuple(given.items())
