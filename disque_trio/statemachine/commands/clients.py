@@ -15,7 +15,6 @@ from disque_trio.statemachine.client import WAITS, Blocked, Client, ReplyMode
 from disque_trio.statemachine.commands import parse
 from disque_trio.statemachine.commands.usage import mistake
 from disque_trio.statemachine.hints import no_option, none_of, shown
-from disque_trio.statemachine.knobs import DEFAULTS
 from disque_trio.statemachine.state import NodeState
 
 _SYNTAX_ERROR: Final = (
@@ -87,7 +86,7 @@ def _ask_for_list(node: NodeState, caller: Client, words: list[bytes]) -> Reply:
     def then(node: NodeState, _caller: Client, vitals: Vitals) -> Reply:
         known = node.clients if ids is None else ids
         found = [node.clients[id] for id in known if id in node.clients]
-        if len(found) <= DEFAULTS.peeked_at_once:
+        if len(found) <= node.knobs.peeked_at_once:
             return _lines(node, found, vitals)
         return _long_list(node, found, vitals)
 
@@ -97,10 +96,11 @@ def _ask_for_list(node: NodeState, caller: Client, words: list[bytes]) -> Reply:
 def _long_list(node: NodeState, found: list[Client], vitals: Vitals) -> Reply:
     """The lines of many clients, some at a time; those that go meanwhile are left out."""
     made: list[bytes] = []
+    some = max(node.knobs.peeked_at_once, 1)
 
     def parts() -> Generator[list[Reply], None, None]:
-        for at in range(0, len(found), DEFAULTS.peeked_at_once):
-            made.append(_lines(node, found[at : at + DEFAULTS.peeked_at_once], vitals))
+        for at in range(0, len(found), some):
+            made.append(_lines(node, found[at : at + some], vitals))
             yield []
         text = b"".join(made)
         made.clear()
