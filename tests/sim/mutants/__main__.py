@@ -29,7 +29,7 @@ from tests.sim.mutants.kept import FILE, Kept
 from tests.sim.mutants.mutant import all_mutants
 from tests.sim.mutants.operators import Drawn, draw
 
-SWARM: Final = "swarm-extended"
+SWARM: Final = "everything"
 """The scenario in which drawn mutants are tried."""
 ENGINE: Final = "virtual"
 _STYLES: Final = {
