@@ -27,7 +27,7 @@ _SINGLE: Final = tuple(
 COLD: Final = frozenset(
     f"{folder}/{name}"
     for folder, names in {
-        "statemachine": "chores config directives form latency nodesfile pattern"
+        "statemachine": "chores config directives form knobs latency nodesfile pattern"
         " redaction slowlog values",
         "statemachine/commands": "clients cluster config greeting info introspection latency"
         " scans server slowlog",

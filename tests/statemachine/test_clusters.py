@@ -76,7 +76,8 @@ def test_a_node_that_restarts_elsewhere_is_found_there() -> None:
     rig.run(500)
 
     rig.start("c", ip="10.0.0.77")
-    rig.run(2_000)
+    # It looks for a second process with its ID where the one before it was, which takes a while.
+    rig.run(5_000)
 
     assert rig.id("c") == name
     assert rig.is_formed()

@@ -347,6 +347,22 @@ def test_before_a_stop_it_is_recorded_what_comes_into_a_queue_and_what_leaves_it
     assert only_load(rig).copy.state == QUEUED
 
 
+def test_before_a_stop_jobs_that_are_fetched_together_are_recorded_as_well() -> None:
+    rig = keeper()
+    rig.machine.record_queues(on=True)
+    jobs = [rig.add("RETRY", 1), rig.add("RETRY", 1)]
+    once = rig.add("RETRY", 0)
+    records(rig)
+
+    rig.ask("GETJOB", "COUNT", 3, "FROM", "q")
+
+    deleted, *loads = records(rig)
+    assert deleted == DeleteJob(once.id)
+    assert [
+        (record.copy.id, record.copy.state) for record in loads if isinstance(record, LoadJob)
+    ] == [(job.id, ACTIVE) for job in jobs]
+
+
 def record_state(record: Record) -> int:
     assert isinstance(record, LoadJob)
     return record.copy.state

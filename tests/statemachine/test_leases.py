@@ -1,6 +1,6 @@
 import pytest
 
-from disque_trio.statemachine.base import ACTIVE, BCAST_WILLQUEUE, QUEUED
+from disque_trio.statemachine.base import ACTIVE, BCAST_WILLQUEUE, DELIVERED, LEASED, QUEUED
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.messages import Queued, WillQueue, Working, YourJobs
@@ -135,6 +135,19 @@ def test_without_leases_a_delivery_defends_nothing() -> None:
     rig.message(N2, Queued(JOB))
 
     assert rig.sent() == []
+
+
+@pytest.mark.parametrize(("has_lease", "leased"), [(True, 2), (False, 0)])
+def test_jobs_that_are_fetched_together_are_leased_if_deliveries_are(
+    has_lease: bool, leased: int
+) -> None:
+    rig = Rig(config=Config(cluster_node_timeout=1_000_000_000, delivery_lease=has_lease))
+    jobs = [rig.add(), rig.add()]
+
+    rig.ask("GETJOB", "COUNT", 2, "FROM", "q")
+
+    assert sum(bool(job.flags & LEASED) for job in jobs) == leased
+    assert all(job.flags & DELIVERED for job in jobs)
 
 
 # Transfers after news of a worker.
