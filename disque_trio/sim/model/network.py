@@ -51,7 +51,7 @@ class Rule:
 
     def __attrs_post_init__(self) -> None:
         # No validator: the compiled form has none.
-        if self.only not in ("", *MESSAGES):
+        if self.only and self.only not in MESSAGES:
             raise ValueError(f"only: there is no message {self.only!r}")
 
 
