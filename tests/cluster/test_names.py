@@ -106,7 +106,8 @@ def test_a_name_that_nobody_knows_is_an_error_and_a_seed_is_tried_again(pods: li
     eventually(
         lambda: one.client.info("cluster").get("unanswered_meet_error"), SOON_S, "INFO says why"
     )
-    assert "the name of a node cannot be resolved; the node tries again" in one.log()
+    said = "the name of a node cannot be resolved; the node tries again"
+    eventually(lambda: said in one.log(), SOON_S, "the log says it")
 
     name_all(one.world, {"disque-2": 2})
     Cluster([one, two]).wait()

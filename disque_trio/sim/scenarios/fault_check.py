@@ -43,7 +43,7 @@ def _unknown_event(fault: Fault) -> str:
     if kind in {"send", "recv", "lost"} and cause:
         if cause not in vocabulary.MESSAGES:
             return _no_message(cause)
-    elif fault.when and not {fault.when, kind} & set(vocabulary.EVENTS):
+    elif fault.when and fault.when not in vocabulary.EVENTS and kind not in vocabulary.EVENTS:
         return f"there is no event '{fault.when}'"
     if fault.target not in _TARGETS:
         return f"there is no target '{fault.target}'; known are event.node and event.peer"

@@ -46,10 +46,11 @@ def swapped(sources: Mapping[Path, str | ast.Module]) -> Iterator[None]:
         changed = compile(source, file, "exec", dont_inherit=True)
         new |= {(file, old): now for old, now in _pairs(intact, changed) if old != now}
     files = {str(path) for path in sources}
+    gc.unfreeze()  # a node that ran here may have put its functions out of sight
     found = [
         (each, each.__code__)
         for each in gc.get_objects()
-        if isinstance(each, FunctionType) and each.__code__.co_filename in files
+        if type(each) is FunctionType and each.__code__.co_filename in files
     ]
     pairs = [(each, old, new[old.co_filename, old]) for each, old in found
              if (old.co_filename, old) in new]  # fmt: skip

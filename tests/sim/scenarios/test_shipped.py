@@ -49,8 +49,8 @@ def test_a_swarm_draws_each_of_its_families(path: Path) -> None:
     assert set(scenario.swarm.families or ()) == set(families(scenario))
 
 
-def test_the_extended_swarm_uses_every_option_of_jobs() -> None:
-    scenario = load(ROOT / "scenarios" / "swarm-extended.toml")
+def test_the_swarm_of_everything_uses_every_option_of_jobs() -> None:
+    scenario = load(ROOT / "scenarios" / "everything.toml")
 
     for field in attrs.fields(JobSpec):
         default = getattr(JobSpec(), field.name)
