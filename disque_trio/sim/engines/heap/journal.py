@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 
 from disque_trio.driver.overtaking import overtaking
 from disque_trio.sim.engines.events import Engine
+from disque_trio.sim.engines.heap.spill import whole_record
 from disque_trio.sim.model.disk import Disk, DiskError
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.statemachine.base import Failure, Now, Reply
@@ -83,9 +84,10 @@ class Journal:
         it waits."""
         if out.records:
             self._handed += len(out.records)
-            self._unwritten += out.records
+            records = [whole_record(record) for record in out.records]
+            self._unwritten += records
             if self._anew is not None:
-                self._anew += out.records
+                self._anew += records
             self._work()
         if self._told or self._trouble:
             if not self._told:
@@ -157,7 +159,7 @@ class Journal:
     def write_anew(self, records: Iterable[Record]) -> None:
         """Add records of existing jobs to the new file."""
         if self._anew is not None:
-            self._anew.extend(records)
+            self._anew.extend(map(whole_record, records))
 
     def flush(self) -> None:
         """Write and sync everything, and send what has waited for it."""

@@ -1,7 +1,7 @@
 """A simulated node's spill-directory: bodies are kept aside in memory, and read when they leave.
 
-The heap engine passes messages and replies on as objects, without encoding them, so the bodies are
-read here and not by the encoder.
+The heap engine passes messages, replies and records on as objects, without encoding them, so the
+bodies are read here and not by the encoder.
 """
 
 from collections.abc import Sequence
@@ -11,6 +11,7 @@ import attrs
 from disque_trio.statemachine.base import Map, Reply, Set, Spilled
 from disque_trio.statemachine.lengthy import whole
 from disque_trio.statemachine.messages import JobCopy, Message, ReplJob, YourJobs
+from disque_trio.statemachine.records import LoadJob, Record
 
 
 class BodyInMemory(Spilled):
@@ -44,6 +45,13 @@ def whole_message(message: Message) -> Message:
 
 def _whole_copy(copy: JobCopy) -> JobCopy:
     return attrs.evolve(copy, body=bytes(copy.body))
+
+
+def whole_record(record: Record) -> Record:
+    """The record as the journal has it, likewise."""
+    if isinstance(record, LoadJob) and isinstance(record.copy.body, Spilled):
+        return LoadJob(_whole_copy(record.copy))
+    return record
 
 
 def whole_reply(reply: Reply) -> Reply:
