@@ -28,10 +28,15 @@ ANNOUNCEMENTS: Final = ("queued", "working")
 
 def after_hold(case: Case, row: Row, job: Job) -> None:
     """A copy has come, and its row tells when it is due. The timer of one whose ADDJOB still waits
-    for copies does not run yet."""
+    for copies does not run yet. What was announced in the same batch may have come after the copy,
+    and then begins its period anew."""
     copy = job.copies.get(row.node)
     if copy is not None and copy.due and row.cause != "add":
         _arm(case, copy, copy.due * MILLI)
+        if row.cause != "loaded" and _was_told(job, copy.node, case.now):
+            due_by = copy.due_by
+            _arm_for_retry(case, job, copy)
+            copy.due_by = max(copy.due_by, due_by)
         if row.cause == "loaded":
             # It may be the rest of a wait after a NACK, which stands.
             copy.waits_until = copy.due_by
@@ -67,14 +72,18 @@ def after_add_ok(case: Case, row: Row, job: Job) -> None:
 def _arm_after_add(case: Case, job: Job, copy: Copy, delay: Micros) -> None:
     """The copy is due after its DELAY, or after RETRY if another holder has announced a queueing or
     a lease."""
-    has_received = any(
-        receiver == copy.node and sort in ANNOUNCEMENTS and announcement.got_at >= copy.since
-        for (_, receiver, sort), announcement in job.announcements.items()
-    )
-    if has_received:
+    if _was_told(job, copy.node, copy.since):
         _arm_for_retry(case, job, copy)
     else:
         _arm(case, copy, max(delay - (case.now - copy.since), 0))
+
+
+def _was_told(job: Job, node: str, since: Micros) -> bool:
+    """Has the node heard since then that another one has queued the job, or handed it out?"""
+    return any(
+        receiver == node and sort in ANNOUNCEMENTS and announcement.got_at >= since
+        for (_, receiver, sort), announcement in job.announcements.items()
+    )
 
 
 def before_queue(case: Case, row: Row, job: Job) -> None:

@@ -248,3 +248,19 @@ def test_once_it_has_them_its_period_begins() -> None:
     trace.requeue(25.5, "n1")
 
     assert late(trace, end=25.6)[0].startswith("it should have been queued there 0.2")
+
+
+@pytest.mark.parametrize(("lag", "due"), [(1, 0), (0.9, 1)])
+def test_what_is_announced_in_the_batch_that_brings_a_copy_begins_its_period_anew(
+    lag: float, due: int
+) -> None:
+    """everything, seed 5."""
+    trace = Trace()
+    record = RECORD.replace("due=10000", "due=9700")
+    trace.row(0, "hold", "n1", job=JOB, cause="add", detail=RECORD)
+    trace.send(1, "repljob", "n1", "n2", lag=1, detail=f"jobs={JOB} holders=n1,n2")
+    trace.send(1, "working", "n1", "n2", lag=lag)
+    trace.row(2, "hold", "n2", job=JOB, cause="repljob", detail=record)
+    trace.requeue(12, "n2")
+
+    assert len(late_at(trace, "n2", 12)) == due
