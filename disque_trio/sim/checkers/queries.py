@@ -256,7 +256,7 @@ def _judge_show(case: Case, row: Row, query: Query) -> Iterator[str]:
     elif said["state"] == "wait-repl" and _is_settled(job, row.node, query):
         yield "state wait-repl, and its ADDJOB does not wait for copies"
     if said["queue"] and GONE not in stood:
-        yield from _judge_terms(job, said)
+        yield from _judge_terms(job, said, row.node)
         yield from _judge_life(case, row, job, query, int(said["ttl"]))
         yield from _judge_holders(case, row, job, query, said["holders"].split(","))
 
@@ -274,8 +274,8 @@ def _is_settled(job: Job, node: str, query: Query) -> bool:
     return is_elsewhere or (job.add is not None and job.add.answered < query.time)
 
 
-def _judge_terms(job: Job, said: dict[str, str]) -> Iterator[str]:
-    """The options agree with ADDJOB. A copy made by repair has the rest of DELAY."""
+def _judge_terms(job: Job, said: dict[str, str], node: str) -> Iterator[str]:
+    """As in ADDJOB. A repaired copy has the rest of DELAY, an ack from a journal no body."""
     first = read(job.first_record)
     for name in ("replicate", "retry"):
         if name in first and int(said[name]) != first[name]:
@@ -284,7 +284,10 @@ def _judge_terms(job: Job, said: dict[str, str]) -> Iterator[str]:
         yield f"delay={said['delay']}, the first record {first['delay']}"
     if job.queue and said["queue"] != job.queue:
         yield f"the queue {said['queue']}, the first record {job.queue}"
-    yield from _judge_body(job, said["body"])
+    copy = job.copies.get(node)
+    is_loaded = copy is not None and copy.cause == "loaded"
+    if not is_loaded or (said["state"], said["body"]) != (ACKED, "0"):
+        yield from _judge_body(job, said["body"])
 
 
 def _judge_life(case: Case, row: Row, job: Job, query: Query, seconds: int) -> Iterator[str]:
@@ -321,8 +324,8 @@ def _judge_holders(case: Case, row: Row, job: Job, query: Query, ids: list[str])
 def _may_send_in_vain(case: Case, copy: Copy) -> bool:
     """May the copies of a new job have gone on links that had ended, which leaves no rows? A
     process that was stopped until then has not heard of their ends."""
-    world = case.world
-    return copy.cause == "add" and world.is_stopped(copy.node, copy.since - GRAIN, copy.since)
+    start = copy.since - GRAIN
+    return copy.cause == "add" and case.world.is_stopped(copy.node, start, copy.since)
 
 
 def _judge_jscan(case: Case, row: Row, query: Query) -> Iterator[str]:

@@ -283,3 +283,25 @@ def test_a_query_without_a_reply_is_not_judged(how: str) -> None:
     verdict = trace.verdict(end=60)
 
     assert "S22" in verdict.not_judged
+
+
+@pytest.mark.parametrize(
+    ("cause", "body", "is_right"),
+    [("loaded", 0, True), ("loaded", 7, True), ("loaded", 8, False), ("repljob", 0, False)],
+)
+def test_an_acknowledged_job_of_a_journal_has_no_body(
+    cause: str, body: int, *, is_right: bool
+) -> None:
+    """everything, seeds 19 and 22."""
+    trace = Trace()
+    trace.add(0, to=("n2",), record=RECORD.format(5))
+    trace.row(1, "crash", "n2", cause="kill")
+    trace.row(2, "start", "n2", cause="loaded")
+    trace.row(2, "hold", "n2", job=JOB, cause=cause, detail=RECORD.format(5))
+    trace.row(2, "acked", "n2", job=JOB, cause=cause)
+    trace.row(2, "loaded", "n2", cause="kept")
+    shown = SHOWN.format("acked", body, "aa,bb").replace("3590", "3599")
+    ask(trace, 3, "show", shown, node="n2", job=JOB)
+
+    wrong = [each for each in problems(trace) if "body" in each]
+    assert bool(wrong) != is_right
