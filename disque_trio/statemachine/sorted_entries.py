@@ -36,6 +36,10 @@ class SortedEntries:
     def __len__(self) -> int:
         return self._count
 
+    def __bool__(self) -> bool:
+        # The compiled form asks nothing else whether a value that may be None is true.
+        return self._count > 0
+
     def __iter__(self) -> Iterator[Entry]:
         for piece in self._pieces:
             yield from piece
