@@ -159,12 +159,12 @@ OWNERS: Final = {
     "failure": "Peer.reports",
     "identity": """
         Cluster.duplicate Cluster.incarnation Cluster.refusal Cluster.own_addresses
-        Cluster.probe_at Peer.processes NodeState.refusal
-        Process.ip Process.port Process.last_seen
+        Cluster.probe_at Peer.processes NodeState.refusal Process.ip Process.port Process.last_seen
     """,
     "hostnames": """
         Cluster.hosts Cluster.announced_ip Outbox.lookups Outbox.nodes_changed HostName.addresses
         HostName.error HostName.since HostName.looked HostName.is_looking HostName.is_answered
+        HostName.is_seed
     """,
     "gossip": "Peer.ping_sent Peer.pong_received",
     "membership": """

@@ -56,7 +56,8 @@ def configure(node: NodeState) -> None:
         if (host.name == own if host.is_own else not host.is_seed or host.place in seeds)
     ]
     for name, port, bus_port in seeds:
-        _add(node, HostName(name, port, bus_port, is_seed=True))
+        host = _add(node, HostName(name, port, bus_port))
+        host.is_seed = True  # CLUSTER MEET may have been given it before
     literal = literal_ip(own)
     if literal or not own:
         cluster.announced_ip = literal

@@ -266,6 +266,9 @@ def test_seeds_can_be_changed() -> None:
     ]
     assert rig.ask("CONFIG", "GET", "cluster-seeds") == [b"cluster-seeds", b"b:7711 c:7712@9000"]
 
+    rig.ask("CONFIG", "SET", "cluster-seeds", "met:7711")
+    assert isinstance(rig.ask("CLUSTER", "FORGET", "met:7711"), Failure), "it is a seed now"
+
 
 @pytest.mark.parametrize("seed", ["a", "a:", "a:0", "a:60000", "a:1@70000", "a b:1", "1.2.3:7711"])
 def test_what_is_no_seed_is_refused(seed: str) -> None:

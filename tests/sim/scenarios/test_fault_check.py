@@ -73,8 +73,6 @@ def test_a_rule_names_a_message_that_there_is() -> None:
 
 @pytest.mark.parametrize("path", sorted(SCENARIOS.glob("*.toml")), ids=lambda path: path.stem)
 def test_the_shipped_scenarios_draw_no_such_fault(path: Any) -> None:
-    if "ablation" in path.stem:
-        return
     scenario = load(path)
 
     assert [list(impossible(expand(scenario, seed))) for seed in range(20)] == [[]] * 20
