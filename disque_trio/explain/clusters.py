@@ -55,7 +55,12 @@ def facts_of(nodes: Sequence[NodeTold], silent: int) -> Facts:
         node_timeout_ms=max(
             int(node.config.get("cluster-node-timeout", "15000")) for node in nodes
         ),
+        zones=_zones([node.config.get("replica-zone", "") for node in nodes]),
     )
+
+
+def _zones(named: Sequence[str]) -> tuple[str, ...]:
+    return tuple(named) if any(named) else ()
 
 
 def _numbers(ours: Sequence[Mapping[str, str]], name: str, default: int) -> list[int]:

@@ -33,3 +33,10 @@ class Facts:
     """replica-repair-after; 0 is never."""
     node_timeout_ms: int = 15_000
     """cluster-node-timeout."""
+    zones: tuple[str, ...] = ()
+    """`replica-zone` of each node that answers, empty for none; () if no node names any."""
+
+    @property
+    def zone_names(self) -> tuple[str, ...]:
+        """Each zone once. The nodes that name none are in one."""
+        return tuple(sorted(set(self.zones)))

@@ -1,6 +1,7 @@
 """Families of faults: what is tried with a job, and in which clusters it can be."""
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
@@ -57,6 +58,23 @@ def size(facts: Facts) -> int:
     return min(facts.nodes, MOST_NODES)
 
 
+def zones_of(facts: Facts) -> tuple[str, ...]:
+    """The zone of each node of a trial, in which as many zones have a node as can."""
+    seen = Counter[str]()
+    ranked = []
+    for zone in facts.zones:
+        ranked.append((seen[zone], zone))
+        seen[zone] += 1
+    return tuple(zone for _, zone in sorted(ranked)[: size(facts)])
+
+
+def _zone_killed(setting: Setting) -> tuple[Fault, ...]:
+    zones = zones_of(setting.facts)
+    gone = setting.rng.choice(sorted(set(zones)))
+    nodes = tuple(number for number, zone in enumerate(zones, 1) if zone == gone)
+    return _killed(setting, nodes)
+
+
 def _killed(setting: Setting, nodes: tuple[int, ...], mode: str = "kill") -> tuple[Fault, ...]:
     return (Fault(kind="crash", at=setting.at, hold=_BACK, nodes=nodes, mode=mode),)
 
@@ -110,6 +128,12 @@ FAMILIES: Final = (
         "as many nodes as hold it are killed at once",
         lambda s: _killed(s, s.some(s.asked.copies)),
         applies=lambda asked, _: asked.copies > 1,
+    ),
+    Family(
+        "zone-killed",
+        "all nodes of one zone are killed at once",
+        _zone_killed,
+        applies=lambda _, facts: len(facts.zone_names) > 1,
     ),
     Family("power", "power fails everywhere", lambda s: _killed(s, _all(s), "power")),
     Family(

@@ -8,6 +8,7 @@ import attrs
 from disque_trio.explain.agreement import disagreements
 from disque_trio.explain.asked import Asked
 from disque_trio.explain.facts import Facts
+from disque_trio.explain.holders import Holder
 from disque_trio.explain.rules import Answer, answers, hints, refusal, remarks
 from disque_trio.explain.trials import Trial
 
@@ -66,6 +67,8 @@ class Report:
     lines: tuple[Line, ...]
     hints: tuple[str, ...]
     disagreements: tuple[str, ...]
+    holders: tuple[Holder, ...] = ()
+    """Of a job that a cluster has, in the order in which they were chosen."""
 
     def as_plain(self) -> dict[str, Any]:
         """As JSON values."""
@@ -85,12 +88,15 @@ class Report:
                 }
                 for line in self.lines
             ],
+            "holders": [attrs.asdict(each) for each in self.holders],
             "hints": self.hints,
             "disagreements": self.disagreements,
         }
 
 
-def report(asked: Asked, facts: Facts, trials: Iterable[Trial] = ()) -> Report:
+def report(
+    asked: Asked, facts: Facts, trials: Iterable[Trial] = (), holders: Sequence[Holder] = ()
+) -> Report:
     """The report on a job, with the trials that were made of it."""
     by_family: dict[str, list[Trial]] = {}
     for trial in trials:
@@ -112,4 +118,5 @@ def report(asked: Asked, facts: Facts, trials: Iterable[Trial] = ()) -> Report:
             for each in found
             for text in disagreements(each, asked, by_family.get(each.family, ()))
         ),
+        holders=tuple(holders),
     )

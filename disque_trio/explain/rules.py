@@ -1,5 +1,6 @@
 """Rules: what is said of a job without a trial, each with the property on which it rests."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -111,6 +112,18 @@ def _holders_killed(asked: Asked, facts: Facts) -> Loss:
     return Loss(MAY, "lost if exactly its holders are killed: no journal keeps it")
 
 
+def _zone_killed(asked: Asked, facts: Facts) -> Loss:
+    if facts.journal != NO_JOURNAL or asked.copies == 1 or asked.is_async:
+        return _some_killed(asked, facts)
+    if asked.is_ours and facts.originals:
+        return Loss(MAY, "those nodes that can keep it may be in one zone")
+    if asked.confirmed > max(Counter(facts.zones).values()):
+        return Loss(NO, "more nodes confirm it than any zone has (S1)")
+    if asked.confirmed < asked.copies:
+        return Loss(MAY, "ADDJOB waits for a copy in another zone for 50 ms at most")
+    return Loss(NO, "a node of another zone has a copy (S30, S31)")
+
+
 def _power(_asked: Asked, facts: Facts) -> Loss:
     match facts.journal:
         case "always":
@@ -146,6 +159,7 @@ _LOSSES: Final[dict[str, Callable[[Asked, Facts], Loss]]] = {
     "one-killed": _some_killed,
     "all-but-one-copy": _some_killed,
     "all-copies": _holders_killed,
+    "zone-killed": _zone_killed,
     "power": _power,
     "one-by-one": _one_by_one,
     "rolling": _rolled,
@@ -206,9 +220,11 @@ def remarks(asked: Asked, facts: Facts) -> Iterator[str]:
     elif asked.is_async:
         yield f"up to {asked.copies} nodes keep it; ASYNC: one when ADDJOB answers"
     elif asked.confirmed < asked.copies:
-        yield f"{asked.confirmed} nodes keep it before ADDJOB answers, {asked.copies} soon after"
+        confirmed = f"{asked.confirmed} of {asked.copies} nodes"
+        yield f"{confirmed} confirm it before ADDJOB answers; the rest follows (SYNC)"
     else:
         yield f"{asked.copies} nodes keep it before ADDJOB answers"
+    yield from _of_zones(asked, facts)
     if asked.timeout and asked.copies > 1:
         yield f"NOREPL after {_seconds(asked.timeout)} without them; a copy may remain (D12)"
     if asked.delay:
@@ -223,6 +239,19 @@ def remarks(asked: Asked, facts: Facts) -> Iterator[str]:
         yield "one job has its key while the cluster is connected (S24); across a cut two may (K1)"
     if asked.maxlen:
         yield f"refused if its queue has {asked.maxlen:,} jobs at the node that is asked"
+
+
+def _of_zones(asked: Asked, facts: Facts) -> Iterator[str]:
+    zones = len(facts.zone_names)
+    if zones < 2 or asked.copies == 1:
+        return
+    if asked.copies > zones:
+        yield f"its {asked.copies} copies go to {zones} zones, so a zone has several"
+    else:
+        yield f"its {asked.copies} copies go to {asked.copies} of {zones} zones"
+    if 1 < asked.confirmed < asked.copies:
+        within = f"{min(asked.confirmed, zones)} zones"
+        yield f"ADDJOB waits for copies in {within}, but 50 ms at most"
 
 
 def _of_retry(asked: Asked, facts: Facts) -> Iterator[str]:
@@ -245,6 +274,8 @@ def hints(asked: Asked, facts: Facts) -> Iterator[str]:
     if asked.retry and not asked.is_async and asked.copies < facts.nodes:
         more = asked.copies + 1
         yield f"REPLICATE {more} survives {asked.copies} of {more} nodes at once"
+    if facts.zones and len(facts.zone_names) < asked.copies:
+        yield f"nodes in {asked.copies} zones would give each copy a zone of its own"
     if asked.is_async and asked.copies > 1:
         yield "without ASYNC no copy is missing when ADDJOB answers"
     if facts.journal == NO_JOURNAL:

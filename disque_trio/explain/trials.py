@@ -11,7 +11,7 @@ import attrs
 
 from disque_trio.explain.asked import Asked
 from disque_trio.explain.facts import NO_JOURNAL, Facts
-from disque_trio.explain.families import BY_NAME, REPAIR_S, SECOND, Family, Setting, size
+from disque_trio.explain.families import BY_NAME, REPAIR_S, SECOND, Family, Setting, size, zones_of
 from disque_trio.sim.checkers.duplicates import CAUSES
 from disque_trio.sim.checkers.verdict import judge
 from disque_trio.sim.engines.heap.run import simulate
@@ -124,6 +124,7 @@ def plan_of(family: Family, whole: Asked, facts: Facts, seed: int) -> Plan:
         scenario=f"explain {family.name}",
         seed=seed,
         nodes=nodes,
+        zones=zones_of(facts),
         config=_config(facts),
         adds=_adds(asked, nodes, end, is_few=family.name == "worker-slow"),
         consumers=_consumers(family, asked, nodes, end),

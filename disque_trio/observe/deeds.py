@@ -3,169 +3,28 @@
 A plan changes nothing. To carry it out is another step, so that a person reads it first.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Final, get_args
-
-import anyio
-import attrs
+from collections.abc import Callable, Mapping
+from typing import Final
 
 from disque_trio.client import commands
 from disque_trio.client.address import Address
 from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError
+from disque_trio.observe import queue_deeds
 from disque_trio.observe.observer import Observer
 from disque_trio.observe.people import found_worker
+from disque_trio.observe.plans import Outcome, Plan, Run, Tell, Verb, answering, at
 from disque_trio.observe.queues import is_delayed
 from disque_trio.observe.survey import KnownNode
-from disque_trio.observe.values import Json, MistakeError, given_name, readable, word
+from disque_trio.observe.values import Json, MistakeError, word
 from disque_trio.statemachine.base import Reply
 from disque_trio.worker.operating.admin import Admin
 from disque_trio.worker.operating.asking import given
 from disque_trio.worker.operating.jobs import Jobs
 from disque_trio.worker.operating.notes import OrderName
-from disque_trio.worker.operating.queues import Queues, Stopped
 from disque_trio.worker.operating.states import Copy
 
-MANY: Final = 100
-"""To redrive more dead jobs the queue's name must be typed."""
-RATE: Final = 50
-"""Jobs a second that are redriven if no rate is given."""
 _DIGITS: Final = 8
-
-
-@attrs.define
-class Outcome:
-    """What has become of it, node by node."""
-
-    says: list[str] = attrs.Factory(list)
-    failed: list[str] = attrs.Factory(list)
-
-
-Tell = Callable[[str], None]
-"""Tells how far it is."""
-Run = Callable[[Outcome, Tell], Awaitable[None]]
-"""Does it; the outcome has what is done even if it is stopped."""
-
-
-@attrs.frozen(kw_only=True)
-class Plan:
-    """What will be done."""
-
-    target: str
-    """For the log."""
-    says: list[str]
-    run: Run
-    confirm: str | None = None
-    """What a person must type first."""
-
-
-Verb = Callable[[Observer, Json], Awaitable[Plan]]
-
-
-async def _nodes(observer: Observer) -> tuple[list[KnownNode], list[str]]:
-    """The nodes that answer, and a line for each other one."""
-    nodes = await observer.look()
-    silent = [f"{each.name} {each.where} is not told: {each.why}" for each in nodes if each.why]
-    return [each for each in nodes if not each.why], silent
-
-
-def _at(count: int) -> str:
-    return "1 node" if count == 1 else f"{count} nodes"
-
-
-# Queues.
-
-_MODES: Final[tuple[Stopped, ...]] = get_args(Stopped)
-_STOPS: Final[Mapping[str, str]] = {
-    "in": 'new jobs of queue "{}" are refused',
-    "out": 'deliveries of queue "{}" stop',
-    "all": 'queue "{}" takes no jobs and delivers none',
-    "none": 'queue "{}" takes and delivers jobs again',
-}
-
-
-async def _pause(observer: Observer, args: Json) -> Plan:
-    name, given_mode = given_name(args, "queue"), args.get("mode")
-    mode = next((each for each in _MODES if each == given_mode), None)
-    if mode is None:
-        raise MistakeError(f"'{given_mode}' is not one of in, out, all and none")
-    nodes, silent = await _nodes(observer)
-
-    async def run(outcome: Outcome, _tell: Tell) -> None:
-        found = await Queues(observer.client).pause(name, mode)
-        outcome.says += [f"{node}: {mode}" for node in found.items]
-        outcome.failed += [f"{node}: {why}" for node, why in found.unreached.items()]
-
-    forgets = [] if mode == "none" else ["a node that is started again forgets it"]
-    says = [f"{_STOPS[mode].format(readable(name))} at {_at(len(nodes))}", *forgets, *silent]
-    return Plan(target=f"{readable(name)} {mode}", says=says, run=run)
-
-
-async def _purge(observer: Observer, args: Json) -> Plan:
-    name = given_name(args, "queue")
-    nodes, silent = await _nodes(observer)
-    await observer.census.renew([name])
-    parts = observer.census.parts.get(name, {})
-    jobs = sum(part.stats.length for part in parts.values())
-
-    async def run(outcome: Outcome, _tell: Tell) -> None:
-        for node in nodes:
-            try:
-                [told] = await observer.client.ask(node.address, [commands.purge(name)])
-                outcome.says.append(f"{node.where}: ended {given(told):,}")
-            except DisqueError as error:
-                outcome.failed.append(f"{node.where}: {error}")
-
-    ends = f'the {jobs:,} jobs that are queued in "{readable(name)}" end, and are never delivered'
-    says = [ends, "jobs that workers have, and delayed ones, stay", *silent]
-    return Plan(target=readable(name), says=says, run=run, confirm=readable(name))
-
-
-async def _redrive(observer: Observer, args: Json) -> Plan:
-    name = given_name(args, "queue")
-    rate, limit = _count(args, "rate") or RATE, _count(args, "limit")
-    nodes, silent = await _nodes(observer)
-    found = await Jobs(observer.client).dead(name, limit=limit or 1000)
-    count = len(found.items)
-    if not count:
-        raise MistakeError(f'queue "{readable(name)}" has no dead jobs')
-    most = f"up to {limit:,}" if limit else ("all" if count < 1000 else "all (1,000 or more)")
-    says = [
-        f'{most} dead jobs of "{readable(name)}" are queued again as if new, {rate} a second',
-        f"found: {count:,}",
-        *silent,
-    ]
-
-    async def run(outcome: Outcome, tell: Tell) -> None:
-        left, done = limit, 0
-        for node in nodes:
-            while left is None or left > 0:
-                asked = commands.redrive_queue(name, min(rate, left or rate))
-                try:
-                    some = given(*await observer.client.ask(node.address, [asked]))
-                except DisqueError as error:
-                    outcome.failed.append(f"{node.where}: {error}")
-                    break
-                done += some
-                left = None if left is None else left - some
-                outcome.says[:] = [f"queued again: {done:,}"]
-                if some < rate:
-                    break
-                tell(f"redriven {done:,} of {count:,}")
-                await anyio.sleep(1.0)
-        outcome.says[:] = [f"queued again: {done:,}"]
-
-    confirm = readable(name) if count > MANY else None
-    return Plan(target=readable(name), says=says, run=run, confirm=confirm)
-
-
-def _count(args: Json, field: str) -> int | None:
-    value = args.get(field)
-    if value is None:
-        return None
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 1_000_000:
-        raise MistakeError(f"'{field}' is not a number from 1 to 1,000,000")
-    return value
 
 
 # Jobs.
@@ -210,7 +69,7 @@ async def _enqueue(observer: Observer, args: Json) -> Plan:
 
 async def _ack(observer: Observer, args: Json) -> Plan:
     id, copies = await _live(observer, args)
-    says = [f"the job ends at all {_at(len(copies))} that have it, and is never delivered again"]
+    says = [f"the job ends at all {at(len(copies))} that have it, and is never delivered again"]
     return Plan(target=id, says=says, run=_one(observer, id, copies[0].node, commands.ackjob))
 
 
@@ -241,7 +100,7 @@ async def _deljob(observer: Observer, args: Json) -> Plan:
 async def _trace(observer: Observer, args: Json) -> Plan:
     id = word(args, "id")
     asked = commands.call("TRACE", "JOB", id)
-    nodes, silent = await _nodes(observer)
+    nodes, silent = await answering(observer)
 
     async def run(outcome: Outcome, _tell: Tell) -> None:
         for node in nodes:
@@ -251,7 +110,7 @@ async def _trace(observer: Observer, args: Json) -> Plan:
             except DisqueError as error:
                 outcome.failed.append(f"{node.where}: {error}")
 
-    says = [f"{_at(len(nodes))} write down what happens to the job, for an hour", *silent]
+    says = [f"{at(len(nodes))} write down what happens to the job, for an hour", *silent]
     return Plan(target=id, says=says, run=run)
 
 
@@ -328,7 +187,7 @@ async def _leave(observer: Observer, args: Json) -> Plan:
         await _told(observer, node, outcome, "LEAVING", "yes")
 
     says = [
-        f"{node.name} {node.where} takes no new jobs and gives its own to {_at(others)}",
+        f"{node.name} {node.where} takes no new jobs and gives its own to {at(others)}",
         "it can be stopped when it has no jobs left; CLUSTER LEAVING no takes it back",
     ]
     return Plan(target=node.where, says=says, run=run, confirm=node.id[:_DIGITS])
@@ -336,7 +195,7 @@ async def _leave(observer: Observer, args: Json) -> Plan:
 
 async def _forget(observer: Observer, args: Json) -> Plan:
     node = await _node(observer, args)
-    nodes, silent = await _nodes(observer)
+    nodes, silent = await answering(observer)
     others = [each for each in nodes if each is not node]
 
     async def run(outcome: Outcome, _tell: Tell) -> None:
@@ -344,7 +203,7 @@ async def _forget(observer: Observer, args: Json) -> Plan:
             await _told(observer, other, outcome, "FORGET", node.id)
 
     says = [
-        f"{_at(len(others))} forget {node.name} {node.where}; do this only if it is gone for good",
+        f"{at(len(others))} forget {node.name} {node.where}; do this only if it is gone for good",
         "jobs of which it has the only copy are lost with it",
         *silent,
     ]
@@ -356,7 +215,7 @@ async def _meet(observer: Observer, args: Json) -> Plan:
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal():
         raise MistakeError(f"'{address}' is no address: give 10.0.0.1:7711")
-    nodes, _ = await _nodes(observer)
+    nodes, _ = await answering(observer)
     if not nodes:
         raise MistakeError("no node answers")
 
@@ -368,14 +227,15 @@ async def _meet(observer: Observer, args: Json) -> Plan:
 
 
 VERBS: Final[Mapping[str, Verb]] = {
-    "pause": _pause,
+    "pause": queue_deeds.pause,
     "enqueue": _enqueue,
+    "enqueue-queue": queue_deeds.enqueue,
     "ack": _ack,
     "nack": _nack,
     "deljob": _deljob,
     "trace": _trace,
-    "purge": _purge,
-    "redrive": _redrive,
+    "purge": queue_deeds.purge,
+    "redrive": queue_deeds.redrive,
     "kick": _kick,
     "quiet": _order("quiet", "takes no more jobs; those that it has go on"),
     "resume": _order("resume", "takes jobs again"),

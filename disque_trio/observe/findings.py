@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import attrs
 
+from disque_trio.explain.zones import lacks
 from disque_trio.observe.census import BEHIND_S, Census, Part, age_of, until_restored
 from disque_trio.observe.survey import KnownNode
 from disque_trio.observe.values import Json, name_fields, readable
@@ -107,8 +108,15 @@ def _lacking(nodes: Nodes) -> Iterator[Finding]:
         yield Finding("warn", f"{_jobs(count)} with fewer copies than asked for", "#/cluster")
 
 
+def _zoned(nodes: Nodes) -> Iterator[Finding]:
+    well = [node for node in nodes.values() if node.state in {"up", "leaving"}]
+    ours = [node.place for node in well if "python_version" in node.info]
+    for lack in lacks(ours, len(well)):
+        yield Finding("warn", f"{lack.subject}: {lack.what}; {lack.advice}", "#/cluster")
+
+
 _KINDS: Final[tuple[Callable[[Nodes], Iterator[Finding]], ...]] = (
-    _silent, _split, _troubled, _lacking,
+    _silent, _split, _troubled, _lacking, _zoned,
 )  # fmt: skip
 
 

@@ -5,10 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final
 
+import attrs
+
 from disque_trio.client import commands
 from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.records import JobDetails, QueueStats
+from disque_trio.explain.holders import holders_of
+from disque_trio.explain.zones import spread
 from disque_trio.observe.census import Census, count_of
 from disque_trio.observe.queues import due_ms, is_delayed
 from disque_trio.observe.scanning import scan
@@ -33,17 +37,35 @@ async def job(survey: Survey, args: Json) -> tuple[Json, dict[str, str]]:
     found = await Jobs(survey.client).find(id)
     if not found.items:
         return {"id": id, "found": False, "why": _ENDED}, found.unreached
-    names = {node.id: node.name for node in survey.nodes.values()}
+    nodes = survey.nodes
+    names = {node.id: node.name for node in nodes.values()}
     leasing = await _leasing(survey, found.items)
     best = max(found.items, key=lambda copy: copy.job.body is not None)
     return {
         "id": id,
         "found": True,
-        "copies": [_copy(copy, survey.nodes, names, leasing) for copy in found.items],
+        "copies": [_copy(copy, nodes, names, leasing) for copy in found.items],
+        "holders": _holders(id, found.items, nodes),
+        "zones": _zones(found.items, nodes),
         "facts": _facts(best),
         **body_fields(best.job.body),
         "explain": list(await _explained(survey, best.job)),
     }, found.unreached
+
+
+def _holders(id: str, copies: list[Copy], nodes: Mapping[str, KnownNode]) -> list[Json]:
+    """Who has the job or may have it, and why."""
+    places = [node.place for node in nodes.values()]
+    told = {nodes[where].id: copy.job for copy in copies if (where := str(copy.node)) in nodes}
+    silent = {node.id for node in nodes.values() if node.why}
+    return [attrs.asdict(each) for each in holders_of(id, told, places, silent)]
+
+
+def _zones(copies: list[Copy], nodes: Mapping[str, KnownNode]) -> Json:
+    """In which zones its copies are."""
+    held = [nodes[where].zone for copy in copies if (where := str(copy.node)) in nodes]
+    well, text = spread(held, [node.zone for node in nodes.values() if not node.why])
+    return {"well": well, "text": text}
 
 
 async def _leasing(survey: Survey, copies: list[Copy]) -> str:

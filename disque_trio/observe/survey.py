@@ -12,6 +12,7 @@ from disque_trio.client.address import Address
 from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.greeting import Introduction
+from disque_trio.explain.zones import Place
 from disque_trio.observe.sampling import NodeView, counted_total, view_of
 from disque_trio.observe.watching import Watcher
 from disque_trio.statemachine.base import Reply
@@ -36,6 +37,8 @@ class KnownNode:
     is_leaving: bool = False
     clock_ms: int | None = None
     """How far its clock is ahead of this machine's."""
+    replicate: int = 0
+    """Its default-replicate; 0 if it does not tell."""
     peers: Mapping[str, str] = attrs.Factory(dict)
     """By id, how it sees the others: `up`, `suspect` or `failed`."""
     again: int | None = None
@@ -58,6 +61,22 @@ class KnownNode:
         if self.why or self.view is None:
             return "silent"
         return "leaving" if self.is_leaving else "up"
+
+    @property
+    def zone(self) -> str:
+        """Its `replica-zone`; empty if it names none."""
+        return self.info.get("replica_zone", "")
+
+    @property
+    def place(self) -> Place:
+        """What its zone is judged by."""
+        return Place(
+            where=f"{self.name} {self.where}",
+            id=self.id,
+            host=self.address.host,
+            zone=self.zone,
+            replicate=self.replicate,
+        )
 
     @property
     def journal(self) -> str:
@@ -134,10 +153,11 @@ class Survey:
             commands.hello(),
             commands.call("CLUSTER", "NODES"),
             commands.call("CLUSTER", "LEAVING"),
+            commands.call("CONFIG", "GET", "default-replicate"),
         ]
         before = time.time()
         try:
-            clock, info, hello, peers, leaving = await self.client.ask(node.address, asked)
+            clock, info, hello, peers, leaving, config = await self.client.ask(node.address, asked)
         except DisqueError as error:
             silence = self.client.silent.get(node.where)
             node.why = silence.told(anyio.current_time()) if silence else str(error)
@@ -151,6 +171,7 @@ class Survey:
             )
         _note_peers(node, peers)
         node.is_leaving = getattr(leaving, "text", b"") == b"yes"
+        node.replicate = _number(config)
 
     def _note(self, node: KnownNode, info: Mapping[str, str]) -> None:
         now = anyio.current_time()
@@ -161,6 +182,15 @@ class Survey:
         if causes is not None and node.again is not None and seconds:
             node.again_s = _rounded(max(causes - node.again, 0) / seconds)
         node.again, node.heard, node.info, node.why = causes, now, info, ""
+
+
+def _number(config: Any) -> int:
+    """Of the answer of CONFIG GET; 0 if there is none."""
+    match config:
+        case [_, bytes(value)] if value.isdigit():
+            return int(value)
+        case _:
+            return 0
 
 
 def _offset_ms(clock: Any, before: float, after: float) -> int | None:
@@ -200,6 +230,7 @@ def node_row(node: KnownNode, queued: int | None) -> Json:
         "node": node.where,
         "id": node.id,
         "name": node.name,
+        "zone": node.zone,
         "state": node.state,
         "why": node.why,
         "jobs": view and view.jobs,

@@ -13,8 +13,9 @@ import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection
 
 from disque_trio.client.errors import DisqueError
-from disque_trio.observe.deeds import VERBS, Outcome, Plan
+from disque_trio.observe.deeds import VERBS
 from disque_trio.observe.observer import TOPICS
+from disque_trio.observe.plans import Outcome, Plan
 from disque_trio.observe.values import Json, MistakeError, encoded
 from disque_trio.web.hub import SANDBOX, STEER, Hub, Subscriber, View
 

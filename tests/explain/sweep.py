@@ -27,6 +27,7 @@ OPTIONS: Final = (
     "UNIQUE key",
     "RETRY 100 TTL 50",
     "RETRY 1 PRIORITY 5",
+    "REPLICATE 3 SYNC 2 RETRY 10",
 )
 CLUSTERS: Final = (
     *[Facts(nodes=n, journal=journal) for journal in JOURNALS for n in (1, 2, 3, 5)],
@@ -34,6 +35,8 @@ CLUSTERS: Final = (
     Facts(nodes=3, has_lease=False),
     Facts(nodes=3, repair_s=0),
     Facts(nodes=4, node_timeout_ms=1000),
+    Facts(nodes=3, zones=("a", "b", "c")),
+    Facts(nodes=5, zones=("a", "b", "a", "b", "b")),
 )
 Case = tuple[str, Asked, Facts, Answer]
 

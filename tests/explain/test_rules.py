@@ -105,7 +105,7 @@ def test_what_always_holds_is_said_of_each_option() -> None:
 def test_sync_is_said() -> None:
     facts = Facts(nodes=3)
 
-    assert "2 nodes keep it before ADDJOB answers, 3 soon after" in list(
+    assert "2 of 3 nodes confirm it before ADDJOB answers; the rest follows (SYNC)" in list(
         remarks(job("REPLICATE 3 SYNC 2", facts), facts)
     )
     assert "SYNC 2 takes jobs also while one node is down" in list(
@@ -123,3 +123,36 @@ def test_hints_name_what_would_survive_more() -> None:
         "appendfsync always survives power cuts",
         "a side of a cut with fewer than 2 nodes refuses this ADDJOB (NOREPL)",
     ]
+
+
+def zoned(zones: str, options: str = "") -> dict[str, str]:
+    return lost(options, Facts(nodes=len(zones), zones=tuple(zones)))
+
+
+def test_a_job_with_copies_in_two_zones_survives_the_loss_of_one() -> None:
+    assert "zone-killed" not in lost("", Facts(nodes=3))
+    assert "zone-killed" not in zoned("aaa")
+    assert zoned("aab")["zone-killed"] == NO
+    assert zoned("aab", "REPLICATE 1")["zone-killed"] == MAY
+    assert zoned("aab", "ASYNC")["zone-killed"] == MAY
+
+
+def test_with_sync_the_copy_in_the_other_zone_may_be_late() -> None:
+    assert zoned("aabb", "REPLICATE 3 SYNC 2")["zone-killed"] == MAY
+    assert zoned("abc", "REPLICATE 3 SYNC 2")["zone-killed"] == NO, "a zone has one node"
+
+
+def test_of_originals_no_zone_is_known() -> None:
+    facts = Facts(nodes=4, originals=2, zones=("a", "b", "", ""))
+
+    assert lost("REPLICATE 2 PRIORITY 1", facts)["zone-killed"] == MAY
+
+
+def test_zones_are_said() -> None:
+    two, four = Facts(nodes=3, zones=tuple("aab")), Facts(nodes=4, zones=tuple("abcd"))
+
+    assert "its 3 copies go to 2 zones, so a zone has several" in remarks(job("", two), two)
+    assert "its 3 copies go to 3 of 4 zones" in remarks(job("", four), four)
+    assert "nodes in 3 zones would give each copy a zone of its own" in hints(job("", two), two)
+    asked = job("REPLICATE 3 SYNC 2", four)
+    assert "ADDJOB waits for copies in 2 zones, but 50 ms at most" in remarks(asked, four)

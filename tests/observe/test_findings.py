@@ -3,9 +3,12 @@ import time
 import pytest
 
 from disque_trio.client.address import Address, Cluster
+from disque_trio.explain.zones import lacks
 from disque_trio.observe.census import Census
 from disque_trio.observe.figures import NOTHING, Figures, parsed
 from disque_trio.observe.findings import findings
+from disque_trio.observe.sampling import view_of
+from disque_trio.observe.survey import KnownNode
 from disque_trio.observe.watching import Watcher
 from disque_trio.observe.worst import MOST
 
@@ -108,3 +111,40 @@ def test_jobs_that_wait_after_a_restart_are_told_until_they_are_queued() -> None
 
 def test_figures_of_a_node_that_does_not_tell_what_is_not_queued_are_read() -> None:
     assert parsed(b"1 0 1 0 0 0 0 7 none").restored is None
+
+
+def node(name: str, zone: str, **changes: object) -> KnownNode:
+    info = {"python_version": "CPython", "replica_zone": zone}
+    return KnownNode(
+        Address(host=name),
+        name,
+        view=view_of(name, info, {}, 0.0),
+        info=info,
+        replicate=3,
+        **changes,
+    )  # type: ignore[arg-type]
+
+
+def of_nodes(*nodes: KnownNode) -> list[str]:
+    return [each["text"] for each in findings({node.where: node for node in nodes}, census())]
+
+
+def test_too_few_zones_are_told_in_the_words_of_the_doctor() -> None:
+    nodes = [node("n1", "a"), node("n2", "b"), node("n3", "b")]
+    [lack] = lacks([each.place for each in nodes], 3)
+
+    [text] = of_nodes(*nodes)
+
+    assert text == f"the cluster: {lack.what}; {lack.advice}"
+    assert "a job has 3 copies by default, and the nodes that answer are in 2 zones: a, b" in text
+
+
+def test_a_zone_of_which_no_node_answers_is_missed() -> None:
+    silent = node("n3", "c", why="not heard for 9 s: refused")
+
+    assert "in 2 zones" not in "".join(of_nodes(node("n1", "a"), node("n2", "b"), silent))
+    assert "in 1 zone: a" in "".join(of_nodes(node("n1", "a"), node("n2", "a"), silent))
+
+
+def test_nodes_without_zones_have_no_finding_about_them() -> None:
+    assert of_nodes(node("n1", ""), node("n2", "")) == ["all 2 nodes answer; no queue is stuck"]

@@ -9,7 +9,8 @@ import trio
 
 from disque_trio.client import commands
 from disque_trio.client.address import Address
-from disque_trio.observe.deeds import VERBS, Outcome
+from disque_trio.observe.deeds import VERBS
+from disque_trio.observe.plans import Outcome
 from disque_trio.observe.timeline import Told, answered, history_of
 from disque_trio.observe.values import MistakeError, encoded
 from disque_trio.sim.traces.clocks import Clock

@@ -13,6 +13,8 @@ from disque_trio.client.address import Address
 from disque_trio.client.client import Client
 from disque_trio.client.errors import ConnectionFailedError
 from disque_trio.observe import watching
+from disque_trio.observe.deeds import VERBS
+from disque_trio.observe.plans import Outcome
 from disque_trio.observe.values import encoded
 from disque_trio.worker.codec import write
 from disque_trio.worker.operating.notes import WORKERS, Due, Note
@@ -185,6 +187,46 @@ async def test_a_job_shows_its_copies_and_what_it_survives(nursery: trio.Nursery
     assert (view["facts"]["queue"], view["facts"]["retry_s"], view["body"]) == ("mail", 60, "body")
     assert any("not lost" in line for line in view["explain"])
     assert (await told(seen, "job", id=id[:-4] + "0000"))["found"] is False
+
+
+async def test_zones_are_shown_of_nodes_and_of_the_holders_of_a_job(nursery: trio.Nursery) -> None:
+    seen = await observed(nursery, 3)
+    for node, zone in zip(seen.nodes, ("a", "b", "b"), strict=True):
+        asked = commands.call("CONFIG", "SET", "replica-zone", zone)
+        await seen.client.ask(Address(port=node.state.config.port), [asked])
+    with trio.fail_after(30):
+        while {peer.zone for peer in seen.nodes[0].state.cluster.nodes.values()} != {b"a", b"b"}:
+            await trio.sleep(0.05)
+    id = await seen.client.addjob("mail", "body", replicate=3, retry=60)
+
+    nodes = (await told(seen, "cluster"))["nodes"]
+    findings = (await told(seen, "overview"))["findings"]
+    view = await told(seen, "job", id=id)
+
+    assert sorted(node["zone"] for node in nodes) == ["a", "b", "b"]
+    assert ["in 2 zones: a, b" in finding["text"] for finding in findings] == [True]
+    assert view["zones"] == {"well": True, "text": "its 3 copies are in zone a, zone b"}
+    assert view["holders"][0]["why"] == "it took the ADDJOB"
+    assert [holder["why"].partition(":")[0] for holder in view["holders"][1:]] == [
+        "the first in zone b",
+        "one more in zone b",
+    ]
+
+
+async def test_jobs_of_a_queue_that_wait_for_their_retry_are_queued_at_once(
+    nursery: trio.Nursery,
+) -> None:
+    seen = await observed(nursery)
+    ids = [await seen.client.addjob("mail", "body", replicate=1, retry=600) for _ in range(3)]
+    await seen.client.dequeue(*ids)
+
+    plan = await VERBS["enqueue-queue"](seen.observer, {"queue": "mail"})
+    outcome = Outcome()
+    await plan.run(outcome, lambda _: None)
+
+    assert "are queued now, at 1 node; after a restart: 0" in plan.says[0]
+    assert [says.partition(": ")[2] for says in outcome.says] == ["queued 3"]
+    assert await seen.client.qlen("mail") == 3
 
 
 async def test_a_lease_is_told_of_the_node_whose_worker_has_the_job(nursery: trio.Nursery) -> None:

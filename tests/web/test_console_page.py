@@ -31,7 +31,7 @@ def test_each_action_is_explained_beside_its_key(letter: str, label: str) -> Non
 
 
 def test_all_actions_are_known() -> None:
-    assert len(actions()) == 17
+    assert len(actions()) == 18
 
 
 def test_each_page_of_the_bar_has_its_row() -> None:

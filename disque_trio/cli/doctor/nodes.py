@@ -17,6 +17,7 @@ from disque_trio.statemachine.address import BUS_OFFSET
 from disque_trio.statemachine.base import VERSION_SIZE, Failure, Reply, Status
 
 _LINE_WORDS: Final = 6
+_ZONE: Final = "zone="
 
 
 @attrs.frozen
@@ -28,6 +29,10 @@ class PeerLine:
     port: int
     flags: frozenset[str]
     is_connected: bool
+    zone: str = ""
+    """Empty if it names none."""
+    bus_port: int = 0
+    """Where other nodes reach it; 0 if the line does not tell."""
 
     @property
     def address(self) -> str:
@@ -174,7 +179,7 @@ def _examined(address: Address, patient: _Examined) -> NodeFacts:
         now_s=_seconds(answer),
         skew_ms=(_seconds(answer) - (before + after) / 2) * 1000,
         uncertainty_ms=(after - before) * 500,
-        bus_error=_bus_error(address, int(config.get("port", "0") or 0), patient.timeout_s),
+        bus_error=_bus_error(address, config, patient.timeout_s),
     )
 
 
@@ -219,32 +224,46 @@ def _peers(text: str, own_host: str) -> tuple[PeerLine, ...]:
         words = line.split()
         if len(words) < _LINE_WORDS or "myself" in words[2].split(","):
             continue
-        host, _, port = words[1].partition("@")[0].rpartition(":")
-        found.append(
-            PeerLine(
-                words[0],
-                host or own_host,
-                int(port) if port.isdigit() else 0,
-                frozenset(words[2].split(",")),
-                words[5] == "connected",
-            )
-        )
+        found.append(_peer(words, own_host))
     return tuple(found)
 
 
-def _bus_error(address: Address, plain: int, timeout_s: float) -> str:
-    """Try the bus port: 10000 above the plain port, or above the TLS port if there is no plain
-    one."""
+def _peer(words: list[str], own_host: str) -> PeerLine:
+    place, _, bus_port = words[1].partition("@")
+    host, _, port = place.rpartition(":")
+    zones = [word for word in words[_LINE_WORDS:] if word.startswith(_ZONE)]
+    return PeerLine(
+        words[0],
+        host or own_host,
+        int(port) if port.isdigit() else 0,
+        frozenset(words[2].split(",")),
+        words[5] == "connected",
+        zone=zones[0].removeprefix(_ZONE) if zones else "",
+        bus_port=int(bus_port) if bus_port.isdigit() else 0,
+    )
+
+
+def _bus_error(address: Address, config: Mapping[str, str], timeout_s: float) -> str:
+    """Try the bus port where the node tells others that it is: 10000 above the plain port, or above
+    the TLS port if there is no plain one, unless it announces another address or port."""
     if address.path is not None:
         return ""
-    port = (plain or address.port) + BUS_OFFSET
+    plain = _number(config, "cluster-announce-port") or _number(config, "port") or address.port
+    port = _number(config, "cluster-announce-bus-port") or plain + BUS_OFFSET
+    host = config.get("cluster-announce-ip") or address.host
     try:
-        socket.create_connection((address.host, port), timeout_s).close()
+        socket.create_connection((host, port), timeout_s).close()
     except TimeoutError:
         return "no answer in time"
     except OSError as error:
         return error.strerror or str(error)
     return ""
+
+
+def _number(config: Mapping[str, str], name: str) -> int:
+    """A directive; 0 without it."""
+    value = config.get(name, "")
+    return int(value) if value.isdecimal() else 0
 
 
 def _is_worker(config: Mapping[str, str]) -> bool:
@@ -253,14 +272,15 @@ def _is_worker(config: Mapping[str, str]) -> bool:
 
 def _own_place(address: Address, config: Mapping[str, str]) -> str:
     """The node's own address: at the port that workers share, any of them may have answered."""
-    own = config.get("port" if address.tls is None else "tls-port", "0")
-    if not _is_worker(config) or address.path is not None or own in {"0", ""}:
+    own = _number(config, "cluster-announce-port")
+    own = own or _number(config, "port" if address.tls is None else "tls-port")
+    if not _is_worker(config) or address.path is not None or not own:
         return str(address)
-    return str(attrs.evolve(address, port=int(own)))
+    return str(attrs.evolve(address, port=own))
 
 
 def _shift(address: Address, node: NodeFacts) -> int:
-    plain = int(node.config.get("port", "0") or 0)
+    plain = _number(node.config, "cluster-announce-port") or _number(node.config, "port")
     if address.tls is None or not plain:
         return 0
     # The port that was asked may be the one that workers share.

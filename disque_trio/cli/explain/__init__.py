@@ -14,6 +14,7 @@ from disque_trio.client.errors import DisqueError
 from disque_trio.explain.asked import Asked, NotAskedError, read
 from disque_trio.explain.facts import Facts
 from disque_trio.explain.families import MOST_NODES
+from disque_trio.explain.holders import Holder
 from disque_trio.explain.report import report
 from disque_trio.explain.rules import answers
 from disque_trio.explain.trials import Trial, run
@@ -34,21 +35,24 @@ def main(argv: Sequence[str]) -> int:
         return INTERRUPTED
 
 
-def _subject(options: Options) -> tuple[Asked, Facts, str]:
-    """The job, its cluster, and how the job was found."""
+def _subject(options: Options) -> tuple[Asked, Facts, str, tuple[Holder, ...]]:
+    """The job, its cluster, how the job was found, and who holds it."""
     if options.facts is not None:
-        return read(options.words, options.facts), options.facts, ""
+        return read(options.words, options.facts), options.facts, "", ()
     cluster = ask(options)
     if options.job is not None:
-        return cluster.job(options.job), cluster.facts, ""
+        asked, holders = cluster.job(options.job)
+        return asked, cluster.facts, "", holders
     if options.queue is not None:
         asked, heading = cluster.queue(options.queue)
-        return asked, cluster.facts, heading
-    return read(options.words, cluster.facts), cluster.facts, ""
+        return asked, cluster.facts, heading, ()
+    return read(options.words, cluster.facts), cluster.facts, "", ()
 
 
-def _explain(options: Options, asked: Asked, facts: Facts, heading: str) -> int:
-    found = report(asked, facts, list(_trials(options, asked, facts)))
+def _explain(
+    options: Options, asked: Asked, facts: Facts, heading: str, holders: tuple[Holder, ...]
+) -> int:
+    found = report(asked, facts, list(_trials(options, asked, facts)), holders)
     if options.is_json:
         say_json(found.as_plain(), indent=2)
     else:

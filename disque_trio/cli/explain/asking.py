@@ -17,6 +17,8 @@ from disque_trio.client.errors import DisqueError
 from disque_trio.explain.asked import Asked
 from disque_trio.explain.clusters import NodeTold, asked_by, facts_of
 from disque_trio.explain.facts import Facts
+from disque_trio.explain.holders import Holder, holders_of
+from disque_trio.explain.zones import Place
 
 _TIMEOUT_S: Final = 3.0
 _MOST_JOBS: Final = 1_000
@@ -35,18 +37,28 @@ class Asking:
         """The facts."""
         return from_nodes(self.nodes)
 
-    def job(self, id: str) -> Asked:
-        """The options of a job. Raises UsageError if no node has it."""
-        for found in self._answers(commands.show(id)):
-            if found is not None:
-                return asked_by(found)
-        raise UsageError(f"no node has job {id}: it has ended, or was never added")
+    def job(self, id: str) -> tuple[Asked, tuple[Holder, ...]]:
+        """The options of a job, and who holds it. Raises UsageError if no node has it."""
+        answers = list(self._answers(commands.show(id)))
+        told = {node.id: found for node, found in answers if found is not None}
+        if not told:
+            raise UsageError(f"no node has job {id}: it has ended, or was never added")
+        silent = {node.id for node in self.nodes} - {node.id for node, _ in answers}
+        places = [_place(node, self._zone(node)) for node in self.nodes]
+        return asked_by(next(iter(told.values()))), holders_of(id, told, places, silent)
+
+    def _zone(self, node: NodeFacts) -> str:
+        """Of one that does not answer, as the others tell it."""
+        if not node.error and not node.is_loading:
+            return node.info.get("replica_zone", "")
+        lines = (peer for each in self.nodes for peer in each.peers)
+        return next((peer.zone for peer in lines if peer.id == node.id and peer.zone), "")
 
     def queue(self, name: str) -> tuple[Asked, str]:
         """What most jobs of a queue ask for, and how many that are. Raises UsageError if it has
         none."""
         found: dict[str, Asked] = {}
-        for scanned in self._answers(commands.jscan(queue=name, count=_MOST_JOBS)):
+        for _, scanned in self._answers(commands.jscan(queue=name, count=_MOST_JOBS)):
             found |= {each.id: asked_by(each) for each in scanned.items if each.state != "acked"}
         if not found:
             raise UsageError(f"no node has a job of queue {name}")
@@ -57,7 +69,7 @@ class Asking:
         heading = f"{count:,} of {len(found):,} jobs of {name} that were looked at ask for this"
         return attrs.evolve(most, ttl=ttl), heading
 
-    def _answers(self, command: Command[Any]) -> Iterator[Any]:
+    def _answers(self, command: Command[Any]) -> Iterator[tuple[NodeFacts, Any]]:
         """From each node that answers."""
         with BlockingClient(Cluster([self.options.address], self.options.password)) as client:
             for node in self.nodes:
@@ -69,7 +81,12 @@ class Asking:
                 [answer] = client.ask(address, [command])
                 if isinstance(answer, DisqueError):
                     raise UsageError(f"{node.where}: {answer}")
-                yield answer
+                yield node, answer
+
+
+def _place(node: NodeFacts, zone: str) -> Place:
+    host = node.where.rpartition(":")[0]
+    return Place(where=node.where, id=node.id, host=host, zone=zone)
 
 
 def ask(options: Options) -> Asking:

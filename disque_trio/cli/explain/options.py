@@ -58,17 +58,28 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Options:
     if is_found and given.words:
         parser.error(f"--job and --queue need no ADDJOB: leave out '{' '.join(given.words)}'")
     is_asked = is_found or given.host is not None or given.port is not None
-    if is_asked and (given.nodes is not None or given.journal is not None):
+    described = (given.nodes, given.zones, given.journal)
+    if is_asked and any(each is not None for each in described):
         parser.error(
-            "--nodes and --journal describe a cluster that is not asked: without -h, -p, --job"
+            "--nodes, --zones and --journal describe a cluster that is not asked: without -h, -p, "
+            "--job"
         )
+    nodes = given.nodes or _DEFAULT_NODES
+    if given.zones is not None and given.zones > nodes:
+        parser.error(f"{given.zones} zones need as many nodes; there are {nodes}: see --nodes")
     return Options(
         words=tuple(given.words),
         job=given.job,
         queue=given.queue,
         facts=None
         if is_asked
-        else Facts(nodes=given.nodes or _DEFAULT_NODES, journal=given.journal or NO_JOURNAL),
+        else Facts(
+            nodes=nodes,
+            journal=given.journal or NO_JOURNAL,
+            zones=tuple(f"z{1 + node % given.zones}" for node in range(nodes))
+            if given.zones
+            else (),
+        ),
         address=Address(
             host=given.host or "127.0.0.1", port=given.port or 7711, tls=tls_from(parser, given)
         ),
@@ -88,6 +99,12 @@ def _parser() -> argparse.ArgumentParser:
         type=lambda word: _number(word, 1, _MOST_NODES),
         metavar="N",
         help=f"how many nodes it has ({_DEFAULT_NODES})",
+    )
+    assumed.add_argument(
+        "--zones",
+        type=lambda word: _number(word, 1, _MOST_NODES),
+        metavar="N",
+        help="in how many zones they are, evenly (they name none)",
     )
     assumed.add_argument(
         "--journal",

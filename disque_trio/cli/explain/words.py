@@ -25,6 +25,8 @@ def show(console: Console, report: Report, heading: str = "") -> None:
     for remark in report.remarks:
         console.print(f"  {escape(remark)}")
     console.print()
+    if report.holders:
+        _show_holders(console, report)
     console.print(_table(report))
     console.print()
     for cause in _causes(report):
@@ -34,12 +36,29 @@ def show(console: Console, report: Report, heading: str = "") -> None:
     _say_agreement(console, report)
 
 
+def _show_holders(console: Console, report: Report) -> None:
+    confirmed = sum(each.is_confirmed for each in report.holders)
+    rest = "; the rest follows, or is made again" if confirmed < report.asked.copies else ""
+    console.print(f"confirmed by {confirmed} of {report.asked.copies} nodes{rest}")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for head in ("node", "zone", "its copy", "why this node"):
+        table.add_column(head)
+    for each in report.holders:
+        state = {"none": "none yet", "unknown": "no answer"}.get(each.state, each.state)
+        table.add_row(*map(escape, (each.node, each.zone or "-", state, each.why)))
+    console.print(table)
+    console.print()
+
+
 def cluster(facts: Facts) -> str:
     """The facts in a line."""
     count = f"{facts.nodes} node{'s' if facts.nodes > 1 else ''}"
     parts = [f"{count}, {facts.silent} more silent" if facts.silent else count]
     if facts.originals:
         parts.append(f"{facts.originals} of them cannot keep jobs with options of ours")
+    if zones := facts.zone_names:
+        count = f"in {len(zones)} zone{'s' if len(zones) > 1 else ''}"
+        parts.append(f"{count}: {', '.join(zone or 'none' for zone in zones)}")
     parts.append("no journal" if facts.journal == NO_JOURNAL else f"appendfsync {facts.journal}")
     if facts.nodes > 1:
         repair = f"after {facts.repair_s:,} s" if facts.repair_s else "never"

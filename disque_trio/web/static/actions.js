@@ -16,7 +16,8 @@ export function ofQueue(queue) {
   const pauses = PAUSES.filter(([, mode]) => mode !== "none" || isPaused).map(
     ([letter, mode, label]) => ({ letter, label, target, verb: "pause", args: { ...name, mode } }),
   );
-  return [...pauses, ...(queue.dead ? [redrive(name, target, queue.dead)] : []), purge(name, target)];
+  const enqueue = { letter: "Q", label: "Queue now", target, verb: "enqueue-queue", args: name };
+  return [...pauses, enqueue, ...(queue.dead ? [redrive(name, target, queue.dead)] : []), purge(name, target)];
 }
 
 export const redrive = (name, target, dead) => ({

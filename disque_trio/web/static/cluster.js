@@ -118,6 +118,7 @@ function details(nodes) {
       { label: "node", cell: (row) => named(nodeName(row.node)) },
       { label: "state", cell: (row) => state(row.state, row.why) },
       { label: "address", cell: (row) => element("code", {}, row.node) },
+      ...zone(nodes),
       { label: "id", cell: (row) => element("code", { title: row.id }, row.id?.slice(0, 8) || UNKNOWN) },
       { label: "version", cell: (row) => row.version || UNKNOWN },
       { label: "up for", isNumber: true, cell: (row) => span(row.uptime_s) },
@@ -127,6 +128,12 @@ function details(nodes) {
     ],
   });
 }
+
+// Nothing if no node names one.
+const zone = (nodes) =>
+  nodes.some((node) => node.zone)
+    ? [{ label: "zone", title: "nodes of a zone fail together", cell: (row) => named(row.zone || UNKNOWN) }]
+    : [];
 
 function offset(millis) {
   if (millis === null || millis === undefined) return UNKNOWN;

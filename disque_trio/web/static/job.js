@@ -2,12 +2,12 @@
 
 import { app, go } from "./app.js";
 import { element } from "./elements.js";
-import { body, buttons, card, facts, heading, unreached, waiting } from "./parts.js";
+import { body, buttons, card, facts, heading, sign, unreached, waiting } from "./parts.js";
 import { ofJob } from "./actions.js";
 import { isTraced, jobline } from "./jobline.js";
 import { jobState } from "./queue.js";
 import { table } from "./table.js";
-import { UNKNOWN, clock, inOrAgo, named, number, queueLink, span } from "./words.js";
+import { UNKNOWN, clock, count, inOrAgo, named, number, queueLink, span } from "./words.js";
 
 export const job = {
   name: "Job",
@@ -32,6 +32,7 @@ export const job = {
       about(put.data),
       line,
       copies(put.data),
+      holders(put.data),
       element("div", { class: "charts" }, explained(put.data), bodyCard(put.data)),
     ];
   },
@@ -105,6 +106,32 @@ function copies(data) {
         { label: "confirmed by", cell: (copy) => names(copy.confirmed) },
       ],
       none: "No copy is left.",
+    }),
+  );
+}
+
+const STATES = { none: "none yet", unknown: "no answer" };
+
+function holders(data) {
+  if (!data.holders?.length) return null;
+  const wanted = data.facts.replicate;
+  const confirmed = data.holders.filter(({ state }) => !(state in STATES)).length;
+  const rest = confirmed < wanted ? "; the rest follows, or is made again" : "";
+  const { well = true, text = "" } = data.zones ?? {};
+  const hasZones = data.holders.some(({ zone }) => zone);
+  return card(
+    "Where it is, and why",
+    { note: `confirmed by ${confirmed} of ${count(wanted, "node")}${rest}` },
+    text && element("ul", { class: "findings" }, element("li", { class: well ? "good" : "warn" }, sign(well ? "good" : "warn"), element("bdi", {}, text))),
+    table({
+      caption: "Nodes that have the job, or may have it",
+      rows: data.holders,
+      columns: [
+        { label: "node", cell: (row) => named(row.node) },
+        ...(hasZones ? [{ label: "zone", cell: (row) => named(row.zone || UNKNOWN) }] : []),
+        { label: "its copy", cell: (row) => STATES[row.state] ?? jobState(row.state) },
+        { label: "why this node", cell: (row) => named(row.why) },
+      ],
     }),
   );
 }

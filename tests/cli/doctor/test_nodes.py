@@ -214,3 +214,26 @@ def test_a_bus_port_that_is_open_is_found(monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(nodes, "BUS_OFFSET", bus.getsockname()[1] - node.port)
 
         assert examine(address(node.port), None, PATIENCE_S).bus_error == ""
+
+
+def listening() -> socket.socket:
+    return socket.create_server(("127.0.0.9", 0))
+
+
+def test_the_bus_port_is_tried_where_the_node_announces_it() -> None:
+    with listening() as bus:
+        config = [
+            *(b"cluster-announce-ip", b"127.0.0.9"),
+            *(b"cluster-announce-bus-port", b"%d" % bus.getsockname()[1]),
+        ]
+        with fake_node(answers(CONFIG=[list(config)])) as node:
+            assert examine(address(node.port), None, PATIENCE_S).bus_error == ""
+    with fake_node(answers(CONFIG=[list(config)])) as node:
+        assert examine(address(node.port), None, PATIENCE_S).bus_error
+
+
+def test_a_line_of_a_node_has_its_zone_and_its_port_for_nodes() -> None:
+    line = b"%b 10.0.0.1:7711@9000 noflags 0 0 connected zone=rack/1\n" % OTHER.encode()
+    (peer,) = nodes._peers(line.decode(), "here")
+
+    assert (peer.port, peer.bus_port, peer.zone) == (7711, 9000, "rack/1")

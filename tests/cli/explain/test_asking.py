@@ -1,7 +1,8 @@
 import attrs
 
-from disque_trio.cli.doctor.nodes import NodeFacts
-from disque_trio.cli.explain.asking import from_nodes
+from disque_trio.cli.doctor.nodes import NodeFacts, PeerLine
+from disque_trio.cli.explain.asking import Asking, from_nodes
+from disque_trio.cli.explain.options import parse
 
 NODE = NodeFacts(
     where="127.0.0.1:7711",
@@ -48,3 +49,19 @@ def test_originals_and_their_file_format_keep_no_options_of_ours() -> None:
 
     assert (facts.nodes, facts.originals) == (3, 2)
     assert not facts.has_lease
+
+
+def test_zones_of_a_node_that_is_silent_are_told_by_the_others() -> None:
+    line = PeerLine("b" * 40, "10.0.0.2", 7711, frozenset(), False, zone="y")
+    silent = NodeFacts(where="10.0.0.2:7711", id="b" * 40, error="refused")
+    one = attrs.evolve(NODE, id="a" * 40, info={**NODE.info, "replica_zone": "x"}, peers=(line,))
+    asking = Asking(
+        parse(["--job", "D-aaaaaaaa-" + "T5Z5SE0000000000000000/0" + "-05a1"], {}), [one, silent]
+    )
+
+    assert [asking._zone(each) for each in asking.nodes] == ["x", "y"]
+
+
+def test_facts_have_the_zone_of_each_node_if_any_names_one() -> None:
+    assert from_nodes([NODE, NODE]).zones == ()
+    assert from_nodes([NODE, node(replica_zone="x")]).zones == ("", "x")

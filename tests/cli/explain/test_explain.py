@@ -100,10 +100,15 @@ def test_a_job_of_a_running_cluster_is_explained(
 ) -> None:
     with BlockingClient(disque_server.cluster) as client:
         id = client.addjob("mail", "body", replicate=1, retry=7, limit=3, unique="key")
-    told = json.loads(explained(capsys, *at(disque_server), "--job", id))["job"]
+    found = json.loads(explained(capsys, *at(disque_server), "--job", id))
+    told = found["job"]
 
     assert (told["queue"], told["copies"], told["retry"]) == ("mail", 1, 7)
     assert (told["limit"], told["unique"]) == (3, True)
+    (holder,) = found["holders"]
+    assert (holder["state"], holder["why"]) == ("queued", "it took the ADDJOB")
+    shown = explained(capsys, *at(disque_server)[:-1], "--job", id)
+    assert "confirmed by 1 of 1 nodes\n" in shown
 
 
 def test_a_queue_is_explained_by_what_most_of_its_jobs_ask_for(
@@ -155,3 +160,17 @@ def test_what_cannot_be_done_is_said_in_a_line(
     assert main(["explain", *words.split()]) == 2
 
     assert error in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--zones", "4", *ADDJOB], "4 zones need as many nodes; there are 3: see --nodes"),
+        (["--zones", "2", "-p", "7711", *ADDJOB], "--zones"),
+    ],
+)
+def test_zones_of_a_cluster_that_is_assumed_fit_it(
+    words: list[str], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", *words]) == 2
+    assert why in " ".join(capsys.readouterr().err.split())

@@ -17,7 +17,7 @@ from disque_trio.web.messages import Request, Response, refusal
 PROTOCOL: Final = "disque.console.1"
 FILES: Final = static_files.load()
 VERBS: Final = (
-    *("pause", "enqueue", "ack", "nack", "deljob", "purge", "trace"),
+    *("pause", "enqueue", "enqueue-queue", "ack", "nack", "deljob", "purge", "trace"),
     *("redrive", "kick", "quiet", "resume", "leave", "forget", "meet"),
 )
 

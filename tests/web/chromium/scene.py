@@ -46,6 +46,7 @@ def node(address: str, **others: object) -> Said:
         "uptime_s": 90_000 * number,
         "journal": "ok",
         "clock_ms": number - 2,
+        "zone": "east" if number == 1 else "west",
         **others,
     }
 
@@ -192,6 +193,11 @@ def job(args: Said) -> Said:
             {**copy, "node": N1, "name": "n1", "state": "active", "lease_s": 41, "next_s": 41},
             {**copy, "node": N2, "name": "n2", "state": "active", "next_s": 52},
         ],
+        "holders": [
+            {"node": f"n1 {N1}", "zone": "east", "state": "active", "why": "it took the ADDJOB"},
+            {"node": f"n2 {N2}", "zone": "west", "state": "none", "why": "the first in zone west"},
+        ],
+        "zones": {"well": False, "text": "its copy is in zone east"},
         "facts": {
             "queue": "mail",
             "added_ms": now_ms() - 72_000,

@@ -10,6 +10,7 @@ DEEDS = [
     ("pause", "#/queue/mail", "I"),
     ("pause", "#/queue/mail", "B"),
     ("purge", "#/queue/mail", "D"),
+    ("enqueue-queue", "#/queue/mail", "Q"),
     ("redrive", "#/queue/mail", "R"),
     ("enqueue", f"#/job/{scene.JOB}", "Q"),
     ("nack", f"#/job/{scene.JOB}", "N"),

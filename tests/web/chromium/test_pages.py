@@ -137,6 +137,18 @@ async def test_a_name_that_is_no_utf_8_goes_back_as_its_bytes(tab: Tab, fake: Fa
     assert fake.done("purge") == [{"queue_b64": "//4AcXVldWU="}]
 
 
+async def test_zones_are_shown_of_nodes_and_of_the_holders_of_a_job(tab: Tab, fake: Fake) -> None:
+    await opened(tab, fake, "#/cluster", "Who sees whom")
+    await tab.has("west")
+
+    await tab.run(f"location.hash = '#/job/{scene.JOB}'")
+
+    await tab.has("confirmed by 1 of 2 nodes; the rest follows, or is made again")
+    await tab.has("its copy is in zone east")
+    await tab.has("the first in zone west")
+    await tab.has("none yet")
+
+
 async def test_a_queue_that_is_not_counted_yet_is_opened_by_its_name(tab: Tab, fake: Fake) -> None:
     await opened(tab, fake, "#/queues", "mail")
 

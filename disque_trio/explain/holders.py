@@ -1,0 +1,92 @@
+"""Which nodes hold a job, and why these. Pure.
+
+A node that takes an ADDJOB keeps a copy; the others are chosen by the rule of docs/bus.md,
+"Addresses and zones".
+"""
+
+from collections import Counter
+from collections.abc import Container, Mapping, Sequence
+
+import attrs
+
+from disque_trio.client.records import JobDetails
+from disque_trio.explain.zones import Place, listed, spelled
+
+
+@attrs.frozen(kw_only=True)
+class Holder:
+    """A node that has the job, or may have it."""
+
+    node: str
+    """Its name for people."""
+    zone: str
+    """Empty if it names none."""
+    state: str
+    """That of its copy: `queued`, `active` and so on; `none` if it has no copy, `unknown` if it
+    does not answer."""
+    why: str
+    """Why this node was chosen."""
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Has it shown its copy?"""
+        return self.state not in {"none", "unknown"}
+
+
+def holders_of(
+    id: str, told: Mapping[str, JobDetails], nodes: Sequence[Place], silent: Container[str]
+) -> tuple[Holder, ...]:
+    """Who has the job or may have it. `told` has what nodes answered to SHOW, by id; `nodes` are
+    all that are known; the ids in `silent` are those that did not answer."""
+    known = {each.id: each for each in nodes}
+    ids = max((each.nodes_delivered for each in told.values()), key=len, default=())
+    order = dict.fromkeys((*ids, *told))
+    holders = [known.get(each) or Place(where=each[:8], id=each) for each in order]
+    found = []
+    for holder, why in zip(holders, reasons(id, holders, nodes), strict=True):
+        state = told[holder.id].state if holder.id in told else "none"
+        if state == "none" and (holder.id in silent or holder.id not in known):
+            state = "unknown"
+        found.append(Holder(node=holder.where, zone=holder.zone, state=state, why=why))
+    return tuple(found)
+
+
+def reasons(job: str, holders: Sequence[Place], nodes: Sequence[Place]) -> list[str]:
+    """Why each of the holders was chosen, by the rule of docs/bus.md, "Addresses and zones". They
+    are in the order in which they were; `nodes` are all that are known now."""
+    return [
+        "it took the ADDJOB"
+        if holder.id and holder.id.startswith(job.split("-")[1])
+        else _reason(holder, holders[:number], nodes)
+        for number, holder in enumerate(holders)
+    ]
+
+
+def _reason(holder: Place, before: Sequence[Place], nodes: Sequence[Place]) -> str:
+    taken = {holder.id, *(each.id for each in before)}
+    left = [each for each in nodes if each.id not in taken]
+    if any(each.zone for each in nodes):
+        return _of_zone(holder, before, left)
+    hosts = {each.host for each in nodes}
+    if 1 < len(hosts) < len(nodes):
+        return _of_host(holder, before)
+    return "drawn among the nodes that could be reached" if left else "all nodes get a copy"
+
+
+def _of_zone(holder: Place, before: Sequence[Place], left: Sequence[Place]) -> str:
+    counts = Counter(each.zone for each in before)
+    if not counts[holder.zone]:
+        return f"the first in {spelled(holder.zone)}"
+    fewer = {each.zone for each in left if counts[each.zone] < counts[holder.zone]}
+    if fewer:
+        return (
+            f"one more in {spelled(holder.zone)}: the nodes in {listed(fewer)} could not be "
+            "reached, or cannot keep the job"
+        )
+    return f"one more in {spelled(holder.zone)}: no node is left in a zone with fewer copies"
+
+
+def _of_host(holder: Place, before: Sequence[Place]) -> str:
+    if any(each.host == holder.host for each in before):
+        return f"one more at address {holder.host}: no node names a zone"
+    return f"the first at address {holder.host}: no node names a zone"
