@@ -113,16 +113,10 @@ def test_figures_of_a_node_that_does_not_tell_what_is_not_queued_are_read() -> N
     assert parsed(b"1 0 1 0 0 0 0 7 none").restored is None
 
 
-def node(name: str, zone: str, **changes: object) -> KnownNode:
+def node(name: str, zone: str, why: str = "") -> KnownNode:
     info = {"python_version": "CPython", "replica_zone": zone}
-    return KnownNode(
-        Address(host=name),
-        name,
-        view=view_of(name, info, {}, 0.0),
-        info=info,
-        replicate=3,
-        **changes,
-    )  # type: ignore[arg-type]
+    view = view_of(name, info, {}, 0.0)
+    return KnownNode(Address(host=name), name, view=view, info=info, replicate=3, why=why)
 
 
 def of_nodes(*nodes: KnownNode) -> list[str]:
