@@ -15,7 +15,7 @@ from disque_trio.client import commands
 from disque_trio.client.address import Address
 from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError
-from disque_trio.client.records import KeyHolder, QueueStats
+from disque_trio.client.records import Job, KeyHolder, QueueStats
 from disque_trio.client.refusals import UnknownJobError
 from disque_trio.worker.places import Place
 
@@ -91,10 +91,12 @@ class Found:
     """The jobs of a queue that all nodes have."""
 
     count: int
+    """Without those of `peeked`."""
     up_s: float
     """How long each node has run at least."""
     refused_at: float
     """When a node has last refused a job for want of other nodes, in Unix seconds; 0 if never."""
+    peeked: Sequence[Job] = ()
 
     def is_sure(self, age: float) -> bool:
         """Is there no other job of the queue that was added in the last `age` seconds? A copy that
@@ -102,22 +104,25 @@ class Found:
         return self.up_s >= min(age, SETTLED_S)
 
 
-async def jobs_in(client: "clients.Client", queue: str) -> Found | None:
-    """The jobs of a queue: queued, delivered and not acknowledged, or delayed. None if a node does
-    not answer."""
+async def jobs_in(client: "clients.Client", queue: str, peek: int = 0) -> Found | None:
+    """The jobs of a queue: queued, delivered and not acknowledged, or delayed. Of each node so many
+    queued ones are peeked at. None if a node does not answer."""
 
     async def ask(node: Address) -> Found | None:
         asked: list[Command[Any]] = [
+            *([commands.qpeek(queue, peek)] if peek else ()),  # first: what comes then is counted
             commands.qstat(queue),
             commands.info("server"),
             commands.info("stats"),
         ]
         match await client.ask(node, asked):
-            case [None, dict(facts), dict(counts)]:
+            case [*_, None, dict(facts), dict(counts)]:
                 return Found(0, _uptime(facts), _refused_at(counts))
-            case [QueueStats() as stats, dict(facts), dict(counts)]:
-                count = stats.length + (stats.leased or 0) + (stats.delayed or 0)
-                return Found(count, _uptime(facts), _refused_at(counts))
+            case [*peeks, QueueStats() as stats, dict(facts), dict(counts)]:
+                peeked = [job for jobs in peeks if isinstance(jobs, list) for job in jobs]
+                count = max(stats.length - len(peeked), 0)
+                count += (stats.leased or 0) + (stats.delayed or 0)
+                return Found(count, _uptime(facts), _refused_at(counts), peeked)
         return None
 
     answers = await at_all(client.nodes.order(anyio.current_time()), ask)
@@ -126,7 +131,8 @@ async def jobs_in(client: "clients.Client", queue: str) -> Found | None:
         return None
     up_s = min((each.up_s for each in found), default=0.0)
     refused_at = max((each.refused_at for each in found), default=0.0)
-    return Found(sum(each.count for each in found), up_s, refused_at)
+    peeked = [job for each in found for job in each.peeked]
+    return Found(sum(each.count for each in found), up_s, refused_at, peeked)
 
 
 def _uptime(facts: Mapping[str, str]) -> float:

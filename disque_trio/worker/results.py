@@ -39,6 +39,8 @@ _LOOKS_PER_S: Final = 5000
 """So many jobs are asked for in a second at most: with more of them each is asked for later."""
 _BETWEEN_S: Final = 0.1
 """How long a result may be between two nodes, in calm."""
+_PEEKED: Final = 300
+"""Results of each node that are looked through for that of a job that has ended."""
 _MOST_UPDATES: Final = 100
 """Kept for a job of which nobody reads them."""
 
@@ -80,6 +82,8 @@ class Update:
 class _Waiting:
     """A task that waits for a job."""
 
+    key: str
+    """Of its result."""
     watched: Watched
     since: float
     """When the job was made, by `anyio.current_time`: its result was added later, if at all."""
@@ -110,6 +114,8 @@ class Results:
     """By key: when the last one came, and all."""
     _changed: anyio.Event = attrs.field(init=False, factory=anyio.Event)
     _is_read: bool = attrs.field(init=False, default=False)
+    _is_held_up: bool = attrs.field(init=False, default=False)
+    """No more are read for a moment."""
     _unacknowledged: list[records.Job] = attrs.field(init=False, factory=list)
     """Those that have come, until a node has answered ACKJOB: as long as one counts as delivered it
     looks like a result that is on its way."""
@@ -144,7 +150,7 @@ class Results:
         """The result of a job, or of the last of its steps, which was made at `since`. Raises
         `JobFailedError`, and `NoResultError` after so many seconds or when the job has ended
         without a result."""
-        with self._waiting_for(job, steps, since) as waiting:
+        with self._waiting_for(key, job, steps, since) as waiting:
             with anyio.move_on_after(timeout):
                 await self._wait(waiting, lambda: key in self._found)
             if key not in self._found:
@@ -170,7 +176,7 @@ class Results:
         """What a job's handler tells, until its result is here. Raises `NoResultError` after so
         many seconds, or when the job has ended without a result."""
         ends = anyio.current_time() + (math.inf if timeout is None else timeout)
-        with self._waiting_for(job, steps, since) as waiting:
+        with self._waiting_for(key, job, steps, since) as waiting:
             while True:
                 _, come = self._updates.pop(key, (0.0, ()))
                 for update in come:
@@ -183,10 +189,12 @@ class Results:
                     await self._wait(waiting, lambda: key in self._found or key in self._updates)
 
     @contextmanager
-    def _waiting_for(self, job: str, steps: Sequence[Place], since: float) -> Iterator[_Waiting]:
+    def _waiting_for(
+        self, key: str, job: str, steps: Sequence[Place], since: float
+    ) -> Iterator[_Waiting]:
         if not self._waiting:
             self._look_at = anyio.current_time() + LOOK_S
-        waiting = _Waiting(Watched(job, steps), since)
+        waiting = _Waiting(key, Watched(job, steps), since)
         self._waiting[waiting] = None
         try:
             yield waiting
@@ -212,7 +220,7 @@ class Results:
             raise failed
 
     async def _more(self) -> None:
-        if self._is_read:
+        if self._is_read or self._is_held_up:
             await self._changed.wait()
         else:
             await self._read()
@@ -231,8 +239,11 @@ class Results:
                 await self._acknowledge()
         finally:
             self._is_read = False
-            changed, self._changed = self._changed, anyio.Event()
-            changed.set()
+            self._change()
+
+    def _change(self) -> None:
+        changed, self._changed = self._changed, anyio.Event()
+        changed.set()
 
     async def _acknowledge(self) -> None:
         if jobs := tuple(self._unacknowledged):
@@ -271,24 +282,45 @@ class Results:
         self._settle_at, self._pause_s = now + self._pause_s, 2 * self._pause_s
         for each in ended:
             each.ended_at = min(each.ended_at, now)
-        empty = await self._nothing()
+        is_late = any(now >= each.ended_at + _BETWEEN_S for each in ended)
+        left = await (self._hold_up() if is_late else self._left(0))
         now = anyio.current_time()
+        coming = set() if left is None else {_key_of(job) for job in left.peeked}
         for each in ended:
-            is_none = empty is not None and empty.is_sure(now - each.since)
-            if is_none or now > each.ended_at + SETTLED_S:
+            is_sure = left is not None and left.is_sure(now - each.since)
+            if (is_sure and each.key not in coming) or now > each.ended_at + SETTLED_S:
                 each.end()
         if all(each.is_over for each in ended):
             self._settle_at = math.inf
 
-    async def _nothing(self) -> Found | None:
-        """That no node has a result; None if one may have. A worker adds it before the job ends, so
-        none comes then. It may be between two nodes, so all are asked twice."""
-        first = await jobs_in(self.client, self.queue)
+    async def _hold_up(self) -> Found | None:
+        """What is left while no results are read: they may come so fast that some are always on
+        their way."""
+        self._is_held_up = True
+        try:
+            left = await self._left(_PEEKED)
+            if left is None:  # what was read just now may not have been acknowledged
+                with anyio.move_on_after(_BETWEEN_S):
+                    while self._is_read:
+                        await self._changed.wait()
+                left = await self._left(_PEEKED)
+            return left
+        finally:
+            self._is_held_up = False
+            self._change()
+
+    async def _left(self, peek: int) -> Found | None:
+        """The results that nodes have, if all could be peeked at; None if there may be others. A
+        worker adds one before the job ends, so none comes later. It may be between two nodes, so
+        all are asked twice."""
+        first = await jobs_in(self.client, self.queue, peek)
         if first is None or first.count:
             return None
         await anyio.sleep(_BETWEEN_S)
-        second = await jobs_in(self.client, self.queue)
-        return None if second is None or second.count else second
+        second = await jobs_in(self.client, self.queue, peek)
+        if second is None or second.count:
+            return None
+        return attrs.evolve(second, peeked=[*first.peeked, *second.peeked])
 
     def _take(self, jobs: Sequence[records.Job]) -> None:
         now = anyio.current_time()
@@ -332,6 +364,14 @@ class Results:
                 case [JobDetails(state="dead", more={"reason": bytes(reason)})]:
                     return reason.decode(errors="backslashreplace")
         return ""
+
+
+def _key_of(job: records.Job) -> str | None:
+    """Whose result or progress it is; None for what is neither."""
+    try:
+        return codec.read_result(job.body).key
+    except codec.BAD_INPUT:
+        return None
 
 
 def _forget(kept: dict[str, tuple[float, Kept]], until: float) -> None:

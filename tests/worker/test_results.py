@@ -313,7 +313,7 @@ async def test_whether_a_result_is_on_its_way_is_asked_again_before_the_next_loo
         with pytest.raises(NoResultError):
             await results.wait("a", read, "D-1", 10)
 
-    assert asked == [0.5, 0.6, 0.8, 0.9]
+    assert asked == [0.5, 0.6, 0.7, 0.8]
 
 
 async def told_after(seconds: float, node: Node) -> None:
