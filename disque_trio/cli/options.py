@@ -13,6 +13,7 @@ import attrs
 from disque_trio import __version__
 from disque_trio.cli.frame import port
 from disque_trio.client.address import Address, Tls
+from disque_trio.client.errors import OPTION_TERMS
 from disque_trio.terminal.arguments import Parser
 
 FOREVER: Final = -1
@@ -135,6 +136,7 @@ def tls_from(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Tls 
         key=given.key,
         server_name=given.server_name,
         is_insecure=given.is_insecure,
+        terms=OPTION_TERMS,
     )
 
 

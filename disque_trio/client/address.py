@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
+from disque_trio.client.errors import URL_TERMS, Terms
+
 
 @attrs.frozen(kw_only=True)
 class Tls:
@@ -17,6 +19,8 @@ class Tls:
     """The name that the node's certificate must have; None is the host's."""
     is_insecure: bool = False
     """Accept any certificate."""
+    terms: Terms = attrs.field(default=URL_TERMS, eq=False, repr=False)
+    """What errors call the fields."""
 
 
 @attrs.frozen(kw_only=True)

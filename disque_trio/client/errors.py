@@ -17,6 +17,9 @@ OPTION_TERMS: Final[Terms] = {
     "tls": "--tls",
     "no tls": "leave --tls out",
     "files": "--cert and --key",
+    "cacert": "--cacert",
+    "cert": "--cert",
+    "key": "--key",
     "authority": "with --cacert; --insecure takes any certificate",
     "server": "with --sni",
 }
@@ -28,10 +31,22 @@ URL_TERMS: Final[Terms] = {
     "tls": "a URL that begins with disques://",
     "no tls": "write disque:// in place of disques://",
     "files": "tls_cert_file and tls_key_file of the URL",
+    "cacert": "tls_ca_file of the URL",
+    "cert": "tls_cert_file of the URL",
+    "key": "tls_key_file of the URL",
     "authority": "as tls_ca_file of the URL",
     "server": "as tls_server_name of the URL",
 }
 """The same of a URL."""
+NODE_TERMS: Final[Terms] = {
+    **URL_TERMS,
+    "files": "tls-cert-file and tls-key-file",
+    "cacert": "tls-ca-cert-file",
+    "cert": "tls-cert-file",
+    "key": "tls-key-file",
+    "authority": "as tls-ca-cert-file",
+}
+"""The same of the configuration of a node, which is a client of itself."""
 
 
 class DisqueError(Exception):

@@ -62,48 +62,53 @@ def secured(stream: socket.socket, tls: Tls, host: str) -> socket.socket:
 
 def context_for(tls: Tls) -> ssl.SSLContext:
     """What these options mean to OpenSSL. ConnectionFailedError for files that cannot be used."""
-    context = _trusting(tls.cacert)
+    context = _trusting(tls)
     if tls.is_insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if tls.cert is not None:
-        _show(context, tls.cert, tls.key)
+        _show(context, tls, tls.cert)
     return context
 
 
-def _trusting(cacert: str | None) -> ssl.SSLContext:
-    if cacert is not None:
-        _must_be_readable("--cacert", cacert)
+def _trusting(tls: Tls) -> ssl.SSLContext:
+    if tls.cacert is not None:
+        _must_be_readable(tls, "cacert", tls.cacert)
     try:
-        return ssl.create_default_context(cafile=cacert)
+        return ssl.create_default_context(cafile=tls.cacert)
     except ssl.SSLError as error:
+        given = f"{tls.cacert}, given as {tls.terms['cacert']}"
         raise ConnectionFailedError(
-            f"--cacert {cacert} has no certificates ({_reason(error)})", "It must be PEM."
+            f"{given}, has no certificates ({_reason(error)})", "It must be PEM."
         ) from None
 
 
-def _show(context: ssl.SSLContext, cert: str, key: str | None) -> None:
-    _must_be_readable("--cert", cert)
-    if key is not None:
-        _must_be_readable("--key", key)
+def _show(context: ssl.SSLContext, tls: Tls, cert: str) -> None:
+    given = f"{cert}, given as {tls.terms['cert']},"
+    _must_be_readable(tls, "cert", cert)
+    if tls.key is not None:
+        _must_be_readable(tls, "key", tls.key)
     try:
-        context.load_cert_chain(cert, key)
+        context.load_cert_chain(cert, tls.key)
     except ssl.SSLError as error:
-        if key is None:
-            reason = f"--cert {cert} cannot be used: it has no key, or another one's"
-            raise ConnectionFailedError(reason, "Name the key's file with --key.") from None
+        if tls.key is None:
+            reason = f"{given} cannot be used: it has no key, or another one's"
+            advice = f"Name the key's file as {tls.terms['key']}."
+            raise ConnectionFailedError(reason, advice) from None
         raise ConnectionFailedError(
-            f"--cert {cert} and --key {key} cannot be used ({_reason(error)})",
+            f"{given} and {tls.key}, given as {tls.terms['key']}, cannot be used "
+            f"({_reason(error)})",
             "Both must be PEM, belong together, and have the right passphrase if any.",
         ) from None
 
 
-def _must_be_readable(option: str, path: str) -> None:
+def _must_be_readable(tls: Tls, field: str, path: str) -> None:
     try:
         with open(path, "rb"):
             pass
     except OSError as error:
-        raise ConnectionFailedError(f"Cannot read {option} {path}: {error.strerror}") from None
+        given = f"{path}, given as {tls.terms[field]}"
+        raise ConnectionFailedError(f"Cannot read {given}: {error.strerror}") from None
 
 
 def _reason(error: ssl.SSLError) -> str:

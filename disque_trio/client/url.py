@@ -42,6 +42,8 @@ def parse_url(url: str) -> Cluster:
 
 
 def _tls(options: dict[str, list[str]]) -> Tls:
+    if "tls_key_file" in options and "tls_cert_file" not in options:
+        raise ValueError("tls_key_file is the key of a certificate: give tls_cert_file, too")
     files: dict[str, Any] = {_TLS_FIELDS[name]: found[-1] for name, found in options.items()}
     return Tls(**files)
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 import attrs
 
 from disque_trio.client.address import Address, Cluster, Tls
+from disque_trio.client.errors import NODE_TERMS
 from disque_trio.net.tls import Keeper
 from disque_trio.node import Node
 from disque_trio.observe.watching import Watcher
@@ -103,6 +104,7 @@ def _own_tls(config: Config) -> Tls:
         cert=config.tls_cert_file or None,
         key=config.tls_key_file or None,
         is_insecure=True,
+        terms=NODE_TERMS,
     )
 
 

@@ -20,6 +20,11 @@ PLACE: Final = "__disque_trio_place__"
 _LONGEST_PART: Final = 10_000
 _LONGEST_TRACE: Final = 200_000
 """Characters of a traceback in the log: an error may have any text."""
+_FIRST_LINES: Final = 60
+_LAST_LINES: Final = 240
+"""Of a longer traceback the log has these: an error may have any number of causes."""
+_CAUSE: Final = BaseException.__dict__["__cause__"].__get__
+_TRACEBACK: Final = BaseException.__dict__["__traceback__"].__get__
 _QUALNAME: Final = type.__dict__["__qualname__"].__get__
 _LIBRARIES: Final = sys.stdlib_module_names | {"disque_trio"}
 _INSTALLED: Final = frozenset(("site-packages", "dist-packages"))
@@ -37,10 +42,21 @@ def is_of(error: BaseException, kinds: type[Kind] | tuple[type[Kind], ...]) -> T
 def meant(error: BaseException) -> BaseException:
     """The error that a handler has raised: no coroutine can pass a `StopIteration` on, so Python
     puts a `RuntimeError` in its place."""
-    cause = error.__cause__
-    if type(error) is RuntimeError and cause is not None and error.args == (_STOPPED,):
-        return cause
+    if type(error) is RuntimeError and error.args == (_STOPPED,):
+        return cause_of(error) or error
     return error
+
+
+def cause_of(error: BaseException) -> BaseException | None:
+    """Its cause, whatever a class of users makes of the attribute."""
+    found: BaseException | None = _CAUSE(error)
+    return found
+
+
+def traceback_of(error: BaseException) -> TracebackType | None:
+    """The same of where it was raised."""
+    found: TracebackType | None = _TRACEBACK(error)
+    return found
 
 
 def leaves(error: BaseException) -> list[BaseException]:
@@ -90,11 +106,27 @@ def describe(error: BaseException) -> str:
 
 
 def trace_of(error: BaseException) -> str:
-    """The error with its traceback, as Python prints it, with long texts cut. Never raises."""
+    """The error with its traceback, as Python prints it, with long texts and long chains of causes
+    cut. Never raises."""
     try:
-        return "".join(map(_cut, traceback.format_exception(error)))[-_LONGEST_TRACE:]
+        parts = traceback.format_exception(error)
     except BaseException as broken:  # source lines and texts of errors are code of users
-        return f"{describe(error)}\n(its traceback cannot be made: {name_of(type(broken))})\n"
+        unmade = f"(its causes and text cannot be shown: {name_of(type(broken))})"
+        return f"{_plain_trace(error)}{describe(error)}\n{unmade}\n"
+    lines = "".join(map(_cut, parts)).splitlines(keepends=True)
+    left_out = len(lines) - _FIRST_LINES - _LAST_LINES
+    if left_out > 0:
+        lines[_FIRST_LINES:-_LAST_LINES] = [f"… {left_out:,} lines …\n"]
+    return "".join(lines)[-_LONGEST_TRACE:]
+
+
+def _plain_trace(error: BaseException) -> str:
+    """Where it was raised; empty if that cannot be shown, too."""
+    try:
+        found = "".join(traceback.format_tb(traceback_of(error), limit=-_FIRST_LINES))
+    except BaseException:
+        return ""
+    return f"Traceback (most recent call last):\n{found}" if found else ""
 
 
 def _cut(part: str) -> str:
@@ -113,7 +145,7 @@ def place_of(error: BaseException) -> str:
         told = vars(error).get(PLACE)
         if isinstance(told, str):
             return told
-        lines = list(_lines(error.__traceback__))
+        lines = list(_lines(traceback_of(error)))
         frame, line = next((each for each in reversed(lines) if _is_own(each[0])), lines[-1])
     except BaseException:  # nothing was raised, or a class of users
         return ""

@@ -220,6 +220,9 @@ def _judge(policy: Policy | Ask, error: BaseException, tries: Tries, draw: float
 
 def _as_asked(policy: Policy | Ask, error: BaseException, tries: Tries, draw: float) -> Verdict:
     parts = leaves(error)
+    for each in parts:
+        if wrong := _wrong(each):
+            return _failed(policy, each, tries, draw, is_expected=False, why=wrong)
     retries = [each for each in parts if is_of(each, Retry)]
     if retries:
         waits = [each.after for each in retries if each.after is not None]
@@ -233,6 +236,23 @@ def _as_asked(policy: Policy | Ask, error: BaseException, tries: Tries, draw: fl
             why = f"{describe(each)}, but most={each.most} of Snooze allows no further one"
             return _failed(policy, each, tries, draw, is_expected=True, why=why)
     return Later(_chosen(max(each.after for each in snoozes)))
+
+
+def _wrong(error: BaseException) -> str:
+    """Why what a handler asks for is none, and so a failure: a class of users may have any
+    attributes. Empty if it is."""
+    try:
+        if is_of(error, Snooze):
+            if not (error.most is None or checks.is_whole(error.most)):
+                return f"{describe(error)}, with most={checks.shown(error.most)}"
+            _chosen(error.after)
+        elif is_of(error, Retry) and error.after is not None:
+            _chosen(error.after)
+    except BrokenPolicyError as wrong:
+        return f"{describe(error)}, whose `after` is no wait: {wrong}"
+    except BaseException as raised:
+        return f"{describe(error)}, whose attributes raise: {describe(raised)}"
+    return ""
 
 
 def _failed(

@@ -12,7 +12,7 @@ import attrs
 
 from disque_trio.worker.context import Job
 from disque_trio.worker.deciding import End
-from disque_trio.worker.describing import is_of, trace_of
+from disque_trio.worker.describing import cause_of, is_of, trace_of, traceback_of
 from disque_trio.worker.exceptions import JobTimeoutError
 from disque_trio.worker.outside import outside
 from disque_trio.worker.repeats import Repeats
@@ -63,7 +63,7 @@ class RunLog:
 
 def _of_run(job: Job[Any], end: End) -> None:
     level, text, args = _line(end)
-    is_told = is_of(end.error, JobTimeoutError) and end.error.__cause__ is None
+    is_told = is_of(end.error, JobTimeoutError) and cause_of(end.error) is None
     if end.is_expected or job.run.is_traced or is_told:
         job.log.log(level, text, *args)
     else:
@@ -81,7 +81,7 @@ def write_with_traceback(
     """Log a line with the traceback of an error, even of one whose traceback cannot be formatted,
     which would cost the line."""
     if log.isEnabledFor(level):
-        info = type(error), error, error.__traceback__
+        info = type(error), error, traceback_of(error)
         record = log.makeRecord(log.name, level, __file__, 0, text, args, info, None, extra)
         record.exc_text = trace_of(error).rstrip("\n")  # formatters do not make it again
         log.handle(record)

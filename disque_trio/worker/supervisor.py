@@ -17,8 +17,10 @@ from disque_trio.worker.stopping import STOPPING, Stops
 
 FIRST_PAUSE_S: Final = 0.5
 LONGEST_PAUSE_S: Final = 30.0
-WELL_AFTER_S: Final = 60.0
-"""After a child has run this long, its next restart has the first pause again."""
+SHORT_LIFE_S: Final = 10.0
+AT_ONCE: Final = 3
+"""A child that dies starts again at once, unless more lives than these in a row were short: then
+something makes each child die, and pauses keep it from taking the whole machine."""
 _WORST_FIRST: Final = (REFUSED, FAILED, INTERRUPTED, CLEAN)
 _log: Final = logging.getLogger(__name__)
 
@@ -71,20 +73,21 @@ class Supervisor:
             child.send_signal(number)
 
     async def _keep(self, number: int) -> None:
-        pause = FIRST_PAUSE_S
+        short_lives = 0
         while not self._stopping.is_set():
             began = anyio.current_time()
             status = await self._live(number)
             if self._stopping.is_set() or self._is_over(number, status):
                 self._statuses.append(_final(status))
                 return
-            if anyio.current_time() - began > WELL_AFTER_S:
-                pause = FIRST_PAUSE_S
-            rest = 0.0 if status in {CLEAN, RESTART} else pause
-            _log.warning("worker %d %s; it starts again in %.1f s", number, how(status), rest)
+            has_crashed = status not in {CLEAN, RESTART}
+            is_short = has_crashed and anyio.current_time() - began < SHORT_LIFE_S
+            short_lives = short_lives + 1 if is_short else 0
+            rest = _pause(short_lives)
+            when = f"in {rest:.1f} s" if rest else "at once"
+            _log.warning("worker %d %s; it starts again %s", number, how(status), when)
             with anyio.move_on_after(rest):
                 await self._stopping.wait()
-            pause = min(2 * pause, LONGEST_PAUSE_S)
 
     def _is_over(self, number: int, status: int) -> bool:
         """Is the child not to be started again? One that a node refuses ends the others."""
@@ -106,6 +109,13 @@ class Supervisor:
             return await child.wait()
         finally:
             del self._children[number]
+
+
+def _pause(short_lives: int) -> float:
+    """How long to wait before the next start, after so many short lives in a row."""
+    if short_lives <= AT_ONCE:
+        return 0.0
+    return float(min(FIRST_PAUSE_S * 2 ** min(short_lives - AT_ONCE - 1, 30), LONGEST_PAUSE_S))
 
 
 def _final(status: int) -> int:

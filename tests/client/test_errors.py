@@ -4,6 +4,7 @@ import socket
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import attrs
 import pytest
@@ -11,7 +12,15 @@ import trustme
 
 from disque_trio.client.address import Address, Tls
 from disque_trio.client.connection import Connection
-from disque_trio.client.errors import ConnectionFailedError, LostError, lost, not_connected
+from disque_trio.client.errors import (
+    NODE_TERMS,
+    OPTION_TERMS,
+    URL_TERMS,
+    ConnectionFailedError,
+    LostError,
+    lost,
+    not_connected,
+)
 from tests.client.fakenode import fake_node
 
 
@@ -29,24 +38,36 @@ def said(port: int, tls: Tls | None) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("option", ["cacert", "cert", "key"])
-def test_a_file_that_is_not_there_is_named_with_its_option(
-    option: str, silent: int, tmp_path: Path
+TERMS: Final = {"a URL": URL_TERMS, "options": OPTION_TERMS, "a node": NODE_TERMS}
+OF_URL: Final = {"cacert": "tls_ca_file", "cert": "tls_cert_file", "key": "tls_key_file"}
+
+
+@pytest.mark.parametrize("terms", TERMS)
+@pytest.mark.parametrize("field", OF_URL)
+def test_a_file_that_is_not_there_is_named_as_it_was_given(
+    field: str, terms: str, silent: int, tmp_path: Path
 ) -> None:
     missing = str(tmp_path / "missing.pem")
     (tmp_path / "there.pem").touch()
-    tls = attrs.evolve(Tls(cert=str(tmp_path / "there.pem")), **{option: missing})  # type: ignore[arg-type]
+    tls = Tls(cert=str(tmp_path / "there.pem"), terms=TERMS[terms])
 
-    text = said(silent, tls)
+    text = said(silent, attrs.evolve(tls, **{field: missing}))  # type: ignore[arg-type]
 
-    assert text == f"Cannot read --{option} {missing}: No such file or directory."
+    option = OF_URL[field]
+    name = {
+        "a URL": f"{option} of the URL",
+        "options": f"--{field}",
+        "a node": option.replace("tls_ca_file", "tls_ca_cert_file").replace("_", "-"),
+    }[terms]
+    assert text == f"Cannot read {missing}, given as {name}: No such file or directory."
 
 
 def test_a_file_without_certificates_is_named(silent: int, tmp_path: Path) -> None:
     file = tmp_path / "ca.pem"
     file.write_text("no certificate\n")
 
-    assert f"--cacert {file} has no certificates" in said(silent, Tls(cacert=str(file)))
+    text = said(silent, Tls(cacert=str(file)))
+    assert f"{file}, given as tls_ca_file of the URL, has no certificates" in text
 
 
 def test_a_key_that_does_not_belong_to_its_certificate_is_named(
@@ -57,10 +78,11 @@ def test_a_key_that_does_not_belong_to_its_certificate_is_named(
     authority.issue_cert("localhost").cert_chain_pems[0].write_to_path(str(cert))
     authority.issue_cert("localhost").private_key_pem.write_to_path(str(key))
 
-    text = said(silent, Tls(cert=str(cert), key=str(key)))
+    text = said(silent, Tls(cert=str(cert), key=str(key), terms=OPTION_TERMS))
 
-    assert f"--cert {cert} and --key {key} cannot be used (key values mismatch)" in text
-    assert "Name the key's file with --key." in said(silent, Tls(cert=str(cert)))
+    given = f"{cert}, given as --cert, and {key}, given as --key,"
+    assert f"{given} cannot be used (key values mismatch)" in text
+    assert "Name the key's file as tls_key_file of" in said(silent, Tls(cert=str(cert)))
 
 
 @pytest.mark.parametrize("reason", ["WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"])

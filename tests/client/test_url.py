@@ -40,6 +40,7 @@ def test_a_url_names_nodes_and_password(
         ("disque://a/0", "'/0': a cluster's address has no path"),
         ("disque://a?tls_ca_file=x", "'tls_ca_file' is no option of disque://"),
         ("disques://a?ca=x", "'ca' is no option of disques://"),
+        ("disques://a?tls_key_file=x", "tls_key_file is the key of a certificate"),
     ],
 )
 def test_what_is_wrong_with_a_url_is_said_without_the_password(url: str, said: str) -> None:

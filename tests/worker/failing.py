@@ -7,6 +7,8 @@ from typing import Any, Final, NoReturn
 import anyio
 import sniffio
 
+from disque_trio.worker.exceptions import Retry, Snooze
+
 
 class OwnBaseError(BaseException):
     """Not below Exception."""
@@ -65,6 +67,34 @@ class NoClassError(Exception):
         raise RuntimeError("no class")
 
 
+class NoCauseError(Exception):
+    """It does not say what it was raised from, or where."""
+
+    @property
+    def _nothing(self) -> NoReturn:
+        raise RuntimeError("no cause")
+
+    __cause__ = __context__ = __traceback__ = __suppress_context__ = _nothing
+
+
+class OddRetry(Retry):
+    """It asks for no time."""
+
+    @property
+    def after(self) -> NoReturn:
+        """None."""
+        raise RuntimeError("no time")
+
+    @after.setter
+    def after(self, _: object) -> None: ...
+
+
+class OddSnooze(Snooze):
+    """It asks for no number."""
+
+    after = property(lambda _: "soon", lambda *_: None)
+
+
 class UnsplitGroup(ExceptionGroup[Exception]):
     """A group that nothing can be taken out of."""
 
@@ -107,6 +137,9 @@ ERRORS: Final[dict[str, Any]] = {
     "huge text": lambda: ValueError("x" * 5_000_000),
     "surrogates": lambda: ValueError("\ud800"),
     "no class": NoClassError,
+    "no cause": NoCauseError,
+    "odd retry": OddRetry,
+    "odd snooze": lambda: OddSnooze(3),
     "no traceback": untraceable,
     "not pickled": lambda: NotPickledError("no", object()),
     "group": lambda: ExceptionGroup("two", [ValueError("no"), KeyError("no")]),

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -13,6 +14,7 @@ from disque_trio.worker.deciding import dead
 from disque_trio.worker.describing import describe, trace_of
 from disque_trio.worker.engine.records import Dead
 from disque_trio.worker.exceptions import Snooze
+from tests.worker.failing import NoCauseError
 
 
 def raised(do: Callable[[], object]) -> BaseException:
@@ -83,3 +85,33 @@ def test_of_a_huge_error_the_log_has_the_beginning() -> None:
 
     assert text.startswith("Traceback (most recent call last):\n")
     assert len(text) < 20_000
+
+
+def test_of_a_long_chain_of_causes_the_log_has_both_ends() -> None:
+    def fail() -> None:
+        error: Exception = ValueError("the first")
+        for count in range(3_000):
+            try:
+                raise OSError(count) from error
+            except OSError as caught:
+                error = caught
+        raise error
+
+    lines = trace_of(raised(fail)).splitlines()
+
+    assert len(lines) == 301
+    assert (lines[0], lines[-1]) == ("ValueError: the first", "OSError: 2999")
+    assert re.fullmatch(r"… [0-9,]+ lines …", lines[60])
+
+
+def test_of_an_error_that_hides_its_causes_the_log_has_the_place() -> None:
+    def fail() -> None:
+        raise NoCauseError("odd")
+
+    lines = trace_of(raised(fail)).splitlines()
+
+    assert lines[0] == "Traceback (most recent call last):"
+    assert lines[-2:] == [
+        "NoCauseError: odd (worker/test_describing.py:109 in fail)",
+        "(its causes and text cannot be shown: RuntimeError)",
+    ]

@@ -3,6 +3,7 @@ concerned."""
 
 import datetime
 import fractions
+import logging
 import math
 import os
 import sys
@@ -87,7 +88,9 @@ def shown(request: list[bytes]) -> str:
 
 @pytest.mark.parametrize("how", ["async", "loop", "thread"])
 @pytest.mark.parametrize("what", ERRORS)
-def test_whatever_a_handler_raises_is_a_failure(kind: str, what: str, how: Any) -> None:
+def test_whatever_a_handler_raises_is_a_failure(
+    kind: str, what: str, how: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     app = App()
     if how == "async":
 
@@ -101,6 +104,9 @@ def test_whatever_a_handler_raises_is_a_failure(kind: str, what: str, how: Any) 
             fail(what)
 
     assert ends(kind, app) == THRICE
+    said = [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
+    assert len(said) == len(THRICE)
+    assert not any("retry= of the task is broken" in each for each in said)
 
 
 @pytest.mark.parametrize("what", [name for name in ERRORS if name != "huge text"])

@@ -1,4 +1,4 @@
-"""Whoever waits for a job that ended without a result is told, while others' results keep coming."""
+"""Whoever waits for a job that ended without a result is told, while other results keep coming."""
 
 import json
 import math
@@ -39,7 +39,7 @@ class Node:
         body = json.dumps({"key": key, "value": 1}).encode()
         self.queued.append(Job(f"D-{key}", "results", body))
 
-    async def getjob(self, queue: str, *, count: int, timeout: float) -> list[Job]:
+    async def getjob(self, _: str, *, count: int, timeout: float) -> list[Job]:
         with trio.move_on_after(timeout):
             while not self.queued:
                 await trio.sleep(EACH_S)
@@ -53,10 +53,10 @@ class Node:
         self.leased = [job for job in self.leased if job not in jobs]
         return len(jobs)
 
-    async def waitjob(self, job: str, *, timeout: float) -> object:
+    async def waitjob(self, *_: str, **__: float) -> object:
         return "acked"
 
-    async def jobs_in(self, _: object, queue: str, peek: int = 0) -> Found:
+    async def jobs_in(self, _: object, __: str, peek: int = 0) -> Found:
         await trio.sleep(ROUND_TRIP_S)
         peeked = self.queued[:peek]
         count = len(self.queued) - len(peeked) + len(self.leased)

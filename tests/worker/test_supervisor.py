@@ -96,7 +96,7 @@ async def test_after_the_order_to_stop_no_child_is_started(autojump_clock: MockC
     assert len(starts.at) == 1
 
 
-async def test_a_child_that_dies_is_started_again_after_a_pause_that_doubles(
+async def test_children_that_die_soon_start_at_once_three_times_then_after_pauses_that_double(
     autojump_clock: MockClock,
 ) -> None:
     starts = Starts([Child(-9, 1) for _ in range(10)])
@@ -105,16 +105,27 @@ async def test_a_child_that_dies_is_started_again_after_a_pause_that_doubles(
     await status_of(Supervisor(starts, 1), 150)
 
     pauses = [b - a - 1 for a, b in zip([began - 1, *starts.at], starts.at, strict=False)]
-    assert pauses == pytest.approx([0, 0.5, 1, 2, 4, 8, 16, 30, 30, 30])
+    assert pauses == pytest.approx([0, 0, 0, 0, 0.5, 1, 2, 4, 8, 16, 30])
 
 
-async def test_after_a_long_life_the_first_pause_is_short_again(autojump_clock: MockClock) -> None:
-    starts = Starts([Child(1, 1), Child(1, 1), Child(1, 61), Child(1, 1)])
+async def test_a_pause_is_30_seconds_at_most(autojump_clock: MockClock) -> None:
+    starts = Starts([Child(1, 0) for _ in range(100)])
+
+    await status_of(Supervisor(starts, 1), 1000)
+
+    assert starts.at[-1] - starts.at[-2] == pytest.approx(30)
+
+
+async def test_children_that_die_after_ten_seconds_start_again_at_once(
+    autojump_clock: MockClock,
+) -> None:
+    starts = Starts([*(Child(1, 1) for _ in range(5)), *(Child(-9, 10) for _ in range(5))])
     began = trio.current_time()
 
     await status_of(Supervisor(starts, 1), 100)
 
-    assert [at - began for at in starts.at] == pytest.approx([0, 1.5, 3.5, 65, 67])
+    times = [0, 1, 2, 3, 4.5, 6.5, 16.5, 26.5, 36.5, 46.5, 56.5]
+    assert [at - began for at in starts.at] == pytest.approx(times)
 
 
 @pytest.mark.parametrize("status", [CLEAN, RESTART])

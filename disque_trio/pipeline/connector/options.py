@@ -12,6 +12,7 @@ from typing import Final
 import attrs
 
 from disque_trio.client.address import Address, Tls
+from disque_trio.client.errors import URL_TERMS
 from disque_trio.pipeline.connector import unknown
 from disque_trio.pipeline.errors import PipelineError
 from disque_trio.statemachine.base import ORIGINAL_PERIOD_S
@@ -375,7 +376,8 @@ def _tls(values: _Values) -> Tls | None:
     if values.has("tlsKeyFile") and not values.has("tlsCertFile"):
         raise OptionError("option tlsKeyFile is the key of a certificate: give tlsCertFile too")
     cacert, cert, key, server_name = (values.text(option) or None for option in files)
-    tls = Tls(cacert=cacert, cert=cert, key=key, server_name=server_name)
+    terms = {**URL_TERMS, **dict(zip(("cacert", "cert", "key"), files, strict=False))}
+    tls = Tls(cacert=cacert, cert=cert, key=key, server_name=server_name, terms=terms)
     _check_files(tls)
     return tls
 
