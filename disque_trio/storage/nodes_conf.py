@@ -13,7 +13,7 @@ import threading
 from disque_trio.statemachine.cluster import HostName, Peer
 from disque_trio.statemachine.nodesfile import NodesFileError, parse_hosts, parse_nodes
 from disque_trio.storage.disk_thread import OwnThread
-from disque_trio.system import FILE_MODE, tighten
+from disque_trio.system import FILE_MODE, sync_directory, tighten
 
 
 class NodesConfError(Exception):
@@ -48,7 +48,8 @@ class NodesConf:
             ) from None
 
     def save(self, text: bytes) -> None:
-        """Replace the file. A crash leaves the old version or the new one."""
+        """Replace the file. A crash leaves the old version or the new one; once this has returned,
+        the new one."""
         new = f"{self.path}.new"
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
         try:
@@ -66,6 +67,7 @@ class NodesConf:
             if self._locked is not None:
                 old, self._locked = self._locked, descriptor
         os.close(old)
+        sync_directory(os.path.dirname(self.path))
 
     def close(self) -> None:
         """Release the lock."""

@@ -5,161 +5,28 @@ says, and prints its figures.
 """
 
 import os
-import random
 import resource
 import subprocess
-import time
-from collections import Counter
 from pathlib import Path
 from typing import Final
 
-import attrs
 import pytest
-import trio
-from rich.console import Console
 
-from disque_trio.statemachine.base import JobId
 from tests.cluster.processes import (
     DISQUE_TRIO,
     SOON_S,
-    Cluster,
     Fleet,
     Server,
     becomes,
     eventually,
     free_port,
 )
-from tests.cluster.soak.ledger import Ledger
-from tests.cluster.soak.load import Line, LostError, Rig
-from tests.cluster.talk import LOOPBACK, RefusedError, as_items, as_text, deliveries
+from tests.cluster.soak.storm import judge, storm
+from tests.cluster.talk import LOOPBACK, RefusedError
 
 KEEPING: Final = ("--appendonly", "yes")
 ALWAYS: Final = (*KEEPING, "--appendfsync", "always")
 ROUNDS: Final = int(os.environ.get("KILL_ROUNDS", "50"))
-SEED: Final = int(os.environ.get("SOAK_SEED", "1"))
-MOST_WAITING: Final = 2000
-BETWEEN_KILLS: Final = 20
-"""At least so many jobs are added, and acknowledged, however long that takes."""
-LATEST_S: Final = 200
-"""A job that has not been delivered by then is lost."""
-
-
-@attrs.define(eq=False)
-class Book:
-    """What clients were told."""
-
-    added: dict[JobId, int] = attrs.Factory(dict)
-    """Jobs that a producer has the id of, and their RETRY."""
-    delivered: Counter[JobId] = attrs.Factory(Counter)
-    acked: dict[JobId, float] = attrs.Factory(dict)
-    """When the answer to ACKJOB came."""
-    back: list[JobId] = attrs.Factory(list)
-    """Jobs that were delivered after that."""
-    moved: set[JobId] = attrs.Factory(set)
-    """Jobs that a node has given out which is not their first."""
-    kills: int = 0
-
-    def waiting(self) -> list[JobId]:
-        """Jobs with a retry time that have not been delivered yet."""
-        return [job for job, retry in self.added.items() if retry and job not in self.delivered]
-
-    def lost_once(self) -> int:
-        """At-most-once jobs that were not delivered."""
-        return sum(not retry and job not in self.delivered for job, retry in self.added.items())
-
-    def twice(self) -> list[JobId]:
-        """At-most-once jobs that were given out twice."""
-        return [job for job, n in self.delivered.items() if n > 1 and not self.added.get(job, 1)]
-
-
-async def produce(rig: Rig, book: Book) -> None:
-    """Add jobs with one copy."""
-    line = Line(rig)
-    while rig.is_producing:
-        if len(book.added) - len(book.delivered) > MOST_WAITING:
-            await trio.sleep(0.02)
-            continue
-        retry = 0 if rig.rng.random() < 0.1 else rig.rng.randint(2, 4)
-        options = ("REPLICATE", 1, "RETRY", retry, "TTL", 600)
-        try:
-            reply = await line.call("ADDJOB", "q", "x" * rig.rng.randint(1, 500), 0, *options)
-        except (LostError, RefusedError):
-            continue
-        book.added[as_text(reply)] = retry
-    await line.hang_up()
-
-
-async def consume(rig: Rig, book: Book, names: dict[int, bytes]) -> None:
-    """Take jobs and acknowledge most of them, at the node that gave them."""
-    line = Line(rig)
-    while rig.is_consuming:
-        asked = time.monotonic()
-        try:
-            jobs = deliveries(
-                as_items(await line.call("GETJOB", "TIMEOUT", 200, "COUNT", 5, "FROM", "q"))
-            )
-            for job in jobs:
-                book.delivered[job.id] += 1
-                if names[line.port] != job.id[2:10]:
-                    book.moved.add(job.id)
-                if book.acked.get(job.id, asked) < asked:
-                    book.back.append(job.id)
-            done = [job.id for job in jobs if rig.rng.random() < 0.9]
-            if done:
-                await line.call("ACKJOB", *done)
-                book.acked.update((job, time.monotonic()) for job in done)
-        except (LostError, RefusedError):
-            continue
-    await line.hang_up()
-
-
-async def under_load(book: Book) -> None:
-    """Wait until clients have got on with their work."""
-    added, acked = (len(jobs) + BETWEEN_KILLS for jobs in (book.added, book.acked))
-    while len(book.added) < added or len(book.acked) < acked:
-        await trio.sleep(0.02)
-
-
-async def storm(cluster: Cluster, rounds: int) -> Book:
-    """Load, and again and again everything is killed at some moment and comes back."""
-    book = Book()
-    rig = Rig(cluster.servers, Ledger(), random.Random(SEED))
-    names = {server.port: server.id[:8].encode() for server in rig.servers}
-    async with trio.open_nursery() as nursery:
-        for _ in range(4):
-            nursery.start_soon(produce, rig, book)
-            nursery.start_soon(consume, rig, book, names)
-        for _ in range(rounds):
-            await under_load(book)
-            await trio.sleep(rig.rng.uniform(0.3, 2.0))
-            for server in cluster.servers:
-                server.kill()
-            book.kills += 1
-            for server in cluster.servers:
-                server.start()
-            await trio.to_thread.run_sync(cluster.heal)
-        rig.is_producing = False
-        with trio.move_on_after(LATEST_S):
-            while book.waiting():
-                await trio.sleep(0.1)
-        await trio.sleep(5)
-        rig.is_consuming = False
-    summary = (
-        f"{book.kills} kills of {len(cluster.servers)} nodes: {len(book.added)} jobs added, "
-        f"{len(book.acked)} acknowledged, {sum(book.delivered.values())} deliveries, "
-        f"{len(book.waiting())} lost, {len(book.back)} back "
-        f"({len(book.moved.intersection(book.back))} of {len(book.moved)} that had moved), "
-        f"{book.lost_once()} at-most-once jobs not delivered, {len(book.twice())} twice"
-    )
-    Console().print(summary)
-    return book
-
-
-def judge(book: Book) -> None:
-    assert len(book.added) > 10
-    assert not book.waiting()
-    assert book.moved.issuperset(book.back), "only where two nodes hold it"
-    assert not book.twice()
 
 
 @pytest.mark.parametrize(("policy", "rounds"), [("always", 2), ("everysec", 1)])

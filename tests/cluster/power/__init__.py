@@ -1,0 +1,1 @@
+"""Power cuts for real nodes: what their system calls made durable stays, and a part of the rest."""
