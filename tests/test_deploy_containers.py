@@ -1,6 +1,9 @@
 """The files for Docker and Kubernetes: read, and their commands run in pods of namespaces."""
 
 import json
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -143,6 +146,49 @@ def probe(pod: Pod, path: str) -> str:
         "except e.HTTPError as error: print(error.code)"
     )
     return pod.world.python(script, f"http://127.0.0.1:8711{path}", pod=pod.name).strip()
+
+
+def metrics(pod: Pod, host: str) -> str:
+    """What Prometheus gets, which is in the same network and has the password."""
+    script = (
+        "import sys, urllib.request as u, urllib.error as e\n"
+        "request = u.Request(sys.argv[1], headers={'Authorization': 'Bearer ' + sys.argv[2]})\n"
+        "try: print(u.urlopen(request).read().decode())\n"
+        "except e.HTTPError as error: print(error.code, error.read().decode())"
+    )
+    url = f"http://{host}:8711/metrics"
+    return pod.world.python(script, url, SECRETS["password"], pod=pod.name)
+
+
+@pytest.mark.skipif(not is_possible(), reason="needs namespaces, unshare and ip")
+@pytest.mark.parametrize(
+    ("pods", "host"),
+    [("compose", "disque-2"), ("kubernetes", f"{NETWORK}.2")],
+    indirect=["pods"],
+)
+def test_what_the_page_tells_to_do_next_works(pods: list[Pod], host: str) -> None:
+    Cluster(list(pods)).wait()
+
+    assert 'disque_peers{state="up"} 2' in metrics(pods[0], host)
+    secret = str(pods[0].directory / "password")
+    words = [sys.executable, "-m", "disque_trio", "doctor", "--password-file", secret]
+    inside = [*pods[0].world.inside(pods[0].name), *words]
+    done = subprocess.run(inside, capture_output=True, text=True, check=False)
+    assert "3 of 3 nodes answer" in done.stdout, done.stdout + done.stderr
+    assert "problem" not in done.stdout, done.stdout
+
+
+def test_the_page_runs_the_program_and_the_secrets_of_the_files() -> None:
+    page = (DEPLOY.parent / "docs/containers.md").read_text()
+    text = (DEPLOY / "Containerfile").read_text()
+    (entry,) = json.loads(text.partition("ENTRYPOINT ")[2].partition("\n")[0])
+
+    assert f"PATH={Path(entry).parent}:" in text
+    ran = re.findall(r"exec (\S+) (?:-- )?(disque-trio) doctor --password-file (\S+)", page)
+    assert ran == [
+        ("disque-1", "disque-trio", "/run/secrets/disque-password"),
+        ("disque-0", "disque-trio", "/etc/disque/password"),
+    ]
 
 
 @pytest.mark.skipif(not is_possible(), reason="needs namespaces, unshare and ip")

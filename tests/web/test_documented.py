@@ -22,8 +22,9 @@ LABELS = {family.name: set(family.labels) for family in FAMILIES} | {
 }
 OF_PROMETHEUS = {"instance", "job"}
 """Labels that it adds."""
-WORDS = {"and", "by", "count", "count_values", "histogram_quantile", "increase", "label_values",
-         "le", "max", "on", "or", "rate", "sum", "unless", "up"}  # fmt: skip
+WORDS = {"and", "by", "count", "count_values", "delta", "histogram_quantile", "increase",
+         "label_values", "le", "max", "on", "or", "rate", "sum", "time", "unless",
+         "up"}  # fmt: skip
 """Of PromQL, in what the alerts and the dashboard ask."""
 
 
