@@ -142,8 +142,14 @@ class Rig:
 
     def message(self, sender: NodeId, message: Message) -> None:
         """A member sends a message on the link that it opened."""
+        self.messages(sender, message)
+
+    def messages(self, sender: NodeId, *messages: Message) -> None:
+        """They come in one batch."""
         flags = MYSELF | (self.node.cluster.nodes[sender].flags & LEAVING)
-        self.machine.message(self._incoming[sender], Frame(sender, 7711, flags, message), self.now)
+        link = self._incoming[sender]
+        for each in messages:
+            self.machine.message(link, Frame(sender, 7711, flags, each), self.now)
         self.take()
 
     def advance(self, duration: int) -> None:

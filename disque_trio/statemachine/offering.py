@@ -96,7 +96,7 @@ def _remember(node: NodeState, sender: Peer, name: bytes) -> Demand:
         demand = Demand(name)
         node.memory.held += of_demand(demand.name)
         if len(node.demands) >= node.knobs.demands:
-            _forget(node, next(iter(node.demands.values())))
+            _forget_oldest(node)
         node.timers.arm(demand, node.mono + INTEREST)
     node.demands[name] = demand
     asker = demand.askers.pop(sender.id, None)
@@ -113,6 +113,16 @@ def _forget(node: NodeState, demand: Demand) -> None:
     node.timers.disarm(demand)
     del node.demands[demand.name]
     node.memory.held -= of_demand(demand.name, len(demand.askers))
+
+
+def _forget_oldest(node: NodeState) -> None:
+    """Forget the queue that was asked for longest ago. Its jobs are offered before, which otherwise
+    happens at the end of the batch: it may have been asked for in this one."""
+    oldest = next(iter(node.demands.values()))
+    queue = node.queues.get(oldest.name)
+    if queue is not None:
+        offer(node, queue)
+    _forget(node, oldest)
 
 
 def _forget_silent(node: NodeState, demand: Demand) -> None:
