@@ -251,6 +251,7 @@ class Case:
             job.sent_to.clear()
             job.given.clear()
             job.listed.clear()
+            job.perhaps_listed.clear()
         elif not job.open_serves:
             del self.jobs[job_id]
 

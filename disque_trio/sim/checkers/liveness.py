@@ -313,7 +313,7 @@ def _is_kept_waiting(case: Case, job: Job, copy: Copy) -> bool:
 
 def _has_not_waited(job: Job) -> bool:
     options = job.options
-    return options is not None and (options.is_async or options.sync < options.replicate)
+    return options is not None and (options.is_async or options.sync < _replicas_of(job))
 
 
 def _replicas_of(job: Job) -> int:

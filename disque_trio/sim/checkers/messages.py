@@ -222,8 +222,10 @@ def _take_copies(case: Case, row: Row, flight: Flight | None) -> None:
         if is_first and row.node not in job.copies:
             job.listed.pop(row.node, None)
         if row.node not in job.copies or not is_disk_faulty:
-            # A node in trouble with its disk learns nothing new.
             _learn_list(row, job, holders)
+        else:
+            # A node in trouble with its disk learns nothing new.
+            job.perhaps_listed.setdefault(row.node, []).extend(holders)
 
 
 def _note_incoming(

@@ -311,10 +311,10 @@ def _judge_holders(case: Case, row: Row, job: Job, query: Query, ids: list[str])
         return
     are_known = len(case.node_ids) == len(world.nodes)
     names = [case.node_ids.get(id, "") for id in ids]
-    told = dict.fromkeys([row.node, *query.listed, *job.listed.get(row.node, ())])
-    may_send_in_vain = _may_send_in_vain(case, copy)
+    told = {row.node, *query.listed, *job.listed.get(row.node, ())}
+    told.update(job.perhaps_listed.get(row.node, ()))
     for id, name in zip(ids, names, strict=True):
-        if name not in told and (name or are_known) and not may_send_in_vain:
+        if name not in told and (name or are_known) and not _may_send_in_vain(case, copy):
             yield f"the holder {name or id}, of which it was not told"
     for name in query.listed:
         if name not in names and are_known:
@@ -324,8 +324,8 @@ def _judge_holders(case: Case, row: Row, job: Job, query: Query, ids: list[str])
 def _may_send_in_vain(case: Case, copy: Copy) -> bool:
     """May the copies of a new job have gone on links that had ended, which leaves no rows? A
     process that was stopped until then has not heard of their ends."""
-    start = copy.since - GRAIN
-    return copy.cause == "add" and case.world.is_stopped(copy.node, start, copy.since)
+    world, since = case.world, copy.since
+    return copy.cause == "add" and world.is_stopped(copy.node, since - GRAIN, since)
 
 
 def _judge_jscan(case: Case, row: Row, query: Query) -> Iterator[str]:

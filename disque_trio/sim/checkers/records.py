@@ -337,10 +337,11 @@ class Job:
     counters: dict[str, list[tuple[Micros, int, int]]] = attrs.Factory(dict)
     """By node, in order of serving: when, and which NACKs and additional deliveries it told."""
     nacked: int = 0
-    requeued: int = 0
-    """How often it was queued by NACKs, and otherwise after the first time."""
+    requeued: int = 0  # other than by NACKs, and after the first time
     listed: dict[str, dict[str, Micros]] = attrs.Factory(dict)
     """By node: who has a copy, as far as it has been told, and since when it knows."""
+    perhaps_listed: dict[str, list[str]] = attrs.Factory(dict)
+    """Who was named to a node while trouble with its disk may have kept it from learning it."""
     sent_to: dict[str, None] = attrs.Factory(dict)
     """Who was sent a copy of the new job."""
     confirmed_in: dict[str, None] = attrs.Factory(dict)
@@ -348,8 +349,7 @@ class Job:
     given: dict[tuple[str, str], Micros] = attrs.Factory(dict)
     """By giver and receiver: when the job was last sent to be queued there."""
     put_off: dict[str, Micros] = attrs.Factory(dict)
-    """By holder: when the job, whose stay in a queue had begun its period anew, was last sent to a
-    node outside the core."""
+    """By holder: when the job, whose stay began its period anew, last went out of the core."""
     requests: dict[tuple[str, str], dict[tuple[str, int], Request]] = attrs.Factory(dict)
     """By node and verb: those that are under way."""
     done: dict[tuple[str, str], Micros] = attrs.Factory(dict)

@@ -130,6 +130,7 @@ def test_a_copy_that_came_and_went_is_none_of_these() -> None:
         "replicate=3 retry=10 ttl=3600 async",
         "retry=10 ttl=3600 async",
         "replicate=3 sync=1 retry=10 ttl=3600",
+        "sync=1 retry=10 ttl=3600",
     ],
 )
 def test_an_async_job_waits_for_a_lost_node_only_if_a_copy_could_not_be_sent(

@@ -234,6 +234,23 @@ def test_a_node_that_was_stopped_may_have_sent_a_copy_on_a_link_that_had_ended(
     assert problems(trace) == ([] if (node, resumed) == ("n1", 1.0) else missing)
 
 
+@pytest.mark.parametrize(("mended", "holders"), [(0.5, "aa,bb"), (0.5, HOLDERS), (None, HOLDERS)])
+def test_a_node_whose_disk_has_just_had_a_fault_may_learn_of_holders(
+    mended: float | None, holders: str
+) -> None:
+    trace = Trace()
+    trace.row(0.2, "disk.error", "n2", detail="yes")
+    if mended is not None:
+        trace.row(mended, "disk.error", "n2", detail="no")
+    trace.add(1, to=("n2",), options="replicate=2 retry=10 ttl=3600", record=RECORD.format(5))
+    trace.send(1.1, "repljob", "n1", "n2", detail=f"jobs={JOB} holders=n1,n3")
+    for node, id in (("n1", "aa"), ("n2", "bb"), ("n3", "cc")):
+        ask(trace, 2, "hello", id, node=node)
+    ask(trace, 11, "show", SHOWN.format("active", 7, holders), node="n2", job=JOB)
+
+    assert problems(trace) == []
+
+
 @pytest.mark.parametrize(
     ("length", "is_so"), [("0", False), ("1", True), ("2", True), ("3", False)]
 )
