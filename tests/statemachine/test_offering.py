@@ -373,13 +373,10 @@ def test_of_too_many_queues_the_one_asked_for_longest_ago_is_forgotten() -> None
     assert of_demand(b"a", 1) == of_demand(b"c", 1)
 
 
-def test_jobs_are_offered_of_a_queue_that_is_forgotten_in_the_batch_in_which_it_was_asked_for() -> (
-    None
-):
+def test_a_queue_that_is_forgotten_in_the_batch_in_which_it_was_asked_for_is_offered() -> None:
     rig = Rig(peers=2, config=CALM, ours=True)
     rig.turn(demands=1)
     add(rig)
-
     rig.messages(N2, Waiting(b"q", 1), Waiting(b"other", 1))
 
     assert said(rig) == [(N2, HaveJobs(b"q", 1))]

@@ -43,7 +43,8 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
     _compare(case, row, job, fixed)
     if row.queue != job.queue:
         _report(case, row, f"the queue {row.queue}, the first record {job.queue}")
-    _judge_life(case, row, job, copy)
+    if not _is_older(copy, read(fixed)):
+        _judge_life(case, row, job, copy)
     if row.cause in {"repljob", "yourjobs"}:
         _judge_due(case, row, copy, read(fixed))
 
@@ -97,6 +98,13 @@ def _due_stamp(record: dict[str, int]) -> int:
 def rounded(delay: Millis) -> Millis:
     """As messages and journals have it: in whole seconds, rounded up."""
     return -(-delay // 1000) * 1000
+
+
+def _is_older(copy: Copy, record: dict[str, int]) -> bool:
+    """Does the disk not know that the job has died, or has been redriven? S15 judges that. What the
+    record says of its life was so before."""
+    before = copy.before
+    return before is not None and (record.get("redriven", 0), "dead" in record) < before.state
 
 
 def _judge_life(case: Case, row: Row, job: Job, copy: Copy) -> None:

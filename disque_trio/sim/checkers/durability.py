@@ -215,7 +215,10 @@ def _judge_state(case: Case, row: Row, job: Job, copy: Copy, before: Copy) -> No
     if before.state == ALIVE or copy.is_acked:
         return
     case.check("S15")
-    if copy.state < before.state and must_survive(case, row.node, before.left_since):
+    crash = case.world.crashes[row.node]
+    # Nobody need have been told of it.
+    is_written = crash.cause != "power" or crash.time - before.left_since > WRITE
+    if copy.state < before.state and is_written and must_survive(case, row.node, before.left_since):
         detail = f"{row.node} had it as {before.state} (redriven, dead), and now as {copy.state}"
         case.violate("S15", detail, job.id, row.node)
 

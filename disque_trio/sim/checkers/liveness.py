@@ -12,6 +12,7 @@ from disque_trio.sim.checkers.findings import Findings
 from disque_trio.sim.checkers.messages import ACK, QUEUED, WORKING
 from disque_trio.sim.checkers.obligations import MILLI, SECOND, Options, backlog
 from disque_trio.sim.checkers.records import NEVER, Ack, Copy, Job, Lease
+from disque_trio.sim.checkers.repairs import judge_repair
 from disque_trio.sim.checkers.safety import after_leaving
 from disque_trio.sim.checkers.silence import had_given_up
 from disque_trio.sim.checkers.succession import held_until, is_held_back
@@ -125,7 +126,7 @@ def finish(case: Case, findings: Findings) -> None:
             if job.copies and job.first_ack is not None:
                 _judge_collection(case, job, findings)
             elif job.copies and job.is_added and job.ended is None:
-                _judge_repair(case, job, findings)
+                judge_repair(case, job, findings)
         judge_rejoin(case, findings)
     _judge_leaks(case)
     judge_unanswered(case)
@@ -244,54 +245,6 @@ def _judge_collection(case: Case, job: Job, findings: Findings) -> None:
             else f"{copy.node} has a copy that was never told of the ack"
         )
         case.violate("L3", detail, job.id, copy.node)
-
-
-def _judge_repair(case: Case, job: Job, findings: Findings) -> None:
-    """L7: copies on nodes that are gone for good are replaced as far as possible (nobody notices
-    one that comes back without its data), and those that SYNC did not wait for are made."""
-    world, options = case.world, job.options
-    assert world.healed is not None
-    assert options is not None, job.id
-    gone = [node for node in job.lost_on if node in world.removed]
-    if not gone and not (options.sync < options.replicate and job.is_added):
-        return
-    if not options.retry or not case.obligations.repair_after or case.has_expired(job):
-        return
-    if any(queue == job.queue for _, queue in world.queue_pauses.begun):
-        return
-    fit = [node for node in world.core if world.in_core(node) and node not in world.leaving]
-    promised = options.replicate - sum(node not in world.removed for node in job.lost_on)
-    have = sum(node in fit for node in job.copies)
-    due = min(promised, len(fit))
-    since = max(world.healed, job.created_at or 0)
-    if have < due and _are_lists_wrong(case, job, fit, due):
-        return
-    if have < due and (case.now - since <= case.obligations.repair or not is_whole(case)):
-        findings.leave_open("L7")
-        return
-    case.check("L7")
-    if have < due:
-        detail = f"{have} of {due} copies, {' '.join(gone)} gone for good; made again were too few"
-        case.violate("L7", detail, job.id)
-
-
-def _are_lists_wrong(case: Case, job: Job, fit: list[str], due: int) -> bool:
-    """Is the node gone that had added the job, and had sent some other a copy that never came? Only
-    that one knew who had confirmed: the holders that are left go by its list, in which there are as
-    many as there shall be (docs/guarantees.md, "What is not promised")."""
-    if job.origin not in case.world.removed:
-        return False
-    holders = [node for node in job.copies if node in fit]
-    had_it = {**job.copies, **job.dropped, **job.lost_on}
-    return bool(holders) and all(
-        sum(
-            peer == node or peer in job.copies or peer not in had_it
-            for peer in {node: 0, **job.listed.get(node, {})}
-            if peer in fit
-        )
-        >= due
-        for node in holders
-    )
 
 
 def _is_kept_waiting(case: Case, job: Job, copy: Copy) -> bool:

@@ -200,6 +200,21 @@ def test_a_dead_copy_has_what_its_giver_had_left(outcome: str, given: int, due: 
     assert found == [f"the record (repljob) has {each}" for each in due]
 
 
+@pytest.mark.parametrize(("dead", "is_found"), [(" dead=1", False), (" redriven=1", True)])
+def test_a_record_from_before_a_redrive_has_the_life_of_then(dead: str, *, is_found: bool) -> None:
+    trace = Trace(config=(("appendonly", "yes"), ("appendfsync", "always")))
+    trace.add(0, record=says())
+    trace.row(3, "dead", "n1", job=JOB, cause="nack-dead", detail=f"redriven=0 left={WEEK}")
+    trace.row(6, "redrive", "n1", job=JOB, cause="redriven", detail=f"redriven=1 left={HOUR}")
+    trace.row(6.01, "crash", "n1", cause="power")
+    trace.row(7, "start", "n1", cause="loaded")
+    record = says(left=WEEK - 4000, due=0).replace(" left=", f"{dead} left=")
+    trace.row(7, "hold", "n1", job=JOB, queue="q", cause="loaded", detail=record)
+    trace.row(7, "loaded", "n1", cause="kept")
+
+    assert any("of its TTL left" in each for each in problems(trace)) == is_found
+
+
 @pytest.mark.parametrize(("sent", "is_found"), [(5, False), (5.001, True)])
 def test_a_copy_may_be_older_than_what_happened_to_the_job_in_the_same_batch(
     sent: float, *, is_found: bool

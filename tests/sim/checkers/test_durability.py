@@ -107,6 +107,32 @@ def test_a_dead_copy_comes_back_while_its_node_knew_it_to_be_kept(
     assert bool(problems(trace)) is found
 
 
+@pytest.mark.parametrize(
+    ("fsync", "how", "redriven", "found"),
+    [
+        ("always", "power", 5.95, False),
+        ("always", "power", 5.8, True),
+        ("always", "kill", 5.95, True),
+        ("everysec", "power", 4.5, False),
+    ],
+)
+def test_power_may_take_a_redrive_of_which_nobody_was_told(
+    fsync: str, how: str, redriven: float, *, found: bool
+) -> None:
+    trace = held(fsync)
+    trace.row(3, "dead", "n1", job=JOB, cause="nack-dead", detail="redriven=0 left=604800000")
+    trace.row(redriven, "redrive", "n1", job=JOB, cause="redriven", detail="redriven=1 left=60000")
+    fallen(trace, 6, "n1", how)
+    trace.row(7, "start", "n1", cause="loaded")
+    trace.row(7, "hold", "n1", job=JOB, queue="q", cause="loaded")
+    trace.row(7, "dead", "n1", job=JOB, cause="loaded", detail="redriven=0 left=604796000")
+    trace.row(7, "loaded", "n1", cause="kept")
+
+    assert [each for each in problems(trace) if "redriven" in each] == (
+        ["n1 had it as (1, False) (redriven, dead), and now as (0, True)"] if found else []
+    )
+
+
 def test_an_ack_that_was_confirmed_is_not_forgotten() -> None:
     trace = held("always")
     trace.serve(1)

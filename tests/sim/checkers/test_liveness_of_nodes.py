@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.sim.checkers.trace import Trace, broken
+from tests.sim.checkers.trace import JOB, Trace, broken
 from tests.sim.checkers.waits import waiting
 
 # L5
@@ -239,3 +239,27 @@ def test_a_queue_that_is_paused_takes_no_copies() -> None:
     trace.row(15, "pause-queue", "n3", detail="q in")
 
     assert "L7" in trace.verdict(end=300).not_judged
+
+
+@pytest.mark.parametrize("cause", ["repljob", "loaded"])
+@pytest.mark.parametrize(
+    ("table", "is_due"),
+    [("n1 n3:pfail n4", False), ("n1 n3 n4", False), ("n1 n3:fail n4", True), ("n1 n4", True)],
+)
+def test_a_copy_outside_of_the_core_counts_while_most_nodes_reach_its_node(
+    table: str, cause: str, *, is_due: bool
+) -> None:
+    config = (("replica-repair-after", "10"), ("appendonly", "yes"))
+    trace = Trace(4, consumers=(), config=config)
+    trace.add(0, to=("n2", "n3"), options="replicate=2 retry=10 ttl=3600")
+    if cause == "loaded":
+        trace.row(5, "crash", "n1", cause="kill")
+        trace.row(6, "start", "n1", cause="loaded")
+        trace.row(6, "hold", "n1", job=JOB, queue="q", cause="loaded")
+        trace.row(6, "loaded", "n1", cause="kept")
+    trace.row(10, "crash", "n2", cause="kill")
+    trace.row(10, "remove", "n2")
+    trace.heal(20, core="n1,n4")
+    trace.row(25, "nodes", "n1", detail=table)
+
+    assert ("L7" in broken(trace.verdict(end=300))) == is_due

@@ -1,0 +1,75 @@
+"""Repair (L7): copies on nodes that are gone for good are made again on others."""
+
+from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.cluster_liveness import is_whole
+from disque_trio.sim.checkers.findings import Findings
+from disque_trio.sim.checkers.records import Job
+
+
+def judge_repair(case: Case, job: Job, findings: Findings) -> None:
+    """L7: copies on nodes that are gone for good are replaced as far as possible (nobody notices
+    one that comes back without its data), and those that SYNC did not wait for are made."""
+    world, options = case.world, job.options
+    assert world.healed is not None
+    assert options is not None, job.id
+    gone = [node for node in job.lost_on if node in world.removed]
+    if not gone and not (options.sync < options.replicate and job.is_added):
+        return
+    if not options.retry or not case.obligations.repair_after or case.has_expired(job):
+        return
+    if any(queue == job.queue for _, queue in world.queue_pauses.begun):
+        return
+    fit = [node for node in world.core if world.in_core(node) and node not in world.leaving]
+    promised = options.replicate - sum(node not in world.removed for node in job.lost_on)
+    have = sum(node in fit for node in job.copies)
+    due = min(promised, len(fit))
+    since = max(world.healed, job.created_at or 0)
+    if have < due and (_are_lists_wrong(case, job, fit, due) or _seem_enough(case, job, fit, due)):
+        return
+    if have < due and (case.now - since <= case.obligations.repair or not is_whole(case)):
+        findings.leave_open("L7")
+        return
+    case.check("L7")
+    if have < due:
+        detail = f"{have} of {due} copies, {' '.join(gone)} gone for good; made again were too few"
+        case.violate("L7", detail, job.id)
+
+
+def _are_lists_wrong(case: Case, job: Job, fit: list[str], due: int) -> bool:
+    """Is the node gone that had added the job, and had sent some other a copy that never came? Only
+    that one knew who had confirmed: the holders that are left go by its list, in which there are as
+    many as there shall be (docs/guarantees.md, "What is not promised")."""
+    if job.origin not in case.world.removed:
+        return False
+    holders = [node for node in job.copies if node in fit]
+    had_it = {**job.copies, **job.dropped, **job.lost_on}
+    return bool(holders) and all(
+        sum(
+            peer == node or peer in job.copies or peer not in had_it
+            for peer in {node: 0, **job.listed.get(node, {})}
+            if peer in fit
+        )
+        >= due
+        for node in holders
+    )
+
+
+def _seem_enough(case: Case, job: Job, fit: list[str], due: int) -> bool:
+    """Does every holder in the core know of enough others that it takes to live? A node outside of
+    the core that has its copy counts with them while most nodes reach it."""
+    holders = [node for node in job.copies if node in fit]
+    return bool(holders) and all(
+        1 + sum(not _is_failing(case, node, peer) for peer in _known_to(job, node)) >= due
+        for node in holders
+    )
+
+
+def _known_to(job: Job, node: str) -> list[str]:
+    """The others that have a copy and are on the node's list. No row has a list from a disk."""
+    listed = job.copies if job.copies[node].cause == "loaded" else job.listed.get(node, ())
+    return [peer for peer in job.copies if peer in listed and peer != node]
+
+
+def _is_failing(case: Case, node: str, peer: str) -> bool:
+    """Has the node, when it last told its table, taken the other to have failed?"""
+    return bool({"fail", "noaddr"}.intersection(case.node_tables.get(node, {}).get(peer, ["fail"])))
