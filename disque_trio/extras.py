@@ -14,6 +14,7 @@ _SERVER: Final = {
     "h11": "h11",
     "prometheus_client": "prometheus-client",
     "trio_websocket": "trio-websocket",
+    "wsproto": "wsproto",
     **_CLI,
 }
 PACKAGES: Final = {"cli": _CLI, "server": _SERVER}

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import textwrap
 from collections import defaultdict
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -120,6 +121,19 @@ def test_the_container_runs_a_node_and_its_health_check_finds_it(tmp_path: Path)
         assert node.ends() == 0
     with running(tmp_path, *check[1:], "--port", str(port)) as ill:
         assert ill.ends() == 1
+
+
+def test_the_command_of_the_page_for_a_container_is_a_configuration(tmp_path: Path) -> None:
+    page = (ROOT / "docs/deploying.md").read_text()
+    begin = page.index("    podman run ")
+    text = page[begin : page.index("\n\n", begin)].replace("\\\n", " ")
+    words = shlex.split(text.replace("/var/lib/disque", str(tmp_path)))
+    secrets = {word.partition(",")[0] for before, word in pairwise(words) if before == "--secret"}
+    config = load(words[words.index("server") + 1 :], None).config  # type: ignore[arg-type]
+
+    assert config.bind == ("10.0.0.1", "127.0.0.1")
+    files = {Path(config.requirepass_file), Path(config.cluster_secret_file)}
+    assert files == {Path("/run/secrets") / name for name in secrets}
 
 
 def test_the_log_may_be_moved_at_any_time(tmp_path: Path) -> None:

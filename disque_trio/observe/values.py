@@ -79,6 +79,6 @@ def exact(value: Any) -> Any:
     return value
 
 
-def encoded(value: Json) -> str:
+def encoded(value: Any) -> str:
     """As one line of JSON, which is ASCII: no name can break it."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False)

@@ -12,6 +12,7 @@ from disque_trio.client.errors import DisqueError
 from disque_trio.observe.observer import Observer, Told
 from disque_trio.observe.values import Json, MistakeError, encoded
 from disque_trio.web.messages import Request, Response
+from disque_trio.web.pieces import encoded_in_turns
 
 LINGER_S: Final = 10.0
 """How long the connections to nodes stay open after the last browser has gone."""
@@ -211,7 +212,8 @@ class Hub:
         except Exception as error:
             self.warn(f"the console has no answer: this is a bug: {error!r}")
             return View("this has failed: the log says why", at, is_error=True)
-        return View(f'"data":{encoded(data)},"unreached":{encoded(dict(unreached))}', at)
+        text = await encoded_in_turns(data)
+        return View(f'"data":{text},"unreached":{encoded(dict(unreached))}', at)
 
     async def _data(self, question: Question) -> Told:
         if question.topic != SANDBOX:

@@ -18,6 +18,7 @@ from disque_trio.observe.observer import TOPICS
 from disque_trio.observe.plans import Outcome, Plan
 from disque_trio.observe.values import Json, MistakeError, encoded
 from disque_trio.web.hub import SANDBOX, STEER, Hub, Subscriber, View
+from disque_trio.web.pieces import send
 
 EVERY_MS: Final = 500
 """Nobody is given answers more often."""
@@ -79,6 +80,8 @@ class Talk:
     _plans: dict[str, _Planned] = attrs.Factory(dict)
     _deeds: dict[int, trio.CancelScope] = attrs.Factory(dict)
     _nursery: trio.Nursery | None = None
+    _is_within: bool = False
+    """Has a part of an answer been sent, and not the rest?"""
 
     async def run(self) -> None:
         """Until the browser goes, is too slow, or may not stay."""
@@ -98,6 +101,8 @@ class Talk:
                 leave()
 
     async def _bye(self, says: str) -> None:
+        if self._is_within:
+            return  # it would be taken for the rest of the message
         gone = (ConnectionClosed, trio.BrokenResourceError, trio.ClosedResourceError)
         with trio.move_on_after(1.0, shield=True), contextlib.suppress(*gone):
             await self.socket.send_message(encoded({"t": "bye", "says": says}))
@@ -124,7 +129,15 @@ class Talk:
                     await self.socket.send_message(self._frames.popleft())
                 for id in list(self._fresh):
                     if view := self._fresh.pop(id, None):
-                        await self.socket.send_message(_frame(id, view))
+                        await self._put(id, view)
+
+    async def _put(self, id: int, view: View) -> None:
+        if view.is_error:
+            await self.socket.send_message(encoded({"t": "error", "id": id, "says": view.text}))
+            return
+        self._is_within = True
+        await send(self.socket, f'{{"t":"put","id":{id},"at":{view.at},', view.text, "}")
+        self._is_within = False
 
     async def _watch(self) -> None:
         """Pings, and the end of the session."""
@@ -266,12 +279,6 @@ class Talk:
             "stopped": is_cancelled,
         }
         self.visitor.log("console action", facts)
-
-
-def _frame(id: int, view: View) -> str:
-    if view.is_error:
-        return encoded({"t": "error", "id": id, "says": view.text})
-    return f'{{"t":"put","id":{id},"at":{view.at},{view.text}}}'
 
 
 def _id(frame: Json) -> int:
