@@ -22,6 +22,7 @@ from disque_trio.driver.life import Life
 from disque_trio.driver.nodes_writer import NodesWriter
 from disque_trio.driver.operator_log import OperatorLog
 from disque_trio.driver.output import Output
+from disque_trio.driver.room import Room
 from disque_trio.driver.sessions import LinkSession, Session
 from disque_trio.ports import ClientPort, Clock, Host, Hub, LinkPort, Log, NodesStore, Resolver
 from disque_trio.statemachine.base import Millis
@@ -93,6 +94,7 @@ class Node:
         self.chores = ChoreRunner(self.state, self._output.sessions, host, journal)
         self._input = Input(machine, self._output, self._operator_log)
         self._take = self._input.take
+        self._room = Room(self.state, host)
         self._nappers: list[Client] = []
         self.life = Life(machine, tasks, hub, journal, self._nodes, log)
 
@@ -108,6 +110,9 @@ class Node:
             journal.thread.collect()
         if self._tasks.due <= self.now.mono:
             self._tasks.run(self.now.mono)
+        room = self._room
+        if self.state.memory.held > room.look_above or self.now.mono >= room.look_at:
+            self._look_for_room()
         is_full = self.life.is_sealed
         if journal is not None and commit is not None:
             if commit.has_changed and not is_full:
@@ -116,6 +121,10 @@ class Node:
         self._input.turn = 0 if is_full else self._input.knobs.client_turn
         self._output.feeding.begin(self.now)
         self._input.serve_ready(self.now)
+
+    def _look_for_room(self) -> None:
+        if self._room.look(self.now):
+            self.warn("out of memory: jobs are refused until the system gives the process more")
 
     def settle(self) -> None:
         """The batch is complete: let the machine act on it, and carry out what it says."""

@@ -243,6 +243,9 @@ class Host(Protocol):
     def vitals(self) -> Vitals:
         """Memory and processor time, without connections and bytes."""
 
+    def has_room(self, size: int) -> bool:
+        """Would the system give the process so many bytes more?"""
+
     def refuse_shutdown(self, shutdown: Shutdown) -> str | None:
         """Why the process cannot do this; None when it can."""
 

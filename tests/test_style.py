@@ -59,6 +59,15 @@ def test_only_the_command_line_prints(path: Path) -> None:
 
 
 @every_file
+def test_what_has_a_length_says_whether_it_is_true(path: Path) -> None:
+    """The compiled form asks `__bool__` alone of a value that may be None."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.ClassDef):
+            methods = {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
+            assert "__len__" not in methods or "__bool__" in methods, node.name
+
+
+@every_file
 def test_everything_public_says_what_it_is(path: Path) -> None:
     module = tree(path)
     assert ast.get_docstring(module), "the module"

@@ -68,11 +68,12 @@ OWNERS: Final = {
     "keymeeting": "Meeting.ids Meeting.names Meeting.is_wanted Meeting.until",
     "shortcuts": """
         Job.state Job.flags Job.requeue_at Job.gc_at Queue.accessed Queue.jobs_in Queue.jobs_out
-        Memory.held Memory.evictable NodeState.table Tally.at_once
+        Memory.held Memory.evictable NodeState.table NodeState.begun Tally.at_once
     """,
     "handouts": "NodeState.handouts Client.tied Handout.token Handout.attempt Handout.client"
     " Handout.is_orphan Handout.is_given_back Handout.was_unbegun Handout.is_held",
-    "counts": "NodeState.delayed NodeState.leased NodeState.restored NodeState.unqueued"
+    "counts": "NodeState.delayed NodeState.leased NodeState.restored"
+    " NodeState.due_seconds NodeState.unqueued"
     " NodeState.dead Queue.acks Queue.given"
     " Tally.added Tally.given Tally.delivered Tally.nacked Tally.postponed Tally.next_wait"
     " Tally.copies_confirmed Tally.copies_taken Tally.refused_at",
@@ -84,6 +85,7 @@ OWNERS: Final = {
     "pressure": """
         Memory.rest Memory.soft Memory.hard Memory.peak Memory.evicted Memory.idle
         Memory.spill_above Memory.high_water Memory.spillable Memory.review_at
+        Memory.is_refused
     """,
     "resident_size": "Memory.surplus Memory.trial Memory.trial_at Memory.trial_pause",
     "jobtable": "Job.before Job.after",
@@ -171,6 +173,11 @@ OWNERS: Final = {
         Peer.capabilities Peer.format Peer.version Peer.created Peer.ping_sent Peer.pong_received
     """,
     "metrics": "NodeState.stats Sampler.last_time",
+    "commands.addjob": "NodeState.begun",
+    "commands.jobs": "NodeState.begun",
+    "commands.nack": "NodeState.begun",
+    "commands.release": "NodeState.begun",
+    "commands.queues": "NodeState.begun",
     "commands.config": "NodeState.config",
     "commands.clients": "Client.name Client.library Client.library_version Client.reply_mode",
     "commands.server": """

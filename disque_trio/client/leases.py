@@ -59,6 +59,9 @@ class Leases:
     def __len__(self) -> int:
         return len(self._leases)
 
+    def __bool__(self) -> bool:
+        return bool(self._leases)
+
     def add(
         self, jobs: Jobs, now: float, left_s: Mapping[str, float] = MappingProxyType({})
     ) -> None:

@@ -87,6 +87,8 @@ class QueueStats:
     """Jobs that wait for the end of their RETRY after a restart of the node."""
     restored_due: float | None = None
     """Until the first of those is queued; None without any."""
+    delayed_due: float | None = None
+    """Until the first of the delayed jobs is queued; None without any."""
 
 
 @attrs.frozen(kw_only=True)

@@ -124,6 +124,7 @@ def queue_stats(reply: Reply) -> QueueStats:
         pause=text(told["pause"]),
         next_age=_seconds(told["age-ms"]) if "age-ms" in told else None,
         restored_due=_seconds_or_none(told.get("restored-due-ms")),
+        delayed_due=_seconds_or_none(told.get("delayed-due-ms")),
         **counts,
     )
 

@@ -313,8 +313,17 @@ def count_of(parts: Iterable[Part], field: str) -> int | None:
 
 def until_restored(parts: Iterable[Part]) -> float | None:
     """How long until the first job is queued that has waited since a restart; None without any."""
-    due = [part.stats.due for part in parts if part.stats.restored]
-    return max(min(due) - time.time(), 0.0) if due else None
+    return _until([part.stats.due for part in parts if part.stats.restored])
+
+
+def until_delayed(parts: Iterable[Part]) -> float | None:
+    """How long until the first delayed job is queued; None if there is none, or if no node
+    tells."""
+    return _until([part.stats.delayed_due for part in parts if part.stats.delayed_due])
+
+
+def _until(moments: list[int]) -> float | None:
+    return max(min(moments) - time.time(), 0.0) if moments else None
 
 
 def age_of(parts: Mapping[str, Part], now_ms: float) -> float:
@@ -335,6 +344,7 @@ def queue_row(name: str, parts: Parts) -> Json:
         "out_s": _sum(one.out_s for one in each),
         "again_s": None,
         "delayed": count_of(each, "delayed"),
+        "delayed_due_s": until_delayed(each),
         "leased": count_of(each, "leased"),
         "dead": count_of(each, "dead"),
         "restored": count_of(each, "restored"),

@@ -18,7 +18,9 @@ FEW: Final = 4
 
 
 _WITH_UNQUEUED: Final = 12
-"""Figures of a node that tells of jobs that are not queued."""
+"""Figures of a node that tells of jobs that are not queued,"""
+_WITH_DELAYED: Final = 13
+"""and also when the first delayed one is queued."""
 
 
 class Figures(NamedTuple):
@@ -39,6 +41,8 @@ class Figures(NamedTuple):
     """Jobs that wait for the end of their RETRY after a restart of the node."""
     due: int = 0
     """When the first of those is queued, in Unix seconds; 0 without any."""
+    delayed_due: int = 0
+    """The same of the delayed ones; 0 also if the node does not tell."""
 
     def age_s(self, now_ms: float) -> float:
         """How long the next job has waited; 0 without one."""
@@ -54,7 +58,10 @@ def parsed(told: bytes) -> Figures:
     figures = Figures(*map(int, numbers[:8]), numbers[8].decode())  # type: ignore[call-arg, arg-type]
     if len(numbers) < _WITH_UNQUEUED:
         return figures
-    return figures._replace(restored=int(numbers[10]), due=int(numbers[11]))
+    delayed_due = int(numbers[12]) if len(numbers) >= _WITH_DELAYED else 0
+    return figures._replace(
+        restored=int(numbers[10]), due=int(numbers[11]), delayed_due=delayed_due
+    )
 
 
 def of_stats(stats: QueueStats) -> Figures:
@@ -71,8 +78,13 @@ def of_stats(stats: QueueStats) -> Figures:
         made,
         stats.pause,
         stats.restored,
-        0 if stats.restored_due is None else int(time.time() + stats.restored_due),
+        _moment(stats.restored_due),
+        _moment(stats.delayed_due),
     )
+
+
+def _moment(due: float | None) -> int:
+    return 0 if due is None else int(time.time() + due)
 
 
 class Page(NamedTuple):

@@ -5,6 +5,7 @@ What systems do differently is in `system`.
 
 import contextlib
 import gc
+import mmap
 import os
 import platform
 import resource
@@ -35,6 +36,8 @@ _COLLECTOR: Final = (2_000, 2, 30_000)
 all of them again and again (decision 36). With these it traverses each job twice: a pause lasts
 1 ms, every fourth 2 ms. Ten times the first threshold took as long in all, with every tenth pause
 at 50 ms."""
+_PIECE: Final = 60_000
+"""Bytes that glibc takes from its heap, and does not map."""
 
 
 class SystemClock:
@@ -108,11 +111,28 @@ class SystemHost:
             cpu_user_children=children.ru_utime,
         )
 
+    def has_room(self, size: int) -> bool:
+        """Would the system give the process so many bytes more? They are mapped and not touched,
+        which takes microseconds. Where that fails, the heap may still have as much that is free."""
+        try:
+            mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+        except (OSError, MemoryError):
+            return _is_free_in_heap(size)
+        return True
+
     def refuse_shutdown(self, shutdown: Shutdown) -> str | None:
         """Why the process cannot do this; None when it can."""
         if shutdown.restart and self._restart_refusal:
             return self._restart_refusal
         return (shutdown.rewrite_journal and self._journal_refusal) or None
+
+
+def _is_free_in_heap(size: int) -> bool:
+    try:
+        pieces = [bytes(_PIECE) for _ in range(size // _PIECE)]
+    except MemoryError:
+        return False
+    return bool(pieces)
 
 
 def facts(config: Config, config_file: str = "") -> Facts:

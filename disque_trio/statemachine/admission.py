@@ -34,7 +34,7 @@ def refusal_of(node: NodeState, client: Client, args: list[bytes], row: Command)
     memory = node.memory
     is_short = memory.held > memory.hard and not pressure.relieve(node)
     if is_short and Flag.DENYOOM in row.flags:
-        return pressure.OOM
+        return pressure.refusal(node)
     return None if node.refusal is None else _refusal_by_state(node.refusal, row)
 
 

@@ -239,6 +239,9 @@ class Spilled:
     def __len__(self) -> int:
         return self.length
 
+    def __bool__(self) -> bool:
+        return self.length > 0
+
     def __bytes__(self) -> bytes:
         raise NotImplementedError
 

@@ -4,8 +4,8 @@ which are dead; and the totals of the node (`tally`).
 The counts stand beside the queues, because a queue may be dropped, or not exist yet, while it has
 such jobs. What a job counts as is said by its flags, so a plain job needs no field for it.
 
-Owns `NodeState.delayed`, `leased`, `restored`, `unqueued` and `dead`, `Queue.acks` and `given`, and
-`Tally`.
+Owns `NodeState.delayed`, `leased`, `restored`, `due_seconds`, `unqueued` and `dead`, `Queue.acks`
+and `given`, and `Tally`.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,10 @@ def lease(node: NodeState, job: Job) -> None:
 def delay(node: NodeState, job: Job) -> None:
     """The job waits here for the end of its delay."""
     name = job.queue or b""
-    node.delayed[name] = node.delayed.get(name, 0) + 1
+    backlog = node.delayed.get(name)
+    if backlog is None:
+        backlog = node.delayed[name] = Backlog()
+    node.due_seconds += backlog.add(job.requeue_at)
 
 
 def restore(node: NodeState, job: Job) -> None:
@@ -50,7 +53,7 @@ def restore(node: NodeState, job: Job) -> None:
     backlog = node.restored.get(name)
     if backlog is None:
         backlog = node.restored[name] = Backlog()
-    backlog.add(job.requeue_at)
+    node.due_seconds += backlog.add(job.requeue_at)
 
 
 def unqueue(node: NodeState, job: Job) -> None:
@@ -81,10 +84,10 @@ def leave(node: NodeState, job: Job, flags: int) -> None:
     name = job.queue or b""
     if flags & DELIVERED_HERE:
         _less(node.leased, name, 1)
-    if flags & DELAYED:
-        _less(node.delayed, name, 1)
-    if flags & RESTORED:
-        _leave_backlog(node, job)
+    if flags & DELAYED and _was_last(node, node.delayed[name], job):
+        del node.delayed[name]
+    if flags & RESTORED and _was_last(node, node.restored[name], job):
+        del node.restored[name]
     if job.state == DEAD:
         dead = node.dead[name]
         del dead[job.id]
@@ -123,12 +126,10 @@ def gave(node: NodeState, queue: Queue, number: int) -> None:
     node.tally.given += number
 
 
-def _leave_backlog(node: NodeState, job: Job) -> None:
-    name = job.queue or b""
-    backlog = node.restored[name]
-    backlog.remove(job.requeue_at)
-    if not backlog.number:
-        del node.restored[name]
+def _was_last(node: NodeState, backlog: Backlog, job: Job) -> bool:
+    """The job does not wait any more. Does none?"""
+    node.due_seconds -= backlog.remove(job.requeue_at)
+    return not backlog.number
 
 
 def _less(counts: dict[bytes, int], name: bytes, number: int) -> None:
@@ -202,7 +203,7 @@ def copy_taken(node: NodeState) -> None:
     node.tally.copies_taken += 1
 
 
-OUT_OF_MEMORY: Final = b"OOM the process has not enough memory for this reply"
+OUT_OF_MEMORY: Final = b"OOM the process has not enough memory for this command"
 
 
 def failure(node: NodeState, text: bytes) -> Failure:
@@ -214,11 +215,11 @@ def failure(node: NodeState, text: bytes) -> Failure:
     return Failure(text)
 
 
-def refusal(node: NodeState, error: CommandError | MemoryError, *, is_look: bool) -> Failure:
-    """The same of a command that was not carried out. Out of memory, only one that looks changes
-    nothing: any other may be half done, and the error is raised again."""
+def refusal(node: NodeState, error: CommandError | MemoryError, *, is_whole: bool) -> Failure:
+    """The same of a command that was not carried out. Out of memory, it may be half done, unless
+    the state `is_whole`; then the error is raised again."""
     if isinstance(error, CommandError):
         return failure(node, error.text)
-    if not is_look:
+    if not is_whole:
         raise error
     return failure(node, OUT_OF_MEMORY)

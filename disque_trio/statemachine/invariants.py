@@ -3,6 +3,9 @@
 Reads the nouns only. A broken invariant is an AssertionError that names the values.
 """
 
+from collections.abc import Mapping
+
+from disque_trio.statemachine.backlog import Backlog
 from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
@@ -113,8 +116,11 @@ def _check_handouts(node: NodeState) -> None:
 
 
 def _check_counts(node: NodeState) -> None:
-    restored = {name: backlog.number for name, backlog in node.restored.items()}
-    of_flags = (DELAYED, node.delayed), (DELIVERED_HERE, node.leased), (RESTORED, restored)
+    delayed, restored = (
+        {name: backlog.number for name, backlog in backlogs.items()}
+        for backlogs in (node.delayed, node.restored)
+    )
+    of_flags = (DELAYED, delayed), (DELIVERED_HERE, node.leased), (RESTORED, restored)
     for flag, counted in of_flags:
         having = [job for job in node.jobs.values() if job.flags & flag and job.state != ACKED]
         found: dict[bytes, int] = {}
@@ -122,17 +128,26 @@ def _check_counts(node: NodeState) -> None:
             found[job.queue or b""] = found.get(job.queue or b"", 0) + 1
         assert counted == found, f"flag {flag} is counted as {counted}, and {found} have it"
     active: dict[bytes, int] = {}
-    first: dict[bytes, int] = {}
     for job in node.jobs.values():
         name = job.queue or b""
         if job.state == ACTIVE:
             active[name] = active.get(name, 0) + 1
-        if job.flags & RESTORED and job.state != ACKED:
-            first[name] = min(first.get(name, job.requeue_at), job.requeue_at)
     assert node.unqueued == active, f"{node.unqueued} are counted as active, and {active} are"
-    for name, backlog in node.restored.items():
-        due = backlog.first_due()
-        assert 0 <= first[name] - due < 1000, f"{name!r} is first due at {first[name]}, not {due}"
+    seconds = _check_first_due(node, DELAYED, node.delayed)
+    seconds += _check_first_due(node, RESTORED, node.restored)
+    assert node.due_seconds == seconds, f"{node.due_seconds} seconds are counted of {seconds}"
+
+
+def _check_first_due(node: NodeState, flag: int, backlogs: Mapping[bytes, Backlog]) -> int:
+    """Returns in how many seconds jobs with this flag are due, by queue."""
+    moments: dict[bytes, list[int]] = {}
+    for job in node.jobs.values():
+        if job.flags & flag and job.state != ACKED:
+            moments.setdefault(job.queue or b"", []).append(job.requeue_at)
+    for name, backlog in backlogs.items():
+        first, due = min(moments[name]), backlog.first_due()
+        assert 0 <= first - due < 1000, f"{name!r} is first due at {first}, not {due}"
+    return sum([len({due // 1000 for due in each}) for each in moments.values()])
 
 
 def _check_dead(node: NodeState) -> None:

@@ -193,8 +193,11 @@ def restart_retry(node: NodeState, job: Job) -> None:
 
 def requeue_in(node: NodeState, job: Job, wait: Millis) -> None:
     """Queue the job `wait` from now, in place of its earlier time."""
-    clear(node, job, RESTORED)
+    was_delayed = job.flags & DELAYED
+    clear(node, job, RESTORED | DELAYED)
     job.requeue_at = max(node.mono + wait, 1)
+    if was_delayed:
+        await_delay(node, job)
     schedule(node, job)
 
 
@@ -214,9 +217,14 @@ def queue_for(node: NodeState, name: bytes) -> Queue:
     if queue is None:
         now = node.mono
         queue = Queue(name, now, now, import_started=now, import_previous_started=now)
+        held = node.memory.held + of_queue(queue)
         node.queues[name] = queue
-        node.memory.held += of_queue(queue)
-        node.timers.arm(queue, node.mono + QUEUE_IDLE_LIMIT)
+        try:
+            node.timers.arm(queue, now + QUEUE_IDLE_LIMIT)
+        except MemoryError:
+            del node.queues[name]
+            raise
+        node.memory.held = held
     return queue
 
 

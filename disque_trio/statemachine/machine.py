@@ -140,7 +140,7 @@ class Machine:
         try:
             reply = row.handler(node, client, args)
         except (CommandError, MemoryError) as error:
-            reply = counts.refusal(node, error, is_look=row.is_look)
+            reply = counts.refusal(node, error, is_whole=row.is_whole(node, args))
         if reply is not PENDING:
             send.answer(node, client, reply)
         if node.ready:
@@ -221,7 +221,7 @@ class Machine:
         try:
             return row.handler(node, client, args)
         except (CommandError, MemoryError) as error:
-            return counts.refusal(node, error, is_look=row.is_look)
+            return counts.refusal(node, error, is_whole=row.is_whole(node, args))
 
     def refuse(self, client: Client, text: bytes, now: Now) -> None:
         """The client broke the protocol: answer with an error and close."""

@@ -53,7 +53,11 @@ PURGE_BYTES: Final = 8
 HANDOUT_BYTES: Final = 350
 """A delivery with a token, tied to a connection."""
 COUNT_BYTES: Final = 120
-"""How many jobs of a queue are delayed, or leased."""
+"""How many jobs of a queue are leased."""
+WAITS_BYTES: Final = 600
+"""The jobs of a queue that are delayed, or were read from the journal: that there are any,"""
+SECOND_BYTES: Final = 150
+"""and each second in which some of them are due."""
 SCAN_BYTES: Final = 8
 """A name that a running iteration has not reached yet."""
 
@@ -75,6 +79,8 @@ class Memory(Timed):
     high_water: int = 0
     """The most that `held` was since a backlog last drained (`pressure`)."""
     peak: int = 0
+    is_refused: bool = False
+    """The system refuses the process more memory (`pressure`)."""
     surplus: int = 0
     """Resident bytes beyond the accounted ones at the last measurement, less a trial; 0 if it was
     never measured (`resident_size`)."""

@@ -68,7 +68,7 @@ def _run(
         try:
             reply: Reply = handler(node, client, args)
         except (CommandError, MemoryError) as error:
-            reply = counts.refusal(node, error, is_look=row.is_look)
+            reply = counts.refusal(node, error, is_whole=row.is_whole(node, args))
         if reply is not PENDING:
             replies.append((client, reply))
         if node.ready:

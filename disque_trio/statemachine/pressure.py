@@ -5,8 +5,10 @@ evicts before each command what the guarantee allows, and if that is not enough 
 The percentages are of `maxmemory` less the memory of the process itself. The resident size has
 bounds, too: percentages of `maxmemory`, above it, since the account comes first (`resident_size`).
 
-Owns `Memory.rest`, `soft`, `hard`, `spill_above`, `high_water`, `peak`, `evicted`, `idle` and
-`review_at`, and sets the first `spillable`.
+If the system refuses the process more memory, it is at the second level.
+
+Owns `Memory.rest`, `soft`, `hard`, `spill_above`, `high_water`, `peak`, `evicted`, `idle`,
+`review_at` and `is_refused`, and sets the first `spillable`.
 """
 
 from typing import Final
@@ -24,9 +26,11 @@ from disque_trio.statemachine.memory import (
     RESEND_BYTES,
     SCAN_BYTES,
     SEARCH_BYTES,
+    SECOND_BYTES,
     SLOT_BYTES,
     SPILLABLE_BYTES,
     TOMBSTONE_BYTES,
+    WAITS_BYTES,
     Memory,
 )
 from disque_trio.statemachine.state import NodeState
@@ -65,6 +69,10 @@ WANT: Final = 2
 
 OUT_OF_MEMORY: Final = b"OOM command not allowed when used memory > 'maxmemory'."
 OOM: Final = Failure(OUT_OF_MEMORY)
+REFUSED: Final = Failure(
+    b"OOM command not allowed while the system refuses the process more memory (ulimit -v, or the"
+    b" machine's limit): lower maxmemory, or raise that limit"
+)
 
 
 def level(node: NodeState) -> int:
@@ -97,7 +105,9 @@ def _rest(node: NodeState) -> int:
         + sum(map(len, node.purging.jobs.values())) * PURGE_BYTES
         + len(node.handouts) * HANDOUT_BYTES
         + len(node.keys.searches) * SEARCH_BYTES
-        + (len(node.delayed) + len(node.leased)) * COUNT_BYTES
+        + len(node.leased) * COUNT_BYTES
+        + (len(node.delayed) + len(node.restored)) * WAITS_BYTES
+        + node.due_seconds * SECOND_BYTES
         + len(node.memory.spillable or ()) * SPILLABLE_BYTES
         + traffic.unread
         + traffic.unsent
@@ -123,10 +133,30 @@ def review(node: NodeState) -> None:
             memory.spillable = {}
         room = min(percent * SPILL_PERCENT, _room(node, SPILL_RESIDENT_PERCENT))
         memory.spill_above = room - memory.rest
+    if memory.is_refused:
+        memory.soft = memory.hard = -1
     memory.review_at = node.mono + REVIEW_EVERY
     memory.peak = max(memory.peak, used(node))
     if memory.held > memory.soft and not memory.slot:
         node.timers.arm(memory, node.mono + REVIEW_EVERY)
+
+
+def refuse_memory(node: NodeState, *, is_so: bool) -> None:
+    """Be at level 2 while the system refuses the process more memory."""
+    node.memory.is_refused = is_so
+    review(node)
+
+
+def limited_by(node: NodeState) -> str:
+    """What limits what may be added: the account, the resident size, or the system."""
+    if node.memory.is_refused:
+        return "system"
+    return "resident-size" if is_resident_bound(node) else "account"
+
+
+def refusal(node: NodeState) -> Failure:
+    """Why a command that needs memory is refused."""
+    return REFUSED if node.memory.is_refused else OOM
 
 
 def _room(node: NodeState, percent: int) -> int:

@@ -5,7 +5,8 @@ random spread of times is drawn once for several jobs that other nodes hold. Eve
 traced are written at the end, so simulated nodes take the fast paths too.
 
 Writes what `lifecycle` owns: `Job.state`, `flags`, `requeue_at` and `gc_at`, `Queue.accessed`,
-`jobs_in` and `jobs_out`, `Memory.held` and `evictable`, `NodeState.table`. Owns `Tally.at_once`.
+`jobs_in` and `jobs_out`, `Memory.held` and `evictable`, `NodeState.table`; and `NodeState.begun`.
+Owns `Tally.at_once`.
 """
 
 from itertools import groupby
@@ -36,14 +37,16 @@ _retry_of = attrgetter("retry")
 _ON_LEASE: Final = DELIVERED | LEASED | BCAST_WILLQUEUE
 
 
-def begin_queued(node: NodeState, job: Job, body: bytes, queue: Queue) -> None:
+def begin_queued(node: NodeState, job: Job, args: list[bytes], queue: Queue) -> None:
     """`begin` for a new job without copies, delay and extensions, while no queues are recorded. The
-    job is passed in with the state that `begin` would give it.
+    job is passed in with the state that `begin` would give it, and with its request.
 
-    Most jobs are of this kind, and this takes 0.7 of the steps.
+    Most jobs are of this kind, and this takes 0.7 of the steps. Only the table is large enough that
+    there may be no memory for its growth, so it comes before all else.
     """
     node.table.put(job)
-    node.memory.held += JOB_BYTES + len(body)
+    node.begun = args
+    node.memory.held += JOB_BYTES + len(args[2])
     node.timers.arm(job, min(job.requeue_at - ANNOUNCE_AHEAD, job.expires))
     queue.add(job)
     queue.accessed = node.mono

@@ -233,12 +233,14 @@ class NodeState:
     tombstones: Tombstones = attrs.Factory(_tombstones, takes_self=True)
     queues: dict[bytes, Queue] = attrs.Factory(dict)
     """`lifecycle`."""
-    delayed: dict[bytes, int] = attrs.Factory(dict)
-    """`counts`: how many jobs of a queue wait here for the end of their delay; none is no entry."""
+    delayed: dict[bytes, Backlog] = attrs.Factory(dict)
+    """`counts`: the jobs of a queue that wait here for the end of their delay; none is no entry."""
     leased: dict[bytes, int] = attrs.Factory(dict)
     """`counts`: how many are with workers to whom this node has given them, likewise."""
     restored: dict[bytes, Backlog] = attrs.Factory(dict)
     """`counts`: those that wait for the end of their RETRY after a restart, likewise."""
+    due_seconds: int = 0
+    """`counts`: how many seconds `delayed` and `restored` count by, for the account of memory."""
     unqueued: dict[bytes, int] = attrs.Factory(dict)
     """`counts`: how many active jobs of a queue are here, likewise: those of the three above; and
     those that other nodes have queued or given to workers, that had their one delivery (RETRY 0),
@@ -307,6 +309,8 @@ class NodeState:
     job_scans: dict[int, tuple[Walk, int]] = attrs.Factory(dict)
     """`commands.scans`: running walks over the jobs, and how many each has seen; as `scans`."""
     last_scan: int = 0
+    begun: list[bytes] | None = None
+    """The commands that `rows` names: the last request that has begun to change something."""
     trace: list[Event] | None = None
     """`trace` adds, the driver takes; None while not all jobs are traced."""
     traces: JobTraces = attrs.Factory(_traces, takes_self=True)

@@ -92,6 +92,9 @@ class Timers:
         """How many slots there are, empty ones included."""
         return len(self._slots)
 
+    def __bool__(self) -> bool:
+        return bool(self._slots)
+
     def shared(self, moment: Millis) -> Millis:
         """The one object for this moment, if it has been asked for lately.
 
@@ -146,7 +149,11 @@ class Timers:
         if len(self._slots) >= self._sweep_at:
             self._sweep()
         slot = self._slots[number] = Slot(number)
-        heapq.heappush(self._order, number)
+        try:
+            heapq.heappush(self._order, number)
+        except MemoryError:
+            del self._slots[number]  # a slot that is not in the heap is never due
+            raise
         return slot
 
     def disarm(self, owner: Timed) -> None:

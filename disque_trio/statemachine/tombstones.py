@@ -30,6 +30,9 @@ class Tombstones:
     def __len__(self) -> int:
         return len(self._young) + len(self._old)
 
+    def __bool__(self) -> bool:
+        return bool(self._young or self._old)
+
     def is_acked(self, job_id: JobId) -> bool:
         """Is it known that this job is over because it is acknowledged?"""
         return self._young.get(job_id, False) or self._old.get(job_id, False)

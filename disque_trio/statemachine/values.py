@@ -340,13 +340,10 @@ SEEDS: Final = Kind(_seeds, " ".join, " ".join, most=BIND_LIMIT)
 """CONFIG SET has all of them in one argument."""
 
 
-_HOST_NAME: Final = re.compile(r"[0-9a-z_-]+(\.[0-9a-z_-]+)*")
-
-
 def _host_names(words: Sequence[str]) -> tuple[str, ...]:
     names = tuple(name.lower() for word in words for name in word.split())
     for name in names:
-        if not _HOST_NAME.fullmatch(name):
+        if not (is_host_name(name) or literal_ip(name)):
             raise ValueError(f"'{name}' is not the name of a host such as a.example")
     return names
 

@@ -54,8 +54,8 @@ async def take(node: NodeState) -> Census:
         found.add(node, queue)
     async for jobs in _paced(node.leased.values()):
         found.leased += jobs
-    async for jobs in _paced(node.delayed.values()):
-        found.delayed += jobs
+    async for backlog in _paced(node.delayed.values()):
+        found.delayed += backlog.number
     async for backlog in _paced(node.restored.values()):
         found.restored += backlog.number
     async for jobs in _paced(node.unqueued.values()):

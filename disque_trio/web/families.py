@@ -10,6 +10,7 @@ from typing import Final
 import attrs
 
 from disque_trio.statemachine import metrics, pressure
+from disque_trio.statemachine.backlog import Backlog
 from disque_trio.statemachine.base import FAIL, HANDSHAKE, PFAIL
 from disque_trio.statemachine.chores import Vitals
 from disque_trio.statemachine.cluster import Peer
@@ -151,9 +152,8 @@ def _jobs(facts: Facts) -> list[Sample]:
     )
 
 
-def _first_due(facts: Facts) -> float:
-    node = facts.node
-    due = [each.first_due() for each in node.restored.values()]
+def _first_due(node: NodeState, backlogs: Mapping[bytes, Backlog]) -> float:
+    due = [each.first_due() for each in backlogs.values()]
     return max(min(due) - node.mono, 0) / 1000 if due else 0.0
 
 
@@ -209,7 +209,9 @@ FAMILIES: Final = (
            " copy.",
            _jobs, "state"),
     _gauge("restored_first_due_seconds", "Until the first restored job is queued; 0 without any.",
-           _first_due),
+           lambda f: _first_due(f.node, f.node.restored)),
+    _gauge("delayed_first_due_seconds", "Until the first delayed job is queued; 0 without any.",
+           lambda f: _first_due(f.node, f.node.delayed)),
     _gauge("jobs_expired_while_down", "Jobs of the append-only file that had expired when it was"
            " read.", lambda f: f.node.stats.expired_while_down),
     _gauge("jobs_under_replicated", "Jobs with fewer copies than they asked for.",

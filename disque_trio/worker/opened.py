@@ -74,6 +74,9 @@ class OpenedApp:
     def __len__(self) -> int:
         return len(self._all)
 
+    def __bool__(self) -> bool:
+        return bool(self._all)
+
     def find(self) -> Opened | None:
         """That of the event loop that runs here."""
         if not self._all:

@@ -4,6 +4,7 @@ import math
 import random
 from collections import deque
 from collections.abc import Callable
+from math import inf
 
 import attrs
 import trio
@@ -277,6 +278,7 @@ class MemoryHost:
     chores: list[object] = attrs.Factory(list)
     refusal: str | None = None
     tls: Keeper | None = None
+    room: float = inf
 
     def rewrite_config(self, config: Config) -> str | None:
         self.chores.append(("rewrite", config.maxclients))
@@ -296,6 +298,9 @@ class MemoryHost:
 
     def vitals(self) -> Vitals:
         return Vitals(rss_bytes=123_456)
+
+    def has_room(self, size: int) -> bool:
+        return size <= self.room
 
     def refuse_shutdown(self, shutdown: Shutdown) -> str | None:
         self.chores.append(shutdown)

@@ -31,7 +31,8 @@ def delivered(rig: Rig, retry: int = 60) -> Job:
 
 def counts(rig: Rig) -> tuple[int, int]:
     """Delayed and leased."""
-    return rig.node.delayed.get(b"q", 0), rig.node.leased.get(b"q", 0)
+    delayed = rig.node.delayed.get(b"q")
+    return 0 if delayed is None else delayed.number, rig.node.leased.get(b"q", 0)
 
 
 def counts_of(job: Job) -> tuple[int, int]:

@@ -1,6 +1,7 @@
 """Where a node says that it is reached: `cluster-announce-ip`, `-port` and `-bus-port`."""
 
 import attrs
+import pytest
 
 from disque_trio.statemachine import gossip, nodetable
 from disque_trio.statemachine.base import MYSELF, Failure
@@ -150,3 +151,11 @@ def test_a_client_port_above_55535_needs_a_port_for_nodes() -> None:
 
     heard(rig, N2, Ping(), OUTSIDE, port=60_000)
     assert peer.place == (OUTSIDE, 60_000, 60_001)
+
+
+@pytest.mark.parametrize(("ports", "last"), [((60_000,), b"55535"), ((0, 7712), b"65535")])
+def test_meet_names_the_last_port_that_it_takes(ports: tuple[int, ...], last: bytes) -> None:
+    reply = Rig(config=CALM).ask("CLUSTER", "MEET", "no name", *ports)
+
+    assert isinstance(reply, Failure)
+    assert reply.text.endswith(b"a port from 1 to " + last)

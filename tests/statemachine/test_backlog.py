@@ -48,9 +48,9 @@ def test_a_queue_that_was_never_used_is_unknown_and_one_with_waiting_jobs_is_not
     assert rig.ask("QSTAT", "other") is NULL_ARRAY
     assert rig.ask("QSCAN", "0") == [b"0", []]
     assert rig.ask("QSCAN", "0", "UNQUEUED") == [b"0", [b"q"]]
-    *plain, unqueued, restored, due = figures(rig, "UNQUEUED")
+    *plain, unqueued, restored, due, delayed_due = figures(rig, "UNQUEUED")
     assert len(plain) == 9
-    assert (unqueued, restored) == (b"1", b"1")
+    assert (unqueued, restored, delayed_due) == (b"1", b"1", b"0")
     assert 59 <= int(due) - WALL // 1000 <= 61
 
 

@@ -40,6 +40,7 @@ BAD_CLASS = (
         ),
         ("log-format json", "log-format", "json"),
         ("web-names A.example b", "web-names", "a.example b"),
+        ("web-names 10.0.0.9 a_b.example", "web-names", "10.0.0.9 a_b.example"),
     ],
 )
 def test_a_line_of_the_file_takes(line: str, name: str, shown: str) -> None:

@@ -37,10 +37,10 @@ def test_what_is_left_counts_the_bodies_and_apart_those_of_jobs_that_have_gone()
     assert left.sizes() == (all_ // 3, 0)
 
 
-def test_out_of_memory_only_a_look_is_answered_since_all_else_may_be_half_done() -> None:
+def test_out_of_memory_only_what_has_changed_nothing_is_answered() -> None:
     node = Rig().node
 
-    assert counts.refusal(node, MemoryError(), is_look=True) == Failure(counts.OUT_OF_MEMORY)
-    assert counts.refusal(node, CommandError(b"ERR no"), is_look=False) == Failure(b"ERR no")
+    assert counts.refusal(node, MemoryError(), is_whole=True) == Failure(counts.OUT_OF_MEMORY)
+    assert counts.refusal(node, CommandError(b"ERR no"), is_whole=False) == Failure(b"ERR no")
     with pytest.raises(MemoryError):
-        counts.refusal(node, MemoryError(), is_look=False)
+        counts.refusal(node, MemoryError(), is_whole=False)

@@ -58,7 +58,7 @@ def everything(rig: Rig) -> dict[str, object]:
         "jobs": {job.id: shown(job) for job in node.jobs.values()},
         "queues": [(queue.name, queue.length, queue.jobs_in) for queue in node.queues.values()],
         "counts": (
-            node.delayed,
+            {name: each.number for name, each in node.delayed.items()},
             node.leased,
             [(queue.acks, queue.given) for queue in node.queues.values()],
         ),

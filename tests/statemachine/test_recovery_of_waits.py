@@ -46,7 +46,7 @@ def restarted(rig: Rig, down: int, config: Config = CONFIG) -> tuple[Rig, Job]:
 def test_the_rest_of_the_wait_counts(delay: int, by: str, nacks: int, snoozes: int) -> None:
     rig, job = restarted(given_back(delay=delay, by=by), 5000)
     assert rest(rig.node, job) == 15_000
-    assert rig.node.delayed == {b"q": 1}
+    assert rig.node.delayed[b"q"].number == 1
 
     rig.advance(14_990)
     assert job.state == ACTIVE

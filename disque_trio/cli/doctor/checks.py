@@ -236,6 +236,16 @@ def _counted(count: int, one: str, many: str) -> str:
     return f"1 job {one}" if count == 1 else f"{count} jobs {many}"
 
 
+def _where_and_when(node: NodeFacts, field: str) -> str:
+    """The queues that have most of them, and when the first is queued, if the node tells."""
+    queues = node.counts(f"{field}_by_queue")
+    if not queues:
+        return ""
+    most = ", ".join(f"{count} of {queue}" for queue, count in queues.items())
+    due = node.number(f"{field}_first_due_ms") // 1000
+    return f": {most}; the first is queued in {spelled(due)}"
+
+
 def _failed_work(node: NodeFacts) -> Iterator[Finding]:
     """Jobs that workers have given up, or back."""
     if dead := node.number("dead_jobs"):
@@ -248,14 +258,10 @@ def _failed_work(node: NodeFacts) -> Iterator[Finding]:
             "DEAD ends them. Every holder of a job counts it",
         )
     if restored := node.number("restored_jobs"):
-        most = ", ".join(
-            f"{n} of {queue}" for queue, n in node.counts("restored_jobs_by_queue").items()
-        )
-        due = node.number("restored_jobs_first_due_ms") // 1000
         yield warning(
             node.where,
-            f"{_counted(restored, 'waits', 'wait')} for the end of RETRY after a restart: {most}; "
-            f"the first is queued in {spelled(due)}",
+            f"{_counted(restored, 'waits', 'wait')} for the end of RETRY after a restart"
+            f"{_where_and_when(node, 'restored_jobs')}",
             "workers may have had them before it. If they have not, ENQUEUE QUEUE queue (or "
             "'disque-trio queues enqueue') queues them now; a job that a worker has is then "
             "delivered twice",
@@ -270,7 +276,7 @@ def _failed_work(node: NodeFacts) -> Iterator[Finding]:
         yield note(
             node.where,
             f"{_counted(delayed, 'waits', 'wait')} for the end of a delay, "
-            "that of ADDJOB or of a NACK",
+            f"that of ADDJOB or of a NACK{_where_and_when(node, 'delayed_jobs')}",
             "JSCAN STATE backing-off REPLY all shows those that workers have given back",
         )
 

@@ -82,8 +82,9 @@ async def _list(admin: Admin, given: argparse.Namespace) -> int:
 def _row(queue: QueueTotals) -> list[object]:
     counts = (queue.delayed, queue.leased, queue.dead, queue.restored)
     figures: list[object] = ["?" if each is None else each for each in counts]
-    if queue.restored_due_s is not None:
-        figures[-1] = f"{queue.restored}, next in {duration(queue.restored_due_s)}"
+    for at, due_s in ((0, queue.delayed_due_s), (-1, queue.restored_due_s)):
+        if due_s is not None:
+            figures[at] = f"{figures[at]}, next in {duration(due_s)}"
     paused = ", ".join(f"{state} at {node}" for node, state in queue.paused.items())
     oldest = duration(queue.next_age_s) if queue.length else "-"
     return [queue.name, queue.length, oldest, *figures, queue.blocked, paused or "-"]

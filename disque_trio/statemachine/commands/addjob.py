@@ -1,4 +1,7 @@
-"""ADDJOB (original 2.2): what is asked, whether it can be, and the new job."""
+"""ADDJOB (original 2.2): what is asked, whether it can be, and the new job.
+
+Sets `NodeState.begun`.
+"""
 
 from typing import Final
 
@@ -102,7 +105,7 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     wanted = node.config.default_replicate
     replicas = options.replicas or max(places if places < wanted else wanted, options.sync or 1)
     if replicas == 1 and resolved.is_simple and _may_be_short(node, resolved):
-        return _add_alone(node, args[1], args[2], resolved)
+        return _add_alone(node, args, resolved)
     external = replication.is_external(
         node, replicas, is_async=options.is_async, needs=resolved.needs
     )
@@ -115,6 +118,7 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     if node.wall > resolved.last_wall:
         resolved = _in(options, max_ttl(node))
     job = _make(node, args[1], args[2], resolved, replicas, external=external)
+    node.begun = args
     if options.unique is not None:
         return unique.claim(node, client, job, options, wait, sync)
     if not external and (options.is_async or replicas == 1):
@@ -158,9 +162,10 @@ def _may_be_short(node: NodeState, resolved: ResolvedOptions) -> bool:
     )
 
 
-def _add_alone(node: NodeState, name: bytes, body: bytes, resolved: ResolvedOptions) -> Reply:
+def _add_alone(node: NodeState, args: list[bytes], resolved: ResolvedOptions) -> Reply:
     """The fast path: one copy, here, delivered at least once, all checks passed."""
-    queue = lifecycle.queue_for(node, name)
+    body = args[2]
+    queue = lifecycle.queue_for(node, args[1])
     if queue.paused & PAUSE_IN:
         raise CommandError(PAUSED)
     mono, timers, myself = node.mono, node.timers, node.cluster.myself
@@ -182,7 +187,7 @@ def _add_alone(node: NodeState, name: bytes, body: bytes, resolved: ResolvedOpti
         QUEUED,
         _AT_ONCE,
     )
-    shortcuts.begin_queued(node, job, body, queue)
+    shortcuts.begin_queued(node, job, args, queue)
     if node.trace is not None or node.traces.first[job_id[11]]:
         trace.begun(node, job)
     return Status(job_id)

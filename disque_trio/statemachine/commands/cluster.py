@@ -4,7 +4,7 @@ from functools import partial
 from typing import Final
 
 from disque_trio.statemachine import hostnames, membership, sessions, waiters
-from disque_trio.statemachine.address import is_host_name, is_port
+from disque_trio.statemachine.address import LAST_PORT, MAX_PORT, is_host_name, is_port
 from disque_trio.statemachine.base import (
     FAIL,
     HANDSHAKE,
@@ -86,7 +86,7 @@ def _meet(node: NodeState, client: Client, ip: bytes, port: bytes, bus_port: byt
     if not is_host_name(name) or not is_port(client_port, node_port):
         raise CommandError(
             b"ERR Invalid node address specified: %b:%b; it takes an IP address or the name of a"
-            b" host, and a port from 1 to 55535" % (ip, port)
+            b" host, and a port from 1 to %d" % (ip, port, LAST_PORT if node_port else MAX_PORT)
         )
     return sessions.ask(node, client, LookUp(name), partial(_met, (name, client_port, node_port)))
 

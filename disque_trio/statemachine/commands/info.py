@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from disque_trio.statemachine import hostnames, metrics, pressure, recovery, sessions, versions
+from disque_trio.statemachine.backlog import Backlog
 from disque_trio.statemachine.base import FORMAT, SYNTAX_ERROR, CommandError, Reply
 from disque_trio.statemachine.chores import ReadVitals, Vitals
 from disque_trio.statemachine.client import WAITS, Blocked, Client
@@ -98,7 +99,7 @@ def _memory(node: NodeState, vitals: Vitals) -> Iterator[Field]:
     yield "memory_limit", node.facts.memory_limit
     yield "memory_limit_of", node.facts.memory_limit_of
     yield "memory_level", pressure.level(node)
-    yield "memory_limited_by", "resident-size" if pressure.is_resident_bound(node) else "account"
+    yield "memory_limited_by", pressure.limited_by(node)
     yield "evicted_jobs", node.memory.evicted
     yield "mem_fragmentation_ratio", f"{vitals.rss_bytes / max(used, 1):.2f}"
     yield "mem_allocator", node.facts.allocator
@@ -109,23 +110,22 @@ def _jobs(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
     yield "dead_jobs", sum(map(len, node.dead.values()))
     if node.dead:
         yield "dead_jobs_by_queue", _most({name: len(jobs) for name, jobs in node.dead.items()})
-    yield "delayed_jobs", sum(node.delayed.values())
+    yield from _waiting(node, "delayed", node.delayed)
     yield "leased_jobs", sum(node.leased.values())
     yield "unqueued_jobs", sum(node.unqueued.values())
-    yield from _restored(node)
+    yield from _waiting(node, "restored", node.restored)
     yield "expired_while_down", node.stats.expired_while_down
     yield "under_replicated_jobs", node.repair.under
     yield "repaired_copies", node.stats.copies_repaired
 
 
-def _restored(node: NodeState) -> Iterator[Field]:
-    """Those that wait for the end of their RETRY after a restart."""
-    backlogs = node.restored
-    yield "restored_jobs", sum([each.number for each in backlogs.values()])
+def _waiting(node: NodeState, state: str, backlogs: Mapping[bytes, Backlog]) -> Iterator[Field]:
+    """Those that wait for a time of their own: delayed ones, or after a restart."""
+    yield f"{state}_jobs", sum([each.number for each in backlogs.values()])
     if backlogs:
-        yield "restored_jobs_by_queue", _most({n: each.number for n, each in backlogs.items()})
+        yield f"{state}_jobs_by_queue", _most({n: each.number for n, each in backlogs.items()})
         due = min([each.first_due() for each in backlogs.values()])
-        yield "restored_jobs_first_due_ms", max(due - node.mono, 0)
+        yield f"{state}_jobs_first_due_ms", max(due - node.mono, 0)
 
 
 def _most(of_queues: Mapping[bytes, int]) -> str:

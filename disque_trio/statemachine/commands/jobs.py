@@ -1,4 +1,7 @@
-"""Commands that take job ids (original 2.4 to 2.6)."""
+"""Commands that take job ids (original 2.4 to 2.6).
+
+Sets `NodeState.begun`.
+"""
 
 from typing import Final
 
@@ -45,17 +48,21 @@ def ackjob(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     if not all(map(node.jobs.__contains__, ids)):
         # Names of jobs that are here are well formed.
         ids = job_ids(args)
+    node.begun = args
     return acks.ack_all(node, ids)
 
 
 def fastack(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     """How many were known here; linked holders are told to drop their copies."""
-    return sum(acks.fast_ack(node, job_id) for job_id in job_ids(args))
+    ids = job_ids(args)
+    node.begun = args
+    return sum(acks.fast_ack(node, job_id) for job_id in ids)
 
 
 def deljob(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     """How many were dropped here, and only here."""
     jobs = _known(node, job_ids(args))
+    node.begun = args
     for job in jobs:
         replication.drop(node, job, Cause.CLIENT_DELJOB)
     return len(jobs)
@@ -69,8 +76,10 @@ def _known(node: NodeState, ids: list[JobId]) -> list[Job]:
 def enqueue(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """How many active jobs were queued (again): of those with these ids, or of a queue."""
     if len(args) > 1 and args[1].upper() == b"QUEUE":
+        node.begun = args
         return _enqueue_queue(node, client, Words(args[2:]))
     found = [job for job in map(node.jobs.get, job_ids(args)) if job is not None]
+    node.begun = args
     return sum([give_back(node, job, Cause.ENQUEUE) for job in found])
 
 
@@ -115,13 +124,16 @@ def give_back(node: NodeState, job: Job, cause: Cause) -> bool:
 
 def dequeue(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     """How many were taken out of their queues; their timers run on."""
-    return sum(lifecycle.dequeue(node, job, Cause.DEQUEUE) for job in _known(node, job_ids(args)))
+    jobs = _known(node, job_ids(args))
+    node.begun = args
+    return sum(lifecycle.dequeue(node, job, Cause.DEQUEUE) for job in jobs)
 
 
 def working(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """Postpone the next delivery by a whole retry period, which is the reply in seconds. Of several
     jobs each has its own reply, maybe an error."""
     asked = with_tokens(args)
+    node.begun = args
     if len(asked) == 1:
         return _work(node, client, *asked[0])
     replies: list[Reply] = []

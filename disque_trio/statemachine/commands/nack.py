@@ -1,5 +1,8 @@
 """NACK: jobs are given back as not done. They are queued again, at once or after a DELAY, or with
-DEAD kept as dead."""
+DEAD kept as dead.
+
+Sets `NodeState.begun`.
+"""
 
 from typing import Final
 
@@ -33,6 +36,7 @@ def nack(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     at = end_of_ids(args, _OPTIONS, b"NACK id [DELAY sec] [DEAD [reason]]")
     ids, options = args[:at], args[at:]
     jobs = held(node, ids)
+    node.begun = args
     if options and options[0].upper() == _DEAD:
         reason = _reason(node, options[1:])
         nacked = sum([deadletters.nack(node, job, reason) for job in jobs])

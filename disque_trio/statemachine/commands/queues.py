@@ -1,4 +1,7 @@
-"""Commands on queues: GETJOB, QLEN, QPEEK, QSTAT, PURGE, REDRIVE, PAUSE (original 2.3, 2.7)."""
+"""Commands on queues: GETJOB, QLEN, QPEEK, QSTAT, PURGE, REDRIVE, PAUSE (original 2.3, 2.7).
+
+Sets `NodeState.begun`.
+"""
 
 from collections.abc import Sequence
 from typing import Final
@@ -17,6 +20,7 @@ from disque_trio.statemachine import (
     transfer,
     waiters,
 )
+from disque_trio.statemachine.backlog import Backlog
 from disque_trio.statemachine.base import (
     NULL_ARRAY,
     PAUSE_IN,
@@ -74,6 +78,7 @@ def getjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     options, queues = _asked(args)
     if node.memory.held > node.memory.hard:
         queues = _known(node, queues)
+    node.begun = args
     jobs = delivery.take_rounds(node, client, queues, options.count)
     if jobs:
         return delivery.give(node, client, jobs, options.wants)
@@ -258,14 +263,15 @@ def qstat(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     reply += [b"import-rate", transfer.import_rate(node, queue)]
     reply += [b"jobs-in", queue.jobs_in, b"jobs-out", queue.jobs_out]
     reply += [b"pause", PAUSE_NAMES[queue.paused]]
-    delayed, leased = node.delayed.get(queue.name, 0), node.leased.get(queue.name, 0)
+    delayed, delayed_due = waiting(node, node.delayed.get(queue.name))
+    leased = node.leased.get(queue.name, 0)
     reply += [b"delayed", delayed, b"leased", leased, b"dead", dead]
     oldest = queue.oldest()
     reply += [b"age-ms", 0 if oldest is None else max(node.wall - oldest.made, 0)]
     reply += [b"deliveries", queue.jobs_out - queue.given, b"acks", queue.acks]
     reply += [b"unqueued", node.unqueued.get(queue.name, 0)]
-    restored, due = after_restart(node, queue.name)
-    reply += [b"restored", restored, b"restored-due-ms", due]
+    restored, due = waiting(node, node.restored.get(queue.name))
+    reply += [b"restored", restored, b"restored-due-ms", due, b"delayed-due-ms", delayed_due]
     return reply
 
 
@@ -275,10 +281,9 @@ def queue_of(node: NodeState, name: bytes) -> Queue | None:
     return node.queues.get(name) or (Queue(name, node.mono, node.mono) if has_jobs else None)
 
 
-def after_restart(node: NodeState, name: bytes) -> tuple[int, Millis | None]:
-    """How many jobs of the queue wait for the end of their RETRY after a restart, and in how many
-    milliseconds the first is queued, to the second."""
-    backlog = node.restored.get(name)
+def waiting(node: NodeState, backlog: Backlog | None) -> tuple[int, Millis | None]:
+    """How many jobs of a queue wait, and in how many milliseconds the first is queued, to the
+    second."""
     if backlog is None:
         return 0, None
     return backlog.number, max(backlog.first_due() - node.mono, 0)

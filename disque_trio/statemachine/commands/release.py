@@ -1,5 +1,8 @@
 """RELEASE: jobs are given back that were not begun. They are queued again, at once or after a
-DELAY, and counted neither as failed nor as delivered."""
+DELAY, and counted neither as failed nor as delivered.
+
+Sets `NodeState.begun`.
+"""
 
 from typing import Final
 
@@ -25,6 +28,7 @@ def release(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     if delay:
         for job in jobs:
             check_life(node, job, delay)
+    node.begun = args
     released = sum([_release(node, job, delay) for job in jobs])
     end_deliveries(node, args[:at])
     return released

@@ -40,6 +40,12 @@ _LOOKS: Final = (
 )  # fmt: skip
 
 
+_BEGINS: Final = (
+    "addjob", "getjob", "ackjob", "fastack", "nack", "working", "release", "enqueue", "dequeue",
+    "deljob",
+)  # fmt: skip
+
+
 @attrs.frozen
 class Command:
     """One command. `arity` counts the name; negative is "at least", 0 is anything."""
@@ -61,6 +67,13 @@ class Command:
     """Does it change nothing, so that it may stop anywhere?"""
     is_wide: bool = attrs.field(init=False)
     """Might it look at much, or be answered much, for milliseconds?"""
+
+    says_when_it_begins: bool = attrs.field(init=False)
+    """Does the handler set `NodeState.begun` before it changes anything?"""
+
+    def is_whole(self, node: NodeState, args: list[bytes]) -> bool:
+        """This request has been broken off. Has it changed nothing?"""
+        return self.is_look or (self.says_when_it_begins and node.begun is not args)
 
     def takes(self, count: int) -> bool:
         """Is this the right number of words?"""
@@ -85,6 +98,10 @@ class Command:
     @is_wide.default
     def _is_among_the_wide(self) -> bool:
         return self.name in _WIDE
+
+    @says_when_it_begins.default
+    def _is_among_those_that_say(self) -> bool:
+        return self.name in _BEGINS
 
     @is_look.default
     def _is_among_the_looks(self) -> bool:

@@ -24,6 +24,7 @@ from disque_trio.statemachine.base import (
     Body,
     CommandError,
     Lengthy,
+    Millis,
     Opening,
     Reply,
     Status,
@@ -33,8 +34,8 @@ from disque_trio.statemachine.commands.jobs import BODY_AT, describe
 from disque_trio.statemachine.commands.parse import integer
 from disque_trio.statemachine.commands.queues import (
     PAUSE_NAMES,
-    after_restart,
     queue_of,
+    waiting,
 )
 from disque_trio.statemachine.hints import did_you_mean, none_of, shown
 from disque_trio.statemachine.job import Job
@@ -158,10 +159,20 @@ def _figures(node: NodeState, options: Options, name: bytes) -> bytes:
     figures = _plain_figures(node, queue)
     if not options.has_unqueued:
         return figures
-    restored, due = after_restart(node, name)
-    # As a moment: what is left of it would differ each time.
-    moment = 0 if due is None else (node.wall + due) // 1000
-    return b"%b %d %d %d" % (figures, node.unqueued.get(name, 0), restored, moment)
+    restored, due = waiting(node, node.restored.get(name))
+    _, delayed_due = waiting(node, node.delayed.get(name))
+    return b"%b %d %d %d %d" % (
+        figures,
+        node.unqueued.get(name, 0),
+        restored,
+        _moment(node, due),
+        _moment(node, delayed_due),
+    )
+
+
+def _moment(node: NodeState, due: Millis | None) -> int:
+    """In Unix seconds: what is left of it would differ each time. 0 if there is none."""
+    return 0 if due is None else (node.wall + due) // 1000
 
 
 def _plain_figures(node: NodeState, queue: Queue) -> bytes:
@@ -171,7 +182,7 @@ def _plain_figures(node: NodeState, queue: Queue) -> bytes:
         len(queue.waiting),
         queue.jobs_in,
         queue.jobs_out,
-        node.delayed.get(name, 0),
+        waiting(node, node.delayed.get(name))[0],
         node.leased.get(name, 0),
         len(node.dead.get(name, ())),
         0 if oldest is None else oldest.made,

@@ -47,7 +47,7 @@ function summary(found) {
       ["in/s", rate(found.in_s)],
       ["out/s", rate(found.out_s)],
       ["leased", number(found.leased)],
-      ["delayed", number(found.delayed)],
+      ["delayed", found.delayed_due_s == null ? number(found.delayed) : `${number(found.delayed)}, the next for ${span(found.delayed_due_s)}`],
       found.restored ? ["wait after a restart", `${number(found.restored)}, the next for ${span(found.restored_due_s)}`] : null,
       ["dead", found.dead ? element("a", { href: `#/dead?queue=${encodeURIComponent(found.name)}` }, number(found.dead)) : number(found.dead)],
       ["takers", takers(found)],

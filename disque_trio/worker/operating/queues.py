@@ -30,6 +30,8 @@ class QueueTotals:
     counts its own."""
     restored_due_s: float | None
     """Until the first of those is queued; None without any."""
+    delayed_due_s: float | None
+    """Until the first of the delayed ones is queued; None without any, and if no node tells."""
     next_age_s: float
     """Of the job that waits longest."""
     blocked: int
@@ -106,9 +108,8 @@ def _totals(name: str, of_nodes: list[tuple[str, QueueStats]]) -> QueueTotals:
         leased=_sum([one.leased for one in each]),
         dead=max((one.dead for one in each if one.dead is not None), default=None),
         restored=_sum([one.restored for one in each]),
-        restored_due_s=min(
-            (one.restored_due for one in each if one.restored_due is not None), default=None
-        ),
+        restored_due_s=_first([one.restored_due for one in each]),
+        delayed_due_s=_first([one.delayed_due for one in each]),
         next_age_s=max(one.next_age or 0.0 for one in each),
         blocked=sum(one.blocked for one in each),
         jobs_in=sum(one.jobs_in for one in each),
@@ -120,3 +121,7 @@ def _totals(name: str, of_nodes: list[tuple[str, QueueStats]]) -> QueueTotals:
 def _sum(figures: list[int | None]) -> int | None:
     known = [each for each in figures if each is not None]
     return sum(known) if known else None
+
+
+def _first(due: list[float | None]) -> float | None:
+    return min((each for each in due if each is not None), default=None)

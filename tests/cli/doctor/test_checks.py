@@ -38,6 +38,9 @@ def test_jobs_that_back_off_are_no_warning() -> None:
 
     assert finding.level is Level.NOTE
     assert "4 jobs wait for the end of a delay" in finding.what
+    due = {"delayed_jobs_by_queue": "mails=3,a=1", "delayed_jobs_first_due_ms": "600000"}
+    later = the_one(cluster(info={"delayed_jobs": "4"} | due))
+    assert later.what == finding.what + ": 3 of mails, 1 of a; the first is queued in 10 min"
     assert "JSCAN STATE backing-off" in finding.advice
 
 

@@ -27,6 +27,7 @@ def queue(name: str, length: int, age: float = 0.0) -> QueueView:
         dead=0,
         restored=0,
         restored_due_s=None,
+        delayed_due_s=None,
         next_age_s=age,
         blocked=0,
         jobs_in=0,

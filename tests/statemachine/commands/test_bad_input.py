@@ -220,7 +220,8 @@ def everything(rig: Rig) -> list[Any]:
         [(name, list(jobs)) for name, jobs in node.dead.items()],
         (dict(node.keys.index), len(node.keys.claims), len(node.keys.searches)),
         [(id, client.pending_adds) for id, client in node.clients.items()],
-        (node.delayed.copy(), node.leased.copy(), list(node.awaited), node.memory.held),
+        (list(node.delayed), node.due_seconds, node.leased.copy(), list(node.awaited)),
+        node.memory.held,
         node.rng.getstate(),
     ]
 

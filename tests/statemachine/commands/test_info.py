@@ -201,6 +201,8 @@ def test_jobs_and_queues_are_counted_whatever_their_state() -> None:
         "registered_jobs": "2",
         "dead_jobs": "0",
         "delayed_jobs": "1",
+        "delayed_jobs_by_queue": "two=1",
+        "delayed_jobs_first_due_ms": "10000",
         "leased_jobs": "0",
         "unqueued_jobs": "1",
         "restored_jobs": "0",

@@ -248,6 +248,7 @@ def test_the_numbers_of_a_queue() -> None:
         b"unqueued", 2,
         b"restored", 0,
         b"restored-due-ms", None,
+        b"delayed-due-ms", None,
     ]  # fmt: skip
 
 
