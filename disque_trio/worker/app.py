@@ -3,7 +3,7 @@
 import os
 import random
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from importlib import import_module
@@ -30,11 +30,9 @@ from disque_trio.worker import kinds
 from disque_trio.worker.checks import shown
 from disque_trio.worker.codec import Envelope, Form
 from disque_trio.worker.copies import Copies
-from disque_trio.worker.cron.declaring import CronOptions, Crons, ticks_of
 from disque_trio.worker.enqueue import Call, Enqueuer, Hook, Result
 from disque_trio.worker.envelope import MAX_BODY
-from disque_trio.worker.foreign.payloads import System, read_foreign
-from disque_trio.worker.foreign.producer import Foreign
+from disque_trio.worker.foreign import System
 from disque_trio.worker.handles import BlockingJobHandle, JobHandle
 from disque_trio.worker.middleware import Middleware
 from disque_trio.worker.options import (
@@ -51,6 +49,9 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
     from disque_trio.worker.batches import Batch, IfFailed
+    from disque_trio.worker.cron.declaring import CronOptions, Crons
+    from disque_trio.worker.cron.schedule import Schedule
+    from disque_trio.worker.foreign.producer import Foreign
     from disque_trio.worker.operating.admin import Admin
     from disque_trio.worker.performing import JobHandler
 
@@ -107,7 +108,7 @@ class App(Generic[State]):
         self._consumers: dict[str, tuple[Definition, Callable[..., Any]]] = {}
         self._readers: dict[bytes, Callable[[bytes], Envelope]] = {}
         self._layers: list[Middleware] = []
-        self._crons = Crons()
+        self._crons: Crons | None = None
         self._lifespan = lifespan
         self._enqueuer = Enqueuer(url, form, max_body, self, Copies.of(defaults))
 
@@ -164,15 +165,17 @@ class App(Generic[State]):
         kinds.check_kinds({"queue": queue}, kinds.OF_JOB)
         for system in systems:
             _check_system(system)
-        max_body = self._enqueuer.max_body
+        payloads = import_module("disque_trio.worker.foreign.payloads")  # few apps need it
         self._readers[queue.encode(errors="surrogateescape")] = partial(
-            read_foreign, max_body=max_body, systems=systems
+            payloads.read_foreign, max_body=self._enqueuer.max_body, systems=systems
         )
 
-    def foreign(self, system: System) -> Foreign:
+    def foreign(self, system: System) -> "Foreign":
         """Adds jobs as another system writes them, for its workers."""
         _check_system(system)
-        return Foreign(system, self._enqueuer, self._defaults)
+        producer = import_module("disque_trio.worker.foreign.producer")
+        found: Foreign = producer.Foreign(system, self._enqueuer, self._defaults)
+        return found
 
     def cron(
         self,
@@ -180,17 +183,18 @@ class App(Generic[State]):
         *,
         every: int | None = None,
         tz: "str | ZoneInfo" = "UTC",
-        **options: Unpack[CronOptions],
+        **options: "Unpack[CronOptions]",
     ) -> Callable[[AnyTask], AnyTask]:
         """Add a job of a task at each tick, whatever the number of workers: above `app.task`,
         `@app.cron("30 2 * * *", tz="Europe/Berlin")` or `@app.cron(every=30)` (docs/worker-cron.md
         has the options). Raises `ValueError` for what cannot work, and `TypeError` for a value of a
         wrong type."""
-        check_names(options, CronOptions)
-        ticks = ticks_of(fields, every, tz)
+        declaring = import_module("disque_trio.worker.cron.declaring")
+        check_names(options, declaring.CronOptions)
+        ticks = declaring.ticks_of(fields, every, tz)
 
         def declared(task: AnyTask) -> AnyTask:
-            self._crons.declare(task, ticks, **options)
+            self.crons.declare(task, ticks, **options)
             return task
 
         return declared
@@ -214,9 +218,16 @@ class App(Generic[State]):
         return hook
 
     @property
-    def crons(self) -> Crons:
+    def crons(self) -> "Crons":
         """What `cron` has declared."""
+        if self._crons is None:
+            self._crons = import_module("disque_trio.worker.cron.declaring").Crons()
         return self._crons
+
+    @property
+    def schedules(self) -> "Sequence[Schedule]":
+        """When its tasks are due by the clock."""
+        return () if self._crons is None else self._crons.schedules
 
     @property
     def queues(self) -> list[str]:

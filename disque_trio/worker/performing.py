@@ -9,7 +9,8 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from functools import partial
-from typing import Any, Final, Literal, Self
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 import anyio
 import attrs
@@ -20,9 +21,6 @@ from disque_trio.worker.arguments import Arguments
 from disque_trio.worker.codec import Envelope
 from disque_trio.worker.context import Job, current
 from disque_trio.worker.copies import Copies
-from disque_trio.worker.cron.declaring import Crons
-from disque_trio.worker.cron.known import Known
-from disque_trio.worker.cron.loop import Keeper
 from disque_trio.worker.deciding import End
 from disque_trio.worker.engine import records
 from disque_trio.worker.engine.records import Outcome, Why
@@ -41,6 +39,9 @@ from disque_trio.worker.outside import outside
 from disque_trio.worker.policies import DEFAULT, crashed
 from disque_trio.worker.runlog import RunLog
 from disque_trio.worker.task import Task
+
+if TYPE_CHECKING:
+    from disque_trio.worker.cron.declaring import Crons
 
 DONE: Final = records.Done()
 _TICK_S: Final = 0.001
@@ -275,7 +276,7 @@ def make_handler(
     threads: int,
     processes: int,
     is_inline: bool,
-    crons: Crons | None,
+    crons: "Crons | None",
     enqueuer: Enqueuer,
     now: Callable[[], float],
     draw: Callable[[], float],
@@ -294,8 +295,7 @@ def make_handler(
     entries[definition.name] = Entry(definition, body, Arguments(definition.name, collect, 1))
     beside = None
     if crons is not None and crons.schedules:
-        keeper = Keeper(add=crons.add, known=Known(enqueuer, crons.tasks), wall=now, draw=draw)
-        beside = partial(keeper.run, crons.schedules)
+        beside = import_module("disque_trio.worker.cron.known").keeping(enqueuer, crons, now, draw)
     return JobHandler(
         tasks=entries,
         consumers={

@@ -29,6 +29,19 @@ def test_an_app_needs_few_modules() -> None:
     assert len(modules) <= 230  # 206 with Python 3.11; a module costs some 0.3 ms
 
 
+def test_a_worker_imports_what_its_app_uses() -> None:
+    worker = "from disque_trio.cli.worker import running; from disque_trio.worker import App; "
+    modules = loaded(worker + "App().handler()")
+
+    unused = ("worker.cron", "worker.foreign.", "worker.operating.jobs", "client.blocking")
+    assert {
+        each for each in modules if each.removeprefix("disque_trio.").startswith(unused)
+    } == set()
+    assert not modules & {"zoneinfo", "http.client", "email.message", "opentelemetry"}
+    with_cron = worker + "a = App(); a.cron(every=30)(a.task(name='t')(print)); a.handler()"
+    assert "disque_trio.worker.cron.known" in loaded(with_cron)
+
+
 def test_the_package_itself_imports_nothing() -> None:
     modules = loaded("import disque_trio.worker")
 

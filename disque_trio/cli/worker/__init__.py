@@ -2,10 +2,10 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 from disque_trio.cli.frame import INTERRUPTED, USAGE, UsageError
-from disque_trio.cli.worker.checking import check
 from disque_trio.cli.worker.early import ends_early
 from disque_trio.cli.worker.loading import load
 from disque_trio.cli.worker.options import OPTIONS, Options, parse
@@ -23,7 +23,11 @@ def main(argv: Sequence[str]) -> int:
         return stop.code if isinstance(stop.code, int) else USAGE
     try:
         if options.check:
-            return check(options)
+            checking = import_module(
+                "disque_trio.cli.worker.checking"
+            )  # its HTTP is slow to import
+            status: int = checking.check(options)
+            return status
         return _run(argv, options, child)
     except UsageError as error:
         for line in str(error).splitlines():

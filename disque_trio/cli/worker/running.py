@@ -159,8 +159,7 @@ def _health_of(options: Options, child: str) -> tuple[str, int] | None:
 
 
 async def _register(app: App[Any], worker: Worker) -> None:
-    schedules = app.crons.schedules
-    await Registrar(worker=worker, client=app.client, schedules=schedules).run()
+    await Registrar(worker=worker, client=app.client, schedules=app.schedules).run()
 
 
 async def _run(

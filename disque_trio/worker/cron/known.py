@@ -6,14 +6,16 @@ is not in the record is new: its first worker puts it there. Workers that run re
 before it expires (decision 109).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import attrs
 
 from disque_trio.client import commands
 from disque_trio.worker import codec
-from disque_trio.worker.cron.loop import RENEW_S
+from disque_trio.worker.cron.declaring import Crons
+from disque_trio.worker.cron.loop import RENEW_S, Keeper
 from disque_trio.worker.cron.ticks import Tick
 from disque_trio.worker.enqueue import Enqueuer
 from disque_trio.worker.operating.jobs import Jobs
@@ -84,3 +86,11 @@ class Known:
             sync=copies.sync,
         )
         await self.enqueuer.client.run(asked)
+
+
+def keeping(
+    enqueuer: Enqueuer, crons: Crons, now: Callable[[], float], draw: Callable[[], float]
+) -> Callable[[], Awaitable[None]]:
+    """What adds the jobs of the schedules of an app, for ever."""
+    keeper = Keeper(add=crons.add, known=Known(enqueuer, crons.tasks), wall=now, draw=draw)
+    return partial(keeper.run, crons.schedules)

@@ -2,3 +2,7 @@
 
 `payloads` knows their shapes, `producer` adds their jobs.
 """
+
+from typing import Literal
+
+System = Literal["resque", "sidekiq"]

@@ -5,7 +5,7 @@ say how often it is tried and was, `at` when it is due. `activejob` reads what R
 """
 
 from collections.abc import Collection, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from disque_trio.worker import codec
 from disque_trio.worker.codec import Envelope
@@ -17,10 +17,9 @@ from disque_trio.worker.envelope import (
     checked_form,
     read,
 )
-from disque_trio.worker.foreign import activejob
+from disque_trio.worker.foreign import System, activejob
 from disque_trio.worker.outside import outside
 
-System = Literal["resque", "sidekiq"]
 SIDEKIQ_ATTEMPTS: Final = 26
 """Of a job with `retry: true`: the first one and 25 more."""
 _OF_SIDEKIQ: Final = frozenset(("at", "created_at", "enqueued_at", "jid", "queue", "retry"))

@@ -8,7 +8,7 @@ import logging
 import random
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 import attrs
@@ -18,7 +18,6 @@ from disque_trio.client.client import Client
 from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError
 from disque_trio.worker.codec import BAD_INPUT, write
-from disque_trio.worker.cron.schedule import Schedule
 from disque_trio.worker.operating.notes import (
     ANSWERS,
     CONTROL,
@@ -35,6 +34,9 @@ from disque_trio.worker.operating.notes import (
 from disque_trio.worker.outside import outside
 from disque_trio.worker.running import Worker
 from disque_trio.worker.stacks import stacks
+
+if TYPE_CHECKING:
+    from disque_trio.worker.cron.schedule import Schedule
 
 WAIT_S: Final = 30.0
 """How long a GETJOB for orders waits."""
@@ -53,7 +55,7 @@ class Registrar:
 
     worker: Worker
     client: Client
-    schedules: Sequence[Schedule] = ()
+    schedules: "Sequence[Schedule]" = ()
     """That it keeps."""
     every_s: float = EVERY_S
     ttl_s: int = NOTE_TTL_S
