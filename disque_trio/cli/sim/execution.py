@@ -10,7 +10,8 @@ from typing import Any, Final, Protocol
 import attrs
 
 from disque_trio.cli.frame import UsageError
-from disque_trio.sim.checkers.verdict import Verdict, judge
+from disque_trio.sim.checkers.case import Violation
+from disque_trio.sim.checkers.verdict import Judge, Verdict, judge
 from disque_trio.sim.engines.events import NEVER
 from disque_trio.sim.engines.heap import run as heap_run
 from disque_trio.sim.engines.heap.run import FormingError, Outcome, UnplayableError
@@ -122,7 +123,7 @@ def execute(
     *,
     is_live: bool = False,
 ) -> Run:
-    """Run it. A machine that raises fails the run, as a lost job does."""
+    """Run it. A machine that raises fails the run, as a lost job does; what was found before stays."""
     run = run or engine_for(plan, engine)
     began = time.process_time() if engine in REPEATABLE else time.monotonic()
     if engine in REPEATABLE:
@@ -161,7 +162,7 @@ def execute(
         end=outcome.end,
         digest=outcome.digest,
         seconds=round(ended - began, 3),
-        **(_judged(verdict) if verdict and not crash else {"is_ok": False, "findings": (crash,)}),
+        **(_judged(verdict) if verdict and not crash else _crashed(judging, crash)),
     )
     return Run(result, verdict)
 
@@ -187,13 +188,21 @@ def _summary(error: Exception) -> str:
     return f"{type(error).__name__}: {error} ({places})"
 
 
+def _crashed(judging: Judge, crash: Finding | None) -> dict[str, Any]:
+    found = _findings(judging.case.violations)
+    return {"is_ok": False, "findings": (crash, *found) if crash else found}
+
+
+def _findings(violations: Iterable[Violation]) -> tuple[Finding, ...]:
+    return tuple(
+        Finding(each.property, each.detail, each.job, each.time, each.node) for each in violations
+    )
+
+
 def _judged(verdict: Verdict) -> dict[str, Any]:
     return {
         "is_ok": verdict.ok,
-        "findings": tuple(
-            Finding(each.property, each.detail, each.job, each.time, each.node)
-            for each in verdict.violations
-        ),
+        "findings": _findings(verdict.violations),
         "duplicates": {cause: count for cause, count in verdict.duplicates.items() if count},
         "lost": verdict.lost,
         "delivered": verdict.deliveries,
