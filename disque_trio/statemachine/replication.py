@@ -185,10 +185,12 @@ def on_client_due(node: NodeState, client: Client) -> None:
             continue
         is_late = bool(pending.deadline and node.mono >= pending.deadline)
         is_due = is_late or node.mono >= pending.widen_at
-        if is_due and job.state == WAIT_REPL and len(job.confirmed or ()) >= pending.sync:
+        has_copies = node.keys.succession.replacing.get(job.id, False)
+        is_waiting = job.state == WAIT_REPL and not has_copies
+        if is_due and is_waiting and len(job.confirmed or ()) >= pending.sync:
             achieved(node, job)  # copies in other zones have had their time
         elif is_late:
-            if node.keys.succession.replacing.get(job.id):
+            if has_copies:
                 pending_adds.settle(node, job, Status(job.id))
                 continue
             late = Failure(TIMED_OUT) if job.id in node.jobs else keyasking.timed_out(node, job)

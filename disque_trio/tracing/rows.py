@@ -27,7 +27,8 @@ Clients (`node` is the node asked, `client` the client's name, `ref` numbers the
   engine. `node` is empty here and in the next.
 - ``run.begin``, ``run.cancel``, ``run.end`` of a handler, and ``run.drop`` of a delivery that ends
   without a run, or whose outcome no node learns: `cause` of an end is the outcome (done, retry,
-  dead, release, cancelled), of the others the reason (`worker.engine.records.Why`).
+  dead, release, cancelled), of the others the reason (`worker.engine.records.Why`). `detail` of
+  retry is ``delay=`` in milliseconds, if there is one.
 - ``purge.invoke``, then ``purge.ok`` or ``purge.unknown``, of a queue.
 - ``query.invoke``, then ``query.ok``, ``query.refused`` or ``query.unknown``, of simulated clients
   only: `cause` is the command (qlen, show …), `detail` its other words, then the reply in short

@@ -123,7 +123,8 @@ def execute(
     *,
     is_live: bool = False,
 ) -> Run:
-    """Run it. A machine that raises fails the run, as a lost job does; what was found before stays."""
+    """Run it. A machine that raises fails the run, as a lost job does; what was found before it is
+    in the result, too."""
     run = run or engine_for(plan, engine)
     began = time.process_time() if engine in REPEATABLE else time.monotonic()
     if engine in REPEATABLE:

@@ -139,6 +139,9 @@ class Case:
     """The serve to which a token belongs: when, by which node and to whom (S23)."""
     shown: dict[tuple[str, int, str], str] = attrs.Factory(dict)
     """The token of a WORKING, NACK or RELEASE under way, by client, number and job."""
+    strange: dict[tuple[str, int, str], Micros] = attrs.Factory(dict)
+    """By client, number and job: when the node that is shown a token of another one gave the job
+    to somebody else, who has it still (S23)."""
     given_back: dict[str, Micros | None] = attrs.Factory(dict)
     """By token: when its node has confirmed a NACK or RELEASE with it; None if it has not (S23)."""
     tied: dict[tuple[str, str], dict[str, None]] = attrs.Factory(dict)

@@ -5,12 +5,14 @@ Of all that is known the greatest holds. A death needs a worker that buries the 
 deliveries as LIMIT allows; a redrive needs an order. In calm all holders know both at once.
 """
 
-from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.case import SLACK, Case
 from disque_trio.sim.checkers.copy_options import read
 from disque_trio.sim.checkers.messages import number_in
 from disque_trio.sim.checkers.obligations import MILLI, SECOND
-from disque_trio.sim.checkers.records import ALIVE, FOREVER, NEVER, Copy, Job
+from disque_trio.sim.checkers.records import ALIVE, FOREVER, NEVER, Copy, Job, State
 from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.statemachine.base import Millis
+from disque_trio.statemachine.job import ttl_range
 from disque_trio.tracing.rows import Row
 
 TRIES = ("retry", "nack", "untied", "enqueue")
@@ -19,6 +21,8 @@ RACE: Micros = 50 * MILLI
 """How soon two holders may queue a job one after the other, besides the way of a message."""
 _ROUNDED: Micros = SECOND
 """Messages have the rest of a life in whole milliseconds, copies in whole seconds."""
+_LIFE_SLACK: Micros = 2 * SECOND
+"""Besides, the rest of a life by the journal is by wall clocks."""
 _MANY = 1 << 16
 """More than any LIMIT."""
 
@@ -55,6 +59,7 @@ def on_state(case: Case, row: Row, job: Job) -> None:
         _judge_redrive(case, row, job)
     elif row.kind == "dead":
         _judge_death(case, row, job, left)
+    _judge_life(case, row, job, state, left)
     _take_note(case, row, job, state, left)
     if copy is not None:
         if state < copy.state:
@@ -98,6 +103,37 @@ def _judge_redrive(case: Case, row: Row, job: Job) -> None:
     ends = [ended for orders in named for ended in orders.values()]
     if not case.is_live and all(ended < died_at for ended in ends):
         case.violate("S26", "redriven, and nobody has asked for it", job.id, row.node)
+
+
+def _judge_life(case: Case, row: Row, job: Job, state: State, left: Millis) -> None:
+    """S26: from its redrive on a job has the TTL of its ADDJOB, and who is told that it is dead, or
+    lives, does not let it expire before the others."""
+    if row.kind == "redrive" and job.id.startswith("D-"):
+        low, high = _life(case, row, job)
+        if not low <= left * MILLI <= high:
+            bounds = f"{max(low, 0) / SECOND:.3f} to {high / SECOND:.3f} s"
+            detail = f"redriven, and expires in {left / 1000:.3f} s, not in {bounds}"
+            case.violate("S26", detail, job.id, row.node)
+    if row.cause == "jobstate" and state == job.state and job.lives_until is not None:
+        early = job.lives_until - row.time - left * MILLI
+        if early > _LIFE_SLACK and not case.obligations.can_step:
+            detail = f"is told that it is {state} (redriven, dead)"
+            detail += f", and expires {early / SECOND:.3f} s early"
+            case.violate("S26", detail, job.id, row.node)
+
+
+def _life(case: Case, row: Row, job: Job) -> tuple[Micros, Micros]:
+    """How long it lives at least and at most: its TTL, if that is known; to two minutes, as the id
+    says it, where wall clocks differ, or copies were under way for long."""
+    obligations, created = case.obligations, job.created_at
+    least, most = (end * MILLI for end in ttl_range(job.id.encode()))
+    slack = SLACK
+    if job.options is not None and not obligations.differs:
+        least = job.options.ttl
+        if created is not None and case.world.is_calm(created, row.time):
+            most, slack = least, _LIFE_SLACK + 2 * obligations.latency
+    low = obligations.shortest(least) - _LIFE_SLACK if row.cause == "redriven" else NEVER
+    return low, obligations.longest(most) + slack
 
 
 def on_redrive_invoke(case: Case, row: Row) -> None:

@@ -63,10 +63,11 @@ def before_queue(case: Case, row: Row, job: Job) -> None:
     wait = job.wait
     if wait is None:
         return
+    copy = job.copies.get(row.node)
     if row.cause in _ENDS:
+        _judge_second(case, row, job, copy, wait)
         job.wait = None
         return
-    copy = job.copies.get(row.node)
     if row.cause not in _BY_ITSELF or copy is None or not case.has_node_rows or case.is_live:
         return
     case.check("S6")
@@ -82,6 +83,21 @@ def before_queue(case: Case, row: Row, job: Job) -> None:
             f"queued {early / SECOND:.3f} s before the wait is over that began at {wait.node}: "
             f"{why}"
         )
+        case.violate("S6", detail, job.id, row.node)
+
+
+def _judge_second(case: Case, row: Row, job: Job, copy: Copy | None, wait: Wait) -> None:
+    """S6: a NACK or RELEASE of a job that waits, as its node knows, changes nothing."""
+    if row.cause not in _GIVEN_BACK or copy is None or not case.has_node_rows or case.is_live:
+        return
+    case.check("S6")
+    known = _known_since(copy, wait)
+    is_known = NEVER < known < row.time < wait.until
+    if not is_known or case.world.started_at(row.node) > known:
+        return
+    if not _is_over(case, job, copy, wait, known):
+        left = (wait.until - row.time) / SECOND
+        detail = f"{row.cause.upper()} has ended a wait, of which {left:.3f} s were left"
         case.violate("S6", detail, job.id, row.node)
 
 

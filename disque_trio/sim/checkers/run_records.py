@@ -32,6 +32,11 @@ class Hand:
     """Until when it has to be alone."""
     is_leaving: bool = False
     """It is given back, and no node has confirmed that."""
+    ended_at: Micros = NEVER
+    wait_until: Micros = NEVER
+    """When its last run has ended as a failure; and until when it is to wait (W13)."""
+    is_untold: bool = False
+    """It was given back, and no node has answered (W14)."""
     asks: dict[int, Micros] = attrs.Factory(dict)
     """By number: when a WORKING without a reply was invoked."""
 

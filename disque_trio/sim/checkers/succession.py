@@ -160,13 +160,16 @@ def replaced_until(case: Case, job: Job) -> Micros | None:
 
 
 def before_ack(case: Case, row: Row, job: Job) -> None:
-    """S29: another job with its key has its copies."""
+    """S29: a later job with its key, which is to replace it, has its copies."""
     case.mark("unique.replaced")
     if case.is_live or job.key is None:
         return
     case.check("S29")
     others = [case.job(id) for id in case.keyed[job.key] if id != job.id]
-    if not any(follows(other) and _has_copies(case, other) for other in others):
+    others = [other for other in others if _replaces(case, other) and age(other) > age(job)]
+    if not others:
+        case.violate("S29", "is replaced, and no later job has asked for that", job.id, row.node)
+    elif not any(_has_copies(case, other) for other in others):
         case.violate("S29", "is replaced, and no job has its copies", job.id, row.node)
     lease = job.lease
     if (
@@ -175,6 +178,17 @@ def before_ack(case: Case, row: Row, job: Job) -> None:
         and not case.obligations.has_tail
     ):
         case.violate("S29", "is replaced, and a worker has it", job.id, row.node)
+
+
+def age(job: Job) -> tuple[int, str]:
+    """Of two jobs with one key the one with the smaller age is the first."""
+    return int(read(job.first_record).get("made", 0)), job.id
+
+
+def _replaces(case: Case, job: Job) -> bool:
+    """Was it added with IFEXISTS replace, as far as is known?"""
+    options = _options(case, job)
+    return follows(job) and (options is None or options.if_exists == "replace")
 
 
 def _has_copies(case: Case, job: Job) -> bool:

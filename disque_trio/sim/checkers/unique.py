@@ -6,6 +6,7 @@ on two sides of a cut meet after it (L11), and a job goes only if an earlier one
 """
 
 from collections.abc import Callable
+from typing import Final
 from zlib import crc32
 
 from disque_trio.sim.checkers import silence, succession
@@ -14,12 +15,15 @@ from disque_trio.sim.checkers.client_events import withdraw
 from disque_trio.sim.checkers.copy_options import read
 from disque_trio.sim.checkers.obligations import GRAIN, MILLI, SECOND
 from disque_trio.sim.checkers.records import Add, Job
+from disque_trio.sim.checkers.succession import age
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.statemachine import keymeeting
 from disque_trio.tracing.rows import Row
 
 MEETS: Micros = 5 * SECOND
 """Two jobs with one key meet within so long when nothing is wrong any more."""
+_KEEPING: Final = ("acked", "fastack", "expired")
+"""Ends after which a key is kept."""
 Steps = tuple[Callable[[Case, Row, Job], None], ...]
 
 
@@ -65,7 +69,9 @@ def _note_twins(case: Case, row: Row, first: Job, second: Job) -> None:
 
 def _is_kept(case: Case, row: Row, job: Job) -> bool:
     """S24: nor does a job that has ended still have the key by its KEEP."""
-    if job.ended is None or not job.keep or job.ended_by != "acked":
+    if job.ended is None or not job.keep or job.ended_by not in _KEEPING:
+        return False
+    if _is_freed(case, row, job):
         return False
     is_kept = row.time < job.ended + case.obligations.shortest(job.keep)
     is_judged = case.world.is_calm(job.ended, row.time) and not case.is_live
@@ -73,6 +79,19 @@ def _is_kept(case: Case, row: Row, job: Job) -> bool:
     if is_kept and is_judged and silence.is_one_awaited(case, row.node, row.job, holders):
         case.violate("S24", f"its key is kept by {job.id}", row.job, row.node)
     return is_kept
+
+
+def _is_freed(case: Case, row: Row, job: Job) -> bool:
+    """Was there a FASTACK at the node of its ADDJOB? Others take that for an ADDJOB that has
+    failed. That node keeps the key if it had a copy, but may have answered before that it lives."""
+    at_origin = [a for a in job.acks if a.kind == "fastack" and a.node == job.origin]
+    if not at_origin:
+        return False
+    asking = [
+        add.invoked for add in case.adds.values() if add.node == row.node and add.options.unique
+    ]
+    had_copy = job.dropped.get(job.origin) == at_origin[0].time
+    return not had_copy or any(invoked <= at_origin[0].time for invoked in asking)
 
 
 def _lives(case: Case, job: Job) -> bool:
@@ -106,18 +125,13 @@ def on_deliver(case: Case, job: Job) -> None:
 
 def _judge_meeting(case: Case, job: Job, twin: Job, since: Micros) -> None:
     """L11: of two jobs that nobody has taken, and that could have met, one has gone."""
-    first, second = sorted((job, twin), key=_age)
+    first, second = sorted((job, twin), key=age)
     queued = second.first_queueing
     if queued is None or second.requeued or second.nacked or not first.is_at_least_once:
         return
     begun = max(queued.time, *(each.add.answered for each in (job, twin) if each.add is not None))
     if begun < since and job.is_added and twin.is_added and case.world.is_calm(since, case.now):
         case.violate("L11", f"{twin.id} has the same key, and was not delivered", job.id)
-
-
-def _age(job: Job) -> tuple[int, str]:
-    """Of two jobs the one with the smaller age is the first."""
-    return int(read(job.first_record).get("made", 0)), job.id
 
 
 def before_ack(case: Case, row: Row, job: Job) -> None:
@@ -133,9 +147,11 @@ def before_ack(case: Case, row: Row, job: Job) -> None:
     if case.is_live or job.key is None:
         return
     case.check("S27")
+    if succession.follows(job):
+        case.violate("S27", "yields, and was to follow that job", job.id, row.node)
     since = _asked_since(case, row, job.key)
     others = [case.job(id) for id in case.keyed[job.key]] + job.twins
-    if not any(_age(other) < _age(job) and _lived(case, other, since) for other in others):
+    if not any(age(other) < age(job) and _lived(case, other, since) for other in others):
         case.violate("S27", "yields, and no earlier job with its key lives", job.id, row.node)
 
 
@@ -232,10 +248,11 @@ def _judge_life(case: Case, row: Row, add: Add, job: Job) -> None:
 
 
 def _ended_at(case: Case, job: Job) -> Micros | None:
-    """When its key became free, but for KEEP. A client's DELJOB deletes one copy, and the job has
-    its key as long as another lives."""
-    if job.ended is None or job.ended_by != "deljob":
+    """When its key became free, but for KEEP. A client's DELJOB deletes one copy, and a FASTACK may
+    not reach all: the job has its key as long as another copy lives."""
+    if job.ended is None or job.ended_by not in {"deljob", "fastack"}:
         return job.ended
     if _has_live_copy(case, job):
         return None
-    return max(job.ended, job.first_ack or job.ended, *job.dropped.values())
+    acked = [copy.acked_at for copy in job.copies.values()]
+    return max(job.ended, job.first_ack or job.ended, *job.dropped.values(), *acked)

@@ -13,6 +13,7 @@ from disque_trio.sim.checkers import (
     counters,
     duplicates,
     durability,
+    giving_back,
     held,
     liveness,
     queries,
@@ -185,6 +186,7 @@ class Judge:
         succession.finish(case)
         workers.finish(case)
         runs.finish(case)
+        giving_back.finish(case)
         self._judge_losses()
         counts = dict.fromkeys(CAUSES, 0)
         for found in self._duplicates:

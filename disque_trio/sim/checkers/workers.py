@@ -33,24 +33,29 @@ def on_deliver(case: Case, row: Row, serve: Lease) -> None:
 # Tokens.
 
 
-def on_working_invoke(case: Case, row: Row, _job: Job) -> None:
+def on_working_invoke(case: Case, row: Row, job: Job) -> None:
     """WORKING, maybe with a token."""
     if row.detail:
         case.shown[row.client, row.ref, row.job] = row.detail
+        _note_strange(case, row, job, row.detail)
 
 
-def on_give_back(case: Case, row: Row, _job: Job) -> None:
+def on_give_back(case: Case, row: Row, job: Job) -> None:
     """NACK or RELEASE, maybe with a token."""
     if row.detail in case.tokens:
+        _note_strange(case, row, job, row.detail)
         case.shown[row.client, row.ref, row.job] = row.detail
         case.given_back.setdefault(row.detail, None)
 
 
-def on_give_back_ok(case: Case, row: Row, _job: Job) -> None:
+def on_give_back_ok(case: Case, row: Row, job: Job) -> None:
     """The node of the token knows that the job is given back."""
     token = case.shown.pop((row.client, row.ref, row.job), "")
-    if token and row.detail == "1" and case.tokens[token][1] == row.node:
+    if not token or row.detail != "1":
+        return
+    if case.tokens[token][1] == row.node:
         case.given_back[token] = row.time
+    _judge_strange(case, row, job)
 
 
 def on_working_ok(case: Case, row: Row, job: Job) -> None:
@@ -58,6 +63,7 @@ def on_working_ok(case: Case, row: Row, job: Job) -> None:
     case.tied.get((row.client, row.node), {}).pop(row.job, None)
     token = case.shown.pop((row.client, row.ref, row.job), "")
     mine = case.tokens.get(token)
+    _judge_strange(case, row, job)
     if mine is None or mine[1] != row.node or not case.has_node_rows:
         return
     case.check("S23")
@@ -68,6 +74,36 @@ def on_working_ok(case: Case, row: Row, job: Job) -> None:
     since = case.given_back.get(token)
     if since is not None and since < invoked and not case.world.was_out(row.node, since, case.now):
         detail = f"{row.client} is given more time, and has given the job back before"
+        case.violate("S23", detail, job.id, row.node)
+
+
+def _note_strange(case: Case, row: Row, job: Job, token: str) -> None:
+    """A token comes to another node than its own. Does a worker have the job from that node, later
+    than from the other?"""
+    mine, copy = case.tokens.get(token), job.copies.get(row.node)
+    if mine is None or mine[1] == row.node or copy is None or not case.obligations.has_lease:
+        return
+    since = max([at for at, node, _ in job.served if node == row.node], default=NEVER)
+    queued_at = NEVER if copy.last_queueing is None else copy.last_queueing.time
+    changes = queued_at, copy.postponed_at, copy.since, copy.left_since
+    runs_until = since + case.obligations.shortest(case.retry_of(job)) - SECOND
+    is_over = since < max(*changes, job.untied.get(row.node, NEVER)) or row.time >= runs_until
+    if since > mine[0] and not is_over:
+        case.strange[row.client, row.ref, row.job] = since
+
+
+def _judge_strange(case: Case, row: Row, job: Job) -> None:
+    """S23: the node does not believe it, if nothing else has changed."""
+    since = case.strange.pop((row.client, row.ref, row.job), None)
+    if since is None or not case.has_node_rows:
+        return
+    case.check("S23")
+    is_told = any(
+        receiver == row.node and told.got_at >= since
+        for (_, receiver, _), told in job.announcements.items()
+    )
+    if not is_told and not case.world.was_out(row.node, since, case.now):
+        detail = f"{row.client} is believed, and {row.node} has given it to others since"
         case.violate("S23", detail, job.id, row.node)
 
 

@@ -96,7 +96,8 @@ class Consumer:
 
     The mix gives relative weights to: ackjob, together (one ACKJOB of all jobs in hand), fastack,
     nack, nack-delay, none (forgets the job), die (drops its connection with the job in hand and
-    comes back), elsewhere (acks at another node), fastack-elsewhere, working (asks for time, then
+    comes back), elsewhere (acks at another node), fastack-elsewhere, nack-elsewhere,
+    working-elsewhere, working (asks for time, then
     acks), deljob, dequeue, release, release-delay, bury, stall (its process stops for a while;
     engines only).
     """

@@ -21,6 +21,8 @@ WAYS: Final = {
     "die": "the worker drops its connection without an ack, and connects again",
     "elsewhere": "ACKJOB at another node",
     "fastack-elsewhere": "FASTACK at another node",
+    "nack-elsewhere": "NACK at another node",
+    "working-elsewhere": "WORKING at another node, the same work once more, then ACKJOB",
     "working": "WORKING, the same work once more, then ACKJOB",
     "deljob": "DELJOB, which deletes only this node's copy",
     "dequeue": "DEQUEUE, without an ack",

@@ -17,7 +17,12 @@ from disque_trio.statemachine.base import Failure, Reply
 
 ENDLESS: Final[Micros] = 60_000_000
 """How long it waits if the command has no timeout."""
-_ELSEWHERE: Final = {"elsewhere": "ackjob", "fastack-elsewhere": "fastack"}
+_ELSEWHERE: Final = {
+    "elsewhere": "ackjob",
+    "fastack-elsewhere": "fastack",
+    "nack-elsewhere": "nack",
+    "working-elsewhere": "working",
+}
 _REPEATED: Final = ("ackjob", "together", "fastack")
 ACK_TRIES: Final = 3
 """At how many nodes a consumer tries an ack, when connections break."""

@@ -263,7 +263,9 @@ class EngineWorker:
         del self._handlers[handler.id]
         outcome = self._outcome(handler)
         cause = "cancelled" if outcome is None else type(outcome).__name__.lower()
-        self._tell("run.end", handler.id, handler.queue, cause)
+        delay = outcome.delay // MILLI if isinstance(outcome, Retry) else 0
+        told = f"delay={delay}" if delay else ""
+        self._tell("run.end", handler.id, handler.queue, cause, told)
         engine.finished(now, handler.id, outcome)
         self._carry_out(now, engine)
 
@@ -279,8 +281,9 @@ class EngineWorker:
         names = [name for name, _ in self._plan.mix]
         return self._rng.choices(names, [weight for _, weight in self._plan.mix])[0]
 
-    def _tell(self, kind: str, id: bytes, queue: bytes, cause: str = "") -> None:
-        self.wishes.append(Tell(kind, id.decode("latin-1"), queue.decode("latin-1"), cause))
+    def _tell(self, kind: str, id: bytes, queue: bytes, cause: str = "", detail: str = "") -> None:
+        names = id.decode("latin-1"), queue.decode("latin-1")
+        self.wishes.append(Tell(kind, *names, cause, detail))
 
     def _between(self, span: Span) -> int:
         low, high = span

@@ -17,6 +17,7 @@ from disque_trio.worker.engine.records import (
     Micros,
     Node,
     Outcome,
+    Phase,
     Release,
     Request,
     Retry,
@@ -64,16 +65,15 @@ def settle(state: State, now: Micros, job: Job, outcome: Outcome) -> None:
     if job.is_once and isinstance(outcome, Retry | Release):
         outcome = Done()
     job.stage, job.outcome, job.tries = SETTLING, outcome, 0
-    if isinstance(outcome, Retry) and outcome.delay and _must_wait_here(state, job):
-        job.stage, job.nack_at = WAITING, now + outcome.delay
-        leases.watch(state, job)
-    else:
-        route(state, now, job)
+    if isinstance(outcome, Retry) and outcome.delay:
+        job.nack_at = now + outcome.delay
+    route(state, now, job)
 
 
-def _must_wait_here(state: State, job: Job) -> bool:
-    node = state.nodes[job.node]
-    return node.features is not None and not words.has(node, words.DELAY)
+def _must_wait_here(state: State, now: Micros, node: Node, job: Job) -> bool:
+    """Is the node unable to let it wait? A worker that stops cannot wait either."""
+    is_early = now < job.nack_at < NEVER and state.phase not in (Phase.DRAINING, Phase.ABORTING)
+    return is_early and not words.has(node, words.DELAY)
 
 
 def give_back_waiting(state: State, now: Micros, jobs: list[Job]) -> None:
@@ -120,6 +120,10 @@ def _tell(state: State, now: Micros, node: Node, jobs: list[Job]) -> None:
             continue
         if isinstance(job.outcome, Done):  # the usual case
             groups.setdefault(words.ACK, []).append(job)
+            continue
+        if _must_wait_here(state, now, node, job):
+            job.stage = WAITING
+            leases.watch(state, job)
             continue
         if words.is_snooze(job.outcome) and not words.may_snooze(node):
             other = connecting.whom(state, now, job)

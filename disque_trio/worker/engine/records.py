@@ -210,7 +210,7 @@ class Job:
     limit_at: Micros = NEVER
     """When its run is too long."""
     nack_at: Micros = NEVER
-    """When its delay is over, at stage WAITING."""
+    """When the delay after its failure is over; it waits until then at stage WAITING."""
     outcome: Outcome = Done()
     is_asked: bool = False
     """A WORKING is under way."""

@@ -352,3 +352,28 @@ def test_a_copy_that_nobody_gets_may_outlive_the_ack(trace: Trace) -> None:
 )
 def test_no_other_may(trace: Trace) -> None:
     assert "L3" in broken(trace.verdict(end=400))
+
+
+@pytest.mark.parametrize(
+    ("left", "finds"), [(3_600_000, False), (1_800_000, True), (WEEK - 1, True)]
+)
+def test_a_job_that_is_redriven_lives_as_long_as_a_new_one(left: int, *, finds: bool) -> None:
+    trace = added()
+    buried(trace, 5, told=("n2", "n3"))
+    trace.row(9, "redrive.invoke", "n1", queue="q", client="a", ref=1)
+    state(trace, 9, cause="redriven", redriven=1, left=left)
+
+    assert ("S26" in broken(trace.verdict())) == finds
+
+
+@pytest.mark.parametrize(
+    ("left", "finds"), [(3_599_000, False), (1_800_000, True), (WEEK - 1, True)]
+)
+def test_who_is_told_of_a_redrive_lets_the_job_live_as_long(left: int, *, finds: bool) -> None:
+    trace = added()
+    buried(trace, 5, told=("n2", "n3"))
+    trace.row(9, "redrive.invoke", "n1", queue="q", client="a", ref=1)
+    state(trace, 9, cause="redriven", redriven=1, left=3_600_000)
+    trace.row(9.01, "redrive", "n2", job=JOB, cause="jobstate", detail=f"redriven=1 left={left}")
+
+    assert ("S26" in broken(trace.verdict())) == finds

@@ -279,3 +279,16 @@ def test_one_batch_may_complete_an_addjob_and_then_tell_of_the_wait(
     queue(trace, 4, "n1", "first")
 
     assert ("S6" not in broken(trace.verdict())) == is_excused
+
+
+@pytest.mark.parametrize("verb", ["nack", "release"])
+@pytest.mark.parametrize(
+    ("told", "time", "finds"), [("n2", 5, True), ("n3", 5, False), ("n2", 12.5, False)]
+)
+def test_who_gives_back_a_job_that_waits_changes_nothing(
+    verb: str, told: str, time: float, *, finds: bool
+) -> None:
+    trace = given_back(told)
+    queue(trace, time, "n2", verb)
+
+    assert ("S6" in broken(trace.verdict())) == finds

@@ -239,3 +239,17 @@ def test_a_job_that_a_worker_has_is_not_replaced() -> None:
     trace.row(3.005, "acked", "n1", job=JOB, queue="q", cause="replaced")
 
     assert "S29" in broken(trace.verdict())
+
+
+@pytest.mark.parametrize(
+    ("way", "stamp", "finds"), [("again", 2, True), ("replace", 0, True), ("replace", 2, False)]
+)
+def test_a_job_is_replaced_only_by_a_later_one_that_has_asked_for_it(
+    way: str, stamp: int, *, finds: bool
+) -> None:
+    trace = Trace()
+    add(trace, 1)
+    follower(trace, 2, way=way, change={"made=2": f"made={stamp}"})
+    replaced(trace, 2.02)
+
+    assert ("S29" in broken(trace.verdict())) == finds

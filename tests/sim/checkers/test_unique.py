@@ -368,3 +368,28 @@ def test_the_journal_has_no_keep_of_a_job_whose_key_is_free(
     trace.row(4, "hold", "n1", job=JOB, queue="q", cause=cause, detail=record("b", keep * 1000))
 
     assert [each for each in broken(trace.verdict()) if each == "S16"] == finds
+
+
+def test_a_job_that_follows_does_not_yield() -> None:
+    trace = Trace()
+    add(trace, 1)
+    said = record("c").replace(" left", " follows=1 left").replace("made=1", "made=2")
+    trace.add(2, OTHER, node="n2", to=(), options=OPTIONS, body="c", record=said)
+    yielded(trace, 4, OTHER, "n2")
+
+    assert "S27" in broken(trace.verdict())
+
+
+@pytest.mark.parametrize("node", ["n1", "n2"])
+def test_a_key_is_kept_after_fastack_too(node: str) -> None:
+    trace = Trace()
+    add(trace, 1, keep=30)
+    trace.serve(2)
+    trace.fastack(2.5, node)
+    if node != "n1":
+        trace.send(2.5, "deljob", node, "n1")
+    trace.row(2.6, "drop", "n1", job=JOB, cause="fastack" if node == "n1" else "deljob")
+
+    add(trace, 8, OTHER, body="c")
+
+    assert "S24" in broken(trace.verdict())

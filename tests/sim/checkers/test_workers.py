@@ -221,3 +221,30 @@ def test_who_waits_for_an_ack_is_told_of_it() -> None:
     trace.row(2.1, "wait.ok", "n1", job=JOB, client="a1", ref=7, detail="b'acked'")
 
     assert "S23" not in broken(trace.verdict())
+
+
+@pytest.mark.parametrize("verb", ["working", "nack"])
+@pytest.mark.parametrize(
+    ("change", "is_broken"), [("", True), ("news", False), ("queue", False), ("later", False)]
+)
+def test_another_node_that_has_given_the_job_to_somebody_does_not_believe_the_token(
+    verb: str, change: str, *, is_broken: bool
+) -> None:
+    trace = handed_out()
+    trace.row(2, "serve", "n2", job=JOB, client="c2", cause="served")
+    trace.row(
+        2.001, "get.deliver", "n2", job=JOB, client="c2", detail="nacks=0 additional=1 body=b"
+    )
+    if change == "news":
+        trace.send(2.5, "working", "n3", "n2")
+    elif change == "queue":
+        trace.row(2.5, "queue", "n2", job=JOB, queue="q", cause="retry")
+    time = 11.5 if change == "later" else 3
+    trace.row(time, f"{verb}.invoke", "n2", job=JOB, client="c1", detail=TOKEN, ref=99)
+    if verb == "nack":
+        trace.row(time, "queue", "n2", job=JOB, queue="q", cause="nack")
+    reply = "1" if verb == "nack" else "10"
+    trace.row(time + 0.001, f"{verb}.ok", "n2", job=JOB, client="c1", detail=reply, ref=99)
+
+    found = [each for each in trace.verdict().violations if "believed" in each.detail]
+    assert bool(found) == is_broken

@@ -12,7 +12,11 @@ from tests.sim.mutants.plans.conditions import plan
 
 @pytest.mark.parametrize(
     ("error", "property"),
-    [(RuntimeError("boom"), "S12"), (FormingError("no"), "forming"), (OverdueError("late"), "hang")],
+    [
+        (RuntimeError("boom"), "S12"),
+        (FormingError("no"), "forming"),
+        (OverdueError("late"), "hang"),
+    ],
 )
 def test_what_was_found_before_a_run_fails_is_reported_too(
     error: BaseException, property: str

@@ -256,6 +256,31 @@ def test_while_the_worker_holds_it_until_its_delay_is_over_the_lease_is_renewed(
     assert talk.count(b"WORKING") == 1
 
 
+def test_a_job_waits_here_also_if_it_was_not_known_before_that_its_node_has_no_delay() -> None:
+    talk = Talk(features=b"withmeta,tokens,release,tied")
+    fetch = talk.deliver(lease(ONE))
+    talk.lose(fetch.node)
+    talk.finish(ONE, Retry(5_000_000))
+    talk.wait(1_001)
+    talk.greet()
+    assert talk.count(b"NACK") == 0
+
+    talk.wait(4_000)
+    talk.greet()
+
+    assert talk.last(b"NACK").words == (b"NACK", ONE + b"@" + TOKEN)
+
+
+def test_a_worker_that_stops_gives_a_job_back_before_its_delay_is_over() -> None:
+    talk = Talk(features=b"withmeta,tokens,release,tied")
+    talk.deliver(lease(ONE))
+    talk.stop()
+    talk.finish(ONE, Retry(5_000_000))
+    talk.greet()
+
+    assert talk.count(b"NACK") == 1
+
+
 def test_a_job_that_is_done_is_renewed_until_a_node_has_answered() -> None:
     talk = Talk()
     talk.deliver(lease(ONE))

@@ -7,7 +7,15 @@ from disque_trio.sim.scenarios import plan_file
 from disque_trio.sim.scenarios.expand import expand
 from disque_trio.sim.scenarios.file import load
 from disque_trio.sim.scenarios.plan import Plan
-from tests.sim.mutants.plans import attended, conditions, keys, letters, others, upkeep
+from tests.sim.mutants.plans import (
+    attended,
+    conditions,
+    keys,
+    letters,
+    others,
+    promised,
+    upkeep,
+)
 
 _ALONE: Final = {"keys": keys, "letters": letters}
 
@@ -31,7 +39,8 @@ def is_here(name: str) -> bool:
 
 def _here(name: str) -> Callable[[int], Plan] | None:
     module, _, function = name.rpartition(".")
-    modules = [_ALONE[module]] if module else [others, conditions, upkeep, attended]
+    alike = [others, conditions, upkeep, attended, promised]
+    modules = [_ALONE[module]] if module else alike
     found = (getattr(each, function, None) for each in modules)
     return next((each for each in found if _is_plan(each)), None)
 
