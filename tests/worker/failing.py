@@ -7,7 +7,7 @@ from typing import Any, Final, NoReturn
 import anyio
 import sniffio
 
-from disque_trio.worker.exceptions import Retry, Snooze
+from disque_trio.worker.exceptions import Retry
 
 
 class OwnBaseError(BaseException):
@@ -68,13 +68,13 @@ class NoClassError(Exception):
 
 
 class NoCauseError(Exception):
-    """It does not say what it was raised from, or where."""
+    """It does not say what it was raised from."""
 
     @property
     def _nothing(self) -> NoReturn:
         raise RuntimeError("no cause")
 
-    __cause__ = __context__ = __traceback__ = __suppress_context__ = _nothing
+    __cause__ = __context__ = __suppress_context__ = _nothing
 
 
 class OddRetry(Retry):
@@ -87,12 +87,6 @@ class OddRetry(Retry):
 
     @after.setter
     def after(self, _: object) -> None: ...
-
-
-class OddSnooze(Snooze):
-    """It asks for no number."""
-
-    after = property(lambda _: "soon", lambda *_: None)
 
 
 class UnsplitGroup(ExceptionGroup[Exception]):
@@ -139,7 +133,6 @@ ERRORS: Final[dict[str, Any]] = {
     "no class": NoClassError,
     "no cause": NoCauseError,
     "odd retry": OddRetry,
-    "odd snooze": lambda: OddSnooze(3),
     "no traceback": untraceable,
     "not pickled": lambda: NotPickledError("no", object()),
     "group": lambda: ExceptionGroup("two", [ValueError("no"), KeyError("no")]),

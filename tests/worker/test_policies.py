@@ -275,3 +275,10 @@ def test_an_unknown_task_ends(nacks: int) -> None:
     wait = unknown_task(nacks)
 
     assert wait is None if nacks > 14 else wait is not None
+
+
+def test_a_snooze_whose_time_is_none_is_a_failure() -> None:
+    odd = Snooze(3)
+    odd.after = "soon"  # type: ignore[assignment]
+
+    assert isinstance(verdict(odd), Again)
