@@ -39,6 +39,7 @@ from disque_trio.statemachine.chores import (
 )
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.machine import Machine
+from disque_trio.statemachine.messages import Frame
 from disque_trio.statemachine.outbox import Outbox
 from disque_trio.storage.journal import Journal
 from disque_trio.storage.restore import restore
@@ -84,7 +85,7 @@ class Node:
         self._store = store
         self._traffic = self.state.facts.traffic
         self._journal = journal
-        self._output = Output(machine, hub.dial, self._operator_log, log)
+        self._output = Output(machine, hub.dial, hub.courier, self._operator_log, log)
         self._output.lost = self.link_lost
         self._group_commit: GroupCommit | None = None
         if journal is not None:
@@ -259,6 +260,11 @@ class Node:
     def link_received(self, session: LinkSession, data: bytes) -> int:
         """A peer has sent something: give the machine every whole frame. How many there were."""
         return 0 if self.life.is_sealed else self._output.receive(session, data, self.now)
+
+    def link_passed(self, session: LinkSession, frame: Frame) -> None:
+        """A peer has sent a frame that comes as it is (`Hub.courier`)."""
+        if not self.life.is_sealed:
+            self.machine.message(session.link, frame, self.now)
 
     def link_lost(self, session: LinkSession) -> None:
         """A bus connection has ended, or could not be opened."""

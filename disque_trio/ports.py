@@ -10,9 +10,10 @@ from typing import Any, Protocol, TypeVar
 import trio
 from outcome import Outcome
 
-from disque_trio.statemachine.base import Millis, Now, Spilled
+from disque_trio.statemachine.base import LinkId, Millis, Now, Spilled
 from disque_trio.statemachine.chores import Connection, Lookup, Shutdown, Vitals
 from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.messages import Frame
 
 Node_contra = TypeVar("Node_contra", contravariant=True)
 Link_contra = TypeVar("Link_contra", contravariant=True)
@@ -63,6 +64,10 @@ class LinkPort(Protocol):
         """Close at once; no input follows from this link."""
 
 
+Courier = Callable[[Sequence[LinkId], Frame], None]
+"""Carries a frame on these links as it is; `Node.link_passed` follows at their other ends."""
+
+
 class Hub(Protocol[Node_contra, Link_contra]):
     """Carries bytes between a node, its clients and its peers.
 
@@ -75,6 +80,10 @@ class Hub(Protocol[Node_contra, Link_contra]):
 
         None if it cannot even begin; then neither follows.
         """
+
+    def courier(self) -> Courier | None:
+        """What carries the messages of this batch; None if they must be encoded for `LinkPort`, as
+        over sockets."""
 
     def open_clients(self) -> None:
         """Begin to accept clients."""

@@ -128,6 +128,9 @@ class SocketHub:
             node.end()
             self._readiness.close()
 
+    def courier(self) -> None:
+        """None: sockets carry bytes."""
+
     def open_clients(self) -> None:
         """Begin to accept clients, unless they are accepted already."""
         plain, self._client_sockets = self._client_sockets, []

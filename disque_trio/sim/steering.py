@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from disque_trio.sim.engines.heap.nodes import MachineFactory
-from disque_trio.sim.engines.heap.run import LOOK, QUIET, Run
+from disque_trio.sim.engines.heap.run import LOOK, QUIET, run_on_heap
 from disque_trio.sim.random_streams import stream
 from disque_trio.sim.scenarios.plan import ClockPlan, Consumer, LinkPlan, Micros, Plan
 from disque_trio.sim.verbs import Name, Trouble, Verbs, number_of
@@ -105,7 +105,7 @@ class Simulation(Verbs):
         )
         self.rows: list[Row] = []
         """All rows, unless an observer takes them."""
-        self._run = Run(self.plan, observer or self.rows.append, machine_factory, messages=True)
+        self._run = run_on_heap(self.plan, observer or self.rows.append, machine_factory)
         self.world = self._run.world
         self.engine = self._run.engine
         self.troubles: dict[Trouble, None] = {}

@@ -73,6 +73,14 @@ def encode(
     return header + payload
 
 
+def encode_frame(frame: Frame) -> bytes:
+    """The bytes of a frame that was parsed, or that is to be what a parser makes of them."""
+    return encode(
+        frame.sender, frame.port, frame.flags, frame.message, frame.capabilities, frame.incarnation,
+        frame.format, frame.version, frame.ip, frame.bus_port,
+    )  # fmt: skip
+
+
 def encode_parts(sender: NodeId, port: int, flags: int, parts: Sequence[Part]) -> list[bytes]:
     """The frames of a batch: usually one, and several for a long batch."""
     made = []

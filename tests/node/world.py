@@ -194,6 +194,8 @@ class MemoryHub:
             self.put(lambda node: node.link_up(session, self.ip, ip))
         return link
 
+    def courier(self) -> None: ...
+
     def open_clients(self) -> None:
         self.has_clients = True
         self.wake()

@@ -6,10 +6,10 @@ from typing import Any
 
 import attrs
 import pytest
+from disque_trio.sim.engines.virtual.run import simulate as simulate_nodes
 
 from disque_trio.sim.checkers.verdict import judge
 from disque_trio.sim.engines.heap.run import simulate
-from disque_trio.sim.engines.virtual.run import simulate as simulate_nodes
 from disque_trio.sim.scenarios.expand import expand
 from disque_trio.sim.scenarios.file import load
 from disque_trio.sim.scenarios.plan import Plan

@@ -34,11 +34,10 @@ class Engine(Protocol):
 
 _MODULES: Final = {
     "trio": "disque_trio.sim.engines.trio.run",
-    "virtual": "disque_trio.sim.engines.virtual.run",
     "tcp": "disque_trio.sim.engines.tcp.run",
     "apps": "disque_trio.testing.apps.run",
 }
-REPEATABLE: Final = ("heap", "trio", "virtual")
+REPEATABLE: Final = ("heap", "trio")
 """Engines in which a plan always has the same history."""
 
 

@@ -1,4 +1,4 @@
-"""Messages that arrive together, as their node writes them: what `byte_links` splits, joined."""
+"""Messages that arrive together, as their node writes them: what `links` splits, joined."""
 
 from collections.abc import Sequence
 from itertools import groupby

@@ -5,8 +5,7 @@ from typing import Final
 from disque_trio.statemachine import wording
 
 ENGINES: Final = {
-    "heap": "state machines without I/O on one event heap; the fastest",
-    "virtual": "whole nodes on one event heap",
+    "heap": "whole nodes on one event heap; the fastest",
     "trio": "whole nodes, each a task of its own, in virtual time",
     "tcp": "real processes on loopback, in real time",
 }

@@ -15,15 +15,13 @@ import attrs
 import trio
 
 from disque_trio.client.address import Address, Cluster
-from disque_trio.sim.engines.events import Engine
-from disque_trio.sim.engines.heap.run import Outcome, Run
+from disque_trio.sim.engines.heap.run import Outcome, Run, run_on_heap, warm_up_of
 from disque_trio.sim.engines.task_errors import ungrouped
 from disque_trio.sim.engines.trio import virtual_time
 from disque_trio.sim.random_streams import stream
 from disque_trio.sim.scenarios.apps import AppFault
-from disque_trio.sim.scenarios.plan import Micros, Plan
+from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.statemachine.base import ACTIVE, DEAD, QUEUED, WAIT_REPL
-from disque_trio.statemachine.machine import Machine
 from disque_trio.testing.apps.declaring import declared
 from disque_trio.testing.apps.processes import AppProducer, AppWorker, outside_of
 from disque_trio.testing.apps.stage import Stage
@@ -40,23 +38,14 @@ QUIET: Final = 3
 _STATES: Final = {WAIT_REPL: "wait-repl", ACTIVE: "active", QUEUED: "queued", DEAD: "dead"}
 
 
-class _Run(Run):
-    """The nodes, and what is between them."""
-
-    engine: StoryEngine
-
-    def make_engine(self, warm_up: Micros) -> Engine:
-        """Time 0 is the beginning of the chaos."""
-        return StoryEngine(-warm_up)
-
-
 def simulate(plan: Plan, observer: Callable[[Row], None] | None = None) -> Outcome:
     """Play a plan that has an app. Every row goes to the observer."""
-    run = _Run(plan, observer, Machine, messages=True)
+    engine = StoryEngine(-warm_up_of(plan))
+    run = run_on_heap(plan, observer, engine=engine)
     run.recorder.keep_back()
     clock = StoryClock()
     try:
-        apps = _Apps(run, clock)
+        apps = _Apps(run, engine, clock)
         with ungrouped(), _logs(apps):
             virtual_time.run(f"{plan.seed}/apps", apps.play, clock)
     finally:
@@ -68,7 +57,8 @@ def simulate(plan: Plan, observer: Callable[[Row], None] | None = None) -> Outco
 class _Apps:
     """One run."""
 
-    run: _Run
+    run: Run
+    engine: StoryEngine
     clock: StoryClock
     stage: Stage = attrs.field(init=False)
     _processes: dict[str, AppWorker | AppProducer] = attrs.Factory(dict)
@@ -86,7 +76,7 @@ class _Apps:
         addresses = Cluster([Address(host=host.ip) for host in hosts.values()])
         async with trio.open_nursery() as self._nursery:
             self._open(addresses)
-            self.clock.engine = self.run.engine
+            self.clock.engine = self.engine
             with self._finishing(), no_sockets():
                 await self._chaos(plan)
                 await self._drain()
@@ -99,7 +89,7 @@ class _Apps:
         self.stage = Stage(
             plan=plan.apps,
             run=self.run,
-            engine=self.run.engine,
+            engine=self.engine,
             addresses=addresses,
             nursery=self._nursery,
         )
@@ -120,7 +110,7 @@ class _Apps:
         numbers = {host.ip: number for number, host in self.run.world.hosts.items()}
 
         def life(name: str, number: int) -> AppWorker | AppProducer:
-            connections = Connections(name, self.run.world, self.run.engine, numbers)
+            connections = Connections(name, self.run.world, self.engine, numbers)
             world = outside_of(self.stage, connections, name, number)
             if name[0] == "p":
                 return AppProducer(

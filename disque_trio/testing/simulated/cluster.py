@@ -8,15 +8,13 @@ import trio
 
 from disque_trio.client.address import Address
 from disque_trio.client.address import Cluster as Addresses
-from disque_trio.sim.engines.events import Engine
 from disque_trio.sim.engines.heap.fault_actions import FaultActions
-from disque_trio.sim.engines.heap.run import Run
+from disque_trio.sim.engines.heap.run import run_on_heap, warm_up_of
 from disque_trio.sim.random_streams import stream
-from disque_trio.sim.scenarios.plan import Micros, Plan
+from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.sim.verbs import Name, Trouble, Verbs, number_of
 from disque_trio.statemachine.base import ACTIVE, DEAD, QUEUED, WAIT_REPL
 from disque_trio.statemachine.job import Job
-from disque_trio.statemachine.machine import Machine
 from disque_trio.testing.simulated.clock import StoryEngine
 from disque_trio.testing.simulated.connections import Connections
 from disque_trio.testing.simulated.judging import check, judge_of
@@ -53,16 +51,6 @@ class Line:
         return f"{self.time:10.3f} s  {self.who:<6} {self.what}"
 
 
-class _Run(Run):
-    """The nodes, and what is between them."""
-
-    engine: StoryEngine
-
-    def make_engine(self, warm_up: Micros) -> Engine:
-        """Time 0 is the beginning of the story."""
-        return StoryEngine(-warm_up)
-
-
 class Cluster(Verbs):
     """A simulated cluster with workers of an app. Nodes are n1, n2 …, workers w1, w2 …, and the
     story itself is `story`.
@@ -84,8 +72,9 @@ class Cluster(Verbs):
         self._nursery = nursery
         self._lives = 0
         self._judge = judge_of(plan)
-        run = _Run(plan, self._see, Machine, messages=True)
-        self.engine, self.world = run.engine, run.world
+        self.engine = StoryEngine(-warm_up_of(plan))
+        run = run_on_heap(plan, self._see, engine=self.engine)
+        self.world = run.world
         self._actions = run.fault_actions
         for moment in run.warm_up():
             run.engine.run(moment)

@@ -4,7 +4,7 @@ from disque_trio.sim.engines.heap.nodes import MachineError
 from disque_trio.sim.engines.heap.run import simulate
 from disque_trio.sim.scenarios.plan import Add, Consumer, Plan
 from disque_trio.sim.steering import Simulation
-from disque_trio.statemachine.base import HANDSHAKE, OK, Status
+from disque_trio.statemachine.base import HANDSHAKE, OK, Failure, Status
 from disque_trio.tracing.rows import Row
 from tests.sim.runs import of
 
@@ -21,7 +21,7 @@ def test_chores_succeed_on_a_simulated_host() -> None:
         ["DEBUG", "SLEEP", "2"],
     ):
         pending = sim.request("n1", *words)
-        sim.run(SECOND)
+        sim.run(3 * SECOND)
         assert pending.reply == OK, words
 
 
@@ -65,7 +65,7 @@ def test_a_node_with_too_many_clients_takes_no_more() -> None:
     sim.run(SECOND)
 
     assert one.reply == Status(b"PONG")
-    assert other.is_lost
+    assert other.reply == Failure(b"ERR max number of clients reached")
 
 
 def test_who_hangs_up_takes_back_a_job_that_waits_for_copies() -> None:

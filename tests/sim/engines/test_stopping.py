@@ -7,12 +7,13 @@ from tests.sim.runs import of
 
 SECOND = 1_000_000
 SOON = SECOND // 5
-"""Less than a stop takes with that many jobs."""
+SLOW = 2 * SOON
+"""How long a sync takes, so that a stop takes longer than `SOON`."""
 
 
-def journaling(fsync: str = "everysec", nodes: int = 1) -> Simulation:
+def journaling(fsync: str = "everysec", *, sync: int = 5_000) -> Simulation:
     config = (("appendonly", "yes"), ("appendfsync", fsync), ("cluster-node-timeout", "2000"))
-    return Simulation(Plan(scenario="", seed=1, nodes=nodes, config=config))
+    return Simulation(Plan(scenario="", seed=1, nodes=1, config=config, sync=(sync, sync)))
 
 
 def filled(sim: Simulation, count: int = 40) -> None:
@@ -33,6 +34,7 @@ def test_what_was_queued_is_queued_again() -> None:
     down = sim.crash("n1", "stop")
     sim.run(SECOND)
     down.undo()
+    sim.run(SOON)
 
     [crash] = of(sim.rows, "crash")
     assert (crash.cause, crash.detail) == ("stop", "queues")
@@ -40,15 +42,16 @@ def test_what_was_queued_is_queued_again() -> None:
 
 
 def test_it_serves_meanwhile_and_what_it_hands_out_is_not_queued_again() -> None:
-    sim = journaling()
+    sim = journaling(sync=SLOW)
     filled(sim)
 
     down = sim.crash("n1", "stop")
     sim.run(SOON)
     taken = sim.client("n1").getjob("q", count=3)
     added = sim.client("n1").addjob("q", "late", replicate=1, retry=60)
-    sim.run(SECOND)
+    sim.run(5 * SECOND)
     down.undo()
+    sim.run(5 * SECOND)
 
     assert isinstance(taken.reply, list)
     assert len(taken.reply) == 3
@@ -76,17 +79,19 @@ def test_a_kill_afterwards_finds_no_mark() -> None:
     sim.run(SECOND)
 
     sim.restart("n1")
+    sim.run(SOON)
 
     assert (queued(sim), len(sim.state("n1").jobs)) == (0, 40)
 
 
 def test_a_kill_in_the_middle_leaves_none() -> None:
-    sim = journaling()
+    sim = journaling(sync=SLOW)
     filled(sim)
 
     sim.crash("n1", "stop")
     sim.run(SOON)
     sim.restart("n1")
+    sim.run(5 * SECOND)
 
     assert [row.cause for row in of(sim.rows, "crash")] == ["kill"]
     assert (queued(sim), len(sim.state("n1").jobs)) == (0, 40)
@@ -108,6 +113,7 @@ def test_without_a_journal_it_ends_at_once() -> None:
     sim = Simulation(nodes=1)
 
     sim.crash("n1", "stop")
+    sim.run(1_000)
 
     [crash] = of(sim.rows, "crash")
     assert (crash.cause, crash.detail) == ("stop", "")

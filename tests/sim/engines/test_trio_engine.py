@@ -1,4 +1,4 @@
-"""The trio and the virtual engine: whole nodes in virtual time."""
+"""The trio engine, and what it shares with the heap engine: whole nodes in virtual time."""
 
 import os
 import subprocess
@@ -19,7 +19,6 @@ from disque_trio.sim.engines.heap.run import Outcome
 from disque_trio.sim.engines.trio import run as trio_run
 from disque_trio.sim.engines.trio import virtual_time
 from disque_trio.sim.engines.trio.virtual_time import DeadlockError, seeded_scheduler
-from disque_trio.sim.engines.virtual import run as virtual_run
 from disque_trio.sim.scenarios.plan import Expect, Fault, Plan
 from disque_trio.sim.workload.operators import Operator
 from disque_trio.statemachine.base import Now
@@ -34,12 +33,8 @@ class Engine(Protocol):
     def __call__(self, plan: Plan, observer: Callable[[Row], None], /) -> Outcome: ...
 
 
-NODES = {"trio": trio_run.simulate, "virtual": virtual_run.simulate}
-ENGINES = pytest.mark.parametrize(
-    "engine", [heap_run.simulate, *NODES.values()], ids=["heap", *NODES]
-)
-WHOLE = pytest.mark.parametrize("whole", NODES.values(), ids=NODES)
-"""The engines of whole nodes."""
+NODES = {"heap": heap_run.simulate, "trio": trio_run.simulate}
+ENGINES = pytest.mark.parametrize("engine", NODES.values(), ids=NODES)
 
 
 def judged(plan: Plan, engine: Engine) -> tuple[Verdict, Counter[str], Outcome]:
@@ -117,13 +112,12 @@ def test_one_task_plays_the_same_history_as_the_heap() -> None:
     assert alone == heap_run.simulate(plan)
 
 
-@WHOLE
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_the_jepsen_run_loses_nothing_in_either_engine(seed: int, whole: Engine) -> None:
+def test_the_jepsen_run_loses_nothing_in_either_engine(seed: int) -> None:
     plan = jepsen(seed)
 
     heap, heap_kinds, _ = judged(plan, heap_run.simulate)
-    nodes, node_kinds, _ = judged(plan, whole)
+    nodes, node_kinds, _ = judged(plan, trio_run.simulate)
 
     assert heap.violations == nodes.violations == ()
     assert heap.lost == nodes.lost == 0
@@ -145,11 +139,8 @@ STORMS = [
 ]
 
 
-@WHOLE
 @pytest.mark.parametrize("fault", STORMS, ids=lambda fault: fault.kind)
-def test_a_fault_has_the_same_effect_on_whole_nodes_as_on_machines(
-    fault: Fault, whole: Engine
-) -> None:
+def test_a_fault_has_the_same_effect_however_nodes_are_driven(fault: Fault) -> None:
     plan = Plan(
         scenario=fault.kind,
         seed=5,
@@ -163,7 +154,7 @@ def test_a_fault_has_the_same_effect_on_whole_nodes_as_on_machines(
     )
 
     heap, heap_kinds, _ = judged(plan, heap_run.simulate)
-    nodes, node_kinds, _ = judged(plan, whole)
+    nodes, node_kinds, _ = judged(plan, trio_run.simulate)
 
     assert heap.violations == nodes.violations == ()
     assert nodes.lost == 0
@@ -249,7 +240,7 @@ class Fragile(Machine):
         return super().request(client, args, now)
 
 
-@pytest.mark.parametrize("engine", [trio_run, virtual_run], ids=NODES)
+@pytest.mark.parametrize("engine", [heap_run, trio_run], ids=NODES)
 def test_a_machine_that_raises_fails_the_run(engine: ModuleType) -> None:
     plan = Plan(scenario="", seed=1, nodes=1, adds=jobs(3, 1000, 1), chaos=SECOND)
 
@@ -263,23 +254,23 @@ def test_a_node_that_is_told_to_end_is_down() -> None:
 
     async def main() -> None:
         async with trio.open_nursery() as nursery:
-            run = trio_run.NodeRun(plan, rows.append, Machine, nursery, messages=False)
+            run, engine = trio_run.run_in_tasks(plan, rows.append, Machine, nursery, messages=False)
             for until in run.parts():
                 if run.engine.now == 0:
                     run.world.command(run.world.hosts[1], "SHUTDOWN")
-                await run.live.live(until)
+                await engine.live(until)
             assert run.world.hosts[1].machine is None
             nursery.cancel_scope.cancel()
 
     virtual_time.run("", main)
 
-    assert [(row.node, row.cause) for row in rows if row.kind == "crash"] == [("n1", "shutdown")]
+    assert [(row.node, row.cause) for row in rows if row.kind == "crash"] == [("n1", "stop")]
 
 
 def test_a_node_that_is_told_to_end_is_down_on_the_heap_too() -> None:
     plan = Plan(scenario="", seed=1, nodes=2, chaos=SECOND, drain=SECOND)
     rows: list[Row] = []
-    run = virtual_run.VirtualRun(plan, rows.append, Machine, messages=False)
+    run = heap_run.run_on_heap(plan, rows.append, messages=False)
 
     for until in run.parts():
         if run.engine.now == 0:
@@ -288,13 +279,13 @@ def test_a_node_that_is_told_to_end_is_down_on_the_heap_too() -> None:
 
     assert run.world.hosts[1].machine is None
     run.recorder.tell()
-    assert [(row.node, row.cause) for row in rows if row.kind == "crash"] == [("n1", "shutdown")]
+    assert [(row.node, row.cause) for row in rows if row.kind == "crash"] == [("n1", "stop")]
 
 
 def test_a_napping_node_on_the_heap_answers_when_it_wakes() -> None:
     plan = Plan(scenario="", seed=1, nodes=1, chaos=SECOND, drain=3 * SECOND)
     operator = Operator("someone")
-    run = virtual_run.VirtualRun(plan, None, Machine, messages=False)
+    run = heap_run.run_on_heap(plan, messages=False)
     pending = None
     replied: list[int] = []
 
@@ -318,14 +309,14 @@ def test_a_napping_node_answers_when_it_wakes() -> None:
 
     async def main() -> None:
         async with trio.open_nursery() as nursery:
-            run = trio_run.NodeRun(plan, None, Machine, nursery, messages=False)
+            run, engine = trio_run.run_in_tasks(plan, None, Machine, nursery, messages=False)
             pending = None
             for until in run.parts():
                 if run.engine.now == 0:
                     run.world.command(run.world.hosts[1], "DEBUG", "SLEEP", "2")
                     pending = operator.ask(1, ["PING"])
                     run.world.add_agent(operator)
-                await run.live.live(until)
+                await engine.live(until)
                 if pending is not None and pending.is_done and not replied:
                     replied.append(run.engine.now)
             nursery.cancel_scope.cancel()

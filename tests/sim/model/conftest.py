@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
+from disque_trio.sim.engines.virtual import run as virtual
 
 from disque_trio.sim.engines.heap import run as heap
 from disque_trio.sim.engines.trio import run as whole
-from disque_trio.sim.engines.virtual import run as virtual
 from tests.sim import runs
 
 

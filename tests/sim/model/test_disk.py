@@ -5,16 +5,17 @@ import random
 import pytest
 
 from disque_trio.cli.sim.execution import execute
-from disque_trio.sim.engines.heap.journal import Journal
-from disque_trio.sim.model.disk import FULL, Disk, DiskError, JournalError
+from disque_trio.sim.engines.events import Engine
+from disque_trio.sim.engines.heap.store import DiskStore, SimFile
+from disque_trio.sim.model.disk import BROKEN, FULL, Disk
 from disque_trio.sim.scenarios.expand import expand
 from disque_trio.sim.scenarios.file import load
 from disque_trio.sim.scenarios.plan import Plan, Span
 from disque_trio.sim.steering import Simulation
 from disque_trio.sim.workload.operators import Pending
-from disque_trio.statemachine.base import Failure, JobId, Status
-from disque_trio.statemachine.records import DeleteJob, LoadJob, Record
-from tests.rig import JOB, copy_of
+from disque_trio.statemachine.base import Failure, Status
+from disque_trio.statemachine.records import LoadJob
+from disque_trio.storage import append
 from tests.sim.runs import of
 from tests.sim.scenarios.test_shipped import ROOT
 
@@ -25,94 +26,89 @@ def disk(seed: int = 1) -> Disk:
     return Disk(random.Random(seed), (1_000, 1_000))
 
 
-def _job(number: int) -> JobId:
-    return b"%b%02d%b" % (JOB[:30], number, JOB[32:])
-
-
-def records(count: int) -> list[Record]:
-    return [LoadJob(copy_of(_job(number))) for number in range(count)]
+def opened(one: Disk) -> SimFile:
+    return DiskStore(Engine(), one).open()
 
 
 # The disk.
 
 
-def test_what_was_written_comes_back_as_it_was() -> None:
-    one = disk()
-    one.write(records(5))
-
-    for _ in range(8):
-        found = one.load()
-        assert (found.how, found.records) == ("kept", records(5))
-
-
-def test_a_job_that_was_deleted_is_read_with_its_end_and_then_no_more() -> None:
-    one = disk()
-    first, second = records(2)
-    assert isinstance(first, LoadJob)
-    one.write([first, second, DeleteJob(first.copy.id)])
-
-    assert one.load().records == [first, second, DeleteJob(first.copy.id)]
-    assert one.load().records == [second]
-
-
-def test_power_takes_what_was_not_synced_from_some_point_on() -> None:
-    lengths = set()
-    hows = set()
-    for seed in range(60):
+def test_power_takes_single_writes_from_some_point_on_and_maybe_half_of_one() -> None:
+    left = set()
+    for seed in range(400):
         one = disk(seed)
-        one.write(records(5))
-        one.sync(2)
+        file = opened(one)
+        file.append(b"synced ")
+        file.sync()
+        file.append(b"ab")
+        file.append(b"cd")
         one.lose_power()
-        found = one.load()
-        assert found.records == records(5)[: len(found.records)]
-        lengths.add(len(found.records))
-        hows.add(found.how)
-        assert one.load().how == "kept"
+        left.add(bytes(one.file.data))
 
-    assert lengths == {2, 3, 4, 5}
-    assert hows == {"kept", "torn"}
+    parts = (b"", b"a", b"ab", b"\0", b"\0\0"), (b"ab", b"abc", b"abcd", b"ab\0", b"ab\0\0")
+    assert left == {b"synced " + part for some in parts for part in some}
 
 
-def test_every_flipped_bit_is_found() -> None:
-    for seed in range(40):
+def test_what_is_written_over_itself_is_never_less_than_it_was() -> None:
+    for seed in range(50):
         one = disk(seed)
-        one.write(records(3))
-        one.flip()
+        file = opened(one)
+        file.append(b"0123456789")
+        file.sync()
+        file.rewind(4)
+        file.append(b"456789")
+        one.lose_power()
+        assert one.file.data[:4] == b"0123"
+        assert len(one.file.data) == 10
 
-        assert one.load().how == "damaged"
-        assert one.load().records == []
+
+def test_what_is_written_during_a_sync_may_be_missed_by_it() -> None:
+    engine, one = Engine(), disk()
+    store = DiskStore(engine, one)
+    file = store.open()
+    file.append(b"before")
+    store.thread.beside(file.sync, (), lambda _outcome: None)
+    file.append(b"during")
+
+    engine.run(2_000)
+
+    assert one.file.durable == b"before"
 
 
-def test_a_full_disk_takes_nothing() -> None:
+def test_a_file_that_has_taken_anothers_place_may_not_have_done_so() -> None:
+    left = set()
+    for seed in range(30):
+        one = disk(seed)
+        store = DiskStore(Engine(), one)
+        old, new = store.open(), store.begin()
+        for file, data in ((old, b"old"), (new, b"new")):
+            file.append(data)
+            file.sync()
+        store.replace(new)
+        if seed % 2:
+            store.settle()
+        one.lose_power()
+        left.add((seed % 2, bytes(one.file.data)))
+
+    assert left == {(0, b"old"), (0, b"new"), (1, b"new")}
+
+
+@pytest.mark.parametrize(("name", "text"), [("is_full", FULL), ("is_broken", BROKEN)])
+def test_a_disk_that_takes_nothing_says_why(name: str, text: str) -> None:
     one = disk()
-    one.is_full = True
+    setattr(one, name, True)
 
-    with pytest.raises(DiskError, match=FULL):
-        one.write(records(1))
-    assert one.records == []
+    with pytest.raises(OSError, match=text):
+        opened(one).append(b"x")
+    assert not one.has_content()
 
 
-def test_a_sync_that_fails_puts_everything_in_doubt_that_was_not_synced_before() -> None:
+def test_a_file_that_is_no_journal_is_taken_away() -> None:
     one = disk()
-    one.write(records(3))
-    one.sync(1)
-    one.is_broken = True
+    opened(one).append(b"this is no journal")
 
-    with pytest.raises(DiskError, match="Input/output error"):
-        one.sync(3)
-    assert one.records == records(3)
-    assert one.durable == 1
-
-
-def test_a_file_that_comes_back_otherwise_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = disk()
-    one.write(records(3))
-    for _ in range(3):  # only the fourth goes through bytes
-        one.load()
-    monkeypatch.setattr("disque_trio.sim.model.disk._read", lambda _data, _rng: records(2))
-
-    with pytest.raises(JournalError, match="3 records, and 2 come back"):
-        one.load()
+    assert one.load().how == "damaged"
+    assert not one.has_content()
 
 
 # The journal.
@@ -177,6 +173,7 @@ def test_under_everysec_a_kill_takes_nothing_and_power_at_most_the_last_second()
 
     with sim.crash("n1"):
         sim.run(SECOND)
+    sim.run(SECOND // 10)
     assert len(sim.state("n1").jobs) == 2
 
     assert [row.cause for row in of(sim.rows, "loaded")] == ["kept"]
@@ -200,7 +197,11 @@ def test_a_full_disk_refuses_writes_until_there_is_space() -> None:
 
     assert isinstance(third.reply, Status)
     # The first had been made when the disk refused it.
-    assert len(host.disk.records) == 2
+    assert len(jobs_on(host.disk)) == 2
+
+
+def jobs_on(disk: Disk) -> set[bytes]:
+    return {each.copy.id for each in disk.load().records if isinstance(each, LoadJob)}
 
 
 def _refusal(pending: Pending) -> bytes:
@@ -227,30 +228,31 @@ def test_a_failing_sync_refuses_writes_until_one_succeeds(fsync: str) -> None:
     sim.run(2 * SECOND)
     assert isinstance(first.reply, Status) == (fsync == "everysec")
     assert isinstance(third.reply, Status)
-    assert host.disk.durable == len(host.disk.records) == 2
+    assert host.disk.file.durable == host.disk.file.data
+    assert len(jobs_on(host.disk)) == 2
 
 
 def test_a_node_whose_disk_hangs_is_not_taken_for_dead() -> None:
     sim = cluster(nodes=3)
-    sim.world.hosts[1].disk.stall(is_stalled=True)
+    sim.world.hosts[1].disk.is_stalled = True
 
     pending = added(sim)
     sim.run(10 * SECOND)
 
-    assert not pending.is_done
+    assert _refusal(pending) == b"MISCONF"
     assert not of(sim.rows, "send", cause="fail")
 
 
 def test_a_disk_that_hangs_holds_replies_back_until_it_goes_on() -> None:
     sim = cluster("everysec")
     host = sim.world.hosts[1]
-    host.disk.stall(is_stalled=True)
+    host.disk.is_stalled = True
 
     pending = added(sim)
     sim.run(3 * SECOND)
     assert not pending.is_done
-    host.disk.stall(is_stalled=False)
-    sim.run(1_000)
+    host.disk.is_stalled = False
+    sim.run(20_000)
 
     assert pending.is_done
 
@@ -262,6 +264,7 @@ def test_a_damaged_journal_is_taken_away() -> None:
     sim.world.hosts[1].disk.flip()
 
     sim.restart("n1")
+    sim.run(SECOND // 10)
 
     assert sim.state("n1").jobs == {}
     assert [row.cause for row in of(sim.rows, "start")] == ["fresh", "empty"]
@@ -274,7 +277,7 @@ def test_a_damaged_journal_is_taken_away() -> None:
 def test_a_node_that_talks_before_its_disk_has_synced_is_found_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Journal, "_safe", lambda journal: journal._handed)
+    monkeypatch.setattr(append, "put", lambda file, group, _must_sync: file.append(b"".join(group)))
     scenario = load(ROOT / "scenarios" / "torn-aof.toml")
 
     found: set[str] = set()

@@ -1,9 +1,11 @@
 """Connections between agents and nodes: requests, replies, and the rows of both.
 
 A client is near its node: latency is constant and nothing cuts the connection. It ends when the
-node crashes or closes it, or when the agent hangs up.
+node crashes or closes it, or when the agent hangs up. How nodes get the requests is left to each
+engine (`node_clients`).
 """
 
+from abc import ABC, abstractmethod
 from collections import deque
 from typing import Final
 
@@ -16,8 +18,6 @@ from disque_trio.sim.model.vector_clocks import Stamp, VectorClock
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.sim.workload.wishes import Agent, Ask, Hang, Tell
 from disque_trio.statemachine.base import Reply
-from disque_trio.statemachine.client import Client
-from disque_trio.statemachine.lengthy import whole
 from disque_trio.tracing import client_rows, query_rows
 from disque_trio.tracing.client_rows import Note
 
@@ -52,10 +52,6 @@ class ClientConnection:
     actor: Actor
     number: int
     host: Host
-    client: Client | None = None
-    """The machine's client, once the first request has arrived."""
-    backlog: deque[Operation] = attrs.Factory(deque)
-    """Requests that the machine does not accept yet."""
     unanswered: deque[Operation] = attrs.Factory(deque)
     is_dropped: bool = False
     """Ended, as the agent knows."""
@@ -65,7 +61,7 @@ class ClientConnection:
     """Jobs that were delivered with TIED here."""
 
 
-class ClientConnections:
+class ClientConnections(ABC):
     """All agents of a run and their connections."""
 
     def __init__(self, engine: Engine, recorder: Recorder) -> None:
@@ -73,7 +69,6 @@ class ClientConnections:
         self._recorder = recorder
         self._hosts: dict[int, Host] = {}
         self._open: dict[Host, dict[ClientConnection, None]] = {}
-        self._clients: dict[Host, dict[int, ClientConnection]] = {}
         self._operations = 0
         self.actors: list[Actor] = []
 
@@ -81,7 +76,6 @@ class ClientConnections:
         """Add a node."""
         self._hosts[host.number] = host
         self._open[host] = {}
-        self._clients[host] = {}
 
     def add_agent(self, agent: Agent, vector: VectorClock) -> Actor:
         """Add an agent, which begins at once."""
@@ -192,82 +186,17 @@ class ClientConnections:
 
     # The node's side.
 
+    @abstractmethod
     def _arrive(self, asked: tuple[ClientConnection, Operation]) -> None:
-        connection, operation = asked
-        if connection.is_ended:
-            return
-        if connection.host.machine is None:
-            self._end(connection)
-            return
-        self._open[connection.host][connection] = None
-        connection.backlog.append(operation)
-        connection.host.give(self._hand_over, connection)
+        """A request arrives at the node."""
 
-    def _hand_over(self, connection: ClientConnection) -> None:
-        """Give the machine the requests that it accepts."""
-        host = connection.host
-        machine = host.machine
-        if machine is None or connection.is_ended:
-            return
-        if connection.client is None:
-            address = b"10.255.0.%d:%d" % (
-                1 + connection.actor.distance % 250,
-                connection.number % 60_000,
-            )
-            connection.client = machine.connect(address, host.now)
-            if connection.client is None:
-                self._end(connection)
-                return
-            self._clients[host][connection.client.id] = connection
-        while connection.backlog:
-            operation = connection.backlog[0]
-            accepts = machine.accepts(connection.client)
-            if not accepts and not machine.follows(connection.client, operation.words):
-                break
-            connection.backlog.popleft()
-            host.vector.join(operation.stamp)
-            (machine.request if accepts else machine.follow)(
-                connection.client, operation.words, host.now
-            )
-
-    def resume(self, host: Host, client: Client) -> None:
-        """The machine accepts requests of the client again."""
-        connection = self._clients[host].get(client.id)
-        if connection is not None:
-            self._hand_over(connection)
-
-    def reply(self, host: Host, client: Client, reply: Reply) -> None:
-        """Send a reply to the agent."""
-        connection = self._clients[host].get(client.id)
-        if connection is not None:
-            answer = (connection, whole(reply), host.vector.stamp())
-            self._engine.later(connection.actor.distance, self._answered, answer)
-
-    def close(self, host: Host, client: Client) -> None:
-        """The node ends the connection, after the replies that it has sent."""
-        connection = self._clients[host].get(client.id)
-        if connection is not None and host.machine is not None:
-            host.machine.disconnect(client, host.now)
-            self._end(connection)
-
+    @abstractmethod
     def _depart(self, connection: ClientConnection) -> None:
         """The agent's hang-up arrives at the node."""
-        if not connection.is_ended:
-            connection.host.give(self._disconnect, connection)
-
-    def _disconnect(self, connection: ClientConnection) -> None:
-        machine = connection.host.machine
-        if connection.is_ended or machine is None:
-            return
-        self._forget(connection)
-        if connection.client is not None:
-            machine.disconnect(connection.client, connection.host.now)
 
     def _forget(self, connection: ClientConnection) -> None:
         connection.is_ended = True
         self._open[connection.host].pop(connection, None)
-        if connection.client is not None:
-            self._clients[connection.host].pop(connection.client.id, None)
 
     def _end(self, connection: ClientConnection) -> None:
         self._forget(connection)
@@ -277,8 +206,3 @@ class ClientConnections:
         """End all connections of the node."""
         for connection in list(self._open[host]):
             self._end(connection)
-
-    def client_name(self, host: Host, client: int) -> str:
-        """The name of the agent behind the machine's client."""
-        connection = self._clients[host].get(client)
-        return connection.actor.agent.name if connection is not None else ""

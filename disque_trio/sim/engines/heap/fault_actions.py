@@ -113,8 +113,8 @@ class FaultActions:
     def start(self, node: int) -> bool:
         """Start it again. Without a journal it has only its nodes.conf left."""
         host = self._hosts[node]
-        if host.stopping is not None:
-            host.stopping.starts_again = True
+        if host.is_stopping:
+            host.starts_again = True
             return True
         if host.is_up or node in self._removed:
             return False
@@ -181,9 +181,8 @@ class FaultActions:
 
     def stall_disk(self, node: int, *, is_stalled: bool) -> bool:
         """Make writes and syncs hang, or go on."""
-        told = self._note_disk(node, "disk.stall", is_stalled)
-        self._hosts[node].disk.stall(is_stalled=is_stalled)
-        return told
+        self._hosts[node].disk.is_stalled = is_stalled
+        return self._note_disk(node, "disk.stall", is_stalled)
 
     def flip_bit(self, node: int) -> bool:
         """Change one bit of the journal, if there is one."""

@@ -30,14 +30,10 @@ _FLAGS: Final = ((PFAIL, "pfail"), (FAIL, "fail"), (NOADDR, "noaddr"), (LEAVING,
 class Inspection:
     """The inspection of one run."""
 
-    def __init__(
-        self, world: World, engine: Engine, recorder: Recorder, *, checks_states: bool
-    ) -> None:
+    def __init__(self, world: World, engine: Engine, recorder: Recorder) -> None:
         self._world = world
         self._engine = engine
         self._recorder = recorder
-        self._checks_states = checks_states
-        """Are nodes seen only between two batches?"""
         self._looks = 0
         self._rest = 0
         """How many looks to come check no state."""
@@ -73,7 +69,7 @@ class Inspection:
 
     def _check(self, host: Host) -> None:
         machine = host.machine
-        if machine is None or not self._checks_states:
+        if machine is None or not host.is_settled:
             return
         self._rest = max(self._rest, len(machine.state.jobs) // MANY)
         try:

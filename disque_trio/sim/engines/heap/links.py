@@ -1,70 +1,58 @@
-"""Links between simulated nodes, from the dial to the end (docs/simulation.md).
+"""Links between whole nodes: their ports, and the rows of the frames on them."""
 
-Both ends of a connection are `End`s. What one end sends travels as a `MessagePacket`, which is a
-row when it is sent (``send``), received (``recv``) or found lost (``lost``).
-"""
-
+import random
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Protocol
 
 import attrs
 
+from disque_trio.driver.sessions import LinkSession
+from disque_trio.node import Node
 from disque_trio.sim.engines.batching import joined
-from disque_trio.sim.engines.events import Countdown, Engine
-from disque_trio.sim.engines.heap.nodes import PORT, Host
-from disque_trio.sim.model.network import DIAL_WAITS, Channel, Network, Packet
+from disque_trio.sim.engines.events import Engine
+from disque_trio.sim.engines.heap.hub import SimHub
+from disque_trio.sim.engines.heap.nodes import PORT
+from disque_trio.sim.engines.links import End, FramePacket, Links
+from disque_trio.sim.model.clock import NodeClock
+from disque_trio.sim.model.network import Network
 from disque_trio.sim.model.recorder import Recorder
-from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.sim.model.vector_clocks import Stamp, VectorClock
 from disque_trio.statemachine.address import BUS_OFFSET
-from disque_trio.statemachine.base import LinkId, NodeId
-from disque_trio.statemachine.messages import Frame, Many, Message, singles
-from disque_trio.statemachine.wording import Wording, wording
-from disque_trio.wire.frames import FrameParser, encode
-
-REFUSED_AFTER: Final[Micros] = 500
-"""How long a dial to an unknown address takes to fail."""
+from disque_trio.statemachine.base import LinkId, NodeId, Now, Spilled
+from disque_trio.statemachine.messages import Frame, ReplJob, YourJobs
+from disque_trio.statemachine.wording import wording
+from disque_trio.wire.frames import FrameParser, encode_frame
 
 
 class CodecError(Exception):
     """A message has changed on its way through the codec."""
 
 
-@attrs.define(eq=False)
-class End:
-    """A node's end of a connection. `link` is 0 until the node has accepted it."""
+class LinkedHost(Protocol):
+    """The host of a node with links."""
 
-    host: Host
-    out: Channel
-    link: LinkId = 0
-    far: "End" = attrs.field(init=False)
-    is_open: bool = False
-    """Messages may be sent; before, they are kept in `early`."""
-    is_closed: bool = False
-    early: "list[MessagePacket]" = attrs.Factory(list)
-    batch: "list[MessagePacket]" = attrs.Factory(list)
-    """Packets that have arrived at this moment, if messages travel in batches."""
-    over: Callable[[], None] | None = None
-    """Called when this end closes, after its far end has vanished."""
+    number: int
+    name: str
+    ip: str
+    vector: VectorClock
+    clock: NodeClock
+    now: Now
+    hub: SimHub | None
+
+    def write_rows(self) -> None:
+        """Write the rows of what the machine has done."""
 
 
-@attrs.define(eq=False)
-class MessagePacket(Packet):
-    """A message, or the fact that the connection is up (`frame` None) or has ended (`is_last`)."""
-
-    to: End
-    said: Wording
-    frame: Frame | None
-    ref: int
-    stamp: tuple[int, ...]
-    is_last: bool = False
+def whole_bodies(message: ReplJob | YourJobs) -> ReplJob | YourJobs:
+    """The message as it arrives: spilled bodies are read when it leaves."""
+    if not any(isinstance(copy.body, Spilled) for copy in message.copies):
+        return message
+    copies = tuple([attrs.evolve(copy, body=bytes(copy.body)) for copy in message.copies])
+    return attrs.evolve(message, copies=copies)
 
 
-_LINKED: Final = Wording("linked")
-_ENDED: Final = Wording("ended")
-
-
-class Links:
-    """All connections of a run."""
+class NodeLinks:
+    """All links of a run; also the `FrameObserver` of their frames."""
 
     def __init__(
         self,
@@ -72,327 +60,245 @@ class Links:
         recorder: Recorder,
         network: Network,
         names: dict[NodeId, str],
-        codec_every: int,
+        rng: random.Random,
     ) -> None:
         self._engine = engine
         self._recorder = recorder
         self.network = network
         self._names = names
-        self._codec_every = codec_every
+        self.links = Links(engine, network, self)
+        self.rng = rng
+        """Draws where streams are cut into pieces."""
         self._sent = 0
-        self._hosts: dict[str, Host] = {}
-        self._links: dict[Host, dict[LinkId, End]] = {}
-        self._ends: dict[Host, dict[End, None]] = {}
-        """The same, with ends that the process has not accepted yet."""
+        self._hosts: dict[int, LinkedHost] = {}
+        self._numbers: dict[str, int] = {}
+        self._ports: dict[int, dict[LinkId, SimLinkPort]] = {}
 
-    def add(self, host: Host) -> None:
+    def add(self, host: LinkedHost) -> None:
         """Add a host that can be dialled."""
-        self._hosts[host.ip] = host
-        self._links[host] = {}
-        self._ends[host] = {}
+        self._hosts[host.number] = host
+        self._numbers[host.ip] = host.number
+        self._ports[host.number] = {}
+        self.links.listen(host.number, self._welcome)
 
-    # Dialling.
+    def open(self, host: LinkedHost, session: LinkSession, ip: str, port: int) -> "SimLinkPort":
+        """A node dials."""
+        assert host.hub is not None, "only a process dials"
+        target = self._numbers.get(ip, 0) if port == PORT + BUS_OFFSET else 0
+        link = SimLinkPort(self, host, host.hub, self._ip_of(target))
+        self.take(link, session)
+        link.end = self.links.dial(host.number, 0 if target == host.number else target, link)
+        return link
 
-    def dial(self, host: Host, link: LinkId, ip: str, port: int) -> None:
-        """Open a connection, which takes a moment, or fails after one."""
-        target = self._hosts.get(ip)
-        if target is None or port != PORT + BUS_OFFSET:
-            target = host
-        connection = self.network.connect(host.number, target.number)
-        near, far = End(host, connection.forth, link), End(target, connection.back)
-        near.far, far.far = far, near
-        self._links[host][link] = near
-        self._ends[host][near] = None
-        if target is host:
-            self._engine.later(REFUSED_AFTER, self._refused, near)
-        else:
-            self._engine.later(self.network.latency(near.out.path), self._try_to_connect, (near, 0))
+    def _welcome(self, end: End) -> "SimLinkPort | None":
+        host = self._hosts[end.node]
+        if host.hub is None:
+            return None
+        link = SimLinkPort(self, host, host.hub, self._ip_of(end.far.node))
+        link.end = end
+        host.hub.put(link.accept, None)
+        return link
 
-    def _try_to_connect(self, dial: tuple[End, int]) -> None:
-        near, attempts = dial
-        far = near.far
-        connection = near.out.connection
-        if near.is_closed:
+    def take(self, link: "SimLinkPort", session: LinkSession) -> None:
+        """The node has a session for the link."""
+        link.session = session
+        self._ports[link.host.number][session.link] = link
+
+    def _ip_of(self, number: int) -> str:
+        return self._hosts[number].ip if number else ""
+
+    # For the node.
+
+    def pass_on(self, host: LinkedHost, targets: Sequence[LinkId], frame: Frame) -> None:
+        """Send a frame on these links, as it is."""
+        hub = host.hub
+        if hub is None:
             return
-        if not self.network.can_connect(connection):
-            if attempts < len(DIAL_WAITS):
-                self._engine.later(DIAL_WAITS[attempts], self._try_to_connect, (near, attempts + 1))
-            else:
-                self._unlink(near)
-        elif far.host.machine is None:
-            self._engine.later(self.network.latency(far.out.path), self._refused, near)
-        else:
-            far.is_open = True
-            self._ends[far.host][far] = None
-            far.host.give(self._accept, far)
-            self._submit(MessagePacket(far.out, True, near, _LINKED, None, 0, ()))
-
-    def _refused(self, near: End) -> None:
-        if not near.is_closed:
-            self._unlink(near)
-
-    def _accept(self, far: End) -> None:
-        machine = far.host.machine
-        if machine is not None:
-            far.link = machine.accepted(far.host.ip, far.far.host.ip, far.host.now)
-            self._links[far.host][far.link] = far
-
-    # Sending.
-
-    def send(self, host: Host, links: Sequence[LinkId], message: Message) -> None:
-        """Send a message on links. A link that has just ended loses it without a row."""
-        machine = host.machine
-        if machine is None:
-            return
-        if isinstance(message, Many):
-            # Rules, rows and checkers deal with single messages.
-            for single in singles(message):
-                self.send(host, links, single)
-            return
-        state = machine.state
-        myself = state.cluster.myself
-        frame = Frame(myself.id, PORT, myself.flags, message, state.config.capabilities)
+        host.write_rows()
+        message = frame.message
+        if isinstance(message, ReplJob | YourJobs):
+            frame.message = whole_bodies(message)
         said = wording(message, self._names)
-        name, job, queue, detail = said.name, said.job, said.queue, said.detail
-        mono, wall, time, sender = host.now.mono, host.now.wall, self._engine.now, host.name
-        add, ends, tick = self._recorder.add, self._links[host], host.vector.tick
-        at, arrival, arrive = self._engine.at, self.network.arrival, self._arrive
-        is_plain = self.network.is_plain
-        for link in links:
-            end = ends.get(link)
-            if end is None:
-                continue
-            self._sent = ref = self._sent + 1
-            if not ref % self._codec_every:
-                _check_codec(frame)
-            stamp = tick()
-            far = end.far
-            add(
-                (
-                    time, "send", sender, job, queue, "", far.host.name, name, detail, ref,
-                    mono, wall, stamp,
-                )
-            )  # fmt: skip
-            packet = MessagePacket(end.out, False, far, said, frame, ref, stamp)
-            if is_plain and end.is_open and not end.out.path.rules:
-                # As `_submit` does; most packets go this way.
-                at(arrival(time, end.out), arrive, packet)
-            elif end.is_open:
-                self._submit(packet)
-            else:
-                end.early.append(packet)
+        ports, pass_on = self._ports[host.number], self.links.pass_on
+        for target in targets:
+            port = ports.get(target)
+            if port is not None:
+                pass_on(port.end, frame, said)
 
-    def _submit(self, packet: MessagePacket) -> None:
-        network, engine = self.network, self._engine
-        size = 0
-        if network.needs_sizes and packet.frame is not None:
-            size = len(_bytes(packet.frame))
-        arrivals = network.submit(engine.now, packet, packet.said.name, size)
-        for time in arrivals:
-            engine.at(time, self._arrive, packet)
-        if not arrivals:
-            self._lose(packet, "dropped")
+    def soon(self, act: Callable[[object], None]) -> None:
+        """Call it when everything else of this moment has happened."""
+        self._engine.later(0, act, None)
 
-    def _arrive(self, packet: MessagePacket) -> None:
-        channel = packet.channel
-        if channel.path.is_troubled or channel.held:
-            verdict = self.network.admit(self._engine.now, packet)
-            self._watch(packet.to)
-            if not verdict:
-                if verdict is False:
-                    self._lose(packet, "cut")
-                return
-        host = packet.to.host
-        if host.machine is None:
-            self._lose(packet, "crash")
-        elif self.network.gathers:
-            self._gather(packet)
-        else:
-            host.give(self._receive, packet)
+    def forget(self, link: "SimLinkPort") -> None:
+        """The link has ended."""
+        if self._hosts[link.host.number].hub is link.hub:
+            self._ports[link.host.number].pop(link.session.link, None)
 
-    def _gather(self, packet: MessagePacket) -> None:
-        """Let it wait for those that arrive at the same moment."""
-        end = packet.to
-        if packet.frame is None:
-            self._give_batch(end)
-            end.host.give(self._receive, packet)
-            return
-        if not end.batch:
-            self._engine.later(0, self._give_batch, end)
-        end.batch.append(packet)
+    # For the world.
 
-    def _give_batch(self, end: End) -> None:
-        batch, end.batch = end.batch, []
-        if end.host.machine is None:
-            for packet in batch:
-                self._lose(packet, "crash")
-        elif batch:
-            end.host.give(self._receive_batch, batch)
-
-    def _receive_batch(self, batch: list[MessagePacket]) -> None:
-        """Give them to the machine as its node reads them."""
-        end = batch[0].to
-        machine = end.host.machine
-        if end.is_closed or machine is None:
-            for packet in batch:
-                self._lose(packet, "closed")
-            return
-        for packet in batch:
-            self._note_received(packet)
-        written = joined([packet.frame for packet in batch if packet.frame is not None])
-        for frame in FrameParser().feed(written):
-            machine.message(end.link, frame, end.host.now)
-
-    def _receive(self, packet: MessagePacket) -> None:
-        """Give it to the machine."""
-        end, frame = packet.to, packet.frame
-        host = end.host
-        machine = host.machine
-        if end.is_closed or machine is None:
-            self._lose(packet, "closed")
-        elif frame is not None:
-            self._note_received(packet)
-            machine.message(end.link, frame, host.now)
-        elif packet.is_last:
-            self._forget(end)
-            machine.unlinked(end.link, host.now)
-        else:
-            end.is_open = True
-            machine.linked(end.link, host.ip, end.far.host.ip, host.now)
-            early, end.early = end.early, []
-            for kept in early:
-                self._submit(kept)
-
-    def _note_received(self, packet: MessagePacket) -> None:
-        said, host = packet.said, packet.to.host
-        now = host.now
-        self._recorder.add(
-            (
-                self._engine.now, "recv", host.name, said.job, said.queue, "",
-                packet.to.far.host.name, said.name, said.detail, packet.ref, now.mono, now.wall,
-                host.vector.learn(packet.stamp),
-            )
-        )  # fmt: skip
-
-    def _lose(self, packet: MessagePacket, why: str) -> None:
-        """It will never arrive: write a row if it is a message."""
-        if packet.frame is None:
-            return
-        said, host = packet.said, packet.to.far.host
-        now = host.clock.now(self._engine.now)
-        self._recorder.add(
-            (
-                self._engine.now, "lost", host.name, said.job, said.queue, "", packet.to.host.name,
-                said.name, why, packet.ref, now.mono, now.wall, host.vector.stamp(),
-            )
-        )  # fmt: skip
-
-    # Ending.
-
-    def hang_up(self, host: Host, link: LinkId) -> None:
-        """The machine ends a link; messages that it has sent still arrive."""
-        end = self._links[host].get(link)
-        if end is not None:
-            self._end(end)
-
-    def _end(self, end: End) -> None:
-        was_open = end.is_open
-        self._forget(end)
-        if was_open or end.far.is_open:
-            self._submit(MessagePacket(end.out, True, end.far, _ENDED, None, 0, (), is_last=True))
-
-    def _forget(self, end: End) -> None:
-        end.is_closed = True
-        end.is_open = False
-        self._links[end.host].pop(end.link, None)
-        self._ends[end.host].pop(end, None)
-        for packet in end.early:
-            self._lose(packet, "never linked")
-        end.early.clear()
-        if end.over is not None:
-            end.over()
-
-    def _unlink(self, end: End) -> None:
-        """Tell the machine that a connection has ended, or has never come up."""
-        self._forget(end)
-        end.host.give(self._tell, end)
-
-    def _tell(self, end: End) -> None:
-        machine = end.host.machine
-        if machine is not None and end.link:
-            machine.unlinked(end.link, end.host.now)
-
-    def half_open(self, source: int, target: int, over: Callable[[], None]) -> bool:
-        """End the target's ends of all connections between the two, without telling the source.
-
-        `over` is called once the source has ended those that it has dialled. False if it has none.
-        """
-        ends = [
-            end
-            for host, ends in self._ends.items()
-            if host.number == source
-            for end in ends
-            if end.far.host.number == target and end.is_open and end.far.is_open
-        ]
-        # Nodes send messages about jobs on links that they have dialled only.
-        dialled = [end for end in ends if end.out.connection.dialler == source]
-        last = Countdown(len(dialled), over)
-        for end in dialled:
-            end.over = last.one_less
-        for end in ends:
-            self._unlink(end.far)
-        return bool(dialled)
-
-    def crashed(self, host: Host) -> None:
-        """The kernel ends the connections of a process that is gone."""
-        for end in list(self._ends[host]):
-            self._end(end)
-
-    # Cuts.
-
-    def _watch(self, end: End) -> None:
-        connection = end.out.connection
-        due = None if connection.is_watched else self.network.stall_due(connection)
-        if due is not None:
-            connection.is_watched = True
-            self._engine.at(due, self._look, end)
-
-    def _look(self, end: End) -> None:
-        """Break the connection if it has waited for too long."""
-        connection = end.out.connection
-        connection.is_watched = False
-        due = self.network.stall_due(connection)
-        if due is not None and due > self._engine.now:
-            self._watch(end)
-        elif due is not None:
-            self._break(end)
-
-    def _break(self, end: End) -> None:
-        for one in (end, end.far):
-            if not one.is_closed:
-                self._unlink(one)
-            for packet in self.network.abandon(one.out):
-                assert isinstance(packet, MessagePacket)
-                self._lose(packet, "broken")
+    def crashed(self, host: LinkedHost) -> None:
+        """The kernel ends the links of a process that is gone."""
+        self._ports[host.number] = {}
+        self.links.crashed(host.number)
 
     def mended(self, source: int, target: int) -> None:
-        """A cut or clog has ended: deliver the packets that were kept."""
-        for time, channel in self.network.flushes(self._engine.now, source, target):
-            self._engine.at(time, self._flush, channel)
+        """A cut or clog has ended."""
+        self.links.mended(source, target)
 
-    def _flush(self, channel: Channel) -> None:
-        for packet in self.network.flush(channel):
-            assert isinstance(packet, MessagePacket)
-            self._arrive(packet)
+    def half_open(self, source: int, target: int, over: Callable[[], None]) -> bool:
+        """As `Links.half_open`."""
+        return self.links.half_open(source, target, over)
+
+    # FrameObserver.
+
+    def sent(self, packet: FramePacket) -> None:
+        """A frame leaves its node."""
+        host = self._hosts[packet.source.node]
+        self._sent = packet.ref = self._sent + 1
+        if isinstance(packet.frame, bytes):
+            [frame] = FrameParser().feed(packet.frame)
+            if encode_frame(frame) != packet.frame:
+                raise CodecError(f"{frame} is not what was sent")
+            packet.said = wording(frame.message, self._names)
+        packet.stamp = host.vector.tick()
+        self._note("send", host, packet, packet.said.detail, packet.stamp, host.now)
+
+    def received(self, packet: FramePacket) -> None:
+        """A frame has arrived at its node."""
+        host = self._hosts[packet.source.far.node]
+        stamp = host.vector.learn(packet.stamp)
+        self._note("recv", host, packet, packet.said.detail, stamp, host.now)
+
+    def lost(self, packet: FramePacket, why: str) -> None:
+        """A frame will never arrive."""
+        host = self._hosts[packet.source.node]
+        now = host.clock.now(self._engine.now)
+        self._note("lost", host, packet, why, host.vector.stamp(), now)
+
+    def _note(
+        self,
+        kind: str,
+        host: LinkedHost,
+        packet: FramePacket,
+        detail: str,
+        stamp: Stamp,
+        now: Now,
+    ) -> None:
+        source, said = packet.source, packet.said
+        far = source if kind == "recv" else source.far
+        self._recorder.add(
+            (
+                self._engine.now, kind, host.name, said.job, said.queue, "", f"n{far.node}",
+                said.name, detail, packet.ref, now.mono, now.wall, stamp,
+            )
+        )  # fmt: skip
 
 
-def _bytes(frame: Frame) -> bytes:
-    return encode(frame.sender, frame.port, frame.flags, frame.message, frame.capabilities)
+class SimLinkPort:
+    """One end of a link: the node's `LinkPort`, and the `LinkHandler` of the connection."""
+
+    session: LinkSession
+    end: End
+
+    def __init__(self, links: NodeLinks, host: LinkedHost, hub: SimHub, far_ip: str) -> None:
+        self._links = links
+        self.host = host
+        self.hub = hub
+        self._far_ip = far_ip
+        self._is_over = False
+        self._batch: list[FramePacket] = []
+        """Frames that have arrived at this moment, if messages travel in batches."""
+
+    def accept(self, node: Node, _subject: object) -> None:
+        """Tell the node that another one has dialled it."""
+        self._links.take(self, node.accept_link(self, self.host.ip, self._far_ip))
+
+    # LinkPort.
+
+    def send(self, frames: list[bytes]) -> int:
+        """Send whole frames."""
+        if not self.hub.is_dead:
+            self.host.write_rows()
+            self.end.send(frames)
+        return 0
+
+    def hang_up(self) -> None:
+        """Close at once."""
+        self._is_over = True
+        self._links.forget(self)
+        self.end.hang_up()
+
+    # LinkHandler.
+
+    def linked(self) -> None:
+        """The dial has succeeded."""
+        self.hub.put(self._link_up, None)
+
+    def _link_up(self, node: Node, _subject: object) -> None:
+        if not self._is_over:
+            node.link_up(self.session, self.host.ip, self._far_ip)
+
+    def receive(self, packet: FramePacket) -> None:
+        """A frame has arrived."""
+        if self._links.network.gathers:
+            if not self._batch:
+                self._links.soon(self._put_batch)
+            self._batch.append(packet)
+        elif isinstance(packet.frame, bytes):
+            self._put_bytes([packet], packet.frame)
+        else:
+            self.hub.put(self._receive_frame, packet)
+
+    def _put_batch(self, _subject: object = None) -> None:
+        """What has arrived at this moment, as its node writes it."""
+        batch, self._batch = self._batch, []
+        if batch:
+            self._put_bytes(batch, joined([_frame_of(packet) for packet in batch]))
+
+    def _put_bytes(self, packets: list[FramePacket], data: bytes) -> None:
+        """Bytes sometimes come in two pieces, each an input of its own."""
+        rng = self._links.rng
+        cut = rng.randrange(len(data)) if rng.random() < 0.5 else 0
+        if cut:
+            self.hub.put(self._receive, data[:cut])
+        self.hub.put(self._receive_end, (packets, data[cut:]))
+
+    def _receive_frame(self, node: Node, packet: FramePacket) -> None:
+        if self._is_over:
+            self._links.lost(packet, "closed")
+        else:
+            self._links.received(packet)
+            assert isinstance(packet.frame, Frame), "bytes are received by `_receive`"
+            node.link_passed(self.session, packet.frame)
+
+    def _receive(self, node: Node, data: bytes) -> None:
+        if not self._is_over:
+            node.link_received(self.session, data)
+
+    def _receive_end(self, node: Node, came: tuple[list[FramePacket], bytes]) -> None:
+        packets, data = came
+        for packet in packets:
+            if self._is_over:
+                self._links.lost(packet, "closed")
+            else:
+                self._links.received(packet)
+        self._receive(node, data)
+
+    def ended(self) -> None:
+        """The connection has ended, on either side."""
+        self._put_batch()
+        self.hub.put(self._link_lost, None)
+
+    def _link_lost(self, node: Node, _subject: object) -> None:
+        if not self._is_over:
+            self._is_over = True
+            self._links.forget(self)
+            node.link_lost(self.session)
 
 
-def _check_codec(frame: Frame) -> None:
-    """Encode and decode the frame; raise `CodecError` if it changes."""
-    parser = FrameParser()
-    seen = parser.feed(_bytes(frame))
-    if seen != [frame] or parser.error is not None:
-        raise CodecError(f"sent {frame}, received {seen} {parser.error or ''}")
+def _frame_of(packet: FramePacket) -> Frame:
+    if isinstance(packet.frame, bytes):
+        [frame] = FrameParser().feed(packet.frame)
+        return frame
+    assert packet.frame is not None, "control packets are no input"
+    return packet.frame

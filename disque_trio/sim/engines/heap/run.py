@@ -1,4 +1,4 @@
-"""Runs of the heap engine: a plan from beginning to end, or a world to steer by hand.
+"""Runs: a plan from beginning to end, or a world to steer by hand.
 
 A run has four parts. In the warm-up, before time 0, the nodes start and link, undisturbed. Then
 agents and faults come, as planned. At `Plan.chaos` everything heals, or everything within a core,
@@ -16,6 +16,7 @@ from disque_trio.sim.engines.events import Engine
 from disque_trio.sim.engines.heap.fault_actions import FaultActions
 from disque_trio.sim.engines.heap.inspection import Inspection
 from disque_trio.sim.engines.heap.meetings import Meetings
+from disque_trio.sim.engines.heap.node_world import NodeWorld, on_the_heap
 from disque_trio.sim.engines.heap.nodes import MachineFactory
 from disque_trio.sim.engines.heap.world import World
 from disque_trio.sim.model.faults import Faults, draw_core
@@ -62,47 +63,21 @@ class Outcome:
 
 
 class Run:
-    """One plan, played."""
+    """One plan, played in a world."""
 
-    checks_states = True
-    """Are nodes only seen between two batches, so that their state must fit together?"""
-
-    def __init__(
-        self,
-        plan: Plan,
-        observer: Callable[[Row], None] | None,
-        machine_factory: MachineFactory,
-        *,
-        messages: bool,
-    ) -> None:
+    def __init__(self, world: World, actions: FaultActions) -> None:
+        self.world = world
+        self.plan = plan = world.plan
         for _, why in impossible(plan):
             raise UnplayableError(f"no engine can play a fault of this plan: {why}")
-        self.plan = plan
-        self.engine = self.make_engine(MEETING_TIME if plan.forming == "meet" else WARM_UP)
-        self.recorder = Recorder(observer, messages=messages)
-        self.world = self.make_world(machine_factory)
-        self.fault_actions = self.make_fault_actions()
-        self.faults = Faults(plan.faults, self.fault_actions)
-        self.inspection = Inspection(
-            self.world, self.engine, self.recorder, checks_states=self.checks_states
-        )
-        self.meetings = Meetings(self.world, self.engine, self.recorder)
+        self.engine = engine = world.engine
+        self.recorder = recorder = world.recorder
+        self.fault_actions = actions
+        self.faults = Faults(plan.faults, actions)
+        self.inspection = Inspection(world, engine, recorder)
+        self.meetings = Meetings(world, engine, recorder)
         self.core: Sequence[int] | None = None
         """The nodes that have been healed, if not all."""
-
-    # Other engines override these.
-
-    def make_engine(self, warm_up: Micros) -> Engine:
-        """The engine, with its time at the beginning of the warm-up."""
-        return Engine(-warm_up)
-
-    def make_world(self, machine_factory: MachineFactory) -> World:
-        """The world of this engine."""
-        return World(self.plan, self.engine, self.recorder, machine_factory)
-
-    def make_fault_actions(self) -> FaultActions:
-        """The fault actions on it."""
-        return FaultActions(self.world)
 
     # Its course.
 
@@ -221,6 +196,26 @@ def has_journals(plan: Plan) -> bool:
     return dict(plan.config).get("appendonly") == "yes"
 
 
+def warm_up_of(plan: Plan) -> Micros:
+    """How long before time 0 the nodes start."""
+    return MEETING_TIME if plan.forming == "meet" else WARM_UP
+
+
+def run_on_heap(
+    plan: Plan,
+    observer: Callable[[Row], None] | None = None,
+    machine_factory: MachineFactory = Machine,
+    *,
+    messages: bool = True,
+    engine: Engine | None = None,
+) -> Run:
+    """A run in which the event heap drives the nodes. `engine` replaces the heap."""
+    engine = engine or Engine(-warm_up_of(plan))
+    recorder = Recorder(observer, messages=messages)
+    world = NodeWorld(plan, engine, recorder, machine_factory, on_the_heap(engine))
+    return Run(world, FaultActions(world))
+
+
 def simulate(
     plan: Plan,
     observer: Callable[[Row], None] | None = None,
@@ -232,4 +227,4 @@ def simulate(
 
     Without `messages` it gets no rows of messages; the digest counts them all the same.
     """
-    return Run(plan, observer, machine_factory, messages=messages).play()
+    return run_on_heap(plan, observer, machine_factory, messages=messages).play()

@@ -1,8 +1,9 @@
-"""The world of the heap engine: hosts, with the links and clients that surround them.
+"""The world of a run: hosts, with the links and clients that surround them.
 
-A machine's output goes to `links` and `clients`; what faults do to the world is in `fault_actions`.
+What faults do to the world is in `fault_actions`.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
@@ -10,9 +11,7 @@ import attrs
 
 from disque_trio.sim.engines.events import Engine
 from disque_trio.sim.engines.heap.clients import Actor, ClientConnections
-from disque_trio.sim.engines.heap.links import Links
-from disque_trio.sim.engines.heap.nodes import PORT, Host, MachineFactory
-from disque_trio.sim.engines.heap.surroundings import NodeLinks
+from disque_trio.sim.engines.heap.nodes import PORT, Host, Site
 from disque_trio.sim.model.clock import NodeClock
 from disque_trio.sim.model.disk import Disk
 from disque_trio.sim.model.network import Network
@@ -32,80 +31,60 @@ START_SPREAD: Final[Micros] = 100_000
 """Nodes start within so much of each other, so that their heartbeats do not coincide."""
 
 
-class WorldLinks(NodeLinks[Host], Protocol):
-    """`Links`, or what another engine has instead."""
-
-    def add(self, host: Host) -> None:
-        """Add a host that can be dialled."""
+class WorldLinks(Protocol):
+    """What faults do to the links of a run."""
 
     def mended(self, source: int, target: int) -> None:
         """A cut or clog has ended."""
 
     def half_open(self, source: int, target: int, over: Callable[[], None]) -> bool:
-        """As `Links.half_open`."""
+        """End the connections at the target only; false if there are none."""
 
 
-class World:
-    """The world of one run."""
+class World(ABC):
+    """The world of one run. Each engine has hosts, links and client connections of its own."""
 
-    host_kind: type[Host] = Host
-    """The class of hosts."""
-    disk_kind: type[Disk] = Disk
-    """The class of disks."""
+    clients: ClientConnections
+    links: WorldLinks
 
-    def __init__(
-        self, plan: Plan, engine: Engine, recorder: Recorder, factory: MachineFactory
-    ) -> None:
+    def __init__(self, plan: Plan, engine: Engine, recorder: Recorder) -> None:
         self.plan = plan
         self.engine = engine
         self.recorder = recorder
         self.network = Network(plan.link, stream(plan.seed, "net"))
         self.network.become_reliable()
         self.names: dict[NodeId, str] = {}
-        self.links = self.make_links()
-        self.clients = self.make_clients()
         self.hosts: dict[int, Host] = {}
-        self._factory = factory
         self._config = config_of(plan)
         self._actors = 0
+        self.surround()
         for number in range(1, plan.nodes + 1):
             self.add_host(number)
         self._operator = Operator("op")
         self._operating = self.add_agent(self._operator)
 
-    # How it is made. Other engines have other hosts, links and client connections.
+    @abstractmethod
+    def surround(self) -> None:
+        """Make `links` and `clients`."""
 
-    def make_links(self) -> WorldLinks:
-        """The links of this engine."""
-        return Links(self.engine, self.recorder, self.network, self.names, self.plan.codec_every)
-
-    def make_clients(self) -> ClientConnections:
-        """The client connections of this engine."""
-        return ClientConnections(self.engine, self.recorder)
-
-    def make_host(self, number: int) -> Host:
-        """The host of a node."""
-        return self.host_kind(
-            self.engine,
-            self.recorder,
-            number,
-            links=self.links,
-            clients=self.clients,
-            seed=self.plan.seed,
-            config=attrs.evolve(self._config, replica_zone=self.plan.zone(number)),
-            factory=self._factory,
-            clock=NodeClock(self.clock_plan(number)),
-            vector=self._vector(),
-            names=self.names,
-            disk=self.disk_kind(stream(self.plan.seed, "disk", number), self.plan.sync),
-            knobs=Knobs(**dict(self.plan.knobs)),
-        )
+    @abstractmethod
+    def make_host(self, site: Site) -> Host:
+        """A host, which links and clients know."""
 
     def add_host(self, number: int) -> Host:
         """Add a host."""
-        host = self.hosts[number] = self.make_host(number)
-        self.links.add(host)
-        self.clients.add_host(host)
+        plan = self.plan
+        site = Site(
+            number=number,
+            seed=plan.seed,
+            config=attrs.evolve(self._config, replica_zone=plan.zone(number)),
+            clock=NodeClock(self.clock_plan(number)),
+            vector=self._vector(),
+            names=self.names,
+            disk=Disk(stream(plan.seed, "disk", number), plan.sync),
+            knobs=Knobs(**dict(plan.knobs)),
+        )
+        host = self.hosts[number] = self.make_host(site)
         return host
 
     def clock_plan(self, number: int) -> ClockPlan:

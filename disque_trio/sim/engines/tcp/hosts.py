@@ -4,12 +4,12 @@ import random
 from collections.abc import Sequence
 from typing import Final
 
-from disque_trio.sim.engines.heap.nodes import Host, MachineError
-from disque_trio.sim.engines.heap.stopping import OrderlyStop
+from disque_trio.sim.engines.heap.nodes import Host, MachineError, Site
 from disque_trio.sim.engines.live_events import LiveEngine
 from disque_trio.sim.engines.tcp.places import Places
 from disque_trio.sim.engines.tcp.processes import NodeProcess
 from disque_trio.sim.engines.tcp.tails import Tail
+from disque_trio.sim.model.recorder import Recorder
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.statemachine.base import MYSELF, NodeId, Now
 from disque_trio.statemachine.cluster import Peer
@@ -24,25 +24,27 @@ STOPS_WITHIN: Final[Micros] = 30_000_000
 class ProcessHost(Host):
     """A host with a process, seen from outside."""
 
-    _engine: LiveEngine
-    _stop_by: Micros = 0
-    places: Places
-    process: NodeProcess
-    tail: Tail
-    links: frozenset[NodeId] = frozenset()
-    """The nodes to which it had links when last asked."""
-    ids: dict[NodeId, None]
-    """All ids that it has had."""
-    starts_fresh = True
-    """The next life is the first one with its id."""
-
-    def settle_in(self, places: Places, process: NodeProcess) -> None:
-        """Set the addresses and the process."""
+    def __init__(
+        self,
+        engine: LiveEngine,
+        recorder: Recorder,
+        site: Site,
+        places: Places,
+        process: NodeProcess,
+    ) -> None:
+        self._live = engine
+        self._stop_by: Micros = 0
         self.places = places
         self.process = process
         self.tail = Tail(process.trace)
+        self.links: frozenset[NodeId] = frozenset()
+        """The nodes to which it had links when last asked."""
+        self.ids: dict[NodeId, None] = {}
+        """All ids that it has had."""
+        self.starts_fresh = True
+        """The next life is the first one with its id."""
+        super().__init__(engine, recorder, site)
         self.ip = places.seen(self.number)
-        self.ids = {self.id: None}
 
     # Its state.
 
@@ -68,8 +70,8 @@ class ProcessHost(Host):
     def new_identity(self) -> None:
         """A new id, for the next life."""
         super().new_identity()
+        self.ids[self.id] = None
         if self.lives:
-            self.ids[self.id] = None
             self.process.forget()
             self.starts_fresh = True
 
@@ -79,7 +81,7 @@ class ProcessHost(Host):
             self.process.introduce(self._first_table(others))
             self.starts_fresh = False
         self.lives += 1
-        self.stopping = None
+        self.is_stopping = False
         self.is_paused = False
         self.tail.begin()
         self.process.start()
@@ -90,16 +92,16 @@ class ProcessHost(Host):
         peers = [Peer(other.id, other.ip, port) for other in others]
         myself = Peer(self.id, "", port, MYSELF)
         machine = Machine(
-            self._config, myself, random.Random(0), Now(0, 0), Facts(port=port), peers
+            self._site.config, myself, random.Random(0), Now(0, 0), Facts(port=port), peers
         )
         return nodes_text(machine.state, handshakes=False)
 
     def stop(self) -> bool:
         """SIGTERM; the process ends later. False if it has had one already."""
-        if self.stopping is not None:
+        if self.is_stopping:
             return False
-        self.stopping = OrderlyStop()
-        self._stop_by = self._engine.now + STOPS_WITHIN
+        self.is_stopping = True
+        self._stop_by = self._live.now + STOPS_WITHIN
         self.process.terminate()
         return True
 
@@ -107,11 +109,11 @@ class ProcessHost(Host):
         """Take note of a process that has ended after SIGTERM. `MachineError` if one has ended by
         itself, or does not end."""
         has_ended = self.process.has_ended_by_itself
-        if has_ended and self.stopping is not None:
+        if has_ended and self.is_stopping:
             self.end()
         elif has_ended:
             raise MachineError(f"{self.name} has ended by itself: {self.process.log[-2000:]}")
-        elif self.stopping is not None and self._engine.now > self._stop_by and not self.is_paused:
+        elif self.is_stopping and self._live.now > self._stop_by and not self.is_paused:
             raise MachineError(
                 f"{self.name} has not ended after SIGTERM: {self.process.log[-2000:]}"
             )
@@ -119,7 +121,7 @@ class ProcessHost(Host):
     def crash(self, cause: str = "kill") -> None:
         """kill -9; after an orderly stop there is nothing left to kill."""
         del cause
-        self.stopping = None
+        self.is_stopping = False
         self.is_paused = False
         self.links = frozenset()
         self.process.kill()
@@ -134,8 +136,11 @@ class ProcessHost(Host):
         self.is_paused = False
         self.process.thaw()
 
+    def rewind(self) -> None:
+        """Never called: clocks of processes cannot be changed."""
+
     def note(self, kind: str, *, peer: str = "", cause: str = "", detail: str = "") -> None:
         """Write a row about the node, without its clocks. Ending a process takes time, in which it
         may still write rows, so the time is read anew."""
-        now = self._engine.sync()
+        now = self._live.sync()
         self._recorder.add((now, kind, self.name, "", "", "", peer, cause, detail, 0, 0, 0, ()))

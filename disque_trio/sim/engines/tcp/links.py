@@ -5,15 +5,13 @@ from collections.abc import Callable
 import attrs
 import trio
 
-from disque_trio.sim.engines.byte_links import ByteLinks, FramePacket
 from disque_trio.sim.engines.events import NEVER
-from disque_trio.sim.engines.heap.links import Links
 from disque_trio.sim.engines.heap.nodes import Host
+from disque_trio.sim.engines.links import FramePacket, Links
 from disque_trio.sim.engines.live_events import LiveEngine
 from disque_trio.sim.engines.tcp.places import Places
 from disque_trio.sim.engines.tcp.proxies import ProcessLink, Proxies
 from disque_trio.sim.model.network import Network
-from disque_trio.sim.model.recorder import Recorder
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.statemachine.base import NodeId
 from disque_trio.statemachine.wording import Wording, wording
@@ -42,21 +40,21 @@ class Flight:
         self.lost -= now if self.lost < NEVER else 0
 
 
-class ProxyLinks(Links):
-    """Takes the place of the heap engine's `Links`; also the `FrameObserver`."""
+class ProxyLinks:
+    """All links of a run; also the `FrameObserver` of their frames."""
 
     def __init__(
         self,
         engine: LiveEngine,
-        recorder: Recorder,
         network: Network,
         names: dict[NodeId, str],
         places: Places,
         nursery: trio.Nursery,
     ) -> None:
-        super().__init__(engine, recorder, network, names, 1)
-        self._byte_links = ByteLinks(engine, network, self)
-        self._proxies = Proxies(places, engine, self._byte_links, nursery, self.received)
+        self._engine = engine
+        self._names = names
+        self._links = Links(engine, network, self)
+        self._proxies = Proxies(places, engine, self._links, nursery, self.received)
         self._flights: dict[int, Flight] = {}
 
     @property
@@ -73,23 +71,22 @@ class ProxyLinks(Links):
         """Add a node that can be dialled."""
         self._proxies.add(host.number, lambda: host.lives if host.is_up else 0)
 
-    def crashed(self, host: Host) -> None:
-        """Nothing to do: the kernel ends the proxies' connections."""
-
     def mended(self, source: int, target: int) -> None:
         """A cut or clog has ended."""
-        self._byte_links.mended(source, target)
+        self._links.mended(source, target)
 
     def half_open(self, source: int, target: int, over: Callable[[], None]) -> bool:
         """As `Links.half_open`."""
-        return self._byte_links.half_open(source, target, over)
+        return self._links.half_open(source, target, over)
 
     # FrameObserver.
 
     def sent(self, packet: FramePacket) -> None:
         """A frame has arrived at our proxy."""
+        assert isinstance(packet.frame, bytes), "processes send bytes"
         frames = FrameParser().feed(packet.frame)
         said = wording(frames[0].message, self._names) if frames else Wording("?")
+        packet.said = said
         packet.ref = len(self._flights) + 1
         self._flights[packet.ref] = Flight(
             packet.source.node, packet.source.far.node, said, packet.ref, self._engine.now

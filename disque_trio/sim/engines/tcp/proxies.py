@@ -1,6 +1,6 @@
 """Proxies between real nodes: each splits a stream into frames and writes them to the other node.
 
-The network model, by way of `ByteLinks`, decides what happens to a frame on its way.
+The network model, by way of `Links`, decides what happens to a frame on its way.
 """
 
 import socket
@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 import trio
 
-from disque_trio.sim.engines.byte_links import ByteLinks, End, FramePacket
+from disque_trio.sim.engines.links import End, FramePacket, Links
 from disque_trio.sim.engines.live_events import LiveEngine
 from disque_trio.sim.engines.tcp.places import Places
 from disque_trio.sim.engines.tcp.sockets import broken, close_at_once
@@ -75,6 +75,7 @@ class SocketHandler:
     def receive(self, packet: FramePacket) -> None:
         """Send a frame to our node."""
         self._told(packet, self.link)
+        assert isinstance(packet.frame, bytes), "processes send bytes"
         self._unsent.append(packet.frame)
         self._came.set()
 
@@ -133,13 +134,13 @@ class Proxies:
         self,
         places: Places,
         engine: LiveEngine,
-        byte_links: ByteLinks,
+        links: Links,
         nursery: trio.Nursery,
         told: Callable[[FramePacket, ProcessLink], None],
     ) -> None:
         self._places = places
         self._engine = engine
-        self._byte_links = byte_links
+        self._links = links
         self._nursery = nursery
         self._told = told
         self._lives: dict[int, Callable[[], int]] = {}
@@ -157,7 +158,7 @@ class Proxies:
         async def listen() -> None:
             await trio.serve_listeners(welcome, [listener], handler_nursery=self._nursery)
 
-        self._byte_links.listen(node, lambda end: self._handler_for(end) if life() else None)
+        self._links.listen(node, lambda end: self._handler_for(end) if life() else None)
         self._nursery.start_soon(listen)
 
     async def _dialled(self, stream: trio.SocketStream, target: int) -> None:
@@ -173,7 +174,7 @@ class Proxies:
         self._engine.sync()
         handler = SocketHandler(self._engine, self._told)
         handler.link.life = self._lives[source]()
-        handler.end = self._byte_links.dial(source, target, handler)
+        handler.end = self._links.dial(source, target, handler)
         await handler.serve(stream)
 
     def _handler_for(self, end: End) -> SocketHandler:

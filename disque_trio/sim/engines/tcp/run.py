@@ -18,9 +18,7 @@ from typing import Final
 import attrs
 import trio
 
-from disque_trio.sim.engines.events import Engine
-from disque_trio.sim.engines.heap.fault_actions import FaultActions
-from disque_trio.sim.engines.heap.nodes import MachineError, MachineFactory
+from disque_trio.sim.engines.heap.nodes import MachineError
 from disque_trio.sim.engines.heap.run import (
     FormingError,
     Outcome,
@@ -28,7 +26,6 @@ from disque_trio.sim.engines.heap.run import (
     UnplayableError,
     has_journals,
 )
-from disque_trio.sim.engines.heap.world import World
 from disque_trio.sim.engines.live_events import LiveEngine
 from disque_trio.sim.engines.task_errors import ungrouped
 from disque_trio.sim.engines.tcp import places, wall_clock
@@ -39,7 +36,6 @@ from disque_trio.sim.engines.tcp.pairing import NodeTrace
 from disque_trio.sim.engines.tcp.world import ProcessWorld
 from disque_trio.sim.model.recorder import Recorder
 from disque_trio.sim.scenarios.plan import ClockPlan, Micros, Plan
-from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.wording import short_name
 from disque_trio.tracing.rows import Row
 
@@ -107,39 +103,23 @@ async def _play(plan: Plan, directory: Path) -> list[Row]:
 class ProcessRun(Run):
     """One plan, played with processes."""
 
-    live: LiveEngine
-
     def __init__(self, plan: Plan, directory: Path, nursery: trio.Nursery) -> None:
-        self._directory = directory
-        self._nursery = nursery
         self._rows: list[Row] = []
         self._clock = wall_clock.WallClock()
-        self._places = places.find(plan.nodes)
-        super().__init__(plan, self._rows.append, Machine, messages=True)
-        self.poller = Poller(self._process_world, self._places, self.live, self._see)
-
-    def make_engine(self, warm_up: Micros) -> Engine:  # noqa: ARG002, processes take their time
-        """Time begins long before the nodes are ready."""
+        # Time begins long before the nodes are ready: processes take their time.
         self._clock.set(-FORMING_TIME)
         self.live = LiveEngine(self._clock.now)
-        return self.live
-
-    def make_world(self, machine_factory: MachineFactory) -> World:
-        """A world of processes."""
-        self._process_world = ProcessWorld(
-            self.plan,
+        found = places.find(plan.nodes)
+        self._process_world = world = ProcessWorld(
+            plan,
             self.live,
-            self.recorder,
-            machine_factory,
-            directory=self._directory,
-            places=self._places,
-            nursery=self._nursery,
+            Recorder(self._rows.append),
+            directory=directory,
+            places=found,
+            nursery=nursery,
         )
-        return self._process_world
-
-    def make_fault_actions(self) -> FaultActions:
-        """The fault actions on processes."""
-        return ProcessFaultActions(self.world)
+        super().__init__(world, ProcessFaultActions(world))
+        self.poller = Poller(world, found, self.live, self._see)
 
     def warm_up(self) -> Iterator[Micros]:
         """Start the processes; once all are linked, it is time 0."""

@@ -1,13 +1,11 @@
-"""The world of the tcp engine: that of the heap engine, with processes in it."""
+"""The world of the tcp engine, with processes in it."""
 
 from pathlib import Path
 
 import attrs
 import trio
 
-from disque_trio.sim.engines.heap.clients import ClientConnections
-from disque_trio.sim.engines.heap.links import Links
-from disque_trio.sim.engines.heap.nodes import Host, MachineFactory
+from disque_trio.sim.engines.heap.nodes import Host, Site
 from disque_trio.sim.engines.heap.world import World
 from disque_trio.sim.engines.live_events import LiveEngine
 from disque_trio.sim.engines.tcp.clients import SocketConnections
@@ -25,14 +23,11 @@ from disque_trio.tracing.rows import Row
 class ProcessWorld(World):
     """The world of one run of the tcp engine."""
 
-    host_kind = ProcessHost
-
     def __init__(
         self,
         plan: Plan,
         engine: LiveEngine,
         recorder: Recorder,
-        factory: MachineFactory,
         *,
         directory: Path,
         places: Places,
@@ -42,27 +37,25 @@ class ProcessWorld(World):
         self._directory = directory
         self._places = places
         self._nursery = nursery
-        super().__init__(plan, engine, recorder, factory)
+        self.processes: list[ProcessHost] = []
+        """All hosts."""
+        super().__init__(plan, engine, recorder)
 
-    def make_links(self) -> Links:
-        """Proxies."""
-        self.proxies = ProxyLinks(
-            self._live, self.recorder, self.network, self.names, self._places, self._nursery
-        )
-        return self.proxies
+    def surround(self) -> None:
+        """Proxies and sockets."""
+        live, recorder, places, nursery = self._live, self.recorder, self._places, self._nursery
+        self.links = self.proxies = ProxyLinks(live, self.network, self.names, places, nursery)
+        self.clients = self.sockets = SocketConnections(live, recorder, places, nursery)
 
-    def make_clients(self) -> ClientConnections:
-        """Sockets."""
-        self.sockets = SocketConnections(self._live, self.recorder, self._places, self._nursery)
-        return self.sockets
-
-    def make_host(self, number: int) -> Host:
-        """A process."""
-        host = super().make_host(number)
-        assert isinstance(host, ProcessHost)
+    def make_host(self, site: Site) -> Host:
+        """A host of processes."""
+        number = site.number
         zone = (("replica-zone", self.plan.zone(number)),) if self.plan.zones else ()
         process = NodeProcess(self._directory, self._places, number, (*self.plan.config, *zone))
-        host.settle_in(self._places, process)
+        host = ProcessHost(self._live, self.recorder, site, self._places, process)
+        self.processes.append(host)
+        self.proxies.add(host)
+        self.clients.add_host(host)
         return host
 
     def meet(self, host: Host, other: Host) -> None:
@@ -84,11 +77,6 @@ class ProcessWorld(World):
                 self._command(host, words, tries - 1)
 
         self._live.later(AGAIN, look, None)
-
-    @property
-    def processes(self) -> list[ProcessHost]:
-        """All hosts."""
-        return [host for host in self.hosts.values() if isinstance(host, ProcessHost)]
 
     def with_our_names(self, row: Row, epoch: Micros) -> Row:
         """A node's row with the run's names and time."""

@@ -1,12 +1,10 @@
-"""The trio engine: the nodes that run on sockets, in virtual time, in a simulated world.
+"""The trio engine: each node is a task of Trio, in virtual time, in the world of the heap engine.
 
-Where the heap engine calls machines, this one runs `disque_trio.node.Node` in its nurseries:
-parsers, sessions, flow control, batches, timers and their tasks. Their world is simulated and
-shared with the heap engine, so that plans and checkers serve both. It is some ten times slower.
-
-The seed decides how tasks interleave, so a plan has one history here too. It differs from that of
-the heap engine: two events of the same microsecond may come in another order. With one task for
-everything (`simulate_on_one_task`) both are the same.
+The nodes, their world and the plans are those of the heap engine, and only the driver differs:
+where there the next batch is an event, here each node has a task that sleeps until there is
+something to do, and the seed decides how tasks interleave. So a plan has one history here too, but
+another one: two events of the same microsecond may come in another order. It is some five times
+slower. With one task for everything (`simulate_on_one_task`) both are the same.
 """
 
 from collections.abc import Callable, Coroutine
@@ -14,19 +12,44 @@ from typing import Any, Final
 
 import trio
 
-from disque_trio.sim.engines.events import Engine
+from disque_trio.sim.engines.heap.fault_actions import FaultActions
+from disque_trio.sim.engines.heap.hub import Driver, SimHub
+from disque_trio.sim.engines.heap.node_hosts import NodeHost
+from disque_trio.sim.engines.heap.node_world import NodeWorld
 from disque_trio.sim.engines.heap.nodes import MachineFactory
-from disque_trio.sim.engines.heap.run import Outcome, Run
-from disque_trio.sim.engines.heap.world import World
+from disque_trio.sim.engines.heap.run import Outcome, Run, run_on_heap, warm_up_of
 from disque_trio.sim.engines.live_events import LiveEngine
 from disque_trio.sim.engines.task_errors import ungrouped
 from disque_trio.sim.engines.trio import virtual_time
-from disque_trio.sim.engines.trio.world import NodeWorld
+from disque_trio.sim.engines.trio.driving import TaskDriver
+from disque_trio.sim.model.recorder import Recorder
 from disque_trio.sim.scenarios.plan import Micros, Plan
 from disque_trio.statemachine.machine import Machine
 from disque_trio.tracing.rows import Row
 
 SECOND: Final = 1_000_000
+
+
+def run_in_tasks(
+    plan: Plan,
+    observer: Callable[[Row], None] | None,
+    machine_factory: MachineFactory,
+    nursery: trio.Nursery,
+    *,
+    messages: bool,
+) -> tuple[Run, LiveEngine]:
+    """A run in which each node is a task, and what lets its time pass."""
+    warm_up = warm_up_of(plan)
+
+    def clock() -> Micros:
+        return round(trio.current_time() * SECOND) - warm_up
+
+    def drive(host: NodeHost, hub: SimHub) -> Driver:
+        return TaskDriver(host, hub, engine, nursery)
+
+    engine = LiveEngine(clock)
+    world = NodeWorld(plan, engine, Recorder(observer, messages=messages), machine_factory, drive)
+    return Run(world, FaultActions(world)), engine
 
 
 def simulate(
@@ -40,45 +63,13 @@ def simulate(
 
     async def main() -> Outcome:
         async with trio.open_nursery() as nursery:
-            run = NodeRun(plan, observer, machine_factory, nursery, messages=messages)
+            run, engine = run_in_tasks(plan, observer, machine_factory, nursery, messages=messages)
             for until in run.parts():
-                await run.live.live(until)
+                await engine.live(until)
             nursery.cancel_scope.cancel()
         return run.outcome()
 
     return _run(plan, main)
-
-
-class NodeRun(Run):
-    """One plan, played with tasks."""
-
-    live: LiveEngine
-    checks_states = False
-
-    def __init__(
-        self,
-        plan: Plan,
-        observer: Callable[[Row], None] | None,
-        machine_factory: MachineFactory,
-        nursery: trio.Nursery,
-        *,
-        messages: bool,
-    ) -> None:
-        self._nursery = nursery
-        super().__init__(plan, observer, machine_factory, messages=messages)
-
-    def make_engine(self, warm_up: Micros) -> Engine:
-        """Time follows Trio's clock."""
-
-        def clock() -> Micros:
-            return round(trio.current_time() * SECOND) - warm_up
-
-        self.live = LiveEngine(clock)
-        return self.live
-
-    def make_world(self, machine_factory: MachineFactory) -> World:
-        """A world of whole nodes."""
-        return NodeWorld(self.plan, self.live, self.recorder, machine_factory, self._nursery)
 
 
 def simulate_on_one_task(
@@ -87,7 +78,7 @@ def simulate_on_one_task(
     """The heap engine's run, by one task that sleeps from event to event."""
 
     async def main() -> Outcome:
-        run = Run(plan, observer, Machine, messages=messages)
+        run = run_on_heap(plan, observer, messages=messages)
         engine, began = run.engine, run.engine.now
         for until in run.parts():
             while engine.next_time() <= until:

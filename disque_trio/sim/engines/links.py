@@ -1,8 +1,9 @@
-"""Links that carry bytes, for nodes that write real frames: what `heap.links` is for machines.
+"""Links between nodes, from the dial to the end: those of all engines (docs/simulation.md).
 
-The trio engine connects simulated ports to them, the tcp engine the sockets of its proxies. The
-network model decides when a frame arrives and what a cut does to it; the event heap holds frames in
-flight, in virtual or in real time.
+A link carries frames: bytes, as real nodes write them, or objects, which cost less. The engines of
+whole nodes connect simulated ports to them, the tcp engine the sockets of its proxies. The network
+model decides when a frame arrives and what a cut does to it; the event heap holds frames in flight,
+in virtual or in real time.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,16 +15,12 @@ from disque_trio.sim.engines.events import Countdown, Engine
 from disque_trio.sim.model.network import DIAL_WAITS, Channel, Connection, Network, Packet
 from disque_trio.sim.model.vector_clocks import Stamp
 from disque_trio.sim.scenarios.plan import Micros
-from disque_trio.statemachine.wording import Wording, name_of
-from disque_trio.wire.frames import one_by_one
-from disque_trio.wire.payloads import WRITERS
+from disque_trio.statemachine.messages import Frame
+from disque_trio.statemachine.wording import Wording
+from disque_trio.wire.frames import encode_frame, one_by_one
 
 REFUSED_AFTER: Final[Micros] = 500
 """How long a dial to an unknown address takes to fail."""
-_TYPE: Final = slice(12, 14)
-"""Where a frame's header has the number of its type (original 5.2)."""
-_NAMES: Final = {number: name_of(kind) for kind, (number, _) in WRITERS.items()}
-"""Names of messages, by number."""
 _SILENCE: Final = Wording("")
 
 
@@ -44,45 +41,30 @@ class FrameObserver(Protocol):
     """Records what becomes of frames, but for receiving, which handlers record."""
 
     def sent(self, packet: "FramePacket") -> None:
-        """The frame leaves: number and stamp it."""
+        """The frame leaves: number it, stamp it, and note what it says."""
 
     def lost(self, packet: "FramePacket", why: str) -> None:
         """The frame will never arrive."""
 
 
+@attrs.define(eq=False)
 class FramePacket(Packet):
-    """A frame; or, if `frame` is empty, the connection is up or has ended."""
+    """A frame, as bytes or as an object; without one, the connection is up or has ended."""
 
-    def __init__(
-        self,
-        channel: Channel,
-        is_control: bool,
-        *,
-        source: "End",
-        frame: bytes = b"",
-        is_last: bool = False,
-    ) -> None:
-        super().__init__(channel, is_control)
-        self.source = source
-        self.frame = frame
-        self.is_last = is_last
-        # The observer sets these three.
-        self.ref = 0
-        self.stamp: Stamp = ()
-        self.said = _SILENCE
-
-    @property
-    def name(self) -> str:
-        """The message's name."""
-        number = int.from_bytes(self.frame[_TYPE], "big")
-        return _NAMES.get(number, "") if self.frame else ""
+    source: "End"
+    frame: bytes | Frame | None = None
+    is_last: bool = False
+    # The observer sets these three.
+    ref: int = 0
+    stamp: Stamp = ()
+    said: Wording = _SILENCE
 
 
 @attrs.define(eq=False)
 class End:
     """One end of a connection, of the node of that number."""
 
-    links: "ByteLinks"
+    links: "Links"
     node: int
     out: Channel
     far: "End" = attrs.field(init=False)
@@ -103,7 +85,7 @@ class End:
         self.links.hang_up(self)
 
 
-class ByteLinks:
+class Links:
     """All connections among some nodes."""
 
     def __init__(self, engine: Engine, network: Network, observer: FrameObserver) -> None:
@@ -151,7 +133,7 @@ class ByteLinks:
             return
         self._ends[far] = None
         far.is_open = True
-        self._submit(FramePacket(far.out, True, source=far))
+        self._submit(FramePacket(far.out, True, far))
 
     def _refused(self, near: End) -> None:
         if not near.is_closed:
@@ -164,20 +146,33 @@ class ByteLinks:
 
         Batches are split, because rules, rows and checkers deal with single messages.
         """
+        for frame in [single for each in frames for single in one_by_one(each)]:
+            self.pass_on(end, frame, _SILENCE)
+
+    def pass_on(self, end: End, frame: bytes | Frame, said: Wording) -> None:
+        """Send one frame. What it says is left to the observer if it is not known."""
         if end.is_closed:
             return
-        for frame in [single for each in frames for single in one_by_one(each)]:
-            packet = FramePacket(end.out, False, source=end, frame=frame)
-            self._observer.sent(packet)
-            if end.is_open:
-                self._submit(packet)
-            else:
-                end.early.append(packet)
+        out, network = end.out, self._network
+        packet = FramePacket(out, False, end, frame, False, 0, (), said)
+        self._observer.sent(packet)
+        if not end.is_open:
+            end.early.append(packet)
+        elif network.is_plain and not out.path.rules:
+            # As `_submit` does; most packets go this way.
+            engine = self._engine
+            engine.at(network.arrival(engine.now, out), self._arrive, packet)
+        else:
+            self._submit(packet)
 
     def _submit(self, packet: FramePacket) -> None:
-        arrivals = self._network.submit(self._engine.now, packet, packet.name, len(packet.frame))
+        network, engine, frame = self._network, self._engine, packet.frame
+        size = 0
+        if network.needs_sizes and frame is not None:
+            size = len(frame if isinstance(frame, bytes) else encode_frame(frame))
+        arrivals = network.submit(engine.now, packet, packet.said.name, size)
         for time in arrivals:
-            self._engine.at(time, self._arrive, packet)
+            engine.at(time, self._arrive, packet)
         if not arrivals:
             self._lose(packet, "dropped")
 
@@ -193,7 +188,7 @@ class ByteLinks:
         end = packet.source.far
         if end.is_closed or end.handler is None:
             self._arrive_too_late(end, packet)
-        elif packet.frame:
+        elif packet.frame is not None:
             end.handler.receive(packet)
         elif packet.is_last:
             self._close(end)
@@ -209,13 +204,13 @@ class ByteLinks:
 
     def _arrive_too_late(self, end: End, packet: FramePacket) -> None:
         """This end is closed."""
-        if packet.frame:
+        if packet.frame is not None:
             self._lose(packet, "closed")
         elif not packet.is_last:
             self._tell_end(end)
 
     def _lose(self, packet: FramePacket, why: str) -> None:
-        if packet.frame:
+        if packet.frame is not None:
             self._observer.lost(packet, why)
 
     # Ending.
@@ -230,7 +225,7 @@ class ByteLinks:
             self._tell_end(end)
 
     def _tell_end(self, end: End) -> None:
-        self._submit(FramePacket(end.out, True, source=end, is_last=True))
+        self._submit(FramePacket(end.out, True, end, is_last=True))
 
     def _forget(self, end: End) -> None:
         end.is_closed = True
@@ -249,7 +244,10 @@ class ByteLinks:
             end.handler.ended()
 
     def half_open(self, source: int, target: int, over: Callable[[], None]) -> bool:
-        """As `Links.half_open`."""
+        """End the target's ends of all connections between the two, without telling the source.
+
+        `over` is called once the source has ended those that it has dialled. False if it has none.
+        """
         ends = [
             end
             for end in self._ends

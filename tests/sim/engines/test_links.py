@@ -1,16 +1,17 @@
-"""Connections that carry bytes, without anybody real at their ends."""
+"""Links without anybody real at their ends."""
 
 import random
 
 import attrs
 import pytest
 
-from disque_trio.sim.engines.byte_links import ByteLinks, End, FramePacket, LinkHandler
 from disque_trio.sim.engines.events import Engine
+from disque_trio.sim.engines.links import End, FramePacket, LinkHandler, Links
 from disque_trio.sim.model.network import DIAL_WAITS, STALL, Network, Rule
 from disque_trio.sim.scenarios.plan import Latency, LinkPlan
 from disque_trio.statemachine.messages import GotJob, Ping
-from disque_trio.wire.frames import encode
+from disque_trio.statemachine.wording import wording
+from disque_trio.wire.frames import FrameParser, encode
 from tests.rig import JOB, ME
 
 FRAME = encode(ME, 7711, 0, GotJob(JOB))
@@ -28,7 +29,7 @@ class EventLog:
         self.events.append("linked")
 
     def receive(self, packet: FramePacket) -> None:
-        self.events.append(packet.name)
+        self.events.append(packet.said.name)
 
     def ended(self) -> None:
         self.events.append("ended")
@@ -41,12 +42,12 @@ class World:
         self.engine = Engine()
         plan = LinkPlan(latency=Latency(fast=(LATENCY, LATENCY)))
         self.network = Network(plan, random.Random(1))
-        self.byte_links = ByteLinks(self.engine, self.network, self)
+        self.links = Links(self.engine, self.network, self)
         self.is_listening = True
         self.accepted: list[EventLog] = []
         self.ends: list[End] = []
         self.lost_for: list[str] = []
-        self.byte_links.listen(2, self._welcome)
+        self.links.listen(2, self._welcome)
 
     def _welcome(self, end: End) -> LinkHandler | None:
         if not self.is_listening:
@@ -58,7 +59,9 @@ class World:
     # FrameObserver.
 
     def sent(self, packet: FramePacket) -> None:
-        """Nothing to note."""
+        assert isinstance(packet.frame, bytes)
+        [frame] = FrameParser().feed(packet.frame)
+        packet.said = wording(frame.message, {})
 
     def lost(self, packet: FramePacket, why: str) -> None:
         assert packet.frame
@@ -66,7 +69,7 @@ class World:
 
     def dial(self, target: int = 2) -> tuple[End, EventLog]:
         dialled = EventLog()
-        return self.byte_links.dial(1, target, dialled), dialled
+        return self.links.dial(1, target, dialled), dialled
 
     def run(self, duration: int) -> None:
         self.engine.run(self.engine.now + duration)
@@ -179,7 +182,7 @@ def test_a_crash_ends_all_connections_of_the_node(world: World) -> None:
     _, other = world.dial()
     world.run(10 * LATENCY)
 
-    world.byte_links.crashed(2)
+    world.links.crashed(2)
     world.run(10 * LATENCY)
 
     assert dialled.events == other.events == ["linked", "ended"]
@@ -195,7 +198,7 @@ def test_a_short_cut_delays_and_loses_nothing(world: World) -> None:
     assert world.accepted[0].events == []
 
     world.network.mend(1, 2)
-    world.byte_links.mended(1, 2)
+    world.links.mended(1, 2)
     world.run(STALL)
 
     assert world.accepted[0].events == ["gotjob"]

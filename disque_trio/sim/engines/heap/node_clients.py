@@ -1,27 +1,46 @@
-"""Clients of whole nodes: requests and replies as bytes, cut into pieces on the way."""
+"""Clients of whole nodes: requests and replies as bytes, sometimes cut into pieces on the way."""
 
 import random
+from typing import Any
 
 from disque_trio.driver.sessions import Session
 from disque_trio.node import Node
 from disque_trio.sim.engines.events import Engine
 from disque_trio.sim.engines.heap.clients import ClientConnection, ClientConnections, Operation
+from disque_trio.sim.engines.heap.hub import SimHub
+from disque_trio.sim.engines.heap.node_hosts import NodeHost
 from disque_trio.sim.engines.heap.nodes import Host
-from disque_trio.sim.engines.trio.hosts import NodeHost
-from disque_trio.sim.engines.trio.hub import SimHub
 from disque_trio.sim.model.recorder import Recorder
 from disque_trio.sim.model.vector_clocks import Stamp
+from disque_trio.statemachine.base import ClientId
 from disque_trio.statemachine.chores import Connection
 from disque_trio.wire.resp import ReplyParser, encode_request
 
 
-class SimClientConnections(ClientConnections):
-    """The connections of the heap engine, carrying bytes."""
+class NodeClients(ClientConnections):
+    """The connections of a run, carrying bytes."""
 
-    def __init__(self, engine: Engine, recorder: Recorder, rng: random.Random) -> None:
+    def __init__(
+        self, engine: Engine, recorder: Recorder, rng: random.Random, cut_every: int
+    ) -> None:
+        """One piece of data in `cut_every` is cut in two."""
         super().__init__(engine, recorder)
         self._rng = rng
+        self._share_cut = 1 / cut_every
+        self._nodes: dict[Host, NodeHost] = {}
         self._ports: dict[ClientConnection, SimClientPort] = {}
+        self._named: dict[Host, dict[ClientId, ClientConnection]] = {}
+
+    def add_node(self, host: NodeHost) -> None:
+        """Add a node."""
+        self.add_host(host)
+        self._nodes[host] = host
+        self._named[host] = {}
+
+    def client_name(self, host: Host, client: ClientId) -> str:
+        """The name of the agent behind the machine's client."""
+        connection = self._named[host].get(client)
+        return connection.actor.agent.name if connection is not None else ""
 
     # To the node.
 
@@ -29,8 +48,7 @@ class SimClientConnections(ClientConnections):
         connection, operation = asked
         if connection.is_ended:
             return
-        host = connection.host
-        assert isinstance(host, NodeHost)
+        host = self._nodes[connection.host]
         if host.hub is None:
             self._end(connection)
             return
@@ -38,27 +56,32 @@ class SimClientConnections(ClientConnections):
         if port is None:
             self._open[host][connection] = None
             port = self._ports[connection] = SimClientPort(self, connection, host, host.hub)
-            host.hub.put(port.connect)
-        port.ask(operation, *self._pieces(encode_request(operation.words)))
+            host.hub.put(port.connect, None)
+        begin, end = self._pieces(encode_request(operation.words))
+        port.ask(operation, begin, end)
 
     def _pieces(self, data: bytes) -> tuple[bytes, bytes]:
         """The data, sometimes in two pieces; otherwise the first is empty."""
-        cut = self._rng.randrange(len(data)) if self._rng.random() < 0.5 else 0
+        rng = self._rng
+        cut = rng.randrange(len(data)) if rng.random() < self._share_cut else 0
         return data[:cut], data[cut:]
 
     def _depart(self, connection: ClientConnection) -> None:
-        """The agent's hang-up arrives at the node."""
         port = self._ports.get(connection)
         if port is not None and not connection.is_ended:
             port.end()
         self._forget(connection)
+        self._ports.pop(connection, None)
 
     # From the node.
 
     def connected(self, connection: ClientConnection, session: Session) -> None:
         """The node has a client for the connection."""
-        connection.client = session.client
-        self._clients[connection.host][session.client.id] = connection
+        self._named[connection.host][session.client.id] = connection
+
+    def disconnected(self, connection: ClientConnection, session: Session) -> None:
+        """The node loses its client."""
+        self._named[connection.host].pop(session.client.id, None)
 
     def write(self, connection: ClientConnection, data: bytes, stamp: Stamp) -> None:
         """Send bytes to the agent."""
@@ -87,7 +110,7 @@ class SimClientConnections(ClientConnections):
     def crashed(self, host: Host) -> None:
         """End all connections of the node."""
         super().crashed(host)
-        self._clients[host].clear()
+        self._named[host].clear()
 
 
 class SimClientPort:
@@ -96,52 +119,51 @@ class SimClientPort:
     is_half_closed = False
 
     def __init__(
-        self,
-        connections: SimClientConnections,
-        connection: ClientConnection,
-        host: NodeHost,
-        hub: SimHub,
+        self, connections: NodeClients, connection: ClientConnection, host: NodeHost, hub: SimHub
     ) -> None:
         self.replies = ReplyParser()
+        self.session: Session | None = None
         self._connections = connections
         self._connection = connection
         self._host = host
         self._hub = hub
-        self._session: Session | None = None
 
     # From the agent.
 
-    def connect(self, node: Node) -> None:
+    def connect(self, node: Node, _subject: Any) -> None:
         """Tell the node of the connection."""
         distance, number = self._connection.actor.distance, self._connection.number
         address = b"10.255.0.%d:%d" % (1 + distance % 250, number % 60_000)
-        self._session = node.connect(self, address)
-        if self._session is None:
+        self.session = node.connect(self, address)
+        if self.session is None:
             self._connections.ended(self._connection)
         else:
-            self._connections.connected(self._connection, self._session)
+            self._connections.connected(self._connection, self.session)
 
     def ask(self, operation: Operation, begin: bytes, end: bytes) -> None:
         """Send a request, in one piece or two."""
         if begin:
-            self._hub.put(lambda node: self._receive(node, begin))
-        self._hub.put(lambda node: self._receive_end(node, operation, end))
+            self._hub.put(self._receive, begin)
+        self._hub.put(self._receive_end, (operation, end))
 
     def _receive(self, node: Node, data: bytes) -> None:
-        if self._session is not None:
-            node.received(self._session, data)
+        if self.session is not None:
+            node.received(self.session, data)
 
-    def _receive_end(self, node: Node, operation: Operation, data: bytes) -> None:
+    def _receive_end(self, node: Node, asked: tuple[Operation, bytes]) -> None:
+        operation, data = asked
         self._host.vector.join(operation.stamp)
-        self._receive(node, data)
+        if self.session is not None:
+            node.received(self.session, data)
 
     def end(self) -> None:
         """The connection has ended: tell the node."""
-        self._hub.put(self._lose)
+        self._hub.put(self._lose, None)
 
-    def _lose(self, node: Node) -> None:
-        if self._session is not None:
-            session, self._session = self._session, None
+    def _lose(self, node: Node, _subject: Any) -> None:
+        if self.session is not None:
+            session, self.session = self.session, None
+            self._connections.disconnected(self._connection, session)
             node.lost(session)
 
     # From the node.

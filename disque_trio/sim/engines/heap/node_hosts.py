@@ -1,0 +1,231 @@
+"""A host whose processes are whole nodes: `disque_trio.node.Node` with simulated ports.
+
+A `Driver` runs their batches. The node's tasks, its journal and its driver are those of the server.
+With `appendonly yes` the journal is a file of the host's disk, and the next life loads what has
+survived there.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
+
+from disque_trio.driver.sessions import LinkSession
+from disque_trio.node import Node
+from disque_trio.ports import LinkPort
+from disque_trio.sim.engines.events import Engine
+from disque_trio.sim.engines.heap.hub import Driver, SimHub
+from disque_trio.sim.engines.heap.links import NodeLinks
+from disque_trio.sim.engines.heap.nodes import PORT, Host, MachineError, MachineFactory, Site
+from disque_trio.sim.engines.heap.ports import (
+    HostClock,
+    HostProcess,
+    NoLog,
+    SpillInMemory,
+    TableStore,
+)
+from disque_trio.sim.engines.heap.store import DiskStore
+from disque_trio.sim.engines.task_errors import root_of
+from disque_trio.sim.model.disk import Found
+from disque_trio.sim.model.recorder import Recorder
+from disque_trio.sim.random_streams import stream
+from disque_trio.statemachine.base import MYSELF, ClientId, NodeId
+from disque_trio.statemachine.chores import Shutdown
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.nodesfile import nodes_text, parse_nodes
+from disque_trio.statemachine.stats import Facts
+from disque_trio.storage.journal import Journal
+from disque_trio.storage.spill import Spiller
+
+START_AGAIN: Final = 1_000_000
+"""Microseconds until a process that could not start is started again."""
+
+Drive = Callable[["NodeHost", SimHub], Driver]
+"""Makes the driver of a life."""
+
+
+class NodeHost(Host):
+    """A host on which nodes run."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        recorder: Recorder,
+        site: Site,
+        *,
+        links: NodeLinks,
+        client_name: Callable[[Host, ClientId], str],
+        crashed: "Callable[[NodeHost], None]",
+        factory: MachineFactory,
+        drive: Drive,
+        encodes_every: int,
+    ) -> None:
+        """`client_name` is the run's name for a client of the node; `crashed` is called when a
+        process has gone."""
+        super().__init__(engine, recorder, site)
+        self._links = links
+        self._client_name = client_name
+        self._crashed = crashed
+        self._factory = factory
+        self._drive = drive
+        self._encodes_every = encodes_every
+        self.hub: SimHub | None = None
+        """The hub of the present life."""
+        self._store: DiskStore | None = None
+        self._found: Found | None = None
+        """What the journal has, until the node has loaded it."""
+
+    # Its state.
+
+    @property
+    def is_up(self) -> bool:
+        """Is there a process?"""
+        return self.machine is not None
+
+    @property
+    def is_settled(self) -> bool:
+        """Has a node loaded its journal?"""
+        return self.hub is not None and self.hub.is_open
+
+    def has_jobs(self) -> bool:
+        """Does its node have a record of any job?"""
+        return self.machine is not None and bool(self.machine.state.jobs)
+
+    def knows(self, other: NodeId) -> bool:
+        """Is the other node in its table?"""
+        return self.machine is not None and other in self.machine.state.cluster.nodes
+
+    def is_linked_to(self, other: NodeId) -> bool:
+        """Is its own link to the other node up?"""
+        if self.machine is None:
+            return False
+        peer = self.machine.state.cluster.nodes.get(other)
+        return peer is not None and peer.is_connected
+
+    # Its life.
+
+    def start(self, cause: str, others: Sequence[Peer] = ()) -> None:
+        """Start the process, with the nodes in nodes.conf, or with `others` if there is none."""
+        site, config = self._site, self._site.config
+        self.lives += 1
+        self.now = self.clock.now(self._engine.now)
+        rng = stream(site.seed, "node", self.number, self.lives)
+        myself = Peer(self.id, "", PORT, MYSELF)
+        if self.nodes_conf:
+            myself, others = parse_nodes(self.nodes_conf)
+        facts = Facts(port=PORT, knobs=site.knobs)
+        machine = self._factory(config, myself, rng, self.now, facts, list(others))
+        self.machine = machine
+        machine.state.trace = []
+        self.nodes_conf = nodes_text(machine.state, handshakes=False)
+        self.is_paused = self.is_stopping = self.starts_again = False
+        found = self.disk.load() if config.appendonly else None
+        self._found = found if cause != "fresh" else None
+        self.note("start", cause=self._found.start if self._found else cause)
+        courier = partial(self._links.pass_on, self)
+        self.hub = hub = SimHub(self, self._dial, courier, self._encodes_every)
+        journal = None
+        if config.appendonly:
+            self._store = DiskStore(self._engine, self.disk)
+            journal = Journal(self._store, machine.state, NoLog())
+        clock = HostClock(self.clock, self._engine)
+        hub.node = node = Node(
+            machine, clock, hub, TableStore(self), HostProcess(), NoLog(), journal
+        )
+        if config.spill_directory:
+            node.spiller = Spiller(machine, SpillInMemory())
+        hub.driver = self._drive(self, hub)
+        hub.driver.begin()
+
+    def _dial(self, session: LinkSession, ip: str, port: int) -> LinkPort:
+        return self._links.open(self, session, ip, port)
+
+    def has_loaded(self) -> None:
+        """The node takes inputs."""
+        if self.hub is not None:
+            self.now = self.hub.node.now
+        self.write_rows()
+        found, self._found = self._found, None
+        if found is not None:
+            self.note("loaded", cause=found.how, detail=f"records={len(found.records)}")
+
+    def fail(self, error: Exception) -> None:
+        """A node that raises ends the run."""
+        error = root_of(error)
+        self.note("error", cause=type(error).__name__, detail=str(error))
+        raise MachineError(f"{self.name} at {self._engine.now} us: {error!r}") from error
+
+    def has_ended(self) -> None:
+        """The process has ended by itself."""
+        assert self.hub is not None, "a hub that is dead tells of no end"
+        node = self.hub.node
+        self.now = node.now
+        self.write_rows()
+        if not node.life.failure:
+            self.end(has_queues=self.disk.is_sealed())
+            return
+        self.note("crash", cause="failure")
+        self.crash()
+        # A supervisor would start it again.
+        self._engine.later(START_AGAIN, self._start_again, self.lives)
+
+    def _start_again(self, life: int) -> None:
+        if self.machine is None and self.lives == life:
+            self.start("empty")
+
+    def stop(self) -> bool:
+        """SIGTERM, which a paused process receives when it goes on."""
+        hub = self.hub
+        if hub is None or self.is_stopping:
+            return False
+        self.is_stopping = True
+        if hub.is_open:
+            hub.put(_terminate, None)
+        else:
+            _terminate(hub.node, None)
+        return True
+
+    def crash(self, cause: str = "kill") -> None:
+        """End at once, whatever the node is doing."""
+        hub, self.hub = self.hub, None
+        if hub is not None:
+            hub.is_dead = True
+            if self._store is not None:
+                self._store.thread.end()
+            hub.driver.kill()
+        if cause == "power":
+            self.disk.lose_power()
+        self.machine = None
+        self._store = None
+        self.is_paused = self.is_stopping = self.starts_again = False
+        self._crashed(self)
+
+    def rewind(self) -> None:
+        """The clock has changed, or the process runs again: compute anew when to wake."""
+        if self.hub is not None:
+            self.hub.driver.wake()
+
+    # Rows.
+
+    def write_rows(self) -> None:
+        """Write the rows of what the machine has done."""
+        machine = self.machine
+        if machine is None or not machine.state.trace:
+            return
+        trace, machine.state.trace = machine.state.trace, []
+        add, vector, now = self._recorder.add, self.vector, self.now
+        names = self._site.names
+        time, name, mono, wall = self._engine.now, self.name, now.mono, now.wall
+        for event in trace:
+            client = self._client_name(self, event.client) if event.client else ""
+            peer = names.get(event.peer, "?") if event.peer else ""
+            add(
+                (
+                    time, event.kind._value_, name, event.job.decode("latin-1"),
+                    event.queue.decode("utf-8", "replace"), client, peer, event.cause._value_,
+                    event.detail, 0, mono, wall, vector.tick(),
+                )
+            )  # fmt: skip
+
+
+def _terminate(node: Node, _subject: object) -> None:
+    node.stop(Shutdown(), "SIGTERM")

@@ -1,0 +1,150 @@
+"""The `JournalStore` of a simulated node, and the thread of its disk."""
+
+from typing import Final
+
+from outcome import capture
+
+from disque_trio.ports import JournalFile
+from disque_trio.sim.engines.events import Engine
+from disque_trio.sim.engines.simulated_thread import Act, SimulatedThread, Then
+from disque_trio.sim.model.disk import BROKEN, Content, Disk
+from disque_trio.sim.scenarios.plan import Micros
+
+WRITE: Final[Micros] = 100
+"""How long a write into the system's cache takes if the node does not wait for it, with the way to
+a thread and back."""
+_LATE: Final = 0.125
+"""How often the node waits in vain for a write, which then is done in a later batch."""
+_LOOK: Final[Micros] = 10_000
+"""How often a thread checks whether the disk still hangs."""
+SALT: Final = 0x5EED
+
+
+class SimFile:
+    """The `JournalFile` of one life."""
+
+    def __init__(self, disk: Disk, content: Content) -> None:
+        self.content = content
+        self.size = len(content.data)
+        self._disk = disk
+
+    def read(self, offset: int, count: int) -> bytes:
+        """Up to so many bytes."""
+        return bytes(self.content.data[offset : offset + count])
+
+    def append(self, data: bytes) -> None:
+        """Write at the end."""
+        self._disk.write(self.content, self.size, data)
+        self.size += len(data)
+
+    def sync(self) -> None:
+        """Put everything onto the disk."""
+        self._disk.sync(self.content)
+
+    def rewind(self, size: int) -> None:
+        """Go on writing there."""
+        self.size = size
+
+    def cut(self, size: int) -> None:
+        """Keep so many bytes; synced at once, which is simpler than the real file."""
+        self.size = size
+        del self.content.data[size:]
+        self.content.settle()
+
+    def loss(self) -> str:
+        """Never: no other process uses this disk."""
+        return ""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+
+Work = tuple[Act, Then, int]
+"""What to do, what to call then, and how many writes the disk had seen when it was begun."""
+
+
+class SimThread(SimulatedThread):
+    """The `DiskThread` of one life: what it does ends after the time that the disk takes."""
+
+    def __init__(self, engine: Engine, disk: Disk) -> None:
+        super().__init__()
+        self._engine = engine
+        self._disk = disk
+        self._write: list[Work] = []
+        """A write that has just begun, and which the node may wait for."""
+        self._is_over = False
+        """The process is gone, and its threads with it."""
+
+    def _begin(self, act: Act, then: Then, *, syncs: bool) -> None:
+        work = [(act, then, self._disk.written)]
+        if not syncs:
+            self._write = work
+        self._engine.later(self._disk.sync_time() if syncs else WRITE, self._end_of, work)
+
+    def _end_of(self, work: list[Work]) -> None:
+        if self._is_over or not work:
+            return
+        if self._disk.is_stalled:
+            self._engine.later(_LOOK, self._end_of, work)
+        else:
+            act, then, began = work.pop()
+            self._disk.sync_began, self._disk.sync_ends = began, self._disk.written
+            self._finish(act, then)
+
+    def wait(self, seconds: float) -> None:
+        """Time stands still while the loop does: the write takes none of it, or is late."""
+        del seconds
+        disk, work = self._disk, self._write
+        if work and not disk.is_stalled and disk.rng.random() >= _LATE:
+            act, then, _ = work.pop()
+            self.pending -= 1
+            then(capture(act))
+
+    def end(self) -> None:
+        """The process is gone."""
+        self._is_over = True
+
+
+class DiskStore:
+    """The `JournalStore` of one life."""
+
+    name = "disque.aof"
+
+    def __init__(self, engine: Engine, disk: Disk) -> None:
+        self._disk = disk
+        self.thread = SimThread(engine, disk)
+
+    def exists(self) -> bool:
+        """Is there a journal?"""
+        return bool(self._disk.file.data)
+
+    def open(self) -> SimFile:
+        """The journal."""
+        return SimFile(self._disk, self._disk.file)
+
+    def begin(self) -> SimFile:
+        """An empty file beside it."""
+        self._disk.check()
+        return SimFile(self._disk, Content())
+
+    def replace(self, new: JournalFile) -> None:
+        """Replace the journal by it."""
+        assert isinstance(new, SimFile)
+        self._disk.before = self._disk.before or self._disk.file
+        self._disk.file = new.content
+
+    def set_aside(self) -> None:
+        """There is nothing to be set aside."""
+
+    def settle(self) -> None:
+        """Sync the names."""
+        if self._disk.is_broken:
+            raise OSError(5, BROKEN)
+        self._disk.before = None
+
+    def discard(self, new: JournalFile) -> None:
+        """Remove it."""
+
+    def salt(self) -> int:
+        """Always the same, to find code that relies on a new one."""
+        return SALT

@@ -1,0 +1,79 @@
+"""Drives a node by a task of Trio, as a process of its own would be."""
+
+import math
+from typing import Any
+
+import trio
+
+from disque_trio.sim.engines.events import Engine
+from disque_trio.sim.engines.heap.hub import Act, HubHost, SimHub
+
+
+class TaskDriver:
+    """The `Driver` of one life: without inputs it sleeps until the node's deadline."""
+
+    def __init__(self, host: HubHost, hub: SimHub, engine: Engine, nursery: trio.Nursery) -> None:
+        self._host = host
+        self._hub = hub
+        self._node = hub.node
+        self._engine = engine
+        self._nursery = nursery
+        self._scope = trio.CancelScope()
+        self._came = trio.Event()
+
+    def begin(self) -> None:
+        """Start the task."""
+        self._nursery.start_soon(self._live)
+
+    def put(self, act: Act, subject: Any) -> None:
+        """Add an input to the next batch."""
+        if self._hub.is_listening:
+            self._hub.inputs.append((act, subject))
+        self._came.set()
+
+    def wake(self) -> None:
+        """Wake the task."""
+        self._came.set()
+
+    def kill(self) -> None:
+        """End the task, wherever it is."""
+        self._scope.cancel()
+
+    async def _live(self) -> None:
+        host, hub, node = self._host, self._hub, self._node
+        try:
+            with self._scope:
+                await node.run()
+        except Exception as error:
+            self._engine.sync()
+            host.fail(error)
+        finally:
+            node.end()
+        if not hub.is_dead:
+            self._engine.sync()
+            host.has_ended()
+
+    async def run(self) -> None:
+        """One batch after the other."""
+        node = self._node
+        node.start()
+        while not node.life.is_over:
+            await self._wait()
+            self._hub.batch()
+            await trio.sleep(self._host.slowness / 1_000_000)
+
+    async def _wait(self) -> None:
+        """Wait until there is something to do and the process may do it."""
+        hub, node = self._hub, self._node
+        while True:
+            self._came = trio.Event()
+            if hub.is_dead or self._host.is_paused:
+                seconds = math.inf
+            elif hub.has_work and not node.is_napping:
+                return
+            else:
+                seconds = node.seconds_left()
+                if not seconds and not node.is_napping:
+                    return
+            with trio.move_on_after(seconds):
+                await self._came.wait()

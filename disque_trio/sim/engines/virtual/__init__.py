@@ -1,1 +1,0 @@
-"""The virtual engine: whole nodes on an event heap."""
