@@ -6,10 +6,10 @@ from typing import Any
 
 import attrs
 import pytest
-from disque_trio.sim.engines.virtual.run import simulate as simulate_nodes
 
 from disque_trio.sim.checkers.verdict import judge
 from disque_trio.sim.engines.heap.run import simulate
+from disque_trio.sim.engines.trio.run import simulate as simulate_in_tasks
 from disque_trio.sim.scenarios.expand import expand
 from disque_trio.sim.scenarios.file import load
 from disque_trio.sim.scenarios.plan import Plan
@@ -21,7 +21,7 @@ from tests.sim.mutants.plans.conditions import SCENARIOS, backlog
 
 
 @pytest.mark.pure
-@pytest.mark.parametrize("engine", [simulate, simulate_nodes])
+@pytest.mark.parametrize("engine", [simulate, simulate_in_tasks])
 def test_messages_of_one_moment_arrive_as_one_batch(
     engine: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
