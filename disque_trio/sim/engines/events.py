@@ -38,6 +38,10 @@ class Engine:
         """Read the clock: virtual time stands still between two events."""
         return self.now
 
+    def read(self) -> Micros:
+        """The time, as a node reads it: that of the event in which it does."""
+        return self.now
+
     def next_time(self) -> Micros:
         """The time of the next event; NEVER if there is none."""
         return self._heap[0][0] if self._heap else NEVER

@@ -30,6 +30,10 @@ class LiveEngine(Engine):
         self.now = max(self.now, self._clock())
         return self.now
 
+    def read(self) -> Micros:
+        """A node that runs in a task reads the clock."""
+        return self.sync()
+
     def at(self, time: Micros, act: Callable[[Any], None], subject: Any) -> None:
         super().at(time, act, subject)
         if time < self._sleeps_until:

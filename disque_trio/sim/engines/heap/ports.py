@@ -21,13 +21,13 @@ class HostClock:
 
     def now(self) -> Now:
         """Both clocks."""
-        return self._clock.now(self._engine.sync())
+        return self._clock.now(self._engine.read())
 
     def seconds_until(self, mono: Millis) -> float:
         """The same duration on a true clock, as Trio's is."""
         if mono >= FOREVER:
             return math.inf
-        return max(0, self._clock.when(mono) - self._engine.sync()) / 1_000_000
+        return max(0, self._clock.when(mono) - self._engine.read()) / 1_000_000
 
 
 class PromptThread(SimulatedThread):
