@@ -16,7 +16,8 @@ _SINGLE: Final = tuple(
         "net": "bus_links clients multiplexing readiness turns",
         "tracing": "client_rows query_rows rows",
         "sim/engines": "events links",
-        "sim/engines/heap": "clients driving hub inspection links meetings node_clients node_hosts nodes ports",
+        "sim/engines/heap": "clients driving hub inspection links meetings"
+        " node_clients node_hosts nodes ports",
         "sim/model": "clock network recorder vector_clocks",
         "sim/workload": "agents",
         "sim/checkers": "case client_events copy_options counters custody dispatch durability"

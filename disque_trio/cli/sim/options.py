@@ -233,8 +233,8 @@ def _add_engine(parser: argparse.ArgumentParser) -> None:
         "--engine",
         choices=ENGINES,
         default="heap",
-        help="heap: the machines alone, fast; virtual: whole nodes; trio: whole nodes, each in a "
-        "task; tcp: real processes in real time (heap)",
+        help="heap: whole nodes, driven by events, fast; trio: the same, each in a task; tcp: real "
+        "processes in real time (heap)",
     )
 
 

@@ -1,4 +1,4 @@
-"""Run plans: `heap` (machines), `trio` (whole nodes in virtual time), `tcp` (processes).
+"""Run plans: `heap` (whole nodes), `trio` (each a task in virtual time), `tcp` (processes).
 
 What they share is here. The command line imports the `run` of each.
 """

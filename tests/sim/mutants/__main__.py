@@ -31,7 +31,7 @@ from tests.sim.mutants.operators import Drawn, draw
 
 SWARM: Final = "everything"
 """The scenario in which drawn mutants are tried."""
-ENGINE: Final = "virtual"
+ENGINE: Final = "heap"
 _STYLES: Final = {
     "caught": "green",
     "equivalent": "dim",

@@ -97,7 +97,7 @@ def main() -> None:
         return
     import_module("tests.sim.mutants.seeds")
     import_module("tests.sim.mutants.reach")
-    import_module("disque_trio.sim.engines.virtual.run")
+    import_module("disque_trio.sim.engines.heap.run")
     for line in sys.stdin:
         child = os.fork()
         if not child:
