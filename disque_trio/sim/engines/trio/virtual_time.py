@@ -1,4 +1,4 @@
-"""Trio with virtual time and a scheduler that a seed decides (docs/engines.md, "virtual and trio").
+"""Trio with virtual time and a scheduler that a seed decides (docs/engines.md, "heap and trio").
 
 The scheduler's switch and its random source are private to Trio. Only this module uses them, and a
 test fails if a new Trio does not have them.
