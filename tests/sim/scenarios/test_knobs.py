@@ -9,7 +9,7 @@ import pytest
 
 from disque_trio.cli.sim.execution import execute
 from disque_trio.sim.engines.heap.run import simulate
-from disque_trio.sim.engines.virtual.run import simulate as simulate_nodes
+from disque_trio.sim.engines.trio.run import simulate as simulate_in_tasks
 from disque_trio.sim.scenarios.expand import expand
 from disque_trio.sim.scenarios.file import load
 from disque_trio.sim.scenarios.knobs import knob_values
@@ -43,7 +43,7 @@ def test_a_plan_s_file_keeps_them() -> None:
 
 
 @pytest.mark.pure
-@pytest.mark.parametrize("engine", [simulate, simulate_nodes])
+@pytest.mark.parametrize("engine", [simulate, simulate_in_tasks])
 def test_nodes_have_those_of_the_plan(engine: Callable[..., Any]) -> None:
     seen: list[Knobs] = []
 
@@ -58,7 +58,7 @@ def test_nodes_have_those_of_the_plan(engine: Callable[..., Any]) -> None:
     assert {knobs.demands for knobs in seen} == {DEFAULTS.demands}
 
 
-@pytest.mark.parametrize("engine", ["heap", "virtual"])
+@pytest.mark.parametrize("engine", ["heap", "trio"])
 def test_a_cluster_works_with_the_smallest_of_all(engine: str) -> None:
     plan: Plan = attrs.evolve(careless(3), knobs=SMALLEST)
 
