@@ -259,9 +259,13 @@ class SimLinkPort:
         """Bytes sometimes come in two pieces, each an input of its own."""
         rng = self._links.rng
         cut = rng.randrange(len(data)) if rng.random() < 0.5 else 0
+        if len(packets) > 1:  # some frames may be complete in the first piece
+            self.hub.put(self._receive_frames, (packets, data[:cut]))
+            self.hub.put(self._receive, data[cut:])
+            return
         if cut:
             self.hub.put(self._receive, data[:cut])
-        self.hub.put(self._receive_end, (packets, data[cut:]))
+        self.hub.put(self._receive_frames, (packets, data[cut:]))
 
     def _receive_frame(self, node: Node, packet: FramePacket) -> None:
         if self._is_over:
@@ -275,7 +279,7 @@ class SimLinkPort:
         if not self._is_over:
             node.link_received(self.session, data)
 
-    def _receive_end(self, node: Node, came: tuple[list[FramePacket], bytes]) -> None:
+    def _receive_frames(self, node: Node, came: tuple[list[FramePacket], bytes]) -> None:
         packets, data = came
         for packet in packets:
             if self._is_over:
