@@ -123,9 +123,8 @@ class SimHub:
         """Never: output leaves at once."""
         return False
 
-    async def run(self, node: Node, *, task_status: Any = None) -> None:
+    async def run(self, node: Node, *, task_status: Any = None) -> None:  # noqa: ARG002
         """Run the node in this task, if its driver needs one."""
-        del node
         if task_status is not None:
             task_status.started()
         await self.driver.run()
