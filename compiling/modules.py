@@ -12,13 +12,13 @@ _SINGLE: Final = tuple(
     f"{folder}/{name}".lstrip("/")
     for folder, names in {
         "": "node",
-        "driver": "group_commit input limits output overtaking sessions",
+        "driver": "feeding group_commit input limits output overtaking ready sessions",
         "net": "bus_links clients multiplexing readiness turns",
         "tracing": "client_rows query_rows rows",
         "sim/engines": "events links",
         "sim/engines/heap": "clients driving hub inspection links meetings"
         " node_clients node_hosts nodes ports",
-        "sim/model": "clock network recorder vector_clocks",
+        "sim/model": "clock disk network recorder vector_clocks",
         "sim/workload": "agents",
         "sim/checkers": "case client_events copy_options counters custody dispatch durability"
         " history messages obligations records replies safety timers verdict world",

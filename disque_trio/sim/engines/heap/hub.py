@@ -3,35 +3,39 @@
 When a batch begins is the business of a `Driver`: the event heap's, or a task of Trio.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from disque_trio.driver.sessions import LinkSession
 from disque_trio.node import Node
 from disque_trio.ports import Courier, LinkPort
-from disque_trio.sim.scenarios.plan import Micros
-from disque_trio.statemachine.base import Now
+from disque_trio.sim.engines.heap.nodes import Host
 
 Act = Callable[[Node, Any], None]
 """An input to a node, with what it is about."""
 
 
-class HubHost(Protocol):
-    """What a hub and its driver need of the host on which their node runs."""
+class HubHost(Host):
+    """A host on which nodes run, for their hubs, drivers and links."""
 
-    now: Now
-    slowness: Micros
-    is_paused: bool
+    # Not a protocol: the compiled form looks up the attributes of one by name.
+    hub: "SimHub | None"
+    """The hub of the present life."""
 
+    @abstractmethod
     def write_rows(self) -> None:
         """Write the rows of what the machine has done."""
 
+    @abstractmethod
     def has_loaded(self) -> None:
         """The node takes inputs."""
 
+    @abstractmethod
     def fail(self, error: Exception) -> None:
         """The node has raised: raise an error that ends the run."""
 
+    @abstractmethod
     def has_ended(self) -> None:
         """The process has ended by itself."""
 

@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 import attrs
 
@@ -10,13 +9,12 @@ from disque_trio.driver.sessions import LinkSession
 from disque_trio.node import Node
 from disque_trio.sim.engines.batching import joined
 from disque_trio.sim.engines.events import Engine
-from disque_trio.sim.engines.heap.hub import SimHub
+from disque_trio.sim.engines.heap.hub import HubHost, SimHub
 from disque_trio.sim.engines.heap.nodes import PORT
 from disque_trio.sim.engines.links import End, FramePacket, Links
-from disque_trio.sim.model.clock import NodeClock
 from disque_trio.sim.model.network import Network
 from disque_trio.sim.model.recorder import Recorder
-from disque_trio.sim.model.vector_clocks import Stamp, VectorClock
+from disque_trio.sim.model.vector_clocks import Stamp
 from disque_trio.statemachine.address import BUS_OFFSET
 from disque_trio.statemachine.base import LinkId, NodeId, Now, Spilled
 from disque_trio.statemachine.messages import Frame, ReplJob, YourJobs
@@ -26,21 +24,6 @@ from disque_trio.wire.frames import FrameParser, encode_frame
 
 class CodecError(Exception):
     """A message has changed on its way through the codec."""
-
-
-class LinkedHost(Protocol):
-    """The host of a node with links."""
-
-    number: int
-    name: str
-    ip: str
-    vector: VectorClock
-    clock: NodeClock
-    now: Now
-    hub: SimHub | None
-
-    def write_rows(self) -> None:
-        """Write the rows of what the machine has done."""
 
 
 def whole_bodies(message: ReplJob | YourJobs) -> ReplJob | YourJobs:
@@ -70,18 +53,18 @@ class NodeLinks:
         self.rng = rng
         """Draws where streams are cut into pieces."""
         self._sent = 0
-        self._hosts: dict[int, LinkedHost] = {}
+        self._hosts: dict[int, HubHost] = {}
         self._numbers: dict[str, int] = {}
         self._ports: dict[int, dict[LinkId, SimLinkPort]] = {}
 
-    def add(self, host: LinkedHost) -> None:
+    def add(self, host: HubHost) -> None:
         """Add a host that can be dialled."""
         self._hosts[host.number] = host
         self._numbers[host.ip] = host.number
         self._ports[host.number] = {}
         self.links.listen(host.number, self._welcome)
 
-    def open(self, host: LinkedHost, session: LinkSession, ip: str, port: int) -> "SimLinkPort":
+    def open(self, host: HubHost, session: LinkSession, ip: str, port: int) -> "SimLinkPort":
         """A node dials."""
         assert host.hub is not None, "only a process dials"
         target = self._numbers.get(ip, 0) if port == PORT + BUS_OFFSET else 0
@@ -109,7 +92,7 @@ class NodeLinks:
 
     # For the node.
 
-    def pass_on(self, host: LinkedHost, targets: Sequence[LinkId], frame: Frame) -> None:
+    def pass_on(self, host: HubHost, targets: Sequence[LinkId], frame: Frame) -> None:
         """Send a frame on these links, as it is."""
         hub = host.hub
         if hub is None:
@@ -136,7 +119,7 @@ class NodeLinks:
 
     # For the world.
 
-    def crashed(self, host: LinkedHost) -> None:
+    def crashed(self, host: HubHost) -> None:
         """The kernel ends the links of a process that is gone."""
         self._ports[host.number] = {}
         self.links.crashed(host.number)
@@ -178,7 +161,7 @@ class NodeLinks:
     def _note(
         self,
         kind: str,
-        host: LinkedHost,
+        host: HubHost,
         packet: FramePacket,
         detail: str,
         stamp: Stamp,
@@ -200,7 +183,7 @@ class SimLinkPort:
     session: LinkSession
     end: End
 
-    def __init__(self, links: NodeLinks, host: LinkedHost, hub: SimHub, far_ip: str) -> None:
+    def __init__(self, links: NodeLinks, host: HubHost, hub: SimHub, far_ip: str) -> None:
         self._links = links
         self.host = host
         self.hub = hub

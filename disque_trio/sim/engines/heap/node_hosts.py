@@ -13,7 +13,7 @@ from disque_trio.driver.sessions import LinkSession
 from disque_trio.node import Node
 from disque_trio.ports import LinkPort
 from disque_trio.sim.engines.events import Engine
-from disque_trio.sim.engines.heap.hub import Driver, SimHub
+from disque_trio.sim.engines.heap.hub import Driver, HubHost, SimHub
 from disque_trio.sim.engines.heap.links import NodeLinks
 from disque_trio.sim.engines.heap.nodes import PORT, Host, MachineError, MachineFactory, Site
 from disque_trio.sim.engines.heap.ports import (
@@ -43,7 +43,7 @@ Drive = Callable[["NodeHost", SimHub], Driver]
 """Makes the driver of a life."""
 
 
-class NodeHost(Host):
+class NodeHost(HubHost):
     """A host on which nodes run."""
 
     def __init__(
@@ -68,8 +68,7 @@ class NodeHost(Host):
         self._factory = factory
         self._drive = drive
         self._encodes_every = encodes_every
-        self.hub: SimHub | None = None
-        """The hub of the present life."""
+        self.hub = None
         self._store: DiskStore | None = None
         self._found: Found | None = None
         """What the journal has, until the node has loaded it."""
