@@ -112,13 +112,21 @@ def _judge_life(case: Case, row: Row, job: Job, copy: Copy) -> None:
     now on it is known exactly."""
     if not job.life:
         return
-    if copy.base is not None and not (row.cause == "loaded" and case.obligations.can_step):
+    if copy.base is not None and not _is_from_before(case, row, copy):
         due = copy.base + job.life - row.mono
         late = _ROUNDED + _stopped_before_sending(case, copy) if _is_prompt(case) else job.life
         least = due if copy.lowest_base is None else copy.lowest_base + job.life - row.mono
         if not least - _ROUNDED <= copy.left <= due + late:
             _report(case, row, f"{copy.left} ms of its TTL left, and {due} are")
     copy.base = row.mono + copy.left - job.life
+
+
+def _is_from_before(case: Case, row: Row, copy: Copy) -> bool:
+    """Does it come from a journal that may count otherwise: by a clock that was set, or from before
+    the job died?"""
+    if row.cause != "loaded":
+        return False
+    return case.obligations.can_step or (copy.before is not None and copy.state < copy.before.state)
 
 
 def _stopped_before_sending(case: Case, copy: Copy) -> Millis:

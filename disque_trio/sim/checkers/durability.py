@@ -3,7 +3,8 @@
 A copy is confirmed once its node has told the producer, or with GOTJOB the node that sent it. An
 acknowledgement, or the deletion of a copy, is confirmed once its client has been answered, or
 another node has been told with SETACK, GOTACK or DELJOB. When the process was killed all of that
-must be on the disk, and no job is there as pending that is over. When power has failed it must if
+must be on the disk, and no job is there as pending that is over; what nobody has been told of yet
+may have waited for an earlier write. When power has failed it must if
 `appendfsync` is `always`, and with `everysec` if it is older than two seconds and the disk was
 well. What must be there is no excuse for a duplicate (D8).
 """
@@ -25,7 +26,7 @@ from disque_trio.tracing.rows import Row
 LAG: Final = 2 * SECOND
 """How far the journal may be behind with `everysec`."""
 WRITE: Final = 100 * MILLI
-"""For so long `always` may sync what nobody has been told of yet."""
+"""For so long a journal may write, and with `always` sync, what nobody has been told of yet."""
 TROUBLES: Final[tuple[str, ...]] = ("disk.full", "disk.error", "disk.stall")
 
 
@@ -85,9 +86,11 @@ def on_trouble(case: Case, row: Row) -> None:
 
 
 def on_crash(case: Case, row: Row) -> None:
-    """Count serves that never left the node: with `always` a reply waits for the disk, and a power
-    failure may lose the record for which it waits (S5)."""
-    if case.obligations.fsync != "always" or not case.obligations.has_disk:
+    """Count serves that never left the node: a reply waits for the write, and with `always` for the
+    disk, and a crash may lose the record for which it waits (S5)."""
+    if not case.obligations.has_disk or (
+        row.cause == "power" and case.obligations.fsync != "always"
+    ):
         return
     for job_id in case.table(row.node):
         job = case.jobs[job_id]
@@ -101,7 +104,7 @@ def on_crash(case: Case, row: Row) -> None:
 def _was_unsent(case: Case, row: Row, serve: Lease) -> bool:
     if case.world.was_mute(row.node, serve.time, row.time):
         return True
-    return row.cause == "power" and row.time - serve.time <= WRITE
+    return row.time - serve.time <= WRITE
 
 
 def on_flip(case: Case, _row: Row) -> None:
@@ -186,7 +189,10 @@ def _judge_loss(case: Case, row: Row, job: Job, copy: Copy) -> None:
 
 
 def _should_return(case: Case, row: Row, job: Job, copy: Copy) -> bool:
-    """Not if it has expired, or was served with RETRY 0: then it is deleted from the journal."""
+    """Not if it has expired, or was served with RETRY 0: then it is deleted from the journal, as
+    what is acknowledged is in the original's format."""
+    if copy.is_acked and case.obligations.has_original_file:
+        return False
     if copy.is_dummy:
         life = 0 if copy.base is None else (copy.base - copy.mono) * MILLI
         return case.now - copy.since < case.obligations.shortest(life) - SECOND
@@ -215,10 +221,7 @@ def _judge_state(case: Case, row: Row, job: Job, copy: Copy, before: Copy) -> No
     if before.state == ALIVE or copy.is_acked:
         return
     case.check("S15")
-    crash = case.world.crashes[row.node]
-    # Nobody need have been told of it.
-    is_written = crash.cause != "power" or crash.time - before.left_since > WRITE
-    if copy.state < before.state and is_written and must_survive(case, row.node, before.left_since):
+    if copy.state < before.state and not _may_be_forgotten(case, row.node, before.left_since):
         detail = f"{row.node} had it as {before.state} (redriven, dead), and now as {copy.state}"
         case.violate("S15", detail, job.id, row.node)
 
@@ -282,7 +285,8 @@ def _may_be_forgotten(case: Case, node: str, since: Micros | None) -> bool:
         return True
     if case.world.was_mute(node, since, crash.time) or crash.cause not in {"power", "kill", "stop"}:
         return True
-    if crash.cause != "power":
+    if crash.cause == "stop":
         return False
-    lag = {"always": WRITE, "everysec": LAG}.get(case.obligations.fsync)
+    lags = {"always": WRITE, "everysec": LAG}
+    lag = WRITE if crash.cause == "kill" else lags.get(case.obligations.fsync)
     return lag is None or crash.time - since <= lag

@@ -220,13 +220,13 @@ def on_queued_elsewhere(case: Case, row: Row) -> None:
 
 
 def after_queued(case: Case, row: Row) -> None:
-    """QUEUED is sent. With the NACK itself, it is for a node that may not know POSTPONED, for it
-    has said nothing yet on a new link."""
+    """QUEUED is sent. With the NACK itself, and what the journal had to write first, it is for a
+    node that may not know POSTPONED, for it has said nothing yet on a new link."""
     job = case.jobs.get(row.job)
     wait = None if job is None else job.wait
-    if wait is None or (row.node, row.time) != (wait.node, wait.time) or row.detail != "nack":
+    if wait is None or row.node != wait.node or row.detail != "nack":
         return
-    if _may_be_unlinked(case, row.node, row.peer):
+    if row.peer in wait.unlinked or _may_be_unlinked(case, row.node, row.peer):
         wait.counted[row.peer] = None
 
 

@@ -6,6 +6,7 @@ no less; and nobody counts more than there were. A redrive begins anew.
 
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.copy_options import read
+from disque_trio.sim.checkers.durability import WRITE
 from disque_trio.sim.checkers.messages import number_in
 from disque_trio.sim.checkers.records import NEVER, Job, Lease
 from disque_trio.sim.checkers.silence import may_be_unlinked
@@ -76,8 +77,16 @@ def after_sending(case: Case, row: Row) -> None:
     if found is None:
         return
     least, since = found.known.get(row.node, _NONE)
-    if since < row.time or " new" in row.detail:
+    if not _may_be_older(case, row, since):
         _judge(case, row, (number_in(row.detail, "snoozes"), least, found.total))
+
+
+def _may_be_older(case: Case, row: Row, since: Micros) -> bool:
+    """May the message have been made before that time? It waits for its batch, and for the journal
+    of its node."""
+    if not case.obligations.has_disk:
+        return since == row.time and " new" not in row.detail
+    return row.time - since <= WRITE or case.world.was_mute(row.node, since, row.time)
 
 
 def on_give(case: Case, row: Row, job: Job) -> None:

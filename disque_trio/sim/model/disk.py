@@ -18,6 +18,7 @@ from disque_trio.wire.journal import DamagedFileError, Reader
 
 FULL: Final = "No space left on device"
 BROKEN: Final = "Input/output error"
+_COMMAND: Final = b"*"
 _ZEROS: Final = 0.25
 """How often a torn tail is zeros: the file had grown before the data was written."""
 
@@ -142,9 +143,13 @@ class Disk:
         self.file.lose_power(self.rng)
 
     def flip(self) -> None:
-        """Change one bit of the file."""
-        bit = self.rng.randrange(8 * len(self.file.data))
-        self.file.data[bit // 8] ^= 1 << bit % 8
+        """Change one bit of the file. The original's format has no checksums, so that a job may be
+        another afterwards: there it is one with which a command begins, and which is noticed."""
+        data = self.file.data
+        bit = self.rng.randrange(8 * len(data))
+        if data.startswith(_COMMAND):
+            bit = 8 * max(0, data.rfind(_COMMAND, 0, bit // 8 + 1)) + bit % 8
+        data[bit // 8] ^= 1 << bit % 8
         self.file.settle()
 
     def clear(self) -> None:

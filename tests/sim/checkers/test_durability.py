@@ -93,6 +93,18 @@ def test_what_was_not_promised_may_go() -> None:
     assert problems(trace) == []
 
 
+@pytest.mark.parametrize(("died", "found"), [(5.95, False), (5.85, True)])
+def test_a_death_of_which_nobody_was_told_may_have_waited_for_an_earlier_write(
+    died: float, *, found: bool
+) -> None:
+    trace = held("always")
+    trace.row(died, "dead", "n1", job=JOB, cause="jobstate", detail="redriven=0 left=60000")
+    fallen(trace, 6, "n1")
+    back(trace, 7, "n1", has_job=True)
+
+    assert bool(problems(trace)) is found
+
+
 @pytest.mark.parametrize(("left", "found"), [(8000, False), (60_000, True)])
 def test_a_dead_copy_comes_back_while_its_node_knew_it_to_be_kept(
     left: int, *, found: bool
@@ -142,6 +154,21 @@ def test_an_ack_that_was_confirmed_is_not_forgotten() -> None:
 
     [problem] = problems(trace)
     assert problem.startswith("n1 had confirmed its acknowledgement ")
+
+
+@pytest.mark.parametrize(("file", "found"), [("framed", True), ("disque", False)])
+def test_a_file_in_the_original_s_format_forgets_what_is_acknowledged(
+    file: str, *, found: bool
+) -> None:
+    config = (("appendonly", "yes"), ("appendfsync", "always"), ("aof-format", file))
+    trace = Trace(config=config)
+    trace.add(0)
+    trace.serve(1)
+    trace.ack(2)
+    fallen(trace, 3, "n1")
+    back(trace, 4, "n1", has_job=False)
+
+    assert bool(problems(trace)) is found
 
 
 def test_an_ack_that_comes_back_is_content() -> None:

@@ -36,15 +36,16 @@ def served_twice(
     return trace
 
 
-def test_what_had_not_left_the_node_when_its_power_failed_was_not_served() -> None:
-    assert broken(served_twice().verdict(end=5)) == []
+@pytest.mark.parametrize("crash", ["power", "kill"])
+def test_what_had_not_left_the_node_when_it_crashed_was_not_served(crash: str) -> None:
+    assert broken(served_twice(crash=crash).verdict(end=5)) == []
 
 
 @pytest.mark.parametrize(
     "trace",
     [
         served_twice(arrives=True),
-        served_twice(crash="kill"),
+        served_twice(crash="kill", lag=0.5),
         served_twice(lag=0.5),
         served_twice(fsync="everysec"),
     ],

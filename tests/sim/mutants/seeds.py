@@ -13,7 +13,7 @@ from disque_trio.sim.checkers.verdict import Verdict
 from disque_trio.sim.scenarios.plan import Plan
 from tests.sim.mutants.plans import called
 
-LIMIT_S: Final = 10.0
+LIMIT_S: Final = 20.0
 """Of processor time: a run that takes longer hangs."""
 FIGURES: Final[dict[str, Callable[[Verdict], float]]] = {
     "adds that fail": lambda v: v.marks["add.refused"] + v.marks["add.unknown"],

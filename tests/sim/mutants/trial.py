@@ -41,7 +41,7 @@ class Trial:
     goes_on: tuple[int, ...] = ()
     """Turns in which the intact node fails, too."""
     engine: str = "heap"
-    limit: float = 10.0
+    limit: float = 20.0
     """Seconds of processor time for each seed."""
     has_reach: bool = False
     """Note which statements are come to; all turns are run."""

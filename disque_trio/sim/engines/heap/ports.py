@@ -78,6 +78,10 @@ class HostProcess:
         """No figures."""
         return Vitals()
 
+    def has_room(self, size: int) -> bool:  # noqa: ARG002
+        """There is."""
+        return True
+
     def refuse_shutdown(self, shutdown: Shutdown) -> str | None:  # noqa: ARG002
         """Nothing speaks against it."""
         return None
