@@ -184,7 +184,7 @@ class Input:
             if session.backlog and session.backlog[0][0].upper() not in _LENGTHY:
                 return turn
             self._room_for_new -= weight
-            return turn if self._room_for_new >= 0 else 0
+            return turn if self._room_for_new > -weight else 0
         self._room -= weight
         return min(turn, 1) if self._room > -weight else 0
 

@@ -47,7 +47,7 @@ class Knobs:
     scan_steps: int = knob(20_000, 1, "jobs", "or queues that one call of a SCAN passes")
     client_turn: int = knob(128, 1, "requests", "of a client in one batch")
     turn_of_all: int = knob(2048, 1, "requests", "of all clients in one batch")
-    reply_room: int = knob(1 << 20, 1 << 16, "bytes", "of replies to heavy readers in one batch")
+    reply_room: int = knob(1 << 20, 1, "bytes", "of replies to heavy readers in one batch")
     feed_room: int = knob(1 << 19, 1, "bytes", "of long replies that are made in one batch")
     loaded_per_turn: int = knob(1000, 1, "jobs", "that are restored in one batch after a start")
     rewritten_jobs: int = knob(256, 1, "jobs", "in a portion of a rewritten journal")

@@ -172,6 +172,18 @@ async def test_a_client_that_was_answered_much_is_like_the_others_after_a_while(
     assert session.weight == 0
 
 
+async def test_a_new_client_has_its_turn_however_little_room_a_batch_has() -> None:
+    table = Table()
+    table.node._input.knobs = attrs.evolve(DEFAULTS, reply_room=1)
+    crowd = [table.client() for _ in range(2)]
+    table.batch()
+
+    table.batch(*[(session, b"QPEEK q 1\r\n") for _, session in crowd])
+    assert [reader.told for reader, _ in crowd] == [4, 0]
+    table.batch()
+    assert [reader.told for reader, _ in crowd] == [0, 4]
+
+
 async def test_new_clients_that_may_be_answered_much_take_turns_too() -> None:
     table = Table()
     _, session = table.client()
