@@ -10,7 +10,10 @@ from disque_trio.tracing.rows import Row
 
 def on_add_invoke(case: Case, row: Row) -> None:
     """ADDJOB."""
-    options = read_options(row.detail, case.obligations.nodes)
+    ours = case.obligations
+    options = read_options(
+        row.detail, ours.nodes, replicate=ours.default_replicate, sync=ours.default_sync
+    )
     add = Add(row.ref, row.client, row.node, row.queue, row.time, options)
     add.was_leaving = row.node in case.world.leaving
     case.adds[row.client, row.ref] = add

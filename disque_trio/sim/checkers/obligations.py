@@ -74,10 +74,11 @@ _OURS: Final = ("priority", "limit", "backoff", "unique", "sync")
 """Options beside which RETRY may be long."""
 
 
-def read_options(detail: str, nodes: int) -> Options:
+def read_options(detail: str, nodes: int, *, replicate: int = 3, sync: int = 0) -> Options:
     """The options of an ``add.invoke`` row: ``timeout=100 replicate=3 … async body=…``.
 
-    A live node writes them as the client did: ``100 REPLICATE 3 … ASYNC``.
+    A live node writes them as the client did: ``100 REPLICATE 3 … ASYNC``. `replicate` and `sync`
+    are the nodes' `default-replicate` and `default-sync`.
     """
     words, has_body, body = detail.partition("body=")
     said = _pairs(words.lower().split())
@@ -85,11 +86,11 @@ def read_options(detail: str, nodes: int) -> Options:
     retry = _whole(said, "retry")
     if retry is None:
         retry = min(max(ttl // 10, 1), MAX_DEFAULT_RETRY_S)
-    sync = _whole(said, "sync")
-    replicate = _whole(said, "replicate") or max(min(3, nodes), sync or 1)
+    asked = _whole(said, "sync")
+    copies = _whole(said, "replicate") or max(min(replicate, nodes), asked or 1)
     return Options(
-        replicate=replicate,
-        sync=min(sync or replicate, replicate),
+        replicate=copies,
+        sync=min(asked or sync or copies, copies),
         retry=retry * SECOND,
         ttl=ttl * SECOND,
         delay=_micros(said, "delay"),
@@ -187,6 +188,8 @@ class Obligations:
     has_disk: bool
     fsync: str
     """`appendfsync`."""
+    default_replicate: int
+    default_sync: int
     can_step: bool
     """Wall clocks jump, or stand still."""
     differs: bool
@@ -287,6 +290,8 @@ def obligations_of(plan: Plan, no_processor: Micros = 0) -> Obligations:
         has_limit=config.get("maxmemory", "0") != "0",
         has_disk=config.get("appendonly", "no") == "yes",
         fsync=config.get("appendfsync", "everysec"),
+        default_replicate=int(config.get("default-replicate", "3")),
+        default_sync=int(config.get("default-sync", "0")),
         can_step=bool(steps),
         differs=bool(steps) or any(clock.wall_offset_ms for clock in plan.clocks),
         has_original_file=config.get("aof-format", "framed") == "disque",

@@ -130,7 +130,7 @@ DIRECTIVES: Final[dict[str, Row]] = {
     "appendfsync": _judged("S15"),
     "aof-enqueue-jobs-once": Hole("no plan has `yes`"),
     "appendonly": Hole("a node that starts empty counts as one without a journal"),
-    "default-replicate": Hole("the checker knows no default but that of the cluster's size"),
+    "default-replicate": Hole("S1 notices fewer copies, nothing more of them"),
     "replica-repair-after": Hole("no plan proves that L7 fails"),
     "tied-grace": _judged("S23"),
     "dead-letter-ttl": _judged("S26"),

@@ -24,3 +24,25 @@ def test_of_a_job_that_is_done_before_it_was_added_no_copies_are_asked(
         trace.row(1.008, f"ack.{reply}", "n1", job=JOB, client="c1", ref=77, cause="LOADING")
 
     assert broken(trace.verdict()) == due
+
+
+@pytest.mark.parametrize(
+    ("config", "options", "due"),
+    [
+        ({}, "", ["S1"]),
+        ({"default-replicate": "2"}, "", []),
+        ({"default-replicate": "4"}, "", ["S1"]),
+        ({"default-replicate": "2"}, "replicate=3", ["S1"]),
+        ({"default-replicate": "1"}, "sync=3", ["S1"]),
+        ({"default-sync": "2"}, "", []),
+        ({"default-sync": "2"}, "sync=3", ["S1"]),
+        ({"default-sync": "2"}, "replicate=3", []),
+    ],
+)
+def test_without_words_of_the_producer_the_defaults_of_the_node_are_promised(
+    config: dict[str, str], options: str, due: list[str]
+) -> None:
+    trace = Trace(4, config=tuple(config.items()))
+    trace.add(1, to=("n2",), options=f"{options} retry=10 ttl=3600")
+
+    assert broken(trace.verdict()) == due

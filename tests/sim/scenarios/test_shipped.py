@@ -17,6 +17,8 @@ SCENARIOS: Final = sorted(ROOT.glob("scenarios/*.toml"))
 SWARMS: Final = sorted(ROOT.glob("scenarios/swarm*.toml"))
 LONG: Final = ("soak-30-days", "soak-1-day", "soak-1-day-aof", "apps", "apps-calm", "apps-day")
 """They take longer than a test may; of `apps` tests/testing/apps has some seeds."""
+SWARM_SEEDS: Final = range(1, 7)
+"""Of the one swarm, beside seed 0: about 40 s of a processor. `make sweep` plays more."""
 
 everywhere = pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 
@@ -70,6 +72,13 @@ def test_a_scenario_passes(path: Path) -> None:
 
     assert result.findings == ()
     assert result.delivered
+
+
+@pytest.mark.parametrize("seed", SWARM_SEEDS)
+def test_the_swarm_of_everything_passes(seed: int) -> None:
+    result = execute(expand(load(ROOT / "scenarios" / "everything.toml"), seed)).result
+
+    assert result.findings == ()
 
 
 def test_the_page_of_keys_is_up_to_date() -> None:
