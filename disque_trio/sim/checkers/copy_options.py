@@ -43,8 +43,9 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
     _compare(case, row, job, fixed)
     if row.queue != job.queue:
         _report(case, row, f"the queue {row.queue}, the first record {job.queue}")
-    if not _is_older(copy, read(fixed)):
-        _judge_life(case, row, job, copy)
+    if _is_older(copy, read(fixed)):
+        copy.base = None
+    _judge_life(case, row, job, copy)
     if row.cause in {"repljob", "yourjobs"}:
         _judge_due(case, row, copy, read(fixed))
 

@@ -202,7 +202,7 @@ def test_a_dead_copy_has_what_its_giver_had_left(outcome: str, given: int, due: 
 
 @pytest.mark.parametrize(("dead", "is_found"), [(" dead=1", False), (" redriven=1", True)])
 def test_a_record_from_before_a_redrive_has_the_life_of_then(dead: str, *, is_found: bool) -> None:
-    trace = Trace(config=(("appendonly", "yes"), ("appendfsync", "always")))
+    trace = Trace(4, config=(("appendonly", "yes"), ("appendfsync", "always")))
     trace.add(0, record=says())
     trace.row(3, "dead", "n1", job=JOB, cause="nack-dead", detail=f"redriven=0 left={WEEK}")
     trace.row(6, "redrive", "n1", job=JOB, cause="redriven", detail=f"redriven=1 left={HOUR}")
@@ -211,6 +211,9 @@ def test_a_record_from_before_a_redrive_has_the_life_of_then(dead: str, *, is_fo
     record = says(left=WEEK - 4000, due=0).replace(" left=", f"{dead} left=")
     trace.row(7, "hold", "n1", job=JOB, queue="q", cause="loaded", detail=record)
     trace.row(7, "loaded", "n1", cause="kept")
+    trace.send(8, "repljob", "n1", "n4", detail=f"jobs={JOB} holders=n1")
+    again = record.replace(f"left={WEEK - 4000}", f"left={WEEK - 5000}")
+    trace.row(8.002, "hold", "n4", job=JOB, queue="q", cause="repljob", detail=again)
 
     assert any("of its TTL left" in each for each in problems(trace)) == is_found
 
