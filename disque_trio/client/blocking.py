@@ -57,6 +57,7 @@ class BlockingClient(ClusterClient):
             is_repeatable=command.is_repeatable,
             is_sought=command.is_sought,
             first=first,
+            giver=command.giver,
         )
         for address in attempts:
             with attempts:

@@ -30,6 +30,9 @@ class Command(Generic[Result]):
     """What a node must know to understand `words`, by the names of INFO (docs/commands.md)."""
     plain: tuple[bytes, ...] | None = None
     """What another node is sent in their place; None is the same."""
+    giver: str = ""
+    """How the id of the node begins that delivered the jobs. It is asked first, because its
+    messages about the delivery may still be on their way to the other nodes."""
     is_sought: bool = False
     """Is it for a node that holds the job, so that others are asked if one answers NOJOB?"""
     hears_failures: bool = False

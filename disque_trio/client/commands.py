@@ -19,6 +19,8 @@ from disque_trio.statemachine.getwords import behind_from
 
 ADD_TIMEOUT_S: Final = 5.0
 _KEY_WAIT_S: Final = 5.0
+_NODE_DIGITS: Final = 8
+"""A token begins with so many digits of the id of the node that made it."""
 """Within this time a node answers what has a key, also while another one is silent."""
 
 
@@ -374,7 +376,11 @@ def _of_jobs(
 
 def _with_tokens(command: Command[int], jobs: Sequence[Job | str], *options: bytes) -> Command[int]:
     words = (command.words[0], *map(_delivery, jobs), *options)
-    return attrs.evolve(command, words=words, plain=command.words, features=("tokens",))
+    metas = (job.meta for job in jobs if isinstance(job, Job))
+    giver = next((meta.token[:_NODE_DIGITS] for meta in metas if meta is not None), "")
+    return attrs.evolve(
+        command, words=words, plain=command.words, features=("tokens",), giver=giver
+    )
 
 
 def _id(job: Job | str) -> bytes:

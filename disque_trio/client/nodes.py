@@ -128,10 +128,19 @@ class Nodes:
         is_repeatable: bool,
         is_sought: bool = False,
         first: Address | None = None,
+        giver: str = "",
     ) -> "Attempts":
-        """Ask one node after the other until one answers; this one `first`. With `is_sought` until
-        one knows the job."""
-        return Attempts(self, now, is_repeatable, is_sought, first)
+        """Ask one node after the other until one answers; this one `first`, or the `giver`, by the
+        beginning of its id. With `is_sought` until one knows the job."""
+        return Attempts(self, now, is_repeatable, is_sought, first or self._giver(giver, now))
+
+    def _giver(self, beginning: str, now: float) -> Address | None:
+        """The node whose id begins so, unless it rests."""
+        if not beginning:
+            return None
+        names = (name for node, name in self._names.items() if node.startswith(beginning.encode()))
+        known = self._known.get(next(names, ""))
+        return None if known is None or known.rests_until > now else known.address
 
 
 def _others(rows: Sequence[Reply], via: Address) -> dict[NodeId, Address]:

@@ -146,7 +146,9 @@ class _Collector:
     async def _take(self, wait: float) -> None:
         ends = anyio.current_time() + _ROUND_S
         while not self.tally.is_complete and anyio.current_time() < ends:
-            found = await self.client.getjob(self.queue, count=_AT_ONCE, timeout=wait)
+            found = await self.client.getjob(
+                self.queue, count=_AT_ONCE, timeout=wait, with_meta=True
+            )
             if not found:
                 break
             for job in found:

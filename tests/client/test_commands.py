@@ -192,7 +192,7 @@ def test_priorities_and_waits_after_a_nack_are_sent_with_their_options() -> None
     assert commands.release(ID).is_repeatable
     snooze = commands.release(DELIVERED, delay=2.5)
     assert words(snooze) == f"RELEASE {ID}@{TOKEN} DELAY 2.500"
-    assert (snooze.result(1), snooze.is_repeatable) == (1, False)
+    assert (snooze.result(1), snooze.is_repeatable, snooze.giver) == (1, False, TOKEN[:8])
 
 
 def test_a_job_is_shown_and_cancelled_by_its_key() -> None:

@@ -208,3 +208,16 @@ def test_what_one_node_refuses_no_other_is_asked() -> None:
 def test_if_no_node_can_the_reasons_of_all_are_told() -> None:
     with pytest.raises(NoNodeError, match="no node could do it: cut"):
         ask_all(Nodes([A]), LostError("cut"))
+
+
+def test_the_node_that_delivered_a_job_is_asked_first() -> None:
+    nodes = Nodes([A, B])
+    nodes.introduced(A, hello("a", "a", "b"))
+
+    attempts = nodes.attempts(0, is_repeatable=True, giver="bbbbbbbb")
+
+    assert next(iter(attempts)) == B
+    nodes.failed(B, "refused", 0)
+    attempts = nodes.attempts(1, is_repeatable=True, giver="bbbbbbbb")
+    assert next(iter(attempts)) == A
+    assert next(iter(nodes.attempts(9, is_repeatable=True, giver="cccccccc"))) == A
