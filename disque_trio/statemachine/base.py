@@ -127,9 +127,11 @@ SNOOZES: Final = 256
 """It reads a POSTPONED that says how often the job was snoozed."""
 ZONES: Final = 512
 """Its PONG names its zone, to nodes that announce this."""
+LONG_WAITS: Final = 1024
+"""It reads a POSTPONED whose wait has more than 32 bits of milliseconds, which are 49.7 days."""
 CAPABILITIES: Final = (
     BATCHES | MEETS | LISTS | EXTENDS | PURGES | CLAIMS | BURIES | POSTPONES | SNOOZES
-    | ZONES
+    | ZONES | LONG_WAITS
 )  # fmt: skip
 """What a node of ours announces, in PING, PONG and MEET."""
 KEEPS_ALL: Final = EXTENDS | BURIES

@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from disque_trio.statemachine.base import BURIES, EXTENDS, ORIGINAL_PERIOD_S, Millis
+from disque_trio.statemachine.base import BURIES, EXTENDS, LONG_WAITS, ORIGINAL_PERIOD_S, Millis
 
 EXTENSION_BYTES: Final = 200
 """What the record weighs, without the bytes in it."""
@@ -87,8 +87,11 @@ class Extensions:
     def needs(self) -> int:
         """The capabilities that a node must have to keep the job. One that has none of them keeps a
         job without its count of snoozes."""
+        long = LONG_WAITS if self.max_backoff > _ORIGINAL_PERIOD else 0
         if self.limit or self.dead != ALIVE:
-            return EXTENDS | BURIES
+            return EXTENDS | BURIES | long
+        if long:
+            return EXTENDS | long
         return 0 if self.snoozes and attrs.evolve(self, snoozes=0) == _NONE else EXTENDS
 
     def kept_by(self, capabilities: int) -> "Extensions | None":

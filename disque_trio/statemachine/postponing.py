@@ -23,6 +23,8 @@ from disque_trio.statemachine.base import (
     BCAST_WILLQUEUE,
     DELAYED,
     LEASED,
+    LONG_WAITS,
+    ORIGINAL_PERIOD_S,
     POSTPONED,
     POSTPONES,
     QUEUED,
@@ -34,7 +36,7 @@ from disque_trio.statemachine.base import (
     NodeId,
 )
 from disque_trio.statemachine.events import Cause
-from disque_trio.statemachine.extensions import MAX_SNOOZES, Extensions
+from disque_trio.statemachine.extensions import LONGEST_PERIOD_S, MAX_SNOOZES, Extensions
 from disque_trio.statemachine.job import ANNOUNCE_AHEAD, DESYNC, Job, rank
 from disque_trio.statemachine.memory import put_extensions
 from disque_trio.statemachine.messages import JobCopy, Postponed, Queued, Working
@@ -47,8 +49,13 @@ _CLEARED: Final = reasons.OF_PERIOD | DELAYED
 _SET: Final = POSTPONED | QUEUED_ONCE | BCAST_QUEUED | BCAST_WILLQUEUE
 _DOUBLINGS: Final = 40
 """Beyond this, every back-off is as long as it may be."""
-_LONGEST: Final[Millis] = 0xFFFF_FFFF
-"""POSTPONED has 32 bits for the wait. Only a damaged copy has a longer back-off."""
+_LONGEST: Final[Millis] = LONGEST_PERIOD_S * 1000
+"""Only a damaged copy has a longer back-off."""
+SHORT: Final[Millis] = ORIGINAL_PERIOD_S * 1000
+"""A longer wait needs LONG_WAITS of all holders."""
+_SAID_TO_ALL: Final[Millis] = 0xFFFF_FFFF
+"""What a node without it is told of a longer one that it hears of later: it asks at the end of
+that, and is told the rest."""
 
 
 def backoff(node: NodeState, job: Job) -> Millis:
@@ -116,26 +123,41 @@ def _margin(node: NodeState, job: Job) -> Millis:
 
 def tell(node: NodeState, job: Job, ids: Iterable[NodeId], why: Cause = Cause.POSTPONED) -> None:
     """Tell these nodes how long the job waits: anew, or why it does (NACK, RELEASE)."""
-    links: list[LinkId] = []
-    uncounting: list[LinkId] = []
+    wait, nacks = rest(node, job), job.nacks
+    groups: dict[tuple[bool, bool], list[LinkId]] = {}
     others: list[LinkId] = []
     for id in ids:
         peer = node.cluster.nodes.get(id)
         if peer is None or not peer.link:
             continue
-        if not peer.capabilities & POSTPONES:
+        known = peer.capabilities
+        if not known & POSTPONES:
             others.append(peer.link)
-        elif peer.capabilities & SNOOZES or not job.snoozes:
-            links.append(peer.link)
-        else:
-            uncounting.append(peer.link)
-    is_nack, wait, nacks = why is Cause.NACK, rest(node, job), job.nacks
-    said = Postponed(job.id, wait, nacks, is_nack, job.snoozes, why is Cause.RELEASE)
-    send.broadcast(node, links, said)
-    send.broadcast(node, uncounting, Postponed(job.id, wait, nacks, is_nack))
+            continue
+        counts = bool(known & SNOOZES) or not job.snoozes
+        is_whole = bool(known & LONG_WAITS) or wait <= _SAID_TO_ALL
+        groups.setdefault((is_whole, counts), []).append(peer.link)
+    is_nack = why is Cause.NACK
+    for (is_whole, counts), links in sorted(groups.items(), reverse=True):
+        told = wait if is_whole else _SAID_TO_ALL
+        snoozes, is_snooze = (job.snoozes, why is Cause.RELEASE) if counts else (0, False)
+        said = Postponed(job.id, told, nacks, is_nack, snoozes, is_snooze)
+        send.broadcast(node, links, said)
     if is_nack:
         send.broadcast(node, others, Queued(job.id, nack=True))
     send.broadcast(node, others, Working(job.id))
+
+
+def unable(node: NodeState, job: Job) -> NodeId | None:
+    """A holder that cannot count a wait of more than `SHORT`, as far as is known here; None if
+    there is none. One without POSTPONES counts none: it asks again after each RETRY."""
+    for id in job.holders:
+        peer = node.cluster.nodes.get(id)
+        if peer is None or not peer.link or not peer.capabilities & POSTPONES:
+            continue
+        if not peer.capabilities & LONG_WAITS:
+            return id
+    return None
 
 
 def obey(node: NodeState, job: Job, message: Postponed) -> None:

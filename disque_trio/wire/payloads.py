@@ -74,6 +74,9 @@ _PAIR: Final = struct.Struct(">II")
 _STATE: Final = struct.Struct(">40sQQI?")
 _POSTPONED: Final = struct.Struct(">40sIH")
 _SNOOZES: Final = struct.Struct(">I")
+_LONG: Final = struct.Struct(">II")
+"""The snoozes, and what the wait has beyond 32 bits: only to nodes that announce `LONG_WAITS`."""
+_MOST_LONG: Final = 0xFF
 
 Body = tuple[int, int, bytes]
 """What a message contributes to its frame: count, message flags, payload."""
@@ -198,10 +201,14 @@ def _write_holders(message: Holders) -> Body:
 
 def _write_postponed(message: Postponed) -> Body:
     marks = INCR_NACKS if message.is_new else 0
-    payload = _POSTPONED.pack(message.id, message.wait, message.nacks)
+    wait = message.wait
+    payload = _POSTPONED.pack(message.id, wait & 0xFFFF_FFFF, message.nacks)
+    if message.snoozes and message.is_snooze:
+        marks |= SNOOZED
+    if wait >> 32:
+        return 0, marks, payload + _LONG.pack(message.snoozes, wait >> 32)
     if not message.snoozes:
         return 0, marks, payload
-    marks |= SNOOZED if message.is_snooze else 0
     return 0, marks, payload + _SNOOZES.pack(message.snoozes)
 
 
@@ -309,12 +316,17 @@ def _read_holders(data: bytes, at: int, end: int, _count: int, _marks: int) -> M
 
 def _read_postponed(data: bytes, at: int, end: int, _count: int, marks: int) -> Message:
     more_at = at + _POSTPONED.size
-    expect(end in (more_at, more_at + _SNOOZES.size))
+    expect(end in (more_at, more_at + _SNOOZES.size, more_at + _LONG.size))
     job_id, wait, nacks = _POSTPONED.unpack_from(data, at)
     is_new = bool(marks & INCR_NACKS)
     if end == more_at:
         return Postponed(job_id, wait, nacks, is_new)
-    (snoozes,) = _SNOOZES.unpack_from(data, more_at)
+    if end == more_at + _LONG.size:
+        snoozes, beyond = _LONG.unpack_from(data, more_at)
+        expect(0 < beyond <= _MOST_LONG)
+        wait += beyond << 32
+    else:
+        (snoozes,) = _SNOOZES.unpack_from(data, more_at)
     return Postponed(job_id, wait, nacks, is_new, snoozes, bool(marks & SNOOZED))
 
 

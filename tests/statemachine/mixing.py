@@ -17,6 +17,7 @@ from disque_trio.statemachine.base import (
     EXTENDS,
     LEAVING,
     LISTS,
+    LONG_WAITS,
     MEETS,
     MYSELF,
     POSTPONES,
@@ -52,7 +53,8 @@ VERSIONS: Final = (
     BATCHES | MEETS | LISTS | EXTENDS | PURGES,
     BATCHES | MEETS | LISTS | EXTENDS | PURGES | CLAIMS,
     CAPABILITIES & ~(POSTPONES | SNOOZES),
-    CAPABILITIES & ~SNOOZES,
+    CAPABILITIES & ~(SNOOZES | LONG_WAITS),
+    CAPABILITIES & ~LONG_WAITS,
 )
 """What earlier versions announced."""
 ASKED: Final = CLAIMS | POSTPONES
@@ -77,6 +79,8 @@ def needs(message: Message) -> int:
         needed |= BURIES
     if isinstance(message, Postponed) and (message.snoozes or message.is_snooze):
         needed |= SNOOZES
+    if isinstance(message, Postponed) and message.wait >> 32:
+        needed |= LONG_WAITS
     if isinstance(message, JobsMessage):
         for copy in message.copies:
             needed |= EXTENDS if copy.extensions else 0

@@ -2,8 +2,9 @@
 
 from typing import Final, Protocol
 
-from disque_trio.statemachine.base import ORIGINAL_PERIOD_S, SYNTAX_ERROR, CommandError, Millis
+from disque_trio.statemachine.base import SYNTAX_ERROR, CommandError, Millis
 from disque_trio.statemachine.commands.parse import once, seconds
+from disque_trio.statemachine.extensions import LONGEST_PERIOD_S
 
 OPTIONS: Final = (b"BACKOFF", b"MAXBACKOFF")
 MAX_BACKOFF: Final[Millis] = 3_600_000
@@ -22,10 +23,10 @@ def take(options: Given, name: bytes, word: bytes) -> None:
     """Take in one of the options. Raises CommandError for a bad value, and for a second one."""
     if name == b"BACKOFF":
         once(options.backoff, name)
-        options.backoff = seconds(word, name, most_s=ORIGINAL_PERIOD_S)
+        options.backoff = seconds(word, name, most_s=LONGEST_PERIOD_S)
     else:
         once(options.max_backoff, name)
-        options.max_backoff = seconds(word, name, most_s=ORIGINAL_PERIOD_S)
+        options.max_backoff = seconds(word, name, most_s=LONGEST_PERIOD_S)
 
 
 def check(options: Given) -> None:

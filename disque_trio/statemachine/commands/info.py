@@ -40,6 +40,7 @@ FEATURES: Final = (
     "unqueued",
     "enqueue-queue",
     "long-periods",
+    "long-waits",
 )
 """What this node can beyond the original, by name; a client looks here before it uses it."""
 _SHOWN_QUEUES: Final = 10

@@ -9,7 +9,6 @@ from typing import Final
 from disque_trio.statemachine import counts, deadletters, postponing
 from disque_trio.statemachine.base import (
     ACTIVE,
-    ORIGINAL_PERIOD_S,
     SYNTAX_ERROR,
     CommandError,
     Millis,
@@ -20,7 +19,7 @@ from disque_trio.statemachine.commands.addjob import NO_PLACE
 from disque_trio.statemachine.commands.jobs import end_deliveries, give_back, held
 from disque_trio.statemachine.commands.parse import Words, once, seconds
 from disque_trio.statemachine.events import Cause
-from disque_trio.statemachine.extensions import MAX_REASON
+from disque_trio.statemachine.extensions import LONGEST_PERIOD_S, MAX_REASON
 from disque_trio.statemachine.hints import no_option
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.state import NodeState
@@ -90,7 +89,7 @@ def delay_of(words: list[bytes], command: bytes, options: tuple[bytes, ...]) -> 
         if word.upper() != _DELAY:
             raise CommandError(SYNTAX_ERROR + b": " + no_option(word, command, options))
         once(delay, _DELAY)
-        delay = seconds(left.value(_DELAY), _DELAY, most_s=ORIGINAL_PERIOD_S, least=0)
+        delay = seconds(left.value(_DELAY), _DELAY, most_s=LONGEST_PERIOD_S, least=0)
     return delay
 
 
@@ -100,9 +99,18 @@ def _is_given_back(job: Job) -> bool:
 
 
 def check_life(node: NodeState, job: Job, delay: Millis) -> None:
-    """Raises CommandError if the job would expire before the delay is over."""
+    """Raises CommandError if the job would expire before the delay is over, or if a holder cannot
+    count the delay."""
     left = job.expires - node.mono
-    if delay >= left and job.retry and not _is_given_back(job):
+    if not job.retry or _is_given_back(job):
+        return
+    if delay > postponing.SHORT and (holder := postponing.unable(node, job)) is not None:
+        raise CommandError(
+            b"ERR DELAY is longer than the %d seconds that node %b can count, which has a copy of"
+            b" %b: upgrade that node, or use a shorter DELAY"
+            % (postponing.SHORT // 1000, holder, job.id)
+        )
+    if delay >= left:
         raise CommandError(
             b"ERR DELAY is longer than the life of %b, which would expire before it is queued"
             b" again: DELAY is %d ms, its TTL ends in %d ms" % (job.id, delay, max(left, 0))

@@ -122,6 +122,7 @@ def messages() -> Iterator[Message]:
     yield from (
         Postponed(JOB, 1500, 2, is_new=True),
         Postponed(JOB, 1500, 2, snoozes=4, is_snooze=True),
+        Postponed(JOB, 8_000_000_000, 2, is_new=True),
     )
     yield KeyClaim(1, 2, JOB, 1_800_000_000_000_000_042, SECOND, b"q", b"order-17")
     yield KeyAnswer(1, 2, (KeyFact(JOB, 42, HELD, IN_QUEUE, 60_000, HELD_BACK),))

@@ -7,7 +7,7 @@ from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.postponing import is_postponed
 from tests.rig import CALM, Rig
 
-MAX = b"2147483"
+MAX = b"316224000"
 
 
 def delivered(rig: Rig, *options: str | int) -> Job:
@@ -77,10 +77,10 @@ def test_who_has_lost_the_job_cannot_postpone_it() -> None:
         *[
             (
                 ["DELAY", word],
-                b"ERR DELAY must be seconds from 0 to 2147483, with up to three decimals: '%b'"
+                b"ERR DELAY must be seconds from 0 to 316224000, with up to three decimals: '%b'"
                 % word.encode(),
             )
-            for word in ("", "-1", "x", "1.2345", "1e9", "9" * 13, "2147484", "1.", ".5", "+1")
+            for word in ("", "-1", "x", "1.2345", "1e9", "9" * 13, "316224001", "1.", ".5", "+1")
         ],
     ],
 )
@@ -225,7 +225,7 @@ def test_backoff_is_an_extension_of_the_job(
                 % (name.encode(), MAX, word.encode()),
             )
             for before, name in (([], "BACKOFF"), (["BACKOFF", 1], "MAXBACKOFF"))
-            for word in ("", "0", "-1", "x", "1.2345", "2147484", "9" * 13)
+            for word in ("", "0", "-1", "x", "1.2345", "316224001", "9" * 13)
         ],
     ],
 )

@@ -85,10 +85,10 @@ def test_who_has_lost_the_job_cannot_postpone_it() -> None:
         *[
             (
                 ["DELAY", word],
-                b"ERR DELAY must be seconds from 0 to 2147483, with up to three decimals: '%b'"
+                b"ERR DELAY must be seconds from 0 to 316224000, with up to three decimals: '%b'"
                 % word.encode(),
             )
-            for word in ("", "-1", "x", "1.2345", "2147484")
+            for word in ("", "-1", "x", "1.2345", "316224001")
         ],
     ],
 )
