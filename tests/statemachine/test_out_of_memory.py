@@ -17,6 +17,8 @@ from disque_trio.statemachine.pressure import REFUSED, limited_by, refuse_memory
 from tests.rig import Rig
 from tests.statemachine.commands.test_bad_input import everything
 
+pytestmark = pytest.mark.pure
+"""In the compiled form some failures end the process at once, with a line of the compiler's own."""
 _testcapi: Any = importlib.import_module("_testcapi")
 MANY = 300
 """More allocations than a command needs."""
