@@ -3,7 +3,7 @@
 import os
 import random
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from importlib import import_module
@@ -14,6 +14,7 @@ from typing import (
     Final,
     Generic,
     Literal,
+    ParamSpec,
     Self,
     TypeVar,
     Unpack,
@@ -43,7 +44,7 @@ from disque_trio.worker.options import (
     check_names,
 )
 from disque_trio.worker.outside import outside
-from disque_trio.worker.task import Declare, DeclareBound, Task, declare
+from disque_trio.worker.task import AsyncTask, Declare, DeclareBound, SyncTask, Task, declare
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
@@ -57,7 +58,9 @@ if TYPE_CHECKING:
 
 DAY_S: Final = 86_400
 State = TypeVar("State")
+P = ParamSpec("P")
 R = TypeVar("R")
+_Async = Callable[P, Coroutine[Any, Any, R]]
 Fn = TypeVar("Fn", bound=Callable[..., Any])
 AnyTask = TypeVar("AnyTask", bound=Task[..., Any])
 
@@ -115,14 +118,18 @@ class App(Generic[State]):
     # Declaring.
 
     @overload
+    def task(self, fn: _Async[P, R], /) -> AsyncTask[P, R]: ...  # type: ignore[overload-overlap]
+    @overload
+    def task(self, fn: Callable[P, R], /) -> SyncTask[P, R]: ...
+    @overload
     def task(self, *, bind: Literal[False] = ..., **options: Unpack[TaskOptions]) -> Declare: ...
     @overload
     def task(
         self, *, bind: Literal[True], **options: Unpack[TaskOptions]
     ) -> DeclareBound[State]: ...
-    def task(self, *, bind: bool = False, **options: Unpack[TaskOptions]) -> Any:
-        """Declare a function as a task: `@app.task(queue="mail")`. With `bind` it is given the job
-        before its arguments. Raises `ValueError` for what cannot work."""
+    def task(self, *fn: Any, bind: bool = False, **options: Unpack[TaskOptions]) -> Any:
+        """Declare a function as a task: `@app.task` or `@app.task(queue="mail")`. With `bind` it is
+        given the job before its arguments. Raises `ValueError` for what cannot work."""
 
         def declared(fn: Callable[..., Any]) -> Task[..., Any]:
             kinds.check_function(options.get("name") or shown(fn), fn)
@@ -135,7 +142,7 @@ class App(Generic[State]):
             self.tasks[definition.name] = task
             return task
 
-        return declared
+        return declared(*fn) if fn else declared
 
     def consumer(
         self, queue: str, *, bind: bool = False, **options: Unpack[RunOptions]

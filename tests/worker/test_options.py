@@ -150,3 +150,16 @@ def test_a_unique_key_fits_and_belongs_to_its_task(
     assert (unique_key("t", unique, b"") == unique_key("t", other, b"")) == (unique == other)
     assert unique_key("t", unique, b"") != unique_key("u", unique, b"")
     assert (unique_key("t", True, arguments) == unique_key("t", True, b"")) == (not arguments)
+
+
+def test_a_task_without_options_is_declared_without_parentheses() -> None:
+    app = App()
+
+    @app.task
+    def pay(number: int) -> int:
+        return number
+
+    assert app.tasks[pay.name] is pay
+    assert pay(3) == 3
+    with pytest.raises(ValueError, match=r"keyword: @app.task\(name='pay'\)"):
+        app.task("pay")  # type: ignore[call-overload]

@@ -64,6 +64,16 @@ async def bound(job: Job[Pool], page: int) -> str:
     return ""
 
 
+@app.task
+async def bare(to: str) -> Receipt:
+    return Receipt()
+
+
+@app.task
+def bare_def(n: int) -> int:
+    return n
+
+
 @app.task(bind=True)
 def bound_def(job: Job[Pool], page: int) -> None: ...
 
@@ -94,6 +104,8 @@ async def declared() -> None:
     assert_type(cut("a", speed=2.0), int)
     assert_type(await bound(3), str)
     assert_type(bound_def(3), None)
+    assert_type(await bare("ada"), Receipt)
+    assert_type(bare_def(3), int)
     tasks: list[Task[..., Any]] = [send, cut, bound, bound_def]
     one: Task[..., Receipt] = send
     two: SyncTask[..., int] = cut
