@@ -17,8 +17,8 @@ SCENARIOS: Final = sorted(ROOT.glob("scenarios/*.toml"))
 SWARMS: Final = sorted(ROOT.glob("scenarios/swarm*.toml"))
 LONG: Final = ("soak-30-days", "soak-1-day", "soak-1-day-aof", "apps", "apps-calm", "apps-day")
 """They take longer than a test may; of `apps` tests/testing/apps has some seeds."""
-SWARM_SEEDS: Final = range(1, 7)
-"""Of the one swarm, beside seed 0: about 40 s of a processor. `make sweep` plays more."""
+SWARM_SEEDS: Final = (1, 2, 3, 5, 6)
+"""Of the one swarm, beside seed 0: less than a minute of a processor. `make sweep` plays more."""
 
 everywhere = pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 
