@@ -207,6 +207,7 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         durability.on_add_ok,
         refusals.after_add_ok,
         zones.after_add_ok,
+        runs.on_added,
     ),
     "ack.invoke": (replies.on_invoke, client_events.on_ack_invoke, runs.on_ack),
     "ack.ok": (replies.on_end, client_events.on_ack_ok, durability.on_ack_ok),

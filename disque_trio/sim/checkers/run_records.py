@@ -57,6 +57,8 @@ class Process:
     """Since when it runs fewer jobs than it may; FOREVER while it does not."""
     trial_over_at: Micros = NEVER
     """When it last kept a suspect apart."""
+    moved: dict[str, int] = attrs.Factory(dict)
+    """By queue: jobs that it added there and has not acknowledged yet where they were (W1)."""
     hands: dict[str, Hand] = attrs.Factory(dict)
     runs: dict[str, bool] = attrs.Factory(dict)
     """By job that runs: has its handler been cancelled?"""

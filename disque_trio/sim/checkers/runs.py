@@ -280,14 +280,24 @@ def _was_node_hindered(case: Case, since: Micros) -> bool:
 # Outcomes.
 
 
+def on_added(case: Case, row: Row, _job: Job) -> None:
+    """A worker has added a job, maybe a dead one that its node does not keep."""
+    if (process := _process_of(case, row)) is not None:
+        process.moved[row.queue] = process.moved.get(row.queue, 0) + 1
+
+
 def on_ack(case: Case, row: Row, job: Job) -> None:
-    """W1: what is acknowledged is done. A job of one delivery is acknowledged in any case."""
+    """W1: what is acknowledged is done, or dead and moved to a queue of dead jobs. A job of one
+    delivery is acknowledged in any case."""
     process = _process_of(case, row)
     if process is None:
         return
     case.check("W1")
     hand = process.hands.get(row.job)
     outcome = "" if hand is None else hand.outcome
+    if hand is not None and outcome == "dead" and process.moved.get(f"dead.{job.queue}"):
+        process.moved[f"dead.{job.queue}"] -= 1
+        hand.outcome = outcome = "done"
     if outcome != "done" and (job.is_at_least_once or not outcome):
         case.violate("W1", f"{row.client} acknowledges it and has not done it", row.job)
 

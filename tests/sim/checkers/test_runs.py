@@ -74,6 +74,26 @@ def test_nothing_else_may(outcome: str) -> None:
     assert found(trace, "W1") == ["c1 acknowledges it and has not done it"]
 
 
+def test_a_dead_job_may_once_it_has_been_moved() -> None:
+    """everything, seed 122 of the drawing before default-replicate: a node with `aof-format disque`
+    keeps no dead jobs, so its worker adds the job to a queue of its own first."""
+    trace = given()
+    given_other = OTHER
+    trace.add(1, job=given_other, options="replicate=3 retry=10 ttl=3600")
+    trace.serve(1.05, job=given_other)
+    for job in (JOB, given_other):
+        run(trace, 1.1, "begin", job=job)
+        run(trace, 2, "end", "dead", job=job)
+    moved = JOB.replace("AAAA", "AAAD")
+    trace.row(2.1, "add.invoke", "n1", queue="dead.q", client="c1", ref=7, detail="timeout=5000")
+    trace.row(2.2, "add.ok", "n1", queue="dead.q", client="c1", job=moved, ref=7)
+    trace.ack(2.3)
+    assert found(trace, "W1") == []
+
+    trace.ack(2.4, job=given_other)
+    assert found(trace, "W1") == ["c1 acknowledges it and has not done it"]
+
+
 def test_what_was_done_before_may_be_acknowledged_without_a_run() -> None:
     trace = given()
     run(trace, 1.1, "drop", "done_before")
