@@ -2,18 +2,12 @@ import random
 
 import pytest
 
-from disque_trio.sim.model.network import STALL, Channel, Connection, Network, Packet, Rule
+from disque_trio.sim.model.network import STALL, Connection, Network, Packet, Rule
 from disque_trio.sim.scenarios.plan import Latency, LinkPlan
 
 SECOND = 1_000_000
 STEADY = Latency(fast=(1_000, 1_000))
 PLAIN = LinkPlan(latency=STEADY)
-
-
-class NamedPacket(Packet):
-    def __init__(self, channel: Channel, is_control: bool, name: str) -> None:
-        super().__init__(channel, is_control)
-        self.name = name
 
 
 class Rig:
@@ -25,11 +19,13 @@ class Rig:
         self.now = 0
         self.came: list[str] = []
         self.lost: list[str] = []
-        self._due: list[tuple[int, int, NamedPacket]] = []
+        self.names: dict[Packet, str] = {}
+        self._due: list[tuple[int, int, Packet]] = []
         self._count = 0
 
     def send(self, name: str, *, is_control: bool = False, size: int = 0) -> tuple[int, ...]:
-        packet = NamedPacket(self.connection.forth, is_control, name)
+        packet = Packet(self.connection.forth, is_control)
+        self.names[packet] = name
         times = self.network.submit(self.now, packet, name, size)
         for time in times:
             self._count += 1
@@ -45,17 +41,17 @@ class Rig:
         self._due = [due for due in self._due if due[0] > until]
         self.now = until
 
-    def _arrive(self, packet: NamedPacket) -> None:
+    def _arrive(self, packet: Packet) -> None:
         verdict = self.network.admit(self.now, packet)
         if verdict is not None:
-            (self.came if verdict else self.lost).append(packet.name)
+            (self.came if verdict else self.lost).append(self.names[packet])
 
     def flush(self) -> list[int]:
         """What follows a heal: when it came, and that it came."""
         times = []
         for time, channel in self.network.flushes(self.now, 1, 2):
             times.append(time)
-            self.came += [p.name for p in self.network.flush(channel) if isinstance(p, NamedPacket)]
+            self.came += [self.names[each] for each in self.network.flush(channel)]
         return times
 
     def stall_due(self) -> int | None:
@@ -149,7 +145,7 @@ def test_what_arrives_before_the_burst_joins_it() -> None:
     rig.run(rig.now + 1_000)
 
     assert rig.came == []
-    assert [p.name for p in rig.network.flush(channel) if isinstance(p, NamedPacket)] == [
+    assert [rig.names[each] for each in rig.network.flush(channel)] == [
         "first",
         "second",
     ]
@@ -186,9 +182,7 @@ def test_a_long_cut_breaks_a_connection_that_has_something_to_say() -> None:
     rig.run(1_000)
 
     assert rig.stall_due() == 1_000 + STALL
-    assert [
-        p.name for p in rig.network.abandon(rig.connection.forth) if isinstance(p, NamedPacket)
-    ] == ["a"]
+    assert [rig.names[each] for each in rig.network.abandon(rig.connection.forth)] == ["a"]
     assert rig.stall_due() is None
 
 
