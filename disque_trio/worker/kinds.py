@@ -121,7 +121,9 @@ def check_kinds(options: Mapping[str, Any], kinds: Mapping[str, Kind]) -> None:
 def check_function(name: str, fn: Any) -> None:
     """Raises `ValueError` for what cannot be a task."""
     if isinstance(fn, str):
-        raise ValueError(f"a task's name is a keyword: @app.task(name={shown(fn)})")
+        raise ValueError(
+            f"task {name}: {shown(fn)} is no function; a name is given as name={shown(fn)}"
+        )
     if not callable(fn) or not (inspect.isroutine(fn) or inspect.isclass(fn)):
         raise ValueError(f"task {name}: {shown(fn)} is no function: declare one that calls it")
     if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):

@@ -161,5 +161,5 @@ def test_a_task_without_options_is_declared_without_parentheses() -> None:
 
     assert app.tasks[pay.name] is pay
     assert pay(3) == 3
-    with pytest.raises(ValueError, match=r"keyword: @app.task\(name='pay'\)"):
+    with pytest.raises(ValueError, match=r"is no function; a name is given as name='pay'"):
         app.task("pay")  # type: ignore[call-overload]
