@@ -19,9 +19,9 @@ from disque_trio.statemachine.getwords import behind_from
 
 ADD_TIMEOUT_S: Final = 5.0
 _KEY_WAIT_S: Final = 5.0
-_NODE_DIGITS: Final = 8
-"""A token begins with so many digits of the id of the node that made it."""
 """Within this time a node answers what has a key, also while another one is silent."""
+_NODE_DIGITS: Final = 8
+"""A token begins with the first digits of the id of the node that made it."""
 
 
 @checked

@@ -6,9 +6,11 @@ from typing import Final, get_args
 import anyio
 
 from disque_trio.client import commands
+from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError
 from disque_trio.observe.observer import Observer
-from disque_trio.observe.plans import Outcome, Plan, Tell, answering, at
+from disque_trio.observe.plans import Outcome, Plan, Run, Tell, answering, at
+from disque_trio.observe.survey import KnownNode
 from disque_trio.observe.values import Json, MistakeError, given_name, readable
 from disque_trio.worker.operating.asking import given
 from disque_trio.worker.operating.jobs import Jobs
@@ -55,16 +57,9 @@ async def purge(observer: Observer, args: Json) -> Plan:
     parts = observer.census.parts.get(name, {})
     jobs = sum(part.stats.length for part in parts.values())
 
-    async def run(outcome: Outcome, _tell: Tell) -> None:
-        for node in nodes:
-            try:
-                [told] = await observer.client.ask(node.address, [commands.purge(name)])
-                outcome.says.append(f"{node.where}: ended {given(told):,}")
-            except DisqueError as error:
-                outcome.failed.append(f"{node.where}: {error}")
-
     ends = f'the {jobs:,} jobs that are queued in "{readable(name)}" end, and are never delivered'
     says = [ends, "jobs that workers have, and delayed ones, stay", *silent]
+    run = _at_each(observer, nodes, commands.purge(name), "ended")
     return Plan(target=readable(name), says=says, run=run, confirm=readable(name))
 
 
@@ -76,14 +71,6 @@ async def enqueue(observer: Observer, args: Json) -> Plan:
     parts = observer.census.parts.get(name, {}).values()
     waiting = sum(part.stats.restored or 0 for part in parts)
 
-    async def run(outcome: Outcome, _tell: Tell) -> None:
-        for node in nodes:
-            try:
-                [told] = await observer.client.ask(node.address, [commands.enqueue_queue(name)])
-                outcome.says.append(f"{node.where}: queued {given(told):,}")
-            except DisqueError as error:
-                outcome.failed.append(f"{node.where}: {error}")
-
     which = f'the jobs of "{readable(name)}" that wait for the end of their RETRY'
     says = [
         f"{which} are queued now, at {at(len(nodes))}; after a restart: {waiting:,}",
@@ -91,7 +78,22 @@ async def enqueue(observer: Observer, args: Json) -> Plan:
         "a worker that has had a job since before a restart may still have it: then it runs twice",
         *silent,
     ]
+    run = _at_each(observer, nodes, commands.enqueue_queue(name), "queued")
     return Plan(target=readable(name), says=says, run=run)
+
+
+def _at_each(observer: Observer, nodes: list[KnownNode], asked: Command[int], done: str) -> Run:
+    """Ask each node, and report how many jobs it has `done`."""
+
+    async def run(outcome: Outcome, _tell: Tell) -> None:
+        for node in nodes:
+            try:
+                [told] = await observer.client.ask(node.address, [asked])
+                outcome.says.append(f"{node.where}: {done} {given(told):,}")
+            except DisqueError as error:
+                outcome.failed.append(f"{node.where}: {error}")
+
+    return run
 
 
 async def redrive(observer: Observer, args: Json) -> Plan:

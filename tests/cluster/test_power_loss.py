@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from tests.cluster.power.disk import RECORDING, Disk
+from tests.cluster.power.disk import RECORDING, Disk, UnrecordedError
 from tests.cluster.processes import DISQUE_TRIO, Fleet, Server
 from tests.cluster.soak.storm import SEED, judge, storm
 
@@ -125,3 +125,15 @@ def test_an_orderly_stop_is_durable(recorded: Fleet) -> None:
     server.start().wait()
 
     assert [job.id for job in server.client.get("q", 5)] == jobs
+
+
+def test_a_write_that_is_not_recorded_is_noticed(recorded: Fleet) -> None:
+    server = recorded.server("--appendonly", "yes")
+    power = Power([server])
+    server.client.add("q", "body")
+    server.kill()
+    with open(server.directory / "disque.aof", "ab") as file:
+        file.write(b"x")
+
+    with pytest.raises(UnrecordedError, match=r"disque\.aof"):
+        power.cut()

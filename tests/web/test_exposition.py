@@ -9,6 +9,7 @@ from disque_trio.web import census, exposition
 from disque_trio.web.exposition import text_of
 from disque_trio.web.families import COUNTER, FAMILIES, HISTOGRAM
 from tests.rig import Rig
+from tests.web.turns import turns_beside
 
 
 def test_names_are_what_prometheus_wants() -> None:
@@ -70,18 +71,7 @@ async def test_a_scrape_lets_others_have_their_turn(monkeypatch: pytest.MonkeyPa
         return values
 
     monkeypatch.setattr(exposition, "read", read)
-    turns = 0
-
-    async def count() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await trio.lowlevel.checkpoint()
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(count)
-        text = await exposition.Exposition(Rig()).text()  # type: ignore[arg-type]
-        nursery.cancel_scope.cancel()
+    turns, text = await turns_beside(exposition.Exposition(Rig()).text)  # type: ignore[arg-type]
 
     assert text == text_of(values)
     assert turns >= 4 * len(values), "a hundred samples are four pieces"

@@ -9,6 +9,7 @@ import trio
 from disque_trio.observe.values import encoded
 from disque_trio.web.pieces import PIECE, encoded_in_turns, send
 from tests.web.browser import console
+from tests.web.turns import turns_beside
 
 DATA = {"total": 3, "rows": [{"name": "é" * 40_000, "n": n} for n in range(9)], "none": []}
 
@@ -20,18 +21,7 @@ async def test_what_is_encoded_in_turns_is_the_same_json() -> None:
 
 
 async def test_others_have_their_turn_after_each_large_row() -> None:
-    turns = 0
-
-    async def count() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await trio.lowlevel.checkpoint()
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(count)
-        await encoded_in_turns(DATA)
-        nursery.cancel_scope.cancel()
+    turns, _ = await turns_beside(lambda: encoded_in_turns(DATA))
 
     assert turns >= 8
 

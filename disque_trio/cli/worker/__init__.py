@@ -23,10 +23,8 @@ def main(argv: Sequence[str]) -> int:
         return stop.code if isinstance(stop.code, int) else USAGE
     try:
         if options.check:
-            checking = import_module(
-                "disque_trio.cli.worker.checking"
-            )  # its HTTP is slow to import
-            status: int = checking.check(options)
+            # It speaks HTTP, whose import is slow.
+            status: int = import_module("disque_trio.cli.worker.checking").check(options)
             return status
         return _run(argv, options, child)
     except UsageError as error:

@@ -15,6 +15,8 @@ import attrs
 
 RECORDING: Final = "recording"
 """The name of the recording's file, in the directory that it is about."""
+Entry = tuple[str, int, int, bytes]
+"""The kind of a call, its descriptor, its offset, and its data or names."""
 _ENTRY: Final = struct.Struct("<BiqI")
 _ZEROS: Final = 0.25
 """How often zeros stand in the place of a write: the file had grown before it was written."""
@@ -114,11 +116,8 @@ class Disk:
     def cut_power(self, rng: random.Random) -> None:
         """Leave what a power cut could have left; the process has been killed."""
         recording = self._directory / RECORDING
-        if recording.exists():
-            for entry in _entries(recording.read_bytes()):
-                self._replay(*entry)
-            recording.unlink()
-        self._check()
+        self._replay_all(list(_entries(recording.read_bytes())))
+        recording.unlink()
         found = rng.choice(self._states[self._settled :])
         for path in self._paths():
             path.unlink()
@@ -130,6 +129,17 @@ class Disk:
 
     def _paths(self) -> list[Path]:
         return sorted(path for path in self._directory.iterdir() if path.name not in self._ignored)
+
+    def _replay_all(self, entries: list[Entry]) -> None:
+        """Raises `UnrecordedError` unless they lead to the files that there are. The kill may have
+        come before the call of the last entry."""
+        for entry in entries[:-1]:
+            self._replay(*entry)
+        is_right = not self._odd()
+        for entry in entries[-1:]:
+            self._replay(*entry)
+        if not is_right and (odd := self._odd()):
+            raise UnrecordedError(f"{', '.join(odd)} in {self._directory}")
 
     def _replay(self, kind: str, descriptor: int, offset: int, data: bytes) -> None:
         if kind in "oO":
@@ -171,13 +181,11 @@ class Disk:
         else:
             self._settled = max(self._settled, handle.covered)
 
-    def _check(self) -> None:
-        """The recording must lead to the files that there are, but for the last call of it."""
+    def _odd(self) -> list[str]:
+        """The files that are not what the recording has led to so far."""
         names = self._states[-1]
         odd = [name for name, file in names.items() if not self._is_found(name, file)]
-        odd += [path.name for path in self._paths() if path.name not in names]
-        if len(odd) > 2:
-            raise UnrecordedError(f"{', '.join(odd)} in {self._directory}")
+        return odd + [path.name for path in self._paths() if path.name not in names]
 
     def _is_found(self, name: str, file: File) -> bool:
         path = self._directory / name
@@ -187,7 +195,7 @@ class Disk:
         return path.exists() and path.read_bytes() == content
 
 
-def _entries(data: bytes) -> Iterator[tuple[str, int, int, bytes]]:
+def _entries(data: bytes) -> Iterator[Entry]:
     at = 0
     while at + _ENTRY.size <= len(data):
         kind, descriptor, offset, length = _ENTRY.unpack_from(data, at)
