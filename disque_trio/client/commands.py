@@ -269,8 +269,10 @@ def cancel_key(queue: Text, key: Text) -> Command[int]:
 
 @checked
 def qstat(queue: Text) -> Command[QueueStats | None]:
-    """QSTAT: the figures of a queue on the node; None if it has none of this name."""
-    return Command((b"QSTAT", word(queue)), replies.maybe(replies.queue_stats))
+    """QSTAT: the figures of a queue on the node; None if it has none of this name, or, at a node
+    that does not know UNQUEUED, if it only has jobs that are not queued."""
+    plain, meaning = (b"QSTAT", word(queue)), replies.maybe(replies.queue_stats)
+    return Command((*plain, b"UNQUEUED"), meaning, features=("qstat-unqueued",), plain=plain)
 
 
 @checked
@@ -299,10 +301,8 @@ def qscan(
     those of queues that have only jobs that are not queued, if the node can tell."""
     options = {"COUNT": count, "MINLEN": minlen, "MAXLEN": maxlen, "IMPORTRATE": import_rate}
     plain = (b"QSCAN", word(cursor), *_given(options))
-    meaning = replies.scanned(replies.text)
-    if not has_unqueued:
-        return Command(plain, meaning)
-    return Command((*plain, b"UNQUEUED"), meaning, features=("unqueued",), plain=plain)
+    words = (*plain, b"UNQUEUED") if has_unqueued else plain
+    return Command(words, replies.scanned(replies.text), features=("unqueued",), plain=plain)
 
 
 @checked

@@ -194,6 +194,15 @@ def states(pair: Cluster, job: str) -> list[str]:
     return [each["state"] for each in told(pair, "jobs", "show", job)]
 
 
+def test_a_queue_that_has_delayed_jobs_only_is_listed(pair: Cluster, queue: str) -> None:
+    pair[0].client.call("ADDJOB", queue, "b", "0", "DELAY", "3600", "REPLICATE", "1")
+
+    [found] = [each for each in told(pair, "queues", "list") if each["name"] == queue]
+
+    assert (found["length"], found["delayed"]) == (0, 1)
+    assert 3500 < found["delayed_due_s"] <= 3600
+
+
 def test_queues_are_listed_with_the_figures_of_all_nodes(pair: Cluster, queue: str) -> None:
     for server in (pair[0], pair[1]):
         server.client.call("ADDJOB", queue, "x", "0", "REPLICATE", "1")

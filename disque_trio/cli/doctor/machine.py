@@ -18,7 +18,11 @@ from disque_trio.cli.doctor.nodes import NodeFacts
 from disque_trio.net.file_limits import MAX_LINKS
 from disque_trio.net.multiplexing import MultiplexingError, resolve
 from disque_trio.serving.config_file import ConfigFileError, load
-from disque_trio.serving.secret_files import SecretFileError, with_secrets
+from disque_trio.serving.secret_files import (
+    SecretFileError,
+    warn_of_open_configuration,
+    with_secrets,
+)
 from disque_trio.statemachine.config import Config
 
 HERE: Final = "this machine"
@@ -114,12 +118,14 @@ def judge_file(path: str, *, is_running: bool) -> Iterator[Finding]:
     if mistakes:
         return  # the other checks depend on these
     warnings: list[str] = []
+    warn_of_open_configuration(path, config, warnings.append)
     try:
         config = with_secrets(config, warnings.append)
     except SecretFileError as error:
         yield problem(path, str(error), "the node would not start")
     for text in warnings:
-        yield warning(path, text, "chmod 600, owned by the node's user")
+        what, _, files = text.rpartition(": chmod 600 ")
+        yield warning(path, what, f"chmod 600 {files}, and let the node's user own it")
     yield from judge_disk(path, config.dir)
     try:
         resolve(config.multiplexing_api)

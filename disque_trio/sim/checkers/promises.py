@@ -75,6 +75,7 @@ OPTIONS: Final[dict[str, dict[str, Row]]] = {
     "pause": {"BCAST": _judged("S6")},
     "purge": {"DEAD": _judged("S23"), "BCAST": _judged("S19")},
     "redrive": {"COUNT": _judged("S19")},
+    "qstat": {"UNQUEUED": _SCANS},
     "qscan": dict.fromkeys(
         ("COUNT", "BUSYLOOP", "MINLEN", "MAXLEN", "IMPORTRATE", "UNQUEUED", "REPLY"), _SCANS
     ),

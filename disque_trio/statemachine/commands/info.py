@@ -41,6 +41,7 @@ FEATURES: Final = (
     "enqueue-queue",
     "long-periods",
     "long-waits",
+    "qstat-unqueued",
 )
 """What this node can beyond the original, by name; a client looks here before it uses it."""
 _SHOWN_QUEUES: Final = 10

@@ -250,10 +250,12 @@ def _peeked(job: Job, body: Body | None) -> Reply:
 
 def qstat(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     """The twenty elements about one queue, and what the original does not count."""
+    if len(args) > 2 and (len(args) > 3 or args[2].upper() != b"UNQUEUED"):
+        raise CommandError(SYNTAX_ERROR + b": " + no_option(args[-1], b"QSTAT", (b"UNQUEUED",)))
     places = node.queues, node.dead, node.restored
     queue = queue_of(node, args[1])
-    # As the original's: no figures of a queue with nothing but delayed jobs or copies.
-    if queue is None or all(args[1] not in place for place in places):
+    # As there, a queue with nothing but delayed jobs or copies has none unless they are asked for.
+    if queue is None or (len(args) == 2 and all(args[1] not in place for place in places)):
         return NULL_ARRAY
     dead = len(node.dead.get(args[1], ()))
     reply: list[Reply] = [b"name", queue.name, b"len", len(queue)]

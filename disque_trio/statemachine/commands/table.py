@@ -125,7 +125,7 @@ ROWS: Final = (
             "How many jobs a queue has on this node."),
     Command("qpeek", qpeek, 3, R, "queue count",
             "Look at the oldest jobs, or with a negative count the newest, without taking them."),
-    Command("qstat", qstat, 2, R | FAST, "queue",
+    Command("qstat", qstat, -2, R | FAST, "queue [UNQUEUED]",
             "Counters and state of a queue."),
     Command("qscan", qscan, -1, R,
             "[cursor] [COUNT n] [BUSYLOOP] [MINLEN n] [MAXLEN n] [IMPORTRATE n] [UNQUEUED]"

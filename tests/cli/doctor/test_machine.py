@@ -149,6 +149,22 @@ def test_a_secret_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     assert finding.level is Level.PROBLEM
 
 
+def test_files_with_secrets_that_others_can_read_are_told_with_one_advice(tmp_path: Path) -> None:
+    file, secret = tmp_path / "disque.conf", tmp_path / "secret"
+    file.write_text(f"dir {tmp_path}\nrequirepass {'x' * 40}\ncluster-secret-file {secret}\n")
+    secret.write_text("y" * 40)
+    file.chmod(0o644)
+    secret.chmod(0o644)
+
+    found = [each for each in about(file, is_running=True) if "other users" in each.what]
+
+    assert len(found) == 2
+    for finding, path in zip(found, (file, secret), strict=True):
+        assert finding.level is Level.WARNING
+        assert "chmod" not in finding.what
+        assert finding.advice == f"chmod 600 {path}, and let the node's user own it"
+
+
 def test_a_port_of_a_worker_that_is_taken_is_told(tmp_path: Path) -> None:
     file = tmp_path / "disque.conf"
     port = free_port(2)

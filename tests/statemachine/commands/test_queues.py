@@ -252,6 +252,28 @@ def test_the_numbers_of_a_queue() -> None:
     ]  # fmt: skip
 
 
+def test_a_queue_that_has_delayed_jobs_only_has_numbers_if_they_are_asked_for() -> None:
+    rig = Rig()
+    rig.ask("ADDJOB", "q", "b", 0, "DELAY", 60)
+
+    assert rig.ask("QSTAT", "q") == NULL_ARRAY
+    told = rig.ask("QSTAT", "q", "unqueued")
+
+    assert isinstance(told, list)
+    figures = dict(zip(told[::2], told[1::2], strict=True))
+    wanted = {b"name": b"q", b"len": 0, b"delayed": 1, b"unqueued": 1, b"delayed-due-ms": 60_000}
+    assert wanted.items() <= figures.items()
+    assert rig.ask("QSTAT", "other", "UNQUEUED") == NULL_ARRAY
+
+
+@pytest.mark.parametrize("words", [("UNQUEUD",), ("UNQUEUED", "UNQUEUED")])
+def test_other_words_of_qstat_are_refused(words: tuple[str, ...]) -> None:
+    answer = Rig().ask("QSTAT", "q", *words)
+
+    assert isinstance(answer, Failure)
+    assert answer.text.startswith(b"ERR syntax error")
+
+
 def test_waiting_clients_and_givers_of_a_queue() -> None:
     rig = Rig(peers=2, config=CALM)
     rig.request("GETJOB", "FROM", "q", client=rig.connect())

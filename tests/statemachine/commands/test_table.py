@@ -29,7 +29,7 @@ REFERENCE = """
     bgrewriteaof 1 readonly admin
     qlen 2 readonly fast
     qpeek 3 readonly
-    qstat 2 readonly fast
+    qstat -2 readonly fast
     qscan -1 readonly
     jscan -1 readonly
     enqueue -1 write denyoom fast
@@ -50,7 +50,7 @@ REFERENCE = """
     select 2 readonly loading fast
     reset 1 readonly loading fast
 """
-"""The original's, where HELLO and AUTH take one word at most; ours; and three of Redis."""
+"""The original's, where HELLO and AUTH take one word at most, QSTAT one; ours; three of Redis."""
 
 
 def wrong_number(row: Command) -> Failure:
