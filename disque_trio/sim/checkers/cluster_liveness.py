@@ -138,7 +138,7 @@ def judge_rejoin(case: Case, findings: Findings) -> None:
     bound = reconnect_bound(case.plan) + case.obligations.reconnect_late
     if world.is_changing:
         bound += case.obligations.longest(FORGOTTEN_FOR)
-    began = max(world.healed, *(world.started_at(node) for node in world.core))
+    began = max([world.healed, *(world.started_at(node) for node in world.core)])
     if not is_whole(case):
         findings.leave_open("L6")
         return

@@ -22,6 +22,8 @@ def judge_repair(case: Case, job: Job, findings: Findings) -> None:
     fit = [node for node in world.core if world.in_core(node) and node not in world.leaving]
     promised = options.replicate - sum(node not in world.removed for node in job.lost_on)
     have = sum(node in fit for node in job.copies)
+    if not have and job.copies:
+        return  # no node of the core has a copy to send
     due = min(promised, len(fit))
     since = max(world.healed, job.created_at or 0)
     if have < due and (_are_lists_wrong(case, job, fit, due) or _seem_enough(case, job, fit, due)):

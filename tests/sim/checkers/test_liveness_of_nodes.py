@@ -185,13 +185,15 @@ def test_gossip_will_do_where_nobody_looks_into_the_nodes() -> None:
 # L7
 
 
-def lost_on(*, after: str = "10", options: str = "replicate=2 retry=10 ttl=3600") -> Trace:
+def lost_on(
+    *, after: str = "10", options: str = "replicate=2 retry=10 ttl=3600", core: str = ""
+) -> Trace:
     """A node with a copy is gone for good. All is well after 20 s, but for what it had."""
     trace = Trace(4, consumers=(), config=(("replica-repair-after", after),))
     trace.add(0, to=("n2",), options=options)
     trace.row(10, "crash", "n2", cause="kill")
     trace.row(10, "remove", "n2")
-    trace.heal(20)
+    trace.heal(20, core=core)
     return trace
 
 
@@ -211,6 +213,23 @@ def test_it_has_been_made_again() -> None:
     assert broken(verdict) == []
     assert verdict.checks["L7"] == 1
     assert verdict.marks["copy.restored"] == 1
+
+
+@pytest.mark.parametrize(("core", "due"), [("n1,n3,n4", ["L7"]), ("n3,n4", [])])
+def test_only_nodes_of_the_core_that_have_a_copy_can_make_it_again(
+    core: str, due: list[str]
+) -> None:
+    assert broken(lost_on(core=core).verdict(end=20 + REPAIR + 1)) == due
+
+
+def test_after_a_heal_that_leaves_no_node_there_is_nothing_to_judge() -> None:
+    trace = Trace(1, consumers=())
+    trace.crash(10, "n1")
+    trace.row(10, "remove", "n1")
+    trace.row(20, "chaos.end")
+    trace.row(20, "heal.end")
+
+    assert broken(trace.verdict(end=100)) == []
 
 
 def test_making_it_again_takes_a_while() -> None:

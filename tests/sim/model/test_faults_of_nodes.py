@@ -2,9 +2,10 @@
 
 import itertools
 
+import attrs
 import pytest
 
-from disque_trio.sim.scenarios.plan import Add, ClockPlan, Fault
+from disque_trio.sim.scenarios.plan import Add, ClockPlan, Consumer, Fault, LinkPlan
 from tests.sim.model.faulting import at
 from tests.sim.runs import SECOND, between, of, plan, play, times
 
@@ -114,6 +115,19 @@ def test_a_slow_node_takes_its_time_for_each_batch() -> None:
     assert gaps
     assert min(gaps) >= 100_000
     assert [row.detail for row in of(rows, "slow")] == ["100", "0"]
+
+
+def test_what_a_slow_node_receives_of_a_batch_it_handles_at_that_moment() -> None:
+    slow = at(5, "slow", 15, nodes=(2,), amount=2)
+    worker = Consumer(name="c1", node=1, queues=("q",), count=5, mix=(("together", 1.0),))
+    apart = 5 * SECOND
+    bursts = [attrs.evolve(add, at=add.at // apart * apart, node=1) for add in plan(jobs=40).adds]
+    rows = play(plan(slow, adds=tuple(bursts), consumers=(worker,), link=LinkPlan(batches=True)))
+
+    received = {(row.time, row.job) for row in of(rows, "recv", node="n2", cause="deljob")}
+    dropped = of(rows, "drop", node="n2", cause="deljob")
+    assert dropped
+    assert {(row.time, row.job) for row in dropped} <= received
 
 
 # Clocks.

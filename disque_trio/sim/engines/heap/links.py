@@ -239,16 +239,14 @@ class SimLinkPort:
             self._put_bytes(batch, joined([_frame_of(packet) for packet in batch]))
 
     def _put_bytes(self, packets: list[FramePacket], data: bytes) -> None:
-        """Bytes sometimes come in two pieces, each an input of its own."""
+        """Bytes sometimes come in two pieces. Those of one frame are an input each."""
         rng = self._links.rng
         cut = rng.randrange(len(data)) if rng.random() < 0.5 else 0
-        if len(packets) > 1:  # some frames may be complete in the first piece
-            self.hub.put(self._receive_frames, (packets, data[:cut]))
-            self.hub.put(self._receive, data[cut:])
-            return
-        if cut:
-            self.hub.put(self._receive, data[:cut])
-        self.hub.put(self._receive_frames, (packets, data[cut:]))
+        pieces = [data[:cut], data[cut:]] if cut else [data]
+        if len(packets) == 1 and cut:
+            self.hub.put(self._receive, pieces.pop(0))
+        # Some of several frames may be complete in the first piece.
+        self.hub.put(self._receive_frames, (packets, pieces))
 
     def _receive_frame(self, node: Node, packet: FramePacket) -> None:
         if self._is_over:
@@ -262,14 +260,15 @@ class SimLinkPort:
         if not self._is_over:
             node.link_received(self.session, data)
 
-    def _receive_frames(self, node: Node, came: tuple[list[FramePacket], bytes]) -> None:
-        packets, data = came
+    def _receive_frames(self, node: Node, came: tuple[list[FramePacket], list[bytes]]) -> None:
+        packets, pieces = came
         for packet in packets:
             if self._is_over:
                 self._links.lost(packet, "closed")
             else:
                 self._links.received(packet)
-        self._receive(node, data)
+        for data in pieces:
+            self._receive(node, data)
 
     def ended(self) -> None:
         """The connection has ended, on either side."""
