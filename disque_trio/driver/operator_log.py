@@ -28,12 +28,18 @@ from disque_trio.statemachine.directives import BY_NAME, SECRETS
 from disque_trio.statemachine.hostnames import Unanswered, unanswered
 from disque_trio.statemachine.pressure import LEAST_ROOM
 from disque_trio.statemachine.state import NodeState
+from disque_trio.statemachine.strangers import HTTP, OTHER, PROXY
 
 QUIET: Final[Millis] = 10_000
 """How long the same kind of trouble is only counted after it was reported."""
 LOOK_EVERY: Final[Millis] = 100
 _LONGEST_WORD: Final = 32
 """Characters that are logged of what a stranger has sent."""
+_EXPELLED: Final = {
+    HTTP: "possible attack: HTTP at the client port, which a web page can cause; disconnected",
+    PROXY: "PROXY protocol at the client port: turn it off at the load balancer; disconnected",
+    OTHER: "possible attack: another protocol at the client port; disconnected",
+}
 _SECRETS: Final = {BY_NAME[name].field for name in SECRETS}
 
 
@@ -218,10 +224,10 @@ class OperatorLog:
             error=text.decode("latin-1"),
         )
 
-    def expelled(self, client: Client, word: bytes, now: Now) -> None:
-        """A client was disconnected because it speaks HTTP."""
+    def expelled(self, client: Client, protocol: str, word: bytes, now: Now) -> None:
+        """A client was disconnected because it speaks another protocol."""
         self.repeat(
-            "possible attack: HTTP at the client port, which a web page can cause; disconnected",
+            _EXPELLED[protocol],
             now,
             client=client.address.decode("latin-1"),
             word=word[:_LONGEST_WORD].decode("latin-1"),

@@ -76,8 +76,8 @@ class Output:
             self._send_messages(out, now)
         if out.replies:
             self._answer(out, now)
-        for client, word in out.expelled:
-            self._operator_log.expelled(client, word, now)
+        for client, protocol, word in out.expelled:
+            self._operator_log.expelled(client, protocol, word, now)
         for client in out.closes:
             self._close(client)
         for link in out.hangups:

@@ -29,7 +29,7 @@ class Outbox:
     replies: list[tuple[Client, Reply]]
     closes: list[Client]
     """Clients to disconnect once what they are owed has been written."""
-    expelled: list[tuple[Client, bytes]]
+    expelled: list[tuple[Client, str, bytes]]
     """Those of them that speak another protocol, with a word of it: for the log."""
     hangups: list[LinkId]
     chores: list[tuple[Client, Chore]]

@@ -67,11 +67,11 @@ def close(node: NodeState, client: Client) -> None:
         node.out.closes.append(client)
 
 
-def expel(node: NodeState, client: Client, word: bytes) -> None:
+def expel(node: NodeState, client: Client, protocol: str, word: bytes) -> None:
     """Disconnect a client that speaks another protocol, as this word of it shows: whatever else it
     has sent is not carried out."""
-    metrics.count_turned_away(node, "http")
-    node.out.expelled.append((client, word))
+    metrics.count_turned_away(node, protocol)
+    node.out.expelled.append((client, protocol, word))
     close(node, client)
 
 

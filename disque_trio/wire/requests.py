@@ -31,7 +31,7 @@ _FEW: Final = 128
 ARG_BYTES: Final = 48
 """Memory that an argument takes besides its text."""
 _ASTERISK: Final = ord("*")
-_NEVER_FIRST: Final = frozenset(range(0x20)).difference(b"\t\n\v\f\r") | {0x7F}
+_NEVER_FIRST: Final = frozenset(range(0x100)).difference(b"\t\n\v\f\r", range(0x20, 0x7F))
 """Bytes with which no request begins: another protocol does, such as TLS."""
 _BUS: Final = b"DbuZ"
 """What frames of the bus begin with."""

@@ -24,6 +24,13 @@ OTHERS = {
     "as an array": b"*3\r\n$4\r\nPOST\r\n$1\r\n/\r\n$8\r\nHTTP/1.1\r\n" + BODY,
     "a header as an array": b"*1\r\n$5\r\nHost:\r\n" + BODY,
     "tls": TLS_HELLO,
+    "PROXY protocol": b"PROXY TCP4 192.0.2.1 192.0.2.2 5555 7711\r\n" + BODY,
+    "PROXY protocol 2": b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c" + bytes(12) + BODY,
+    "mail": b"EHLO example.com\r\nDATA\r\n" + BODY,
+    "memcached": b"set key 0 0 %d\r\n" % len(BODY) + BODY,
+    "memcached, binary": b"\x80\x01\0\x05" + bytes(20) + BODY,
+    "bus of Redis": b"RCmb\0\0\x09\0\n" + BODY,
+    "byte order mark": b"\xef\xbb\xbfPOST / HTTP/1.1\r\n" + HEADERS + BODY,
     "bus": BUS_FRAME,
 }
 

@@ -50,7 +50,7 @@ from disque_trio.statemachine.messages import (
     YourJobs,
 )
 from disque_trio.statemachine.outbox import Outbox
-from disque_trio.statemachine.strangers import speaks_http
+from disque_trio.statemachine.strangers import protocol_of
 from tests.rig import JOB, ME, N2, N3, N4, ONCE, UNKNOWN, Rig
 
 T = TypeVar("T")
@@ -134,7 +134,7 @@ class Storm:
                 self.ask(client, args)
 
     def ask(self, client: Client, args: list[bytes]) -> None:
-        if args[0].lower() in (b"monitor", b"client") or speaks_http(args):
+        if args[0].lower() in (b"monitor", b"client") or protocol_of(args):
             self.odd[client] = None
         self.requests[client] = self.requests.get(client, 0) + 1
         is_first = self.machine.accepts(client)

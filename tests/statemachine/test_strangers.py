@@ -67,10 +67,43 @@ def test_they_are_counted_by_their_reason() -> None:
     assert rig.node.stats.connections_rejected == {"http": 1}
 
 
+OTHERS = {
+    "Host : localhost": "http",
+    "PROXY TCP4 192.0.2.1 192.0.2.2 5555 7711": "proxy-protocol",
+    "PROXY UNKNOWN": "proxy-protocol",
+    "EHLO example.com": "other-protocol",
+    "helo example.com": "other-protocol",
+    "LHLO example.com": "other-protocol",
+    "RCPT TO:<a@example.com>": "other-protocol",
+    "SSH-2.0-OpenSSH_9.0": "other-protocol",
+    "set key 0 0 48": "other-protocol",
+    "add key 0 60 48 noreply": "other-protocol",
+    "cas key 0 0 48 7": "other-protocol",
+    "AMQP\0\0\t\x01": "other-protocol",
+    "\x16\x03\x01": "other-protocol",
+    "\x80": "other-protocol",
+}
+
+
+@pytest.mark.parametrize("line", OTHERS)
+def test_words_of_other_protocols_end_the_connection_and_are_counted(line: str) -> None:
+    rig = Rig()
+
+    rig.request(*(word.encode("latin-1") for word in line.split(" ")))
+
+    assert rig.closed() == [rig.client]
+    assert rig.replies() == []
+    assert rig.node.stats.connections_rejected == {OTHERS[line]: 1}
+
+
 @pytest.mark.parametrize(
     "words",
     [
         ["GET", "key"],
+        ["GET", ":key"],
+        ["SET", "key", "0", "EX", "10"],
+        ["SET", "key", "0", "0"],
+        ["ZADD", "key", "0", "1", "2"],
         ["GET", "/path"],
         ["SET", "key", "value"],
         ["COPY", "a", "b"],

@@ -39,6 +39,19 @@ CLIENTS: Final = {
         "because they gave no password in time",
         "its log has the addresses: clients that connect long before they speak need AUTH first",
     ),
+    "http": Meaning(
+        "because they spoke HTTP, which a web page can cause",
+        "its log has the addresses: set requirepass-file, so that no page can give commands "
+        "(docs/security.md); for the console and metrics, use the web-port",
+    ),
+    "proxy-protocol": Meaning(
+        "because a load balancer announced them with the PROXY protocol",
+        "turn that off at the load balancer (HAProxy: send-proxy)",
+    ),
+    "other-protocol": Meaning(
+        "because they spoke another protocol, such as TLS, SMTP or memcached",
+        "its log has the addresses: restrict access to the port",
+    ),
 }
 LINKS: Final = {
     "cluster-secret": Meaning(

@@ -15,7 +15,7 @@ from disque_trio.statemachine.client import Client, ReplyMode
 from disque_trio.statemachine.commands.rows import Command
 from disque_trio.statemachine.hints import did_you_mean, shown
 from disque_trio.statemachine.state import NodeState
-from disque_trio.statemachine.strangers import speaks_http
+from disque_trio.statemachine.strangers import protocol_of
 
 _PLAIN_INSTEAD: Final = b"use a plain pipeline (redis-py: pipeline(transaction=False))"
 _NO_TRANSACTIONS: Final = b"there are no transactions here"
@@ -64,11 +64,10 @@ _OF_REDIS: Final[dict[bytes, bytes]] = {
 
 
 def expels(node: NodeState, client: Client, args: list[bytes]) -> bool:
-    """Is the client disconnected, because this request is one of HTTP?"""
-    if not speaks_http(args):
-        return False
-    sessions.expel(node, client, args[0])
-    return True
+    """Is the client disconnected, because this request belongs to another protocol?"""
+    if protocol := protocol_of(args):
+        sessions.expel(node, client, protocol, args[0])
+    return bool(protocol)
 
 
 def is_held(client: Client) -> bool:
