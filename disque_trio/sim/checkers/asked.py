@@ -8,6 +8,7 @@ from typing import Final
 
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.records import NEVER, Job
+from disque_trio.sim.checkers.silence import may_be_unlinked
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
@@ -54,16 +55,18 @@ def on_order_end(case: Case, row: Row) -> None:
         return
     if name == "count" and row.detail.isdigit() and int(row.detail) > int(count):
         _report(case, row, f"{row.detail} jobs, where COUNT is {count}")
-    elif name == "bcast" and _is_untold(case, row.node, since):
+    elif name == "bcast" and _is_untold(case, row, since):
         _report(case, row, "PURGE with BCAST has told no other node")
 
 
-def _is_untold(case: Case, node: str, since: Micros) -> bool:
+def _is_untold(case: Case, row: Row, since: Micros) -> bool:
     case.check("S19")
-    others = [each for each in case.world.nodes if each != node]
+    node = row.node
+    if row.kind == "purge-dead.ok" and case.obligations.has_original_file:
+        return False  # no node keeps dead jobs of others, and can be told to purge them
     return (
         case.has_messages
-        and bool(others)
+        and any(each != node and not may_be_unlinked(case, node, each) for each in case.world.nodes)
         and case.world.is_calm(since, case.now)
         and case.purged_from.get(node, NEVER) < since
     )

@@ -195,7 +195,8 @@ class Obligations:
     differs: bool
     """Wall clocks differ, from the start or because they jump."""
     has_original_file: bool
-    """Journals are in the original's format, which has only the creator's time."""
+    """There are journals in the original's format, which has only the creator's time, and no place
+    for extensions of jobs."""
     grace: Micros
     """`tied-grace`."""
     dead_life: Micros
@@ -277,6 +278,7 @@ def obligations_of(plan: Plan, no_processor: Micros = 0) -> Obligations:
     drifts += [abs(fault.amount) for fault in plan.faults if fault.kind == "clock-rate"]
     steps = [fault for fault in plan.faults if fault.kind in {"clock-step", "wall-freeze"}]
     link = plan.link
+    has_disk = config.get("appendonly", "no") == "yes"
     longest = link.latency.slow[1] if link.latency.p_slow else link.latency.fast[1]
     return Obligations(
         nodes=plan.nodes,
@@ -288,13 +290,13 @@ def obligations_of(plan: Plan, no_processor: Micros = 0) -> Obligations:
         has_lease=config.get("delivery-lease", "yes") == "yes",
         repair_after=int(config.get("replica-repair-after", "600")) * SECOND,
         has_limit=config.get("maxmemory", "0") != "0",
-        has_disk=config.get("appendonly", "no") == "yes",
+        has_disk=has_disk,
         fsync=config.get("appendfsync", "everysec"),
         default_replicate=int(config.get("default-replicate", "3")),
         default_sync=int(config.get("default-sync", "0")),
         can_step=bool(steps),
         differs=bool(steps) or any(clock.wall_offset_ms for clock in plan.clocks),
-        has_original_file=config.get("aof-format", "framed") == "disque",
+        has_original_file=has_disk and config.get("aof-format", "framed") == "disque",
         no_processor=no_processor,
         grace=int(config.get("tied-grace", "2000")) * MILLI,
         dead_life=int(config.get("dead-letter-ttl", "604800")) * SECOND,

@@ -329,10 +329,7 @@ def _may_send_in_vain(case: Case, copy: Copy) -> bool:
 
 
 def _judge_jscan(case: Case, row: Row, query: Query) -> Iterator[str]:
-    cursor, *told = row.detail.split()
-    query.told += told
-    if cursor != "0":
-        _await_next_page(case, row, query)
+    if not _is_last_page(case, row, query):
         return
     wish = _wish(query.words)
     states = wish.get("state", ["active", "queued", "acked", "dead"])
@@ -355,10 +352,7 @@ def _wish(words: list[str]) -> dict[str, list[str]]:
 
 def _judge_qscan(case: Case, row: Row, query: Query) -> Iterator[str]:
     """Queues with jobs are in the reply. Empty queues may be."""
-    cursor, *told = row.detail.split()
-    query.told += told
-    if cursor != "0":
-        _await_next_page(case, row, query)
+    if not _is_last_page(case, row, query):
         return
     is_part = _wish(query.words).keys() - {"busyloop", "count"}
     for queue, (least, _) in _lengths(case, query).items():
@@ -371,8 +365,14 @@ def _judge_qscan(case: Case, row: Row, query: Query) -> Iterator[str]:
         yield f"names a queue twice: {' '.join(query.told)}"
 
 
-def _await_next_page(case: Case, row: Row, query: Query) -> None:
-    case.queries.setdefault(row.node, {})[row.client, row.cause, 0] = query
+def _is_last_page(case: Case, row: Row, query: Query) -> bool:
+    """Does the reply end the scan? That of BUSYLOOP must name all."""
+    cursor, *told = row.detail.split()
+    query.told += told
+    is_last = cursor == "0" or "busyloop" in _wish(query.words)
+    if not is_last:
+        case.queries.setdefault(row.node, {})[row.client, row.cause, 0] = query
+    return is_last
 
 
 def _judge_info(case: Case, row: Row, query: Query) -> Iterator[str]:

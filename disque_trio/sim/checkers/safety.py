@@ -172,7 +172,7 @@ def _counts_by_creator(case: Case, job: Job) -> bool:
     """Has a node loaded the job from a journal of the original's format, where the rest of its
     DELAY is known by the creator's clock only, while clocks differ?"""
     obligations = case.obligations
-    if not (obligations.has_original_file and obligations.has_disk and obligations.differs):
+    if not (obligations.has_original_file and obligations.differs):
         return False
     return any(copy.cause == "loaded" for copy in job.copies.values())
 

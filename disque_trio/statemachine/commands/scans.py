@@ -283,8 +283,10 @@ def _new_number(node: NodeState) -> int:
 
 def _steps(node: NodeState, wanted: int | None) -> int:
     """How many queues or jobs are looked at for one reply."""
-    most = node.knobs.scan_steps
-    return most if wanted is None else min(wanted * WORK_PER_ITEM, most)
+    knobs = node.knobs
+    if wanted is None:
+        return knobs.steps_at_once  # all of them, or the reply is a longer one
+    return min(wanted * WORK_PER_ITEM, knobs.scan_steps)
 
 
 def _parse(

@@ -60,3 +60,30 @@ def test_each_wait_is_twice_the_last_up_to_the_longest(
         trace.row(110 + 20 * number, "postpone", "n1", job=JOB, cause="nack", detail=detail)
 
     assert bool(_found(trace, "S32")) != is_right
+
+
+def _purged(kind: str, *, journal: str = "no", file: str = "framed", passed: bool = False) -> Trace:
+    trace = Trace(config=(("appendonly", journal), ("aof-format", file)))
+    trace.add(1, to=("n2",))
+    trace.row(30, f"{kind}.invoke", "n1", queue="q", client="a", ref=7, cause="bcast")
+    if passed:
+        trace.send(30.01, "purge", "n1", "n2", job="")
+    trace.row(30.02, f"{kind}.ok", "n1", queue="q", client="a", ref=7, detail="0")
+    return trace
+
+
+@pytest.mark.parametrize("kind", ["purge", "purge-dead"])
+def test_a_purge_of_all_nodes_is_passed_on(kind: str) -> None:
+    assert _found(_purged(kind, passed=True), "S19") == []
+    untold = ["PURGE with BCAST has told no other node"]
+    assert _found(_purged(kind), "S19") == untold
+    assert _found(_purged(kind, file="disque"), "S19") == untold
+
+
+@pytest.mark.parametrize(("kind", "is_due"), [("purge", True), ("purge-dead", False)])
+def test_nodes_with_journals_in_the_original_format_are_told_of_no_dead_jobs(
+    kind: str, *, is_due: bool
+) -> None:
+    found = _found(_purged(kind, journal="yes", file="disque"), "S19")
+
+    assert bool(found) == is_due

@@ -77,6 +77,8 @@ def ask(
             "BUSYLOOP QUEUE q STATE acked",
             f"JSCAN: names {JOB}, which is queued",
         ),
+        ("jscan", f"77 {JOB} {OTHER}", "BUSYLOOP", ""),
+        ("jscan", f"77 {JOB}", "BUSYLOOP", f"JSCAN: leaves {OTHER} out, which is queued"),
         ("jscan", f"0 {JOB} {OTHER}", "", ""),
         ("jscan", f"0 {JOB} {OTHER}", "0 REPLY all COUNT 9 STATE dead STATE queued", ""),
         (

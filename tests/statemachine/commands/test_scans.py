@@ -1,6 +1,7 @@
 import pytest
 
 from disque_trio.statemachine.base import Failure, Reply, Status
+from disque_trio.statemachine.knobs import Knobs
 from disque_trio.statemachine.lengthy import whole
 from disque_trio.statemachine.messages import YourJobs
 from tests.rig import CALM, JOB, N2, Rig, copy_of
@@ -73,6 +74,16 @@ def test_all_can_be_had_at_once(words: list[str]) -> None:
     rig = rig_with_queues(150)
 
     assert page(rig, "QSCAN", *words) == (b"0", names(150))
+
+
+@pytest.mark.parametrize("words", [["BUSYLOOP"], ["COUNT", "-1"]])
+def test_however_few_a_page_may_pass(words: list[str]) -> None:
+    rig = rig_with_queues(20)
+    rig.node.knobs = Knobs(scan_steps=3)
+
+    assert page(rig, "QSCAN", *words) == (b"0", names(20))
+    assert len(page(rig, "JSCAN", *words)[1]) == 20
+    assert len(page(rig, "JSCAN")[1]) == 3
 
 
 def test_a_page_looks_at_ten_names_for_each_item_it_wants() -> None:
