@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from disque_trio.terminal.escapes import printable, printable_lines
+from disque_trio.terminal.escapes import is_mark, is_seen, printable, printable_lines
 
 _LEAST: Final = 12
 """Columns of a table are not cut below this width."""
@@ -65,7 +65,7 @@ def json_text(value: Any, *, indent: int | None = None, is_compact: bool = False
 
 def _json_escape(found: re.Match[str]) -> str:
     each = found[0]
-    return each if each.isprintable() else json.dumps(each)[1:-1]
+    return each if is_seen(each) else json.dumps(each)[1:-1]
 
 
 # Tables.
@@ -150,6 +150,6 @@ def width_of(text: str) -> int:
 
 
 def _width(character: str) -> int:
-    if unicodedata.combining(character):
+    if is_mark(character):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -151,7 +151,17 @@ async def test_a_server_that_knows_no_traces_is_not_asked(tab: Tab, fake: Fake) 
     assert set(fake.subscribed()) == {"overview", "job"}
 
 
-@pytest.mark.parametrize("name", [scene.NASTY, scene.RIGHT_TO_LEFT, scene.LONG, "\x00\n\r\u2028"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        scene.NASTY,
+        scene.RIGHT_TO_LEFT,
+        scene.LONG,
+        "\x00\n\r\u2028",
+        "\xad\u061c\u3164\ufe00\U000e0041",
+        "a\u0301\u0301\u0301\u0301\u20dd",
+    ],
+)
 async def test_names_are_shown_as_what_they_are(tab: Tab, fake: Fake, name: str) -> None:
     rows = [
         attrs.evolve(row, client=name if row.client else "", detail=f"body={name}")
@@ -163,7 +173,9 @@ async def test_names_are_shown_as_what_they_are(tab: Tab, fake: Fake, name: str)
 
     lane = await tab.run("document.querySelector('.gutter .agent').getAttribute('aria-label')")
     shown = {"\u202e": "\\u202e", "\u2066": "\\u2066", "\x00": "\\x00", "\n": "\\x0a"}
-    shown |= {"\r": "\\x0d", "\u2028": "\\u2028"}
+    shown |= {"\r": "\\x0d", "\u2028": "\\u2028", "\xad": "\\xad", "\u20dd": "\\u20dd"}
+    shown |= {each: f"\\u{ord(each):04x}" for each in "\u061c\u3164\ufe00"}
+    shown |= {"\U000e0041": "\\U000e0041"}
     assert lane == "".join(shown.get(sign, sign) for sign in name)
     wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert await tab.run(wide) == 0

@@ -1,13 +1,14 @@
 // Text from outside, made fit to be read.
 
-// Signs that are not seen, or that turn the order of others round, as their numbers.
+// Characters that are not seen, that turn the order of others round, or that are stacked on one
+// character, as their numbers: the same ones as terminal/escapes.py.
 const UNSEEN =
-  // eslint-disable-next-line no-control-regex
-  /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g;
+  /[\p{C}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\uffa0\ufe00-\ufe0e\u{e0100}-\u{e01ef}]|(?<=[\p{Mn}\p{Me}]{4})[\p{Mn}\p{Me}]/gu;
 
 export function visible(text) {
   return String(text).replace(UNSEEN, (sign) => {
-    const code = sign.charCodeAt(0);
+    const code = sign.codePointAt(0);
+    if (code > 0xffff) return `\\U${hex(code, 8)}`;
     return code < 256 ? `\\x${hex(code, 2)}` : `\\u${hex(code, 4)}`;
   });
 }
