@@ -65,13 +65,15 @@ def of_names(
     names: Sequence[bytes], show: Callable[[bytes], list[Reply]], head: list[Reply], work: int
 ) -> Lengthy:
     """Many names, or the values that each of them stands for, which follow the head."""
+    return Lengthy(_parts_of_names(names, show, head), work)
 
-    def parts() -> Generator[list[Reply], None, None]:
-        yield head
-        for at in range(0, len(names), SOME):
-            yield [value for name in names[at : at + SOME] for value in show(name)]
 
-    return Lengthy(parts(), work)
+def _parts_of_names(
+    names: Sequence[bytes], show: Callable[[bytes], list[Reply]], head: list[Reply]
+) -> Generator[list[Reply], None, None]:
+    yield head
+    for at in range(0, len(names), SOME):
+        yield [value for name in names[at : at + SOME] for value in show(name)]
 
 
 def whole(reply: Reply) -> Reply:

@@ -5,7 +5,7 @@ import pytest
 from disque_trio.statemachine import counts
 from disque_trio.statemachine.base import CommandError, Failure
 from disque_trio.statemachine.knobs import DEFAULTS
-from disque_trio.statemachine.lengthy import JobsLeft, whole
+from disque_trio.statemachine.lengthy import JobsLeft, of_names, whole
 from tests.rig import Rig
 
 BODY = "x" * 100
@@ -19,6 +19,18 @@ def test_a_peek_at_many_jobs_shows_them_as_one_at_few_does() -> None:
 
     assert shown == [[b"q", id, b"body %d" % number] for number, id in enumerate(ids)]
     assert whole(rig.ask("QPEEK", "q", 2)) == shown[:2]
+
+
+def test_parts_may_be_closed_after_the_last_one() -> None:
+    rig = Rig()
+    replies = [
+        of_names([b"a", b"b"], lambda name: [name], [], 0).parts,
+        JobsLeft(rig.node, [rig.add()]).parts([], lambda job, _: job.id),
+    ]
+    for parts in replies:
+        assert list(parts)
+        parts.close()
+        parts.close()
 
 
 def test_what_is_left_counts_the_bodies_and_apart_those_of_jobs_that_have_gone() -> None:
