@@ -9,6 +9,7 @@ from disque_trio.sim.model.network import DIAL_WAITS, STALL
 from disque_trio.sim.scenarios.plan import Add, Consumer, Micros, Plan
 from disque_trio.sim.scenarios.vocabulary import DELAYING
 from disque_trio.sim.workload.engine_workers import ABORT, DRAIN
+from disque_trio.sim.workload.wishes import RECONNECT
 from disque_trio.statemachine.commands.addoptions import DEFAULT_TTL_S, MAX_DEFAULT_RETRY_S
 from disque_trio.statemachine.commands.backoff import MAX_BACKOFF
 from disque_trio.statemachine.federation import MAX_BROADCAST_DELAY
@@ -55,7 +56,8 @@ def absence(consumer: Consumer) -> Micros:
     if consumer.kind == "engine":
         return LONGEST_REST + PATIENCE + WAIT + DRAIN + ABORT + consumer.away[1] + consumer.limit
     polls = 2 if consumer.roams else 1
-    return polls * consumer.poll_ms * 1000 + (1 + consumer.roams) * consumer.away[1]
+    poll = consumer.poll_ms * 1000 or RECONNECT
+    return polls * poll + (1 + consumer.roams) * consumer.away[1]
 
 
 def reconnect_bound(plan: Plan) -> Micros:

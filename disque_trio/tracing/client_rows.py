@@ -59,7 +59,7 @@ def invoked(words: list[bytes]) -> list[Note]:
     verb = _VERBS.get(command)
     if verb is None:
         return []
-    option = _option(words)
+    option = "nohang" if verb == "wait" and b"NOHANG" in words else _option(words)
     return [Note(f"{verb}.invoke", _id(id), "", option, _token(id)) for id in _named(words)]
 
 
@@ -86,6 +86,8 @@ def lost(words: list[bytes], cause: str) -> list[Note]:
     command = words[0].upper()
     if command == b"ADDJOB" and len(words) > 3:
         return [Note("add.unknown", queue=_text(words[1]), cause=cause)]
+    if command == b"GETJOB" and cause == "timeout":
+        return [Note("get.unknown", cause=cause)]
     if _is_of_queue(words):
         return _of_queue(words, "unknown", cause=cause)
     verb = _VERBS.get(command)

@@ -116,6 +116,12 @@ class Case:
     """By client: the queues of its GETJOB, and its COUNT."""
     replies: dict[str, tuple[int, list[int]]] = attrs.Factory(dict)
     """By client: its last GETJOB, and by delivered job the index of its queue."""
+    handed: dict[str, tuple[Micros, int]] = attrs.Factory(dict)
+    """By client: when it was last served, and how many jobs at that moment (S19)."""
+    confirmed: dict[str, dict[str, Micros]] = attrs.Factory(dict)
+    """By job whose ADDJOB waits for copies, and holder: when its node was told of one (L13)."""
+    unread: dict[str, None] = attrs.Factory(dict)
+    """Nodes that have started, and of whose journals there is no word (S15)."""
     queries: dict[str, dict[tuple[str, str, int], Query]] = attrs.Factory(dict)
     """By node, then client, command and number: queries under way, and scans that may go on under
     the number 0 (S22)."""

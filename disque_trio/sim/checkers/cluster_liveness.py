@@ -31,7 +31,7 @@ def on_add_end(case: Case, row: Row) -> None:
     if row.cause == "quit":
         return
     case.check("L5")
-    if _was_disturbed(case, row.node, since, row.time):
+    if was_disturbed(case, row.node, since, row.time):
         return
     if row.kind == "add.unknown" or row.cause == "NOREPL":
         detail = f"{row.kind} ({row.cause}) of an ADDJOB with REPLICATE 1, though the node was up"
@@ -54,7 +54,7 @@ def _check_answer(case: Case, row: Row, add: Add, since: Micros) -> None:
     case.check("L5")
     late = row.time - add.invoked - add.options.timeout
     is_silent = row.cause == "timeout" and late > REPLY and add.options.timeout > 0
-    if is_silent and not _was_disturbed(case, row.node, since, row.time):
+    if is_silent and not was_disturbed(case, row.node, since, row.time):
         detail = "an ADDJOB was not answered in time, though the node was up"
         case.violate("L5", detail, node=row.node)
     # Refused at once, or only after the whole timeout.
@@ -103,7 +103,7 @@ def judge_unanswered(case: Case) -> None:
 
 def _report_no_answer(case: Case, add: Add) -> None:
     case.check("L5")
-    if not _was_disturbed(case, add.node, add.invoked, case.now):
+    if not was_disturbed(case, add.node, add.invoked, case.now):
         detail = "an ADDJOB with REPLICATE 1 was never answered, though the node was up"
         case.violate("L5", detail, node=add.node)
 
@@ -118,7 +118,8 @@ def _has_left(case: Case, add: Add) -> bool:
     return add.was_leaving or add.node in case.world.leaving
 
 
-def _was_disturbed(case: Case, node: str, since: Micros, until: Micros) -> bool:
+def was_disturbed(case: Case, node: str, since: Micros, until: Micros) -> bool:
+    """Was the node down or stopped, or its disk faulty, so that it may not have answered?"""
     world, known = case.world, since - MILLI  # a client notices a crash a moment later
     return (
         world.was_out(node, known + case.obligations.reconnect, until)

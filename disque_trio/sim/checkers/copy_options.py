@@ -11,7 +11,7 @@ from zlib import crc32
 
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.obligations import MILLI, SECOND
-from disque_trio.sim.checkers.records import Copy, Job
+from disque_trio.sim.checkers.records import Add, Copy, Job
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.statemachine.base import Millis
 from disque_trio.tracing.rows import Row
@@ -184,7 +184,7 @@ def compare_with_request(case: Case, job: Job) -> None:
         _report_first(case, job, f"delay={said['delay']}, ADDJOB said {delay}")
     if options.max_backoff:
         asked["max-backoff"] = options.max_backoff // MILLI
-    if not options.is_default:
+    if not options.is_default or _knows_all(case, add):
         asked["replicate"] = options.replicate
     for name, value in asked.items():
         if said.get(name) != value:
@@ -200,6 +200,15 @@ def compare_with_request(case: Case, job: Job) -> None:
         and said.get("body", crc32(body.encode())) != crc32(body.encode())
     ):
         _report_first(case, job, "another body than ADDJOB")
+
+
+def _knows_all(case: Case, add: Add) -> bool:
+    """Did the node of the ADDJOB know how many nodes there are, which `default-replicate` needs?"""
+    return (
+        not (case.world.is_changing or case.is_live)
+        and not add.was_leaving
+        and case.world.is_calm(add.invoked, case.now)
+    )
 
 
 def _report_first(case: Case, job: Job, what: str) -> None:

@@ -172,8 +172,11 @@ def _dismissed(_case: Case, _row: Row, _job: Job, copy: Copy) -> str:
     return "" if copy.is_dummy else "it is not a dummy ack"
 
 
-def _evicted(_case: Case, _row: Row, job: Job, copy: Copy) -> str:
-    """Memory is short, and the job is acknowledged or may not be delivered any more."""
+def _evicted(case: Case, _row: Row, job: Job, copy: Copy) -> str:
+    """Memory is short, the policy allows it, and the job is acknowledged or may not be delivered
+    any more."""
+    if not case.obligations.may_evict and not copy.is_dummy:
+        return "maxmemory-policy is noeviction"
     is_over = not job.is_at_least_once and job.serves > 0
     is_over = is_over and not copy.state[1]
     return "" if copy.is_acked or copy.is_dummy or is_over else "it is not acknowledged"

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from disque_trio.sim.checkers import (
+    answers,
     asked,
     backoffs,
     client_events,
@@ -22,6 +23,7 @@ from disque_trio.sim.checkers import (
     postponing,
     queries,
     refusals,
+    repairs,
     replies,
     returns,
     runs,
@@ -182,6 +184,7 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         held.on_serve,
         history.on_serve,
         safety.on_serve,
+        answers.on_serve,
         snoozes.on_serve,
         duplicates.on_serve,
         work.note,
@@ -202,6 +205,7 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         custody.before_add_ok,
         safety.before_add_ok,
         client_events.on_add_ok,
+        answers.on_add_ok,
         safety.after_add_ok,
         timers.after_add_ok,
         durability.on_add_ok,
@@ -238,6 +242,7 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
     "run.end": (runs.on_end, giving_back.after_end),
     "run.drop": (giving_back.before_drop, runs.on_drop),
     "wait.ok": (workers.on_wait_ok,),
+    "wait.unknown": (answers.on_wait_unknown,),
     **dict.fromkeys(("deljob.invoke", "dequeue.invoke"), (replies.on_invoke,)),
     **dict.fromkeys(
         (
@@ -303,6 +308,7 @@ _AFTER_RECEIVING: Final[dict[str, tuple[_Step, ...]]] = {
     "postponed": (held.on_news, snoozes.on_told),
     "fail": (tables.on_fail,),
     "keyanswer": (silence.on_claim_answer,),
+    "gotjob": (answers.on_gotjob,),
 }
 """Both by the message's name."""
 OF_THE_WORLD: Final[dict[str, tuple[_Step, ...]]] = {
@@ -313,6 +319,7 @@ OF_THE_WORLD: Final[dict[str, tuple[_Step, ...]]] = {
         cluster_liveness.on_add_end,
         client_events.on_add_end,
     ),
+    "get.unknown": (answers.on_get_unknown,),
     "hangup": (workers.on_hangup,),
     "worker.start": (runs.on_start,),
     "worker.stop": (runs.on_stop,),
@@ -349,7 +356,13 @@ OF_THE_WORLD: Final[dict[str, tuple[_Step, ...]]] = {
         workers.on_crash,
         queries.on_restart,
     ),
-    "start": (faults.on_start, tables.on_start, queries.on_restart),
+    "start": (
+        tables.judge_outage,
+        durability.on_start,
+        faults.on_start,
+        tables.on_start,
+        queries.on_restart,
+    ),
     "wipe": (faults.on_wipe, queries.on_restart),
     "remove": (situations.on_remove, faults.on_wipe, queries.on_restart),
     "loaded": (durability.on_loaded, stops.on_loaded),
@@ -366,7 +379,7 @@ OF_THE_WORLD: Final[dict[str, tuple[_Step, ...]]] = {
     "invariant": (tables.on_invariant,),
     "unmet": (meetings.on_unmet,),
     "pairs": (meetings.on_pairs,),
-    "chaos.end": (faults.on_core,),
+    "chaos.end": (repairs.judge_before_heal, faults.on_core),
     "heal.end": (faults.on_core,),
     "rejoin": (faults.on_rejoin,),
     "exception": (safety.on_exception,),

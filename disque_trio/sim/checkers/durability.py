@@ -71,6 +71,12 @@ def _confirm_end(job: Job, row: Row) -> None:
             copy.ack_confirmed_at = row.time
 
 
+def on_start(case: Case, row: Row) -> None:
+    """A node that keeps a journal reads it, or finds that it is damaged, which is told."""
+    if case.obligations.has_disk and row.cause == "empty":
+        case.unread[row.node] = None
+
+
 def on_trouble(case: Case, row: Row) -> None:
     """A fault of a disk begins or ends."""
     case.mark(row.kind)
@@ -125,6 +131,8 @@ def before_hold(case: Case, row: Row, job: Job) -> None:
             job.drop_on_disk.pop(row.node, None)
     else:
         job.end_told.pop(row.node, None)
+        if row.node in case.unread and not case.is_live:
+            case.violate("S15", "has started without its journal", node=row.node)
 
 
 def after_hold(case: Case, row: Row, job: Job) -> None:
@@ -144,6 +152,7 @@ def after_hold(case: Case, row: Row, job: Job) -> None:
 def on_loaded(case: Case, row: Row) -> None:
     """The journal has been read: copies that have not come back are lost."""
     case.world.loading.pop(row.node, None)
+    case.unread.pop(row.node, None)
     if row.cause != "kept":
         case.mark(f"journal.{row.cause}")
     for job_id in list(case.table(row.node)):

@@ -41,8 +41,22 @@ def on_begin_ok(case: Case, row: Row, job: Job) -> None:
     """So many have begun."""
     asked = case.begins.get((row.client, row.ref), 0)
     held = case.held.get((job.id, row.node))
-    if held is not None and row.ref in held.asked and row.detail == str(asked):
+    if held is None or row.ref not in held.asked:
+        return
+    if row.detail == str(asked):
         held.has_begun = True
+    elif asked == 1 and _is_still_held(case, row, job, held):
+        case.violate("S23", "is held, and cannot begin", job.id, row.node)
+
+
+def _is_still_held(case: Case, row: Row, job: Job, held: Held) -> bool:
+    """Is it certain that the node has it as held by this worker, which asks for the first time?"""
+    copy = job.copies.get(row.node)
+    if copy is None or copy.since > held.time or copy.is_acked or copy.state[1] or copy.queueing:
+        return False
+    is_first = len(held.asked) == 1 and not held.has_begun and not held.is_doubtful
+    case.check("S23")
+    return bool(held.is_held) and is_first and not case.is_live
 
 
 def on_news(case: Case, row: Row) -> None:

@@ -10,6 +10,7 @@ from typing import Final
 import attrs
 
 from disque_trio.sim.scenarios.plan import Micros, Plan
+from disque_trio.statemachine.values import SIZE
 
 SECOND: Final[Micros] = 1_000_000
 MILLI: Final[Micros] = 1_000
@@ -185,6 +186,10 @@ class Obligations:
     """Until a failing holder counts as gone for good; 0 is for ever."""
     has_limit: bool
     """Nodes may be short of memory (`maxmemory`)."""
+    memory: int
+    """`maxmemory` in bytes; 0 is no limit of the plan's."""
+    may_evict: bool
+    """`maxmemory-policy` is `acks`."""
     has_disk: bool
     fsync: str
     """`appendfsync`."""
@@ -290,6 +295,8 @@ def obligations_of(plan: Plan, no_processor: Micros = 0) -> Obligations:
         has_lease=config.get("delivery-lease", "yes") == "yes",
         repair_after=int(config.get("replica-repair-after", "600")) * SECOND,
         has_limit=config.get("maxmemory", "0") != "0",
+        memory=SIZE.read([config.get("maxmemory", "0")]),
+        may_evict=config.get("maxmemory-policy", "acks") == "acks",
         has_disk=has_disk,
         fsync=config.get("appendfsync", "everysec"),
         default_replicate=int(config.get("default-replicate", "3")),

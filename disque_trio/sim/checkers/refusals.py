@@ -1,5 +1,7 @@
 """What a node has to refuse (S20): jobs for a queue that has MAXLEN of them, and all jobs while it
-is about to leave."""
+is about to leave; and those for which there is no memory (S34)."""
+
+from typing import Final
 
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.intervals import meets_any
@@ -22,11 +24,39 @@ def _has_long_been_leaving(case: Case, row: Row) -> bool:
     )
 
 
+SMALL: Final = 16 << 20
+"""Bytes of `maxmemory` up to which S34 is judged: it counts all bodies of the node each time."""
+
+
+def may_be_short_of_memory(case: Case) -> bool:
+    """May a node leave copies to others for want of memory?"""
+    is_small = 0 < case.obligations.memory <= SMALL
+    return is_small or any(fault.kind == "memory" for fault in case.plan.faults)
+
+
+def _judge_memory(case: Case, row: Row) -> None:
+    """S34: there is room for the new copy. What jobs weigh beside their bodies is not counted, and
+    bodies that may lie on disk are not judged."""
+    if "spill-directory" in dict(case.plan.config) or case.is_live:
+        return
+    case.check("S34")
+    held = sum(
+        len(options.body or "")
+        for job_id in case.table(row.node)
+        if (options := case.jobs[job_id].options) is not None
+    )
+    if held > case.obligations.memory:
+        detail = f"has {held} bytes of bodies, maxmemory is {case.obligations.memory}"
+        case.violate("S34", detail, row.job, row.node)
+
+
 def after_hold(case: Case, row: Row, job: Job) -> None:
     """S20: a leaving node accepts no copies. Also note the length of the queue of a new job, if any
     ADDJOB has MAXLEN."""
     if row.cause == "repljob" and _has_long_been_leaving(case, row):
         case.violate("S20", "a node that is about to leave takes a copy", job.id, row.node)
+    if 0 < case.obligations.memory <= SMALL and row.cause in {"add", "repljob"}:
+        _judge_memory(case, row)
     if row.cause == "add" and case.has_maxlen:
         job.queue_length_at_add = sum(
             copy.queueing is not None and case.jobs[id].queue == row.queue

@@ -9,6 +9,7 @@ queue, from left to right, in rounds.
 import itertools
 from typing import Final
 
+from disque_trio.sim.checkers import answers
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.messages import ACK
 from disque_trio.sim.checkers.obligations import SECOND
@@ -117,6 +118,7 @@ def on_deliver(case: Case, row: Row, job: Job) -> None:
     last = case.replies.get(row.client)
     if last is None or last[0] != row.ref:
         last = case.replies[row.client] = (row.ref, [])
+        answers.on_reply(case, row)
     last[1].append(queues.index(row.queue))
     if len(last[1]) > count:
         _report(case, row, f"{row.client} has asked for {count} jobs, and this is one more")

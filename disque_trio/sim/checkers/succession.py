@@ -12,7 +12,7 @@ from disque_trio.sim.checkers import silence
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.copy_options import read
 from disque_trio.sim.checkers.obligations import DESYNC, SECOND, Options
-from disque_trio.sim.checkers.records import FOREVER, NEVER, Copy, Job
+from disque_trio.sim.checkers.records import FOREVER, NEVER, Add, Copy, Job
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
@@ -146,6 +146,26 @@ def before_serve(case: Case, row: Row, job: Job) -> None:
         case.check("S29")
         if case.world.is_calm(add.invoked, row.time):
             case.violate("S29", f"{other.id} has replaced it", job.id, row.node)
+
+
+def on_returned(case: Case, row: Row, add: Add, job: Job) -> None:
+    """S29: an ADDJOB is answered with the id of another job. In calm it is no job that nobody has
+    taken if it says replace, nor one that a worker has if it says again and none waits for that."""
+    lease = job.lease
+    if job.ended is not None or job.is_dead or job.followers or case.is_live:
+        return
+    if add.options.if_exists == "replace" and lease is None and not follows(job):
+        if job.add is None or job.add.answered > add.invoked:
+            return
+        case.check("S29")
+        if case.world.is_calm(job.created_at or add.invoked, row.time):
+            case.violate("S29", "is not replaced, and nobody has taken it", job.id, row.node)
+    elif add.options.if_exists == "again" and lease is not None:
+        case.check("S29")
+        queued = [copy.last_queueing for copy in job.copies.values() if copy.last_queueing]
+        is_taken = max([NEVER, job.asked_again, *(each.time for each in queued)]) < lease.time
+        if is_taken and lease.time < add.invoked and case.world.is_calm(lease.time, row.time):
+            case.violate("S29", "a worker has it, and no job is to follow it", job.id, row.node)
 
 
 def replaced_until(case: Case, job: Job) -> Micros | None:

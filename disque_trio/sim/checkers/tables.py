@@ -12,12 +12,17 @@ from disque_trio.sim.checkers import silence
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.cluster_liveness import is_whole
 from disque_trio.sim.checkers.findings import Findings
+from disque_trio.sim.checkers.intervals import meets_any
 from disque_trio.sim.checkers.obligations import SECOND
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
 FORGETS_WITHIN: Final[Micros] = SECOND // 10
 """Within this time of FORGET the node has been removed from the table."""
+GOSSIP: Final[Micros] = 5 * SECOND
+"""Until a majority has told one node that it suspects another: PINGs tell of some nodes each."""
+_MAJORITY: Final = 3
+"""Of fewer nodes none can be outvoted."""
 BANNED_FOR: Final[Micros] = 60 * SECOND
 OPINIONS: Final = ("fail", "pfail", "noaddr")
 LEAVING: Final = "leaving"
@@ -91,6 +96,32 @@ def _lift_bans(case: Case) -> None:
 def on_fail(case: Case, row: Row) -> None:
     """Another node tells a node that a third one has failed."""
     case.verdicts[row.node, row.detail] = row.time
+
+
+def judge_outage(case: Case, row: Row) -> None:
+    """L14: a node that was down, and nothing else wrong, was marked as failed if that was long."""
+    world = case.world
+    down = world.down.get(row.node)
+    if down is None or case.is_live or len(world.nodes) < _MAJORITY or world.is_changing:
+        return
+    allowed = case.obligations.longest(3 * case.obligations.node_timeout + GOSSIP)
+    since = down.start - case.obligations.calm_after
+    others = [
+        *world.link_troubles.values(),
+        *world.pauses.values(),
+        *(found for node, found in world.outages.items() if node != row.node),
+        world.planned,
+    ]
+    if row.time - down.start <= allowed or not case.obligations.is_stream:
+        return
+    if any(meets_any(found, since, row.time) for found in others) or case.obligations.has_tail:
+        return
+    case.check("L14")
+    told = [at for (_, peer), at in case.verdicts.items() if peer == row.node]
+    if not any(at >= down.start for at in told):
+        lasted = (row.time - down.start) / SECOND
+        detail = f"was down for {lasted:.3f} s, and no node was told that it has failed"
+        case.violate("L14", detail, node=row.node)
 
 
 def finish(case: Case, findings: Findings) -> None:

@@ -102,6 +102,18 @@ def after_unqueue(case: Case, row: Row, job: Job) -> None:
     job.unqueued_at = row.time
     if copy is not None and row.cause not in {"acked", "dropped"}:
         _arm_for_retry(case, job, copy)
+        if row.cause == "served" and not case.obligations.has_lease:
+            _go_on(case, job, copy)
+
+
+def _go_on(case: Case, job: Job, copy: Copy) -> None:
+    """Without leases a delivery leaves the period as it is: the first that began in the queue."""
+    stay = copy.last_queueing
+    period = case.retry_of(job) + DESYNC
+    if stay is None or not period or case.now - stay.time >= period - 2 * DESYNC:
+        return
+    copy.armed_at = stay.time
+    copy.due_by = stay.time + case.obligations.longest(period) + SLACK
 
 
 def on_announcement(case: Case, row: Row) -> None:

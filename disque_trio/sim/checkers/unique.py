@@ -210,6 +210,9 @@ def _on_same(case: Case, row: Row, job: Job) -> None:
     withdraw(case, add)
     case.mark("unique.returned")
     _judge(case, row, add, job)
+    if add.options.if_exists == "reject":
+        case.violate("S25", "IFEXISTS reject, and answered with its id", job.id, row.node)
+    succession.on_returned(case, row, add, job)
 
 
 def on_refused(case: Case, row: Row) -> None:
@@ -219,6 +222,8 @@ def on_refused(case: Case, row: Row) -> None:
     if row.cause == "DUPLICATE" and add is not None and len(words) == 3:
         case.mark("unique.refused")
         _judge(case, row, add, case.job(words[1]))
+        if add.options.if_exists != "reject":
+            case.violate("S25", "refused without IFEXISTS reject", words[1], row.node)
 
 
 def _judge(case: Case, row: Row, add: Add, job: Job) -> None:

@@ -68,7 +68,7 @@ class ConsumerSpec:
     stall: Range = key(
         DURATION, "how long the process of an engine stops; only for `ack.stall`", default="0s"
     )
-    poll: Range = key(MILLIS, "GETJOB's TIMEOUT", default="1s")
+    poll: Range = key(MILLIS, "GETJOB's TIMEOUT; 0ms is NOHANG", default="1s")
     polls: Range | None = key(
         whole(1), "after how many GETJOBs it disconnects, drawn for each visit; by default never",
         default=None,

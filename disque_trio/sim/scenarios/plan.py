@@ -120,7 +120,7 @@ class Consumer:
     stall: Span = (0, 0)
     """How long the process of an engine stops."""
     poll_ms: int = 1000
-    """GETJOB's TIMEOUT."""
+    """GETJOB's TIMEOUT; 0 is NOHANG, again and again."""
     polls: tuple[int, int] = (0, 0)
     """After how many GETJOBs it disconnects, drawn for each visit; 0 is never."""
     visit: Span = (0, 0)

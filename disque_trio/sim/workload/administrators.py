@@ -14,7 +14,10 @@ from disque_trio.sim.workload.visits import NEVER
 from disque_trio.sim.workload.wishes import PATIENCE, Ask, Hang, Wish
 from disque_trio.statemachine.base import Reply
 
-_LONGEST_WAIT_MS: Final = 4000
+LONGEST_WAIT_MS: Final = 4000
+"""Of a WAITJOB."""
+_LOOKS_MS: Final = 400
+"""In place of a shorter wait it says NOHANG."""
 _CONNECTIONS: Final = 40
 """Connections of a node that it tries to unblock: the first that there were."""
 
@@ -120,13 +123,14 @@ class Commander:
         then, self._then = self._then, ""
         if then and isinstance(reply, list) and reply:
             jobs = [job[1] for job in reply if isinstance(job, list)]
-            wait = self._rng.randint(1, _LONGEST_WAIT_MS) if then == "wait" else 0
+            wait = self._rng.randint(1, LONGEST_WAIT_MS) if then == "wait" else 0
             job = self._rng.choice(jobs)
             assert isinstance(job, bytes)
             if then == "cancel":
                 self._ask(now, [b"ACKJOB", job])
             else:
-                self._ask(now, [b"WAITJOB", job, b"TIMEOUT", b"%d" % wait], wait * 1000)
+                how = [b"TIMEOUT", b"%d" % wait] if wait > _LOOKS_MS else [b"NOHANG"]
+                self._ask(now, [b"WAITJOB", job, *how], wait * 1000)
         else:
             self.wishes.append(Hang(self._connection, "quit"))
             self._rest()

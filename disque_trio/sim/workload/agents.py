@@ -214,7 +214,7 @@ class Worker:
             self._leave(now)
         else:
             self._is_asking = True
-            self._patience_ends = now + _wait(self._plan.poll_ms)
+            self._patience_ends = now + self._plan.poll_ms * 1000 + PATIENCE
             visit_ends = NEVER if self._is_settled else self._visits.ask(now)
             self._due = min(self._patience_ends, visit_ends)
             self.wishes.append(Ask(self._connection, self._home, self._getjob))
@@ -303,8 +303,10 @@ class Worker:
             if reply.text.startswith(b"LEAVING"):
                 self._home = self._home % self._nodes + 1
             self._rest(now)
-        else:
+        elif self._plan.poll_ms:
             self._go_on(now)
+        else:
+            self._due = now + RECONNECT
 
     def _on_told(self, now: Micros, reply: Reply) -> None:
         way, self._way = self._way, ""

@@ -38,7 +38,9 @@ def add_words(add: Add) -> list[bytes]:
 
 def getjob_words(plan: Consumer) -> list[bytes]:
     """The command."""
-    words: list[str | int] = ["GETJOB", "TIMEOUT", plan.poll_ms, "COUNT", plan.count]
+    words: list[str | int] = ["GETJOB"]
+    words += ["TIMEOUT", plan.poll_ms] if plan.poll_ms else ["NOHANG"]
+    words += ["COUNT", plan.count]
     words += ["WITHMETA"] if plan.meta else ["WITHCOUNTERS"]
     words += ["TIED"] if plan.tied else []
     words += ["HELD"] if plan.held else []

@@ -47,10 +47,20 @@ def test_what_has_not_begun_is_queued_as_unbegun(cause: str, is_right: bool) -> 
 )
 def test_what_has_begun_is_not(cause: str, reply: str, is_right: bool) -> None:
     trace = held()
+    if reply == "0":  # the node has heard that another one has it
+        trace.send(2.05, "queued", "n2", "n1")
     begin(trace, reply)
     queue(trace, "n1", cause)
 
     assert ("S23" not in broken(trace.verdict())) == is_right
+
+
+@pytest.mark.parametrize("reply", ["0", "1"])
+def test_what_is_held_can_begin(reply: str) -> None:
+    trace = held()
+    begin(trace, reply)
+
+    assert ("S23" in broken(trace.verdict())) == (reply == "0")
 
 
 def test_nor_what_was_not_held() -> None:

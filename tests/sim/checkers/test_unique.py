@@ -32,9 +32,10 @@ def add(
 
 def ask(trace: Trace, time: float, job: str = JOB, *, refused: bool = False) -> None:
     """A later ADDJOB, which is answered with the id of this job."""
+    way = "ifexists=reject " if refused else ""
     trace.row(
         time, "add.invoke", "n2", queue="q", client="p2", ref=77,
-        detail=f"timeout=1000 {OPTIONS} body=late",
+        detail=f"timeout=1000 {OPTIONS} {way}body=late",
     )  # fmt: skip
     if refused:
         detail = f"DUPLICATE {job} queued"

@@ -5,7 +5,14 @@ from typing import Any, Final
 import attrs
 
 from disque_trio.sim.scenarios.plan import Administrator, Expect, Fault, Plan
-from tests.sim.mutants.plans.conditions import SECOND, jobs, plan, workers
+from tests.sim.mutants.plans.conditions import (
+    SECOND,
+    blackouts,
+    jobs,
+    plan,
+    squeezed,
+    workers,
+)
 
 ALL: Final = (1, 2, 3, 4, 5)
 ANY: Final = Expect(duplicates=("D0", "D1", "D2", "D4", "D5"))
@@ -53,6 +60,50 @@ def _late(base: Plan) -> Plan:
     return attrs.evolve(base, consumers=late)
 
 
+def _configured(base: Plan, *pairs: tuple[str, str]) -> Plan:
+    return attrs.evolve(base, config=(*base.config, *pairs))
+
+
+SLOW_NODE: Final = Fault(kind="slow", nodes=(5,), amount=300)
+"""Each batch keeps this node busy for 0.3 s."""
+
+
+def waited(**wishes: Any) -> Plan:
+    """Workers wait for jobs that do not come."""
+    adds = jobs(3, every=5 * SECOND)
+    return plan("waited", 1, 25, adds=adds, consumers=workers(ALL, **wishes), expect=ANY)
+
+
+def stayed(**options: Any) -> Plan:
+    """Jobs with few keys, which workers take late and keep for long."""
+    adds = jobs(30, every=SECOND // 3, retry_s=20, unique="k", **options)
+    consumers = workers((1,), start=3 * SECOND, work=(SECOND, 3 * SECOND), meta=True)
+    return plan("stayed", 1, 20, adds=adds, consumers=consumers, expect=ANY)
+
+
+def asked_for_ends() -> Plan:
+    """Administrators wait for the ends of jobs that nobody takes."""
+    adds = jobs(40, every=SECOND // 4, retry_s=60)
+    admins = tuple(
+        Administrator(
+            name=f"a{n}", every=(SECOND // 5, SECOND), queues=("q",), mix=(("wait", 1.0),)
+        )
+        for n in range(6)
+    )
+    return plan("ends", 1, 20, adds=adds, consumers=(), administrators=admins, expect=ANY)
+
+
+def restarted() -> Plan:
+    """Many jobs come back from a journal, and an administrator queues some of them."""
+    adds = jobs(80, every=SECOND // 20, nodes=(1, 2), replicate=1, retry_s=60)
+    admin = Administrator(
+        name="a", every=(SECOND // 5, SECOND // 2), queues=("q",), mix=(("enqueue", 1.0),)
+    )
+    crash = Fault(kind="crash", mode="kill", at=5 * SECOND, hold=SECOND, nodes=(1, 2))
+    base = plan("restarted", 1, 15, adds=adds, administrators=(admin,), faults=(crash,), expect=ANY)
+    return _configured(base, ("appendonly", "yes"))
+
+
 OPTIONS: Final[dict[tuple[str, str], Plan]] = {
     ("addjob", "REPLICATE"): added(replicate=2),
     ("addjob", "DELAY"): added(delay_s=3),
@@ -67,6 +118,25 @@ OPTIONS: Final[dict[tuple[str, str], Plan]] = {
     ("addjob", "MAXBACKOFF"): given_back(
         "nack", backoff_s=1, max_backoff_s=2, retry_s=30, ttl_s=600
     ),
+    ("addjob", "SYNC"): added(replicate=5, sync=3, faults=(SLOW_NODE,)),
+    ("addjob", "ASYNC"): added(replicate=5, is_async=True, faults=(SLOW_NODE,)),
+    ("addjob", "IFEXISTS"): stayed(if_exists="reject"),
+    ("getjob", "NOHANG"): waited(poll_ms=0),
+    ("getjob", "TIMEOUT"): waited(poll_ms=500),
+    ("getjob", "COUNT"): taken(count=5),
+    ("getjob", "HELD"): attrs.evolve(
+        taken(
+            meta=True,
+            tied=True,
+            held=True,
+            count=5,
+            visit=(SECOND, 3 * SECOND),
+            away=(SECOND, SECOND),
+        )
+    ),
+    ("enqueue", "COUNT"): restarted(),
+    ("waitjob", "NOHANG"): asked_for_ends(),
+    ("waitjob", "TIMEOUT"): asked_for_ends(),
     ("getjob", "WITHCOUNTERS"): taken(),
     ("getjob", "WITHMETA"): taken(meta=True),
     ("getjob", "TIED"): taken(meta=True, tied=True),
@@ -80,12 +150,26 @@ OPTIONS: Final[dict[tuple[str, str], Plan]] = {
 }
 
 
-def _configured(base: Plan, *pairs: tuple[str, str]) -> Plan:
-    return attrs.evolve(base, config=(*base.config, *pairs))
-
-
+DOWN: Final = Fault(kind="crash", mode="kill", at=5 * SECOND, hold=12 * SECOND, nodes=(5,))
+GONE: Final = Fault(kind="remove", at=5 * SECOND, nodes=(5,))
 _DIES: Final = taken(meta=True, tied=True)
 DIRECTIVES: Final[dict[str, Plan]] = {
+    "maxmemory": attrs.evolve(squeezed(0), consumers=(), drain=SECOND),
+    "maxmemory-policy": _configured(squeezed(0), ("maxmemory-policy", "noeviction")),
+    "cluster-node-timeout": added(faults=(DOWN,)),
+    "delivery-lease": _configured(
+        attrs.evolve(taken(), adds=jobs(40, every=SECOND // 10, retry_s=4)),
+        ("delivery-lease", "no"),
+    ),
+    "default-replicate": _configured(added(replicate=None), ("default-replicate", "2")),
+    "default-sync": _configured(added(replicate=5, faults=(SLOW_NODE,)), ("default-sync", "3")),
+    "appendonly": blackouts(0),
+    "appendfsync": blackouts(0),
+    "replica-repair-after": attrs.evolve(
+        _configured(added(200, (GONE,), retry_s=90), ("replica-repair-after", "2")),
+        consumers=(),
+        drain=SECOND,
+    ),
     "dead-letter-ttl": _configured(given_back("bury"), ("dead-letter-ttl", "5")),
     "tied-grace": _configured(_DIES, ("tied-grace", "3000")),
 }

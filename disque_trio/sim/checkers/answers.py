@@ -1,0 +1,106 @@
+"""Answers in time (L13): GETJOB and WAITJOB within TIMEOUT, or at once with NOHANG; ADDJOB when as
+many holders as SYNC says have confirmed, and with ASYNC at once. A GETJOB that gets fewer jobs than
+COUNT leaves none in the queues of its node (S19).
+
+A simulated client waits for 5 s longer than it has asked for; then it gives up, which has a row.
+"""
+
+from typing import Final
+
+from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.cluster_liveness import was_disturbed
+from disque_trio.sim.checkers.obligations import MILLI, SECOND
+from disque_trio.sim.checkers.records import Job
+from disque_trio.sim.checkers.refusals import may_be_short_of_memory
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.sim.workload.administrators import LONGEST_WAIT_MS
+from disque_trio.sim.workload.wishes import PATIENCE
+from disque_trio.tracing.rows import Row
+
+ANSWER: Final[Micros] = SECOND // 10
+"""From the last confirmation to the answer: a batch, a write and the way to the client."""
+
+
+def on_get_unknown(case: Case, row: Row) -> None:
+    """L13: a consumer has given up on a GETJOB."""
+    polls = [each.poll_ms for each in case.plan.consumers if each.name == row.client]
+    if polls and row.client in case.asked_for:
+        _judge_silence(case, row, polls[0] * MILLI, "GETJOB")
+
+
+def on_wait_unknown(case: Case, row: Row, _job: Job) -> None:
+    """L13: somebody has given up on a WAITJOB."""
+    _judge_silence(case, row, LONGEST_WAIT_MS * MILLI, "WAITJOB")
+
+
+def _judge_silence(case: Case, row: Row, wait: Micros, command: str) -> None:
+    if row.cause != "timeout" or case.is_live:
+        return
+    case.check("L13")
+    if not was_disturbed(case, row.node, row.time - wait - PATIENCE, row.time):
+        detail = f"{row.client} has waited for its {command}, though the node was up"
+        case.violate("L13", detail, row.job, row.node)
+
+
+def on_gotjob(case: Case, row: Row) -> None:
+    """A holder has confirmed its copy to the node of the ADDJOB."""
+    job = case.jobs.get(row.job)
+    if job is not None and row.node == job.origin and not job.is_added:
+        case.confirmed.setdefault(job.id, {}).setdefault(row.peer, row.time)
+
+
+def on_add_ok(case: Case, row: Row, job: Job) -> None:
+    """L13: it was answered as soon as it might be."""
+    add = job.add
+    confirmed = sorted(case.confirmed.pop(job.id, {}).values())
+    if add is None or add.answered != row.time or _has_other_reasons(case, row, job):
+        return
+    needs = 1 if add.options.is_async else add.options.sync
+    if needs > len(confirmed) + 1:
+        return  # a trace without messages has no confirmations
+    since = add.invoked if needs == 1 else max(add.invoked, confirmed[needs - 2])
+    case.check("L13")
+    allowed = ANSWER + 4 * case.plan.sync[1]
+    if row.time - since > allowed and not was_disturbed(case, row.node, since, row.time):
+        late = (row.time - since) / SECOND
+        how = "ASYNC" if add.options.is_async else f"{needs} copies confirmed"
+        detail = f"an ADDJOB with {how} was answered {late:.3f} s later"
+        case.violate("L13", detail, job.id, row.node)
+
+
+def _has_other_reasons(case: Case, row: Row, job: Job) -> bool:
+    """Does it wait for something else: for copies in other zones, for its key, or for a job that it
+    replaces; or does the node keep no copy that would count?"""
+    return (
+        case.is_live
+        or bool(case.plan.zones)
+        or job.key is not None
+        or may_be_short_of_memory(case)
+        or row.node in case.world.have_left
+        or row.node in case.world.leaving
+    )
+
+
+def on_serve(case: Case, row: Row, _job: Job) -> None:
+    """One more job for a client: those of one moment are one reply."""
+    time, count = case.handed.get(row.client, (row.time, 0))
+    case.handed[row.client] = (row.time, count + 1 if time == row.time else 1)
+
+
+def on_reply(case: Case, row: Row) -> None:
+    """S19: the first job of a reply to GETJOB. Were there more in its queues then, that are there
+    still?"""
+    queues, count = case.asked_for.get(row.client, ((), 1))
+    time, taken = case.handed.get(row.client, (row.time, count))
+    if taken >= count or case.is_live:
+        return
+    case.check("S19")
+    for job_id, copy in case.table(row.node).items():
+        queueing = copy.queueing
+        if queueing is None or queueing.time >= time:
+            continue
+        queue = case.jobs[job_id].queue
+        if queue in queues and not case.world.queue_pauses.is_possible(row.node, queue, time):
+            detail = f"{row.client} asked for {count} jobs and got {taken}, and this one stayed"
+            case.violate("S19", detail, job_id, row.node)
+            return

@@ -1,0 +1,107 @@
+"""L13: requests are answered in time; S19: a GETJOB leaves nothing that it asked for; L14: a node
+that is down is marked as failed; S34: no copy is accepted without room for it."""
+
+import attrs
+import pytest
+
+from tests.sim.checkers.trace import JOB, Trace, broken
+
+OTHER = "D-89abcdef-CCCCCCCCCCCCCCCCCCCCCCCC-003d"
+THIRD = "D-89abcdef-DDDDDDDDDDDDDDDDDDDDDDDD-003d"
+
+
+@pytest.mark.parametrize(("cause", "is_right"), [("timeout", False), ("quit", True)])
+def test_a_getjob_ends_with_its_timeout(cause: str, *, is_right: bool) -> None:
+    trace = Trace()
+    trace.row(30, "get.unknown", "n1", client="c1", cause=cause)
+
+    assert ("L13" not in broken(trace.verdict())) == is_right
+
+
+def test_a_node_that_was_down_has_not_to_answer() -> None:
+    trace = Trace()
+    trace.crash(25, "n1", back=26)
+    trace.row(30, "get.unknown", "n1", client="c1", cause="timeout")
+
+    assert "L13" not in broken(trace.verdict())
+
+
+def test_a_waitjob_ends_with_its_timeout() -> None:
+    trace = Trace()
+    trace.add(1)
+    trace.row(30, "wait.unknown", "n1", job=JOB, client="a", cause="timeout")
+
+    assert "L13" in broken(trace.verdict())
+
+
+@pytest.mark.parametrize(
+    ("options", "confirmed", "is_right"),
+    [
+        ("replicate=3 sync=2", (20.1, 20.9), False),
+        ("replicate=3 sync=2", (20.85, 20.9), True),
+        ("replicate=3", (20.1, 20.9), True),
+        ("replicate=3 async", (), False),
+        ("replicate=3", (20.1,), True),
+    ],
+)
+def test_an_addjob_is_answered_when_as_many_as_sync_says_have_confirmed(
+    options: str, confirmed: tuple[float, ...], *, is_right: bool
+) -> None:
+    trace = Trace()
+    detail = f"timeout=1000 {options} retry=10 ttl=3600 body=b"
+    trace.row(20, "add.invoke", "n1", queue="q", client="p1", ref=1, detail=detail)
+    trace.row(20, "hold", "n1", job=JOB, cause="add")
+    for peer, at in zip(("n2", "n3"), confirmed, strict=False):
+        trace.copy(20, "n1", peer)
+        trace.send(at - 0.002, "gotjob", peer, "n1")
+    trace.row(20.904, "queue", "n1", job=JOB, cause="first")
+    trace.row(20.905, "add.ok", "n1", job=JOB, client="p1", ref=1)
+
+    assert ("L13" not in broken(trace.verdict())) == is_right
+
+
+@pytest.mark.parametrize(
+    ("queued", "served", "is_right"), [(2.0, 1, False), (3.0, 1, True), (2.0, 2, True)]
+)
+def test_a_getjob_leaves_no_job_that_it_has_asked_for(
+    queued: float, served: int, *, is_right: bool
+) -> None:
+    trace = Trace()
+    trace.plan = attrs.evolve(
+        trace.plan, consumers=tuple(attrs.evolve(each, count=2) for each in trace.plan.consumers)
+    )
+    trace.add(1)
+    trace.add(queued - 0.005, OTHER, body="c")
+    jobs = ((JOB, "b"), (OTHER, "c"))[:served]
+    for job, _ in jobs:
+        trace.row(3, "unqueue", "n1", job=job, cause="served")
+        trace.row(3, "serve", "n1", job=job, client="c1", cause="served")
+    for job, body in jobs:
+        detail = f"nacks=0 additional=0 body={body}"
+        trace.row(3.01, "get.deliver", "n1", job=job, client="c1", detail=detail, ref=50)
+
+    assert ("S19" not in broken(trace.verdict())) == is_right
+
+
+@pytest.mark.parametrize(
+    ("lasts", "is_told", "is_right"), [(20, False, False), (20, True, True), (3, False, True)]
+)
+def test_a_node_that_is_down_is_marked_as_failed(
+    lasts: float, *, is_told: bool, is_right: bool
+) -> None:
+    trace = Trace()
+    trace.crash(30, "n3", back=30 + lasts)
+    if is_told:
+        trace.send(33, "fail", "n1", "n2", "", detail="n3")
+
+    assert ("L14" not in broken(trace.verdict())) == is_right
+
+
+@pytest.mark.parametrize(("size", "is_right"), [(500, True), (2000, False)])
+def test_a_node_accepts_no_more_than_it_has_room_for(size: int, *, is_right: bool) -> None:
+    trace = Trace(config=[("maxmemory", "3000b")])
+    trace.add(1, body="b" * size)
+    trace.add(2, OTHER, body="c" * size)
+    trace.add(3, THIRD, body="d")
+
+    assert ("S34" not in broken(trace.verdict())) == is_right
