@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterable
+from typing import Any
 
 import attrs
 from hypothesis import strategies as st
@@ -21,37 +22,33 @@ from disque_trio.statemachine.base import (
 )
 from disque_trio.statemachine.extensions import MAX_REASON, DeadState, Extensions
 from disque_trio.statemachine.job import make_id
-from disque_trio.statemachine.keyfacts import KEY_STATES, KEY_WORDS, MAX_KEY, KeyFact
+from disque_trio.statemachine.keyfacts import KEY_STATES, KEY_WORDS, KeyFact
+from disque_trio.statemachine.layout import (
+    BYTES,
+    IDENTITIES,
+    IDENTITY,
+    LENGTH,
+    MARK,
+    TRUTH,
+    UINT32,
+    Part,
+)
 from disque_trio.statemachine.messages import (
+    ALL_MESSAGES,
     Batch,
-    DelJob,
-    Enqueue,
-    Fail,
+    BusMessage,
     Frame,
     Gossip,
-    GotAck,
-    GotJob,
-    HaveJobs,
-    Holders,
     JobCopy,
+    JobMessage,
     JobState,
     KeyAnswer,
-    KeyCancel,
-    KeyClaim,
     Meet,
     Message,
-    NeedJobs,
-    Pause,
     Ping,
     Pong,
     Postponed,
-    Purge,
-    Queued,
     ReplJob,
-    SetAck,
-    Waiting,
-    WillQueue,
-    Working,
     YourJobs,
 )
 
@@ -146,27 +143,53 @@ def gossips() -> st.SearchStrategy[Gossip]:
 
 def messages() -> st.SearchStrategy[Message]:
     """Any message of any type, but for batches."""
+    return st.one_of([message_of(kind) for kind in ALL_MESSAGES])
+
+
+def message_of(kind: type[BusMessage]) -> st.SearchStrategy[Any]:
+    """Of this type: by its layout, or as below."""
+    made = _made_of()
+    if kind in made:
+        return made[kind]
+    parts = {part.name: _values_of(part) for part in kind.LAYOUT}
+    return st.builds(kind, **({"id": job_ids()} if issubclass(kind, JobMessage) else {}), **parts)
+
+
+def _values_of(part: Part) -> st.SearchStrategy[Any]:
+    if part.allowed:
+        return st.sampled_from(part.allowed)
+    if part.form == BYTES:
+        return payloads(min(20, part.most))
+    ids = node_ids() if part.name in ("node", "holders") else job_ids()
+    return {
+        IDENTITY: ids,
+        IDENTITIES: st.lists(ids, max_size=4).map(tuple),
+        LENGTH: payloads(20),
+        MARK: st.booleans(),
+        TRUTH: st.booleans(),
+        UINT32: u32,
+        "Q": u64,
+    }[part.form]
+
+
+def _made_of() -> dict[type[BusMessage], st.SearchStrategy[Any]]:
     gossip = st.lists(gossips(), max_size=4).map(tuple)
-    return st.one_of(
-        st.builds(Ping, gossip),
-        st.builds(Pong, gossip),
-        st.builds(Meet, gossip),
-        st.builds(Fail, node_ids()),
-        st.builds(YourJobs, st.lists(job_copies(), min_size=1, max_size=4).map(tuple)),
-        st.builds(NeedJobs, payloads(20), u32, st.booleans()),
-        st.builds(Waiting, payloads(20), u32),
-        st.builds(HaveJobs, payloads(20), u32),
-        st.builds(Holders, job_ids(), st.lists(node_ids(), max_size=4).map(tuple)),
-        st.builds(Postponed, job_ids(), u32, u16, st.booleans()),
-        st.builds(Postponed, job_ids(), u32, u16, st.booleans(), st.integers(1, 9), st.booleans()),
-        st.builds(Pause, payloads(20), st.integers(0, 3)),
-        st.builds(Purge, payloads(20), st.booleans()),
-        st.builds(JobState, job_ids(), u64, dead_states()),
-        st.builds(KeyClaim, u64, u32, job_ids(), u64, job_ids(), payloads(20), payloads(MAX_KEY)),
-        st.builds(KeyAnswer, u64, u32, st.lists(key_facts(), max_size=4).map(tuple)),
-        st.builds(KeyCancel, job_ids(), payloads(20), payloads(MAX_KEY)),
-        messages_about_a_job(),
+    given_back = st.builds(Postponed, job_ids(), u32, u16, st.booleans())
+    snoozed = st.builds(
+        Postponed, job_ids(), u32, u16, st.booleans(), st.integers(1, 9), st.booleans()
     )
+    return {
+        Ping: st.builds(Ping, gossip),
+        Pong: st.builds(Pong, gossip, payloads(20)),
+        Meet: st.builds(Meet, gossip),
+        ReplJob: st.builds(ReplJob, job_copies().map(lambda copy: (copy,)), st.booleans()),
+        YourJobs: st.builds(
+            YourJobs, st.lists(job_copies(), min_size=1, max_size=4).map(tuple), st.booleans()
+        ),
+        Postponed: given_back | snoozed,
+        JobState: st.builds(JobState, job_ids(), u64, dead_states()),
+        KeyAnswer: st.builds(KeyAnswer, u64, u32, st.lists(key_facts(), max_size=4).map(tuple)),
+    }
 
 
 def key_facts() -> st.SearchStrategy[KeyFact]:
@@ -177,18 +200,9 @@ def key_facts() -> st.SearchStrategy[KeyFact]:
 
 def messages_about_a_job() -> st.SearchStrategy[Message]:
     """Those that a batch may be made of."""
-    ids = job_ids()
-    return st.one_of(
-        st.builds(ReplJob, job_copies().map(lambda copy: (copy,)), st.booleans()),
-        st.builds(GotJob, ids),
-        st.builds(Enqueue, ids, u32),
-        st.builds(Queued, ids, st.booleans(), st.booleans()),
-        st.builds(SetAck, ids, u32),
-        st.builds(WillQueue, ids),
-        st.builds(GotAck, ids, st.booleans()),
-        st.builds(DelJob, ids),
-        st.builds(Working, ids),
-    )
+    kinds: list[type[BusMessage]] = [ReplJob]
+    kinds += [kind for kind in ALL_MESSAGES if issubclass(kind, JobMessage)]
+    return st.one_of([message_of(kind) for kind in kinds])
 
 
 def batches() -> st.SearchStrategy[Batch]:

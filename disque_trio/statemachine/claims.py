@@ -196,7 +196,7 @@ def _tell_of_own_jobs(node: NodeState, name: KeyName) -> None:
 # What the answers mean.
 
 
-def on_keyanswer(node: NodeState, sender: Peer, message: KeyAnswer) -> None:
+def take_answer(node: NodeState, sender: Peer, message: KeyAnswer) -> None:
     """A node tells what it knows."""
     claim = node.keys.asking.get(message.number)
     if claim is None:

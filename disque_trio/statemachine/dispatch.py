@@ -27,57 +27,49 @@ from disque_trio.statemachine import (
 )
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.messages import (
-    DelJob,
-    Enqueue,
-    Fail,
-    GotAck,
-    GotJob,
-    HaveJobs,
-    Holders,
-    JobState,
-    KeyAnswer,
-    KeyCancel,
-    KeyClaim,
+    ALL_MESSAGES,
+    GossipMessage,
     Many,
     Message,
     NeedJobs,
-    Pause,
-    Postponed,
-    Purge,
-    Queued,
     ReplJob,
-    SetAck,
-    Waiting,
-    WillQueue,
-    Working,
     YourJobs,
+    name_of,
     singles,
 )
 from disque_trio.statemachine.state import NodeState
 
-ON_MESSAGE: Final[dict[type, Callable[[NodeState, Peer, Any], None]]] = {
-    Fail: membership.on_fail,
-    ReplJob: replication.on_repljob,
-    GotJob: repair.on_gotjob,
-    Enqueue: requeue.on_enqueue,
-    Queued: requeue.on_queued,
-    Working: requeue.on_working,
-    WillQueue: requeue.on_willqueue,
-    Postponed: requeue.on_postponed,
-    SetAck: acks.on_setack,
-    GotAck: acks.on_gotack,
-    DelJob: acks.on_deljob,
-    NeedJobs: offering.on_needjobs,
-    YourJobs: federation.on_yourjobs,
-    Waiting: offering.on_waiting,
-    HaveJobs: federation.on_havejobs,
-    Holders: introductions.on_holders,
-    JobState: deadletters.on_jobstate,
-    KeyClaim: claims.on_keyclaim,
-    KeyAnswer: keysearch.on_keyanswer,
-    KeyCancel: keyending.on_keycancel,
-    Pause: pausing.on_pause,
-    Purge: purging.on_purge,
+Handler = Callable[[NodeState, Peer, Any], None]
+
+_HANDLERS: Final[tuple[Any, ...]] = (
+    membership,
+    replication,
+    repair,
+    requeue,
+    acks,
+    offering,
+    federation,
+    introductions,
+    deadletters,
+    claims,
+    keysearch,
+    keyending,
+    pausing,
+    purging,
+)
+"""The modules that handle messages: one of them has a function `on_` with the message's name."""
+
+
+def _handler(name: str) -> Handler:
+    [handler] = [getattr(each, name) for each in _HANDLERS if hasattr(each, name)]
+    found: Handler = handler
+    return found
+
+
+ON_MESSAGE: Final[dict[type, Handler]] = {
+    kind: _handler(f"on_{name_of(kind)}")
+    for kind in ALL_MESSAGES
+    if not issubclass(kind, GossipMessage)
 }
 
 _MOVE_JOBS: Final = (ReplJob, YourJobs, NeedJobs)

@@ -110,7 +110,7 @@ def on_keyanswer(node: NodeState, sender: Peer, message: KeyAnswer) -> None:
     """A node tells what it knows of a key, for a search or for an ADDJOB."""
     search = node.keys.searches.get(message.number)
     if search is None:
-        claims.on_keyanswer(node, sender, message)
+        claims.take_answer(node, sender, message)
         return
     search.heard[sender.id] = node.mono
     if message.round == search.round:

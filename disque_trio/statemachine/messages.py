@@ -1,17 +1,36 @@
 """The bus messages: one class per type, in five shapes (original 5.3).
 
 A message is never changed once it is in an outbox. The sender's ID, port and flags travel in
-the frame around it (`Frame`), the byte layouts are in `wire.frames`.
+the frame around it (`Frame`). A class says all about its message: `NUMBER` is its type on the bus,
+`NEEDS` the capability of nodes that get it (0: original nodes know it), `LAYOUT` the parts of its
+payload, for `wire.payloads`, and `detail` what a row of a trace says of it. Its handler is the
+function `on_` with its name, in one of the modules of `dispatch`.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, Final, get_args
 
 import attrs
 
+from disque_trio.statemachine import base
 from disque_trio.statemachine.base import Body, JobId, Millis, NodeId
 from disque_trio.statemachine.extensions import DeadState, Extensions
-from disque_trio.statemachine.keyfacts import ALWAYS, KeyFact
+from disque_trio.statemachine.keyfacts import ALWAYS, CANCELS, MAX_KEY, KeyFact
+from disque_trio.statemachine.layout import (
+    MARK,
+    UINT32,
+    Part,
+    data,
+    identities,
+    identity,
+    length,
+    mark,
+    truth,
+    uint,
+)
+
+Names = dict[NodeId, str]
+"""The names of nodes in a run."""
 
 
 @attrs.define
@@ -62,20 +81,49 @@ class Gossip:
 
 
 @attrs.define
-class GossipMessage:
+class BusMessage:
+    """What every message says of itself."""
+
+    NUMBER: ClassVar[int] = -1
+    NEEDS: ClassVar[int] = 0
+    LAYOUT: ClassVar[tuple[Part, ...]] = ()
+    """Empty for those whose layout `wire.payloads` has as functions."""
+
+    def detail(self, _names: Names) -> str:
+        """What it says besides its job and queue, for a row of a trace: the numbers and marks."""
+        words = []
+        for part in self.LAYOUT:
+            value = getattr(self, part.name)
+            if part.form == UINT32:
+                words.append(f"{part.name}={value}")
+            elif part.form == MARK and value:
+                words.append(part.name)
+        return " ".join(words)
+
+
+@attrs.define
+class GossipMessage(BusMessage):
     """Shape of PING, PONG and MEET."""
 
     gossip: tuple[Gossip, ...] = ()
+
+    def detail(self, names: Names) -> str:
+        """The nodes that it tells of."""
+        return named([entry.id for entry in self.gossip], names)
 
 
 @attrs.define
 class Ping(GossipMessage):
     """Are you there? Answered with PONG on the same link."""
 
+    NUMBER: ClassVar[int] = 0
+
 
 @attrs.define
 class Pong(GossipMessage):
     """I am here, in this zone (ours, for nodes that announce `ZONES`)."""
+
+    NUMBER: ClassVar[int] = 1
 
     zone: bytes = b""
 
@@ -84,26 +132,48 @@ class Pong(GossipMessage):
 class Meet(GossipMessage):
     """A PING that asks a node that does not know the sender to add it."""
 
+    NUMBER: ClassVar[int] = 2
+
 
 @attrs.define
-class Fail:
+class Fail(BusMessage):
     """A majority cannot reach this node."""
+
+    NUMBER: ClassVar[int] = 3
+    LAYOUT: ClassVar[tuple[Part, ...]] = (identity("node"),)
 
     node: NodeId
 
+    def detail(self, names: Names) -> str:
+        """The node."""
+        return named([self.node], names)
+
 
 @attrs.define
-class JobsMessage:
+class JobsMessage(BusMessage):
     """Shape of REPLJOB and YOURJOBS."""
 
     copies: tuple[JobCopy, ...]
+
+    def detail(self, names: Names) -> str:
+        """Its jobs and the holders of each."""
+        holders = ";".join([named(copy.holders, names) for copy in self.copies])
+        ids = ",".join([copy.id.decode("latin-1") for copy in self.copies])
+        return f"jobs={ids} holders={holders}"
 
 
 @attrs.define
 class ReplJob(JobsMessage):
     """Hold a copy of this one job; answer GOTJOB unless `no_reply`."""
 
+    NUMBER: ClassVar[int] = 4
+    NO_REPLY: ClassVar[int] = 1
+
     no_reply: bool = False
+
+    def detail(self, names: Names) -> str:
+        """As of all with jobs."""
+        return JobsMessage.detail(self, names) + (" no-reply" if self.no_reply else "")
 
 
 @attrs.define
@@ -114,12 +184,16 @@ class YourJobs(JobsMessage):
     it.
     """
 
+    NUMBER: ClassVar[int] = 13
+    MORE: ClassVar[int] = 16
+
     more: bool = False
 
 
 @attrs.define
-class JobMessage:
-    """Shape of the messages about one job."""
+class JobMessage(BusMessage):
+    """Shape of the messages about one job. The original's layout has a number for each of them
+    behind the id, which most do not use."""
 
     id: JobId
 
@@ -128,10 +202,15 @@ class JobMessage:
 class GotJob(JobMessage):
     """I hold a copy."""
 
+    NUMBER: ClassVar[int] = 5
+
 
 @attrs.define
 class Enqueue(JobMessage):
     """Queue your copy, now or after `delay` seconds."""
+
+    NUMBER: ClassVar[int] = 6
+    LAYOUT: ClassVar[tuple[Part, ...]] = (uint("delay", 32),)
 
     delay: int = 0
 
@@ -144,14 +223,28 @@ class Queued(JobMessage):
     send it, and ignore it.
     """
 
+    NUMBER: ClassVar[int] = 7
+    LAYOUT: ClassVar[tuple[Part, ...]] = (
+        mark("nack", 2),
+        mark("redelivery", 4),
+        mark("told", 8),
+    )
+
     nack: bool = False
     redelivery: bool = False
     told: bool = False
+
+    def detail(self, _names: Names) -> str:
+        """Why."""
+        return "nack" if self.nack else "redelivery" if self.redelivery else ""
 
 
 @attrs.define
 class SetAck(JobMessage):
     """The job is acknowledged; I know of `holders` nodes that may have a copy."""
+
+    NUMBER: ClassVar[int] = 8
+    LAYOUT: ClassVar[tuple[Part, ...]] = (uint("holders", 32),)
 
     holders: int
 
@@ -160,28 +253,47 @@ class SetAck(JobMessage):
 class WillQueue(JobMessage):
     """I will queue it in half a second, unless another holder has it queued, delivered or acked."""
 
+    NUMBER: ClassVar[int] = 9
+
 
 @attrs.define
 class GotAck(JobMessage):
     """I know that the job is acknowledged; `known` says whether I have a record of it."""
 
+    NUMBER: ClassVar[int] = 10
+    LAYOUT: ClassVar[tuple[Part, ...]] = (truth("known"),)
+
     known: bool
+
+    def detail(self, _names: Names) -> str:
+        """Is it known?"""
+        return "known" if self.known else "unknown"
 
 
 @attrs.define
 class DelJob(JobMessage):
     """Drop the job, whatever its state."""
 
+    NUMBER: ClassVar[int] = 11
+
 
 @attrs.define
 class Working(JobMessage):
     """A worker has it: postpone yours, and do not keep it queued."""
 
+    NUMBER: ClassVar[int] = 14
+
 
 @attrs.define
-class Postponed:
+class Postponed(BusMessage):
     """Nobody is to queue the job for so many milliseconds: a client wants it so (NACK or RELEASE,
     with a delay). Ours."""
+
+    NUMBER: ClassVar[int] = 25
+    NEEDS: ClassVar[int] = base.POSTPONES
+    NEW: ClassVar[int] = 2
+    SNOOZED: ClassVar[int] = 128
+    """Only to nodes that announce `SNOOZES`."""
 
     id: JobId
     wait: Millis
@@ -196,17 +308,34 @@ class Postponed:
     is_snooze: bool = False
     """The RELEASE has just come."""
 
+    def detail(self, _names: Names) -> str:
+        """How long, and how often it was given back."""
+        snoozes = f" snoozes={self.snoozes}" if self.snoozes else ""
+        new = " new" if self.is_new or self.is_snooze else ""
+        return f"wait={self.wait} nacks={self.nacks}{snoozes}{new}"
+
 
 @attrs.define
-class Holders:
+class Holders(BusMessage):
     """These nodes may hold a copy of the job, as far as I know. Ours."""
+
+    NUMBER: ClassVar[int] = 19
+    NEEDS: ClassVar[int] = base.LISTS
+    LAYOUT: ClassVar[tuple[Part, ...]] = (identity("id"), identities("holders"))
 
     id: JobId
     holders: tuple[NodeId, ...]
 
+    def detail(self, names: Names) -> str:
+        """The nodes."""
+        return f"holders={named(self.holders, names)}"
+
+
+_COUNTED_QUEUE: Final = (uint("count", 32), length("queue"), data("queue"))
+
 
 @attrs.define
-class QueueMessage:
+class QueueMessage(BusMessage):
     """Shape of the messages about a queue."""
 
     queue: bytes
@@ -219,6 +348,9 @@ class NeedJobs(QueueMessage):
     `waits` is ours: clients wait for them at this moment. Original nodes ignore it.
     """
 
+    NUMBER: ClassVar[int] = 12
+    LAYOUT: ClassVar[tuple[Part, ...]] = (*_COUNTED_QUEUE, mark("waits", 32))
+
     count: int
     waits: bool = False
 
@@ -228,6 +360,10 @@ class Waiting(QueueMessage):
     """So many clients wait for jobs of this queue: tell me when you have some. With 0: no client
     waits now, but I know that you have jobs. Ours."""
 
+    NUMBER: ClassVar[int] = 17
+    NEEDS: ClassVar[int] = base.MEETS
+    LAYOUT: ClassVar[tuple[Part, ...]] = _COUNTED_QUEUE
+
     count: int
 
 
@@ -236,6 +372,10 @@ class HaveJobs(QueueMessage):
     """I have so many jobs of this queue for which no client waits here. With 0: I have none to
     give. Ours."""
 
+    NUMBER: ClassVar[int] = 18
+    NEEDS: ClassVar[int] = base.MEETS
+    LAYOUT: ClassVar[tuple[Part, ...]] = _COUNTED_QUEUE
+
     count: int
 
 
@@ -243,7 +383,117 @@ class HaveJobs(QueueMessage):
 class Pause(QueueMessage):
     """Set the pause bits of this queue."""
 
+    NUMBER: ClassVar[int] = 15
+    LAYOUT: ClassVar[tuple[Part, ...]] = (uint("bits", 32), length("queue"), data("queue"))
+
     bits: int
+
+
+@attrs.define
+class Purge(QueueMessage):
+    """Acknowledge all jobs of this queue that you have queued, or all that are dead. Ours."""
+
+    NUMBER: ClassVar[int] = 20
+    NEEDS: ClassVar[int] = base.PURGES
+    """Of dead jobs it needs `BURIES` besides: to others it would mean the opposite."""
+    LAYOUT: ClassVar[tuple[Part, ...]] = (data("queue"), mark("dead", 64))
+
+    dead: bool = False
+
+
+@attrs.define
+class KeyClaim(BusMessage):
+    """Which jobs of this queue have this key, or had it? Ours; answered with KEYANSWER.
+
+    With a `stamp` an ADDJOB asks that would give the key to a new job of this `id` and creation
+    stamp. Without one somebody only wants to know; the answer leaves out the job `id`.
+    """
+
+    NUMBER: ClassVar[int] = 21
+    NEEDS: ClassVar[int] = base.CLAIMS
+    LAYOUT: ClassVar[tuple[Part, ...]] = (
+        uint("number", 64),
+        uint("round", 32),
+        identity("id"),
+        uint("stamp", 64),
+        identity("about"),
+        length("queue"),
+        data("queue"),
+        data("key", MAX_KEY),
+    )
+
+    number: int
+    """The sender's number for what it asks, and for how often it has asked."""
+    round: int
+    id: JobId
+    stamp: int
+    about: JobId
+    """A job that the answer is to tell of even if this node knows no key of it; empty for none."""
+    queue: bytes
+    key: bytes
+
+    def detail(self, _names: Names) -> str:
+        """Which question, and the key."""
+        return f"number={self.number}/{self.round} key={self.key.decode('utf-8', 'replace')}"
+
+
+@attrs.define
+class KeyAnswer(BusMessage):
+    """All that I know of the jobs with that key. Ours."""
+
+    NUMBER: ClassVar[int] = 22
+    NEEDS: ClassVar[int] = base.CLAIMS
+
+    number: int
+    round: int
+    facts: tuple[KeyFact, ...]
+
+    def detail(self, _names: Names) -> str:
+        """Which question, and a word for each job."""
+        facts = ",".join([f"{fact.id.decode('latin-1')}:{fact.word}" for fact in self.facts])
+        return f"number={self.number}/{self.round} facts={facts}"
+
+
+@attrs.define
+class KeyCancel(BusMessage):
+    """A client has cancelled this job, which has or had the key, or has replaced it: it ends, and
+    the key is free at once. Ours."""
+
+    NUMBER: ClassVar[int] = 30
+    NEEDS: ClassVar[int] = base.CLAIMS
+    LAYOUT: ClassVar[tuple[Part, ...]] = (
+        identity("id"),
+        uint("unless", 8, CANCELS),
+        length("queue"),
+        data("queue"),
+        data("key", MAX_KEY),
+    )
+
+    id: JobId
+    queue: bytes
+    key: bytes
+    unless: int = ALWAYS
+
+    def detail(self, _names: Names) -> str:
+        """The key."""
+        return f"key={self.key.decode('utf-8', 'replace')}"
+
+
+@attrs.define
+class JobState(BusMessage):
+    """The job is dead, or has been redriven, as far as I know. It expires in `left`. Ours."""
+
+    NUMBER: ClassVar[int] = 23
+    NEEDS: ClassVar[int] = base.BURIES
+
+    id: JobId
+    left: Millis
+    state: DeadState
+
+    def detail(self, _names: Names) -> str:
+        """Its state, how often it was redriven, and its time."""
+        word = "dead" if self.state.is_dead else "alive"
+        return f"{word} redriven={self.state.epoch} left={self.left}"
 
 
 AboutJob = GotJob | Enqueue | Queued | SetAck | WillQueue | GotAck | DelJob | Working
@@ -262,61 +512,6 @@ class Many:
 
 
 @attrs.define
-class Purge(QueueMessage):
-    """Acknowledge all jobs of this queue that you have queued, or all that are dead. Ours."""
-
-    dead: bool = False
-
-
-@attrs.define
-class KeyClaim:
-    """Which jobs of this queue have this key, or had it? Ours; answered with KEYANSWER.
-
-    With a `stamp` an ADDJOB asks that would give the key to a new job of this `id` and creation
-    stamp. Without one somebody only wants to know; the answer leaves out the job `id`.
-    """
-
-    number: int
-    """The sender's number for what it asks, and for how often it has asked."""
-    round: int
-    id: JobId
-    stamp: int
-    about: JobId
-    """A job that the answer is to tell of even if this node knows no key of it; empty for none."""
-    queue: bytes
-    key: bytes
-
-
-@attrs.define
-class KeyAnswer:
-    """All that I know of the jobs with that key. Ours."""
-
-    number: int
-    round: int
-    facts: tuple[KeyFact, ...]
-
-
-@attrs.define
-class KeyCancel:
-    """A client has cancelled this job, which has or had the key, or has replaced it: it ends, and
-    the key is free at once. Ours."""
-
-    id: JobId
-    queue: bytes
-    key: bytes
-    unless: int = ALWAYS
-
-
-@attrs.define
-class JobState:
-    """The job is dead, or has been redriven, as far as I know. It expires in `left`. Ours."""
-
-    id: JobId
-    left: Millis
-    state: DeadState
-
-
-@attrs.define
 class Batch:
     """Several messages about jobs, in order: REPLJOB, those of shape `JobMessage`, and `Many`.
 
@@ -331,6 +526,26 @@ Message = (
     | Waiting | HaveJobs | Holders | Purge | KeyClaim | KeyAnswer | KeyCancel
     | JobState | Postponed
 )  # fmt: skip
+
+
+ALL_MESSAGES: Final[tuple[type[BusMessage], ...]] = tuple(
+    [kind for kind in get_args(Message) if issubclass(kind, BusMessage)]
+)
+"""Each class; a run (`Many`) and a batch are several of them."""
+
+
+def name_of(kind: type) -> str:
+    """The name of a message in rows, faults and events."""
+    return kind.__name__.lower()
+
+
+MESSAGES: Final = tuple([name_of(kind) for kind in ALL_MESSAGES])
+"""The names of all messages."""
+
+
+def named(nodes: Iterable[NodeId], names: Names) -> str:
+    """The names of these nodes; `?` for one that the run does not know."""
+    return ",".join([names.get(node, "?") for node in nodes])
 
 
 def count_of(message: Message) -> int:

@@ -311,7 +311,7 @@ def on_gotjob(node: NodeState, sender: Peer, message: GotJob) -> None:
     if message.id in node.repair.awaited:
         _confirm(node, sender, message.id)
     else:
-        replication.on_gotjob(node, sender, message)
+        replication.take_confirmation(node, sender, message)
 
 
 def _confirm(node: NodeState, sender: Peer, job_id: JobId) -> None:

@@ -381,7 +381,7 @@ def _confirm_late(node: NodeState, job: Job, holder: NodeId) -> None:
         job.confirmed = confirmed if len(confirmed) < len(job.holders) else None
 
 
-def on_gotjob(node: NodeState, sender: Peer, message: GotJob) -> None:
+def take_confirmation(node: NodeState, sender: Peer, message: GotJob) -> None:
     """One more node holds a copy."""
     job = node.jobs.get(message.id)
     if job is None or job.state != WAIT_REPL:

@@ -18,7 +18,7 @@ from disque_trio.statemachine.base import JOB_ID_LENGTH
 from disque_trio.statemachine.messages import Batch, JobMessage, Many, Message, ReplJob
 from disque_trio.wire import jobs
 from disque_trio.wire.jobs import DamagedError, expect
-from disque_trio.wire.payloads import NO_REPLY, REPLJOB, SAID, WORDS, Body, Word
+from disque_trio.wire.payloads import SAID, WORDS, Body, Word
 
 BATCH: Final = 16
 """The type's number."""
@@ -46,7 +46,7 @@ def part_of(message: Message) -> Part | None:
     if isinstance(message, ReplJob) and len(message.copies[0].body) < ENOUGH:
         encoded = jobs.encode_all(message.copies)
         if len(encoded) == 1 and len(encoded[0]) <= 2 * ENOUGH:
-            return (REPLJOB, NO_REPLY if message.no_reply else 0, 0), encoded
+            return (ReplJob.NUMBER, ReplJob.NO_REPLY if message.no_reply else 0, 0), encoded
     return None
 
 
@@ -100,10 +100,10 @@ def read(data: bytes, at: int, end: int, _count: int, _marks: int) -> Batch:
                 messages.append(Many(make(ids[0], marks, aux), ids))
             else:
                 messages += [make(id, marks, aux) for id in ids]
-        elif number == REPLJOB:
+        elif number == ReplJob.NUMBER:
             for _ in range(count):
                 copy, at = jobs.decode(data, at, end)
-                messages.append(ReplJob((copy,), bool(marks & NO_REPLY)))
+                messages.append(ReplJob((copy,), bool(marks & ReplJob.NO_REPLY)))
         else:
             raise DamagedError("type unknown")
     if not messages:

@@ -1,69 +1,40 @@
 """The payload of a frame, for each type of message (original 5.3, 5.4).
 
-Apart from the job's id, a message about one job has a type and two numbers: the message flags of
-the header, and an aux number after the id; together they are its word. The original sends each such
-message in a frame of its own; a batch of ours (`batches`) gives a word once for many jobs.
+Most are made of the parts that the class of the message lists (`layout`), the others by functions
+here. Apart from the job's id, a message about one job has a type and two numbers: the message flags
+of the header, and an aux number after the id; together they are its word. The original sends each
+such message in a frame of its own; a batch of ours (`batches`) gives a word once for many jobs.
 """
 
 import struct
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import Any, Final
 
-from disque_trio.statemachine.base import JOB_ID_LENGTH, NODE_ID_LENGTH, JobId
+from disque_trio.statemachine.base import NODE_ID_LENGTH, JobId
 from disque_trio.statemachine.extensions import MAX_REASON, DeadState
+from disque_trio.statemachine.keyfacts import KEY_MARKS, KEY_STATES, KEY_WORDS, KeyFact
+from disque_trio.statemachine.layout import BYTES, IDENTITIES, LENGTH, MARK, TRUTH, Part
 from disque_trio.statemachine.messages import (
+    ALL_MESSAGES,
     AboutJob,
-    DelJob,
-    Enqueue,
-    Fail,
+    BusMessage,
     Gossip,
     GossipMessage,
-    GotAck,
-    GotJob,
-    HaveJobs,
-    Holders,
     JobCopy,
     JobMessage,
     JobState,
+    KeyAnswer,
     Meet,
     Message,
-    NeedJobs,
-    Pause,
     Ping,
     Pong,
     Postponed,
-    Purge,
-    Queued,
     ReplJob,
-    SetAck,
-    Waiting,
-    WillQueue,
-    Working,
     YourJobs,
 )
-from disque_trio.wire import jobs, keys
+from disque_trio.wire import jobs
 from disque_trio.wire.jobs import DamagedError, expect
-
-NO_REPLY: Final = 1
-INCR_NACKS: Final = 2
-INCR_DELIVERIES: Final = 4
-TOLD: Final = 8
-"""Ours: original nodes ignore this bit."""
-MORE: Final = 16
-WAITS: Final = 32
-"""Likewise."""
-DEAD: Final = 64
-"""Only to nodes that announce `BURIES`: to others it would mean the opposite."""
-SNOOZED: Final = 128
-"""Only to nodes that announce `SNOOZES`."""
-REPLJOB: Final = 4
-WAITING: Final = 17
-HAVEJOBS: Final = 18
-HOLDERS: Final = 19
-PURGE: Final = 20
-JOBSTATE: Final = 23
-POSTPONED: Final = 25
-"""Ours, for nodes that announce the capability. 16 is a batch."""
 
 _GOSSIP: Final = struct.Struct(">40sII46sHHHI")
 _FIELD: Final = struct.Struct(">HH")
@@ -77,9 +48,12 @@ _SNOOZES: Final = struct.Struct(">I")
 _LONG: Final = struct.Struct(">II")
 """The snoozes, and what the wait has beyond 32 bits: only to nodes that announce `LONG_WAITS`."""
 _MOST_LONG: Final = 0xFF
+_ANSWER: Final = struct.Struct(">QI")
+_FACT: Final = struct.Struct(">40sQQBBB")
 
 Body = tuple[int, int, bytes]
 """What a message contributes to its frame: count, message flags, payload."""
+Writer = Callable[[Any], Body]
 Reader = Callable[[bytes, int, int, int, int], Message]
 """Makes a message of the payload in bytes [at, end), the header's count and its message flags."""
 
@@ -89,37 +63,39 @@ Word = tuple[int, int, int]
 """A message about one job without the job: the type's number, message flags, aux number."""
 
 
-def _word_of_queued(message: Queued) -> Word:
-    marks = (INCR_NACKS if message.nack else 0) | (INCR_DELIVERIES if message.redelivery else 0)
-    return 7, marks | (TOLD if message.told else 0), 0
+def _word_writer(kind: type[BusMessage]) -> Callable[[Any], Word]:
+    number = kind.NUMBER
+    marks = [(each.name, each.bit) for each in kind.LAYOUT if each.form == MARK]
+    aux = [each.name for each in kind.LAYOUT if each.form != MARK]
+    if aux:
+        value = attrgetter(aux[0])
+        return lambda message: (number, 0, int(value(message)))
+    if marks:
+        return lambda message: (number, _marks_of(message, marks), 0)
+    word = (number, 0, 0)
+    return lambda _: word
 
 
-WORDS: Final[dict[type[JobMessage], Callable[[Any], Word]]] = {
-    GotJob: lambda _: (5, 0, 0),
-    Enqueue: lambda message: (6, 0, message.delay),
-    Queued: _word_of_queued,
-    SetAck: lambda message: (8, 0, message.holders),
-    WillQueue: lambda _: (9, 0, 0),
-    GotAck: lambda message: (10, 0, int(message.known)),
-    DelJob: lambda _: (11, 0, 0),
-    Working: lambda _: (14, 0, 0),
-}
+def _marks_of(message: object, marks: list[tuple[str, int]]) -> int:
+    return sum([bit for name, bit in marks if getattr(message, name)])
 
 
-def _queued(id: JobId, marks: int, _aux: int) -> Queued:
-    nack, redelivery, told = marks & INCR_NACKS, marks & INCR_DELIVERIES, marks & TOLD
-    return Queued(id, bool(nack), bool(redelivery), bool(told))
+def _word_reader(kind: Any) -> Callable[[JobId, int, int], AboutJob]:
+    bits = [each.bit for each in kind.LAYOUT if each.form == MARK]
+    forms = [each.form for each in kind.LAYOUT if each.form != MARK]
+    if bits:
+        return lambda id, marks, _aux: kind(id, *[bool(marks & bit) for bit in bits])
+    if forms == [TRUTH]:
+        return lambda id, _marks, aux: kind(id, bool(aux))
+    if forms:
+        return lambda id, _marks, aux: kind(id, aux)
+    return lambda id, _marks, _aux: kind(id)
 
 
+_ABOUT_JOBS: Final = [kind for kind in ALL_MESSAGES if issubclass(kind, JobMessage)]
+WORDS: Final[dict[type, Callable[[Any], Word]]] = {kind: _word_writer(kind) for kind in _ABOUT_JOBS}
 SAID: Final[dict[int, Callable[[JobId, int, int], AboutJob]]] = {
-    5: lambda id, _marks, _aux: GotJob(id),
-    6: lambda id, _marks, aux: Enqueue(id, aux),
-    7: _queued,
-    8: lambda id, _marks, aux: SetAck(id, aux),
-    9: lambda id, _marks, _aux: WillQueue(id),
-    10: lambda id, _marks, aux: GotAck(id, bool(aux)),
-    11: lambda id, _marks, _aux: DelJob(id),
-    14: lambda id, _marks, _aux: Working(id),
+    kind.NUMBER: _word_reader(kind) for kind in _ABOUT_JOBS
 }
 """Make the message about a job, with these message flags and this aux number."""
 
@@ -138,6 +114,72 @@ def _job_reader(number: int) -> Reader:
         return make(job_id, marks, aux)
 
     return read
+
+
+# Messages that list their parts.
+
+
+def _fixed(layout: tuple[Part, ...]) -> tuple[list[Part], struct.Struct]:
+    """The parts of a fixed size, which come first."""
+    fixed = [each for each in layout if each.form not in (MARK, BYTES, IDENTITIES)]
+    codes = ["I" if each.form == LENGTH else each.form for each in fixed]
+    return fixed, struct.Struct(">" + "".join(codes))
+
+
+def _parts_writer(kind: type[BusMessage]) -> Writer:
+    fixed, layout = _fixed(kind.LAYOUT)
+    marks = [(each.name, each.bit) for each in kind.LAYOUT if each.form == MARK]
+    rest = [each for each in kind.LAYOUT if each.form in (BYTES, IDENTITIES)]
+
+    def write(message: Any) -> Body:
+        values = [
+            len(getattr(message, each.name)) if each.form == LENGTH else getattr(message, each.name)
+            for each in fixed
+        ]
+        pieces = [layout.pack(*values)]
+        for each in rest:
+            value = getattr(message, each.name)
+            pieces.append(value if each.form == BYTES else b"".join(value))
+        return 0, _marks_of(message, marks), b"".join(pieces)
+
+    return write
+
+
+def _parts_reader(kind: Any) -> Reader:
+    fixed, layout = _fixed(kind.LAYOUT)
+    marks = [(each.name, each.bit) for each in kind.LAYOUT if each.form == MARK]
+    rest = [each for each in kind.LAYOUT if each.form in (BYTES, IDENTITIES)]
+
+    def read(data: bytes, at: int, end: int, _count: int, flags: int) -> Message:
+        begin = at + layout.size
+        expect(begin <= end)
+        values: dict[str, Any] = {name: bool(flags & bit) for name, bit in marks}
+        lengths: dict[str, int] = {}
+        for each, value in zip(fixed, layout.unpack_from(data, at), strict=True):
+            if each.allowed and value not in each.allowed:
+                raise DamagedError("type unknown")
+            if each.form == LENGTH:
+                lengths[each.name] = value
+            else:
+                values[each.name] = value
+        for each in rest:
+            stop = begin + lengths[each.name] if each.name in lengths else end
+            expect(begin <= stop <= end and stop - begin <= each.most)
+            values[each.name] = (
+                data[begin:stop] if each.form == BYTES else _identities(data, begin, stop)
+            )
+            begin = stop
+        expect(begin == end)
+        message: Message = kind(**values)
+        return message
+
+    return read
+
+
+def _identities(data: bytes, at: int, end: int) -> tuple[bytes, ...]:
+    expect((end - at) % NODE_ID_LENGTH == 0)
+    places = range(at, end, NODE_ID_LENGTH)
+    return tuple([data[place : place + NODE_ID_LENGTH] for place in places])
 
 
 # The others.
@@ -166,16 +208,12 @@ def _write_pong(message: Pong) -> Body:
     return count, marks, entries + zone
 
 
-def _write_fail(message: Fail) -> Body:
-    return 0, 0, message.node
-
-
 def _write_repljob(message: ReplJob) -> Body:
-    return 0, NO_REPLY if message.no_reply else 0, _jobs(message.copies)
+    return 0, ReplJob.NO_REPLY if message.no_reply else 0, _jobs(message.copies)
 
 
 def _write_yourjobs(message: YourJobs) -> Body:
-    return 0, MORE if message.more else 0, _jobs(message.copies)
+    return 0, YourJobs.MORE if message.more else 0, _jobs(message.copies)
 
 
 def _jobs(copies: tuple[JobCopy, ...]) -> bytes:
@@ -183,28 +221,12 @@ def _jobs(copies: tuple[JobCopy, ...]) -> bytes:
     return _PAIR.pack(len(encoded), sum(map(len, encoded))) + b"".join(encoded)
 
 
-def _write_needjobs(message: NeedJobs) -> Body:
-    return 0, WAITS if message.waits else 0, _number(message)
-
-
-def _write_number(message: Waiting | HaveJobs) -> Body:
-    return 0, 0, _number(message)
-
-
-def _number(message: NeedJobs | Waiting | HaveJobs) -> bytes:
-    return _PAIR.pack(message.count, len(message.queue)) + message.queue
-
-
-def _write_holders(message: Holders) -> Body:
-    return 0, 0, message.id + b"".join(message.holders)
-
-
 def _write_postponed(message: Postponed) -> Body:
-    marks = INCR_NACKS if message.is_new else 0
+    marks = Postponed.NEW if message.is_new else 0
     wait = message.wait
     payload = _POSTPONED.pack(message.id, wait & 0xFFFF_FFFF, message.nacks)
     if message.snoozes and message.is_snooze:
-        marks |= SNOOZED
+        marks |= Postponed.SNOOZED
     if wait >> 32:
         return 0, marks, payload + _LONG.pack(message.snoozes, wait >> 32)
     if not message.snoozes:
@@ -218,12 +240,12 @@ def _write_jobstate(message: JobState) -> Body:
     return 0, 0, fixed + state.reason
 
 
-def _write_pause(message: Pause) -> Body:
-    return 0, 0, _PAIR.pack(message.bits, len(message.queue)) + message.queue
-
-
-def _write_purge(message: Purge) -> Body:
-    return 0, DEAD if message.dead else 0, message.queue
+def _write_keyanswer(message: KeyAnswer) -> Body:
+    facts = [
+        _FACT.pack(fact.id, fact.stamp, fact.keep, fact.word, fact.state, fact.marks)
+        for fact in message.facts
+    ]
+    return 0, 0, _ANSWER.pack(message.number, message.round) + b"".join(facts)
 
 
 def _read_ping(data: bytes, at: int, end: int, count: int, _marks: int) -> Message:
@@ -262,23 +284,18 @@ def _gossip(data: bytes, at: int, end: int, count: int) -> tuple[Gossip, ...]:
     return tuple(entries)
 
 
-def _read_fail(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
-    expect(end - at == NODE_ID_LENGTH)
-    return Fail(data[at:end])
-
-
 def _read_repljob(data: bytes, at: int, end: int, _count: int, marks: int) -> Message:
     copies = _copies(data, at, end)
     if len(copies) != 1:
         raise DamagedError("number of jobs wrong")
-    return ReplJob(copies, bool(marks & NO_REPLY))
+    return ReplJob(copies, bool(marks & ReplJob.NO_REPLY))
 
 
 def _read_yourjobs(data: bytes, at: int, end: int, _count: int, marks: int) -> Message:
     copies = _copies(data, at, end)
     if not copies:
         raise DamagedError("number of jobs wrong")
-    return YourJobs(copies, bool(marks & MORE))
+    return YourJobs(copies, bool(marks & YourJobs.MORE))
 
 
 def _copies(data: bytes, at: int, end: int) -> tuple[JobCopy, ...]:
@@ -292,33 +309,11 @@ def _copies(data: bytes, at: int, end: int) -> tuple[JobCopy, ...]:
     return tuple(copies)
 
 
-def _read_needjobs(data: bytes, at: int, end: int, _count: int, marks: int) -> Message:
-    wanted, at = _pair(data, at, end)
-    return NeedJobs(data[at:end], wanted, bool(marks & WAITS))
-
-
-def _read_waiting(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
-    number, at = _pair(data, at, end)
-    return Waiting(data[at:end], number)
-
-
-def _read_havejobs(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
-    number, at = _pair(data, at, end)
-    return HaveJobs(data[at:end], number)
-
-
-def _read_holders(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
-    expect(end - at >= JOB_ID_LENGTH and (end - at - JOB_ID_LENGTH) % NODE_ID_LENGTH == 0)
-    first = at + JOB_ID_LENGTH
-    ids = [data[place : place + NODE_ID_LENGTH] for place in range(first, end, NODE_ID_LENGTH)]
-    return Holders(data[at:first], tuple(ids))
-
-
 def _read_postponed(data: bytes, at: int, end: int, _count: int, marks: int) -> Message:
     more_at = at + _POSTPONED.size
     expect(end in (more_at, more_at + _SNOOZES.size, more_at + _LONG.size))
     job_id, wait, nacks = _POSTPONED.unpack_from(data, at)
-    is_new = bool(marks & INCR_NACKS)
+    is_new = bool(marks & Postponed.NEW)
     if end == more_at:
         return Postponed(job_id, wait, nacks, is_new)
     if end == more_at + _LONG.size:
@@ -327,7 +322,7 @@ def _read_postponed(data: bytes, at: int, end: int, _count: int, marks: int) -> 
         wait += beyond << 32
     else:
         (snoozes,) = _SNOOZES.unpack_from(data, more_at)
-    return Postponed(job_id, wait, nacks, is_new, snoozes, bool(marks & SNOOZED))
+    return Postponed(job_id, wait, nacks, is_new, snoozes, bool(marks & Postponed.SNOOZED))
 
 
 def _read_jobstate(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
@@ -337,9 +332,17 @@ def _read_jobstate(data: bytes, at: int, end: int, _count: int, _marks: int) -> 
     return JobState(id, left, DeadState(epoch, is_dead, data[reason_at:end], life))
 
 
-def _read_pause(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
-    bits, at = _pair(data, at, end)
-    return Pause(data[at:end], bits)
+def _read_keyanswer(data: bytes, at: int, end: int, _count: int, _marks: int) -> Message:
+    first = at + _ANSWER.size
+    expect(end >= first and (end - first) % _FACT.size == 0)
+    number, round_ = _ANSWER.unpack_from(data, at)
+    facts = []
+    for place in range(first, end, _FACT.size):
+        id, stamp, keep, word, state, marks = _FACT.unpack_from(data, place)
+        if word not in KEY_WORDS or state >= len(KEY_STATES) or marks & ~KEY_MARKS:
+            raise DamagedError("type unknown")
+        facts.append(KeyFact(id, stamp, word, state, keep, marks))
+    return KeyAnswer(number, round_, tuple(facts))
 
 
 def _pair(data: bytes, at: int, end: int) -> tuple[int, int]:
@@ -350,46 +353,26 @@ def _pair(data: bytes, at: int, end: int) -> tuple[int, int]:
     return first, at + _PAIR.size
 
 
-WRITERS: Final[dict[type[Message], tuple[int, Callable[[Any], Body]]]] = {
-    Ping: (0, _write_gossip),
-    Pong: (1, _write_pong),
-    Meet: (2, _write_gossip),
-    Fail: (3, _write_fail),
-    ReplJob: (REPLJOB, _write_repljob),
-    GotJob: (5, _write_job),
-    Enqueue: (6, _write_job),
-    Queued: (7, _write_job),
-    SetAck: (8, _write_job),
-    WillQueue: (9, _write_job),
-    GotAck: (10, _write_job),
-    DelJob: (11, _write_job),
-    NeedJobs: (12, _write_needjobs),
-    YourJobs: (13, _write_yourjobs),
-    Working: (14, _write_job),
-    Pause: (15, _write_pause),
-    Waiting: (WAITING, _write_number),
-    HaveJobs: (HAVEJOBS, _write_number),
-    Holders: (HOLDERS, _write_holders),
-    Purge: (PURGE, _write_purge),
-    **keys.WRITERS,
-    JobState: (JOBSTATE, _write_jobstate),
-    Postponed: (POSTPONED, _write_postponed),
+_OTHERS: Final[dict[type[BusMessage], tuple[Writer, Reader]]] = {
+    Ping: (_write_gossip, _read_ping),
+    Pong: (_write_pong, _read_pong),
+    Meet: (_write_gossip, _read_meet),
+    ReplJob: (_write_repljob, _read_repljob),
+    YourJobs: (_write_yourjobs, _read_yourjobs),
+    Postponed: (_write_postponed, _read_postponed),
+    JobState: (_write_jobstate, _read_jobstate),
+    KeyAnswer: (_write_keyanswer, _read_keyanswer),
 }
-READERS: Final[dict[int, Reader]] = {
-    0: _read_ping,
-    1: _read_pong,
-    2: _read_meet,
-    3: _read_fail,
-    REPLJOB: _read_repljob,
-    12: _read_needjobs,
-    13: _read_yourjobs,
-    15: _read_pause,
-    WAITING: _read_waiting,
-    HAVEJOBS: _read_havejobs,
-    HOLDERS: _read_holders,
-    PURGE: lambda data, at, end, _count, marks: Purge(data[at:end], bool(marks & DEAD)),
-    **keys.READERS,
-    JOBSTATE: _read_jobstate,
-    POSTPONED: _read_postponed,
-    **{number: _job_reader(number) for number in SAID},
+
+
+def _codec(kind: type[BusMessage]) -> tuple[Writer, Reader]:
+    if issubclass(kind, JobMessage):
+        return _write_job, _job_reader(kind.NUMBER)
+    return _OTHERS.get(kind) or (_parts_writer(kind), _parts_reader(kind))
+
+
+_CODECS: Final = {kind: _codec(kind) for kind in ALL_MESSAGES}
+WRITERS: Final[dict[type, tuple[int, Writer]]] = {
+    kind: (kind.NUMBER, write) for kind, (write, _) in _CODECS.items()
 }
+READERS: Final[dict[int, Reader]] = {kind.NUMBER: read for kind, (_, read) in _CODECS.items()}

@@ -6,77 +6,17 @@ import attrs
 
 from disque_trio.statemachine.base import MYSELF, NodeId
 from disque_trio.statemachine.commands.table import ROWS
-from disque_trio.statemachine.extensions import DeadState
-from disque_trio.statemachine.keyfacts import HELD, KeyFact
-from disque_trio.statemachine.messages import (
-    DelJob,
-    Enqueue,
-    Fail,
-    Gossip,
-    GotAck,
-    GotJob,
-    HaveJobs,
-    Holders,
-    JobState,
-    KeyAnswer,
-    KeyCancel,
-    KeyClaim,
-    Meet,
-    Message,
-    NeedJobs,
-    Pause,
-    Ping,
-    Pong,
-    Postponed,
-    Purge,
-    Queued,
-    ReplJob,
-    SetAck,
-    Waiting,
-    WillQueue,
-    Working,
-    YourJobs,
-)
 from disque_trio.statemachine.records import DeleteJob, LoadJob, Record
 from disque_trio.wire import frames
 from disque_trio.wire.journal import Format
 from disque_trio.wire.resp import encode_request
 from tests.conformance import JOURNALS, bus_messages
-from tests.rig import JOB, N2, N3, UNKNOWN
+from tests.conformance.versions.examples import messages
+from tests.rig import JOB, N2, N3
 from tests.wire.journals import file_of
 from tests.wire.test_jobs import COPY
 
 OTHER: Final = attrs.evolve(COPY, id=JOB, state=0, retry=0, body=b"", holders=(N2, N3))
-MESSAGES: Final[tuple[Message, ...]] = (
-    Ping((Gossip(N3, b"127.0.0.3", 7711, 0),)),
-    Pong((Gossip(UNKNOWN, b"127.0.0.9", 7711, 0), Gossip(N3, b"", 0, 4))),
-    Meet(()),
-    Fail(N3),
-    ReplJob((COPY,)),
-    ReplJob((OTHER,), no_reply=True),
-    YourJobs((COPY, OTHER)),
-    GotJob(JOB),
-    Enqueue(JOB, 1),
-    Queued(JOB),
-    SetAck(JOB, 2),
-    WillQueue(JOB),
-    GotAck(JOB, known=True),
-    DelJob(JOB),
-    NeedJobs(b"q1", 5),
-    Waiting(b"q1", 2),
-    HaveJobs(b"q1", 3),
-    Holders(JOB, (b"b" * 40, b"c" * 40)),
-    Postponed(JOB, 5000, 1, is_new=True),
-    Postponed(JOB, 5000, 1, snoozes=2, is_snooze=True),
-    Working(JOB),
-    Pause(b"q1", 3),
-    Purge(b"q1"),
-    JobState(JOB, 5000, DeadState(1, True, b"why", 60_000)),
-    Purge(b"q", dead=True),
-    KeyClaim(1, 2, JOB, 3, bytes(40), b"q1", b"key"),
-    KeyAnswer(1, 2, (KeyFact(JOB, 3, HELD, 0, 0),)),
-    KeyCancel(JOB, b"q1", b"key"),
-)
 RECORDS: Final[tuple[Record, ...]] = (LoadJob(COPY), DeleteJob(JOB), LoadJob(OTHER))
 HARMFUL: Final = frozenset({"shutdown", "debug", "config", "cluster", "client", "bgrewriteaof"})
 """Commands that would end a test or change the node, and find nothing."""
@@ -90,7 +30,7 @@ def journals() -> list[bytes]:
 
 def bus_frames(sender: NodeId = N2) -> list[bytes]:
     """A frame of each type, as this node would send it."""
-    return [frames.encode(sender, 7711, MYSELF, message) for message in MESSAGES]
+    return [frames.encode(sender, 7711, MYSELF, message) for message in messages()]
 
 
 def recorded_frames() -> list[bytes]:

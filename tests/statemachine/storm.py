@@ -21,7 +21,9 @@ from disque_trio.statemachine.chores import (
 )
 from disque_trio.statemachine.client import Blocked, Client
 from disque_trio.statemachine.commands.table import ROWS
+from disque_trio.statemachine.extensions import DeadState
 from disque_trio.statemachine.invariants import check
+from disque_trio.statemachine.keyfacts import CANCELS, KEY_STATES, KEY_WORDS, KeyFact
 from disque_trio.statemachine.messages import (
     DelJob,
     Enqueue,
@@ -33,6 +35,10 @@ from disque_trio.statemachine.messages import (
     HaveJobs,
     Holders,
     JobCopy,
+    JobState,
+    KeyAnswer,
+    KeyCancel,
+    KeyClaim,
     Meet,
     Message,
     NeedJobs,
@@ -316,13 +322,21 @@ class Storm:
             lambda: Postponed(job_id, self.pick((0, 10, number)), self.random.randrange(4), yes),
             lambda: Postponed(job_id, self.pick((0, 10)), 0, snoozes=number or 1, is_snooze=no),
             lambda: Pause(self.a_queue(), self.pick((0, 0, 1, 2, 3, number))),
-            lambda: Purge(self.a_queue()),
+            lambda: Purge(self.a_queue(), dead=yes),
+            lambda: JobState(job_id, number, DeadState(self.random.randrange(3), yes, b"", number)),
+            lambda: KeyClaim(number, 1, job_id, self.pick((0, 7)), bytes(40), self.a_queue(), b"k"),
+            lambda: KeyAnswer(self.random.randrange(9), 1, tuple(self.any_of(self.a_fact, 2))),
+            lambda: KeyCancel(job_id, self.a_queue(), b"k", self.pick(CANCELS)),
             lambda: Fail(self.pick(NODE_IDS)),
             lambda: Ping(self.gossip()),
             lambda: Pong(self.gossip()),
             lambda: Meet(self.gossip()),
         )
         return self.pick(makers)()
+
+    def a_fact(self) -> KeyFact:
+        word, state = self.pick(KEY_WORDS), self.random.randrange(len(KEY_STATES))
+        return KeyFact(self.a_job(), self.a_number(), word, state, self.pick((0, 1000)))
 
     def a_copy(self) -> JobCopy:
         return JobCopy(

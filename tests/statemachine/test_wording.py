@@ -1,10 +1,11 @@
+import re
+
 import attrs
 import pytest
 
-from disque_trio.sim.scenarios.vocabulary import MESSAGES
-from disque_trio.statemachine import messages
 from disque_trio.statemachine.keyfacts import HELD, KeyFact
 from disque_trio.statemachine.messages import (
+    ALL_MESSAGES,
     DelJob,
     Enqueue,
     Fail,
@@ -32,8 +33,10 @@ from disque_trio.statemachine.messages import (
     WillQueue,
     Working,
     YourJobs,
+    name_of,
 )
 from disque_trio.statemachine.wording import Wording, names_in, wording
+from tests.trees import HOME
 
 ONE, TWO, UNKNOWN = b"1" * 40, b"2" * 40, b"3" * 40
 NAMES = {ONE: "n1", TWO: "n2"}
@@ -106,14 +109,6 @@ def test_a_row_says_what_the_message_does(message: Message, said: Wording) -> No
     assert attrs.astuple(wording(message, NAMES)) == attrs.astuple(said)
 
 
-def test_every_message_of_the_bus_has_its_name_in_the_vocabulary() -> None:
-    """But for batches and runs: they come and go as what is in them."""
-    several = (messages.Batch, messages.Many)
-    kinds = [kind for kind in messages.Message.__args__ if kind not in several]
-
-    assert sorted(kind.__name__.lower() for kind in kinds) == sorted(MESSAGES)
-
-
 def test_an_id_that_is_no_text_does_no_harm() -> None:
     assert wording(DelJob(b"\xff" * 40), NAMES).job == "\xff" * 40
 
@@ -131,3 +126,18 @@ def test_without_a_run_nodes_have_the_beginnings_of_their_ids(
     message: Message, named: list[bytes]
 ) -> None:
     assert names_in(message) == {node: node[:8].decode() for node in named}
+
+
+def test_the_page_of_the_bus_has_a_line_for_each_message_and_says_which_are_ours() -> None:
+    page = (HOME / "docs" / "bus.md").read_text("utf-8")
+    rows = re.findall(r"^\| ([A-Z]+)( \(ours\))? \|.*\|.*\|.*\|$", page, re.MULTILINE)
+    told = {name.lower(): bool(ours) for name, ours in rows}
+
+    assert told == {name_of(kind): bool(kind.NEEDS) for kind in ALL_MESSAGES}
+
+
+def test_no_two_messages_have_one_number() -> None:
+    numbers = [kind.NUMBER for kind in ALL_MESSAGES]
+
+    assert len(set(numbers)) == len(numbers)
+    assert min(numbers) == 0

@@ -26,7 +26,7 @@ from typing import Final
 import attrs
 
 from disque_trio.sim.scenarios.plan import LinkPlan, Micros
-from disque_trio.statemachine.wording import MESSAGES
+from disque_trio.statemachine.messages import MESSAGES
 
 STALL: Final[Micros] = 8_000_000
 """How long a connection waits for a cut to end."""

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from disque_trio.statemachine import wording
+from disque_trio.statemachine import messages
 
 ENGINES: Final = {
     "heap": "whole nodes on one event heap; the fastest",
@@ -61,7 +61,7 @@ CLOCK_FAMILIES: Final = ("drift", "wall-offset")
 BUILT_IN_FAMILIES: Final = (*LINK_FAMILIES, *CLOCK_FAMILIES)
 """Families that every scenario has."""
 
-MESSAGES: Final = wording.MESSAGES
+MESSAGES: Final = messages.MESSAGES
 EVENTS: Final = (
     "hold", "drop", "queue", "unqueue", "serve", "give", "acked", "dead", "redrive", "untie",
     "postpone",

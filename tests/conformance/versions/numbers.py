@@ -4,10 +4,10 @@ from typing import Any, Final
 
 import attrs
 
-from disque_trio.statemachine import base, extensions, keyfacts
+from disque_trio.statemachine import base, extensions, keyfacts, messages
 from disque_trio.tracing.rows import Row
 from disque_trio.wire import extensions as fields
-from disque_trio.wire import framed, frames, jobs, payloads
+from disque_trio.wire import framed, frames, jobs
 
 _CAPABILITIES: Final = (
     "BATCHES", "MEETS", "LISTS", "EXTENDS", "PURGES", "CLAIMS", "BURIES", "POSTPONES", "SNOOZES",
@@ -16,9 +16,23 @@ _CAPABILITIES: Final = (
 _NODE_FLAGS: Final = (
     "PFAIL", "FAIL", "MYSELF", "HANDSHAKE", "NOADDR", "MEET", "DELETED", "LEAVING",
 )  # fmt: skip
-_MARKS: Final = (
-    "NO_REPLY", "INCR_NACKS", "INCR_DELIVERIES", "TOLD", "MORE", "WAITS", "DEAD", "SNOOZED",
-)  # fmt: skip
+
+
+def _bit(kind: type[messages.BusMessage], name: str) -> int:
+    [bit] = [part.bit for part in kind.LAYOUT if part.name == name]
+    return bit
+
+
+_MARKS: Final = {
+    "NO_REPLY": messages.ReplJob.NO_REPLY,
+    "INCR_NACKS": _bit(messages.Queued, "nack") & messages.Postponed.NEW,
+    "INCR_DELIVERIES": _bit(messages.Queued, "redelivery"),
+    "TOLD": _bit(messages.Queued, "told"),
+    "MORE": messages.YourJobs.MORE,
+    "WAITS": _bit(messages.NeedJobs, "waits"),
+    "DEAD": _bit(messages.Purge, "dead"),
+    "SNOOZED": messages.Postponed.SNOOZED,
+}
 _EXTENSIONS: Final = (
     "DUE", "PRIORITY", "KEY", "KEEP", "FOLLOWS", "BACKOFF", "MAXBACKOFF", "SNOOZES", "LIMIT",
     "DEAD",
@@ -35,7 +49,7 @@ def numbers() -> dict[str, Any]:
         "capabilities": _named(base, _CAPABILITIES),
         "all capabilities": base.CAPABILITIES,
         "node flags": _named(base, _NODE_FLAGS),
-        "message flags": _named(payloads, _MARKS),
+        "message flags": _MARKS,
         "messages": {kind.__name__: frames._WRITERS[kind][0] for kind in frames._WRITERS},
         "key words": list(keyfacts.KEY_WORDS),
         "key states": [state.decode() for state in keyfacts.KEY_STATES],

@@ -12,7 +12,7 @@ from disque_trio.sim.scenarios.fault_check import impossible
 from disque_trio.sim.scenarios.file import load
 from disque_trio.sim.scenarios.plan import Fault, Plan
 from disque_trio.sim.scenarios.vocabulary import MESSAGES
-from disque_trio.statemachine.wording import name_of
+from disque_trio.statemachine.messages import name_of
 from disque_trio.wire.payloads import WRITERS
 from tests.sim.mutants.plans.conditions import SCENARIOS
 from tests.sim.runs import SECOND
