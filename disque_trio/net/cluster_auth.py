@@ -14,9 +14,11 @@ import secrets
 from collections.abc import Container, Sequence
 from typing import Final
 
-CHALLENGE: Final = b"DisqTrC1"
-ANSWER: Final = b"DisqTrD1"
-CONFIRMATION: Final = b"DisqTrA1"
+from disque_trio.wire.frames import PROOF
+
+CHALLENGE: Final = PROOF + b"C1"
+ANSWER: Final = PROOF + b"D1"
+CONFIRMATION: Final = PROOF + b"A1"
 _NUMBER: Final = 32
 _MAC: Final = 32
 _FROM_DIALLER: Final = b"disque-trio bus 1, who dialled: "

@@ -20,6 +20,9 @@ from disque_trio.wire.jobs import DamagedError
 from disque_trio.wire.payloads import Body, Reader
 
 SIGNATURE: Final = b"DbuZ"
+PROOF: Final = b"DisqTr"
+"""What begins the messages by which nodes prove that they know the cluster secret."""
+_TLS: Final = (b"\x15\x03", b"\x16\x03")
 VERSION: Final = 1
 HEADER_LENGTH: Final = 144
 UNKNOWN_SENDER_LIMIT: Final = 1 << 18
@@ -144,7 +147,7 @@ class FrameParser:
         while here - at >= _START.size:
             signature, length = _START.unpack_from(data, at)
             if signature != SIGNATURE or length < HEADER_LENGTH:
-                self.error = FrameError(f"no frame starts with {data[at : at + 8].hex()}")
+                self.error = _no_frame(data[at : at + 8])
                 return frames
             if length > UNKNOWN_SENDER_LIMIT and here - at < _SENDER_END:
                 self._needed = _SENDER_END
@@ -160,7 +163,7 @@ class FrameParser:
             at += length
         self._rest += memoryview(data)[at:]
         if not SIGNATURE.startswith(self._rest[: len(SIGNATURE)]):
-            self.error = FrameError(f"no frame starts with {self._rest.hex()}")
+            self.error = _no_frame(bytes(self._rest))
         return frames
 
     def _exceeds_limit(self, length: int, data: bytes, at: int) -> bool:
@@ -210,3 +213,14 @@ class FrameParser:
 
     def _refuse(self, reason: str) -> None:
         self.refused[reason] = self.refused.get(reason, 0) + 1
+
+
+def _no_frame(start: bytes) -> FrameError:
+    """What these bytes are, as far as they tell it."""
+    if start.startswith(PROOF):
+        return FrameError("it has a cluster secret, and this node has none: give all the same one")
+    if start.startswith(_TLS):
+        return FrameError("it speaks TLS: set tls-cluster on all nodes or on none")
+    text = start.decode("latin-1")
+    shown = repr(text) if text.isascii() and text.isprintable() else start.hex()
+    return FrameError(f"no frame starts with {shown}")

@@ -40,6 +40,20 @@ def test_info_tells_of_a_meet_without_an_answer() -> None:
     assert b"unanswered_meet_seconds:5\r\n" in told
 
 
+def test_info_names_the_others_without_an_answer() -> None:
+    rig = Rig(config=CALM)
+    for last in range(1, 12):
+        rig.ask("CLUSTER", "MEET", f"10.0.0.{last}", 7711)
+
+    rig.advance(5000)
+
+    told = rig.ask("INFO", "cluster")
+    assert isinstance(told, bytes)
+    assert b"unanswered_meets:11\r\n" in told
+    others = ",".join(f"10.0.0.{last}:7711@17711" for last in range(2, 9))
+    assert f"unanswered_meet_others:{others}\r\n".encode() in told
+
+
 def test_forget_ends_a_meet() -> None:
     rig = Rig()
     rig.ask("CLUSTER", "MEET", "10.0.0.9", 7711)

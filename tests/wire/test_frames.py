@@ -230,10 +230,15 @@ def test_what_is_no_frame_ends_the_link(data: bytes) -> None:
 
 
 def test_the_first_byte_that_is_of_no_frame_is_an_error() -> None:
-    for data in (b"G", b"Dx", b"PING\r\n", b"GET / H"):
+    for data, shown in (
+        (b"G", "'G'"),
+        (b"Dx", "'Dx'"),
+        (b"PI\r\n", "50490d0a"),
+        (b"GET /", "'GET /'"),
+    ):
         parser = FrameParser()
         assert parser.feed(data) == []
-        assert data.hex() in str(parser.error)
+        assert str(parser.error) == f"no frame starts with {shown}"
     assert FrameParser().feed(b"DbuZ\0\0\0") == []
 
 
@@ -396,3 +401,21 @@ def test_only_senders_that_are_known_may_send_long_frames() -> None:
             frames = parser.feed(long[:cut]) + parser.feed(long[cut:] + short)
             assert len(frames) == (1 if parser is unknown else 2)
         assert unknown.refused == {"frame too long": 1}
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        (b"DisqTrC1" + bytes(32), "it has a cluster secret, and this node has none"),
+        (b"DisqTr", "it has a cluster secret, and this node has none"),
+        (b"\x15\x03\x03\0\x02\x02\x46", "it speaks TLS"),
+        (b"HTTP/1.1 400 Bad Request", "no frame starts with 'HTTP/1.1'"),
+        (b"\x80\x01", "no frame starts with 8001"),
+    ],
+)
+def test_an_error_says_what_comes_in_the_place_of_a_frame(data: bytes, error: str) -> None:
+    parser = FrameParser()
+
+    assert parser.feed(data) == []
+
+    assert str(parser.error).startswith(error)

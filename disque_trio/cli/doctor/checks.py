@@ -42,11 +42,13 @@ def _reach(node: NodeFacts) -> Iterator[Finding]:
             "it is closed to this machine alone, run the doctor on a node",
         )
     if silent := node.number("unanswered_meets"):
-        where = node.info.get("unanswered_meet_address", "?")
+        others = filter(None, node.info.get("unanswered_meet_others", "").split(","))
+        named = [node.info.get("unanswered_meet_address", "?"), *others]
+        where = ", ".join(named) + (f" and {silent - len(named)} more" * (silent > len(named)))
         reason = node.info.get("unanswered_meet_error", "it does not answer")
         yield warning(
             node.where,
-            f"{silent} CLUSTER MEET without an answer: {where} for "
+            f"{silent} CLUSTER MEET without an answer: {where}, the first for "
             f"{node.number('unanswered_meet_seconds')} s: {reason}",
             "open the port for nodes, behind the @, between all nodes, by default the client port "
             "+ 10000; see that both have the same cluster secret. The node goes on trying; "

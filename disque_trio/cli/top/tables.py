@@ -14,7 +14,8 @@ from disque_trio.terminal.output import lines_of
 Row = tuple[str, ...]
 
 QUEUE_HEADS: Final = (
-    "QUEUE", "JOBS", "OLDEST", "IN/s", "OUT/s", "DELAYED", "LEASED", "DEAD", "WAITERS", "PAUSED",
+    "QUEUE", "JOBS", "OLDEST", "IN/s", "OUT/s", "DELAYED", "LEASED", "DEAD", "RESTORED",
+    "WAITERS", "PAUSED",
 )  # fmt: skip
 NODE_HEADS: Final = (
     "NODE", "JOBS", "MEMORY", "CLIENTS", "WAITERS", "LACKING", "ADDED/s", "DELIVERED/s", "ACKED/s",
@@ -50,6 +51,7 @@ def queue_row(queue: QueueView) -> Row:
         _count(totals.delayed),
         _count(totals.leased),
         _count(totals.dead),
+        _count(totals.restored),
         _count(totals.blocked),
         ", ".join(f"{side} at {node}" for node, side in totals.paused.items()) or "-",
     )

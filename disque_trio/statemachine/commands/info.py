@@ -46,6 +46,7 @@ FEATURES: Final = (
 """What this node can beyond the original, by name; a client looks here before it uses it."""
 _SHOWN_QUEUES: Final = 10
 """How many queues with dead or restored jobs are named."""
+_SHOWN_MEETS: Final = 8
 _SHOWN_BYTES: Final = 64
 _NEED_EXTENSIONS: Final = ("priority", "unique", "dead-letters", "backoff")
 """Those that need a place for the extensions of jobs."""
@@ -187,7 +188,10 @@ def _cluster(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
     silent = list(hostnames.unanswered(node))
     yield "unanswered_meets", len(silent)
     if silent:
-        yield "unanswered_meet_address", f"{silent[0].address}@{silent[0].bus}"
+        where = [f"{each.address}@{each.bus}" for each in silent[:_SHOWN_MEETS]]
+        yield "unanswered_meet_address", where[0]
+        if len(where) > 1:
+            yield "unanswered_meet_others", ",".join(where[1:])
         yield "unanswered_meet_seconds", (node.mono - silent[0].since) // 1000
         if silent[0].error:
             yield "unanswered_meet_error", silent[0].error

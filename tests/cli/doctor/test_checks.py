@@ -133,6 +133,23 @@ def test_a_node_that_does_not_answer_is_a_problem() -> None:
     assert said(nodes) == [(Level.PROBLEM, "no answer in time")]
 
 
+def test_meets_without_an_answer_are_named() -> None:
+    meets = {
+        "unanswered_meets": "11",
+        "unanswered_meet_address": "10.0.0.9:7711@17711",
+        "unanswered_meet_others": "10.0.0.8:7711@17711,b.example:7711@17711",
+        "unanswered_meet_seconds": "28",
+    }
+
+    finding = the_one(cluster(info=meets))
+
+    assert finding.level is Level.WARNING
+    assert finding.what == (
+        "11 CLUSTER MEET without an answer: 10.0.0.9:7711@17711, 10.0.0.8:7711@17711, "
+        "b.example:7711@17711 and 8 more, the first for 28 s: it does not answer"
+    )
+
+
 def test_a_bus_port_that_cannot_be_reached_is_a_problem() -> None:
     finding = the_one(cluster(bus_error="Connection refused"))
 

@@ -136,6 +136,16 @@ def test_a_cluster_that_never_answers_ends_the_screen_with_the_reason() -> None:
     assert played(NoNodeError("nobody"), play=play).return_value == "nobody"
 
 
+def test_jobs_that_a_restart_has_brought_back_are_counted() -> None:
+    restarted = queue("mail", 0)
+    totals = attrs.evolve(restarted.totals, restored=20)
+
+    row = tables.queue_row(attrs.evolve(restarted, totals=totals))
+
+    assert row[tables.QUEUE_HEADS.index("RESTORED")] == "20"
+    assert len(row) == len(tables.QUEUE_HEADS)
+
+
 def test_the_order_of_queues_can_be_chosen() -> None:
     assert set(tables.SORTS) == {"jobs", "age", "in", "out", "name"}
     assert [each.totals.name for each in tables.in_order(VIEW, "name")] == ["mail", "sms"]
