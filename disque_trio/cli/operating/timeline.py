@@ -1,30 +1,17 @@
 """What has happened to a job at all nodes, as lines: `jobs show ID --timeline`."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from disque_trio.observe.survey import Survey
 from disque_trio.observe.timeline import History, Timelines
 from disque_trio.observe.watching import Watcher
+from disque_trio.sim.picture.scripts import event_words
 from disque_trio.terminal.escapes import printable
 from disque_trio.tracing.rows import Row
 
 Json = dict[str, Any]
-_SAYS: Final[Mapping[str, str]] = {
-    "hold": "has a record of the job",
-    "drop": "drops the job",
-    "queue": "queues the job",
-    "unqueue": "takes the job out of the queue",
-    "serve": "serves the job to {other}",
-    "give": "gives the job to {other}",
-    "dead": "has the job as dead from now on",
-    "redrive": "has the job as redriven from now on",
-    "acked": "marks the job acknowledged",
-    "postpone": "lets the job wait before it is queued again",
-    "untie": "ends the lease: its connection has ended",
-}
-"""What a node does; the picture of the console says it likewise."""
 _TOLD: Final = ("time", "node", "kind", "peer", "client", "cause", "detail")
 """Of a row, in JSON."""
 
@@ -67,8 +54,9 @@ def _said(row: Row) -> str:
     if row.kind == "recv":
         return f"receives {row.cause.upper()} from {row.peer}{more}"
     other = row.client or row.peer
-    if row.kind in _SAYS:
-        says = _SAYS[row.kind].format(other=other or "somebody")
-    else:
+    words = event_words().get(row.kind)
+    if words is None:
         says = f"{row.kind} {other}".rstrip()
+    else:
+        says = words.format(job="the job", other=other or "somebody")
     return f"{says} ({row.cause}){more}" if row.cause else says + more

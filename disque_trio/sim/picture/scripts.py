@@ -5,7 +5,9 @@ nothing, so they are put together without their `import` and `export` words: no 
 top level of two of them.
 """
 
+import json
 import re
+from collections.abc import Mapping
 from importlib import resources
 from typing import Final
 
@@ -13,7 +15,7 @@ from disque_trio.sim.picture.sheet import text
 
 _FILES: Final = resources.files("disque_trio.sim.picture")
 TIMELINE: Final = (
-    *("elements", "text", "sentences", "run", "axis", "marks", "scene"),
+    *("elements", "text", "words", "sentences", "run", "axis", "marks", "scene"),
     *("arrows", "bands", "events", "diagram", "player", "timeline", "moment"),
 )
 """The component, in `timeline/`; each after those that it needs when it is loaded."""
@@ -27,6 +29,13 @@ def modules() -> dict[str, str]:
     """The text of each, by its path, in their order."""
     names = [*(f"timeline/{name}.js" for name in TIMELINE), *(f"{name}.js" for name in PAGE)]
     return {name: text(_FILES / name) for name in names}
+
+
+def event_words() -> Mapping[str, str]:
+    """By kind of event: what a node does, with `{job}` and `{other}` to be filled in."""
+    _, _, value = modules()["timeline/words.js"].partition("EVENT_WORDS = ")
+    found: dict[str, str] = json.loads(value.rstrip().removesuffix(";"))
+    return found
 
 
 def joined() -> str:

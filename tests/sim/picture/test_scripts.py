@@ -3,6 +3,7 @@ from collections import Counter
 from importlib import resources
 
 from disque_trio.sim.picture import scripts
+from disque_trio.statemachine.events import Kind
 
 TOP_LEVEL = re.compile(
     r"^(?:export )?(?:async )?(?:function\*?|class|const|let) (\w+|\$)", re.MULTILINE
@@ -53,3 +54,10 @@ def test_every_module_of_the_folder_is_put_into_the_picture() -> None:
 
 def test_one_script_has_no_modules() -> None:
     assert re.findall(r"^(?:import|export)\b.*", scripts.joined(), re.MULTILINE) == []
+
+
+def test_every_event_of_a_job_has_its_words() -> None:
+    words = scripts.event_words()
+
+    assert set(Kind) <= set(words)
+    assert all("{job}" in each for each in words.values())

@@ -1,5 +1,7 @@
 // Rows in words.
 
+import { EVENT_WORDS } from "./words.js";
+
 export const LINK_FAULTS = new Set(["cut", "clog", "drop", "half-open", "delay"]);
 const ENDINGS = new Set(["heal", "release", "unrule", "half-open.end"]);
 export const LINK_KINDS = new Set(["cut", "clog", "rule", "half-open", "delay", ...ENDINGS]);
@@ -28,6 +30,12 @@ export function say(run, i) {
   const job = run.job[i] >= 0 && run.isOfOneJob ? " the job" : name;
   const why = cause ? ` (${cause})` : "";
   const more = detail ? ` — ${detail}` : "";
+  if (kind in EVENT_WORDS) {
+    const words = EVENT_WORDS[kind]
+      .replace("{job}", job.trim())
+      .replace("{other}", () => peer || "somebody");
+    return `${lifeline} ${words}${why}${more}`;
+  }
   switch (kind) {
     case "send":
       return `${lifeline} sends ${cause.toUpperCase()}${name} to ${peer}${more}`;
@@ -35,26 +43,6 @@ export function say(run, i) {
       return `${lifeline} receives ${cause.toUpperCase()}${name} from ${peer}${more}`;
     case "lost":
       return `${cause.toUpperCase()}${name} from ${lifeline} to ${peer} is lost${more}`;
-    case "hold":
-      return `${lifeline} has a record of${job}${why}`;
-    case "drop":
-      return `${lifeline} drops${job}${why}`;
-    case "queue":
-      return `${lifeline} queues${job}${why}`;
-    case "unqueue":
-      return `${lifeline} takes${job} out of the queue${why}`;
-    case "serve":
-      return `${lifeline} serves${job} to ${peer}`;
-    case "give":
-      return `${lifeline} gives${job} to ${peer}`;
-    case "dead":
-      return `${lifeline} has${job} as dead from now on${why}${more}`;
-    case "redrive":
-      return `${lifeline} has${job} as redriven from now on${why}${more}`;
-    case "acked":
-      return `${lifeline} marks${job} acknowledged${why}`;
-    case "get.deliver":
-      return `${lifeline} has${job} in hand, from ${peer}`;
     default:
       return LINK_KINDS.has(kind)
         ? faultWords(run, i)
