@@ -115,7 +115,7 @@ def _judge_life(case: Case, row: Row, job: Job, copy: Copy) -> None:
         return
     if copy.base is not None and not _is_from_before(case, row, copy):
         due = copy.base + job.life - row.mono
-        late = _ROUNDED + _stopped_before_sending(case, copy) if _is_prompt(case) else job.life
+        late = _ROUNDED + _stopped_before_sending(case, copy) if _is_prompt(case, copy) else job.life
         least = due if copy.lowest_base is None else copy.lowest_base + job.life - row.mono
         if not least - _ROUNDED <= copy.left <= due + late:
             _report(case, row, f"{copy.left} ms of its TTL left, and {due} are")
@@ -139,10 +139,9 @@ def _stopped_before_sending(case: Case, copy: Copy) -> Millis:
     return max([(end - start) // MILLI for start, end in ends if end in sent], default=0)
 
 
-def _is_prompt(case: Case) -> bool:
-    """Is every message sent at once? A faulty disk delays messages."""
-    world = case.world
-    return not any(world.was_disk_faulty(node, case.now) for node, _ in world.disks)
+def _is_prompt(case: Case, copy: Copy) -> bool:
+    """Was it sent, or loaded, at once? A faulty disk delays messages."""
+    return not case.world.was_disk_faulty(copy.came_from or copy.node, copy.sent_at)
 
 
 def _judge_due(case: Case, row: Row, copy: Copy, record: dict[str, int]) -> None:

@@ -244,3 +244,20 @@ def test_a_copy_may_be_as_old_as_its_sender_was_stopped_before_it_left(
     trace.row(5.002, "hold", "n3", job=JOB, cause="repljob", detail=says(left=HOUR - 2000))
 
     assert any("of its TTL left" in each for each in problems(trace)) == is_found
+
+
+@pytest.mark.parametrize(
+    ("stalled", "came", "is_found"), [("n1", 5, False), ("n1", 60, False), ("n2", 5, True)]
+)
+def test_a_copy_may_be_as_old_as_its_sender_waited_for_its_disk(
+    stalled: str, came: float, *, is_found: bool
+) -> None:
+    trace = Trace(config=(("appendonly", "yes"),))
+    trace.add(0, to=(), record=says())
+    trace.row(1, "disk.stall", stalled, detail="yes")
+    trace.row(5, "disk.stall", stalled, detail="no")
+    detail = f"jobs={JOB} holders=n1,n3"
+    trace.send(5, "repljob", "n1", "n3", lag=came - 5 + 0.002, detail=detail)
+    trace.row(came + 0.002, "hold", "n3", job=JOB, cause="repljob", detail=says(left=HOUR - 2000))
+
+    assert any("of its TTL left" in each for each in problems(trace)) == is_found
