@@ -218,6 +218,8 @@ def _has_copies(case: Case, job: Job) -> bool:
     if options is not None and options.is_async:
         return True
     wanted = read(job.first_record).get("replicate", 1)
+    if options is not None:
+        wanted = min(wanted, options.sync)  # of so many its ADDJOB waits for
     return job.holders() + job.destroyed >= wanted
 
 

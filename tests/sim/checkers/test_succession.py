@@ -231,6 +231,26 @@ def test_a_job_is_replaced_only_by_one_that_has_its_copies() -> None:
     assert "S29" in broken(trace.verdict())
 
 
+@pytest.mark.parametrize(
+    ("options", "default", "finds"),
+    [
+        ("replicate=2", "0", True),
+        ("replicate=2", "1", False),
+        ("replicate=2 sync=1", "0", False),
+        ("replicate=3 sync=2", "1", True),
+    ],
+)
+def test_these_are_as_many_as_its_addjob_waits_for(
+    options: str, default: str, *, finds: bool
+) -> None:
+    trace = Trace(config=(("default-sync", default),))
+    add(trace, 1)
+    follower(trace, 2, change={"replicate=1": options}, is_answered=False)
+    replaced(trace, 2.005)
+
+    assert ("S29" in broken(trace.verdict())) == finds
+
+
 def test_a_job_that_a_worker_has_is_not_replaced() -> None:
     trace = Trace()
     add(trace, 1)
