@@ -316,5 +316,8 @@ def case_of(plan: Plan, *, is_live: bool, no_processor: Micros) -> Case:
     queues = [queue for each in plan.consumers for queue in each.queues]
     queues += [add.queue for add in plan.adds]
     queues += [fault.queue for fault in plan.faults if fault.queue]
+    if obligations.has_original_file:  # where nodes keep no dead jobs, workers do in such queues
+        engines = [each for each in plan.consumers if each.kind == "engine"]
+        queues += [f"dead.{queue}" for each in engines for queue in each.queues]
     case.queues = dict.fromkeys(queues)
     return case

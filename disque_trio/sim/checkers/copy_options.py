@@ -115,7 +115,9 @@ def _judge_life(case: Case, row: Row, job: Job, copy: Copy) -> None:
         return
     if copy.base is not None and not _is_from_before(case, row, copy):
         due = copy.base + job.life - row.mono
-        late = _ROUNDED + _stopped_before_sending(case, copy) if _is_prompt(case, copy) else job.life
+        late = (
+            _ROUNDED + _stopped_before_sending(case, copy) if _is_prompt(case, copy) else job.life
+        )
         least = due if copy.lowest_base is None else copy.lowest_base + job.life - row.mono
         if not least - _ROUNDED <= copy.left <= due + late:
             _report(case, row, f"{copy.left} ms of its TTL left, and {due} are")

@@ -113,19 +113,19 @@ def on_deliver(case: Case, row: Row, serve: Lease) -> None:
     process = _process_of(case, row)
     if process is None:
         return
+    # The worker cannot know how long a reply has waited for a faulty disk.
+    base = row.time if case.world.was_disk_faulty(row.node, row.time) else serve.time
     known = process.hands.get(row.job)
     if known is not None and (known.is_held or row.job in process.runs):
-        known.base, known.asked_at, known.is_lost = serve.time, row.time, False
+        known.base, known.asked_at, known.is_lost = base, row.time, False
         known.additional = trials.counted(row)
         return
-    outcome = "" if known is None else known.outcome
-    process.hands[row.job] = hand = Hand(serve.time, row.time, row.time, outcome=outcome)
-    hand.additional = trials.counted(row)
+    process.hands[row.job] = hand = Hand(base, row.time, row.time)
+    hand.outcome, hand.additional = "" if known is None else known.outcome, trials.counted(row)
     hand.is_once = not case.job(row.job).is_at_least_once
     case.check("W5")
     held = sum(hand.is_held for hand in process.hands.values()) + len(process.runs)
-    plan = process.plan
-    if held > plan.count + plan.prefetch * len(plan.queues):
+    if held > process.plan.count + process.plan.prefetch * len(process.plan.queues):
         case.violate("W5", f"{row.client} has {held} jobs in hand", row.job)
 
 

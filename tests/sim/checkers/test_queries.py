@@ -1,5 +1,8 @@
 """What nodes tell of their jobs and queues (S22)."""
 
+from typing import Literal
+
+import attrs
 import pytest
 
 from tests.sim.checkers.trace import JOB, Trace
@@ -117,6 +120,27 @@ def test_a_reply_is_as_it_is_in_the_node(
     ask(trace, 2, command, reply, words)
 
     assert problems(trace) == ([problem] if problem else [])
+
+
+@pytest.mark.parametrize(
+    ("kind", "file", "journal", "is_told"),
+    [
+        ("engine", "disque", "yes", False),
+        ("engine", "disque", "no", True),
+        ("engine", "framed", "yes", True),
+        ("loop", "disque", "yes", True),
+    ],
+)
+def test_workers_have_queues_of_dead_jobs_where_nodes_keep_none(
+    kind: Literal["engine", "loop"], file: str, journal: str, *, is_told: bool
+) -> None:
+    trace = Trace(config=(("aof-format", file), ("appendonly", journal)))
+    [worker] = trace.plan.consumers
+    trace.plan = attrs.evolve(trace.plan, consumers=(attrs.evolve(worker, kind=kind),))
+    trace.add(0, record=RECORD.format(5))
+    ask(trace, 2, "qscan", "0 q dead.q", "0 COUNT 9")
+
+    assert bool(problems(trace)) == is_told
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,9 @@ RETRY = 10
 OTHER = JOB.replace("AAAA", "AAAC")
 
 
-def given(time: float = 1, job: str = JOB, retry: int = RETRY, **plan: Any) -> Trace:
+def given(
+    time: float = 1, job: str = JOB, retry: int = RETRY, *, lag: float = 0.001, **plan: Any
+) -> Trace:
     """A job that n1 gives to the worker c1, which may run two."""
     trace = Trace(consumers=("n1", "n2"))
     workers = tuple(
@@ -25,7 +27,7 @@ def given(time: float = 1, job: str = JOB, retry: int = RETRY, **plan: Any) -> T
     trace.row(0, "worker.start", "", client="c1")
     trace.row(0, "worker.start", "", client="c2")
     trace.add(0, job=job, options=f"replicate={1 if job == ONCE else 3} retry={retry} ttl=3600")
-    trace.serve(time, job=job)
+    trace.serve(time, job=job, lag=lag)
     return trace
 
 
@@ -146,6 +148,18 @@ def test_an_answer_about_an_earlier_delivery_says_nothing_of_this_one() -> None:
 def test_a_job_begins_only_with_enough_of_its_lease(time: float, is_late: bool) -> None:
     trace = given()
     run(trace, time, "begin")
+
+    assert bool(found(trace, "W3")) is is_late
+
+
+@pytest.mark.parametrize(("node", "is_late"), [("n1", False), ("n2", True)])
+def test_a_worker_does_not_know_how_long_its_job_waited_for_a_disk(
+    node: str, *, is_late: bool
+) -> None:
+    trace = given(1, lag=8)
+    trace.row(0.5, "disk.stall", node, detail="yes")
+    trace.row(9, "disk.stall", node, detail="no")
+    run(trace, 10.8, "begin")
 
     assert bool(found(trace, "W3")) is is_late
 

@@ -167,12 +167,19 @@ class Trace:
             self.send(time, "working", node, peer, job)
 
     def serve(
-        self, time: float, node: str = "n1", client: str = "c1", job: str = JOB, body: str = "b"
+        self,
+        time: float,
+        node: str = "n1",
+        client: str = "c1",
+        job: str = JOB,
+        body: str = "b",
+        *,
+        lag: float = 0.001,
     ) -> None:
         """A node delivers, and the client gets it."""
         self.row(time, "unqueue", node, job=job, cause="served")
         self.row(time, "serve", node, job=job, client=client, cause="served")
-        self.deliver(time + 0.001, node, client, job, body)
+        self.deliver(time + lag, node, client, job, body)
 
     def deliver(
         self, time: float, node: str = "n1", client: str = "c1", job: str = JOB, body: str = "b"
