@@ -10,7 +10,7 @@ import attrs
 
 from disque_trio.sim.engines.heap.fault_actions import FaultActions
 from disque_trio.sim.engines.heap.world import World
-from disque_trio.sim.model.faults import Link
+from disque_trio.sim.model.faults import Link, Occurrence
 from disque_trio.sim.model.network import Rule
 from disque_trio.sim.scenarios.plan import Micros
 
@@ -52,32 +52,31 @@ class Verbs:
     troubles: dict[Trouble, None]
     _fault_actions: FaultActions
 
-    # Links.
-
-    def _trouble(
-        self, links: Sequence[Link], do: Callable[[Link], bool], undo: Callable[[Link], bool]
-    ) -> Trouble:
-        for link in links:
-            do(link)
-        return self._keep(lambda: [undo(link) for link in links])
+    def _begin(self, *occurrences: Occurrence) -> Trouble:
+        begun = [each for each in occurrences if next(each, self) is None]
+        return self._keep(lambda: self._fault_actions.end(begun))
 
     def _keep(self, undo: Callable[[], object]) -> Trouble:
         trouble = Trouble(self, undo)
         self.troubles[trouble] = None
         return trouble
 
+    # Links.
+
     def partition(self, *groups: Sequence[Name]) -> Trouble:
         """Cut all links between groups."""
+        actions = self._fault_actions
         numbers = [[number_of(node) for node in group] for group in groups]
-        links = [
-            (source, target)
-            for group in numbers
-            for other in numbers
-            if other is not group
-            for source in group
-            for target in other
-        ]
-        return self._trouble(links, self._fault_actions.cut, self._fault_actions.mend)
+        return self._begin(
+            *[
+                actions.cut((source, target))
+                for group in numbers
+                for other in numbers
+                if other is not group
+                for source in group
+                for target in other
+            ]
+        )
 
     def isolate(self, node: Name) -> Trouble:
         """Cut all links of the node."""
@@ -86,105 +85,79 @@ class Verbs:
 
     def cut(self, source: Name, target: Name) -> Trouble:
         """Cut the link in this direction."""
-        return self._trouble(
-            _link(source, target), self._fault_actions.cut, self._fault_actions.mend
-        )
+        return self._begin(self._fault_actions.cut(_link(source, target)))
 
     def hold(self, source: Name, target: Name) -> Trouble:
         """Keep back everything in this direction until it is released."""
-        return self._trouble(
-            _link(source, target), self._fault_actions.clog, self._fault_actions.release
-        )
+        return self._begin(self._fault_actions.clog(_link(source, target)))
 
     def delay(self, source: Name, target: Name, delay: Micros) -> Trouble:
         """Add a delay in this direction."""
-        fault_actions = self._fault_actions
-        return self._trouble(
-            _link(source, target),
-            lambda link: fault_actions.add_delay(link, delay),
-            lambda link: fault_actions.add_delay(link, -delay),
-        )
+        return self._begin(self._fault_actions.delay(_link(source, target), delay))
 
     def drop(
         self, source: Name, target: Name, share: float = 1.0, *, only: str = "", count: int = 0
     ) -> Trouble:
         """Lose a share of the messages, of those named `only`, at most `count`."""
-        rule, fault_actions = Rule(share, only, count), self._fault_actions
-        return self._trouble(
-            _link(source, target),
-            lambda link: fault_actions.add_rule(link, rule),
-            lambda link: fault_actions.remove_rule(link, rule),
-        )
+        rule = Rule(share, only, count)
+        return self._begin(self._fault_actions.drop(_link(source, target), rule))
 
     # Processes.
 
     def crash(self, node: Name, cause: str = "kill") -> Trouble:
         """Kill the process; undone, it starts again, without its jobs."""
         number = number_of(node)
-        self._fault_actions.crash(number, cause)
+        next(self._fault_actions.crash(number, cause), None)
         return self._keep(lambda: self._fault_actions.start(number))
 
     def restart(self, node: Name) -> None:
         """Start the process, after ending it if it runs."""
-        self._fault_actions.crash(number_of(node), "kill")
-        self._fault_actions.start(number_of(node))
+        self.crash(node).undo()
 
     def wipe(self, node: Name) -> None:
         """Kill the process; it starts again with a new id and no data."""
-        self._fault_actions.wipe(number_of(node))
+        next(self._fault_actions.wipe(number_of(node)), None)
 
     def remove(self, node: Name) -> None:
         """Kill the process for ever."""
-        self._fault_actions.remove(number_of(node))
+        next(self._fault_actions.remove(number_of(node)), None)
 
     def pause(self, node: Name) -> Trouble:
         """Stop the process."""
-        number = number_of(node)
-        self._fault_actions.pause(number)
-        return self._keep(lambda: self._fault_actions.resume(number))
+        return self._begin(self._fault_actions.pause(number_of(node)))
 
     def slow(self, node: Name, busy: Micros) -> Trouble:
         """Make each batch of inputs take so long."""
-        number = number_of(node)
-        self._fault_actions.slow(number, busy)
-        return self._keep(lambda: self._fault_actions.slow(number, 0))
+        return self._begin(self._fault_actions.slow(number_of(node), busy))
 
     # Clocks.
 
     def drift(self, node: Name, ppm: int) -> Trouble:
         """Make the clocks run so much faster than true time."""
-        number = number_of(node)
-        self._fault_actions.set_rate(number, ppm)
-        return self._keep(lambda: self._fault_actions.set_rate(number, None))
+        return self._begin(self._fault_actions.drift(number_of(node), ppm))
 
     def step_clock(self, node: Name, ms: int) -> None:
         """Make the wall clock jump."""
-        self._fault_actions.step_clock(number_of(node), ms)
+        next(self._fault_actions.step_clock(number_of(node), ms))
 
     def freeze(self, node: Name) -> Trouble:
         """Stop the wall clock."""
-        number = number_of(node)
-        self._fault_actions.freeze(number)
-        return self._keep(lambda: self._fault_actions.thaw(number))
+        return self._begin(self._fault_actions.freeze(number_of(node)))
 
     # Membership.
 
     def join(self) -> str:
         """Add a new node, which all others meet. Returns its name."""
-        self._fault_actions.join(0)
+        next(self._fault_actions.join())
         return f"n{len(self.world.hosts)}"
 
     def leave(self, node: Name) -> Trouble:
         """Make the node announce that it leaves."""
-        number = number_of(node)
-        self._fault_actions.leave(number, leaving=True)
-        return self._keep(lambda: self._fault_actions.leave(number, leaving=False))
+        return self._begin(self._fault_actions.leave(number_of(node)))
 
     def forget(self, node: Name) -> Trouble:
         """Make all others forget the node; undone, they meet it again."""
-        number = number_of(node)
-        self._fault_actions.forget(number)
-        return self._keep(lambda: self._fault_actions.meet(number))
+        return self._begin(self._fault_actions.forget(number_of(node)))
 
     def heal(self) -> None:
         """Undo every fault."""
@@ -197,5 +170,5 @@ def number_of(node: Name) -> int:
     return node if isinstance(node, int) else int(node[1:])
 
 
-def _link(source: Name, target: Name) -> list[Link]:
-    return [(number_of(source), number_of(target))]
+def _link(source: Name, target: Name) -> Link:
+    return number_of(source), number_of(target)

@@ -208,13 +208,6 @@ class Cluster(Verbs):
         self.worker(node).kill()
         return self._keep(lambda: self._nursery.start_soon(self.hire, str(node)))
 
-    def restart(self, node: Name) -> None:
-        """Kill a node or a worker, and start it again at once."""
-        if node in self.workers:
-            self.crash(node).undo()
-        else:
-            super().restart(node)
-
     def pause(self, node: Name) -> Trouble:
         """Stop a node or a worker as SIGSTOP does."""
         if node not in self.workers:

@@ -1,16 +1,17 @@
-"""What faults do to hosts and links of the heap engine: its implementation of `faults.World`.
+"""What faults do to the hosts and links of a world.
 
-Each action writes a row, unless it changes nothing.
+Each fault is a generator: it begins, yields, and ends. One that changes nothing does not yield.
+Each writes rows of what it changes.
 """
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
 from disque_trio.sim.engines.heap.nodes import Host
 from disque_trio.sim.engines.heap.world import World
-from disque_trio.sim.model.faults import Link
+from disque_trio.sim.model.faults import Link, Occurrence
 from disque_trio.sim.model.network import Rule
-from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.sim.scenarios.plan import Fault, Micros
 from disque_trio.statemachine import pressure, resident_size
 
 AMPLE_BYTES: Final = 1 << 30
@@ -18,7 +19,7 @@ WIDE: Final = 4
 
 
 class FaultActions:
-    """The fault actions on one world."""
+    """The faults of one world."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -34,254 +35,224 @@ class FaultActions:
         """Call back after a while."""
         self._world.engine.later(delay, _call, act)
 
-    # Faults of links.
+    def of(self, fault: Fault, target: int | Link) -> Occurrence:
+        """An occurrence of a fault of a plan."""
+        return _KINDS[fault.kind](self, target, fault)
 
-    def cut(self, link: Link) -> bool:
+    def end(self, occurrences: Iterable[Occurrence]) -> None:
+        """End what has begun."""
+        for occurrence in occurrences:
+            next(occurrence, None)
+
+    # Links.
+
+    def cut(self, link: Link) -> Occurrence:
         """Cut the link."""
         if self._network.cut(*link):
             self._note_link("cut", link)
-        return True
+        yield
+        if self._network.mend(*link):
+            self._note_link("heal", link)
+            self._world.links.mended(*link)
 
-    def mend(self, link: Link) -> bool:
-        """Undo a cut."""
-        if not self._network.mend(*link):
-            return False
-        self._note_link("heal", link)
-        self._world.links.mended(*link)
-        return True
-
-    def clog(self, link: Link) -> bool:
+    def clog(self, link: Link) -> Occurrence:
         """Keep all packets back."""
         if self._network.clog(*link):
             self._note_link("clog", link)
-        return True
+        yield
+        if self._network.release(*link):
+            self._note_link("release", link)
+            self._world.links.mended(*link)
 
-    def release(self, link: Link) -> bool:
-        """Undo a clog."""
-        if not self._network.release(*link):
-            return False
-        self._note_link("release", link)
-        self._world.links.mended(*link)
-        return True
-
-    def add_rule(self, link: Link, rule: Rule) -> bool:
+    def drop(self, link: Link, rule: Rule) -> Occurrence:
         """Lose some messages."""
-        self._network.path(*link).rules.append(rule)
+        rules = self._network.path(*link).rules
+        rules.append(rule)
         self._note_link("rule", link, f"share={rule.share} only={rule.only} count={rule.count}")
-        return True
-
-    def remove_rule(self, link: Link, rule: Rule) -> bool:
-        """Undo a rule."""
-        self._network.path(*link).rules.remove(rule)
+        yield
+        rules.remove(rule)
         self._note_link("unrule", link)
-        return True
 
-    def add_delay(self, link: Link, delay: Micros) -> bool:
+    def delay(self, link: Link, delay: Micros) -> Occurrence:
         """Add to the latency."""
+        self._add_delay(link, delay)
+        yield
+        self._add_delay(link, -delay)
+
+    def _add_delay(self, link: Link, delay: Micros) -> None:
         path = self._network.path(*link)
         path.delay += delay
         self._note_link("delay", link, str(path.delay // 1000))
-        return True
 
-    def half_open(self, link: Link) -> bool:
-        """End the connections at the target only, without telling the source."""
-
-        def over() -> None:
-            self._note_link("half-open.end", link)
-
-        if not self._world.links.half_open(*link, over):
-            return False
-        self._note_link("half-open", link)
-        return True
+    def half_open(self, link: Link) -> Occurrence:
+        """End the connections at the target only. A source that has noticed connects anew."""
+        if self._world.links.half_open(*link, lambda: self._note_link("half-open.end", link)):
+            self._note_link("half-open", link)
+            yield
 
     def _note_link(self, kind: str, link: Link, detail: str = "") -> None:
         self._hosts[link[0]].note(kind, peer=self._hosts[link[1]].name, detail=detail)
 
-    # Faults of processes.
+    # Processes.
 
-    def crash(self, node: int, cause: str) -> bool:
-        """End it."""
+    def crash(self, node: int, cause: str = "kill") -> Occurrence:
+        """End the process, and start it again."""
         host = self._hosts[node]
-        if not host.is_up:
-            return False
-        if cause == "stop":
-            return host.stop()
-        host.note("crash", cause=cause)
-        host.crash(cause)
-        return True
+        if host.stop() if cause == "stop" else host.kill(cause):
+            yield
+            self.start(node)
 
-    def start(self, node: int) -> bool:
-        """Start it again. Without a journal it has only its nodes.conf left."""
+    def restart(self, node: int, cause: str) -> Occurrence:
+        """End the process, and start it again at once, or once it has stopped."""
+        ends = self.crash(node, cause)
+        for _ in ends:
+            next(ends, None)
+            yield
+
+    def start(self, node: int) -> None:
+        """Start a process that has ended. Without a journal it has only its nodes.conf left."""
         host = self._hosts[node]
         if host.is_stopping:
             host.starts_again = True
-            return True
-        if host.is_up or node in self._removed:
-            return False
-        host.start("empty")
-        return True
+        elif not host.is_up and node not in self._removed:
+            host.start("empty")
 
-    def remove(self, node: int) -> bool:
-        """End it for ever."""
-        if node in self._removed:
-            return False
-        self.crash(node, "kill")
-        self._removed[node] = None
-        self._hosts[node].note("remove")
-        return True
+    def remove(self, node: int) -> Occurrence:
+        """End the process for ever; later the others forget it."""
+        if node not in self._removed:
+            self._hosts[node].kill("kill")
+            self._removed[node] = None
+            self._hosts[node].note("remove")
+            yield
+            self._bury(node)
 
-    def wipe(self, node: int) -> bool:
-        """Kill it, and start it with a new id and no data."""
-        if node in self._removed:
-            return False
+    def wipe(self, node: int) -> Occurrence:
+        """Kill the process; it starts with a new id and no data, and later the others forget the
+        old id."""
         host = self._hosts[node]
-        self.crash(node, "kill")
-        host.note("wipe")
-        host.new_identity()
-        host.start("fresh")
-        self.meet(node)
-        return True
+        if node not in self._removed:
+            host.kill("kill")
+            host.note("wipe")
+            host.new_identity()
+            host.start("fresh")
+            self.meet(node)
+            yield
+            self._bury(node)
 
-    def pause(self, node: int) -> bool:
-        """Stop it."""
+    def pause(self, node: int) -> Occurrence:
+        """Stop the process."""
         host = self._hosts[node]
-        if not host.is_up or host.is_paused:
-            return False
-        host.note("pause")
-        host.pause()
-        return True
+        if host.is_up and not host.is_paused:
+            host.note("pause")
+            host.pause()
+            yield
+            if self._hosts[node].is_paused:
+                host.note("resume")
+                host.resume()
 
-    def resume(self, node: int) -> bool:
-        """Let it go on."""
-        host = self._hosts[node]
-        if not host.is_paused:
-            return False
-        host.note("resume")
-        host.resume()
-        return True
-
-    def slow(self, node: int, busy: Micros) -> bool:
+    def slow(self, node: int, busy: Micros) -> Occurrence:
         """Make each batch take so long."""
         host = self._hosts[node]
-        host.slowness = busy
-        host.note("slow", detail=str(busy // 1000))
-        return True
+        for slowness in busy, 0:
+            host.slowness = slowness
+            host.note("slow", detail=str(slowness // 1000))
+            yield
 
-    # Faults of disks.
+    # Disks.
 
-    def fill_disk(self, node: int, *, is_full: bool) -> bool:
-        """Make the disk full, or not full again."""
-        self._hosts[node].disk.is_full = is_full
-        return self._note_disk(node, "disk.full", is_full)
+    def disk(self, node: int, trouble: str, kind: str) -> Occurrence:
+        """The disk is full, broken or stalled: an attribute of `Disk`, and the row."""
+        host = self._hosts[node]
+        for is_so in True, False:
+            setattr(host.disk, trouble, is_so)
+            host.note(kind, detail="yes" if is_so else "no")
+            yield
 
-    def break_disk(self, node: int, *, is_broken: bool) -> bool:
-        """Make writes and syncs fail, or succeed again."""
-        self._hosts[node].disk.is_broken = is_broken
-        return self._note_disk(node, "disk.error", is_broken)
-
-    def stall_disk(self, node: int, *, is_stalled: bool) -> bool:
-        """Make writes and syncs hang, or go on."""
-        self._hosts[node].disk.is_stalled = is_stalled
-        return self._note_disk(node, "disk.stall", is_stalled)
-
-    def flip_bit(self, node: int) -> bool:
+    def flip(self, node: int) -> Occurrence:
         """Change one bit of the journal, if there is one."""
-        disk = self._hosts[node].disk
-        if not disk.has_content():
-            return False
-        disk.flip()
-        self._hosts[node].note("disk.flip")
-        return True
+        host = self._hosts[node]
+        if host.disk.has_content():
+            host.disk.flip()
+            host.note("disk.flip")
+            yield
 
-    def _note_disk(self, node: int, kind: str, is_so: bool) -> bool:
-        self._hosts[node].note(kind, detail="yes" if is_so else "no")
-        return True
+    # Clocks.
 
-    # Faults of clocks.
-
-    def step_clock(self, node: int, ms: int) -> bool:
+    def step_clock(self, node: int, ms: int) -> Occurrence:
         """Make the wall clock jump."""
         host = self._hosts[node]
         host.clock.step(ms)
         host.note("clock.step", detail=str(ms))
-        return True
+        yield
 
-    def set_rate(self, node: int, ppm: int | None) -> bool:
-        """Make the clocks run faster or slower."""
+    def drift(self, node: int, ppm: int) -> Occurrence:
+        """Make the clocks run so much faster than true time."""
         host = self._hosts[node]
-        host.clock.set_rate(
-            self._world.engine.now, self._world.clock_plan(node).drift_ppm if ppm is None else ppm
-        )
-        host.rewind()
-        host.note("clock.rate", detail=str(host.clock.ppm))
-        return True
+        for rate in ppm, self._world.clock_plan(node).drift_ppm:
+            host.clock.set_rate(self._world.engine.now, rate)
+            host.rewind()
+            host.note("clock.rate", detail=str(rate))
+            yield
 
-    def freeze(self, node: int) -> bool:
+    def freeze(self, node: int) -> Occurrence:
         """Stop the wall clock."""
         host = self._hosts[node]
         host.clock.freeze(self._world.engine.now)
         host.note("wall.freeze")
-        return True
-
-    def thaw(self, node: int) -> bool:
-        """Let it go on."""
-        host = self._hosts[node]
+        yield
         host.clock.thaw()
         host.note("wall.thaw")
-        return True
 
     # What operators do.
 
-    def leave(self, node: int, *, leaving: bool) -> bool:
+    def leave(self, node: int) -> Occurrence:
         """CLUSTER LEAVING."""
         host = self._hosts[node]
-        host.note("leave", detail="yes" if leaving else "no")
-        self._world.command(host, "CLUSTER", "LEAVING", "yes" if leaving else "no")
-        return True
+        for word in "yes", "no":
+            host.note("leave", detail=word)
+            self._world.command(host, "CLUSTER", "LEAVING", word)
+            yield
 
-    def join(self, node: int) -> bool:
-        """Add a new node."""
-        del node
+    def join(self) -> Occurrence:
+        """Add a new node, which all others meet."""
         host = self._world.add_host(len(self._hosts) + 1)
         host.start("fresh")
-        return self.meet(host.number)
+        self.meet(host.number)
+        yield
 
-    def meet(self, node: int) -> bool:
+    def meet(self, node: int) -> None:
         """All others meet the node, if they do not know it."""
-        host = self._hosts[node]
-        for other in self._others(host):
-            if other.is_up and not other.knows(host.id):
-                other.note("meet", peer=host.name)
-                self._world.meet(other, host)
-        return True
+        self._world.introduce(self._hosts[node])
 
-    def _others(self, host: Host) -> list[Host]:
-        return [other for other in self._hosts.values() if other is not host]
-
-    def forget(self, node: int) -> bool:
-        """All others forget the node."""
+    def forget(self, node: int) -> Occurrence:
+        """All others forget the node, and later meet it."""
         host = self._hosts[node]
-        for other in self._others(host):
+        for other in self._world.others(host):
             other.note("forget", peer=host.name)
             self._world.command(other, "CLUSTER", "FORGET", host.id)
-        return True
+        yield
+        self.meet(node)
 
-    def bury(self, node: int) -> bool:
+    def _bury(self, node: int) -> None:
         """All others forget the former ids of the node."""
         host = self._hosts[node]
         names = [id for id, name in self._world.names.items() if name == host.name]
         dead = [id for id in names if id != host.id or node in self._removed]
-        for other in self._others(host):
+        for other in self._world.others(host):
             for id in dead:
                 other.note("forget", peer=host.name, detail=id.decode())
                 self._world.command(other, "CLUSTER", "FORGET", id)
-        return True
 
-    def squeeze(self, node: int, share: int, mode: str) -> bool:
+    def squeeze(self, node: int, share: int, mode: str) -> Occurrence:
+        """Leave little memory: the node uses `share` parts per million of it."""
+        if self._squeeze(self._hosts[node], share, mode):
+            yield
+            self._squeeze(self._hosts[node], 0, mode)
+
+    def _squeeze(self, host: Host, share: int, mode: str) -> bool:
         """Set maxmemory so that the node uses so many parts per million of it now; 0 gives it
         plenty. Or set it to `WIDE` times that, and let the process be so large that the node may
         use no more than with the lower one."""
-        host = self._hosts[node]
         if host.machine is None:
             return False
         state = host.machine.state
@@ -296,16 +267,52 @@ class FaultActions:
             resident_size.measured(state, pressure.weighed(state) + beyond)
         return True
 
-    def pause_queue(self, node: int, queue: str, mode: str) -> bool:
-        """PAUSE."""
+    def pause_queue(self, node: int, queue: str, mode: str) -> Occurrence:
+        """PAUSE; with the mode `bcast` of all queues of this name, ordered at this node."""
         host = self._hosts[node]
-        words, way = ((mode,), mode) if mode != "bcast" else (("all", mode), "all")
-        for other in self._others(host) if mode == "bcast" else ():
-            other.note("pause-queue", cause=mode, detail=f"{queue} {way}")
-        host.note("pause-queue", detail=f"{queue} {way}")
+        is_broadcast = mode == "bcast"
+        for other in self._world.others(host) if is_broadcast else ():
+            other.note("pause-queue", cause=mode, detail=f"{queue} all")
+        self._pause_queue(host, queue, *(("all", mode) if is_broadcast else (mode,)))
+        yield
+        # At each node, because a broadcast does not reach those that are cut off.
+        for each in self.numbers() if is_broadcast else (node,):
+            self._pause_queue(self._hosts[each], queue, "none")
+
+    def _pause_queue(self, host: Host, queue: str, *words: str) -> None:
+        host.note("pause-queue", detail=f"{queue} {words[0]}")
         self._world.command(host, "PAUSE", queue, *words)
-        return True
 
 
 def _call(act: Callable[[], None]) -> None:
     act()
+
+
+_KINDS: Final[dict[str, Callable[[FaultActions, Any, Fault], Occurrence]]] = {
+    "partition": lambda do, link, _: do.cut(link),
+    "cut": lambda do, link, _: do.cut(link),
+    "clog": lambda do, link, _: do.clog(link),
+    "drop": lambda do, link, fault: do.drop(
+        link, Rule(fault.amount / 1_000_000 if fault.amount else 1.0, fault.mode)
+    ),
+    "delay": lambda do, link, fault: do.delay(link, fault.amount * 1000),
+    "half-open": lambda do, link, _: do.half_open(link),
+    "crash": lambda do, node, fault: do.crash(node, fault.mode or "kill"),
+    "restart": lambda do, node, fault: do.restart(node, fault.mode or "kill"),
+    "remove": lambda do, node, _: do.remove(node),
+    "wipe": lambda do, node, _: do.wipe(node),
+    "pause": lambda do, node, _: do.pause(node),
+    "slow": lambda do, node, fault: do.slow(node, fault.amount * 1000),
+    "disk-full": lambda do, node, _: do.disk(node, "is_full", "disk.full"),
+    "disk-error": lambda do, node, _: do.disk(node, "is_broken", "disk.error"),
+    "disk-stall": lambda do, node, _: do.disk(node, "is_stalled", "disk.stall"),
+    "disk-flip": lambda do, node, _: do.flip(node),
+    "clock-step": lambda do, node, fault: do.step_clock(node, fault.amount),
+    "clock-rate": lambda do, node, fault: do.drift(node, fault.amount),
+    "wall-freeze": lambda do, node, _: do.freeze(node),
+    "leave": lambda do, node, _: do.leave(node),
+    "join": lambda do, *_: do.join(),
+    "forget": lambda do, node, _: do.forget(node),
+    "memory": lambda do, node, fault: do.squeeze(node, fault.amount, fault.mode),
+    "pause-queue": lambda do, node, fault: do.pause_queue(node, fault.queue, fault.mode or "all"),
+}

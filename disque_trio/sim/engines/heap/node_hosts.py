@@ -162,8 +162,7 @@ class NodeHost(HubHost):
         if not node.life.failure:
             self.end(has_queues=self.disk.is_sealed())
             return
-        self.note("crash", cause="failure")
-        self.crash()
+        self.crash("failure")
         # A supervisor would start it again.
         self._engine.later(START_AGAIN, self._start_again, self.lives)
 
@@ -183,8 +182,9 @@ class NodeHost(HubHost):
             _terminate(hub.node, None)
         return True
 
-    def crash(self, cause: str = "kill") -> None:
+    def crash(self, cause: str, detail: str = "") -> None:
         """End at once, whatever the node is doing."""
+        self.note("crash", cause=cause, detail=detail)
         hub, self.hub = self.hub, None
         if hub is not None:
             hub.is_dead = True

@@ -126,18 +126,25 @@ class Host(ABC):
         """Start the process, with the nodes in nodes.conf, or with `others` if there is none."""
 
     @abstractmethod
-    def crash(self, cause: str = "kill") -> None:
-        """End at once. Memory and unsent output are lost."""
+    def crash(self, cause: str, detail: str = "") -> None:
+        """End at once, with a row. Memory and unsent output are lost."""
+
+    def kill(self, cause: str) -> bool:
+        """`crash`. False if there is no process."""
+        if not self.is_up:
+            return False
+        self.crash(cause)
+        return True
 
     @abstractmethod
     def stop(self) -> bool:
-        """Begin an orderly stop; the process serves on meanwhile. False if one is running."""
+        """Begin an orderly stop; the process serves on meanwhile. False if there is no process, or
+        one is under way."""
 
     def end(self, *, has_queues: bool = False) -> None:
         """End after an orderly stop; `has_queues` if the mark is in its journal."""
         starts_again = self.starts_again
-        self.note("crash", cause="stop", detail="queues" if has_queues else "")
-        self.crash("stop")
+        self.crash("stop", "queues" if has_queues else "")
         if starts_again:
             self.start("empty")
 

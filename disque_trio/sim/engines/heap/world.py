@@ -109,15 +109,12 @@ class World(ABC):
             self.engine.later(2 * START_SPREAD, self._meet_all, self.hosts[1])
 
     def _start_fresh(self, host: Host) -> None:
-        others = [one for one in self.hosts.values() if one is not host]
-        if self.plan.forming == "meet":
-            others = []
+        others = self.others(host) if self.plan.forming != "meet" else []
         host.start("fresh", [Peer(other.id, other.ip, PORT) for other in others])
 
     def _meet_all(self, first: Host) -> None:
-        for host in self.hosts.values():
-            if host is not first:
-                self.meet(first, host)
+        for host in self.others(first):
+            self.meet(first, host)
 
     def is_formed(self, numbers: Sequence[int]) -> bool:
         """Does every one of these nodes run and have links to all the others?"""
@@ -139,6 +136,17 @@ class World(ABC):
     def meet(self, host: Host, other: Host) -> None:
         """CLUSTER MEET."""
         self.command(host, "CLUSTER", "MEET", other.ip, PORT)
+
+    def introduce(self, host: Host) -> None:
+        """All others meet the node, if they do not know it."""
+        for other in self.others(host):
+            if other.is_up and not other.knows(host.id):
+                other.note("meet", peer=host.name)
+                self.meet(other, host)
+
+    def others(self, host: Host) -> list[Host]:
+        """All other hosts."""
+        return [other for other in self.hosts.values() if other is not host]
 
 
 def config_of(plan: Plan) -> Config:

@@ -98,7 +98,7 @@ class ProcessHost(Host):
 
     def stop(self) -> bool:
         """SIGTERM; the process ends later. False if it has had one already."""
-        if self.is_stopping:
+        if self.is_stopping or not self.is_up:
             return False
         self.is_stopping = True
         self._stop_by = self._live.now + STOPS_WITHIN
@@ -118,13 +118,14 @@ class ProcessHost(Host):
                 f"{self.name} has not ended after SIGTERM: {self.process.log[-2000:]}"
             )
 
-    def crash(self, cause: str = "kill") -> None:
-        """kill -9; after an orderly stop there is nothing left to kill."""
-        del cause
+    def crash(self, cause: str, detail: str = "") -> None:
+        """kill -9; after an orderly stop there is nothing left to kill. Until then the process
+        writes rows itself."""
         self.is_stopping = False
         self.is_paused = False
         self.links = frozenset()
         self.process.kill()
+        self.note("crash", cause=cause, detail=detail)
 
     def pause(self) -> None:
         """SIGSTOP."""

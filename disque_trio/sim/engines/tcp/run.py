@@ -18,6 +18,7 @@ from typing import Final
 import attrs
 import trio
 
+from disque_trio.sim.engines.heap.fault_actions import FaultActions
 from disque_trio.sim.engines.heap.nodes import MachineError
 from disque_trio.sim.engines.heap.run import (
     FormingError,
@@ -30,7 +31,6 @@ from disque_trio.sim.engines.live_events import LiveEngine
 from disque_trio.sim.engines.task_errors import ungrouped
 from disque_trio.sim.engines.tcp import places, wall_clock
 from disque_trio.sim.engines.tcp.control import Poller
-from disque_trio.sim.engines.tcp.fault_actions import ProcessFaultActions
 from disque_trio.sim.engines.tcp.merge import Sources, merge
 from disque_trio.sim.engines.tcp.pairing import NodeTrace
 from disque_trio.sim.engines.tcp.world import ProcessWorld
@@ -118,7 +118,7 @@ class ProcessRun(Run):
             places=found,
             nursery=nursery,
         )
-        super().__init__(world, ProcessFaultActions(world))
+        super().__init__(world, FaultActions(world))
         self.poller = Poller(world, found, self.live, self._see)
 
     def warm_up(self) -> Iterator[Micros]:

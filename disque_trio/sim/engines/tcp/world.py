@@ -1,6 +1,7 @@
 """The world of the tcp engine, with processes in it."""
 
 from pathlib import Path
+from typing import Final
 
 import attrs
 import trio
@@ -9,15 +10,18 @@ from disque_trio.sim.engines.heap.nodes import Host, Site
 from disque_trio.sim.engines.heap.world import World
 from disque_trio.sim.engines.live_events import LiveEngine
 from disque_trio.sim.engines.tcp.clients import SocketConnections
-from disque_trio.sim.engines.tcp.fault_actions import AGAIN, TRIES
 from disque_trio.sim.engines.tcp.hosts import ProcessHost
 from disque_trio.sim.engines.tcp.links import ProxyLinks
 from disque_trio.sim.engines.tcp.places import Places
 from disque_trio.sim.engines.tcp.processes import NodeProcess
 from disque_trio.sim.model.recorder import Recorder
 from disque_trio.sim.scenarios.plan import Micros, Plan
+from disque_trio.statemachine.base import NodeId
 from disque_trio.statemachine.wording import short_name
 from disque_trio.tracing.rows import Row
+
+AGAIN: Final[Micros] = 500_000
+TRIES: Final = 60
 
 
 class ProcessWorld(World):
@@ -61,6 +65,19 @@ class ProcessWorld(World):
     def meet(self, host: Host, other: Host) -> None:
         """CLUSTER MEET."""
         self.command(host, "CLUSTER", "MEET", other.ip, self._places.port)
+
+    def introduce(self, host: Host) -> None:
+        """All others meet the node. It may not listen yet, so they try again until they know it."""
+        self._introduce((host, host.id, TRIES))
+
+    def _introduce(self, asked: tuple[Host, NodeId, int]) -> None:
+        host, name, tries = asked
+        others = [other for other in self.others(host) if other.is_up and not other.knows(name)]
+        if host.id == name:
+            for other in others:
+                self.meet(other, host)
+            if others and tries:
+                self._live.later(AGAIN, self._introduce, (host, name, tries - 1))
 
     def command(self, host: Host, *words: str | bytes | int) -> None:
         """Send a command to a node, and again if it does not listen yet."""
