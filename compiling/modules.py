@@ -16,7 +16,7 @@ _SINGLE: Final = tuple(
         "net": "bus_links clients multiplexing readiness turns",
         "tracing": "client_rows query_rows rows",
         "sim/engines": "events links",
-        "sim/engines/heap": "clients driving hub inspection links meetings"
+        "sim/engines/heap": "clients driving inspection links meetings"
         " node_clients node_hosts nodes ports",
         "sim/model": "clock disk network recorder vector_clocks",
         "sim/workload": "agents",

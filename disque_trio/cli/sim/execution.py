@@ -14,7 +14,8 @@ from disque_trio.sim.checkers.case import Violation
 from disque_trio.sim.checkers.verdict import Judge, Verdict, judge
 from disque_trio.sim.engines.events import NEVER
 from disque_trio.sim.engines.heap import run as heap_run
-from disque_trio.sim.engines.heap.run import FormingError, Outcome, UnplayableError
+from disque_trio.sim.engines.heap.run import Outcome, UnplayableError
+from disque_trio.sim.engines.heap.world import FormingError
 from disque_trio.sim.engines.tcp.lateness import NO_PROCESSOR, forgiving
 from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.tracing.rows import Row

@@ -17,18 +17,26 @@ from disque_trio.sim.scenarios.plan import Micros
 class LiveEngine(Engine):
     """An engine whose `now` follows a clock. If the clock goes back, `now` stands still."""
 
-    __slots__ = ("_alarm", "_clock", "_sleeps_until")
+    __slots__ = ("_alarm", "_clock", "_sleeps_until", "epoch")
 
-    def __init__(self, clock: Callable[[], Micros]) -> None:
-        super().__init__(clock())
+    def __init__(self, clock: Callable[[], Micros], now: Micros) -> None:
+        """By the engine, it is `now`."""
+        super().__init__(now)
         self._clock = clock
+        self.epoch = clock() - now
+        """What the clock shows at time 0."""
         self._alarm = trio.Event()
         self._sleeps_until: Micros = NEVER
 
     def sync(self) -> Micros:
         """Read the clock."""
-        self.now = max(self.now, self._clock())
+        self.now = max(self.now, self._clock() - self.epoch)
         return self.now
+
+    def restart(self) -> None:
+        """Let it be time 0."""
+        self.epoch = self._clock()
+        self.now = 0
 
     def read(self) -> Micros:
         """A node that runs in a task reads the clock."""

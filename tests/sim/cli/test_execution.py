@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from disque_trio.cli.sim.execution import OverdueError, execute
-from disque_trio.sim.engines.heap.run import FormingError, Outcome
+from disque_trio.sim.engines.heap.run import Outcome
+from disque_trio.sim.engines.heap.world import FormingError
 from disque_trio.tracing.rows import Row
 from tests.sim.mutants.plans.conditions import plan
 

@@ -5,7 +5,8 @@ import attrs
 import pytest
 
 from disque_trio.sim.engines.heap.nodes import MachineError
-from disque_trio.sim.engines.heap.run import FormingError, simulate
+from disque_trio.sim.engines.heap.run import simulate
+from disque_trio.sim.engines.heap.world import FormingError
 from disque_trio.sim.model.recorder import digest_of
 from disque_trio.sim.model.vector_clocks import precedes
 from disque_trio.sim.scenarios.plan import Add, ClockPlan, Consumer, Fault, LinkPlan, Plan

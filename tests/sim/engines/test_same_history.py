@@ -5,9 +5,10 @@ from typing import Final
 
 import attrs
 import pytest
+import trio
 
-from disque_trio.sim.engines.heap.run import simulate
-from disque_trio.sim.engines.trio.run import simulate_on_one_task
+from disque_trio.sim.engines.heap.run import Outcome, run_on_heap, simulate
+from disque_trio.sim.engines.trio import virtual_time
 from disque_trio.sim.scenarios.expand import expand
 from disque_trio.sim.scenarios.file import load
 from disque_trio.sim.scenarios.plan import Plan
@@ -31,6 +32,24 @@ def beginning(plan: Plan) -> Plan:
         chaos=end,
         drain=2 * SECOND,
     )
+
+
+def simulate_on_one_task(plan: Plan) -> Outcome:
+    """The heap engine's run, by one task that sleeps from event to event."""
+
+    async def main() -> Outcome:
+        run = run_on_heap(plan)
+        engine, began = run.engine, run.engine.now
+        for until in run.parts():
+            while engine.next_time() <= until:
+                await trio.sleep_until((engine.next_time() - began) / SECOND)
+                assert round(trio.current_time() * SECOND) + began == engine.next_time()
+                engine.step()
+            await trio.sleep_until((until - began) / SECOND)
+            engine.run(until)
+        return run.outcome()
+
+    return virtual_time.run(f"{plan.seed}/tasks", main)
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)

@@ -15,12 +15,12 @@ from trio._core import _run
 from disque_trio.sim.checkers.verdict import Verdict, judge
 from disque_trio.sim.engines.heap import run as heap_run
 from disque_trio.sim.engines.heap.nodes import MachineError
-from disque_trio.sim.engines.heap.run import Outcome
+from disque_trio.sim.engines.heap.run import Outcome, Run
 from disque_trio.sim.engines.trio import run as trio_run
 from disque_trio.sim.engines.trio import virtual_time
 from disque_trio.sim.engines.trio.virtual_time import DeadlockError, seeded_scheduler
 from disque_trio.sim.scenarios.plan import Expect, Fault, Plan
-from disque_trio.sim.workload.operators import Operator
+from disque_trio.sim.workload.operators import Operator, Pending
 from disque_trio.statemachine.base import Now
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commands.rows import Command
@@ -102,14 +102,6 @@ def test_tasks_that_only_wait_for_each_other_are_found_out() -> None:
 
 
 # The engine.
-
-
-def test_one_task_plays_the_same_history_as_the_heap() -> None:
-    plan = jepsen(cycles=1)
-
-    alone = trio_run.simulate_on_one_task(plan)
-
-    assert alone == heap_run.simulate(plan)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -252,17 +244,11 @@ def test_a_node_that_is_told_to_end_is_down() -> None:
     plan = Plan(scenario="", seed=1, nodes=2, chaos=SECOND, drain=SECOND)
     rows: list[Row] = []
 
-    async def main() -> None:
-        async with trio.open_nursery() as nursery:
-            run, engine = trio_run.run_in_tasks(plan, rows.append, Machine, nursery, messages=False)
-            for until in run.parts():
-                if run.engine.now == 0:
-                    run.world.command(run.world.hosts[1], "SHUTDOWN")
-                await engine.live(until)
-            assert run.world.hosts[1].machine is None
-            nursery.cancel_scope.cancel()
+    def look(run: Run) -> None:
+        if run.engine.now == 0:
+            run.world.command(run.world.hosts[1], "SHUTDOWN")
 
-    virtual_time.run("", main)
+    trio_run.simulate(plan, rows.append, messages=False, look=look)
 
     assert [(row.node, row.cause) for row in rows if row.kind == "crash"] == [("n1", "stop")]
 
@@ -305,23 +291,18 @@ def test_a_napping_node_on_the_heap_answers_when_it_wakes() -> None:
 def test_a_napping_node_answers_when_it_wakes() -> None:
     plan = Plan(scenario="", seed=1, nodes=1, chaos=SECOND, drain=3 * SECOND)
     operator = Operator("someone")
+    pending: list[Pending] = []
     replied: list[int] = []
 
-    async def main() -> None:
-        async with trio.open_nursery() as nursery:
-            run, engine = trio_run.run_in_tasks(plan, None, Machine, nursery, messages=False)
-            pending = None
-            for until in run.parts():
-                if run.engine.now == 0:
-                    run.world.command(run.world.hosts[1], "DEBUG", "SLEEP", "2")
-                    pending = operator.ask(1, ["PING"])
-                    run.world.add_agent(operator)
-                await engine.live(until)
-                if pending is not None and pending.is_done and not replied:
-                    replied.append(run.engine.now)
-            nursery.cancel_scope.cancel()
+    def look(run: Run) -> None:
+        if run.engine.now == 0:
+            run.world.command(run.world.hosts[1], "DEBUG", "SLEEP", "2")
+            pending.append(operator.ask(1, ["PING"]))
+            run.world.add_agent(operator)
+        if any(each.is_done for each in pending):
+            replied.append(run.engine.now)
 
-    virtual_time.run("", main)
+    trio_run.simulate(plan, messages=False, look=look)
 
     assert replied
     assert 2 * SECOND <= replied[0] < 3 * SECOND

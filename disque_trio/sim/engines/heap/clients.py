@@ -1,13 +1,13 @@
 """Connections between agents and nodes: requests, replies, and the rows of both.
 
 A client is near its node: latency is constant and nothing cuts the connection. It ends when the
-node crashes or closes it, or when the agent hangs up. How nodes get the requests is left to each
-engine (`node_clients`).
+node crashes or closes it, or when the agent hangs up. How nodes get the requests is the business of
+a `Line` of each engine.
 """
 
-from abc import ABC, abstractmethod
 from collections import deque
-from typing import Final
+from collections.abc import Callable
+from typing import Final, Protocol
 
 import attrs
 
@@ -34,6 +34,16 @@ class Operation:
     stamp: Stamp
 
 
+class Line(Protocol):
+    """The node's end of a connection."""
+
+    def ask(self, operation: Operation) -> None:
+        """A request arrives."""
+
+    def hang_up(self) -> None:
+        """The agent has hung up."""
+
+
 @attrs.define(eq=False)
 class Actor:
     """An agent with its clock, connections and alarm."""
@@ -57,14 +67,23 @@ class ClientConnection:
     """Ended, as the agent knows."""
     is_ended: bool = False
     """Ended, as the node knows."""
+    line: Line | None = None
+    """None before the first request arrives."""
     tied: dict[str, None] = attrs.Factory(dict)
     """Jobs that were delivered with TIED here."""
 
 
-class ClientConnections(ABC):
+class ClientConnections:
     """All agents of a run and their connections."""
 
-    def __init__(self, engine: Engine, recorder: Recorder) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        recorder: Recorder,
+        connect: "Callable[[ClientConnections, ClientConnection], Line | None]",
+    ) -> None:
+        """`connect` connects to the node; None if it is down."""
+        self._connect = connect
         self._engine = engine
         self._recorder = recorder
         self._hosts: dict[int, Host] = {}
@@ -154,8 +173,8 @@ class ClientConnections(ABC):
                 self._note(connection, operation, note)
         connection.unanswered.clear()
 
-    def _answered(self, answer: tuple[ClientConnection, Reply, Stamp]) -> None:
-        connection, reply, stamp = answer
+    def answered(self, connection: ClientConnection, reply: Reply, stamp: Stamp) -> None:
+        """A reply has arrived."""
         if connection.is_dropped or not connection.unanswered:
             return
         operation = connection.unanswered.popleft()
@@ -186,23 +205,34 @@ class ClientConnections(ABC):
 
     # The node's side.
 
-    @abstractmethod
     def _arrive(self, asked: tuple[ClientConnection, Operation]) -> None:
-        """A request arrives at the node."""
+        connection, operation = asked
+        if connection.is_ended:
+            return
+        if connection.line is None:
+            self._open[connection.host][connection] = None
+            connection.line = self._connect(self, connection)
+            if connection.line is None:
+                self.end(connection)
+                return
+        connection.line.ask(operation)
 
-    @abstractmethod
     def _depart(self, connection: ClientConnection) -> None:
-        """The agent's hang-up arrives at the node."""
+        if connection.line is not None and not connection.is_ended:
+            connection.line.hang_up()
+        self._forget(connection)
 
     def _forget(self, connection: ClientConnection) -> None:
         connection.is_ended = True
         self._open[connection.host].pop(connection, None)
 
-    def _end(self, connection: ClientConnection) -> None:
-        self._forget(connection)
-        self._engine.later(connection.actor.distance, self._lost, connection)
+    def end(self, connection: ClientConnection) -> None:
+        """The connection has ended at the node; once."""
+        if not connection.is_ended:
+            self._forget(connection)
+            self._engine.later(connection.actor.distance, self._lost, connection)
 
     def crashed(self, host: Host) -> None:
         """End all connections of the node."""
         for connection in list(self._open[host]):
-            self._end(connection)
+            self.end(connection)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from disque_trio.sim.engines.events import NEVER, Engine
-from disque_trio.sim.engines.heap.hub import Act, HubHost, SimHub
+from disque_trio.sim.engines.heap.node_hosts import Act, NodeHost, SimHub
 from disque_trio.sim.model.clock import NodeClock
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.statemachine.base import FOREVER, Millis
@@ -12,7 +12,7 @@ from disque_trio.statemachine.base import FOREVER, Millis
 class HeapDriver:
     """The `Driver` of one life."""
 
-    def __init__(self, host: HubHost, hub: SimHub, clock: NodeClock, engine: Engine) -> None:
+    def __init__(self, host: NodeHost, hub: SimHub, clock: NodeClock, engine: Engine) -> None:
         self._host = host
         self._hub = hub
         self._node = hub.node

@@ -9,7 +9,7 @@ from disque_trio.driver.sessions import LinkSession
 from disque_trio.node import Node
 from disque_trio.sim.engines.batching import joined
 from disque_trio.sim.engines.events import Engine
-from disque_trio.sim.engines.heap.hub import HubHost, SimHub
+from disque_trio.sim.engines.heap.node_hosts import NodeHost, SimHub
 from disque_trio.sim.engines.heap.nodes import PORT
 from disque_trio.sim.engines.links import End, FramePacket, Links
 from disque_trio.sim.model.network import Network
@@ -53,18 +53,18 @@ class NodeLinks:
         self.rng = rng
         """Draws where streams are cut into pieces."""
         self._sent = 0
-        self._hosts: dict[int, HubHost] = {}
+        self._hosts: dict[int, NodeHost] = {}
         self._numbers: dict[str, int] = {}
         self._ports: dict[int, dict[LinkId, SimLinkPort]] = {}
 
-    def add(self, host: HubHost) -> None:
+    def add(self, host: NodeHost) -> None:
         """Add a host that can be dialled."""
         self._hosts[host.number] = host
         self._numbers[host.ip] = host.number
         self._ports[host.number] = {}
         self.links.listen(host.number, self._welcome)
 
-    def open(self, host: HubHost, session: LinkSession, ip: str, port: int) -> "SimLinkPort":
+    def open(self, host: NodeHost, session: LinkSession, ip: str, port: int) -> "SimLinkPort":
         """A node dials."""
         assert host.hub is not None, "only a process dials"
         target = self._numbers.get(ip, 0) if port == PORT + BUS_OFFSET else 0
@@ -92,7 +92,7 @@ class NodeLinks:
 
     # For the node.
 
-    def pass_on(self, host: HubHost, targets: Sequence[LinkId], frame: Frame) -> None:
+    def pass_on(self, host: NodeHost, targets: Sequence[LinkId], frame: Frame) -> None:
         """Send a frame on these links, as it is."""
         hub = host.hub
         if hub is None:
@@ -117,20 +117,10 @@ class NodeLinks:
         if self._hosts[link.host.number].hub is link.hub:
             self._ports[link.host.number].pop(link.session.link, None)
 
-    # For the world.
-
-    def crashed(self, host: HubHost) -> None:
+    def crashed(self, host: NodeHost) -> None:
         """The kernel ends the links of a process that is gone."""
         self._ports[host.number] = {}
         self.links.crashed(host.number)
-
-    def mended(self, source: int, target: int) -> None:
-        """A cut or clog has ended."""
-        self.links.mended(source, target)
-
-    def half_open(self, source: int, target: int, over: Callable[[], None]) -> bool:
-        """As `Links.half_open`."""
-        return self.links.half_open(source, target, over)
 
     # FrameObserver.
 
@@ -161,7 +151,7 @@ class NodeLinks:
     def _note(
         self,
         kind: str,
-        host: HubHost,
+        host: NodeHost,
         packet: FramePacket,
         detail: str,
         stamp: Stamp,
@@ -183,7 +173,7 @@ class SimLinkPort:
     session: LinkSession
     end: End
 
-    def __init__(self, links: NodeLinks, host: HubHost, hub: SimHub, far_ip: str) -> None:
+    def __init__(self, links: NodeLinks, host: NodeHost, hub: SimHub, far_ip: str) -> None:
         self._links = links
         self.host = host
         self.hub = hub

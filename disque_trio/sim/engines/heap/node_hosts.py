@@ -1,20 +1,19 @@
 """A host whose processes are whole nodes: `disque_trio.node.Node` with simulated ports.
 
-A `Driver` runs their batches. The node's tasks, its journal and its driver are those of the server.
-With `appendonly yes` the journal is a file of the host's disk, and the next life loads what has
-survived there.
+Each life has a `SimHub`, which takes inputs and gives them to the node in batches; when one begins
+is the business of a `Driver`, the event heap's or a task of Trio. The node's tasks, its journal and
+its driver are those of the server. With `appendonly yes` the journal is a file of the host's disk,
+and the next life loads what has survived there.
 """
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final, Protocol
 
 from disque_trio.driver.sessions import LinkSession
 from disque_trio.node import Node
-from disque_trio.ports import LinkPort
+from disque_trio.ports import Courier, LinkPort
 from disque_trio.sim.engines.events import Engine
-from disque_trio.sim.engines.heap.hub import Driver, HubHost, SimHub
-from disque_trio.sim.engines.heap.links import NodeLinks
 from disque_trio.sim.engines.heap.nodes import PORT, Host, MachineError, MachineFactory, Site
 from disque_trio.sim.engines.heap.ports import (
     HostClock,
@@ -28,9 +27,10 @@ from disque_trio.sim.engines.task_errors import root_of
 from disque_trio.sim.model.disk import Found
 from disque_trio.sim.model.recorder import Recorder
 from disque_trio.sim.random_streams import stream
-from disque_trio.statemachine.base import MYSELF, ClientId, NodeId
+from disque_trio.statemachine.base import MYSELF, ClientId, LinkId, NodeId
 from disque_trio.statemachine.chores import Shutdown
 from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.messages import Frame
 from disque_trio.statemachine.nodesfile import nodes_text, parse_nodes
 from disque_trio.statemachine.stats import Facts
 from disque_trio.storage.journal import Journal
@@ -39,11 +39,137 @@ from disque_trio.storage.spill import Spiller
 START_AGAIN: Final = 1_000_000
 """Microseconds until a process that could not start is started again."""
 
+Act = Callable[[Node, Any], None]
+"""An input to a node, with what it is about."""
+
+
+class Driver(Protocol):
+    """Runs the batches of one life of a node."""
+
+    def begin(self) -> None:
+        """Start the node."""
+
+    def put(self, act: Act, subject: Any) -> None:
+        """An input has come."""
+
+    def wake(self) -> None:
+        """Begin a batch soon, or compute anew when the next one begins."""
+
+    def kill(self) -> None:
+        """The process is gone, whatever it was doing."""
+
+    async def run(self) -> None:
+        """Run batches until the node is over, if they need a task for that."""
+
+
+class NodeLinks(Protocol):
+    """What a host needs of the links of a run."""
+
+    def open(self, host: "NodeHost", session: LinkSession, ip: str, port: int) -> LinkPort:
+        """A node dials."""
+
+    def pass_on(self, host: "NodeHost", targets: Sequence[LinkId], frame: Frame) -> None:
+        """Send a frame on these links, as it is."""
+
+
+class SimHub:
+    """The hub of one life of a node."""
+
+    node: Node
+    driver: Driver
+    """The host sets both, as soon as they can be made."""
+
+    def __init__(self, host: "NodeHost", links: NodeLinks, encodes_every: int) -> None:
+        """One batch in `encodes_every` is sent as bytes."""
+        self.is_dead = False
+        """The process has been killed: it does nothing more."""
+        self.is_open = False
+        """Inputs reach the node; not before it has read the journal."""
+        self.is_listening = True
+        self.is_woken = False
+        self.inputs: list[tuple[Act, Any]] = []
+        self._host = host
+        self._links = links
+        self._courier: Courier = partial(links.pass_on, host)
+        self._encodes_every = encodes_every
+        self._sendings = 0
+
+    # For the world.
+
+    def put(self, act: Act, subject: Any) -> None:
+        """Add an input to the next batch."""
+        self.driver.put(act, subject)
+
+    # For the node.
+
+    def wake(self) -> None:
+        """Begin a batch soon: something about the host, its node or its disk has changed."""
+        self.is_woken = True
+        self.driver.wake()
+
+    def wake_from_thread(self) -> None:
+        """Where there are no threads, the same."""
+        self.wake()
+
+    def dial(self, session: LinkSession, ip: str, port: int) -> LinkPort:
+        """Open a link."""
+        return self._links.open(self._host, session, ip, port)
+
+    def courier(self) -> Courier | None:
+        """Most messages travel as they are: encoding and parsing them costs more than the rest."""
+        self._sendings += 1
+        return self._courier if self._sendings % self._encodes_every else None
+
+    def open_clients(self) -> None:
+        """Clients wait until the node has loaded its jobs, and are not told LOADING."""
+
+    def open_bus(self) -> None:
+        """The node has loaded its jobs."""
+        self.is_open = True
+        self._host.has_loaded()
+
+    def stop_listening(self) -> None:
+        """The node is stopping, and gets no more inputs."""
+        self.inputs.clear()
+        self.is_listening = False
+
+    def has_unsent(self) -> bool:
+        """Never: output leaves at once."""
+        return False
+
+    async def run(self, node: Node, *, task_status: Any = None) -> None:  # noqa: ARG002
+        """Run the node in this task, if its driver needs one."""
+        if task_status is not None:
+            task_status.started()
+        await self.driver.run()
+
+    # For the driver.
+
+    @property
+    def has_work(self) -> bool:
+        """Is there a reason for a batch, the node's deadline apart?"""
+        return self.is_woken or (self.is_open and bool(self.inputs))
+
+    def batch(self, inputs: Sequence[tuple[Act, Any]] = ()) -> None:
+        """One batch of these inputs after those that wait."""
+        node, host = self.node, self._host
+        self.is_woken = False
+        node.begin()
+        host.now = node.now
+        if self.is_open and self.inputs:
+            inputs, self.inputs = [*self.inputs, *inputs], []
+        for act, subject in inputs:
+            act(node, subject)
+            host.write_rows()
+        node.settle()
+        host.write_rows()
+
+
 Drive = Callable[["NodeHost", SimHub], Driver]
 """Makes the driver of a life."""
 
 
-class NodeHost(HubHost):
+class NodeHost(Host):
     """A host on which nodes run."""
 
     def __init__(
@@ -53,22 +179,22 @@ class NodeHost(HubHost):
         site: Site,
         *,
         links: NodeLinks,
-        client_name: Callable[[Host, ClientId], str],
         crashed: "Callable[[NodeHost], None]",
         factory: MachineFactory,
         drive: Drive,
         encodes_every: int,
     ) -> None:
-        """`client_name` is the run's name for a client of the node; `crashed` is called when a
-        process has gone."""
+        """`crashed` is called when a process has gone."""
         super().__init__(engine, recorder, site)
         self._links = links
-        self._client_name = client_name
+        self.clients: dict[ClientId, str] = {}
+        """The agents behind the clients of the node."""
         self._crashed = crashed
         self._factory = factory
         self._drive = drive
         self._encodes_every = encodes_every
-        self.hub = None
+        self.hub: SimHub | None = None
+        """The hub of the present life."""
         self._store: DiskStore | None = None
         self._found: Found | None = None
         """What the journal has, until the node has loaded it."""
@@ -120,8 +246,7 @@ class NodeHost(HubHost):
         found = self.disk.load() if config.appendonly else None
         self._found = found if cause != "fresh" else None
         self.note("start", cause=self._found.start if self._found else cause)
-        courier = partial(self._links.pass_on, self)
-        self.hub = hub = SimHub(self, self._dial, courier, self._encodes_every)
+        self.hub = hub = SimHub(self, self._links, self._encodes_every)
         journal = None
         if config.appendonly:
             self._store = DiskStore(self._engine, self.disk)
@@ -134,9 +259,6 @@ class NodeHost(HubHost):
             node.spiller = Spiller(machine, SpillInMemory())
         hub.driver = self._drive(self, hub)
         hub.driver.begin()
-
-    def _dial(self, session: LinkSession, ip: str, port: int) -> LinkPort:
-        return self._links.open(self, session, ip, port)
 
     def has_loaded(self) -> None:
         """The node takes inputs."""
@@ -194,6 +316,7 @@ class NodeHost(HubHost):
         if cause == "power":
             self.disk.lose_power()
         self.machine = None
+        self.clients = {}
         self._store = None
         self.is_paused = self.is_stopping = self.starts_again = False
         self._crashed(self)
@@ -212,10 +335,10 @@ class NodeHost(HubHost):
             return
         trace, machine.state.trace = machine.state.trace, []
         add, vector, now = self._recorder.add, self.vector, self.now
-        names = self._site.names
+        names, clients = self._site.names, self.clients
         time, name, mono, wall = self._engine.now, self.name, now.mono, now.wall
         for event in trace:
-            client = self._client_name(self, event.client) if event.client else ""
+            client = clients.get(event.client, "")
             peer = names.get(event.peer, "?") if event.peer else ""
             add(
                 (

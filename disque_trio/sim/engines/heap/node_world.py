@@ -1,22 +1,17 @@
 """The world of whole nodes: that of the heap engine, and of the trio engine, which only drives them
 in another way."""
 
-from typing import Final
-
 from disque_trio.sim.engines.events import Engine
+from disque_trio.sim.engines.heap.clients import ClientConnection, ClientConnections, Line
 from disque_trio.sim.engines.heap.driving import HeapDriver
-from disque_trio.sim.engines.heap.hub import Driver, SimHub
 from disque_trio.sim.engines.heap.links import NodeLinks
-from disque_trio.sim.engines.heap.node_clients import NodeClients
-from disque_trio.sim.engines.heap.node_hosts import Drive, NodeHost
+from disque_trio.sim.engines.heap.node_clients import SimClientPort
+from disque_trio.sim.engines.heap.node_hosts import Drive, Driver, NodeHost, SimHub
 from disque_trio.sim.engines.heap.nodes import Host, MachineFactory, Site
 from disque_trio.sim.engines.heap.world import World
 from disque_trio.sim.model.recorder import Recorder
 from disque_trio.sim.random_streams import stream
 from disque_trio.sim.scenarios.plan import Plan
-
-CUT_EVERY: Final = 16
-"""One request or reply in so many comes in two pieces."""
 
 
 def on_the_heap(engine: Engine) -> Drive:
@@ -41,6 +36,7 @@ class NodeWorld(World):
     ) -> None:
         self._factory = factory
         self._drive = drive
+        self._nodes: dict[int, NodeHost] = {}
         super().__init__(plan, engine, recorder)
 
     def surround(self) -> None:
@@ -48,9 +44,16 @@ class NodeWorld(World):
         plan = self.plan
         engine, recorder = self.engine, self.recorder
         rng = stream(plan.seed, "pieces", "links")
-        self.links = self._links = NodeLinks(engine, recorder, self.network, self.names, rng)
-        rng = stream(plan.seed, "pieces", "clients")
-        self.clients = self._clients = NodeClients(engine, recorder, rng, CUT_EVERY)
+        self._links = NodeLinks(engine, recorder, self.network, self.names, rng)
+        self.links = self._links.links
+        self._rng = stream(plan.seed, "pieces", "clients")
+        self.clients = ClientConnections(engine, recorder, self._connect)
+
+    def _connect(self, clients: ClientConnections, connection: ClientConnection) -> Line | None:
+        host = self._nodes[connection.host.number]
+        if host.hub is None:
+            return None
+        return SimClientPort(clients, connection, host, host.hub, self.engine, self._rng)
 
     def make_host(self, site: Site) -> Host:
         """A host on which nodes run."""
@@ -59,16 +62,16 @@ class NodeWorld(World):
             self.recorder,
             site,
             links=self._links,
-            client_name=self._clients.client_name,
             crashed=self._crashed,
             factory=self._factory,
             drive=self._drive,
             encodes_every=self.plan.codec_every,
         )
         self._links.add(host)
-        self._clients.add_node(host)
+        self.clients.add_host(host)
+        self._nodes[host.number] = host
         return host
 
     def _crashed(self, host: NodeHost) -> None:
         self._links.crashed(host)
-        self._clients.crashed(host)
+        self.clients.crashed(host)

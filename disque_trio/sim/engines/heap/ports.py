@@ -1,11 +1,11 @@
 """The ports of a simulated node that are no connections (`disque_trio.ports`)."""
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 
 from disque_trio.sim.engines.events import Engine
-from disque_trio.sim.engines.simulated_thread import SimulatedThread, Then
+from disque_trio.sim.engines.heap.nodes import Host
+from disque_trio.sim.engines.simulated_thread import SimulatedThread
 from disque_trio.sim.model.clock import NodeClock
 from disque_trio.statemachine.base import FOREVER, Millis, Now, Spilled
 from disque_trio.statemachine.chores import Shutdown, Vitals
@@ -30,25 +30,12 @@ class HostClock:
         return max(0, self._clock.when(mono) - self._engine.read()) / 1_000_000
 
 
-class PromptThread(SimulatedThread):
-    """The `DiskThread` of a disk that never fails, and takes no time."""
-
-    def _begin(self, act: Callable[[], object], then: Then, *, syncs: bool) -> None:  # noqa: ARG002
-        self._finish(act, then)
-
-
-class SavesTable(Protocol):
-    """What has a nodes.conf."""
-
-    nodes_conf: bytes
-
-
 class TableStore:
-    """nodes.conf on a disk that never fails."""
+    """nodes.conf on a disk that never fails, and takes no time."""
 
-    def __init__(self, host: SavesTable) -> None:
+    def __init__(self, host: Host) -> None:
         self._host = host
-        self.thread = PromptThread()
+        self.thread = SimulatedThread()
 
     def save(self, text: bytes) -> None:
         """Write nodes.conf."""

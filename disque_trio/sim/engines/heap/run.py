@@ -46,10 +46,6 @@ class UnplayableError(Exception):
     """The engine, or every one, cannot do what the plan asks for: what, and which engine can."""
 
 
-class FormingError(Exception):
-    """The nodes have not become a cluster in the warm-up."""
-
-
 @attrs.frozen
 class Outcome:
     """The result of a run."""
@@ -65,15 +61,15 @@ class Outcome:
 class Run:
     """One plan, played in a world."""
 
-    def __init__(self, world: World, actions: FaultActions) -> None:
+    def __init__(self, world: World) -> None:
         self.world = world
         self.plan = plan = world.plan
         for _, why in impossible(plan):
             raise UnplayableError(f"no engine can play a fault of this plan: {why}")
         self.engine = engine = world.engine
         self.recorder = recorder = world.recorder
-        self.fault_actions = actions
-        self.faults = Faults(plan.faults, actions)
+        self.fault_actions = FaultActions(world)
+        self.faults = Faults(plan.faults, self.fault_actions)
         self.inspection = Inspection(world, engine, recorder)
         self.meetings = Meetings(world, engine, recorder)
         self.core: Sequence[int] | None = None
@@ -116,10 +112,7 @@ class Run:
 
     def warm_up(self) -> Iterator[Micros]:
         """Start the nodes, and wait until they are a cluster."""
-        self.world.start_all()
-        yield 0
-        if not self.world.is_formed(list(self.world.hosts)):
-            raise FormingError(f"{self.plan.scenario}, seed {self.plan.seed}: no cluster at time 0")
+        yield from self.world.form()
         self.world.network.use(self.plan.link)
 
     def begin(self) -> None:
@@ -213,7 +206,7 @@ def run_on_heap(
     engine = engine or Engine(-warm_up_of(plan))
     recorder = Recorder(observer, messages=messages)
     world = NodeWorld(plan, engine, recorder, machine_factory, on_the_heap(engine))
-    return Run(world, FaultActions(world))
+    return Run(world)
 
 
 def simulate(

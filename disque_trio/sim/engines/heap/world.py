@@ -4,14 +4,15 @@ What faults do to the world is in `fault_actions`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import attrs
 
 from disque_trio.sim.engines.events import Engine
 from disque_trio.sim.engines.heap.clients import Actor, ClientConnections
 from disque_trio.sim.engines.heap.nodes import PORT, Host, Site
+from disque_trio.sim.engines.links import Links
 from disque_trio.sim.model.clock import NodeClock
 from disque_trio.sim.model.disk import Disk
 from disque_trio.sim.model.network import Network
@@ -31,21 +32,15 @@ START_SPREAD: Final[Micros] = 100_000
 """Nodes start within so much of each other, so that their heartbeats do not coincide."""
 
 
-class WorldLinks(Protocol):
-    """What faults do to the links of a run."""
-
-    def mended(self, source: int, target: int) -> None:
-        """A cut or clog has ended."""
-
-    def half_open(self, source: int, target: int, over: Callable[[], None]) -> bool:
-        """End the connections at the target only; false if there are none."""
+class FormingError(Exception):
+    """The nodes have not become a cluster in the warm-up."""
 
 
 class World(ABC):
     """The world of one run. Each engine has hosts, links and client connections of its own."""
 
     clients: ClientConnections
-    links: WorldLinks
+    links: Links
 
     def __init__(self, plan: Plan, engine: Engine, recorder: Recorder) -> None:
         self.plan = plan
@@ -100,8 +95,16 @@ class World(ABC):
         """Add an agent."""
         return self.clients.add_agent(agent, self._vector())
 
-    def start_all(self) -> None:
-        """Start the nodes; they know each other, or n1 meets them."""
+    def form(self) -> Iterator[Micros]:
+        """Start the nodes, and wait until they are a cluster; `FormingError` if they never are. The
+        caller lets time pass until each moment that is yielded."""
+        self._start_all()
+        yield 0
+        if not self.is_formed(list(self.hosts)):
+            raise FormingError(f"{self.plan.scenario}, seed {self.plan.seed}: no cluster at time 0")
+
+    def _start_all(self) -> None:
+        """They know each other, or n1 meets them."""
         for host in self.hosts.values():
             spread = stream(self.plan.seed, "start", host.number).random()
             self.engine.later(int(spread * START_SPREAD), self._start_fresh, host)

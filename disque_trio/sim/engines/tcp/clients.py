@@ -4,11 +4,15 @@ from typing import Final
 
 import trio
 
-from disque_trio.sim.engines.heap.clients import ClientConnection, ClientConnections, Operation
+from disque_trio.sim.engines.heap.clients import (
+    ClientConnection,
+    ClientConnections,
+    Line,
+    Operation,
+)
 from disque_trio.sim.engines.live_events import LiveEngine
 from disque_trio.sim.engines.tcp.places import Places
 from disque_trio.sim.engines.tcp.sockets import broken, close_at_once
-from disque_trio.sim.model.recorder import Recorder
 from disque_trio.tracing import client_rows
 from disque_trio.wire.resp import ReplyParser, encode_request
 
@@ -18,99 +22,76 @@ ClientAddress = tuple[str, str]
 """A node and the client's address there: connections to two nodes may have the same address."""
 
 
-class SocketConnections(ClientConnections):
-    """The agents' side is the same in every engine."""
+class Sockets:
+    """All connections of a run, and what tells which is which."""
 
-    def __init__(
-        self, engine: LiveEngine, recorder: Recorder, places: Places, nursery: trio.Nursery
-    ) -> None:
-        super().__init__(engine, recorder)
-        self._live = engine
-        self._places = places
+    def __init__(self, engine: LiveEngine, places: Places, nursery: trio.Nursery) -> None:
+        self.engine = engine
+        self.places = places
         self._nursery = nursery
-        self._sockets: dict[ClientConnection, ConnectionSocket] = {}
         self.agents: dict[ClientAddress, str] = {}
         """The agent of each connection."""
         self.operations: dict[ClientAddress, list[int]] = {}
         """The numbers of its requests that nodes trace, in order."""
 
-    def _arrive(self, asked: tuple[ClientConnection, Operation]) -> None:
-        connection, operation = asked
-        if connection.is_ended:
-            return
-        socket = self._sockets.get(connection)
-        if socket is None:
-            self._open[connection.host][connection] = None
-            socket = self._sockets[connection] = ConnectionSocket()
-            self._nursery.start_soon(self._serve, connection, socket)
-        socket.write(operation)
-
-    async def _serve(self, connection: ClientConnection, socket: "ConnectionSocket") -> None:
-        address = (self._places.own(connection.host.number), self._places.port)
-        with broken():
-            sock = trio.socket.socket()
-            try:
-                await sock.connect(address)
-                ip, port = sock.getsockname()
-            except OSError:
-                sock.close()
-                raise
-            self._welcome(connection, socket, (connection.host.name, f"{ip}:{port}"))
-            stream = trio.SocketStream(sock)
-            try:
-                async with trio.open_nursery() as nursery:
-                    socket.scope = nursery.cancel_scope
-                    nursery.start_soon(socket.write_all, stream)
-                    await self._read(connection, stream)
-                    nursery.cancel_scope.cancel()
-            finally:
-                close_at_once(stream)
-        self._over(connection)
-
-    def _welcome(
-        self, connection: ClientConnection, socket: "ConnectionSocket", address: ClientAddress
-    ) -> None:
-        self.agents[address] = connection.actor.agent.name
-        socket.refs = self.operations[address] = []
-
-    async def _read(self, connection: ClientConnection, stream: trio.SocketStream) -> None:
-        parser = ReplyParser()
-        with broken():
-            while data := await stream.receive_some(_READ):
-                self._live.sync()
-                for reply in parser.feed(data):
-                    self._answered((connection, reply, ()))
-
-    def _over(self, connection: ClientConnection) -> None:
-        self._sockets.pop(connection, None)
-        self._live.sync()
-        if not connection.is_ended:
-            self._end(connection)
-
-    def _depart(self, connection: ClientConnection) -> None:
-        """The agent hangs up."""
-        if not connection.is_ended:
-            self._forget(connection)
-            if connection in self._sockets:
-                self._sockets[connection].scope.cancel()
+    def connect(self, clients: ClientConnections, connection: ClientConnection) -> Line:
+        """Connect to the node, which may turn out to be down."""
+        socket = ConnectionSocket(self, clients, connection)
+        self._nursery.start_soon(socket.serve)
+        return socket
 
 
 class ConnectionSocket:
-    """The requests that wait to be written."""
+    """One connection, with the requests that wait to be written."""
 
-    def __init__(self) -> None:
-        self.scope = trio.CancelScope()
-        self.refs: list[int] = []
+    def __init__(
+        self, sockets: Sockets, clients: ClientConnections, connection: ClientConnection
+    ) -> None:
+        self._sockets = sockets
+        self._clients = clients
+        self._connection = connection
+        self._scope = trio.CancelScope()
+        self._refs: list[int] = []
         self._unsent: list[Operation] = []
         self._came = trio.Event()
 
-    def write(self, operation: Operation) -> None:
+    def ask(self, operation: Operation) -> None:
         """Add a request."""
         self._unsent.append(operation)
         self._came.set()
 
-    async def write_all(self, stream: trio.SocketStream) -> None:
-        """Write requests until the connection breaks."""
+    def hang_up(self) -> None:
+        """The agent hangs up."""
+        self._scope.cancel()
+
+    async def serve(self) -> None:
+        """Carry requests and replies until the connection ends."""
+        host, places = self._connection.host, self._sockets.places
+        with broken(), self._scope:
+            stream = await trio.open_tcp_stream(places.own(host.number), places.port)
+            try:
+                ip, port = stream.socket.getsockname()
+                address = host.name, f"{ip}:{port}"
+                self._sockets.agents[address] = self._connection.actor.agent.name
+                self._sockets.operations[address] = self._refs
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._write_all, stream)
+                    await self._read(stream)
+                    nursery.cancel_scope.cancel()
+            finally:
+                close_at_once(stream)
+        self._sockets.engine.sync()
+        self._clients.end(self._connection)
+
+    async def _read(self, stream: trio.SocketStream) -> None:
+        parser = ReplyParser()
+        with broken():
+            while data := await stream.receive_some(_READ):
+                self._sockets.engine.sync()
+                for reply in parser.feed(data):
+                    self._clients.answered(self._connection, reply, ())
+
+    async def _write_all(self, stream: trio.SocketStream) -> None:
         with broken():
             while True:
                 await self._came.wait()
@@ -118,5 +99,5 @@ class ConnectionSocket:
                 unsent, self._unsent = self._unsent, []
                 for operation in unsent:
                     if client_rows.invoked(operation.words):
-                        self.refs.append(operation.ref)
+                        self._refs.append(operation.ref)
                     await stream.send_all(encode_request(operation.words))

@@ -5,9 +5,7 @@ from typing import Final
 
 import trio
 
-from disque_trio.sim.engines.live_events import LiveEngine
 from disque_trio.sim.engines.tcp.hosts import ProcessHost
-from disque_trio.sim.engines.tcp.places import Places
 from disque_trio.sim.engines.tcp.sockets import broken
 from disque_trio.sim.engines.tcp.world import ProcessWorld
 from disque_trio.statemachine.base import NodeId
@@ -24,16 +22,10 @@ _ASK: Final = encode_request([b"CLUSTER", b"NODES"])
 class Poller:
     """Polls all nodes."""
 
-    def __init__(
-        self,
-        world: ProcessWorld,
-        places: Places,
-        engine: LiveEngine,
-        see: Callable[[Row], None],
-    ) -> None:
+    def __init__(self, world: ProcessWorld, see: Callable[[Row], None]) -> None:
         self._world = world
-        self._places = places
-        self._engine = engine
+        self._places = world.places
+        self._engine = world.engine
         self._see = see
 
     async def run(self) -> None:

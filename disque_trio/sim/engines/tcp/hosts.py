@@ -6,6 +6,7 @@ from typing import Final
 
 from disque_trio.sim.engines.heap.nodes import Host, MachineError, Site
 from disque_trio.sim.engines.live_events import LiveEngine
+from disque_trio.sim.engines.tcp.pairing import NodeTrace
 from disque_trio.sim.engines.tcp.places import Places
 from disque_trio.sim.engines.tcp.processes import NodeProcess
 from disque_trio.sim.engines.tcp.tails import Tail
@@ -16,6 +17,7 @@ from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.nodesfile import nodes_text
 from disque_trio.statemachine.stats import Facts
+from disque_trio.statemachine.wording import short_name
 
 STOPS_WITHIN: Final[Micros] = 30_000_000
 """How long a process may take to end after SIGTERM. It waits a few seconds for its clients."""
@@ -139,6 +141,11 @@ class ProcessHost(Host):
 
     def rewind(self) -> None:
         """Never called: clocks of processes cannot be changed."""
+
+    def trace(self) -> NodeTrace:
+        """All rows of all its lives."""
+        shorts = tuple(short_name(id) for id in self.ids)
+        return NodeTrace(self.name, shorts, self.tail.rows, self.tail.begins)
 
     def note(self, kind: str, *, peer: str = "", cause: str = "", detail: str = "") -> None:
         """Write a row about the node, without its clocks. Ending a process takes time, in which it

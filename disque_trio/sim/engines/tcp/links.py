@@ -1,7 +1,5 @@
 """The links of the tcp engine, and the frames that our proxies see on them."""
 
-from collections.abc import Callable
-
 import attrs
 import trio
 
@@ -53,8 +51,8 @@ class ProxyLinks:
     ) -> None:
         self._engine = engine
         self._names = names
-        self._links = Links(engine, network, self)
-        self._proxies = Proxies(places, engine, self._links, nursery, self.received)
+        self.links = Links(engine, network, self)
+        self._proxies = Proxies(places, engine, self.links, nursery, self.received)
         self._flights: dict[int, Flight] = {}
 
     @property
@@ -70,14 +68,6 @@ class ProxyLinks:
     def add(self, host: Host) -> None:
         """Add a node that can be dialled."""
         self._proxies.add(host.number, lambda: host.lives if host.is_up else 0)
-
-    def mended(self, source: int, target: int) -> None:
-        """A cut or clog has ended."""
-        self._links.mended(source, target)
-
-    def half_open(self, source: int, target: int, over: Callable[[], None]) -> bool:
-        """As `Links.half_open`."""
-        return self._links.half_open(source, target, over)
 
     # FrameObserver.
 

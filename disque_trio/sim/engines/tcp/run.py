@@ -11,37 +11,25 @@ frames as hostile links do: plans with such faults are refused.
 """
 
 import tempfile
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import attrs
 import trio
 
-from disque_trio.sim.engines.heap.fault_actions import FaultActions
-from disque_trio.sim.engines.heap.nodes import MachineError
-from disque_trio.sim.engines.heap.run import (
-    FormingError,
-    Outcome,
-    Run,
-    UnplayableError,
-    has_journals,
-)
+from disque_trio.sim.engines.heap.run import Outcome, Run, UnplayableError, has_journals
 from disque_trio.sim.engines.live_events import LiveEngine
 from disque_trio.sim.engines.task_errors import ungrouped
-from disque_trio.sim.engines.tcp import places, wall_clock
+from disque_trio.sim.engines.tcp import places
 from disque_trio.sim.engines.tcp.control import Poller
-from disque_trio.sim.engines.tcp.merge import Sources, merge
-from disque_trio.sim.engines.tcp.pairing import NodeTrace
-from disque_trio.sim.engines.tcp.world import ProcessWorld
+from disque_trio.sim.engines.tcp.merge import merge
+from disque_trio.sim.engines.tcp.world import FORMING_TIME, ProcessWorld
 from disque_trio.sim.model.recorder import Recorder
 from disque_trio.sim.scenarios.plan import ClockPlan, Micros, Plan
-from disque_trio.statemachine.wording import short_name
 from disque_trio.tracing.rows import Row
 
-FORMING_TIME: Final[Micros] = 60_000_000
-"""How long processes may take to start and to link, on a busy machine."""
-LOOK: Final[Micros] = 200_000
 _MOST_NODES: Final = 250
 _REFUSED: Final = {
     "clock-step": "clocks",
@@ -88,86 +76,35 @@ def _unplayable(what: str) -> UnplayableError:
 
 
 async def _play(plan: Plan, directory: Path) -> list[Row]:
+    rows: list[Row] = []
     async with trio.open_nursery() as nursery:
-        run = ProcessRun(attrs.evolve(plan, vector_clocks=False), directory, nursery)
-        try:
-            nursery.start_soon(run.poller.run)
-            for until in run.parts():
-                await run.live.live(until)
-        finally:
-            run.stop()
-        nursery.cancel_scope.cancel()
-    return run.history()
-
-
-class ProcessRun(Run):
-    """One plan, played with processes."""
-
-    def __init__(self, plan: Plan, directory: Path, nursery: trio.Nursery) -> None:
-        self._rows: list[Row] = []
-        self._clock = wall_clock.WallClock()
         # Time begins long before the nodes are ready: processes take their time.
-        self._clock.set(-FORMING_TIME)
-        self.live = LiveEngine(self._clock.now)
-        found = places.find(plan.nodes)
-        self._process_world = world = ProcessWorld(
-            plan,
-            self.live,
-            Recorder(self._rows.append),
+        live = LiveEngine(_wall, -FORMING_TIME)
+        world = ProcessWorld(
+            attrs.evolve(plan, vector_clocks=False),
+            live,
+            Recorder(rows.append),
             directory=directory,
-            places=found,
+            places=places.find(plan.nodes),
             nursery=nursery,
         )
-        super().__init__(world, FaultActions(world))
-        self.poller = Poller(world, found, self.live, self._see)
+        run = Run(world)
 
-    def warm_up(self) -> Iterator[Micros]:
-        """Start the processes; once all are linked, it is time 0."""
-        self.world.start_all()
-        while not self.world.is_formed(list(self.world.hosts)):
-            if self.live.now >= -LOOK:
-                raise FormingError(f"no cluster within {FORMING_TIME // 1_000_000} s")
-            yield self.live.now + LOOK
-        self._process_world.proxies.begin(self.live.sync())
-        self._clock.set(0)
-        self.live.sync()
-        self.world.network.use(self.plan.link)
+        def see(row: Row) -> None:
+            """A node has written a row: pass it to faults that wait for its kind."""
+            if row.kind in run.faults.kinds:
+                run.faults.see(attrs.astuple(world.with_our_names(row), recurse=False))
 
-    def _see(self, row: Row) -> None:
-        """A node has written a row: pass it to faults that wait for its kind."""
-        if row.kind in self.faults.kinds:
-            named = self._process_world.with_our_names(row, self._clock.epoch)
-            self.faults.see(attrs.astuple(named, recurse=False))
+        try:
+            nursery.start_soon(Poller(world, see).run)
+            for until in run.parts():
+                await live.live(until)
+        finally:
+            world.stop()
+        nursery.cancel_scope.cancel()
+    return merge(world.sources(rows))
 
-    def stop(self) -> None:
-        """End all processes."""
-        for host in self._process_world.processes:
-            host.process.kill()
-            host.tail.read()
-            host.tail.close()
 
-    def history(self) -> list[Row]:
-        """The merged history. Raises `MachineError` if a node has raised."""
-        world = self._process_world
-        for host in world.processes:
-            if "Traceback" in host.process.log:
-                raise MachineError(f"{host.name}: {host.process.log[-2000:]}")
-        traces = [
-            NodeTrace(
-                host.name,
-                tuple(short_name(id) for id in host.ids),
-                host.tail.rows,
-                host.tail.begins,
-            )
-            for host in world.processes
-        ]
-        return merge(
-            Sources(
-                epoch=self._clock.epoch,
-                traces=traces,
-                ours=self._rows,
-                flights=world.proxies.flights,
-                agents=world.sockets.agents,
-                operations=world.sockets.operations,
-            )
-        )
+def _wall() -> Micros:
+    """The wall clock, because the nodes' traces have it."""
+    return time.time_ns() // 1000

@@ -1,17 +1,20 @@
 """The world of the tcp engine, with processes in it."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import attrs
 import trio
 
-from disque_trio.sim.engines.heap.nodes import Host, Site
-from disque_trio.sim.engines.heap.world import World
+from disque_trio.sim.engines.heap.clients import ClientConnections
+from disque_trio.sim.engines.heap.nodes import Host, MachineError, Site
+from disque_trio.sim.engines.heap.world import FormingError, World
 from disque_trio.sim.engines.live_events import LiveEngine
-from disque_trio.sim.engines.tcp.clients import SocketConnections
+from disque_trio.sim.engines.tcp.clients import Sockets
 from disque_trio.sim.engines.tcp.hosts import ProcessHost
 from disque_trio.sim.engines.tcp.links import ProxyLinks
+from disque_trio.sim.engines.tcp.merge import Sources
 from disque_trio.sim.engines.tcp.places import Places
 from disque_trio.sim.engines.tcp.processes import NodeProcess
 from disque_trio.sim.model.recorder import Recorder
@@ -20,6 +23,9 @@ from disque_trio.statemachine.base import NodeId
 from disque_trio.statemachine.wording import short_name
 from disque_trio.tracing.rows import Row
 
+FORMING_TIME: Final[Micros] = 60_000_000
+"""How long processes may take to start and to link, on a busy machine."""
+_LOOK: Final[Micros] = 200_000
 AGAIN: Final[Micros] = 500_000
 TRIES: Final = 60
 
@@ -39,7 +45,7 @@ class ProcessWorld(World):
     ) -> None:
         self._live = engine
         self._directory = directory
-        self._places = places
+        self.places = places
         self._nursery = nursery
         self.processes: list[ProcessHost] = []
         """All hosts."""
@@ -47,24 +53,36 @@ class ProcessWorld(World):
 
     def surround(self) -> None:
         """Proxies and sockets."""
-        live, recorder, places, nursery = self._live, self.recorder, self._places, self._nursery
-        self.links = self.proxies = ProxyLinks(live, self.network, self.names, places, nursery)
-        self.clients = self.sockets = SocketConnections(live, recorder, places, nursery)
+        live, recorder, places, nursery = self._live, self.recorder, self.places, self._nursery
+        self.proxies = ProxyLinks(live, self.network, self.names, places, nursery)
+        self.links = self.proxies.links
+        self.sockets = Sockets(live, places, nursery)
+        self.clients = ClientConnections(live, recorder, self.sockets.connect)
 
     def make_host(self, site: Site) -> Host:
         """A host of processes."""
         number = site.number
         zone = (("replica-zone", self.plan.zone(number)),) if self.plan.zones else ()
-        process = NodeProcess(self._directory, self._places, number, (*self.plan.config, *zone))
-        host = ProcessHost(self._live, self.recorder, site, self._places, process)
+        process = NodeProcess(self._directory, self.places, number, (*self.plan.config, *zone))
+        host = ProcessHost(self._live, self.recorder, site, self.places, process)
         self.processes.append(host)
         self.proxies.add(host)
         self.clients.add_host(host)
         return host
 
+    def form(self) -> Iterator[Micros]:
+        """Start the processes; once all are linked, it is time 0."""
+        self._start_all()
+        while not self.is_formed(list(self.hosts)):
+            if self._live.now >= -_LOOK:
+                raise FormingError(f"no cluster within {FORMING_TIME // 1_000_000} s")
+            yield self._live.now + _LOOK
+        self.proxies.begin(self._live.sync())
+        self._live.restart()
+
     def meet(self, host: Host, other: Host) -> None:
         """CLUSTER MEET."""
-        self.command(host, "CLUSTER", "MEET", other.ip, self._places.port)
+        self.command(host, "CLUSTER", "MEET", other.ip, self.places.port)
 
     def introduce(self, host: Host) -> None:
         """All others meet the node. It may not listen yet, so they try again until they know it."""
@@ -95,8 +113,31 @@ class ProcessWorld(World):
 
         self._live.later(AGAIN, look, None)
 
-    def with_our_names(self, row: Row, epoch: Micros) -> Row:
+    # Its rows.
+
+    def stop(self) -> None:
+        """End all processes."""
+        for host in self.processes:
+            host.process.kill()
+            host.tail.read()
+            host.tail.close()
+
+    def sources(self, ours: list[Row]) -> Sources:
+        """What there is to merge. Raises `MachineError` if a node has raised."""
+        for host in self.processes:
+            if "Traceback" in host.process.log:
+                raise MachineError(f"{host.name}: {host.process.log[-2000:]}")
+        return Sources(
+            epoch=self._live.epoch,
+            traces=[host.trace() for host in self.processes],
+            ours=ours,
+            flights=self.proxies.flights,
+            agents=self.sockets.agents,
+            operations=self.sockets.operations,
+        )
+
+    def with_our_names(self, row: Row) -> Row:
         """A node's row with the run's names and time."""
         names = {short_name(id): name for id, name in self.names.items()}
         node, peer = names.get(row.node, ""), names.get(row.peer, row.peer)
-        return attrs.evolve(row, time=row.time - epoch, node=node, peer=peer)
+        return attrs.evolve(row, time=row.time - self._live.epoch, node=node, peer=peer)

@@ -6,13 +6,13 @@ from typing import Any
 import trio
 
 from disque_trio.sim.engines.events import Engine
-from disque_trio.sim.engines.heap.hub import Act, HubHost, SimHub
+from disque_trio.sim.engines.heap.node_hosts import Act, NodeHost, SimHub
 
 
 class TaskDriver:
     """The `Driver` of one life: without inputs it sleeps until the node's deadline."""
 
-    def __init__(self, host: HubHost, hub: SimHub, engine: Engine, nursery: trio.Nursery) -> None:
+    def __init__(self, host: NodeHost, hub: SimHub, engine: Engine, nursery: trio.Nursery) -> None:
         self._host = host
         self._hub = hub
         self._node = hub.node
