@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import wraps
 from inspect import Parameter, signature
 from types import NoneType, UnionType
-from typing import Any, Final, Literal, ParamSpec, TypeVar, get_args, get_origin
+from typing import Any, Final, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 import attrs
 
@@ -67,7 +67,7 @@ class _Check:
             )
         elif self._is_time and value is not None and not 0 <= value < math.inf:
             raise ValueError(f"{self.what} is {value}: it must be 0 or more seconds")
-        elif self.values and value is not None and value not in self.values:
+        elif self.values and isinstance(value, str) and value not in self.values:
             known = ", ".join(map(repr, self.values))
             raise ValueError(f"{self.what} is {value!r:.60}: it must be one of {known}")
 
@@ -111,15 +111,15 @@ def _has_buffer(value: Any) -> bool:
 def _check(what: str, parameter: Parameter) -> _Check:
     annotation, is_sequence, values = parameter.annotation, False, tuple[Any, ...]()
     kinds: list[Any] = []
-    for each in get_args(annotation) if isinstance(annotation, UnionType) else (annotation,):
+    is_union = get_origin(annotation) in (Union, UnionType)
+    for each in get_args(annotation) if is_union else (annotation,):
         kinds.append(each)
         if get_origin(each) is Sequence:
             is_sequence = True
             kinds[-1:] = get_args(each)
-    options = [each for each in (annotation, *get_args(annotation)) if get_origin(each) is Literal]
-    if options:
-        values = get_args(options[0])
-        kinds = [str, NoneType] if NoneType in get_args(annotation) else [str]
+        elif get_origin(each) is Literal:
+            values = get_args(each)
+            kinds[-1:] = [str]
     is_rest = parameter.kind is Parameter.VAR_POSITIONAL
     return _Check(what, frozenset(kinds), values, is_sequence, is_rest)
 

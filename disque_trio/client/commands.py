@@ -37,7 +37,7 @@ def addjob(
     *,
     timeout: float | None = ADD_TIMEOUT_S,
     replicate: int | None = None,
-    sync: int | None = None,
+    sync: int | Literal["auto"] | None = None,
     delay: float = 0,
     retry: int | None = None,
     ttl: int | None = None,
@@ -52,9 +52,9 @@ def addjob(
     if_exists: Literal["return", "reject", "again", "replace"] | None = None,
 ) -> Command[str]:
     """ADDJOB: the id of the new job. Seconds; `timeout` limits the wait for the copies, None is for
-    ever. With `sync` the answer waits for so many copies only, if the node can do that. With a
-    `unique` key it may be the id of a job that has the key already, and the command is sent again
-    if its answer is lost, unless `if_exists` refuses that job. With `if_exists` "again" or
+    ever. With `sync` the answer waits for so many copies, or ("auto") a majority, if the node can.
+    With a `unique` key it may be the id of a job that has the key already, and the command is sent
+    again if its answer is lost, unless `if_exists` refuses that job. With `if_exists` "again" or
     "replace" a job of its own is added, if that one is with a worker or was never delivered."""
     options: dict[str, Text | int | None] = {
         "REPLICATE": replicate,
@@ -71,10 +71,10 @@ def addjob(
     words = [*_given(options), *[b"ASYNC"] * is_async]
     asked = (b"ADDJOB", word(queue), word(body), milliseconds(timeout), *words)
     return Command(
-        asked if sync is None else (*asked, b"SYNC", b"%d" % sync),
+        asked if sync is None else (*asked, b"SYNC", word(sync)),
         replies.text,
         plain=asked,
-        features=() if sync is None else ("sync",),
+        features=() if sync is None else ("sync-auto" if sync == "auto" else "sync",),
         is_repeatable=unique is not None and if_exists in (None, "return"),
         wait_s=span(timeout),
     )

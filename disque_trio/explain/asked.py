@@ -75,10 +75,11 @@ def read(words: Sequence[str], facts: Facts) -> Asked:
         check_periods(options, copies)
     except CommandError as error:
         raise NotAskedError(error.text.decode(errors="replace")) from None
+    confirmed = options.synced(copies, facts.default_sync)
     return Asked(
         queue=words[1],
         copies=copies,
-        sync=options.sync or (0 if options.is_async else min(facts.default_sync, copies)),
+        sync=0 if confirmed == copies else confirmed,
         retry=options.retry_s,
         delay=options.delay,
         ttl=options.ttl,

@@ -54,7 +54,7 @@ def _addjob(
         delay=delay,
         retry=options.lease,
         replicate=1 if options.lease == 0 else options.replicate,
-        sync=None if options.lease == 0 else options.sync,
+        sync=None if options.lease == 0 else options.copies.awaited,
         ttl=ttl,
         maxlen=options.maxlen,
         priority=options.priority,

@@ -1,7 +1,7 @@
 """How safe a job is. What the library adds for a job, such as its result, is as safe."""
 
 from collections.abc import Mapping
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 
 import attrs
 
@@ -14,6 +14,11 @@ class Copies:
     """How many nodes hold it."""
     sync: int | None = None
     """How many of them have confirmed it when it counts as added."""
+
+    @property
+    def awaited(self) -> int | Literal["auto"]:
+        """SYNC: of three copies two, unless somebody has named another number."""
+        return self.sync or "auto"
 
     @classmethod
     def of(cls, told: Mapping[Any, Any]) -> Self:

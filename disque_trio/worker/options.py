@@ -119,7 +119,8 @@ class Options:
     replicate: int | None = None
     """How many nodes hold it."""
     sync: int | None = None
-    """How many of them have confirmed it when it counts as added; None is all."""
+    """How many of them have confirmed it when it counts as added; None is a majority, or what the
+    node says."""
     maxlen: int | None = None
     """Refuse it if the queue has so many jobs on the node."""
     unique: str | bool | None = None

@@ -45,7 +45,7 @@ async def add(
         ttl=ttl,
         retry=min(RETRY_S, ttl - 1),
         replicate=copies.replicate,
-        sync=copies.sync,
+        sync=copies.awaited,
     )
     await enqueuer.client.run(attrs.evolve(command, is_repeatable=True))
 

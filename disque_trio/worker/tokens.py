@@ -101,7 +101,7 @@ def add(queue: str, token: Token, ttl: float, copies: Copies) -> Command[str]:
         retry=RETRY_S,
         ttl=max(int(ttl), 2 * RETRY_S),
         replicate=copies.replicate,
-        sync=copies.sync,
+        sync=copies.awaited,
     )
     return attrs.evolve(command, is_repeatable=True)
 

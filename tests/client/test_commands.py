@@ -319,6 +319,15 @@ def test_a_node_without_sync_waits_for_all_copies() -> None:
     assert command.words_for(()) == command.words[:-2]
 
 
+def test_sync_auto_is_sent_to_nodes_that_know_it() -> None:
+    command = commands.addjob("q", "b", sync="auto")
+
+    assert command.words_for({"sync", "sync-auto"})[-2:] == (b"SYNC", b"auto")
+    assert command.words_for({"sync"}) == command.words[:-2]
+    with pytest.raises(ValueError, match="sync is 'all': it must be one of 'auto'"):
+        commands.addjob("q", "b", sync="all")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("option", ["delay", "retry"])
 def test_long_times_are_sent_beside_an_option_of_ours(option: Literal["delay", "retry"]) -> None:
     plain: dict[str, int] = {option: 2_147_483}

@@ -49,7 +49,9 @@ def test_the_defaults_are_those_of_the_nodes() -> None:
     facts = Facts(nodes=5, default_replicate=4, default_sync=2)
 
     assert (read(words, facts).copies, read(words, facts).sync) == (4, 2)
-    assert read([*words, "REPLICATE", "1"], facts).sync == 1
+    assert read([*words, "REPLICATE", "1"], facts).confirmed == 1
+    assert read([*words, "REPLICATE", "5", "SYNC", "AUTO"], facts).sync == 2
+    assert read([*words, "REPLICATE", "5", "SYNC", "AUTO"], Facts(nodes=5)).sync == 3
     assert read([*words, "SYNC", "3"], facts).sync == 3
     assert read([*words, "ASYNC"], facts).sync == 0
 

@@ -140,6 +140,13 @@ def test_the_node_keeps_unique_jobs_single_and_knows_copies(disque_inline: Inlin
     assert len(disque_inline.jobs()) == 1
 
 
+def test_an_app_that_waits_for_two_copies_adds_its_jobs(disque_inline: Inline) -> None:
+    send.using(replicate=3, sync=2).blocking.enqueue("ada")
+    send.using(sync=2).blocking.enqueue("eve")
+
+    assert len(disque_inline.jobs()) == 2
+
+
 def test_no_other_test_sees_the_jobs(disque_inline: Inline) -> None:
     assert disque_inline.jobs() == []
 

@@ -56,7 +56,7 @@ async def test_a_long_delay_is_made_of_several_at_nodes_that_do_not_count_so_far
 
 
 async def test_nodes_that_count_so_far_are_given_all_of_it() -> None:
-    with node_with(LONG.encode()) as node:
+    with node_with(LONG.encode(), b"sync-auto") as node:
         app, t = app_at(node)
         async with app:
             await t.using(at=datetime.now(UTC) + timedelta(days=60), priority=1).enqueue()
@@ -99,32 +99,55 @@ async def test_more_than_ten_years_are_refused() -> None:
 # Safety.
 
 SAFE = {"REPLICATE": "3", "SYNC": "2"}
+BY_DEFAULT = {"SYNC": "auto"}
 
 
 def safe_node(**answers: Any) -> Any:
     usual: dict[bytes, Any] = {b"HELLO": HELLO, b"ADDJOB": ADDED}
     more = {name.encode(): each for name, each in answers.items()}
-    return fake_node({**usual, **more}, features=(b"priority", b"unique", b"sync"))
+    return fake_node({**usual, **more}, features=(b"priority", b"unique", b"sync", b"sync-auto"))
 
 
 def safety(options: dict[str, str]) -> dict[str, str]:
     return {name: options[name] for name in SAFE if name in options}
 
 
-async def test_all_that_a_batch_adds_is_as_safe_as_jobs_of_the_app() -> None:
+async def test_jobs_wait_for_a_majority_of_their_copies_by_default() -> None:
     with safe_node() as node:
-        app, t = app_at(node, replicate=3, sync=2)
+        app, t = app_at(node)
+        async with app:
+            await t.enqueue()
+            await app.enqueue_many([t.using(replicate=5).call()])
+            await t.using(sync=1).enqueue()
+            await t.using(lease=0).enqueue()
+            await app.foreign("sidekiq").enqueue("Mail", 1)
+
+    assert [safety(options) for _, _, options in added(node)] == [
+        BY_DEFAULT,
+        {"REPLICATE": "5", **BY_DEFAULT},
+        {"SYNC": "1"},
+        {"REPLICATE": "1"},
+        BY_DEFAULT,
+    ]
+
+
+@pytest.mark.parametrize(("given", "safe"), [({"replicate": 3, "sync": 2}, SAFE), ({}, BY_DEFAULT)])
+async def test_all_that_a_batch_adds_is_as_safe_as_jobs_of_the_app(
+    given: dict[str, Any], safe: dict[str, str]
+) -> None:
+    with safe_node() as node:
+        app, t = app_at(node, **given)
         async with app:
             await app.batch([t.call(1), t.call(2)], t.call())
 
         (_, collector, _), member, *_ = found = added(node)
-        assert [safety(options) for _, _, options in found] == [SAFE] * 4
-        assert (collector["kwargs"]["replicate"], collector["kwargs"]["sync"]) == (3, 2)
+        assert [safety(options) for _, _, options in found] == [safe] * 4
+        assert given.items() <= collector["kwargs"].items()
         before = len(found)
         async with handler_of(app) as handler:
             assert await handler(run_of(body("t", headers=member[1]["headers"]))) == Done()
         [(queue, _, options)] = added(node)[before:]
-        assert (queue.startswith("disque-trio.batch."), safety(options)) == (True, SAFE)
+        assert (queue.startswith("disque-trio.batch."), safety(options)) == (True, safe)
 
 
 def test_so_is_all_that_a_collector_adds() -> None:

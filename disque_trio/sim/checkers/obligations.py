@@ -87,11 +87,13 @@ def read_options(detail: str, nodes: int, *, replicate: int = 3, sync: int = 0) 
     retry = _whole(said, "retry")
     if retry is None:
         retry = min(max(ttl // 10, 1), MAX_DEFAULT_RETRY_S)
-    asked = _whole(said, "sync")
+    is_auto = said.get("sync") == "auto"
+    asked = None if is_auto else _whole(said, "sync")
     copies = _whole(said, "replicate") or max(min(replicate, nodes), asked or 1)
+    by_default = copies // 2 + 1 if is_auto else copies
     return Options(
         replicate=copies,
-        sync=min(asked or sync or copies, copies),
+        sync=min(asked or sync or by_default, copies),
         retry=retry * SECOND,
         ttl=ttl * SECOND,
         delay=_micros(said, "delay"),
@@ -123,6 +125,8 @@ def _pairs(words: list[str]) -> dict[str, str]:
             said[name] = word
         elif word == "async":
             said[word] = ""
+        elif word == "auto":
+            said[name] = word
         else:
             name = word
     return said

@@ -110,7 +110,7 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
         node, replicas, is_async=options.is_async, needs=resolved.needs
     )
     # A node that keeps no copy cannot look after those that follow in the background.
-    sync = replicas if external else _sync(node, options, replicas)
+    sync = replicas if external else options.synced(replicas, node.config.default_sync)
     if replicas > 1 or external or not resolved.is_simple:
         _check(node, args[1], resolved, replicas, sync, external=external)
     if lifecycle.is_paused_in(node, args[1]):
@@ -131,13 +131,6 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     deadline = node.mono + wait if wait else 0
     replication.add(node, job, blocking=client, deadline=deadline, sync=sync)
     return PENDING
-
-
-def _sync(node: NodeState, options: Options, replicas: int) -> int:
-    """How many copies the client waits for."""
-    if options.is_async:
-        return replicas
-    return min(options.sync or node.config.default_sync or replicas, replicas)
 
 
 def _check_order(args: list[bytes]) -> None:

@@ -23,6 +23,8 @@ from disque_trio.statemachine.hints import no_option
 DEFAULT_TTL_S: Final = 86_400
 MAX_DEFAULT_RETRY_S: Final = 300
 _MAX_REPLICAS: Final = 65_535
+AUTO: Final = 0
+"""`Options.sync` of SYNC AUTO."""
 
 
 @attrs.define
@@ -50,6 +52,14 @@ class Options:
         there."""
         ours = (self.priority, self.limit, self.backoff, self.unique, self.sync)
         return any(each is not None for each in ours)
+
+    def synced(self, replicas: int, default: int) -> int:
+        """How many of the nodes that are to hold the job have confirmed it when ADDJOB is answered.
+        `default` is `default-sync`."""
+        wanted = 0 if self.is_async else self.sync or default
+        if not wanted and self.sync == AUTO:
+            wanted = replicas // 2 + 1
+        return min(wanted or replicas, replicas)
 
     @property
     def longest_s(self) -> int:
@@ -139,6 +149,14 @@ def _check_delay(options: Options) -> None:
         )
 
 
+def _take_sync(options: Options, name: bytes, word: bytes) -> None:
+    if word.upper() != b"AUTO":
+        _take_ours(options, name, word)
+        return
+    once(options.sync, name)
+    options.sync = AUTO
+
+
 def _take_ours(options: Options, name: bytes, word: bytes) -> None:
     """An option of ours, whose value has a least and a largest one."""
     field, least, most = _BOUNDED[name]
@@ -152,7 +170,8 @@ def _take_ours(options: Options, name: bytes, word: bytes) -> None:
 _TAKES: Final[dict[bytes, Callable[[Options, bytes, bytes], None]]] = {
     **dict.fromkeys(_NUMBERS, _take_number),
     b"DELAY": _take_delay,
-    **dict.fromkeys(_BOUNDED, _take_ours),
+    **dict.fromkeys(OURS, _take_ours),
+    b"SYNC": _take_sync,
     **dict.fromkeys(backoff.OPTIONS, backoff.take),
     **dict.fromkeys(unique.OPTIONS, unique.take),
 }

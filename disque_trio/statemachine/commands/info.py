@@ -42,6 +42,7 @@ FEATURES: Final = (
     "long-periods",
     "long-waits",
     "qstat-unqueued",
+    "sync-auto",
 )
 """What this node can beyond the original, by name; a client looks here before it uses it."""
 _SHOWN_QUEUES: Final = 10

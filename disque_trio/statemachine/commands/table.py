@@ -84,7 +84,7 @@ _IDS_WITH_TOKENS = "id[@token] [id[@token] ...]"
 
 ROWS: Final = (
     Command("addjob", addjob, -4, W | MEMORY | FAST,
-            "queue body ms-timeout [REPLICATE n] [SYNC n] [DELAY sec] [RETRY sec] [TTL sec]"
+            "queue body ms-timeout [REPLICATE n] [SYNC n|AUTO] [DELAY sec] [RETRY sec] [TTL sec]"
             " [MAXLEN n] [PRIORITY n] [LIMIT n] [UNIQUE key] [KEEP sec]"
             " [IFEXISTS return|reject|again|replace] [BACKOFF sec] [MAXBACKOFF sec]"
             " [ASYNC]",

@@ -19,7 +19,7 @@ from disque_trio.statemachine.machine import Machine
 ID: Final = b"1" * 40
 HOST: Final = "disque-inline"
 _GRACE: Final[Millis] = 1000
-_REPLICATE: Final = b"REPLICATE"
+_COPIES: Final = (b"REPLICATE", b"SYNC")
 _FIRST_OPTION: Final = 4
 """Of ADDJOB."""
 
@@ -119,7 +119,8 @@ class MemoryNode:
 
 
 def _with_one_copy(words: list[bytes]) -> list[bytes]:
-    """There is one node: REPLICATE asks for one copy, however many the words say."""
-    if words[0] == b"ADDJOB" and _REPLICATE in words[_FIRST_OPTION:]:
-        words[words.index(_REPLICATE, _FIRST_OPTION) + 1] = b"1"
+    """There is one node: REPLICATE and SYNC ask for one copy, however many the words say."""
+    for name in _COPIES if words[0] == b"ADDJOB" else ():
+        if name in words[_FIRST_OPTION:]:
+            words[words.index(name, _FIRST_OPTION) + 1] = b"1"
     return words

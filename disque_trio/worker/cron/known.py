@@ -83,7 +83,7 @@ class Known:
             unique=task,
             if_exists="replace",
             replicate=copies.replicate,
-            sync=copies.sync,
+            sync=copies.awaited,
         )
         await self.enqueuer.client.run(asked)
 

@@ -1,5 +1,6 @@
 import pytest
 
+from disque_trio.sim.checkers.obligations import read_options
 from tests.sim.checkers.trace import JOB, UPTIME, Trace, broken
 
 HOUR = 3_600_000
@@ -261,3 +262,20 @@ def test_a_copy_may_be_as_old_as_its_sender_waited_for_its_disk(
     trace.row(came + 0.002, "hold", "n3", job=JOB, cause="repljob", detail=says(left=HOUR - 2000))
 
     assert any("of its TTL left" in each for each in problems(trace)) == is_found
+
+
+@pytest.mark.parametrize(
+    ("detail", "sync"),
+    [
+        ("100 SYNC AUTO RETRY 5", 2),
+        ("timeout=100 sync=auto retry=5", 2),
+        ("100 REPLICATE 5 SYNC AUTO RETRY 5", 3),
+        ("100 SYNC 1 RETRY 5", 1),
+        ("100 RETRY 5", 3),
+    ],
+)
+def test_copies_are_owed_as_many_as_the_add_has_waited_for(detail: str, sync: int) -> None:
+    asked = read_options(detail, nodes=3)
+
+    assert (asked.sync, asked.retry) == (sync, 5_000_000)
+    assert read_options("100 SYNC AUTO", nodes=3, sync=3).sync == 3

@@ -107,7 +107,8 @@ def test_server_tells_what_runs() -> None:
                 "qstat-counts,purge,unblock,waitjob,withmeta,tokens,release,tied,priority,unique,"
                 "dead-letters,nack-delay,backoff,show-key,cancel-key,qscan-stat,"
                 "waitjob-nohang,release-delay,held,sync,unqueued,enqueue-queue,"
-                "long-periods,long-waits,qstat-unqueued"
+                "long-periods,long-waits,qstat-unqueued,"
+                "sync-auto"
             ),
         ),
     ]
