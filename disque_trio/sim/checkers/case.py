@@ -129,6 +129,9 @@ class Case:
     """By node, peer and message: the second in which it was last sent, and how often (S33)."""
     activity: dict[int, int] = attrs.Factory(dict)
     """By second: how often jobs were queued and served in it and the one before (S33)."""
+    traffic: dict[str, dict[tuple[str, str, str], int]] = attrs.Factory(dict)
+    """By job: how often something happened to it in a node, or the node received a message about
+    it, (node, "", ""); and how many a node sent, (node, peer, kind) (S35)."""
     asked: dict[tuple[str, int], tuple[Micros, str]] = attrs.Factory(dict)
     """By client and number: when a request with an option was sent, and which (S19)."""
     purged_from: dict[str, Micros] = attrs.Factory(dict)
@@ -254,6 +257,7 @@ class Case:
         job = self.jobs.get(job_id)
         if job is None or job.copies or job.ended is None:
             return
+        self.traffic.pop(job_id, None)
         if due < job.first_seen + life_of(job_id):
             job.announcements.clear()
             job.incoming.clear()

@@ -50,8 +50,10 @@ def _see_sent(case: Case, row: Row) -> None:
     cause = row.cause
     if cause in cluster_liveness.GOSSIP:
         silence.on_send(case, row)
+        work.on_gossip(case, row)
         return
     messages.on_send(case, row)
+    work.on_sent(case, row)
     for check in _AFTER_SENDING.get(cause, ()):
         check(case, row)
 
@@ -60,6 +62,7 @@ def _see_received(case: Case, row: Row) -> None:
     """A message has come."""
     if row.cause not in cluster_liveness.GOSSIP:
         messages.on_recv(case, row)
+        work.on_received(case, row)
         for check in _AFTER_RECEIVING.get(row.cause, ()):
             check(case, row)
         return
@@ -125,6 +128,7 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         safety.after_hold,
         refusals.after_hold,
         unique.after_hold,
+        work.on_event,
     ),
     "drop": (
         situations.on_drop,
@@ -134,8 +138,10 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         history.on_drop,
         runs.on_leave,
         _left,
+        work.on_event,
         _retained,
         deadletters.after_leaving,
+        work.on_event,
     ),
     "queue": (
         stops.before_queue,
@@ -154,8 +160,9 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         safety.after_queue,
         runs.on_queue,
         work.note,
+        work.on_event,
     ),
-    "unqueue": (replies.note, history.on_unqueue, timers.after_unqueue, _left),
+    "unqueue": (replies.note, history.on_unqueue, timers.after_unqueue, _left, work.on_event),
     "untie": (workers.on_untie,),
     "postpone": (
         replies.note,
@@ -164,6 +171,7 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         asked.note,
         deadletters.on_postpone,
         snoozes.on_postpone,
+        work.on_event,
     ),
     **dict.fromkeys(
         ("dead", "redrive"),
@@ -175,6 +183,7 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
             runs.on_leave,
             timers.after_state,
             postponing.after_state,
+            work.on_event,
         ),
     ),
     "serve": (
@@ -189,8 +198,9 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         duplicates.on_serve,
         work.note,
         _forget,
+        work.on_event,
     ),
-    "give": (safety.on_give, history.on_give, snoozes.on_give),
+    "give": (safety.on_give, history.on_give, snoozes.on_give, work.on_event),
     "acked": (
         situations.on_ack,
         replies.note,
@@ -269,6 +279,7 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         runs.on_working,
     ),
     "working.ok": (
+        work.on_event,
         runs.on_working_end,
         safety.before_working_ok,
         workers.on_working_ok,
@@ -284,6 +295,7 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         runs.on_working_end,
     ),
     "working.unknown": (
+        work.on_event,
         postponing.on_working_unknown,
         client_events.on_working_end,
         timers.on_working,

@@ -37,6 +37,7 @@ PROPERTIES: Final[dict[str, str]] = {
     "S32": "waits after NACKs grow as BACKOFF says, up to MAXBACKOFF",
     "S33": "nodes look for jobs and offer them only as often as something happens, in calm",
     "S34": "a node accepts no copy beyond maxmemory",
+    "S35": "nodes send messages about a job, and gossip, only for a reason, while nothing is wrong",
     "L1": "every job is delivered within the bound",
     "L2": "a job that nobody acknowledges is delivered again within the bound",
     "L3": "acknowledged jobs are collected within the bound",

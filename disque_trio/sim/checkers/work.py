@@ -1,10 +1,11 @@
-"""Work is bounded (S33): while nothing is wrong, nodes look for jobs and offer them only as often
-as something happens to jobs and clients."""
+"""Work is bounded while nothing is wrong: nodes look for jobs and offer them only as often as
+something happens to jobs and clients (S33), and send no more about a job than happens to it, nor
+more gossip than its timers ask for (S35)."""
 
 from typing import Final
 
 from disque_trio.sim.checkers.case import Case
-from disque_trio.sim.checkers.obligations import SECOND
+from disque_trio.sim.checkers.obligations import DESYNC, MILLI, SECOND
 from disque_trio.sim.checkers.records import Job
 from disque_trio.tracing.rows import Row
 
@@ -12,6 +13,14 @@ IDLE: Final = 50
 """Messages of a kind that one node may send to another in a second for no reason."""
 FOR_EACH: Final = 4
 """How many more for each consumer, each queue, and each time that a job is queued or served."""
+
+
+SPARE: Final = 2
+"""How many messages of a kind more than there are reasons."""
+ABOUT_KEYS: Final = ("keyclaim", "keyanswer", "keycancel")
+"""Their reasons are other jobs with the key."""
+AGAIN: Final = 50 * MILLI
+"""So often a copy of a new job may be sent again until it is confirmed."""
 
 
 def note(case: Case, row: Row, _job: Job) -> None:
@@ -35,3 +44,66 @@ def on_send(case: Case, row: Row) -> None:
     if count > IDLE + FOR_EACH * reasons and case.world.is_calm(second * SECOND, row.time):
         detail = f"{count} {row.cause} to {row.peer} in a second, in which little has happened"
         case.violate("S33", detail, node=row.node)
+
+
+def on_event(case: Case, row: Row, job: Job) -> None:
+    """Something happens to a job in a node, which may have to tell others."""
+    _count(case, job.id, (row.node, "", ""))
+
+
+def on_received(case: Case, row: Row) -> None:
+    """A message about a job, of which the other holders may have to hear as well."""
+    if row.job:
+        _count(case, row.job, (row.node, "", ""))
+
+
+def on_sent(case: Case, row: Row) -> None:
+    """S35: for each reason a node sends another at most one message of a kind about a job."""
+    if not row.job or row.cause in ABOUT_KEYS:
+        return
+    count = _count(case, row.job, (row.node, row.peer, row.cause))
+    job = case.jobs.get(row.job)
+    if count <= SPARE or job is None or case.is_live or case.obligations.has_tail:
+        return
+    reasons = case.traffic[row.job].get((row.node, "", ""), 0)
+    if count <= SPARE + reasons:
+        return
+    case.check("S35")
+    reasons += _periods(case, row, job)
+    if count > SPARE + reasons and case.world.is_calm(job.first_seen, row.time):
+        detail = f"{count} {row.cause} to {row.peer}, for {reasons} reasons"
+        case.violate("S35", detail, job.id, row.node)
+
+
+def _count(case: Case, job_id: str, key: tuple[str, str, str]) -> int:
+    traffic = case.traffic.get(job_id)
+    if traffic is None:
+        traffic = case.traffic[job_id] = {}
+    count = traffic[key] = traffic.get(key, 0) + 1
+    return count
+
+
+def _periods(case: Case, row: Row, job: Job) -> int:
+    """How many times its timers may have come: those of RETRY, and of a copy that is not
+    confirmed."""
+    since = row.time - job.first_seen
+    if row.cause == "repljob":
+        return min(since, 2 * (case.obligations.latency + case.plan.sync[1])) // AGAIN
+    retry = case.retry_of(job) or SECOND
+    return since // max(case.obligations.shortest(retry - 2 * DESYNC), SECOND // 2)
+
+
+def on_gossip(case: Case, row: Row) -> None:
+    """S35: a node sends another one PING in a second by chance, one whenever half the node timeout
+    is over, one on a new link, and an answer to each."""
+    second, key = row.time // SECOND, (row.node, row.peer, row.cause)
+    since, count = case.work.get(key, (second, 0))
+    count = count + 1 if since == second else 1
+    case.work[key] = (second, count)
+    most = SPARE + 1 + 2 * SECOND // case.obligations.shortest(case.obligations.node_timeout)
+    if count <= most or case.is_live or case.obligations.has_tail:
+        return
+    case.check("S35")
+    if case.world.is_calm(second * SECOND, row.time):
+        detail = f"{count} {row.cause} to {row.peer} in a second, {most} are due"
+        case.violate("S35", detail, node=row.node)
