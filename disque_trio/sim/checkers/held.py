@@ -50,9 +50,17 @@ def on_begin_ok(case: Case, row: Row, job: Job) -> None:
 
 
 def _is_still_held(case: Case, row: Row, job: Job, held: Held) -> bool:
-    """Is it certain that the node has it as held by this worker, which asks for the first time?"""
+    """Is it certain that the node has it as held by this worker, which asks for the first time?
+    With RETRY 0 nothing is held."""
     copy = job.copies.get(row.node)
-    if copy is None or copy.since > held.time or copy.is_acked or copy.state[1] or copy.queueing:
+    if (
+        copy is None
+        or not job.is_at_least_once
+        or copy.since > held.time
+        or copy.is_acked
+        or copy.state[1]
+        or copy.queueing
+    ):
         return False
     is_first = len(held.asked) == 1 and not held.has_begun and not held.is_doubtful
     case.check("S23")

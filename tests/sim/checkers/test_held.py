@@ -3,7 +3,7 @@
 import attrs
 import pytest
 
-from tests.sim.checkers.trace import JOB, Trace, broken
+from tests.sim.checkers.trace import JOB, ONCE, Trace, broken
 
 META = "nacks=0 additional=0 token=abc tied held body=b"
 
@@ -61,6 +61,19 @@ def test_what_is_held_can_begin(reply: str) -> None:
     begin(trace, reply)
 
     assert ("S23" in broken(trace.verdict())) == (reply == "0")
+
+
+def test_with_retry_0_nothing_is_held() -> None:
+    trace = Trace()
+    trace.plan = held().plan
+    trace.add(1, ONCE, options="replicate=3 retry=0 ttl=3600")
+    trace.row(2, "unqueue", "n1", job=ONCE, queue="q", cause="served")
+    trace.row(2, "serve", "n1", job=ONCE, queue="q", client="c1", cause="served")
+    trace.row(2.01, "get.deliver", "n1", job=ONCE, queue="q", client="c1", detail=META)
+    trace.row(2.1, "begin.invoke", "n1", job=ONCE, client="c1", ref=90)
+    trace.row(2.12, "begin.ok", "n1", job=ONCE, client="c1", ref=90, detail="0")
+
+    assert "S23" not in broken(trace.verdict())
 
 
 def test_nor_what_was_not_held() -> None:
