@@ -32,9 +32,18 @@ def on_files(files: Any, config: Any) -> Any:
     return files
 
 
+_FOUND_LAST: Final = re.compile(
+    r"decisions/0.*|original\.md|differences\.md|journal\.md|bus\.md|scenario-keys\.md|CHANGELOG\.md|"
+    r"CONTRIBUTING\.md"
+)
+"""Pages that name everything, and are what a search looks for least."""
+
+
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """The page with links as they are in the site."""
     here = page.file.src_uri
+    if _FOUND_LAST.fullmatch(here):
+        page.meta["search"] = {"boost": 0.1}
     outside = Path(page.file.abs_src_path) == _ROOT / here
     place = here if outside else f"docs/{here}"
 
