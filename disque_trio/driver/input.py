@@ -32,10 +32,6 @@ from disque_trio.statemachine.client import WAITS, Blocked, Client
 from disque_trio.statemachine.commands.table import ROWS
 from disque_trio.statemachine.machine import Machine
 
-A_FEW: Final = 8
-"""Requests of a client that has just sent them which are served though `Knobs.turn_of_all` is used
-up, so that a client that sends little does not wait behind those that send much. An unauthenticated
-client is served no more than this per batch."""
 _WIDE: Final = frozenset({row.name.upper().encode() for row in ROWS if row.is_wide} - {b"GETJOB"})
 """Commands that may look at much."""
 _LENGTHY: Final = _WIDE | {b"GETJOB", b"SHOW"}
@@ -95,7 +91,7 @@ class Input:
                 self._after_turn(session, now)
         elif requests or session.is_held or session.fault is not None or session.parser.pending:
             session.backlog.extend(requests)
-            self._serve(session, now, A_FEW)
+            self._serve(session, now, self.knobs.least_turn)
 
     def _serve(self, session: Session, now: Now, least: int = 0) -> None:
         """Give the machine every request of the client that it takes in this batch, up to `least`
@@ -108,7 +104,7 @@ class Input:
         if turn > self._left:
             turn = min(turn, max(self._left, least))
         if state.config.requirepass and is_unauthenticated(session.client, state.config):
-            turn = min(turn, A_FEW)
+            turn = min(turn, self.knobs.least_turn)
         if session.weight:
             turn = self._turn_by_weight(session, turn)
         begun_with = turn
@@ -268,7 +264,7 @@ class Input:
         client, backlog = session.client, session.backlog
         if self._machine.accepts(client):
             return True
-        if not backlog and not self._refill(session, A_FEW):
+        if not backlog and not self._refill(session, self.knobs.least_turn):
             return client.blocked is Blocked.COPIES
         return self._machine.follows(client, backlog[0])
 

@@ -254,7 +254,8 @@ class Output:
         try:
             session.replies.append(encode_small(reply, protocol))
         except TooLargeError:
-            session.unmade = Unmade(reply, protocol, self._state.jobs)
+            state = self._state
+            session.unmade = Unmade(reply, protocol, state.jobs, state.knobs.piece_bytes)
         except MemoryError:
             session.port.abort()
         return session.unmade

@@ -14,8 +14,6 @@ from disque_trio.statemachine.base import Failure, JobId, Lengthy, Opening, Repl
 from disque_trio.statemachine.lengthy import SOME
 from disque_trio.wire.replies import TooLargeError, encode_small, pieces
 
-PIECE: Final = 1 << 16
-"""Bytes that are made at a time, and some more."""
 LEAST_WORK: Final = 1 << 11
 """What a part of a piece counts for at least: many short values take longer than one long one. A
 part without a result counts as a piece."""
@@ -25,8 +23,10 @@ _SAMPLES: Final = 256
 class Unmade:
     """One client's replies, of which the first is being made, in their order."""
 
-    def __init__(self, reply: Reply, protocol: int, jobs: Container[JobId]) -> None:
-        """`jobs` are those of the node: their bodies are in memory anyway."""
+    def __init__(self, reply: Reply, protocol: int, jobs: Container[JobId], piece: int) -> None:
+        """`jobs` are those of the node: their bodies are in memory anyway. Some more than `piece`
+        bytes are made at a time."""
+        self._piece = piece
         self._protocol = protocol
         self._jobs = jobs
         self._waiting: deque[Lengthy | bytes] = deque()
@@ -60,13 +60,13 @@ class Unmade:
     def take(self) -> bytes:
         """The next piece; nothing if it takes more work than one turn has."""
         taken: list[bytes] = []
-        size = self.work = 0
-        while size < PIECE and self.work < PIECE and self:
+        size, most, self.work = 0, self._piece, 0
+        while size < most and self.work < most and self:
             text = self._next(taken)
             if text is not None:
                 taken.append(text)
                 size += len(text)
-                self.work += max(len(text), LEAST_WORK) if text else PIECE
+                self.work += max(len(text), LEAST_WORK) if text else most
         self._has_left = self._has_left or size > 0
         return b"".join(taken)
 

@@ -47,9 +47,15 @@ class Knobs:
     scan_steps: int = knob(20_000, 1, "jobs", "or queues that one call of a SCAN passes")
     client_turn: int = knob(128, 1, "requests", "of a client in one batch")
     turn_of_all: int = knob(2048, 1, "requests", "of all clients in one batch")
+    least_turn: int = knob(8, 1, "requests", "of a client in one batch though that is full")
     reply_room: int = knob(1 << 20, 1, "bytes", "of replies to heavy readers in one batch")
     feed_room: int = knob(1 << 19, 1, "bytes", "of long replies that are made in one batch")
+    piece_bytes: int = knob(1 << 16, 1, "bytes", "in a piece of a long reply")
     loaded_per_turn: int = knob(1000, 1, "jobs", "that are restored in one batch after a start")
+    waiting_bytes: int = knob(
+        64 << 20, 1, "bytes", "that wait for the journal while all are served"
+    )
+    unsynced_bytes: int = knob(256 << 20, 1, "bytes", "in the journal before a sync is forced")
     rewritten_jobs: int = knob(256, 1, "jobs", "in a portion of a rewritten journal")
     rewritten_bytes: int = knob(256 << 10, 1, "bytes", "in a portion of a rewritten journal")
 

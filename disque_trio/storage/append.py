@@ -36,10 +36,8 @@ QUICK_S: Final = 0.001
 """How long the event loop waits for a write: nearly all take a tenth of that, and to hold the batch
 back until a later turn costs more."""
 LONG_SYNC_S: Final = 2.0
-MAX_UNSYNCED: Final = 256 << 20
-"""Unsynced bytes kept in memory, to be written again if need be, before a sync is forced."""
 SHARE: Final = 8
-"""The same bound as a part of what `maxmemory` leaves beside the process,"""
+"""What may wait in memory, at most, as a part of what `maxmemory` leaves beside the process,"""
 LEAST: Final = 128 << 10
 """but at least this much."""
 
@@ -143,9 +141,10 @@ class Appender:
 
     @property
     def must_sync(self) -> bool:
-        """Is so much unsynced that a sync must come first?"""
+        """Is so much unsynced, and kept to be written again if need be, that a sync must come
+        first?"""
         unsynced = self._unsynced_bytes
-        return unsynced > 0 and unsynced > self.bound(MAX_UNSYNCED)
+        return unsynced > 0 and unsynced > self.bound(self._state.knobs.unsynced_bytes)
 
     def bound(self, most: int) -> int:
         """This many bytes, or fewer where there is little memory."""

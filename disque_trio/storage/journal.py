@@ -24,8 +24,6 @@ CRON_S: Final = 1.0
 """How often the file is synced with everysec, retried in trouble, and checked for its growth."""
 WHOLE_S: Final = 5.0
 """How long until the next attempt to replace a file that was lost."""
-MAX_WAITING: Final = 64 << 20
-"""Bytes waiting for the disk beyond which no further requests are served."""
 CLOSE_S: Final = 30.0
 """How long an ending node waits for the disk."""
 QUIET_S: Final = 10.0
@@ -70,7 +68,9 @@ class Journal:
         if end.trouble:
             return False
         waiting = end.waiting if rewrite is None else max(end.waiting, rewrite.unwritten)
-        return (waiting > 0 and waiting > end.bound(MAX_WAITING)) or end.must_sync
+        return (
+            waiting > 0 and waiting > end.bound(self._state.knobs.waiting_bytes)
+        ) or end.must_sync
 
     @property
     def is_busy(self) -> bool:

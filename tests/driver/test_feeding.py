@@ -5,7 +5,6 @@ import pytest
 
 from disque_trio.driver import feeding
 from disque_trio.driver.sessions import MUCH, Session
-from disque_trio.driver.unmade import PIECE
 from disque_trio.statemachine.base import Failure, Reply, Status
 from disque_trio.statemachine.knobs import DEFAULTS
 from disque_trio.wire.replies import encode_reply
@@ -80,7 +79,7 @@ async def test_a_large_reply_is_made_as_it_is_read(request_: bytes) -> None:
         most = max(most, taker.unsent)
         table.read(taker, session)
 
-    assert most < 2 * PIECE
+    assert most < 2 * DEFAULTS.piece_bytes
     (reply,) = ReplyParser().feed(taker.data)
     assert isinstance(reply, list)
     assert len(reply[1] if len(reply) == 2 else reply) == JOBS  # type: ignore[arg-type]
@@ -94,7 +93,7 @@ async def test_so_is_one_of_few_large_bodies(body: bytes) -> None:
 
     table.batch((session, b"GETJOB COUNT 2 FROM q\r\n"))
 
-    assert taker.unsent < 2 * PIECE
+    assert taker.unsent < 2 * DEFAULTS.piece_bytes
     jobs = table.read_all(taker, session)[0]
     assert [job[2][:-1] for job in jobs] == [body, body]  # type: ignore[index, union-attr]
 

@@ -6,7 +6,6 @@ import tracemalloc
 import pytest
 import trio
 
-from disque_trio.driver.input import A_FEW
 from disque_trio.driver.limits import most_unread
 from disque_trio.driver.sessions import Session
 from disque_trio.statemachine.knobs import DEFAULTS
@@ -177,10 +176,10 @@ async def test_pipelines_take_turns_and_a_client_that_sends_little_does_not_wait
     newcomer, session = table.client()
     pong = len(b"+PONG\r\n")
 
-    answered = table.batch((session, PING * A_FEW))
+    answered = table.batch((session, PING * DEFAULTS.least_turn))
 
-    assert newcomer.told == A_FEW * pong
-    assert answered <= (DEFAULTS.turn_of_all + 128 + A_FEW) * pong
+    assert newcomer.told == DEFAULTS.least_turn * pong
+    assert answered <= (DEFAULTS.turn_of_all + 128 + DEFAULTS.least_turn) * pong
     told = [0] * len(crowd)
     for _ in range(20):
         table.batch()
@@ -196,9 +195,9 @@ async def test_an_unauthenticated_client_is_answered_a_few_requests_per_batch() 
 
     table.batch((session, PING * 100))
 
-    assert reader.told == A_FEW * refusal
+    assert reader.told == DEFAULTS.least_turn * refusal
     table.batch()
-    assert reader.told == A_FEW * refusal
+    assert reader.told == DEFAULTS.least_turn * refusal
 
 
 async def test_a_password_before_a_pipeline_lifts_the_limits() -> None:
@@ -208,5 +207,5 @@ async def test_a_password_before_a_pipeline_lifts_the_limits() -> None:
     table.batch((session, b"AUTH secret\r\n" + PING * 100))
     table.batch()
 
-    assert reader.told > A_FEW * len(b"+PONG\r\n")
+    assert reader.told > DEFAULTS.least_turn * len(b"+PONG\r\n")
     assert not session.has_requests

@@ -5,7 +5,7 @@ import trio
 from trio.testing import MockClock
 
 from disque_trio.statemachine.config import Config
-from disque_trio.storage import journal as journal_module
+from disque_trio.statemachine.knobs import Knobs
 from tests.node.world import MemoryClient, World, until
 from tests.storage.disks import read
 from tests.storage.journals import ADD, ALWAYS, EVERYSEC, NO, STALLED, add, started
@@ -100,10 +100,10 @@ async def test_a_job_is_not_handed_out_before_its_record_is_written(
 
 
 async def test_however_much_waits_for_the_disk_reads_are_answered(
-    nursery: trio.Nursery, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+    nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    monkeypatch.setattr(journal_module, "MAX_WAITING", 100)
     world, client = await hanging(nursery, EVERYSEC)
+    world.node.state.knobs = Knobs(waiting_bytes=100)
     other = world.client()
 
     assert await other.ask("PING") == b"+PONG\r\n"

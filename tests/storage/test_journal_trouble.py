@@ -10,9 +10,8 @@ from trio.testing import MockClock
 
 from disque_trio.statemachine.chores import Shutdown
 from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.knobs import Knobs
 from disque_trio.statemachine.records import LoadJob
-from disque_trio.storage import append
-from disque_trio.storage import journal as journal_module
 from disque_trio.storage.append import STALL_S
 from disque_trio.storage.journal_file import JournalDisk
 from disque_trio.storage.tasks import Tasks
@@ -129,10 +128,10 @@ async def test_a_disk_that_does_not_answer_is_trouble_until_it_does(
 
 
 async def test_a_producer_that_never_waits_fills_no_memory(
-    nursery: trio.Nursery, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+    nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    monkeypatch.setattr(journal_module, "MAX_WAITING", 10_000)
     world = await started(nursery)
+    world.node.state.knobs = Knobs(waiting_bytes=10_000)
     world.disk.latency = 5
     client = world.client()
     client.send(b"ADDJOB q x 0 REPLICATE 1\r\n" * 1000)
@@ -146,10 +145,10 @@ async def test_a_producer_that_never_waits_fills_no_memory(
 
 
 async def test_in_trouble_every_client_is_answered_however_much_waits(
-    nursery: trio.Nursery, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+    nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    monkeypatch.setattr(journal_module, "MAX_WAITING", 100)
     world = await started(nursery, ALWAYS)
+    world.node.state.knobs = Knobs(waiting_bytes=100)
     client = world.client()
     world.disk.room = len(world.disk.content)
     assert await client.ask("ADDJOB", "q", "x" * 500, "0", "REPLICATE", "1") == NO_SPACE
@@ -249,12 +248,10 @@ async def test_a_rewrite_that_hangs_at_its_end_is_trouble_until_it_ends(
 async def test_what_is_held_for_a_slow_sync_fills_no_memory(
     nursery: trio.Nursery,
     autojump_clock: MockClock,
-    monkeypatch: pytest.MonkeyPatch,
     policy: str,
 ) -> None:
-    monkeypatch.setattr(append, "MAX_UNSYNCED", 10_000)
-    monkeypatch.setattr(journal_module, "MAX_WAITING", 5_000)
     world = await started(nursery, EVERYSEC)
+    world.node.state.knobs = Knobs(unsynced_bytes=10_000, waiting_bytes=5_000)
     client, other = world.client(), world.client()
     await add(client)
     world.disk.latency = 5
