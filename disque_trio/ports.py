@@ -168,9 +168,11 @@ class DiskThread(Protocol):
         then: Callable[[OSError | None], None],
         *,
         syncs: bool,
+        wait_s: float = 0.0,
     ) -> None:
         """Do something, after all that was started before. `collect` calls `then` in the loop, with
-        the OSError if there was one. `syncs`: it includes a sync."""
+        the OSError if there was one. `syncs`: it includes a sync. If it ends within `wait_s`
+        seconds, for which the loop stands still, `then` is called at once."""
 
     def beside(
         self,
@@ -182,10 +184,6 @@ class DiskThread(Protocol):
 
     def collect(self) -> None:
         """In the loop: call `then` for what has finished."""
-
-    def wait(self, seconds: float) -> None:
-        """In the loop, which stands still meanwhile: wait until something that was started has
-        finished, or so long, and `collect`."""
 
     def abandon(self) -> None:
         """Forget what was started. What is started from now on does not wait for it."""

@@ -47,9 +47,15 @@ _SECRETS: Final = {BY_NAME[name].field for name in SECRETS}
 class Seen:
     """A node as it was last reported."""
 
-    address: str
+    ip: str
+    port: int
     flags: int
     is_connected: bool
+
+    @property
+    def address(self) -> str:
+        """As it is reported."""
+        return f"{self.ip}:{self.port}"
 
 
 @attrs.define
@@ -112,6 +118,8 @@ class OperatorLog:
 
     def _look_at_nodes(self) -> None:
         members = {peer.id: peer for peer in self._members()}
+        if not self._has_changed(members):
+            return
         for gone in [id for id in self._seen if id not in members]:
             seen = self._seen.pop(gone)
             self._log.notice("node removed", node=gone.decode("latin-1"), address=seen.address)
@@ -122,6 +130,22 @@ class OperatorLog:
                 self._say("notice", "node joined", peer)
             elif before != after:
                 self._compare(peer, before, after)
+
+    def _has_changed(self, members: dict[NodeId, Peer]) -> bool:
+        seen = self._seen
+        if len(members) != len(seen):
+            return True
+        for id, peer in members.items():
+            before = seen.get(id)
+            if (
+                before is None
+                or before.flags != peer.flags
+                or before.is_connected != peer.is_connected
+                or before.ip != peer.ip
+                or before.port != peer.port
+            ):
+                return True
+        return False
 
     def _compare(self, peer: Peer, before: Seen, after: Seen) -> None:
         if before.address != after.address and not after.flags & NOADDR:
@@ -308,7 +332,7 @@ def warn_of_little_memory(state: NodeState, log: Log) -> None:
 
 
 def _seen(peer: Peer) -> Seen:
-    return Seen(_address(peer), peer.flags, peer.is_connected)
+    return Seen(peer.ip, peer.port, peer.flags, peer.is_connected)
 
 
 def _address(peer: Peer) -> str:

@@ -143,14 +143,15 @@ class Appender:
     def must_sync(self) -> bool:
         """Is so much unsynced, and kept to be written again if need be, that a sync must come
         first?"""
-        unsynced = self._unsynced_bytes
-        return unsynced > 0 and unsynced > self.bound(self._state.knobs.unsynced_bytes)
+        return self.exceeds(self._unsynced_bytes, self._state.knobs.unsynced_bytes)
 
-    def bound(self, most: int) -> int:
-        """This many bytes, or fewer where there is little memory."""
+    def exceeds(self, size: int, most: int) -> bool:
+        """Is it more than this, or than there is room for where there is little memory?"""
+        if size <= LEAST and size <= most:
+            return False
         state = self._state
         room = (state.config.maxmemory - state.facts.process_bytes) // SHARE
-        return min(most, max(room, LEAST))
+        return size > min(most, max(room, LEAST))
 
     # Without waiting.
 
@@ -183,10 +184,12 @@ class Appender:
         group = self.group = Group(file, batches, self.last, must_sync, started)
         self._busy.append(started)
         self._store.thread.start(
-            put, (file, batches, must_sync), partial(self._written, group), syncs=must_sync
+            put,
+            (file, batches, must_sync),
+            partial(self._written, group),
+            syncs=must_sync,
+            wait_s=0.0 if must_sync else wait_s,
         )
-        if wait_s and not must_sync:
-            self._store.thread.wait(wait_s)
 
     def _written(self, group: Group, error: OSError | None) -> None:
         """The thread has written the group, or failed to."""
@@ -203,7 +206,8 @@ class Appender:
         if group.must_sync:
             self._note_synced(group.file.size)
         self.keep(group.number)
-        self.write_on()
+        if self._pending:
+            self.write_on()
 
     def _note_written(self, file: JournalFile, batches: list[bytes]) -> None:
         if self._state.config.appendfsync == "no":
@@ -238,7 +242,7 @@ class Appender:
     def keep(self, number: int) -> None:
         """Everything up to this batch is durable."""
         self.kept = max(self.kept, number)
-        self.waiting = sum(map(len, self._pending))
+        self.waiting = sum(map(len, self._pending)) if self._pending else 0
         self.changed()
 
     # Waiting for a thread.

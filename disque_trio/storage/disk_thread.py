@@ -45,8 +45,10 @@ class OwnThread:
         then: Then,
         *,
         syncs: bool,  # noqa: ARG002
+        wait_s: float = 0.0,
     ) -> None:
-        """Do it in the thread. `collect` calls `then`, with the OSError if there was one."""
+        """Do it in the thread. `collect` calls `then`, with the OSError if there was one, or this
+        does, if it ends soon."""
         if self._work is None:
             self._work = SimpleQueue()
             arguments = (self._work, self._done)
@@ -54,6 +56,8 @@ class OwnThread:
             threading.Thread(target=self._run, args=arguments, name="journal", daemon=True).start()
         self.pending += 1
         self._work.put((act, args, then))
+        if wait_s:
+            self._wait(wait_s)
 
     def beside(
         self,
@@ -77,7 +81,7 @@ class OwnThread:
                 self.pending -= 1
                 then(outcome)
 
-    def wait(self, seconds: float) -> None:
+    def _wait(self, seconds: float) -> None:
         """In the loop, which stands still meanwhile: wait until something has finished, or so long,
         and `collect`."""
         self._is_awaited = True

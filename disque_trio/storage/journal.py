@@ -68,9 +68,7 @@ class Journal:
         if end.trouble:
             return False
         waiting = end.waiting if rewrite is None else max(end.waiting, rewrite.unwritten)
-        return (
-            waiting > 0 and waiting > end.bound(self._state.knobs.waiting_bytes)
-        ) or end.must_sync
+        return end.exceeds(waiting, self._state.knobs.waiting_bytes) or end.must_sync
 
     @property
     def is_busy(self) -> bool:

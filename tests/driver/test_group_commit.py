@@ -1,7 +1,6 @@
 """What a node holds back until its journal has it: in order, and never without bounds."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
@@ -33,14 +32,11 @@ class PromptThread(MemoryThread):
         then: Callable[[OSError | None], None],
         *,
         syncs: bool,  # noqa: ARG002
+        wait_s: float = 0.0,  # noqa: ARG002
     ) -> None:
-        self.work = partial(act, *args), then
-
-    def wait(self, seconds: float) -> None:  # noqa: ARG002
-        act, then = self.work
         error = None
         try:
-            act()
+            act(*args)
         except OSError as met:
             error = met
         then(error)

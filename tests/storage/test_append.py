@@ -150,9 +150,8 @@ def test_the_loop_that_waits_for_the_thread_is_told_at_once_and_not_woken() -> N
     thread, woken = OwnThread(), threading.Event()
     outcomes: list[OSError | None] = []
     thread.wake = woken.set
-    thread.start(time.sleep, (0.01,), outcomes.append, syncs=False)
 
-    thread.wait(60)
+    thread.start(time.sleep, (0.01,), outcomes.append, syncs=False, wait_s=60)
     thread.abandon()
 
     assert outcomes == [None]
@@ -163,9 +162,9 @@ def test_a_loop_that_has_waited_long_enough_is_woken_when_the_thread_has_finishe
     thread, gate, woken = OwnThread(), threading.Event(), threading.Event()
     thread.wake = woken.set
     outcomes: list[OSError | None] = []
-    thread.start(gate.wait, (), outcomes.append, syncs=False)
 
-    thread.wait(0.001)
+    thread.start(gate.wait, (), outcomes.append, syncs=False, wait_s=0.001)
+
     assert not outcomes
     gate.set()
     assert woken.wait(60)
@@ -202,8 +201,7 @@ def test_a_write_for_which_there_is_no_memory_fails_and_the_next_one_is_tried() 
     thread = OwnThread()
     outcomes: list[OSError | None] = []
     for act in (_exhausted, bool):
-        thread.start(act, (), outcomes.append, syncs=False)
-        thread.wait(60)
+        thread.start(act, (), outcomes.append, syncs=False, wait_s=60)
     thread.abandon()
 
     failed, tried = outcomes

@@ -26,12 +26,10 @@ class Held:
     ) -> None:
         self.told.append(then)
 
-    def start(self, *_: object, syncs: bool) -> None:  # noqa: ARG002
+    def start(self, *_: object, syncs: bool, wait_s: float = 0.0) -> None:  # noqa: ARG002
         raise AssertionError("not in order")
 
     def collect(self) -> None: ...
-
-    def wait(self, seconds: float) -> None: ...
 
     def abandon(self) -> None: ...
 

@@ -36,6 +36,7 @@ class SimulatedThread:
         then: Callable[[OSError | None], None],
         *,
         syncs: bool,
+        wait_s: float = 0.0,  # noqa: ARG002
     ) -> None:
         """Do something. The journal starts nothing else before `then` has been called."""
         abandoned = self._abandoned
@@ -60,10 +61,6 @@ class SimulatedThread:
         self.pending -= len(done)
         for tell in done:
             tell()
-
-    def wait(self, seconds: float) -> None:
-        """Time stands still while the loop does."""
-        del seconds
 
     def abandon(self) -> None:
         """Do not call `then` for what was started."""

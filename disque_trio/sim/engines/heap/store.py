@@ -1,8 +1,7 @@
 """The `JournalStore` of a simulated node, and the thread of its disk."""
 
-from typing import Final
-
-from outcome import capture
+from collections.abc import Callable
+from typing import Any, Final
 
 from disque_trio.ports import JournalFile
 from disque_trio.sim.engines.events import Engine
@@ -70,35 +69,43 @@ class SimThread(SimulatedThread):
         super().__init__()
         self._engine = engine
         self._disk = disk
-        self._write: list[Work] = []
-        """A write that has just begun, and which the node may wait for."""
         self._is_over = False
         """The process is gone, and its threads with it."""
 
     def _begin(self, act: Act, then: Then, *, syncs: bool) -> None:
-        work = [(act, then, self._disk.written)]
-        if not syncs:
-            self._write = work
+        work = act, then, self._disk.written
         self._engine.later(self._disk.sync_time() if syncs else WRITE, self._end_of, work)
 
-    def _end_of(self, work: list[Work]) -> None:
-        if self._is_over or not work:
+    def _end_of(self, work: Work) -> None:
+        if self._is_over:
             return
         if self._disk.is_stalled:
             self._engine.later(_LOOK, self._end_of, work)
         else:
-            act, then, began = work.pop()
+            act, then, began = work
             self._disk.sync_began, self._disk.sync_ends = began, self._disk.written
             self._finish(act, then)
 
-    def wait(self, seconds: float) -> None:
-        """Time stands still while the loop does: the write takes none of it, or is late."""
-        del seconds
-        disk, work = self._disk, self._write
-        if work and not disk.is_stalled and disk.rng.random() >= _LATE:
-            act, then, _ = work.pop()
-            self.pending -= 1
-            then(capture(act))
+    def start(
+        self,
+        act: Callable[..., object],
+        args: tuple[Any, ...],
+        then: Callable[[OSError | None], None],
+        *,
+        syncs: bool,
+        wait_s: float = 0.0,
+    ) -> None:
+        """If the node waits for it, a write takes no time, or is late."""
+        disk = self._disk
+        if not wait_s or disk.is_stalled or disk.rng.random() < _LATE:
+            super().start(act, args, then, syncs=syncs)
+            return
+        failed = None
+        try:
+            act(*args)
+        except OSError as error:
+            failed = error
+        then(failed)
 
     def end(self) -> None:
         """The process is gone."""
