@@ -53,7 +53,8 @@ def on_add_ok(case: Case, row: Row, job: Job) -> None:
     """L13: it was answered as soon as it might be."""
     add = job.add
     confirmed = sorted(case.confirmed.pop(job.id, {}).values())
-    if add is None or add.answered != row.time or _has_other_reasons(case, row, job):
+    is_behind = case.behind.pop((row.client, row.ref), "") is None
+    if is_behind or add is None or add.answered != row.time or _has_other_reasons(case, row, job):
         return
     needs = 1 if add.options.is_async else add.options.sync
     if needs > len(confirmed) + 1:

@@ -118,8 +118,13 @@ class Case:
     """By client: its last GETJOB, and by delivered job the index of its queue."""
     handed: dict[str, tuple[Micros, int]] = attrs.Factory(dict)
     """By client: when it was last served, and how many jobs at that moment (S19)."""
+    behind: dict[tuple[str, int], None] = attrs.Factory(dict)
+    """ADDJOBs, by client and number, whose client waited for another then, maybe on the same
+    connection, where replies keep the order (L13)."""
     confirmed: dict[str, dict[str, Micros]] = attrs.Factory(dict)
     """By job whose ADDJOB waits for copies, and holder: when its node was told of one (L13)."""
+    told_states: dict[tuple[str, str], Micros] = attrs.Factory(dict)
+    """By node and job: when it last told anybody that the job is dead, or redriven (S15)."""
     unread: dict[str, None] = attrs.Factory(dict)
     """Nodes that have started, and of whose journals there is no word (S15)."""
     queries: dict[str, dict[tuple[str, str, int], Query]] = attrs.Factory(dict)

@@ -16,6 +16,8 @@ def on_add_invoke(case: Case, row: Row) -> None:
     )
     add = Add(row.ref, row.client, row.node, row.queue, row.time, options)
     add.was_leaving = row.node in case.world.leaving
+    if any((each.client, each.node) == (add.client, add.node) for each in case.adds.values()):
+        case.behind[row.client, row.ref] = None
     case.adds[row.client, row.ref] = add
     if options.body is not None:
         key = (row.queue, options.body)

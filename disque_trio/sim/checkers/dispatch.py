@@ -84,8 +84,6 @@ def _see_lost(case: Case, row: Row) -> None:
         messages.on_lost(case, row)
 
 
-# Who sees which row, in order.
-
 _JobStep = Callable[[Case, Row, Job], None]
 _Step = Callable[[Case, Row], None]
 
@@ -270,6 +268,7 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
             giving_back.on_given_back,
             asked.on_end,
             postponing.on_given_back_ok,
+            durability.on_given_back_ok,
             workers.on_give_back_ok,
         ),
     ),
@@ -309,6 +308,7 @@ _AFTER_SENDING: Final[dict[str, tuple[_Step, ...]]] = {
     "gotjob": (durability.after_gotjob,),
     "queued": (postponing.after_queued,),
     "postponed": (snoozes.after_sending,),
+    "jobstate": (durability.after_jobstate,),
     "purge": (asked.on_purge_sent,),
     **dict.fromkeys(("waiting", "havejobs", "needjobs"), (work.on_send,)),
     "keyclaim": (unique.after_keyclaim, silence.on_claim),

@@ -2,9 +2,11 @@
 
 A copy is confirmed once its node has told the producer, or with GOTJOB the node that sent it. An
 acknowledgement, or the deletion of a copy, is confirmed once its client has been answered, or
-another node has been told with SETACK, GOTACK or DELJOB. When the process was killed all of that
+another node has been told with SETACK, GOTACK or DELJOB; a death or redrive once a client has been
+answered or another node was told with JOBSTATE. When the process was killed all of that
 must be on the disk, and no job is there as pending that is over; what nobody has been told of yet
-may have waited for an earlier write. When power has failed it must if
+may have waited for the write and sync before, and for its own write (`Obligations.write`), which
+with `always` is followed by a sync. When power has failed it must if
 `appendfsync` is `always`, and with `everysec` if it is older than two seconds and the disk was
 well. What must be there is no excuse for a duplicate (D8).
 """
@@ -25,8 +27,6 @@ from disque_trio.tracing.rows import Row
 
 LAG: Final = 2 * SECOND
 """How far the journal may be behind with `everysec`."""
-WRITE: Final = 100 * MILLI
-"""For so long a journal may write, and with `always` sync, what nobody has been told of yet."""
 TROUBLES: Final[tuple[str, ...]] = ("disk.full", "disk.error", "disk.stall")
 
 
@@ -54,6 +54,18 @@ def on_deliver(_case: Case, row: Row, job: Job) -> None:
     """A client has received the job: with RETRY 0 it is over at its node."""
     if not job.is_at_least_once:
         job.end_told.setdefault(row.node, row.time)
+
+
+def after_jobstate(case: Case, row: Row) -> None:
+    """Another node is told that the job is dead here, or was redriven."""
+    case.told_states[row.node, row.job] = row.time
+
+
+def on_given_back_ok(case: Case, row: Row, job: Job) -> None:
+    """A client has been told of what it wanted, which may be the death of the job."""
+    copy = job.copies.get(row.node)
+    if copy is not None and copy.state[1]:
+        case.told_states[row.node, job.id] = row.time
 
 
 def after_setack(case: Case, row: Row) -> None:
@@ -108,9 +120,7 @@ def on_crash(case: Case, row: Row) -> None:
 
 
 def _was_unsent(case: Case, row: Row, serve: Lease) -> bool:
-    if case.world.was_mute(row.node, serve.time, row.time):
-        return True
-    return row.time - serve.time <= WRITE
+    return _may_be_unwritten(case, row, serve.time)
 
 
 def on_flip(case: Case, _row: Row) -> None:
@@ -230,7 +240,12 @@ def _judge_state(case: Case, row: Row, job: Job, copy: Copy, before: Copy) -> No
     if before.state == ALIVE or copy.is_acked:
         return
     case.check("S15")
-    if copy.state < before.state and not _may_be_forgotten(case, row.node, before.left_since):
+    told_at = case.told_states.pop((row.node, job.id), NEVER)
+    if told_at >= before.left_since != NEVER:
+        may_be_lost = not must_survive(case, row.node, told_at)
+    else:
+        may_be_lost = _may_be_forgotten(case, row.node, before.left_since)
+    if copy.state < before.state and not may_be_lost:
         detail = f"{row.node} had it as {before.state} (redriven, dead), and now as {copy.state}"
         case.violate("S15", detail, job.id, row.node)
 
@@ -288,14 +303,19 @@ def must_survive(case: Case, node: str, confirmed_at: int) -> bool:
 
 
 def _may_be_forgotten(case: Case, node: str, since: Micros | None) -> bool:
-    """May the journal have lost what was recorded at that time, confirmed or not?"""
+    """May the journal have lost what was recorded at that time, and of which nobody was told?"""
     crash = case.world.crashes.get(node)
     if since is None or crash is None or case.is_live:
         return True
-    if case.world.was_mute(node, since, crash.time) or crash.cause not in {"power", "kill", "stop"}:
+    return crash.cause != "stop" and _may_be_unwritten(case, crash, since)
+
+
+def _may_be_unwritten(case: Case, crash: Row, since: Micros) -> bool:
+    """Was it not on the disk when the process ended so, for all that anybody had heard?"""
+    world, ours = case.world, case.obligations
+    if world.was_mute(crash.node, since, crash.time) or crash.cause not in {"power", "kill"}:
         return True
-    if crash.cause == "stop":
-        return False
-    lags = {"always": WRITE, "everysec": LAG}
-    lag = WRITE if crash.cause == "kill" else lags.get(case.obligations.fsync)
-    return lag is None or crash.time - since <= lag
+    lags = {"always": ours.unsaid, "everysec": LAG}
+    lag = ours.write if crash.cause == "kill" else lags.get(ours.fsync)
+    is_stopped = world.is_stopped(crash.node, since, crash.time)
+    return lag is None or is_stopped or crash.time - since <= lag

@@ -36,6 +36,8 @@ REPAIR_PASS: Final[Micros] = 40 * SECOND
 TRANSFER: Final[Micros] = 400 * MILLI
 """The longest time for each job to move to the consumers' node: five to a request."""
 
+WRITE: Final[Micros] = 200
+"""A write, and what is rounded."""
 DEFAULT_TTL_S: Final = 86_400
 MAX_DEFAULT_RETRY_S: Final = 300
 
@@ -197,6 +199,11 @@ class Obligations:
     has_disk: bool
     fsync: str
     """`appendfsync`."""
+    write: Micros
+    """How long a journal may take until it has written what has just happened: one write and sync
+    that are under way, and its own write."""
+    sync: Micros
+    """How long a disk takes to sync at most."""
     default_replicate: int
     default_sync: int
     can_step: bool
@@ -216,6 +223,11 @@ class Obligations:
     """Workers may ask HELD."""
     no_processor: Micros = 0
     """How long a process may get no processor; only in real time."""
+
+    @property
+    def unsaid(self) -> Micros:
+        """How long after a row a node that keeps a journal may say what the row tells."""
+        return self.write + self.sync if self.has_disk else 0
 
     @property
     def reconnect(self) -> Micros:
@@ -287,6 +299,7 @@ def obligations_of(plan: Plan, no_processor: Micros = 0) -> Obligations:
     drifts += [abs(fault.amount) for fault in plan.faults if fault.kind == "clock-rate"]
     steps = [fault for fault in plan.faults if fault.kind in {"clock-step", "wall-freeze"}]
     link = plan.link
+    slow = [fault.amount * MILLI for fault in plan.faults if fault.kind == "slow"]
     has_disk = config.get("appendonly", "no") == "yes"
     longest = link.latency.slow[1] if link.latency.p_slow else link.latency.fast[1]
     return Obligations(
@@ -303,6 +316,8 @@ def obligations_of(plan: Plan, no_processor: Micros = 0) -> Obligations:
         may_evict=config.get("maxmemory-policy", "acks") == "acks",
         has_disk=has_disk,
         fsync=config.get("appendfsync", "everysec"),
+        write=plan.sync[1] + 2 * WRITE + max(slow, default=0) + no_processor,
+        sync=plan.sync[1],
         default_replicate=int(config.get("default-replicate", "3")),
         default_sync=int(config.get("default-sync", "0")),
         can_step=bool(steps),

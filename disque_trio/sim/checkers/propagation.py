@@ -14,15 +14,12 @@ from disque_trio.sim.checkers import silence
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.intervals import begin_without
 from disque_trio.sim.checkers.messages import ACK, QUEUED, WORKING
-from disque_trio.sim.checkers.obligations import MILLI
 from disque_trio.sim.checkers.records import Ack, Announcement, Copy, Job, Lease, Queueing
 from disque_trio.sim.scenarios.plan import Micros
 
 OF_LEASE: Final = (QUEUED, WORKING)
 """Messages that a holder sends because of a lease."""
 OF_ACK: Final = (ACK,)
-WRITE: Final[Micros] = 100 * MILLI
-"""How long a message may wait until a disk without faults has written what it announces."""
 
 
 class Outcome(enum.Enum):
@@ -132,7 +129,7 @@ def _is_fastack_said(duplicate: DuplicateCase, ack: Ack, queuer: str) -> bool:
 def _writing(duplicate: DuplicateCase) -> Micros:
     """How long after a row a node may say what the row tells: once its disk has it."""
     obligations = duplicate.case.obligations
-    return obligations.no_processor + (WRITE if obligations.has_disk else 0)
+    return obligations.no_processor + obligations.unsaid
 
 
 def was_fastack_kept(duplicate: DuplicateCase, ack: Ack, node: str, by: Micros) -> bool:
@@ -186,7 +183,10 @@ def _was_never_told(duplicate: DuplicateCase, knower: str, queuer: str, since: M
         or duplicate.job.announcement(knower, queuer, ACK).sent >= since
     ):
         return False
-    if duplicate.case.world.was_mute(knower, since, crash) or crash - since <= WRITE:
+    if (
+        duplicate.case.world.was_mute(knower, since, crash)
+        or crash - since <= duplicate.case.obligations.unsaid
+    ):
         return False
     return (
         _outcome_without_link(duplicate, knower, queuer, since, crash - 1, is_ack=True)
@@ -326,7 +326,8 @@ def _outcome_without_link(
         return Outcome.BLOCKED
     is_slow = case.obligations.has_tail or _was_stopped(duplicate, knower, queuer, since, until)
     is_slow = is_slow or (
-        case.obligations.has_disk and until - max(since, duplicate.before.time) <= WRITE
+        case.obligations.has_disk
+        and until - max(since, duplicate.before.time) <= case.obligations.unsaid
     )
     return Outcome.LATE if is_slow else Outcome.UNSENT
 

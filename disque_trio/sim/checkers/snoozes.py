@@ -6,7 +6,6 @@ no less; and nobody counts more than there were. A redrive begins anew.
 
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.copy_options import read
-from disque_trio.sim.checkers.durability import WRITE
 from disque_trio.sim.checkers.messages import number_in
 from disque_trio.sim.checkers.records import NEVER, Job, Lease
 from disque_trio.sim.checkers.silence import may_be_unlinked
@@ -86,7 +85,9 @@ def _may_be_older(case: Case, row: Row, since: Micros) -> bool:
     of its node."""
     if not case.obligations.has_disk:
         return since == row.time and " new" not in row.detail
-    return row.time - since <= WRITE or case.world.was_mute(row.node, since, row.time)
+    return row.time - since <= case.obligations.unsaid or case.world.was_mute(
+        row.node, since, row.time
+    )
 
 
 def on_give(case: Case, row: Row, job: Job) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.obligations import DESYNC, MILLI, SECOND
 from disque_trio.sim.checkers.records import Job
+from disque_trio.sim.checkers.refusals import may_be_short_of_memory
 from disque_trio.tracing.rows import Row
 
 IDLE: Final = 50
@@ -87,6 +88,8 @@ def _periods(case: Case, row: Row, job: Job) -> int:
     """How many times its timers may have come: those of RETRY, and of a copy that is not
     confirmed."""
     since = row.time - job.first_seen
+    if row.cause == "repljob" and may_be_short_of_memory(case):
+        return since // AGAIN  # a node that lacks memory refuses copies without a word
     if row.cause == "repljob":
         return min(since, 2 * (case.obligations.latency + case.plan.sync[1])) // AGAIN
     retry = case.retry_of(job) or SECOND

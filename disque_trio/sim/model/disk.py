@@ -19,6 +19,8 @@ from disque_trio.wire.journal import DamagedFileError, Reader
 FULL: Final = "No space left on device"
 BROKEN: Final = "Input/output error"
 _COMMAND: Final = b"*"
+_FLIPS: Final = 100
+"""Bits that are tried until the damage of one is noticed: one in five or so is."""
 _ZEROS: Final = 0.25
 """How often a torn tail is zeros: the file had grown before the data was written."""
 
@@ -86,6 +88,16 @@ def _patch(data: bytearray, at: int, piece: bytes) -> None:
     data[at : at + len(piece)] = piece
 
 
+def _is_damaged(data: bytearray) -> bool:
+    reader = Reader()
+    try:
+        reader.feed(bytes(data))
+        reader.finish()
+    except DamagedFileError:
+        return True
+    return False
+
+
 class Disk:
     """A disk with the journal's file, and maybe a new one beside it."""
 
@@ -143,13 +155,17 @@ class Disk:
         self.file.lose_power(self.rng)
 
     def flip(self) -> None:
-        """Change one bit of the file. The original's format has no checksums, so that a job may be
-        another afterwards: there it is one with which a command begins, and which is noticed."""
+        """Change one bit of the file. The original's format has no checksums, and nobody can tell
+        a job that was changed from one that was added so: there it is any bit that is noticed."""
         data = self.file.data
-        bit = self.rng.randrange(8 * len(data))
-        if data.startswith(_COMMAND):
-            bit = 8 * max(0, data.rfind(_COMMAND, 0, bit // 8 + 1)) + bit % 8
-        data[bit // 8] ^= 1 << bit % 8
+        for _ in range(_FLIPS):
+            bit = self.rng.randrange(8 * len(data))
+            data[bit // 8] ^= 1 << bit % 8
+            if not data.startswith(_COMMAND) or _is_damaged(data):
+                break
+            data[bit // 8] ^= 1 << bit % 8
+        else:
+            data[0] ^= 1
         self.file.settle()
 
     def clear(self) -> None:

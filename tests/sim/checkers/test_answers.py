@@ -60,6 +60,19 @@ def test_an_addjob_is_answered_when_as_many_as_sync_says_have_confirmed(
     assert ("L13" not in broken(trace.verdict())) == is_right
 
 
+def test_replies_on_a_connection_keep_the_order() -> None:
+    trace = Trace()
+    detail = "timeout=1000 replicate=1 async retry=10 ttl=3600 body=b"
+    trace.row(19, "add.invoke", "n1", queue="q", client="p1", ref=1, detail=detail)
+    trace.row(20, "add.invoke", "n1", queue="q", client="p1", ref=2, detail=detail)
+    trace.row(20, "hold", "n1", job=JOB, cause="add")
+    trace.row(20, "queue", "n1", job=JOB, cause="first")
+    trace.row(20.9, "add.refused", "n1", queue="q", client="p1", ref=1, cause="NOREPL")
+    trace.row(20.9, "add.ok", "n1", job=JOB, client="p1", ref=2)
+
+    assert "L13" not in broken(trace.verdict())
+
+
 @pytest.mark.parametrize(
     ("queued", "served", "is_right"), [(2.0, 1, False), (3.0, 1, True), (2.0, 2, True)]
 )

@@ -108,19 +108,27 @@ def test_a_dead_copy_comes_back_while_its_node_knew_it_to_be_kept(
 
 
 @pytest.mark.parametrize(
-    ("fsync", "how", "redriven", "found"),
+    ("fsync", "how", "redriven", "is_told", "found"),
     [
-        ("always", "power", 5.95, False),
-        ("always", "power", 5.8, True),
-        ("always", "kill", 5.95, False),
-        ("always", "kill", 5.8, True),
-        ("everysec", "power", 4.5, False),
+        # A sync takes 5 ms: one that is under way, and with `always` the record's own.
+        ("always", "power", 5.991, False, False),
+        ("always", "power", 5.988, False, True),
+        ("always", "kill", 5.996, False, False),
+        ("always", "kill", 5.993, False, True),
+        ("everysec", "kill", 5.993, False, True),
+        ("always", "power", 5.991, True, True),
+        ("always", "kill", 5.996, True, True),
+        ("everysec", "power", 4.5, False, False),
+        ("everysec", "power", 4.5, True, False),
+        ("everysec", "power", 3.5, True, True),
     ],
 )
-def test_a_crash_may_take_a_redrive_of_which_nobody_was_told(
-    fsync: str, how: str, redriven: float, *, found: bool
+def test_a_crash_may_take_a_redrive_that_is_not_written_and_of_which_nobody_was_told(
+    fsync: str, how: str, redriven: float, *, is_told: bool, found: bool
 ) -> None:
     trace = held(fsync)
+    if is_told:
+        trace.send(redriven + 0.001, "jobstate", "n1", "n2")
     trace.row(3, "dead", "n1", job=JOB, cause="nack-dead", detail="redriven=0 left=604800000")
     trace.row(redriven, "redrive", "n1", job=JOB, cause="redriven", detail="redriven=1 left=60000")
     fallen(trace, 6, "n1", how)

@@ -1,5 +1,6 @@
 """The simulated disk, and what a node does with its journal."""
 
+import copy
 import random
 
 import pytest
@@ -114,9 +115,15 @@ def test_a_file_that_is_no_journal_is_taken_away() -> None:
 # The journal.
 
 
-def cluster(fsync: str = "always", *, sync: Span = (5_000, 5_000), nodes: int = 1) -> Simulation:
-    config = (("appendonly", "yes"), ("appendfsync", fsync), ("cluster-node-timeout", "2000"))
-    return Simulation(Plan(scenario="", seed=1, nodes=nodes, config=config, sync=sync))
+def cluster(
+    fsync: str = "always",
+    *,
+    sync: Span = (5_000, 5_000),
+    nodes: int = 1,
+    config: tuple[tuple[str, str], ...] = (),
+) -> Simulation:
+    kept = (("appendonly", "yes"), ("appendfsync", fsync), ("cluster-node-timeout", "2000"))
+    return Simulation(Plan(scenario="", seed=1, nodes=nodes, config=kept + config, sync=sync))
 
 
 def added(sim: Simulation, node: str = "n1", body: str = "hello") -> Pending:
@@ -269,6 +276,25 @@ def test_a_damaged_journal_is_taken_away() -> None:
     assert sim.state("n1").jobs == {}
     assert [row.cause for row in of(sim.rows, "start")] == ["fresh", "empty"]
     assert [row.cause for row in of(sim.rows, "loaded")] == ["damaged"]
+
+
+def test_of_a_file_without_checksums_any_bit_is_flipped_that_is_noticed() -> None:
+    sim = cluster(config=(("aof-format", "disque"),))
+    for _ in range(3):
+        added(sim)
+        sim.run(SECOND)
+    one = sim.world.hosts[1].disk
+    data, is_all_noticed = bytes(one.file.data), True
+    places: set[int] = set()
+    for _ in range(60):
+        one.flip()
+        places.update(at for at, byte in enumerate(one.file.data) if byte != data[at])
+        is_all_noticed &= copy.deepcopy(one).load().how == "damaged"
+        one.file.data[:] = data
+
+    assert is_all_noticed
+    assert any(data[at : at + 1] != b"*" for at in places)
+    assert len(places) > 20
 
 
 # The checkers find it.
