@@ -164,6 +164,9 @@ class Case:
     enqueues: dict[tuple[str, str], list[Micros]] = attrs.Factory(dict)
     """When ENQUEUE QUEUE was sent to a node, by node and queue."""
     """By node and queue, then client and number: when REDRIVE was answered."""
+    demands: dict[str, dict[str, None]] = attrs.Factory(dict)
+    """By node, where the table may be full: the queues that it knows others to want, the one wanted
+    last at the end (L9)."""
     rounds: dict[tuple[str, tuple[str, int]], dict[str, tuple[str, Micros]]] = attrs.Factory(dict)
     """By node and key, then by search: its last round, and when that began (S27)."""
     claims: dict[tuple[str, str], dict[str, tuple[str, Micros]]] = attrs.Factory(dict)

@@ -168,7 +168,7 @@ def _change(job: Job, copy: Copy, row: Row, state: tuple[int, bool], left: int) 
         copy.counted = (0, 0)
         job.counters.pop(row.node, None)
     copy.state, copy.is_waiting = state, row.detail.endswith(" wait-repl")
-    copy.left, copy.left_since = left, row.time
+    copy.left, copy.left_since, copy.left_wall = left, row.time, row.wall
     if copy.base is not None:
         # The answer to ADDJOB may be lost: then the first record has the TTL.
         life = job.life if job.options is None else job.options.ttl // MILLI

@@ -216,7 +216,7 @@ def _should_return(case: Case, row: Row, job: Job, copy: Copy) -> bool:
         life = 0 if copy.base is None else (copy.base - copy.mono) * MILLI
         return case.now - copy.since < case.obligations.shortest(life) - SECOND
     was_handed_out = not job.is_at_least_once and job.serves > 0 and not copy.is_acked
-    is_over = _is_over(case, job) or _is_over_by_wall(row, job) or _is_over_here(case, copy)
+    is_over = _is_over(case, job) or _is_over_by_wall(row, job) or _is_over_here(case, row, copy)
     return not (was_handed_out or is_over)
 
 
@@ -228,11 +228,13 @@ def _is_over_by_wall(row: Row, job: Job) -> bool:
     return row.wall >= made // 1_000_000 + job.options.ttl // MILLI - 1000
 
 
-def _is_over_here(case: Case, copy: Copy) -> bool:
-    """Is the time over that its node knew to be left of a dead or redriven job? Another node may
-    have redriven it since."""
+def _is_over_here(case: Case, row: Row, copy: Copy) -> bool:
+    """Is the time over that its node knew to be left of a dead or redriven job, maybe because its
+    wall clock was set forward? Another node may have redriven it since."""
+    if copy.left_since == NEVER:
+        return False
     until = copy.left_since + case.obligations.shortest(copy.left * MILLI) - SECOND
-    return copy.left_since != NEVER and case.now >= until
+    return case.now >= until or row.wall >= copy.left_wall + copy.left - 1000
 
 
 def _judge_state(case: Case, row: Row, job: Job, copy: Copy, before: Copy) -> None:

@@ -4,9 +4,10 @@ Rows ``unmet`` tell of those that have not (`sim.meetings`), with the links up a
 Whether anything kept their messages back only the rows of the world tell.
 """
 
-from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.case import Case, Flight
 from disque_trio.sim.checkers.obligations import SECOND
 from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.statemachine.knobs import DEFAULTS
 from disque_trio.tracing.rows import Row
 
 
@@ -16,11 +17,31 @@ def on_unmet(case: Case, row: Row) -> None:
     waited = row.time - since
     if waited <= bound(case) or not case.obligations.is_stream or _was_hindered(case, row, since):
         return
+    if _is_forgotten(case, row):
+        return
     detail = (
         f"queued there for {waited / SECOND:.1f} s at least, while a client waits for "
         f"{row.queue} at {row.peer}"
     )
     case.violate("L9", detail, row.job, row.node)
+
+
+def note_demand(case: Case, row: Row, _flight: Flight | None) -> None:
+    """WAITING or NEEDJOBS: the node knows from now on that others want the queue. Of more queues
+    than `Knobs.demands` it forgets those that were wanted longest ago."""
+    most = dict(case.plan.knobs).get("demands", DEFAULTS.demands)
+    if most < len(case.queues) and row.detail != "count=0":
+        known = case.demands.setdefault(row.node, {})
+        known.pop(row.queue, None)
+        known[row.queue] = None
+        if len(known) > most:
+            del known[next(iter(known))]
+
+
+def _is_forgotten(case: Case, row: Row) -> bool:
+    """Has the node that has the job forgotten that others want its queue?"""
+    known = case.demands.get(row.node)
+    return known is not None and row.queue not in known
 
 
 def on_pairs(case: Case, row: Row) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from disque_trio.sim.checkers import meetings
 from disque_trio.sim.checkers.case import Bases, Case, Flight
 from disque_trio.sim.checkers.history import ASKED, record_fastack
 from disque_trio.sim.checkers.records import Announcement, Give, Incoming, Job
@@ -334,6 +335,8 @@ _RECEIVING: Final[dict[str, Callable[[Case, Row, Flight | None], None]]] = {
     "gotjob": _learn_of_copy,
     "holders": _take_list,
     "gotack": _take_confirmation,
+    "waiting": meetings.note_demand,
+    "needjobs": meetings.note_demand,
 }
 _RECEIVING_FROM_UNKNOWN: Final[dict[str, Callable[[Case, Row, Flight | None], None]]] = {
     "repljob": _take_copies,

@@ -131,7 +131,9 @@ class Copy:
     left: Millis = 0
     """As its node said when it came: how long until it expires, and is queued; 0 is never."""
     left_since: Micros = NEVER
-    """When it died or was redriven, from when on that much was left."""
+    left_wall: Millis = 0
+    """When it died or was redriven, from when on that much was left; by its node's wall clock, by
+    which that counts in a journal."""
     due: Millis = 0
     due_by: Micros = FOREVER
     """By when it must be queued, or postponed anew (L8)."""

@@ -107,6 +107,20 @@ def test_a_dead_copy_comes_back_while_its_node_knew_it_to_be_kept(
     assert bool(problems(trace)) is found
 
 
+@pytest.mark.parametrize(("ahead", "found"), [(0, True), (49_000, True), (50_000, False)])
+def test_a_clock_that_is_set_forward_may_end_the_life_of_a_dead_copy(
+    ahead: int, *, found: bool
+) -> None:
+    trace = held()
+    detail = "redriven=0 left=60000"
+    trace.row(5, "dead", "n1", job=JOB, cause="jobstate", detail=detail, wall=5000)
+    fallen(trace, 6, "n1")
+    trace.row(14, "start", "n1", cause="loaded")
+    trace.row(14, "loaded", "n1", cause="kept", wall=14_000 + ahead)
+
+    assert bool(problems(trace)) is found
+
+
 @pytest.mark.parametrize(
     ("fsync", "how", "redriven", "is_told", "found"),
     [

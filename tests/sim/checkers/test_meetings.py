@@ -1,5 +1,8 @@
 """L9: a queued job and a waiting client of a connected cluster meet within a second."""
 
+import attrs
+import pytest
+
 from tests.sim.checkers.trace import JOB, Trace, broken
 
 
@@ -43,6 +46,32 @@ def test_a_process_that_is_stopped_is_an_excuse_but_not_a_third_one() -> None:
         trace.row(5.5, "pause", node)
         trace.row(7, "unmet", "n1", job=JOB, peer="n2", detail="since=5000000")
         assert ("L9" not in broken(trace.verdict(end=25))) == is_excused, node
+
+
+@pytest.mark.parametrize(
+    ("most", "wanted", "is_excused"),
+    [
+        (1, "q r", True),
+        (1, "r q", False),
+        (2, "q r", False),
+        (1, "q r s q", False),
+        (2, "q r q s", False),
+        (2, "q r s", True),
+    ],
+)
+def test_a_node_whose_table_of_demands_is_full_forgets_the_oldest(
+    most: int, wanted: str, *, is_excused: bool
+) -> None:
+    trace = Trace(consumers=("n1",))
+    [worker] = trace.plan.consumers
+    workers = (attrs.evolve(worker, queues=("q", "r", "s")),)
+    trace.plan = attrs.evolve(trace.plan, knobs=(("demands", most),), consumers=workers)
+    trace.add(0)
+    for at, queue in enumerate(wanted.split(), 1):
+        trace.row(at, "recv", "n1", peer="n2", cause="waiting", queue=queue, detail="count=1")
+    trace.row(7, "unmet", "n1", job=JOB, peer="n2", detail="since=5000000")
+
+    assert ("L9" not in broken(trace.verdict(end=25))) == is_excused
 
 
 def test_a_leaving_node_takes_no_jobs() -> None:

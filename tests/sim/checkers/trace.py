@@ -71,6 +71,7 @@ class Trace:
         detail: str = "",
         ref: int = 0,
         mono: int | None = None,
+        wall: int = 0,
     ) -> None:
         """A row, whatever it says."""
         if mono is None:
@@ -88,6 +89,7 @@ class Trace:
                 detail=detail,
                 ref=ref,
                 mono=mono,
+                wall=wall,
             )
         )
 
