@@ -192,7 +192,7 @@ def _extensions(data: bytes) -> tuple[Millis, Extensions | None]:
             return due, None
     found = extensions.decode(data)
     if found is None:
-        raise DamagedError("job extensions damaged")
+        raise DamagedError("job extensions cannot be read")
     return due, found
 
 

@@ -14,7 +14,7 @@ import attrs
 
 from disque_trio.client import commands
 from disque_trio.client.command import Command
-from disque_trio.worker.exceptions import LONGEST_S
+from disque_trio.statemachine.base import ORIGINAL_PERIOD_S
 from disque_trio.worker.options import Options
 from disque_trio.worker.outside import outside
 
@@ -32,10 +32,10 @@ def addjob(
     now = outside().now()
     delay, ttl = options.times(now)
     command = _addjob(options, body({}), unique, keep, delay, ttl)
-    if delay <= LONGEST_S:  # the usual case
+    if delay <= ORIGINAL_PERIOD_S:  # the usual case
         return command
-    early = body({"due": now + delay, "hops": math.ceil(delay / LONGEST_S) - 1})
-    plain = _addjob(options, early, unique, keep, LONGEST_S, ttl).plain
+    early = body({"due": now + delay, "hops": math.ceil(delay / ORIGINAL_PERIOD_S) - 1})
+    plain = _addjob(options, early, unique, keep, ORIGINAL_PERIOD_S, ttl).plain
     return attrs.evolve(command, plain=plain, features=(*command.features, LONG))
 
 

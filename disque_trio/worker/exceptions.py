@@ -3,11 +3,13 @@
 from typing import Final
 
 from disque_trio.client.errors import DisqueError
+from disque_trio.statemachine.extensions import LONGEST_PERIOD_S
 from disque_trio.worker import checks
 from disque_trio.worker.engine.records import Why
 
-LONGEST_S: Final = 2_147_483
-"""What a node takes as a delay."""
+LONGEST_S: Final = LONGEST_PERIOD_S
+"""What a node takes as a delay: ten years. One without the feature `long-waits` is asked for
+`ORIGINAL_PERIOD_S` at most."""
 
 
 class Retry(Exception):  # noqa: N818  # said by name in handlers: raise Retry(after=30)

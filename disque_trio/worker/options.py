@@ -18,6 +18,7 @@ from disque_trio.terminal.escapes import printable
 from disque_trio.worker.checks import shown
 from disque_trio.worker.copies import Copies
 from disque_trio.worker.envelope import MAX_NAME
+from disque_trio.worker.exceptions import LONGEST_S
 from disque_trio.worker.kinds import OF_JOB, OF_TASK, check_kinds
 from disque_trio.worker.policies import MAX_CRASHES, Backoff, Policy
 from disque_trio.worker.precedence import LEASE_S, SHORTEST_LEASE_S, TTL_S, life, settled
@@ -29,8 +30,7 @@ OWN_HEADERS: Final = frozenset((
     "reply_key", "reply_to", "result_ttl", "snoozes", "sync", "then", "tries", "ttl", "unique",
 ))  # fmt: skip
 """Headers that this library writes."""
-LONGEST_DELAY_S: Final = 10 * 366 * 86_400
-_TOO_LATE: Final = "{}: a job waits for ten years (" + f"{LONGEST_DELAY_S} s) at most"
+_TOO_LATE: Final = "{}: a job waits for ten years (" + f"{LONGEST_S} s) at most"
 _MAX_UNIQUE: Final = 256
 """Bytes that a node takes as a key."""
 
@@ -167,7 +167,7 @@ class Options:
             not 0 <= self.delay < self.ttl,
             f"delay is {self.delay} s: it is 0 or more, and less than ttl ({self.ttl} s)",
         )
-        yield self.delay > LONGEST_DELAY_S, _TOO_LATE.format(f"delay is {self.delay} s")
+        yield self.delay > LONGEST_S, _TOO_LATE.format(f"delay is {self.delay} s")
         yield (
             self.at is not None and self.at.tzinfo is None,
             f"at is {self.at}, without a time zone: give one, as datetime.now(UTC) has",
@@ -202,7 +202,7 @@ class Options:
             return self.delay, self.ttl
         # Whole seconds: nodes of the original take no others.
         wait = max(math.ceil(self.at.astimezone(UTC).timestamp() - now), 0)
-        if wait > LONGEST_DELAY_S:
+        if wait > LONGEST_S:
             raise ValueError(_TOO_LATE.format(f"at is {self.at}, in {wait} s"))
         if self.is_ttl_named and wait >= self.ttl:
             raise ValueError(f"at is {self.at}, in {wait} s: it is before ttl ({self.ttl} s)")

@@ -16,6 +16,7 @@ import anyio
 import attrs
 
 from disque_trio.client.errors import DisqueError
+from disque_trio.statemachine.base import ORIGINAL_PERIOD_S
 from disque_trio.worker import collecting, deciding, followups, nesting, snoozing
 from disque_trio.worker.arguments import Arguments
 from disque_trio.worker.codec import Envelope
@@ -27,7 +28,7 @@ from disque_trio.worker.engine.records import Outcome, Why
 from disque_trio.worker.engine.suspects import proven
 from disque_trio.worker.enqueue import Enqueuer
 from disque_trio.worker.envelope import NewerBodyError, read
-from disque_trio.worker.exceptions import LONGEST_S, JobTimeoutError, Snooze
+from disque_trio.worker.exceptions import JobTimeoutError, Snooze
 from disque_trio.worker.executing import Executor, body_of, executors, inline
 from disque_trio.worker.executors.forks import end_fork
 from disque_trio.worker.executors.processes import ProcessExecutor
@@ -144,7 +145,7 @@ class JobHandler:
                 args, kwargs = entry.arguments.unpack(envelope)
             stage = "running"
             if "due" in job.headers and (wait := _due(job) - self.now()) > 0:
-                raise Snooze(min(wait + _TICK_S, LONGEST_S), reason="it is not due yet")
+                raise Snooze(min(wait + _TICK_S, ORIGINAL_PERIOD_S), reason="it is not due yet")
             timeout = entry.definition.timeout
             if timeout is not None:
                 run.limit(timeout)

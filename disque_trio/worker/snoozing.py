@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 
 from disque_trio.client.errors import DisqueError
+from disque_trio.statemachine.base import ORIGINAL_PERIOD_S
 from disque_trio.worker import deciding
 from disque_trio.worker.carrying import carried
 from disque_trio.worker.codec import Envelope
@@ -19,7 +20,6 @@ from disque_trio.worker.deciding import End
 from disque_trio.worker.describing import describe
 from disque_trio.worker.engine import records, words
 from disque_trio.worker.enqueue import Enqueuer, Request
-from disque_trio.worker.exceptions import LONGEST_S
 from disque_trio.worker.handling import Run
 from disque_trio.worker.options import Options
 from disque_trio.worker.outside import outside
@@ -71,7 +71,7 @@ def _request(
 ) -> Request[Any]:
     headers = {**job.headers, "tries": job.attempt - 1}
     headers["snoozes"] = job.snoozes + ("due" not in headers)  # its producer's wish is none
-    if after < LONGEST_S:
+    if after < ORIGINAL_PERIOD_S:
         headers.pop("due", None)
         headers.pop("hops", None)
     options = carried(options, headers)

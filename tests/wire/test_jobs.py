@@ -105,7 +105,7 @@ def test_a_job_does_not_reach_beyond_the_limit() -> None:
         (78, 4, "job lengths do not add up"),
         (78, 50, "job lengths do not add up"),
         (78, 0xFFFFFFFF, "job lengths do not add up"),
-        (87, 0, "job extensions damaged"),
+        (87, 0, "job extensions cannot be read"),
         (87, 2, "job lengths do not add up"),
         (87, 0xFFFFFFFF, "job lengths do not add up"),
     ],

@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from disque_trio.statemachine.base import Reply
+from disque_trio.statemachine.base import ORIGINAL_PERIOD_S, Reply
 from disque_trio.worker import App, Dead, Fixed, current_job
 from disque_trio.worker.adding import LONG
 from disque_trio.worker.engine import records, words
 from disque_trio.worker.engine.records import Done
 from disque_trio.worker.exceptions import LONGEST_S
-from disque_trio.worker.options import LONGEST_DELAY_S
 from tests.client.fakenode import FakeNode, fake_node
 from tests.client.running import url
 from tests.worker.runs import Driver, body, handler_of, outcome, run_of
@@ -50,7 +49,7 @@ async def test_a_long_delay_is_made_of_several_at_nodes_that_do_not_count_so_far
             await t.using(delay=delay).enqueue()
 
     [(_, what, options)] = added(node)
-    assert (options["DELAY"], options["TTL"]) == (f"{LONGEST_S}", f"{120 * DAY_S}")
+    assert (options["DELAY"], options["TTL"]) == (f"{ORIGINAL_PERIOD_S}", f"{120 * DAY_S}")
     assert what["headers"]["hops"] == 2
     assert abs(what["headers"]["due"] - time.time() - 60 * DAY_S) < 60
 
@@ -74,10 +73,10 @@ def test_a_worker_puts_off_what_comes_too_early_and_counts_that_for_no_snooze() 
     async def t() -> None:
         seen.append(current_job().snoozes)
 
-    early = body("t", headers={"due": time.time() + 2 * LONGEST_S, "hops": 2})
+    early = body("t", headers={"due": time.time() + 2 * ORIGINAL_PERIOD_S, "hops": 2})
     due = body("t", headers={"due": time.time() - 1, "hops": 2})
 
-    assert outcome(app, early, driver=driver) == records.Release(LONGEST_S * 1_000_000)
+    assert outcome(app, early, driver=driver) == records.Release(ORIGINAL_PERIOD_S * 1_000_000)
     assert not seen
     assert outcome(app, due, snoozes=2, driver=driver) == Done()
     assert outcome(app, due, snoozes=3, driver=driver) == Done()
@@ -88,12 +87,12 @@ async def test_more_than_ten_years_are_refused() -> None:
     with node_with() as node:
         app, t = app_at(node)
         with pytest.raises(ValueError, match="ten years"):
-            t.using(delay=LONGEST_DELAY_S + 1)
+            t.using(delay=LONGEST_S + 1)
         async with app:
             late = t.using(at=datetime.now(UTC) + timedelta(days=3700))
             with pytest.raises(ValueError, match="ten years"):
                 await late.enqueue()
-            await t.using(delay=LONGEST_DELAY_S).enqueue()
+            await t.using(delay=LONGEST_S).enqueue()
 
 
 # Safety.

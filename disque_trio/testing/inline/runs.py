@@ -39,6 +39,7 @@ End = Literal["done", "retried", "snoozed", "cancelled", "dead"]
 
 _FEATURES: Final = frozenset((
     words.META, words.TOKENS, words.RELEASE, words.RELEASE_DELAY, words.DELAY, words.BURY,
+    words.LONG_WAITS,
 ))  # fmt: skip
 _NODE: Final = Node(HOST, features=_FEATURES)
 _PERFORMED: Final = b"D-11111111-performedperformedperfor-05a1"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final, cast
 
-from disque_trio.statemachine.base import Failure, Reply
+from disque_trio.statemachine.base import ORIGINAL_PERIOD_S, Failure, Reply
 from disque_trio.statemachine.getwords import behind_from
 from disque_trio.worker.engine.records import (
     MILLI,
@@ -28,6 +28,7 @@ UNBLOCK: Final = b"unblock"
 DELAY: Final = b"nack-delay"
 RELEASE_DELAY: Final = b"release-delay"
 BURY: Final = b"dead-letters"
+LONG_WAITS: Final = b"long-waits"
 
 TRANSIT: Final[Micros] = 50 * MILLI
 """How long a reply may have been under way."""
@@ -94,9 +95,9 @@ def settle(node: Node, job: Job) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
         case Done():
             return ACK
         case Release(delay) if delay is not None and has(node, RELEASE_DELAY):
-            return (b"RELEASE",), (b"DELAY", _seconds(delay))
+            return (b"RELEASE",), (b"DELAY", _seconds(node, delay))
         case Release(delay) if delay and has(node, DELAY):
-            return (b"NACK",), (b"DELAY", _seconds(delay))
+            return (b"NACK",), (b"DELAY", _seconds(node, delay))
         case Release():
             return (b"RELEASE" if has(node, RELEASE) else b"ENQUEUE",), ()
         case Dead(reason) if has(node, BURY):
@@ -104,12 +105,15 @@ def settle(node: Node, job: Job) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
         case Dead():
             return (b"ADDJOB", DEAD_QUEUE + job.queue, job.body), (b"5000",)
         case Retry(delay) if delay and has(node, DELAY):
-            return (b"NACK",), (b"DELAY", _seconds(delay))
+            return (b"NACK",), (b"DELAY", _seconds(node, delay))
         case Retry():
             return (b"NACK",), ()
 
 
-def _seconds(delay: Micros) -> bytes:
+def _seconds(node: Node, delay: Micros) -> bytes:
+    """What the node is asked to wait: the whole delay, or as long as it can."""
+    if not has(node, LONG_WAITS):
+        delay = min(delay, ORIGINAL_PERIOD_S * SECOND)
     return b"%d.%03d" % divmod(delay // MILLI, 1000)
 
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from disque_trio.statemachine.base import ORIGINAL_PERIOD_S
 from disque_trio.worker import App, Cancel, Fixed, Job, NotEncodableError, TooLargeError
 from disque_trio.worker.engine import records, words
 from disque_trio.worker.engine.records import Done
 from disque_trio.worker.envelope import BadBodyError, NewerBodyError
-from disque_trio.worker.exceptions import LONGEST_S
 from disque_trio.worker.foreign import System
 from disque_trio.worker.foreign.payloads import read_foreign, write_foreign
 from tests.client.fakenode import FakeNode
@@ -114,7 +114,7 @@ def test_a_wait_that_is_too_long_for_a_node_is_made_of_several() -> None:
     driver = Driver(features=frozenset((words.RELEASE_DELAY,)))
 
     found = run(accepting()[0], payload(at=NOW + 3_000_000), driver=driver)
-    assert found == records.Release(LONGEST_S * 1_000_000)
+    assert found == records.Release(ORIGINAL_PERIOD_S * 1_000_000)
 
 
 def test_other_queues_and_other_systems_do_not_read_it() -> None:
