@@ -12,9 +12,8 @@ from typing import Any, Final
 
 import attrs
 
-from tests.sim.mutants.mutant import HERE, Mutant
+from tests.sim.mutants.mutant import HERE, LIMIT_S, Mutant
 from tests.sim.mutants.operators import Drawn
-from tests.sim.mutants.seeds import LIMIT_S
 from tests.sim.mutants.trial import Trial
 
 ROOT: Final = HERE.parents[2]

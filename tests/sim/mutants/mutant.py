@@ -14,6 +14,8 @@ import attrs
 
 HERE: Final = Path(__file__).parent
 PACKAGE: Final = HERE.parents[2] / "disque_trio"
+LIMIT_S: Final = 20.0
+"""Processor time of a seed: a run that takes longer hangs."""
 
 
 class StaleError(Exception):

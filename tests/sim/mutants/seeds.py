@@ -11,10 +11,9 @@ from disque_trio.cli.sim.execution import OverdueError, Run, execute
 from disque_trio.cli.sim.pool import cycles_collected_between_seeds
 from disque_trio.sim.checkers.verdict import Verdict
 from disque_trio.sim.scenarios.plan import Plan
+from tests.sim.mutants.mutant import LIMIT_S
 from tests.sim.mutants.plans import called
 
-LIMIT_S: Final = 20.0
-"""Of processor time: a run that takes longer hangs."""
 FIGURES: Final[dict[str, Callable[[Verdict], float]]] = {
     "adds that fail": lambda v: v.marks["add.refused"] + v.marks["add.unknown"],
     "duplicates by races": lambda v: v.duplicates.get("D5", 0),

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import attrs
 
-from tests.sim.mutants.mutant import PACKAGE
+from tests.sim.mutants.mutant import LIMIT_S, PACKAGE
 from tests.sim.mutants.swapping import ElsewhereError, install, swapped
 
 MEMORY: Final = 4 << 30
@@ -41,7 +41,7 @@ class Trial:
     goes_on: tuple[int, ...] = ()
     """Turns in which the intact node fails, too."""
     engine: str = "heap"
-    limit: float = 20.0
+    limit: float = LIMIT_S
     """Seconds of processor time for each seed."""
     has_reach: bool = False
     """Note which statements are come to; all turns are run."""
