@@ -1,8 +1,8 @@
 """For each option of a command about jobs, each directive, and each setting of a worker: the
 properties that fail if it is ignored (docs/guarantees.md), or why none does.
 
-A test fails if one has no row. `tests/sim/promises` has plans in which it ignores one at a time,
-and proves that a property of its row fails (`make promises`).
+A test fails if one has no row. `tests/sim/promises` ignores one at a time, and proves that a
+property of its row fails in a plan, or the test that its row names (`make promises`).
 """
 
 from typing import Final
@@ -19,26 +19,32 @@ class Judged:
 
 @attrs.frozen
 class Elsewhere:
-    """No property can fail, because of what the simulator is; tests of other kinds judge it."""
+    """No property can fail, because of what the simulator is. This test does if it is ignored."""
+
+    test: str
+    """As pytest names it."""
+
+
+@attrs.frozen
+class Nothing:
+    """Nobody could tell whether it is ignored."""
 
     why: str
 
 
-@attrs.frozen
-class Hole:
-    """A property is missing, so a node that ignores it passes."""
-
-    missing: str
-
-
-Row = Judged | Elsewhere | Hole
+Row = Judged | Elsewhere | Nothing
 
 
 def _judged(*properties: str) -> Judged:
     return Judged(properties)
 
 
-_SCANS: Final = Elsewhere("observers scan without filters; tests/statemachine/commands has them")
+def _scanned(**tests: str) -> dict[str, Row]:
+    """By option: the name of the test without `test_`, for observers scan without filters."""
+    file = "tests/statemachine/commands/test_scans.py"
+    return {name: Elsewhere(f"{file}::test_{test}") for name, test in tests.items()}
+
+
 OPTIONS: Final[dict[str, dict[str, Row]]] = {
     "addjob": {
         "REPLICATE": _judged("S16"),
@@ -72,61 +78,194 @@ OPTIONS: Final[dict[str, dict[str, Row]]] = {
     "pause": {"BCAST": _judged("S6")},
     "purge": {"DEAD": _judged("S23"), "BCAST": _judged("S19")},
     "redrive": {"COUNT": _judged("S19")},
-    "qstat": {"UNQUEUED": _SCANS},
-    "qscan": dict.fromkeys(
-        ("COUNT", "BUSYLOOP", "MINLEN", "MAXLEN", "IMPORTRATE", "UNQUEUED", "REPLY"), _SCANS
+    "qstat": {
+        "UNQUEUED": Elsewhere(
+            "tests/statemachine/commands/test_queues.py::"
+            "test_a_queue_that_has_delayed_jobs_only_has_numbers_if_they_are_asked_for"
+        )
+    },
+    "qscan": _scanned(
+        COUNT="count_makes_other_pages",
+        BUSYLOOP="all_can_be_had_at_once",
+        MINLEN="queues_by_length",
+        MAXLEN="queues_by_length",
+        IMPORTRATE="queues_by_what_they_import",
+        REPLY="each_queue_comes_with_its_figures",
+    )
+    | {
+        "UNQUEUED": Elsewhere("tests/statemachine/test_delayed.py::test_info_and_qscan_tell_it_too")
+    },
+    "jscan": _scanned(
+        COUNT="count_makes_other_pages",
+        BUSYLOOP="all_can_be_had_at_once",
+        QUEUE="jobs_by_queue_and_state",
+        STATE="jobs_by_queue_and_state",
+        REPLY="jobs_can_be_had_whole",
     ),
-    "jscan": dict.fromkeys(("COUNT", "BUSYLOOP", "QUEUE", "STATE", "REPLY"), _SCANS),
 }
 """By command."""
 
-_PROCESS: Final = Elsewhere("of the process, which the simulator has not: tests/serving")
-_SOCKETS: Final = Elsewhere("of sockets and clients, which are simulated: tests/net, tests/web")
-_LOGS: Final = Elsewhere("of logs and figures, which promise nothing of jobs: tests/observe")
-_FILES: Final = Elsewhere("of when files are rewritten or how they are read: tests/storage")
+_NO_EFFECT: Final = Nothing("it is accepted for files of the original, and changes nothing")
+_WHEN_SYNCED: Final = Nothing("of how long a sync takes, of which a simulated disk knows nothing")
+_OF_TRACES: Final = Nothing("of the size of trace files, as `TraceFile` in tests/tracing")
 
 
-def _all(names: str, row: Row) -> dict[str, Row]:
-    return dict.fromkeys(names.split(), row)
+def _elsewhere(file: str, **tests: str) -> dict[str, Row]:
+    """By directive, with underscores: the name of the test in this file, without `test_`."""
+    return {
+        name.replace("_", "-"): Elsewhere(f"tests/{file}::test_{test}")
+        for name, test in tests.items()
+    }
 
 
 DIRECTIVES: Final[dict[str, Row]] = {
-    **_all(
-        "pidfile databases watchdog-period hz daemonize activerehashing dir workers"
-        " multiplexing-api appendfilename cluster-config-file rename-command spill-directory",
-        _PROCESS,
+    **dict.fromkeys(
+        ("databases", "watchdog-period", "hz", "activerehashing", "maxmemory-samples"), _NO_EFFECT
     ),
-    **_all(
-        "requirepass requirepass-file unixsocket unixsocketperm timeout port tcp-backlog maxclients"
-        " tcp-keepalive client-output-buffer-limit bind bus-send-buffer cluster-secret"
-        " cluster-secret-file protected-mode auth-timeout unauthenticated-clients"
-        " client-query-buffer-limit proto-max-bulk-len tls-port tls-cert-file tls-key-file"
-        " tls-key-file-pass tls-ca-cert-file tls-cluster-ca-cert-file tls-auth-clients tls-cluster"
-        " web-port web-names web-metrics-open web-read-only web-tls web-reader-password"
-        " web-reader-password-file cluster-announce-ip cluster-announce-port"
-        " cluster-announce-bus-port cluster-seeds",
-        _SOCKETS,
+    **dict.fromkeys(("no-appendfsync-on-rewrite", "aof-rewrite-incremental-fsync"), _WHEN_SYNCED),
+    **dict.fromkeys(("trace-file-sample", "trace-file-max-bytes", "trace-file-keep"), _OF_TRACES),
+    **_elsewhere(
+        "serving/test_server.py",
+        pidfile="it_goes_to_the_background",
+        daemonize="it_goes_to_the_background",
     ),
-    **_all(
-        "logfile loglevel log-format syslog-enabled syslog-ident syslog-facility"
-        " slowlog-log-slower-than slowlog-max-len latency-monitor-threshold trace-file"
-        " trace-file-sample trace-file-max-bytes trace-file-keep trace-sample",
-        _LOGS,
+    **_elsewhere(
+        "serving/test_config_file.py",
+        dir="directories_count_from_the_one_before",
     ),
-    **_all(
-        "auto-aof-rewrite-percentage auto-aof-rewrite-min-size no-appendfsync-on-rewrite"
-        " aof-rewrite-incremental-fsync aof-load-truncated aof-format",
-        _FILES,
+    **_elsewhere(
+        "serving/test_processes_plan.py",
+        workers="a_kernel_that_does_not_spread_connections_is_refused",
+        cluster_config_file="what_cannot_be_shared_out_is_refused",
+        cluster_announce_bus_port="each_announces_ports_of_its_own",
+        trace_file="what_cannot_be_shared_out_is_refused",
+    ),
+    **_elsewhere(
+        "serving/test_process.py",
+        multiplexing_api="facts_name_the_process",
+    ),
+    **_elsewhere(
+        "statemachine/commands/test_table.py",
+        rename_command="a_renamed_command_answers_to_its_new_name_only",
+    ),
+    **_elsewhere(
+        "statemachine/test_resident_size.py",
+        spill_directory="bodies_go_to_disk_before_jobs_are_refused",
+    ),
+    **_elsewhere(
+        "net/test_admission.py",
+        requirepass="unauthenticated_clients_of_one_address_are_limited",
+        cluster_secret="a_node_with_another_secret_or_none_stays_outside",
+        protected_mode="a_client_from_elsewhere_reads_why_it_is_refused",
+        unauthenticated_clients="unauthenticated_clients_of_one_address_are_limited",
+    ),
+    **_elsewhere(
+        "serving/test_secret_files.py",
+        requirepass_file="the_text_of_the_file_is_the_secret",
+        cluster_secret_file="a_cluster_secret_may_have_a_successor",
+    ),
+    **_elsewhere(
+        "net/test_listeners.py",
+        unixsocket="a_file_that_is_no_socket_is_left_alone",
+        port="the_bus_listens_ten_thousand_above",
+        bind="names_are_addresses_too",
+    ),
+    **_elsewhere(
+        "serving/test_obeyed.py",
+        tcp_keepalive="clients_are_probed_after_so_many_seconds",
+        appendfilename="a_journal_of_any_name_is_not_left_behind",
+        web_port="each_web_port_has_cookies_of_its_own",
+        unixsocketperm="the_socket_file_has_a_mode",
+        logfile="lines_of_the_log_go_to_a_file",
+        tcp_backlog="so_many_connections_may_wait",
+        syslog_enabled="syslog_gets_them_by_name_and_facility",
+        syslog_ident="syslog_gets_them_by_name_and_facility",
+        syslog_facility="syslog_gets_them_by_name_and_facility",
+        web_tls="cookies_of_a_web_port_with_tls_are_for_tls_alone",
+        web_reader_password_file="a_readers_password_may_stand_in_a_file",
+        proto_max_bulk_len="a_bulk_may_have_so_many_bytes",
+        auth_timeout="an_unauthenticated_client_has_so_many_seconds",
+        auto_aof_rewrite_percentage="a_journal_that_has_grown_little_is_not_rewritten",
+    ),
+    **_elsewhere(
+        "node/test_node.py",
+        timeout="idle_clients_are_closed",
+        maxclients="one_client_too_many_is_told_so",
+        client_output_buffer_limit="a_hard_limit_cuts_off_a_client_that_does_not_read",
+        client_query_buffer_limit="an_endless_request_is_cut_off",
+    ),
+    **_elsewhere(
+        "net/test_hub_bus.py",
+        bus_send_buffer="a_peer_that_never_reads_costs_bounded_memory",
+    ),
+    **_elsewhere(
+        "net/test_tls.py",
+        tls_port="a_client_with_a_certificate_is_answered",
+        tls_cluster_ca_cert_file="a_clients_certificate_opens_no_bus_that_has_an_authority_of_its_own",
+        tls_auth_clients="certificates_may_be_left_to_the_clients",
+        tls_cluster="a_node_of_no_such_authority_stays_outside",
+    ),
+    **_elsewhere(
+        "net/test_tls_settings.py",
+        tls_cert_file="certificates_that_do_not_do_change_nothing",
+        tls_key_file="a_key_of_another_certificate_is_refused",
+        tls_key_file_pass="a_locked_key_needs_its_password",
+        tls_ca_cert_file="certificates_are_read_anew",
+    ),
+    **_elsewhere(
+        "web/test_security.py",
+        web_read_only="a_console_that_only_reads_does_so_for_everybody",
+        web_reader_password="a_reader_sees_and_changes_nothing",
+    ),
+    **_elsewhere(
+        "web/test_site.py",
+        web_names="a_name_that_is_not_ours_leads_nowhere",
+        web_metrics_open="metrics_may_be_open",
+    ),
+    **_elsewhere(
+        "statemachine/test_announcing.py",
+        cluster_announce_ip="what_is_announced_can_be_changed",
+        cluster_announce_port="what_is_announced_can_be_changed",
+    ),
+    **_elsewhere(
+        "statemachine/test_hostnames.py",
+        cluster_seeds="seeds_can_be_changed",
+    ),
+    **_elsewhere(
+        "serving/test_logs.py",
+        loglevel="levels_are_the_original_s",
+        log_format="machines_get_json",
+    ),
+    **_elsewhere(
+        "statemachine/commands/test_slowlog.py",
+        slowlog_log_slower_than="a_negative_threshold_remembers_nothing",
+        slowlog_max_len="the_newest_entries_come_first_and_the_oldest_go",
+    ),
+    **_elsewhere(
+        "statemachine/commands/test_latency.py",
+        latency_monitor_threshold="a_threshold_set_at_runtime_counts_at_once",
+    ),
+    **_elsewhere(
+        "statemachine/test_jobtraces.py",
+        trace_sample="the_size_of_the_sample_can_be_changed",
+    ),
+    **_elsewhere(
+        "storage/test_journal_rewriting.py",
+        auto_aof_rewrite_min_size="a_file_that_has_doubled_is_rewritten",
+    ),
+    **_elsewhere(
+        "storage/test_journal_start.py",
+        aof_load_truncated="a_torn_end_may_be_an_error",
+        aof_format="a_node_does_not_start_with_jobs_for_which_its_format_has_no_place",
+        aof_enqueue_jobs_once="after_a_controlled_restart_jobs_are_queued_and_the_setting_is_off",
     ),
     "maxmemory": _judged("S34"),
-    "maxmemory-samples": Hole("nothing judges which acknowledgements are evicted"),
     "maxmemory-policy": _judged("S2"),
     "cluster-node-timeout": _judged("L14"),
     "delivery-lease": _judged("L8", "S11"),
     "default-sync": _judged("L13"),
     "replica-zone": _judged("S30", "S31"),
     "appendfsync": _judged("S15"),
-    "aof-enqueue-jobs-once": Hole("no plan has `yes`"),
     "appendonly": _judged("S15"),
     "default-replicate": _judged("S16"),
     "replica-repair-after": _judged("L7"),
@@ -134,21 +273,29 @@ DIRECTIVES: Final[dict[str, Row]] = {
     "dead-letter-ttl": _judged("S26"),
 }
 
-_ENDS: Final = _judged("W8")
+
+def _engine(file: str, test: str) -> Row:
+    return Elsewhere(f"tests/worker/engine/{file}.py::test_{test}")
+
+
+_ENDS: Final = _engine("test_nodes", "its_time_is_bounded")
+_WHAT_IT_DOES: Final = Nothing("a worker without it takes no jobs")
 WORKER: Final[dict[str, Row]] = {
-    "nodes": Elsewhere("a worker without it reaches no node"),
-    "queues": _judged("S19"),
-    "concurrency": _judged("W5"),
-    "has_ties": _judged("S23"),
-    "is_plain": Elsewhere("it is for originals (tests/cluster); W13 and W14 judge what is left"),
+    "nodes": _WHAT_IT_DOES,
+    "queues": _WHAT_IT_DOES,
+    "name": _WHAT_IT_DOES,
+    "concurrency": _engine("test_beginning", "one_of_many_jobs_is_named_before_it_starts"),
+    "has_ties": _engine(
+        "test_beginning", "jobs_are_asked_for_as_held_where_the_node_can_and_ties_are_wanted"
+    ),
+    "is_plain": Nothing("it is for nodes of the original; W13 and W14 judge what is left to it"),
     "is_strict": _judged("W12"),
-    "is_burst": Hole("no simulated worker has it"),
+    "is_burst": _engine("test_bursts", "a_worker_that_runs_what_is_there_stops_when_nothing_is"),
     "horizon": _judged("W5"),
     "drain": _ENDS,
     "abort": _ENDS,
-    "name": _judged("S19"),
-    "prefetch": _judged("W5"),
-    "limit": _judged("W5"),
-    "weight": Hole("nothing judges the shares of queues"),
+    "prefetch": _engine("test_pace", "as_many_are_held_as_end_in_a_quarter_of_a_second"),
+    "limit": _engine("test_leases", "a_run_over_its_limit_is_cancelled_and_goes_on_to_be_renewed"),
+    "weight": _engine("test_order", "queues_share_by_their_weights"),
 }
 """The fields of `Settings` and `Queue` of the worker library's engine."""

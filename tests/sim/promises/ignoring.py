@@ -82,7 +82,8 @@ def judged(plan: Plan, played: Plan | None = None, **rest: Any) -> Verdict:
 def judged_without_directive(plan: Plan, name: str) -> Verdict:
     """Of nodes that ignore the directive."""
     config = tuple(pair for pair in plan.config if pair[0] != name)
-    return judged(plan, attrs.evolve(plan, config=config))
+    zones = () if name == "replica-zone" else plan.zones
+    return judged(plan, attrs.evolve(plan, config=config, zones=zones))
 
 
 def judged_without_setting(plan: Plan, name: str) -> Verdict:

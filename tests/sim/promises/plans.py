@@ -154,6 +154,7 @@ DOWN: Final = Fault(kind="crash", mode="kill", at=5 * SECOND, hold=12 * SECOND, 
 GONE: Final = Fault(kind="remove", at=5 * SECOND, nodes=(5,))
 _DIES: Final = taken(meta=True, tied=True)
 DIRECTIVES: Final[dict[str, Plan]] = {
+    "replica-zone": attrs.evolve(added(replicate=2), zones=("a", "b")),
     "maxmemory": attrs.evolve(squeezed(0), consumers=(), drain=SECOND),
     "maxmemory-policy": _configured(squeezed(0), ("maxmemory-policy", "noeviction")),
     "cluster-node-timeout": added(faults=(DOWN,)),

@@ -1,13 +1,23 @@
 """No option, directive or setting without a property that fails if it is ignored, or a reason."""
 
+import ast
+from collections.abc import Iterator
+
 import attrs
 import pytest
 
-from disque_trio.sim.checkers import promises
-from disque_trio.sim.checkers.promises import DIRECTIVES, OPTIONS, WORKER, Judged
+from disque_trio.sim.checkers.promises import (
+    DIRECTIVES,
+    OPTIONS,
+    WORKER,
+    Elsewhere,
+    Judged,
+    Row,
+)
 from disque_trio.sim.checkers.properties import PROPERTIES
 from disque_trio.statemachine import directives
 from disque_trio.worker.engine.records import Queue, Settings
+from tests.sim.promises.elsewhere import ROOT, is_noticed
 from tests.sim.promises.ignoring import options, without
 from tests.sim.promises.proofs import PROOFS, failed
 
@@ -39,15 +49,35 @@ def test_rows_name_properties_that_there_are() -> None:
     assert named <= set(PROPERTIES)
 
 
-def test_each_option_that_is_judged_has_a_proof() -> None:
-    judged = {
-        f"{command} {option}"
-        for command, rows in OPTIONS.items()
-        for option, row in rows.items()
-        if isinstance(row, promises.Judged)
-    }
+def _all() -> Iterator[tuple[str, Row]]:
+    for command, rows in OPTIONS.items():
+        for option, row in rows.items():
+            yield f"{command} {option}", row
+    yield from DIRECTIVES.items()
+    for name, row in WORKER.items():
+        yield f"consumer {name.removeprefix('is_')}", row
+
+
+def test_what_is_judged_has_a_proof() -> None:
+    judged = {name for name, row in _all() if isinstance(row, Judged)}
 
     assert judged <= set(PROOFS)
+
+
+@pytest.mark.parametrize(
+    "test", sorted({row.test for _, row in _all() if isinstance(row, Elsewhere)})
+)
+def test_the_tests_that_rows_name_are_there(test: str) -> None:
+    file, _, name = test.partition("::")
+    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    assert name in {each.name for each in tree.body if isinstance(each, functions)}
+
+
+@pytest.mark.parametrize("name", ["maxclients", "slowlog-max-len", "weight"])
+def test_they_fail_if_it_is_ignored(name: str) -> None:
+    assert is_noticed(name)
 
 
 @pytest.mark.parametrize(
