@@ -23,7 +23,7 @@ _RUNGS: Final = """
     send trace journaling keyindex spilling heartbeat links metrics counts handouts
     reasons lifecycle leases nodetable stamps trailing
     postponing idle_queues pressure resident_size
-    shortcuts copies waiters pausing recovery
+    shortcuts copies waiters longcommands pausing recovery
     pending_adds introductions deadletters keyasking versions
     replication transfer offering federation greetings acks purging resend requeue delivery
     enqueuing sessions repair
@@ -114,6 +114,7 @@ OWNERS: Final = {
     "purging": "Purging.jobs",
     "enqueuing": "Enqueuing.orders EnqueueOrder.walk EnqueueOrder.found EnqueueOrder.is_over"
     " EnqueueOrder.is_answered_later",
+    "longcommands": "NodeState.long_commands Outbox.changing",
     "many": "Job.flags Job.confirmed",
     "resend": "Resend.ids Resend.queues Resend.to Resend.returned Peer.resent_on",
     "queue": "Job.in_line",
@@ -176,7 +177,6 @@ OWNERS: Final = {
     "commands.addjob": "NodeState.begun",
     "commands.jobs": "NodeState.begun",
     "commands.nack": "NodeState.begun",
-    "commands.release": "NodeState.begun",
     "commands.queues": "NodeState.begun",
     "commands.config": "NodeState.config",
     "commands.clients": "Client.name Client.library Client.library_version Client.reply_mode",
@@ -188,7 +188,8 @@ OWNERS: Final = {
     "commands.slowlog": "Slowlog.entries Slowlog.next_id",
     "commands.latency": "LatencyMonitor.events Samples.worst",
     "machine": """
-        NodeState.mono NodeState.wall NodeState.micros NodeState.out Client.active Client.command
+        NodeState.mono NodeState.wall NodeState.micros NodeState.out NodeState.begun Client.active
+        Client.command
         Cluster.messages_received Outbox.changing Stats.commands_processed Stats.protocol_errors
         Stats.frames_dropped
     """,

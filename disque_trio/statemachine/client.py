@@ -34,6 +34,7 @@ class Blocked(enum.Enum):
     COPIES = "ADDJOB: enough copies of its job, or of each of its jobs"
     KEY = "SHOW KEY, CANCEL KEY: what the other nodes know of a key"
     ENQUEUE = "ENQUEUE QUEUE: all jobs to have been looked at"
+    STEPS = "a command about many jobs: the rest of them"
     CHORE = "the outcome of a chore"
 
 

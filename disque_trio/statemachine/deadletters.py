@@ -9,6 +9,7 @@ Owns `Job.expires` of a job that dies or is redriven, and writes its `state`, `r
 and `deliveries`, and `Memory.evictable`, as `lifecycle` does.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
@@ -116,6 +117,12 @@ def _life(node: NodeState, job: Job) -> Millis:
     left = job.expires - node.mono
     least, most = ttl_range(job.id)
     return max(min(node.wall - job.made + left, most), least, left)
+
+
+def redrive_all(node: NodeState, ids: Sequence[JobId]) -> int:
+    """A client orders it for these jobs. How many are queued again."""
+    found = [job for job in map(node.jobs.get, ids) if job is not None]
+    return sum([redrive(node, job) for job in found])
 
 
 def redrive(node: NodeState, job: Job) -> bool:

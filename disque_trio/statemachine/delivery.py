@@ -1,6 +1,6 @@
 """Handing jobs to clients: the rounds of GETJOB, and blocked clients (original 2.3, 6.6)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
 from itertools import islice
 
 from disque_trio.statemachine import (
@@ -71,6 +71,42 @@ def _round(
     return more
 
 
+def rounds(
+    node: NodeState,
+    client: Client,
+    names: Sequence[bytes],
+    count: int,
+    given: Callable[[list[Job]], None],
+) -> Generator[None, None, None]:
+    """`take_rounds`, some jobs or queues at a time; `given` is called with those of each step."""
+    most = node.knobs.ids_at_once
+    taken: list[Job] = []
+    if len(names) == 1:
+        while len(taken := _take_of_one(node, client, names[0], min(count, most))) == most < count:
+            given(taken)
+            count -= most
+            yield
+        given(taken)
+        return
+    live, looks = names, 0
+    while live and count:
+        more: list[bytes] = []
+        for at in range(0, len(live), most):
+            before = len(taken)
+            some = live[at : at + most]
+            more += _round(node, client, some, before + count, taken)
+            count -= len(taken) - before
+            looks += len(some)
+            if not count:
+                break
+            if looks >= most:
+                given(taken)
+                taken, looks = [], 0
+                yield
+        live = more
+    given(taken)
+
+
 def take(node: NodeState, queue: Queue, client: Client) -> Job | None:
     """Deliver the oldest job of a queue, if deliveries are not paused."""
     if queue.paused & PAUSE_OUT:
@@ -102,7 +138,7 @@ def serve_ready(node: NodeState) -> None:
             lifecycle.mark_unmet(node, queue.name)
 
 
-def give(node: NodeState, client: Client, jobs: Sequence[Job], wants: int) -> Reply:
+def give(node: NodeState, client: Client, jobs: Sequence[Job], wants: int) -> list[Reply]:
     """The jobs that the client gets, as it wants to see them."""
     if wants & (META | TIED) or node.handouts:
         for job in jobs:

@@ -12,6 +12,7 @@ from disque_trio.statemachine import (
     keymeeting,
     keysearch,
     keysuccession,
+    longcommands,
     membership,
     offering,
     pressure,
@@ -60,9 +61,12 @@ ON_TIMER: Final[dict[type, Callable[[NodeState, Any], None]]] = {
 
 
 def run(node: NodeState) -> None:
-    """Handle the due timers, at most `Knobs.due_per_tick` of them."""
+    """Handle the due timers, at most `Knobs.due_per_tick` of them, and make a step of a long
+    command."""
     for _ in range(node.knobs.due_per_tick):
         owner = node.timers.pop_due(node.mono)
         if owner is None:
             break
         ON_TIMER[type(owner)](node, owner)
+    if node.long_commands:
+        longcommands.go_on(node)

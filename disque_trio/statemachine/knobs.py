@@ -21,7 +21,7 @@ def knob(default: int, least: int, unit: str, meaning: str) -> Any:
 class Knobs:
     """The values of one process."""
 
-    due_per_tick: int = knob(10_000, 1, "timers", "handled in one tick")
+    due_per_tick: int = knob(2_000, 1, "timers", "handled in one tick")
     empty_slots: int = knob(1024, 1, "slots", "of the timer wheel that are not swept")
     stale_entries: int = knob(64, 0, "entries", "of jobs that have left a queue's middle, unswept")
     tombstones: int = knob(32_768, 150, "ids", "of finished jobs in a generation of tombstones")
@@ -42,6 +42,7 @@ class Knobs:
     meeting_looks: int = knob(2000, 1, "keys", "in one pass after a partition")
     meetings: int = knob(100, 1, "keys", "that are compared with other nodes at a time")
     spill_ahead: int = knob(32, 0, "jobs", "at the front of a queue whose bodies stay in memory")
+    ids_at_once: int = knob(512, 1, "jobs", "in one step of a command about many")
     peeked_at_once: int = knob(256, 0, "jobs", "or queues in a reply that is made at once")
     steps_at_once: int = knob(1000, 1, "jobs", "or queues in one step of a longer reply")
     scan_steps: int = knob(20_000, 1, "jobs", "or queues that one call of a SCAN passes")

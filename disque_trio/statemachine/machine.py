@@ -11,7 +11,8 @@ Driver contract (docs/design.md, "The machine"):
 5. The machine never calls out, never blocks, and never raises for what a client or a peer sends.
 
 Owns `NodeState.mono`, `wall`, `micros` and `out`, `Client.command`, `Cluster.messages_received`,
-`Outbox.changing`, and the counters of requests and frames in `Stats`; sets `Client.active`.
+`Outbox.changing`, and the counters of requests and frames in `Stats`; sets `Client.active`
+and `NodeState.begun`.
 """
 
 import random
@@ -363,7 +364,7 @@ class Machine:
 
     def deadline(self) -> Millis:
         """When `tick` wants to be called next, on the monotonic clock."""
-        return self.state.timers.deadline()
+        return self.state.mono if self.state.long_commands else self.state.timers.deadline()
 
     def complete(self) -> None:
         """End of a batch of inputs: do what is done once for all of them."""
@@ -382,7 +383,7 @@ class Machine:
         """Return the outputs of the inputs since the last call."""
         self.complete()
         node = self.state
-        out, node.out = node.out, Outbox()
+        out, node.out, node.begun = node.out, Outbox(), None
         if out.messages and node.traces.is_on:
             trace.sent(node, out.messages)
         return out

@@ -2,12 +2,12 @@
 
 import enum
 import random
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import attrs
 
 from disque_trio.statemachine.backlog import Backlog
-from disque_trio.statemachine.base import ClientId, Failure, JobId, Millis, NodeId
+from disque_trio.statemachine.base import ClientId, Failure, JobId, Millis, NodeId, Reply
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Cluster
 from disque_trio.statemachine.config import Config
@@ -131,6 +131,16 @@ class Enqueuing(Timed):
     """Orders that are still to be carried out. `enqueuing` writes it."""
 
     orders: list[EnqueueOrder] = attrs.Factory(list)
+
+
+@attrs.define(eq=False, weakref_slot=False)
+class LongCommand:
+    """A command about many jobs of which steps are left."""
+
+    client: Client
+    steps: Generator[None, None, Reply]
+    needs_client: bool
+    """Does it end when the client disconnects?"""
 
 
 class Sweep(enum.Enum):
@@ -301,6 +311,8 @@ class NodeState:
     resend: Resend = attrs.Factory(Resend)
     purging: Purging = attrs.Factory(Purging)
     enqueuing: Enqueuing = attrs.Factory(Enqueuing)
+    long_commands: list[LongCommand] = attrs.Factory(list)
+    """Those that are being carried out; the first one has waited longest."""
     pause_timer: Timed = attrs.Factory(Timed)
     slowlog: Slowlog = attrs.Factory(Slowlog)
     latency: LatencyMonitor = attrs.Factory(LatencyMonitor)

@@ -12,5 +12,5 @@ def begin(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     found = handouts.held(node, args[1:])
     if None in found:
         # Names of jobs that are held are well formed.
-        with_tokens(args)
+        with_tokens(args[1:])
     return handouts.begin(found)

@@ -3,6 +3,7 @@
 Sets `NodeState.begun`.
 """
 
+from collections.abc import Generator, Sequence
 from typing import Final
 
 from disque_trio.statemachine import (
@@ -13,6 +14,7 @@ from disque_trio.statemachine import (
     handouts,
     journaling,
     lifecycle,
+    longcommands,
     replication,
     requeue,
     waiters,
@@ -37,38 +39,47 @@ from disque_trio.statemachine.job import Job, check_id
 from disque_trio.statemachine.postponing import is_backing_off, is_postponed, rest
 from disque_trio.statemachine.state import NodeState
 
+Named = tuple[JobId, bytes]
+"""An id, and the token of a delivery or nothing."""
 BODY_AT: Final = 29
 """Where `describe` has the body."""
 _OF_WAITJOB: Final = (b"NOHANG", b"TIMEOUT")
 
 
-def ackjob(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
+def ackjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """How many were known here and had not been acknowledged."""
     ids = args[1:]
     if not all(map(node.jobs.__contains__, ids)):
         # Names of jobs that are here are well formed.
         ids = job_ids(args)
     node.begun = args
-    return acks.ack_all(node, ids)
+    return longcommands.total(node, client, ids, lambda some: acks.ack_all(node, some))
 
 
-def fastack(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
+def fastack(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """How many were known here; linked holders are told to drop their copies."""
     ids = job_ids(args)
     node.begun = args
-    return sum(acks.fast_ack(node, job_id) for job_id in ids)
+    return longcommands.total(
+        node, client, ids, lambda some: sum([acks.fast_ack(node, job_id) for job_id in some])
+    )
 
 
-def deljob(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
+def deljob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """How many were dropped here, and only here."""
-    jobs = _known(node, job_ids(args))
+    ids = job_ids(args)
     node.begun = args
+    return longcommands.total(node, client, ids, lambda some: _delete(node, some))
+
+
+def _delete(node: NodeState, ids: Sequence[JobId]) -> int:
+    jobs = _known(node, ids)
     for job in jobs:
         replication.drop(node, job, Cause.CLIENT_DELJOB)
     return len(jobs)
 
 
-def _known(node: NodeState, ids: list[JobId]) -> list[Job]:
+def _known(node: NodeState, ids: Sequence[JobId]) -> list[Job]:
     found = dict.fromkeys(job_id for job_id in ids if job_id in node.jobs)
     return [node.jobs[job_id] for job_id in found]
 
@@ -78,9 +89,14 @@ def enqueue(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     if len(args) > 1 and args[1].upper() == b"QUEUE":
         node.begun = args
         return _enqueue_queue(node, client, Words(args[2:]))
-    found = [job for job in map(node.jobs.get, job_ids(args)) if job is not None]
+    ids = job_ids(args)
     node.begun = args
-    return sum([give_back(node, job, Cause.ENQUEUE) for job in found])
+    return longcommands.total(
+        node,
+        client,
+        ids,
+        lambda some: sum([give_back(node, job, Cause.ENQUEUE) for job in _known(node, some)]),
+    )
 
 
 def _enqueue_queue(node: NodeState, client: Client, words: Words) -> Reply:
@@ -96,20 +112,34 @@ def _enqueue_queue(node: NodeState, client: Client, words: Words) -> Reply:
     return enqueuing.begin(node, client, name, count)
 
 
-def held(node: NodeState, args: list[bytes]) -> list[Job]:
-    """The jobs that are here, without those that their workers have lost."""
-    found = [(node.jobs.get(job_id), token) for job_id, token in with_tokens(args)]
+def named(node: NodeState, words: Sequence[bytes]) -> Generator[None, None, list[Named]]:
+    """The ids of these words, with their tokens. Raises CommandError for a malformed one, before
+    anything is changed."""
+    found: list[Named] = []
+    for number, some in enumerate(longcommands.parts(node, words)):
+        if number:
+            yield
+        found += with_tokens(some)
+    return found
+
+
+def held(node: NodeState, deliveries: Sequence[Named], flags: int | None = None) -> list[Job]:
+    """The jobs that are here, and have one of these flags, without those that their workers have
+    lost."""
+    found = [(node.jobs.get(job_id), token) for job_id, token in deliveries]
     return [
         job
         for job, token in found
-        if job is not None and not (token and handouts.is_lost(node, job, token))
+        if job is not None
+        and (flags is None or job.flags & flags)
+        and not (token and handouts.is_lost(node, job, token))
     ]
 
 
-def end_deliveries(node: NodeState, args: list[bytes]) -> None:
+def end_deliveries(node: NodeState, deliveries: Sequence[Named]) -> None:
     """The consumers that name these jobs with tokens have given them back."""
     if node.handouts:
-        for job_id, token in with_tokens(args):
+        for job_id, token in deliveries:
             handouts.give_back(node, job_id, token)
 
 
@@ -122,26 +152,42 @@ def give_back(node: NodeState, job: Job, cause: Cause) -> bool:
     return is_queued
 
 
-def dequeue(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
+def dequeue(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """How many were taken out of their queues; their timers run on."""
-    jobs = _known(node, job_ids(args))
+    ids = job_ids(args)
     node.begun = args
-    return sum(lifecycle.dequeue(node, job, Cause.DEQUEUE) for job in jobs)
+    return longcommands.total(
+        node,
+        client,
+        ids,
+        lambda some: sum(
+            [lifecycle.dequeue(node, job, Cause.DEQUEUE) for job in _known(node, some)]
+        ),
+    )
 
 
 def working(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """Postpone the next delivery by a whole retry period, which is the reply in seconds. Of several
     jobs each has its own reply, maybe an error."""
-    asked = with_tokens(args)
+    if len(args) == 2:
+        [asked] = with_tokens(args[1:])
+        node.begun = args
+        return _work(node, client, *asked)
+    return longcommands.run(node, client, _work_on_all(node, client, args))
+
+
+def _work_on_all(node: NodeState, client: Client, args: list[bytes]) -> longcommands.Steps:
+    asked = yield from named(node, args[1:])
     node.begun = args
-    if len(asked) == 1:
-        return _work(node, client, *asked[0])
     replies: list[Reply] = []
-    for job_id, token in asked:
-        try:
-            replies.append(_work(node, client, job_id, token))
-        except CommandError as error:
-            replies.append(Failure(error.text))
+    for number, some in enumerate(longcommands.parts(node, asked)):
+        if number:
+            yield
+        for job_id, token in some:
+            try:
+                replies.append(_work(node, client, job_id, token))
+            except CommandError as error:
+                replies.append(Failure(error.text))
     return replies
 
 

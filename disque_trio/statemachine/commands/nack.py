@@ -4,9 +4,10 @@ DEAD kept as dead.
 Sets `NodeState.begun`.
 """
 
+from collections.abc import Callable, Generator
 from typing import Final
 
-from disque_trio.statemachine import counts, deadletters, postponing
+from disque_trio.statemachine import counts, deadletters, longcommands, postponing
 from disque_trio.statemachine.base import (
     ACTIVE,
     SYNTAX_ERROR,
@@ -16,7 +17,7 @@ from disque_trio.statemachine.base import (
 )
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commands.addjob import NO_PLACE
-from disque_trio.statemachine.commands.jobs import end_deliveries, give_back, held
+from disque_trio.statemachine.commands.jobs import end_deliveries, give_back, held, named
 from disque_trio.statemachine.commands.parse import Words, once, seconds
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.extensions import LONGEST_PERIOD_S, MAX_REASON
@@ -29,24 +30,50 @@ _DELAY: Final = b"DELAY"
 _OPTIONS: Final = (_DELAY, _DEAD)
 
 
-def nack(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
+def nack(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """How many were given back, and are counted as negative acknowledgements: not those that are
     queued or wait already, nor those that their workers have lost."""
     at = end_of_ids(args, _OPTIONS, b"NACK id [DELAY sec] [DEAD [reason]]")
-    ids, options = args[:at], args[at:]
-    jobs = held(node, ids)
-    node.begun = args
+    options = args[at:]
     if options and options[0].upper() == _DEAD:
         reason = _reason(node, options[1:])
-        nacked = sum([deadletters.nack(node, job, reason) for job in jobs])
+        steps = give_back_all(node, args, at, lambda job: deadletters.nack(node, job, reason))
     else:
         delay = delay_of(options, b"NACK", _OPTIONS)
-        if delay:
-            for job in jobs:
-                check_life(node, job, delay)
-        nacked = sum([_nack(node, job, delay) for job in jobs])
-    end_deliveries(node, ids)
-    return counts.nacked(node, nacked)
+        steps = give_back_all(node, args, at, lambda job: _nack(node, job, delay), delay or 0)
+    return longcommands.run(node, client, _counted(node, steps))
+
+
+def _counted(node: NodeState, steps: Generator[None, None, int]) -> longcommands.Steps:
+    return counts.nacked(node, (yield from steps))
+
+
+def give_back_all(
+    node: NodeState,
+    args: list[bytes],
+    at: int,
+    give: Callable[[Job], bool],
+    delay: Millis = 0,
+    flags: int | None = None,
+) -> Generator[None, None, int]:
+    """Give back the jobs that the words before this place name and that have one of these flags,
+    but for those that their workers have lost: how many. Raises CommandError if one of them cannot
+    wait so long."""
+    deliveries = yield from named(node, args[1:at])
+    parts = longcommands.parts(node, deliveries)
+    for number, each in enumerate(parts if delay else ()):
+        if number:
+            yield
+        for job in held(node, each, flags):
+            check_life(node, job, delay)
+    node.begun = args
+    given = 0
+    for number, each in enumerate(parts):
+        if number:
+            yield
+        given += sum([give(job) for job in held(node, each, flags)])
+        end_deliveries(node, each)
+    return given
 
 
 def end_of_ids(args: list[bytes], options: tuple[bytes, ...], usage: bytes) -> int:

@@ -123,11 +123,11 @@ def job_ids(args: list[bytes]) -> list[JobId]:
     return ids
 
 
-def with_tokens(args: list[bytes]) -> list[tuple[JobId, bytes]]:
-    """The ids after the command's name, each with the token behind its ``@``, or an empty one; a
-    malformed one is an error for all."""
+def with_tokens(words: Sequence[bytes]) -> list[tuple[JobId, bytes]]:
+    """These ids, each with the token behind its ``@``, or an empty one; a malformed one is an error
+    for all."""
     pairs = []
-    for word in args[1:]:
+    for word in words:
         job_id, at, token = word.partition(b"@")
         pairs.append((check_id(job_id), check_token(token) if at else b""))
     return pairs

@@ -13,6 +13,7 @@ from disque_trio.statemachine import (
     deadletters,
     delivery,
     federation,
+    longcommands,
     pausing,
     pressure,
     purging,
@@ -79,12 +80,40 @@ def getjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     if node.memory.held > node.memory.hard:
         queues = _known(node, queues)
     node.begun = args
+    most = node.knobs.ids_at_once
+    if options.count > most or len(queues) > most:
+        steps = _get_many(node, client, options, queues)
+        return longcommands.run(node, client, steps, needs_client=True)
     jobs = delivery.take_rounds(node, client, queues, options.count)
     if jobs:
         return delivery.give(node, client, jobs, options.wants)
+    return _wait(node, client, options, queues)
+
+
+def _get_many(
+    node: NodeState, client: Client, options: GetOptions, queues: Sequence[bytes]
+) -> longcommands.Steps:
+    """It ends early if the node cannot give jobs any more: what it has given is delivered."""
+    given: list[Reply] = []
+
+    def give(jobs: list[Job]) -> None:
+        given.extend(delivery.give(node, client, jobs, options.wants))
+
+    for _ in delivery.rounds(node, client, queues, options.count, give):
+        yield
+        if node.refusal is not None or node.cluster.is_leaving:
+            break
+    if given:
+        return given
+    return node.refusal or _wait(node, client, options, queues)
+
+
+def _wait(node: NodeState, client: Client, options: GetOptions, queues: Sequence[bytes]) -> Reply:
+    """There is no job now."""
     if options.no_hang:
         for name in queues:
-            federation.poll(node, node.queues[name])
+            if (queue := node.queues.get(name)) is not None:
+                federation.poll(node, queue)
         return NULL_ARRAY
     if node.cluster.is_leaving:
         return counts.failure(node, waiters.LEAVING_ERROR)
@@ -308,12 +337,13 @@ def purge(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     return purging.purge(node, args[1], dead=dead)
 
 
-def redrive(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
+def redrive(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """How many dead jobs are queued: of those with these ids, or of the queue, the one that died
     first first."""
     if is_well_formed(args[1]):
-        found = [job for job in map(node.jobs.get, job_ids(args)) if job is not None]
-        return sum([deadletters.redrive(node, job) for job in found])
+        return longcommands.total(
+            node, client, job_ids(args), lambda some: deadletters.redrive_all(node, some)
+        )
     count, words = 0, Words(args[2:])
     for word in words:
         if word.upper() != b"COUNT":

@@ -1,0 +1,90 @@
+"""Commands about many jobs are carried out some jobs at a time, and others are served meanwhile.
+
+One step of one command is made in a tick; several commands take turns. Further requests of the
+client wait until it has been answered. Most commands go on if it disconnects; one that takes jobs
+for it stops. Owns `NodeState.long_commands`, sets `Outbox.changing`.
+"""
+
+from collections.abc import Callable, Generator, Sequence
+from typing import TypeVar
+
+from disque_trio.statemachine import counts, waiters
+from disque_trio.statemachine.base import PENDING, CommandError, Reply
+from disque_trio.statemachine.client import Blocked, Client, ReplyMode
+from disque_trio.statemachine.state import LongCommand, NodeState
+
+T = TypeVar("T")
+Steps = Generator[None, None, Reply]
+"""Yields between steps, and returns the reply. A step raises CommandError only while no earlier one
+has changed anything."""
+
+
+def run(node: NodeState, client: Client, steps: Steps, *, needs_client: bool = False) -> Reply:
+    """Make the first step. The reply if that is all. Raises CommandError."""
+    # The silence of CLIENT REPLY SKIP ends with the request.
+    is_whole = client.reply_mode is ReplyMode.SKIP
+    try:
+        next(steps)
+        while is_whole:
+            next(steps)
+    except StopIteration as end:
+        reply: Reply = end.value
+        return reply
+    waiters.block(node, client, Blocked.STEPS, 0)
+    node.long_commands.append(LongCommand(client, steps, needs_client))
+    return PENDING
+
+
+def go_on(node: NodeState) -> None:
+    """One step of the command that has waited longest."""
+    command = node.long_commands.pop(0)
+    client = command.client
+    is_here = node.clients.get(client.id) is client
+    if command.needs_client and not is_here:
+        command.steps.close()
+    elif _step(node, command, is_here=is_here):
+        node.long_commands.append(command)
+
+
+def _step(node: NodeState, command: LongCommand, *, is_here: bool) -> bool:
+    """Is there another step?"""
+    client = command.client
+    try:
+        next(command.steps)
+    except StopIteration as end:
+        reply: Reply = end.value
+    except CommandError as error:
+        reply = counts.failure(node, error.text)
+    else:
+        return True
+    if is_here and reply is not PENDING:
+        node.out.changing[client] = None
+        waiters.release(node, client, reply)
+    return False
+
+
+def parts(node: NodeState, values: Sequence[T]) -> list[Sequence[T]]:
+    """The values of each step."""
+    most = node.knobs.ids_at_once
+    if len(values) <= most:  # the usual case
+        return [values]
+    return [values[at : at + most] for at in range(0, len(values), most)]
+
+
+def total(
+    node: NodeState, client: Client, values: Sequence[T], act: Callable[[Sequence[T]], int]
+) -> Reply:
+    """The sum of what `act` returns for some of the values at a time."""
+    if len(values) <= node.knobs.ids_at_once:
+        return act(values)
+    return run(node, client, _total(parts(node, values), act))
+
+
+def _total(
+    some: Sequence[Sequence[T]], act: Callable[[Sequence[T]], int]
+) -> Generator[None, None, int]:
+    found = act(some[0])
+    for each in some[1:]:
+        yield
+        found += act(each)
+    return found
