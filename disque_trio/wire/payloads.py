@@ -6,15 +6,18 @@ of the header, and an aux number after the id; together they are its word. The o
 such message in a frame of its own; a batch of ours (`batches`) gives a word once for many jobs.
 """
 
+import itertools
 import struct
 from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import Any, Final
 
+import attrs
+
 from disque_trio.statemachine.base import NODE_ID_LENGTH, JobId
 from disque_trio.statemachine.extensions import MAX_REASON, DeadState
 from disque_trio.statemachine.keyfacts import KEY_MARKS, KEY_STATES, KEY_WORDS, KeyFact
-from disque_trio.statemachine.layout import BYTES, IDENTITIES, LENGTH, MARK, TRUTH, Part
+from disque_trio.statemachine.layout import BYTES, IDENTITIES, LENGTH, MARK, TRUTH, UINT32, Part
 from disque_trio.statemachine.messages import (
     ALL_MESSAGES,
     AboutJob,
@@ -63,28 +66,38 @@ Word = tuple[int, int, int]
 """A message about one job without the job: the type's number, message flags, aux number."""
 
 
+def _marks_of(kind: type[BusMessage]) -> tuple[Callable[[Any], Any], dict[Any, int]]:
+    """Gives the values of its marks, and their bits by these values."""
+    marks = [each for each in kind.LAYOUT if each.form == MARK]
+    values = itertools.product((False, True), repeat=len(marks))
+    flags = {
+        each if len(each) > 1 else each[0]: sum(
+            [mark.bit for mark, is_set in zip(marks, each, strict=True) if is_set]
+        )
+        for each in values
+        if each
+    }
+    names = [each.name for each in marks]
+    return (attrgetter(*names) if names else lambda _: False), flags or {False: 0}
+
+
 def _word_writer(kind: type[BusMessage]) -> Callable[[Any], Word]:
     number = kind.NUMBER
-    marks = [(each.name, each.bit) for each in kind.LAYOUT if each.form == MARK]
     aux = [each.name for each in kind.LAYOUT if each.form != MARK]
     if aux:
         value = attrgetter(aux[0])
         return lambda message: (number, 0, int(value(message)))
-    if marks:
-        return lambda message: (number, _marks_of(message, marks), 0)
-    word = (number, 0, 0)
-    return lambda _: word
-
-
-def _marks_of(message: object, marks: list[tuple[str, int]]) -> int:
-    return sum([bit for name, bit in marks if getattr(message, name)])
+    marks, flags = _marks_of(kind)
+    words = {each: (number, bits, 0) for each, bits in flags.items()}
+    return lambda message: words[marks(message)]
 
 
 def _word_reader(kind: Any) -> Callable[[JobId, int, int], AboutJob]:
     bits = [each.bit for each in kind.LAYOUT if each.form == MARK]
     forms = [each.form for each in kind.LAYOUT if each.form != MARK]
     if bits:
-        return lambda id, marks, _aux: kind(id, *[bool(marks & bit) for bit in bits])
+        values = [tuple([bool(marks & bit) for bit in bits]) for marks in range(256)]
+        return lambda id, marks, _aux: kind(id, *values[marks])
     if forms == [TRUTH]:
         return lambda id, _marks, aux: kind(id, bool(aux))
     if forms:
@@ -118,65 +131,93 @@ def _job_reader(number: int) -> Reader:
 
 # Messages that list their parts.
 
+_OPEN: Final = (BYTES, IDENTITIES)
+"""Of any size."""
+
 
 def _fixed(layout: tuple[Part, ...]) -> tuple[list[Part], struct.Struct]:
     """The parts of a fixed size, which come first."""
-    fixed = [each for each in layout if each.form not in (MARK, BYTES, IDENTITIES)]
+    fixed = [each for each in layout if each.form != MARK and each.form not in _OPEN]
     codes = ["I" if each.form == LENGTH else each.form for each in fixed]
     return fixed, struct.Struct(">" + "".join(codes))
 
 
 def _parts_writer(kind: type[BusMessage]) -> Writer:
     fixed, layout = _fixed(kind.LAYOUT)
-    marks = [(each.name, each.bit) for each in kind.LAYOUT if each.form == MARK]
-    rest = [each for each in kind.LAYOUT if each.form in (BYTES, IDENTITIES)]
+    numbers = [
+        _length_of(each.name) if each.form == LENGTH else attrgetter(each.name) for each in fixed
+    ]
+    rest = [(attrgetter(each.name), each.form) for each in kind.LAYOUT if each.form in _OPEN]
+    marks, flags = _marks_of(kind)
 
     def write(message: Any) -> Body:
-        values = [
-            len(getattr(message, each.name)) if each.form == LENGTH else getattr(message, each.name)
-            for each in fixed
-        ]
-        pieces = [layout.pack(*values)]
-        for each in rest:
-            value = getattr(message, each.name)
-            pieces.append(value if each.form == BYTES else b"".join(value))
-        return 0, _marks_of(message, marks), b"".join(pieces)
+        pieces = [layout.pack(*[get(message) for get in numbers])]
+        for get, form in rest:
+            value = get(message)
+            pieces.append(value if form == BYTES else b"".join(value))
+        return 0, flags[marks(message)], b"".join(pieces)
 
     return write
 
 
+def _queue_codec(kind: Any) -> tuple[Writer, Reader]:
+    """Of messages with a number and a queue, and a mark or none: nodes that look for jobs send
+    many of these."""
+    get = attrgetter(kind.LAYOUT[0].name)
+    marks, flags = _marks_of(kind)
+    bits = [each.bit for each in kind.LAYOUT if each.form == MARK]
+
+    def write(message: Any) -> Body:
+        queue = message.queue
+        return 0, flags[marks(message)], _PAIR.pack(get(message), len(queue)) + queue
+
+    def read(data: bytes, at: int, end: int, _count: int, flags: int) -> Message:
+        number, at = _pair(data, at, end)
+        message: Message = (
+            kind(data[at:end], number, bool(flags & bits[0]))
+            if bits
+            else kind(data[at:end], number)
+        )
+        return message
+
+    return write, read
+
+
+def _length_of(name: str) -> Callable[[Any], int]:
+    get = attrgetter(name)
+    return lambda message: len(get(message))
+
+
 def _parts_reader(kind: Any) -> Reader:
     fixed, layout = _fixed(kind.LAYOUT)
+    rest = [each for each in kind.LAYOUT if each.form in _OPEN]
     marks = [(each.name, each.bit) for each in kind.LAYOUT if each.form == MARK]
-    rest = [each for each in kind.LAYOUT if each.form in (BYTES, IDENTITIES)]
+    places = {field.name: place for place, field in enumerate(attrs.fields(kind))}
 
     def read(data: bytes, at: int, end: int, _count: int, flags: int) -> Message:
         begin = at + layout.size
         expect(begin <= end)
-        values: dict[str, Any] = {name: bool(flags & bit) for name, bit in marks}
-        lengths: dict[str, int] = {}
-        for each, value in zip(fixed, layout.unpack_from(data, at), strict=True):
-            if each.allowed and value not in each.allowed:
+        values: list[Any] = [None] * len(places)
+        for name, bit in marks:
+            values[places[name]] = bool(flags & bit)
+        for part, value in zip(fixed, layout.unpack_from(data, at), strict=True):
+            if part.allowed and value not in part.allowed:
                 raise DamagedError("type unknown")
-            if each.form == LENGTH:
-                lengths[each.name] = value
-            else:
-                values[each.name] = value
-        for each in rest:
-            stop = begin + lengths[each.name] if each.name in lengths else end
-            expect(begin <= stop <= end and stop - begin <= each.most)
-            values[each.name] = (
-                data[begin:stop] if each.form == BYTES else _identities(data, begin, stop)
-            )
+            values[places[part.name]] = value  # of a length, until its bytes take its place
+        for part in rest:
+            place = places[part.name]
+            stop = end if values[place] is None else begin + values[place]
+            expect(begin <= stop <= end and stop - begin <= part.most)
+            values[place] = data[begin:stop] if part.form == BYTES else _ids(data, begin, stop)
             begin = stop
         expect(begin == end)
-        message: Message = kind(**values)
+        message: Message = kind(*values)
         return message
 
     return read
 
 
-def _identities(data: bytes, at: int, end: int) -> tuple[bytes, ...]:
+def _ids(data: bytes, at: int, end: int) -> tuple[bytes, ...]:
     expect((end - at) % NODE_ID_LENGTH == 0)
     places = range(at, end, NODE_ID_LENGTH)
     return tuple([data[place : place + NODE_ID_LENGTH] for place in places])
@@ -368,7 +409,12 @@ _OTHERS: Final[dict[type[BusMessage], tuple[Writer, Reader]]] = {
 def _codec(kind: type[BusMessage]) -> tuple[Writer, Reader]:
     if issubclass(kind, JobMessage):
         return _write_job, _job_reader(kind.NUMBER)
-    return _OTHERS.get(kind) or (_parts_writer(kind), _parts_reader(kind))
+    if kind in _OTHERS:
+        return _OTHERS[kind]
+    forms = [each.form for each in kind.LAYOUT if each.form != MARK]
+    if forms == [UINT32, LENGTH, BYTES]:
+        return _queue_codec(kind)
+    return _parts_writer(kind), _parts_reader(kind)
 
 
 _CODECS: Final = {kind: _codec(kind) for kind in ALL_MESSAGES}
