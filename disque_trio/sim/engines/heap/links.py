@@ -34,6 +34,13 @@ def whole_bodies(message: ReplJob | YourJobs) -> ReplJob | YourJobs:
     return attrs.evolve(message, copies=copies)
 
 
+def _check_codec(frame: Frame) -> None:
+    """Encode and decode the frame; raise `CodecError` if it changes."""
+    seen = FrameParser().feed(encode_frame(frame))
+    if seen != [frame]:
+        raise CodecError(f"sent {frame}, received {seen}")
+
+
 class NodeLinks:
     """All links of a run; also the `FrameObserver` of their frames."""
 
@@ -44,7 +51,9 @@ class NodeLinks:
         network: Network,
         names: dict[NodeId, str],
         rng: random.Random,
+        checks_every: int,
     ) -> None:
+        """One frame in `checks_every` that travels as it is must survive the codec."""
         self._engine = engine
         self._recorder = recorder
         self.network = network
@@ -52,7 +61,8 @@ class NodeLinks:
         self.links = Links(engine, network, self)
         self.rng = rng
         """Draws where streams are cut into pieces."""
-        self._sent = 0
+        self._sent = self._passed = 0
+        self._checks_every = checks_every
         self._hosts: dict[int, NodeHost] = {}
         self._numbers: dict[str, int] = {}
         self._ports: dict[int, dict[LinkId, SimLinkPort]] = {}
@@ -101,6 +111,9 @@ class NodeLinks:
         message = frame.message
         if isinstance(message, ReplJob | YourJobs):
             frame.message = whole_bodies(message)
+        self._passed += 1
+        if not self._passed % self._checks_every:
+            _check_codec(frame)
         said = wording(message, self._names)
         ports, pass_on = self._ports[host.number], self.links.pass_on
         for target in targets:

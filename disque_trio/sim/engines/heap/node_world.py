@@ -44,7 +44,7 @@ class NodeWorld(World):
         plan = self.plan
         engine, recorder = self.engine, self.recorder
         rng = stream(plan.seed, "pieces", "links")
-        self._links = NodeLinks(engine, recorder, self.network, self.names, rng)
+        self._links = NodeLinks(engine, recorder, self.network, self.names, rng, plan.codec_every)
         self.links = self._links.links
         self._rng = stream(plan.seed, "pieces", "clients")
         self.clients = ClientConnections(engine, recorder, self._connect)

@@ -113,7 +113,7 @@ def once_without_power(seed: int) -> Plan:
 
 
 def outspoken(seed: int) -> Plan:
-    """Each message is written and read again, and workers give jobs back in all ways."""
+    """Every other message is written and read again, and workers give jobs back in all ways."""
     mix = (("ackjob", 2.0), ("nack", 1.0), ("enqueue", 1.0), ("working", 1.0))
     expect = Expect(duplicates=("D0", "D1", "D5"))
     return plan(
@@ -122,7 +122,7 @@ def outspoken(seed: int) -> Plan:
         10,
         adds=jobs(30),
         consumers=workers(EVERYWHERE, mix=mix),
-        codec_every=1,
+        codec_every=2,
         expect=expect,
     )
 
