@@ -8,6 +8,7 @@ from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.obligations import DESYNC, MILLI, SECOND
 from disque_trio.sim.checkers.records import Job
 from disque_trio.sim.checkers.refusals import may_be_short_of_memory
+from disque_trio.statemachine.knobs import Knobs
 from disque_trio.tracing.rows import Row
 
 IDLE: Final = 50
@@ -20,8 +21,6 @@ SPARE: Final = 2
 """How many messages of a kind more than there are reasons."""
 ABOUT_KEYS: Final = ("keyclaim", "keyanswer", "keycancel")
 """Their reasons are other jobs with the key."""
-AGAIN: Final = 50 * MILLI
-"""So often a copy of a new job may be sent again until it is confirmed."""
 
 
 def note(case: Case, row: Row, _job: Job) -> None:
@@ -88,10 +87,12 @@ def _periods(case: Case, row: Row, job: Job) -> int:
     """How many times its timers may have come: those of RETRY, and of a copy that is not
     confirmed."""
     since = row.time - job.first_seen
-    if row.cause == "repljob" and may_be_short_of_memory(case):
-        return since // AGAIN  # a node that lacks memory refuses copies without a word
     if row.cause == "repljob":
-        return min(since, 2 * (case.obligations.latency + case.plan.sync[1])) // AGAIN
+        # Nodes are added, and copies sent again, until they are confirmed. A node that lacks memory
+        # refuses them without a word.
+        again = max(dict(case.plan.knobs).get("widen_every", Knobs().widen_every), 1) * MILLI
+        longest = 2 * (case.obligations.latency + case.plan.sync[1])
+        return (since if may_be_short_of_memory(case) else min(since, longest)) // again
     retry = case.retry_of(job) or SECOND
     return since // max(case.obligations.shortest(retry - 2 * DESYNC), SECOND // 2)
 
