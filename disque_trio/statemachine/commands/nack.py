@@ -45,7 +45,8 @@ def nack(node: NodeState, client: Client, args: list[bytes]) -> Reply:
 
 
 def _counted(node: NodeState, steps: Generator[None, None, int]) -> longcommands.Steps:
-    return counts.nacked(node, (yield from steps))
+    given = yield from steps
+    return counts.nacked(node, given)
 
 
 def give_back_all(
