@@ -22,7 +22,7 @@ def back(trace: Trace, time: float, *, is_queued: bool) -> None:
 
 
 def served_twice(
-    *, fsync: str = "always", crash: str = "power", lag: float = 0.01, arrives: bool = False
+    *, fsync: str = "always", crash: str = "power", lag: float = 0.005, arrives: bool = False
 ) -> Trace:
     """It is handed out, the node crashes `lag` later, and hands it out again."""
     trace = journaled(fsync)
