@@ -6,6 +6,7 @@ from disque_trio.statemachine.base import ACKED, ACTIVE, QUEUED, Status
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.messages import Enqueue, GotJob, ReplJob, SetAck, WillQueue
 from tests.rig import JOB, ME, N2, N3, Rig, copy_of
+from tests.statemachine.keying import EARLY, OTHER, ask, held, keyed_rig, say_all
 from tests.statemachine.replicating import leaving_rig, repljobs, waiting_job
 
 
@@ -164,3 +165,20 @@ def test_a_leaving_node_tells_whoever_sends_it_a_copy_that_the_job_is_over() -> 
     rig.message(N2, ReplJob((copy_of(),)))
 
     assert rig.sent() == [(N2, SetAck(JOB, 0))]
+
+
+def test_a_leaving_node_answers_for_a_job_whose_predecessor_does_not_end() -> None:
+    rig = keyed_rig(peers=3)
+    rig.ask("CLUSTER", "LEAVING", "yes")
+    asker = ask(rig, "IFEXISTS", "replace", "REPLICATE", 2, timeout=1000)
+    say_all(rig, held(OTHER, EARLY))
+    [id] = rig.node.adding
+    job = rig.node.jobs[id]
+    rig.advance(60)  # a third node is asked to keep a copy, and does not say that it does
+    first, second, _ = job.holders
+    for node in (first, second):
+        rig.message(node, GotJob(id))
+
+    rig.advance(1500)
+
+    assert rig.reply(asker) == Status(id)
