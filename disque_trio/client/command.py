@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Container
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import attrs
 
@@ -11,6 +11,9 @@ from disque_trio.client.refusals import BadReplyError, refused
 from disque_trio.statemachine.base import Failure, Reply
 
 Result = TypeVar("Result")
+AUTO: Final = "sync-auto"
+"""The feature of nodes that know SYNC AUTO."""
+SYNC_AUTO: Final = (b"SYNC", b"auto")
 Text = str | bytes | bytearray | memoryview
 """Names and bodies; text is sent as UTF-8."""
 
@@ -47,7 +50,16 @@ class Command(Generic[Result]):
         """What to send to a node that knows these features."""
         if self.plain is None or all(each in known for each in self.features):
             return self.words
+        if AUTO in self.features and AUTO not in known:
+            # A default that a node of an earlier version lacks costs no other option.
+            return self._without_auto().words_for(known)
         return self.plain
+
+    def _without_auto(self) -> "Command[Result]":
+        pairs = list(zip(self.words, self.words[1:], strict=False))
+        at = pairs.index(SYNC_AUTO)
+        features = tuple(each for each in self.features if each != AUTO)
+        return attrs.evolve(self, words=self.words[:at] + self.words[at + 2 :], features=features)
 
     def result(self, reply: Reply) -> Result:
         """What the reply means. Raises `RefusedError` for an error of the node."""

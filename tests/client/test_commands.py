@@ -324,6 +324,8 @@ def test_sync_auto_is_sent_to_nodes_that_know_it() -> None:
 
     assert command.words_for({"sync", "sync-auto"})[-2:] == (b"SYNC", b"auto")
     assert command.words_for({"sync"}) == command.words[:-2]
+    keyed = commands.addjob("q", "b", sync="auto", unique="SYNC")
+    assert keyed.words_for({"unique"})[-2:] == (b"UNIQUE", b"SYNC")
     with pytest.raises(ValueError, match="sync is 'all': it must be one of 'auto'"):
         commands.addjob("q", "b", sync="all")  # type: ignore[arg-type]
 

@@ -55,7 +55,7 @@ async def test_a_long_delay_is_made_of_several_at_nodes_that_do_not_count_so_far
 
 
 async def test_nodes_that_count_so_far_are_given_all_of_it() -> None:
-    with node_with(LONG.encode(), b"sync-auto") as node:
+    with node_with(LONG.encode()) as node:
         app, t = app_at(node)
         async with app:
             await t.using(at=datetime.now(UTC) + timedelta(days=60), priority=1).enqueue()
