@@ -249,7 +249,7 @@ def on_working_end(case: Case, row: Row, _job: Job) -> None:
     since = hand.asks.pop(row.ref, None)
     if row.kind == "working.ok" and since is not None and not hand.is_lost:
         hand.base = max(hand.base, since)
-    elif row.kind == "working.refused" and row.cause != "NOJOB" and since is not None:
+    elif row.kind == "working.refused" and since and row.cause not in {"NOJOB", "MISCONF"}:
         hand.is_lost = True  # without `since`, it had asked for a delivery before this one
 
 

@@ -152,6 +152,20 @@ def test_a_job_begins_only_with_enough_of_its_lease(time: float, is_late: bool) 
     assert bool(found(trace, "W3")) is is_late
 
 
+@pytest.mark.parametrize(
+    ("cause", "is_late"), [("NOJOB", False), ("MISCONF", False), ("LOST", True)]
+)
+def test_a_lease_goes_on_after_the_refusal_of_a_node_that_does_not_know(
+    cause: str, *, is_late: bool
+) -> None:
+    trace = given()
+    ask(trace, 2, "refused", cause)
+    ask(trace, 6)
+    run(trace, 11, "begin")
+
+    assert bool(found(trace, "W3")) is is_late
+
+
 @pytest.mark.parametrize(("node", "is_late"), [("n1", False), ("n2", True)])
 def test_a_worker_does_not_know_how_long_its_job_waited_for_a_disk(
     node: str, *, is_late: bool
