@@ -268,7 +268,7 @@ def sink(given: Mapping[str, str]) -> Sink:
     hold_s = values.count("hold", 0, LONGEST_S)
     if values.has("hold") and hold_s >= ttl_s:
         raise values.wrong("hold", f"must be less than ttl, which is {ttl_s}")
-    backoff_s = values.optional("backoff", 1, LONGEST_S)
+    backoff_s = values.optional("backoff", 1, LONGEST_PERIOD_S)
     return Sink(
         queue=values.text("queue"),
         # Leave half of a short TTL for the consumers.
@@ -282,7 +282,7 @@ def sink(given: Mapping[str, str]) -> Sink:
         priority=values.optional("priority", -100, 100),
         limit=values.optional("limit", 1, 10_000),
         backoff_s=backoff_s,
-        max_backoff_s=values.optional("maxbackoff", backoff_s or 1, LONGEST_S),
+        max_backoff_s=values.optional("maxbackoff", backoff_s or 1, LONGEST_PERIOD_S),
         recognize=_recognize(values),
         keep_s=values.count("keep", 0, LONGEST_S),
         write_id=_write_id(values),

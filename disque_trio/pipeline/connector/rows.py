@@ -46,8 +46,8 @@ _LIMITS: Final = {
     "maxlen": (1, 1 << 31),
     "priority": (-100, 100),
     "limit": (1, 10_000),
-    "backoff": (1, LONGEST_S),
-    "maxbackoff": (1, LONGEST_S),
+    "backoff": (1, LONGEST_PERIOD_S),
+    "maxbackoff": (1, LONGEST_PERIOD_S),
 }
 _PERIODS: Final = tuple(_LIMITS)
 

@@ -30,7 +30,7 @@ def test_a_row_that_does_not_back_off_needs_no_limit_of_it() -> None:
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ({"backoff": 0}, "its backoff is 0, and must be from 1 to 2147483"),
+        ({"backoff": 0}, "its backoff is 0, and must be from 1 to 316224000"),
         ({"backoff": 70}, "its maxbackoff is 60, and its backoff 70"),
         ({"backoff": 5, "maxbackoff": -1}, "its maxbackoff is -1"),
     ],
