@@ -21,8 +21,6 @@ MAX_REDRIVES: Final = 0xFFFF_FFFF
 MAX_SNOOZES: Final = 0xFFFF_FFFF
 """And snoozes: beyond this they are not counted."""
 
-LONGEST_PERIOD_S: Final = 10 * 366 * 86_400
-"""The longest that is taken, and the longest KEEP: ten years."""
 _ORIGINAL_PERIOD: Final[Millis] = ORIGINAL_PERIOD_S * 1000
 
 # Whether a job is held back until the earlier jobs with its key have ended.

@@ -24,6 +24,7 @@ from disque_trio.statemachine.base import (
     DELAYED,
     LEASED,
     LONG_WAITS,
+    LONGEST_PERIOD_S,
     ORIGINAL_PERIOD_S,
     POSTPONED,
     POSTPONES,
@@ -36,7 +37,7 @@ from disque_trio.statemachine.base import (
     NodeId,
 )
 from disque_trio.statemachine.events import Cause
-from disque_trio.statemachine.extensions import LONGEST_PERIOD_S, MAX_SNOOZES, Extensions
+from disque_trio.statemachine.extensions import MAX_SNOOZES, Extensions
 from disque_trio.statemachine.job import ANNOUNCE_AHEAD, DESYNC, Job, rank
 from disque_trio.statemachine.memory import put_extensions
 from disque_trio.statemachine.messages import JobCopy, Postponed, Queued, Working

@@ -3,7 +3,7 @@
 from typing import Final
 
 from disque_trio.client.errors import DisqueError
-from disque_trio.statemachine.extensions import LONGEST_PERIOD_S
+from disque_trio.statemachine.base import LONGEST_PERIOD_S
 from disque_trio.worker import checks
 from disque_trio.worker.engine.records import Why
 

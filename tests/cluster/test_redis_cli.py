@@ -171,7 +171,7 @@ def test_the_prompt_shows_the_arguments_while_one_types(cli: Cli, tmp_path: Path
     with terminal(cli.command(), tmp_path) as screen:
         _read(screen, "> ")
         os.write(screen, b"addjob q b 0 ")
-        _read(screen, r"addjob q b 0 \x1b\S+\[REPLICATE n\] \[SYNC n\] \[DELAY sec\]")
+        _read(screen, r"addjob q b 0 \x1b\S+\[REPLICATE n\] \[SYNC n\|AUTO\] \[DELAY sec\]")
         os.write(screen, b"\x15client setinfo ")
         _read(screen, r"client setinfo \x1b\S+mLIB-NAME\|LIB-VER value\x1b")
         os.write(screen, b"\x15help getjob\r")

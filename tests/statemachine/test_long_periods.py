@@ -2,9 +2,8 @@
 
 import pytest
 
-from disque_trio.statemachine.base import ACTIVE, ORIGINAL_PERIOD_S, Failure
+from disque_trio.statemachine.base import ACTIVE, LONGEST_PERIOD_S, ORIGINAL_PERIOD_S, Failure
 from disque_trio.statemachine.config import Config
-from disque_trio.statemachine.extensions import LONGEST_PERIOD_S
 from disque_trio.statemachine.messages import GotJob, NeedJobs, ReplJob, YourJobs
 from disque_trio.statemachine.records import LoadJob
 from disque_trio.wire.commandlog import NoPlaceError, encode

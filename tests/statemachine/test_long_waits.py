@@ -8,6 +8,7 @@ from disque_trio.statemachine.base import (
     CAPABILITIES,
     EXTENDS,
     LONG_WAITS,
+    LONGEST_PERIOD_S,
     ORIGINAL_PERIOD_S,
     POSTPONES,
     SNOOZES,
@@ -15,7 +16,6 @@ from disque_trio.statemachine.base import (
     Now,
 )
 from disque_trio.statemachine.config import Config
-from disque_trio.statemachine.extensions import LONGEST_PERIOD_S
 from disque_trio.statemachine.messages import Postponed, WillQueue, Working
 from disque_trio.statemachine.postponing import rest
 from disque_trio.statemachine.records import LoadJob

@@ -3,9 +3,9 @@
 import attrs
 import pytest
 
-from disque_trio.statemachine.base import ACTIVE, QUEUED
+from disque_trio.statemachine.base import ACTIVE, LONGEST_PERIOD_S, QUEUED
 from disque_trio.statemachine.events import Cause, Kind
-from disque_trio.statemachine.extensions import LONGEST_PERIOD_S, Extensions
+from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.messages import Postponed, Queued, SetAck, WillQueue
 from disque_trio.statemachine.postponing import rest
 from tests.rig import JOB, ME, N2, N3, copy_of

@@ -15,8 +15,7 @@ from disque_trio.client.address import Address, Tls
 from disque_trio.client.errors import URL_TERMS
 from disque_trio.pipeline.connector import unknown
 from disque_trio.pipeline.errors import PipelineError
-from disque_trio.statemachine.base import ORIGINAL_PERIOD_S
-from disque_trio.statemachine.extensions import LONGEST_PERIOD_S
+from disque_trio.statemachine.base import LONGEST_PERIOD_S, ORIGINAL_PERIOD_S
 
 _MOST_JOBS: Final = 1_000_000
 """Of a batch: the driver has all of their bodies in memory."""

@@ -19,7 +19,7 @@ from pyspark.sql.types import (
 from disque_trio.pipeline.connector.keys import LONGEST, Keys
 from disque_trio.pipeline.connector.options import LONGEST_S, Sink
 from disque_trio.pipeline.errors import PipelineError
-from disque_trio.statemachine.extensions import LONGEST_PERIOD_S
+from disque_trio.statemachine.base import LONGEST_PERIOD_S
 
 _WHOLE: Final = (ByteType, ShortType, IntegerType, LongType)
 _COLUMNS: Final[dict[str, tuple[tuple[type[DataType], ...], str]]] = {

@@ -99,8 +99,11 @@ def _periods(case: Case, row: Row, job: Job) -> int:
 
 def on_gossip(case: Case, row: Row) -> None:
     """S35: a node sends another one PING in a second by chance, one whenever half the node timeout
-    is over, one on a new link, and an answer to each."""
+    is over, one on a new link, and an answer to each. The links of the cluster are made until time
+    0, and in a second after that where time is real."""
     second, key = row.time // SECOND, (row.node, row.peer, row.cause)
+    if second < 1:
+        return
     since, count = case.work.get(key, (second, 0))
     count = count + 1 if since == second else 1
     case.work[key] = (second, count)

@@ -21,6 +21,7 @@ from disque_trio.statemachine.base import (
     BCAST_QUEUED,
     BCAST_WILLQUEUE,
     LEAVING,
+    LONGEST_PERIOD_S,
     ORIGINAL_PERIOD_S,
     PAUSE_IN,
     PENDING,
@@ -40,7 +41,7 @@ from disque_trio.statemachine.commands.parse import (
     in_seconds,
     timeout,
 )
-from disque_trio.statemachine.extensions import LONGEST_PERIOD_S, Extensions, needs_of
+from disque_trio.statemachine.extensions import Extensions, needs_of
 from disque_trio.statemachine.hints import shown
 from disque_trio.statemachine.job import Job, id_end, id_with, make_id
 from disque_trio.statemachine.pausing import PAUSED

@@ -8,7 +8,13 @@ from typing import Final
 
 import attrs
 
-from disque_trio.statemachine.base import ORIGINAL_PERIOD_S, SYNTAX_ERROR, CommandError, Millis
+from disque_trio.statemachine.base import (
+    LONGEST_PERIOD_S,
+    ORIGINAL_PERIOD_S,
+    SYNTAX_ERROR,
+    CommandError,
+    Millis,
+)
 from disque_trio.statemachine.commands import backoff, unique
 from disque_trio.statemachine.commands.parse import (
     Words,
@@ -17,7 +23,6 @@ from disque_trio.statemachine.commands.parse import (
     once,
     seconds_of_original,
 )
-from disque_trio.statemachine.extensions import LONGEST_PERIOD_S
 from disque_trio.statemachine.hints import no_option
 
 DEFAULT_TTL_S: Final = 86_400

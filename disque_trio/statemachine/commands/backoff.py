@@ -2,9 +2,8 @@
 
 from typing import Final, Protocol
 
-from disque_trio.statemachine.base import SYNTAX_ERROR, CommandError, Millis
+from disque_trio.statemachine.base import LONGEST_PERIOD_S, SYNTAX_ERROR, CommandError, Millis
 from disque_trio.statemachine.commands.parse import once, seconds
-from disque_trio.statemachine.extensions import LONGEST_PERIOD_S
 
 OPTIONS: Final = (b"BACKOFF", b"MAXBACKOFF")
 MAX_BACKOFF: Final[Millis] = 3_600_000

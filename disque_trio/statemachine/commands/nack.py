@@ -10,6 +10,7 @@ from typing import Final
 from disque_trio.statemachine import counts, deadletters, longcommands, postponing
 from disque_trio.statemachine.base import (
     ACTIVE,
+    LONGEST_PERIOD_S,
     SYNTAX_ERROR,
     CommandError,
     Millis,
@@ -20,7 +21,7 @@ from disque_trio.statemachine.commands.addjob import NO_PLACE
 from disque_trio.statemachine.commands.jobs import end_deliveries, give_back, held, named
 from disque_trio.statemachine.commands.parse import Words, once, seconds
 from disque_trio.statemachine.events import Cause
-from disque_trio.statemachine.extensions import LONGEST_PERIOD_S, MAX_REASON
+from disque_trio.statemachine.extensions import MAX_REASON
 from disque_trio.statemachine.hints import no_option
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.state import NodeState

@@ -6,10 +6,16 @@ from typing import Final, Protocol
 import attrs
 
 from disque_trio.statemachine import claims
-from disque_trio.statemachine.base import SYNTAX_ERROR, CommandError, Millis, Reply
+from disque_trio.statemachine.base import (
+    LONGEST_PERIOD_S,
+    SYNTAX_ERROR,
+    CommandError,
+    Millis,
+    Reply,
+)
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commands.parse import once, seconds
-from disque_trio.statemachine.extensions import LONGEST_PERIOD_S, Extensions
+from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.hints import none_of, shown
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.keyfacts import MAX_KEY

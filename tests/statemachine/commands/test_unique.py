@@ -4,8 +4,7 @@ import hashlib
 
 import pytest
 
-from disque_trio.statemachine.base import Failure, Status
-from disque_trio.statemachine.extensions import LONGEST_PERIOD_S
+from disque_trio.statemachine.base import LONGEST_PERIOD_S, Failure, Status
 from disque_trio.statemachine.keyfacts import MAX_KEY
 from tests.rig import Rig
 

@@ -6,7 +6,8 @@ import attrs
 
 from disque_trio.sim.scenarios.plan import Administrator, Consumer, Expect, Fault, Plan
 from tests.sim.mutants.plans import keys
-from tests.sim.mutants.plans.conditions import SECOND, TROUBLED, jobs, plan, workers
+from tests.sim.mutants.plans.conditions import SECOND, TROUBLED, jobs, plan, squeezed, workers
+from tests.sim.promises import plans
 
 _ASKED: Final = Expect(duplicates=("D0", "D1", "D5"))
 
@@ -52,6 +53,21 @@ def replaced(seed: int) -> Plan:
     )
     consumers = workers((1, 2, 3, 4, 5), work=(300_000, 900_000))
     return attrs.evolve(made, scenario="replaced", adds=tuple(adds), consumers=consumers)
+
+
+def crowded(seed: int) -> Plan:
+    """Nobody takes the jobs of nodes that are short of memory."""
+    return attrs.evolve(squeezed(seed), scenario="crowded", consumers=(), drain=SECOND)
+
+
+def waited(seed: int) -> Plan:
+    """Workers wait half a second for jobs that do not come."""
+    return attrs.evolve(plans.waited(poll_ms=500), seed=seed)
+
+
+def down(seed: int) -> Plan:
+    """A node is down for long, and nothing else is wrong."""
+    return attrs.evolve(plans.added(faults=(plans.DOWN,)), seed=seed)
 
 
 def kept_after_fastack(seed: int) -> Plan:
