@@ -78,7 +78,9 @@ def rounds(
     count: int,
     given: Callable[[list[Job]], None],
 ) -> Generator[None, None, None]:
-    """`take_rounds`, some jobs or queues at a time; `given` is called with those of each step."""
+    """`take_rounds`, some jobs or queues at a time; `given` is called with those of each step. At
+    its end no queue has a job that could be taken: one that has been looked at may be filled while
+    others are."""
     most = node.knobs.ids_at_once
     taken: list[Job] = []
     if len(names) == 1:
@@ -90,6 +92,7 @@ def rounds(
         return
     live, looks = names, 0
     while live and count:
+        has_paused = False
         more: list[bytes] = []
         for at in range(0, len(live), most):
             before = len(taken)
@@ -102,9 +105,16 @@ def rounds(
             if looks >= most:
                 given(taken)
                 taken, looks = [], 0
+                has_paused = True
                 yield
-        live = more
+        live = more or (_filled(node, names) if has_paused else ())
     given(taken)
+
+
+def _filled(node: NodeState, names: Sequence[bytes]) -> list[bytes]:
+    """Those that have jobs to give."""
+    found = [queue for name in names if (queue := node.queues.get(name)) is not None]
+    return [queue.name for queue in found if queue.length and not queue.paused & PAUSE_OUT]
 
 
 def take(node: NodeState, queue: Queue, client: Client) -> Job | None:

@@ -107,6 +107,22 @@ def test_a_client_waits_if_none_of_many_queues_has_a_job() -> None:
     assert rig.reply() == [[b"d", rig.reply(job).text, b"body"]]  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("paused", [False, True])
+def test_a_queue_that_is_filled_after_its_turn_is_looked_at_again(*, paused: bool) -> None:
+    rig = Rig()
+    rig.turn(ids_at_once=FEW)
+    begun(rig, "GETJOB", "COUNT", COUNT, "FROM", *"abcde")
+    if paused:
+        rig.request("PAUSE", "a", "out", client=rig.connect())
+    job = rig.add(queue="a")
+    rig.advance(100)
+
+    if paused:
+        assert rig.client.blocked is Blocked.JOBS
+        rig.request("PAUSE", "a", "none", client=rig.connect())
+    assert rig.reply() == [[b"a", job.id, b"body"]]
+
+
 def test_or_is_answered_at_the_end_if_it_does_not_wait() -> None:
     rig = Rig()
     rig.turn(ids_at_once=FEW)

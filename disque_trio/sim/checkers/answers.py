@@ -83,16 +83,16 @@ def _has_other_reasons(case: Case, row: Row, job: Job) -> bool:
 
 
 def on_serve(case: Case, row: Row, _job: Job) -> None:
-    """One more job for a client: those of one moment are one reply."""
-    time, count = case.handed.get(row.client, (row.time, 0))
-    case.handed[row.client] = (row.time, count + 1 if time == row.time else 1)
+    """One more job for a client, which gets all since its last reply in one."""
+    _, count = case.handed.get(row.client, (row.time, 0))
+    case.handed[row.client] = (row.time, count + 1)
 
 
 def on_reply(case: Case, row: Row) -> None:
     """S19: the first job of a reply to GETJOB. Were there more in its queues then, that are there
     still?"""
     queues, count = case.asked_for.get(row.client, ((), 1))
-    time, taken = case.handed.get(row.client, (row.time, count))
+    time, taken = case.handed.pop(row.client, (row.time, count))
     if taken >= count or case.is_live:
         return
     case.check("S19")

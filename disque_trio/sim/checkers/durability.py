@@ -216,16 +216,20 @@ def _should_return(case: Case, row: Row, job: Job, copy: Copy) -> bool:
         life = 0 if copy.base is None else (copy.base - copy.mono) * MILLI
         return case.now - copy.since < case.obligations.shortest(life) - SECOND
     was_handed_out = not job.is_at_least_once and job.serves > 0 and not copy.is_acked
-    is_over = _is_over(case, job) or _is_over_by_wall(row, job) or _is_over_here(case, row, copy)
+    is_over = (
+        _is_over(case, job) or _is_over_by_wall(row, job, copy) or _is_over_here(case, row, copy)
+    )
     return not (was_handed_out or is_over)
 
 
-def _is_over_by_wall(row: Row, job: Job) -> bool:
-    """Is its TTL over by the wall clock of the node, which may have been set forward?"""
+def _is_over_by_wall(row: Row, job: Job, copy: Copy) -> bool:
+    """Is its TTL over by the wall clock of the node, which may have been set forward? The creation
+    stamps of a node never go back, as its clock may."""
     made = read(job.first_record).get("made")
     if job.options is None or made is None:
         return False
-    return row.wall >= made // 1_000_000 + job.options.ttl // MILLI - 1000
+    began = min(made // 1_000_000, copy.wall or made // 1_000_000)
+    return row.wall >= began + job.options.ttl // MILLI - 1000
 
 
 def _is_over_here(case: Case, row: Row, copy: Copy) -> bool:

@@ -93,6 +93,8 @@ class Copy:
     cause: str
     mono: Millis = 0
     """The node's monotonic clock at that time."""
+    wall: Millis = 0
+    """And its wall clock when the record was made, by which a journal counts its TTL."""
     is_dummy: bool = False
     base: Millis | None = None
     """By the node's monotonic clock, when it would expire with a TTL of 0; None if unknown."""
