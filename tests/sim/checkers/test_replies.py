@@ -147,6 +147,13 @@ def test_right_to_left_is_found_out() -> None:
     assert problems(gotten("r", "q")) == ["c1 gets them in the order r q"]
 
 
+def test_a_getjob_in_steps_may_come_back_to_a_queue_that_was_filled_meanwhile() -> None:
+    trace = gotten("r", "q")
+    trace.plan = attrs.evolve(trace.plan, knobs=(("ids_at_once", 4),))
+
+    assert problems(trace) == []
+
+
 def test_more_than_was_asked_for_is_found_out() -> None:
     assert problems(gotten("q", "q", count=1)) == ["c1 has asked for 1 jobs, and this is one more"]
 
