@@ -128,9 +128,9 @@ class Faults:
 
 
 def draw_core(numbers: Sequence[int], seed: int) -> list[int]:
-    """A majority of the nodes."""
+    """A majority of the nodes; none if all are gone."""
     rng = stream(seed, "core")
-    return sorted(rng.sample(list(numbers), len(numbers) // 2 + 1))
+    return sorted(rng.sample(list(numbers), min(len(numbers), len(numbers) // 2 + 1)))
 
 
 def _split(when: str) -> tuple[str, str]:

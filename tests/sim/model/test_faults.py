@@ -1,5 +1,6 @@
 import pytest
 
+from disque_trio.sim.model.faults import draw_core
 from disque_trio.sim.scenarios.plan import Fault, LinkPlan, Plan
 from disque_trio.sim.scenarios.vocabulary import FAULTS
 from tests.sim.model.faulting import at, pairs
@@ -233,3 +234,8 @@ def test_a_plan_without_faults_has_no_rows_of_the_world() -> None:
     assert kinds - {"send", "recv"} == {
         *("start", "nodes", "chaos.end", "heal.end", "rejoin", "pairs", "end"),
     }
+
+
+@pytest.mark.parametrize(("nodes", "size"), [(0, 0), (1, 1), (4, 3), (5, 3)])
+def test_the_core_is_a_majority_of_the_nodes_that_are_left(nodes: int, size: int) -> None:
+    assert len(draw_core(range(nodes), 1)) == size
