@@ -92,7 +92,7 @@ def rounds(
         return
     live, looks = names, 0
     while live and count:
-        has_paused = False
+        has_yielded = False
         more: list[bytes] = []
         for at in range(0, len(live), most):
             before = len(taken)
@@ -105,9 +105,9 @@ def rounds(
             if looks >= most:
                 given(taken)
                 taken, looks = [], 0
-                has_paused = True
+                has_yielded = True
                 yield
-        live = more or (_filled(node, names) if has_paused else ())
+        live = more or (_filled(node, names) if has_yielded else ())
     given(taken)
 
 

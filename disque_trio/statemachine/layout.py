@@ -13,10 +13,14 @@ IDENTITY: Final = "40s"
 """The id of a job or node."""
 UINT32: Final = "I"
 TRUTH: Final = "truth"
+"""32 bits that are read as true or false."""
 MARK: Final = "mark"
+"""A bit of the header."""
 LENGTH: Final = "length"
+"""32 bits: the bytes of the part with the same name."""
 BYTES: Final = "bytes"
 IDENTITIES: Final = "identities"
+"""Ids, up to the end of the payload."""
 
 
 @attrs.frozen
