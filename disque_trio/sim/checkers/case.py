@@ -117,7 +117,7 @@ class Case:
     replies: dict[str, tuple[int, list[int]]] = attrs.Factory(dict)
     """By client: its last GETJOB, and by delivered job the index of its queue."""
     handed: dict[str, tuple[Micros, int]] = attrs.Factory(dict)
-    """By client: when it was last served, and how many jobs at that moment (S19)."""
+    """By client: when it was last served, and how many jobs since its last reply (S19)."""
     behind: dict[tuple[str, int], None] = attrs.Factory(dict)
     """ADDJOBs, by client and number, whose client waited for another then, maybe on the same
     connection, where replies keep the order (L13)."""
