@@ -73,7 +73,7 @@ def test_a_wrong_option_of_a_stream_is_named(given: dict[str, str], said: str) -
         ({"recognize": "true"}, "'true': must be one of keys, content, notes, none"),
         ({"writeId": "ä" * 51}, "must have at most 100 bytes"),
         ({"backoff": "0"}, "option backoff: '0'"),
-        ({"maxbackoff": "2147484"}, "option maxbackoff: '2147484'"),
+        ({"maxbackoff": "316224001"}, "option maxbackoff: '316224001'"),
         ({"backoff": "9", "maxbackoff": "8"}, "option maxbackoff: '8': must be a whole number"),
     ],
 )
