@@ -35,7 +35,7 @@ from benchmarks.load.dialects import Disque
 from benchmarks.load.processes import Task, work
 from benchmarks.tool import BenchmarkError
 from disque_trio.observe.values import encoded
-from disque_trio.web.hub import LINGER_S
+from disque_trio.web.subscriptions import LINGER_S
 from disque_trio.web.upgrade import PROTOCOL
 from tests.cluster.processes import Fleet, Server, free_port
 from tests.cluster.talk import LOOPBACK

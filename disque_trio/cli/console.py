@@ -115,7 +115,7 @@ def _picture(given: argparse.Namespace) -> Any:
         return None
     single: Any = import_module("disque_trio.cli.sim.single")
     pages: Any = import_module("disque_trio.sim.picture.page")
-    subjects: Any = import_module("disque_trio.web.subject")
+    subjects: Any = import_module("disque_trio.web.source")
     _warn(f"reading {paths[0]} …" if given.trace else f"playing {paths[0]} …")
     found = single.recorded(paths, given.seed, "heap")
     shown = pages.content(found.plan, found.rows, found.done.verdict, found.command)
@@ -192,7 +192,7 @@ async def _serve(
 ) -> None:
     """Until a signal ends it."""
     site: Any = import_module("disque_trio.web.site")
-    subjects: Any = import_module("disque_trio.web.subject")
+    subjects: Any = import_module("disque_trio.web.source")
     subject = subjects.alone(config, cluster, open_log(config, sys.stderr), picture, sandbox)
     host = f"[{config.bind[0]}]" if ":" in config.bind[0] else config.bind[0]
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:

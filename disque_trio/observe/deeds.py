@@ -12,11 +12,11 @@ from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError
 from disque_trio.observe import queue_deeds
 from disque_trio.observe.observer import Observer
-from disque_trio.observe.people import found_worker
 from disque_trio.observe.plans import Outcome, Plan, Run, Tell, Verb, answering, at
 from disque_trio.observe.queues import is_delayed
 from disque_trio.observe.survey import KnownNode
 from disque_trio.observe.values import Json, MistakeError, word
+from disque_trio.observe.workers import found_worker
 from disque_trio.statemachine.base import Reply
 from disque_trio.worker.operating.admin import Admin
 from disque_trio.worker.operating.asking import given

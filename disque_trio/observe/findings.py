@@ -9,7 +9,7 @@ from urllib.parse import quote
 import attrs
 
 from disque_trio.explain.zones import lacks
-from disque_trio.observe.census import BEHIND_S, Census, Part, age_of, until_restored
+from disque_trio.observe.queue_counts import BEHIND_S, Part, QueueCounts, age_of, until_restored
 from disque_trio.observe.survey import KnownNode
 from disque_trio.observe.values import Json, name_fields, readable
 
@@ -36,10 +36,10 @@ class Finding:
 Nodes = Mapping[str, KnownNode]
 
 
-def findings(nodes: Nodes, census: Census) -> list[Json]:
+def findings(nodes: Nodes, counts: QueueCounts) -> list[Json]:
     """All of them; if there are none, a good one."""
     found = [each for kind in _KINDS for each in kind(nodes)]
-    found += [each for kind in _OF_QUEUES for each in kind(census)]
+    found += [each for kind in _OF_QUEUES for each in kind(counts)]
     if not found:
         answer = f"all {len(nodes)} nodes answer" if len(nodes) > 1 else "the node answers"
         found = [Finding("good", f"{answer}; no queue is stuck")]
@@ -123,10 +123,10 @@ _KINDS: Final[tuple[Callable[[Nodes], Iterator[Finding]], ...]] = (
 # Of queues.
 
 
-def _unattended(census: Census) -> Iterator[Finding]:
+def _unattended(counts: QueueCounts) -> Iterator[Finding]:
     stuck, now_ms = [], time.time() * 1000
-    for name in census.behind.ranks:
-        parts = census.parts[name]
+    for name in counts.behind.ranks:
+        parts = counts.parts[name]
         each = parts.values()
         jobs, age = sum(one.stats.length for one in each), age_of(parts, now_ms)
         if jobs and age >= BEHIND_S and not any(one.stats.blocked for one in each):
@@ -150,18 +150,18 @@ def _why_stuck(parts: Collection[Part]) -> int:
     return _STOPPED if any(one.stats.pause in ("out", "all") for one in parts) else _ALONE
 
 
-def _paused(census: Census) -> Iterator[Finding]:
-    for name in islice(census.paused, _MOST_QUEUES):
-        parts = census.parts[name].items()
+def _paused(counts: QueueCounts) -> Iterator[Finding]:
+    for name in islice(counts.paused, _MOST_QUEUES):
+        parts = counts.parts[name].items()
         sides = {where: one.stats.pause for where, one in parts if one.stats.pause != "none"}
         told = ", ".join(f"{side} at {where}" for where, side in sides.items())
         yield Finding("warn", f'queue "{readable(name)}" is paused: {told}', queue_link(name))
 
 
-def _restored(census: Census) -> Iterator[Finding]:
+def _restored(counts: QueueCounts) -> Iterator[Finding]:
     """Jobs that no worker is given for now, because one may have had them before a restart."""
-    for name in islice(census.restored, _MOST_QUEUES):
-        each = census.parts[name].values()
+    for name in islice(counts.restored, _MOST_QUEUES):
+        each = counts.parts[name].values()
         jobs = sum(one.stats.restored or 0 for one in each)
         due = _minutes(until_restored(each) or 0.0)
         yield Finding(
@@ -172,13 +172,13 @@ def _restored(census: Census) -> Iterator[Finding]:
         )
 
 
-def _dead(census: Census) -> Iterator[Finding]:
-    if count := len(census.with_dead):
+def _dead(counts: QueueCounts) -> Iterator[Finding]:
+    if count := len(counts.with_dead):
         what = "1 queue" if count == 1 else f"{count:,} queues"
-        yield Finding("warn", f"{_jobs(census.totals()['dead'], 'dead ')} in {what}", "#/dead")
+        yield Finding("warn", f"{_jobs(counts.totals()['dead'], 'dead ')} in {what}", "#/dead")
 
 
-_OF_QUEUES: Final[tuple[Callable[[Census], Iterator[Finding]], ...]] = (
+_OF_QUEUES: Final[tuple[Callable[[QueueCounts], Iterator[Finding]], ...]] = (
     _unattended, _restored, _paused, _dead,
 )  # fmt: skip
 

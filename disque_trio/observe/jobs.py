@@ -13,7 +13,7 @@ from disque_trio.client.errors import DisqueError
 from disque_trio.client.records import JobDetails, QueueStats
 from disque_trio.explain.holders import holders_of
 from disque_trio.explain.zones import spread
-from disque_trio.observe.census import Census, count_of
+from disque_trio.observe.queue_counts import QueueCounts, count_of
 from disque_trio.observe.queues import due_ms, is_delayed
 from disque_trio.observe.scanning import scan
 from disque_trio.observe.survey import KnownNode, Survey
@@ -158,7 +158,7 @@ async def _configs(survey: Survey) -> list[dict[str, str]]:
     return found
 
 
-async def dead(survey: Survey, census: Census, args: Json) -> tuple[Json, dict[str, str]]:
+async def dead(survey: Survey, counts: QueueCounts, args: Json) -> tuple[Json, dict[str, str]]:
     """Dead jobs: why, and the newest."""
     only = args.get("queue") or None
     if only is not None and not isinstance(only, str):
@@ -171,16 +171,16 @@ async def dead(survey: Survey, census: Census, args: Json) -> tuple[Json, dict[s
     reasons: dict[str, Counter[str]] = {}
     for copy in copies:
         reasons.setdefault(copy.job.queue or "", Counter())[copy.reason] += 1
-    counts = {
-        name: max(reasons[name].total(), count_of(census.parts.get(name, {}).values(), "dead") or 0)
+    dead_of = {
+        name: max(reasons[name].total(), count_of(counts.parts.get(name, {}).values(), "dead") or 0)
         for name in reasons
     }
     newest = sorted(copies, key=lambda copy: -copy.job.ctime)[:ROWS]
     return {
-        "total": max([sum(counts.values()), *([] if only else of_nodes)]),
+        "total": max([sum(dead_of.values()), *([] if only else of_nodes)]),
         "queues": [
             _dead_queue(name, count, reasons[name])
-            for name, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))[:ROWS]
+            for name, count in sorted(dead_of.items(), key=lambda each: (-each[1], each[0]))[:ROWS]
         ],
         "jobs": [_dead_row(copy) for copy in newest],
     }, found.unreached

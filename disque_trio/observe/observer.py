@@ -9,15 +9,15 @@ import anyio
 import attrs
 
 from disque_trio.observe import jobs, queues
-from disque_trio.observe.census import POINTS, Census
+from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.findings import findings
-from disque_trio.observe.ordering import Orders
-from disque_trio.observe.people import People
+from disque_trio.observe.queue_counts import POINTS, QueueCounts
+from disque_trio.observe.queue_list import QueueLists
 from disque_trio.observe.sampling import RATES
 from disque_trio.observe.survey import KnownNode, Survey, node_row, sees
 from disque_trio.observe.timeline import Timelines
 from disque_trio.observe.values import Json, MistakeError
-from disque_trio.observe.watching import Watcher
+from disque_trio.observe.workers import Workers
 
 FIRST_S: Final = 1.0
 """So long the first who look wait until all queues are counted."""
@@ -29,11 +29,11 @@ Told = tuple[Json, dict[str, str]]
 class Observer:
     """One for all who look at a cluster. `run` goes on while somebody looks."""
 
-    client: Watcher
+    client: DeadlineClient
     survey: Survey = attrs.field(init=False)
-    census: Census = attrs.field(init=False)
-    orders: Orders = attrs.field(init=False)
-    people: People = attrs.field(init=False)
+    counts: QueueCounts = attrs.field(init=False)
+    lists: QueueLists = attrs.field(init=False)
+    people: Workers = attrs.field(init=False)
     timelines: Timelines = attrs.Factory(Timelines)
     series: deque[tuple[float | None, ...]] = attrs.field(factory=lambda: deque(maxlen=POINTS))
     """Unix seconds, jobs a second that were added, delivered and acknowledged, and queued jobs."""
@@ -44,18 +44,18 @@ class Observer:
     def __attrs_post_init__(self) -> None:
         self.survey = Survey(self.client)
         self.forget()
-        self.people = People(self.survey)
+        self.people = Workers(self.survey)
 
     async def run(self) -> None:
         """Count queues, and try silent nodes again, until it is cancelled."""
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self.census.run)
+            tasks.start_soon(self.counts.run)
             tasks.start_soon(self.client.probe)
 
     def forget(self) -> None:
         """Nobody looks any more: the queues are counted anew when somebody does."""
-        self.census = Census(self.client)
-        self.orders = Orders(self.census)
+        self.counts = QueueCounts(self.client)
+        self.lists = QueueLists(self.counts)
         self._waits_until = None
 
     async def tell(self, topic: str, args: Json) -> Told:
@@ -67,20 +67,20 @@ class Observer:
     async def look(self) -> list[KnownNode]:
         """The nodes now, and the queues, as far as they are counted."""
         await self.survey.look()
-        if not self.census.is_whole:
+        if not self.counts.is_whole:
             self._waits_until = self._waits_until or anyio.current_time() + FIRST_S
             left = self._waits_until - anyio.current_time()
             with anyio.move_on_after(left):  # the first page has something to show
-                await self.census.begin()
+                await self.counts.begin()
         if self.survey.looked != self._noted:  # another topic may have looked
             self._noted = self.survey.looked
             rates = [self.survey.sum_rate(name) for name in RATES[:3]]
-            self.series.append((time.time(), *rates, self.census.totals()["queued"]))
+            self.series.append((time.time(), *rates, self.counts.totals()["queued"]))
         return list(self.survey.nodes.values())
 
     def rows(self, nodes: list[KnownNode]) -> list[Json]:
         """The nodes as rows."""
-        return [node_row(each, self.census.queued_at(each.where)) for each in nodes]
+        return [node_row(each, self.counts.queued_at(each.where)) for each in nodes]
 
 
 _COLUMNS: Final = ("at", "added_s", "delivered_s", "acked_s", "queued")
@@ -90,7 +90,7 @@ async def _overview(observer: Observer, _args: Json) -> Told:
     nodes, survey = await observer.look(), observer.survey
     columns = zip(*observer.series, strict=True)
     return {
-        "findings": findings(survey.nodes, observer.census),
+        "findings": findings(survey.nodes, observer.counts),
         "totals": _totals(observer, nodes),
         "nodes": observer.rows(nodes),
         "series": dict(zip(_COLUMNS, map(list, columns), strict=True)),
@@ -106,7 +106,7 @@ def _totals(observer: Observer, nodes: list[KnownNode]) -> Json:
         if each.view and each.view.under_replicated is not None
     ]
     added, delivered, acked, _ = map(observer.survey.sum_rate, RATES)
-    totals = observer.census.totals()
+    totals = observer.counts.totals()
     return {
         "queued": totals["queued"],
         "leased": totals["leased"],
@@ -128,17 +128,17 @@ async def _cluster(observer: Observer, _args: Json) -> Told:
 
 async def _queues(observer: Observer, args: Json) -> Told:
     await observer.look()
-    return await queues.queues(observer.orders, args), observer.survey.unreached
+    return await queues.queues(observer.lists, args), observer.survey.unreached
 
 
 async def _queue(observer: Observer, args: Json) -> Told:
     await observer.look()
-    return await queues.queue(observer.census, args), observer.survey.unreached
+    return await queues.queue(observer.counts, args), observer.survey.unreached
 
 
 async def _dead(observer: Observer, args: Json) -> Told:
     await observer.look()
-    return await jobs.dead(observer.survey, observer.census, args)
+    return await jobs.dead(observer.survey, observer.counts, args)
 
 
 async def _later(observer: Observer, _args: Json) -> Told:

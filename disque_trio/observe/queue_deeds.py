@@ -53,8 +53,8 @@ async def purge(observer: Observer, args: Json) -> Plan:
     """PURGE at each node."""
     name = given_name(args, "queue")
     nodes, silent = await answering(observer)
-    await observer.census.renew([name])
-    parts = observer.census.parts.get(name, {})
+    await observer.counts.renew([name])
+    parts = observer.counts.parts.get(name, {})
     jobs = sum(part.stats.length for part in parts.values())
 
     ends = f'the {jobs:,} jobs that are queued in "{readable(name)}" end, and are never delivered'
@@ -67,8 +67,8 @@ async def enqueue(observer: Observer, args: Json) -> Plan:
     """ENQUEUE QUEUE: all that waits for the end of its RETRY and for nothing else."""
     name = given_name(args, "queue")
     nodes, silent = await answering(observer)
-    await observer.census.renew([name])
-    parts = observer.census.parts.get(name, {}).values()
+    await observer.counts.renew([name])
+    parts = observer.counts.parts.get(name, {}).values()
     waiting = sum(part.stats.restored or 0 for part in parts)
 
     which = f'the jobs of "{readable(name)}" that wait for the end of their RETRY'

@@ -6,8 +6,8 @@ from typing import Any, Final
 from disque_trio.client import commands
 from disque_trio.client.address import Address
 from disque_trio.client.records import Job, JobDetails
-from disque_trio.observe.census import Census, count_of, queue_row
-from disque_trio.observe.ordering import Orders, Wish
+from disque_trio.observe.queue_counts import QueueCounts, count_of, queue_row
+from disque_trio.observe.queue_list import Query, QueueLists
 from disque_trio.observe.scanning import scan
 from disque_trio.observe.values import (
     Json,
@@ -23,34 +23,34 @@ SOME: Final = 10
 """Jobs at each end of a queue."""
 
 
-async def queues(orders: Orders, args: Json) -> Json:
+async def queues(lists: QueueLists, args: Json) -> Json:
     """A page of the queues that fit, in order."""
-    census, by = orders.census, str(args.get("sort", "jobs"))
+    counts, by = lists.counts, str(args.get("sort", "jobs"))
     by = "jobs" if by == "again" else by
     is_reversed = bool(args.get("desc", True)) is (by == "name")
-    wish = Wish(by, str(args.get("match", "")), str(args.get("only", "")), is_reversed)
-    wish.check()
-    order = await orders.get(wish)
+    query = Query(by, str(args.get("match", "")), str(args.get("only", "")), is_reversed)
+    query.check()
+    order = await lists.get(query)
     pages = max(-(-order.total // ROWS), 1)
     asked = args.get("page", 0)
     page = min(max(asked if isinstance(asked, int) else 0, 0), pages - 1)
     shown = await order.names(page * ROWS, (page + 1) * ROWS)
-    await census.renew(shown)
-    rows = [queue_row(name, parts) for name in shown if (parts := census.parts.get(name))]
+    await counts.renew(shown)
+    rows = [queue_row(name, parts) for name in shown if (parts := counts.parts.get(name))]
     return {"total": order.total, "page": page, "pages": pages, "rows": rows}
 
 
-async def queue(census: Census, args: Json) -> Json:
+async def queue(counts: QueueCounts, args: Json) -> Json:
     """One queue, with the jobs at its ends."""
     name = given_name(args)
     with_bodies = args.get("bodies") is True
-    await census.renew([name])
-    parts = census.parts.get(name)
-    ends = await _ends(census, name)
+    await counts.renew([name])
+    parts = counts.parts.get(name)
+    ends = await _ends(counts, name)
     oldest = sorted(ends, key=lambda job: job.ctime)[:SOME]
     youngest = sorted(ends, key=lambda job: -job.ctime)[:SOME]
-    delayed = await _delayed(census, name) if parts and count_of(parts.values(), "delayed") else []
-    points = census.followed(name, time.time()) if parts else ()
+    delayed = await _delayed(counts, name) if parts and count_of(parts.values(), "delayed") else []
+    points = counts.followed(name, time.time()) if parts else ()
     return {
         "queue": queue_row(name, parts) if parts else None,
         "oldest": [job_row(job, with_bodies=with_bodies) for job in oldest],
@@ -64,9 +64,9 @@ async def queue(census: Census, args: Json) -> Json:
     }
 
 
-async def _ends(census: Census, name: str) -> list[JobDetails]:
+async def _ends(counts: QueueCounts, name: str) -> list[JobDetails]:
     """The oldest and the newest queued jobs of each node."""
-    client = census.client
+    client = counts.client
 
     async def ask(node: Address) -> list[JobDetails]:
         asked: list[Any] = [commands.qpeek(name, SOME), commands.qpeek(name, -SOME)]
@@ -79,9 +79,9 @@ async def _ends(census: Census, name: str) -> list[JobDetails]:
     return list({job.id: job for job in (await at_each(client, ask)).items}.values())
 
 
-async def _delayed(census: Census, name: str) -> list[JobDetails]:
+async def _delayed(counts: QueueCounts, name: str) -> list[JobDetails]:
     """Those that are due first, of the ones that were looked at."""
-    found = await scan(census.client, queue=name, states=("active",), fits=is_delayed)
+    found = await scan(counts.client, queue=name, states=("active",), fits=is_delayed)
     return sorted(found.items, key=due_ms)[:SOME]
 
 

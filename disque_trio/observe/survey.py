@@ -13,8 +13,8 @@ from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.greeting import Introduction
 from disque_trio.explain.zones import Place
+from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.sampling import NodeView, counted_total, view_of
-from disque_trio.observe.watching import Watcher
 from disque_trio.statemachine.base import Reply
 
 FRESH_S: Final = 0.4
@@ -94,7 +94,7 @@ class KnownNode:
 class Survey:
     """Remembers the last look at each node."""
 
-    client: Watcher
+    client: DeadlineClient
     nodes: dict[str, KnownNode] = attrs.Factory(dict)
     """By address, in the order of their names."""
     looked: float | None = None

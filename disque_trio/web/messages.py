@@ -36,7 +36,7 @@ class Response:
     kind: bytes = TEXT
     """The content type."""
     headers: tuple[Header, ...] = ()
-    talk: Callable[[Any], Awaitable[None]] | None = None
+    session: Callable[[Any], Awaitable[None]] | None = None
     """With status 101: what goes on over the WebSocket. `body` is its handshake (`upgrade`)."""
 
 

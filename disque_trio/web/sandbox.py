@@ -347,7 +347,7 @@ _ORDERS: Final[Mapping[str, Any]] = {
     "judge": SandboxRoom._judge,
     "anew": SandboxRoom._anew,
 }
-"""Orders about time, beside the deeds."""
+"""QueueLists about time, beside the deeds."""
 
 
 def _file(name: str, text: str, kind: bytes) -> Response:

@@ -14,13 +14,13 @@ from disque_trio.observe.deeds import VERBS
 from disque_trio.observe.observer import TOPICS, Observer
 from disque_trio.observe.values import Json
 from disque_trio.web import static_files, upgrade
-from disque_trio.web.door import Door
-from disque_trio.web.exposition import CONTENT_TYPE
-from disque_trio.web.guard import ADMIN, NOBODY, READER, Guard, Role, password_in
-from disque_trio.web.hub import SANDBOX, SOCKETS, STEER, Hub
+from disque_trio.web.auth import ADMIN, NOBODY, READER, Authenticator, Role, password_in
+from disque_trio.web.http_server import HttpServer
 from disque_trio.web.messages import HTML, JSON, Request, Response, refusal
-from disque_trio.web.subject import Subject, of_node
-from disque_trio.web.talk import Talk, Visitor
+from disque_trio.web.metrics import CONTENT_TYPE
+from disque_trio.web.source import Source, of_node
+from disque_trio.web.subscriptions import SANDBOX, SOCKETS, STEER, Broker
+from disque_trio.web.websocket_session import Visitor, WebSocketSession
 
 _STATIC: Final = "/static/"
 _FRAME: Final = "/picture"
@@ -52,18 +52,18 @@ _LOGIN: Final = """\
 class Site:
     """The pages of one process. `run` must run while it answers."""
 
-    def __init__(self, subject: Subject) -> None:
-        self._subject = subject
-        self._guard = Guard(subject.config, subject.wrong_password)
-        self._hub = Hub(
-            Observer(subject.client), lambda event: subject.warn(event, ""), subject.sandbox
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._auth = Authenticator(source.config, source.wrong_password)
+        self._broker = Broker(
+            Observer(source.client), lambda event: source.warn(event, ""), source.sandbox
         )
         self._files = static_files.load()
         self._pages = {"/": self._files["index.html"]}
         """For those who are let in."""
-        if subject.picture is not None:
-            self._pages["/replay"] = static_files.picture(subject.picture.page)
-            self._pages["/replay.json"] = static_files.File(JSON, subject.picture.data)
+        if source.picture is not None:
+            self._pages["/replay"] = static_files.picture(source.picture.page)
+            self._pages["/replay.json"] = static_files.File(JSON, source.picture.data)
         self._open: Final[Mapping[str, Callable[[Request], Response]]] = {
             "/livez": lambda _request: Response(200, b"ok\n"),
             "/readyz": self._ready,
@@ -72,17 +72,17 @@ class Site:
     async def run(self) -> None:
         """Ask the cluster while browsers look, until it is cancelled."""
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._hub.run)
-            if self._subject.sandbox is not None:
-                nursery.start_soon(self._subject.sandbox.run, self._subject.log)
+            nursery.start_soon(self._broker.run)
+            if self._source.sandbox is not None:
+                nursery.start_soon(self._source.sandbox.run, self._source.log)
 
     async def answer(self, request: Request) -> Response:
         """The response to one request."""
-        if not self._guard.knows_host(request):
+        if not self._auth.knows_host(request):
             return refusal(421, _NO_HOST)
         if request.path in self._open:
             return self._open[request.path](request)
-        if self._guard.is_barred(request):
+        if self._auth.is_barred(request):
             return refusal(403, _BARRED)
         if request.path in ("/login", "/logout"):
             return self._session(request)
@@ -93,18 +93,18 @@ class Site:
     async def _page(self, request: Request) -> Response:
         is_file = request.path.startswith(_STATIC)
         file = self._files.get(request.path.removeprefix(_STATIC)) if is_file else None
-        metrics = self._subject.metrics if request.path == "/metrics" else None
+        metrics = self._source.metrics if request.path == "/metrics" else None
         page = self._pages.get(request.path)
-        sandbox = self._subject.sandbox if request.path.startswith("/sandbox/") else None
-        is_frame = request.path == _FRAME and self._subject.has_cluster
+        sandbox = self._source.sandbox if request.path.startswith("/sandbox/") else None
+        is_frame = request.path == _FRAME and self._source.has_cluster
         if not (file or metrics or page or sandbox or is_frame):
             return _NOT_FOUND
         if request.method not in _READS:
             return _NO_METHOD
         if file is not None:
             return file.answer(request)
-        is_free = metrics is not None and self._subject.config().web_metrics_open
-        if not is_free and not self._guard.admits(request):
+        is_free = metrics is not None and self._source.config().web_metrics_open
+        if not is_free and not self._auth.admits(request):
             return self._unknown(request)
         if is_frame:
             return (await trio.to_thread.run_sync(static_files.frame)).answer(request)
@@ -117,7 +117,7 @@ class Site:
 
     def _unknown(self, request: Request) -> Response:
         """Browsers are led to the form; programs are told what is missing."""
-        if self._guard.must_wait(request.ip):
+        if self._auth.must_wait(request.ip):
             return refusal(429, _TOO_MANY, (b"Retry-After", b"60"))
         if b"text/html" in request.headers.get(b"accept", b""):
             return Response(303, headers=((b"Location", b"/login"),))
@@ -130,16 +130,16 @@ class Site:
             return _form(200)
         if request.method != b"POST":
             return refusal(405, "only GET, HEAD and POST", (b"Allow", b"GET, HEAD, POST"))
-        if not self._guard.is_own_form(request):
+        if not self._auth.is_own_form(request):
             return refusal(403, "the form must come from a page of this node")
         if request.path == "/logout":
-            return Response(303, headers=((b"Location", b"/login"), self._guard.end_session()))
-        if self._guard.must_wait(request.ip):
+            return Response(303, headers=((b"Location", b"/login"), self._auth.end_session()))
+        if self._auth.must_wait(request.ip):
             return _form(429, _TOO_MANY)
-        role = self._guard.role_by(password_in(request.body), request.ip)
+        role = self._auth.role_by(password_in(request.body), request.ip)
         if role == NOBODY:
             return _form(401, "this is not the password of the node")
-        return Response(303, headers=((b"Location", b"/"), self._guard.begin_session(role)))
+        return Response(303, headers=((b"Location", b"/"), self._auth.begin_session(role)))
 
     # The socket.
 
@@ -149,28 +149,28 @@ class Site:
             return _NO_METHOD
         if defect := upgrade.defect(request.headers):
             return refusal(400, defect, (b"Sec-WebSocket-Version", b"13"))
-        if b"origin" in request.headers and not self._guard.is_own_origin(request):
+        if b"origin" in request.headers and not self._auth.is_own_origin(request):
             return refusal(403, "a page of another site may not open it")
-        role = self._guard.role_over_socket(request)
+        role = self._auth.role_over_socket(request)
         if role == NOBODY:
             return self._unknown(request)
-        if self._hub.sockets >= SOCKETS:
+        if self._broker.sockets >= SOCKETS:
             return refusal(503, f"{SOCKETS} browsers look already", (b"Retry-After", b"10"))
 
-        async def talk(socket: WebSocketConnection) -> None:
-            self._hub.sockets += 1
+        async def session(socket: WebSocketConnection) -> None:
+            self._broker.sockets += 1
             try:
-                await Talk(self._hub, self._visitor(request, role), socket).run()
+                await WebSocketSession(self._broker, self._visitor(request, role), socket).run()
             finally:
-                self._hub.sockets -= 1
+                self._broker.sockets -= 1
 
-        return Response(101, upgrade.handshake(request.headers), talk=talk)
+        return Response(101, upgrade.handshake(request.headers), session=session)
 
     def _visitor(self, request: Request, role: Role) -> Visitor:
         def may_act() -> bool:
-            return role == ADMIN and not self._subject.config().web_read_only
+            return role == ADMIN and not self._source.config().web_read_only
 
-        has_cluster, has_sandbox = self._subject.has_cluster, self._subject.sandbox is not None
+        has_cluster, has_sandbox = self._source.has_cluster, self._source.sandbox is not None
         topics = [*(TOPICS if has_cluster else ()), *([SANDBOX] if has_sandbox else ())]
         verbs = [*(VERBS if has_cluster else ()), *([STEER] if has_sandbox else ())]
         hello: Json = {
@@ -185,13 +185,13 @@ class Site:
             role=role,
             may_act=may_act,
             ip=request.ip,
-            is_still_in=lambda: self._guard.still_in(request, role),
-            log=self._subject.log,
+            is_still_in=lambda: self._auth.still_in(request, role),
+            log=self._source.log,
             hello=hello,
         )
 
     def _ready(self, _request: Request) -> Response:
-        checks = list(self._subject.checks())
+        checks = list(self._source.checks())
         status = 200 if all(check.is_met for check in checks) else 503
         return Response(status, "".join(f"{check}\n" for check in checks).encode())
 
@@ -202,12 +202,12 @@ def _form(status: int, alert: str = "") -> Response:
     return Response(status, _LOGIN.format(alert=told).encode(), HTML)
 
 
-async def serve(subject: Subject, sockets: Sequence[socket.socket]) -> None:
+async def serve(source: Source, sockets: Sequence[socket.socket]) -> None:
     """Serve a web port until it is cancelled."""
-    site = Site(subject)
+    site = Site(source)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(site.run)
-        nursery.start_soon(Door(sockets, site.answer, subject.warn, subject.tls).run)
+        nursery.start_soon(HttpServer(sockets, site.answer, source.warn, source.tls).run)
 
 
 async def serve_node(

@@ -23,7 +23,7 @@ SEND_S: Final = 20.0
 CLOSE_S: Final = 1.0
 _PIECE: Final = 16 << 10
 
-Talk = Callable[[WebSocketConnection], Awaitable[None]]
+Session = Callable[[WebSocketConnection], Awaitable[None]]
 
 
 def defect(headers: Mapping[bytes, bytes]) -> str:
@@ -94,8 +94,8 @@ class Replayed(trio.abc.Stream):
         await self.stream.aclose()
 
 
-async def upgraded(stream: trio.abc.Stream, first: bytes, talk: Talk) -> None:
-    """Answer the handshake, which is the `first` bytes, and `talk` until either side ends it."""
+async def upgraded(stream: trio.abc.Stream, first: bytes, session: Session) -> None:
+    """Answer the handshake, which is the `first` bytes, and `session` until either side ends it."""
     try:
         async with trio.open_nursery() as nursery:
             with trio.move_on_after(HANDSHAKE_S) as limit:
@@ -103,7 +103,7 @@ async def upgraded(stream: trio.abc.Stream, first: bytes, talk: Talk) -> None:
                 request = await wrap_server_stream(nursery, replayed, max_message_size=MOST_FRAME)
                 socket = await request.accept(subprotocol=PROTOCOL)
             if not limit.cancelled_caught:
-                await _talked(socket, talk)
+                await _held(socket, session)
             nursery.cancel_scope.cancel()
     except* (ConnectionClosed, OSError, trio.TooSlowError, trio.BrokenResourceError):
         pass
@@ -111,9 +111,9 @@ async def upgraded(stream: trio.abc.Stream, first: bytes, talk: Talk) -> None:
         pass
 
 
-async def _talked(socket: WebSocketConnection, talk: Talk) -> None:
+async def _held(socket: WebSocketConnection, session: Session) -> None:
     try:
-        await talk(socket)
+        await session(socket)
     finally:
         with trio.move_on_after(CLOSE_S, shield=True):
             await socket.aclose()

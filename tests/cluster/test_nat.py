@@ -162,10 +162,10 @@ CONSOLE: Final = """
 import sys, trio
 from disque_trio.client.url import parse_url
 from disque_trio.observe.observer import Observer
-from disque_trio.observe.watching import Watcher
+from disque_trio.observe.client import DeadlineClient
 
 async def main():
-    async with Watcher(parse_url(sys.argv[1])) as client:
+    async with DeadlineClient(parse_url(sys.argv[1])) as client:
         observer = Observer(client)
         while len(await observer.look()) < 3:
             await trio.sleep(0.05)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from disque_trio.observe import watching
+from disque_trio.observe import client as deadline_client
 
 
 @pytest.fixture(autouse=True)
 def _nodes_take_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine a node that is well may take longer than a second."""
-    monkeypatch.setattr(watching, "ANSWER_S", 20.0)
+    monkeypatch.setattr(deadline_client, "ANSWER_S", 20.0)

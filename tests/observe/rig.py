@@ -7,8 +7,8 @@ import trio
 
 from disque_trio.client.address import Address, Cluster
 from disque_trio.node import Node
+from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.observer import Observer
-from disque_trio.observe.watching import Watcher
 from disque_trio.serving import up
 from disque_trio.statemachine.config import Config
 from tests.cluster.processes import free_port
@@ -25,7 +25,7 @@ class Observed:
     observer: Observer
 
     @property
-    def client(self) -> Watcher:
+    def client(self) -> DeadlineClient:
         return self.observer.client
 
     async def until_known(self) -> None:
@@ -54,7 +54,7 @@ async def observed(
         await nursery.start(node.run)
     await joined(nodes)
     first = Address(port=nodes[0].state.config.port)
-    client = Watcher(Cluster([first, *more]), patience_s=2)
+    client = DeadlineClient(Cluster([first, *more]), patience_s=2)
     await nursery.start(closed_at_the_end, cleanup, client)
     found = Observed(nodes, Observer(client))
     if not more:
@@ -72,7 +72,7 @@ async def joined(nodes: list[Node]) -> None:
 
 async def closed_at_the_end(
     cleanup: contextlib.ExitStack,
-    client: Watcher,
+    client: DeadlineClient,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     task_status.started()

@@ -4,27 +4,27 @@ import pytest
 
 from disque_trio.client.address import Address, Cluster
 from disque_trio.explain.zones import lacks
-from disque_trio.observe.census import Census
-from disque_trio.observe.figures import NOTHING, Figures, parsed
+from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.findings import findings
+from disque_trio.observe.queue_counts import QueueCounts
+from disque_trio.observe.queue_stats import NOTHING, Stats, parsed
 from disque_trio.observe.sampling import view_of
 from disque_trio.observe.survey import KnownNode
-from disque_trio.observe.watching import Watcher
-from disque_trio.observe.worst import MOST
+from disque_trio.observe.top_k import MOST
 
 
-def behind(**others: object) -> Figures:
+def behind(**others: object) -> Stats:
     """Ten jobs, of which the next has waited for three minutes."""
     made = int(time.time() * 1000) - 180_000
     return NOTHING._replace(length=10, made=made)._replace(**others)  # type: ignore[arg-type]
 
 
-def census() -> Census:
-    return Census(Watcher(Cluster([Address()])))
+def counts() -> QueueCounts:
+    return QueueCounts(DeadlineClient(Cluster([Address()])))
 
 
-def told(census: Census) -> list[str]:
-    return [each["text"] for each in findings({}, census)]
+def told(counts: QueueCounts) -> list[str]:
+    return [each["text"] for each in findings({}, counts)]
 
 
 @pytest.mark.parametrize(
@@ -35,14 +35,14 @@ def told(census: Census) -> list[str]:
     ],
 )
 def test_a_queue_that_is_stuck_says_why(pause: str, why: str) -> None:
-    seen = census()
+    seen = counts()
     seen._note("mail", "n1", behind(pause=pause), 0.0)
 
     assert told(seen)[0] == f'queue "mail": 10 jobs, the oldest 3 min; {why}'
 
 
 def test_a_queue_from_which_jobs_are_taken_has_workers_that_do_not_keep_up() -> None:
-    seen = census()
+    seen = counts()
     seen._note("mail", "n1", behind(jobs_out=0), 0.0)
     seen._note("mail", "n1", behind(jobs_out=5), 1.0)
 
@@ -50,14 +50,14 @@ def test_a_queue_from_which_jobs_are_taken_has_workers_that_do_not_keep_up() -> 
 
 
 def test_there_is_no_finding_about_queues_of_the_library() -> None:
-    seen = census()
+    seen = counts()
     seen._note("disque-trio.workers", "n1", behind(pause="in"), 0.0)
 
     assert told(seen) == ["the node answers; no queue is stuck"]
 
 
 def test_a_queue_is_behind_if_it_is_so_at_one_of_its_nodes() -> None:
-    seen = census()
+    seen = counts()
     seen._note("mail", "n1", behind(), 0.0)
     seen._note("mail", "n2", NOTHING._replace(length=1, made=int(time.time() * 1000)), 0.0)
     assert 'queue "mail": 11 jobs' in told(seen)[0]
@@ -69,7 +69,7 @@ def test_a_queue_is_behind_if_it_is_so_at_one_of_its_nodes() -> None:
 
 
 def test_of_very_many_stuck_queues_the_longest_are_told() -> None:
-    seen = census()
+    seen = counts()
     for number in range(10 * MOST):
         seen._note(f"q{number}", "n1", behind(length=1 + number), 0.0)
 
@@ -82,7 +82,7 @@ def test_of_very_many_stuck_queues_the_longest_are_told() -> None:
 
 
 def test_dead_jobs_of_all_holders_count_once() -> None:
-    seen = census()
+    seen = counts()
     for where in ("n1", "n2"):
         seen._note("mail", where, NOTHING._replace(dead=3), 0.0)
     seen._note("sms", "n1", NOTHING._replace(dead=4), 0.0)
@@ -94,7 +94,7 @@ def test_dead_jobs_of_all_holders_count_once() -> None:
 
 
 def test_jobs_that_wait_after_a_restart_are_told_until_they_are_queued() -> None:
-    seen = census()
+    seen = counts()
     due = int(time.time()) + 3420
     seen._note("mail", "n1", parsed(b"0 0 0 0 0 0 0 0 none 20 20 %d" % due), 0.0)
 
@@ -120,7 +120,7 @@ def node(name: str, zone: str, why: str = "") -> KnownNode:
 
 
 def of_nodes(*nodes: KnownNode) -> list[str]:
-    return [each["text"] for each in findings({node.where: node for node in nodes}, census())]
+    return [each["text"] for each in findings({node.where: node for node in nodes}, counts())]
 
 
 def test_too_few_zones_are_told_in_the_words_of_the_doctor() -> None:

@@ -10,11 +10,11 @@ from disque_trio.client import commands
 from disque_trio.client.address import Address
 from disque_trio.client.client import Client
 from disque_trio.client.command import Command
-from disque_trio.observe import census as counting
-from disque_trio.observe import watching
-from disque_trio.observe.census import Census
-from disque_trio.observe.figures import FEW, MANY, SOME
-from disque_trio.observe.watching import Silence
+from disque_trio.observe import client as deadline_client
+from disque_trio.observe import queue_counts as counting
+from disque_trio.observe.client import Silence
+from disque_trio.observe.queue_counts import QueueCounts
+from disque_trio.observe.queue_stats import FEW, MANY, SOME
 from tests.observe.rig import Observed, observed
 
 COUNT = 5000
@@ -23,7 +23,7 @@ COUNT = 5000
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine may take long for an answer, which is not what is tried here."""
-    monkeypatch.setattr(watching, "ANSWER_S", 60.0)
+    monkeypatch.setattr(deadline_client, "ANSWER_S", 60.0)
 
 
 async def filled(nursery: trio.Nursery) -> Observed:
@@ -47,11 +47,11 @@ async def test_pages_of_very_many_queues_ask_for_little(
         return await ask(self, address, words)
 
     monkeypatch.setattr(Client, "_ask", noted)
-    await seen.observer.census.once()
+    await seen.observer.counts.once()
 
     scans = [each for each in asked if each == [b"QSCAN"]]
     assert len(scans) >= COUNT // MANY, "no answer has very many queues"
-    assert seen.observer.census.totals()["queued"] == COUNT
+    assert seen.observer.counts.totals()["queued"] == COUNT
     asked.clear()
 
     first, _ = await seen.observer.tell("queues", {"sort": "name", "desc": False})
@@ -71,16 +71,18 @@ async def test_passes_after_the_first_take_a_few_queues_at_a_time(
     seen = await filled(nursery)
     for rest in ("FIRST_REST", "REST"):
         monkeypatch.setattr(counting, rest, 0)
-    await seen.observer.census.once()
+    await seen.observer.counts.once()
     pages: list[int] = []
-    take = Census._take
+    take = QueueCounts._take
 
-    async def noted(self: Census, address: Address, names: list[str], figures: list[bytes]) -> None:
+    async def noted(
+        self: QueueCounts, address: Address, names: list[str], figures: list[bytes]
+    ) -> None:
         pages.append(len(names))
         await take(self, address, names, figures)
 
-    monkeypatch.setattr(Census, "_take", noted)
-    await seen.observer.census.once()
+    monkeypatch.setattr(QueueCounts, "_take", noted)
+    await seen.observer.counts.once()
 
     assert sum(pages) == COUNT
     assert max(pages) <= SOME
@@ -93,15 +95,15 @@ async def test_queues_that_have_gone_are_left_out_after_a_pass(
     monkeypatch.setattr(counting, "PIECE", 2)
     for n in range(5):
         await seen.client.addjob(f"q{n}", "x", replicate=1)
-    await seen.observer.census.once()
+    await seen.observer.counts.once()
     state = seen.nodes[0].state
     for name in (b"q1", b"q4"):
         state.queues.pop(name)
 
-    await seen.observer.census.once()
+    await seen.observer.counts.once()
 
-    assert sorted(seen.observer.census.parts) == ["q0", "q2", "q3"]
-    assert seen.observer.census.totals()["queued"] == 3
+    assert sorted(seen.observer.counts.parts) == ["q0", "q2", "q3"]
+    assert seen.observer.counts.totals()["queued"] == 3
 
 
 async def test_a_node_without_figures_in_its_scans_is_counted_all_the_same(
@@ -112,10 +114,10 @@ async def test_a_node_without_figures_in_its_scans_is_counted_all_the_same(
         await seen.client.addjob(f"q{n}", "x", replicate=1)
     monkeypatch.setattr(counting, "_FEATURE", "what no node knows")
 
-    await seen.observer.census.once()
+    await seen.observer.counts.once()
 
-    assert len(seen.observer.census.parts) == 50
-    assert seen.observer.census.totals()["queued"] == 50
+    assert len(seen.observer.counts.parts) == 50
+    assert seen.observer.counts.totals()["queued"] == 50
 
 
 async def test_a_node_that_has_left_is_in_no_sum(nursery: trio.Nursery) -> None:
@@ -124,10 +126,10 @@ async def test_a_node_that_has_left_is_in_no_sum(nursery: trio.Nursery) -> None:
 
     seen.client.nodes.failed(other, "it has gone", 0.0)
     seen.client.nodes._forget({str(seen.client.nodes.seeds[0])})
-    await seen.observer.census.once()
+    await seen.observer.counts.once()
 
     assert counted(seen) == (2, {"both"})
-    assert seen.observer.census.queued_at(where) is None
+    assert seen.observer.counts.queued_at(where) is None
 
 
 async def test_a_silent_node_counts_as_it_was_for_some_minutes_and_not_for_ever(
@@ -137,18 +139,18 @@ async def test_a_silent_node_counts_as_it_was_for_some_minutes_and_not_for_ever(
     _, where = await filled_at_the_second(seen)
     seen.client.silent[where] = Silence(trio.current_time(), "it is away")
 
-    await seen.observer.census.once()
+    await seen.observer.counts.once()
     assert counted(seen) == (5, {"both", "theirs"})
-    assert seen.observer.census.queued_at(where) == 3
+    assert seen.observer.counts.queued_at(where) == 3
 
     seen.client.silent[where] = Silence(trio.current_time() - 301, "it is away")
-    await seen.observer.census.once()
+    await seen.observer.counts.once()
     assert counted(seen) == (2, {"both"})
-    assert seen.observer.census.queued_at(where) is None
-    assert where not in seen.observer.census._sums
+    assert seen.observer.counts.queued_at(where) is None
+    assert where not in seen.observer.counts._sums
 
     del seen.client.silent[where]
-    await seen.observer.census.once()
+    await seen.observer.counts.once()
     assert counted(seen) == (5, {"both", "theirs"})
 
 
@@ -159,7 +161,7 @@ async def test_a_node_that_answers_stays_however_long_another_takes_to_be_counte
     await filled_at_the_second(seen)
     monkeypatch.setattr(counting, "LATEST_S", 0.0)
 
-    await seen.observer.census._leave_out(set(seen.observer.census._told))
+    await seen.observer.counts._leave_out(set(seen.observer.counts._told))
 
     assert counted(seen) == (5, {"both", "theirs"})
 
@@ -171,11 +173,11 @@ async def filled_at_the_second(seen: Observed) -> tuple[Address, str]:
         added = [commands.addjob(name, "x", replicate=1) for name in names]
         told = await seen.client.ask(address, added)
         assert all(isinstance(each, str) for each in told)
-    await seen.observer.census.once()
+    await seen.observer.counts.once()
     assert counted(seen) == (5, {"both", "theirs"})
     return address, str(address)
 
 
 def counted(seen: Observed) -> tuple[int, set[str]]:
-    census = seen.observer.census
-    return census.totals()["queued"], set(census.parts)
+    counts = seen.observer.counts
+    return counts.totals()["queued"], set(counts.parts)

@@ -12,7 +12,7 @@ from disque_trio.client import commands
 from disque_trio.client.address import Address
 from disque_trio.client.client import Client
 from disque_trio.client.errors import ConnectionFailedError
-from disque_trio.observe import watching
+from disque_trio.observe import client as deadline_client
 from disque_trio.observe.deeds import VERBS
 from disque_trio.observe.plans import Outcome
 from disque_trio.observe.values import encoded
@@ -42,7 +42,7 @@ async def test_the_overview_has_nodes_totals_and_what_is_wrong(nursery: trio.Nur
     await seen.client.addjob("mail", "body", replicate=3)
     await seen.client.addjob("mail", "later", replicate=1, delay=100)
     await seen.client.pause("mail", "out")
-    await seen.observer.census.once()
+    await seen.observer.counts.once()
 
     view = await told(seen, "overview")
 
@@ -93,7 +93,7 @@ async def test_a_silent_node_is_named_and_costs_the_others_nothing(
     mute = Address(port=listener.socket.getsockname()[1])
     seen = await observed(nursery, 1, mute)
     with monkeypatch.context() as patched:
-        patched.setattr(watching, "ANSWER_S", 0.3)
+        patched.setattr(deadline_client, "ANSWER_S", 0.3)
         await seen.observer.look()
     seen.client.silent.pop(str(seen.client.nodes.seeds[0]), None)  # on a busy machine
     seen.observer.survey.looked = None
@@ -120,11 +120,11 @@ async def test_a_node_that_answers_again_is_asked_again(
 ) -> None:
     seen = await observed(nursery)
     where = str(seen.client.nodes.seeds[0])
-    seen.client.silent[where] = watching.Silence(trio.current_time(), "it was away")
+    seen.client.silent[where] = deadline_client.Silence(trio.current_time(), "it was away")
     with pytest.raises(ConnectionFailedError, match="not heard for 0 s: it was away"):
         await seen.client.ask(seen.client.nodes.seeds[0], [commands.ping()])
 
-    monkeypatch.setattr(watching, "PROBE_S", 0.01)
+    monkeypatch.setattr(deadline_client, "PROBE_S", 0.01)
     nursery.start_soon(seen.client.probe)
     with trio.fail_after(30):
         while seen.client.silent:
@@ -136,7 +136,7 @@ async def test_queues_are_sorted_filtered_and_paged(nursery: trio.Nursery) -> No
     adds = [commands.addjob(f"q{n:03}", "body", replicate=1) for n in range(101)]
     await seen.client.run_all(adds)
     await seen.client.addjob("q050", "body")
-    await seen.observer.census.once()
+    await seen.observer.counts.once()
 
     first = await told(seen, "queues", sort="jobs")
     last = await told(seen, "queues", sort="name", desc=False, page=1)
@@ -151,7 +151,7 @@ async def test_queues_are_sorted_filtered_and_paged(nursery: trio.Nursery) -> No
 async def test_names_that_are_no_text_keep_their_bytes(nursery: trio.Nursery) -> None:
     seen = await observed(nursery)
     await seen.client.addjob(b"\xff</script>", b"\xfe", replicate=1)
-    await seen.observer.census.once()
+    await seen.observer.counts.once()
 
     [row] = (await told(seen, "queues"))["rows"]
     view = await told(seen, "queue", name_b64=row["name_b64"], bodies=True)
@@ -253,7 +253,7 @@ async def test_dead_and_delayed_jobs_are_listed(nursery: trio.Nursery) -> None:
     [job] = await seen.client.getjob("mail")
     await seen.client.run(commands.nack(job, dead="no such user"))
     later = await seen.client.addjob("sms", "body", replicate=1, delay=60)
-    await seen.observer.census.once()
+    await seen.observer.counts.once()
 
     dead = await told(seen, "dead")
     delayed = await told(seen, "later")
@@ -314,7 +314,7 @@ async def test_rates_are_of_two_looks(nursery: trio.Nursery) -> None:
     for _ in range(5):
         await seen.client.addjob("mail", "body", replicate=1)
     await anyio.sleep(0.6)
-    await seen.observer.census.once()
+    await seen.observer.counts.once()
 
     view = await told(seen, "overview")
 

@@ -19,7 +19,7 @@ from disque_trio.serving.logs import Sink
 from disque_trio.serving.processes.plan import WorkersError, refuse_strays
 from disque_trio.serving.secret_files import with_secrets
 from disque_trio.statemachine.config import Config
-from disque_trio.web.guard import Guard
+from disque_trio.web.auth import Authenticator
 from tests.net.live import ended, live
 from tests.node.world import World, until
 from tests.storage.journals import add
@@ -62,7 +62,7 @@ def test_syslog_gets_them_by_name_and_facility(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_each_web_port_has_cookies_of_its_own() -> None:
-    _, cookie = Guard(lambda: Config(web_port=7713), print).end_session()
+    _, cookie = Authenticator(lambda: Config(web_port=7713), print).end_session()
 
     assert cookie.startswith(b"disque-7713=")
 
@@ -85,7 +85,7 @@ async def test_clients_are_probed_after_so_many_seconds(
 
 
 def test_cookies_of_a_web_port_with_tls_are_for_tls_alone() -> None:
-    _, cookie = Guard(lambda: Config(web_tls=True), print).end_session()
+    _, cookie = Authenticator(lambda: Config(web_tls=True), print).end_session()
 
     assert b"; Secure" in cookie
 

@@ -17,9 +17,8 @@ from disque_trio.statemachine.chores import JournalVitals, Vitals
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.nodetable import mark
-from disque_trio.web import census
-from disque_trio.web.exposition import _values, text_of
-from disque_trio.web.families import FAMILIES, Facts
+from disque_trio.web import metrics
+from disque_trio.web.metrics import FAMILIES, Facts, _values, text_of
 from tests.rig import N2, Rig
 from tests.trees import HOME
 from tests.web.promql import Query, Scrape
@@ -41,7 +40,7 @@ class World:
 
     async def scrape(self) -> Scrape:
         """All metrics, as Prometheus keeps them."""
-        sums = await census.take(self.rig.node)
+        sums = await metrics.sums_of(self.rig.node)
         facts = Facts(self.rig.node, self.vitals, sums, self.is_ready)
         text = text_of([(family, _values(family, facts)) for family in FAMILIES]).decode()
         samples = {

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from disque_trio.web.families import FAMILIES, HISTOGRAM
+from disque_trio.web.metrics import FAMILIES, HISTOGRAM
 from tests.trees import HOME
 
 DOCUMENT = HOME / "docs" / "metrics.md"

@@ -13,7 +13,7 @@ from disque_trio.sim.picture.sheet import sheet
 from disque_trio.statemachine.config import Config
 from disque_trio.web.messages import Request, Response
 from disque_trio.web.site import Site
-from disque_trio.web.subject import Picture, alone
+from disque_trio.web.source import Picture, alone
 from tests.node.world import MemoryLog
 from tests.web.browser import console
 

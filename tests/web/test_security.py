@@ -9,9 +9,9 @@ import trio.testing
 from trio_websocket import ConnectionClosed
 
 from disque_trio.statemachine.config import Config
-from disque_trio.web import door, hub, upgrade
-from disque_trio.web.door import Connection
-from disque_trio.web.guard import SESSION_S, WRONG_MOST, Guard
+from disque_trio.web import http_server, subscriptions, upgrade
+from disque_trio.web.auth import SESSION_S, WRONG_MOST, Authenticator
+from disque_trio.web.http_server import Connection
 from disque_trio.web.messages import Request, Response
 from tests.web.asking import everything
 from tests.web.browser import console
@@ -122,7 +122,7 @@ async def test_a_console_that_only_reads_does_so_for_everybody(nursery: trio.Nur
 
 def test_a_session_is_over_after_half_a_day() -> None:
     now = 1e9
-    guard = Guard(lambda: Config(**SECRET, web_port=8711), lambda _ip: None, lambda: now)
+    guard = Authenticator(lambda: Config(**SECRET, web_port=8711), lambda _ip: None, lambda: now)
     cookie = guard.begin_session("admin")[1].partition(b";")[0]
     request = Request(b"GET", "/", "127.0.0.1", {b"cookie": cookie})
 
@@ -189,7 +189,7 @@ async def test_so_many_browsers_and_no_more(
 ) -> None:
     monkeypatch.setattr("disque_trio.web.site.SOCKETS", 2)
     here = await console(nursery)
-    assert hub.SOCKETS == 32
+    assert subscriptions.SOCKETS == 32
     async with here.browser() as one, here.browser() as other:
         await one.hear("hello")
         await other.hear("hello")
@@ -199,7 +199,7 @@ async def test_so_many_browsers_and_no_more(
 async def test_sockets_do_not_use_up_the_connections_of_an_address(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(door, "MOST_OF_ONE", 1)
+    monkeypatch.setattr(http_server, "MOST_OF_ONE", 1)
     here = await console(nursery)
     async with here.browser() as one, here.browser() as other:
         await one.hear("hello")
@@ -265,5 +265,5 @@ async def test_a_handshake_that_drips_ends(
     with pytest.raises(trio.TooSlowError):
         await Connection(theirs, "127.0.0.1", answer).run()
 
-    assert trio.current_time() <= door.HEAD_S + 1
+    assert trio.current_time() <= http_server.HEAD_S + 1
     await theirs.aclose()

@@ -7,10 +7,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from disque_trio.statemachine.chores import Shutdown
 from disque_trio.statemachine.config import Config
-from disque_trio.web.guard import WRONG_MOST
+from disque_trio.web.auth import WRONG_MOST
 from disque_trio.web.messages import Request
 from disque_trio.web.site import Site
-from disque_trio.web.subject import of_node
+from disque_trio.web.source import of_node
 from tests.web.asking import Answer, Web, web
 
 SECRET = Config(requirepass=b"open sesame")

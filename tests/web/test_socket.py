@@ -4,8 +4,8 @@ import pytest
 import trio
 from trio_websocket import ConnectionClosed
 
-from disque_trio.web import hub as hubs
-from disque_trio.web import talk as talks
+from disque_trio.web import subscriptions
+from disque_trio.web import websocket_session as sessions
 from tests.web.browser import console
 
 
@@ -68,7 +68,7 @@ async def test_a_mistake_is_told_in_a_sentence_and_the_socket_goes_on(
 async def test_nobody_asks_when_nobody_looks(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hubs, "LINGER_S", 0.2)
+    monkeypatch.setattr(subscriptions, "LINGER_S", 0.2)
     here = await console(nursery)
     async with here.browser() as browser:
         await browser.see("overview")
@@ -178,7 +178,7 @@ async def test_a_frame_that_is_none_ends_the_socket(nursery: trio.Nursery) -> No
 async def test_a_session_that_ends_takes_the_socket_with_it(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(talks, "PING_S", 0.1)
+    monkeypatch.setattr(sessions, "PING_S", 0.1)
     here = await console(nursery, requirepass=b"sesame")
     async with here.browser(await here.cookie("sesame")) as browser:
         await browser.hear("hello")

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.survey import Survey
 from disque_trio.observe.timeline import History, Timelines
-from disque_trio.observe.watching import Watcher
 from disque_trio.sim.picture.scripts import event_words
 from disque_trio.terminal.escapes import printable
 from disque_trio.tracing.rows import Row
@@ -18,7 +18,7 @@ _TOLD: Final = ("time", "node", "kind", "peer", "client", "cause", "detail")
 
 async def ask(url: str, id: str) -> tuple[History, dict[str, str]]:
     """The history of the job, and the nodes that have not answered, with the reason."""
-    async with Watcher(url) as client:
+    async with DeadlineClient(url) as client:
         return await Timelines().history(Survey(client), id)
 
 

@@ -127,7 +127,7 @@ async def _named(admin: Admin, name: str) -> Found[KnownWorker]:
     return found
 
 
-# Orders.
+# QueueLists.
 
 
 async def _order(order: OrderName, admin: Admin, given: argparse.Namespace) -> int:

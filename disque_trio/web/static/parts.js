@@ -108,7 +108,7 @@ export function unreached(put, so = "What follows is without it.") {
   );
 }
 
-// Of sums over queues (`observe/census.py`).
+// Of sums over queues (`observe/queue_counts.py`).
 export const AS_LAST = "Its queues count as they were last, until it has been silent for five minutes.";
 
 // How much of a whole, as a bar with the figure beside it.

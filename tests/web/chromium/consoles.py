@@ -11,7 +11,7 @@ from disque_trio.cli.console import _parser, _picture, _sandbox
 from disque_trio.net.listeners import listen_for_browsers
 from disque_trio.statemachine.config import Config
 from disque_trio.web import site
-from disque_trio.web.subject import alone
+from disque_trio.web.source import alone
 from tests.cluster.processes import free_port
 from tests.node.world import MemoryLog
 

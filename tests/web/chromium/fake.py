@@ -11,7 +11,7 @@ import trio.testing
 from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_server_stream
 
 from disque_trio.web import static_files
-from disque_trio.web.door import Connection
+from disque_trio.web.http_server import Connection
 from disque_trio.web.messages import Request, Response, refusal
 
 PROTOCOL: Final = "disque.console.1"

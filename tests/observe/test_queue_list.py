@@ -1,20 +1,20 @@
 import pytest
 
 from disque_trio.client.address import Address, Cluster
-from disque_trio.observe.census import Census, Part
-from disque_trio.observe.figures import NOTHING, Figures
-from disque_trio.observe.ordering import SORTS, Order, Orders, Wish
+from disque_trio.observe.client import DeadlineClient
+from disque_trio.observe.queue_counts import Part, QueueCounts
+from disque_trio.observe.queue_list import SORTS, Order, Query, QueueLists
+from disque_trio.observe.queue_stats import NOTHING, Stats
 from disque_trio.observe.values import MistakeError
-from disque_trio.observe.watching import Watcher
 from disque_trio.worker.operating.notes import RESERVED
 
 COUNT = 3000
 ALL = range(COUNT)
 
 
-def census() -> Census:
+def counts() -> QueueCounts:
     """Queues q0000 and so on at one node, each tenth at a second one too, in no order."""
-    found = Census(Watcher(Cluster([Address()])))
+    found = QueueCounts(DeadlineClient(Cluster([Address()])))
     for number in ALL:
         jobs = (number * 7919) % 100
         stats = NOTHING._replace(length=jobs, blocked=number % 3, made=1 + number)
@@ -27,7 +27,7 @@ def census() -> Census:
     return found
 
 
-def part(stats: Figures) -> Part:
+def part(stats: Stats) -> Part:
     return Part(stats, 0.0, 0, 0)
 
 
@@ -35,77 +35,77 @@ def jobs_of(number: int) -> int:
     return (number * 7919) % 100 * (2 if number % 10 == 0 else 1)
 
 
-async def in_order(orders: Orders, *, by: str = "jobs", match: str = "", only: str = "",
+async def in_order(lists: QueueLists, *, by: str = "jobs", match: str = "", only: str = "",
                    is_reversed: bool = False) -> list[str]:  # fmt: skip
-    order = await orders.get(Wish(by, match, only, is_reversed))
+    order = await lists.get(Query(by, match, only, is_reversed))
     return await order.names(0, order.total)
 
 
 async def test_what_is_most_comes_first_and_names_decide_among_equals() -> None:
-    orders = Orders(census())
+    lists = QueueLists(counts())
     wanted = [f"q{n:04}" for n in sorted(ALL, key=lambda n: (-jobs_of(n), n))]
 
-    assert await in_order(orders) == wanted
-    assert await in_order(orders, is_reversed=True) == wanted[::-1]
-    assert await in_order(orders, by="name") == sorted(wanted)
+    assert await in_order(lists) == wanted
+    assert await in_order(lists, is_reversed=True) == wanted[::-1]
+    assert await in_order(lists, by="name") == sorted(wanted)
 
 
 async def test_all_that_can_be_sorted_by_gives_each_queue_once() -> None:
-    orders = Orders(census())
+    lists = QueueLists(counts())
 
     for by in SORTS:
-        assert sorted(await in_order(orders, by=by)) == [f"q{n:04}" for n in ALL]
+        assert sorted(await in_order(lists, by=by)) == [f"q{n:04}" for n in ALL]
 
 
 async def test_what_does_not_fit_is_left_out() -> None:
-    orders = Orders(census())
+    lists = QueueLists(counts())
 
-    assert len(await in_order(orders, match="q00")) == 100
-    assert await in_order(orders, match="q0?07", by="name") == [f"q0{n}07" for n in range(10)]
-    assert await in_order(orders, only="paused", by="name") == [
+    assert len(await in_order(lists, match="q00")) == 100
+    assert await in_order(lists, match="q0?07", by="name") == [f"q0{n}07" for n in range(10)]
+    assert await in_order(lists, only="paused", by="name") == [
         f"q{n:04}" for n in range(0, COUNT, 500)
     ]
-    assert await in_order(orders, only="stuck", by="name") == [
+    assert await in_order(lists, only="stuck", by="name") == [
         f"q{n:04}" for n in ALL if jobs_of(n) and n % 3 == 0
     ]
-    assert await in_order(orders, match=RESERVED) == [f"{RESERVED}x"], "the library's own"
-    assert await in_order(orders, match="nothing like it") == []
+    assert await in_order(lists, match=RESERVED) == [f"{RESERVED}x"], "the library's own"
+    assert await in_order(lists, match="nothing like it") == []
 
 
 async def test_a_page_far_behind_is_the_same_as_reached_step_by_step() -> None:
-    orders = Orders(census())
-    wish = Wish("jobs", "", "", False)
-    order = await orders.get(wish)
+    lists = QueueLists(counts())
+    query = Query("jobs", "", "", False)
+    order = await lists.get(query)
     stepped = [await order.names(n, n + 100) for n in range(0, 2000, 100)]
 
-    other = await Orders(orders.census).get(wish)
+    other = await QueueLists(lists.counts).get(query)
 
     assert await other.names(1900, 2000) == stepped[-1]
     assert await other.names(0, 100) == stepped[0]
 
 
 async def test_one_order_serves_all_its_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[Wish] = []
-    original = Orders._made
+    made: list[Query] = []
+    original = QueueLists._made
 
-    async def noted(self: Orders, wish: Wish) -> Order:
-        made.append(wish)
-        order = await original(self, wish)
+    async def noted(self: QueueLists, query: Query) -> Order:
+        made.append(query)
+        order = await original(self, query)
         order.until = float("inf")
         return order
 
-    monkeypatch.setattr(Orders, "_made", noted)
-    orders = Orders(census())
-    wish = Wish("age", "", "", False)
+    monkeypatch.setattr(QueueLists, "_made", noted)
+    lists = QueueLists(counts())
+    query = Query("age", "", "", False)
 
     for page in range(5):
-        await (await orders.get(wish)).names(page * 100, page * 100 + 100)
+        await (await lists.get(query)).names(page * 100, page * 100 + 100)
 
-    assert made == [wish]
+    assert made == [query]
 
 
 def test_what_there_is_not_is_refused_with_what_there_is() -> None:
     with pytest.raises(MistakeError, match="cannot be sorted by 'size': jobs, age, "):
-        Wish("size", "", "", False).check()
+        Query("size", "", "", False).check()
     with pytest.raises(MistakeError, match="only='busy' is not one of stuck, paused and dead"):
-        Wish("jobs", "", "busy", False).check()
+        Query("jobs", "", "busy", False).check()

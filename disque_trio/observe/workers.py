@@ -42,7 +42,7 @@ class Followed:
 
 
 @attrs.define(eq=False)
-class People:
+class Workers:
     """Remembers the workers that were seen."""
 
     survey: Survey

@@ -18,12 +18,12 @@ FEW: Final = 4
 
 
 _WITH_UNQUEUED: Final = 12
-"""Figures of a node that tells of jobs that are not queued,"""
+"""Stats of a node that tells of jobs that are not queued,"""
 _WITH_DELAYED: Final = 13
 """and also when the first delayed one is queued."""
 
 
-class Figures(NamedTuple):
+class Stats(NamedTuple):
     """As QSCAN with REPLY stat tells them. A tuple, because there may be 100,000 of them."""
 
     length: int
@@ -49,13 +49,13 @@ class Figures(NamedTuple):
         return max(now_ms - self.made, 0) / 1000 if self.made else 0.0
 
 
-NOTHING: Final = Figures(0, 0, 0, 0, None, None, None, 0, "none")
+NOTHING: Final = Stats(0, 0, 0, 0, None, None, None, 0, "none")
 
 
-def parsed(told: bytes) -> Figures:
+def parsed(told: bytes) -> Stats:
     """Of one word of QSCAN."""
     numbers = told.split()
-    figures = Figures(*map(int, numbers[:8]), numbers[8].decode())  # type: ignore[call-arg, arg-type]
+    figures = Stats(*map(int, numbers[:8]), numbers[8].decode())  # type: ignore[call-arg, arg-type]
     if len(numbers) < _WITH_UNQUEUED:
         return figures
     delayed_due = int(numbers[12]) if len(numbers) >= _WITH_DELAYED else 0
@@ -64,10 +64,10 @@ def parsed(told: bytes) -> Figures:
     )
 
 
-def of_stats(stats: QueueStats) -> Figures:
+def of_stats(stats: QueueStats) -> Stats:
     """Of QSTAT."""
     made = int((time.time() - stats.next_age) * 1000) if stats.next_age and stats.length else 0
-    return Figures(
+    return Stats(
         stats.length,
         stats.blocked,
         stats.jobs_in,

@@ -1,24 +1,104 @@
-"""Every metric in one table: its name, type, labels and meaning, and where its value comes from.
+"""`/metrics`: every metric in one table, with its name, type, labels and meaning, and its text.
 
 No label has a queue's, a job's or a client's name: there may be 100,000 of them, and a scrape would
-take a minute (docs/metrics.md).
+take a minute (docs/metrics.md). Sums are made, and values are read and made into text, in pieces of
+less than a millisecond, between which the node's loop goes on. A thread would hold Python's lock
+for as long as the whole text takes, and the loop up. While one scrape is answered, others wait for
+the same text.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
+from typing import Final, TypeVar
 
 import attrs
+import trio
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
 
+from disque_trio.node import Node
 from disque_trio.statemachine import metrics, pressure
 from disque_trio.statemachine.backlog import Backlog
-from disque_trio.statemachine.base import FAIL, HANDSHAKE, PFAIL
+from disque_trio.statemachine.base import FAIL, HANDSHAKE, PFAIL, Millis
 from disque_trio.statemachine.chores import Vitals
+from disque_trio.statemachine.client import WAITS
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.form import FORM
+from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.tally import Histogram
-from disque_trio.web.census import Census
+from disque_trio.web.health import is_ready
+
+T = TypeVar("T")
+COUNTED_AT_ONCE: Final = 500
+"""Queues or clients that are looked at before other tasks have their turn: a quarter of a
+millisecond."""
+BEHIND: Final[Millis] = 60_000
+"""A queue is behind if its next job has waited for so long, and no client waits for it."""
+
+
+@attrs.define
+class Sums:
+    """What was found. Numbers of queues, jobs and clients."""
+
+    queued: int = 0
+    paused: int = 0
+    behind: int = 0
+    head_age: Millis = 0
+    """How long the job has waited that has waited longest at the head of its queue."""
+    leased: int = 0
+    delayed: int = 0
+    dead: int = 0
+    restored: int = 0
+    unqueued: int = 0
+    waiting: int = 0
+    """Clients that wait for jobs."""
+
+    def add(self, node: NodeState, queue: Queue) -> None:
+        """Count one queue."""
+        self.paused += bool(queue.paused)
+        if not queue.length or (oldest := queue.oldest()) is None:
+            return
+        self.queued += queue.length
+        age = max(node.wall - oldest.made - oldest.delay, 0)
+        self.head_age = max(self.head_age, age)
+        self.behind += age >= BEHIND and not queue.waiting
+
+
+async def sums_of(node: NodeState) -> Sums:
+    """Look at everything. What changes meanwhile is counted as it was or as it is."""
+    found = Sums()
+    async for queue in _paced(node.queues.values()):
+        found.add(node, queue)
+    async for jobs in _paced(node.leased.values()):
+        found.leased += jobs
+    async for backlog in _paced(node.delayed.values()):
+        found.delayed += backlog.number
+    async for backlog in _paced(node.restored.values()):
+        found.restored += backlog.number
+    async for jobs in _paced(node.unqueued.values()):
+        found.unqueued += jobs
+    async for dead in _paced(node.dead.values()):
+        found.dead += len(dead)
+    async for client in _paced(node.clients.values()):
+        found.waiting += client.blocked in WAITS
+    return found
+
+
+async def _paced(items: Collection[T]) -> AsyncIterator[T]:
+    for number, item in enumerate(list(items)):
+        if number % COUNTED_AT_ONCE == COUNTED_AT_ONCE - 1:
+            await trio.lowlevel.checkpoint()
+        yield item
+
+
+# The table.
 
 Sample = tuple[tuple[str, ...], float]
 """The values of the labels, and the metric's."""
@@ -35,7 +115,7 @@ class Facts:
 
     node: NodeState
     vitals: Vitals
-    census: Census
+    sums: Sums
     is_ready: bool
 
 
@@ -139,15 +219,15 @@ def _copies(facts: Facts) -> list[Sample]:
 
 
 def _jobs(facts: Facts) -> list[Sample]:
-    census = facts.census
+    sums = facts.sums
     return _by(
         {
-            "queued": census.queued,
-            "leased": census.leased,
-            "delayed": census.delayed,
-            "restored": census.restored,
-            "elsewhere": max(census.unqueued - census.leased - census.delayed - census.restored, 0),
-            "dead": census.dead,
+            "queued": sums.queued,
+            "leased": sums.leased,
+            "delayed": sums.delayed,
+            "restored": sums.restored,
+            "elsewhere": max(sums.unqueued - sums.leased - sums.delayed - sums.restored, 0),
+            "dead": sums.dead,
         }
     )
 
@@ -158,7 +238,7 @@ def _first_due(node: NodeState, backlogs: Mapping[bytes, Backlog]) -> float:
 
 
 def _clients(facts: Facts) -> list[Sample]:
-    waiting = min(facts.census.waiting, len(facts.node.clients))
+    waiting = min(facts.sums.waiting, len(facts.node.clients))
     return _by({"waiting": waiting, "other": len(facts.node.clients) - waiting})
 
 
@@ -218,11 +298,11 @@ FAMILIES: Final = (
            lambda f: f.node.repair.under),
     # Queues.
     _gauge("queues", "Queues of this node.", lambda f: len(f.node.queues)),
-    _gauge("queues_paused", "Queues that are paused.", lambda f: f.census.paused),
+    _gauge("queues_paused", "Queues that are paused.", lambda f: f.sums.paused),
     _gauge("queues_behind", "Queues whose next job has waited for a minute, and for which no client"
-           " waits.", lambda f: f.census.behind),
+           " waits.", lambda f: f.sums.behind),
     _gauge("queue_head_age_max_seconds", "How long the next job of a queue has waited, of the queue"
-           " where that is longest.", lambda f: f.census.head_age / 1000),
+           " where that is longest.", lambda f: f.sums.head_age / 1000),
     Family("disque_queue_wait_seconds", HISTOGRAM, "From when a job is due for the first time to"
            " each of its deliveries, of one delivery in 16; by the clocks of the node that added it"
            " and of this one.", lambda f: f.node.tally.wait),
@@ -285,3 +365,108 @@ FAMILIES: Final = (
     Family("process_start_time_seconds", GAUGE, "When the node started, in Unix seconds.",
            _started),
 )  # fmt: skip
+
+
+# The text.
+
+CONTENT_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
+FRESH_S: Final = 0.5
+"""A text of this age is good for the next scrape, too, so that scrapes cost a bounded time."""
+PIECE: Final = 25
+"""Samples that are made into text at once: half a millisecond."""
+_HEAD: Final = 2
+"""Lines about a family that stand before its samples."""
+
+Values = list[tuple[Family, Histogram | list[Sample]]]
+
+
+@attrs.define(eq=False)
+class Exposition:
+    """The metrics of one node."""
+
+    node: Node
+    _text: bytes = b""
+    _made_at: float = -FRESH_S
+    _lock: trio.Lock = attrs.Factory(trio.Lock)
+
+    async def text(self) -> bytes:
+        """All metrics now, or of half a second ago."""
+        async with self._lock:
+            if trio.current_time() - self._made_at >= FRESH_S:
+                values = await read(self.node)
+                pieces = []
+                for piece in _pieces(values):
+                    pieces.append(piece)
+                    await trio.lowlevel.checkpoint()
+                self._text = b"".join(pieces)
+                self._made_at = trio.current_time()
+        return self._text
+
+
+async def read(node: Node) -> Values:
+    """The values of all families, as they are after the sums have been made."""
+    sums = await sums_of(node.state)
+    facts = Facts(node.state, node.chores.process_vitals(), sums, is_ready(node))
+    return [(family, _values(family, facts)) for family in FAMILIES]
+
+
+def _values(family: Family, facts: Facts) -> Histogram | list[Sample]:
+    found = family.read(facts)
+    if isinstance(found, Histogram):
+        return attrs.evolve(found, buckets=list(found.buckets))
+    return list(found) if isinstance(found, Iterable) else [((), float(found))]
+
+
+def text_of(values: Values) -> bytes:
+    """The text that Prometheus reads."""
+    return b"".join(_pieces(values))
+
+
+def _pieces(values: Values) -> Iterator[bytes]:
+    for family, found in values:
+        if isinstance(found, Histogram):
+            yield _spelled(family, found)
+            continue
+        yield _spelled(family, found[:PIECE])
+        for start in range(PIECE, len(found), PIECE):
+            text = _spelled(family, found[start : start + PIECE])
+            yield b"".join(text.splitlines(keepends=True)[_HEAD:])
+
+
+def _spelled(family: Family, found: Histogram | list[Sample]) -> bytes:
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Given([(family, found)]))
+    text: bytes = generate_latest(registry)
+    return text
+
+
+@attrs.define(eq=False)
+class _Given(Collector):
+    """What was read already, as a collector."""
+
+    values: Values
+
+    def collect(self) -> Iterator[Metric]:
+        """Each family."""
+        for family, found in self.values:
+            yield (
+                _histogram(family, found) if isinstance(found, Histogram) else _plain(family, found)
+            )
+
+
+def _plain(family: Family, samples: list[Sample]) -> Metric:
+    kind = CounterMetricFamily if family.kind == COUNTER else GaugeMetricFamily
+    metric = kind(family.name, family.says, labels=family.labels)
+    for labels, value in samples:
+        metric.add_metric(labels, value)
+    return metric
+
+
+def _histogram(family: Family, found: Histogram) -> Metric:
+    buckets: list[tuple[str, float]] = []
+    total = 0
+    for number, count in enumerate(found.buckets):
+        total += count
+        is_last = number == len(found.buckets) - 1
+        buckets.append(("+Inf" if is_last else repr((1 << number) / 1000), total))
+    return HistogramMetricFamily(family.name, family.says, buckets, found.sum / 1000)

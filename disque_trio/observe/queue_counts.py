@@ -14,10 +14,10 @@ from disque_trio.client.address import Address
 from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.records import QueueStats
-from disque_trio.observe.figures import FEW, MANY, NOTHING, SOME, Figures, of_stats, parsed, scan
+from disque_trio.observe.client import DeadlineClient
+from disque_trio.observe.queue_stats import FEW, MANY, NOTHING, SOME, Stats, of_stats, parsed, scan
+from disque_trio.observe.top_k import TopK
 from disque_trio.observe.values import Json, name_fields
-from disque_trio.observe.watching import Watcher
-from disque_trio.observe.worst import Worst
 from disque_trio.worker.operating.notes import RESERVED
 
 POINTS: Final = 300
@@ -51,7 +51,7 @@ T = TypeVar("T")
 class Part:
     """What one node has of a queue."""
 
-    stats: Figures
+    stats: Stats
     since: float
     """When `jobs_in` and `jobs_out` below were told, by anyio's clock."""
     jobs_in: int
@@ -63,7 +63,7 @@ class Part:
     in_s: float | None = None
     out_s: float | None = None
 
-    def note(self, stats: Figures, told: bytes, now: float) -> None:
+    def note(self, stats: Stats, told: bytes, now: float) -> None:
         """Newer figures."""
         seconds = now - self.since
         self.stats, self.told = stats, told
@@ -81,16 +81,16 @@ Point = tuple[float, int, float | None, float | None]
 
 
 @attrs.define(eq=False)
-class Census:
+class QueueCounts:
     """All queues, by name and node, as they were when their nodes were asked last."""
 
-    client: Watcher
+    client: DeadlineClient
     parts: dict[str, Parts] = attrs.Factory(dict)
     series: dict[str, deque[Point]] = attrs.Factory(dict)
     """Of the queues that were looked at last."""
     is_whole: bool = False
     """Has a pass ended?"""
-    behind: Worst = attrs.Factory(Worst)
+    behind: TopK = attrs.Factory(TopK)
     """Queues whose next job has waited for `BEHIND_S`, or those with most jobs if they are many."""
     paused: dict[str, None] = attrs.Factory(dict)
     with_dead: dict[str, None] = attrs.Factory(dict)
@@ -202,7 +202,7 @@ class Census:
                 elif stats is None:
                     self._drop(name, where)
 
-    def _note(self, name: str, where: str, stats: Figures, now: float, told: bytes = b"") -> None:
+    def _note(self, name: str, where: str, stats: Stats, now: float, told: bytes = b"") -> None:
         parts = self.parts.setdefault(name, {})
         if part := parts.get(where):
             before = part.stats
@@ -215,7 +215,7 @@ class Census:
             self._count(name, where, before, stats)
         self._judge(name, parts, before, stats)
 
-    def _count(self, name: str, where: str, before: Figures, after: Figures) -> None:
+    def _count(self, name: str, where: str, before: Stats, after: Stats) -> None:
         """Change the sums by what has changed at a node."""
         if name.startswith(RESERVED):
             return
@@ -232,7 +232,7 @@ class Census:
             sums["dead"] += now - max(before.dead or 0, *others, 0)
             _mark(self.with_dead, name, is_so=now > 0)
 
-    def _judge(self, name: str, parts: Parts, before: Figures, stats: Figures) -> None:
+    def _judge(self, name: str, parts: Parts, before: Stats, stats: Stats) -> None:
         """Is there a finding about it? Never about a queue of the library's own."""
         if name.startswith(RESERVED):
             return

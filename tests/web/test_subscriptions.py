@@ -10,11 +10,11 @@ import trio.testing
 
 from disque_trio.client.address import Address, Cluster
 from disque_trio.client.errors import DisqueError
+from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.observer import Observer, Told
 from disque_trio.observe.values import Json
-from disque_trio.observe.watching import Watcher
-from disque_trio.web.hub import LINGER_S, Hub, Subscriber, View
-from disque_trio.web.talk import Talk, Visitor
+from disque_trio.web.subscriptions import LINGER_S, Broker, Subscriber, View
+from disque_trio.web.websocket_session import Visitor, WebSocketSession
 
 
 @attrs.define(eq=False)
@@ -44,18 +44,18 @@ class Scripted(Observer):
 
 @attrs.define
 class Rig:
-    hub: Hub
+    broker: Broker
     observer: Scripted
     warnings: list[str]
 
 
 async def rig(nursery: trio.Nursery, **script: Any) -> Rig:
-    observer = Scripted(Watcher(Cluster([Address()])), **script)
+    observer = Scripted(DeadlineClient(Cluster([Address()])), **script)
     warnings: list[str] = []
-    hub = Hub(observer, warnings.append)
-    nursery.start_soon(hub.run)
+    broker = Broker(observer, warnings.append)
+    nursery.start_soon(broker.run)
     await trio.testing.wait_all_tasks_blocked()
-    return Rig(hub, observer, warnings)
+    return Rig(broker, observer, warnings)
 
 
 async def test_the_same_question_is_asked_once_for_all(
@@ -64,8 +64,8 @@ async def test_the_same_question_is_asked_once_for_all(
     here = await rig(nursery)
     one: list[View] = []
     other: list[View] = []
-    here.hub.subscribe("overview", {}, Subscriber(one.append, 1.0))
-    here.hub.subscribe("overview", {}, Subscriber(other.append, 1.0))
+    here.broker.subscribe("overview", {}, Subscriber(one.append, 1.0))
+    here.broker.subscribe("overview", {}, Subscriber(other.append, 1.0))
 
     await trio.sleep(9.5)
 
@@ -88,9 +88,9 @@ async def test_all_browsers_share_one_look_at_the_sandbox_whatever_they_send_wit
 ) -> None:
     here = await rig(nursery)
     there: Any = Sandbox()
-    here.hub.sandbox = there
+    here.broker.sandbox = there
     for number in range(5):
-        here.hub.subscribe("sandbox", {"number": number}, Subscriber(lambda _view: None, 1.0))
+        here.broker.subscribe("sandbox", {"number": number}, Subscriber(lambda _view: None, 1.0))
 
     await trio.sleep(9.5)
 
@@ -102,7 +102,7 @@ async def test_what_has_not_changed_is_not_told_again(
 ) -> None:
     here = await rig(nursery)
     views: list[View] = []
-    here.hub.subscribe("cluster", {}, Subscriber(views.append, 1.0))
+    here.broker.subscribe("cluster", {}, Subscriber(views.append, 1.0))
 
     await trio.sleep(10)
 
@@ -115,8 +115,8 @@ async def test_who_wants_it_less_often_is_told_less_often(
     here = await rig(nursery)
     often: list[View] = []
     seldom: list[View] = []
-    here.hub.subscribe("overview", {}, Subscriber(often.append, 1.0))
-    here.hub.subscribe("overview", {}, Subscriber(seldom.append, 5.0))
+    here.broker.subscribe("overview", {}, Subscriber(often.append, 1.0))
+    here.broker.subscribe("overview", {}, Subscriber(seldom.append, 5.0))
 
     await trio.sleep(10.5)
 
@@ -128,7 +128,7 @@ async def test_a_question_that_takes_long_is_asked_less_often(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
     here = await rig(nursery, took=1.0)
-    here.hub.subscribe("overview", {}, Subscriber(lambda _: None, 0.5))
+    here.broker.subscribe("overview", {}, Subscriber(lambda _: None, 0.5))
 
     await trio.sleep(20.5)
 
@@ -139,7 +139,7 @@ async def test_nobody_looks_nobody_asks(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
     here = await rig(nursery)
-    leave = here.hub.subscribe("overview", {}, Subscriber(lambda _: None, 1.0))
+    leave = here.broker.subscribe("overview", {}, Subscriber(lambda _: None, 1.0))
     await trio.sleep(3.5)
     assert here.observer.runs == 1
 
@@ -148,7 +148,7 @@ async def test_nobody_looks_nobody_asks(
     await trio.sleep(LINGER_S + 2)
 
     assert (here.observer.asked, here.observer.runs) == (asked, 0)
-    here.hub.subscribe("overview", {}, Subscriber(lambda _: None, 1.0))
+    here.broker.subscribe("overview", {}, Subscriber(lambda _: None, 1.0))
     await trio.sleep(1.5)
     assert here.observer.runs == 1
 
@@ -159,7 +159,7 @@ async def test_what_fails_is_told_and_asked_again(
 ) -> None:
     here = await rig(nursery, error=error)
     views: list[View] = []
-    here.hub.subscribe("overview", {}, Subscriber(views.append, 1.0))
+    here.broker.subscribe("overview", {}, Subscriber(views.append, 1.0))
     await trio.sleep(2.5)
     here.observer.error = None
     await trio.sleep(1)
@@ -193,7 +193,7 @@ async def test_a_slow_browser_gets_the_newest_only(
         log=lambda _event, _facts: None,
         hello={},
     )
-    talk = Talk(here.hub, visitor, socket)
+    talk = WebSocketSession(here.broker, visitor, socket)
     nursery.start_soon(talk._send)
     talk._subscribe({"t": "sub", "id": 1, "topic": "overview", "every": 1000})
 

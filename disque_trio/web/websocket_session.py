@@ -17,8 +17,8 @@ from disque_trio.observe.deeds import VERBS
 from disque_trio.observe.observer import TOPICS
 from disque_trio.observe.plans import Outcome, Plan
 from disque_trio.observe.values import Json, MistakeError, encoded
-from disque_trio.web.hub import SANDBOX, STEER, Hub, Subscriber, View
 from disque_trio.web.pieces import send
+from disque_trio.web.subscriptions import SANDBOX, STEER, Broker, Subscriber, View
 
 EVERY_MS: Final = 500
 """Nobody is given answers more often."""
@@ -65,10 +65,10 @@ class _Planned:
 
 
 @attrs.define(eq=False)
-class Talk:
+class WebSocketSession:
     """With one browser. `run` is the whole of it."""
 
-    hub: Hub
+    broker: Broker
     visitor: Visitor
     socket: WebSocketConnection
     _leave: dict[int, Callable[[], None]] = attrs.Factory(dict)
@@ -193,7 +193,7 @@ class Talk:
             raise MistakeError("'every' is no number of milliseconds")
         least = SANDBOX_MS if topic == SANDBOX else EVERY_MS
         subscriber = Subscriber(lambda view: self._deliver(id, view), max(every, least) / 1000)
-        self._leave[id] = self.hub.subscribe(topic, args, subscriber)
+        self._leave[id] = self.broker.subscribe(topic, args, subscriber)
 
     def _deliver(self, id: int, view: View) -> None:
         self._fresh[id] = view
@@ -227,18 +227,18 @@ class Talk:
         self._nursery.start_soon(self._carry_out, id, scope, planned)
 
     def _steer(self, id: int, args: Json) -> None:
-        if self.hub.sandbox is None:
+        if self.broker.sandbox is None:
             raise MistakeError("this console has no sandbox: begin it with --sandbox")
-        says = self.hub.sandbox.do(args)
+        says = self.broker.sandbox.do(args)
         self._say({"t": "done", "id": id, "says": says, "failed": []})
 
     async def _plan(self, id: int, scope: trio.CancelScope, frame: Json) -> None:
         verb = frame.get("verb")
         try:
-            with scope, self.hub.at_work():
+            with scope, self.broker.at_work():
                 if not isinstance(verb, str) or verb not in VERBS:
                     raise MistakeError(f"there is no verb '{verb}': {', '.join(VERBS)}")
-                plan = await VERBS[verb](self.hub.observer, _args(frame))
+                plan = await VERBS[verb](self.broker.observer, _args(frame))
                 self._keep(id, verb, plan)
         except (MistakeError, DisqueError) as error:
             self._fail(id, str(error))
@@ -256,7 +256,7 @@ class Talk:
     async def _carry_out(self, id: int, scope: trio.CancelScope, planned: _Planned) -> None:
         outcome = Outcome()
         try:
-            with scope, self.hub.at_work():
+            with scope, self.broker.at_work():
                 await planned.plan.run(
                     outcome, lambda says: self._say({"t": "progress", "id": id, "says": says})
                 )

@@ -1,8 +1,8 @@
-from disque_trio.observe.worst import MOST, Worst
+from disque_trio.observe.top_k import MOST, TopK
 
 
 def test_of_very_many_those_with_the_highest_ranks_are_kept() -> None:
-    worst = Worst()
+    worst = TopK()
     for number in range(10 * MOST):
         worst.offer(f"q{number}", (number * 7919) % (10 * MOST))  # each rank once, in no order
 
@@ -11,7 +11,7 @@ def test_of_very_many_those_with_the_highest_ranks_are_kept() -> None:
 
 
 def test_a_name_has_its_last_rank_and_may_go() -> None:
-    worst = Worst()
+    worst = TopK()
     worst.offer("a", 1)
     worst.offer("a", 7)
     worst.offer("b", 2)
@@ -23,7 +23,7 @@ def test_a_name_has_its_last_rank_and_may_go() -> None:
 
 
 def test_low_ranks_come_in_again_when_there_is_room() -> None:
-    worst = Worst()
+    worst = TopK()
     for number in range(2 * MOST + 1):
         worst.offer(f"q{number}", 100 + number)
     for name in list(worst.ranks):

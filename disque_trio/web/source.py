@@ -10,12 +10,12 @@ from disque_trio.client.address import Address, Cluster, Tls
 from disque_trio.client.errors import NODE_TERMS
 from disque_trio.net.tls import Keeper
 from disque_trio.node import Node
-from disque_trio.observe.watching import Watcher
+from disque_trio.observe.client import DeadlineClient
 from disque_trio.ports import Log
 from disque_trio.statemachine.config import Config
-from disque_trio.web.exposition import Exposition
 from disque_trio.web.health import Check, checks
-from disque_trio.web.hub import Steered
+from disque_trio.web.metrics import Exposition
+from disque_trio.web.subscriptions import Steered
 
 PATIENCE_S: Final = 5.0
 """A connection to a node that gives nothing for so long is closed."""
@@ -32,12 +32,12 @@ class Picture:
 
 
 @attrs.frozen(kw_only=True)
-class Subject:
+class Source:
     """What the web port shows, and whom it tells of what happens there."""
 
     config: Callable[[], Config]
     """The configuration as it is now: password, names, port."""
-    client: Watcher
+    client: DeadlineClient
     """Asks the cluster."""
     checks: Callable[[], Iterable[Check]]
     """Can it serve?"""
@@ -57,7 +57,7 @@ class Subject:
     """Is there a cluster to ask, or the picture alone?"""
 
 
-def of_node(node: Node, tls: Keeper | None = None) -> Subject:
+def of_node(node: Node, tls: Keeper | None = None) -> Source:
     """The console of a node. It asks the node as any client does, by the port for clients."""
 
     def password() -> bytes | None:
@@ -66,9 +66,9 @@ def of_node(node: Node, tls: Keeper | None = None) -> Subject:
     def wrong_password(ip: str) -> None:
         node.turned_away("wrong password at the web port", "web-password", address=ip)
 
-    return Subject(
+    return Source(
         config=lambda: node.state.config,
-        client=Watcher(
+        client=DeadlineClient(
             Cluster(
                 [own_address(node.state.config)], lambda: node.state.config.requirepass or None
             ),
@@ -114,16 +114,16 @@ def alone(
     log: Log,
     picture: Picture | None,
     sandbox: Steered | None = None,
-) -> Subject:
+) -> Source:
     """The console of a process that has no node: of a cluster, of a run's picture, of a sandbox, or
     of several of them."""
 
     def warn(event: str, ip: str) -> None:
         log.warning(event, address=ip)
 
-    return Subject(
+    return Source(
         config=lambda: config,
-        client=Watcher(cluster or Cluster([Address()]), patience_s=PATIENCE_S),
+        client=DeadlineClient(cluster or Cluster([Address()]), patience_s=PATIENCE_S),
         checks=lambda: [Check("console", True, "serves")],
         wrong_password=lambda ip: warn("wrong password at the web port", ip),
         warn=warn,

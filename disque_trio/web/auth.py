@@ -42,7 +42,7 @@ _SESSION: Final = re.compile(r"([a-z]{1,10})\.([0-9]{1,12})\.([0-9a-f]{32})\.([0
 
 
 @attrs.define
-class Guard:
+class Authenticator:
     """Of one node."""
 
     config: Callable[[], Config]

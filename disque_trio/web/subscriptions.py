@@ -97,7 +97,7 @@ class Question:
 
 
 @attrs.define(eq=False)
-class Hub:
+class Broker:
     """Of one process. `run` must run while browsers ask."""
 
     observer: Observer

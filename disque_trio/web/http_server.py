@@ -27,7 +27,7 @@ MOST: Final = 64
 """Connections at the same time."""
 MOST_OF_ONE: Final = 16
 """Those of one address: a browser opens six for each tab's files. WebSockets count apart
-(`hub.SOCKETS`)."""
+(`broker.SOCKETS`)."""
 SPARE: Final = 8
 """Places beyond these, for requests of `PROBES` alone."""
 HEAD_S: Final = 5.0
@@ -63,7 +63,7 @@ Warn = Callable[[str, str], None]
 """Takes an event and the other side's address."""
 
 
-class Door:
+class HttpServer:
     """Listens, and has requests answered."""
 
     def __init__(
@@ -99,9 +99,9 @@ class Door:
                     return
                 connection = Connection(await self._secured(stream), ip, self._answer)
                 upgrade = await connection.run()
-            if upgrade is not None and upgrade.talk is not None:
+            if upgrade is not None and upgrade.session is not None:
                 behind, _ = connection.http.trailing_data
-                await upgraded(connection.stream, upgrade.body + behind, upgrade.talk)
+                await upgraded(connection.stream, upgrade.body + behind, upgrade.session)
         except (OSError, trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
             # It has hung up, or takes too long.
             pass
@@ -202,7 +202,7 @@ class Connection:
         if request is None:
             return False
         response = await self.answer(request)
-        if response.talk is not None:
+        if response.session is not None:
             self._upgrade = response
             return False
         await self._say(response, is_head=request.method == b"HEAD")

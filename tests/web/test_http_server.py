@@ -7,8 +7,8 @@ import pytest
 import trio
 import trio.testing
 
-from disque_trio.web import door
-from disque_trio.web.door import Connection
+from disque_trio.web import http_server
+from disque_trio.web.http_server import Connection
 from disque_trio.web.messages import Request, Response
 from tests.web.asking import everything, taken_apart, web
 
@@ -66,7 +66,7 @@ async def test_head_has_the_length_and_no_body(nursery: trio.Nursery) -> None:
         (b"GET / HTTP/1.1\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n", 400),
-        (b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"x" * door.MOST_BYTES, 431),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"x" * http_server.MOST_BYTES, 431),
         (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1025\r\n\r\n" + b"x" * 1025, 413),
         (b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
     ],
@@ -85,7 +85,8 @@ async def test_a_bad_request_is_answered_and_the_connection_ends(
 
 
 @pytest.mark.parametrize(
-    ("begin", "waits"), [(b"", door.HEAD_S), (GET[:9], door.HEAD_S), (GET, door.IDLE_S)]
+    ("begin", "waits"),
+    [(b"", http_server.HEAD_S), (GET[:9], http_server.HEAD_S), (GET, http_server.IDLE_S)],
 )
 async def test_nobody_is_waited_for_without_a_limit(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock, begin: bytes, waits: float
@@ -111,7 +112,7 @@ async def test_a_request_that_drips_has_no_more_time_than_others(
             await stream.send_all(b"G")
             await trio.sleep(1)
 
-    assert trio.current_time() < door.IDLE_S
+    assert trio.current_time() < http_server.IDLE_S
     await ended.wait()
 
 
@@ -136,11 +137,11 @@ async def test_who_does_not_read_is_left_alone(
     nursery.start_soon(serve)
     await ended.wait()
 
-    assert trio.current_time() >= door.SEND_S
+    assert trio.current_time() >= http_server.SEND_S
 
 
 async def test_a_large_response_is_copied_a_piece_at_a_time(nursery: trio.Nursery) -> None:
-    body = random.Random(1).randbytes(5 * door.PIECE + 1)
+    body = random.Random(1).randbytes(5 * http_server.PIECE + 1)
     ours, theirs = trio.testing.memory_stream_pair()
     sent: list[int] = []
 
@@ -161,12 +162,12 @@ async def test_a_large_response_is_copied_a_piece_at_a_time(nursery: trio.Nurser
     data = await everything(ours)
 
     assert data.endswith(b"\r\n\r\n" + body)
-    assert max(sent) < 2 * door.PIECE
+    assert max(sent) < 2 * http_server.PIECE
 
 
 async def test_one_address_has_so_many_connections_and_no_more(nursery: trio.Nursery) -> None:
     node = await web(nursery)
-    held = [await node.open() for _ in range(door.MOST_OF_ONE)]
+    held = [await node.open() for _ in range(http_server.MOST_OF_ONE)]
     for stream in held:
         await stream.send_all(GET)
         await stream.receive_some()
@@ -184,7 +185,7 @@ async def test_one_address_has_so_many_connections_and_no_more(nursery: trio.Nur
 
 async def test_a_probe_is_answered_however_many_connections_rest(nursery: trio.Nursery) -> None:
     node = await web(nursery)
-    held = [await node.open() for _ in range(door.MOST_OF_ONE + 3 * door.SPARE)]
+    held = [await node.open() for _ in range(http_server.MOST_OF_ONE + 3 * http_server.SPARE)]
 
     for path in ("/livez", "/readyz", "/livez"):
         assert (await node.ask(path)).status == 200
@@ -215,7 +216,7 @@ async def test_another_protocol_ends_the_connection_at_once(
     await ended.wait()
 
     assert answer.status == 400
-    assert trio.current_time() - began < door.HEAD_S
+    assert trio.current_time() - began < http_server.HEAD_S
 
 
 async def test_noise_ends_no_node(nursery: trio.Nursery) -> None:
@@ -241,7 +242,7 @@ async def test_an_error_of_ours_ends_the_connection_and_is_told(nursery: trio.Nu
         await trio.lowlevel.checkpoint()
         raise ZeroDivisionError("by zero")
 
-    found = door.Door([], fail, lambda event, ip: told.append((event, ip)))
+    found = http_server.HttpServer([], fail, lambda event, ip: told.append((event, ip)))
     listener = (await trio.open_tcp_listeners(0, host="127.0.0.1"))[0]
     nursery.start_soon(trio.serve_listeners, found._attend, [listener])
     async with await trio.testing.open_stream_to_socket_listener(listener) as stream:

@@ -34,7 +34,7 @@ class Silence:
 
 
 @attrs.define(eq=False, repr=False)
-class Watcher(Client):
+class DeadlineClient(Client):
     """Asks each node with a deadline. One that has missed it is not asked again by anybody until it
     answers `probe`, so it costs the others nothing."""
 

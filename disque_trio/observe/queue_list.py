@@ -12,12 +12,12 @@ import anyio
 import anyio.lowlevel
 import attrs
 
-from disque_trio.observe.census import PIECE, Census, Part, age_of, count_of
+from disque_trio.observe.queue_counts import PIECE, Part, QueueCounts, age_of, count_of
 from disque_trio.observe.values import MistakeError, readable
 from disque_trio.worker.operating.notes import RESERVED
 
 KEPT: Final = 8
-"""Orders of which each serves all its pages."""
+"""QueueLists of which each serves all its pages."""
 REST: Final = 50
 """An order is worked out anew after so many times as long as that takes."""
 
@@ -50,7 +50,7 @@ _ONLY: Final[Mapping[str, Callable[[Parts], bool]]] = {
 
 
 @attrs.frozen
-class Wish:
+class Query:
     """Which queues, and in what order."""
 
     by: str
@@ -99,33 +99,33 @@ class Order:
 
 
 @attrs.define(eq=False)
-class Orders:
+class QueueLists:
     """The last ones."""
 
-    census: Census
-    _kept: dict[Wish, Order] = attrs.Factory(dict)
+    counts: QueueCounts
+    _kept: dict[Query, Order] = attrs.Factory(dict)
 
-    async def get(self, wish: Wish) -> Order:
-        """That of a wish, which is not very old."""
-        order = self._kept.pop(wish, None)
+    async def get(self, query: Query) -> Order:
+        """That of a query, which is not very old."""
+        order = self._kept.pop(query, None)
         if order is None or anyio.current_time() >= order.until:
-            order = await self._made(wish)
-        self._kept[wish] = order
+            order = await self._made(query)
+        self._kept[query] = order
         while len(self._kept) > KEPT:
             del self._kept[next(iter(self._kept))]
         return order
 
-    async def _made(self, wish: Wish) -> Order:
+    async def _made(self, query: Query) -> Order:
         began = anyio.current_time()
-        runs = [run async for run in self._runs(wish)]
+        runs = [run async for run in self._runs(query)]
         now = anyio.current_time()
-        merged = heapq.merge(*runs, reverse=wish.is_reversed)
+        merged = heapq.merge(*runs, reverse=query.is_reversed)
         return Order(sum(map(len, runs)), now + (now - began) * REST, merged)
 
-    async def _runs(self, wish: Wish) -> AsyncIterator[_Run]:
-        known, names = self.census.parts, list(self.census.parts)
-        fits, key, is_in = wish.filter(), SORTS[wish.by], _ONLY[wish.only]
-        hidden = () if wish.has_reserved else (RESERVED,)
+    async def _runs(self, query: Query) -> AsyncIterator[_Run]:
+        known, names = self.counts.parts, list(self.counts.parts)
+        fits, key, is_in = query.filter(), SORTS[query.by], _ONLY[query.only]
+        hidden = () if query.has_reserved else (RESERVED,)
         for start in range(0, len(names), PIECE):
             yield sorted(
                 [
@@ -134,6 +134,6 @@ class Orders:
                     if fits(name) and (parts := known.get(name)) and is_in(parts)
                     if not name.startswith(hidden)
                 ],
-                reverse=wish.is_reversed,
+                reverse=query.is_reversed,
             )
             await anyio.lowlevel.checkpoint()

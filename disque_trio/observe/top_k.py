@@ -9,7 +9,7 @@ MOST: Final = 64
 
 
 @attrs.define(eq=False)
-class Worst:
+class TopK:
     """Names with their ranks. One that is left out comes back when it is offered again and there is
     room."""
 

@@ -5,9 +5,8 @@ import trio
 from prometheus_client.parser import text_string_to_metric_families
 
 from disque_trio.statemachine.tally import Histogram
-from disque_trio.web import census, exposition
-from disque_trio.web.exposition import text_of
-from disque_trio.web.families import COUNTER, FAMILIES, HISTOGRAM
+from disque_trio.web import metrics
+from disque_trio.web.metrics import COUNTER, FAMILIES, HISTOGRAM, text_of
 from tests.rig import Rig
 from tests.web.turns import turns_beside
 
@@ -60,24 +59,24 @@ def test_a_family_of_many_samples_is_one_family() -> None:
 
 
 async def test_a_scrape_lets_others_have_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    values: exposition.Values = [
+    values: metrics.Values = [
         (family, [(tuple(map(str, range(len(family.labels)))), n) for n in range(100)])
         for family in FAMILIES
         if family.kind != HISTOGRAM
     ]
 
-    async def read(_node: object) -> exposition.Values:
+    async def read(_node: object) -> metrics.Values:
         await trio.lowlevel.checkpoint()
         return values
 
-    monkeypatch.setattr(exposition, "read", read)
-    turns, text = await turns_beside(exposition.Exposition(Rig()).text)  # type: ignore[arg-type]
+    monkeypatch.setattr(metrics, "read", read)
+    turns, text = await turns_beside(metrics.Exposition(Rig()).text)  # type: ignore[arg-type]
 
     assert text == text_of(values)
     assert turns >= 4 * len(values), "a hundred samples are four pieces"
 
 
-async def test_the_census_counts_queues_and_clients() -> None:
+async def test_sums_count_queues_and_clients() -> None:
     rig = Rig()
     for name in ("paused", "old", "attended"):
         rig.ask("ADDJOB", name, "body", 0)
@@ -88,9 +87,9 @@ async def test_the_census_counts_queues_and_clients() -> None:
     rig.ask("PAUSE", "paused", "out")
     rig.request("GETJOB", "FROM", "attended", client=rig.connect())
 
-    found = await census.take(rig.node)
+    found = await metrics.sums_of(rig.node)
 
-    assert found == census.Census(
+    assert found == metrics.Sums(
         queued=3,
         paused=1,
         behind=2,
@@ -103,10 +102,10 @@ async def test_the_census_counts_queues_and_clients() -> None:
     )
 
 
-async def test_the_census_of_many_queues_lets_others_have_their_turn(
+async def test_sums_of_many_queues_lets_others_have_their_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(census, "PIECE", 5)
+    monkeypatch.setattr(metrics, "COUNTED_AT_ONCE", 5)
     rig = Rig()
     for number in range(20):
         rig.request("ADDJOB", f"q{number}", "body", 0)
@@ -120,7 +119,7 @@ async def test_the_census_of_many_queues_lets_others_have_their_turn(
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(count)
-        assert (await census.take(rig.node)).queued == 20
+        assert (await metrics.sums_of(rig.node)).queued == 20
         nursery.cancel_scope.cancel()
 
     assert turns >= 3
