@@ -130,12 +130,16 @@ def _message_was_late(duplicate: DuplicateCase) -> bool:
 
 
 def _copy_came_again(duplicate: DuplicateCase) -> bool:
-    """Did YOURJOBS come twice, and a client delete the job there in between (DELJOB)? No second
-    time of giving belongs to it."""
+    """Did YOURJOBS come twice, and the node not know by then that it had delivered the job: because
+    a client had deleted it there (DELJOB), or because it has no leases? No second time of giving
+    belongs to it."""
     job, stay = duplicate.job, duplicate.chain[0]
     copy = job.copies.get(stay.node)
     if copy is None or stay.cause != "import" or stay.given_at != NEVER:
         return False
+    obligations = duplicate.case.obligations
+    if not (obligations.has_lease or obligations.is_stream) and duplicate.before.node == stay.node:
+        return True
     return copy.is_late and copy.not_held_at == job.withdrawn.get(stay.node)
 
 

@@ -5,7 +5,7 @@ from disque_trio.sim.checkers.cluster_liveness import is_whole
 from disque_trio.sim.checkers.findings import Findings
 from disque_trio.sim.checkers.intervals import meets_any
 from disque_trio.sim.checkers.obligations import SECOND
-from disque_trio.sim.checkers.records import Job
+from disque_trio.sim.checkers.records import NEVER, Job
 from disque_trio.tracing.rows import Row
 
 
@@ -38,8 +38,9 @@ def judge_before_heal(case: Case, row: Row) -> None:
 
 
 def judge_repair(case: Case, job: Job, findings: Findings) -> None:
-    """L7: copies on nodes that are gone for good are replaced as far as possible (nobody notices
-    one that comes back without its data), and those that SYNC did not wait for are made."""
+    """L7: copies on nodes that are gone for good are replaced as far as possible, and those that
+    SYNC did not wait for are made. Nobody notices a node that comes back without its copy, which
+    therefore is not asked for another."""
     world, options = case.world, job.options
     assert world.healed is not None
     assert options is not None, job.id
@@ -55,7 +56,7 @@ def judge_repair(case: Case, job: Job, findings: Findings) -> None:
     have = sum(node in fit for node in job.copies)
     if not have and job.copies:
         return  # no node of the core has a copy to send
-    due = min(promised, len(fit))
+    due = min(promised, sum(not _lacks_it_unnoticed(case, job, node) for node in fit))
     since = max(world.healed, job.created_at or 0)
     if have < due and (_are_lists_wrong(case, job, fit, due) or _seem_enough(case, job, fit, due)):
         return
@@ -66,6 +67,12 @@ def judge_repair(case: Case, job: Job, findings: Findings) -> None:
     if have < due:
         detail = f"{have} of {due} copies, {' '.join(gone)} gone for good; made again were too few"
         case.violate("L7", detail, job.id)
+
+
+def _lacks_it_unnoticed(case: Case, job: Job, node: str) -> bool:
+    """Has it lost its copy and kept its name, so that the holders take it for one of them?"""
+    is_renamed = case.world.has_new_name(node, job.created_at or NEVER)
+    return node in job.lost_on and node not in job.copies and not is_renamed
 
 
 def _are_lists_wrong(case: Case, job: Job, fit: list[str], due: int) -> bool:

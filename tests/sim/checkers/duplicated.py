@@ -21,10 +21,12 @@ def acknowledged(trace: Trace | None = None, *, told: tuple[str, ...] = ()) -> T
     return trace
 
 
-def again(trace: Trace, time: float, node: str = "n2", cause: str = "retry") -> None:
+def again(
+    trace: Trace, time: float, node: str = "n2", cause: str = "retry", client: str = "c2"
+) -> None:
     """A node queues the job again, and delivers it."""
     trace.requeue(time, node, cause)
-    trace.serve(time, node, "c2")
+    trace.serve(time, node, client)
 
 
 def behind_a_cut() -> Trace:

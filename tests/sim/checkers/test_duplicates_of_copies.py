@@ -1,6 +1,6 @@
 import pytest
 
-from disque_trio.sim.scenarios.plan import Expect
+from disque_trio.sim.scenarios.plan import Expect, LinkPlan
 from disque_trio.tracing.rows import Row
 from tests.sim.checkers.duplicated import acknowledged, again, behind_a_cut, leased
 from tests.sim.checkers.trace import JOB, ONCE, Trace, broken
@@ -157,6 +157,26 @@ def test_d5_of_a_job_that_was_given_twice_by_one_message(why: str, cause: str) -
         trace.serve(time, "n2", client)
         trace.working(time, "n2", "n1", "n3")
         trace.row(time + 0.1, "drop", "n2", job=JOB, cause=why)
+
+    assert trace.verdict().duplicates == {cause: 1}
+
+
+@pytest.mark.parametrize(
+    ("lease", "link", "cause"),
+    [("no", "hostile", "D5"), ("yes", "hostile", "DX"), ("no", "stream", "DX")],
+)
+def test_d5_of_a_job_that_came_twice_to_a_node_without_leases(
+    lease: str, link: str, cause: str
+) -> None:
+    trace = Trace(link=LinkPlan(model=link), config=[("delivery-lease", lease)])
+    trace.add(0)
+    trace.row(2, "unqueue", "n1", job=JOB, cause="given")
+    trace.row(2, "give", "n1", job=JOB, peer="n2", cause="given")
+    what = f"jobs={JOB} holders=n1,n2,n3"
+    trace.row(2, "send", "n1", peer="n2", cause="yourjobs", detail=what, ref=99)
+    for time, client in ((2.01, "c1"), (2.05, "c2")):
+        trace.row(time, "recv", "n2", peer="n1", cause="yourjobs", detail=what, ref=99)
+        again(trace, time, "n2", "import", client)
 
     assert trace.verdict().duplicates == {cause: 1}
 

@@ -240,6 +240,21 @@ def test_nothing_is_made_again_where_repair_is_off_or_promised_once() -> None:
     assert "L7" in lost_on(after="0").verdict(end=300).not_judged
 
 
+@pytest.mark.parametrize(("came_back", "due"), [("loaded", []), ("fresh", ["L7"])])
+def test_a_node_that_came_back_without_its_copy_is_not_asked_again_unless_its_name_is_new(
+    came_back: str, due: list[str]
+) -> None:
+    trace = Trace(3, consumers=(), config=(("replica-repair-after", "10"),))
+    trace.add(0)
+    trace.row(10, "crash", "n2", cause="kill")
+    trace.row(10, "remove", "n2")
+    trace.row(11, "crash", "n3", cause="power")
+    trace.row(12, "start", "n3", cause=came_back)
+    trace.heal(20)
+
+    assert broken(trace.verdict(end=20 + REPAIR + 1)) == due
+
+
 def test_more_copies_than_nodes_are_not_asked_for() -> None:
     trace = Trace(3, consumers=())
     trace.add(0)
