@@ -125,7 +125,7 @@ FAMILIES: Final = (
     ),
     Family(
         "all-copies",
-        "as many nodes as hold it are killed at once",
+        "all nodes that hold it are killed at once",
         lambda s: _killed(s, s.some(s.asked.copies)),
         applies=lambda asked, _: asked.copies > 1,
     ),
@@ -135,10 +135,10 @@ FAMILIES: Final = (
         _zone_killed,
         applies=lambda _, facts: len(facts.zone_names) > 1,
     ),
-    Family("power", "power fails everywhere", lambda s: _killed(s, _all(s), "power")),
+    Family("power", "all nodes lose power", lambda s: _killed(s, _all(s), "power")),
     Family(
         "one-by-one",
-        "one is gone for good and repaired, then others",
+        "one is lost and repaired, then others",
         _one_by_one,
         lasts=lambda nodes: repaired_after(nodes) + 10,
         applies=_can_repair,

@@ -70,7 +70,7 @@ def _reason(holder: Place, before: Sequence[Place], nodes: Sequence[Place]) -> s
     hosts = {each.host for each in nodes}
     if 1 < len(hosts) < len(nodes):
         return _of_host(holder, before)
-    return "drawn among the nodes that could be reached" if left else "all nodes get a copy"
+    return "drawn among the nodes that could be reached" if left else "all nodes get a replica"
 
 
 def _of_zone(holder: Place, before: Sequence[Place], left: Sequence[Place]) -> str:
@@ -81,9 +81,9 @@ def _of_zone(holder: Place, before: Sequence[Place], left: Sequence[Place]) -> s
     if fewer:
         return (
             f"one more in {spelled(holder.zone)}: the nodes in {listed(fewer)} could not be "
-            "reached, or cannot keep the job"
+            "reached, or cannot hold the job"
         )
-    return f"one more in {spelled(holder.zone)}: no node is left in a zone with fewer copies"
+    return f"one more in {spelled(holder.zone)}: there is no node in a zone with fewer replicas"
 
 
 def _of_host(holder: Place, before: Sequence[Place]) -> str:

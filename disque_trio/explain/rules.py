@@ -53,8 +53,8 @@ def refusal(asked: Asked, facts: Facts) -> str:
     """Why ADDJOB is refused now; empty if it is not."""
     able = facts.nodes - facts.originals * asked.is_ours
     if asked.confirmed > able:
-        few = f"{able} of {facts.nodes} nodes can keep it"
-        return f"NOREPL: it asks for {asked.confirmed} copies; {few}"
+        few = f"{able} of {facts.nodes} nodes can hold it"
+        return f"NOREPL: it needs {asked.confirmed} replicas; {few}"
     return ""
 
 
@@ -73,21 +73,23 @@ def _answer(family: Family, asked: Asked, facts: Facts) -> Answer:
 
 
 _ONCE: Final = Loss(MAY, "RETRY 0: it is delivered once or never (S5)")
-_NEVER_BACK: Final = Loss(MAY, "it would come back only when its TTL is over")
+_NEVER_BACK: Final = Loss(MAY, "it would be redelivered only after its TTL")
 
 
 # Losses, by family.
 
 
 def _none(_asked: Asked, _facts: Facts) -> Loss:
-    return Loss(NO, "no copy is lost (S2)")
+    return Loss(NO, "no replica is lost (S2)")
 
 
 def _cut(asked: Asked, _facts: Facts) -> Loss:
-    return Loss(NO, "no copy is lost, and each side goes on (L5)" if asked.copies == 1 else _SIDES)
+    return Loss(
+        NO, "no replica is lost, and each side continues (L5)" if asked.copies == 1 else _SIDES
+    )
 
 
-_SIDES: Final = "no copy is lost; a side with a copy delivers it (L1)"
+_SIDES: Final = "no replica is lost; a side with one delivers it (L1)"
 
 
 def _some_killed(asked: Asked, facts: Facts) -> Loss:
@@ -95,63 +97,63 @@ def _some_killed(asked: Asked, facts: Facts) -> Loss:
     if facts.journal != NO_JOURNAL:
         return _JOURNAL
     if asked.copies == 1:
-        return Loss(MAY, "its node has the only copy, in memory")
+        return Loss(MAY, "its node has the only replica, in memory")
     if asked.is_async:
-        return Loss(MAY, "ASYNC: until another node has a copy, the first one has the only one")
-    return Loss(NO, f"one of {asked.copies} copies is left, and is queued (S1)")
+        return Loss(MAY, "ASYNC: at first only one node has a replica")
+    return Loss(NO, f"one of {asked.copies} replicas survives and is enqueued (S1)")
 
 
-_JOURNAL: Final = Loss(NO, "the journal brings it back (S15)")
+_JOURNAL: Final = Loss(NO, "the journal restores it (S15)")
 
 
 def _holders_killed(asked: Asked, facts: Facts) -> Loss:
     if facts.journal != NO_JOURNAL:
         return _JOURNAL
     if asked.copies >= facts.nodes:
-        return Loss(YES, "no other node has a copy, and no journal keeps it")
-    return Loss(MAY, "lost if exactly its holders are killed: no journal keeps it")
+        return Loss(YES, "no other node has a replica, and there is no journal")
+    return Loss(MAY, "lost if exactly its holders are killed: there is no journal")
 
 
 def _zone_killed(asked: Asked, facts: Facts) -> Loss:
     if facts.journal != NO_JOURNAL or asked.copies == 1 or asked.is_async:
         return _some_killed(asked, facts)
     if asked.is_ours and facts.originals:
-        return Loss(MAY, "those nodes that can keep it may be in one zone")
+        return Loss(MAY, "the nodes that can hold it may be in one zone")
     if asked.confirmed > max(Counter(facts.zones).values()):
         return Loss(NO, "more nodes confirm it than any zone has (S1)")
     if asked.confirmed < asked.copies:
-        return Loss(MAY, "ADDJOB waits for a copy in another zone for 50 ms at most")
-    return Loss(NO, "a node of another zone has a copy (S30, S31)")
+        return Loss(MAY, "ADDJOB waits at most 50 ms for a replica in another zone")
+    return Loss(NO, "a node of another zone has a replica (S30, S31)")
 
 
 def _power(_asked: Asked, facts: Facts) -> Loss:
     match facts.journal:
         case "always":
-            return Loss(NO, "the journal is synced before the answer (S15)")
+            return Loss(NO, "the journal is synced before the reply (S15)")
         case "everysec":
-            return Loss(MAY, "the last second is not synced; older jobs come back (S15)")
+            return Loss(MAY, "the last second is not synced; older jobs are restored (S15)")
         case "no":
-            return Loss(MAY, "what the system has not written yet is lost")
+            return Loss(MAY, "data that the system has not written is lost")
         case _:
-            return Loss(YES, "no journal keeps it")
+            return Loss(YES, "there is no journal")
 
 
 def _one_by_one(asked: Asked, facts: Facts) -> Loss:
     if facts.journal == NO_JOURNAL and asked.is_async:
         return _some_killed(asked, facts)
-    return Loss(NO, "the copy of the first is made again before the others go (L7)")
+    return Loss(NO, "its replica is re-created before the others fail (L7)")
 
 
 def _rolled(_asked: Asked, facts: Facts) -> Loss:
     if facts.journal != NO_JOURNAL:
         return Loss(NO, "each node loads its journal (S21)")
-    return Loss(YES, "each node comes back empty, which no other notices")
+    return Loss(YES, "each node restarts empty, and no other node detects it")
 
 
 def _worker_dies(asked: Asked, _facts: Facts) -> Loss:
     if asked.limit:
-        return Loss(NO, f"it comes again after RETRY; after {asked.limit} deliveries it is dead")
-    return Loss(NO, "it comes again after RETRY (L2)")
+        return Loss(NO, f"it is redelivered after RETRY; after {asked.limit} deliveries it is dead")
+    return Loss(NO, "it is redelivered after RETRY (L2)")
 
 
 _LOSSES: Final[dict[str, Callable[[Asked, Facts], Loss]]] = {
@@ -216,29 +218,30 @@ def _late(family: Family, asked: Asked) -> Millis:
 def remarks(asked: Asked, facts: Facts) -> Iterator[str]:
     """What holds whatever happens."""
     if asked.copies == 1:
-        yield "one node keeps it"
+        yield "one node holds it"
     elif asked.is_async:
-        yield f"up to {asked.copies} nodes keep it; ASYNC: one when ADDJOB answers"
+        yield f"up to {asked.copies} nodes hold it; ASYNC: one when ADDJOB returns"
     elif asked.confirmed < asked.copies:
         confirmed = f"{asked.confirmed} of {asked.copies} nodes"
-        yield f"{confirmed} confirm it before ADDJOB answers; the rest follows (SYNC)"
+        yield f"{confirmed} confirm it before ADDJOB returns; the rest follow (SYNC)"
     else:
-        yield f"{asked.copies} nodes keep it before ADDJOB answers"
+        yield f"{asked.copies} nodes hold it before ADDJOB returns"
     yield from _of_zones(asked, facts)
     if asked.timeout and asked.copies > 1:
-        yield f"NOREPL after {_seconds(asked.timeout)} without them; a copy may remain (D12)"
+        yield f"NOREPL after {_seconds(asked.timeout)} without them; a replica may remain (D12)"
     if asked.delay:
-        yield f"it comes {_seconds(asked.delay)} after ADDJOB, not earlier (S6)"
-    yield f"gone after {asked.ttl:,} s, done or not (TTL)"
+        yield f"it is delivered {_seconds(asked.delay)} after ADDJOB, not earlier (S6)"
+    yield f"it expires after {asked.ttl:,} s, done or not (TTL)"
     yield from _of_retry(asked, facts)
     if asked.limit:
         yield f"after {asked.limit} deliveries without an ACKJOB it is dead, and kept (S26)"
     if asked.backoff:
-        yield f"its first NACK makes it wait {_seconds(asked.backoff)}, each further one twice that"
+        first = _seconds(asked.backoff)
+        yield f"its first NACK delays it by {first}; each further one doubles that"
     if asked.unique:
-        yield "one job has its key while the cluster is connected (S24); across a cut two may (K1)"
+        yield "one job has its key in a connected cluster (S24); in a partition two may (K1)"
     if asked.maxlen:
-        yield f"refused if its queue has {asked.maxlen:,} jobs at the node that is asked"
+        yield f"refused if its queue has {asked.maxlen:,} jobs at the node of the ADDJOB"
 
 
 def _of_zones(asked: Asked, facts: Facts) -> Iterator[str]:
@@ -246,23 +249,23 @@ def _of_zones(asked: Asked, facts: Facts) -> Iterator[str]:
     if zones < 2 or asked.copies == 1:
         return
     if asked.copies > zones:
-        yield f"its {asked.copies} copies go to {zones} zones, so a zone has several"
+        yield f"its {asked.copies} replicas go to {zones} zones, so a zone has several"
     else:
-        yield f"its {asked.copies} copies go to {asked.copies} of {zones} zones"
+        yield f"its {asked.copies} replicas go to {asked.copies} of {zones} zones"
     if 1 < asked.confirmed < asked.copies:
         within = f"{min(asked.confirmed, zones)} zones"
-        yield f"ADDJOB waits for copies in {within}, but 50 ms at most"
+        yield f"ADDJOB waits for replicas in {within}, but 50 ms at most"
 
 
 def _of_retry(asked: Asked, facts: Facts) -> Iterator[str]:
     if asked.retry == 0:
-        yield "a worker gets it once; if it dies, the job is gone (RETRY 0)"
+        yield "a worker gets it once; if the worker dies, the job is lost (RETRY 0)"
     elif not asked.comes_back:
-        yield "it never comes again: DELAY and RETRY end after the TTL"
+        yield "it is never redelivered: DELAY and RETRY end after the TTL"
     elif facts.has_lease:
-        yield f"a worker has {asked.retry:,} s; then, or if it dies, the job comes again"
+        yield f"a worker has {asked.retry:,} s; then, or if it dies, the job is redelivered"
     else:
-        yield f"it comes again {asked.retry:,} s after it was queued, even if it was taken later"
+        yield f"it is redelivered {asked.retry:,} s after it was enqueued, whenever it was taken"
 
 
 def _seconds(span: Millis) -> str:
@@ -275,15 +278,15 @@ def hints(asked: Asked, facts: Facts) -> Iterator[str]:
         more = asked.copies + 1
         yield f"REPLICATE {more} survives {asked.copies} of {more} nodes at once"
     if facts.zones and len(facts.zone_names) < asked.copies:
-        yield f"nodes in {asked.copies} zones would give each copy a zone of its own"
+        yield f"nodes in {asked.copies} zones would give each replica its own zone"
     if asked.is_async and asked.copies > 1:
-        yield "without ASYNC no copy is missing when ADDJOB answers"
+        yield "without ASYNC all replicas exist when ADDJOB returns"
     if facts.journal == NO_JOURNAL:
-        yield "appendonly yes survives the end of all nodes; with appendfsync always power cuts too"
+        yield "appendonly yes survives a crash of all nodes; with appendfsync always power cuts too"
     elif facts.journal != "always":
         yield "appendfsync always survives power cuts"
     if asked.copies > 1 and facts.nodes > 1:
-        small = f"a side of a cut with fewer than {asked.confirmed} nodes"
+        small = f"a side of a partition with fewer than {asked.confirmed} nodes"
         yield f"{small} refuses this ADDJOB (NOREPL)"
     if asked.copies == asked.confirmed == facts.nodes > 2 and not asked.is_async:
-        yield f"SYNC {asked.copies - 1} takes jobs also while one node is down"
+        yield f"SYNC {asked.copies - 1} accepts jobs while one node is down"

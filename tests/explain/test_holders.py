@@ -26,7 +26,7 @@ def test_each_zone_is_chosen_before_one_is_chosen_again() -> None:
     assert why(place("a", "x"), place("b", "y"), place("c", "x")) == [
         "it took the ADDJOB",
         "the first in zone y",
-        "one more in zone x: no node is left in a zone with fewer copies",
+        "one more in zone x: there is no node in a zone with fewer replicas",
     ]
 
 
@@ -34,7 +34,7 @@ def test_a_zone_that_was_passed_over_is_named() -> None:
     (_, reason) = why(place("a", "x"), place("b", "x"), others=(place("c", "y"),))
 
     assert reason == (
-        "one more in zone x: the nodes in zone y could not be reached, or cannot keep the job"
+        "one more in zone x: the nodes in zone y could not be reached, or cannot hold the job"
     )
 
 
@@ -46,7 +46,7 @@ def test_without_zones_another_address_is_chosen_first() -> None:
 
 
 def test_without_either_nodes_are_drawn() -> None:
-    assert why(place("a"), place("b"))[1] == "all nodes get a copy"
+    assert why(place("a"), place("b"))[1] == "all nodes get a replica"
     assert why(place("a"), place("b"), others=(place("c"),))[1] == (
         "drawn among the nodes that could be reached"
     )

@@ -73,7 +73,7 @@ def test_more_copies_than_nodes_are_refused() -> None:
 
     assert told("", facts) == {}
     assert refusal(job("", facts), facts) == (
-        "NOREPL: it asks for 3 copies; 2 of 2 nodes can keep it"
+        "NOREPL: it needs 3 replicas; 2 of 2 nodes can hold it"
     )
 
 
@@ -90,25 +90,25 @@ def test_what_always_holds_is_said_of_each_option() -> None:
     asked = attrs.evolve(job(options, facts), timeout=500)
 
     assert list(remarks(asked, facts)) == [
-        "3 nodes keep it before ADDJOB answers",
-        "NOREPL after 0.5 s without them; a copy may remain (D12)",
-        "it comes 600 s after ADDJOB, not earlier (S6)",
-        "gone after 3,600 s, done or not (TTL)",
-        "a worker has 300 s; then, or if it dies, the job comes again",
+        "3 nodes hold it before ADDJOB returns",
+        "NOREPL after 0.5 s without them; a replica may remain (D12)",
+        "it is delivered 600 s after ADDJOB, not earlier (S6)",
+        "it expires after 3,600 s, done or not (TTL)",
+        "a worker has 300 s; then, or if it dies, the job is redelivered",
         "after 5 deliveries without an ACKJOB it is dead, and kept (S26)",
-        "its first NACK makes it wait 15 s, each further one twice that",
-        "one job has its key while the cluster is connected (S24); across a cut two may (K1)",
-        "refused if its queue has 9 jobs at the node that is asked",
+        "its first NACK delays it by 15 s; each further one doubles that",
+        "one job has its key in a connected cluster (S24); in a partition two may (K1)",
+        "refused if its queue has 9 jobs at the node of the ADDJOB",
     ]
 
 
 def test_sync_is_said() -> None:
     facts = Facts(nodes=3)
 
-    assert "2 of 3 nodes confirm it before ADDJOB answers; the rest follows (SYNC)" in list(
+    assert "2 of 3 nodes confirm it before ADDJOB returns; the rest follow (SYNC)" in list(
         remarks(job("REPLICATE 3 SYNC 2", facts), facts)
     )
-    assert "SYNC 2 takes jobs also while one node is down" in list(
+    assert "SYNC 2 accepts jobs while one node is down" in list(
         hints(job("REPLICATE 3", facts), facts)
     )
     assert refusal(job("REPLICATE 4 SYNC 3", facts), facts) == ""
@@ -121,7 +121,7 @@ def test_hints_name_what_would_survive_more() -> None:
     assert list(hints(job("REPLICATE 2", facts), facts)) == [
         "REPLICATE 3 survives 2 of 3 nodes at once",
         "appendfsync always survives power cuts",
-        "a side of a cut with fewer than 2 nodes refuses this ADDJOB (NOREPL)",
+        "a side of a partition with fewer than 2 nodes refuses this ADDJOB (NOREPL)",
     ]
 
 
@@ -151,8 +151,8 @@ def test_of_originals_no_zone_is_known() -> None:
 def test_zones_are_said() -> None:
     two, four = Facts(nodes=3, zones=tuple("aab")), Facts(nodes=4, zones=tuple("abcd"))
 
-    assert "its 3 copies go to 2 zones, so a zone has several" in remarks(job("", two), two)
-    assert "its 3 copies go to 3 of 4 zones" in remarks(job("", four), four)
-    assert "nodes in 3 zones would give each copy a zone of its own" in hints(job("", two), two)
+    assert "its 3 replicas go to 2 zones, so a zone has several" in remarks(job("", two), two)
+    assert "its 3 replicas go to 3 of 4 zones" in remarks(job("", four), four)
+    assert "nodes in 3 zones would give each replica its own zone" in hints(job("", two), two)
     asked = job("REPLICATE 3 SYNC 2", four)
-    assert "ADDJOB waits for copies in 2 zones, but 50 ms at most" in remarks(asked, four)
+    assert "ADDJOB waits for replicas in 2 zones, but 50 ms at most" in remarks(asked, four)

@@ -38,10 +38,10 @@ def show(console: Console, report: Report, heading: str = "") -> None:
 
 def _show_holders(console: Console, report: Report) -> None:
     confirmed = sum(each.is_confirmed for each in report.holders)
-    rest = "; the rest follows, or is made again" if confirmed < report.asked.copies else ""
+    rest = "; the rest follow or are re-created" if confirmed < report.asked.copies else ""
     console.print(f"confirmed by {confirmed} of {report.asked.copies} nodes{rest}")
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for head in ("node", "zone", "its copy", "why this node"):
+    for head in ("node", "zone", "replica", "why this node"):
         table.add_column(head)
     for each in report.holders:
         state = {"none": "none yet", "unknown": "no answer"}.get(each.state, each.state)
@@ -62,14 +62,14 @@ def cluster(facts: Facts) -> str:
     parts.append("no journal" if facts.journal == NO_JOURNAL else f"appendfsync {facts.journal}")
     if facts.nodes > 1:
         repair = f"after {facts.repair_s:,} s" if facts.repair_s else "never"
-        parts.append(f"copies of nodes that are gone for good are made again {repair}")
+        parts.append(f"replicas of lost nodes are re-created {repair}")
     return "; ".join(parts)
 
 
 def _table(report: Report) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     has_trials = any(line.tried for line in report.lines)
-    heads = ["if", "lost?", "why", "comes twice?", "late by"]
+    heads = ["if", "lost?", "why", "duplicates", "delay"]
     for head in [*heads, "in trials"] if has_trials else heads:
         table.add_column(head)
     for line in report.lines:

@@ -136,7 +136,7 @@ def test_what_no_node_has_is_an_error(
 def test_a_job_that_is_refused_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "--nodes", "2", *ADDJOB, "REPLICATE", "3"]) == 1
 
-    assert "refused NOREPL: it asks for 3 copies; 2 of 2 nodes can keep it" in (
+    assert "refused NOREPL: it needs 3 replicas; 2 of 2 nodes can hold it" in (
         capsys.readouterr().out
     )
 
