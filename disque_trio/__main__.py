@@ -112,7 +112,7 @@ def _slip(words: Sequence[str]) -> str:
     # Imported only here: the table of commands imports the whole state machine.
     if word.lower() in import_module("disque_trio.statemachine.commands.table").BY_NAME:
         return f"invalid choice: '{word}' is a command of a node: disque-trio cli {rest}"
-    nearest = import_module("disque_trio.statemachine.hints").nearest
+    nearest = import_module("disque_trio.statemachine.suggestions").nearest
     near: bytes | None = nearest(os.fsencode(word), [name.encode() for name in COMMANDS])
     hint = f"did you mean '{near.decode()}'?" if near else f"there are {', '.join(COMMANDS)}"
     return f"invalid choice: '{word}' is no command; {hint}"

@@ -16,17 +16,17 @@ from tests.trees import PACKAGE, STATEMACHINE, every_file, modules, shown, tree
 
 _RUNGS: Final = """
     base knobs layout
-    extensions keyfacts form hints address values pattern jobtraces tombstones config directives
-    redaction timers messages wording records events refusals tally chores stats slowlog latency
-    cluster job client jobtable keys backlog sorted_entries queue memory outbox getwords strangers
-    state lengthy invariants
-    send trace journaling keyindex spilling heartbeat links metrics counts handouts
+    extensions keyfacts form suggestions address values pattern jobtraces tombstones config
+    directives redaction timers messages wording records events refusals tally chores stats
+    slowlog latency cluster job client jobtable keys backlog sorted_entries queue memory
+    outbox getwords strangers state lengthy invariants
+    send trace journaling keyindex spilling heartbeat links metrics counts tracked_deliveries
     reasons lifecycle leases nodetable stamps trailing
     postponing idle_queues pressure resident_size
     shortcuts copies waiters longcommands pausing recovery
-    pending_adds introductions deadletters keyasking versions
-    replication transfer offering federation greetings acks purging resend requeue delivery
-    enqueuing sessions repair
+    pending_adds holder_exchange deadletters keyasking versions
+    replication transfer offering federation queue_announcements acks purging resend requeue
+    delivery enqueuing sessions repair
     claims many keysearch keyending keylookup keymeeting keysuccession
     failure handshake identity gossip hostnames membership nodesfile dispatch
     commands.rows commands.usage commands.parse commands.unique commands.backoff admission
@@ -34,7 +34,7 @@ _RUNGS: Final = """
     commands.begin commands.release commands.queues commands.scans commands.cluster commands.config
     commands.clients commands.info commands.slowlog commands.latency commands.traces
     commands.server commands.greeting commands.introspection commands.unlisted commands.table
-    timing pipelines due
+    timing pipelines timer_dispatch
     machine
 """
 LADDER: Final = _RUNGS.split()
@@ -46,16 +46,17 @@ NOUNS: Final = ("base", "extensions", "keyfacts", "layout", "messages", "records
 OWNERS: Final = {
     "lifecycle": """
         Job.state Job.queue Job.requeue_at Job.flags Job.nacks Job.deliveries Job.gc_at
-        NodeState.table NodeState.queues NodeState.ready NodeState.unmet NodeState.ended Job.body
+        NodeState.table NodeState.queues NodeState.ready NodeState.pending_queues
+        NodeState.ended Job.body
         Queue.accessed Queue.jobs_in Queue.jobs_out Memory.held Memory.evictable Memory.dummies
     """,
     "leases": "Job.flags",
     "reasons": "Job.flags",
     "memory": "Job.extensions Memory.held",
-    "keyindex": "Keys.index Keys.kept Keys.stirred Memory.held Job.extensions Meeting.ids"
+    "keyindex": "Keys.index Keys.kept Keys.dirty Memory.held Job.extensions Meeting.ids"
     " Succession.jobs",
     "claims": """
-        Keys.claims Keys.asking Keys.last_number Keys.askers Keys.stirred Claim.again_at
+        Keys.claims Keys.asking Keys.last_number Keys.askers Keys.dirty Claim.again_at
         Claim.began Claim.round Claim.base Claim.since Claim.asked_at Claim.about Claim.answers
         Claim.moved Claim.yielded Claim.heard Claim.pending
     """,
@@ -70,8 +71,11 @@ OWNERS: Final = {
         Job.state Job.flags Job.requeue_at Job.gc_at Queue.accessed Queue.jobs_in Queue.jobs_out
         Memory.held Memory.evictable NodeState.table NodeState.begun Tally.at_once
     """,
-    "handouts": "NodeState.handouts Client.tied Handout.token Handout.attempt Handout.client"
-    " Handout.is_orphan Handout.is_given_back Handout.was_unbegun Handout.is_held",
+    "tracked_deliveries": """
+        NodeState.tracked Client.tied TrackedDelivery.token TrackedDelivery.attempt
+        TrackedDelivery.client TrackedDelivery.is_orphan TrackedDelivery.is_given_back
+        TrackedDelivery.was_unbegun TrackedDelivery.is_held
+    """,
     "counts": "NodeState.delayed NodeState.leased NodeState.restored"
     " NodeState.due_seconds NodeState.unqueued"
     " NodeState.dead Queue.acks Queue.given"
@@ -80,7 +84,7 @@ OWNERS: Final = {
     "deadletters": """
         Job.expires Job.state Job.requeue_at Job.nacks Job.deliveries Memory.evictable
     """,
-    "idle_queues": "NodeState.queues NodeState.ready NodeState.unmet Memory.held",
+    "idle_queues": "NodeState.queues NodeState.ready NodeState.pending_queues Memory.held",
     "spilling": "Memory.held Memory.spillable Memory.spill_again Job.body",
     "pressure": """
         Memory.rest Memory.soft Memory.hard Memory.peak Memory.evicted Memory.idle
@@ -135,10 +139,13 @@ OWNERS: Final = {
     """,
     "federation": """
         Queue.responders Queue.broadcast_at Queue.broadcast_attempt Queue.adhoc_at
-        Queue.adhoc_attempt Queue.polled_until Queue.supply NodeState.unmet
+        Queue.adhoc_attempt Queue.polled_until Queue.supply NodeState.pending_queues
         Supply.known Supply.asked Supply.asked_at Memory.held
     """,
-    "greetings": "Greetings.names Greetings.again Greetings.since Greetings.began",
+    "queue_announcements": """
+        QueueAnnouncements.names QueueAnnouncements.again QueueAnnouncements.since
+        QueueAnnouncements.began
+    """,
     "sessions": """
         Client.is_closing Client.is_monitor Client.reply_mode Client.then NodeState.clients
         NodeState.monitors NodeState.paused NodeState.paused_until NodeState.last_client

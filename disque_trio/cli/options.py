@@ -98,7 +98,7 @@ def _hint(parser: argparse.ArgumentParser, word: str) -> str:
         return f": {_OF_REDIS[word]}"
     names = re.findall(r"(?<!\S)--[a-z-]+", parser.format_help())
     # Imported only when needed, so that the client starts quickly.
-    nearest = import_module("disque_trio.statemachine.hints").nearest
+    nearest = import_module("disque_trio.statemachine.suggestions").nearest
     near: bytes | None = nearest(os.fsencode(word), [name.encode() for name in names])
     return f" (did you mean '{near.decode()}'?)" if near else "; --help lists the options"
 

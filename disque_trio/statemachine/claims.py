@@ -11,7 +11,7 @@ already, that node is asked again. Before an ADDJOB is answered with the id of a
 nodes are asked whether that job has ended: a node that holds a copy may not have heard of it.
 
 Owns `Keys.claims`, `asking`, `last_number` and `askers`, and the fields of a `Claim`; drops
-`Keys.stirred`.
+`Keys.dirty`.
 """
 
 from disque_trio.statemachine import (
@@ -145,9 +145,9 @@ def _ask_again(node: NodeState, claim: Claim) -> None:
 
 def on_due(node: NodeState, keys: Keys) -> None:
     """Go on with the ADDJOBs that wait for something that has happened, or for answers."""
-    stirred = list(keys.stirred)
-    keys.stirred.clear()
-    for name in stirred:
+    dirty = list(keys.dirty)
+    keys.dirty.clear()
+    for name in dirty:
         _go_on(node, name)
     refusal = keyasking.refusal(node) if keys.asking else None
     for claim in list(keys.asking.values()):
@@ -158,7 +158,7 @@ def on_due(node: NodeState, keys: Keys) -> None:
             _consider(node, claim)
     if keys.asking:
         soonest = min(claim.again_at for claim in keys.asking.values())
-        node.timers.arm(keys, node.mono if keys.stirred else soonest)
+        node.timers.arm(keys, node.mono if keys.dirty else soonest)
 
 
 def _give_up(node: NodeState, name: KeyName, refusal: Failure) -> None:

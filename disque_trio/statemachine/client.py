@@ -75,7 +75,7 @@ class Client(Timed):
     wants: int = 0
     """What its GETJOB asks for beside the jobs: COUNTERS, META, TIED, HELD."""
     tied: dict[JobId, Job] | None = None
-    """Jobs whose leases end with this connection. `handouts` writes it."""
+    """Jobs whose leases end with this connection. `tracked_deliveries` writes it."""
     awaited: JobId = b""
     """The job whose end it waits for."""
     pending_adds: list[PendingAdd] = attrs.Factory(list)

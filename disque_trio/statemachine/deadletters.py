@@ -16,7 +16,6 @@ import attrs
 
 from disque_trio.statemachine import (
     counts,
-    handouts,
     journaling,
     keyindex,
     lifecycle,
@@ -24,6 +23,7 @@ from disque_trio.statemachine import (
     send,
     spilling,
     trace,
+    tracked_deliveries,
 )
 from disque_trio.statemachine.base import (
     ACKED,
@@ -50,7 +50,7 @@ from disque_trio.statemachine.extensions import (
     Extensions,
     merged,
 )
-from disque_trio.statemachine.introductions import introduce, learn
+from disque_trio.statemachine.holder_exchange import exchange_holders, learn
 from disque_trio.statemachine.job import Job, may_be_queued, ttl_range
 from disque_trio.statemachine.memory import put_extensions
 from disque_trio.statemachine.messages import JobCopy, JobState, SetAck
@@ -99,7 +99,7 @@ def nack(node: NodeState, job: Job, reason: bytes) -> bool:
 
 def bury(node: NodeState, job: Job, reason: bytes, cause: Cause) -> None:
     """The job is dead from now on, here and at its other holders."""
-    introduce(node, job)
+    exchange_holders(node, job)
     after = DeadState(job.dead_state.epoch, True, reason, _life(node, job))
     _become(node, job, after, cause, node.config.dead_letter_ttl_s * 1000)
     journaling.hold(node, job)
@@ -132,7 +132,7 @@ def redrive(node: NodeState, job: Job) -> bool:
     if job.state != DEAD or before.epoch >= MAX_REDRIVES:
         return False
     after = DeadState(before.epoch + 1, life=before.life)
-    introduce(node, job)
+    exchange_holders(node, job)
     _become(node, job, after, Cause.REDRIVEN, before.life)
     tell_state(node, job, job.holders)
     lifecycle.unmark(job, QUEUED_ONCE)
@@ -159,7 +159,7 @@ def _become(node: NodeState, job: Job, after: DeadState, cause: Cause, left: Mil
         _wait(node, job)
     trace.state(node, job, cause)
     lifecycle.schedule(node, job)
-    keyindex.stir(node, job)
+    keyindex.mark_dirty(node, job)
 
 
 def _put(node: NodeState, job: Job, after: DeadState) -> None:
@@ -173,7 +173,7 @@ def _die(node: NodeState, job: Job) -> None:
     lifecycle.dequeue(node, job, Cause.BURIED)
     reasons.clear(node, job, reasons.OF_PERIOD | DELAYED)
     lifecycle.unmark(job, _FORGOTTEN)
-    handouts.end(node, job)
+    tracked_deliveries.end(node, job)
     node.memory.evictable.pop(job.id, None)
     counts.requeue(node, job)
     job.state = DEAD

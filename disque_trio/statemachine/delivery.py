@@ -6,11 +6,11 @@ from itertools import islice
 from disque_trio.statemachine import (
     counts,
     federation,
-    handouts,
     leases,
     lifecycle,
     shortcuts,
     trace,
+    tracked_deliveries,
     waiters,
 )
 from disque_trio.statemachine.base import PAUSE_OUT, TRACED, Reply
@@ -145,14 +145,14 @@ def serve_ready(node: NodeState) -> None:
                 break
             waiters.release(node, client, give(node, client, (job,), client.wants))
         if node.cluster.size > 1:
-            lifecycle.mark_unmet(node, queue.name)
+            lifecycle.mark_pending(node, queue.name)
 
 
 def give(node: NodeState, client: Client, jobs: Sequence[Job], wants: int) -> list[Reply]:
     """The jobs that the client gets, as it wants to see them."""
-    if wants & (META | TIED) or node.handouts:
+    if wants & (META | TIED) or node.tracked:
         for job in jobs:
-            handouts.hand_out(node, client, job, wants)
+            tracked_deliveries.hand_out(node, client, job, wants)
     if wants & META:
         return [describe(job) + meta(node, job) for job in jobs]
     if wants & COUNTERS:
@@ -177,7 +177,7 @@ def meta(node: NodeState, job: Job) -> list[Reply]:
     reply: list[Reply] = [b"attempt", job.nacks + job.deliveries + 1, *counters(job)]
     reply += [b"priority", job.priority]
     reply += [b"age-ms", max(node.wall - job.made, 0), b"lease-ms", max(lease, 0)]
-    reply += [b"ttl-ms", max(job.expires - node.mono, 0), *handouts.described(node, job)]
+    reply += [b"ttl-ms", max(job.expires - node.mono, 0), *tracked_deliveries.described(node, job)]
     extensions = job.extensions
     if extensions is not None and extensions.key is not None:
         reply += [b"key", extensions.key]

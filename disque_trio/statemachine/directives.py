@@ -13,9 +13,9 @@ import attrs
 from disque_trio.statemachine.address import LAST_PORT
 from disque_trio.statemachine.base import CommandError
 from disque_trio.statemachine.config import Config
-from disque_trio.statemachine.hints import did_you_mean
 from disque_trio.statemachine.jobtraces import MOST
 from disque_trio.statemachine.pattern import matches
+from disque_trio.statemachine.suggestions import did_you_mean
 from disque_trio.statemachine.values import (
     ADDRESSES,
     FILE_NAME,

@@ -5,11 +5,11 @@ Nodes of ours are told once that clients wait (WAITING), and those with jobs ans
 (`transfer`). Original nodes are asked as they ask each other: all of them, with growing intervals,
 and directly those that gave jobs lately.
 
-The queues in `NodeState.unmet` are handled at the end of a batch of inputs (`settle`): clients of
-this node come first, and a pipeline of jobs makes one offer.
+The queues in `NodeState.pending_queues` are handled at the end of a batch of inputs (`settle`):
+clients of this node come first, and a pipeline of jobs makes one offer.
 
 Owns the broadcast, adhoc and poll fields of `Queue`, its `responders` and `supply`, the fields of
-`Supply` and, with `lifecycle`, `NodeState.unmet`; charges `Memory.held` for a `Supply`.
+`Supply` and, with `lifecycle`, `NodeState.pending_queues`; charges `Memory.held` for a `Supply`.
 """
 
 import enum
@@ -62,14 +62,14 @@ def need_jobs(node: NodeState, queue: Queue, why: Why) -> None:
     if not may_ask(node, queue):
         return
     if why is Why.CLIENTS_WAIT:
-        node.unmet[queue.name] = True
+        node.pending_queues[queue.name] = True
     elif rate := import_rate(node, queue):
         _forget_silent(node, queue)
         _ask_responders(node, queue, _share(node, queue, rate))
         if _is_due(node, queue):
-            node.unmet[queue.name] = True
+            node.pending_queues[queue.name] = True
         else:
-            lifecycle.mark_unmet(node, queue.name)
+            lifecycle.mark_pending(node, queue.name)
 
 
 def _share(node: NodeState, queue: Queue, rate: int) -> int:
@@ -93,10 +93,10 @@ def poll(node: NodeState, queue: Queue) -> None:
 def settle(node: NodeState) -> None:
     """End of a batch: offer jobs that no client here waits for, and ask for those that clients wait
     for."""
-    unmet = node.unmet
-    while unmet:
-        name = next(iter(unmet))
-        has_asked = unmet.pop(name)
+    pending_queues = node.pending_queues
+    while pending_queues:
+        name = next(iter(pending_queues))
+        has_asked = pending_queues.pop(name)
         queue = node.queues.get(name)
         if queue is None:
             continue
@@ -138,7 +138,7 @@ def _tell_everybody(node: NodeState, queue: Queue) -> None:
 
 def _is_due(node: NodeState, queue: Queue) -> bool:
     """Is a broadcast due? At once if a link has come up since the last one."""
-    return node.mono >= _next_broadcast(queue) or queue.broadcast_at < node.greetings.began
+    return node.mono >= _next_broadcast(queue) or queue.broadcast_at < node.announcements.began
 
 
 def _next_broadcast(queue: Queue) -> Millis:
@@ -193,7 +193,7 @@ def on_havejobs(node: NodeState, sender: Peer, message: HaveJobs) -> None:
     supply.asked.pop(sender.id, None)
     if not message.count:
         supply.known.pop(sender.id, None)
-        lifecycle.mark_unmet(node, queue.name)
+        lifecycle.mark_pending(node, queue.name)
         return
     supply.known[sender.id] = message.count
     if may_ask(node, queue) and node.refusal is None:
@@ -286,7 +286,7 @@ def on_yourjobs(node: NodeState, sender: Peer, message: YourJobs) -> None:
         if queue is not None:
             _note_responder(node, queue, sender)
     for name in names:
-        lifecycle.mark_unmet(node, name)
+        lifecycle.mark_pending(node, name)
 
 
 def _answered(node: NodeState, sender: Peer, name: bytes, *, more: bool) -> bool:
@@ -331,7 +331,7 @@ def watch_all(node: NodeState) -> None:
 def on_queue_due(node: NodeState, queue: Queue) -> None:
     """A queue's timer: clients still wait, or the queue has not been used for long."""
     if queue.waiting:
-        lifecycle.mark_unmet(node, queue.name)
+        lifecycle.mark_pending(node, queue.name)
     elif idle_queues.drop_queue_if_idle(node, queue):
         return
     idle_at = queue.accessed + lifecycle.QUEUE_IDLE_LIMIT

@@ -1,6 +1,6 @@
 """Queues are dropped: one that is long unused, or all at once (original 6.11).
 
-Writes what `lifecycle` owns: `NodeState.queues`, `ready` and `unmet`, `Memory.held`.
+Writes what `lifecycle` owns: `NodeState.queues`, `ready` and `pending_queues`, `Memory.held`.
 """
 
 from disque_trio.statemachine.base import Millis
@@ -28,7 +28,7 @@ def drop_queues(node: NodeState) -> None:
         _let_go(node, queue)
     node.queues.clear()
     node.ready.clear()
-    node.unmet.clear()
+    node.pending_queues.clear()
 
 
 def _let_go(node: NodeState, queue: Queue) -> None:

@@ -47,7 +47,7 @@ def check(node: NodeState) -> None:
         _check_queue(node, queue)
     for client in node.clients.values():
         _check_client(node, client)
-    _check_handouts(node)
+    _check_tracked_deliveries(node)
     _check_counts(node)
     _check_dead(node)
     waiting = sum(map(len, node.awaited.values()))
@@ -102,12 +102,12 @@ def _check_queue(node: NodeState, queue: Queue) -> None:
     assert queue.slot, f"{queue.name!r} is in no timer slot"
 
 
-def _check_handouts(node: NodeState) -> None:
-    for job_id, handout in node.handouts.items():
+def _check_tracked_deliveries(node: NodeState) -> None:
+    for job_id, delivery in node.tracked.items():
         job = node.jobs.get(job_id)
         assert job is not None, f"{job_id!r} has gone"
         assert job.state != ACKED, f"{job_id!r} is acknowledged, and has a token"
-        client = handout.client
+        client = delivery.client
         if client is not None:
             assert job.state == ACTIVE, f"{job_id!r} is tied in state {job.state}"
             assert client.tied is not None, f"client {client.id} has nothing tied"
@@ -177,7 +177,7 @@ def _check_client(node: NodeState, client: Client) -> None:
             assert client.awaited in node.jobs, f"{client.id} waits for a job that has gone"
         assert not client.queues, f"client {client.id} lingers on {client.queues}"
     for job in (client.tied or {}).values():
-        assert node.handouts[job.id].client is client, f"{job.id!r} is tied to another client"
+        assert node.tracked[job.id].client is client, f"{job.id!r} is tied to another client"
     _check_pending_adds(node, client)
     if client.blocked is not Blocked.NO and client.deadline:
         assert client.slot, f"client {client.id} waits for a deadline that is in no timer slot"

@@ -32,7 +32,7 @@ from disque_trio.statemachine.base import (
     Reply,
 )
 from disque_trio.statemachine.extensions import ALIVE, DeadState, Extensions, needs_of
-from disque_trio.statemachine.hints import shown
+from disque_trio.statemachine.suggestions import shown
 from disque_trio.statemachine.timers import Timed
 
 DESYNC: Final[Millis] = 250

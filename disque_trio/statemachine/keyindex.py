@@ -4,7 +4,7 @@ A job is in the index from the moment it is held here until it is dropped. Then 
 taken: for the KEEP of a job that has ended, or for a moment if it has gone to another node, because
 one that asks all nodes could ask the other one before the job came, and this one afterwards.
 
-Owns `Keys.index`, `kept` and `stirred`; `Memory.held` for the entries; `Job.extensions` of a job
+Owns `Keys.index`, `kept` and `dirty`; `Memory.held` for the entries; `Job.extensions` of a job
 that is cancelled, or not held back any more. Adds to `Meeting.ids` and `Succession.jobs`.
 """
 
@@ -90,7 +90,7 @@ def drop(node: NodeState, job: Job, cause: Cause, *, is_alone: bool) -> None:
     elif cause in _ENDS and job.state != ACKED:
         end(node, job)
     _record(node, name, job.id)
-    stir(node, job)
+    mark_dirty(node, job)
 
 
 def end(node: NodeState, job: Job) -> None:
@@ -98,7 +98,7 @@ def end(node: NodeState, job: Job) -> None:
     name = name_of(job)
     if name is not None and job.extensions is not None and job.extensions.keep:
         keep(node, name, job.id, job.ctime, job.extensions.keep)
-    stir(node, job)
+    mark_dirty(node, job)
 
 
 def keep(node: NodeState, name: KeyName, job_id: JobId, stamp: int, wait: Millis) -> None:
@@ -188,17 +188,17 @@ def let_go(node: NodeState, job: Job) -> None:
     if is_held_back(job) and job.extensions is not None:
         job.extensions = attrs.evolve(job.extensions, follows=HAS_FOLLOWED)
         journaling.hold(node, job)
-        stir(node, job)
+        mark_dirty(node, job)
 
 
-def stir(node: NodeState, job: Job) -> None:
+def mark_dirty(node: NodeState, job: Job) -> None:
     """Something has happened to the job for which others that want its key may wait."""
     name = name_of(job)
     if name is None:
         return
     keys = node.keys
     if name in keys.claims or name in keys.askers:
-        keys.stirred[name] = None
+        keys.dirty[name] = None
         node.timers.arm(keys, node.mono)
     for search in keys.succession.waiting.get(name, ()):
         node.timers.arm(search, node.mono)

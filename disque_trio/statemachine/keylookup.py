@@ -49,7 +49,7 @@ def _finish(node: NodeState, search: Search, reply: Reply) -> None:
         waiters.release(node, client, reply)
 
 
-def _is_vain(node: NodeState, search: Search) -> bool:
+def _is_cancelled(node: NodeState, search: Search) -> bool:
     """Has the client gone, or has it waited for too long?"""
     client = search.client
     if client is None or node.clients.get(client.id) is not client:
@@ -128,5 +128,5 @@ def _cancel_again(node: NodeState, search: Search) -> None:
         keyending.cancel(node, search, fact, Cause.CANCEL)
 
 
-_SHOW: Final = Rule(_show, _is_vain)
-_CANCEL: Final = Rule(_cancel, _is_vain, _cancel_again)
+_SHOW: Final = Rule(_show, _is_cancelled)
+_CANCEL: Final = Rule(_cancel, _is_cancelled, _cancel_again)

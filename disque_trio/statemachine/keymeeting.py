@@ -94,7 +94,7 @@ def _may_yield(node: NodeState, job: Job) -> bool:
     return is_here and (job.extensions is None or not job.extensions.follows)
 
 
-def _is_vain(node: NodeState, search: Search) -> bool:
+def _is_cancelled(node: NodeState, search: Search) -> bool:
     """May the job not go any more?"""
     is_over = node.mono - search.began > MEETS_WITHIN
     return is_over or search.job is None or not _may_yield(node, search.job)
@@ -149,4 +149,4 @@ def _stays(fact: KeyFact) -> bool:
     return fact.state != DEAD and not is_spent
 
 
-_MEET: Final = Rule(_meet, _is_vain)
+_MEET: Final = Rule(_meet, _is_cancelled)

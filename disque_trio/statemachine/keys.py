@@ -85,11 +85,11 @@ class Claim:
 
 @attrs.frozen(eq=False)
 class Rule:
-    """What a search is for: what follows from the answers, and whether it is in vain."""
+    """What a search is for: what follows from the answers, and whether nobody wants it any more."""
 
     decide: "Callable[[Any, Search, dict[NodeId, tuple[KeyFact, ...]]], None]"
     """Called when all nodes have answered, with what each said, this one included."""
-    is_vain: "Callable[[Any, Search], bool]"
+    is_cancelled: "Callable[[Any, Search], bool]"
     """Called before anybody is asked again. If so, the search ends; it has answered its client."""
     before: "Callable[[Any, Search], None] | None" = None
     """Called before all are asked: tells them what `cancelled` is to end."""
@@ -171,5 +171,5 @@ class Keys(Timed):
     """`keysuccession`; `keyindex` adds jobs."""
     askers: dict[KeyName, dict[NodeId, KeyClaim]] = attrs.Factory(dict)
     """Nodes that wait for what becomes of an ADDJOB here (`claims`)."""
-    stirred: dict[KeyName, None] = attrs.Factory(dict)
+    dirty: dict[KeyName, None] = attrs.Factory(dict)
     """Keys of which something has changed that a claim may wait for (`keyindex`)."""

@@ -93,7 +93,7 @@ def _send(node: NodeState, search: Search, peers: list[Peer]) -> None:
 
 def on_due(node: NodeState, search: Search) -> None:
     """Ask again: those that have not answered, or all, if what they said settles nothing."""
-    if search.rule.is_vain(node, search):
+    if search.rule.is_cancelled(node, search):
         end(node, search)
         return
     silent = [peer for peer in awaited(node, search) if peer.id not in search.answers]

@@ -94,7 +94,7 @@ def _preference(id: NodeId, job: Job) -> tuple[bool, int]:
     return job.id[2:10] == id[:8], rank(id, job.id)
 
 
-def _is_vain(node: NodeState, search: Search) -> bool:
+def _is_cancelled(node: NodeState, search: Search) -> bool:
     """Is nobody interested any more?"""
     job = search.job
     assert job is not None, f"search {search.number} is about no job"
@@ -196,7 +196,7 @@ def _answer(node: NodeState, job: Job) -> None:
     succession = node.keys.succession
     if succession.replacing.pop(job.id, False) and job.id in node.adding:
         pending_adds.settle(node, job, Status(job.id))
-        keyindex.stir(node, job)
+        keyindex.mark_dirty(node, job)
 
 
-_RULE: Final = Rule(_decide, _is_vain, _end_targets)
+_RULE: Final = Rule(_decide, _is_cancelled, _end_targets)

@@ -34,7 +34,7 @@ class Knobs:
     request_least: int = knob(5, 1, "jobs", "that another node is asked for at least")
     demands: int = knob(100_000, 1, "queues", "for which waiting clients of others are known")
     credit: Millis = knob(50, 1, "ms", "for which a node that asked may be sent more jobs")
-    greeting_queues: int = knob(500, 1, "queues", "named in one greeting")
+    announced_queues: int = knob(500, 1, "queues", "named in one announcement")
     purging_looks: int = knob(500, 1, "jobs", "in one pass of PURGE, REDRIVE and others")
     enqueuing_looks: int = knob(2000, 8, "jobs", "in one pass of ENQUEUE QUEUE")
     repair_looks: int = knob(1000, 1, "jobs", "in one pass of repair")

@@ -1,15 +1,23 @@
 """The life of a job in this node: registered, queued, fetched, acknowledged, gone (original 6.1).
 
 Owns `Job.state`, `queue`, `requeue_at`, `gc_at`, `flags`, `nacks` and `deliveries` of a live job,
-and `body` of one that has gone; `NodeState.table`, `queues`, `ready` and `unmet`, and adds to
-`ended`; `Queue.accessed`, `jobs_in` and `jobs_out`; `Memory.held`, `evictable` and `dummies`. Jobs
-that begin or end here are recorded at once; copies from other nodes are recorded by the module that
-takes them in.
+and `body` of one that has gone; `NodeState.table`, `queues`, `ready` and `pending_queues`, and adds
+to `ended`; `Queue.accessed`, `jobs_in` and `jobs_out`; `Memory.held`, `evictable` and `dummies`.
+Jobs that begin or end here are recorded at once; copies from other nodes are recorded by the module
+that takes them in.
 """
 
 from typing import Final
 
-from disque_trio.statemachine import counts, handouts, journaling, keyindex, send, spilling, trace
+from disque_trio.statemachine import (
+    counts,
+    journaling,
+    keyindex,
+    send,
+    spilling,
+    trace,
+    tracked_deliveries,
+)
 from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
@@ -143,8 +151,8 @@ def _conclude(node: NodeState, job: Job, cause: Cause) -> None:
         counts.requeue(node, job)
     elif job.holders is not node.cluster.myself.holding and not is_ours_alone(node, job):
         node.tombstones.bury(job.id)
-    if node.handouts:
-        handouts.end(node, job)
+    if node.tracked:
+        tracked_deliveries.end(node, job)
     if node.awaited:
         note_end(node, job, _ENDS.get(cause, b""))
     if job.extensions is not None:
@@ -249,8 +257,8 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
     clear(node, job, OF_PERIOD | DELAYED | POSTPONED)
     counts.requeue(node, job)
     job.state = QUEUED
-    if node.handouts:
-        handouts.give_up(node, job)
+    if node.tracked:
+        tracked_deliveries.give_up(node, job)
     if not job.retry:
         job.flags |= QUEUED_ONCE
         job.requeue_at = 0
@@ -274,7 +282,7 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
     if queue.waiting:
         mark_ready(node, queue)
     if queue.name in node.demands:
-        mark_unmet(node, queue.name)
+        mark_pending(node, queue.name)
     return True
 
 
@@ -317,10 +325,10 @@ def mark_ready(node: NodeState, queue: Queue) -> None:
         node.ready[queue.name] = queue
 
 
-def mark_unmet(node: NodeState, name: bytes) -> None:
+def mark_pending(node: NodeState, name: bytes) -> None:
     """Have `federation.settle` handle the queue at the end of the batch: it may have jobs for
     clients of other nodes, or clients for jobs of other nodes."""
-    node.unmet.setdefault(name, False)
+    node.pending_queues.setdefault(name, False)
 
 
 def dequeue(node: NodeState, job: Job, cause: Cause) -> bool:
@@ -365,7 +373,7 @@ def end(node: NodeState, job: Job, cause: Cause) -> None:
         dequeue(node, job, Cause.ACKED)
     counts.requeue(node, job)
     job.state = ACKED
-    handouts.end(node, job)
+    tracked_deliveries.end(node, job)
     note_end(node, job, _ACKED)
     node.memory.evictable[job.id] = job
     if job.extensions is not None:

@@ -23,9 +23,7 @@ from disque_trio.statemachine import (
     counts,
     delivery,
     dispatch,
-    due,
     federation,
-    greetings,
     hostnames,
     journaling,
     links,
@@ -34,10 +32,12 @@ from disque_trio.statemachine import (
     pending_adds,
     pipelines,
     pressure,
+    queue_announcements,
     recovery,
     send,
     sessions,
     spilling,
+    timer_dispatch,
     timing,
     trace,
     waiters,
@@ -343,7 +343,7 @@ class Machine:
     def dropped(self, link: LinkId, frames: int) -> None:
         """So many frames found the send queue of their link full."""
         self.state.stats.frames_dropped += frames
-        greetings.greet_again(self.state, link)
+        queue_announcements.announce_again(self.state, link)
 
     def overflow(self) -> list[Job]:
         """Jobs whose bodies are to be written to disk, while `Memory.held` is above
@@ -359,7 +359,7 @@ class Machine:
     def tick(self, now: Now) -> None:
         """Do what is due."""
         self._set_clocks(now)
-        due.run(self.state)
+        timer_dispatch.run(self.state)
         self._serve()
 
     def deadline(self) -> Millis:
@@ -373,7 +373,7 @@ class Machine:
             metrics.sample(node)
         if node.ended:
             waiters.tell_ends(node)
-        if node.unmet:
+        if node.pending_queues:
             federation.settle(node)
         if node.mono >= node.memory.review_at and node.out:
             # Only when something has happened, for otherwise not every driver asks.

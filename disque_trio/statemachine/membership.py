@@ -15,12 +15,12 @@ from typing import Final
 from disque_trio.statemachine import (
     federation,
     gossip,
-    greetings,
     handshake,
     hostnames,
     identity,
     keymeeting,
     metrics,
+    queue_announcements,
     repair,
     resend,
     send,
@@ -80,7 +80,7 @@ def _receive_on_own_link(node: NodeState, sender: Peer, frame: Frame) -> None:
     if sender.capabilities != frame.capabilities:
         sender.capabilities = frame.capabilities
         if sender.is_ours:
-            greetings.greet(node, sender)
+            queue_announcements.announce(node, sender)
     if isinstance(frame.message, Pong):
         is_back = resend.is_back(sender)
         learn_zone(node, sender, frame.message.zone)

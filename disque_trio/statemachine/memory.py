@@ -50,7 +50,7 @@ RESEND_BYTES: Final = 8
 """An acknowledgement that is still to be sent again to a node that has returned."""
 PURGE_BYTES: Final = 8
 """A job that a purge has not reached yet."""
-HANDOUT_BYTES: Final = 350
+TRACKED_DELIVERY_BYTES: Final = 350
 """A delivery with a token, tied to a connection."""
 COUNT_BYTES: Final = 120
 """How many jobs of a queue are leased."""

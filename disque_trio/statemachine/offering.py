@@ -43,7 +43,7 @@ def on_waiting(node: NodeState, sender: Peer, message: Waiting) -> None:
         _answered(_remember(node, sender, message.queue), sender, Offer.NONE)
     elif demand is not None and _has_offer(demand, sender):
         _answered(demand, sender, Offer.KNOWN)
-    lifecycle.mark_unmet(node, message.queue)
+    lifecycle.mark_pending(node, message.queue)
 
 
 def on_needjobs(node: NodeState, sender: Peer, message: NeedJobs) -> None:
@@ -62,7 +62,7 @@ def on_needjobs(node: NodeState, sender: Peer, message: NeedJobs) -> None:
         demand = _remember(node, sender, message.queue)
         _answered(demand, sender, Offer.KNOWN if left else Offer.NONE)
         if left:
-            lifecycle.mark_unmet(node, message.queue)
+            lifecycle.mark_pending(node, message.queue)
         elif message.waits:
             asker = demand.askers[sender.id]
             asker.credit = min(message.count, node.knobs.jobs_per_request) - given
@@ -260,7 +260,7 @@ def offer_anew(node: NodeState, name: bytes, peer: Peer) -> None:
     demand = node.demands.get(name)
     if demand is not None and (asker := demand.askers.get(peer.id)) is not None:
         asker.offer = Offer.NONE
-        lifecycle.mark_unmet(node, name)
+        lifecycle.mark_pending(node, name)
 
 
 def offer_all_anew(node: NodeState) -> None:
@@ -268,4 +268,4 @@ def offer_all_anew(node: NodeState) -> None:
     for name, demand in node.demands.items():
         for asker in demand.askers.values():
             asker.offer = Offer.NONE
-        lifecycle.mark_unmet(node, name)
+        lifecycle.mark_pending(node, name)

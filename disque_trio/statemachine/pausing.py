@@ -21,7 +21,7 @@ def set_pause(node: NodeState, name: bytes, bits: int) -> None:
     queue.paused = bits
     if queue.waiting:
         lifecycle.mark_ready(node, queue)
-    lifecycle.mark_unmet(node, name)
+    lifecycle.mark_pending(node, name)
 
 
 def on_pause(node: NodeState, _sender: Peer, message: Pause) -> None:

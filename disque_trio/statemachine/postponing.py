@@ -16,7 +16,7 @@ from typing import Final
 
 import attrs
 
-from disque_trio.statemachine import handouts, journaling, lifecycle, reasons, send, trace
+from disque_trio.statemachine import journaling, lifecycle, reasons, send, trace, tracked_deliveries
 from disque_trio.statemachine.base import (
     ACTIVE,
     BCAST_QUEUED,
@@ -94,7 +94,7 @@ def learn(node: NodeState, job: Job, snoozes: int) -> None:
 
 def _hold_back(node: NodeState, job: Job, wait: Millis) -> None:
     reasons.clear(node, job, _CLEARED)
-    handouts.give_up(node, job)
+    tracked_deliveries.give_up(node, job)
     lifecycle.mark(job, _SET)
     lifecycle.requeue_in(node, job, wait)
 

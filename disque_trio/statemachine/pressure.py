@@ -21,7 +21,6 @@ from disque_trio.statemachine.memory import (
     CLIENT_BYTES,
     COUNT_BYTES,
     DUMMY_BYTES,
-    HANDOUT_BYTES,
     PURGE_BYTES,
     RESEND_BYTES,
     SCAN_BYTES,
@@ -30,6 +29,7 @@ from disque_trio.statemachine.memory import (
     SLOT_BYTES,
     SPILLABLE_BYTES,
     TOMBSTONE_BYTES,
+    TRACKED_DELIVERY_BYTES,
     WAITS_BYTES,
     Memory,
 )
@@ -103,7 +103,7 @@ def _rest(node: NodeState) -> int:
         + scans * SCAN_BYTES
         + len(node.resend.ids) * RESEND_BYTES
         + sum(map(len, node.purging.jobs.values())) * PURGE_BYTES
-        + len(node.handouts) * HANDOUT_BYTES
+        + len(node.tracked) * TRACKED_DELIVERY_BYTES
         + len(node.keys.searches) * SEARCH_BYTES
         + len(node.leased) * COUNT_BYTES
         + (len(node.delayed) + len(node.restored)) * WAITS_BYTES

@@ -257,7 +257,7 @@ def achieved(node: NodeState, job: Job) -> None:
     # A node that has not confirmed may refuse copies: `repair` must not count it.
     job.confirmed = confirmed if len(confirmed) < len(job.holders) else None
     if job.extensions is not None:
-        keyindex.stir(node, job)
+        keyindex.mark_dirty(node, job)
         keyindex.await_turn(node, job)
     if node.cluster.myself.id in job.holders:
         if len(confirmed) < job.replicas:
@@ -311,7 +311,7 @@ def abandon(node: NodeState, client: Client) -> None:
     """The client has gone: remove the jobs whose copies it waited for."""
     for job in pending_adds.abandon(node, client):
         if node.keys.succession.replacing.get(job.id):
-            keyindex.stir(node, job)  # it stays: what it replaces may have ended
+            keyindex.mark_dirty(node, job)  # it stays: what it replaces may have ended
         else:
             _replace_nothing(node, job)
             _take_back(node, job)
@@ -321,7 +321,7 @@ def _take_back(node: NodeState, job: Job) -> None:
     """A job with a key leaves a tombstone: nobody is to be given the id, not even by a holder that
     this DELJOB does not reach."""
     if job.id not in node.jobs:
-        keyindex.stir(node, job)
+        keyindex.mark_dirty(node, job)
         return
     send.to_holders(node, job, DelJob(job.id))
     if job.extensions is not None:

@@ -8,7 +8,6 @@ message shows that it has a copy is added to `Job.holders`.
 from disque_trio.statemachine import (
     acks,
     deadletters,
-    handouts,
     journaling,
     keyindex,
     leases,
@@ -18,6 +17,7 @@ from disque_trio.statemachine import (
     replication,
     send,
     trace,
+    tracked_deliveries,
 )
 from disque_trio.statemachine.base import (
     ACKED,
@@ -37,7 +37,7 @@ from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.copies import tell_state
 from disque_trio.statemachine.events import Cause, Kind
-from disque_trio.statemachine.introductions import introduce
+from disque_trio.statemachine.holder_exchange import exchange_holders
 from disque_trio.statemachine.job import ANNOUNCE_AHEAD, DESYNC, Job, was_ever_queued, wins
 from disque_trio.statemachine.messages import Enqueue, Postponed, Queued, WillQueue, Working
 from disque_trio.statemachine.state import NodeState
@@ -62,7 +62,7 @@ def _announce(node: NodeState, job: Job) -> None:
     if not job.flags & BCAST_WILLQUEUE or job.requeue_at - ANNOUNCE_AHEAD > node.mono:
         return
     if job.state == ACTIVE:
-        introduce(node, job)
+        exchange_holders(node, job)
         send.to_holders(node, job, WillQueue(job.id))
     # A lease of ours is over, even if the job cannot be queued here for now.
     lifecycle.unmark(job, BCAST_WILLQUEUE)
@@ -80,7 +80,7 @@ def _requeue(node: NodeState, job: Job) -> None:
         reasons.clear(node, job, DELAYED | POSTPONED)
         lifecycle.requeue_in(node, job, job.retry + lifecycle.desync(node))
         return
-    if node.handouts and handouts.is_held(node, job):
+    if node.tracked and tracked_deliveries.is_held(node, job):
         _queue_unbegun(node, job)
         return
     deadletters.queue_again(node, job, _why(node, job))
@@ -94,17 +94,19 @@ def _is_paused(node: NodeState, job: Job) -> bool:
 
 def _will_queue_unbegun(node: NodeState, job: Job) -> bool:
     """Will this node queue it within half a second, because its consumer has not begun?"""
-    return bool(node.handouts) and handouts.is_held(node, job) and not _is_paused(node, job)
+    return (
+        bool(node.tracked) and tracked_deliveries.is_held(node, job) and not _is_paused(node, job)
+    )
 
 
 def _queue_unbegun(node: NodeState, job: Job) -> None:
     """Its consumer has not begun: this counts nowhere."""
-    handouts.forfeit(node, job)
+    tracked_deliveries.forfeit(node, job)
     lifecycle.enqueue(node, job, Cause.UNBEGUN)
 
 
 def _why(node: NodeState, job: Job) -> Cause:
-    if node.handouts and handouts.is_orphan(node, job):
+    if node.tracked and tracked_deliveries.is_orphan(node, job):
         return Cause.UNTIED
     if job.flags & POSTPONED:
         return Cause.BACKED_OFF
@@ -129,9 +131,9 @@ def on_queued(node: NodeState, sender: Peer, message: Queued) -> None:
     if message.nack or message.redelivery:
         trace.trouble(node, job, job.state)
     lifecycle.count_delivery(job, nack=message.nack, redelivery=message.redelivery)
-    handouts.follow(node, job, sender.id)
+    tracked_deliveries.follow(node, job, sender.id)
     if message.redelivery:
-        introduce(node, job)
+        exchange_holders(node, job)
     if leases.runs(node, job) and not (message.nack or message.told):
         # It does not know of the lease. Ours is not renewed, or two nodes could go on like this.
         send.to_node(node, sender, Working(job.id))
@@ -160,7 +162,7 @@ def _postpone(node: NodeState, job: Job) -> None:
     """
     waited = postponing.rest(node, job)
     reasons.clear(node, job, reasons.OF_PERIOD | DELAYED | POSTPONED)
-    handouts.give_up(node, job)
+    tracked_deliveries.give_up(node, job)
     keyindex.let_go(node, job)
     if job.retry:
         lifecycle.mark(job, QUEUED_ONCE | (BCAST_QUEUED if job.state == WAIT_REPL else 0))
@@ -188,7 +190,7 @@ def on_willqueue(node: NodeState, sender: Peer, message: WillQueue) -> None:
     job = _pending(node, sender, message.id)
     if job is None:
         return
-    introduce(node, job)
+    exchange_holders(node, job)
     if job.state == QUEUED:
         send.to_holders(node, job, Queued(job.id))
     elif leases.runs(node, job) or _will_queue_unbegun(node, job):
@@ -202,7 +204,7 @@ def on_postponed(node: NodeState, sender: Peer, message: Postponed) -> None:
     job = _pending(node, sender, message.id)
     if job is not None:
         postponing.obey(node, job, message)
-        handouts.follow(node, job, sender.id)
+        tracked_deliveries.follow(node, job, sender.id)
 
 
 def on_enqueue(node: NodeState, _sender: Peer, message: Enqueue) -> None:
@@ -236,18 +238,18 @@ def end_soon(node: NodeState, client: Client) -> None:
     Then they are queued as at the end of every period: the other holders are warned half a second
     before, and stop it if they know better.
     """
-    for job in handouts.orphan(node, client):
+    for job in tracked_deliveries.orphan(node, client):
         if job.requeue_at > node.mono + node.config.tied_grace:
             trace.note(node, Kind.UNTIE, job, Cause.DISCONNECTED)
             lifecycle.mark(job, BCAST_WILLQUEUE)
             lifecycle.requeue_in(node, job, node.config.tied_grace)
         else:
-            handouts.untie(node, job)
+            tracked_deliveries.untie(node, job)
 
 
 def working(node: NodeState, job: Job, client: Client) -> None:
     """A client asks for more time: the period starts anew here and at the other holders."""
-    handouts.untie(node, job, client)
+    tracked_deliveries.untie(node, job, client)
     lifecycle.dequeue(node, job, Cause.WORKING)
     waited = postponing.is_postponed(job)
     leases.renew(node, job)

@@ -55,7 +55,7 @@ def begin_queued(node: NodeState, job: Job, args: list[bytes], queue: Queue) -> 
     if queue.waiting:
         lifecycle.mark_ready(node, queue)
     if queue.name in node.demands:
-        lifecycle.mark_unmet(node, queue.name)
+        lifecycle.mark_pending(node, queue.name)
     if node.is_recording:
         journaling.hold(node, job)
 

@@ -83,9 +83,9 @@ class Resend(Timed):
 
 
 @attrs.define(eq=False, weakref_slot=False)
-class Handout:
+class TrackedDelivery:
     """The last delivery of a job at this node, if the consumer has asked for more than the job.
-    `handouts` writes it."""
+    `tracked_deliveries` writes it."""
 
     token: bytes
     """Empty if it was given to somebody since who has not asked for a token."""
@@ -186,7 +186,7 @@ class Asker:
 
 
 @attrs.define(eq=False, weakref_slot=False)
-class Greetings(Timed):
+class QueueAnnouncements(Timed):
     """Nodes with a new link, and the queues that have still to be announced to them.
     `federation` writes it."""
 
@@ -275,8 +275,8 @@ class NodeState:
     adding: dict[JobId, PendingAdd] = attrs.Factory(dict)
     adding_bytes: int = 0
     """`pending_adds`: the ADDJOBs that wait for copies, by job, and the bytes of their bodies."""
-    handouts: dict[JobId, Handout] = attrs.Factory(dict)
-    """`handouts`: deliveries with a token, or tied to a connection."""
+    tracked: dict[JobId, TrackedDelivery] = attrs.Factory(dict)
+    """`tracked_deliveries`: deliveries with a token, or tied to a connection."""
     awaited: dict[JobId, dict[ClientId, Client]] = attrs.Factory(dict)
     """`waiters`: the clients that wait for the end of a job."""
     ended: dict[JobId, bytes] = attrs.Factory(dict)
@@ -285,10 +285,10 @@ class NodeState:
     """`lifecycle` adds, `delivery` serves: queues with jobs and, maybe, waiting clients."""
     demands: dict[bytes, Demand] = attrs.Factory(dict)
     """`offering`: at which other nodes clients wait, by queue."""
-    unmet: dict[bytes, bool] = attrs.Factory(dict)
+    pending_queues: dict[bytes, bool] = attrs.Factory(dict)
     """`lifecycle` and `federation`: queues that may have jobs but no clients, or clients but no
     jobs, for `federation.settle`. The value says whether a client asked in vain."""
-    greetings: Greetings = attrs.Factory(Greetings)
+    announcements: QueueAnnouncements = attrs.Factory(QueueAnnouncements)
     is_recording: bool = False
     is_recording_queues: bool = False
     """`journaling`: is it also recorded when a job enters or leaves a queue?"""

@@ -38,7 +38,7 @@ from disque_trio.statemachine.copies import (
     tell_of_ack,
 )
 from disque_trio.statemachine.events import Cause, Kind
-from disque_trio.statemachine.introductions import learn
+from disque_trio.statemachine.holder_exchange import learn
 from disque_trio.statemachine.job import Job, had_its_turn
 from disque_trio.statemachine.messages import JobCopy, Queued, Working, YourJobs
 from disque_trio.statemachine.queue import Queue

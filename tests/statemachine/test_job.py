@@ -12,7 +12,6 @@ from disque_trio.statemachine.base import (
     WAIT_REPL,
     CommandError,
 )
-from disque_trio.statemachine.hints import shown
 from disque_trio.statemachine.job import (
     Job,
     check_id,
@@ -24,6 +23,7 @@ from disque_trio.statemachine.job import (
     ttl_minutes,
     wins,
 )
+from disque_trio.statemachine.suggestions import shown
 from tests import strategies
 from tests.rig import JOB, ME, N2, ONCE
 

@@ -1,4 +1,4 @@
-from disque_trio.statemachine import federation, greetings
+from disque_trio.statemachine import federation, queue_announcements
 from disque_trio.statemachine.base import CAPABILITIES, MYSELF, NodeId
 from disque_trio.statemachine.messages import Frame, HaveJobs, Message, NeedJobs, Pong, Waiting
 from disque_trio.statemachine.nodetable import remove
@@ -264,14 +264,14 @@ def test_over_a_new_link_a_node_is_told_of_waiting_clients_and_jobs() -> None:
 
 def test_of_many_queues_some_are_told_at_a_time() -> None:
     rig = rig_of_ours(peers=1)
-    rig.turn(greeting_queues=4)
+    rig.turn(announced_queues=4)
     rig.request("GETJOB", "FROM", *[f"q{number}" for number in range(10)])
     rig.sent()
 
     come_up(rig, N2)
     told = [len(rig.sent())]
     for _ in range(3):
-        rig.advance(greetings.GREETING_EVERY + GRAIN)
+        rig.advance(queue_announcements.ANNOUNCE_EVERY + GRAIN)
         told.append(len(rig.sent()))
 
     assert told == [4, 4, 2, 0]
@@ -279,7 +279,7 @@ def test_of_many_queues_some_are_told_at_a_time() -> None:
 
 def test_a_node_that_goes_meanwhile_is_told_no_more() -> None:
     rig = rig_of_ours(peers=1)
-    rig.turn(greeting_queues=4)
+    rig.turn(announced_queues=4)
     rig.request("GETJOB", "FROM", *[f"q{number}" for number in range(10)])
     come_up(rig, N2)
     rig.lose_link(N2)
@@ -288,7 +288,7 @@ def test_a_node_that_goes_meanwhile_is_told_no_more() -> None:
     rig.advance(50)
 
     assert rig.sent() == []
-    assert rig.node.greetings.names == {}
+    assert rig.node.announcements.names == {}
 
 
 def test_clients_that_come_after_a_new_link_are_made_known_at_once() -> None:
@@ -310,7 +310,7 @@ def test_a_link_that_has_lost_messages_is_told_once_more() -> None:
     rig.machine.dropped(link, 3)
     assert rig.sent() == []
 
-    rig.advance(greetings.GREET_AGAIN + GRAIN)
+    rig.advance(queue_announcements.ANNOUNCE_AGAIN + GRAIN)
 
     assert rig.sent() == [(N2, WAITS)]
 
@@ -348,7 +348,7 @@ def test_a_node_that_answers_for_the_first_time_is_told_often_for_it_may_not_kno
 
     # After 4 s everybody is told anyway.
     assert len([moment for moment in told if moment < 3700]) == 3
-    assert rig.node.greetings.since == {}
+    assert rig.node.announcements.since == {}
 
 
 def test_a_node_that_has_answered_before_is_told_once() -> None:

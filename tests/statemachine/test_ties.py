@@ -75,7 +75,7 @@ def test_an_ack_within_the_grace_is_in_time() -> None:
 
     assert rig.ask("ACKJOB", job.id) == 1
 
-    assert not rig.node.handouts
+    assert not rig.node.tracked
 
 
 def test_an_acknowledged_job_with_copies_is_not_tied_any_more() -> None:

@@ -42,10 +42,10 @@ from disque_trio.statemachine.commands.parse import (
     timeout,
 )
 from disque_trio.statemachine.extensions import Extensions, needs_of
-from disque_trio.statemachine.hints import shown
 from disque_trio.statemachine.job import Job, id_end, id_with, make_id
 from disque_trio.statemachine.pausing import PAUSED
 from disque_trio.statemachine.state import NodeState
+from disque_trio.statemachine.suggestions import shown
 
 NO_PLACE: Final = (
     b"ERR aof-format disque has no place for the extensions of a job: use aof-format framed"

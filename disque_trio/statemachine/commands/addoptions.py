@@ -23,7 +23,7 @@ from disque_trio.statemachine.commands.parse import (
     once,
     seconds_of_original,
 )
-from disque_trio.statemachine.hints import no_option
+from disque_trio.statemachine.suggestions import no_option
 
 DEFAULT_TTL_S: Final = 86_400
 MAX_DEFAULT_RETRY_S: Final = 300

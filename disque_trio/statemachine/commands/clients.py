@@ -14,8 +14,8 @@ from disque_trio.statemachine.chores import ReadVitals, Vitals
 from disque_trio.statemachine.client import WAITS, Blocked, Client, ReplyMode
 from disque_trio.statemachine.commands import parse
 from disque_trio.statemachine.commands.usage import mistake
-from disque_trio.statemachine.hints import no_option, none_of, shown
 from disque_trio.statemachine.state import NodeState
+from disque_trio.statemachine.suggestions import no_option, none_of, shown
 
 _SYNTAX_ERROR: Final = (
     b"ERR Syntax error, try CLIENT (LIST | KILL ip:port | GETNAME | SETNAME connection-name)"

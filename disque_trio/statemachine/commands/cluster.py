@@ -22,9 +22,9 @@ from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Cluster, Peer
 from disque_trio.statemachine.commands.parse import integer
 from disque_trio.statemachine.commands.usage import mistake
-from disque_trio.statemachine.hints import none_of, shown
 from disque_trio.statemachine.nodesfile import nodes_text
 from disque_trio.statemachine.state import NodeState
+from disque_trio.statemachine.suggestions import none_of, shown
 
 _HELLO_VERSION: Final = 1
 USAGE: Final = (

@@ -11,12 +11,12 @@ from disque_trio.statemachine import (
     counts,
     deadletters,
     enqueuing,
-    handouts,
     journaling,
     lifecycle,
     longcommands,
     replication,
     requeue,
+    tracked_deliveries,
     waiters,
 )
 from disque_trio.statemachine.base import (
@@ -34,10 +34,10 @@ from disque_trio.statemachine.base import (
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commands.parse import Words, at_least, job_ids, timeout, with_tokens
 from disque_trio.statemachine.events import Cause
-from disque_trio.statemachine.hints import no_option
 from disque_trio.statemachine.job import Job, check_id
 from disque_trio.statemachine.postponing import is_backing_off, is_postponed, rest
 from disque_trio.statemachine.state import NodeState
+from disque_trio.statemachine.suggestions import no_option
 
 Named = tuple[JobId, bytes]
 """An id, and the token of a delivery or nothing."""
@@ -132,15 +132,15 @@ def held(node: NodeState, deliveries: Sequence[Named], flags: int | None = None)
         for job, token in found
         if job is not None
         and (flags is None or job.flags & flags)
-        and not (token and handouts.is_lost(node, job, token))
+        and not (token and tracked_deliveries.is_lost(node, job, token))
     ]
 
 
 def end_deliveries(node: NodeState, deliveries: Sequence[Named]) -> None:
     """The consumers that name these jobs with tokens have given them back."""
-    if node.handouts:
+    if node.tracked:
         for job_id, token in deliveries:
-            handouts.give_back(node, job_id, token)
+            tracked_deliveries.give_back(node, job_id, token)
 
 
 def give_back(node: NodeState, job: Job, cause: Cause) -> bool:
@@ -201,7 +201,7 @@ def _work(node: NodeState, client: Client, job_id: JobId, token: bytes) -> int:
         raise CommandError(
             b"DEAD The job is dead: nobody works on it until REDRIVE queues it again."
         )
-    if token and handouts.is_lost(node, job, token):
+    if token and tracked_deliveries.is_lost(node, job, token):
         raise CommandError(
             b"LOST The job was given back, or to somebody else, since: leave it alone."
         )
@@ -215,7 +215,7 @@ def _work(node: NodeState, client: Client, job_id: JobId, token: bytes) -> int:
     requeue.working(node, job, client)
     counts.postponed(node)
     if token:
-        handouts.adopt(node, job, token)
+        tracked_deliveries.adopt(node, job, token)
     return job.retry // 1000
 
 
@@ -266,7 +266,7 @@ def describe(node: NodeState, job: Job) -> list[Reply]:
     reply += [b"next-awake-within", _within(node, job.due), b"body", job.body]
     if is_backing_off(job):
         reply += [b"backing-off", rest(node, job)]
-    if handouts.is_held(node, job):
+    if tracked_deliveries.is_held(node, job):
         reply += [b"held", 1]
     if job.extensions is not None:
         for name, value in job.extensions.fields:

@@ -8,9 +8,9 @@ from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commands import jobs
 from disque_trio.statemachine.commands.unique import check_key
 from disque_trio.statemachine.commands.usage import wrong_number
-from disque_trio.statemachine.hints import shown
 from disque_trio.statemachine.keys import KeyName
 from disque_trio.statemachine.state import NodeState
+from disque_trio.statemachine.suggestions import shown
 
 SHOW_USAGE: Final = "id | KEY queue key"
 _KEY: Final = b"KEY"

@@ -22,9 +22,9 @@ from disque_trio.statemachine.commands.jobs import end_deliveries, give_back, he
 from disque_trio.statemachine.commands.parse import Words, once, seconds
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.extensions import MAX_REASON
-from disque_trio.statemachine.hints import no_option
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.state import NodeState
+from disque_trio.statemachine.suggestions import no_option
 
 _DEAD: Final = b"DEAD"
 _DELAY: Final = b"DELAY"

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeVar
 
 from disque_trio.statemachine.base import NOT_AN_INTEGER, SYNTAX_ERROR, CommandError, JobId, Millis
-from disque_trio.statemachine.handouts import check_token
-from disque_trio.statemachine.hints import shown
 from disque_trio.statemachine.job import check_id, is_well_formed
+from disque_trio.statemachine.suggestions import shown
+from disque_trio.statemachine.tracked_deliveries import check_token
 
 T = TypeVar("T")
 

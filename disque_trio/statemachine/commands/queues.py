@@ -46,12 +46,12 @@ from disque_trio.statemachine.commands.parse import (
     timeout,
 )
 from disque_trio.statemachine.getwords import BARE, VALUED, WORDS
-from disque_trio.statemachine.hints import no_option, none_of
 from disque_trio.statemachine.job import Job, is_well_formed
 from disque_trio.statemachine.lengthy import STEP_WORK, JobsLeft
 from disque_trio.statemachine.messages import Pause
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
+from disque_trio.statemachine.suggestions import no_option, none_of
 
 _PURGE_WORDS: Final = (b"BCAST", b"DEAD")
 PAUSE_NAMES = (b"none", b"in", b"out", b"all")

@@ -37,13 +37,13 @@ from disque_trio.statemachine.commands.queues import (
     queue_of,
     waiting,
 )
-from disque_trio.statemachine.hints import did_you_mean, none_of, shown
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.jobtable import Walk
 from disque_trio.statemachine.lengthy import FEWER, SOME, STEP_WORK, JobsLeft, of_names
 from disque_trio.statemachine.postponing import is_backing_off
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
+from disque_trio.statemachine.suggestions import did_you_mean, none_of, shown
 
 DEFAULT_COUNT: Final = 100
 BACKING_OFF: Final = b"backing-off"

@@ -32,11 +32,11 @@ from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Link, Peer
 from disque_trio.statemachine.commands import latency, parse, slowlog
 from disque_trio.statemachine.commands.usage import mistake, wrong_number
-from disque_trio.statemachine.hints import shown
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.records import Record
 from disque_trio.statemachine.state import NodeState
+from disque_trio.statemachine.suggestions import shown
 from disque_trio.statemachine.values import encode
 
 _LONGEST_S: Final = 1 << 30

@@ -8,10 +8,10 @@ from disque_trio.statemachine.base import OK, SYNTAX_ERROR, CommandError, JobId,
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commands import parse
 from disque_trio.statemachine.commands.usage import mistake
-from disque_trio.statemachine.hints import shown
 from disque_trio.statemachine.job import check_id
 from disque_trio.statemachine.jobtraces import JobTrace
 from disque_trio.statemachine.state import NodeState
+from disque_trio.statemachine.suggestions import shown
 
 USAGE: Final = (
     "JOB id [SECONDS n] | GET id [AFTER n] | LIST [QUEUE q] [COUNT n] | QUEUE pattern RATE n"

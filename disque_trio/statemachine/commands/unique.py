@@ -16,11 +16,11 @@ from disque_trio.statemachine.base import (
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commands.parse import once, seconds
 from disque_trio.statemachine.extensions import Extensions
-from disque_trio.statemachine.hints import none_of, shown
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.keyfacts import MAX_KEY
 from disque_trio.statemachine.keys import AGAIN, REJECT, REPLACE, RETURN
 from disque_trio.statemachine.state import NodeState
+from disque_trio.statemachine.suggestions import none_of, shown
 
 OPTIONS: Final = (b"UNIQUE", b"KEEP", b"IFEXISTS")
 WAYS: Final = {b"return": RETURN, b"reject": REJECT, b"again": AGAIN, b"replace": REPLACE}

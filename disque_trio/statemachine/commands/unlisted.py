@@ -13,9 +13,9 @@ from disque_trio.statemachine import sessions
 from disque_trio.statemachine.base import OK, Failure, Reply
 from disque_trio.statemachine.client import Client, ReplyMode
 from disque_trio.statemachine.commands.rows import Command
-from disque_trio.statemachine.hints import did_you_mean, shown
 from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.strangers import protocol_of
+from disque_trio.statemachine.suggestions import did_you_mean, shown
 
 _PLAIN_INSTEAD: Final = b"use a plain pipeline (redis-py: pipeline(transaction=False))"
 _NO_TRANSACTIONS: Final = b"there are no transactions here"

@@ -11,7 +11,7 @@ from typing import Final
 
 import attrs
 
-from disque_trio.statemachine.hints import did_you_mean, shown
+from disque_trio.statemachine.suggestions import did_you_mean, shown
 
 _PART: Final = re.compile(r"\[(?:[^][]|\[[^][]*\])*\]|\S+")
 _FORMS: Final = re.compile(r" \| (?![^\[]*\])")

@@ -25,7 +25,7 @@ from tests.sim.mutants.swapping import module_of
 ROOMS: Final = ("statemachine", "worker", "driver", "storage", "wire")
 _ARID: Final = re.compile(
     r"statemachine/(commands/(clients|config|greeting|info|introspection|latency|rows|server|slowlog"
-    r"|table|traces|unlisted|usage)|backlog|config|directives|hints|invariants|jobtraces|latency"
+    r"|table|traces|unlisted|usage)|backlog|config|directives|suggestions|invariants|jobtraces|latency"
     r"|metrics|nodesfile|redaction|refusals|slowlog|stats|tally|timing|trace|values|versions|wording)"
     r"|driver/operator_log|worker/(comparing|describing|precedence|reporting|runlog|stacks|workerlog)"
     r"|worker/(operating|foreign|contrib)/.*"

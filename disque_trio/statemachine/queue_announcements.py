@@ -1,7 +1,7 @@
-"""Greetings: on a new link, a node of ours is sent WAITING and HAVEJOBS anew (docs/bus.md).
+"""On a new link, a node of ours is sent WAITING and HAVEJOBS anew (docs/bus.md).
 
 Earlier ones may have been lost with the old link, or ignored by a node that did not know this one.
-Owns the fields of `Greetings`.
+Owns the fields of `QueueAnnouncements`.
 """
 
 from typing import Final
@@ -11,90 +11,92 @@ from disque_trio.statemachine.base import LinkId, Millis, NodeId
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.federation import may_ask
 from disque_trio.statemachine.messages import Waiting
-from disque_trio.statemachine.state import Greetings, NodeState
+from disque_trio.statemachine.state import NodeState, QueueAnnouncements
 
-GREETING_EVERY: Final[Millis] = 20
-GREET_AGAIN: Final[Millis] = 500
+ANNOUNCE_EVERY: Final[Millis] = 20
+ANNOUNCE_AGAIN: Final[Millis] = 500
 NEWCOMER: Final[Millis] = 3000
 """How long a node may take to know this one, after its first answer here."""
 
 
-def greet(node: NodeState, peer: Peer) -> None:
+def announce(node: NodeState, peer: Peer) -> None:
     """A link to a node of ours is new: announce where clients wait and where jobs are, some queues
     at a time. Clients that come later are broadcast at once.
 
     A node ignores messages until it knows this one. The handshake in the other direction may still
     be under way when it answers here for the first time, so it is told a few times.
     """
-    greetings = node.greetings
-    greetings.began = node.mono
-    _plan_greeting(node, peer)
+    announcements = node.announcements
+    announcements.began = node.mono
+    _plan(node, peer)
     if not peer.resent_on:
-        greetings.since[peer.id] = node.mono
+        announcements.since[peer.id] = node.mono
     if _is_new(node, peer.id):
-        greetings.again[peer.id] = node.mono + GREET_AGAIN
-    on_due(node, greetings)
+        announcements.again[peer.id] = node.mono + ANNOUNCE_AGAIN
+    on_due(node, announcements)
 
 
 def _is_new(node: NodeState, id: NodeId) -> bool:
-    since = node.greetings.since.get(id)
+    since = node.announcements.since.get(id)
     return since is not None and node.mono - since < NEWCOMER
 
 
-def greet_again(node: NodeState, link_id: LinkId) -> None:
+def announce_again(node: NodeState, link_id: LinkId) -> None:
     """Messages on this link were dropped, because its send queue was full: repeat them."""
     link = node.cluster.links.get(link_id)
     peer = link.peer if link is not None else None
-    if peer is not None and peer.is_ours and peer.id not in node.greetings.again:
-        node.greetings.again[peer.id] = node.mono + GREET_AGAIN
-        _arm_greetings(node)
+    if peer is not None and peer.is_ours and peer.id not in node.announcements.again:
+        node.announcements.again[peer.id] = node.mono + ANNOUNCE_AGAIN
+        _arm(node)
 
 
-def _plan_greeting(node: NodeState, peer: Peer) -> None:
+def _plan(node: NodeState, peer: Peer) -> None:
     queues = node.queues.values()
-    node.greetings.names[peer.id] = [each.name for each in queues if each.waiting or each.length]
+    node.announcements.names[peer.id] = [
+        each.name for each in queues if each.waiting or each.length
+    ]
 
 
-def on_due(node: NodeState, greetings: Greetings) -> None:
+def on_due(node: NodeState, announcements: QueueAnnouncements) -> None:
     """Announce the next queues, and begin again for nodes that are to be told once more."""
-    for id, due in list(greetings.again.items()):
+    for id, due in list(announcements.again.items()):
         if due <= node.mono:
-            _plan_greeting_again(node, greetings, id)
-    most = node.knobs.greeting_queues
-    for id, names in list(greetings.names.items()):
+            _plan_again(node, announcements, id)
+    most = node.knobs.announced_queues
+    for id, names in list(announcements.names.items()):
         peer = node.cluster.nodes.get(id)
         now = names[-most:]
         del names[-most:]
         if peer is None or not peer.is_connected or not names:
-            del greetings.names[id]
+            del announcements.names[id]
         if peer is not None and peer.is_connected:
             for name in now:
-                _greet(node, peer, name)
-    _arm_greetings(node)
+                _announce_queue(node, peer, name)
+    _arm(node)
 
 
-def _plan_greeting_again(node: NodeState, greetings: Greetings, id: NodeId) -> None:
+def _plan_again(node: NodeState, announcements: QueueAnnouncements, id: NodeId) -> None:
     """The pauses are twice as long each time, as long as the node is new."""
-    del greetings.again[id]
+    del announcements.again[id]
     peer = node.cluster.nodes.get(id)
     if peer is not None:
-        _plan_greeting(node, peer)
+        _plan(node, peer)
     if peer is not None and _is_new(node, id):
-        age = node.mono - greetings.since[id]
-        greetings.again[id] = node.mono + max(age, GREET_AGAIN)
+        age = node.mono - announcements.since[id]
+        announcements.again[id] = node.mono + max(age, ANNOUNCE_AGAIN)
     else:
-        greetings.since.pop(id, None)
+        announcements.since.pop(id, None)
 
 
-def _arm_greetings(node: NodeState) -> None:
-    greetings = node.greetings
-    if greetings.names:
-        node.timers.arm(greetings, node.mono + GREETING_EVERY)
-    elif greetings.again:
-        node.timers.arm(greetings, min(greetings.again.values()))
+def _arm(node: NodeState) -> None:
+    announcements = node.announcements
+    if announcements.names:
+        node.timers.arm(announcements, node.mono + ANNOUNCE_EVERY)
+    elif announcements.again:
+        node.timers.arm(announcements, min(announcements.again.values()))
 
 
-def _greet(node: NodeState, peer: Peer, name: bytes) -> None:
+def _announce_queue(node: NodeState, peer: Peer, name: bytes) -> None:
     queue = node.queues.get(name)
     if queue is not None and queue.length:
         offering.offer_anew(node, name, peer)

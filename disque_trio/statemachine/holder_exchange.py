@@ -39,7 +39,7 @@ def learn(job: Job, ids: tuple[NodeId, ...]) -> None:
         lifecycle.mark(job, GROWN)
 
 
-def introduce(node: NodeState, job: Job) -> None:
+def exchange_holders(node: NodeState, job: Job) -> None:
     """Send the list to its holders before the job is queued again, if it has grown."""
     if not job.flags & GROWN:
         return

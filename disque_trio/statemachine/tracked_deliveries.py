@@ -3,7 +3,7 @@
 Only jobs whose consumer has asked for it have a record here. It names the last delivery at this
 node, and stays until the job has ended, so that a consumer that is late can be told so.
 
-Owns `NodeState.handouts`, `Handout` and `Client.tied`.
+Owns `NodeState.tracked`, `TrackedDelivery` and `Client.tied`.
 """
 
 import re
@@ -21,9 +21,9 @@ from disque_trio.statemachine.base import (
     Reply,
 )
 from disque_trio.statemachine.client import HELD, META, TIED, Client
-from disque_trio.statemachine.hints import shown
 from disque_trio.statemachine.job import Job
-from disque_trio.statemachine.state import Handout, NodeState
+from disque_trio.statemachine.state import NodeState, TrackedDelivery
+from disque_trio.statemachine.suggestions import shown
 
 _TOKEN: Final = re.compile(rb"[0-9a-f]{20}\Z")
 _BITS: Final = 48
@@ -55,35 +55,35 @@ def hand_out(node: NodeState, client: Client, job: Job, wants: int) -> None:
 
 def supersede(node: NodeState, job: Job) -> None:
     """The job is delivered anew: an earlier consumer has lost it."""
-    handout = node.handouts.get(job.id)
-    if handout is not None:
+    delivery = node.tracked.get(job.id)
+    if delivery is not None:
         give_up(node, job)
-        handout.token = b""
+        delivery.token = b""
 
 
 def adopt(node: NodeState, job: Job, token: bytes) -> None:
     """A consumer has been given more time, and its token is not known here: it is from another
     node, or from before a restart. It is the one that has the job now."""
-    handout = node.handouts.get(job.id)
-    if handout is None:
+    delivery = node.tracked.get(job.id)
+    if delivery is None:
         _keep(node, job, token)
-    elif handout.token != token:
-        handout.token, handout.attempt = token, _attempt(job)
-        handout.is_given_back = False
+    elif delivery.token != token:
+        delivery.token, delivery.attempt = token, _attempt(job)
+        delivery.is_given_back = False
 
 
 def follow(node: NodeState, job: Job, sender: NodeId) -> None:
     """The sender has queued or postponed the job. If the token is of the same node, that may be
     older than the delivery, so it does not say that somebody else has the job."""
-    handout = node.handouts.get(job.id)
-    if handout is not None and handout.token.startswith(sender[:8]):
-        handout.attempt = _attempt(job)
+    delivery = node.tracked.get(job.id)
+    if delivery is not None and delivery.token.startswith(sender[:8]):
+        delivery.attempt = _attempt(job)
 
 
 def _keep(node: NodeState, job: Job, token: bytes) -> None:
-    before = node.handouts.get(job.id)
+    before = node.tracked.get(job.id)
     was_unbegun = before is not None and before.was_unbegun
-    node.handouts[job.id] = Handout(token, _attempt(job), was_unbegun=was_unbegun)
+    node.tracked[job.id] = TrackedDelivery(token, _attempt(job), was_unbegun=was_unbegun)
 
 
 def _attempt(job: Job) -> int:
@@ -92,10 +92,10 @@ def _attempt(job: Job) -> int:
 
 def described(node: NodeState, job: Job) -> list[Reply]:
     """What WITHMETA tells of the delivery that is known here only."""
-    handout = node.handouts[job.id]
-    if handout.was_unbegun:
-        return [b"token", handout.token, b"unbegun", 1]
-    return [b"token", handout.token]
+    delivery = node.tracked[job.id]
+    if delivery.was_unbegun:
+        return [b"token", delivery.token, b"unbegun", 1]
+    return [b"token", delivery.token]
 
 
 def is_lost(node: NodeState, job: Job, token: bytes) -> bool:
@@ -106,11 +106,11 @@ def is_lost(node: NodeState, job: Job, token: bytes) -> bool:
     another node, or of a process before this one, it is only known whether this node has given the
     job to somebody.
     """
-    handout = node.handouts.get(job.id)
-    if handout is not None and handout.token == token:
-        is_with_others = bool(job.flags & TAKEN) and handout.attempt != _attempt(job)
-        return handout.is_given_back or is_with_others
-    if handout is not None and token.startswith(node.cluster.myself.id[:8]):
+    delivery = node.tracked.get(job.id)
+    if delivery is not None and delivery.token == token:
+        is_with_others = bool(job.flags & TAKEN) and delivery.attempt != _attempt(job)
+        return delivery.is_given_back or is_with_others
+    if delivery is not None and token.startswith(node.cluster.myself.id[:8]):
         return True
     return job.flags & (LEASED | DELIVERED) == LEASED | DELIVERED
 
@@ -118,15 +118,15 @@ def is_lost(node: NodeState, job: Job, token: bytes) -> bool:
 def give_back(node: NodeState, job_id: JobId, token: bytes) -> None:
     """The consumer with this token gives the job back: a renewal that comes behind, on another
     connection, does not take it again."""
-    handout = node.handouts.get(job_id)
-    if handout is not None and token and handout.token == token:
-        handout.is_given_back = True
+    delivery = node.tracked.get(job_id)
+    if delivery is not None and token and delivery.token == token:
+        delivery.is_given_back = True
 
 
 def end(node: NodeState, job: Job) -> None:
     """The job has ended, or has left this node."""
     untie(node, job)
-    node.handouts.pop(job.id, None)
+    node.tracked.pop(job.id, None)
 
 
 # Ties.
@@ -134,8 +134,8 @@ def end(node: NodeState, job: Job) -> None:
 
 def tie(node: NodeState, client: Client, job: Job, *, is_held: bool = False) -> None:
     """The lease ends also when this connection does, and may be of a job that has not begun."""
-    handout = node.handouts[job.id]
-    handout.client, handout.is_held = client, is_held
+    delivery = node.tracked[job.id]
+    delivery.client, delivery.is_held = client, is_held
     if client.tied is None:
         client.tied = {}
     client.tied[job.id] = job
@@ -143,23 +143,23 @@ def tie(node: NodeState, client: Client, job: Job, *, is_held: bool = False) -> 
 
 def untie(node: NodeState, job: Job, but: Client | None = None) -> None:
     """The job does not depend on a connection any more, unless on this one."""
-    handout = node.handouts.get(job.id)
-    if handout is None:
+    delivery = node.tracked.get(job.id)
+    if delivery is None:
         return
-    handout.is_orphan = False
-    client = handout.client
+    delivery.is_orphan = False
+    client = delivery.client
     if client is not None and client is not but:
-        handout.client = None
+        delivery.client = None
         if client.tied is not None:
             client.tied.pop(job.id, None)
 
 
 def give_up(node: NodeState, job: Job) -> None:
     """The delivery is over, or may be: the job is queued, waits, or is with another worker."""
-    handout = node.handouts.get(job.id)
-    if handout is not None:
+    delivery = node.tracked.get(job.id)
+    if delivery is not None:
         untie(node, job)
-        handout.is_held = False
+        delivery.is_held = False
 
 
 def orphan(node: NodeState, client: Client) -> list[Job]:
@@ -167,54 +167,54 @@ def orphan(node: NodeState, client: Client) -> list[Job]:
     jobs = list((client.tied or {}).values())
     client.tied = None
     for job in jobs:
-        handout = node.handouts[job.id]
-        handout.client, handout.is_orphan = None, True
+        delivery = node.tracked[job.id]
+        delivery.client, delivery.is_orphan = None, True
     return jobs
 
 
 def is_orphan(node: NodeState, job: Job) -> bool:
     """Did its tie end, and nobody has asked for more time since?"""
-    handout = node.handouts.get(job.id)
-    return handout is not None and handout.is_orphan
+    delivery = node.tracked.get(job.id)
+    return delivery is not None and delivery.is_orphan
 
 
 # Jobs that are held (decision 103).
 
 
-def held(node: NodeState, words: Iterable[bytes]) -> list[Handout | None]:
+def held(node: NodeState, words: Iterable[bytes]) -> list[TrackedDelivery | None]:
     """The deliveries that these words name (an id, maybe with a token) and that have not begun;
     None in the place of others."""
-    find = node.handouts.get
-    found: list[Handout | None] = []
+    find = node.tracked.get
+    found: list[TrackedDelivery | None] = []
     for word in words:
-        handout = find(word[:JOB_ID_LENGTH])
-        if handout is not None and handout.is_held:
+        delivery = find(word[:JOB_ID_LENGTH])
+        if delivery is not None and delivery.is_held:
             named = word[JOB_ID_LENGTH:]
-            found.append(handout if not named or named == b"@" + handout.token else None)
+            found.append(delivery if not named or named == b"@" + delivery.token else None)
         else:
             found.append(None)
     return found
 
 
-def begin(found: list[Handout | None]) -> int:
+def begin(found: list[TrackedDelivery | None]) -> int:
     """The consumers begin. Returns how many."""
     begun = 0
-    for handout in found:
-        if handout is not None and handout.is_held:
-            handout.is_held = False
+    for delivery in found:
+        if delivery is not None and delivery.is_held:
+            delivery.is_held = False
             begun += 1
     return begun
 
 
 def is_held(node: NodeState, job: Job) -> bool:
     """Has its last consumer here not begun?"""
-    handout = node.handouts.get(job.id)
-    return handout is not None and handout.is_held
+    delivery = node.tracked.get(job.id)
+    return delivery is not None and delivery.is_held
 
 
 def forfeit(node: NodeState, job: Job) -> None:
     """It is queued again without having begun, and that is counted nowhere: from now on whoever has
     it from another node has taken it from this consumer. The next consumers are told, because BEGIN
     may have come too late."""
-    handout = node.handouts[job.id]
-    handout.attempt, handout.was_unbegun = _FORFEITED, True
+    delivery = node.tracked[job.id]
+    delivery.attempt, delivery.was_unbegun = _FORFEITED, True

@@ -2,7 +2,7 @@
 
 import pytest
 
-from disque_trio.statemachine.hints import did_you_mean, nearest, no_option, none_of, shown
+from disque_trio.statemachine.suggestions import did_you_mean, nearest, no_option, none_of, shown
 
 OPTIONS = (b"REPLICATE", b"DELAY", b"RETRY", b"TTL", b"MAXLEN", b"ASYNC")
 

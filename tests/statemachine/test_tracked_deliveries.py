@@ -99,7 +99,7 @@ def test_a_job_without_options_leaves_no_record() -> None:
 
     take(rig)
 
-    assert not rig.node.handouts
+    assert not rig.node.tracked
 
 
 # Tokens.
