@@ -253,8 +253,17 @@ def state_of(node: NodeState, job: Job) -> int:
         return KEY_DEAD
     if job.state == ACTIVE and (job.flags & (LEASED | TAKEN) or _is_delivered_once(job)):
         return WITH_WORKER
-    return BACKING_OFF if job.flags & POSTPONED else WAITING
+    if job.flags & POSTPONED:
+        return BACKING_OFF
+    return WITH_WORKER if _is_delivered_without_lease(node, job) else WAITING
 
 
 def _is_delivered_once(job: Job) -> bool:
     return not job.retry and bool(job.flags & DELIVERED)
+
+
+def _is_delivered_without_lease(node: NodeState, job: Job) -> bool:
+    """Has it left the queue for a worker here, with `delivery-lease no`? Where it has been queued
+    again since, a node says so, which counts for more."""
+    is_delivered = job.flags & (DELIVERED | GIVEN) == DELIVERED
+    return job.state == ACTIVE and is_delivered and not node.config.delivery_lease

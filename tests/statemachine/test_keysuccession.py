@@ -5,6 +5,7 @@ import pytest
 from disque_trio.statemachine import keyindex, keysuccession
 from disque_trio.statemachine.base import ACTIVE, QUEUED, Status
 from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.extensions import FOLLOWS, HAS_FOLLOWED
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.keyfacts import DONE_KEPT, ENDED, MOVED, WITH_WORKER, KeyFact
@@ -18,13 +19,17 @@ AGAIN = ("UNIQUE", "k", "IFEXISTS", "again")
 REPLACE = ("UNIQUE", "k", "IFEXISTS", "replace")
 
 
-@pytest.fixture
-def rig() -> ClusterRig:
+def formed(config: Config | None = None) -> ClusterRig:
     """Three nodes that know each other."""
-    rig = ClusterRig(*NODES)
+    rig = ClusterRig(*NODES, config=config)
     rig.form()
     rig.run(2000)
     return rig
+
+
+@pytest.fixture
+def rig() -> ClusterRig:
+    return formed()
 
 
 def add(rig: ClusterRig, name: str, body: str, *options: str | int) -> bytes:
@@ -129,6 +134,23 @@ def test_wishes_at_the_same_moment_are_one(rig: ClusterRig) -> None:
     replies = [rig.replies(*pair) for pair in zip(NODES, clients, strict=True)]
     [second] = {reply.text for [reply] in replies if isinstance(reply, Status)}
     assert ids(rig) == {first, second}
+
+
+def test_without_leases_a_job_that_was_delivered_is_with_a_worker_until_it_is_given_back() -> None:
+    rig = formed(Config(cluster_node_timeout=2000, delivery_lease=False))
+    first = add(rig, A, "one")
+    assert add(rig, B, "two", *AGAIN) == first  # in the queue
+
+    assert take(rig, A) == (first, b"one")
+    rig.ask(A, "NACK", first, "DELAY", 20)
+    assert add(rig, B, "two", *AGAIN) == first  # backing off
+    rig.run(25_000)
+    assert take(rig, B) == (first, b"one")
+
+    second = add(rig, C, "two", *AGAIN)
+    assert second != first
+    rig.ask(B, "ACKJOB", first)
+    assert take(rig, C) == (second, b"two")
 
 
 def test_again_is_as_return_while_the_job_waits(rig: ClusterRig) -> None:

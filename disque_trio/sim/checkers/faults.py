@@ -47,6 +47,7 @@ def on_memory(case: Case, row: Row) -> None:
     """A node has less memory, or enough again."""
     if row.detail != "0":
         case.mark("memory")
+    case.world.on_memory(row)
 
 
 def on_heal(case: Case, row: Row) -> None:

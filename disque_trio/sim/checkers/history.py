@@ -87,7 +87,8 @@ def _load(row: Row, job: Job, copy: Copy, before: Copy | None) -> None:
         job.resurrected_at = row.time
     if before is not None:
         copy.base, copy.postponed_at = before.base, before.postponed_at
-    job.listed.pop(row.node, None)
+    told = job.listed.pop(row.node, {})
+    job.perhaps_listed.setdefault(row.node, []).extend(told)
     _forget_gc(job, row.node)
 
 

@@ -7,6 +7,7 @@ from disque_trio.sim.checkers import meetings
 from disque_trio.sim.checkers.case import Bases, Case, Flight
 from disque_trio.sim.checkers.history import ASKED, record_fastack
 from disque_trio.sim.checkers.records import Announcement, Give, Incoming, Job
+from disque_trio.sim.checkers.refusals import was_short_of_memory
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
@@ -240,18 +241,19 @@ def _note_incoming(
     last.first_sent, last.sent = min(last.first_sent, sent[0]), max(last.sent, sent[1])
     if last.base is None or base is None or last.lowest_base is None:
         return
-    if _may_take_later_one(case, row, job):
+    if _may_take_later_one(case, row, job, last.first_sent):
         last.base, last.lowest_base = max(last.base, base), min(last.lowest_base, base)
 
 
-def _may_take_later_one(case: Case, row: Row, job: Job) -> bool:
+def _may_take_later_one(case: Case, row: Row, job: Job, since: Micros) -> bool:
     """May the node have refused copies, ignored the sender, or had a copy already, until that
-    changed in the middle of the batch?"""
+    changed in the middle of the batch, of which the first copy was sent `since` then?"""
     world = case.world
     return (
         row.node in job.copies
         or world.queue_pauses.is_possible(row.node, job.queue)
         or row.node in world.have_left
+        or was_short_of_memory(case, row.node, since, row.time)
         or _is_sender_new(case, row)
     )
 

@@ -345,7 +345,8 @@ class Job:
     listed: dict[str, dict[str, Micros]] = attrs.Factory(dict)
     """By node: who has a copy, as far as it has been told, and since when it knows."""
     perhaps_listed: dict[str, list[str]] = attrs.Factory(dict)
-    """Who was named to a node while trouble with its disk may have kept it from learning it."""
+    """Who was named to a node while trouble with its disk may have kept it from learning it, or
+    before it loaded its copy from the disk."""
     sent_to: dict[str, None] = attrs.Factory(dict)
     """Who was sent a copy of the new job."""
     confirmed_in: dict[str, None] = attrs.Factory(dict)

@@ -7,6 +7,7 @@ from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.intervals import meets_any
 from disque_trio.sim.checkers.obligations import SECOND
 from disque_trio.sim.checkers.records import Job
+from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
 
@@ -32,6 +33,12 @@ def may_be_short_of_memory(case: Case) -> bool:
     """May a node leave copies to others for want of memory?"""
     is_small = 0 < case.obligations.memory <= SMALL
     return is_small or any(fault.kind == "memory" for fault in case.plan.faults)
+
+
+def was_short_of_memory(case: Case, node: str, since: Micros, until: Micros) -> bool:
+    """May the node have had no memory for a copy at any time between?"""
+    is_small = 0 < case.obligations.memory <= SMALL
+    return is_small or meets_any(case.world.squeezes.get(node, ()), since, until)
 
 
 def _judge_memory(case: Case, row: Row) -> None:

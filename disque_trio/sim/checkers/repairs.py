@@ -86,12 +86,20 @@ def _are_lists_wrong(case: Case, job: Job, fit: list[str], due: int) -> bool:
     return bool(holders) and all(
         sum(
             peer == node or peer in job.copies or peer not in had_it
-            for peer in {node: 0, **job.listed.get(node, {})}
+            for peer in {node: 0, **_names_told(job, node)}
             if peer in fit
         )
         >= due
         for node in holders
     )
+
+
+def _names_told(job: Job, node: str) -> dict[str, object]:
+    """Who may be on the node's list: no row has one from a disk, so all of whom it ever heard."""
+    listed = job.listed.get(node, {})
+    if job.copies[node].cause != "loaded":
+        return {**listed}
+    return {**dict.fromkeys(job.perhaps_listed.get(node, ())), **listed}
 
 
 def _seem_enough(case: Case, job: Job, fit: list[str], due: int) -> bool:

@@ -126,13 +126,13 @@ def _was_asked_in_vain(case: Case, node: str, job: str, other: str) -> bool:
 
 
 def is_waiting(case: Case, node: str, peer: str) -> bool:
-    """May the node still wait for the answer to a PING? If that may have been lost at random, for
-    longer: the node closes no link that is younger than the node timeout."""
+    """May the node still wait for the answer to a PING? If that was lost alone, by a rule or maybe
+    at random, for longer: the node closes no link that is younger than the node timeout."""
     question = case.unanswered.get((node, peer))
     if question is None:
         return False
     latest = question.time + 4 * case.obligations.latency
-    if not case.obligations.is_stream:
+    if question.is_lost or not case.obligations.is_stream:
         latest += case.obligations.longest(case.obligations.node_timeout + SECOND)
     return case.now <= latest
 

@@ -44,10 +44,9 @@ def before_queue(case: Case, row: Row, job: Job) -> None:
             case.violate("S21", detail, job.id, row.node)
     elif row.cause == "retry" and copy.was_handed_out:
         case.check("S21")
-        waited, least = (
-            row.time - copy.since,
-            case.obligations.shortest(case.retry_of(job)) - DESYNC,
-        )
+        # The rows of what is loaded come when all is.
+        waited = row.time - case.world.started_at(row.node)
+        least = case.obligations.shortest(case.retry_of(job)) - DESYNC
         if waited < least:
             detail = (
                 f"{row.node} queues it {waited / SECOND:.3f} s after its start; it was not queued "

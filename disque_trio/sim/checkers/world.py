@@ -57,6 +57,8 @@ class World:
     """What is slow: nodes, or links."""
     pauses: dict[str, list[Interval]] = attrs.Factory(dict)
     """When a node was stopped or slow, or the links from it."""
+    squeezes: dict[str, list[Interval]] = attrs.Factory(dict)
+    """When a node had little memory."""
     queue_pauses: QueuePauses = attrs.Factory(QueuePauses)
     lags: dict[Pair, list[Interval]] = attrs.Factory(dict)
     """When a link was slow in one direction, until its last slow messages have arrived."""
@@ -313,6 +315,14 @@ class World:
         if row.node not in self.paused:
             interval = self.paused[row.node] = Interval(row.time)
             self.pauses.setdefault(row.node, []).append(interval)
+
+    def on_memory(self, row: Row) -> None:
+        """A node has less memory, or enough again."""
+        squeezes = self.squeezes.setdefault(row.node, [])
+        if squeezes and squeezes[-1].end is None:
+            squeezes[-1].end = row.time
+        if row.detail != "0":
+            squeezes.append(Interval(row.time))
 
     def on_slow(self, row: Row) -> None:
         """A node or a link becomes slow, or normal again."""

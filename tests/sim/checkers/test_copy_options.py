@@ -105,6 +105,8 @@ def test_a_life_is_told_in_whole_seconds() -> None:
 
 LEAVES = [(1, "leave", {"detail": "yes"}), (4, "leave", {"detail": "no"})]
 PAUSES = [(1, "pause-queue", {"detail": "q in"}), (4, "pause-queue", {"detail": "q none"})]
+SHORT = [(1, "memory", {"detail": "1000"}), (4, "memory", {"detail": "0"})]
+WAS_SHORT = [(-5, "memory", {"detail": "1000"}), (-4, "memory", {"detail": "0"})]
 STARTS = [(-5, "crash", {}), (-0.1, "start", {"cause": "fresh"})]
 """Of a node that does not know the others yet."""
 
@@ -115,6 +117,8 @@ STARTS = [(-5, "crash", {}), (-0.1, "start", {"cause": "fresh"})]
         (LEAVES, HOUR - 3000, []),
         (PAUSES, HOUR - 3000, []),
         (STARTS, HOUR - 3000, []),
+        (SHORT, HOUR - 3000, []),
+        (WAS_SHORT, HOUR - 3000, ["3597000 ms of its TTL left, and 3601000 are"]),
         (LEAVES, HOUR - 7000, ["3593000 ms of its TTL left, and 3601000 are"]),
         (STARTS, HOUR - 7000, ["3593000 ms of its TTL left, and 3601000 are"]),
         ([], HOUR - 3000, ["3597000 ms of its TTL left, and 3601000 are"]),

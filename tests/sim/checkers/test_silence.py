@@ -97,6 +97,16 @@ def test_a_copy_that_never_comes_again_may_stay_where_no_fastack_could_reach_it(
     assert broken(fastacked(is_sent=is_sent).verdict(end=400)) == []
 
 
+@pytest.mark.parametrize("lost", [2.5, None])
+def test_nor_can_it_reach_a_copy_of_it_that_was_made_later(lost: float | None) -> None:
+    trace = fastacked(lost=lost)
+    trace.copy(6, "n1", "n3", ONCE)
+
+    found = broken(trace.verdict(end=400))
+
+    assert found == ([] if lost else ["L3"])
+
+
 def test_one_that_would_come_again_may_not() -> None:
     assert "L3" in broken(
         fastacked(job="D-01234567-AAAAAAAAAAAAAAAAAAAAAAAA-003d").verdict(end=400)

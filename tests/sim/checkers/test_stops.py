@@ -1,5 +1,7 @@
 """Queues after a stop in order (S21)."""
 
+import pytest
+
 from tests.sim.checkers.trace import JOB, Trace
 
 
@@ -10,6 +12,7 @@ def told(
     queued_at: float | None = 11,
     cause: str = "loaded",
     to: tuple[str, ...] = (),
+    loaded_at: float = 11,
 ) -> Trace:
     """A job is queued at n1, which ends at 10 s, and starts at 11 s."""
     trace = Trace(config=(("appendonly", "yes"), ("appendfsync", "everysec")), consumers=())
@@ -21,10 +24,10 @@ def told(
     why, _, detail = ends.partition(" ")
     trace.row(10, "crash", "n1", cause=why, detail=detail)
     trace.row(11, "start", "n1", cause="loaded")
-    trace.row(11, "hold", "n1", job=JOB, cause="loaded")
+    trace.row(loaded_at, "hold", "n1", job=JOB, cause="loaded")
     if queued_at == 11:
         trace.row(11, "queue", "n1", job=JOB, cause=cause)
-    trace.row(11, "loaded", "n1", cause="kept")
+    trace.row(loaded_at, "loaded", "n1", cause="kept")
     if queued_at is not None and queued_at > 11:
         trace.row(queued_at, "queue", "n1", job=JOB, cause=cause)
     return trace
@@ -49,6 +52,15 @@ def test_what_waits_for_retry_is_found_out() -> None:
     [problem] = problems(told(queued_at=None))
 
     assert problem.startswith("it was queued when n1 was stopped in order, and is not 9.0")
+
+
+@pytest.mark.parametrize(("queued_at", "is_early"), [(40.7, True), (40.76, False)])
+def test_what_a_worker_has_waits_for_retry_from_the_start_not_from_the_last_record(
+    queued_at: float, *, is_early: bool
+) -> None:
+    trace = told(served_at=5, loaded_at=11.05, queued_at=queued_at, cause="retry")
+
+    assert bool(problems(trace, end=50)) == is_early
 
 
 def test_after_a_kill_or_a_stop_without_the_mark_it_may() -> None:

@@ -108,6 +108,22 @@ def test_in_the_end_all_of_the_core_know_each_other_and_think_well_of_each_other
     ]
 
 
+@pytest.mark.parametrize(
+    ("lost", "end", "is_found"), [(0.51, 7, False), (0.51, 7.7, True), (None, 6, True)]
+)
+def test_after_a_lost_pong_a_node_closes_a_link_only_once_it_is_as_old_as_the_node_timeout(
+    lost: float | None, end: float, *, is_found: bool
+) -> None:
+    trace = Trace(2, config=(("cluster-node-timeout", "6000"),))
+    trace.send(0.5, "ping", "n1", "n2", job="")
+    trace.send(0.502, "pong", "n2", "n1", job="", lag=None, lost=lost)
+    trace.heal(2)
+    knows(trace, 6, "n1", "n1 n2:pfail")
+    knows(trace, 6, "n2", "n1 n2")
+
+    assert bool(problems(trace, end=end)) == is_found
+
+
 @pytest.mark.parametrize("is_killed", [True, False])
 def test_a_stopped_process_that_is_killed_never_receives_the_order_to_stay(
     is_killed: bool,
