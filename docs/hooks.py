@@ -32,18 +32,23 @@ def on_files(files: Any, config: Any) -> Any:
     return files
 
 
-_FOUND_LAST: Final = re.compile(
-    r"decisions/0.*|original\.md|differences\.md|journal\.md|bus\.md|scenario-keys\.md|CHANGELOG\.md|"
-    r"CONTRIBUTING\.md"
+_BOOSTS: Final = (
+    (r"decisions/.*|original\.md|CHANGELOG\.md|CONTRIBUTING\.md", 0.1),
+    (
+        r"(bus|differences|journal|scenario-keys|performance|simulation|engines|design|guarantees)\.md",
+        0.3,
+    ),
+    (r"(troubleshooting|faq|tutorial.*|deploying|containers|operating|console|worker.*)\.md", 2.0),
 )
-"""Pages that name everything, and are what a search looks for least."""
+"""How a search ranks pages, by the first match: answers for users before internals and records."""
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """The page with links as they are in the site."""
     here = page.file.src_uri
-    if _FOUND_LAST.fullmatch(here):
-        page.meta["search"] = {"boost": 0.1}
+    boosts = [boost for pages, boost in _BOOSTS if re.fullmatch(pages, here)]
+    if boosts:
+        page.meta["search"] = {"boost": boosts[0]}
     outside = Path(page.file.abs_src_path) == _ROOT / here
     place = here if outside else f"docs/{here}"
 
