@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from disque_trio.sim.checkers.properties import APP_PROPERTIES, PROPERTIES
-from disque_trio.sim.scenarios import apps, vocabulary
+from disque_trio.sim.scenarios import apps, fault_kinds, vocabulary
 from disque_trio.sim.scenarios.marks import MARKS
 from disque_trio.sim.scenarios.scenario import Scenario
 from disque_trio.sim.scenarios.schema import Key, keys
@@ -31,8 +31,9 @@ def _page() -> Iterator[str]:
     yield ""
     yield "Written by `make docs`. [simulation.md](simulation.md) says how to use them."
     yield from _tables(Scenario, "The file", "")
-    yield from _words("Faults of links", "kind", vocabulary.LINK_FAULTS)
-    yield from _words("Faults of nodes", "kind", vocabulary.NODE_FAULTS)
+    for title, is_of_links in (("Faults of links", True), ("Faults of nodes", False)):
+        kinds = [kind for kind in fault_kinds.IN_SCENARIOS if kind.is_of_links == is_of_links]
+        yield from _words(title, "kind", {kind.name: kind.meaning for kind in kinds})
     yield from _words("Shapes", "shape", vocabulary.SHAPES)
     yield from _words("Ways to end a job", "way", vocabulary.WAYS)
     yield from _words("What handlers of apps do", "deed", apps.DEEDS)

@@ -10,9 +10,9 @@ import attrs
 
 from disque_trio.sim.engines.heap.fault_actions import FaultActions
 from disque_trio.sim.engines.heap.world import World
-from disque_trio.sim.model.faults import Link, Occurrence
+from disque_trio.sim.model.faults import Occurrence, begin
 from disque_trio.sim.model.network import Rule
-from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.sim.scenarios.plan import Fault, Micros
 
 Name = str | int
 """``n1``, or 1."""
@@ -52,9 +52,14 @@ class Verbs:
     troubles: dict[Trouble, None]
     _fault_actions: FaultActions
 
-    def _begin(self, *occurrences: Occurrence) -> Trouble:
-        begun = [each for each in occurrences if next(each, self) is None]
+    def inject(self, fault: Fault) -> Trouble:
+        """Begin any fault that a plan may have (`fault_kinds`) now, whatever its `at`, `when` and
+        `hold` are."""
+        begun = self._begin(fault)
         return self._keep(lambda: self._fault_actions.end(begun))
+
+    def _begin(self, fault: Fault) -> list[Occurrence]:
+        return [occurrence for _, occurrence in begin(fault, self._fault_actions)]
 
     def _keep(self, undo: Callable[[], object]) -> Trouble:
         trouble = Trouble(self, undo)
@@ -65,18 +70,8 @@ class Verbs:
 
     def partition(self, *groups: Sequence[Name]) -> Trouble:
         """Cut all links between groups."""
-        actions = self._fault_actions
-        numbers = [[number_of(node) for node in group] for group in groups]
-        return self._begin(
-            *[
-                actions.cut((source, target))
-                for group in numbers
-                for other in numbers
-                if other is not group
-                for source in group
-                for target in other
-            ]
-        )
+        numbers = tuple(tuple(number_of(node) for node in group) for group in groups)
+        return self.inject(Fault(kind="partition", groups=numbers))
 
     def isolate(self, node: Name) -> Trouble:
         """Cut all links of the node."""
@@ -85,30 +80,31 @@ class Verbs:
 
     def cut(self, source: Name, target: Name) -> Trouble:
         """Cut the link in this direction."""
-        return self._begin(self._fault_actions.cut(_link(source, target)))
+        return self.inject(_on_link("cut", source, target))
 
     def hold(self, source: Name, target: Name) -> Trouble:
         """Keep back everything in this direction until it is released."""
-        return self._begin(self._fault_actions.clog(_link(source, target)))
+        return self.inject(_on_link("clog", source, target))
 
     def delay(self, source: Name, target: Name, delay: Micros) -> Trouble:
-        """Add a delay in this direction."""
-        return self._begin(self._fault_actions.delay(_link(source, target), delay))
+        """Add a delay in this direction, of whole milliseconds (rounded up)."""
+        return self.inject(_on_link("delay", source, target, _ms(delay)))
 
     def drop(
         self, source: Name, target: Name, share: float = 1.0, *, only: str = "", count: int = 0
     ) -> Trouble:
         """Lose a share of the messages, of those named `only`, at most `count`."""
-        rule = Rule(share, only, count)
-        return self._begin(self._fault_actions.drop(_link(source, target), rule))
+        link = number_of(source), number_of(target)
+        loss = self._fault_actions.lose(link, Rule(share, only, count))
+        next(loss)
+        return self._keep(lambda: self._fault_actions.end([loss]))
 
     # Processes.
 
     def crash(self, node: Name, cause: str = "kill") -> Trouble:
         """Kill the process; undone, it starts again, without its jobs."""
-        number = number_of(node)
-        next(self._fault_actions.crash(number, cause), None)
-        return self._keep(lambda: self._fault_actions.start(number))
+        self._begin(attrs.evolve(fault_at(node, "crash"), mode=cause))
+        return self._keep(lambda: self._fault_actions.start(number_of(node)))
 
     def restart(self, node: Name) -> None:
         """Start the process, after ending it if it runs."""
@@ -116,48 +112,48 @@ class Verbs:
 
     def wipe(self, node: Name) -> None:
         """Kill the process; it starts again with a new id and no data."""
-        next(self._fault_actions.wipe(number_of(node)), None)
+        self._begin(fault_at(node, "wipe"))
 
     def remove(self, node: Name) -> None:
         """Kill the process for ever."""
-        next(self._fault_actions.remove(number_of(node)), None)
+        self._begin(fault_at(node, "remove"))
 
     def pause(self, node: Name) -> Trouble:
         """Stop the process."""
-        return self._begin(self._fault_actions.pause(number_of(node)))
+        return self.inject(fault_at(node, "pause"))
 
     def slow(self, node: Name, busy: Micros) -> Trouble:
-        """Make each batch of inputs take so long."""
-        return self._begin(self._fault_actions.slow(number_of(node), busy))
+        """Make each batch of inputs take so long, in whole milliseconds (rounded up)."""
+        return self.inject(fault_at(node, "slow", _ms(busy)))
 
     # Clocks.
 
     def drift(self, node: Name, ppm: int) -> Trouble:
         """Make the clocks run so much faster than true time."""
-        return self._begin(self._fault_actions.drift(number_of(node), ppm))
+        return self.inject(fault_at(node, "clock-rate", ppm))
 
     def step_clock(self, node: Name, ms: int) -> None:
         """Make the wall clock jump."""
-        next(self._fault_actions.step_clock(number_of(node), ms))
+        self._begin(fault_at(node, "clock-step", ms))
 
     def freeze(self, node: Name) -> Trouble:
         """Stop the wall clock."""
-        return self._begin(self._fault_actions.freeze(number_of(node)))
+        return self.inject(fault_at(node, "wall-freeze"))
 
     # Membership.
 
     def join(self) -> str:
         """Add a new node, which all others meet. Returns its name."""
-        next(self._fault_actions.join())
+        self._begin(fault_at(len(self.world.hosts) + 1, "join"))
         return f"n{len(self.world.hosts)}"
 
     def leave(self, node: Name) -> Trouble:
         """Make the node announce that it leaves."""
-        return self._begin(self._fault_actions.leave(number_of(node)))
+        return self.inject(fault_at(node, "leave"))
 
     def forget(self, node: Name) -> Trouble:
         """Make all others forget the node; undone, they meet it again."""
-        return self._begin(self._fault_actions.forget(number_of(node)))
+        return self.inject(fault_at(node, "forget"))
 
     def heal(self) -> None:
         """Undo every fault."""
@@ -170,5 +166,14 @@ def number_of(node: Name) -> int:
     return node if isinstance(node, int) else int(node[1:])
 
 
-def _link(source: Name, target: Name) -> Link:
-    return number_of(source), number_of(target)
+def fault_at(node: Name, kind: str, amount: int = 0) -> Fault:
+    """A fault of a node."""
+    return Fault(kind=kind, nodes=(number_of(node),), amount=amount)
+
+
+def _on_link(kind: str, source: Name, target: Name, amount: int = 0) -> Fault:
+    return Fault(kind=kind, links=((number_of(source), number_of(target)),), amount=amount)
+
+
+def _ms(duration: Micros) -> int:
+    return -(-duration // 1000)

@@ -50,16 +50,11 @@ out; `detail` is why: dropped (by a rule or a hostile link), cut, broken (with i
 crash, closed (the receiver has ended the connection), never linked. What is on its way when the run
 ends has neither ``recv`` nor ``lost``.
 
-World: ``crash`` (`cause` kill, power, shutdown or stop, `detail` queues if its journal has the mark
-of a stop), ``start`` (`cause` fresh, empty, loaded), ``wipe``
-(and ``start`` fresh, under another id), ``remove``, ``pause``, ``resume``, ``slow`` (`detail`
-milliseconds, 0 is the end), ``cut`` and ``heal``, ``clog`` and ``release``, ``rule`` and
-``unrule``, ``half-open`` and ``half-open.end`` (`peer` does not have the connection any more, and
-`node` has not noticed), ``delay`` (`detail` milliseconds) (each from `node` to `peer`),
-``clock.step`` (`detail` milliseconds), ``clock.rate`` (`detail` parts per million),
-``wall.freeze``, ``wall.thaw``,
-``leave`` (`detail` yes or no), ``forget`` (`node` forgets `peer`), ``meet`` (it meets it again),
-``pause-queue`` (`detail` queue and mode), ``memory`` (`detail` bytes, 0 is the end), ``chaos.end``,
+Faults: the rows that `sim.scenarios.fault_kinds` names, of links from `node` to `peer`. The
+`detail` of a level (milliseconds, bytes, yes, a queue and its mode) ends it if its last word is 0,
+no or none. ``crash`` (`cause` kill, power, shutdown or stop, `detail` queues if its journal has the
+mark of a stop), ``start`` (`cause` fresh, empty, loaded; fresh, under another id, also after
+``wipe``), ``forget`` (`node` forgets `peer`), ``meet`` (it meets it again), ``chaos.end``,
 ``heal.end`` (at once; `detail` lists the healed nodes, the core), ``rejoin`` (all of these have
 links to each other again), ``end``.
 

@@ -6,6 +6,7 @@ from typing import Final
 
 import pytest
 
+from disque_trio.sim.scenarios.fault_kinds import KINDS
 from disque_trio.web import static_files
 
 PACKAGE: Final = resources.files("disque_trio")
@@ -24,11 +25,10 @@ def colours(theme: str) -> dict[str, str]:
 
 def written() -> set[str]:
     """The names in the tables of faults, causes and messages."""
-    tables = re.findall(
-        r"const (?:BAR_COLOURS|CAUSE_COLOURS|FAMILIES) = \{(.*?)\};", MARKS, re.DOTALL
-    )
-    assert len(tables) == 3
-    return {name for table in tables for name in re.findall(r': "([\w-]+)"', table)} | {"gossip"}
+    tables = re.findall(r"const (?:CAUSE_COLOURS|FAMILIES) = \{(.*?)\};", MARKS, re.DOTALL)
+    assert len(tables) == 2
+    found = {name for table in tables for name in re.findall(r': "([\w-]+)"', table)}
+    return found | {kind.colour for kind in KINDS} - {"other"} | {"gossip"}
 
 
 def light(colour: str) -> float:

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Final
 
+from disque_trio.sim.scenarios import fault_kinds
+
 Facts = dict[str, Any]
 """One row: values by column."""
 Rows = Callable[[str], list[Facts]]
@@ -44,20 +46,19 @@ def stages(rows: Rows) -> list[Facts]:
     return rows(_STAGES)
 
 
-FAMILIES: Final = {
-    "links cut": ("cut", "cut.one_way", "clog"),
-    "links slow or lossy": ("drop", "delay", "half-open", "message.lost"),
-    "processes killed": ("crash", "restart", "stop.in_order", "remove.two"),
-    "processes paused, slow": ("pause", "slow"),
-    "disks": (
-        "journal.torn", "journal.damaged", "disk.full", "disk.error", "disk.stall", "disk.flip",
-    ),
-    "clocks": ("clock.step", "clock.rate"),
-    "memory short": ("memory", "memory.oom", "memory.evicted"),
-    "nodes come and go": ("leave", "join"),
-    "queues paused": ("pause-queue",),
+_OTHER_MARKS: Final = {
+    "links slow or lossy": ("message.lost",),
+    "disks": ("journal.torn", "journal.damaged"),
     "clients and workers die": ("producer.died", "worker.killed", "worker.stalled"),
-}  # fmt: skip
+}
+"""Those that are not of one kind of fault."""
+FAMILIES: Final = {
+    family: (
+        *(mark for kind in fault_kinds.KINDS if kind.family == family for mark in kind.marks),
+        *_OTHER_MARKS.get(family, ()),
+    )
+    for family in dict.fromkeys((*(kind.family for kind in fault_kinds.KINDS), *_OTHER_MARKS))
+}
 """Marks (`sim.scenarios.marks`) that tell of a fault, by kind."""
 NO_FAULT: Final = "none of these"
 

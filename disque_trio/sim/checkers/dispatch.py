@@ -42,6 +42,7 @@ from disque_trio.sim.checkers import (
 )
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.records import Job
+from disque_trio.sim.checkers.world import BLOCKS
 from disque_trio.tracing.rows import Row
 
 
@@ -351,11 +352,8 @@ OF_THE_WORLD: Final[dict[str, tuple[_Step, ...]]] = {
     "query.invoke": (queries.on_invoke,),
     "query.ok": (queries.on_ok,),
     **dict.fromkeys(("query.refused", "query.unknown"), (queries.on_unanswered,)),
-    "cut": (faults.on_cut,),
-    "clog": (faults.on_clog,),
-    "rule": (faults.on_rule,),
-    **dict.fromkeys(("heal", "release", "unrule", "half-open.end"), (faults.on_heal,)),
-    "half-open": (faults.on_half_open,),
+    **dict.fromkeys(BLOCKS.values(), (faults.on_block,)),
+    **dict.fromkeys(BLOCKS, (faults.on_heal,)),
     "delay": (faults.on_slow,),
     "slow": (faults.on_slow,),
     "memory": (faults.on_memory,),

@@ -4,30 +4,13 @@ from disque_trio.sim.checkers import history
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.queue_pauses import ORDER_DELAY
 from disque_trio.sim.checkers.safety import after_leaving, check_retention
+from disque_trio.sim.scenarios import fault_kinds
 from disque_trio.tracing.rows import Row
 
 
-def on_cut(case: Case, row: Row) -> None:
-    """A link is cut in one direction."""
-    case.mark("cut")
-    case.world.on_block(row, case.alive)
-
-
-def on_clog(case: Case, row: Row) -> None:
-    """A link holds messages back."""
-    case.mark("clog")
-    case.world.on_block(row, case.alive)
-
-
-def on_rule(case: Case, row: Row) -> None:
-    """A link loses some of what is sent."""
-    case.mark("drop")
-    case.world.on_block(row, case.alive)
-
-
-def on_half_open(case: Case, row: Row) -> None:
-    """A connection is closed at one end only."""
-    case.mark("half-open")
+def on_block(case: Case, row: Row) -> None:
+    """A fault of a link begins, in one direction, and may keep messages back or lose them."""
+    case.mark(fault_kinds.ROWS[row.kind].bar)
     case.world.on_block(row, case.alive)
 
 

@@ -5,6 +5,7 @@ a duplicate may lie long before it.
 """
 
 import re
+from typing import Final
 
 import attrs
 
@@ -13,12 +14,16 @@ from disque_trio.sim.checkers.obligations import MILLI, SECOND, Obligations
 from disque_trio.sim.checkers.queue_pauses import QueuePauses
 from disque_trio.sim.checkers.records import FOREVER, NEVER
 from disque_trio.sim.model.network import MAX_BACKOFF
+from disque_trio.sim.scenarios.fault_kinds import WITH_ROWS
 from disque_trio.sim.scenarios.plan import Micros, Plan
 from disque_trio.tracing.rows import Row
 
 MEMBERSHIP = ("join", "leave", "forget")
 """Faults whose whole planned time counts as troubled, because no row records their end."""
 
+BLOCKS: Final = {kind.end_row: kind.row for kind in WITH_ROWS if kind.is_of_links and kind.end_row}
+"""Faults of links that keep messages back or lose them: by kind of the row that ends one, that of
+the row that begins it."""
 DISK_RECOVERY: Micros = 3 * SECOND
 """How long a node may still refuse jobs or lag behind after a fault of its disk."""
 
@@ -36,7 +41,7 @@ class World:
     nodes: dict[str, None] = attrs.Factory(dict)
     """Every node that has existed."""
     blocked: dict[tuple[str, Pair], Interval] = attrs.Factory(dict)
-    """Cuts, clogs and rules of loss that are in force, by kind and direction."""
+    """Faults of links (`BLOCKS`) that are in force, by kind of row and direction."""
     cuts: list[tuple[Pair, Interval]] = attrs.Factory(list)
     """All cuts, with their directions."""
     link_troubles: dict[Pair, list[Interval]] = attrs.Factory(dict)
@@ -259,7 +264,7 @@ class World:
 
     def on_heal(self, row: Row) -> None:
         """A cut, a clog or a rule ends; if the row names no nodes, all of the kind do."""
-        kind = _BEGINS[row.kind]
+        kind = BLOCKS[row.kind]
         for key in list(self.blocked):
             if key[0] == kind and (not row.node or key[1] == (row.node, row.peer)):
                 self._unblock(key, row.time)
@@ -388,9 +393,6 @@ class World:
             self.healed = row.time
             named = tuple(re.findall(r"\bn\d+\b", row.detail))
             self.core = named or tuple(node for node in self.nodes if self.is_up(node))
-
-
-_BEGINS = {"heal": "cut", "release": "clog", "unrule": "rule", "half-open.end": "half-open"}
 
 
 def _pair(one: str, other: str) -> Pair:

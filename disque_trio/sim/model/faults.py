@@ -12,8 +12,8 @@ import attrs
 
 from disque_trio.sim.model.recorder import Fields
 from disque_trio.sim.random_streams import stream
+from disque_trio.sim.scenarios import fault_kinds
 from disque_trio.sim.scenarios.plan import Fault, Micros
-from disque_trio.sim.scenarios.vocabulary import LINK_FAULTS
 
 Link = tuple[int, int]
 """Source and target."""
@@ -95,16 +95,9 @@ class Faults:
         """Apply it, to `victim` instead of the nodes that it names. Had it any effect?"""
         if self._is_over:
             return False
-        targets: Sequence[int | Link] = fault.nodes if victim is None else (victim,)
-        if fault.kind == "cut" or fault.kind in LINK_FAULTS:
-            targets = _links(fault, targets, self._actions.numbers())
-        begun = [
-            (target, occurrence)
-            for target in targets
-            for occurrence in [self._actions.of(fault, target)]
-            if next(occurrence, self) is None
-        ]
-        if begun:
+        if victim is not None:
+            fault = attrs.evolve(fault, nodes=(victim,))
+        if begun := begin(fault, self._actions):
             self._count += 1
             number, self._active[self._count] = self._count, begun
             if fault.hold:
@@ -127,6 +120,18 @@ class Faults:
             self._undo(number, core)
 
 
+def begin(fault: Fault, actions: Actions) -> list[tuple[int | Link, Occurrence]]:
+    """Begin a fault where its plan says: the nodes or links where it had an effect."""
+    is_of_links = fault_kinds.BY_NAME[fault.kind].is_of_links
+    targets: Sequence[int | Link] = _links(fault, actions.numbers()) if is_of_links else fault.nodes
+    return [
+        (target, occurrence)
+        for target in targets
+        for occurrence in [actions.of(fault, target)]
+        if next(occurrence, actions) is None
+    ]
+
+
 def draw_core(numbers: Sequence[int], seed: int) -> list[int]:
     """A majority of the nodes; none if all are gone."""
     rng = stream(seed, "core")
@@ -143,7 +148,7 @@ def _number(name: str | None) -> int | None:
     return int(name[1:]) if name else None
 
 
-def _links(fault: Fault, nodes: Sequence[int | Link], numbers: Sequence[int]) -> list[Link]:
+def _links(fault: Fault, numbers: Sequence[int]) -> list[Link]:
     """The links that a fault of links affects."""
     if fault.groups:
         return [
@@ -160,7 +165,7 @@ def _links(fault: Fault, nodes: Sequence[int | Link], numbers: Sequence[int]) ->
         (source, target)
         for source in numbers
         for target in numbers
-        if source != target and (source in nodes or target in nodes)
+        if source != target and (source in fault.nodes or target in fault.nodes)
     ]
 
 

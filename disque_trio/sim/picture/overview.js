@@ -3,7 +3,7 @@
 import { page, run } from "./data.js";
 import { ticks } from "./timeline/axis.js";
 import { Tip, element } from "./timeline/elements.js";
-import { BAR_COLOURS, causeColour } from "./timeline/marks.js";
+import { causeColour } from "./timeline/marks.js";
 import { length, seconds } from "./timeline/sentences.js";
 
 const OUTCOMES = ["ok", "refused", "unknown"];
@@ -69,8 +69,8 @@ export function paintTracks() {
 
 function shade(pen, x, height) {
   pen.globalAlpha = 0.1;
-  for (const [what, start, end] of run.bars) {
-    pen.fillStyle = colour(BAR_COLOURS[what] ?? "other");
+  for (const [, start, end, , , name] of run.bars) {
+    pen.fillStyle = colour(name);
     if (end > start) pen.fillRect(x(start), 0, Math.max(x(end) - x(start), 1), height);
   }
   pen.globalAlpha = 1;
@@ -125,10 +125,7 @@ function addFaults(parent) {
   const high = Math.max(5, Math.min(17, 130 / deep));
   const draw = (pen, x) =>
     run.bars.forEach((bar, n) => paintBar(pen, x, bar, level[n] * high + 1, high - 2));
-  const kinds = [...new Set(run.bars.map((bar) => bar[0]))].map((what) => [
-    what,
-    BAR_COLOURS[what] ?? "other",
-  ]);
+  const kinds = [...new Map(run.bars.map((bar) => [bar[0], bar[5]]))];
   const at = (time) =>
     run.bars
       .filter((bar) => bar[1] <= time && time <= bar[2])
@@ -138,10 +135,10 @@ function addFaults(parent) {
   addTrack(parent, "faults", note, Math.max(18, deep * high + 2), draw, at);
 }
 
-function paintBar(pen, x, [what, start, end, label], top, high) {
+function paintBar(pen, x, [, start, end, label, , name], top, high) {
   const left = x(start);
   const wide = Math.max(x(end) - left, 3);
-  pen.fillStyle = colour(BAR_COLOURS[what] ?? "other");
+  pen.fillStyle = colour(name);
   pen.fillRect(left, top, wide, high);
   if (high < 11) return;
   const inside = end > start;

@@ -7,42 +7,12 @@ import attrs
 
 from disque_trio.sim.model.clock import EPOCH_MS
 from disque_trio.sim.picture import plan_words
+from disque_trio.sim.scenarios import fault_kinds
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
 Pair = tuple[str, str]
 
-OPENS = {
-    "cut": "cut",
-    "clog": "clog",
-    "crash": "crash",
-    "pause": "pause",
-    "rule": "drop",
-    "half-open": "half-open",
-    "wall.freeze": "frozen wall",
-}
-CLOSES = {
-    "heal": "cut",
-    "release": "clog",
-    "unclog": "clog",
-    "start": "crash",
-    "resume": "pause",
-    "unrule": "drop",
-    "half-open.end": "half-open",
-    "wall.thaw": "frozen wall",
-}
-LEVELS = frozenset({"delay", "slow", "leave", "memory", "pause-queue"})
-"""Rows whose detail gives a level from now on; a level in `NOTHING` ends the fault."""
-NOTHING = frozenset({"", "0", "no", "none"})
-POINTS = frozenset({"wipe", "remove", "forget", "clock.step", "clock.rate"})
-WORLD = frozenset({*OPENS, *CLOSES, *LEVELS, *POINTS})
-"""Kinds of rows that make bars."""
-UNITS = {
-    "delay": "+{} ms",
-    "slow": "{} ms for each batch",
-    "clock.step": "{} ms",
-    "clock.rate": "{} ppm",
-}
 DAY_MS = 86_400_000
 STEP_MS = 50
 ROUNDING_MS = 1
@@ -58,6 +28,8 @@ class Bar:
     label: str
     nodes: tuple[str, ...] = ()
     """The nodes concerned; for links, both ends."""
+    colour: str = "other"
+    is_of_links: bool = False
 
 
 @attrs.frozen(order=True)
@@ -95,30 +67,39 @@ def _bar(
     if intervals[0].peer and end > start:
         pairs = [(interval.node, interval.peer) for interval in intervals]
         touched = tuple(dict.fromkeys(name for pair in pairs for name in pair))
-        return Bar(what, start, end, f"{shape(pairs, nodes)} {cause}".rstrip(), touched)
+        label = f"{shape(pairs, nodes)} {cause}".rstrip()
+        return Bar(what, start, end, label, touched, *_looks(what))
     names = tuple(dict.fromkeys(interval.node for interval in intervals))
     peers = " ".join(dict.fromkeys(interval.peer for interval in intervals if interval.peer))
     label = " ".join(part for part in (plan_words.nodes(names), cause or what, peers) if part)
-    return Bar(what, start, end, label, names)
+    return Bar(what, start, end, label, names, *_looks(what))
+
+
+def _looks(what: str) -> tuple[str, bool]:
+    return next(
+        ((kind.colour, kind.is_of_links) for kind in fault_kinds.KINDS if kind.bar == what),
+        ("other", False),
+    )
 
 
 def _intervals(rows: Sequence[Row], end: Micros) -> Iterator[_Interval]:
     """All faults, of single nodes and links."""
     is_open: dict[tuple[str, str, str], Row] = {}
     for row in rows:
-        if row.kind not in WORLD:
+        kind = fault_kinds.ROWS.get(row.kind)
+        if kind is None:
             continue
-        what = OPENS.get(row.kind, CLOSES.get(row.kind, row.kind))
+        what = kind.bar
         key = (what, row.node, row.peer)
-        if row.kind in POINTS or _is_newcomer(row, is_open):
+        if not (kind.end_row or kind.is_level) or _is_newcomer(row, is_open):
             yield _interval("join" if row.kind == "start" else row.kind, row, row.time)
-        elif row.kind in OPENS:
+        elif not kind.is_level and row.kind == kind.row:
             is_open.setdefault(key, row)
         else:
             for closed in [key] if row.node else [each for each in is_open if each[0] == what]:
                 if closed in is_open:
                     yield _interval(what, is_open.pop(closed), row.time)
-            if row.kind in LEVELS and row.detail.rpartition(" ")[2] not in NOTHING:
+            if kind.is_level and row.detail.rpartition(" ")[2] not in fault_kinds.ENDED:
                 is_open[key] = row
     for (what, _, _), row in is_open.items():
         yield _interval(what, row, end)
@@ -129,7 +110,7 @@ def _is_newcomer(row: Row, is_open: dict[tuple[str, str, str], Row]) -> bool:
 
 
 def _interval(what: str, row: Row, end: Micros) -> _Interval:
-    amount = UNITS.get(row.kind, "{}").format(row.detail) if row.detail else ""
+    amount = fault_kinds.ROWS[row.kind].detail.format(row.detail) if row.detail else ""
     name = row.kind if end == row.time or (amount and not row.peer) else ""
     said = " ".join(part for part in (name, row.cause, amount) if part)
     return _Interval(row.time, end, what, said, row.node, row.peer)

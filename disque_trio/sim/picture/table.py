@@ -16,7 +16,8 @@ other, and `Run.extend` in `timeline/run.js` takes each. A `Slice` is a JSON obj
 - ``repeats``: deliveries after a job's first: job, row, row of the delivery before, cause.
 - ``known_rows``: flat: row, job, of earlier rows whose job is known only now.
 - ``known_jobs``: of earlier jobs: number, queue, copies wanted, as they are known now.
-- ``bars``: all faults of the run so far, instead of those of the slice before.
+- ``bars``: all faults of the run so far, instead of those of the slice before (`strips.Bar`).
+- ``link_rows``: new kinds of rows about faults of links, and whether such a row ends one.
 - ``end``: until when the run is told.
 """
 
@@ -39,6 +40,7 @@ from disque_trio.sim.picture.links import (
     lifeline,
     other,
 )
+from disque_trio.sim.scenarios.fault_kinds import LINK_ROWS, ROWS
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
@@ -143,6 +145,9 @@ class Table:
                 if number < jobs
             ],
             "bars": [attrs.astuple(bar) for bar in strips.bars(self._world, self._all_nodes, end)],
+            "link_rows": [
+                (kind, LINK_ROWS[kind]) for kind in self.words.since(words) if kind in LINK_ROWS
+            ],
             "words": self.words.since(words),
             "end": end,
         }
@@ -207,7 +212,7 @@ class Table:
             for name, value in zip(COLUMNS, self._row(index, row), strict=True):
                 columns[name].append(value)
             moves += [number for move in changes for number in self._move(index, move)]
-            if row.kind in strips.WORLD:
+            if row.kind in ROWS:
                 self._world.append(row)
         return columns, moves
 

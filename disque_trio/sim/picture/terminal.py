@@ -16,6 +16,7 @@ from disque_trio.sim.checkers.verdict import Verdict
 from disque_trio.sim.picture import findings, strips
 from disque_trio.sim.picture.job_states import JobStates
 from disque_trio.sim.picture.links import is_client, lifeline, link, node_names, numbers
+from disque_trio.sim.scenarios.fault_kinds import LINK_ROWS
 from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.tracing.rows import Row
 
@@ -32,9 +33,6 @@ SIGNS = {
 SILENT = frozenset({"send", "recv"})
 SILENT_CAUSES = frozenset({"served", "given", "acked", "dropped"})
 """Causes of an `unqueue` whose reason has a line of its own."""
-LINKS = frozenset(
-    {"cut", "heal", "clog", "release", "rule", "unrule", "half-open", "half-open.end", "delay"}
-)
 COLUMNS_MOST = 32
 """A larger cluster gets no columns."""
 
@@ -63,7 +61,7 @@ class _Printer:
         self.last_fault = ("", 0)
         self.faults: dict[tuple[str, int], list[strips.Pair]] = {}
         for row in rows:
-            if row.kind in LINKS:
+            if row.kind in LINK_ROWS:
                 self.faults.setdefault((row.kind, row.time), []).append((row.node, row.peer))
 
     def lines(self) -> Iterator[str]:
@@ -83,7 +81,7 @@ class _Printer:
         job = self.linked.jobs[index]
         if row.kind in SILENT or (row.kind == "unqueue" and row.cause in SILENT_CAUSES):
             return False
-        if row.kind in LINKS:
+        if row.kind in LINK_ROWS:
             fault, self.last_fault = self.last_fault, (row.kind, row.time)
             return fault != self.last_fault
         if not job:
@@ -92,8 +90,8 @@ class _Printer:
 
     def _line(self, index: int, row: Row) -> str:
         job = self.linked.jobs[index]
-        who = "" if row.kind in LINKS else lifeline(row)
-        said = self._links(row) if row.kind in LINKS else self._said(row, job)
+        who = "" if row.kind in LINK_ROWS else lifeline(row)
+        said = self._links(row) if row.kind in LINK_ROWS else self._said(row, job)
         line = f"t={row.time / 1e6:12.6f}  {who:<5} {SIGNS.get(row.kind, row.kind):<14} {said:<28}"
         if not job:
             return line.rstrip()

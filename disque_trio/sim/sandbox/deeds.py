@@ -4,12 +4,14 @@ anything, and says in words what it has done."""
 from collections.abc import Callable, Mapping
 from typing import Final
 
+import attrs
+
 from disque_trio.sim.picture.plan_words import duration
 from disque_trio.sim.sandbox.args import Args, DeedError, in_order
 from disque_trio.sim.sandbox.hands import ANSWERS, Hired
 from disque_trio.sim.sandbox.stage import Stage
 from disque_trio.sim.scenarios.plan import Add, Fault
-from disque_trio.sim.verbs import number_of
+from disque_trio.sim.verbs import fault_at, number_of
 from disque_trio.sim.workload.operators import Word
 
 NAME: Final = 100
@@ -31,14 +33,12 @@ def _cut(stage: Stage, args: Args) -> str:
         source, target = args.node("source"), args.node("target")
         if source == target:
             raise DeedError(f"{source} has no link to itself")
-        trouble = stage.sim.cut(source, target)
         fault = Fault(kind="cut", links=((number_of(source), number_of(target)),))
-        return stage.begin(f"{source} → {target} is cut, one way", fault, trouble)
+        return stage.begin(f"{source} → {target} is cut, one way", fault)
     sides = args.sides("sides")
     groups = tuple(tuple(number_of(node) for node in side) for side in sides)
     words = " | ".join(" ".join(in_order(side)) for side in sides)
-    trouble = stage.sim.partition(*sides)
-    return stage.begin(f"cut: {words}", Fault(kind="partition", groups=groups), trouble)
+    return stage.begin(f"cut: {words}", Fault(kind="partition", groups=groups))
 
 
 def _heal(stage: Stage, args: Args) -> str:
@@ -61,8 +61,7 @@ def _heal(stage: Stage, args: Args) -> str:
 def _kill(stage: Stage, args: Args) -> str:
     node = _running(stage, args)
     _end_all(stage, "pause", node)
-    fault = Fault(kind="crash", nodes=(number_of(node),), mode="kill")
-    return stage.begin(f"{node} is killed", fault, stage.sim.crash(node))
+    return stage.begin(f"{node} is killed", _killed(node, "crash"))
 
 
 def _restart(stage: Stage, args: Args) -> str:
@@ -72,16 +71,18 @@ def _restart(stage: Stage, args: Args) -> str:
         return f"{node} is started again"
     _end_all(stage, "pause", node)
     stage.sim.restart(node)
-    fault = Fault(kind="restart", nodes=(number_of(node),), mode="kill")
-    return stage.begin(f"{node} is killed and started again", fault, None)
+    return stage.note(f"{node} is killed and started again", _killed(node, "restart"))
+
+
+def _killed(node: str, kind: str) -> Fault:
+    return attrs.evolve(fault_at(node, kind), mode="kill")
 
 
 def _pause(stage: Stage, args: Args) -> str:
     node = _running(stage, args)
     if stage.is_paused(node):
         raise DeedError(f"{node} is paused already")
-    fault = Fault(kind="pause", nodes=(number_of(node),))
-    return stage.begin(f"{node} is paused", fault, stage.sim.pause(node))
+    return stage.begin(f"{node} is paused", fault_at(node, "pause"))
 
 
 def _resume(stage: Stage, args: Args) -> str:
@@ -99,26 +100,23 @@ def _slow(stage: Stage, args: Args) -> str:
         if not was_slow:
             raise DeedError(f"{node} is not slow")
         return f"{node} is fast again"
-    fault = Fault(kind="slow", nodes=(number_of(node),), amount=ms)
-    words = f"{node} takes {ms} ms for each batch"
-    return stage.begin(words, fault, stage.sim.slow(node, ms * 1000))
+    return stage.begin(f"{node} takes {ms} ms for each batch", fault_at(node, "slow", ms))
 
 
 def _clock(stage: Stage, args: Args) -> str:
     """The wall clock jumps."""
     node, ms = args.node(), args.number("ms", -_HOUR_MS, _HOUR_MS)
     stage.sim.step_clock(node, ms)
-    fault = Fault(kind="clock-step", nodes=(number_of(node),), amount=ms)
     way = "forward" if ms >= 0 else "back"
-    return stage.begin(f"{node}'s wall clock jumps {duration(abs(ms) * 1000)} {way}", fault, None)
+    words = f"{node}'s wall clock jumps {duration(abs(ms) * 1000)} {way}"
+    return stage.note(words, fault_at(node, "clock-step", ms))
 
 
 def _leave(stage: Stage, args: Args) -> str:
     node = _running(stage, args)
     if stage.of("leave", node):
         raise DeedError(f"{node} leaves already")
-    fault = Fault(kind="leave", nodes=(number_of(node),))
-    return stage.begin(f"{node} announces that it leaves", fault, stage.sim.leave(node))
+    return stage.begin(f"{node} announces that it leaves", fault_at(node, "leave"))
 
 
 def _running(stage: Stage, args: Args) -> str:

@@ -46,8 +46,12 @@ class Stage:
         """Is its process stopped?"""
         return self.sim.world.hosts[number_of(node)].is_paused
 
-    def begin(self, words: str, fault: Fault, trouble: Trouble | None) -> str:
-        """Note a fault. Its words."""
+    def begin(self, words: str, fault: Fault) -> str:
+        """Begin a fault. Its words."""
+        return self.note(words, fault, self.sim.inject(fault))
+
+    def note(self, words: str, fault: Fault, trouble: Trouble | None = None) -> str:
+        """Note a fault, which has begun. Its words."""
         now = self.sim.now
         begun = Begun(len(self.begun) + 1, words, attrs.evolve(fault, at=now), trouble)
         begun.until = now if trouble is None else None

@@ -8,12 +8,12 @@ a change to one part of a scenario does not change the draws of the others.
 
 import random
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 import attrs
 
 from disque_trio.sim.random_streams import stream
-from disque_trio.sim.scenarios import apps_draw
+from disque_trio.sim.scenarios import apps_draw, fault_kinds
 from disque_trio.sim.scenarios.consumer_spec import ConsumerSpec
 from disque_trio.sim.scenarios.fault_schedule import occurrences
 from disque_trio.sim.scenarios.fault_spec import FaultSpec
@@ -40,9 +40,6 @@ from disque_trio.sim.scenarios.scenario import (
 )
 from disque_trio.sim.scenarios.swarm import thinned
 from disque_trio.sim.scenarios.value_types import SECOND
-
-_OF_DISKS: Final = ("disk-full", "disk-error", "disk-stall", "disk-flip")
-_OF_WALL_CLOCKS: Final = ("clock-step", "wall-freeze")
 
 
 def expand(scenario: Scenario, seed: int) -> Plan:
@@ -113,7 +110,7 @@ def _fits(fault: FaultSpec, scenario: Scenario, *, has_journal: bool) -> bool:
     node's wall clock, which not all checkers follow (S2 and S6 do not)."""
     if "off" not in scenario.cluster.aof or len(scenario.cluster.aof) == 1:
         return True
-    return fault.kind not in (_OF_WALL_CLOCKS if has_journal else _OF_DISKS)
+    return fault_kinds.BY_NAME[fault.kind].part != ("wall clock" if has_journal else "disk")
 
 
 def _drawn(scenario: Scenario, seed: int) -> list[tuple[str, str]]:

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from disque_trio.sim.scenarios import vocabulary
+from disque_trio.sim.scenarios import fault_kinds, vocabulary
 from disque_trio.sim.scenarios.plan import Fault, Plan
 
-_KINDS: Final = (*vocabulary.FAULTS, "cut")
+_KINDS: Final = {kind.name: kind for kind in fault_kinds.IN_PLANS}
 _TARGETS: Final = ("", "event.node", "event.peer")
 
 
@@ -17,7 +17,7 @@ def impossible(plan: Plan) -> Iterator[tuple[int, str]]:
     has_journals = dict(plan.config).get("appendonly") == "yes"
     for number, fault in enumerate(plan.faults):
         why = _unknown_word(fault) or _nowhere(fault, nodes)
-        if not why and fault.kind.startswith("disk-") and not has_journals:
+        if not why and _KINDS[fault.kind].part == "disk" and not has_journals:
             why = "the nodes keep no journal: add appendonly yes to config"
         if why:
             yield number, f"{fault.kind}: {why}"
@@ -25,15 +25,16 @@ def impossible(plan: Plan) -> Iterator[tuple[int, str]]:
 
 def _unknown_word(fault: Fault) -> str:
     """Which of its words means nothing; empty if all are known."""
-    if fault.kind not in _KINDS:
+    kind = _KINDS.get(fault.kind)
+    if kind is None:
         return f"there is no fault of this kind; known are {', '.join(_KINDS)}"
-    if fault.kind == "drop":
+    if kind.takes_message:
         if fault.mode and fault.mode not in vocabulary.MESSAGES:
             return _no_message(fault.mode)
-    elif fault.mode and fault.mode not in vocabulary.MODES_OF.get(fault.kind, ()):
-        known = ", ".join(vocabulary.MODES_OF.get(fault.kind, ())) or "none"
+    elif fault.mode and fault.mode not in kind.modes:
+        known = ", ".join(kind.modes) or "none"
         return f"there is no mode '{fault.mode}'; known are {known}"
-    if fault.kind == "pause-queue" and not fault.queue:
+    if kind.takes_queue and not fault.queue:
         return "queue is missing: which queue to pause"
     return _unknown_event(fault)
 
@@ -65,10 +66,7 @@ def _nowhere(fault: Fault, nodes: Sequence[int]) -> str:
             return f"there is no node {node} among {len(nodes)}"
     if fault.target or fault.nodes:
         return ""
-    if fault.kind not in _KINDS_OF_LINKS:
+    if not _KINDS[fault.kind].is_of_links:
         return "nodes is empty: it meets no node"
     is_linked = len(fault.groups) > 1 or any(source != target for source, target in fault.links)
     return "" if is_linked else "it meets no link: give links, two groups, or nodes"
-
-
-_KINDS_OF_LINKS: Final = (*vocabulary.LINK_FAULTS, "cut")

@@ -6,7 +6,7 @@ from typing import Final
 
 import attrs
 
-from disque_trio.sim.scenarios import partition_shapes
+from disque_trio.sim.scenarios import fault_kinds, partition_shapes
 from disque_trio.sim.scenarios.fault_spec import FaultSpec
 from disque_trio.sim.scenarios.plan import Fault, Micros
 
@@ -113,17 +113,14 @@ def _occurrence(draw: _Draw, at: Micros) -> Iterator[Fault]:
         yield from _swizzle(draw, at)
     elif kind == "partition":
         yield from _partition(draw, at)
-    elif kind in {"clog", "drop", "delay", "half-open"}:
+    elif fault_kinds.BY_NAME[kind].is_of_links:
         yield from _on_links(draw, at)
     else:
         yield _on_nodes(draw, at)
 
 
 def _on_nodes(draw: _Draw, at: Micros) -> Fault:
-    mode = draw.one_of(
-        draw.spec.mode,
-        {"crash": "kill", "restart": "kill", "pause-queue": "all"}.get(draw.spec.kind, ""),
-    )
+    mode = draw.one_of(draw.spec.mode, fault_kinds.BY_NAME[draw.spec.kind].default_mode)
     return Fault(
         kind=draw.spec.kind,
         at=at,

@@ -1,10 +1,11 @@
 """One fault of a scenario: what, where, when and how often; and which keys go together."""
 
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import attrs
 
-from disque_trio.sim.scenarios import vocabulary
+from disque_trio.sim.scenarios import fault_kinds, vocabulary
 from disque_trio.sim.scenarios.ranges import Range
 from disque_trio.sim.scenarios.schema import Spot, key, table
 from disque_trio.sim.scenarios.value_types import (
@@ -38,7 +39,10 @@ class Trigger:
 class FaultSpec:
     """One `[[fault]]`. See `plan.Fault` for what the kinds do."""
 
-    kind: str = key(one_of(*vocabulary.FAULTS, says="a kind of fault"), "what happens")
+    kind: str = key(
+        one_of(*(kind.name for kind in fault_kinds.IN_SCENARIOS), says="a kind of fault"),
+        "what happens",
+    )
     family: str | None = key(
         LABEL, "its name in `swarm.families`; by default its kind", default=None
     )
@@ -68,7 +72,7 @@ class FaultSpec:
         default=None,
     )
     mode: tuple[str, ...] | None = key(
-        words_of(one_of(*vocabulary.MODES)),
+        words_of(one_of(*fault_kinds.MODES)),
         "crash and restart: `kill`, `power` or `stop` (SIGTERM: the node rewrites its journal, "
         "with the queues); pause-queue: `in`, `out`, `all`, or `bcast` (`all`, ordered at one node "
         "for all); memory: what is short of the limit, `account` or `resident-size`; one is drawn "
@@ -102,41 +106,35 @@ class FaultSpec:
         return self.family or self.kind
 
 
-_AMOUNTS: Final = {
-    "clock-step": "time",
-    "slow": "time",
-    "delay": "time",
-    "clock-rate": "ppm",
-    "drop": "share",
-    "memory": "share",
+_TAKES: Final[Mapping[str, Callable[[fault_kinds.FaultKind], object]]] = {
+    "shape": lambda kind: kind.is_of_links,
+    "amount": lambda kind: kind.amount,
+    "mode": lambda kind: kind.modes,
+    "message": lambda kind: kind.takes_message,
+    "queue": lambda kind: kind.takes_queue,
 }
+"""The keys that only some kinds take."""
 _UNITS: Final = {"time": "a duration", "ppm": "parts per million (200ppm)", "share": "a share (5%)"}
 
 
 def check_fault(fault: FaultSpec, spot: Spot) -> None:
     """Report keys that do not go together."""
-    for name, kinds in (
-        ("shape", tuple(vocabulary.LINK_FAULTS)),
-        ("amount", tuple(_AMOUNTS)),
-        ("mode", tuple(vocabulary.MODES_OF)),
-        ("message", ("drop",)),
-        ("queue", ("pause-queue",)),
-    ):
-        if getattr(fault, name) is not None and fault.kind not in kinds:
-            spot.inside(name).wrong(f"{name} says nothing of {fault.kind}, only of {_all(kinds)}")
-    _check_amount(fault, spot)
+    kind = fault_kinds.BY_NAME[fault.kind]
+    for name, takes in _TAKES.items():
+        if getattr(fault, name) is not None and not takes(kind):
+            takers = [each.name for each in fault_kinds.IN_SCENARIOS if takes(each)]
+            spot.inside(name).wrong(f"{name} says nothing of {fault.kind}, only of {_all(takers)}")
+    _check_amount(fault, kind.amount, spot)
     _check_times(fault, spot)
     for mode in fault.mode or ():
-        known = vocabulary.MODES_OF.get(fault.kind)
-        if known is not None and mode not in known:
-            spot.inside("mode").wrong(f"mode of {fault.kind} is {_all(known)}")
-    if fault.kind == "pause-queue" and fault.queue is None:
+        if kind.modes and mode not in kind.modes:
+            spot.inside("mode").wrong(f"mode of {fault.kind} is {_all(kind.modes)}")
+    if kind.takes_queue and fault.queue is None:
         spot.wrong("queue is missing: which queue to pause")
 
 
-def _check_amount(fault: FaultSpec, spot: Spot) -> None:
-    wanted = _AMOUNTS.get(fault.kind)
-    if wanted is None:
+def _check_amount(fault: FaultSpec, wanted: str, spot: Spot) -> None:
+    if not wanted:
         return
     if fault.amount is None:
         spot.wrong(f"amount is missing: {fault.kind} takes {_UNITS[wanted]}")

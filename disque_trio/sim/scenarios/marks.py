@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from disque_trio.sim.scenarios import fault_kinds
+
 MARKS: Final[dict[str, str]] = {
     # Adding.
     "add.refused": "an ADDJOB was refused",
@@ -91,34 +93,11 @@ MARKS: Final[dict[str, str]] = {
     "expired.unacked": "a job expired that had been delivered three times and never acknowledged",
     "deljob.client": "a client deleted a job",
     # Faults.
-    "cut": "a link was cut",
-    "cut.one_way": "a link was cut in one direction only",
-    "clog": "a link was clogged",
-    "drop": "a link lost some of what was sent",
-    "delay": "a link was slow",
-    "half-open": "a connection was closed at one end, and the other end was not told",
-    "slow": "a node was slow",
-    "pause-queue": "a queue was paused",
-    "memory": "a node was short of memory",
-    "memory.oom": "a node refused a job because it was out of memory",
-    "memory.evicted": "a node short of memory dropped an ack, or a delivered at-most-once job",
-    "crash": "a process was killed",
-    "stop.in_order": "a node was shut down in order and wrote its queues to its journal",
-    "restart": "a process was started again",
-    "remove.two": "two nodes were lost for good within half a second",
+    **fault_kinds.MARKS,
     "copy.loaded": "a copy came back from the disk",
     "copy.resurrected": "a copy came back from the disk although its node had dropped it",
     "journal.torn": "a journal ended in half a record",
     "journal.damaged": "a journal was damaged, and was removed",
-    "disk.full": "a disk became full, or had space again",
-    "disk.error": "a disk began to fail, or worked again",
-    "disk.stall": "a disk began to hang, or continued",
-    "disk.flip": "a bit of a journal changed",
-    "pause": "a process was stopped for a while",
-    "clock.step": "a wall clock jumped",
-    "clock.rate": "a clock changed its rate",
-    "leave": "a node left",
-    "join": "a node joined",
     "message.lost": "a message about a job was lost",
     "copy.destroyed": "a fault destroyed a copy",
     "copy.restored": "a copy was made in place of one that a fault had destroyed",

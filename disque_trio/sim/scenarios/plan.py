@@ -174,16 +174,9 @@ class Administrator:
 class Fault:
     """One fault: what, when or upon which event, where, for how long.
 
-    Kinds: partition (`groups` can talk only within themselves), cut (directed, `nodes` pairs),
-    clog (links hold what is sent until released), drop (`mode` names the message, `amount` is the
-    share in parts per million), delay, half-open (at the target's end of each link its connections
-    end, and the source is not told), crash and restart (at once; `mode` kill,
-    power or stop), pause, slow, clock-step, clock-rate, wall-freeze, leave, join (as many new nodes
-    as `nodes` names), forget, remove (a crash for ever), wipe, pause-queue, memory (`amount` is the
-    share of it that is used already, in parts per million; `mode` account or resident-size),
-    disk-full, disk-error, disk-stall, disk-flip (one bit of the journal; not undone).
-
-    Faults of links affect `links`; without any, all links from and to `nodes`.
+    `kind` is one of `fault_kinds.IN_PLANS`. A partition lets `groups` talk only within themselves.
+    Other faults of links affect `links`; without any, all links from and to `nodes`. Of a drop,
+    `mode` names the message. As many nodes join as `nodes` names.
     """
 
     kind: str
@@ -195,7 +188,7 @@ class Fault:
     links: tuple[tuple[int, int], ...] = ()
     mode: str = ""
     amount: int = 0
-    """Milliseconds of a step, parts per million of a rate, milliseconds of a slow step …"""
+    """Milliseconds, or parts per million of a rate or a share (`fault_kinds.Unit`)."""
     when: str = ""
     """A trace kind, with the message's name after a dot for send and recv; instead of `at`."""
     nth: int = 1

@@ -73,40 +73,6 @@ EVENTS: Final = (
 )  # fmt: skip
 """The events upon which a fault may happen."""
 
-LINK_FAULTS: Final = {
-    "partition": "links are cut: no message arrives",
-    "clog": "links hold all packets until they are released",
-    "swizzle": "half of the nodes are clogged one by one, and released in another order",
-    "drop": "a share of the messages is lost (`amount`, `message`)",
-    "delay": "messages take longer by `amount`",
-    "half-open": "connections are closed at one end, and the other end is not told: what it sends "
-    "is lost, without a reset; new connections work",
-}
-"""Faults of links; `shape` selects the links."""
-NODE_FAULTS: Final = {
-    "crash": "the process is killed or stopped, or power fails (`mode`); it starts after `hold`",
-    "restart": "the same, but it starts again at once",
-    "remove": "the process is killed and never starts again",
-    "wipe": "the node loses its id and all data, and joins as a new one",
-    "pause": "the process is stopped, and continues after `hold`",
-    "slow": "each batch of work takes `amount` longer",
-    "disk-full": "its disk has no space left",
-    "disk-error": "writes and syncs fail",
-    "disk-stall": "writes and syncs hang",
-    "disk-flip": "one bit of its journal changes; the next start finds it",
-    "clock-step": "the wall clock jumps by `amount`",
-    "clock-rate": "both clocks run faster by `amount`",
-    "wall-freeze": "the wall clock stands still",
-    "leave": "CLUSTER LEAVING yes; after `hold`, CLUSTER LEAVING no",
-    "join": "a new node joins: the first node meets it",
-    "forget": "all other nodes forget the node; they meet it again after `hold`",
-    "memory": "CONFIG SET maxmemory to a value of which `amount` is already used; or, with `mode` "
-    "resident-size, the process takes so much that no more may be used than with that value",
-    "pause-queue": "PAUSE of `queue`, as `mode` says",
-}
-"""Faults of nodes; `nodes` and `victims` select the nodes."""
-FAULTS: Final = (*LINK_FAULTS, *NODE_FAULTS)
-"""All faults of scenarios. Plans have `cut` too, and clogs instead of a swizzle."""
 SHAPES: Final = {
     "halves": "two sides; the smaller has half of the nodes, rounded down",
     "isolate": "each victim is alone",
@@ -118,11 +84,3 @@ SHAPES: Final = {
     "pair": "one link, in one direction",
 }
 """The links that a fault affects."""
-MODES_OF: Final = {
-    "crash": ("kill", "power", "stop"),
-    "restart": ("kill", "power", "stop"),
-    "pause-queue": ("in", "out", "all", "bcast"),
-    "memory": ("account", "resident-size"),
-}
-"""The values of `mode`, by kind of fault; other kinds have none."""
-MODES: Final = tuple(dict.fromkeys(mode for modes in MODES_OF.values() for mode in modes))

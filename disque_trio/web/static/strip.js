@@ -1,7 +1,6 @@
 // The faults of a run as bars over its time, with the playhead and what the judge found.
 
 import { element } from "./elements.js";
-import { LINK_FAULTS } from "./timeline/sentences.js";
 import { seconds } from "./steer.js";
 
 const LANES = 12; // more faults than that at once lie on each other
@@ -33,9 +32,9 @@ export function strip(run, time, findings, goTo) {
   );
 }
 
-function bar([what, start, end, label], lane, share, goTo) {
+function bar([what, start, end, label, , colour, isOfLinks], lane, share, goTo) {
   const words = `${what}: ${label}, ${seconds(start)}${end > start ? ` to ${seconds(end)}` : ""}`;
-  const kind = LINK_FAULTS.has(what) ? "link" : what === "crash" ? "crash" : what === "pause" || what === "slow" ? "pause" : "other";
+  const kind = isOfLinks ? "link" : colour;
   const click = (event) => {
     event.stopPropagation();
     goTo(start);

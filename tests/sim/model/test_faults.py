@@ -1,13 +1,10 @@
 import pytest
 
 from disque_trio.sim.model.faults import draw_core
+from disque_trio.sim.scenarios.fault_kinds import ENDED, IN_PLANS, FaultKind
 from disque_trio.sim.scenarios.plan import Fault, LinkPlan, Plan
-from disque_trio.sim.scenarios.vocabulary import FAULTS
 from tests.sim.model.faulting import at, pairs
 from tests.sim.runs import FAST_DETECTION, SECOND, between, of, plan, play, times
-
-KINDS = (*(kind for kind in FAULTS if kind != "swizzle"), "cut", "restart", "remove")
-
 
 # Links.
 
@@ -206,23 +203,26 @@ def test_an_occurrence_without_effect_does_not_count() -> None:
     assert len(times(rows, "crash", node="n1")) == 2
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_cluster_gets_over_every_kind_of_fault(kind: str) -> None:
+@pytest.mark.parametrize("kind", IN_PLANS, ids=lambda kind: kind.name)
+def test_a_cluster_gets_over_every_kind_of_fault_which_writes_its_rows(kind: FaultKind) -> None:
     fault = Fault(
-        kind=kind,
+        kind=kind.name,
         at=5 * SECOND,
         hold=5 * SECOND,
         nodes=(2,),
-        groups=((1, 2), (3, 4)) if kind == "partition" else (),
-        amount=200 if kind != "drop" else 500_000,
+        groups=((1, 2), (3, 4)) if kind.name == "partition" else (),
+        amount=500_000 if kind.amount == "share" else 200,
         queue="q",
     )
 
-    journal = (("appendonly", "yes"),) if kind.startswith("disk-") else ()
+    journal = (("appendonly", "yes"),) if kind.part == "disk" else ()
 
     rows = play(plan(fault, nodes=4, config=(*FAST_DETECTION, *journal)))
 
     assert of(rows, "rejoin")
+    assert all(of(rows, each) for each in (kind.row, kind.end_row) if each)
+    if kind.is_level:
+        assert of(rows, kind.row)[-1].detail.split(" ")[-1] in ENDED
     delivered = {row.job for row in of(rows, "get.deliver")}
     assert {row.job for row in of(rows, "add.ok")} <= delivered
 

@@ -15,7 +15,9 @@ def test_the_links_of_a_partition_are_one_bar() -> None:
     examples.cut(example, 3, ("n1",), ("n2", "n3"))
     examples.cut(example, 4, ("n1",), ("n2", "n3"), "heal")
 
-    assert bars(example.rows, NODES, 9) == [Bar("cut", 3, 7, "n1 | n2 n3", ("n1", "n2", "n3"))]
+    assert bars(example.rows, NODES, 9) == [
+        Bar("cut", 3, 7, "n1 | n2 n3", ("n1", "n2", "n3"), "cut", is_of_links=True)
+    ]
 
 
 def test_a_cut_that_nobody_heals_lasts_to_the_end() -> None:
@@ -55,6 +57,12 @@ def test_a_crash_lasts_until_the_start() -> None:
 def test_the_first_start_is_no_event_but_a_later_one_is() -> None:
     assert labels(Row(-5, "start", "n1", cause="fresh")) == []
     assert labels(Row(5, "start", "n4", cause="fresh")) == [("join", 5, 5, "n4 start fresh")]
+
+
+def test_a_full_disk_lasts_until_it_has_space_again() -> None:
+    rows = (Row(1, "disk.full", "n2", detail="yes"), Row(4, "disk.full", "n2", detail="no"))
+
+    assert labels(*rows) == [("disk.full", 1, 4, "n2 disk.full yes")]
 
 
 def test_nodes_that_are_paused_together_are_one_bar() -> None:

@@ -32,6 +32,7 @@ def test_each_message_on_the_wire_can_be_named() -> None:
     ("fault", "why"),
     [
         ({"kind": "flood", "nodes": (1,)}, "flood: there is no fault of this kind"),
+        ({"kind": "swizzle", "nodes": (1,)}, "swizzle: there is no fault of this kind"),
         ({**DROP, "mode": "waitings"}, "drop: there is no message 'waitings'; known are ping, "),
         ({**DROP, "nodes": (4,)}, "drop: there is no node 4 among 3"),
         ({"kind": "drop", "links": ((1, 7),)}, "drop: there is no node 7 among 3"),

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from disque_trio.sim.scenarios import fault_kinds
+
 KEYS: Final = "scenario, run, seed"
 """The columns that identify a run; most views begin with them."""
 
@@ -17,12 +19,7 @@ AT_LEAST_ONCE: Final = (
 )
 """Whether the job's id says at least once (`sim.checkers.obligations.is_at_least_once`)."""
 
-TROUBLES: Final = (
-    "'cut', 'heal', 'clog', 'release', 'rule', 'unrule', 'half-open',"
-    " 'half-open.end', 'delay', 'slow', 'crash', 'wipe',"
-    " 'remove', 'pause', 'resume', 'clock.step', 'clock.rate', 'wall.freeze', 'wall.thaw', 'leave',"
-    " 'forget', 'pause-queue', 'memory', 'disk.full', 'disk.error', 'disk.stall', 'disk.flip'"
-)
+TROUBLES: Final = ", ".join(f"'{row}'" for row in fault_kinds.ROWS if row != "start")
 """Kinds of rows about a fault, or the end of one."""
 
 

@@ -1,11 +1,11 @@
 """What faults do to the hosts and links of a world.
 
-Each fault is a generator: it begins, yields, and ends. One that changes nothing does not yield.
-Each writes rows of what it changes.
+Each kind of fault (`fault_kinds`) is a generator of its name, `half_open` for half-open: it begins,
+yields, and ends. One that changes nothing does not yield. Each writes rows of what it changes.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Final
 
 from disque_trio.sim.engines.heap.nodes import Host
 from disque_trio.sim.engines.heap.world import World
@@ -37,7 +37,8 @@ class FaultActions:
 
     def of(self, fault: Fault, target: int | Link) -> Occurrence:
         """An occurrence of a fault of a plan."""
-        return _KINDS[fault.kind](self, target, fault)
+        occurrence: Occurrence = getattr(self, fault.kind.replace("-", "_"))(target, fault)
+        return occurrence
 
     def end(self, occurrences: Iterable[Occurrence]) -> None:
         """End what has begun."""
@@ -46,7 +47,7 @@ class FaultActions:
 
     # Links.
 
-    def cut(self, link: Link) -> Occurrence:
+    def cut(self, link: Link, _fault: Fault) -> Occurrence:
         """Cut the link."""
         if self._network.cut(*link):
             self._note_link("cut", link)
@@ -55,7 +56,9 @@ class FaultActions:
             self._note_link("heal", link)
             self._world.links.mended(*link)
 
-    def clog(self, link: Link) -> Occurrence:
+    partition = cut
+
+    def clog(self, link: Link, _fault: Fault) -> Occurrence:
         """Keep all packets back."""
         if self._network.clog(*link):
             self._note_link("clog", link)
@@ -64,8 +67,13 @@ class FaultActions:
             self._note_link("release", link)
             self._world.links.mended(*link)
 
-    def drop(self, link: Link, rule: Rule) -> Occurrence:
+    def drop(self, link: Link, fault: Fault) -> Occurrence:
         """Lose some messages."""
+        share = fault.amount / 1_000_000 if fault.amount else 1.0
+        return self.lose(link, Rule(share, fault.mode))
+
+    def lose(self, link: Link, rule: Rule) -> Occurrence:
+        """Lose the messages that the rule names."""
         rules = self._network.path(*link).rules
         rules.append(rule)
         self._note_link("rule", link, f"share={rule.share} only={rule.only} count={rule.count}")
@@ -73,18 +81,18 @@ class FaultActions:
         rules.remove(rule)
         self._note_link("unrule", link)
 
-    def delay(self, link: Link, delay: Micros) -> Occurrence:
+    def delay(self, link: Link, fault: Fault) -> Occurrence:
         """Add to the latency."""
-        self._add_delay(link, delay)
+        self._add_delay(link, fault.amount * 1000)
         yield
-        self._add_delay(link, -delay)
+        self._add_delay(link, -fault.amount * 1000)
 
     def _add_delay(self, link: Link, delay: Micros) -> None:
         path = self._network.path(*link)
         path.delay += delay
         self._note_link("delay", link, str(path.delay // 1000))
 
-    def half_open(self, link: Link) -> Occurrence:
+    def half_open(self, link: Link, _fault: Fault) -> Occurrence:
         """End the connections at the target only. A source that has noticed connects anew."""
         if self._world.links.half_open(*link, lambda: self._note_link("half-open.end", link)):
             self._note_link("half-open", link)
@@ -95,16 +103,16 @@ class FaultActions:
 
     # Processes.
 
-    def crash(self, node: int, cause: str = "kill") -> Occurrence:
+    def crash(self, node: int, fault: Fault) -> Occurrence:
         """End the process, and start it again."""
         host = self._hosts[node]
-        if host.stop() if cause == "stop" else host.kill(cause):
+        if host.stop() if fault.mode == "stop" else host.kill(fault.mode or "kill"):
             yield
             self.start(node)
 
-    def restart(self, node: int, cause: str) -> Occurrence:
+    def restart(self, node: int, fault: Fault) -> Occurrence:
         """End the process, and start it again at once, or once it has stopped."""
-        ends = self.crash(node, cause)
+        ends = self.crash(node, fault)
         for _ in ends:
             next(ends, None)
             yield
@@ -117,7 +125,7 @@ class FaultActions:
         elif not host.is_up and node not in self._removed:
             host.start("empty")
 
-    def remove(self, node: int) -> Occurrence:
+    def remove(self, node: int, _fault: Fault) -> Occurrence:
         """End the process for ever; later the others forget it."""
         if node not in self._removed:
             self._hosts[node].kill("kill")
@@ -126,7 +134,7 @@ class FaultActions:
             yield
             self._bury(node)
 
-    def wipe(self, node: int) -> Occurrence:
+    def wipe(self, node: int, _fault: Fault) -> Occurrence:
         """Kill the process; it starts with a new id and no data, and later the others forget the
         old id."""
         host = self._hosts[node]
@@ -139,7 +147,7 @@ class FaultActions:
             yield
             self._bury(node)
 
-    def pause(self, node: int) -> Occurrence:
+    def pause(self, node: int, _fault: Fault) -> Occurrence:
         """Stop the process."""
         host = self._hosts[node]
         if host.is_up and not host.is_paused:
@@ -150,25 +158,37 @@ class FaultActions:
                 host.note("resume")
                 host.resume()
 
-    def slow(self, node: int, busy: Micros) -> Occurrence:
+    def slow(self, node: int, fault: Fault) -> Occurrence:
         """Make each batch take so long."""
         host = self._hosts[node]
-        for slowness in busy, 0:
-            host.slowness = slowness
-            host.note("slow", detail=str(slowness // 1000))
+        for ms in fault.amount, 0:
+            host.slowness = ms * 1000
+            host.note("slow", detail=str(ms))
             yield
 
     # Disks.
 
-    def disk(self, node: int, trouble: str, kind: str) -> Occurrence:
-        """The disk is full, broken or stalled: an attribute of `Disk`, and the row."""
+    def disk_full(self, node: int, _fault: Fault) -> Occurrence:
+        """The disk has no space left."""
+        return self._disk(node, "is_full", "disk.full")
+
+    def disk_error(self, node: int, _fault: Fault) -> Occurrence:
+        """Writes and syncs fail."""
+        return self._disk(node, "is_broken", "disk.error")
+
+    def disk_stall(self, node: int, _fault: Fault) -> Occurrence:
+        """Writes and syncs hang."""
+        return self._disk(node, "is_stalled", "disk.stall")
+
+    def _disk(self, node: int, trouble: str, kind: str) -> Occurrence:
+        """An attribute of `Disk`, and the row."""
         host = self._hosts[node]
         for is_so in True, False:
             setattr(host.disk, trouble, is_so)
             host.note(kind, detail="yes" if is_so else "no")
             yield
 
-    def flip(self, node: int) -> Occurrence:
+    def disk_flip(self, node: int, _fault: Fault) -> Occurrence:
         """Change one bit of the journal, if there is one."""
         host = self._hosts[node]
         if host.disk.has_content():
@@ -178,23 +198,23 @@ class FaultActions:
 
     # Clocks.
 
-    def step_clock(self, node: int, ms: int) -> Occurrence:
+    def clock_step(self, node: int, fault: Fault) -> Occurrence:
         """Make the wall clock jump."""
         host = self._hosts[node]
-        host.clock.step(ms)
-        host.note("clock.step", detail=str(ms))
+        host.clock.step(fault.amount)
+        host.note("clock.step", detail=str(fault.amount))
         yield
 
-    def drift(self, node: int, ppm: int) -> Occurrence:
+    def clock_rate(self, node: int, fault: Fault) -> Occurrence:
         """Make the clocks run so much faster than true time."""
         host = self._hosts[node]
-        for rate in ppm, self._world.clock_plan(node).drift_ppm:
+        for rate in fault.amount, self._world.clock_plan(node).drift_ppm:
             host.clock.set_rate(self._world.engine.now, rate)
             host.rewind()
             host.note("clock.rate", detail=str(rate))
             yield
 
-    def freeze(self, node: int) -> Occurrence:
+    def wall_freeze(self, node: int, _fault: Fault) -> Occurrence:
         """Stop the wall clock."""
         host = self._hosts[node]
         host.clock.freeze(self._world.engine.now)
@@ -205,7 +225,7 @@ class FaultActions:
 
     # What operators do.
 
-    def leave(self, node: int) -> Occurrence:
+    def leave(self, node: int, _fault: Fault) -> Occurrence:
         """CLUSTER LEAVING."""
         host = self._hosts[node]
         for word in "yes", "no":
@@ -213,7 +233,7 @@ class FaultActions:
             self._world.command(host, "CLUSTER", "LEAVING", word)
             yield
 
-    def join(self) -> Occurrence:
+    def join(self, _node: int, _fault: Fault) -> Occurrence:
         """Add a new node, which all others meet."""
         host = self._world.add_host(len(self._hosts) + 1)
         host.start("fresh")
@@ -224,7 +244,7 @@ class FaultActions:
         """All others meet the node, if they do not know it."""
         self._world.introduce(self._hosts[node])
 
-    def forget(self, node: int) -> Occurrence:
+    def forget(self, node: int, _fault: Fault) -> Occurrence:
         """All others forget the node, and later meet it."""
         host = self._hosts[node]
         for other in self._world.others(host):
@@ -243,11 +263,11 @@ class FaultActions:
                 other.note("forget", peer=host.name, detail=id.decode())
                 self._world.command(other, "CLUSTER", "FORGET", id)
 
-    def squeeze(self, node: int, share: int, mode: str) -> Occurrence:
-        """Leave little memory: the node uses `share` parts per million of it."""
-        if self._squeeze(self._hosts[node], share, mode):
+    def memory(self, node: int, fault: Fault) -> Occurrence:
+        """Leave little memory: the node uses `amount` parts per million of it."""
+        if self._squeeze(self._hosts[node], fault.amount, fault.mode):
             yield
-            self._squeeze(self._hosts[node], 0, mode)
+            self._squeeze(self._hosts[node], 0, fault.mode)
 
     def _squeeze(self, host: Host, share: int, mode: str) -> bool:
         """Set maxmemory so that the node uses so many parts per million of it now; 0 gives it
@@ -267,9 +287,9 @@ class FaultActions:
             resident_size.measured(state, pressure.weighed(state) + beyond)
         return True
 
-    def pause_queue(self, node: int, queue: str, mode: str) -> Occurrence:
+    def pause_queue(self, node: int, fault: Fault) -> Occurrence:
         """PAUSE; with the mode `bcast` of all queues of this name, ordered at this node."""
-        host = self._hosts[node]
+        host, queue, mode = self._hosts[node], fault.queue, fault.mode or "all"
         is_broadcast = mode == "bcast"
         for other in self._world.others(host) if is_broadcast else ():
             other.note("pause-queue", cause=mode, detail=f"{queue} all")
@@ -286,33 +306,3 @@ class FaultActions:
 
 def _call(act: Callable[[], None]) -> None:
     act()
-
-
-_KINDS: Final[dict[str, Callable[[FaultActions, Any, Fault], Occurrence]]] = {
-    "partition": lambda do, link, _: do.cut(link),
-    "cut": lambda do, link, _: do.cut(link),
-    "clog": lambda do, link, _: do.clog(link),
-    "drop": lambda do, link, fault: do.drop(
-        link, Rule(fault.amount / 1_000_000 if fault.amount else 1.0, fault.mode)
-    ),
-    "delay": lambda do, link, fault: do.delay(link, fault.amount * 1000),
-    "half-open": lambda do, link, _: do.half_open(link),
-    "crash": lambda do, node, fault: do.crash(node, fault.mode or "kill"),
-    "restart": lambda do, node, fault: do.restart(node, fault.mode or "kill"),
-    "remove": lambda do, node, _: do.remove(node),
-    "wipe": lambda do, node, _: do.wipe(node),
-    "pause": lambda do, node, _: do.pause(node),
-    "slow": lambda do, node, fault: do.slow(node, fault.amount * 1000),
-    "disk-full": lambda do, node, _: do.disk(node, "is_full", "disk.full"),
-    "disk-error": lambda do, node, _: do.disk(node, "is_broken", "disk.error"),
-    "disk-stall": lambda do, node, _: do.disk(node, "is_stalled", "disk.stall"),
-    "disk-flip": lambda do, node, _: do.flip(node),
-    "clock-step": lambda do, node, fault: do.step_clock(node, fault.amount),
-    "clock-rate": lambda do, node, fault: do.drift(node, fault.amount),
-    "wall-freeze": lambda do, node, _: do.freeze(node),
-    "leave": lambda do, node, _: do.leave(node),
-    "join": lambda do, *_: do.join(),
-    "forget": lambda do, node, _: do.forget(node),
-    "memory": lambda do, node, fault: do.squeeze(node, fault.amount, fault.mode),
-    "pause-queue": lambda do, node, fault: do.pause_queue(node, fault.queue, fault.mode or "all"),
-}

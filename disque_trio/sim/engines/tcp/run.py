@@ -27,18 +27,11 @@ from disque_trio.sim.engines.tcp.control import Poller
 from disque_trio.sim.engines.tcp.merge import merge
 from disque_trio.sim.engines.tcp.world import FORMING_TIME, ProcessWorld
 from disque_trio.sim.model.recorder import Recorder
+from disque_trio.sim.scenarios import fault_kinds
 from disque_trio.sim.scenarios.plan import ClockPlan, Micros, Plan
 from disque_trio.tracing.rows import Row
 
 _MOST_NODES: Final = 250
-_REFUSED: Final = {
-    "clock-step": "clocks",
-    "clock-rate": "clocks",
-    "wall-freeze": "clocks",
-    "slow": "the speed of a process",
-    "memory": "what a process uses",
-    **dict.fromkeys(("disk-full", "disk-error", "disk-stall", "disk-flip"), "disks"),
-}
 
 
 def simulate(
@@ -57,8 +50,8 @@ def simulate(
 def check(plan: Plan) -> None:
     """Raise `UnplayableError` if the plan has faults that processes cannot have."""
     for fault in plan.faults:
-        if fault.kind in _REFUSED:
-            raise _unplayable(f"{fault.kind}: it cannot change {_REFUSED[fault.kind]}")
+        if beyond := fault_kinds.BY_NAME[fault.kind].beyond_processes:
+            raise _unplayable(f"{fault.kind}: it cannot change {beyond}")
         if fault.mode == "power":
             raise _unplayable(f"{fault.kind} in mode power: it can only kill processes")
     if has_journals(plan):

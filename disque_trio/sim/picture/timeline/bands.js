@@ -1,20 +1,19 @@
 // What lasts: faults, the states of the chosen job on each node, and how many copies there are.
 
 import { shape } from "./elements.js";
-import { BAR_COLOURS, textWidth } from "./marks.js";
+import { textWidth } from "./marks.js";
 import { isCopy, STATES } from "./run.js";
 import { BAND } from "./scene.js";
-import { LINK_FAULTS } from "./sentences.js";
 
 export function drawFaults(scene, group, left, right) {
   const { run, axis, top, bottom, lifelines, deep } = scene;
   const free = { x: 0 };
-  for (const [what, start, end, label, nodes] of run.bars) {
+  for (const [what, start, end, label, nodes, colour, isOfLinks] of run.bars) {
     const from = Math.max(axis.at(start), left);
     const to = Math.min(axis.at(end), right);
     if (to <= from || end === start) continue;
-    const fill = `var(--${BAR_COLOURS[what] ?? "other"})`;
-    if (LINK_FAULTS.has(what)) {
+    const fill = `var(--${colour})`;
+    if (isOfLinks) {
       group.append(
         shape("rect", {
           x: from,

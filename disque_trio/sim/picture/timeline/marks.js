@@ -1,18 +1,8 @@
 // How a row is drawn in the diagram: its mark, label and colour.
 
 import { NONE } from "./run.js";
-import { COMMANDS, LINK_KINDS } from "./sentences.js";
+import { COMMANDS } from "./sentences.js";
 
-export const BAR_COLOURS = {
-  cut: "cut",
-  "half-open": "cut",
-  clog: "clog",
-  drop: "clog",
-  delay: "clog",
-  crash: "crash",
-  pause: "pause",
-  slow: "pause",
-};
 const CAUSE_COLOURS = {
   D0: "d0",
   D1: "d1",
@@ -90,7 +80,7 @@ export function markOf(run, i, nth) {
     default:
       return (
         commandMark(kind) ??
-        (run.lifeline[i] === NONE || LINK_KINDS.has(kind) ? null : { label: kind })
+        (run.lifeline[i] === NONE || kind in run.linkRows ? null : { label: kind })
       );
   }
 }

@@ -1,6 +1,5 @@
 // The rows of a run: unpacked from slices (`picture/table.py`), and asked for by job and by time.
 
-import { LINK_KINDS } from "./sentences.js";
 import { visible } from "./text.js";
 
 export const NONE = -1;
@@ -52,7 +51,8 @@ export class Run {
     this.operations = []; // flat
     this.repeats = [];
     this.isRepeat = new Set();
-    this.bars = [];
+    this.bars = []; // what, start, end, label, names of nodes, colour, whether it is of links
+    this.linkRows = {}; // by kind of row about a fault of links: whether it ends the fault
     this.world = []; // rows about nodes and links, not about jobs
     this.start = 0;
     this.end = 1;
@@ -72,6 +72,7 @@ export class Run {
       this.isRepeat.add(repeat[1]);
     }
     this.bars = slice.bars;
+    for (const [kind, isEnd] of slice.link_rows) this.linkRows[kind] = isEnd;
     this.start = Math.min(0, this.count ? this.time[0] : 0);
     this.end = Math.max(slice.end, this.start + 1);
     for (let i = first; i < this.count; i++) if (this.#isNews(i)) this.world.push(i);
@@ -145,7 +146,7 @@ export class Run {
     const before = this.world.at(-1);
     return !(
       before !== undefined &&
-      LINK_KINDS.has(this.kindOf(i)) &&
+      this.kindOf(i) in this.linkRows &&
       this.kind[before] === this.kind[i] &&
       this.time[before] === this.time[i]
     );

@@ -2,10 +2,6 @@
 
 import { EVENT_WORDS } from "./words.js";
 
-export const LINK_FAULTS = new Set(["cut", "clog", "drop", "half-open", "delay"]);
-const ENDINGS = new Set(["heal", "release", "unrule", "half-open.end"]);
-export const LINK_KINDS = new Set(["cut", "clog", "rule", "half-open", "delay", ...ENDINGS]);
-
 export const short = (job) => (job >= 0 ? `J${job + 1}` : job === -1 ? "cluster" : "everything");
 
 export function seconds(time, digits = 3) {
@@ -44,7 +40,7 @@ export function say(run, i) {
     case "lost":
       return `${cause.toUpperCase()}${name} from ${lifeline} to ${peer} is lost${more}`;
     default:
-      return LINK_KINDS.has(kind)
+      return kind in run.linkRows
         ? faultWords(run, i)
         : (command(run, i) ?? `${[lifeline, kind, peer].filter(Boolean).join(" ")}${job}${why}${more}`);
   }
@@ -84,8 +80,9 @@ function faultWords(run, i) {
   const [begun, ended] = [1, 2].map((side) =>
     run.bars.filter((bar) => bar[side] === run.time[i] && bar[2] > bar[1]),
   );
-  const told = (ENDINGS.has(kind) ? ended : begun)
-    .filter((bar) => LINK_FAULTS.has(bar[0]))
+  const isEnd = run.linkRows[kind];
+  const told = (isEnd ? ended : begun)
+    .filter(([, , , , , , isOfLinks]) => isOfLinks)
     .map((bar) => `${bar[0]} ${bar[3]}`);
-  return `${ENDINGS.has(kind) ? "over: " : ""}${told.join(", ") || `${kind} ${run.lifelineOf(i)} ${run.peerOf(i)}`}`;
+  return `${isEnd ? "over: " : ""}${told.join(", ") || `${kind} ${run.lifelineOf(i)} ${run.peerOf(i)}`}`;
 }

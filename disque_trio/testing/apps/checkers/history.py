@@ -8,6 +8,7 @@ import attrs
 
 from disque_trio.sim.checkers.case import Violation
 from disque_trio.sim.scenarios.apps import AppCall, AppJob, AppsPlan, AppTask, Micros
+from disque_trio.sim.scenarios.fault_kinds import WITH_ROWS
 from disque_trio.tracing.rows import Row
 
 NEVER: Final[Micros] = 1 << 61
@@ -104,14 +105,15 @@ class Wait:
 
 
 _Span = tuple[Micros, Micros]
-_OPENS: Final = {
-    "crash": "start", "pause": "resume", "cut": "heal", "clog": "release",
-    "app.pause": "app.resume", "app.cut": "app.mend", "wall.freeze": "wall.thaw",
-}  # fmt: skip
-_CLOSES: Final = {end: begin for begin, end in _OPENS.items()}
+_CLOSES: Final = {
+    **{kind.end_row: kind.row for kind in WITH_ROWS if kind.end_row},
+    "app.resume": "app.pause",
+    "app.mend": "app.cut",
+}
+_OPENS: Final = tuple(_CLOSES.values())
 _POINTS: Final = (
-    "app.kill", "app.reset", "app.stop", "app.ended", "half-open", "clock.step", "clock.rate",
-    "wipe", "remove", "leave", "memory", "pause-queue", "app.start",
+    "app.kill", "app.reset", "app.stop", "app.ended", "app.start",
+    *(kind.row for kind in WITH_ROWS if not kind.end_row),
 )  # fmt: skip
 
 
