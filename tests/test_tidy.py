@@ -16,7 +16,8 @@ from tests.trees import PACKAGE, STATEMACHINE, every_file, modules, shown, tree
 
 _RUNGS: Final = """
     base knobs layout
-    extensions keyfacts form suggestions address values pattern jobtraces tombstones config
+    extensions joboptions
+    keyfacts form suggestions address values pattern jobtraces tombstones config
     directives redaction timers messages wording records events refusals tally chores stats
     slowlog latency cluster job client jobtable keys backlog sorted_entries queue memory
     outbox getwords strangers state lengthy invariants
@@ -29,7 +30,7 @@ _RUNGS: Final = """
     delivery enqueuing sessions repair
     claims many keysearch keyending keylookup keymeeting keysuccession
     failure handshake identity gossip hostnames membership nodesfile dispatch
-    commands.rows commands.usage commands.parse commands.unique commands.backoff admission
+    commands.rows commands.usage commands.parse commands.unique admission
     commands.ping commands.addoptions commands.addjob commands.jobs commands.keys commands.nack
     commands.begin commands.release commands.queues commands.scans commands.cluster commands.config
     commands.clients commands.info commands.slowlog commands.latency commands.traces

@@ -2,17 +2,15 @@
 
 import os
 from collections.abc import Sequence
-from typing import Final
 
 import attrs
 
 from disque_trio.explain.facts import Facts
 from disque_trio.statemachine.base import CommandError, Millis
-from disque_trio.statemachine.commands import addoptions, unique
 from disque_trio.statemachine.commands.addjob import check_periods
-from disque_trio.statemachine.extensions import needs_of
-
-_WAYS: Final[dict[int | None, str]] = {code: way.decode() for way, code in unique.WAYS.items()}
+from disque_trio.statemachine.commands.addoptions import parse_options
+from disque_trio.statemachine.extensions import NO_EXTENSIONS, Extensions, needs_of
+from disque_trio.statemachine.joboptions import DEFAULT_TTL_S, WAYS
 
 
 class NotAskedError(Exception):
@@ -30,17 +28,13 @@ class Asked:
     """SYNC; 0 is all copies."""
     retry: int
     delay: Millis = 0
-    ttl: int = addoptions.DEFAULT_TTL_S
+    ttl: int = DEFAULT_TTL_S
     timeout: Millis = 0
     maxlen: int | None = None
     is_async: bool = False
-    priority: int | None = None
-    limit: int | None = None
-    unique: bool = False
-    keep: Millis | None = None
     if_exists: str = "return"
-    backoff: Millis | None = None
-    max_backoff: Millis | None = None
+    extensions: Extensions = NO_EXTENSIONS
+    """The options that copies of the job have beyond the original's record."""
 
     @property
     def confirmed(self) -> int:
@@ -51,7 +45,7 @@ class Asked:
     def is_ours(self) -> bool:
         """Has it options that the original does not have, or times that it misreads?"""
         is_long = needs_of(self.delay, self.retry * 1000, None) != 0
-        return self.unique or is_long or any((self.priority, self.limit, self.backoff))
+        return is_long or self.extensions != NO_EXTENSIONS
 
     @property
     def comes_back(self) -> bool:
@@ -69,9 +63,9 @@ def read(words: Sequence[str], facts: Facts) -> Asked:
     if not words[3].isdecimal():
         raise NotAskedError(f"ms-timeout is a number of milliseconds, 0 for ever; not '{words[3]}'")
     try:
-        options = addoptions.parse_options([os.fsencode(word) for word in words[4:]])
+        options = parse_options([os.fsencode(word) for word in words[4:]])
         places = min(facts.default_replicate, facts.nodes + facts.silent)
-        copies = options.replicas or max(places, options.sync or 1)
+        copies = options.replicate or max(places, options.sync or 1)
         check_periods(options, copies)
     except CommandError as error:
         raise NotAskedError(error.text.decode(errors="replace")) from None
@@ -86,11 +80,6 @@ def read(words: Sequence[str], facts: Facts) -> Asked:
         timeout=int(words[3]),
         maxlen=options.maxlen,
         is_async=options.is_async,
-        priority=options.priority,
-        limit=options.limit,
-        unique=options.unique is not None,
-        keep=options.keep,
-        if_exists=_WAYS.get(options.if_exists, "return"),
-        backoff=options.backoff,
-        max_backoff=options.max_backoff,
+        if_exists=WAYS[options.if_exists or 0].decode(),
+        extensions=options.extensions or NO_EXTENSIONS,
     )

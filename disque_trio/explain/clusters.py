@@ -1,12 +1,15 @@
 """The facts of a running cluster, and the options of its jobs, as its nodes tell them."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import attrs
 
 from disque_trio.client.records import JobDetails
 from disque_trio.explain.asked import Asked
 from disque_trio.explain.facts import DEFAULTS, JOURNALS, NO_JOURNAL, Facts
+from disque_trio.statemachine.extensions import Extensions
+from disque_trio.statemachine.joboptions import CARRIED
 
 
 @attrs.frozen
@@ -21,19 +24,18 @@ class NodeTold:
 
 def asked_by(details: JobDetails) -> Asked:
     """The options of a job, as from now: without its DELAY, with what is left of its TTL."""
-    more = details.more
-    numbers = {name: value for name, value in more.items() if isinstance(value, int)}
+    shown = {name.replace("-", "_"): value for name, value in details.more.items()}
+    asked: dict[str, Any] = {
+        each.extension: shown[each.extension] for each in CARRIED if each.extension in shown
+    }
+    if "key" in asked:
+        asked["key"] = b""  # each job has its own
     return Asked(
         queue=details.queue or "",
         copies=details.repl,
         retry=details.retry,
         ttl=max(details.ttl, 1),
-        priority=numbers.get("priority"),
-        limit=numbers.get("limit"),
-        unique="key" in more,
-        keep=numbers.get("keep"),
-        backoff=numbers.get("backoff"),
-        max_backoff=numbers.get("max-backoff"),
+        extensions=Extensions(**asked),
     )
 
 

@@ -11,6 +11,7 @@ from disque_trio.explain.facts import Facts
 from disque_trio.explain.holders import Holder
 from disque_trio.explain.rules import Answer, answers, hints, refusal, remarks
 from disque_trio.explain.trials import Trial
+from disque_trio.statemachine.joboptions import CARRIED
 
 
 @attrs.frozen
@@ -70,10 +71,17 @@ class Report:
     holders: tuple[Holder, ...] = ()
     """Of a job that a cluster has, in the order in which they were chosen."""
 
+    def _job(self) -> dict[str, Any]:
+        """The options; those of its extensions beside the others."""
+        job = attrs.asdict(self.asked, recurse=False)
+        extensions = job.pop("extensions")
+        job |= {each.name: getattr(extensions, each.extension) or None for each in CARRIED}
+        return {**job, "unique": extensions.key is not None}
+
     def as_plain(self) -> dict[str, Any]:
         """As JSON values."""
         return {
-            "job": attrs.asdict(self.asked),
+            "job": self._job(),
             "cluster": attrs.asdict(self.facts),
             "refusal": self.refusal,
             "remarks": self.remarks,

@@ -151,8 +151,8 @@ def _rolled(_asked: Asked, facts: Facts) -> Loss:
 
 
 def _worker_dies(asked: Asked, _facts: Facts) -> Loss:
-    if asked.limit:
-        return Loss(NO, f"it is redelivered after RETRY; after {asked.limit} deliveries it is dead")
+    if limit := asked.extensions.limit:
+        return Loss(NO, f"it is redelivered after RETRY; after {limit} deliveries it is dead")
     return Loss(NO, "it is redelivered after RETRY (L2)")
 
 
@@ -233,12 +233,12 @@ def remarks(asked: Asked, facts: Facts) -> Iterator[str]:
         yield f"it is delivered {_seconds(asked.delay)} after ADDJOB, not earlier (S6)"
     yield f"it expires after {asked.ttl:,} s, done or not (TTL)"
     yield from _of_retry(asked, facts)
-    if asked.limit:
-        yield f"after {asked.limit} deliveries without an ACKJOB it is dead, and kept (S26)"
-    if asked.backoff:
-        first = _seconds(asked.backoff)
+    if limit := asked.extensions.limit:
+        yield f"after {limit} deliveries without an ACKJOB it is dead, and kept (S26)"
+    if asked.extensions.backoff:
+        first = _seconds(asked.extensions.backoff)
         yield f"its first NACK delays it by {first}; each further one doubles that"
-    if asked.unique:
+    if asked.extensions.key is not None:
         yield "one job has its key in a connected cluster (S24); in a partition two may (K1)"
     if asked.maxlen:
         yield f"refused if its queue has {asked.maxlen:,} jobs at the node of the ADDJOB"

@@ -17,6 +17,8 @@ from disque_trio.sim.checkers.verdict import judge
 from disque_trio.sim.engines.heap.run import simulate
 from disque_trio.sim.random_streams import stream
 from disque_trio.sim.scenarios.plan import Add, Consumer, Expect, Micros, Plan
+from disque_trio.statemachine.extensions import Extensions
+from disque_trio.statemachine.joboptions import CARRIED, Option
 from disque_trio.tracing.rows import Row
 
 WAITING: Final = "waiting"
@@ -172,14 +174,14 @@ def _options(asked: Asked, key: str) -> dict[str, Any]:
         "retry_s": asked.retry,
         "ttl_s": asked.ttl,
         "is_async": asked.is_async,
-        "priority": asked.priority,
-        "limit": asked.limit,
-        "unique": key if asked.unique else None,
-        "keep_s": -(-asked.keep // 1000) if asked.keep else None,
-        "if_exists": asked.if_exists if asked.unique else None,
-        "backoff_s": -(-asked.backoff // 1000) if asked.backoff else None,
-        "max_backoff_s": -(-asked.max_backoff // 1000) if asked.max_backoff else None,
+        **{each.planned: _planned(each, asked.extensions) for each in CARRIED if each.is_number},
+        **({} if asked.extensions.key is None else {"unique": key, "if_exists": asked.if_exists}),
     }
+
+
+def _planned(option: Option, extensions: Extensions) -> int | None:
+    value: int = getattr(extensions, option.extension) or 0
+    return (-(-value // 1000) if option.is_time else value) or None
 
 
 def _consumers(family: Family, asked: Asked, nodes: int, end: Micros) -> tuple[Consumer, ...]:

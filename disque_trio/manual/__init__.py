@@ -2,12 +2,27 @@
 
 Lines that begin with four spaces are a dialogue, which a test plays: `> ` is what is typed, `$1`
 the id of the job that was added last, `…` any text, and alone on its line any further lines.
+`{options of ADDJOB}` stands for their table.
 """
 
 from importlib.resources import files
+
+from disque_trio.statemachine.joboptions import OPTIONS, Option
 
 
 def text(name: str) -> str:
     """The page of the command with this lower-case name. Raises FileNotFoundError if it has
     none."""
-    return files(__name__).joinpath(f"{name}.md").read_text(encoding="utf-8")
+    page = files(__name__).joinpath(f"{name}.md").read_text(encoding="utf-8")
+    return page.replace("{options of ADDJOB}\n", _options_of_addjob())
+
+
+def _options_of_addjob() -> str:
+    rows = [f"| {_form(each)} | {each.default} | {each.meaning} |\n" for each in OPTIONS]
+    return "".join(["| option | default | meaning |\n|---|---|---|\n", *rows])
+
+
+def _form(option: Option) -> str:
+    """What has alternatives would end a cell of the table."""
+    first, alternative, _ = option.usage.partition("|")
+    return f"{option.text} {first if option.is_number or not alternative else 'way'}".rstrip()

@@ -10,10 +10,13 @@ from disque_trio.sim.scenarios.plan import Add, Consumer, Micros, Plan
 from disque_trio.sim.scenarios.vocabulary import DELAYING
 from disque_trio.sim.workload.engine_workers import ABORT, DRAIN
 from disque_trio.sim.workload.wishes import RECONNECT
-from disque_trio.statemachine.commands.addoptions import DEFAULT_TTL_S, MAX_DEFAULT_RETRY_S
-from disque_trio.statemachine.commands.backoff import MAX_BACKOFF
 from disque_trio.statemachine.federation import MAX_BROADCAST_DELAY
 from disque_trio.statemachine.job import DESYNC, MAX_GC_WAIT
+from disque_trio.statemachine.joboptions import (
+    DEFAULT_TTL_S,
+    MAX_BACKOFF,
+    MAX_DEFAULT_RETRY_S,
+)
 from disque_trio.worker.engine.connecting import LONGEST_REST, PATIENCE
 from disque_trio.worker.engine.fetching import WAIT
 

@@ -29,6 +29,8 @@ ORIGINAL_PERIOD_S: Final = (1 << 31) // 1000
 """The longest DELAY and RETRY that original nodes can count, in 32-bit milliseconds: 24.8 days."""
 LONGEST_PERIOD_S: Final = 10 * 366 * 86_400
 """The longest that is taken, and the longest KEEP: ten years."""
+MAX_INTEGER: Final = (1 << 63) - 1
+"""Of a word of a request."""
 
 
 @attrs.define

@@ -90,7 +90,7 @@ class Extensions:
             return EXTENDS | BURIES | long
         if long:
             return EXTENDS | long
-        return 0 if self.snoozes and attrs.evolve(self, snoozes=0) == _NONE else EXTENDS
+        return 0 if self.snoozes and attrs.evolve(self, snoozes=0) == NO_EXTENSIONS else EXTENDS
 
     def kept_by(self, capabilities: int) -> "Extensions | None":
         """What of them a node keeps that has what the job `needs`."""
@@ -123,7 +123,7 @@ class Extensions:
         return found
 
 
-_NONE: Final = Extensions()
+NO_EXTENSIONS: Final = Extensions()
 
 
 def needs_of(delay: Millis, retry: Millis, extensions: Extensions | None) -> int:

@@ -2,9 +2,8 @@
 
 import pytest
 
-from disque_trio.statemachine.base import NULL_ARRAY, Failure, Reply
+from disque_trio.statemachine.base import MAX_INTEGER, NULL_ARRAY, Failure, Reply
 from disque_trio.statemachine.client import Blocked
-from disque_trio.statemachine.commands.parse import MAX_INTEGER
 from disque_trio.statemachine.messages import DelJob, NeedJobs, SetAck
 from tests.rig import JOB, ME, N2, ONCE, Rig, copy_of
 

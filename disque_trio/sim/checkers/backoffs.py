@@ -11,7 +11,7 @@ from disque_trio.sim.checkers.messages import number_in
 from disque_trio.sim.checkers.obligations import MILLI, SECOND
 from disque_trio.sim.checkers.records import NEVER, Job
 from disque_trio.sim.scenarios.plan import Micros
-from disque_trio.statemachine.commands.backoff import MAX_BACKOFF
+from disque_trio.statemachine.joboptions import MAX_BACKOFF
 from disque_trio.tracing.rows import Row
 
 _TELLING: Final = 4

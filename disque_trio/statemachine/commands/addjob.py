@@ -22,6 +22,7 @@ from disque_trio.statemachine.base import (
     BCAST_WILLQUEUE,
     LEAVING,
     LONGEST_PERIOD_S,
+    MAX_INTEGER,
     ORIGINAL_PERIOD_S,
     PAUSE_IN,
     PENDING,
@@ -33,16 +34,16 @@ from disque_trio.statemachine.base import (
     Status,
 )
 from disque_trio.statemachine.client import Client
-from disque_trio.statemachine.commands import backoff, unique
-from disque_trio.statemachine.commands.addoptions import NAMES, OURS, Options, parse_options
+from disque_trio.statemachine.commands import unique
+from disque_trio.statemachine.commands.addoptions import NAMES, parse_options
 from disque_trio.statemachine.commands.parse import (
-    MAX_INTEGER,
     Remembered,
     in_seconds,
     timeout,
 )
 from disque_trio.statemachine.extensions import Extensions, needs_of
 from disque_trio.statemachine.job import Job, id_end, id_with, make_id
+from disque_trio.statemachine.joboptions import CARRIED, Options
 from disque_trio.statemachine.pausing import PAUSED
 from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.suggestions import shown
@@ -54,7 +55,9 @@ _LONG: Final = b"a DELAY or RETRY of more than %d seconds" % ORIGINAL_PERIOD_S
 _NO_PLACE_FOR_LONG: Final = (
     b"ERR aof-format disque has no place for %b: use aof-format framed" % _LONG
 )
-_EXTENSIONS: Final = b"extensions (%b)" % b", ".join((*OURS, b"UNIQUE", b"BACKOFF"))
+_EXTENSIONS: Final = b"extensions (%b)" % b", ".join(
+    [each.word for each in CARRIED if not each.needs]
+)
 _OR_LONGER: Final = (
     b", or %d beside an option that the original does not have, such as PRIORITY 0"
     % LONGEST_PERIOD_S
@@ -104,7 +107,7 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     wait = 0 if args[3] == b"0" else timeout(args[3], _WAIT)
     places = node.cluster.places
     wanted = node.config.default_replicate
-    replicas = options.replicas or max(places if places < wanted else wanted, options.sync or 1)
+    replicas = options.replicate or max(places if places < wanted else wanted, options.sync or 1)
     if replicas == 1 and resolved.is_simple and _may_be_short(node, resolved):
         return _add_alone(node, args, resolved)
     external = replication.is_external(
@@ -212,7 +215,7 @@ def _in(options: Options, max_ttl_s: int) -> ResolvedOptions:
     """The options with defaults; TTL and RETRY within what can be counted (original, defect 3)."""
     ttl = min(options.ttl, max_ttl_s)
     retry = attrs.evolve(options, ttl=ttl).retry_s
-    extensions = _extensions(options)
+    extensions = options.extensions
     needs = needs_of(options.delay, retry * 1000, extensions)
     return ResolvedOptions(
         options,
@@ -231,24 +234,10 @@ def _in(options: Options, max_ttl_s: int) -> ResolvedOptions:
         id_end(ttl, retry > 0),
         options.maxlen is None
         and not options.is_async
-        and (options.replicas != 1 or options.unique is not None),
+        and (options.replicate != 1 or options.unique is not None),
     )
 
 
-def _extensions(options: Options) -> Extensions | None:
-    """What a job with these options has beyond the original's record; None if nothing."""
-    found = Extensions(
-        priority=options.priority or 0,
-        key=options.unique,
-        keep=options.keep or 0,
-        limit=options.limit or 0,
-        backoff=options.backoff or 0,
-        max_backoff=backoff.longest(options),
-    )
-    return None if found == _NONE else found
-
-
-_NONE: Final = Extensions()
 _DEFAULTS: Final = _in(Options(), MAX_INTEGER)
 _SOME_KEY: Final = b"key"
 _RESOLVED: Final = Remembered(

@@ -7,7 +7,14 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeVar
 
-from disque_trio.statemachine.base import NOT_AN_INTEGER, SYNTAX_ERROR, CommandError, JobId, Millis
+from disque_trio.statemachine.base import (
+    MAX_INTEGER,
+    NOT_AN_INTEGER,
+    SYNTAX_ERROR,
+    CommandError,
+    JobId,
+    Millis,
+)
 from disque_trio.statemachine.job import check_id, is_well_formed
 from disque_trio.statemachine.suggestions import shown
 from disque_trio.statemachine.tracked_deliveries import check_token
@@ -21,7 +28,6 @@ _MAX_WAIT: Final[Millis] = 1 << 60
 """Half of `FOREVER`, so that a deadline is never beyond it."""
 _MAX_REMEMBERED: Final = 256
 _MAX_REMEMBERED_BYTES: Final = 128
-MAX_INTEGER: Final = (1 << 63) - 1
 MIN_INTEGER: Final = -(1 << 63)
 
 

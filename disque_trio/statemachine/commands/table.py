@@ -63,6 +63,7 @@ from disque_trio.statemachine.commands.slowlog import USAGE as SLOWLOG_USAGE
 from disque_trio.statemachine.commands.slowlog import slowlog
 from disque_trio.statemachine.commands.traces import USAGE as TRACE_USAGE
 from disque_trio.statemachine.commands.traces import traces
+from disque_trio.statemachine.joboptions import OPTIONS
 from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.values import encode
 
@@ -84,10 +85,7 @@ _IDS_WITH_TOKENS = "id[@token] [id[@token] ...]"
 
 ROWS: Final = (
     Command("addjob", addjob, -4, W | MEMORY | FAST,
-            "queue body ms-timeout [REPLICATE n] [SYNC n|AUTO] [DELAY sec] [RETRY sec] [TTL sec]"
-            " [MAXLEN n] [PRIORITY n] [LIMIT n] [UNIQUE key] [KEEP sec]"
-            " [IFEXISTS return|reject|again|replace] [BACKOFF sec] [MAXBACKOFF sec]"
-            " [ASYNC]",
+            "queue body ms-timeout " + " ".join([f"[{each.form}]" for each in OPTIONS]),
             "Add a job; answers its id once enough nodes hold a copy."),
     Command("getjob", getjob, -2, W | FAST,
             "[NOHANG] [WITHCOUNTERS] [WITHMETA] [TIED] [HELD] [TIMEOUT ms] [COUNT n]"

@@ -1,54 +1,23 @@
-"""ADDJOB UNIQUE: its options, and the key of the new job (docs/bus.md, "Keys of unique jobs")."""
+"""ADDJOB UNIQUE: the key of the new job (docs/bus.md, "Keys of unique jobs")."""
 
 import hashlib
-from typing import Final, Protocol
 
 import attrs
 
 from disque_trio.statemachine import claims
 from disque_trio.statemachine.base import (
-    LONGEST_PERIOD_S,
-    SYNTAX_ERROR,
     CommandError,
     Millis,
     Reply,
 )
 from disque_trio.statemachine.client import Client
-from disque_trio.statemachine.commands.parse import once, seconds
 from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.joboptions import Options
 from disque_trio.statemachine.keyfacts import MAX_KEY
-from disque_trio.statemachine.keys import AGAIN, REJECT, REPLACE, RETURN
+from disque_trio.statemachine.keys import RETURN
 from disque_trio.statemachine.state import NodeState
-from disque_trio.statemachine.suggestions import none_of, shown
-
-OPTIONS: Final = (b"UNIQUE", b"KEEP", b"IFEXISTS")
-WAYS: Final = {b"return": RETURN, b"reject": REJECT, b"again": AGAIN, b"replace": REPLACE}
-
-
-class Given(Protocol):
-    """The options of ADDJOB that concern keys; None where one is missing."""
-
-    unique: bytes | None
-    keep: Millis | None
-    if_exists: int | None
-    is_async: bool
-
-
-def take(options: Given, name: bytes, word: bytes) -> None:
-    """Take in one of the options. Raises CommandError for a bad value, and for a second one."""
-    if name == b"UNIQUE":
-        once(options.unique, name)
-        options.unique = check_key(word)
-    elif name == b"KEEP":
-        once(options.keep, name)
-        options.keep = seconds(word, name, most_s=LONGEST_PERIOD_S)
-    else:
-        once(options.if_exists, name)
-        way = WAYS.get(word.lower())
-        if way is None:
-            raise CommandError(SYNTAX_ERROR + b": IFEXISTS: " + none_of(word, WAYS))
-        options.if_exists = way
+from disque_trio.statemachine.suggestions import shown
 
 
 def check_key(word: bytes) -> bytes:
@@ -60,15 +29,6 @@ def check_key(word: bytes) -> bytes:
     return word
 
 
-def check(options: Given) -> None:
-    """Refuse options that mean nothing without UNIQUE."""
-    if options.unique is not None:
-        return
-    for name, value in ((b"KEEP", options.keep), (b"IFEXISTS", options.if_exists)):
-        if value is not None:
-            raise CommandError(SYNTAX_ERROR + b": %b needs UNIQUE key" % name)
-
-
 def named(extensions: Extensions | None, body: bytes) -> Extensions | None:
     """With the key of a job with this body: in place of an empty key its SHA-256, in hexadecimal
     digits."""
@@ -78,7 +38,7 @@ def named(extensions: Extensions | None, body: bytes) -> Extensions | None:
 
 
 def claim(
-    node: NodeState, client: Client, job: Job, options: Given, wait: Millis, sync: int
+    node: NodeState, client: Client, job: Job, options: Options, wait: Millis, sync: int
 ) -> Reply:
     """The client waits until the job has its key and its copies, or another job has the key."""
     deadline = node.mono + wait if wait else 0

@@ -13,9 +13,10 @@ from disque_trio.statemachine.base import (
     Status,
 )
 from disque_trio.statemachine.cluster import Peer
-from disque_trio.statemachine.commands.addoptions import DEFAULT_TTL_S, Options, parse_options
+from disque_trio.statemachine.commands.addoptions import parse_options
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.job import Job, is_well_formed, ttl_minutes
+from disque_trio.statemachine.joboptions import DEFAULT_TTL_S, Options
 from disque_trio.statemachine.messages import ReplJob
 from disque_trio.statemachine.records import Record
 from tests.rig import ME, N2, UNKNOWN, Rig
@@ -117,7 +118,7 @@ def test_options_come_in_any_order_and_case_and_the_last_counts() -> None:
     words = b"retry 5 TTL 100 Async delay 3 RePlIcAtE 2 MAXLEN 9 ttl 200".split()
 
     assert parse_options(words) == Options(
-        replicas=2, delay=3000, retry=5, ttl=200, maxlen=9, is_async=True
+        replicate=2, delay=3000, retry=5, ttl=200, maxlen=9, is_async=True
     )
     assert parse_options([]) == Options(ttl=DEFAULT_TTL_S)
 

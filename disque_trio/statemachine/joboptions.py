@@ -1,0 +1,373 @@
+"""The options of ADDJOB (original 2.2): one row each, with all that is known of it but its rule.
+
+From the rows follow the parser, the usage and the manual's table, the words that clients and the
+simulator send, the keys of scenarios, and the options and columns of the Spark sink.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import attrs
+
+from disque_trio.statemachine.base import (
+    LONGEST_PERIOD_S,
+    MAX_INTEGER,
+    ORIGINAL_PERIOD_S,
+    SYNTAX_ERROR,
+    CommandError,
+    Millis,
+)
+from disque_trio.statemachine.extensions import NO_EXTENSIONS, Extensions
+
+DEFAULT_TTL_S: Final = 86_400
+MAX_DEFAULT_RETRY_S: Final = 300
+MAX_BACKOFF: Final[Millis] = 3_600_000
+"""The default of MAXBACKOFF; BACKOFF if that is longer."""
+AUTO: Final = 0
+"""`Options.sync` of SYNC AUTO."""
+WAYS: Final = (b"return", b"reject", b"again", b"replace")
+"""IFEXISTS: the place of each is its code (`keys.RETURN` and so on)."""
+_MAX_REPLICAS: Final = 65_535
+_MAX_TTL_S: Final = (1 << 32) - 1
+
+
+@attrs.frozen(kw_only=True)
+class Option:
+    """One option."""
+
+    word: bytes
+    name: str
+    """The field of `Options`, the argument of the client and, but for ASYNC, the scenario key."""
+    usage: str = "n"
+    """What stands for its value: `sec` is a time, `n` another number; empty for a flag."""
+    least: int = 0
+    most: int = MAX_INTEGER
+    """The smallest and the largest value of a number. The original takes more for RETRY and TTL,
+    and keeps the largest that it can count."""
+    has_decimals: bool = False
+    """A time with up to three decimals, which `Options` has in milliseconds."""
+    error: bytes = b""
+    """What the original answers to a wrong value; empty for an option that it does not have. That
+    may be given once, where of the original's the last one counts."""
+    needs: bytes = b""
+    """The option without which it means nothing. A time may not be shorter than that one's."""
+    extension: str = ""
+    """The field of `Extensions` in which copies of the job have it; empty for none."""
+    default: str = "none"
+    meaning: str
+    """For the manual, as its default; in Markdown."""
+
+    @property
+    def text(self) -> str:
+        """The word."""
+        return self.word.decode()
+
+    @property
+    def is_ours(self) -> bool:
+        """Does the original not have it?"""
+        return not self.error and self.usage != ""
+
+    @property
+    def is_time(self) -> bool:
+        """Is its value a number of seconds?"""
+        return self.usage == "sec"
+
+    @property
+    def is_number(self) -> bool:
+        """Is its value a number, of seconds or of other things?"""
+        return self.is_time or self.usage.partition("|")[0] == "n"
+
+    @property
+    def planned(self) -> str:
+        """The field of a simulated ADDJOB (`sim.scenarios.plan.Add`)."""
+        return f"{self.name}_s" if self.is_time else self.name
+
+    @property
+    def form(self) -> str:
+        """The word with what stands for the value."""
+        return f"{self.text} {self.usage}".rstrip()
+
+
+OPTIONS: Final = (
+    Option(
+        word=b"REPLICATE",
+        name="replicate",
+        least=1,
+        most=_MAX_REPLICAS,
+        error=b"ERR REPLICATE must be between 1 and 65535",
+        default="3, or the size of the cluster if it is smaller; with `workers`, its machines "
+        "count",
+        meaning="how many nodes are to hold the job, 1 to 65535, and do before the answer comes "
+        "unless SYNC is given; nodes that are down count in the default, so give SYNC 2 if the "
+        "cluster has only three",
+    ),
+    Option(
+        word=b"SYNC",
+        name="sync",
+        usage="n|AUTO",
+        least=1,
+        most=_MAX_REPLICAS,
+        default="the value of REPLICATE",
+        meaning="how many nodes must hold the job before the answer comes; the other copies "
+        "follow in the background, and are sent to other nodes if they are lost. At most "
+        "REPLICATE. `AUTO` is `default-sync`, or where that is 0 a majority of the copies: 2 of "
+        "3, 2 of 2, 1 of 1. Ours",
+    ),
+    Option(
+        word=b"DELAY",
+        name="delay",
+        usage="sec",
+        most=LONGEST_PERIOD_S,
+        has_decimals=True,
+        error=b"ERR DELAY time must be a non negative number",
+        default="0",
+        meaning="the job is queued only after so many seconds; beside an option marked as ours, "
+        "such as PRIORITY 0, with up to three decimals and up to ten years (316,224,000), "
+        "otherwise 2,147,483 at most; must be less than TTL",
+    ),
+    Option(
+        word=b"RETRY",
+        name="retry",
+        usage="sec",
+        most=LONGEST_PERIOD_S,
+        error=b"ERR RETRY time must be a non negative number",
+        default="a tenth of TTL, at least 1, at most 300",
+        meaning="a job that is not acknowledged is queued again after so many seconds, up to half "
+        "a second earlier or later; 0 is at-most-once delivery, and requires REPLICATE 1; up to "
+        "ten years beside an option marked as ours, otherwise reduced to 2,147,483",
+    ),
+    Option(
+        word=b"TTL",
+        name="ttl",
+        usage="sec",
+        least=1,
+        most=_MAX_TTL_S,
+        error=b"ERR TTL must be a number > 0",
+        default=f"{DEFAULT_TTL_S}",
+        meaning="how long the job lives, acknowledged or not; up to a second longer on other "
+        "nodes, whose copies count whole seconds",
+    ),
+    Option(
+        word=b"MAXLEN",
+        name="maxlen",
+        least=1,
+        error=b"ERR MAXLEN must be a positive number",
+        meaning="refuse the job if its queue has n jobs or more on this node",
+    ),
+    Option(
+        word=b"PRIORITY",
+        name="priority",
+        least=-100,
+        most=100,
+        extension="priority",
+        default="0",
+        meaning="−100 to 100; jobs of a queue with a higher one are delivered first, and those "
+        "with the same one in the order of their creation. Ours",
+    ),
+    Option(
+        word=b"LIMIT",
+        name="limit",
+        least=1,
+        most=10_000,
+        extension="limit",
+        meaning="1 to 10000: after so many deliveries without an acknowledgement the job is "
+        "*dead*: kept, and delivered to nobody (see REDRIVE); needs a RETRY above 0. Ours",
+    ),
+    Option(
+        word=b"UNIQUE",
+        name="unique",
+        usage="key",
+        extension="key",
+        meaning="add the job only if no other job of its queue has this key, up to 256 bytes; the "
+        "empty key stands for the SHA-256 of the body. Ours",
+    ),
+    Option(
+        word=b"KEEP",
+        name="keep",
+        usage="sec",
+        least=1,
+        most=LONGEST_PERIOD_S,
+        has_decimals=True,
+        needs=b"UNIQUE",
+        extension="keep",
+        meaning="the key stays taken for so long after the job has ended; up to three decimals",
+    ),
+    Option(
+        word=b"IFEXISTS",
+        name="if_exists",
+        usage="return|reject|again|replace",
+        needs=b"UNIQUE",
+        default="return",
+        meaning="what to do if a job has the key: `return` its id; `reject` with `-DUPLICATE id "
+        "state`; `again`: if it is with a worker, add a job that is queued when that one has "
+        "ended; `replace`: if it was never delivered, add this job in its place. Otherwise "
+        "`again` and `replace` are as `return`",
+    ),
+    Option(
+        word=b"BACKOFF",
+        name="backoff",
+        usage="sec",
+        least=1,
+        most=LONGEST_PERIOD_S,
+        has_decimals=True,
+        extension="backoff",
+        meaning="how long a NACK without DELAY waits before the job is queued again: `sec` if it "
+        "is the job's first NACK, and twice as long for each NACK before it, those with DELAY "
+        "included; within 20 % either way, and at most half of what is left of the job's life; up "
+        "to three decimals. Ours",
+    ),
+    Option(
+        word=b"MAXBACKOFF",
+        name="max_backoff",
+        usage="sec",
+        least=1,
+        most=LONGEST_PERIOD_S,
+        has_decimals=True,
+        needs=b"BACKOFF",
+        extension="max_backoff",
+        default="3600, or BACKOFF if that is longer",
+        meaning="the longest such wait, before it is spread by the 20 %",
+    ),
+    Option(
+        word=b"ASYNC",
+        name="is_async",
+        usage="",
+        default="",
+        meaning="answer at once; the copies are sent without waiting for confirmation",
+    ),
+)
+"""In the order of the usage, and of what clients send."""
+CARRIED: Final = [each for each in OPTIONS if each.extension]
+"""Those that copies of the job have beyond the original's record."""
+BY_WORD: Final = {each.word: each for each in OPTIONS}
+
+
+@attrs.define
+class Options:
+    """The options of one ADDJOB; None where one is missing. RETRY and TTL in seconds."""
+
+    replicate: int | None = None
+    sync: int | None = None
+    delay: Millis = 0
+    retry: int | None = None
+    ttl: int = DEFAULT_TTL_S
+    maxlen: int | None = None
+    is_async: bool = False
+    priority: int | None = None
+    limit: int | None = None
+    backoff: Millis | None = None
+    max_backoff: Millis | None = None
+    unique: bytes | None = None
+    keep: Millis | None = None
+    if_exists: int | None = None
+
+    @property
+    def has_ours(self) -> bool:
+        """Is there an option that the original does not have? A request without one is answered as
+        there."""
+        return any(getattr(self, name) is not None for name in _OURS)
+
+    def synced(self, replicas: int, default: int) -> int:
+        """How many of the nodes that are to hold the job have confirmed it when ADDJOB is answered.
+        `default` is `default-sync`."""
+        wanted = 0 if self.is_async else self.sync or default
+        if not wanted and self.sync == AUTO:
+            wanted = replicas // 2 + 1
+        return min(wanted or replicas, replicas)
+
+    @property
+    def longest_s(self) -> int:
+        """The longest DELAY and RETRY."""
+        return LONGEST_PERIOD_S if self.has_ours else ORIGINAL_PERIOD_S
+
+    @property
+    def retry_s(self) -> int:
+        """RETRY, or its default. Without an option of ours it is within what original holders can
+        count (original, defect 3)."""
+        if self.retry is None:
+            return min(max(self.ttl // 10, 1), MAX_DEFAULT_RETRY_S)
+        return min(self.retry, self.longest_s)
+
+    @property
+    def extensions(self) -> Extensions | None:
+        """What a job with these options has beyond the original's record; None if nothing."""
+        found: dict[str, Any] = {}
+        for option in CARRIED:
+            value = getattr(self, option.name)
+            if value is not None:
+                found[option.extension] = value
+        if self.backoff:
+            found.setdefault("max_backoff", max(self.backoff, MAX_BACKOFF))
+        extensions = Extensions(**found)
+        return None if extensions == NO_EXTENSIONS else extensions
+
+    def check(self) -> None:
+        """Refuse options that contradict each other. Raises CommandError."""
+        if self.retry is not None and self.retry > LONGEST_PERIOD_S and self.has_ours:
+            raise CommandError(b"ERR RETRY must be at most %d seconds" % LONGEST_PERIOD_S)
+        if self.sync is not None:
+            self._check_sync(self.sync)
+        for option in _NEEDING:
+            other = BY_WORD[option.needs]
+            if getattr(self, option.name) is not None and getattr(self, other.name) is None:
+                raise CommandError(SYNTAX_ERROR + f": {option.text} needs {other.form}".encode())
+        if self.retry == 0 and self.limit is not None:
+            raise CommandError(
+                SYNTAX_ERROR
+                + b": LIMIT needs a RETRY above 0: with RETRY 0 a job is delivered once"
+            )
+        if self.backoff is not None:
+            self._check_backoff(self.backoff)
+
+    def _check_sync(self, sync: int) -> None:
+        if self.is_async:
+            raise CommandError(SYNTAX_ERROR + b": ASYNC waits for no copies, SYNC does: give one")
+        if self.replicate is not None and sync > self.replicate:
+            raise CommandError(
+                SYNTAX_ERROR + b": SYNC %d is more than REPLICATE %d" % (sync, self.replicate)
+            )
+
+    def _check_backoff(self, backoff: Millis) -> None:
+        most = self.max_backoff
+        if most is not None and most < backoff:
+            raise CommandError(
+                b"ERR MAXBACKOFF must not be shorter than BACKOFF: BACKOFF is %d ms, MAXBACKOFF "
+                b"%d ms" % (backoff, most)
+            )
+        if self.retry == 0:
+            raise CommandError(
+                b"ERR BACKOFF needs RETRY above 0: a job with RETRY 0 is never queued again"
+            )
+
+
+_OURS: Final = [each.name for each in OPTIONS if each.is_ours and not each.needs]
+_NEEDING: Final = [each for each in OPTIONS if each.needs]
+
+
+def decimals(time: float) -> str:
+    """Seconds with the three decimals that a node reads; without any that are 0, as originals need
+    it."""
+    return f"{time:.3f}".removesuffix(".000")
+
+
+def given(values: Mapping[str, Any]) -> Iterator[tuple[Option, Any]]:
+    """The options that have a value, by their names; times in seconds. With PRIORITY 0 beside
+    decimals and long times, which a node takes only beside an option of ours."""
+    delay, retry = values.get("delay") or 0, values.get("retry") or 0
+    is_plain = float(delay).is_integer() and max(delay, retry) <= ORIGINAL_PERIOD_S
+    for option in OPTIONS:
+        value = values.get(option.name)
+        if value is None and option.name == "priority" and not is_plain:
+            value = 0
+        if value is not None and (option.usage or value):
+            yield option, value
+
+
+def words(values: Mapping[str, Any]) -> list[Any]:
+    """The words of `given`; values of other kinds than times are as they are."""
+    found: list[Any] = []
+    for option, value in given(values):
+        found.append(option.word)
+        if option.usage:
+            found.append(decimals(value) if option.is_time else value)
+    return found
