@@ -183,7 +183,7 @@ simbench: $(STAMP) $(filter compiled,$(FORM)) ## speed of the simulator, cost of
 	$(BIN)/python -m benchmarks duplicates --seeds 0:50
 
 docs: $(STAMP) ## write the generated pages anew
-	$(BIN)/python -m disque_trio.docs > docs/commands.md
+	$(BIN)/python -m disque_trio.docs docs
 	$(BIN)/python -m disque_trio.sim.reference > docs/scenario-keys.md
 
 site: $(STAMP) ## the documentation as a site, in site/

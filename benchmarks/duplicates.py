@@ -16,7 +16,7 @@ from rich.progress import track
 from rich.table import Table
 
 from benchmarks.output import add_json, write_json
-from disque_trio.cli.sim.options import seeds_from
+from disque_trio.cli.sim.options import SEEDS
 from disque_trio.sim.checkers.verdict import judge
 from disque_trio.sim.engines.heap.run import simulate
 from disque_trio.sim.scenarios.expand import expand
@@ -88,7 +88,7 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("files", nargs="*", type=Path, help=f"scenarios ({', '.join(DEFAULTS)})")
-    parser.add_argument("--seeds", type=seeds_from, default=range(50), metavar="A:B")
+    parser.add_argument("--seeds", type=SEEDS, default=range(50), metavar="A:B")
     add_json(parser)
     return parser.parse_args(argv)
 

@@ -9,30 +9,9 @@ from importlib import import_module
 from typing import Final
 
 from disque_trio import __version__, extras
+from disque_trio.programs import COMMANDS, EXTRAS
 from disque_trio.terminal.arguments import Parser
 
-COMMANDS: Final = {
-    "server": "disque_trio.serving.server",
-    "up": "disque_trio.serving.up",
-    "cli": "disque_trio.cli",
-    "sim": "disque_trio.cli.sim",
-    "aof": "disque_trio.cli.aof",
-    "doctor": "disque_trio.cli.doctor",
-    "pipeline": "disque_trio.cli.pipeline",
-    "worker": "disque_trio.cli.worker",
-    "workers": "disque_trio.cli.operating.workers",
-    "jobs": "disque_trio.cli.operating.jobs",
-    "queues": "disque_trio.cli.operating.queues",
-    "top": "disque_trio.cli.top",
-    "explain": "disque_trio.cli.explain",
-    "console": "disque_trio.cli.console",
-}
-"""Modules with a `main`, imported only when used, so that a client starts fast."""
-EXTRAS: Final = {
-    **dict.fromkeys(("server", "up", "sim", "aof", "pipeline", "console"), "server"),
-    "explain": "cli",
-}
-"""What must be installed for all of a command. Others do most things without."""
 _EPILOG: Final = """\
 commands:
   server   run one node: disque-trio server [disque.conf] [--port 7711 ...]
@@ -49,6 +28,7 @@ commands:
   top      watch nodes and queues: disque-trio top
   explain  what a job survives: disque-trio explain ADDJOB mail body 0 RETRY 60
   console  see a cluster in a browser, and look after it: disque-trio console 127.0.0.1:7711
+  completion  complete command lines in bash, zsh or fish: disque-trio completion bash
 
 disque-trio COMMAND --help tells more.
 """

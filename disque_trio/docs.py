@@ -1,16 +1,19 @@
-"""The generated pages of docs/: `python -m disque_trio.docs` writes docs/commands.md to stdout.
+"""The generated parts of docs/: `python -m disque_trio.docs docs` writes them.
 
-A test compares the page with the table, so neither changes without the other.
+Tests compare them with the tables in the code, so neither changes without the other.
 """
 
 import sys
+from pathlib import Path
 from typing import Final
 
 from disque_trio import manual
 from disque_trio.cli.usage import show
+from disque_trio.cli.worker.options import Options
 from disque_trio.statemachine.commands.rows import Command
 from disque_trio.statemachine.commands.table import ROWS
 from disque_trio.statemachine.commands.usage import forms, is_optional
+from disque_trio.terminal.options import options_of
 
 _HEADER: Final = """\
 # Commands
@@ -98,10 +101,31 @@ def _words(row: Command) -> str:
     return str(row.arity) if row.arity > 0 else f"at least {-row.arity}"
 
 
-def main() -> None:
-    """Write the page to standard output."""
-    sys.stdout.write(commands_page())
+def settings_table(record: type) -> list[str]:
+    """The options of a command, as a table."""
+    lines = ["| option | value | default | meaning |", "|---|---|---|---|"]
+    for _, each in options_of(record):
+        if each.names:
+            names = ", ".join(f"`{name}`" for name in each.names)
+            value = "" if each.constant is not None else each.kind.says
+            lines.append(f"| {names} | {value} | {each.shown} | {each.about} |")
+    return lines
+
+
+def main(folder: Path) -> None:
+    """Write the page of commands, and the tables between their marks in other pages."""
+    (folder / "commands.md").write_text(commands_page())
+    for name, mark, lines in TABLES:
+        page = folder / name
+        begin, end = f"<!-- {mark}, by `make docs` -->\n\n", f"\n\n<!-- end of {mark} -->"
+        before, _, rest = page.read_text().partition(begin)
+        after = rest.partition(end)[2]
+        page.write_text(before + begin + "\n".join(lines) + end + after)
+
+
+TABLES: Final = (("worker-process.md", "settings", settings_table(Options)),)
+"""Page, mark and lines of each table in a page that is written by hand."""
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]))

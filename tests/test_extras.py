@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import pytest
 
-from disque_trio.__main__ import COMMANDS, EXTRAS
 from disque_trio.extras import PACKAGES
+from disque_trio.programs import COMMANDS, EXTRAS
 from tests.trees import HOME, PACKAGE, modules, tree
 
 PROJECT: Final[dict[str, Any]] = tomllib.loads((HOME / "pyproject.toml").read_text())["project"]

@@ -12,7 +12,7 @@ from tests.trees import HOME, PACKAGE, modules, tree
 LADDER: Final = (
     "statemachine",
     "wire",
-    "jsonlines ports system extras terminal",
+    "jsonlines ports system extras programs terminal",
     "storage",
     "driver",
     "node",

@@ -8,12 +8,13 @@ from importlib import import_module
 from typing import Final
 
 from disque_trio.cli import formats
-from disque_trio.cli.frame import INTERRUPTED, discard_output
-from disque_trio.cli.options import FOREVER, Options, parse
+from disque_trio.cli.frame import FAILED, INTERRUPTED, discard_output, run
+from disque_trio.cli.options import FOREVER, Options
 from disque_trio.cli.pipe import Pipe
 from disque_trio.cli.session import Session
 from disque_trio.client.connection import Connection
 from disque_trio.client.errors import OPTION_TERMS, ConnectionFailedError
+from disque_trio.terminal.options import Command
 from disque_trio.terminal.output import complain
 
 _FORMS: Final = {
@@ -23,24 +24,43 @@ _FORMS: Final = {
 }
 
 
+_OF_REDIS: Final = {
+    "-n": "there are no databases, only queues",
+    "-u": "give -h HOST and -p PORT, and --tls where it is rediss://",
+    "--user": "there is one user, so the password will do: -a or --password-file",
+}
+"""Options of redis-cli that this client does not have, with advice."""
+_EPILOG: Final = """\
+examples:
+  disque-trio cli ADDJOB mails 'hello' 0 RETRY 30
+  disque-trio cli -X BODY ADDJOB photos BODY 0 < photo.jpg
+  disque-trio cli GETJOB FROM mails
+  disque-trio cli -r -1 -i 1 QLEN mails
+  disque-trio cli --json HELLO
+
+exit code: 0 done; 1 an error reply, or no connection; 2 wrong usage; 130 interrupted by Ctrl-C
+(MONITOR and -r -1 end no other way: 0)
+"""
+
+
 def main(argv: list[str]) -> int:
     """Run the client; the exit code is 0, or as `--help` says."""
-    try:
-        options = parse(argv, os.environ)
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else 2
+    return run("cli", PROGRAM, argv)
+
+
+def _main(options: Options) -> int:
     try:
         return _run(options)
     except ConnectionFailedError as error:
         complain(error.worded(OPTION_TERMS))
-        return 1
+        return FAILED
     except (KeyboardInterrupt, EOFError):
         if sys.stderr.isatty():
             complain("")  # A new line after the ^C.
         return 0 if _is_endless(options) else INTERRUPTED
     except BrokenPipeError:
         discard_output()
-        return 1
+        return FAILED
 
 
 def _is_endless(options: Options) -> bool:
@@ -74,7 +94,7 @@ def _session(options: Options) -> Session:
         connection=Connection(options.address, password, options.connect_timeout_s),
         form=_FORMS[form],
         out=sys.stdout.buffer,
-        has_color=options.has_color and is_terminal,
+        has_color=options.has_color and is_terminal and not os.environ.get("NO_COLOR"),
         times=options.repeat,
         interval_s=options.interval_s,
     )
@@ -109,3 +129,16 @@ def _interact(session: Session) -> bool:
     # Only here when needed: prompt_toolkit takes longer to import than a command takes to run.
     interact: Callable[[Session], bool] = import_module("disque_trio.cli.interactive").interact
     return interact(session)
+
+
+PROGRAM: Final = Command(
+    record=Options,
+    run=_main,
+    about="""\
+Sends one command to a Disque node and prints the reply. Without a command it reads commands:
+from the keyboard, with history and completion, or line by line from what is piped into it.""",
+    epilog=_EPILOG,
+    usage="%(prog)s [OPTION ...] [COMMAND [ARGUMENT ...]]",
+    has_host=True,
+    advice=_OF_REDIS,
+)

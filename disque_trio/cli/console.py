@@ -1,6 +1,5 @@
 """`disque-trio console`: the console of a cluster, in a process of its own."""
 
-import argparse
 import contextlib
 import os
 import signal
@@ -12,7 +11,7 @@ from typing import Any, Final
 import attrs
 import trio
 
-from disque_trio.cli.frame import USAGE, UsageError
+from disque_trio.cli.frame import fail, run
 from disque_trio.client.address import Cluster
 from disque_trio.client.settings import DEFAULT_URL
 from disque_trio.client.url import parse_url
@@ -20,11 +19,21 @@ from disque_trio.net.listeners import ListenError, listen_for_browsers
 from disque_trio.serving.logs import open_log
 from disque_trio.serving.secret_files import SecretFileError, with_secrets
 from disque_trio.statemachine.config import Config
-from disque_trio.terminal.arguments import Parser
+from disque_trio.terminal.options import (
+    COUNT,
+    FILE,
+    Command,
+    UsageError,
+    argument,
+    option,
+    switch,
+    text,
+    whole,
+)
+from disque_trio.terminal.options import PORT as PORTS
 from disque_trio.terminal.output import complain, flush, say
 
 PORT: Final = 8710
-FAILED: Final = 1
 _EPILOG: Final = """\
 An ADDRESS is host:port of a node, or a URL such as disques://10.0.0.1:7711; one is enough, for it
 knows the others. Without any it is that of $DISQUE_URL (DEFAULT).
@@ -42,25 +51,55 @@ exit status: 0 ended by Ctrl-C, 1 the port cannot be listened on, 2 wrong usage
 """.replace("DEFAULT", DEFAULT_URL)
 
 
+@attrs.frozen(kw_only=True)
+class Options:
+    """The command line, read and checked."""
+
+    addresses: tuple[str, ...] = argument(text("ADDRESS"), "a node of the cluster", "*")
+    port: int = option("-p --port", PORTS, "to listen on", PORT)
+    bind: str = option("--bind", text("ADDRESS"), "to listen on", "127.0.0.1")
+    password_file: str = option("--password-file", FILE, "has the password", "")
+    name: tuple[str, ...] = option(
+        "--name", text("NAME"), "by which browsers may ask for it, beside addresses and localhost",
+        is_repeated=True,
+    )  # fmt: skip
+    read_only: bool = switch("--read-only", "change nothing in the cluster")
+    trace: tuple[str, ...] = option("--trace", FILE, "show this recorded run, too", (), nargs="+")
+    scenario: str = option("--scenario", FILE, "play this scenario, and show the run", "")
+    sandbox: bool = switch("--sandbox", "a simulated cluster to break")
+    nodes: int | None = option("--nodes", COUNT, "of the sandbox (3)")
+    seed: int | None = option("--seed", whole(), "of the scenario or the sandbox (0)")
+
+    def __attrs_post_init__(self) -> None:
+        if self.trace and self.scenario:
+            raise UsageError("--trace and --scenario are two runs: choose one")
+        if self.trace and self.sandbox:
+            raise UsageError("--trace is over, and --sandbox is to begin: choose one")
+        if self.nodes is not None and (self.scenario or not self.sandbox):
+            raise UsageError("--nodes is for --sandbox; a scenario has its own number of nodes")
+        if self.seed is not None and not (self.scenario or self.sandbox or self.trace):
+            raise UsageError("--seed is for --scenario and --sandbox")
+
+
 def main(argv: Sequence[str]) -> int:
     """Serve it until Ctrl-C. The exit status."""
+    return run("console", PROGRAM, argv)
+
+
+def _main(options: Options) -> int:
     try:
-        given = _parser().parse_args(argv)
-        config = _config(given)
-        _check(given)
-        sandbox, picture = _sandbox(given), _picture(given)
-        is_alone = bool(picture or sandbox) and not given.addresses
-        cluster = None if is_alone else _cluster(given.addresses, config.requirepass)
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else USAGE
-    except (ValueError, SecretFileError, UsageError) as error:
-        return _fail(str(error), USAGE)
+        config = _config(options)
+        sandbox, picture = _sandbox(options), _picture(options)
+        is_alone = bool(picture or sandbox) and not options.addresses
+        cluster = None if is_alone else _cluster(options.addresses, config.requirepass)
+    except (ValueError, SecretFileError) as error:
+        raise UsageError(str(error)) from error
     if not config.requirepass and cluster is not None:
         config = attrs.evolve(config, requirepass=cluster.secret() or b"")
     try:
         sockets = listen_for_browsers(config)
     except ListenError as error:
-        return _fail(str(error).replace("--web-port", "--port"), FAILED)
+        return fail("console", str(error).replace("--web-port", "--port"))
     with contextlib.ExitStack() as cleanup:
         for sock in sockets:
             cleanup.callback(sock.close)
@@ -68,56 +107,16 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = Parser(
-        prog="disque-trio console",
-        description="Show a cluster in a browser, and look after it.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("addresses", nargs="*", metavar="ADDRESS", help="a node of the cluster")
-    parser.add_argument("-p", "--port", type=int, default=PORT, help=f"to listen on ({PORT})")
-    parser.add_argument(
-        "--bind", default="127.0.0.1", metavar="ADDRESS", help="to listen on (127.0.0.1)"
-    )
-    parser.add_argument("--password-file", default="", metavar="FILE", help="has the password")
-    parser.add_argument(
-        "--name",
-        action="append",
-        default=[],
-        help="by which browsers may ask for it, beside addresses and localhost",
-    )
-    parser.add_argument("--read-only", action="store_true", help="change nothing in the cluster")
-    parser.add_argument("--trace", nargs="+", metavar="FILE", help="show this recorded run, too")
-    parser.add_argument("--scenario", metavar="FILE", help="play this scenario, and show the run")
-    parser.add_argument("--sandbox", action="store_true", help="a simulated cluster to break")
-    parser.add_argument("--nodes", type=int, help="of the sandbox (3)")
-    parser.add_argument("--seed", type=int, help="of the scenario or the sandbox (0)")
-    return parser
-
-
-def _check(given: argparse.Namespace) -> None:
-    """Do the options go together? Raises `UsageError`."""
-    if given.trace and given.scenario:
-        raise UsageError("--trace and --scenario are two runs: choose one")
-    if given.trace and given.sandbox:
-        raise UsageError("--trace is over, and --sandbox is to begin: choose one")
-    if given.nodes is not None and (given.scenario or not given.sandbox):
-        raise UsageError("--nodes is for --sandbox; a scenario has its own number of nodes")
-    if given.seed is not None and not (given.scenario or given.sandbox or given.trace):
-        raise UsageError("--seed is for --scenario and --sandbox")
-
-
-def _picture(given: argparse.Namespace) -> Any:
+def _picture(options: Options) -> Any:
     """Of the run that is to be shown; None for none. Raises `UsageError`."""
-    paths = given.trace or ([given.scenario] if given.scenario else [])
+    paths = options.trace or ([options.scenario] if options.scenario else [])
     if not paths:
         return None
     single: Any = import_module("disque_trio.cli.sim.single")
     pages: Any = import_module("disque_trio.sim.picture.page")
     subjects: Any = import_module("disque_trio.web.source")
-    _warn(f"reading {paths[0]} …" if given.trace else f"playing {paths[0]} …")
-    found = single.recorded(paths, given.seed, "heap")
+    _warn(f"reading {paths[0]} …" if options.trace else f"playing {paths[0]} …")
+    found = single.recorded(paths, options.seed, "heap")
     shown = pages.content(found.plan, found.rows, found.done.verdict, found.command)
     if found.done.verdict is None:
         _tell_of_crash(shown["head"], found.done.result)
@@ -131,16 +130,18 @@ def _tell_of_crash(head: dict[str, Any], result: Any) -> None:
     head["findings"] = [(each.property, each.job, each.time, each.text) for each in result.findings]
 
 
-def _sandbox(given: argparse.Namespace) -> Any:
+def _sandbox(options: Options) -> Any:
     """Of a scenario, or of its own; None for none. Raises `UsageError`."""
-    if not given.sandbox and not given.scenario:
+    if not options.sandbox and not options.scenario:
         return None
     rooms: Any = import_module("disque_trio.web.sandbox")
-    seed = given.seed or 0
-    if given.scenario:
+    seed = options.seed or 0
+    if options.scenario:
         sources: Any = import_module("disque_trio.cli.sim.sources")
-        return rooms.SandboxRoom(sources.plan_from(given.scenario, given.seed), given.scenario)
-    nodes = 3 if given.nodes is None else given.nodes
+        return rooms.SandboxRoom(
+            sources.plan_from(options.scenario, options.seed), options.scenario
+        )
+    nodes = 3 if options.nodes is None else options.nodes
     if not 1 <= nodes <= rooms.NODES:
         raise UsageError(f"--nodes {nodes} is not a number from 1 to {rooms.NODES}")
     if not 0 <= seed <= rooms.SEED:
@@ -148,17 +149,15 @@ def _sandbox(given: argparse.Namespace) -> Any:
     return rooms.SandboxRoom(nodes=nodes, seed=seed)
 
 
-def _config(given: argparse.Namespace) -> Config:
-    """Of a node that has but a web port. Raises `ValueError` or `SecretFileError`."""
-    if not 1 <= given.port <= 65535:
-        raise ValueError(f"port {given.port} is not a number from 1 to 65535")
+def _config(options: Options) -> Config:
+    """Of a node that has but a web port. Raises `SecretFileError`."""
     config = Config(
         port=0,
-        web_port=given.port,
-        bind=(given.bind,),
-        web_names=tuple(name.lower() for name in given.name),
-        web_read_only=given.read_only,
-        requirepass_file=given.password_file,
+        web_port=options.port,
+        bind=(options.bind,),
+        web_names=tuple(name.lower() for name in options.name),
+        web_read_only=options.read_only,
+        requirepass_file=options.password_file,
     )
     return with_secrets(config, _warn)
 
@@ -176,11 +175,6 @@ def _cluster(addresses: Sequence[str], password: bytes) -> Cluster:
 
 def _warn(text: str) -> None:
     complain(f"disque-trio console: {text}")
-
-
-def _fail(reason: str, status: int) -> int:
-    _warn(reason)
-    return status
 
 
 async def _serve(
@@ -203,3 +197,11 @@ async def _serve(
             async for _ in signals:
                 nursery.cancel_scope.cancel()
                 break
+
+
+PROGRAM: Final = Command(
+    record=Options,
+    run=_main,
+    about="Show a cluster in a browser, and look after it.",
+    epilog=_EPILOG,
+)

@@ -1,95 +1,56 @@
-"""The common part of command lines with subcommands, such as `sim` and `aof`.
+"""What the command lines have in common: carrying one out, its errors, and words for numbers."""
 
-A family names its commands, each with its options; `run` carries one out, and reports errors
-without a traceback.
-"""
-
-import argparse
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, Protocol, TypeVar
+from typing import Any, Final
 
-from disque_trio.terminal.arguments import Parser
+from disque_trio.terminal.options import (
+    Kind,
+    Program,
+    UsageError,
+    matching,
+    option,
+    parse,
+    switch,
+)
 from disque_trio.terminal.output import complain
 
+FAILED: Final = 1
+"""A node refuses it, no node answers, or there is nothing of that name."""
 USAGE: Final = 2
 """A bad option, or something that was asked for and cannot be done."""
 INTERRUPTED: Final = 130
 """What shells report for a program ended by Ctrl-C."""
 
 
-class UsageError(Exception):
-    """A request cannot be carried out; the text says why, for the user."""
-
-
-class Options(Protocol):
-    """One command line, read and checked."""
-
-    @property
-    def command(self) -> str:
-        """Which command of the family."""
-
-    def subject(self) -> str:
-        """The file or the like, for errors of the system that name none."""
-
-
-SomeOptions = TypeVar("SomeOptions", bound=Options)
-
-
-class Family:
-    """The parser of `disque-trio NAME COMMAND ...`. The epilog describes the exit status."""
-
-    def __init__(self, name: str, description: str, epilog: str) -> None:
-        self._name = name
-        self._parser = Parser(
-            prog=f"disque-trio {name}",
-            description=description,
-            epilog=epilog,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        self._commands = self._parser.add_subparsers(
-            dest="command", required=True, metavar="COMMAND"
-        )
-
-    def command(self, name: str, about: str, more: str = "") -> argparse.ArgumentParser:
-        """Add a command; the caller adds its options. `about` is a complete sentence."""
-        return self._commands.add_parser(
-            name,
-            help=about[0].lower() + about[1:].rstrip("."),
-            description=f"{about} {more}".strip(),
-            epilog=f"Exit status: see 'disque-trio {self._name} --help'.",
-        )
-
-    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
-        """The options, with `command`; or SystemExit after a message or help."""
-        return self._parser.parse_args(arguments)
-
-
-def run(
-    name: str,
-    arguments: Sequence[str],
-    parse: Callable[[Sequence[str]], SomeOptions],
-    commands: Mapping[str, Callable[[SomeOptions], int]],
-) -> int:
-    """Carry out one command of the family with this name. The exit status."""
+def run(name: str, program: Program, words: Sequence[str]) -> int:
+    """Carry out `disque-trio NAME WORDS`. The exit status."""
     try:
-        options = parse(arguments)
+        call = parse(program, f"disque-trio {name}", words, os.environ)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else USAGE
+    assert call.command.run is not None
     try:
-        return commands[options.command](options)
+        return call.command.run(call.options)
     except UsageError as error:
-        return _say(name, str(error), USAGE)
+        return fail(name, str(error), USAGE)
     except KeyboardInterrupt:
-        return _say(name, "interrupted", INTERRUPTED)
+        return fail(name, "interrupted", INTERRUPTED)
     except BrokenPipeError:
         discard_output()
         return USAGE
     except OSError as error:
-        what = error.filename or options.subject()
-        return _say(name, f"{what}: {error.strerror or error}", USAGE)
+        what = error.filename or getattr(call.options, "subject", name)
+        return fail(name, f"{what}: {error.strerror or error}", USAGE)
+
+
+def fail(name: str, text: str, status: int = FAILED) -> int:
+    """Report why a command has not done it. The exit status."""
+    for line in text.splitlines():
+        complain(f"disque-trio {name}: {line}")
+    return status
 
 
 def cannot_write(path: str | Path, error: OSError) -> UsageError:
@@ -111,60 +72,45 @@ def discard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _say(name: str, text: str, status: int) -> int:
-    for line in text.splitlines():
-        complain(f"disque-trio {name}: {line}")
-    return status
-
-
 def counted(number: int, noun: str) -> str:
     """Such as "1 job" or "2,000 jobs"."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
-# Kinds of arguments.
+def duration(seconds: float) -> str:
+    """Such as 0.3s, 12s, 5m, 3h or 2d."""
+    if seconds < 10:
+        return f"{seconds:.1f}s"
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f}{unit}"
+    return f"{seconds:.0f}s"
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
+# Options that several commands have.
+
+
+JOB_ID: Final = matching(
+    r"D-[0-9a-f]{8}-[A-Za-z0-9+/]{24}-[0-9a-f]{4}",
+    "the id of a job, such as D-8177b338-…-05a1",
+    "ID",
+)
+
+
+def json_switch(about: str = "results as JSON") -> Any:
     """The option `--json`."""
-    parser.add_argument("--json", dest="is_json", action="store_true", help="results as JSON")
-
-
-def add_settings(parser: argparse.ArgumentParser) -> None:
-    """The option `--spark-conf`."""
-    parser.add_argument(
-        "--spark-conf", dest="spark_settings", action="append", type=_setting, default=[],
-        metavar="NAME=VALUE", help="a setting of Spark, such as spark.executor.memory=2g",
-    )  # fmt: skip
+    return switch("--json", about)
 
 
 def _setting(word: str) -> tuple[str, str]:
-    name, found, value = word.partition("=")
-    if not found or not name.startswith("spark."):
-        raise argparse.ArgumentTypeError(f"{word} is no setting of Spark: spark.NAME=VALUE")
+    name, sign, value = word.partition("=")
+    if not sign or not name.startswith("spark."):
+        raise ValueError
     return name, value
 
 
-def port(word: str) -> int:
-    """A port to connect to or to listen on."""
-    if not word.isdecimal() or not 0 < int(word) < 65536:
-        raise argparse.ArgumentTypeError(f"{word} is no port: 1 to 65535")
-    return int(word)
-
-
-def count(word: str) -> int:
-    """How many, at least one."""
-    if not word.isdecimal() or int(word) < 1:
-        raise argparse.ArgumentTypeError(f"{word} is no whole number of 1 or more")
-    return int(word)
-
-
-def share(word: str) -> float:
-    """From none, 0, to all, 1."""
-    try:
-        part = float(word)
-    except ValueError:
-        part = -1.0
-    if not 0 <= part <= 1:
-        raise argparse.ArgumentTypeError(f"{word} is no share from 0 to 1")
-    return part
+def spark_settings() -> Any:
+    """The option `--spark-conf`: pairs of a name and its value."""
+    kind = Kind("a setting of Spark: spark.NAME=VALUE", _setting, "NAME=VALUE")
+    about = "a setting of Spark, such as spark.executor.memory=2g"
+    return option("--spark-conf", kind, about, is_repeated=True)

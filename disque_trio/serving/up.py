@@ -4,7 +4,6 @@ Every node has its own hub, ports and, with ``--dir``, its own nodes.conf. They 
 sockets, like nodes of a real cluster.
 """
 
-import argparse
 import contextlib
 import os
 import sys
@@ -31,8 +30,17 @@ from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.form import FORM
 from disque_trio.storage.nodes_conf import NodesConf, NodesConfError, NoNodesConf
-from disque_trio.terminal.arguments import Parser
 from disque_trio.terminal.consoles import console
+from disque_trio.terminal.options import (
+    DIR,
+    PORT,
+    Command,
+    one_of,
+    option,
+    parse,
+    text,
+    whole,
+)
 from disque_trio.terminal.output import complain
 from disque_trio.wire.resp import encode_request
 
@@ -46,9 +54,36 @@ _WEB_OFFSET: Final = 1000
 _WILDCARDS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
+@attrs.frozen(kw_only=True)
+class Options:
+    """The command line, read and checked."""
+
+    nodes: int = option("--nodes", whole(1, MAX_NODES), "how many", 3)
+    port: int = option("-p --port", whole(1, MAX_PORT, "port", "PORT"), "of the first node", 7711)
+    web_port: int | None = option(
+        "--web-port", PORT, "for HTTP, of the first node", shown="1000 above --port"
+    )
+    bind: str = option("--bind", text("ADDRESS"), "to listen on", "127.0.0.1")
+    multiplexing_api: str = option(
+        "--multiplexing-api", one_of("auto", *NAMES), "how nodes wait for sockets", "auto",
+        shown="the best that this system has",
+    )  # fmt: skip
+    dir: str | None = option("--dir", DIR, "keep each node's identity under DIR/<port>")
+    loglevel: str = option(
+        "--loglevel", one_of(*LEVELS), "of the messages on standard error", "warning"
+    )
+    log_format: str = option("--log-format", one_of("human", "json"), "how they look", "human")
+
+
+PROGRAM: Final = Command(
+    record=Options,
+    about="Run a cluster of nodes in this process, to try things on. Ctrl-C ends it.",
+)
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run a cluster until Ctrl-C. The exit status."""
-    options = _parser().parse_args(arguments)
+    options: Options = parse(PROGRAM, "disque-trio up", arguments, os.environ).options
     last = options.port + options.nodes - 1
     if last > MAX_PORT:
         return _fail(f"ports {options.port} to {last} are too high: the highest is {MAX_PORT}")
@@ -67,7 +102,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _node(
-    config: Config, options: argparse.Namespace, cleanup: contextlib.ExitStack, doors: list[Task]
+    config: Config, options: Options, cleanup: contextlib.ExitStack, doors: list[Task]
 ) -> Node:
     """Without a web port if that is taken and nobody has asked for it."""
     try:
@@ -83,55 +118,7 @@ def _fail(reason: str) -> int:
     return 1
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = Parser(
-        prog="disque-trio up",
-        description="Run a cluster of nodes in this process, to try things on. Ctrl-C ends it.",
-    )
-    parser.add_argument(
-        "--nodes", type=_up_to(MAX_NODES), default=3, metavar="N", help="how many (3)"
-    )
-    parser.add_argument(
-        "-p", "--port", type=_up_to(MAX_PORT), default=7711, help="of the first node (7711)"
-    )
-    parser.add_argument(
-        "--web-port",
-        type=_up_to(MAX_PORT),
-        metavar="PORT",
-        help="for HTTP, of the first node (1000 above --port)",
-    )
-    parser.add_argument(
-        "--bind", default="127.0.0.1", metavar="ADDRESS", help="to listen on (127.0.0.1)"
-    )
-    parser.add_argument(
-        "--multiplexing-api",
-        choices=("auto", *NAMES),
-        default="auto",
-        help="how nodes wait for sockets (the best that this system has)",
-    )
-    parser.add_argument("--dir", metavar="DIR", help="keep each node's identity under DIR/<port>")
-    parser.add_argument(
-        "--loglevel",
-        choices=LEVELS,
-        default="warning",
-        help="of the messages on standard error (warning)",
-    )
-    parser.add_argument(
-        "--log-format", choices=("human", "json"), default="human", help="how they look (human)"
-    )
-    return parser
-
-
-def _up_to(most: int) -> Callable[[str], int]:
-    def read(word: str) -> int:
-        if not word.isdecimal() or not 1 <= int(word) <= most:
-            raise argparse.ArgumentTypeError(f"'{word}' is not a number from 1 to {most}")
-        return int(word)
-
-    return read
-
-
-def _configs(options: argparse.Namespace) -> list[Config]:
+def _configs(options: Options) -> list[Config]:
     return [
         Config(
             port=options.port + index,

@@ -64,15 +64,15 @@ def test_with_a_password_browsers_log_in(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--port", "0"], "port 0 is not a number from 1 to 65535"),
+        (["--port", "0"], "'0' is not a port from 1 to 65535"),
         (["somewhere:x"], "is no host:port"),
         (["--password-file", "nowhere"], "nowhere: No such file"),
         (["--colour"], "unrecognized arguments"),
         (["--scenario", "nowhere.toml"], "cannot read nowhere.toml"),
         (["--scenario", "a.toml", "--trace", "b.jsonl"], "choose one"),
         (["--sandbox", "--trace", "b.jsonl"], "choose one"),
-        (["--sandbox", "--nodes", "0"], "--nodes 0 is not a number from 1 to 9"),
-        (["--sandbox", "--seed", "-1"], "--seed -1 is not a number from 0"),
+        (["--sandbox", "--nodes", "0"], "'0' is not a whole number, 1 or more"),
+        (["--sandbox", "--seed", "-1"], "'-1' is not a whole number, 0 or more"),
         (["--nodes", "3"], "--nodes is for --sandbox"),
         (["--seed", "3"], "--seed is for --scenario and --sandbox"),
     ],

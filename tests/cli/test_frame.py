@@ -4,33 +4,33 @@ import argparse
 import errno
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import attrs
 import pytest
 
-from disque_trio.cli import frame
-from disque_trio.cli.frame import INTERRUPTED, USAGE, Family, UsageError, run
+from disque_trio.cli.frame import INTERRUPTED, USAGE, run
+from disque_trio.terminal.options import COUNT, PORT, SHARE, Command, Family, UsageError, option
 
 
 @attrs.frozen(kw_only=True)
 class Options:
-    command: str
-    jobs: int = 1
-
-    def subject(self) -> str:
-        return "a file"
+    jobs: int = option("--jobs", COUNT, "how many", 1)
+    subject: str = "a file"
 
 
-def parse(arguments: Sequence[str]) -> Options:
-    family = Family("toys", "Play with toys.", "exit status:\n  0    well played")
-    parser = family.command("play", "Play with one.", "It may break.")
-    parser.add_argument("--jobs", type=frame.count)
-    return Options(**vars(family.parse(arguments)))
+def toys(play: Callable[[Options], int]) -> Family:
+    return Family(
+        about="Play with toys.",
+        epilog="exit status:\n  0    well played",
+        commands={
+            "play": Command(record=Options, run=play, about="Play with one.", more="It may break.")
+        },
+    )
 
 
-def playing(play: Callable[[], int]) -> int:
-    return run("toys", ["play"], parse, {"play": lambda _: play()})
+def playing(play: Callable[[], int], *words: str) -> int:
+    return run("toys", toys(lambda _: play()), words or ["play"])
 
 
 def raising(error: BaseException) -> Callable[[], int]:
@@ -45,16 +45,16 @@ def test_what_a_command_returns_is_the_exit_status() -> None:
 
 
 def test_help_shows_the_commands_and_the_exit_status(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("toys", ["--help"], parse, {}) == 0
+    assert playing(lambda: 3, "--help") == 0
 
     told = capsys.readouterr().out
-    assert "usage: disque-trio toys [-h] COMMAND ..." in told
+    assert "usage: disque-trio toys [--version] [-h] COMMAND ..." in told
     assert "play      play with one" in told
     assert "  0    well played" in told
 
 
 def test_help_of_a_command_leads_to_the_exit_status(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("toys", ["play", "--help"], parse, {}) == 0
+    assert playing(lambda: 3, "play", "--help") == 0
 
     told = capsys.readouterr().out
     assert "Play with one. It may break." in told
@@ -62,8 +62,8 @@ def test_help_of_a_command_leads_to_the_exit_status(capsys: pytest.CaptureFixtur
 
 
 def test_a_bad_option_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("toys", ["play", "--jobs", "0"], parse, {}) == USAGE
-    assert "0 is no whole number of 1 or more" in capsys.readouterr().err
+    assert playing(lambda: 3, "play", "--jobs", "0") == USAGE
+    assert "'0' is not a whole number, 1 or more" in capsys.readouterr().err
 
 
 def test_each_line_of_a_reason_has_the_program_in_front(
@@ -109,15 +109,15 @@ def test_a_reader_that_has_gone_gets_no_traceback(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("word", ["0", "65536", "-1", "http", "7711.0"])
 def test_a_port_is_in_the_range_of_ports(word: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match="is no port: 1 to 65535"):
-        frame.port(word)
+    with pytest.raises(argparse.ArgumentTypeError, match="is not a port from 1 to 65535"):
+        PORT(word)
 
 
 @pytest.mark.parametrize("word", ["-0.1", "1.1", "half", "nan"])
 def test_a_share_is_between_nothing_and_all(word: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match="is no share from 0 to 1"):
-        frame.share(word)
+    with pytest.raises(argparse.ArgumentTypeError, match="is not a share from 0 to 1"):
+        SHARE(word)
 
 
 def test_sound_words_are_taken() -> None:
-    assert (frame.port("7711"), frame.count("3"), frame.share("0.5")) == (7711, 3, 0.5)
+    assert (PORT("7711"), COUNT("3"), SHARE("0.5")) == (7711, 3, 0.5)

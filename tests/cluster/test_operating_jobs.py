@@ -112,7 +112,9 @@ def test_a_trace_without_events_is_told_so(pair: Cluster) -> None:
 
 
 def test_a_word_that_is_no_id_is_refused(pair: Cluster) -> None:
-    assert "argument ID: mails is no id of a job" in asked(pair, "jobs", "show", "mails", status=2)
+    assert "argument ID: 'mails' is not the id of a job" in asked(
+        pair, "jobs", "show", "mails", status=2
+    )
 
 
 def test_a_job_that_is_cancelled_ends_while_it_runs(pair: Cluster, tmp_path: Any) -> None:

@@ -2,7 +2,7 @@
 
 import time
 
-from disque_trio.cli.aof.options import Options
+from disque_trio.cli.aof.options import Check
 from disque_trio.cli.aof.report import out
 from disque_trio.cli.aof.scan import scan_and_count
 from disque_trio.cli.aof.source import Source
@@ -11,7 +11,7 @@ from disque_trio.cli.frame import counted
 from disque_trio.terminal.output import say_json
 
 
-def check(options: Options) -> int:
+def check(options: Check) -> int:
     """Read the whole file and report."""
     source = Source(options.file)
     found, tally = scan_and_count(source, "checking")

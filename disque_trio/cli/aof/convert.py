@@ -5,21 +5,22 @@ import secrets
 import time
 from collections.abc import Callable
 
-from disque_trio.cli.aof.options import Options
+from disque_trio.cli.aof.options import Convert
 from disque_trio.cli.aof.outcomes import SOUND
 from disque_trio.cli.aof.report import out
 from disque_trio.cli.aof.scan import Scan, scan, scan_and_count
 from disque_trio.cli.aof.source import Source
 from disque_trio.cli.aof.tally import Tally
 from disque_trio.cli.aof.target import Target
-from disque_trio.cli.frame import UsageError, counted
+from disque_trio.cli.frame import counted
 from disque_trio.statemachine.records import Record
+from disque_trio.terminal.options import UsageError
 from disque_trio.terminal.output import say_json
 from disque_trio.wire.commandlog import NoPlaceError
 from disque_trio.wire.journal import Writer
 
 
-def convert(options: Options) -> int:
+def convert(options: Convert) -> int:
     """Check the file, then write the new one."""
     if os.path.lexists(options.out):
         raise UsageError(f"{options.out} is there already: take it away, or take another name")
@@ -44,7 +45,7 @@ def convert(options: Options) -> int:
     return SOUND
 
 
-def _refuse(options: Options, found: Scan) -> int:
+def _refuse(options: Convert, found: Scan) -> int:
     if options.is_json:
         say_json({**found.facts, "written": 0}, is_compact=True)
     else:
@@ -52,7 +53,7 @@ def _refuse(options: Options, found: Scan) -> int:
     return found.status
 
 
-def _write(options: Options, source: Source, tally: Tally) -> tuple[int, int]:
+def _write(options: Convert, source: Source, tally: Tally) -> tuple[int, int]:
     """How many records have been written, and how many bytes."""
     writer = Writer(options.to, secrets.randbits(32))
     chosen = _living(tally) if options.is_compact else list[Record]

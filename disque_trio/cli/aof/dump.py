@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from disque_trio.cli.aof.options import Options
+from disque_trio.cli.aof.options import Dump
 from disque_trio.cli.aof.outcomes import SOUND
 from disque_trio.cli.aof.report import errors
 from disque_trio.cli.aof.scan import scan
@@ -15,7 +15,7 @@ from disque_trio.statemachine.records import LoadJob, Record
 from disque_trio.terminal.output import flush, json_text, say_lines
 
 
-def dump(options: Options) -> int:
+def dump(options: Dump) -> int:
     """Show the records as they are read."""
     line_of = _json_line if options.is_json else _line
 

@@ -8,14 +8,15 @@ from collections.abc import Iterator
 
 import attrs
 
-from disque_trio.cli.aof.options import Options
+from disque_trio.cli.aof.options import Repair
 from disque_trio.cli.aof.outcomes import SOUND
 from disque_trio.cli.aof.report import errors, out
 from disque_trio.cli.aof.scan import Scan, scan
 from disque_trio.cli.aof.source import Source
 from disque_trio.cli.aof.target import Target, keep
-from disque_trio.cli.frame import UsageError, counted
+from disque_trio.cli.frame import counted
 from disque_trio.statemachine.records import Record
+from disque_trio.terminal.options import UsageError
 from disque_trio.terminal.output import say_json
 from disque_trio.wire.jobs import DamagedError
 from disque_trio.wire.journal import Format, NewerFileError, Writer
@@ -41,7 +42,7 @@ class Loss:
         return sum(gap.end - gap.start for gap in self.gaps)
 
 
-def repair(options: Options) -> int:
+def repair(options: Repair) -> int:
     """Repair the file, if it is damaged and the user agrees."""
     source = Source(options.file, is_exclusive=True)
     try:
@@ -50,7 +51,7 @@ def repair(options: Options) -> int:
         source.close()
 
 
-def _repair(options: Options, source: Source) -> int:
+def _repair(options: Repair, source: Source) -> int:
     found = scan(source, "checking")
     is_repairable = options.is_skipping or options.is_cutting
     if found.is_newer or (found.damage is not None and not is_repairable):
@@ -75,7 +76,7 @@ def _repair(options: Options, source: Source) -> int:
     return _tell(options, found, kept, loss)
 
 
-def _refuse(options: Options, found: Scan) -> int:
+def _refuse(options: Repair, found: Scan) -> int:
     if options.is_json:
         say_json({**found.facts, "repaired": False}, is_compact=True)
     else:
@@ -146,7 +147,7 @@ def _sound_parts(source: Source, loss: Loss) -> Iterator[bytes]:
             ) from None
 
 
-def _agree(options: Options, found: Scan, loss: Loss) -> None:
+def _agree(options: Repair, found: Scan, loss: Loss) -> None:
     """Ask, unless --yes has been given. Raises UsageError if the answer is no."""
     if options.is_agreed:
         return
@@ -167,7 +168,7 @@ def _agree(options: Options, found: Scan, loss: Loss) -> None:
         raise UsageError("nothing was changed")
 
 
-def _tell(options: Options, found: Scan, kept: str, loss: Loss) -> int:
+def _tell(options: Repair, found: Scan, kept: str, loss: Loss) -> int:
     if options.is_json:
         facts = {
             **found.facts,

@@ -11,8 +11,8 @@ from typing import BinaryIO
 from rich.progress import wrap_file
 
 from disque_trio.cli.aof import report
-from disque_trio.cli.frame import UsageError
 from disque_trio.statemachine.records import Record
+from disque_trio.terminal.options import UsageError
 from disque_trio.wire.journal import Reader
 
 _CHUNK = 1 << 20

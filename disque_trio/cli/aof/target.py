@@ -5,8 +5,8 @@ import os
 import shutil
 from types import TracebackType
 
-from disque_trio.cli.frame import UsageError
 from disque_trio.system import sync_directory
+from disque_trio.terminal.options import UsageError
 
 _BUFFER = 1 << 20
 

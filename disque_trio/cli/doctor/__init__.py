@@ -1,26 +1,35 @@
 """`disque-trio doctor`: what is wrong with a cluster, and what to do about it (docs/doctor.md)."""
 
-import os
 from collections.abc import Sequence
+from typing import Final
 
 from disque_trio.cli.doctor import checks, machine
 from disque_trio.cli.doctor.findings import STATUS_NAMES, Finding, Level, worst
 from disque_trio.cli.doctor.nodes import NodeFacts, examine, survey
-from disque_trio.cli.doctor.options import Options, parse
-from disque_trio.cli.frame import INTERRUPTED
+from disque_trio.cli.doctor.options import Options
+from disque_trio.cli.frame import run
+from disque_trio.terminal.options import Command
 from disque_trio.terminal.output import say, say_json
+
+_EPILOG: Final = """\
+examples:
+  disque-trio doctor
+  disque-trio doctor --host 10.0.0.1 --json
+  disque-trio doctor --config /etc/disque/disque.conf
+  disque-trio doctor --quiet              in a container: HEALTHCHECK CMD
+
+exit code: 0 all is well; 1 warnings; 2 problems, or wrong usage
+with --quiet: 0 this one node serves its clients; 1 it does not; nothing is printed
+"""
 
 
 def main(argv: Sequence[str]) -> int:
     """Examine and report. Returns the exit status; `--help` says what it means."""
-    try:
-        options = parse(argv, os.environ)
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else 2
-    try:
-        return _serves(options) if options.is_quiet else _examine_all(options)
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    return run("doctor", PROGRAM, argv)
+
+
+def _main(options: Options) -> int:
+    return _serves(options) if options.is_quiet else _examine_all(options)
 
 
 def _serves(options: Options) -> int:
@@ -29,7 +38,7 @@ def _serves(options: Options) -> int:
     A node that loads does not serve yet. One that asks for a password does: the check need not
     know it.
     """
-    if options.address is None:
+    if not options.has_node:
         findings = list(machine.judge_file(options.config or "", is_running=False))
         return 1 if worst(findings) is Level.PROBLEM else 0
     node = examine(options.address, options.password, options.timeout_s)
@@ -42,7 +51,7 @@ def _serves(options: Options) -> int:
 def _examine_all(options: Options) -> int:
     nodes: list[NodeFacts] = []
     findings: list[Finding] = []
-    if options.address is not None:
+    if options.has_node:
         nodes = survey(options.address, options.password, options.timeout_s)
         findings += checks.judge(nodes)
         for node in nodes:
@@ -96,3 +105,14 @@ def _as_text(nodes: list[NodeFacts], findings: list[Finding]) -> list[str]:
 def _counted(findings: list[Finding], level: Level) -> str:
     count = sum(finding.level is level for finding in findings)
     return f"{count} {level.name.lower()}{'s' if count > 1 else ''}" if count else ""
+
+
+PROGRAM: Final = Command(
+    record=Options,
+    run=_main,
+    about="""\
+Asks a node, and every node that it knows, how they are, and tells what is wrong and what to do.
+With --config it looks at a configuration file instead, or as well when a port is given.""",
+    epilog=_EPILOG,
+    has_host=True,
+)

@@ -1,14 +1,14 @@
 """`disque-trio explain`: what a job survives, by rules and by trials (docs/explain.md)."""
 
-import os
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from rich.progress import track
 
+from disque_trio.cli import frame
 from disque_trio.cli.explain.asking import ask
-from disque_trio.cli.explain.options import Options, parse
+from disque_trio.cli.explain.options import Options
 from disque_trio.cli.explain.words import show
-from disque_trio.cli.frame import INTERRUPTED, USAGE, UsageError
 from disque_trio.cli.sim.report import errors, out
 from disque_trio.client.errors import DisqueError
 from disque_trio.explain.asked import Asked, NotAskedError, read
@@ -18,27 +18,37 @@ from disque_trio.explain.holders import Holder
 from disque_trio.explain.report import report
 from disque_trio.explain.rules import answers
 from disque_trio.explain.trials import Trial, run
-from disque_trio.terminal.output import complain, say_json
+from disque_trio.terminal.options import Command, UsageError
+from disque_trio.terminal.output import say_json
+
+_EPILOG: Final = """\
+examples:
+  disque-trio explain ADDJOB mail body 0 RETRY 60
+  disque-trio explain --nodes 5 --journal everysec --trials 20 ADDJOB mail body 0 REPLICATE 2
+  disque-trio explain -p 7711 ADDJOB mail body 0     about the cluster of this node
+  disque-trio explain --queue mail                   about its jobs, at 127.0.0.1:7711
+
+exit status: 0 done; 1 the job is refused, or rules and trials do not agree; 2 wrong usage, or no
+answer; 130 interrupted by Ctrl-C
+"""
 
 
 def main(argv: Sequence[str]) -> int:
     """Explain. The exit status; `--help` says what it means."""
+    return frame.run("explain", PROGRAM, argv)
+
+
+def _main(options: Options) -> int:
     try:
-        options = parse(argv, os.environ)
         return _explain(options, *_subject(options))
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else USAGE
-    except (NotAskedError, UsageError, DisqueError) as error:
-        complain(f"disque-trio explain: {error}")
-        return USAGE
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    except (NotAskedError, DisqueError) as error:
+        raise UsageError(str(error)) from error
 
 
 def _subject(options: Options) -> tuple[Asked, Facts, str, tuple[Holder, ...]]:
     """The job, its cluster, how the job was found, and who holds it."""
-    if options.facts is not None:
-        return read(options.words, options.facts), options.facts, "", ()
+    if (facts := options.facts) is not None:
+        return read(options.words, facts), facts, "", ()
     cluster = ask(options)
     if options.job is not None:
         asked, holders = cluster.job(options.job)
@@ -74,3 +84,16 @@ def _trials(options: Options, asked: Asked, facts: Facts) -> Iterator[Trial]:
         every, "trials", console=console, transient=True, disable=not console.is_terminal
     ):
         yield run(family, asked, facts, seed)
+
+
+PROGRAM: Final = Command(
+    record=Options,
+    run=_main,
+    about="""\
+Tells what a job survives: node crashes, power cuts, cuts of the network, workers that die; what
+makes it come twice, and how late it may be. The rules are those of docs/guarantees.md; --trials
+runs the simulator with the same faults, and shows whether rules and trials agree.""",
+    epilog=_EPILOG,
+    usage="disque-trio explain [options] ADDJOB queue body ms-timeout [options of the job]",
+    has_host=True,
+)

@@ -1,20 +1,20 @@
 """`disque-trio workers`: who works, on what, and orders to them."""
 
-import argparse
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
 import attrs
 
+from disque_trio.cli.frame import FAILED, duration, run
 from disque_trio.cli.operating.frame import (
-    FAILED,
-    Command,
+    EPILOG,
     NotDoneError,
-    duration,
-    run_family,
+    Options,
+    operation,
     warn_of,
 )
+from disque_trio.terminal.options import Family, argument, option, seconds, text
 from disque_trio.terminal.output import complain, say, say_facts, say_json, say_lines, say_table
 from disque_trio.worker.operating.admin import Admin, KnownWorker, Obeyed
 from disque_trio.worker.operating.asking import Found
@@ -30,49 +30,41 @@ _ABOUT: Final[dict[OrderName, str]] = {
 }
 
 
+@attrs.frozen(kw_only=True)
+class Named(Options):
+    """Commands about some workers."""
+
+    name: str = argument(text("NAME"), "a worker's name, or a pattern: 'shop-*'")
+
+
+@attrs.frozen(kw_only=True)
+class Order(Named):
+    """Orders to them."""
+
+    timeout: float = option("--timeout", seconds(0.001, 3600), "how long to wait for answers", 10.0)
+
+
 def main(argv: Sequence[str]) -> int:
     """Run a command. The exit status; `--help` says what it means."""
-    return run_family(NAME, "See the workers of a cluster, and give them orders.", COMMANDS, argv)
-
-
-def _add_name(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="a worker's name, or a pattern: 'shop-*'")
-
-
-def _add_order(parser: argparse.ArgumentParser) -> None:
-    _add_name(parser)
-    parser.add_argument(
-        "--timeout", type=_seconds, default=10.0, metavar="SECONDS",
-        help="how long to wait for answers (10)",
-    )  # fmt: skip
-
-
-def _seconds(word: str) -> float:
-    try:
-        seconds = float(word)
-    except ValueError:
-        seconds = -1.0
-    if not 0 < seconds <= 3600:
-        raise argparse.ArgumentTypeError(f"{word} is no number of seconds, up to 3600")
-    return seconds
+    return run(NAME, PROGRAM, argv)
 
 
 # Seeing.
 
 
-async def _list(admin: Admin, given: argparse.Namespace) -> int:
+async def _list(admin: Admin, options: Options) -> int:
     found = await admin.workers()
     warn_of(NAME, found.unreached)
-    if given.is_json:
+    if options.is_json:
         say_json([_told(each) for each in found.items])
     else:
         say_table(_HEADS, [_row(each) for each in found.items])
     return 0
 
 
-async def _show(admin: Admin, given: argparse.Namespace) -> int:
-    workers = (await _named(admin, given.name)).items
-    if given.is_json:
+async def _show(admin: Admin, options: Named) -> int:
+    workers = (await _named(admin, options.name)).items
+    if options.is_json:
         say_json([_told(each) for each in workers])
         return 0
     for worker in workers:
@@ -127,13 +119,13 @@ async def _named(admin: Admin, name: str) -> Found[KnownWorker]:
     return found
 
 
-# QueueLists.
+# Orders.
 
 
-async def _order(order: OrderName, admin: Admin, given: argparse.Namespace) -> int:
-    found = await _named(admin, given.name)
-    told = await admin.order(order, *found.items, timeout=given.timeout)
-    if given.is_json:
+async def _order(order: OrderName, admin: Admin, options: Order) -> int:
+    found = await _named(admin, options.name)
+    told = await admin.order(order, *found.items, timeout=options.timeout)
+    if options.is_json:
         say_json([_answer(each) for each in told])
     else:
         for each in told:
@@ -159,7 +151,12 @@ def _say(order: OrderName, obeyed: Obeyed) -> None:
         say_lines(answer.stacks)
 
 
-COMMANDS: Final = {
-    "list": Command("List the workers that run.", _list),
-    "show": Command("Show workers and their running jobs.", _show, _add_name),
-} | {order: Command(_ABOUT[order], partial(_order, order), _add_order) for order in ORDERS}
+PROGRAM: Final = Family(
+    about="See the workers of a cluster, and give them orders.",
+    epilog=EPILOG,
+    commands={
+        "list": operation(NAME, "List the workers that run.", _list, Options),
+        "show": operation(NAME, "Show workers and their running jobs.", _show, Named),
+        **{name: operation(NAME, _ABOUT[name], partial(_order, name), Order) for name in ORDERS},
+    },
+)

@@ -1,29 +1,16 @@
 """The data pipeline's commands: `disque-trio pipeline` (docs/pipeline.md)."""
 
-import argparse
 from collections.abc import Callable, Sequence
-from functools import partial
-from importlib import import_module
-from typing import Any, Final
-
-import attrs
+from typing import Final, TypeVar
 
 from disque_trio.cli import frame
-from disque_trio.cli.frame import Family, UsageError
+from disque_trio.cli.pipeline import compact, doctor, ingest, query, report, upgrade
+from disque_trio.cli.pipeline.spark import LakeOptions
 from disque_trio.pipeline.errors import PipelineError
+from disque_trio.terminal.options import Command, Family, UsageError
 
-COMMANDS: Final = {
-    "doctor": "disque_trio.cli.pipeline.doctor",
-    "ingest": "disque_trio.cli.pipeline.ingest",
-    "compact": "disque_trio.cli.pipeline.compact",
-    "upgrade": "disque_trio.cli.pipeline.upgrade",
-    "query": "disque_trio.cli.pipeline.query",
-    "report": "disque_trio.cli.pipeline.report",
-}
-"""Modules with `HELP`, `add_arguments(parser)` and `run(given)`, which is the exit status.
+Options = TypeVar("Options")
 
-They are all imported to show what there is, so PySpark comes in only when one runs.
-"""
 _EPILOG: Final = """\
 exit status:
   0    it is done, or all is well
@@ -35,39 +22,33 @@ A sweep runs on Spark by 'disque-trio sim sweep --spark'. docs/pipeline.md tells
 """
 
 
-@attrs.frozen
-class Options:
-    """One command line."""
-
-    command: str
-    given: argparse.Namespace
-
-    def subject(self) -> str:
-        """The lake or file that it names, if it names one."""
-        return str(getattr(self.given, "lake", self.command))
-
-
 def main(arguments: Sequence[str]) -> int:
     """Run a command. The exit status; `--help` says what it means."""
-    modules = {name: import_module(module) for name, module in COMMANDS.items()}
-    commands = {name: _command(module) for name, module in modules.items()}
-    return frame.run("pipeline", arguments, partial(_parse, modules), commands)
+    return frame.run("pipeline", PROGRAM, arguments)
 
 
-def _parse(modules: dict[str, Any], arguments: Sequence[str]) -> Options:
-    family = Family("pipeline", "Traces, sweeps and queues in Spark.", _EPILOG)
-    for name, module in modules.items():
-        module.add_arguments(family.command(name, module.HELP))
-    given = family.parse(arguments)
-    return Options(given.command, given)
-
-
-def _command(module: Any) -> Callable[[Options], int]:
+def _command(
+    about: str, record: type[Options], carry_out: Callable[[Options], int]
+) -> Command[Options]:
     def run(options: Options) -> int:
         try:
-            status: int = module.run(options.given)
+            return carry_out(options)
         except PipelineError as error:
             raise UsageError(str(error)) from None
-        return status
 
-    return run
+    return Command(record=record, run=run, about=about)
+
+
+PROGRAM: Final = Family(
+    about="Traces, sweeps and queues in Spark.",
+    epilog=_EPILOG,
+    commands={
+        "doctor": _command(doctor.HELP, doctor.Options, doctor.run),
+        "ingest": _command(ingest.HELP, ingest.Options, ingest.run),
+        "compact": _command(compact.HELP, compact.Options, compact.run),
+        "upgrade": _command(upgrade.HELP, LakeOptions, upgrade.run),
+        "query": _command(query.HELP, query.Options, query.run),
+        "report": _command(report.HELP, report.Options, report.run),
+    },
+)
+"""PySpark comes in only when one of them runs."""

@@ -1,12 +1,13 @@
 """`disque-trio pipeline doctor`: whether Spark will run here, and how to get what is missing."""
 
-import argparse
 import os
 import re
 import time
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Any, Final
+
+import attrs
 
 from disque_trio.cli.doctor.findings import (
     STATUS_NAMES,
@@ -17,9 +18,10 @@ from disque_trio.cli.doctor.findings import (
     warning,
     worst,
 )
-from disque_trio.cli.frame import add_json
+from disque_trio.cli.frame import json_switch
 from disque_trio.pipeline import java, session, shipping
 from disque_trio.pipeline.errors import INSTALL, PipelineError
+from disque_trio.terminal.options import option, switch, text
 from disque_trio.terminal.output import say, say_json
 
 HELP: Final = "Say whether Spark will run here, and how to get what is missing."
@@ -30,27 +32,28 @@ _LIMIT: Final = re.compile(r"(>=|<)\s*([\d.]+)")
 _WHERE: Final = "this machine"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What may stand on the command line."""
-    parser.add_argument("--start", action="store_true", help="start Spark and run a tiny job too")
-    parser.add_argument(
-        "--master",
-        metavar="MASTER",
-        help="the same on this master, such as spark://HOST:7077 or yarn (local[2])",
-    )
-    add_json(parser)
+@attrs.frozen(kw_only=True)
+class Options:
+    """`pipeline doctor`."""
+
+    start: bool = switch("--start", "start Spark and run a tiny job too")
+    master: str | None = option(
+        "--master", text("MASTER"), "the same on this master, such as spark://HOST:7077 or yarn",
+        shown="local[2]",
+    )  # fmt: skip
+    is_json: bool = json_switch()
 
 
-def run(given: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Look, tell, and return the exit status."""
-    if given.master is not None:
-        session.check_master(given.master)
+    if options.master is not None:
+        session.check_master(options.master)
     findings = [*_packages(), *_elsewhere(), *_java()]
-    is_tried = given.start or given.master is not None
+    is_tried = options.start or options.master is not None
     if is_tried and worst(findings) < Level.PROBLEM:
-        findings += _tried(given.master or "local[2]")
+        findings += _tried(options.master or "local[2]")
     level = worst(findings)
-    if given.is_json:
+    if options.is_json:
         say_json(_as_json(findings, level), indent=2)
     else:
         for line in _as_text(findings, level):

@@ -1,52 +1,45 @@
 """`disque-trio pipeline ingest`: take traces and results of sweeps into a lake."""
 
-import argparse
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from disque_trio.cli.frame import UsageError
-from disque_trio.cli.pipeline.spark import add_spark, part, started
+import attrs
+
+from disque_trio.cli.pipeline.spark import SparkOptions, part, started
+from disque_trio.terminal.options import DIR, FILE, UsageError, argument, matching, option
 from disque_trio.terminal.output import complain, say
 
 HELP = "Take traces of live nodes and of simulations, and results of sweeps, into a lake."
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What may stand on the command line."""
-    parser.add_argument("lake", metavar="LAKE", help="a folder; it is made if there is none")
-    parser.add_argument(
-        "files",
-        metavar="FILE",
-        nargs="+",
-        help="traces (.jsonl, .arrow, .parquet), results.jsonl of a sweep, or folders of them. "
-        "What is in the lake already counts once, and of a trace that has grown only the rest is "
-        "read",
+_NAME = matching(r".*\S.*", "a name of a cluster, such as berlin", "NAME")
+
+
+@attrs.frozen(kw_only=True)
+class Options(SparkOptions):
+    """`pipeline ingest`."""
+
+    lake: str = argument(DIR, "the lake; it is made if there is none")
+    files: tuple[str, ...] = argument(
+        FILE,
+        "traces (.jsonl, .arrow, .parquet), results.jsonl of a sweep, or folders of them. What is "
+        "in the lake already counts once, and of a trace that has grown only the rest is read",
+        "+",
     )
-    parser.add_argument(
-        "--run",
-        type=_name,
-        default="live",
-        metavar="NAME",
-        help="the name of the cluster whose live nodes have written the traces (live)",
+    run: str = option(
+        "--run", _NAME, "the name of the cluster whose live nodes have written the traces", "live"
     )
-    add_spark(parser)
 
 
-def _name(word: str) -> str:
-    if not word.strip():
-        raise argparse.ArgumentTypeError("a cluster needs a name, such as berlin")
-    return word
-
-
-def run(given: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Ingest, tell, and return the exit status: 1 if a file was bad."""
-    _check(given.files)
-    lake = part("lake.store").Lake.open(given.lake, create=True)
-    with started(given) as spark:
+    _check(options.files)
+    lake = part("lake.store").Lake.open(options.lake, create=True)
+    with started(options) as spark:
         began = time.monotonic()
-        outcome = part("lake.ingestion").ingest(spark, lake, given.files, run=given.run)
+        outcome = part("lake.ingestion").ingest(spark, lake, options.files, run=options.run)
         took = time.monotonic() - began
     _tell(outcome, took)
     return 1 if outcome.bad else 0

@@ -1,65 +1,58 @@
 """`disque-trio pipeline query`: ask a lake, by the name of a view or in SQL."""
 
-import argparse
 import re
 import sys
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Final
 
+import attrs
 from rich.table import Table
 
-from disque_trio.cli.frame import UsageError, add_json, count
-from disque_trio.cli.pipeline.spark import add_spark, part, started
+from disque_trio.cli.frame import json_switch
+from disque_trio.cli.pipeline.spark import SparkOptions, part, started
 from disque_trio.pipeline.lake.checks import CHECKS, COLUMNS
 from disque_trio.pipeline.lake.views import VIEWS, lines
 from disque_trio.pipeline.session import first_line
 from disque_trio.terminal.consoles import console
+from disque_trio.terminal.options import COUNT, UsageError, argument, option, switch, text
 from disque_trio.terminal.output import say, say_json
 
 HELP = "Ask a lake: a view by its name, or anything in SQL."
-_MOST: Final = 20
 _NAME: Final = re.compile(r"\w+")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What may stand on the command line."""
-    parser.add_argument("lake", metavar="LAKE", help="the folder")
-    parser.add_argument(
-        "query",
-        metavar="VIEW|SQL",
-        nargs="?",
-        help="the name of a view, or a query in Spark's SQL over views; without it the views are "
-        "listed",
+@attrs.frozen(kw_only=True)
+class Options(SparkOptions):
+    """`pipeline query`."""
+
+    query: str | None = argument(
+        text("VIEW|SQL"),
+        "the name of a view, or a query in Spark's SQL over views; without it the views are listed",
+        "?",
     )
-    parser.add_argument(
-        "--columns", action="store_true", help="tell what the view's columns mean, and ask nothing"
-    )
-    parser.add_argument(
-        "--most", type=count, default=_MOST, metavar="N",
-        help=f"show so many rows at most ({_MOST}; with --json all)",
-    )  # fmt: skip
-    add_json(parser)
-    add_spark(parser)
+    columns: bool = switch("--columns", "tell what the view's columns mean, and ask nothing")
+    most: int = option("--most", COUNT, "show this number of rows", 20, shown="20; with --json all")
+    is_json: bool = json_switch()
 
 
-def run(given: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Ask, and show."""
-    lake = part("lake.store").Lake.open(given.lake)
-    if given.query is None:
+    lake = part("lake.store").Lake.open(options.lake)
+    if options.query is None:
         _list(_known())
         return 0
-    if given.columns:
-        _list(_columns(given.query))
+    if options.columns:
+        _list(_columns(options.query))
         return 0
-    query = _query(given.query)  # a wrong name is told before Spark has started
-    with started(given) as spark:
+    query = _query(options.query)  # a wrong name is told before Spark has started
+    with started(options) as spark:
         found = _ask(spark, lake, query)
-        if given.is_json:
+        if options.is_json:
             for row in found.toLocalIterator():
                 say_json(row.asDict(recursive=True))
         else:
-            _show(found.columns, found.limit(given.most + 1).collect(), given.most)
+            _show(found.columns, found.limit(options.most + 1).collect(), options.most)
     return 0
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import attrs
 
-from disque_trio.cli.frame import UsageError
 from disque_trio.cli.sim.sources import scenario_digest, scenario_from
+from disque_trio.terminal.options import UsageError
 
 
 @attrs.frozen

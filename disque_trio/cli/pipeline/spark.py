@@ -1,35 +1,50 @@
 """What commands that start Spark have in common."""
 
-import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-from disque_trio.cli.frame import add_settings
+import attrs
+
+from disque_trio.cli.frame import spark_settings
 from disque_trio.pipeline import session, shipping
 from disque_trio.pipeline.errors import INSTALL, PipelineError
+from disque_trio.terminal.options import DIR, argument, option, text
 
 
-def add_spark(parser: argparse.ArgumentParser) -> None:
-    """The options that say where Spark runs."""
-    parser.add_argument(
-        "--master",
-        default="local[*]",
-        metavar="MASTER",
-        help="where Spark runs, such as spark://HOST:7077 (local[*]: here, on all processors)",
-    )
-    parser.add_argument(
-        "--memory", default="2g", metavar="SIZE", help="the driver's memory, such as 4g (2g)"
-    )
-    add_settings(parser)
+@attrs.frozen(kw_only=True)
+class LakeOptions:
+    """What each command about a lake has."""
+
+    lake: str = argument(DIR, "the lake")
+
+    @property
+    def subject(self) -> str:
+        """The lake."""
+        return self.lake
+
+
+@attrs.frozen(kw_only=True)
+class SparkOptions(LakeOptions):
+    """Where Spark runs."""
+
+    master: str = option(
+        "--master", text("MASTER"), "where Spark runs, such as spark://HOST:7077", "local[*]",
+        shown="local[*]: here, on all processors",
+    )  # fmt: skip
+    memory: str = option("--memory", text("SIZE"), "the driver's memory, such as 4g", "2g")
+    spark_settings: tuple[tuple[str, str], ...] = spark_settings()
 
 
 @contextmanager
-def started(given: argparse.Namespace) -> Iterator[Any]:
+def started(options: SparkOptions) -> Iterator[Any]:
     """A session as the options say. Raises `PipelineError`."""
     with shipping.running(
-        given.master, app="disque-trio", memory=given.memory, settings=dict(given.spark_settings)
+        options.master,
+        app="disque-trio",
+        memory=options.memory,
+        settings=dict(options.spark_settings),
     ) as spark:
         try:
             yield spark

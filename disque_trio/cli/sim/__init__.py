@@ -1,28 +1,35 @@
 """The simulator's commands: `disque-trio sim` (docs/simulation.md)."""
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
-from disque_trio.cli.frame import UsageError, run
+from disque_trio.cli import frame
+from disque_trio.cli.sim import options as of
 from disque_trio.cli.sim import pinning, shrinking, single, sweep
-from disque_trio.cli.sim.options import Options, parse
 from disque_trio.pipeline.errors import PipelineError
 from disque_trio.pipeline.location import path_in
+from disque_trio.terminal.options import Command, Family, UsageError
 
-COMMANDS: Final[dict[str, Callable[[Options], int]]] = {
-    "run": single.run,
-    "sweep": sweep.sweep,
-    "replay": single.replay,
-    "shrink": shrinking.shrink,
-    "expand": single.expand_,
-    "draw": single.draw,
-    "pin": pinning.pin,
-}
+Options = TypeVar("Options", bound=of.Options)
+
+_EPILOG: Final = """\
+A FILE is a scenario (.toml), a plan (.json), or a trace (.jsonl, .arrow, .parquet).
+
+exit status:
+  0    every property held
+  1    a property was violated
+  2    usage: a bad option, a bad file, an output that cannot be written
+  3    nothing was tested: no job was delivered, or a sweep never hit one of the marks that a
+       scenario expects sometimes
+  130  interrupted by Ctrl-C; what a sweep had finished is kept
+
+docs/simulation.md tells how to write scenarios, and what the properties and marks mean.
+"""
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run a command. The exit status; `--help` says what it means."""
-    return run("sim", arguments, parse, {name: _located(each) for name, each in COMMANDS.items()})
+    return frame.run("sim", PROGRAM, arguments)
 
 
 def _located(command: Callable[[Options], int]) -> Callable[[Options], int]:
@@ -35,3 +42,60 @@ def _located(command: Callable[[Options], int]) -> Callable[[Options], int]:
             raise UsageError(str(error)) from None
 
     return called
+
+
+PROGRAM: Final = Family(
+    about="Run a cluster in simulated time, through faults, and judge what happens.",
+    epilog=_EPILOG,
+    commands={
+        "run": Command(
+            record=of.Run,
+            run=_located(single.run),
+            about="Run one seed of a scenario, or plans.",
+            more="A failure prints the property, how to run it again, and the last events of the "
+            "job.",
+        ),
+        "sweep": Command(
+            record=of.Sweep,
+            run=_located(sweep.sweep),
+            about="Run many seeds of scenarios.",
+            more="Failures are told as they come. With --out or --lake, a sweep that was "
+            "interrupted goes on where it stopped, as long as neither the code nor the scenario "
+            "has changed.",
+        ),
+        "replay": Command(
+            record=of.Replay,
+            run=_located(single.replay),
+            about="Run a plan or a trace again.",
+            more="A trace is judged as it stands. If it is of a simulated run, its plan is run "
+            "again, and the first row that differs is shown. Traces of several live nodes are "
+            "judged together.",
+        ),
+        "shrink": Command(
+            record=of.Shrink,
+            run=_located(shrinking.shrink),
+            about="Cut a failing seed down to a smallest plan that fails in the same way.",
+            more="Whole families of faults go first, then faults, adds and consumers, then nodes; "
+            "then times are shortened. The plan is saved, to be run with 'sim run'.",
+        ),
+        "expand": Command(
+            record=of.Expand,
+            run=_located(single.expand_),
+            about="Show the plan that a scenario comes to for a seed.",
+        ),
+        "draw": Command(
+            record=of.Draw,
+            run=_located(single.draw),
+            about="Draw a run as one HTML file.",
+            more="A trace is drawn without running it.",
+        ),
+        "pin": Command(
+            record=of.Pin,
+            run=_located(pinning.pin),
+            about="Keep a run for good, as a plan with a note.",
+            more="What a seed comes to changes with the scenario and the code; a plan stays as it "
+            "is. 'sim shrink' makes a failing one small first. Run pins with 'sim run "
+            "pins/*.json'.",
+        ),
+    },
+)

@@ -9,7 +9,6 @@ from typing import Any, Final, Protocol
 
 import attrs
 
-from disque_trio.cli.frame import UsageError
 from disque_trio.sim.checkers.case import Violation
 from disque_trio.sim.checkers.verdict import Judge, Verdict, judge
 from disque_trio.sim.engines.events import NEVER
@@ -18,6 +17,7 @@ from disque_trio.sim.engines.heap.run import Outcome, UnplayableError
 from disque_trio.sim.engines.heap.world import FormingError
 from disque_trio.sim.engines.tcp.lateness import NO_PROCESSOR, forgiving
 from disque_trio.sim.scenarios.plan import Plan
+from disque_trio.terminal.options import UsageError
 from disque_trio.tracing.rows import Row
 
 Watcher = Callable[[Row], None]

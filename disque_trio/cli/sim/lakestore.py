@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import attrs
 
-from disque_trio.cli.frame import UsageError
 from disque_trio.cli.sim import report
 from disque_trio.cli.sim.collector import Collected
 from disque_trio.cli.sim.execution import Result
@@ -21,6 +20,7 @@ from disque_trio.pipeline import results
 from disque_trio.pipeline.lake.store import Lake
 from disque_trio.pipeline.results import Results
 from disque_trio.pipeline.run_writer import RunWriter
+from disque_trio.terminal.options import UsageError
 
 _PORTION: Final = 5_000
 """Results in one file, at most."""

@@ -4,19 +4,19 @@ the code that expands it."""
 from pathlib import Path
 from typing import Final
 
-from disque_trio.cli.frame import UsageError
 from disque_trio.cli.sim import report
 from disque_trio.cli.sim.execution import execute
-from disque_trio.cli.sim.options import Options
+from disque_trio.cli.sim.options import Pin
 from disque_trio.cli.sim.outcomes import PASSED
 from disque_trio.cli.sim.sources import plan_from, write_text
 from disque_trio.sim.scenarios import plan_file
+from disque_trio.terminal.options import UsageError
 
 FOLDER: Final = "pins"
 """Beside the scenario, unless --out is given."""
 
 
-def pin(options: Options) -> int:
+def pin(options: Pin) -> int:
     """`sim pin`. Exits with 0 even if the run fails: a failure is pinned before it is fixed."""
     (path,) = options.files
     plan = plan_from(path, options.seed)

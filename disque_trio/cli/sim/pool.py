@@ -16,7 +16,6 @@ from types import FrameType
 
 import attrs
 
-from disque_trio.cli.frame import UsageError
 from disque_trio.cli.sim import report
 from disque_trio.cli.sim.collector import Collected, Collector, CollectorOptions
 from disque_trio.cli.sim.execution import (
@@ -32,6 +31,7 @@ from disque_trio.sim.engines.tcp.processes import die_with_parent
 from disque_trio.sim.scenarios.expand import expand
 from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.sim.scenarios.scenario import Scenario
+from disque_trio.terminal.options import UsageError
 
 _AHEAD = 4
 """Seeds handed out for each process, so that none waits for work."""

@@ -6,12 +6,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from disque_trio.cli.frame import UsageError
 from disque_trio.cli.sim import report
 from disque_trio.cli.sim.execution import Result
 from disque_trio.cli.sim.pool import Done
 from disque_trio.cli.sim.sources import plan_from
 from disque_trio.sim.scenarios import plan_file
+from disque_trio.terminal.options import UsageError
 
 FILE = "results.jsonl"
 FAILURES = "failures"

@@ -2,21 +2,21 @@
 
 from rich.status import Status
 
-from disque_trio.cli.frame import UsageError
 from disque_trio.cli.sim import report
 from disque_trio.cli.sim.execution import Finding, Result, execute
-from disque_trio.cli.sim.options import Options
+from disque_trio.cli.sim.options import Shrink
 from disque_trio.cli.sim.outcomes import PASSED
 from disque_trio.cli.sim.sources import check_writable, plan_from, write_text
 from disque_trio.sim.scenarios import plan_file
 from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.sim.shrink import Shrinker, operations
+from disque_trio.terminal.options import UsageError
 
 LARGE = 12
 """From so many operations on, the rest of the budget goes into other seeds of smaller plans."""
 
 
-def shrink(options: Options) -> int:
+def shrink(options: Shrink) -> int:
     """`sim shrink`."""
     (path,) = options.files
     plan = plan_from(path, options.seed)

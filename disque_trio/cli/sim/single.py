@@ -7,7 +7,7 @@ from itertools import zip_longest
 import attrs
 from rich.markup import escape
 
-from disque_trio.cli.frame import UsageError, check_folder
+from disque_trio.cli.frame import check_folder
 from disque_trio.cli.sim import report
 from disque_trio.cli.sim.execution import (
     REPEATABLE,
@@ -19,7 +19,7 @@ from disque_trio.cli.sim.execution import (
     execute,
     judged,
 )
-from disque_trio.cli.sim.options import Options
+from disque_trio.cli.sim.options import Draw, Expand, Replay
 from disque_trio.cli.sim.outcomes import NOTHING_TESTED, PASSED, VIOLATED
 from disque_trio.cli.sim.sources import (
     TRACES,
@@ -35,12 +35,13 @@ from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.sim.traces import files as traces_files
 from disque_trio.sim.traces import merge_live
 from disque_trio.sim.traces.files import TraceError
+from disque_trio.terminal.options import UsageError
 from disque_trio.terminal.output import say, say_lines
 from disque_trio.tracing.rows import Row
 from disque_trio.tracing.sampling import of_chosen
 
 
-def run(options: Options) -> int:
+def run(options: Replay) -> int:
     """`sim run`."""
     if len(options.files) == 1:
         return _run(options, options.files[0])
@@ -50,7 +51,7 @@ def run(options: Options) -> int:
     return next((one for one in (VIOLATED, NOTHING_TESTED) if one in statuses), PASSED)
 
 
-def _run(options: Options, path: str) -> int:
+def _run(options: Replay, path: str) -> int:
     plan = plan_from(path, options.seed)
     check_engine(path, options.engine)
     check_writable(options.html)
@@ -60,7 +61,7 @@ def _run(options: Options, path: str) -> int:
     return _finish(options, plan, done, rows, replay_command(path, plan, options.engine))
 
 
-def _traced(plan: Plan, options: Options, watchers: list[Watcher]) -> Run:
+def _traced(plan: Plan, options: Replay, watchers: list[Watcher]) -> Run:
     """Run it, and write every row to the trace file if there is one."""
     if options.trace is None:
         return execute(plan, options.engine, watchers)
@@ -105,7 +106,7 @@ class _TraceObserver:
             self.error = self.error or error
 
 
-def _finish(options: Options, plan: Plan, done: Run, rows: list[Row], command: str) -> int:
+def _finish(options: Replay, plan: Plan, done: Run, rows: list[Row], command: str) -> int:
     """Draw and print the result. The exit status."""
     result = done.result
     if options.html is not None:
@@ -131,7 +132,7 @@ def _finish(options: Options, plan: Plan, done: Run, rows: list[Row], command: s
     return PASSED if result.delivered else NOTHING_TESTED
 
 
-def _again(options: Options, plan: Plan) -> list[Row]:
+def _again(options: Replay, plan: Plan) -> list[Row]:
     """The rows of a run, from another run: rows are not kept until a run has failed."""
     rows: list[Row] = []
     execute(plan, options.engine, [rows.append])
@@ -160,7 +161,7 @@ def _picture(plan: Plan, rows: list[Row], done: Run, command: str) -> str:
     return page
 
 
-def expand_(options: Options) -> int:
+def expand_(options: Expand) -> int:
     """`sim expand`."""
     (path,) = options.files
     plan = plan_from(path, options.seed)
@@ -172,7 +173,7 @@ def expand_(options: Options) -> int:
     return PASSED
 
 
-def draw(options: Options) -> int:
+def draw(options: Draw) -> int:
     """`sim draw`."""
     if not is_trace(options.files[0]):
         check_writable(options.html)
@@ -218,7 +219,7 @@ def recorded(paths: Sequence[str], seed: int | None, engine: str) -> Recorded:
 # Replaying.
 
 
-def replay(options: Options) -> int:
+def replay(options: Replay) -> int:
     """`sim replay`."""
     if not is_trace(options.files[0]):
         if len(options.files) > 1:

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import attrs
 
-from disque_trio.cli.frame import UsageError, cannot_write
+from disque_trio.cli.frame import cannot_write
 from disque_trio.sim.scenarios import plan_file
 from disque_trio.sim.scenarios.expand import expand
 from disque_trio.sim.scenarios.file import ScenarioError, load
 from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.sim.scenarios.plan_file import PlanError
 from disque_trio.sim.scenarios.scenario import Scenario
+from disque_trio.terminal.options import UsageError
 
 TRACES = (".jsonl", ".arrow", ".parquet")
 _TRACE = re.compile(r".*(\.jsonl(\.[0-9]+)?|\.arrow|\.parquet)", re.DOTALL)

@@ -5,13 +5,13 @@ import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Final
 
-from disque_trio.cli.frame import UsageError
 from disque_trio.cli.sim.cutting import PIECE_S, Cutter, Outcome, Piece
 from disque_trio.cli.sim.pool import Done, Task, cycles_collected_between_seeds, run_seeds
 from disque_trio.pipeline import shipping
 from disque_trio.pipeline.errors import PipelineError
 from disque_trio.pipeline.fanout import Fanout
 from disque_trio.sim.scenarios.scenario import Scenario
+from disque_trio.terminal.options import UsageError
 
 TOO_LONG_S: Final = 2 * PIECE_S
 """After this time a piece begins no further seed: who knows how long the others would wait."""

@@ -13,11 +13,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from disque_trio import __version__
-from disque_trio.cli.frame import INTERRUPTED, UsageError, counted
+from disque_trio.cli.frame import INTERRUPTED, counted
 from disque_trio.cli.sim import report, spark
 from disque_trio.cli.sim.collector import CollectorOptions
 from disque_trio.cli.sim.execution import REPEATABLE, Finding, Result
-from disque_trio.cli.sim.options import Options
+from disque_trio.cli.sim.options import Sweep
 from disque_trio.cli.sim.outcomes import NOTHING_TESTED, PASSED, VIOLATED
 from disque_trio.cli.sim.pool import Done, Task, run_all
 from disque_trio.cli.sim.progress import Progress
@@ -35,13 +35,14 @@ from disque_trio.pipeline import session
 from disque_trio.pipeline.errors import INSTALL, PipelineError
 from disque_trio.pipeline.location import local_path
 from disque_trio.sim.scenarios.scenario import Scenario
+from disque_trio.terminal.options import UsageError
 from disque_trio.terminal.output import say_json
 
 DETAILED = 10
 """How many failures are shown in full; the rest take a line each."""
 
 
-def sweep(options: Options) -> int:
+def sweep(options: Sweep) -> int:
     """`sim sweep`."""
     if options.trace_share and options.lake is None:
         raise UsageError("--trace-share needs a --lake to put the rows into")
@@ -57,7 +58,7 @@ def sweep(options: Options) -> int:
     return run.conclude()
 
 
-def _scenarios(options: Options) -> dict[str, Scenario]:
+def _scenarios(options: Sweep) -> dict[str, Scenario]:
     files = options.files
     if len(set(files)) < len(files):
         raise UsageError("a scenario is named twice")
@@ -66,7 +67,7 @@ def _scenarios(options: Options) -> dict[str, Scenario]:
     return {path: scenario_from(path) for path in files}
 
 
-def _versions(options: Options, scenarios: dict[str, Scenario]) -> dict[str, str]:
+def _versions(options: Sweep, scenarios: dict[str, Scenario]) -> dict[str, str]:
     code = code_digest()
     return {
         path: f"{__version__}-{options.engine}-{code}-{scenario_digest(scenario)}"
@@ -77,7 +78,7 @@ def _versions(options: Options, scenarios: dict[str, Scenario]) -> dict[str, str
 class _Sweep:
     """One sweep."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Sweep) -> None:
         self._options = options
         self._scenarios = _scenarios(options)
         self._tallies = {path: Tally(each) for path, each in self._scenarios.items()}
@@ -305,7 +306,7 @@ class _Sweep:
         console.print(f"{seeds} in {self._seconds:,.1f} s, {pace:,.1f} a second")
 
 
-def _seeds(scenario: Scenario, options: Options) -> list[int]:
+def _seeds(scenario: Scenario, options: Sweep) -> list[int]:
     wanted = options.seeds
     if isinstance(wanted, str):
         wanted = range(scenario.seeds.ci if wanted == "ci" else scenario.seeds.nightly)

@@ -2,26 +2,24 @@
 itself, or as text and JSON for other programs.
 """
 
-import argparse
-import math
-import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, Final
 
 import anyio
+import attrs
 
-from disque_trio.cli.frame import INTERRUPTED, USAGE, discard_output
+from disque_trio.cli.frame import INTERRUPTED, discard_output, fail, json_switch, run
+from disque_trio.cli.operating.frame import client_of, cluster_url
 from disque_trio.cli.top import tables
 from disque_trio.client import Client
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.settings import DEFAULT_URL
 from disque_trio.observe.sampling import Sampler
-from disque_trio.terminal.arguments import Parser
-from disque_trio.terminal.output import complain, flush, say_json, say_lines, terminal_width
+from disque_trio.terminal.options import Command, one_of, option, seconds, switch
+from disque_trio.terminal.output import flush, say_json, say_lines, terminal_width
 
-FAILED: Final = 1
 _NO_TEXTUAL: Final = (
     "the screen needs Textual: pip install 'disque-trio[top]'; --once and --json do without"
 )
@@ -35,24 +33,31 @@ exit status: 0 done, 1 no node answers, 2 wrong usage, 130 interrupted by Ctrl-C
 """.replace("DEFAULT", DEFAULT_URL)
 
 
+@attrs.frozen(kw_only=True)
+class Options:
+    """The command line, read and checked."""
+
+    url: str = cluster_url()
+    interval: float = option("--interval", seconds(0.1, 3600), "between two looks", 2.0)
+    sort: str = option("--sort", one_of(*tables.SORTS), "what queues are sorted by", "jobs")
+    is_once: bool = switch("--once", "look twice, print, and end; so it does without a terminal")
+    is_json: bool = json_switch("print an object for each look, one a line")
+
+
 def main(argv: Sequence[str]) -> int:
     """Show it. The exit status."""
+    return run("top", PROGRAM, argv)
+
+
+def _main(options: Options) -> int:
+    client = client_of(options.url)
     try:
-        given = _parser().parse_args(argv)
-        client = Client(given.url or os.environ.get("DISQUE_URL") or DEFAULT_URL)
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else USAGE
-    except (ValueError, OSError) as error:
-        return _fail(str(error), USAGE)
-    try:
-        if not sys.stdout.isatty() and not given.is_json:
-            given.is_once = True  # There is no screen.
-        if given.is_json or given.is_once:
-            anyio.run(_print, client, given)
+        if options.is_json or options.is_once or not sys.stdout.isatty():
+            anyio.run(_print, client, options)
             return 0
-        return _watch(client, given)
+        return _watch(client, options)
     except DisqueError as error:
-        return _fail(str(error), FAILED)
+        return fail("top", str(error))
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -60,71 +65,35 @@ def main(argv: Sequence[str]) -> int:
         return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = Parser(
-        prog="disque-trio top",
-        description="Watch the nodes and queues of a cluster.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--url", help="nodes of the cluster ($DISQUE_URL)")
-    parser.add_argument(
-        "--interval", type=_seconds, default=2.0, metavar="SEC", help="between two looks (2)"
-    )
-    parser.add_argument(
-        "--sort", choices=tables.SORTS, default="jobs", help="what queues are sorted by (jobs)"
-    )
-    parser.add_argument(
-        "--once",
-        dest="is_once",
-        action="store_true",
-        help="look twice, print, and end; so it does without a terminal",
-    )
-    parser.add_argument(
-        "--json",
-        dest="is_json",
-        action="store_true",
-        help="print an object for each look, one a line",
-    )
-    return parser
-
-
-def _seconds(word: str) -> float:
-    try:
-        seconds = float(word)
-    except ValueError:
-        seconds = math.nan
-    if not 0.1 <= seconds <= 3600:
-        raise argparse.ArgumentTypeError(f"'{word}' is not a number of seconds from 0.1 to 3600")
-    return seconds
-
-
-def _fail(reason: str, status: int) -> int:
-    complain(f"disque-trio top: {reason}")
-    return status
-
-
-async def _print(client: Client, given: argparse.Namespace) -> None:
+async def _print(client: Client, options: Options) -> None:
     """The first look has no rates, so it is left out."""
     async with client:
         sampler = Sampler(client)
         await sampler.look()
         while True:
-            await anyio.sleep(given.interval)
+            await anyio.sleep(options.interval)
             view = await sampler.look()
-            if given.is_json:
-                say_json(tables.as_json(view, given.sort))
+            if options.is_json:
+                say_json(tables.as_json(view, options.sort))
             else:
-                say_lines(tables.as_text(view, given.sort, terminal_width()))
+                say_lines(tables.as_text(view, options.sort, terminal_width()))
             flush()
-            if given.is_once:
+            if options.is_once or not options.is_json:
                 return
 
 
-def _watch(client: Client, given: argparse.Namespace) -> int:
+def _watch(client: Client, options: Options) -> int:
     try:
         screen: Any = import_module("disque_trio.cli.top.screen")
     except ModuleNotFoundError:
-        return _fail(_NO_TEXTUAL, FAILED)
-    error: str | None = screen.Top(Sampler(client), given.interval, given.sort).run()
-    return _fail(error, FAILED) if error else 0
+        return fail("top", _NO_TEXTUAL)
+    error: str | None = screen.Top(Sampler(client), options.interval, options.sort).run()
+    return fail("top", error) if error else 0
+
+
+PROGRAM: Final = Command(
+    record=Options,
+    run=_main,
+    about="Watch the nodes and queues of a cluster.",
+    epilog=_EPILOG,
+)

@@ -6,8 +6,7 @@ from typing import Any, Final
 
 import attrs
 
-from disque_trio.cli.frame import counted
-from disque_trio.cli.operating.frame import duration
+from disque_trio.cli.frame import counted, duration
 from disque_trio.observe.sampling import RATES, NodeView, QueueView, View
 from disque_trio.terminal.output import lines_of
 

@@ -3,59 +3,64 @@
 import os
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Final
 
-from disque_trio.cli.frame import INTERRUPTED, USAGE, UsageError
+from disque_trio.cli.frame import INTERRUPTED, USAGE, fail
 from disque_trio.cli.worker.early import ends_early
 from disque_trio.cli.worker.loading import load
-from disque_trio.cli.worker.options import OPTIONS, Options, parse
+from disque_trio.cli.worker.options import EPILOG, Options
 from disque_trio.cli.worker.running import CHILD, queues_of, run_one, run_several
-from disque_trio.terminal.output import complain, say_lines
-from disque_trio.worker import App
+from disque_trio.terminal.options import Call, Command, UsageError, options_of, parse
+from disque_trio.terminal.output import say_lines
 
 
 def main(argv: Sequence[str]) -> int:
     """Run workers until they are told to stop. The exit status; `--help` says what it means."""
     child = os.environ.pop(CHILD, "")  # not for commands that jobs run
     try:
-        options = parse(argv, os.environ)
+        call = parse(PROGRAM, "disque-trio worker", argv, os.environ)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else USAGE
     try:
-        if options.check:
+        if call.options.check:
             # It speaks HTTP, whose import is slow.
-            status: int = import_module("disque_trio.cli.worker.checking").check(options)
+            status: int = import_module("disque_trio.cli.worker.checking").check(call.options)
             return status
-        return _run(argv, options, child)
+        return _run(argv, call, child)
     except UsageError as error:
-        for line in str(error).splitlines():
-            complain(f"disque-trio worker: {line}")
-        return USAGE
+        return fail("worker", str(error), USAGE)
     except KeyboardInterrupt:
         return INTERRUPTED
 
 
-def _run(argv: Sequence[str], options: Options, child: str) -> int:
+def _run(argv: Sequence[str], call: Call[Options], child: str) -> int:
+    options = call.options
     with ends_early():
         app = load(options.app)
         queues = queues_of(app, options)
         if options.explain:
-            say_lines(_explained(options, queues))
+            say_lines(_explained(call, queues))
             return 0
-        return _work(app, argv, options, child)
+        if options.processes > 1 and not child:
+            return run_several(app, argv, options)
+        return run_one(app, options, child)
 
 
-def _work(app: App[Any], argv: Sequence[str], options: Options, child: str) -> int:
-    if options.processes > 1 and not child:
-        return run_several(app, argv, options)
-    return run_one(app, options, child)
-
-
-def _explained(options: Options, weights: Mapping[str, int]) -> str:
+def _explained(call: Call[Options], weights: Mapping[str, int]) -> str:
     queues = [f"{name}={weight}" if weight > 1 else name for name, weight in weights.items()]
-    lines = [f"{'app':<12} {options.app}"]
-    for option in OPTIONS:
-        value = getattr(options, option.field)
-        shown = ", ".join(queues) if option.name == "queues" else str(value)
-        lines.append(f"{option.name:<12} {shown:<24} {options.origins[option.field]}".rstrip())
+    lines = [f"{'app':<12} {call.options.app}"]
+    for field, option in options_of(Options):
+        if option.names:
+            shown = ", ".join(queues) if field == "queues" else str(getattr(call.options, field))
+            name = option.name.removeprefix("--")
+            lines.append(f"{name:<12} {shown:<24} {call.origins[field]}".rstrip())
     return "\n".join(lines) + "\n"
+
+
+PROGRAM: Final = Command(
+    record=Options,
+    about="""\
+Runs the tasks of an app. MODULE:APP names it: the module is imported, from the current directory
+if it is there, and APP is the name of the App in it (app).""",
+    epilog=EPILOG,
+)

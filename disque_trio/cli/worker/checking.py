@@ -4,7 +4,7 @@ import http.client
 from http import HTTPStatus
 from typing import Final
 
-from disque_trio.cli.worker.options import Options, endpoint
+from disque_trio.cli.worker.options import Options
 from disque_trio.terminal.output import say, say_lines
 
 TIMEOUT_S: Final = 5.0
@@ -13,7 +13,7 @@ TIMEOUT_S: Final = 5.0
 
 def check(options: Options) -> int:
     """Print what each process says of itself; 0 if all are healthy, else 1."""
-    host, port = endpoint(options.health)
+    host, port = options.health or ("", 0)
     ports = range(port, port + options.processes)
     answers = [_is_healthy(host, each) for each in ports]  # all are told
     return 0 if all(answers) else 1

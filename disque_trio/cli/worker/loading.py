@@ -7,7 +7,7 @@ import traceback
 from types import ModuleType
 from typing import Any, Final
 
-from disque_trio.cli.frame import UsageError
+from disque_trio.terminal.options import UsageError
 from disque_trio.worker import App
 from disque_trio.worker.arguments import UnfitTypeError
 

@@ -1,22 +1,28 @@
-"""The options of `disque-trio worker`. Each may stand in the environment, too."""
+"""The settings of worker processes, in one table: command line, environment, `--help`, docs."""
 
-import argparse
-import math
-import re
-from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, Literal
 
 import attrs
 
-from disque_trio.cli.frame import count
 from disque_trio.cli.worker.logs import FORMATS
-from disque_trio.terminal.arguments import Parser
+from disque_trio.terminal.options import (
+    COUNT,
+    URL,
+    Kind,
+    UsageError,
+    argument,
+    matching,
+    one_of,
+    option,
+    seconds,
+    switch,
+    text,
+    whole,
+)
+from disque_trio.worker.engine.records import SECOND, Settings
 
-_DESCRIPTION: Final = """\
-Runs the tasks of an app. MODULE:APP names it: the module is imported, from the current directory
-if it is there, and APP is the name of the App in it (app).
-"""
-_EPILOG: Final = """\
+EPILOG: Final = """\
 examples:
   disque-trio worker shop.tasks:app
   disque-trio worker shop.tasks -Q mail,video -c 20
@@ -41,263 +47,115 @@ AUTO: Final = "auto"
 LOOPS: Final = ("asyncio", "trio")
 LEVELS: Final = ("debug", "info", "warning", "error")
 PREFIX: Final = "DISQUE_WORKER_"
+_ENGINE: Final = Settings(nodes=(), queues=())
+
+
+# Kinds of values.
+
+
+def _prefetch(word: str) -> int | str:
+    return word if word == AUTO else int(whole().read(word))
+
+
+def _names(word: str) -> tuple[str, ...]:
+    names = tuple(each.strip() for each in word.split(","))
+    if not all(name.removeprefix("!") for name in names):
+        raise ValueError
+    return names
+
+
+def endpoint(word: str) -> tuple[str, int]:
+    """Host and port of `ADDRESS:PORT`. Raises `ValueError`."""
+    host, _, number = word.rpartition(":")
+    if not host or not number.isdecimal() or int(number) > 65535:
+        raise ValueError
+    return host.removeprefix("[").removesuffix("]"), int(number)
+
+
+_NAMES: Final = Kind("a list of queues: mail,video", _names, "NAMES")
+_PREFETCH: Final = Kind("a whole number, 0 or more, or auto", _prefetch, "N")
+_ENDPOINT: Final = Kind(
+    "an address and a port: 127.0.0.1:8080 or [::1]:8080", endpoint, "ADDRESS:PORT"
+)
+_NAME: Final = matching(
+    r"[!-~]{1,100}", "a name: up to 100 ASCII characters without spaces", "NAME"
+)
+
+
+# The table.
+
+
+def _setting(names: str, *more: Any, make: Any = option, group: str = "jobs", **rest: Any) -> Any:
+    variable = PREFIX + names.rpartition("--")[2].replace("-", "_").upper()
+    return make(names, *more, group=group, **{"variable": variable, **rest})
+
+
+_process = partial(_setting, group="the process")
+_switch = partial(_process, make=switch)
 
 
 @attrs.frozen(kw_only=True)
 class Options:
-    """The command line and the environment, read and checked."""
+    """The settings of a worker process, in the order of the help."""
 
-    app: str
-    """MODULE:APP, or MODULE."""
-    url: str
-    """Empty is the app's."""
-    queues: tuple[str, ...]
-    """In order of precedence, or with weights behind `=`. Empty is all queues of the app's tasks in
-    turn. Names behind `!` are left out."""
-    concurrency: int
-    prefetch: int | Literal["auto"]
-    threads: int
-    max_jobs: int
-    """0 is no limit."""
-    burst: bool
-    processes: int
-    drain: float
-    """Seconds, as `abort`."""
-    abort: float
-    name: str
-    """Empty is host and process."""
-    health: str
-    """`ADDRESS:PORT`; empty is no health port."""
-    check: bool
-    no_control: bool
-    loop: str
-    log_level: str
-    log_format: str
-    explain: bool
-    origins: Mapping[str, str]
-    """By name of an option: where its value comes from, for people."""
-
-
-def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Options:
-    """The options of a command line; exits with 2 if it is wrong."""
-    parser = _parser()
-    given = vars(parser.parse_args(argv))
-    values: dict[str, Any] = {}
-    origins = {}
-    for option in OPTIONS:
-        field, name = option.field, option.variable
-        if field in given:
-            values[field], origins[field] = given[field], "command line"
-        elif name in environment:
-            values[field], origins[field] = _from(parser, name, option, environment), name
-        else:
-            values[field], origins[field] = option.read(option.default), "default"
-    if not given["app"] and not values["check"]:
-        parser.error("name the app whose tasks to run, such as shop.tasks:app")
-    if values["check"] and not values["health"]:
-        parser.error("--check asks the health port: give --health as the worker has it")
-    return Options(app=given["app"], **values, origins=origins)
-
-
-def _from(
-    parser: argparse.ArgumentParser, name: str, option: "Option", environment: Mapping[str, str]
-) -> Any:
-    try:
-        return option.read(environment[name])
-    except argparse.ArgumentTypeError as error:
-        parser.error(f"environment variable {name}: {error}")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = Parser(
-        prog="disque-trio worker",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        argument_default=argparse.SUPPRESS,
-        allow_abbrev=False,
+    app: str = argument(text("MODULE[:APP]"), "the app whose tasks to run", nargs="?", default="")
+    queues: tuple[str, ...] = _setting(
+        "-Q --queues", _NAMES,
+        "mail,video: only these, mail first; mail=3,video=1: weighted shares; !low: all but low",
+        (), shown="all of the tasks",
+    )  # fmt: skip
+    concurrency: int = _setting(
+        "-c --concurrency", COUNT, "number of jobs that run at the same time", _ENGINE.concurrency
     )
-    about = "the app whose tasks to run"
-    parser.add_argument("app", metavar="MODULE[:APP]", nargs="?", default="", help=about)
-    for title in ("jobs", "the process"):
-        group = parser.add_argument_group(title)
-        for option in OPTIONS:
-            if option.group == title:
-                option.add_to(group)
-    return parser
-
-
-# Kinds of arguments.
-
-
-def _number(word: str) -> int:
-    if not word.isdecimal():
-        raise argparse.ArgumentTypeError(f"{word} is no whole number of 0 or more")
-    return int(word)
-
-
-def _prefetch(word: str) -> int | str:
-    return AUTO if word == AUTO else _number(word)
-
-
-def _seconds(word: str) -> float:
-    try:
-        seconds = float(word)
-    except ValueError:
-        seconds = -1.0
-    if not (math.isfinite(seconds) and 0 <= seconds <= 1e6):
-        raise argparse.ArgumentTypeError(f"{word} is no number of seconds, 0 or more")
-    return seconds
-
-
-def _names(text: str) -> tuple[str, ...]:
-    names = tuple(word.strip() for word in text.split(",")) if text else ()
-    if not all(name.removeprefix("!") for name in names):
-        raise argparse.ArgumentTypeError(f"{text!r} has an empty name")
-    return names
-
-
-def _one_of(words: Sequence[str]) -> Callable[[str], str]:
-    def read(word: str) -> str:
-        if word not in words:
-            raise argparse.ArgumentTypeError(f"{word} is none of {', '.join(words)}")
-        return word
-
-    return read
-
-
-def _name(word: str) -> str:
-    if word and not re.fullmatch(r"[!-~]{1,100}", word):
-        raise argparse.ArgumentTypeError(
-            f"{word!r} is no name: up to 100 ASCII characters without spaces"
-        )
-    return word
-
-
-def _endpoint(word: str) -> str:
-    host, _, number = word.rpartition(":")
-    if word and not (host and number.isdecimal() and int(number) < 65536):
-        raise argparse.ArgumentTypeError(
-            f"{word!r} is no address and port: 127.0.0.1:8080 or [::1]:8080"
-        )
-    return word
-
-
-def endpoint(word: str) -> tuple[str, int]:
-    """Host and port of `ADDRESS:PORT`."""
-    host, _, number = word.rpartition(":")
-    return host.removeprefix("[").removesuffix("]"), int(number)
-
-
-def _is_set(word: str) -> bool:
-    if word not in {"", "0", "1"}:
-        raise argparse.ArgumentTypeError(f"{word} is neither 1 nor 0")
-    return word == "1"
-
-
-# The options.
-
-
-@attrs.frozen
-class Option:
-    """An option; without a metavar it has no value."""
-
-    group: str
-    name: str
-    default: str
-    read: Callable[[str], Any]
-    about: str
-    metavar: str = ""
-    short: str = ""
-
-    @property
-    def field(self) -> str:
-        """Its name in `Options`."""
-        return self.name.replace("-", "_")
-
-    @property
-    def variable(self) -> str:
-        """Its environment variable."""
-        return VARIABLES.get(self.name, PREFIX + self.field.upper())
-
-    def add_to(self, group: argparse._ArgumentGroup) -> None:
-        """Add it to a parser's group."""
-        names = [each for each in (self.short, f"--{self.name}") if each]
-        if self.metavar:
-            group.add_argument(*names, metavar=self.metavar, type=self.read, help=self.about)
-        else:
-            group.add_argument(*names, action="store_true", help=self.about)
-
-
-VARIABLES: Final = {"url": "DISQUE_URL"}
-OPTIONS: Final = (
-    Option(
-        "jobs",
-        "queues",
-        "",
-        _names,
-        "only these, in this order: mail,video; by shares: mail=3,video=1; !low is all but low "
-        "(all queues of the tasks, in turn)",
-        "NAMES",
-        "-Q",
-    ),
-    Option("jobs", "concurrency", "10", count, "how many run at the same time (10)", "N", "-c"),
-    Option(
-        "jobs",
-        "prefetch",
+    prefetch: int | Literal["auto"] = _setting(
+        "--prefetch", _PREFETCH,
+        "number of further jobs per queue that the worker holds; auto: those of the next 0.25 s",
         AUTO,
-        _prefetch,
-        "how many more of each queue are held; auto: those of the next 250 ms (auto)",
-        "N",
-    ),
-    Option("jobs", "threads", "16", count, "threads for tasks that are no coroutines (16)", "N"),
-    Option("jobs", "max-jobs", "0", _number, "end with 75 after so many jobs (0: never)", "N"),
-    Option("jobs", "burst", "0", _is_set, "end when the queues are empty"),
-    Option("the process", "url", "", str, "nodes: disque://host:port,host:port (the app's)", "URL"),
-    Option("the process", "processes", "1", count, "how many worker processes (1)", "N", "-p"),
-    Option(
-        "the process",
-        "drain",
-        "25",
-        _seconds,
-        "how long jobs may run on when it stops (25)",
-        "SECONDS",
-    ),
-    Option(
-        "the process",
-        "abort",
-        "3",
-        _seconds,
-        "how long cancelled jobs may take to end (3)",
-        "SECONDS",
-    ),
-    Option("the process", "name", "", _name, "what others call it (host and process)", "NAME"),
-    Option("the process", "health", "", _endpoint, "answer HTTP here", "ADDRESS:PORT"),
-    Option("the process", "check", "0", _is_set, "ask --health of a running worker, and end"),
-    Option("the process", "no-control", "0", _is_set, "stay out of `disque-trio workers`"),
-    Option("the process", "loop", "asyncio", _one_of(LOOPS), "asyncio or trio (asyncio)", "LOOP"),
-    Option(
-        "the process",
-        "log-level",
-        "info",
-        _one_of(LEVELS),
-        "debug, info, warning or error (info)",
-        "LEVEL",
-    ),
-    Option(
-        "the process",
-        "log-format",
-        "human",
-        _one_of(FORMATS),
-        "human, or json: one object a line (human)",
-        "FORMAT",
-    ),
-    Option(
-        "the process",
-        "explain",
-        "0",
-        _is_set,
-        "print all options and where they come from, and end",
-    ),
-)
-"""In the order of the help."""
+    )  # fmt: skip
+    threads: int = _setting(
+        "--threads", COUNT, "number of threads for tasks that are not coroutines", 16
+    )
+    max_jobs: int = _setting(
+        "--max-jobs", whole(), "exit with status 75 after this number of jobs", 0, shown="no limit"
+    )
+    burst: bool = _switch("--burst", "exit when the queues are empty", group="jobs")
+    url: str = _process(
+        "--url", URL, "the nodes: disque://host:port,host:port", "", shown="the app's",
+        variable="DISQUE_URL",
+    )  # fmt: skip
+    processes: int = _process("-p --processes", COUNT, "number of worker processes", 1)
+    drain: float = _process(
+        "--drain", seconds(), "how long running jobs may take to finish when the worker stops",
+        _ENGINE.drain / SECOND,
+    )  # fmt: skip
+    abort: float = _process(
+        "--abort", seconds(), "how long cancelled jobs may take to clean up, after that",
+        _ENGINE.abort / SECOND,
+    )  # fmt: skip
+    name: str = _process(
+        "--name", _NAME, "the worker's name in `disque-trio workers` and CLIENT LIST", "",
+        shown="HOST-PID",
+    )  # fmt: skip
+    health: tuple[str, int] | None = _process(
+        "--health", _ENDPOINT, "address and port of the health server"
+    )
+    check: bool = _switch("--check", "query --health of a running worker, and exit with 0 or 1")
+    no_control: bool = _switch(
+        "--no-control", "do not report the worker's state, and ignore operations"
+    )
+    loop: str = _process("--loop", one_of(*LOOPS), "the event loop", "asyncio")
+    log_level: str = _process(
+        "--log-level", one_of(*LEVELS), "the lowest level that is logged", "info"
+    )
+    log_format: str = _process(
+        "--log-format", one_of(*FORMATS), "json: one object per line", "human"
+    )
+    explain: bool = _switch(
+        "--explain", "print all settings with the origin of each value, and exit"
+    )
+
+    def __attrs_post_init__(self) -> None:
+        if not self.app and not self.check:
+            raise UsageError("name the app whose tasks to run, such as shop.tasks:app")
+        if self.check and self.health is None:
+            raise UsageError("--check asks the health port: give --health as the worker has it")

@@ -15,9 +15,9 @@ import anyio
 import attrs
 from anyio.abc import Listener, Process, SocketAttribute, SocketStream
 
-from disque_trio.cli.frame import UsageError
 from disque_trio.cli.worker.logs import log_to_stderr
-from disque_trio.cli.worker.options import Options, endpoint
+from disque_trio.cli.worker.options import Options
+from disque_trio.terminal.options import UsageError
 from disque_trio.worker import App, UnfitTypeError
 from disque_trio.worker.engine.records import SECOND, Queue, Settings
 from disque_trio.worker.guarding import GuardedLoop
@@ -152,9 +152,9 @@ def name_of(options: Options, child: str) -> str:
 
 def _health_of(options: Options, child: str) -> tuple[str, int] | None:
     """Where to answer HTTP: the children of one parent have ports in a row."""
-    if not options.health:
+    if options.health is None:
         return None
-    host, port = endpoint(options.health)
+    host, port = options.health
     return host, port + int(child) - 1 if child and port else port
 
 

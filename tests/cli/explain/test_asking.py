@@ -1,8 +1,9 @@
 import attrs
 
 from disque_trio.cli.doctor.nodes import NodeFacts, PeerLine
+from disque_trio.cli.explain import PROGRAM
 from disque_trio.cli.explain.asking import Asking, from_nodes
-from disque_trio.cli.explain.options import parse
+from disque_trio.terminal.options import parse
 
 NODE = NodeFacts(
     where="127.0.0.1:7711",
@@ -56,7 +57,10 @@ def test_zones_of_a_node_that_is_silent_are_told_by_the_others() -> None:
     silent = NodeFacts(where="10.0.0.2:7711", id="b" * 40, error="refused")
     one = attrs.evolve(NODE, id="a" * 40, info={**NODE.info, "replica_zone": "x"}, peers=(line,))
     asking = Asking(
-        parse(["--job", "D-aaaaaaaa-" + "T5Z5SE0000000000000000/0" + "-05a1"], {}), [one, silent]
+        parse(
+            PROGRAM, "", ["--job", "D-aaaaaaaa-" + "T5Z5SE0000000000000000/0" + "-05a1"], {}
+        ).options,
+        [one, silent],
     )
 
     assert [asking._zone(each) for each in asking.nodes] == ["x", "y"]

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from disque_trio.cli import worker
-from disque_trio.cli.frame import UsageError
 from disque_trio.cli.worker.loading import load
+from disque_trio.terminal.options import UsageError
 from disque_trio.worker import App
 
 TASKS = """

@@ -2,9 +2,9 @@
 
 import pytest
 
-from disque_trio.cli.frame import UsageError
-from disque_trio.cli.worker.options import parse
+from disque_trio.cli.worker import PROGRAM
 from disque_trio.cli.worker.running import settings_of
+from disque_trio.terminal.options import UsageError, parse
 from disque_trio.worker import App
 
 app = App("disque://127.0.0.1:1")
@@ -14,7 +14,7 @@ for _name in ("mail", "video", "a=1"):
 
 def known(*argv: str) -> tuple[bool, list[tuple[str, int]]]:
     """Is the order strict, and which weights have the queues?"""
-    settings = settings_of(app, parse(["shop", *argv], {}))
+    settings = settings_of(app, parse(PROGRAM, "", ["shop", *argv], {}).options)
     return settings.is_strict, [(each.name.decode(), each.weight) for each in settings.queues]
 
 

@@ -7,9 +7,10 @@ from typing import Any
 import attrs
 import trio
 
-from disque_trio.cli.console import _parser, _picture, _sandbox
+from disque_trio.cli.console import PROGRAM, _picture, _sandbox
 from disque_trio.net.listeners import listen_for_browsers
 from disque_trio.statemachine.config import Config
+from disque_trio.terminal.options import parse
 from disque_trio.web import site
 from disque_trio.web.source import alone
 from tests.cluster.processes import free_port
@@ -27,8 +28,8 @@ class Served:
 @asynccontextmanager
 async def serving(*argv: str, **config: Any) -> AsyncIterator[Served]:
     """With these arguments of the command line."""
-    given, port = _parser().parse_args(argv), free_port()
-    picture, sandbox = _picture(given), _sandbox(given)
+    options, port = parse(PROGRAM, "", argv, {}).options, free_port()
+    picture, sandbox = _picture(options), _sandbox(options)
     known = attrs.evolve(Config(port=0, web_port=port, bind=("127.0.0.1",)), **config)
     sockets = listen_for_browsers(known)
     try:
