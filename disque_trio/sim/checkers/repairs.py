@@ -76,10 +76,10 @@ def _lacks_it_unnoticed(case: Case, job: Job, node: str) -> bool:
 
 
 def _are_lists_wrong(case: Case, job: Job, fit: list[str], due: int) -> bool:
-    """Is the node gone that had added the job, and had sent some other a copy that never came? Only
-    that one knew who had confirmed: the holders that are left go by its list, in which there are as
-    many as there shall be (docs/guarantees.md, "What is not promised")."""
-    if job.origin not in case.world.removed:
+    """Has the node lost the job that had added it, and had it sent some other a copy that never
+    came? Only that one knew who had confirmed: the holders that are left go by its list, in which
+    there are as many as there shall be (docs/guarantees.md, "What is not promised")."""
+    if job.origin in job.copies:
         return False
     holders = [node for node in job.copies if node in fit]
     had_it = {**job.copies, **job.dropped, **job.lost_on}
@@ -87,7 +87,7 @@ def _are_lists_wrong(case: Case, job: Job, fit: list[str], due: int) -> bool:
         sum(
             peer == node or peer in job.copies or peer not in had_it
             for peer in {node: 0, **_names_told(job, node)}
-            if peer in fit
+            if peer in fit or not _is_failing(case, node, peer)
         )
         >= due
         for node in holders

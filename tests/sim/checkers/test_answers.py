@@ -4,6 +4,7 @@ that is down is marked as failed; S34: no copy is accepted without room for it."
 import attrs
 import pytest
 
+from disque_trio.sim.scenarios.plan import Add
 from tests.sim.checkers.trace import JOB, Trace, broken
 
 OTHER = "D-89abcdef-CCCCCCCCCCCCCCCCCCCCCCCC-003d"
@@ -56,6 +57,25 @@ def test_an_addjob_is_answered_when_as_many_as_sync_says_have_confirmed(
         trace.send(at - 0.002, "gotjob", peer, "n1")
     trace.row(20.904, "queue", "n1", job=JOB, cause="first")
     trace.row(20.905, "add.ok", "n1", job=JOB, client="p1", ref=1)
+
+    assert ("L13" not in broken(trace.verdict())) == is_right
+
+
+@pytest.mark.parametrize(
+    ("turn", "clients", "is_right"), [(1, 45, True), (1, 10, False), (2048, 45, False)]
+)
+def test_it_may_wait_for_a_write_for_each_client_before_it_if_a_batch_has_one_request(
+    turn: int, clients: int, *, is_right: bool
+) -> None:
+    trace = Trace()
+    adds = tuple(Add(at=0, node=1, producer=f"p{n}", queue="q", body="b") for n in range(clients))
+    knobs = (("turn_of_all", turn),)
+    trace.plan = attrs.evolve(trace.plan, adds=adds, knobs=knobs, sync=(200, 20_000))
+    detail = "timeout=1000 replicate=1 retry=10 ttl=3600 body=b"
+    trace.row(20, "add.invoke", "n1", queue="q", client="p1", ref=1, detail=detail)
+    trace.row(20.9, "hold", "n1", job=JOB, cause="add")
+    trace.row(20.9, "queue", "n1", job=JOB, cause="first")
+    trace.row(20.9, "add.ok", "n1", job=JOB, client="p1", ref=1)
 
     assert ("L13" not in broken(trace.verdict())) == is_right
 

@@ -124,6 +124,29 @@ def test_a_holder_told_of_a_copy_that_never_came_by_a_node_that_is_gone_counts_i
     assert "L7" not in broken(unrepaired(restarts=restarts).verdict(end=800))
 
 
+@pytest.mark.parametrize(
+    ("core", "had_it"), [("n1,n2,n3,n4", False), ("n1,n2,n4", False), ("n1,n2,n3,n4", True)]
+)
+def test_nor_does_a_node_know_better_that_has_added_the_job_and_forgotten_it(
+    core: str, *, had_it: bool
+) -> None:
+    trace = Trace(nodes=4, config=(("replica-repair-after", "1"),), consumers=())
+    options = "replicate=3 sync=1 retry=900 ttl=3600"
+    trace.add(0, to=(), options=options)
+    for peer in ("n3", "n2"):
+        lag = 0.002 if had_it or peer == "n2" else None
+        trace.send(0.05, "repljob", "n1", peer, lag=lag, detail=f"jobs={JOB} holders=n1,n3,n2")
+        if lag:
+            trace.row(0.052, "hold", peer, job=JOB, cause="repljob")
+    if had_it:
+        trace.row(1.5, "drop", "n3", job=JOB, cause="evicted")
+    trace.crash(2, "n1", back=2.5)
+    trace.row(3.2, "nodes", "n2", detail="n2 n1 n3 n4")
+    trace.heal(3, core=core)
+
+    assert ("L7" in broken(trace.verdict(end=800))) == had_it
+
+
 def test_a_holder_that_a_node_with_a_full_list_can_ask_has_no_excuse() -> None:
     assert "L7" in broken(unrepaired(removed="n2").verdict(end=800))
 
