@@ -1,7 +1,7 @@
 """The blocking client of a cluster, for threads, shells and code without an event loop.
 
 It has the methods of the asynchronous client (docs/client.md). One thread uses it at a time; a
-forked process opens connections of its own.
+forked process opens its own connections.
 """
 
 import math
@@ -43,7 +43,7 @@ class BlockingClient(ClusterClient):
         self.close()
 
     def close(self) -> None:
-        """Close all connections. The next request opens one again."""
+        """Close all connections. The next request opens a new one."""
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
@@ -51,7 +51,8 @@ class BlockingClient(ClusterClient):
     # Any command.
 
     def run(self, command: Command[Result], *, first: Address | None = None) -> Result:
-        """The result of a command, from the first node that can do it (`Client.run`)."""
+        """Run a command on the first node that supports it, and return its result
+        (`Client.run`)."""
         attempts = self.nodes.attempts(
             time.monotonic(),
             is_repeatable=command.is_repeatable,
@@ -68,7 +69,7 @@ class BlockingClient(ClusterClient):
     def run_all(
         self, asked: Sequence[Command[Result]], window: int = WINDOW
     ) -> list[Result | DisqueError]:
-        """The results of many commands, in their order (`Client.run_all`)."""
+        """Run many commands in a pipeline, and return their results in order (`Client.run_all`)."""
         results: list[Result | DisqueError] = []
         while len(results) < len(asked):
             some = asked[len(results) :][:window]
@@ -83,7 +84,7 @@ class BlockingClient(ClusterClient):
     def ask(
         self, address: Address, asked: Sequence[Command[Result]], window: int = WINDOW
     ) -> list[Result | DisqueError]:
-        """The results of commands from this node and no other (`Client.ask`)."""
+        """Run commands on this node only, and return their results (`Client.ask`)."""
         results: list[Result | DisqueError] = []
         for start in range(0, len(asked), window):
             some = asked[start : start + window]
@@ -159,7 +160,7 @@ class BlockingClient(ClusterClient):
         return connection is not None and connection.is_live()
 
     def _probe(self, connection: Connection) -> None:
-        """If it was idle for long, look whether the node still answers."""
+        """Check that the node still answers if the connection was idle for long."""
         if time.monotonic() - connection.heard_at > PROBE_S:
             with suppress(LostError):
                 connection.send([b"PING"])
@@ -180,7 +181,7 @@ class BlockingClient(ClusterClient):
         return replies
 
     def open(self, address: Address) -> Connection:
-        """A connection to this node for the caller alone, for raw replies. Raises
+        """Open a separate connection to this node, for raw replies. Raises
         `ConnectionFailedError`."""
         connection = Connection(
             address, connect_timeout_s=self.connect_timeout_s, patience_s=self.patience_s

@@ -1,7 +1,7 @@
 """The asynchronous client of a cluster, on Trio and on asyncio (docs/client.md).
 
-Requests of all tasks share one connection to one node, and another one for ADDJOBs, which wait for
-copies. A GETJOB that waits has a connection of its own. If the node fails, another one is asked.
+Requests of all tasks share one connection to one node. ADDJOBs share another one, because they wait
+for replicas. Each waiting GETJOB has its own connection. If the node fails, another one is used.
 """
 
 from collections.abc import Sequence
@@ -38,12 +38,12 @@ class Client(ClusterClient):
     """Opens the streams."""
     _shared: dict[tuple[str, str], Link] = attrs.field(init=False, factory=dict)
     _idle: dict[str, list[Link]] = attrs.field(init=False, factory=dict)
-    """Links for requests that wait, which wait for nothing now."""
+    """Links for requests that wait, which are idle now."""
     _waiting: dict[Link, None] = attrs.field(init=False, factory=dict)
     _opening: dict[tuple[str, str], anyio.Lock] = attrs.field(init=False, factory=dict)
-    """By link, so that a node that takes long to greet holds up no other."""
+    """By link, so that a node that is slow to greet does not delay the others."""
     _loop: Any = attrs.field(init=False, default=None)
-    """The event loop in which it has connections."""
+    """The event loop of its connections."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -52,12 +52,13 @@ class Client(ClusterClient):
         await self.close()
 
     async def close(self) -> None:
-        """Close all connections; requests under way fail. The next request opens one again."""
+        """Close all connections; requests in progress fail. The next request opens a new
+        connection."""
         for link in self._forgotten():
             await link.close()
 
     def abandon(self) -> None:
-        """Shut down all connections without an event loop: that of the client has ended."""
+        """Shut down all connections without an event loop, because that of the client has ended."""
         for link in self._forgotten():
             link.abandon()
 
@@ -73,11 +74,11 @@ class Client(ClusterClient):
     # Any command.
 
     async def run(self, command: Command[Result], *, first: Address | None = None) -> Result:
-        """The result of a command, from the first node that can do it; this one is asked `first`.
+        """Run a command on the first node that supports it, and return its result.
 
-        Raises `RefusedError` if the node refuses it, `NoNodeError` if no node answers, and
-        `LostError` if the connection broke while a command that must not be sent twice was under
-        way.
+        The node `first` is tried before the others. Raises `RefusedError` if the node refuses the
+        command, `NoNodeError` if no node answers, and `LostError` if the connection broke during a
+        command that must not be repeated.
         """
         attempts = self.nodes.attempts(
             anyio.current_time(),
@@ -95,10 +96,11 @@ class Client(ClusterClient):
     async def run_all(
         self, asked: Sequence[Command[Result]], window: int = WINDOW
     ) -> list[Result | DisqueError]:
-        """The results of many commands, in their order; errors stand where results would.
+        """Run many commands in a pipeline, and return their results in order.
 
-        They go through one connection, so many at a time. If it breaks, what may be repeated and
-        what is left go to another node. Raises `NoNodeError` if no node answers.
+        A failed command has its error in place of a result. If the connection breaks, commands that
+        may be repeated and those that were not sent go to another node. Raises `NoNodeError` if no
+        node answers.
         """
         results: list[Result | DisqueError] = []
         while len(results) < len(asked):
@@ -114,9 +116,9 @@ class Client(ClusterClient):
     async def ask(
         self, address: Address, asked: Sequence[Command[Result]], window: int = WINDOW
     ) -> list[Result | DisqueError]:
-        """The results of commands from this node and no other; errors of the node stand where
-        results would. Raises `ConnectionFailedError` or `LostError`, and does not keep the node
-        from being asked again."""
+        """Run commands on this node only, and return their results, with errors of the node in
+        place of failed ones. Raises `ConnectionFailedError` or `LostError`; the node stays in
+        use."""
         results: list[Result | DisqueError] = []
         for start in range(0, len(asked), window):
             some = asked[start : start + window]
@@ -166,7 +168,7 @@ class Client(ClusterClient):
     # Connections.
 
     def _be_in_one_loop(self) -> None:
-        """Raises `OtherLoopError` in another event loop than that in which it has connections."""
+        """Raises `OtherLoopError` in another event loop than that of its connections."""
         loop = anyio.lowlevel.current_token().native_token
         if loop is self._loop:
             return
@@ -177,8 +179,8 @@ class Client(ClusterClient):
         self._loop = loop
 
     async def _ask(self, address: Address, asked: Sequence[Command[Result]]) -> list[Reply]:
-        """The replies of a node. A connection that was used before may have ended, and nobody has
-        noticed: then a new one takes its place, but for what must not be sent twice."""
+        """The replies of a node. If a connection that was used before has ended unnoticed, a new
+        one replaces it, except for commands that must not be repeated."""
         self._be_in_one_loop()
         waits = any(each.wait_s and each.name != "ADDJOB" for each in asked)
         is_repeatable = all(each.is_repeatable for each in asked)
@@ -230,7 +232,7 @@ class Client(ClusterClient):
         return replies
 
     async def _let_go(self, link: Link, asked: Sequence[Command[Result]]) -> None:
-        """The task that waited was cancelled. Jobs that have come for it are given back."""
+        """The waiting task was cancelled: jobs that have arrived for it are released."""
         if not any(each.name == "GETJOB" for each in asked):
             with anyio.CancelScope(shield=True):
                 await link.close()

@@ -1,4 +1,4 @@
-"""A request and what its reply means, without I/O, and how its words are written."""
+"""A request and the meaning of its reply, without I/O."""
 
 import math
 from collections.abc import Callable, Container
@@ -12,7 +12,7 @@ from disque_trio.statemachine.base import Failure, Reply
 
 Result = TypeVar("Result")
 AUTO: Final = "sync-auto"
-"""The feature of nodes that know SYNC AUTO."""
+"""The feature of nodes that support SYNC AUTO."""
 SYNC_AUTO: Final = (b"SYNC", b"auto")
 Text = str | bytes | bytearray | memoryview
 """Names and bodies; text is sent as UTF-8."""
@@ -20,24 +20,25 @@ Text = str | bytes | bytearray | memoryview
 
 @attrs.frozen
 class Command(Generic[Result]):
-    """One request, and what its reply means."""
+    """One request, and the meaning of its reply."""
 
     words: tuple[bytes, ...]
     meaning: Callable[[Reply], Result]
-    """Raises `BadReplyError` for a reply that the command cannot have."""
+    """Raises `BadReplyError` for a reply that is invalid for the command."""
     is_repeatable: bool = True
-    """Does it do no harm to send it again if the reply was lost?"""
+    """May it be repeated if the reply was lost?"""
     wait_s: float = 0.0
-    """How long the node may wait before it answers."""
+    """How long the node may wait before it replies."""
     features: tuple[str, ...] = ()
-    """What a node must know to understand `words`, by the names of INFO (docs/commands.md)."""
+    """The features that a node needs to support `words`, by their names in INFO
+    (docs/commands.md)."""
     plain: tuple[bytes, ...] | None = None
-    """What another node is sent in their place; None is the same."""
+    """What nodes without these features get instead; None is the same."""
     giver: str = ""
-    """How the id of the node begins that delivered the jobs. It is asked first, because its
-    messages about the delivery may still be on their way to the other nodes."""
+    """The first digits of the id of the node that delivered the jobs. It is asked first, because
+    its messages about the delivery may not have reached the other nodes yet."""
     is_sought: bool = False
-    """Is it for a node that holds the job, so that others are asked if one answers NOJOB?"""
+    """Does it need a node that holds the job? Then others are asked if one answers NOJOB."""
     hears_failures: bool = False
     """Does `meaning` judge errors of the node, too?"""
 
@@ -47,7 +48,7 @@ class Command(Generic[Result]):
         return self.words[0].decode(errors="backslashreplace")
 
     def words_for(self, known: Container[str]) -> tuple[bytes, ...]:
-        """What to send to a node that knows these features."""
+        """The words for a node with these features."""
         if self.plain is None or all(each in known for each in self.features):
             return self.words
         if AUTO in self.features and AUTO not in known:
@@ -62,7 +63,7 @@ class Command(Generic[Result]):
         return attrs.evolve(self, words=self.words[:at] + self.words[at + 2 :], features=features)
 
     def result(self, reply: Reply) -> Result:
-        """What the reply means. Raises `RefusedError` for an error of the node."""
+        """The result for a reply. Raises `RefusedError` for an error of the node."""
         if isinstance(reply, Failure) and not self.hears_failures:
             raise refused(reply, self.name)
         try:

@@ -1,7 +1,7 @@
 """The commands of a node (docs/commands.md), without I/O.
 
-Each function makes one `Command`. Both clients run them, so they send and mean the same. Where a
-job is asked for, its id will do; WORKING, NACK and RELEASE of a delivered job send its token, too.
+Each function returns one `Command`. Both clients run them, so they behave alike. A job can be given
+by its id; WORKING, NACK and RELEASE of a delivered job also send its token.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,14 +19,14 @@ from disque_trio.statemachine.getwords import behind_from
 
 ADD_TIMEOUT_S: Final = 5.0
 _KEY_WAIT_S: Final = 5.0
-"""Within this time a node answers what has a key, also while another one is silent."""
+"""A node answers commands about keys within this time, even if another one is silent."""
 _NODE_DIGITS: Final = 8
 """A token begins with the first digits of the id of the node that made it."""
 
 
 @checked
 def call(*words: Text | float) -> Command[Reply]:
-    """Any command; the reply as it is. It is not sent twice."""
+    """Any command; returns the reply as it is. It is never repeated."""
     return Command(tuple(map(word, words)), lambda reply: reply, is_repeatable=False)
 
 
@@ -89,13 +89,14 @@ def getjob(
     is_tied: bool = False,
     is_held: bool = False,
 ) -> Command[list[Job]]:
-    """GETJOB: up to `count` jobs. It waits so many seconds for the first; None is for ever, 0 not
-    at all. If the node fails meanwhile, the wait begins anew at the next one.
+    """GETJOB: return up to `count` jobs.
 
-    `with_meta` is WITHMETA: each job has its `meta` with a token. `is_tied` is TIED: the lease ends
-    also when the client closes. `is_held` is HELD, and needs TIED: the jobs begin with `begin`. A
-    node that does not know them all is asked without any of them. Jobs that arrive while the
-    task of an asynchronous client is cancelled are given back.
+    It waits up to `timeout` seconds for the first one; None is no limit, 0 does not wait. If the
+    node fails meanwhile, the wait starts anew at the next one. `with_meta` is WITHMETA: each job
+    has its `meta` with a token. `is_tied` is TIED: the lease also ends when the client closes.
+    `is_held` is HELD, and requires TIED: the jobs begin with `begin`. A node that does not support
+    all of these gets none of them. Jobs that arrive while the task of an asynchronous client is
+    cancelled are released.
     """
     if not queues:
         raise ValueError("getjob needs the name of a queue")
@@ -118,8 +119,8 @@ def getjob(
 
 @checked
 def begin(*jobs: Job | str) -> Command[int]:
-    """BEGIN: how many jobs begin that were held (`getjob` with `is_held`); 0 at a node that knows
-    no such jobs."""
+    """BEGIN: return how many held jobs begin (`getjob` with `is_held`); 0 at a node without
+    HELD."""
     command = _of_jobs(b"BEGIN", jobs)
     # ACKJOB of no job does nothing, and every node knows it.
     return attrs.evolve(
@@ -129,20 +130,20 @@ def begin(*jobs: Job | str) -> Command[int]:
 
 @checked
 def ackjob(*jobs: Job | str) -> Command[int]:
-    """ACKJOB: how many were known to the node and not acknowledged yet."""
+    """ACKJOB: return how many jobs the node held that were not acknowledged yet."""
     return _of_jobs(b"ACKJOB", jobs)
 
 
 @checked
 def fastack(*jobs: Job | str) -> Command[int]:
-    """FASTACK: how many the node held."""
+    """FASTACK: return how many of the jobs the node held."""
     return _of_jobs(b"FASTACK", jobs)
 
 
 @checked
 def nack(*jobs: Job | str, delay: float | None = None, dead: Text | None = None) -> Command[int]:
-    """NACK: how many were given back, to be queued again at once or after a `delay` in seconds; or,
-    with a reason why they are `dead`, how many are."""
+    """NACK: return how many jobs were requeued, at once or after a `delay` in seconds; or, with a
+    reason why they are `dead`, how many were buried."""
     options = _delayed(delay)
     if dead is not None:
         options += (b"DEAD", word(dead))
@@ -152,8 +153,8 @@ def nack(*jobs: Job | str, delay: float | None = None, dead: Text | None = None)
 
 @checked
 def release(*jobs: Job | str, delay: float | None = None) -> Command[int]:
-    """RELEASE: how many jobs, which were not begun, were queued again, or wait for a `delay` in
-    seconds first. Without a delay an original node does it by ENQUEUE, which counts it as a
+    """RELEASE: return how many jobs, which were not begun, were requeued, at once or after a
+    `delay` in seconds. Without a delay an original node gets ENQUEUE, which counts as a
     delivery."""
     options = _delayed(delay)
     if options:
@@ -167,47 +168,48 @@ def release(*jobs: Job | str, delay: float | None = None) -> Command[int]:
 
 @checked
 def redrive(*jobs: Job | str) -> Command[int]:
-    """REDRIVE: how many dead jobs are queued again."""
+    """REDRIVE: return how many dead jobs are enqueued again."""
     return _of_jobs(b"REDRIVE", jobs, is_repeatable=False)  # it may have died again meanwhile
 
 
 @checked
 def redrive_queue(queue: Text, count: int | None = None) -> Command[int]:
-    """REDRIVE of a queue: how many of its dead jobs are queued again, `count` at most."""
+    """REDRIVE of a queue: return how many of its dead jobs, at most `count`, are enqueued again."""
     words = () if count is None else (b"COUNT", word(count))
     return Command((b"REDRIVE", word(queue), *words), replies.number, is_repeatable=False)
 
 
 @checked
 def enqueue(*jobs: Job | str) -> Command[int]:
-    """ENQUEUE: how many were queued."""
+    """ENQUEUE: return how many jobs were enqueued."""
     return _of_jobs(b"ENQUEUE", jobs)
 
 
 @checked
 def enqueue_queue(queue: Text, count: int | None = None) -> Command[int]:
-    """ENQUEUE QUEUE: how many jobs of the queue were queued, `count` at most, that waited for the
-    end of their RETRY, such as after a restart."""
+    """ENQUEUE QUEUE: enqueue jobs of the queue that wait for their RETRY, such as after a restart,
+    and return how many, at most `count`."""
     words = () if count is None else (b"COUNT", word(count))
     return Command((b"ENQUEUE", b"QUEUE", word(queue), *words), replies.number)
 
 
 @checked
 def dequeue(*jobs: Job | str) -> Command[int]:
-    """DEQUEUE: how many were taken out of their queue."""
+    """DEQUEUE: return how many jobs were removed from their queue."""
     return _of_jobs(b"DEQUEUE", jobs)
 
 
 @checked
 def deljob(*jobs: Job | str) -> Command[int]:
-    """DELJOB: how many the node has dropped."""
+    """DELJOB: return how many jobs the node has dropped."""
     return _of_jobs(b"DELJOB", jobs)
 
 
 @checked
 def working(job: Job | str) -> Command[int]:
-    """WORKING: for how many seconds the job will not be delivered again. If a node does not know
-    the job, others are asked. Raises `LeaseLostError` if somebody else was given the job since."""
+    """WORKING: renew the lease, and return for how many seconds the job is not redelivered. If a
+    node does not hold the job, others are asked. Raises `LeaseLostError` if another worker has
+    received the job since."""
     plain = (b"WORKING", _id(job))
     return Command(
         (b"WORKING", _delivery(job)),
@@ -220,8 +222,8 @@ def working(job: Job | str) -> Command[int]:
 
 @checked
 def working_all(*jobs: Job | str) -> Command[list[int | RefusedError]]:
-    """WORKING of several jobs of one node: what `working` returns or raises for each. An original
-    node takes one job only."""
+    """WORKING of several jobs of one node: return for each what `working` returns or raises. An
+    original node accepts one job only."""
     command = _with_tokens(_of_jobs(b"WORKING", jobs), jobs)
     return Command(
         command.words,
@@ -234,8 +236,9 @@ def working_all(*jobs: Job | str) -> Command[list[int | RefusedError]]:
 
 @checked
 def waitjob(job: Job | str, *, timeout: float | None = None) -> Command[End | None]:
-    """WAITJOB: how the job ends, or None if it has not ended within so many seconds. If a node does
-    not hold the job, others are asked. Raises `UnknownJobError` if none does: it may have ended."""
+    """WAITJOB: return how the job ends, or None if it has not ended within `timeout` seconds. If a
+    node does not hold the job, others are asked. Raises `UnknownJobError` if none does: it may have
+    ended."""
     waiting = (b"WAITJOB", _id(job), b"TIMEOUT", milliseconds(timeout))
     return Command(
         (*waiting[:2], b"NOHANG") if timeout == 0 else waiting,
@@ -249,41 +252,41 @@ def waitjob(job: Job | str, *, timeout: float | None = None) -> Command[End | No
 
 @checked
 def show(job: Job | str) -> Command[JobDetails | None]:
-    """SHOW: what the node knows of a job; None if it does not hold it."""
+    """SHOW: return the state of a job at the node, or None if the node does not hold it."""
     return Command((b"SHOW", _id(job)), replies.maybe(replies.job_details))
 
 
 @checked
 def show_key(queue: Text, key: Text) -> Command[KeyHolder | None]:
-    """SHOW KEY: the job that has the key; None if no node that can be reached knows one."""
+    """SHOW KEY: return the job that has the key, or None if no reachable node holds one."""
     words = (b"SHOW", b"KEY", word(queue), word(key))
     return Command(words, replies.maybe(replies.key_holder), wait_s=_KEY_WAIT_S)
 
 
 @checked
 def cancel_key(queue: Text, key: Text) -> Command[int]:
-    """CANCEL KEY: 1 if a job had the key, which ends and frees it; 0 if none had it."""
+    """CANCEL KEY: end the job that has the key, and return 1; 0 if there is none."""
     words = (b"CANCEL", b"KEY", word(queue), word(key))
     return Command(words, replies.number, is_repeatable=False, wait_s=_KEY_WAIT_S)
 
 
 @checked
 def qstat(queue: Text) -> Command[QueueStats | None]:
-    """QSTAT: the figures of a queue on the node; None if it has none of this name, or, at a node
-    that does not know UNQUEUED, if it only has jobs that are not queued."""
+    """QSTAT: return the figures of a queue on the node, or None if the node has no such queue. A
+    node without UNQUEUED also returns None if no job of the queue is enqueued."""
     plain, meaning = (b"QSTAT", word(queue)), replies.maybe(replies.queue_stats)
     return Command((*plain, b"UNQUEUED"), meaning, features=("qstat-unqueued",), plain=plain)
 
 
 @checked
 def qlen(queue: Text) -> Command[int]:
-    """QLEN: how many jobs the queue has on the node."""
+    """QLEN: return the number of jobs in the queue on the node."""
     return Command((b"QLEN", word(queue)), replies.number)
 
 
 @checked
 def qpeek(queue: Text, count: int = 1) -> Command[list[Job]]:
-    """QPEEK: the oldest jobs, or with a negative count the newest, which stay where they are."""
+    """QPEEK: return the oldest jobs, or with a negative count the newest, without taking them."""
     return Command((b"QPEEK", word(queue), word(count)), replies.jobs)
 
 
@@ -297,8 +300,8 @@ def qscan(
     import_rate: int | None = None,
     has_unqueued: bool = False,
 ) -> Command[Scanned[str]]:
-    """QSCAN: names of queues on the node, and the cursor to go on with; with `has_unqueued` also
-    those of queues that have only jobs that are not queued, if the node can tell."""
+    """QSCAN: return names of queues on the node and the next cursor. With `has_unqueued` it
+    includes queues without enqueued jobs, if the node supports that."""
     options = {"COUNT": count, "MINLEN": minlen, "MAXLEN": maxlen, "IMPORTRATE": import_rate}
     plain = (b"QSCAN", word(cursor), *_given(options))
     words = (*plain, b"UNQUEUED") if has_unqueued else plain
@@ -313,8 +316,8 @@ def jscan(
     queue: Text | None = None,
     states: Sequence[str] = (),
 ) -> Command[Scanned[JobDetails]]:
-    """JSCAN: jobs on the node as `show` tells of them, and the cursor to go on with. They are of
-    this queue and in one of these states, if any are given."""
+    """JSCAN: return jobs on the node, with the fields of `show`, and the next cursor; only those of
+    this queue and in one of these states, if given."""
     words = _given({"COUNT": count, "QUEUE": queue})
     for state in states:
         words += (b"STATE", word(state))
@@ -324,13 +327,13 @@ def jscan(
 
 @checked
 def pause(queue: Text, *options: str) -> Command[str]:
-    """PAUSE with `in`, `out`, `all`, `none`, `state` or `bcast`: the state that it has now."""
+    """PAUSE with `in`, `out`, `all`, `none`, `state` or `bcast`: return the resulting state."""
     return Command((b"PAUSE", word(queue), *map(word, options)), replies.text)
 
 
 @checked
 def purge(queue: Text, *, is_dead: bool = False, is_bcast: bool = False) -> Command[int]:
-    """PURGE: how many jobs the queue has on the node, which are acknowledged from now on; with
+    """PURGE: acknowledge the enqueued jobs of the queue on the node, and return their number; with
     `is_dead` its dead jobs, with `is_bcast` on all nodes."""
     words = (b"DEAD",) * is_dead + (b"BCAST",) * is_bcast
     return Command((b"PURGE", word(queue), *words), replies.number, is_repeatable=False)
@@ -338,14 +341,14 @@ def purge(queue: Text, *, is_dead: bool = False, is_bcast: bool = False) -> Comm
 
 @checked
 def unblock(client_id: int) -> Command[int]:
-    """CLIENT UNBLOCK: 1 if that connection of the node waited in GETJOB or WAITJOB, which is now
-    answered that there is nothing; else 0."""
+    """CLIENT UNBLOCK: end the wait of that connection of the node in GETJOB or WAITJOB, which
+    returns nothing. Returns 1, or 0 if it did not wait."""
     return Command((b"CLIENT", b"UNBLOCK", word(client_id)), replies.number)
 
 
 @checked
 def hello() -> Command[list[Reply]]:
-    """HELLO, as it is."""
+    """HELLO; returns the reply as it is."""
     return Command((b"HELLO",), replies.items)
 
 
@@ -357,7 +360,7 @@ def ping() -> Command[str]:
 
 @checked
 def info(section: str = "all") -> Command[dict[str, str]]:
-    """INFO: the fields of a section, by name."""
+    """INFO: return the fields of a section by name."""
     return Command((b"INFO", section.encode()), replies.fields)
 
 

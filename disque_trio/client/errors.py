@@ -1,8 +1,8 @@
-"""What went wrong between a client and its nodes, in words for people.
+"""Errors between a client and its nodes, with advice.
 
-Advice names parts of the URL that names the nodes, or options of a command line in its place.
-Errors of OpenSSL are recognised by their attributes: importing `ssl` takes longer than a command of
-a plain client.
+The advice names parts of the URL of the nodes, or options of a command line. Errors of OpenSSL are
+recognised by their attributes, because importing `ssl` takes longer than a command of a plain
+client.
 """
 
 import socket
@@ -23,7 +23,7 @@ OPTION_TERMS: Final[Terms] = {
     "authority": "with --cacert; --insecure takes any certificate",
     "server": "with --sni",
 }
-"""How advice names what was given on a command line."""
+"""Terms of the advice for a command line."""
 URL_TERMS: Final[Terms] = {
     "host": "in the URL",
     "another": "the URL names another",
@@ -37,7 +37,7 @@ URL_TERMS: Final[Terms] = {
     "authority": "as tls_ca_file of the URL",
     "server": "as tls_server_name of the URL",
 }
-"""The same of a URL."""
+"""Terms of the advice for a URL."""
 NODE_TERMS: Final[Terms] = {
     **URL_TERMS,
     "files": "tls-cert-file and tls-key-file",
@@ -46,15 +46,15 @@ NODE_TERMS: Final[Terms] = {
     "key": "tls-key-file",
     "authority": "as tls-ca-cert-file",
 }
-"""The same of the configuration of a node, which is a client of itself."""
+"""Terms of the advice for the configuration of a node, which is its own client."""
 
 
 class DisqueError(Exception):
-    """Whatever a client raises."""
+    """The base class of all errors of a client."""
 
 
 class OtherLoopError(DisqueError):
-    """A client is used in another event loop, or in another thread, than its connections."""
+    """The client has connections in another event loop, or is used by another thread."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -65,7 +65,7 @@ class OtherLoopError(DisqueError):
 
 
 class BusyError(DisqueError):
-    """A blocking client is used by two threads at the same time."""
+    """Two threads use a blocking client at the same time."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -75,7 +75,7 @@ class BusyError(DisqueError):
 
 
 class ConnectionFailedError(DisqueError):
-    """What went wrong, as a clause without a full stop, and what to do about it, in sentences."""
+    """An error, as a clause without a full stop, and advice in sentences."""
 
     def __init__(self, reason: str, template: str = "") -> None:
         super().__init__(reason, template)
@@ -104,7 +104,7 @@ class ConnectionFailedError(DisqueError):
 
 
 class LostError(ConnectionFailedError):
-    """The connection ended while a reply was due."""
+    """The connection ended while a reply was due, so the outcome is unknown."""
 
     def worded(self, terms: Terms) -> str:
         """The text in these terms."""
@@ -112,7 +112,7 @@ class LostError(ConnectionFailedError):
         return f"{self.reason}: {unknown}. {self._advice(terms)}".rstrip()
 
     def before_the_request(self) -> ConnectionFailedError:
-        """It ended while the client greeted the node: the request was not sent."""
+        """The connection ended during the greeting: the request was not sent."""
         return ConnectionFailedError(self.reason, self.template)
 
 
@@ -185,7 +185,7 @@ _JUDGEMENTS: Final = {
     "not yet valid": "Check the clocks of this machine and of the node's.",
     "mismatch": "Name whom the node's certificate is for {server}.",
 }
-"""Advice by what OpenSSL says of the node's certificate."""
+"""Advice for the verification error of OpenSSL."""
 _SPEAKS_NONE: Final = "it speaks no TLS there"
 _NO_TLS: Final = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL")
 _MEANINGS: Final = {

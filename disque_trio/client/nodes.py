@@ -1,7 +1,6 @@
-"""Which node to ask: those of a cluster that are known, and which of them answered last. No I/O.
+"""The order in which the known nodes of a cluster are asked. No I/O.
 
-A node that did not answer rests: others are asked first, for a while that doubles with each
-failure.
+A node that did not answer rests: others are asked first, for a time that doubles with each failure.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +20,7 @@ LONGEST_REST_S: Final = 60.0
 
 
 class NoNodeError(DisqueError):
-    """No node of the cluster does what was asked; the text has the reason of each."""
+    """No node of the cluster can run the command; the text has the reason of each."""
 
 
 @attrs.define(eq=False)
@@ -52,7 +51,7 @@ class Nodes:
             self._known.setdefault(str(address), _Known(address))
 
     def features(self, address: Address) -> frozenset[str]:
-        """What the node said that it knows beyond an original one."""
+        """The features that the node has announced."""
         known = self._known.get(str(address))
         return frozenset() if known is None else known.features
 

@@ -14,27 +14,27 @@ End = Literal["acked", "dead", "expired"]
 
 @attrs.frozen
 class Meta:
-    """What GETJOB WITHMETA tells of a delivery, as it was when the node sent it."""
+    """The WITHMETA of a delivery (GETJOB), as of when the node sent it."""
 
     attempt: int
-    """The number of the delivery: nacks, additional deliveries, and one."""
+    """The number of the delivery: nacks + additional deliveries + 1."""
     priority: int
     age: float
-    """Since the job was added, by the clocks of two nodes."""
+    """Time since the job was added, by the clocks of two nodes."""
     lease: float
-    """What is left of the lease until another holder may announce that it queues the job; 0 with
-    RETRY 0, which has none."""
+    """Remaining time until another holder may announce a requeue; 0 with RETRY 0, which has no
+    lease."""
     ttl: float
-    """What is left of the job's life."""
+    """The remaining time to live."""
     token: str
-    """Names the delivery. WORKING, NACK and RELEASE of a `Job` send it."""
+    """Identifies the delivery. WORKING, NACK and RELEASE of a `Job` send it."""
     key: str | None = None
     """UNIQUE, if the job has a key."""
     snoozes: int = 0
-    """How often RELEASE with a delay has let it wait."""
+    """The number of RELEASEs with a delay."""
     unbegun: bool = False
-    """A worker held it when its connection or lease ended. `begin` it before you run it, because it
-    may have ended that worker."""
+    """True if a worker held the job when its connection or lease ended. `begin` it before you run
+    it, because it may have killed that worker."""
 
 
 @attrs.frozen
@@ -43,32 +43,32 @@ class Job:
 
     id: str
     queue: str
-    """A name that is not UTF-8 has surrogates for its other bytes, as file names have."""
+    """Bytes that are not UTF-8 are surrogates, as in file names."""
     body: bytes
     nacks: int = 0
-    """How often it was given back."""
+    """The number of NACKs."""
     additional_deliveries: int = 0
-    """How often it was delivered before without being given back: its workers may have died."""
+    """The number of earlier deliveries without a NACK: its workers may have died."""
     meta: Meta | None = None
-    """With `with_meta`, unless the node is an original one, which has none."""
+    """None without `with_meta`, and from an original node."""
 
 
 @attrs.frozen(kw_only=True)
 class QueueStats:
-    """QSTAT: the figures of a queue on one node. An original node lacks those with None."""
+    """QSTAT: the figures of a queue on one node. Fields that an original node lacks are None."""
 
     name: str
     length: int
     age: int
-    """Since the queue was created on the node."""
+    """Time since the queue was created on the node."""
     idle: int
-    """Since a job was last queued or taken."""
+    """Time since a job was last enqueued or taken."""
     blocked: int
     """Clients that wait for its jobs."""
     import_from: tuple[str, ...]
-    """Ids of the nodes that gave jobs lately."""
+    """Ids of the nodes that gave jobs recently."""
     import_rate: int
-    """Jobs that come from them, per second."""
+    """Jobs per second from other nodes."""
     jobs_in: int
     jobs_out: int
     pause: str
@@ -77,32 +77,32 @@ class QueueStats:
     leased: int | None = None
     dead: int | None = None
     next_age: float | None = None
-    """Since the job that is delivered next was added; 0 without jobs."""
+    """Time since the next job to be delivered was added; 0 without jobs."""
     deliveries: int | None = None
     acks: int | None = None
     unqueued: int | None = None
-    """Jobs that the node holds and has not queued: delayed, leased and restored ones, and those
-    that other nodes have queued or delivered."""
+    """Jobs that the node holds and has not enqueued: delayed, leased and restored ones, and those
+    that other nodes have enqueued or delivered."""
     restored: int | None = None
-    """Jobs that wait for the end of their RETRY after a restart of the node."""
+    """Restored jobs, which wait for their RETRY after a restart of the node."""
     restored_due: float | None = None
-    """Until the first of those is queued; None without any."""
+    """Time until the first of those is enqueued; None without any."""
     delayed_due: float | None = None
-    """Until the first of the delayed jobs is queued; None without any."""
+    """Time until the first delayed job is enqueued; None without any."""
 
 
 @attrs.frozen(kw_only=True)
 class JobDetails:
-    """SHOW: what one node knows of a job."""
+    """SHOW: the state of a job at one node."""
 
     id: str
     queue: str | None
-    """None, as the body, for an acknowledgement whose job the node never held."""
+    """None, like the body, for an acknowledgement of a job that the node never held."""
     body: bytes | None
     state: str
     """`wait-repl`, `active`, `queued`, `acked` or `dead`."""
     repl: int
-    """How many copies were asked for."""
+    """REPLICATE."""
     ttl: int
     ctime: int
     """Creation: Unix milliseconds times 1,000,000, and a counter; orders the queues."""
@@ -111,13 +111,13 @@ class JobDetails:
     nacks: int
     additional_deliveries: int
     nodes_delivered: tuple[str, ...]
-    """Ids of nodes that may hold a copy."""
+    """Ids of nodes that may hold a replica."""
     nodes_confirmed: tuple[str, ...]
     next_requeue_within: float | None
-    """Until the node queues it; None is never."""
+    """Time until the node enqueues it; None is never."""
     next_awake_within: float | None
     backing_off: float | None = None
-    """What is left of its wait after a NACK or RELEASE."""
+    """The remaining wait after a NACK or RELEASE."""
     more: Mapping[str, Reply] = attrs.field(factory=dict, hash=False)
     """Its options beyond the original's, by their names in SHOW: `priority`, `key`, `keep`,
     `limit`, `redriven`, `reason`, `backoff`, `max-backoff`, `follows`, and `snoozes`. Times are in
@@ -134,7 +134,7 @@ class KeyHolder:
     nodes: tuple[str, ...]
     """Ids of the nodes that hold it, or keep its key."""
     queued_at: tuple[str, ...]
-    """Ids of the nodes that have it queued: one, but after a cut."""
+    """Ids of the nodes that have it enqueued: at most one, except after a partition."""
 
 
 @attrs.frozen
@@ -142,5 +142,5 @@ class Scanned(Generic[Item]):
     """One reply of QSCAN or JSCAN."""
 
     cursor: int
-    """What to ask with next, at the same node; 0 is the end."""
+    """The next cursor for the same node; 0 is the end."""
     items: list[Item]

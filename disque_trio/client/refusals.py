@@ -1,4 +1,4 @@
-"""Errors that a node answers, by their codes (docs/commands.md)."""
+"""Errors returned by a node, by their codes (docs/commands.md)."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ from disque_trio.statemachine.base import Failure
 
 
 class RefusedError(DisqueError):
-    """The node has refused a request and done nothing of it."""
+    """The node refused a request, without any effect."""
 
     def __init__(self, code: str, text: str, command: str) -> None:
         super().__init__(code, text, command)
@@ -22,8 +22,8 @@ class RefusedError(DisqueError):
 
 
 class NotReplicatedError(RefusedError):
-    """There were not enough nodes for the copies, or not in time: the job was not added, but after
-    a partition a copy of it may remain."""
+    """Not enough nodes confirmed a replica in time: the job was not added, but after a partition a
+    replica of it may remain."""
 
 
 class QueueFullError(RefusedError):
@@ -31,15 +31,15 @@ class QueueFullError(RefusedError):
 
 
 class QueuePausedError(RefusedError):
-    """The queue takes no jobs now."""
+    """The queue is paused for input."""
 
 
 class UnknownJobError(RefusedError):
-    """The node does not know the job."""
+    """The node does not hold the job."""
 
 
 class TooLateError(RefusedError):
-    """Half of the job's TTL is over: its lease cannot be renewed any more."""
+    """Half of the job's TTL has passed, so its lease cannot be renewed."""
 
 
 class AlreadyAckedError(RefusedError):
@@ -47,12 +47,12 @@ class AlreadyAckedError(RefusedError):
 
 
 class LeaseLostError(RefusedError):
-    """The job was given back, or to somebody else, since the delivery whose token was sent: stop
-    working."""
+    """The job was returned, or delivered to another worker, since the delivery of the token: stop
+    working on it."""
 
 
 class DeadJobError(RefusedError):
-    """The job is dead: nobody gets it until REDRIVE queues it again."""
+    """The job is dead: it is not delivered until REDRIVE enqueues it."""
 
 
 class DuplicateJobError(RefusedError):
@@ -60,7 +60,7 @@ class DuplicateJobError(RefusedError):
 
     @property
     def job_id(self) -> str:
-        """The id of that job."""
+        """The id of the other job."""
         return self.text.partition(" ")[0]
 
     @property
@@ -74,11 +74,11 @@ class AuthenticationError(RefusedError):
 
 
 class UnavailableError(RefusedError):
-    """This node cannot do it now; another one may."""
+    """This node cannot serve the request now; another one may."""
 
 
 class BadReplyError(DisqueError):
-    """A reply that the command cannot have: is this a node of Disque?"""
+    """A reply that is invalid for the command: the other side may not be a Disque node."""
 
 
 _BY_CODE: Final[dict[str, type[RefusedError]]] = {

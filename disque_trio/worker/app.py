@@ -1,4 +1,4 @@
-"""An application: its tasks, its queues, and what runs them."""
+"""An application: its tasks, its queues, its client, and the handler of its jobs."""
 
 import os
 import random
@@ -66,7 +66,7 @@ AnyTask = TypeVar("AnyTask", bound=Task[..., Any])
 
 
 class App(Generic[State]):
-    """Tasks and consumers of queues, their client, and what their handlers share."""
+    """Tasks and consumers of queues, their client, and the state that their handlers share."""
 
     @overload
     def __init__(
@@ -97,10 +97,10 @@ class App(Generic[State]):
         max_body: int = MAX_BODY,
         **defaults: Unpack[AppOptions],
     ) -> None:
-        """`url` names nodes (docs/client.md). A worker enters `lifespan` when it starts; what that
-        yields is `job.state`. `form` is how bodies are written, which have `max_body` bytes at
-        most. Other options are defaults of the tasks and consumers, as of `task`. Raises
-        `ValueError` for what cannot work."""
+        """`url` names nodes (docs/client.md). A worker enters `lifespan` at startup; the value that
+        it yields is `job.state`. `form` is the encoding of bodies, which have at most `max_body`
+        bytes. The other options are defaults of the tasks and consumers, as in `task`. Raises
+        `ValueError` for invalid options."""
         given = {"url": url, "lifespan": lifespan, "form": form, "max_body": max_body}
         kinds.check_kinds(given, kinds.OF_APP)
         _check_defaults(defaults)
@@ -128,8 +128,8 @@ class App(Generic[State]):
         self, *, bind: Literal[True], **options: Unpack[TaskOptions]
     ) -> DeclareBound[State]: ...
     def task(self, *fn: Any, bind: bool = False, **options: Unpack[TaskOptions]) -> Any:
-        """Declare a function as a task: `@app.task` or `@app.task(queue="mail")`. With `bind` it is
-        given the job before its arguments. Raises `ValueError` for what cannot work."""
+        """Declare a function as a task: `@app.task` or `@app.task(queue="mail")`. With `bind` the
+        function gets the job before its arguments. Raises `ValueError` for invalid options."""
 
         def declared(fn: Callable[..., Any]) -> Task[..., Any]:
             kinds.check_function(options.get("name") or shown(fn), fn)
@@ -147,8 +147,8 @@ class App(Generic[State]):
     def consumer(
         self, queue: str, *, bind: bool = False, **options: Unpack[RunOptions]
     ) -> Callable[[Fn], Fn]:
-        """Declare a function that gets every body of a queue, as bytes. Raises `ValueError` for
-        what cannot work."""
+        """Declare a function that gets every body of a queue as bytes. Raises `ValueError` for
+        invalid options."""
         kinds.check_kinds({"queue": queue}, kinds.OF_JOB)
 
         check_names(options, RunOptions)
@@ -167,8 +167,8 @@ class App(Generic[State]):
         return declared
 
     def accept(self, queue: str, *systems: System) -> None:
-        """Read bodies of these systems in a queue, beside those of this library. A class is the
-        name of a task, or an alias. Raises `ValueError` for what cannot be a queue."""
+        """Accept bodies of these systems in a queue, in addition to those of this library. Their
+        class is the name of a task, or an alias. Raises `ValueError` for an invalid queue."""
         kinds.check_kinds({"queue": queue}, kinds.OF_JOB)
         for system in systems:
             _check_system(system)
@@ -178,7 +178,7 @@ class App(Generic[State]):
         )
 
     def foreign(self, system: System) -> "Foreign":
-        """Adds jobs as another system writes them, for its workers."""
+        """Add jobs in the format of another system, for its workers."""
         _check_system(system)
         producer = import_module("disque_trio.worker.foreign.producer")
         found: Foreign = producer.Foreign(system, self._enqueuer, self._defaults)
@@ -194,7 +194,7 @@ class App(Generic[State]):
     ) -> Callable[[AnyTask], AnyTask]:
         """Add a job of a task at each tick, whatever the number of workers: above `app.task`,
         `@app.cron("30 2 * * *", tz="Europe/Berlin")` or `@app.cron(every=30)` (docs/worker-cron.md
-        has the options). Raises `ValueError` for what cannot work, and `TypeError` for a value of a
+        has the options). Raises `ValueError` for invalid options, and `TypeError` for a value of a
         wrong type."""
         declaring = import_module("disque_trio.worker.cron.declaring")
         check_names(options, declaring.CronOptions)
@@ -207,8 +207,8 @@ class App(Generic[State]):
         return declared
 
     def middleware(self, layer: Middleware) -> Middleware:
-        """Put a layer around each run: the first one is outermost. Raises `ValueError` for what
-        cannot be called with a job and what runs it."""
+        """Wrap each run in a middleware; the first one is outermost. Raises `ValueError` for an
+        object that cannot be called with a job and the rest of the run."""
         if not kinds.takes(layer, 2):
             raise ValueError(
                 f"middleware {shown(layer)} must be called with a job and an `async def`"
@@ -218,7 +218,7 @@ class App(Generic[State]):
 
     def on_enqueue(self, hook: Hook) -> Hook:
         """Call a function before each job is added, which may add headers. Raises `ValueError` for
-        what cannot be called with it, or would have to be awaited."""
+        a function with another signature, or a coroutine function."""
         if not kinds.takes(hook, 1) or iscoroutinefunction(hook):
             raise ValueError(f"hook {shown(hook)} must be a `def` of one argument")
         self._enqueuer.hooks.append(hook)
@@ -244,13 +244,13 @@ class App(Generic[State]):
 
     @property
     def cluster(self) -> Cluster:
-        """The nodes that its URL names, and the password. Raises `ValueError` for a bad URL."""
+        """The nodes of its URL, and the password. Raises `ValueError` for a bad URL."""
         url = self._enqueuer.url
         return parse_url(url) if isinstance(url, str) else url
 
     def use(self, url: str | Cluster) -> None:
-        """Use these nodes from now on, instead of those that it was made with. Raises `ValueError`
-        for what names none."""
+        """Use these nodes from now on, in place of the previous ones. Raises `ValueError` for a URL
+        without nodes."""
         kinds.check_kinds({"url": url}, kinds.OF_APP)
         self._enqueuer.url = url
 
@@ -270,14 +270,14 @@ class App(Generic[State]):
         return self._enqueuer.client
 
     def job(self, id: str) -> JobHandle:
-        """A job by its id, which another process may have added: its `status`, and `cancel`. Raises
-        `ValueError` for what is no text."""
+        """A job by its id, possibly added by another process: its `status`, and `cancel`. Raises
+        `ValueError` for an id that is not text."""
         kinds.check_kinds({"id": id}, kinds.OF_APP)
         return JobHandle(id, enqueuer=self._enqueuer)
 
     @property
     def admin(self) -> "Admin":
-        """Looks after workers, jobs and queues of the cluster, inside of `async with app`."""
+        """Operations on workers, jobs and queues of the cluster, inside `async with app`."""
         admin = import_module("disque_trio.worker.operating.admin")  # it needs an event loop
         found: Admin = admin.Admin(self.client)
         return found
@@ -288,10 +288,10 @@ class App(Generic[State]):
         return BlockingApp(self._enqueuer)
 
     async def enqueue_many(self, calls: Iterable[Call[R]]) -> list[Result[R]]:
-        """Add jobs in pipelines of 128. What became of each, in their order: `Enqueued`, or the
-        error, which is `NotEnqueuedError` for what a hook has raised. If the iterator of the calls
-        raises, this raises `EnqueueManyError`, whose `results` are those so far; a cancellation has
-        them, too. Calls behind them were not added."""
+        """Add jobs in pipelines of 128, and return the results in order: `Enqueued`, or the error,
+        which is `NotEnqueuedError` for an error of a hook. If the iterator of the calls raises,
+        this raises `EnqueueManyError`, whose `results` are those so far; a cancellation has them,
+        too. Later calls were not added."""
         return await self._enqueuer.add_many(calls)
 
     async def batch(
@@ -302,9 +302,9 @@ class App(Generic[State]):
         deadline: int = DAY_S,
         if_failed: "IfFailed" = "run",
     ) -> "Batch[R]":
-        """Add jobs together. Without `then` their results are sent, for `Batch.wait`. With it, that
-        call or chain is added when all have ended, or after `deadline` seconds; a `partial` call is
-        given a `BatchEnds`, which says how they ended. With `if_failed="skip"` it is not added if a
+        """Add jobs together. Without `then` their results are returned, for `Batch.wait`. With it,
+        that call or chain is added when all have ended, or after `deadline` seconds; a `partial`
+        call gets a `BatchEnds` with their outcomes. With `if_failed="skip"` it is not added if a
         job is dead, has expired, could not be added, or has not ended at the deadline."""
         batches = import_module("disque_trio.worker.batches")  # it needs an event loop
         found: Batch[R] = await batches.add(self._enqueuer, calls, then, deadline, if_failed)
@@ -323,14 +323,12 @@ class App(Generic[State]):
         draw: Callable[[], float] = random.random,
         now: Callable[[], float] | None = None,
     ) -> "JobHandler":
-        """What runs the jobs, for a driver, in so many threads and processes at most.
-
-        Inside of `async with` it adds the jobs of `cron`, unless `has_cron` is False. With
+        """The handler of the jobs, for a driver, with at most these numbers of threads and
+        processes. Inside `async with` it adds the jobs of `cron`, unless `has_cron` is False. With
         `is_strict` a job of an unknown task is dead at once. With `is_inline` every `def` runs in
-        the event loop. `draw` is a random number from 0
-        to 1, `now` is Unix time. Raises `UnfitTypeError` for annotations whose values no body can
-        hold, and `ValueError` for an executor that cannot run its task.
-        """
+        the event loop. `draw` returns a random number from 0 to 1, `now` the Unix time. Raises
+        `UnfitTypeError` for annotations that cannot be encoded, and `ValueError` for an executor
+        that cannot run its task."""
         performing = import_module("disque_trio.worker.performing")  # who adds jobs runs none
         handler: JobHandler = performing.make_handler(
             self.tasks.values(),

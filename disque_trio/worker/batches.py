@@ -40,16 +40,17 @@ _log: Final = logging.getLogger("disque_trio.worker.batches")
 
 
 class BatchFailedError(DisqueError):
-    """Not all members are done."""
+    """Not all members of the batch succeeded."""
 
     def __init__(self, missing: list[str], failed: dict[str, DisqueError]) -> None:
         super().__init__(
             f"{len(missing)} jobs have not told a result in time, {len(failed)} have failed"
         )
         self.missing = missing
-        """Keys of those that have told nothing."""
+        """Keys of members without a report."""
         self.failed = failed
-        """By key: why; those that could not be added have their place in the batch as key."""
+        """The errors by key; members that could not be added have their place in the batch as
+        key."""
 
 
 @attrs.frozen
@@ -63,8 +64,8 @@ class Batch(Generic[R]):
     """The collector; its result is that of the job that comes last."""
 
     async def wait(self, timeout: float | None = None) -> list[R]:
-        """The results of all, in order. Raises `BatchFailedError` when each has told its result or
-        its failure, or after so many seconds."""
+        """The results of all members, in order. Raises `BatchFailedError` when each has reported
+        its result or failure, or after `timeout` seconds."""
         ends = anyio.current_time() + (math.inf if timeout is None else timeout)
         results: dict[int, R] = {}
         missing: dict[int, str] = {}

@@ -1,4 +1,4 @@
-"""What a handler may ask while its job runs."""
+"""The job of a handler, as the handler sees it."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
@@ -14,7 +14,7 @@ from disque_trio.worker.once import TABLE, Connection, claim
 from disque_trio.worker.outside import outside
 
 State = TypeVar("State")
-"""What the app's lifespan yields."""
+"""The value that the app's lifespan yields."""
 
 logger: Final = logging.getLogger("disque_trio.worker.jobs")
 current: Final[ContextVar["Job[Any]"]] = ContextVar("disque_trio.worker.job")
@@ -26,17 +26,18 @@ class NoJobError(LookupError):
 
 @attrs.define(eq=False)
 class Job(Generic[State]):
-    """The job that a handler works on, in this run of it."""
+    """The job that a handler runs, in this run of it."""
 
     run: Run
     """What the driver knows of this run."""
     task: str
     key: str | None
-    """Names it, also if it was added twice; None if its producer gave no key. A producer whose
-    system has keys and that gave none (a body of Sidekiq without `jid`) has an empty one: `id`."""
+    """Identifies the job, also if it was added twice; None without a key of its producer. If the
+    producer's system has keys but this body has none (a body of Sidekiq without `jid`), it is
+    empty; use `id` then."""
     headers: Mapping[str, Any]
     state: State
-    """What the app's lifespan has yielded."""
+    """The value that the app's lifespan has yielded."""
     _tell: "Callable[[Job[Any], float, str], Awaitable[None]] | None" = None
     _usual: Copies = NO_COPIES
     """Of the jobs of its task."""
@@ -47,7 +48,7 @@ class Job(Generic[State]):
 
     @property
     def id(self) -> str:
-        """The node's name for it."""
+        """Its id at the nodes."""
         return self.run.start.id.decode(errors="backslashreplace")
 
     @property
@@ -62,52 +63,52 @@ class Job(Generic[State]):
 
     @property
     def attempt(self) -> int:
-        """The failed attempts before this one, and one."""
+        """The number of this attempt: failed attempts before it + 1."""
         return self.run.start.nacks + number(self.headers, "tries") + 1
 
     @property
     def delivery(self) -> int:
-        """How often it was delivered under its id, this time included."""
+        """How often it was delivered under its id, including this delivery."""
         return self.run.start.nacks + self.run.start.additional_deliveries + 1
 
     @property
     def interrupted(self) -> int:
-        """How often it was delivered and nobody answered: its workers may have died."""
+        """How often it was delivered without an outcome: its workers may have died."""
         return self.run.start.additional_deliveries
 
     @property
     def snoozes(self) -> int:
-        """How often a handler has asked for a later time. The wish of its producer is none."""
+        """How often a handler has snoozed it. A delay of its producer does not count."""
         by_producer = number(self.headers, "hops") or int("due" in self.headers)
         counted = self.run.start.snoozes - by_producer
         return max(counted, 0) + number(self.headers, "snoozes")
 
     @property
     def copies(self) -> Copies:
-        """How safe it is, as its producer has asked or its task says."""
+        """Its replicas and confirmations, as set by its producer or its task."""
         own = Copies.of(self.headers)
         return attrs.evolve(self._usual, **own.told()) if own != NO_COPIES else self._usual
 
     @property
     def deadline(self) -> float:
-        """When it is cancelled, by `anyio.current_time`: the end of its time limit, or of its
-        lease, which is renewed while the worker can."""
+        """When it is cancelled, on the clock of `anyio.current_time`: the end of its time limit, or
+        of its lease, which is renewed while the worker can."""
         return min(self.run.lease_end(), self.run.ends)
 
     @property
     def stopping(self) -> bool:
-        """Does the worker stop? A long handler may end early, by `Snooze(0)`, for example."""
+        """Is the worker stopping? A long handler may end early, for example by `Snooze(0)`."""
         return self.run.is_stopping
 
     def check(self) -> None:
-        """For `def` handlers, which nothing can end from outside: raises `InterruptedJobError` if
-        the run is over."""
+        """Raise `InterruptedJobError` if the run is over. For long `def` handlers, because a thread
+        cannot be interrupted."""
         if self.run.why is not None:
             raise InterruptedJobError(self.run.why)
 
     async def progress(self, percent: float, text: str = "") -> None:
-        """Tell the client that waits for the result how far it is, from 0 to 100; nothing if none
-        does. Raises `ValueError` for another number. What no node takes is logged."""
+        """Report the progress, from 0 to 100, to the client that waits for the result, if any.
+        Raises `ValueError` for another number. If no node accepts the update, that is logged."""
         if not 0 <= percent <= 100:
             raise ValueError(f"progress is {percent}: it is from 0 to 100")
         if self._tell is not None:
@@ -116,8 +117,8 @@ class Job(Generic[State]):
     def once(
         self, connection: Connection, *, paramstyle: str = "qmark", table: str = TABLE
     ) -> bool:
-        """Is this the first run of the job whose effect is committed in this database? Ask it in
-        the transaction of the effect, and do nothing if it is not (`once.claim`)."""
+        """Is this the first run of the job whose effect is committed in this database? Call it in
+        the transaction of the effect, and skip the effect if it returns False (`once.claim`)."""
         name = f"{self.task}:{self.key or self.id}"
         return claim(connection, name, outside().now(), paramstyle=paramstyle, table=table)
 

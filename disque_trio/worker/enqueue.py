@@ -40,7 +40,8 @@ _DEFAULTS: Final = attrs.asdict(Options())
 
 
 class EnqueueUnknownError(DisqueError):
-    """No answer came, also not when the job was added again: whether it was added is not known."""
+    """No reply arrived, neither to the first request nor to its repetition: the outcome is
+    unknown."""
 
 
 @attrs.frozen
@@ -67,14 +68,14 @@ class Call(Generic[R_co]):
         return self.definition.name
 
     def __or__(self, following: "Call[S]") -> "Call[S]":
-        """A chain: when this is done, the other one is added."""
+        """Make a chain: when this call is done, the other one is added."""
         one = attrs.evolve(following, then=())
         chain: Any = attrs.evolve(self, then=(*self.then, one, *following.then))
         return cast("Call[S]", chain)
 
     async def enqueue(self) -> Enqueued[R_co]:
-        """Add it. Of a chain this adds the first step; the result is that of the last one. Raises
-        as `Task.enqueue`."""
+        """Add the job. For a chain this adds the first step; the result is that of the last one.
+        Raises as `Task.enqueue`."""
         return await self.enqueuer.add(self.enqueuer.request(self))
 
     def step(self, form: Form) -> codec.Step:
@@ -104,7 +105,7 @@ class Adding:
     queue: str
     key: str
     headers: dict[str, Any]
-    """May be changed: the handler finds them as `job.headers`."""
+    """Mutable: handlers get them as `job.headers`."""
 
     def check(self) -> None:
         """Raises `ValueError` for what a hook has made of it that no job can have."""

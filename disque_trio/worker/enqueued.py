@@ -25,11 +25,11 @@ class NotOpenError(DisqueError):
 
 @attrs.frozen
 class Enqueued(JobHandle, Generic[R_co]):
-    """A job that was added. With a `unique` key its id may be that of a job that had the key
-    before."""
+    """A job that was added. With a `unique` key its id may be that of an earlier job with the
+    key."""
 
     key: str
-    """Names this job in its body, also if it was added twice."""
+    """Identifies the job in its body, also if it was added twice."""
     task: str
     queue: str
     _wait: Wait[R_co] | None = attrs.field(default=None, eq=False, repr=False)
@@ -38,16 +38,16 @@ class Enqueued(JobHandle, Generic[R_co]):
     """Where nodes find the later steps of a chain: their queues, and their keys there."""
 
     async def result(self, timeout: float | None = None) -> R_co:
-        """What the function has returned, of a job with `result_ttl`; the app must still be open.
-        Raises `JobFailedError` if it is not tried again, and `NoResultError` after so many
-        seconds, or when it has ended and no worker sends a result."""
+        """The return value of the function, for a job with `result_ttl`; the app must still be
+        open. Raises `JobFailedError` if it is dead, and `NoResultError` after `timeout` seconds, or
+        when it has ended and no worker sends a result."""
         if self._wait is None:
             raise self._sends_nothing()
         return await self._wait(self.id, timeout)
 
     def updates(self, timeout: float | None = None) -> "AsyncIterator[Update]":
-        """What the handler tells by `Job.progress`, of a job with `result_ttl`, until its result is
-        here. Raises `NoResultError` after so many seconds."""
+        """The updates of `Job.progress`, for a job with `result_ttl`, until its result arrives.
+        Raises `NoResultError` after `timeout` seconds."""
         if self._follow is None:
             raise self._sends_nothing()
         return self._follow(self.id, timeout)

@@ -47,11 +47,11 @@ class NewerBodyError(DisqueError):
 
 
 class NotEncodableError(DisqueError):
-    """Arguments that do not fit the task's annotations, or that no body can hold."""
+    """Arguments that do not fit the task's annotations, or that cannot be encoded."""
 
 
 class TooLargeError(NotEncodableError):
-    """A body, or headers, above the limit."""
+    """A body, or headers, that exceed the limit."""
 
 
 def form_of(body: bytes) -> Form | None:

@@ -1,4 +1,4 @@
-"""What a handler raises to say what becomes of its job, and what it may be ended with."""
+"""Exceptions by which a handler decides the outcome of its job, and those that end a run."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ LONGEST_S: Final = LONGEST_PERIOD_S
 
 
 class Retry(Exception):  # noqa: N818  # said by name in handlers: raise Retry(after=30)
-    """The attempt has failed: try again `after` so many seconds, or when the task's policy says."""
+    """The attempt has failed: retry `after` this many seconds, or as the task's policy decides."""
 
     def __init__(self, after: float | None = None, reason: str = "") -> None:
         super().__init__(reason or "the handler asks for another attempt")
@@ -21,8 +21,8 @@ class Retry(Exception):  # noqa: N818  # said by name in handlers: raise Retry(a
 
 
 class Snooze(Exception):  # noqa: N818
-    """Not now: run it again `after` so many seconds. It counts as no attempt, but the one that
-    comes after `most` others does."""
+    """Run the job again `after` this many seconds. It does not count as an attempt, unless it
+    exceeds `most` snoozes."""
 
     def __init__(self, after: float, most: int | None = None, reason: str = "") -> None:
         super().__init__(reason or "the handler asks for a later time")
@@ -34,26 +34,26 @@ class Snooze(Exception):  # noqa: N818
 
 
 class Dead(Exception):  # noqa: N818
-    """It can never be done: keep it as dead, with the reason."""
+    """The job cannot succeed: keep it as dead, with the reason."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
 
 
 class Cancel(Exception):  # noqa: N818
-    """It is not needed any more: acknowledge it."""
+    """The job is not needed any more: acknowledge it."""
 
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason)
 
 
 class JobTimeoutError(DisqueError):
-    """A run took longer than its task may. It counts as a failed attempt."""
+    """A run exceeded the `timeout` of its task. It counts as a failed attempt."""
 
 
 class InterruptedJobError(DisqueError):
-    """`Job.check`: the run is over, because the lease is lost, or the worker stops, or the time
-    limit is over."""
+    """Raised by `Job.check`: the run is over, because the lease is lost, the worker is stopping, or
+    the time limit is exceeded."""
 
     def __init__(self, why: Why) -> None:
         super().__init__(why.value)

@@ -43,12 +43,12 @@ class BlockingJobHandle:
     _places: Places = attrs.field(default=(None,), eq=False, repr=False)
 
     def status(self) -> "JobStatus":
-        """What has become of it (`JobHandle.status`)."""
+        """The state of the job (`JobHandle.status`)."""
         found: JobStatus = self._finished(_status)
         return found
 
     def cancel(self) -> bool:
-        """End it, wherever it is (`JobHandle.cancel`)."""
+        """Cancel the job (`JobHandle.cancel`)."""
         return bool(self._finished(_cancel))
 
     def _finished(self, ask: Any) -> Any:
@@ -68,14 +68,14 @@ class JobHandle:
     _places: Places = attrs.field(default=(None,), kw_only=True, eq=False, repr=False)
 
     async def status(self) -> "JobStatus":
-        """What has become of it; of a chain that was just added, of the step that is under way. The
-        app must be open. Raises `NoNodeError` if no node answers."""
+        """The state of the job; for a chain that was just added, of its current step. The app must
+        be open. Raises `NoNodeError` if no node answers."""
         return await _status(self._enqueuer.client, self.id, self._places)
 
     async def cancel(self) -> bool:
-        """End it, wherever it is. A worker that runs it cancels the handler when it renews the
-        lease. False if no node has it, or it has ended. The app must be open. Raises `NoNodeError`
-        if no node answers."""
+        """Cancel the job on all nodes. A worker that runs it cancels the handler when it renews the
+        lease. False if no node holds it, or it has ended. The app must be open. Raises
+        `NoNodeError` if no node answers."""
         return await _cancel(self._enqueuer.client, self.id, self._places)
 
     @property

@@ -9,12 +9,12 @@ from disque_trio.worker.describing import name_of, text_of
 
 
 class NotEnqueuedError(DisqueError):
-    """No job was made of a call; the cause is what was raised: by a hook, or by its options."""
+    """A call was not added, because a hook or its options raised an error, which is the cause."""
 
 
 class EnqueueManyError(DisqueError):
-    """`enqueue_many` was interrupted; the cause is what was raised, by the calls' own iterator, for
-    example. Calls behind those in `results` were not added."""
+    """`enqueue_many` was interrupted. The cause is the error, for example of the calls' own
+    iterator. Calls after those in `results` were not added."""
 
     def __init__(self, text: str, results: list[Any]) -> None:
         super().__init__(text)

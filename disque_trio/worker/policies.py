@@ -27,12 +27,12 @@ MAX_CRASHES: Final = 3
 
 @attrs.frozen(kw_only=True)
 class Policy:
-    """When a failed job is tried again."""
+    """When a failed job is retried."""
 
     attempts: int = attrs.field(default=25, validator=checks.whole(1))
-    """How often it is tried in all; then it is dead."""
+    """The number of attempts; then the job is dead."""
     never: Errors = attrs.field(default=(), validator=checks.errors)
-    """Errors after which it is dead at once."""
+    """Errors after which the job is dead at once."""
     expected: Errors = attrs.field(default=(), validator=checks.errors)
     """Errors that are logged without a traceback."""
     jitter: Jitter = attrs.field(default="full", validator=_JITTER)
@@ -57,7 +57,7 @@ class Policy:
 
 @attrs.frozen(kw_only=True)
 class Backoff(Policy):
-    """Wait `base`, then `factor` times as long each time, up to `most`."""
+    """Wait `base`, multiplied by `factor` after each attempt, up to `most`."""
 
     base: float = attrs.field(default=15, validator=checks.number(0))
     factor: float = attrs.field(default=2, validator=checks.number(1))
@@ -73,7 +73,7 @@ class Backoff(Policy):
 
 @attrs.frozen(kw_only=True)
 class Polynomial(Policy):
-    """Wait `base` and the attempt's number to the power of `power`, up to `most`."""
+    """Wait `base` plus the attempt's number to the power of `power`, up to `most`."""
 
     base: float = attrs.field(default=15, validator=checks.number(0))
     power: float = attrs.field(default=4, validator=checks.number(0))
@@ -103,7 +103,7 @@ def _waits(given: Iterable[float]) -> tuple[float, ...]:
 
 @attrs.frozen
 class Fixed(Policy):
-    """Wait as this list says. There is one attempt more than there are waits."""
+    """Wait as listed. There is one attempt more than there are waits."""
 
     waits: tuple[float, ...] = attrs.field(converter=_waits)
     attempts: int = attrs.field(init=False)

@@ -48,7 +48,7 @@ _log: Final = logging.getLogger("disque_trio.worker.results")
 
 
 class JobFailedError(DisqueError):
-    """The job has failed, and is not tried again."""
+    """The job is dead or cancelled, or its result is invalid."""
 
     def __init__(self, kind: str, text: str, traceback: str = "") -> None:
         super().__init__(f"{kind}: {text}".removesuffix(": "))
@@ -56,23 +56,23 @@ class JobFailedError(DisqueError):
         """The name of the exception's class."""
         self.text = text
         self.traceback = traceback
-        """That of the worker; empty if it told none."""
+        """The traceback in the worker; empty if there is none."""
         if traceback:
             self.add_note(f"On the worker:\n{traceback}")
 
 
 class NoResultError(DisqueError):
-    """No result has come in time, or the job has ended without one."""
+    """No result arrived in time, or the job ended without one."""
 
     def __init__(self, job: str, end: End | None, text: str) -> None:
         super().__init__(f"no result of job {job}: {text}")
         self.end = end
-        """How the job ended, if a node still knows it."""
+        """How the job ended, if a node still has this information."""
 
 
 @attrs.frozen
 class Update:
-    """How far a handler is."""
+    """The progress of a handler."""
 
     percent: float
     text: str

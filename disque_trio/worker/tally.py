@@ -21,30 +21,30 @@ _UNTOLD: Final[Mapping[Ended, End]] = {
 
 @attrs.frozen
 class MemberEnd:
-    """How one member of a batch has ended."""
+    """The outcome of one member of a batch."""
 
     place: int
-    """Among the calls that `App.batch` was given, from 0."""
+    """Its position among the calls of `App.batch`, from 0."""
     state: State
     reason: str = ""
 
 
 @attrs.frozen(kw_only=True)
 class BatchEnds:
-    """How the members of a batch have ended: the first argument of `then=task.partial()`."""
+    """The outcomes of the members of a batch: the first argument of `then=task.partial()`."""
 
     size: int
-    """How many members there are."""
+    """The number of members."""
     counts: dict[str, int]
-    """By state: how many there are."""
+    """The number of members by state."""
     others: Sequence[MemberEnd] = ()
     """The members that are not done, by place."""
     left_out: int = 0
-    """How many of these are missing here, for want of room."""
+    """The number of members that are omitted here for lack of room."""
 
     @property
     def failed(self) -> int:
-        """How many are dead, expired, refused or late."""
+        """The number of members that are dead, expired, refused or late."""
         return sum(self.counts.get(state, 0) for state in FAILED)
 
 

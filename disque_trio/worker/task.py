@@ -44,17 +44,17 @@ class Prepared(Generic[P, R]):
     changes: Mapping[str, Any]
 
     def using(self, **options: Unpack[JobOptions]) -> "Prepared[P, R]":
-        """With these options. Raises `ValueError` for what cannot work."""
+        """A copy with these options. Raises `ValueError` for invalid ones."""
         definition = self.definition.using(options)
         return Prepared(definition, self.arguments, self.enqueuer, {**self.changes, **options})
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
-        """The arguments of a job, for `App.enqueue_many`."""
+        """A call with these arguments, for `App.enqueue_many`, chains and batches."""
         return Call(self.definition, self.arguments, args, kwargs, self.enqueuer, self.changes)
 
     def partial(self, *args: Any, **kwargs: Any) -> Call[R]:
-        """A step of a chain, whose first argument is what the step before it returns. The other
-        arguments are checked when the chain is added."""
+        """A step of a chain, whose first argument is the return value of the previous step. The
+        other arguments are checked when the chain is added."""
         return attrs.evolve(self.call(*args, **kwargs), is_open=True)
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued[R]:
@@ -63,8 +63,8 @@ class Prepared(Generic[P, R]):
         return await self.enqueuer.add(self.enqueuer.request(self.call(*args, **kwargs)))
 
     async def find(self, unique: str) -> JobHandle | None:
-        """The job that has this `unique` key of the task, in the task's queue; None if no node that
-        can be reached knows one. The app must be open. Raises `ValueError` for no key."""
+        """The job that has this `unique` key of the task, in the task's queue; None if no reachable
+        node has one. The app must be open. Raises `ValueError` for an empty key."""
         return await _find(self, unique, self.enqueuer.client)
 
     @property
@@ -114,7 +114,7 @@ class Task(Prepared[P, R]):
 
     @property
     def name(self) -> str:
-        """What bodies call it."""
+        """Its name in bodies."""
         return self.definition.name
 
     def _call(self, args: Any, kwargs: Mapping[str, Any]) -> Any:
@@ -127,7 +127,7 @@ class AsyncTask(Task[P, R]):
     """A declared `async def`."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
-        """Call the function, here and now. One that wants the job is given the current one."""
+        """Call the function directly. If the function takes the job, it gets the current one."""
         called: Coroutine[Any, Any, R] = self._call(args, kwargs)
         return called
 
@@ -137,7 +137,7 @@ class SyncTask(Task[P, R]):
     """A declared `def`."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the function, here and now. One that wants the job is given the current one."""
+        """Call the function directly. If the function takes the job, it gets the current one."""
         returned: R = self._call(args, kwargs)
         return returned
 

@@ -22,7 +22,7 @@ _FOLLOWS: Final = 1
 
 @attrs.frozen(kw_only=True)
 class JobStatus:
-    """What has become of a job. `attrs.asdict` makes a dictionary of it for a response in JSON."""
+    """The state of a job. `attrs.asdict` converts it to a dictionary for a JSON response."""
 
     id: str
     state: State
@@ -36,19 +36,19 @@ class JobStatus:
     failures: int = 0
     """Failed attempts."""
     deliveries: int = 0
-    """How often it was delivered again because a worker had lost it."""
+    """How often it was redelivered because a worker had lost it."""
     reason: str = ""
     """Why it is dead."""
     added_at: float | None = None
     """Unix time."""
     due_in: float | None = None
-    """Seconds until it is queued, if it is delayed or backs off."""
+    """Seconds until it is enqueued, if it is delayed or backs off."""
     unreached: Mapping[str, str] = attrs.field(factory=dict)
-    """By node: why it has not answered. What only such nodes know is missing."""
+    """The reason of each node that did not answer. The state lacks what only such nodes hold."""
 
     @property
     def is_over(self) -> bool:
-        """Will it not run again, as far as it is known?"""
+        """True if it will not run again, as far as is known."""
         return self.state in ("dead", "done", "unknown")
 
 
