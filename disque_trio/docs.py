@@ -10,9 +10,11 @@ from typing import Final
 from disque_trio import manual
 from disque_trio.cli.usage import show
 from disque_trio.cli.worker.options import Options
+from disque_trio.statemachine.base import STATE_NAMES
 from disque_trio.statemachine.commands.rows import Command
 from disque_trio.statemachine.commands.table import ROWS
 from disque_trio.statemachine.commands.usage import forms, is_optional
+from disque_trio.statemachine.job_states import ABSENT, MEANINGS, TRANSITIONS
 from disque_trio.terminal.options import options_of
 
 _HEADER: Final = """\
@@ -112,6 +114,17 @@ def settings_table(record: type) -> list[str]:
     return lines
 
 
+def job_states() -> list[str]:
+    """The states of a job, and every way from one to another, as two tables."""
+    names = {number: name.decode() for number, name in enumerate(STATE_NAMES)} | {ABSENT: "-"}
+    lines = ["| state | the job is |", "|---|---|"]
+    lines += [f"| {names[state]} | {meaning} |" for state, meaning in MEANINGS.items()]
+    lines += ["", "| from | to | when | by |", "|---|---|---|---|"]
+    for way in TRANSITIONS:
+        lines.append(f"| {names[way.before]} | {names[way.after]} | {way.events} | `{way.by}` |")
+    return lines
+
+
 def main(folder: Path) -> None:
     """Write the page of commands, and the tables between their marks in other pages."""
     (folder / "commands.md").write_text(commands_page())
@@ -123,7 +136,10 @@ def main(folder: Path) -> None:
         page.write_text(before + begin + "\n".join(lines) + end + after)
 
 
-TABLES: Final = (("worker-process.md", "settings", settings_table(Options)),)
+TABLES: Final = (
+    ("worker-process.md", "settings", settings_table(Options)),
+    ("design.md", "states of a job", job_states()),
+)
 """Page, mark and lines of each table in a page that is written by hand."""
 
 

@@ -15,7 +15,7 @@ from tests.receivers import RECEIVERS
 from tests.trees import PACKAGE, STATEMACHINE, every_file, modules, shown, tree
 
 _RUNGS: Final = """
-    base knobs layout
+    base job_states knobs layout
     extensions joboptions
     keyfacts form suggestions address values pattern jobtraces tombstones config
     directives redaction timers messages wording records events refusals tally chores stats

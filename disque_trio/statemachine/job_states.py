@@ -1,0 +1,100 @@
+"""The life of a job in one node: its states, and every way from one to another. Read this first.
+
+A job is in a node's table from its first state to its last. Each holder has a state of its own:
+while one has queued a job the others have it active. What is not listed here does not happen:
+the tests watch each change of a state and of the table, and see that each way is gone.
+docs/design.md, "The life of a job", shows this table.
+"""
+
+from typing import Final
+
+import attrs
+
+from disque_trio.statemachine.base import ACKED, ACTIVE, DEAD, QUEUED, WAIT_REPL
+
+ABSENT: Final = -1
+"""The node has no record of the job."""
+
+MEANINGS: Final = {
+    WAIT_REPL: "its ADDJOB waits for copies at other nodes",
+    ACTIVE: "not in the queue of this node: delayed, delivered, or queued by another holder",
+    QUEUED: "in the queue of this node",
+    ACKED: "never to be delivered again; kept until all holders know that",
+    DEAD: "kept, and delivered to nobody until it is redriven",
+}
+
+
+@attrs.frozen
+class Transition:
+    """A way from one state to another."""
+
+    before: int
+    after: int
+    by: str
+    """The function that makes the change."""
+    events: str
+    """What it follows from."""
+
+
+TRANSITIONS: Final = (
+    Transition(ABSENT, WAIT_REPL, "lifecycle.register", "ADDJOB that waits for copies"),
+    Transition(
+        ABSENT, WAIT_REPL, "lifecycle.begin", "ADDJOB without copies to wait for; active at once"
+    ),
+    Transition(
+        ABSENT, QUEUED, "shortcuts.begin_queued", "ADDJOB of a plain job without copies and delay"
+    ),
+    Transition(
+        ABSENT, ACTIVE, "lifecycle.register", "REPLJOB, YOURJOBS, or a record of the journal"
+    ),
+    Transition(
+        ABSENT,
+        ACKED,
+        "lifecycle.register",
+        "ACKJOB or SETACK of a job that is not here, or a record of the journal",
+    ),
+    Transition(
+        ABSENT, DEAD, "lifecycle.register", "a copy of a dead job, or a record of the journal"
+    ),
+    Transition(WAIT_REPL, ACTIVE, "lifecycle.begin", "enough copies are confirmed"),
+    Transition(WAIT_REPL, ACKED, "lifecycle.end", "SETACK: a holder's client was faster"),
+    Transition(
+        WAIT_REPL, DEAD, "deadletters._die", "enough copies are confirmed, and JOBSTATE came before"
+    ),
+    Transition(
+        WAIT_REPL,
+        ABSENT,
+        "lifecycle.unregister",
+        "too few copies in time; the copies were handed over; DELJOB",
+    ),
+    Transition(
+        ACTIVE,
+        QUEUED,
+        "lifecycle.enqueue",
+        "no delay, or its end; the end of RETRY, of a backoff or of a tie; NACK, RELEASE, ENQUEUE,"
+        " a redrive; an import; the end of the earlier job with its key; the start after a stop",
+    ),
+    Transition(ACTIVE, ACKED, "lifecycle.end", "ACKJOB, SETACK, PURGE, or the end of its key"),
+    Transition(ACTIVE, ACKED, "lifecycle.finish", "likewise, if no other node has a copy"),
+    Transition(ACTIVE, DEAD, "deadletters._die", "NACK DEAD, a try beyond LIMIT, or JOBSTATE"),
+    Transition(
+        ACTIVE,
+        ABSENT,
+        "lifecycle.unregister",
+        "its TTL is over; FASTACK, DELJOB, FLUSHALL; it moved to another node; it was evicted",
+    ),
+    Transition(QUEUED, ACTIVE, "shortcuts.deliver", "GETJOB takes it"),
+    Transition(QUEUED, ACTIVE, "lifecycle.fetch", "a waiting client or another node takes it"),
+    Transition(
+        QUEUED,
+        ACTIVE,
+        "lifecycle.dequeue",
+        "another holder queues it (QUEUED), has delivered it (WORKING) or lets it wait"
+        " (POSTPONED); DEQUEUE; before it is acked, dead or gone",
+    ),
+    Transition(ACKED, ABSENT, "lifecycle.unregister", "all holders know, its TTL is over, DELJOB"),
+    Transition(DEAD, ACTIVE, "deadletters._wait", "a redrive, here or elsewhere"),
+    Transition(DEAD, ACKED, "lifecycle.end", "ACKJOB, SETACK, PURGE, or the end of its key"),
+    Transition(DEAD, ACKED, "lifecycle.finish", "likewise, if no other node has a copy"),
+    Transition(DEAD, ABSENT, "lifecycle.unregister", "`dead-letter-ttl` is over; DELJOB, FLUSHALL"),
+)
