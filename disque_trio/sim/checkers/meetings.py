@@ -38,6 +38,14 @@ def note_demand(case: Case, row: Row, _flight: Flight | None) -> None:
             del known[next(iter(known))]
 
 
+def note_possible_demand(case: Case, row: Row, _flight: Flight | None) -> None:
+    """The same of a node that it may not know: it may have forgotten another queue for this one."""
+    most = dict(case.plan.knobs).get("demands", DEFAULTS.demands)
+    known = case.demands.get(row.node)
+    if known and len(known) >= most and row.queue not in known and row.detail != "count=0":
+        del known[next(iter(known))]
+
+
 def _is_forgotten(case: Case, row: Row) -> bool:
     """Has the node that has the job forgotten that others want its queue?"""
     known = case.demands.get(row.node)

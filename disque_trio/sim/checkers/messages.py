@@ -345,6 +345,8 @@ _RECEIVING_FROM_UNKNOWN: Final[dict[str, Callable[[Case, Row, Flight | None], No
     "yourjobs": _take_copies,
     **dict.fromkeys(SORTS, _note_arrival),
     "gotack": _take_confirmation,
+    "waiting": meetings.note_possible_demand,
+    "needjobs": meetings.note_possible_demand,
 }
 
 

@@ -107,7 +107,7 @@ def _adds(adds: Sequence[Add]) -> list[str]:
 
 def _options(add: Add) -> str:
     options = (
-        ("REPLICATE", add.replicate), ("SYNC", add.sync), ("DELAY", add.delay),
+        ("REPLICATE", add.replicate), ("SYNC", add.asked_sync), ("DELAY", add.delay),
         ("RETRY", add.retry_s),
         ("TTL", add.ttl_s), ("MAXLEN", add.maxlen), ("PRIORITY", add.priority),
         ("KEEP", add.keep_s), ("IFEXISTS", add.if_exists), ("BACKOFF", add.backoff_s),

@@ -7,6 +7,7 @@ and faults do not depend on each other. Times are microseconds since the run beg
 import attrs
 
 from disque_trio.sim.scenarios.apps import AppsPlan
+from disque_trio.statemachine.joboptions import AUTO
 
 Micros = int
 Span = tuple[Micros, Micros]
@@ -62,6 +63,7 @@ class Add:
     timeout_ms: int = 1000
     replicate: int | None = None
     sync: int | None = None
+    """Or `joboptions.AUTO`."""
     delay_s: float | None = None
     retry_s: int | None = None
     ttl_s: int | None = None
@@ -82,6 +84,11 @@ class Add:
     have no reply; None is never."""
     pipeline: int = 1
     """How many requests without a reply, this one included, its connection may have."""
+
+    @property
+    def asked_sync(self) -> int | str | None:
+        """SYNC as the command takes it."""
+        return "AUTO" if self.sync == AUTO else self.sync
 
     @property
     def delay(self) -> str | None:

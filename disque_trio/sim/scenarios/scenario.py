@@ -16,6 +16,7 @@ from disque_trio.sim.scenarios.marks import MARKS
 from disque_trio.sim.scenarios.ranges import Choice, Range
 from disque_trio.sim.scenarios.schema import Kind, Spot, array_of, key, read_record, table
 from disque_trio.sim.scenarios.value_types import (
+    COPIES_OR_AUTO,
     DIRECTIVE_CHOICES,
     DIRECTIVES,
     DURATION,
@@ -153,7 +154,7 @@ class JobSpec:
         choice(whole(1, 65535)), "REPLICATE; never more than there are nodes", default="default"
     )
     sync: Choice = key(
-        choice(whole(1, 65535)),
+        choice(COPIES_OR_AUTO),
         "SYNC; never more than `replicate` or there are nodes; not with ASYNC",
         default="default",
     )

@@ -9,10 +9,11 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 
-from disque_trio.sim.scenarios.ranges import Choice, Range
+from disque_trio.sim.scenarios.ranges import Choice, Range, fixed
 from disque_trio.sim.scenarios.schema import Kind, Spot, WrongValueError, advice
 from disque_trio.statemachine import directives
 from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.joboptions import AUTO
 from disque_trio.statemachine.knobs import KNOBS
 from disque_trio.statemachine.values import ConfigError
 
@@ -189,6 +190,12 @@ def whole(least: int, most: int | None = None) -> Kind[Range]:
     what = f"a whole number or range{_limits(least, most)}, such as `3` or `1..5`"
     return ranges(what, {"": 1}, least, most, step=1)
 
+
+_COPIES: Final = whole(1, 65535)
+COPIES_OR_AUTO: Final[Kind[Range]] = Kind(
+    f"`auto`, {_COPIES.says}",
+    lambda value, spot: fixed(AUTO) if value == "auto" else _COPIES.take(value, spot),
+)
 
 _AMOUNTS: Final[dict[str, tuple[dict[str, Any], int]]] = {
     "ppm": (PPM_UNITS, 1),

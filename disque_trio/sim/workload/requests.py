@@ -18,7 +18,7 @@ def add_words(add: Add) -> list[bytes]:
     is_long = max(add.delay_s or 0, add.retry_s or 0) > ORIGINAL_PERIOD_S
     for option, value in (
         ("REPLICATE", add.replicate),
-        ("SYNC", add.sync),
+        ("SYNC", add.asked_sync),
         ("DELAY", add.delay),
         ("RETRY", add.retry_s),
         ("TTL", add.ttl_s),

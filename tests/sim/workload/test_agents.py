@@ -30,6 +30,7 @@ def test_every_option_is_spelled() -> None:
 
 def test_sync_is_spelled() -> None:
     assert b" ".join(add_words(add(replicate=3, sync=2))) == b"ADDJOB q b 100 REPLICATE 3 SYNC 2"
+    assert b" ".join(add_words(add(sync=0))) == b"ADDJOB q b 100 SYNC AUTO"
 
 
 def test_a_producer_does_not_wait_for_earlier_jobs() -> None:
