@@ -200,7 +200,7 @@ class OperatorLog:
                 )
             else:
                 self._log.warning(
-                    "no answer to CLUSTER MEET, which goes on: is the port for nodes open?",
+                    "no answer to CLUSTER MEET, retrying: is the bus port open?",
                     address=each.address,
                     bus_port=each.bus,
                 )
@@ -214,10 +214,10 @@ class OperatorLog:
             if before[0]:
                 self._log.notice("the other process with the node ID of this one is gone")
         elif self._duplicate != before:
-            yields = "this one yields and refuses writes" if cluster.refusal else "this one goes on"
+            yields = "yields and refuses writes" if cluster.refusal else "continues"
             self._log.warning(
-                f"another process has the node ID of this one, and {yields}: give the one that was "
-                "copied a directory of its own without nodes.conf, and start it again",
+                f"another process has the node ID of this one, and this one {yields}: give the "
+                "copied one a directory of its own without nodes.conf, and start it again",
                 node=cluster.myself.id.decode("latin-1"),
                 address=f"{cluster.myself.ip}:{cluster.myself.port}",
                 other=other.address.decode(),

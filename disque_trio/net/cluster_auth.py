@@ -80,7 +80,7 @@ class Proof:
         if data[: len(magic)] != magic[: len(data)]:
             if data[:4] == _FRAME[: len(data)]:
                 raise ProofError("it has no cluster-secret")
-            raise ProofError("what it says is no proof of the cluster secret", "no node")
+            raise ProofError("it sent no proof of the cluster secret", "no node")
         if len(data) < len(magic) + size:
             return None
         self._received = data[len(magic) + size :]
@@ -94,7 +94,7 @@ class Proof:
         if number in self._challenges:
             raise ProofError("it repeats this node's own challenge")
         if self._received:
-            raise ProofError("it goes on before it has an answer")
+            raise ProofError("it continues before it has an answer")
         self._dialled = number
         mac = _mac(self._keys[0], _FROM_DIALLER, number, self.number)
         return ANSWER + self.number + mac
@@ -106,7 +106,7 @@ class Proof:
             return b""
         number, mac = found[:_NUMBER], found[_NUMBER:]
         if self._received:
-            raise ProofError("it goes on before it has an answer")
+            raise ProofError("it continues before it has an answer")
         for key in self._keys:
             if hmac.compare_digest(mac, _mac(key, _FROM_DIALLER, self._dialled, number)):
                 self.rest = b""

@@ -112,7 +112,7 @@ class Trimmer:
         now = trio.current_time()
         self._not_before = now + max(LEAST_PAUSE_S, took * share)
         self._stuck, self._stuck_until = max(after - self._used(), 0), now + self._pause
-        self._log.verbose("memory given back", bytes=max(freed, 0), ms=round(took * 1000))
+        self._log.verbose("memory returned", bytes=max(freed, 0), ms=round(took * 1000))
         return after
 
 

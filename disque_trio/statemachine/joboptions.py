@@ -97,9 +97,9 @@ OPTIONS: Final = (
         error=b"ERR REPLICATE must be between 1 and 65535",
         default="3, or the size of the cluster if it is smaller; with `workers`, its machines "
         "count",
-        meaning="how many nodes are to hold the job, 1 to 65535, and do before the answer comes "
-        "unless SYNC is given; nodes that are down count in the default, so give SYNC 2 if the "
-        "cluster has only three",
+        meaning="how many nodes hold the job, 1 to 65535, and confirm it before ADDJOB returns "
+        "unless SYNC is given; the default counts nodes that are down, so give SYNC 2 in a "
+        "cluster of three",
     ),
     Option(
         word=b"SYNC",
@@ -108,10 +108,10 @@ OPTIONS: Final = (
         least=1,
         most=_MAX_REPLICAS,
         default="the value of REPLICATE",
-        meaning="how many nodes must hold the job before the answer comes; the other copies "
-        "follow in the background, and are sent to other nodes if they are lost. At most "
-        "REPLICATE. `AUTO` is `default-sync`, or where that is 0 a majority of the copies: 2 of "
-        "3, 2 of 2, 1 of 1. Ours",
+        meaning="how many nodes must confirm the job before ADDJOB returns; the other "
+        "replicas follow in the background, and go to other nodes if they are lost. At most "
+        "REPLICATE. `AUTO` is `default-sync`, or if that is 0 a majority: 2 of 3, 2 of 2, 1 of 1. "
+        "Ours",
     ),
     Option(
         word=b"DELAY",
@@ -121,9 +121,9 @@ OPTIONS: Final = (
         has_decimals=True,
         error=b"ERR DELAY time must be a non negative number",
         default="0",
-        meaning="the job is queued only after so many seconds; beside an option marked as ours, "
-        "such as PRIORITY 0, with up to three decimals and up to ten years (316,224,000), "
-        "otherwise 2,147,483 at most; must be less than TTL",
+        meaning="seconds until the job is enqueued; at most 2,147,483. Beside an option marked as "
+        "ours, such as PRIORITY 0, at most ten years (316,224,000), with up to three decimals. "
+        "Must be less than TTL",
     ),
     Option(
         word=b"RETRY",
@@ -132,9 +132,9 @@ OPTIONS: Final = (
         most=LONGEST_PERIOD_S,
         error=b"ERR RETRY time must be a non negative number",
         default="a tenth of TTL, at least 1, at most 300",
-        meaning="a job that is not acknowledged is queued again after so many seconds, up to half "
-        "a second earlier or later; 0 is at-most-once delivery, and requires REPLICATE 1; up to "
-        "ten years beside an option marked as ours, otherwise reduced to 2,147,483",
+        meaning="seconds after a delivery until a job that is not acknowledged is requeued, up to "
+        "half a second earlier or later; 0 is at-most-once delivery, and requires REPLICATE 1. At "
+        "most ten years beside an option marked as ours, otherwise reduced to 2,147,483",
     ),
     Option(
         word=b"TTL",
@@ -144,8 +144,8 @@ OPTIONS: Final = (
         most=_MAX_TTL_S,
         error=b"ERR TTL must be a number > 0",
         default=f"{DEFAULT_TTL_S}",
-        meaning="how long the job lives, acknowledged or not; up to a second longer on other "
-        "nodes, whose copies count whole seconds",
+        meaning="seconds after which the job expires, acknowledged or not; up to a second later on "
+        "other nodes, whose replicas count whole seconds",
     ),
     Option(
         word=b"MAXLEN",
@@ -161,8 +161,8 @@ OPTIONS: Final = (
         most=100,
         extension="priority",
         default="0",
-        meaning="−100 to 100; jobs of a queue with a higher one are delivered first, and those "
-        "with the same one in the order of their creation. Ours",
+        meaning="−100 to 100; jobs of a queue with a higher priority are delivered first, then "
+        "the oldest. Ours",
     ),
     Option(
         word=b"LIMIT",
@@ -170,8 +170,8 @@ OPTIONS: Final = (
         least=1,
         most=10_000,
         extension="limit",
-        meaning="1 to 10000: after so many deliveries without an acknowledgement the job is "
-        "*dead*: kept, and delivered to nobody (see REDRIVE); needs a RETRY above 0. Ours",
+        meaning="1 to 10000: after n deliveries without an acknowledgement the job is *dead*: "
+        "kept, and not delivered (see REDRIVE); requires a RETRY above 0. Ours",
     ),
     Option(
         word=b"UNIQUE",
@@ -190,7 +190,8 @@ OPTIONS: Final = (
         has_decimals=True,
         needs=b"UNIQUE",
         extension="keep",
-        meaning="the key stays taken for so long after the job has ended; up to three decimals",
+        meaning="seconds for which the key stays taken after the job has ended; up to three "
+        "decimals",
     ),
     Option(
         word=b"IFEXISTS",
@@ -200,8 +201,8 @@ OPTIONS: Final = (
         default="return",
         meaning="what to do if a job has the key: `return` its id; `reject` with `-DUPLICATE id "
         "state`; `again`: if it is with a worker, add a job that is queued when that one has "
-        "ended; `replace`: if it was never delivered, add this job in its place. Otherwise "
-        "`again` and `replace` are as `return`",
+        "ended; `replace`: if it was never delivered, replace it by this job. Otherwise `again` "
+        "and `replace` are as `return`",
     ),
     Option(
         word=b"BACKOFF",
@@ -211,10 +212,9 @@ OPTIONS: Final = (
         most=LONGEST_PERIOD_S,
         has_decimals=True,
         extension="backoff",
-        meaning="how long a NACK without DELAY waits before the job is queued again: `sec` if it "
-        "is the job's first NACK, and twice as long for each NACK before it, those with DELAY "
-        "included; within 20 % either way, and at most half of what is left of the job's life; up "
-        "to three decimals. Ours",
+        meaning="the wait after a NACK without DELAY before the job is requeued: `sec` for the "
+        "first NACK, doubled for each earlier NACK, with or without DELAY; within 20 % either "
+        "way, and at most half of the rest of the job's life; up to three decimals. Ours",
     ),
     Option(
         word=b"MAXBACKOFF",
@@ -226,14 +226,14 @@ OPTIONS: Final = (
         needs=b"BACKOFF",
         extension="max_backoff",
         default="3600, or BACKOFF if that is longer",
-        meaning="the longest such wait, before it is spread by the 20 %",
+        meaning="the longest such wait, before the spread of 20 %",
     ),
     Option(
         word=b"ASYNC",
         name="is_async",
         usage="",
         default="",
-        meaning="answer at once; the copies are sent without waiting for confirmation",
+        meaning="return at once; replicas are sent without waiting for confirmation",
     ),
 )
 """In the order of the usage, and of what clients send."""

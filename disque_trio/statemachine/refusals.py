@@ -30,7 +30,7 @@ REFUSALS: Final = MappingProxyType(
         b"OOM": Refusal("its memory was used up", "add consumers, add nodes, or raise maxmemory"),
         b"MISCONF": Refusal(
             "its append-only file could not be written",
-            "see its log: the disk is full or broken. It goes on by itself once it can write",
+            "see its log: the disk is full or broken. It recovers by itself once it can write",
         ),
         b"DUPLICATEID": Refusal(
             "another process has its node ID", "stop the one that was started from a copy"

@@ -32,7 +32,7 @@ async def keep_queues(machine: Machine, journal: Journal, hurry: Scope, log: Log
     cancelled. Does the journal have them?"""
     if not machine.state.config.appendonly:
         return False
-    error: str | None = "it took too long, or the node was told again to end"
+    error: str | None = "it took too long, or a second signal arrived"
     with hurry, journal.tasks.move_on_after(QUEUES_S):
         error = await write_queues(machine, journal)
     if error is not None:

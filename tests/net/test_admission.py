@@ -262,13 +262,13 @@ async def test_a_node_that_asks_for_no_proof_is_not_believed(
 @pytest.mark.parametrize(
     ("noise", "reason"),
     [
-        (b"GET / HTTP/1.1\r\n\r\n", "what it says is no proof of the cluster secret"),
-        (b"\x16\x03\x01\x02\x00", "what it says is no proof of the cluster secret"),
+        (b"GET / HTTP/1.1\r\n\r\n", "it sent no proof of the cluster secret"),
+        (b"\x16\x03\x01\x02\x00", "it sent no proof of the cluster secret"),
         (encode(b"f" * 40, 1, 0, Ping(())), "it has no cluster-secret"),
         (b"DisqTrD1" + b"0" * 64, "its cluster secret is another one"),
-        (b"DisqTrD1" + b"0" * 65, "it goes on before it has an answer"),
+        (b"DisqTrD1" + b"0" * 65, "it continues before it has an answer"),
         (b"DisqTrD1" + b"0" * 63, "it has hung up instead of proving the cluster secret"),
-        (b"x" * 10_000_000, "what it says is no proof of the cluster secret"),
+        (b"x" * 10_000_000, "it sent no proof of the cluster secret"),
     ],
 )
 async def test_a_link_without_a_proof_is_refused_before_anything_is_believed(
@@ -286,7 +286,7 @@ async def test_a_link_without_a_proof_is_refused_before_anything_is_believed(
 
     await until(lambda: f"bus link refused: {reason}" in node.log.events())
     assert await ended(stream)
-    cause = "no node" if reason.startswith("what it says") else "cluster-secret"
+    cause = "no node" if reason.startswith("it sent no proof") else "cluster-secret"
     assert node.node.state.stats.links_refused == {cause: 1}
     assert not node.node.state.cluster.links
     assert node.node.state.cluster.messages_received == 0

@@ -298,7 +298,7 @@ async def test_another_process_with_the_same_node_id_is_reported_once_and_when_i
         line for line in worlds[0].log.lines if "another process has the node ID" in line[1]
     ]
     assert (level, facts["other"]) == ("warning", "10.0.0.9:7711")
-    assert "this one goes on" in event
+    assert "this one continues" in event
     assert "without nodes.conf" in event
 
     cluster.duplicate = None

@@ -221,7 +221,7 @@ def test_jobs_outlive_a_restart_and_are_not_left_behind(tmp_path: Path) -> None:
                 assert client.state(job) in {b"queued", b"active"}
 
     assert alone[0] == 1
-    assert "may have jobs that nobody would serve: start with --workers 2" in alone[1]
+    assert "may have jobs that no worker would serve: start with --workers 2" in alone[1]
 
 
 def test_what_keeps_one_of_them_from_starting_ends_all(tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ def test_a_dead_job_is_not_queued_by_any_other_command() -> None:
     for command in ("NACK", "ENQUEUE", "DEQUEUE", "RELEASE"):
         assert rig.ask(command, job.id) == 0
     assert rig.ask("WORKING", job.id) == Failure(
-        b"DEAD The job is dead: nobody works on it until REDRIVE queues it again."
+        b"DEAD The job is dead: it is not delivered until REDRIVE queues it again."
     )
     rig.advance(DAY)
     assert job.state == DEAD

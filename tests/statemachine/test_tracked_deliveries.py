@@ -8,7 +8,7 @@ from disque_trio.statemachine.messages import Message, Postponed, Queued, Workin
 from tests.rig import JOB, ME, N2, N3, ONCE, Rig
 from tests.statemachine.handing import RETRY, cluster, take
 
-LOST = Failure(b"LOST The job was given back, or to somebody else, since: leave it alone.")
+LOST = Failure(b"LOST The job was returned, or delivered to another worker, since: leave it alone.")
 
 
 def take_with_token(rig: Rig, client: Client | None = None) -> tuple[JobId, bytes]:

@@ -208,7 +208,7 @@ def _disk(node: NodeFacts) -> Iterator[Finding]:
         yield problem(
             node.where,
             "its append-only file cannot be written: new jobs are refused",
-            "see its log: the disk is full or broken. It goes on by itself once it can write",
+            "see its log: the disk is full or broken. It recovers by itself once it can write",
         )
     if info.get("aof_last_bgrewrite_status", "ok") != "ok":
         yield warning(

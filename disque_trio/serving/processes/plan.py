@@ -160,7 +160,7 @@ def refuse_strays(config: Config) -> None:
         journal = os.path.join(directory(config, number), config.appendfilename)
         if (number > config.workers or config.workers == 1) and _has_data(journal):
             raise WorkersError(
-                f"{journal} may have jobs that nobody would serve: start with --workers "
+                f"{journal} may have jobs that no worker would serve: start with --workers "
                 f"{max(number, 2)}, empty that worker (docs/removing.md), and then move its "
                 "directory away"
             )

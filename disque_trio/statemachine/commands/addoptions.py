@@ -18,7 +18,18 @@ from disque_trio.statemachine.commands.unique import check_key
 from disque_trio.statemachine.joboptions import AUTO, BY_WORD, WAYS, Option, Options
 from disque_trio.statemachine.suggestions import no_option, none_of
 
-_LISTED: Final = b"REPLICATE TTL RETRY MAXLEN DELAY PRIORITY LIMIT SYNC BACKOFF MAXBACKOFF".split()
+_LISTED: Final = (
+    b"REPLICATE",
+    b"TTL",
+    b"RETRY",
+    b"MAXLEN",
+    b"DELAY",
+    b"PRIORITY",
+    b"LIMIT",
+    b"SYNC",
+    b"BACKOFF",
+    b"MAXBACKOFF",
+)
 NAMES: Final = tuple(dict.fromkeys((*_LISTED, *BY_WORD)))
 """As an error lists them: these, and then those that are not among them."""
 

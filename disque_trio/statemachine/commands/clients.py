@@ -168,7 +168,7 @@ def _kill_address(node: NodeState, caller: Client, address: bytes) -> Reply:
     """The old form: it may be the caller."""
     victims = [each for each in node.clients.values() if each.address == address]
     if not _kill(node, caller, victims):
-        raise CommandError(b"ERR No such client: nobody has the address %b" % shown(address))
+        raise CommandError(b"ERR No such client: none has the address %b" % shown(address))
     return OK
 
 

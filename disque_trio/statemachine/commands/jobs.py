@@ -199,11 +199,11 @@ def _work(node: NodeState, client: Client, job_id: JobId, token: bytes) -> int:
         raise CommandError(b"ACKED The job is already acknowledged, nobody has to work on it.")
     if job.state == DEAD:
         raise CommandError(
-            b"DEAD The job is dead: nobody works on it until REDRIVE queues it again."
+            b"DEAD The job is dead: it is not delivered until REDRIVE queues it again."
         )
     if token and tracked_deliveries.is_lost(node, job, token):
         raise CommandError(
-            b"LOST The job was given back, or to somebody else, since: leave it alone."
+            b"LOST The job was returned, or delivered to another worker, since: leave it alone."
         )
     age = node.wall - job.ctime // 1_000_000
     left = job.expires - node.mono

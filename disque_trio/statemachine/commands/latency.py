@@ -20,8 +20,8 @@ _GRAPH_ROWS: Final = 6
 ADVICE: Final[Mapping[bytes, str]] = MappingProxyType(
     {
         b"command": (
-            "Commands over long lists of jobs or queues hold up everybody else: SLOWLOG GET tells"
-            " which. Give QSCAN and JSCAN a smaller COUNT and no BUSYLOOP, and send fewer ids at"
+            "Commands over long lists of jobs or queues delay all other clients: SLOWLOG GET lists"
+            " them. Give QSCAN and JSCAN a smaller COUNT and no BUSYLOOP, and send fewer ids at"
             " once to ACKJOB, ENQUEUE and DELJOB."
         ),
         b"fast-command": (

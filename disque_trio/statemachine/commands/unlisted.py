@@ -33,7 +33,7 @@ _ABORTED: Final = {
     ),
 }
 _NO_KEYS: Final = b": this is a job queue without keys; ADDJOB, GETJOB and ACKJOB are its commands"
-_NO_CHANNELS: Final = b": there are no channels here; whoever waits for jobs says GETJOB"
+_NO_CHANNELS: Final = b": there are no channels here; wait for jobs with GETJOB"
 _NO_SCRIPTS: Final = b": there are no scripts here"
 _OF_REDIS: Final[dict[bytes, bytes]] = {
     b"multi": b": " + _NO_TRANSACTIONS + b", and nothing up to EXEC is executed; " + _PLAIN_INSTEAD,

@@ -148,7 +148,7 @@ CONFIG SET maxmemory 1gbit
     ERR Invalid argument '1gbit' for CONFIG SET 'maxmemory': '1gbit' is not a size such as
     ... 1048576, 100kb or 1gb
 CLIENT KILL 10.0.0.1:1
-    ERR No such client: nobody has the address '10.0.0.1:1'
+    ERR No such client: none has the address '10.0.0.1:1'
 CLIENT KILL NAME worker
     ERR syntax error: 'name' is no option of CLIENT KILL; there are ID, TYPE, ADDR, SKIPME
 CLIENT KILL SKIPME maybe

@@ -173,7 +173,7 @@ def test_a_command_that_was_renamed_to_multi_is_that_command() -> None:
         ("ACK", " (did you mean 'ACKJOB'?)"),
         ("QLENGTH", " (did you mean 'QLEN'?)"),
         ("LPUSH", ": this is a job queue without keys; ADDJOB, GETJOB and ACKJOB are its commands"),
-        ("subscribe", ": there are no channels here; whoever waits for jobs says GETJOB"),
+        ("subscribe", ": there are no channels here; wait for jobs with GETJOB"),
         ("EVAL", ": there are no scripts here"),
         (
             "SCAN",
