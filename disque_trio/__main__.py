@@ -23,8 +23,9 @@ commands:
   pipeline traces, sweeps and queues in Spark: disque-trio pipeline doctor
   worker   run the tasks of an app: disque-trio worker shop.tasks:app
   workers  see workers, and give them orders: disque-trio workers list
-  jobs     see and end jobs, also dead ones: disque-trio jobs dead list
+  jobs     see and end jobs, also dead ones: disque-trio jobs dead
   queues   see, pause and empty queues: disque-trio queues list
+  nodes    see nodes, join them, let them leave: disque-trio nodes list
   top      watch nodes and queues: disque-trio top
   explain  what a job survives: disque-trio explain ADDJOB mail body 0 RETRY 60
   console  see a cluster in a browser, and look after it: disque-trio console 127.0.0.1:7711

@@ -17,10 +17,11 @@ from disque_trio.observe.queue_counts import QueueCounts, count_of
 from disque_trio.observe.queues import due_ms, is_delayed
 from disque_trio.observe.scanning import scan
 from disque_trio.observe.survey import KnownNode, Survey
-from disque_trio.observe.values import Json, MistakeError, body_fields, exact, name_fields, word
+from disque_trio.observe.values import Json, body_fields, exact, name_fields, word
 from disque_trio.worker.operating.admin import Admin, KnownWorker
 from disque_trio.worker.operating.asking import Found
 from disque_trio.worker.operating.jobs import Jobs
+from disque_trio.worker.operating.plans import MistakeError
 from disque_trio.worker.operating.states import Copy
 
 ROWS: Final = 100

@@ -16,8 +16,9 @@ from disque_trio.observe.queue_list import QueueLists
 from disque_trio.observe.sampling import RATES
 from disque_trio.observe.survey import KnownNode, Survey, node_row, sees
 from disque_trio.observe.timeline import Timelines
-from disque_trio.observe.values import Json, MistakeError
+from disque_trio.observe.values import Json
 from disque_trio.observe.workers import Workers
+from disque_trio.worker.operating.plans import MistakeError
 
 FIRST_S: Final = 1.0
 """So long the first who look wait until all queues are counted."""

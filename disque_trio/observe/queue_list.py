@@ -13,11 +13,12 @@ import anyio.lowlevel
 import attrs
 
 from disque_trio.observe.queue_counts import PIECE, Part, QueueCounts, age_of, count_of
-from disque_trio.observe.values import MistakeError, readable
+from disque_trio.observe.values import readable
 from disque_trio.worker.operating.notes import RESERVED
+from disque_trio.worker.operating.plans import MistakeError
 
 KEPT: Final = 8
-"""QueueLists of which each serves all its pages."""
+"""Lists of which each serves all its pages."""
 REST: Final = 50
 """An order is worked out anew after so many times as long as that takes."""
 

@@ -18,7 +18,7 @@ FEW: Final = 4
 
 
 _WITH_UNQUEUED: Final = 12
-"""Stats of a node that tells of jobs that are not queued,"""
+"""Figures of a node that tells of jobs that are not queued,"""
 _WITH_DELAYED: Final = 13
 """and also when the first delayed one is queued."""
 

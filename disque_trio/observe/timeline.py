@@ -32,12 +32,13 @@ from disque_trio.client.address import Address
 from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError
 from disque_trio.observe.survey import Survey
-from disque_trio.observe.values import Json, MistakeError, word
+from disque_trio.observe.values import Json, word
 from disque_trio.sim.traces.clocks import Clock, narrowed, shifted
 from disque_trio.statemachine.wording import SHORT
 from disque_trio.tracing.rows import Row
 from disque_trio.tracing.told import ToldTrace, told_trace
 from disque_trio.worker.operating.asking import Found, at_each
+from disque_trio.worker.operating.plans import MistakeError
 
 MEASURED_S: Final = 30.0
 """For how long the best measurement of a clock is used; clocks drift."""

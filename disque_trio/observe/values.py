@@ -4,15 +4,14 @@ import base64
 import json
 from typing import Any, Final
 
+from disque_trio.worker.operating.plans import MistakeError
+
 Json = dict[str, Any]
+
 BODY: Final = 4096
 """Bytes of a body that are shown."""
 _EXACT: Final = 1 << 53
 """Integers above it are no numbers in a browser."""
-
-
-class MistakeError(Exception):
-    """Somebody asks for what cannot be; the text says why."""
 
 
 def readable(name: str) -> str:

@@ -1,6 +1,5 @@
 """The topic `workers`: who works, by what workers note and what nodes tell of their connections."""
 
-from collections.abc import Mapping
 from typing import Final
 
 import anyio
@@ -126,10 +125,3 @@ def _state(beat_s: float, *, is_gone: bool) -> str:
     if is_gone and beat_s > SILENT_S:
         return "gone"
     return "late" if beat_s > SILENT_S else "live"
-
-
-def found_worker(name: str, workers: list[KnownWorker]) -> KnownWorker | None:
-    """The one with this control queue, or the only one with this name."""
-    by_name = [each for each in workers if each.report.name == name]
-    exact: Mapping[str, KnownWorker] = {each.control: each for each in workers}
-    return exact.get(name) or (by_name[0] if len(by_name) == 1 else None)

@@ -12,7 +12,7 @@ from typing import Any, Final
 import attrs
 import trio
 
-from disque_trio.observe.values import Json, MistakeError, encoded
+from disque_trio.observe.values import Json, encoded
 from disque_trio.sim.picture.plan_words import duration
 from disque_trio.sim.picture.table import Table
 from disque_trio.sim.sandbox.args import Args, DeedError
@@ -23,6 +23,7 @@ from disque_trio.sim.sandbox.verdicts import judging
 from disque_trio.sim.scenarios import plan_file
 from disque_trio.sim.scenarios.plan import Micros, Plan
 from disque_trio.web.messages import JSON, Request, Response
+from disque_trio.worker.operating.plans import MistakeError
 
 PACES: Final = (0, 0.1, 0.25, 0.5, 1, 2, 5, 10)
 """Virtual seconds in a second of real time. It stands still at 0."""
@@ -347,7 +348,7 @@ _ORDERS: Final[Mapping[str, Any]] = {
     "judge": SandboxRoom._judge,
     "anew": SandboxRoom._anew,
 }
-"""QueueLists about time, beside the deeds."""
+"""Orders about time, beside the deeds."""
 
 
 def _file(name: str, text: str, kind: bytes) -> Response:

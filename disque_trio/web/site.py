@@ -10,8 +10,8 @@ from trio_websocket import WebSocketConnection
 from disque_trio import __version__
 from disque_trio.net.tls import Keeper
 from disque_trio.node import Node
-from disque_trio.observe.deeds import VERBS
 from disque_trio.observe.observer import TOPICS, Observer
+from disque_trio.observe.operations import OPERATIONS
 from disque_trio.observe.values import Json
 from disque_trio.web import static_files, upgrade
 from disque_trio.web.auth import ADMIN, NOBODY, READER, Authenticator, Role, password_in
@@ -172,14 +172,15 @@ class Site:
 
         has_cluster, has_sandbox = self._source.has_cluster, self._source.sandbox is not None
         topics = [*(TOPICS if has_cluster else ()), *([SANDBOX] if has_sandbox else ())]
-        verbs = [*(VERBS if has_cluster else ()), *([STEER] if has_sandbox else ())]
+        operations = [each.as_json() for each in OPERATIONS.values()] if has_cluster else []
+        operations += [{"key": STEER, "family": ""}] if has_sandbox else []
         hello: Json = {
             "cluster": "",
             "role": ADMIN if may_act() else READER,
             "replay": "/replay" in self._pages,
             "version": __version__,
             "topics": topics,
-            "verbs": verbs if may_act() else [],
+            "operations": operations if may_act() else [],
         }
         return Visitor(
             role=role,

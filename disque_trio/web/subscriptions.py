@@ -10,9 +10,10 @@ import trio
 
 from disque_trio.client.errors import DisqueError
 from disque_trio.observe.observer import Observer, Told
-from disque_trio.observe.values import Json, MistakeError, encoded
+from disque_trio.observe.values import Json, encoded
 from disque_trio.web.messages import Request, Response
 from disque_trio.web.pieces import encoded_in_turns
+from disque_trio.worker.operating.plans import MistakeError
 
 LINGER_S: Final = 10.0
 """How long the connections to nodes stay open after the last browser has gone."""
@@ -45,7 +46,7 @@ class Steered(Protocol):
 SANDBOX: Final = "sandbox"
 """The topic."""
 STEER: Final = "steer"
-"""The verb, which has no plan: what is done in a sandbox harms nobody."""
+"""The operation, which has no plan: what is done in a sandbox harms nobody."""
 
 
 @attrs.frozen
@@ -108,7 +109,7 @@ class Broker:
     """Browsers that are connected."""
     _questions: dict[str, Question] = attrs.Factory(dict)
     _nursery: trio.Nursery | None = None
-    _deeds: int = 0
+    _at_work: int = 0
     _is_observing: bool = False
 
     async def run(self) -> None:
@@ -141,17 +142,17 @@ class Broker:
     @contextlib.contextmanager
     def at_work(self) -> Iterator[None]:
         """Keep the connections while something is done."""
-        self._deeds += 1
+        self._at_work += 1
         self._watch()
         try:
             yield
         finally:
-            self._deeds -= 1
+            self._at_work -= 1
 
     @property
     def _is_needed(self) -> bool:
         about_nodes = any(each.topic != SANDBOX for each in self._questions.values())
-        return about_nodes or self._deeds > 0
+        return about_nodes or self._at_work > 0
 
     def _watch(self) -> None:
         if not self._is_observing:

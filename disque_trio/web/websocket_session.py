@@ -13,12 +13,12 @@ import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection
 
 from disque_trio.client.errors import DisqueError
-from disque_trio.observe.deeds import VERBS
+from disque_trio.observe import operations
 from disque_trio.observe.observer import TOPICS
-from disque_trio.observe.plans import Outcome, Plan
-from disque_trio.observe.values import Json, MistakeError, encoded
+from disque_trio.observe.values import Json, encoded
 from disque_trio.web.pieces import send
 from disque_trio.web.subscriptions import SANDBOX, STEER, Broker, Subscriber, View
+from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan
 
 EVERY_MS: Final = 500
 """Nobody is given answers more often."""
@@ -28,8 +28,8 @@ SUBSCRIPTIONS: Final = 32
 TOKEN_S: Final = 60.0
 """How long a plan may be carried out."""
 PLANS: Final = 16
-DEEDS: Final = 4
-"""Of one browser at the same time."""
+AT_ONCE: Final = 4
+"""Operations of one browser at the same time."""
 UNREAD: Final = 256
 """Frames that wait for a browser, beside the newest of each subscription."""
 PING_S: Final = 20.0
@@ -59,7 +59,7 @@ class _EndError(Exception):
 
 @attrs.define
 class _Planned:
-    verb: str
+    operation: str
     plan: Plan
     until: float
 
@@ -78,7 +78,7 @@ class WebSocketSession:
     _frames: deque[str] = attrs.Factory(deque)
     _wake: trio.Event = attrs.Factory(trio.Event)
     _plans: dict[str, _Planned] = attrs.Factory(dict)
-    _deeds: dict[int, trio.CancelScope] = attrs.Factory(dict)
+    _running: dict[int, trio.CancelScope] = attrs.Factory(dict)
     _nursery: trio.Nursery | None = None
     _is_within: bool = False
     """Has a part of an answer been sent, and not the rest?"""
@@ -175,7 +175,7 @@ class WebSocketSession:
             case "do":
                 self._do(frame)
             case "stop":
-                if scope := self._deeds.get(_id(frame)):
+                if scope := self._running.get(_id(frame)):
                     scope.cancel()
             case other:
                 raise MistakeError(f"there is no frame '{other}'")
@@ -204,25 +204,25 @@ class WebSocketSession:
             leave()
         self._fresh.pop(id, None)
 
-    # Deeds.
+    # Operations.
 
     def _do(self, frame: Json) -> None:
         id, token = _id(frame), frame.get("token")
         if not self.visitor.may_act():
             raise MistakeError("this console only reads")
-        if frame.get("verb") == STEER:
+        if frame.get("operation") == STEER:
             self._steer(id, _args(frame))
             return
-        if len(self._deeds) >= DEEDS or id in self._deeds:
-            raise MistakeError(f"a browser does {DEEDS} things at the same time at most")
+        if len(self._running) >= AT_ONCE or id in self._running:
+            raise MistakeError(f"a browser does {AT_ONCE} things at the same time at most")
         assert self._nursery is not None
-        scope = self._deeds[id] = trio.CancelScope()
+        scope = self._running[id] = trio.CancelScope()
         if token is None:
             self._nursery.start_soon(self._plan, id, scope, frame)
             return
         planned = self._plans.pop(token, None) if isinstance(token, str) else None
         if planned is None or planned.until < trio.current_time():
-            del self._deeds[id]
+            del self._running[id]
             raise MistakeError("the plan is a minute old, or was carried out: ask for a new one")
         self._nursery.start_soon(self._carry_out, id, scope, planned)
 
@@ -233,21 +233,19 @@ class WebSocketSession:
         self._say({"t": "done", "id": id, "says": says, "failed": []})
 
     async def _plan(self, id: int, scope: trio.CancelScope, frame: Json) -> None:
-        verb = frame.get("verb")
         try:
             with scope, self.broker.at_work():
-                if not isinstance(verb, str) or verb not in VERBS:
-                    raise MistakeError(f"there is no verb '{verb}': {', '.join(VERBS)}")
-                plan = await VERBS[verb](self.broker.observer, _args(frame))
-                self._keep(id, verb, plan)
+                operation = operations.found(frame.get("operation"))
+                plan = await operation.planned(self.broker.observer.client, _args(frame))
+                self._keep(id, operation.key, plan)
         except (MistakeError, DisqueError) as error:
             self._fail(id, str(error))
         finally:
-            del self._deeds[id]
+            del self._running[id]
 
-    def _keep(self, id: int, verb: str, plan: Plan) -> None:
+    def _keep(self, id: int, operation: str, plan: Plan) -> None:
         token = secrets.token_urlsafe(18)
-        self._plans[token] = _Planned(verb, plan, trio.current_time() + TOKEN_S)
+        self._plans[token] = _Planned(operation, plan, trio.current_time() + TOKEN_S)
         if len(self._plans) > PLANS:
             del self._plans[next(iter(self._plans))]
         says = {"says": plan.says, "confirm": plan.confirm, "token": token}
@@ -263,7 +261,7 @@ class WebSocketSession:
         except (MistakeError, DisqueError) as error:
             outcome.failed.append(str(error))
         finally:
-            del self._deeds[id]
+            del self._running[id]
             self._note(planned, outcome, is_cancelled=scope.cancelled_caught)
         if scope.cancelled_caught:
             outcome.failed.append("it was stopped")
@@ -271,7 +269,7 @@ class WebSocketSession:
 
     def _note(self, planned: _Planned, outcome: Outcome, *, is_cancelled: bool) -> None:
         facts = {
-            "verb": planned.verb,
+            "operation": planned.operation,
             "target": planned.plan.target,
             "role": self.visitor.role,
             "address": self.visitor.ip,

@@ -23,7 +23,7 @@ _WAITING = (
 )
 _UNREAD = (
     "dead, not run: %s. Add it again as its task wants it, or mend the task, start the worker "
-    "anew, and retry it: disque-trio jobs dead retry"
+    "anew, and retry it: disque-trio jobs redrive"
 )
 
 

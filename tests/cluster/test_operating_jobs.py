@@ -73,7 +73,10 @@ def test_a_job_that_nobody_has_is_told_so(pair: Cluster) -> None:
     said = asked(pair, "jobs", "show", NOBODY, status=1)
 
     assert said == f"disque-trio jobs: no node has job {NOBODY}: it has ended, or was never added\n"
-    assert told(pair, "jobs", "cancel", NOBODY, status=1) == [{"id": NOBODY, "ended": False}]
+    said = asked(pair, "jobs", "acknowledge", NOBODY, status=1)
+    assert said == (
+        f"disque-trio jobs: no node that answers has {NOBODY}: it has ended, or was never added\n"
+    )
 
 
 def test_the_way_of_a_job_is_told_by_all_nodes(pair: Cluster, queue: str) -> None:
@@ -122,7 +125,7 @@ def test_a_job_that_is_cancelled_ends_while_it_runs(pair: Cluster, tmp_path: Any
         shop.start("shop", "--name", "kim")
         job = slow(shop, pair)
         shop.says("begin letter")
-        assert told(pair, "jobs", "cancel", job) == [{"id": job, "ended": True}]
+        assert told(pair, "jobs", "acknowledge", job)["count"] == 1
 
         eventually(lambda: shop.said()[-1] == "cancelled letter", SOON_S, "its handler ends")
         assert call(pair, "SHOW", job) is None
@@ -141,20 +144,20 @@ def test_a_job_that_waits_is_queued_now(pair: Cluster, queue: str) -> None:
     call(pair, "GETJOB", "FROM", f"{queue}-2")
     call(pair, "NACK", failed, "DELAY", "3600")
 
-    assert asked(pair, "jobs", "retry", late, failed) == f"{late}: queued\n{failed}: queued\n"
+    assert told(pair, "jobs", "requeue", late, failed)["count"] == 2
     assert call(pair, "QLEN", queue) == call(pair, "QLEN", f"{queue}-2") == 1
-    said = asked(pair, "jobs", "retry", late, status=1)
-    assert said == f"{late}: no node has it, or it is queued already\n"
+    said = asked(pair, "jobs", "requeue", late, status=1)
+    assert said == f"disque-trio jobs: {late} is queued already\n"
 
 
-def test_a_job_that_a_worker_has_is_queued_by_force_only(pair: Cluster, queue: str) -> None:
+def test_a_job_that_a_worker_has_is_queued_only_if_one_is_sure(pair: Cluster, queue: str) -> None:
     job = add(pair, queue)
     call(pair, "GETJOB", "FROM", queue)
 
-    said = asked(pair, "jobs", "retry", job, status=1)
-    assert said.endswith("so it may run twice; --force queues it all the same\n")
+    said = asked(pair, "jobs", "requeue", job, status=2)
+    assert "then it runs twice. If you are sure, give --yes\n" in said
     assert call(pair, "QLEN", queue) == 0
-    asked(pair, "jobs", "retry", job, "--force")
+    asked(pair, "jobs", "requeue", job, "--yes")
     assert call(pair, "QLEN", queue) == 1
 
 
@@ -163,24 +166,22 @@ def test_dead_jobs_are_listed_run_again_and_dropped(pair: Cluster, queue: str) -
     second = bury(pair, queue, "no such user")
     third = bury(pair, queue, "card expired")
 
-    listed = told(pair, "jobs", "dead", "list", "--queue", queue)
+    listed = told(pair, "jobs", "dead", "--queue", queue)
     assert [each["id"] for each in listed] == [third, second, first]
     assert [each["reason"] for each in listed] == ["card expired", "no such user", "card stolen"]
-    said = asked(pair, "jobs", "dead", "list", "--queue", queue, "--reason", "CARD")
+    said = asked(pair, "jobs", "dead", "--queue", queue, "--reason", "CARD")
     assert second not in said
     assert f"{third}  {queue}  shop.note  " in said
-    assert told(pair, "jobs", "dead", "show", first)[0]["reason"] == "card stolen"
+    assert told(pair, "jobs", "show", first)[0]["reason"] == "card stolen"
 
-    assert asked(pair, "jobs", "dead", "retry", first) == "1 dead job queued\n"
+    assert told(pair, "jobs", "redrive", first)["count"] == 1
     assert call(pair, "QLEN", queue) == 1
-    said = asked(pair, "jobs", "dead", "drop", first, status=1)
+    said = asked(pair, "jobs", "drop", first, "--yes", status=1)
     assert f"{first} is not dead" in said
-    assert told(pair, "jobs", "dead", "retry", "--queue", queue, "--reason", "card") == {
-        "queued": 1
-    }
-    assert told(pair, "jobs", "dead", "drop", "--queue", queue) == {"ended": 1}
-    assert told(pair, "jobs", "dead", "list", "--queue", queue) == []
-    assert "name ids, or give --queue" in asked(pair, "jobs", "dead", "drop", status=2)
+    assert told(pair, "queues", "redrive", queue, "--reason", "card")["count"] == 1
+    assert told(pair, "queues", "drop", queue, "--yes")["count"] == 1
+    assert told(pair, "jobs", "dead", "--queue", queue) == []
+    assert "name a queue, or words of the reason" in asked(pair, "queues", "drop", status=1)
 
 
 def test_a_dead_job_with_two_copies_counts_once(pair: Cluster, queue: str) -> None:
@@ -188,8 +189,8 @@ def test_a_dead_job_with_two_copies_counts_once(pair: Cluster, queue: str) -> No
     call(pair, "NACK", job, "DEAD", "why")
     becomes(lambda: states(pair, job.decode()), ["dead", "dead"], SOON_S, "both know")
 
-    assert len(told(pair, "jobs", "dead", "list", "--queue", queue)) == 1
-    assert told(pair, "jobs", "dead", "retry", "--queue", queue) == {"queued": 1}
+    assert len(told(pair, "jobs", "dead", "--queue", queue)) == 1
+    assert told(pair, "queues", "redrive", queue)["count"] == 1
 
 
 def states(pair: Cluster, job: str) -> list[str]:
@@ -223,7 +224,7 @@ def test_queues_are_listed_with_the_figures_of_all_nodes(pair: Cluster, queue: s
 
 def test_a_queue_is_paused_and_resumed_at_all_nodes(pair: Cluster, queue: str) -> None:
     add(pair, queue)
-    told(pair, "queues", "pause", queue, "--out")
+    told(pair, "queues", "pause", queue, "out")
 
     assert [server.client.call("PAUSE", queue, "state").text for server in (pair[0], pair[1])] == [  # type: ignore[union-attr]
         b"out",
@@ -231,7 +232,10 @@ def test_a_queue_is_paused_and_resumed_at_all_nodes(pair: Cluster, queue: str) -
     ]
     [found] = [each for each in told(pair, "queues", "list") if each["name"] == queue]
     assert set(found["paused"].values()) == {"out"}
-    assert asked(pair, "queues", "resume", queue).startswith(f"{queue}: resumed at 127.0.0.1:")
+    said = asked(pair, "queues", "resume", queue)
+    assert [line.partition(": ")[2] for line in said.splitlines()] == 2 * [
+        "takes and delivers jobs"
+    ]
     [found] = [each for each in told(pair, "queues", "list") if each["name"] == queue]
     assert found["paused"] == {}
 
@@ -242,15 +246,14 @@ def test_a_purge_ends_the_jobs_of_all_nodes_if_one_is_sure(pair: Cluster, queue:
     bury(pair, queue, "why")
 
     said = asked(pair, "queues", "purge", queue, status=2)
-    assert f"this ends all queued jobs of {queue}, for good: give --yes" in said
-    assert asked(pair, "queues", "purge", queue, "--yes") == f"{queue}: 2 queued jobs ended\n"
-    assert (
-        asked(pair, "queues", "purge", queue, "--dead", "--yes") == f"{queue}: 1 dead job ended\n"
-    )
+    assert f'2 jobs queued in "{queue}" end, and are never delivered' in said
+    assert "If you are sure, give --yes" in said
+    assert told(pair, "queues", "purge", queue, "--yes")["count"] == 2
+    assert told(pair, "queues", "drop", queue, "--yes")["count"] == 1
     becomes(lambda: call(pair, "QLEN", queue), 0, SOON_S, "they end")
 
 
-@pytest.mark.parametrize("family", ["workers", "jobs", "jobs dead", "queues"])
+@pytest.mark.parametrize("family", ["workers", "jobs", "queues", "nodes"])
 def test_each_family_has_its_help(family: str) -> None:
     said = subprocess.run(
         [*DISQUE_TRIO, *family.split(), "--help"], capture_output=True, check=True

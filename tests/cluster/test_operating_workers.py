@@ -68,13 +68,13 @@ def test_a_quiet_worker_takes_no_jobs_until_it_resumes(shop: Shop, pair: Cluster
     shop.start("shop", "--name", "bob")
     becomes(lambda: states(pair[1], "bob"), ["running"], SOON_S, "it is listed")
 
-    [answer] = workers(pair[1], "quiet", "bob")
+    [answer] = workers(pair[1], "quiet", "bob")["details"]
     assert (answer["name"], answer["state"], answer["error"]) == ("bob", "quiet", "")
     becomes(lambda: states(pair[1], "bob"), ["quiet"], SOON_S, "the list says so")
     shop.add("letter")
     shop.start("shop", "--name", "eve", "--burst")
     shop.says("end letter")
-    assert workers(pair[0], "resume", "bob", is_json=False) == "bob: resume; 0 jobs run\n"
+    assert workers(pair[0], "resume", "bob", is_json=False) == "bob: resume; 0 jobs running\n"
     shop.add("card")
     shop.says("end card")
 
@@ -87,7 +87,7 @@ def test_a_worker_that_is_told_to_stop_lets_its_job_end_and_leaves_the_list(
     shop.add("letter", 4)
     shop.says("begin letter")
 
-    [answer] = workers(pair[1], "stop", "cat")
+    [answer] = workers(pair[1], "stop", "cat", "--yes")["details"]
 
     assert answer["error"] == ""
     assert shop.ends(worker) == CLEAN
@@ -112,7 +112,7 @@ def test_a_name_that_nobody_has_is_told_with_those_that_there_are(
     shop.start("shop", "--name", "fay")
     becomes(lambda: states(pair[1], "fay"), ["running"], SOON_S, "it is listed")
 
-    said = workers(pair[1], "stop", "fey", status=1, is_json=False)
+    said = workers(pair[1], "stop", "fey", "--yes", status=1, is_json=False)
 
     assert "disque-trio workers: no worker is called fey; there are " in said
     assert "fay" in said
@@ -126,7 +126,7 @@ def test_a_note_of_a_killed_worker_ends_by_itself_and_it_obeys_no_more(
     worker.send_signal(signal.SIGKILL)
     worker.wait()
 
-    [answer] = workers(pair[1], "quiet", "gus", "--timeout", "0.5", status=1)
+    [answer] = workers(pair[1], "quiet", "gus", "--timeout", "0.5", status=1)["details"]
     assert answer["error"] == "no answer in time"
     notes = pair[0].client.call("QPEEK", WORKERS, "100")
     assert isinstance(notes, list)

@@ -19,22 +19,21 @@ import attrs
 import trio
 from trio_websocket import ConnectionClosed, HandshakeError, open_websocket
 
+from disque_trio.observe.operations import OPERATIONS
 from disque_trio.web.upgrade import PROTOCOL
 from tests.cluster.processes import Fleet, free_port
 from tests.fuzz.mutation import mutated
 
 MOST_MIB: Final = 200.0
 _NAMES: Final = ("overview", "cluster", "queues", "queue", "job", "workers", "dead", "later", "\0")
-_VERBS: Final = (
-    "pause", "enqueue", "ack", "nack", "deljob", "purge", "redrive", "kick", "forget", "trace",
-)  # fmt: skip
+_OPERATIONS: Final = tuple(each for each in OPERATIONS if not each.startswith("workers"))
 _VALUES: Final[tuple[Any, ...]] = (
     None, True, -1, 0, 1, 1 << 70, 1e308, "", "q", "\ud800", "\0", "x" * 3000, [], {}, [[]],
     "D-", "D-feffbb37-ZGc69WD8fLci83yCbV9KjIGy-05a1", "out", "jobs", "name", "*[", "127.0.0.1:1",
 )  # fmt: skip
 _FIELDS: Final = (
     "name", "name_b64", "queue", "queue_b64", "id", "sort", "desc", "match", "only", "page",
-    "bodies", "mode", "rate", "limit", "node", "client", "worker", "address",
+    "bodies", "side", "reason", "key", "rate", "limit", "node", "client", "worker", "address",
 )  # fmt: skip
 
 
@@ -105,7 +104,7 @@ class Hostile:
         args = {draw(_FIELDS): draw(_VALUES) for _ in range(self.rng.randrange(4))}
         match self.rng.randrange(5):
             case 0:
-                return {"t": "do", "id": 1, "verb": draw(_VERBS), "args": args}
+                return {"t": "do", "id": 1, "operation": draw(_OPERATIONS), "args": args}
             case 1:
                 return {draw(["t", "id", "topic"]): draw(_VALUES), "args": draw(_VALUES)}
             case _:

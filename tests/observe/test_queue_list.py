@@ -5,8 +5,8 @@ from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.queue_counts import Part, QueueCounts
 from disque_trio.observe.queue_list import SORTS, Order, Query, QueueLists
 from disque_trio.observe.queue_stats import NOTHING, Stats
-from disque_trio.observe.values import MistakeError
 from disque_trio.worker.operating.notes import RESERVED
+from disque_trio.worker.operating.plans import MistakeError
 
 COUNT = 3000
 ALL = range(COUNT)

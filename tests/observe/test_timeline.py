@@ -9,13 +9,13 @@ import trio
 
 from disque_trio.client import commands
 from disque_trio.client.address import Address
-from disque_trio.observe.deeds import VERBS
-from disque_trio.observe.plans import Outcome
+from disque_trio.observe.operations import OPERATIONS
 from disque_trio.observe.timeline import Told, answered, history_of
-from disque_trio.observe.values import MistakeError, encoded
+from disque_trio.observe.values import encoded
 from disque_trio.sim.traces.clocks import Clock
 from disque_trio.tracing.rows import Row
 from disque_trio.tracing.told import ToldTrace
+from disque_trio.worker.operating.plans import MistakeError, Outcome
 from tests.observe.rig import Observed, observed
 
 ID = "D-aaaaaaaa-AAAAAAAAAAAAAAAAAAAAAAAA-05a1"
@@ -176,7 +176,7 @@ async def test_trace_on_tells_all_nodes(nursery: trio.Nursery) -> None:
     seen = await observed(nursery, 2)
     id = await seen.client.addjob("mail", "body", replicate=1, retry=60)
 
-    plan = await VERBS["trace"](seen.observer, {"id": id})
+    plan = await OPERATIONS["jobs trace"].planned(seen.client, {"id": id})
     outcome = Outcome()
     await plan.run(outcome, print)
 

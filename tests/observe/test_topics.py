@@ -13,11 +13,11 @@ from disque_trio.client.address import Address
 from disque_trio.client.client import Client
 from disque_trio.client.errors import ConnectionFailedError
 from disque_trio.observe import client as deadline_client
-from disque_trio.observe.deeds import VERBS
-from disque_trio.observe.plans import Outcome
+from disque_trio.observe.operations import OPERATIONS
 from disque_trio.observe.values import encoded
 from disque_trio.worker.codec import write
 from disque_trio.worker.operating.notes import WORKERS, Due, Note
+from disque_trio.worker.operating.plans import Outcome
 from disque_trio.worker.reporting import Report, RunningJob
 from tests.observe.rig import Observed, observed
 
@@ -220,12 +220,12 @@ async def test_jobs_of_a_queue_that_wait_for_their_retry_are_queued_at_once(
     ids = [await seen.client.addjob("mail", "body", replicate=1, retry=600) for _ in range(3)]
     await seen.client.dequeue(*ids)
 
-    plan = await VERBS["enqueue-queue"](seen.observer, {"queue": "mail"})
+    plan = await OPERATIONS["queues requeue"].planned(seen.client, {"queue": "mail"})
     outcome = Outcome()
     await plan.run(outcome, lambda _: None)
 
     assert "are queued now, at 1 node; after a restart: 0" in plan.says[0]
-    assert [says.partition(": ")[2] for says in outcome.says] == ["queued 3"]
+    assert [says.partition(": ")[2] for says in outcome.says] == ["queued 3 jobs"]
     assert await seen.client.qlen("mail") == 3
 
 

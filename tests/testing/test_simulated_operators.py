@@ -24,7 +24,7 @@ def test_an_operator_lists_dead_jobs_and_redrives_one_by_its_id(disque_sim: Sim)
         assert [copy.job.id for copy in found.items] == [job.id]
         assert [each.name for each in (await app.admin.queues.all()).items] == ["w"]
         cluster.command("n1", "INFO")
-        assert await app.admin.jobs.retry(job.id)
+        assert (await app.admin.jobs.redrive(job.id)).count == 1
         await cluster.drained()
         assert len(RUNS) == 2
 

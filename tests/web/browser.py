@@ -42,13 +42,13 @@ class Browser:
         data: dict[str, Any] = (await self.hear("put", number))["data"]
         return data
 
-    async def plan(self, verb: str, **args: Any) -> dict[str, Any]:
-        await self.say(t="do", id=9, verb=verb, args=args)
+    async def plan(self, operation: str, **args: Any) -> dict[str, Any]:
+        await self.say(t="do", id=9, operation=operation, args=args)
         return await self.hear("plan", 9)
 
-    async def do(self, verb: str, **args: Any) -> dict[str, Any]:
+    async def do(self, operation: str, **args: Any) -> dict[str, Any]:
         """Plan it, and carry it out: the outcome."""
-        plan = await self.plan(verb, **args)
+        plan = await self.plan(operation, **args)
         await self.say(t="do", id=10, token=plan["token"])
         return await self.hear("done", 10)
 

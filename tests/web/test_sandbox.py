@@ -6,7 +6,6 @@ import pytest
 import trio
 import trio.testing
 
-from disque_trio.observe.values import MistakeError
 from disque_trio.sim.picture.table import Table
 from disque_trio.sim.sandbox import box as boxes
 from disque_trio.sim.sandbox.box import Sandbox
@@ -15,6 +14,7 @@ from disque_trio.sim.scenarios.plan import Fault
 from disque_trio.web import sandbox as rooms
 from disque_trio.web.messages import Request
 from disque_trio.web.sandbox import LONELY_S
+from disque_trio.worker.operating.plans import MistakeError
 from tests.sim.runs import plan
 from tests.web.rooms import SECOND, opened, until
 

@@ -8,11 +8,11 @@ import pytest
 import trio
 import trio.testing
 
-from disque_trio.observe.values import MistakeError
 from disque_trio.sim.picture.table import Table
 from disque_trio.sim.sandbox import verdicts
 from disque_trio.web.messages import Request
 from disque_trio.web.sandbox import SandboxRoom
+from disque_trio.worker.operating.plans import MistakeError
 from tests.web.rooms import Logged, opened, until
 
 

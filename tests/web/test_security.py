@@ -95,9 +95,11 @@ async def test_a_reader_sees_and_changes_nothing(nursery: trio.Nursery) -> None:
     here = await console(nursery, **SECRET, web_reader_password=b"look")
     async with here.browser(await here.cookie("look")) as browser:
         hello = await browser.hear("hello")
-        assert (hello["role"], hello["verbs"]) == ("reader", [])
+        assert (hello["role"], hello["operations"]) == ("reader", [])
         assert await browser.see("overview")
-        await browser.say(t="do", id=5, verb="pause", args={"queue": "q", "mode": "out"})
+        await browser.say(
+            t="do", id=5, operation="queues pause", args={"queue": "q", "side": "out"}
+        )
         assert "only reads" in (await browser.hear("error", 5))["says"]
 
 
@@ -115,8 +117,10 @@ async def test_a_console_that_only_reads_does_so_for_everybody(nursery: trio.Nur
     here = await console(nursery, web_read_only=True)
     async with here.browser() as browser:
         hello = await browser.hear("hello")
-        assert (hello["role"], hello["verbs"]) == ("reader", [])
-        await browser.say(t="do", id=5, verb="pause", args={"queue": "q", "mode": "out"})
+        assert (hello["role"], hello["operations"]) == ("reader", [])
+        await browser.say(
+            t="do", id=5, operation="queues pause", args={"queue": "q", "side": "out"}
+        )
         assert "only reads" in (await browser.hear("error", 5))["says"]
 
 

@@ -16,7 +16,7 @@ async def test_a_browser_is_greeted(nursery: trio.Nursery) -> None:
 
     assert (hello["v"], hello["role"], hello["replay"]) == (1, "admin", False)
     assert {"overview", "queues", "job"} <= set(hello["topics"])
-    assert {"pause", "redrive"} <= set(hello["verbs"])
+    assert {"queues pause", "jobs redrive"} <= {each["key"] for each in hello["operations"]}
 
 
 async def test_answers_come_when_they_change(nursery: trio.Nursery) -> None:
@@ -55,8 +55,13 @@ async def test_a_mistake_is_told_in_a_sentence_and_the_socket_goes_on(
             {"t": "sub", "id": 1, "topic": "queue", "args": {"name": 7}},
             {"t": "sub", "id": 1, "topic": "queue", "args": {"name_b64": "?"}},
             {"t": "sub", "id": 1, "topic": "job", "args": {"id": "J-1"}},
-            {"t": "do", "id": 1, "verb": "explode"},
-            {"t": "do", "id": 1, "verb": "pause", "args": {"queue": "q", "mode": "half"}},
+            {"t": "do", "id": 1, "operation": "explode"},
+            {
+                "t": "do",
+                "id": 1,
+                "operation": "queues pause",
+                "args": {"side": "half"},
+            },
             {"t": "do", "id": 1, "token": "forged"},
             {"t": "dance", "id": 1},
         ):
@@ -78,14 +83,14 @@ async def test_nobody_asks_when_nobody_looks(
             await trio.sleep(0.05)
 
 
-# Verbs.
+# Operations.
 
 
 async def test_a_plan_changes_nothing_and_is_carried_out_once(nursery: trio.Nursery) -> None:
     here = await console(nursery, 2)
     await here.client.addjob("mail", "body", replicate=1)
     async with here.browser() as browser:
-        plan = await browser.plan("pause", queue="mail", mode="out")
+        plan = await browser.plan("queues pause", queue="mail", side="out")
         assert 'deliveries of queue "mail" stop at 2 nodes' in plan["says"]
         assert await here.client.pause("mail", "state") == "none"
 
@@ -103,19 +108,19 @@ async def test_jobs_are_ended_queued_and_redriven(nursery: trio.Nursery) -> None
     async with here.browser() as browser:
         id = await here.client.addjob("mail", "body", replicate=1, retry=60)
         [job] = await here.client.getjob("mail")
-        plan = await browser.plan("enqueue", id=id)
+        plan = await browser.plan("jobs requeue", id=id)
         assert any("runs twice" in line for line in plan["says"])
-        assert not (await browser.do("enqueue", id=id))["failed"]
+        assert not (await browser.do("jobs requeue", id=id))["failed"]
         assert await here.client.qlen("mail") == 1
         await here.client.getjob("mail")
-        assert not (await browser.do("nack", id=id))["failed"]
+        assert not (await browser.do("jobs nack", id=id))["failed"]
         assert await here.client.qlen("mail") == 1
         await here.client.getjob("mail")
         await here.client.nack(job, dead="broken")
-        done = await browser.do("redrive", queue="mail", rate=10, limit=5)
-        assert done["says"] == ["queued again: 1"]
+        done = await browser.do("queues redrive", queue="mail", rate=10, limit=5)
+        assert done["says"] == ["queued again: 1 job"]
         assert await here.client.qlen("mail") == 1
-        assert not (await browser.do("ack", id=id))["failed"]
+        assert not (await browser.do("jobs acknowledge", id=id))["failed"]
         assert await here.client.qlen("mail") == 0
 
 
@@ -123,8 +128,8 @@ async def test_a_purge_wants_the_name_typed(nursery: trio.Nursery) -> None:
     here = await console(nursery)
     await here.client.addjob("mail", "body", replicate=1)
     async with here.browser() as browser:
-        assert (await browser.plan("purge", queue="mail"))["confirm"] == "mail"
-        assert not (await browser.do("purge", queue="mail"))["failed"]
+        assert (await browser.plan("queues purge", queue="mail"))["confirm"] == "mail"
+        assert not (await browser.do("queues purge", queue="mail"))["failed"]
     assert await here.client.qlen("mail") == 0
 
 
@@ -136,26 +141,26 @@ async def test_connections_are_ended_and_nodes_leave(nursery: trio.Nursery) -> N
         stream = await trio.open_tcp_stream("127.0.0.1", node.state.config.port)
         await stream.send_all(b"CLIENT ID\r\n")
         id = (await stream.receive_some()).decode().strip()[1:]
-        done = await browser.do("kick", node=found[0]["node"], client=id)
+        done = await browser.do("nodes kick", node=found[0]["node"], client=id)
         assert done["failed"] == []
         assert await stream.receive_some() == b""
         await stream.aclose()
 
-        plan = await browser.plan("leave", node=found[1]["node"])
+        plan = await browser.plan("nodes leave", node=found[1]["node"])
         assert plan["confirm"] == found[1]["id"][:8]
-        await browser.do("leave", node=found[1]["node"])
+        await browser.do("nodes leave", node=found[1]["node"])
         assert here.nodes[1].state.cluster.is_leaving
 
 
-async def test_every_deed_is_in_the_log(
+async def test_every_operation_is_in_the_log(
     nursery: trio.Nursery, capsys: pytest.CaptureFixture[str]
 ) -> None:
     here = await console(nursery)
     async with here.browser() as browser:
-        await browser.do("pause", queue="mail", mode="in")
+        await browser.do("queues pause", queue="mail", side="in")
 
     [line] = [each for each in capsys.readouterr().err.splitlines() if "console action" in each]
-    assert "verb=pause" in line
+    assert "queues pause" in line
     assert "role=admin" in line
     assert "address=127.0.0.1" in line
 

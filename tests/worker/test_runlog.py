@@ -44,7 +44,7 @@ def test_a_body_that_does_not_fit(
     [line] = lines(caplog, [what])
 
     assert f" ERROR {about}dead, not run: {text}" in line
-    assert "disque-trio jobs dead retry" in line
+    assert "disque-trio jobs redrive" in line
     assert "\n" not in line
 
 

@@ -265,7 +265,7 @@ def _failed_work(node: NodeFacts) -> Iterator[Finding]:
             f"{_counted(restored, 'waits', 'wait')} for the end of RETRY after a restart"
             f"{_where_and_when(node, 'restored_jobs')}",
             "workers may have had them before it. If they have not, ENQUEUE QUEUE queue (or "
-            "'disque-trio queues enqueue') queues them now; a job that a worker has is then "
+            "'disque-trio queues requeue') queues them now; a job that a worker has is then "
             "delivered twice",
         )
     if expired := node.number("expired_while_down"):

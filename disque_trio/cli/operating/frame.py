@@ -1,18 +1,33 @@
 """What the families have in common: which cluster, errors, nodes that are missing."""
 
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import anyio
 import attrs
 
-from disque_trio.cli.frame import fail, json_switch
+from disque_trio.cli.frame import FAILED, JOB_ID, fail, json_switch
 from disque_trio.client import Client
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.settings import DEFAULT_URL
-from disque_trio.terminal.options import URL, Command, UsageError, option
-from disque_trio.terminal.output import complain
+from disque_trio.observe.operations import OPERATIONS, Argument, Operation, fields_of
+from disque_trio.terminal.escapes import printable
+from disque_trio.terminal.options import (
+    COUNT,
+    URL,
+    Command,
+    UsageError,
+    argument,
+    one_of,
+    option,
+    seconds,
+    switch,
+    text,
+)
+from disque_trio.terminal.output import complain, say_json, say_lines
 from disque_trio.worker.operating.admin import Admin
+from disque_trio.worker.operating.plans import MistakeError, Outcome
 
 EPILOG: Final = """\
 The nodes are those of --url, or of $DISQUE_URL: disque://:password@host:port,host:port (DEFAULT).
@@ -78,10 +93,65 @@ def operation(
 
         try:
             return anyio.run(carried_out)
-        except (DisqueError, NotDoneError) as error:
+        except (DisqueError, MistakeError, NotDoneError) as error:
             return fail(name, str(error))
 
     return Command(record=record, run=run, about=about)
+
+
+def operations(family: str) -> dict[str, Command[Any]]:
+    """The commands that change something, out of the table of operations."""
+    return {
+        each.name: operation(family, each.about, partial(_operate, each), _record_of(each))
+        for each in OPERATIONS.values()
+        if each.family == family
+    }
+
+
+def _record_of(each: Operation) -> type[Any]:
+    fields = {one.name: _field_of(one) for one in each.arguments}
+    fields["is_plan"] = switch("--plan", "only print what it will do")
+    fields["is_sure"] = switch("--yes", "do it, also if it cannot be undone")
+    return attrs.make_class(each.key, fields, bases=(Options,), kw_only=True, frozen=True)
+
+
+def _field_of(each: Argument) -> Any:
+    kind = _KINDS[each.kind] if each.kind != "text" else text(each.name.upper())
+    kind = one_of(*each.choices) if each.choices else kind
+    if each.name == "id":
+        return argument(JOB_ID, each.about, "+")
+    if each.is_required:
+        return argument(kind, each.about)
+    if each.is_placed:
+        return argument(kind, each.about, "?", each.default)
+    return option(f"--{each.name}", kind, each.about, each.default)
+
+
+_KINDS: Final = {"number": COUNT, "seconds": seconds(0.001, 3600)}
+
+
+async def _operate(each: Operation, admin: Admin, options: Any) -> int:
+    values = {one.name: getattr(options, one.name) for one in each.arguments}
+    several = [{"id": id} for id in values.pop("id", ())] or [{}]
+    outcome = Outcome()
+    for one in several:
+        plan = await each.planned(admin.client, fields_of({**values, **one}))
+        if options.is_plan:
+            say_lines("\n".join(plan.says))
+            continue
+        if (each.is_grave or plan.risk) and not options.is_sure:
+            says = "; ".join(map(printable, plan.says))
+            raise UsageError(f"{says}. If you are sure, give --yes")
+        await plan.run(outcome, lambda _: None)
+    if options.is_plan:
+        return 0
+    if options.is_json:
+        say_json(attrs.asdict(outcome))
+    else:
+        say_lines("\n".join(outcome.says))
+        for failed in outcome.failed:
+            complain(f"disque-trio {each.key}: {failed}")
+    return FAILED if outcome.failed else 0
 
 
 def warn_of(name: str, unreached: Mapping[str, str]) -> None:

@@ -63,7 +63,7 @@ export function amend(changes) {
   dispatchEvent(new HashChangeEvent("hashchange"));
 }
 
-export const may = (verb) => Boolean(app.hello?.verbs.includes(verb));
+export const may = (operation) => (app.hello?.operations ?? []).some(({ key }) => key === operation);
 
 export const nodes = () => app.heard.overview?.data.nodes ?? app.heard.cluster?.data.nodes ?? [];
 

@@ -4,7 +4,7 @@ import { app, nodeName } from "./app.js";
 import { element } from "./elements.js";
 import { buttons, card, heading, share, sign, state, unreached, waiting } from "./parts.js";
 import { table } from "./table.js";
-import { meet, ofNode } from "./actions.js";
+import { offered, ofNode } from "./operations.js";
 import { UNKNOWN, named, number, span } from "./words.js";
 
 export const cluster = {
@@ -13,10 +13,10 @@ export const cluster = {
   view(heard) {
     const put = heard.cluster;
     if (!put?.data) return [heading("Cluster"), waiting(put, "what they see")];
-    app.actions = [meet];
+    app.actions = offered("nodes", {}, "the cluster");
     const { nodes, sees } = put.data;
     return [
-      heading("Cluster", versions(nodes), ...buttons([meet])),
+      heading("Cluster", versions(nodes), ...buttons(app.actions)),
       unreached(put),
       card(
         "Who sees whom",

@@ -3,7 +3,7 @@
 import { amend, app } from "./app.js";
 import { element, shape } from "./elements.js";
 import { body, buttons, card, empty, heading, unreached, waiting } from "./parts.js";
-import { ofJob, redrive } from "./actions.js";
+import { ofJob, offered } from "./operations.js";
 import { table } from "./table.js";
 import { UNKNOWN, clock, count, inOrAgo, jobLink, named, number, queueLink, shortJob, visible } from "./words.js";
 
@@ -34,7 +34,8 @@ const all = (queue) => [
   element("button", { click: () => amend({ queue: "" }) }, "all queues"),
 ];
 
-function groupCard({ queue, dead: many, reasons }, { queue: chosen }) {
+function groupCard({ queue, queue_b64: coded, dead: many, reasons }, { queue: chosen }) {
+  const name = coded ? { queue_b64: coded } : { queue };
   const most = Math.max(1, ...reasons.map(({ count: times }) => times));
   const line = ({ reason, count: times }) =>
     element(
@@ -49,6 +50,8 @@ function groupCard({ queue, dead: many, reasons }, { queue: chosen }) {
       element("b", {}, number(times)),
       " ",
       named(reason || "no reason given"),
+      " ",
+      reason && buttons(offered("queues", { ...name, reason }, visible(reason), ["dead"])),
     );
   return element(
     "section",
@@ -62,7 +65,7 @@ function groupCard({ queue, dead: many, reasons }, { queue: chosen }) {
         "span",
         { class: "tools" },
         queue !== chosen && element("button", { click: () => amend({ queue }) }, "Show"),
-        buttons([{ ...redrive({ queue }, visible(queue), many), label: "Redrive" }]),
+        buttons(offered("queues", { ...name, reason: "" }, visible(queue), ["dead"])),
       ),
     ),
     element("ul", { class: "reasons" }, reasons.map(line)),
@@ -77,8 +80,7 @@ function list(jobs) {
       key: job.id,
       title: shortJob(job.id),
       link: jobLink(job.id),
-      // It is queued again only by redriving its queue.
-      actions: ofJob(job.id).filter(({ verb }) => verb !== "nack" && verb !== "enqueue"),
+      actions: ofJob(job.id, ["dead"]),
     }),
     columns: [
       { label: "job", cell: (job) => element("a", { href: jobLink(job.id), tabindex: "-1" }, element("code", { title: job.id }, shortJob(job.id))) },

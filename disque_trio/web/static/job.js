@@ -3,7 +3,7 @@
 import { app, go } from "./app.js";
 import { element } from "./elements.js";
 import { body, buttons, card, facts, heading, sign, unreached, waiting } from "./parts.js";
-import { ofJob } from "./actions.js";
+import { ofJob } from "./operations.js";
 import { isTraced, jobline } from "./jobline.js";
 import { jobState } from "./queue.js";
 import { table } from "./table.js";
@@ -19,12 +19,12 @@ export const job = {
     const title = [element("span", { class: "kind" }, "Job "), element("code", {}, name)];
     if (!put?.data) return [heading(title), search, waiting(put, "this job")];
     const happened = heard["job-timeline"];
-    const actions = ofJob(name);
-    const ofCopies = actions.filter(({ verb }) => verb !== "trace");
-    const tracing = actions.find(({ verb }) => verb === "trace");
+    const actions = ofJob(name, (put.data.copies ?? []).map(({ state }) => state));
+    const ofCopies = actions.filter(({ operation }) => operation !== "jobs trace");
+    const tracing = actions.find(({ operation }) => operation === "jobs trace");
     const line = jobline(happened, name, tracing);
     const missing = unreached({ ...put, unreached: { ...happened?.unreached, ...put.unreached } });
-    app.actions = [...(put.data.found ? ofCopies : []), ...(isTraced(happened) ? [] : [tracing])];
+    app.actions = [...(put.data.found ? ofCopies : []), ...(isTraced(happened) || !tracing ? [] : [tracing])];
     if (!put.data.found) return [heading(title), search, missing, lost(put.data), line];
     return [
       heading(title, null, ...buttons(ofCopies)),

@@ -33,7 +33,7 @@ export function jobline(put, id, trace) {
       note: run && [sentences([why, `time 0 is ${run.head.zero}`]), ...clocks].join(" "),
       tools: [
         run && element("button", { title: "as a file that loads nothing", click: () => save(id, run) }, "Save as picture"),
-        ...(isOn ? [] : buttons([trace])),
+        ...(isOn ? [] : buttons(trace ? [trace] : [])),
       ],
     },
     lines.length > 0 && findings(lines),

@@ -1,7 +1,7 @@
 // What keys do.
 
-import { amend, app, go, may, redraw } from "./app.js";
-import { choices, propose } from "./deeds.js";
+import { amend, app, go, redraw } from "./app.js";
+import { choices, propose } from "./operations.js";
 import { isOpen, open } from "./dialog.js";
 import { element } from "./elements.js";
 import { openPalette } from "./palette.js";
@@ -112,7 +112,7 @@ function act(letter) {
 
 function list() {
   const on = targets();
-  const actions = on[0]?.actions.filter(({ verb }) => may(verb)) ?? [];
+  const actions = on[0]?.actions ?? [];
   if (!actions.length) return;
   const title = on.length === 1 ? on[0].title : `${on.length} chosen`;
   choices(title, actions, ({ letter }) => act(letter));

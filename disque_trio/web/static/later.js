@@ -2,7 +2,7 @@
 
 import { element, shape } from "./elements.js";
 import { card, empty, heading, unreached, waiting } from "./parts.js";
-import { ofJob } from "./actions.js";
+import { ofJob } from "./operations.js";
 import { table } from "./table.js";
 import { clock, count, inOrAgo, jobLink, named, number, shortJob, span } from "./words.js";
 
@@ -64,7 +64,7 @@ function delayedTable(delayed) {
       key: job.id,
       title: shortJob(job.id),
       link: jobLink(job.id),
-      actions: ofJob(job.id).filter(({ verb }) => verb !== "nack"),
+      actions: ofJob(job.id, ["delayed"]),
     }),
     columns: [
       { label: "job", cell: (job) => element("a", { href: jobLink(job.id), tabindex: "-1" }, element("code", { title: job.id }, shortJob(job.id))) },

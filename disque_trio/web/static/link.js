@@ -1,4 +1,4 @@
-// The connection to the server: subscriptions, which outlive it, and deeds, which do not.
+// The connection to the server: subscriptions, which outlive it, and running, which do not.
 
 const PROTOCOL = "disque.console.1";
 const FIRST_WAIT = 500;
@@ -17,7 +17,7 @@ export class Link {
     this.timer = null;
     this.last = 0;
     this.subscriptions = new Map();
-    this.deeds = new Map();
+    this.running = new Map();
   }
 
   open() {
@@ -57,8 +57,8 @@ export class Link {
   }
 
   // What it would do. Throws an Error with the server's sentence.
-  plan(verb, args) {
-    return this.#ask({ t: "do", verb, args });
+  plan(operation, args) {
+    return this.#ask({ t: "do", operation, args });
   }
 
   // Does what was planned, and tells how far it has come. `begun` takes what stops it.
@@ -73,7 +73,7 @@ export class Link {
         failed(new Error("There is no connection to the server now."));
         return;
       }
-      this.deeds.set(id, { done, failed, progress });
+      this.running.set(id, { done, failed, progress });
       this.#send({ ...message, id });
       begun(() => this.#send({ t: "stop", id }));
     });
@@ -87,11 +87,11 @@ export class Link {
     const { t, id, says } = message;
     if (t === "hello") this.#greeted(message);
     else if (t === "put") this.subscriptions.get(id)?.put(message);
-    else if (t === "progress") this.deeds.get(id)?.progress(says);
+    else if (t === "progress") this.running.get(id)?.progress(says);
     else if (t === "bye") this.on.farewell(says);
-    else if (this.deeds.has(id)) {
-      const { done, failed } = this.deeds.get(id);
-      this.deeds.delete(id);
+    else if (this.running.has(id)) {
+      const { done, failed } = this.running.get(id);
+      this.running.delete(id);
       if (t === "error") failed(new Error(says));
       else done(message);
     } else if (t === "error") this.subscriptions.get(id)?.put({ error: says });
@@ -111,10 +111,10 @@ export class Link {
     if (this.isLive) this.lostAt = Date.now();
     this.isLive = false;
     this.failures += 1;
-    for (const { failed } of this.deeds.values()) {
+    for (const { failed } of this.running.values()) {
       failed(new Error("The connection was lost before the outcome came: look whether it is done."));
     }
-    this.deeds.clear();
+    this.running.clear();
     const wait = Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** (this.failures - 1));
     // Browsers that lost the same server do not all come back in the same moment.
     const apart = wait * (0.75 + Math.random() / 2);

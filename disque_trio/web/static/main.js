@@ -178,7 +178,7 @@ function tools() {
     element("button", { title: "go to (Ctrl-K)", click: () => openPalette(pages()) }, "Go to ", element("kbd", {}, "Ctrl K")),
     element("button", { "aria-label": isDark ? "Light" : "Dark", title: "light or dark (d)", click: theme }, isDark ? "☀" : "☾"),
     element("button", { "aria-label": "Keys", title: "keys (?)", click: help }, "?"),
-    app.hello?.topics.length > 0 && !app.hello.verbs.length && element("span", { class: "badge" }, "read only"),
+    app.hello?.topics.length > 0 && !app.hello.operations.length && element("span", { class: "badge" }, "read only"),
     element("form", { method: "post", action: "/logout" }, element("button", { class: "plain" }, "Log out")),
   ];
 }

@@ -5,7 +5,7 @@ import { chart, sparkline } from "./chart.js";
 import { element } from "./elements.js";
 import { AS_LAST, card, findings, heading, share, state, tile, unreached, waiting } from "./parts.js";
 import { table } from "./table.js";
-import { ofNode } from "./actions.js";
+import { ofNode } from "./operations.js";
 import { UNKNOWN, named, number, rate, span } from "./words.js";
 
 export const overview = {

@@ -1,8 +1,8 @@
 // Pieces that several pages are made of.
 
-import { app, may, nodeName, nodeNumber } from "./app.js";
+import { app, nodeName, nodeNumber } from "./app.js";
 import { element, shape } from "./elements.js";
-import { choices, propose } from "./deeds.js";
+import { choices, propose } from "./operations.js";
 import { UNKNOWN, bytes, count, fromBase64, named, number } from "./words.js";
 
 export function card(title, properties, ...children) {
@@ -192,26 +192,23 @@ export function body(job, isLong = false) {
 
 // Buttons for what may be done; nothing if nothing may.
 export function buttons(actions) {
-  return actions
-    .filter(({ verb }) => may(verb))
-    .map((action) =>
-      element(
-        "button",
-        { class: action.isGrave ? "grave" : "", click: () => propose([action]) },
-        action.label,
-        action.form && " …",
-      ),
-    );
+  return actions.map((action) =>
+    element(
+      "button",
+      { class: action.isGrave ? "grave" : "", click: () => propose([action]) },
+      action.label,
+      action.form && " …",
+    ),
+  );
 }
 
 // The last column of a row.
 export function more(key, title, actions) {
-  const allowed = actions.filter(({ verb }) => may(verb));
-  if (!allowed.length) return "";
+  if (!actions.length) return "";
   const click = (event) => {
     event.stopPropagation();
     app.cursor = key;
-    choices(title, allowed);
+    choices(title, actions);
   };
   return element("button", { class: "more", "aria-label": `Actions: ${title}`, click }, "⋯");
 }

@@ -4,7 +4,7 @@ import { app } from "./app.js";
 import { chart } from "./chart.js";
 import { element } from "./elements.js";
 import { AS_LAST, badge, body, buttons, card, facts, heading, unreached, waiting, where } from "./parts.js";
-import { ofJob, ofQueue } from "./actions.js";
+import { ofJob, ofQueue } from "./operations.js";
 import { paused, takers } from "./queues.js";
 import { table } from "./table.js";
 import { clock, fromBase64, inOrAgo, jobLink, named, number, rate, shortJob, span } from "./words.js";
@@ -110,7 +110,7 @@ export function jobTable(caption, jobs, hasBodies) {
   return table({
     caption,
     rows: jobs,
-    rowOf: (job) => ({ key: job.id, title: shortJob(job.id), link: jobLink(job.id), actions: ofJob(job.id) }),
+    rowOf: (job) => ({ key: job.id, title: shortJob(job.id), link: jobLink(job.id), actions: ofJob(job.id, [job.state]) }),
     columns: [
       { label: "job", cell: (job) => element("a", { href: jobLink(job.id), tabindex: "-1" }, element("code", { title: job.id }, shortJob(job.id))) },
       { label: "state", cell: (job) => jobState(job.state) },

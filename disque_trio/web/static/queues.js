@@ -4,7 +4,7 @@ import { amend, app, nodeName, nodes, redraw } from "./app.js";
 import { element } from "./elements.js";
 import { AS_LAST, badge, heading, unreached, waiting, where } from "./parts.js";
 import { table } from "./table.js";
-import { ofQueue } from "./actions.js";
+import { ofQueue } from "./operations.js";
 import { nameWords, named, number, queueLink, rate, span } from "./words.js";
 
 const ONLY = [

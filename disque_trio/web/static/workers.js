@@ -3,7 +3,7 @@
 import { app, nodeName } from "./app.js";
 import { element, shape } from "./elements.js";
 import { badge, card, empty, heading, state, unreached, waiting } from "./parts.js";
-import { ofClient, ofWorker } from "./actions.js";
+import { offered } from "./operations.js";
 import { table } from "./table.js";
 import { UNKNOWN, bytes, count, jobLink, named, number, rate, shortJob, span } from "./words.js";
 
@@ -42,7 +42,7 @@ function workerTable(list) {
       key: `worker ${worker.control ?? worker.name}`,
       title: `worker ${worker.name}`,
       link: worker.running[0] ? jobLink(worker.running[0].id) : null,
-      actions: worker.state === "gone" ? [] : ofWorker(worker),
+      actions: worker.state === "gone" ? [] : offered("workers", { worker: worker.control }, worker.name, [worker.does]),
     }),
     columns: [
       { label: "worker", class: "names", cell: (worker) => named(worker.name) },
@@ -99,7 +99,7 @@ function clientTable(clients) {
       key: `client ${client.node} ${client.id}`,
       title: `client ${client.name || client.address}`,
       link: null,
-      actions: ofClient(client),
+      actions: offered("nodes", { node: client.node, client: client.id }, client.name || client.address),
     }),
     columns: [
       { label: "client", class: "names", cell: (client) => (client.name ? named(client.name) : element("span", { class: "quiet" }, "no name")) },

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import anyio
 import attrs
@@ -28,6 +28,7 @@ from disque_trio.worker.operating.notes import (
     read_answer,
     read_note,
 )
+from disque_trio.worker.operating.plans import Operable
 from disque_trio.worker.operating.queues import Queues
 from disque_trio.worker.outside import outside
 from disque_trio.worker.reporting import Report
@@ -57,6 +58,10 @@ class KnownWorker:
         """What it says, or `silent` if that is too old."""
         return "silent" if self.age_s > SILENT_S else self.report.state
 
+    def has_name(self, pattern: str) -> bool:
+        """Has it such a name, as `shop-*`?"""
+        return fnmatchcase(self.report.name, pattern)
+
 
 @attrs.frozen(kw_only=True)
 class Obeyed:
@@ -69,30 +74,19 @@ class Obeyed:
 
 
 @attrs.frozen(eq=False)
-class Admin:
-    """Looks after the workers, jobs and queues of a cluster."""
+class Workers(Operable):
+    """The workers of a cluster."""
 
+    FAMILY: ClassVar = "workers"
     client: Client
 
-    @property
-    def jobs(self) -> Jobs:
-        """Its jobs."""
-        return Jobs(self.client)
-
-    @property
-    def queues(self) -> Queues:
-        """Its queues."""
-        return Queues(self.client)
-
-    # Workers.
-
-    async def workers(self, pattern: str = "*") -> Found[KnownWorker]:
+    async def __call__(self, pattern: str = "*") -> Found[KnownWorker]:
         """The workers with such a name (`shop-*`), by name: those that run, and for half a minute
         those that were killed. Raises `NoNodeError`."""
         found = await at_each(self.client, self._noted)
         last: dict[str, KnownWorker] = {}
         for worker in sorted(found.items, key=lambda each: -each.age_s):
-            if fnmatchcase(worker.report.name, pattern):
+            if worker.has_name(pattern):
                 last[worker.control] = worker
         by_name = sorted(last.values(), key=lambda each: (each.report.name, each.control))
         return Found(by_name, found.unreached)
@@ -121,6 +115,41 @@ class Admin:
                 )
             )
         return found
+
+
+@attrs.frozen(eq=False)
+class Nodes(Operable):
+    """The nodes of a cluster."""
+
+    FAMILY: ClassVar = "nodes"
+    client: Client
+
+
+@attrs.frozen(eq=False)
+class Admin:
+    """Looks after the workers, jobs and queues of a cluster."""
+
+    client: Client
+
+    @property
+    def jobs(self) -> Jobs:
+        """Its jobs."""
+        return Jobs(self.client)
+
+    @property
+    def queues(self) -> Queues:
+        """Its queues."""
+        return Queues(self.client)
+
+    @property
+    def workers(self) -> Workers:
+        """Its workers: `await admin.workers("shop-*")` lists those with such a name."""
+        return Workers(self.client)
+
+    @property
+    def nodes(self) -> Nodes:
+        """Its nodes."""
+        return Nodes(self.client)
 
     async def order(
         self, order: OrderName, *workers: KnownWorker, timeout: float = ANSWER_S

@@ -1,6 +1,6 @@
 """Looks after the queues of a cluster (`Admin.queues`)."""
 
-from typing import Literal
+from typing import ClassVar
 
 import attrs
 
@@ -9,8 +9,7 @@ from disque_trio.client.address import Address
 from disque_trio.client.client import Client
 from disque_trio.client.records import QueueStats
 from disque_trio.worker.operating.asking import Found, at_each, given
-
-Stopped = Literal["in", "out", "all", "none"]
+from disque_trio.worker.operating.plans import Operable
 
 
 @attrs.frozen(kw_only=True)
@@ -43,9 +42,10 @@ class QueueTotals:
 
 
 @attrs.frozen(eq=False)
-class Queues:
+class Queues(Operable):
     """Looks after the queues of a cluster. Each method raises `NoNodeError` if no node answers."""
 
+    FAMILY: ClassVar = "queues"
     client: Client
 
     async def all(self) -> Found[QueueTotals]:
@@ -69,34 +69,6 @@ class Queues:
                 break
         told = await self.client.ask(node, [commands.qstat(name) for name in names])
         return [(str(node), each) for each in told if isinstance(each, QueueStats)]
-
-    async def pause(self, queue: str, stopped: Stopped) -> Found[str]:
-        """Stop a queue's input, its output or both, or none of them, on all nodes: the nodes that
-        have done it. It is lost when a node starts again."""
-
-        async def ask(node: Address) -> list[str]:
-            given(*await self.client.ask(node, [commands.pause(queue, stopped)]))
-            return [str(node)]
-
-        return await at_each(self.client, ask)
-
-    async def enqueue(self, queue: str, count: int | None = None) -> Found[int]:
-        """Queue the jobs that wait for the end of their RETRY, such as after a restart: how many
-        each node has found, `count` at most at each."""
-
-        async def ask(node: Address) -> list[int]:
-            return [given(*await self.client.ask(node, [commands.enqueue_queue(queue, count)]))]
-
-        return await at_each(self.client, ask)
-
-    async def purge(self, queue: str, *, is_dead: bool = False) -> Found[int]:
-        """End the jobs that are queued, or with `is_dead` its dead jobs: how many each node had. A
-        dead job is counted by each of its nodes."""
-
-        async def ask(node: Address) -> list[int]:
-            return [given(*await self.client.ask(node, [commands.purge(queue, is_dead=is_dead)]))]
-
-        return await at_each(self.client, ask)
 
 
 def _totals(name: str, of_nodes: list[tuple[str, QueueStats]]) -> QueueTotals:

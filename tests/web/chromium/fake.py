@@ -10,16 +10,14 @@ import trio
 import trio.testing
 from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_server_stream
 
+from disque_trio.observe.operations import OPERATIONS
 from disque_trio.web import static_files
 from disque_trio.web.http_server import Connection
 from disque_trio.web.messages import Request, Response, refusal
 
 PROTOCOL: Final = "disque.console.1"
 FILES: Final = static_files.load()
-VERBS: Final = (
-    *("pause", "enqueue", "enqueue-queue", "ack", "nack", "deljob", "purge", "trace"),
-    *("redrive", "kick", "quiet", "resume", "leave", "forget", "meet"),
-)
+OFFERED: Final = [each.as_json() for each in OPERATIONS.values()]
 
 Said = dict[str, Any]
 Topic = Callable[[Said], Said]
@@ -59,7 +57,7 @@ class Fake:
 
     topics: dict[str, Topic]
     plans: dict[str, Said] = attrs.field(factory=dict)
-    """By verb: what `plan` or `error` says."""
+    """By operation: what `plan` or `error` says."""
     outcome: Said = attrs.field(factory=lambda: {"says": ["n1: done"], "failed": []})
     hello: Said = attrs.field(factory=dict)
     unreached: dict[str, str] = attrs.field(factory=dict)
@@ -79,9 +77,9 @@ class Fake:
         """By topic: the arguments."""
         return {sub["topic"]: sub["args"] for subs in self._open.values() for sub in subs.values()}
 
-    def done(self, verb: str) -> list[Said]:
+    def done(self, operation: str) -> list[Said]:
         """The arguments with which plans were asked for."""
-        return [said["args"] for said in self.asked if said.get("verb") == verb]
+        return [said["args"] for said in self.asked if said.get("operation") == operation]
 
     async def push(self, topic: str) -> None:
         """To whom it concerns."""
@@ -138,7 +136,7 @@ class Fake:
 
     def _greeting(self) -> Said:
         usual = {"t": "hello", "v": 1, "cluster": "", "role": "admin", "replay": False}
-        return {**usual, "topics": list(self.topics), "verbs": list(VERBS), **self.hello}
+        return {**usual, "topics": list(self.topics), "operations": OFFERED, **self.hello}
 
     async def _hear(self, socket: WebSocketConnection, said: Said) -> None:
         self.asked.append(said)
@@ -152,7 +150,7 @@ class Fake:
             await self._say(socket, {"t": "progress", "id": said["id"], "says": "half of it"})
             await self._say(socket, {"t": "done", "id": said["id"], **self.outcome})
         elif said["t"] == "do":
-            plan = self.plans.get(said["verb"], {"t": "error", "says": "there is no such verb"})
+            plan = self.plans.get(said["operation"], {"t": "error", "says": "there is no such"})
             await self._say(socket, {"t": "plan", "id": said["id"], "confirm": None, **plan})
 
     async def _put(self, socket: WebSocketConnection, sub: Said) -> None:

@@ -234,6 +234,7 @@ def workers(_args: Said) -> Said:
         "slots": 5,
         "busy": 4,
         "running": [{"task": "mail.send", "id": JOB, "since_s": 12.0}] * 4,
+        "does": "running",
         "beat_s": 0.8,
         "state": "live",
         "taken_s": 31.2,
@@ -334,15 +335,15 @@ TOPICS: Final = {
     "later": later,
 }
 PLANS: Final = {
-    "pause": {
+    "queues pause": {
         "says": ['deliveries of queue "mail" stop at 3 nodes', "a restart forgets it"],
         "token": "t1",
     },
-    "purge": {"says": ["41,209 jobs end"], "confirm": "mail", "token": "t2"},
-    "kick": {"says": ["the connection of 10.0.0.9:53012 ends"], "token": "t3"},
-    "redrive": {"says": ["1 of 1,100 dead jobs is queued again"], "token": "t4"},
+    "queues purge": {"says": ["41,209 jobs end"], "confirm": "mail", "token": "t2"},
+    "nodes kick": {"says": ["the connection of 10.0.0.9:53012 ends"], "token": "t3"},
+    "queues redrive": {"says": ["1 of 1,100 dead jobs is queued again"], "token": "t4"},
     "trace": {"says": ["3 nodes write down what happens to the job, for an hour"], "token": "t5"},
-    "enqueue": {"t": "error", "says": "the job is done"},
+    "jobs requeue": {"t": "error", "says": "the job is done"},
 }
 
 

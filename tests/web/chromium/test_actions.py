@@ -1,56 +1,65 @@
 import pytest
 
+from disque_trio.observe.operations import OPERATIONS
 from tests.web.chromium import scene
 from tests.web.chromium.devtools import Tab
-from tests.web.chromium.fake import VERBS, Fake
+from tests.web.chromium.fake import Fake
 from tests.web.chromium.test_pages import opened
 
-DEEDS = [
-    ("pause", "#/queue/mail", "P"),
-    ("pause", "#/queue/mail", "I"),
-    ("pause", "#/queue/mail", "B"),
-    ("purge", "#/queue/mail", "D"),
-    ("enqueue-queue", "#/queue/mail", "Q"),
-    ("redrive", "#/queue/mail", "R"),
-    ("enqueue", f"#/job/{scene.JOB}", "Q"),
-    ("nack", f"#/job/{scene.JOB}", "N"),
-    ("ack", f"#/job/{scene.JOB}", "A"),
-    ("deljob", f"#/job/{scene.JOB}", "D"),
-    ("trace", f"#/job/{scene.jobs(1, 'queued')[0]['id']}", "T"),
-    ("leave", "#/cluster", "jL"),
-    ("forget", "#/cluster", "jF"),
-    ("meet", "#/cluster", "M"),
-    ("quiet", "#/workers", "jQ"),
-    ("resume", "#/workers", "jS"),
-    ("kick", "#/workers", "kK"),
+_JOB = f"#/job/{scene.JOB}"
+DONE = [
+    ("queues pause", "#/queue/mail", "P"),
+    ("queues purge", "#/queue/mail", "D"),
+    ("queues requeue", "#/queue/mail", "Q"),
+    ("queues cancel", "#/queue/mail", "K"),
+    ("queues redrive", "#/queue/mail", "R"),
+    ("queues drop", "#/queue/mail", "X"),
+    ("queues resume", "#/queue/mail", "S"),
+    ("jobs requeue", _JOB, "Q"),
+    ("jobs nack", _JOB, "N"),
+    ("jobs acknowledge", _JOB, "A"),
+    ("jobs delete", _JOB, "D"),
+    ("jobs redrive", "#/dead", "jR"),
+    ("jobs drop", "#/dead", "jX"),
+    ("jobs trace", f"#/job/{scene.jobs(1, 'queued')[0]['id']}", "T"),
+    ("nodes leave", "#/cluster", "jL"),
+    ("nodes forget", "#/cluster", "jF"),
+    ("nodes stay", "#/cluster", "jS"),
+    ("nodes meet", "#/cluster", "M"),
+    ("workers quiet", "#/workers", "jQ"),
+    ("workers resume", "#/workers", "jjS"),
+    ("workers stop", "#/workers", "jE"),
+    ("workers dump", "#/workers", "jT"),
+    ("nodes kick", "#/workers", "kK"),
 ]
-"""Verb, page and keys."""
+"""Operation, page and keys."""
 
 
 def test_every_action_is_tried() -> None:
-    assert {verb for verb, _, _ in DEEDS} == set(VERBS)
+    assert {operation for operation, _, _ in DONE} == set(OPERATIONS)
 
 
-@pytest.mark.parametrize(("verb", "page", "keys"), DEEDS)
+@pytest.mark.parametrize(("operation", "page", "keys"), DONE)
 async def test_every_action_tells_its_plan_and_its_outcome(
-    tab: Tab, fake: Fake, verb: str, page: str, keys: str
+    tab: Tab, fake: Fake, operation: str, page: str, keys: str
 ) -> None:
-    fake.plans = {verb: {"says": [f"what {verb} would do"], "token": "t"}}
+    fake.plans = {operation: {"says": [f"what {operation} would do"], "token": "t"}}
+    if operation == "nodes stay":
+        leaving = [{**each, "state": "leaving"} for each in scene.nodes()]
+        fake.topics["cluster"] = lambda args: {**scene.cluster(args), "nodes": leaving}
     await opened(tab, fake, page)
-    if verb == "trace":  # the job of this page is at no node, so it has no table
+    if operation == "jobs trace":  # the job of this page is at no node, so it has no table
         await tab.has("It is not traced")
     else:
         await tab.until("document.querySelector('tbody tr td:not(.empty)')")
 
     await tab.press(*keys)
-    if verb == "meet":
-        await tab.has("Address and port")
-        await tab.press(*"10.0.0.7:7711", "Enter")
-    elif verb == "redrive":
-        await tab.has("Jobs a second")
-        await tab.press("Enter")
-    await tab.has(f"what {verb} would do")
-    assert len(fake.done(verb)) == 1
+    asked = [each for each in OPERATIONS[operation].arguments if each.is_asked]
+    if asked:
+        await tab.has(asked[0].about)
+        await tab.press(*"10.0.0.7:7711" if asked[0].is_required else (), "Enter")
+    await tab.has(f"what {operation} would do")
+    assert len(fake.done(operation)) == 1
     assert not [said for said in fake.asked if "token" in said]
     await tab.until("document.querySelector('dialog .main')")
     await tab.press("Enter")
@@ -62,9 +71,10 @@ async def test_every_action_tells_its_plan_and_its_outcome(
 async def test_an_action_shows_its_plan_first_and_then_each_node(tab: Tab, fake: Fake) -> None:
     await opened(tab, fake, "#/queue/mail", "Oldest (10)")
 
-    await tab.click("h1 ~ .tools button", "Stop deliveries")
-    await tab.has("Stop deliveries: mail", "a restart forgets it")
-    assert fake.done("pause") == [{"queue": "mail", "mode": "out"}]
+    await tab.click("h1 ~ .tools button", "Pause")
+    await tab.press("Enter")
+    await tab.has("Pause: mail", "a restart forgets it")
+    assert fake.done("queues pause") == [{"queue": "mail", "side": "all"}]
     assert [said for said in fake.asked if "token" in said] == []
 
     await tab.press("Enter")
@@ -105,25 +115,25 @@ async def test_an_action_goes_to_all_rows_that_are_chosen(tab: Tab, fake: Fake) 
     await tab.press("j", "x", "j", "x")
     await tab.has("2 chosen")
     await tab.press(".")
-    await tab.has("Stop both ways")
-    await tab.press("P")
-    await tab.has("Stop deliveries: 2 chosen")
-    await tab.until("document.querySelector('dialog .main')?.innerText === 'Stop deliveries'")
+    await tab.has("Pause")
+    await tab.press("P", "Enter")
+    await tab.has("Pause: 2 chosen")
+    await tab.until("document.querySelector('dialog .main')?.innerText === 'Pause'")
     await tab.press("Enter")
     await tab.until("document.querySelectorAll('ul.outcome').length === 2")
-    assert [args["queue"] for args in fake.done("pause")] == ["mail", "sms"]
+    assert [args["queue"] for args in fake.done("queues pause")] == ["mail", "sms"]
 
 
 async def test_a_form_asks_for_what_an_action_has_to_know(tab: Tab, fake: Fake) -> None:
     await opened(tab, fake, "#/dead", "no such user")
 
     await tab.click(".groups button", "Redrive")
-    await tab.has("At most, of 1,100 (1 to try)")
+    await tab.has("at most so many")
     await tab.run("document.querySelector('[name=limit]').select()")
     await tab.press(*"20", "Enter")
     await tab.has("1 of 1,100 dead jobs is queued again")
 
-    assert fake.done("redrive") == [{"queue": "mail", "limit": 20, "rate": 50}]
+    assert fake.done("queues redrive") == [{"queue": "mail", "reason": "", "limit": 20, "rate": 50}]
 
 
 async def test_a_client_is_kicked_from_its_row(tab: Tab, fake: Fake) -> None:
@@ -133,11 +143,11 @@ async def test_a_client_is_kicked_from_its_row(tab: Tab, fake: Fake) -> None:
     await tab.press("K")
     await tab.has("the connection of 10.0.0.9:53012 ends")
 
-    assert fake.done("kick") == [{"node": scene.N1, "client": 43}]
+    assert fake.done("nodes kick") == [{"node": scene.N1, "client": 43}]
 
 
 async def test_a_reader_sees_no_action(tab: Tab, fake: Fake) -> None:
-    fake.hello |= {"role": "reader", "verbs": []}
+    fake.hello |= {"role": "reader", "operations": []}
 
     await opened(tab, fake, "#/queues", "mail", "read only")
     await tab.press("j", ".", "D")

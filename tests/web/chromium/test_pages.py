@@ -131,10 +131,10 @@ async def test_a_name_that_is_no_utf_8_goes_back_as_its_bytes(tab: Tab, fake: Fa
     await tab.click("tbody tr a", "\\xff")
     await tab.has("Queue \\xff\\xfe\\x00queue", "Oldest (10)")
     assert fake.subscribed()["queue"] == {"name_b64": "//4AcXVldWU=", "bodies": False}
-    fake.plans["purge"] = {"says": ["14 jobs end"], "token": "t"}
+    fake.plans["queues purge"] = {"says": ["14 jobs end"], "token": "t"}
     await tab.press("D")
     await tab.has("14 jobs end")
-    assert fake.done("purge") == [{"queue_b64": "//4AcXVldWU="}]
+    assert fake.done("queues purge") == [{"queue_b64": "//4AcXVldWU="}]
 
 
 async def test_zones_are_shown_of_nodes_and_of_the_holders_of_a_job(tab: Tab, fake: Fake) -> None:

@@ -1,0 +1,37 @@
+"""`disque-trio nodes`: the members of a cluster."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from disque_trio.cli.frame import run
+from disque_trio.cli.operating.frame import EPILOG, Options, operation, operations
+from disque_trio.observe.operations import members
+from disque_trio.terminal.options import Family
+from disque_trio.terminal.output import say_json, say_table
+from disque_trio.worker.operating.admin import Admin
+
+NAME: Final = "nodes"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run a command. The exit status; `--help` says what it means."""
+    return run(NAME, PROGRAM, argv)
+
+
+async def _list(admin: Admin, options: Options) -> int:
+    rows = [(each.where, each.id, each.state) for each in await members(admin.client)]
+    if options.is_json:
+        say_json([dict(zip(("node", "id", "state"), row, strict=True)) for row in rows])
+    else:
+        say_table(("NODE", "ID", "STATE"), rows)
+    return 0
+
+
+PROGRAM: Final = Family(
+    about="See the nodes of a cluster, and change who belongs to it.",
+    epilog=EPILOG,
+    commands={
+        "list": operation(NAME, "List the nodes, as they know each other.", _list, Options),
+        **operations(NAME),
+    },
+)

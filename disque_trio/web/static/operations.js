@@ -1,0 +1,246 @@
+// What changes something: what follows is told first, then asked, then done, node by node. The
+// operations come from the server (`observe/operations.py`).
+
+import { app, redraw } from "./app.js";
+import { close, drawDialog, open } from "./dialog.js";
+import { element } from "./elements.js";
+import { nameWords, shortJob, visible } from "./words.js";
+
+// What may be done to what these arguments name, and is in these states. An action has `letter`,
+// `label`, `target` (words), `operation`, `args`; `form` where more must be asked, `isGrave` where it
+// cannot be undone.
+export function offered(family, args, target, states = []) {
+  const known = Object.keys(args).map((name) => name.replace(/_b64$/, ""));
+  const fits = (each) =>
+    each.family === family &&
+    known.every((name) => each.arguments.some((one) => one.name === name)) &&
+    each.arguments.every((one) => !one.is_required || one.is_asked || known.includes(one.name)) &&
+    (!each.when.length || each.when.some((state) => states.includes(state)));
+  return (app.hello?.operations ?? []).filter(fits).map((each) => {
+    const form = each.arguments.filter((one) => one.is_asked && !known.includes(one.name));
+    const { key, letter, label, is_grave: isGrave } = each;
+    return { operation: key, letter, label, target, args, form: form.length ? form : null, isGrave };
+  });
+}
+
+export const ofQueue = (queue) =>
+  offered("queues", queue.name_b64 ? { queue_b64: queue.name_b64 } : { queue: queue.name }, nameWords(queue), [
+    ...(Object.keys(queue.paused ?? {}).length ? ["paused"] : []),
+    ...(queue.dead ? ["dead"] : []),
+  ]);
+
+export const ofJob = (id, states) => offered("jobs", { id }, shortJob(id), states);
+
+export const ofNode = ({ node, id, name, state }) => offered("nodes", { node: id || node }, name || node, [state]);
+
+// A list to choose from.
+export function choices(title, actions, choose = (action) => propose([action])) {
+  const line = (action, n) =>
+    element(
+      "li",
+      {},
+      element(
+        "button",
+        { class: action.isGrave ? "grave" : "", "data-first": n === 0, click: () => choose(action) },
+        element("kbd", {}, action.letter),
+        ` ${action.label}`,
+        action.form && " …",
+      ),
+    );
+  const keydown = (event) => {
+    const action = actions.find(({ letter }) => letter === event.key);
+    if (!action) return;
+    event.preventDefault();
+    event.stopPropagation();
+    choose(action);
+  };
+  open(() => [
+    title,
+    element("ul", { class: "choices", keydown }, actions.map(line)),
+  ]);
+}
+
+// Several at once: the same action on several rows.
+export function propose(actions) {
+  if (!actions.length) return;
+  if (actions[0].form) askForm(actions);
+  else plan(actions);
+}
+
+function titleOf(actions) {
+  const [{ label, target }] = actions;
+  return actions.length === 1 ? `${label}: ${target}` : `${label}: ${actions.length} chosen`;
+}
+
+function askForm(actions) {
+  const [{ form }] = actions;
+  const submit = (event) => {
+    event.preventDefault();
+    const given = new FormData(event.target);
+    const value = ({ name, kind }) => (kind === "text" ? given.get(name) : Number(given.get(name)));
+    const filled = form.filter(({ name }) => given.get(name));
+    const more = Object.fromEntries(filled.map((field) => [field.name, value(field)]));
+    plan(actions.map((action) => ({ ...action, args: { ...action.args, ...more } })));
+  };
+  const field = ({ name, about, kind, choices: words, default: value, is_required: required }, n) => {
+    const shared = { name, required, "data-first": n === 0 && !words.length };
+    const input = words.length
+      ? element("select", shared, words.map((each) => element("option", { value: each }, each)))
+      : element("input", { ...shared, value: value ?? "", ...(kind === "text" ? {} : { type: "number", min: 1 }) });
+    return element("label", { class: "field" }, element("span", {}, about), input);
+  };
+  open(() => [
+    titleOf(actions),
+    element(
+      "form",
+      { submit },
+      form.map(field),
+      element(
+        "div",
+        { class: "answers" },
+        element("button", { type: "button", click: close }, "Cancel"),
+        element("button", { class: "main", "data-first": form[0].choices.length > 0 }, "Show the plan"),
+      ),
+    ),
+  ]);
+}
+
+async function plan(actions) {
+  const work = { actions, plans: null, typed: {}, stage: "asking", outcomes: [], stops: [] };
+  open(() => [titleOf(actions), ...drawn(work)], () => stopAll(work));
+  const ask = async ({ operation, args, target }) => {
+    try {
+      return { target, ...(await app.link.plan(operation, args)) };
+    } catch (error) {
+      return { target, error: error.message };
+    }
+  };
+  work.plans = await Promise.all(actions.map(ask));
+  work.stage = work.plans.some(({ token }) => token) ? "planned" : "refused";
+  drawDialog();
+  document.querySelector("#dialog [data-first]")?.focus();
+}
+
+function stopAll(work) {
+  if (work.stage === "doing") for (const stop of work.stops) stop();
+}
+
+const isReady = ({ plans, typed }) =>
+  plans.every(({ confirm }, n) => !confirm || typed[n] === confirm);
+
+function drawn(work) {
+  if (work.stage === "asking") return [element("p", { class: "note" }, "Asking what follows …")];
+  if (work.stage === "planned") return planned(work);
+  const refusals = work.stage === "refused" ? work.plans.map((each, n) => told(each, n, work)) : [];
+  const answers =
+    work.stage === "doing"
+      ? element("button", { "data-first": true, click: () => stopAll(work) }, "Stop")
+      : element("button", { class: "main", "data-first": true, click: close }, "Close");
+  return [
+    ...refusals,
+    ...work.outcomes.map(outcome),
+    element("div", { class: "answers" }, answers),
+  ];
+}
+
+function planned(work) {
+  const isGrave = work.actions.some((action) => action.isGrave);
+  const needsWord = work.plans.some(({ confirm }) => confirm);
+  const submit = (event) => {
+    event.preventDefault();
+    if (isReady(work)) carryOut(work);
+  };
+  return [
+    element(
+      "form",
+      { submit },
+      work.plans.map((each, n) => [told(each, n, work), asked(each, n, work)]),
+      element(
+        "div",
+        { class: "answers" },
+        element("button", { type: "button", click: close }, "Cancel"),
+        element(
+          "button",
+          {
+            class: isGrave ? "main grave" : "main",
+            disabled: !isReady(work),
+            "data-first": !needsWord,
+          },
+          work.actions[0].label,
+        ),
+      ),
+    ),
+  ];
+}
+
+function told({ target, says, error }, _n, work) {
+  const isOne = !work || work.plans.length === 1;
+  return [
+    !isOne && element("h3", {}, element("bdi", {}, target)),
+    error
+      ? element("p", { class: "outcome bad" }, error)
+      : element("ul", { class: "plan" }, says.map((text) => element("li", {}, element("bdi", {}, visible(text))))),
+  ];
+}
+
+function asked({ confirm }, n, work) {
+  if (!confirm) return null;
+  const input = (event) => {
+    work.typed[n] = event.target.value;
+    drawDialog();
+  };
+  return element(
+    "label",
+    { class: "field" },
+    element("span", {}, "To go on, type ", element("b", {}, element("bdi", {}, visible(confirm)))),
+    element("input", { autocomplete: "off", spellcheck: "false", "data-first": n === 0, input }),
+  );
+}
+
+async function carryOut(work) {
+  work.stage = "doing";
+  const one = async ({ token, target }) => {
+    if (!token) return;
+    const result = { target, progress: "On its way …", says: [], failed: [] };
+    work.outcomes.push(result);
+    const progress = (text) => {
+      result.progress = text;
+      drawDialog();
+    };
+    try {
+      Object.assign(result, await app.link.carryOut(token, progress, (stop) => work.stops.push(stop)));
+    } catch (error) {
+      result.failed = [error.message];
+    }
+    result.progress = "";
+  };
+  const done = Promise.all(work.plans.map(one));
+  drawDialog();
+  await done;
+  work.stage = "done";
+  app.chosen.clear();
+  drawDialog();
+  document.querySelector("#dialog [data-first]")?.focus();
+  redraw();
+}
+
+function outcome({ target, progress, says, failed }, _n, all) {
+  const line = (text, level, mark) =>
+    element(
+      "li",
+      { class: level },
+      element("span", { class: "sign", "aria-hidden": "true" }, mark),
+      element("span", { class: "unseen" }, level === "bad" ? "failed: " : "done: "),
+      element("bdi", {}, visible(text)),
+    );
+  return [
+    all.length > 1 && element("h3", {}, element("bdi", {}, target)),
+    progress && element("p", { class: "note", role: "status" }, progress),
+    element(
+      "ul",
+      { class: "outcome", "aria-label": "Outcome" },
+      (failed ?? []).map((text) => line(text, "bad", "✖")),
+      (says ?? []).map((text) => line(text, "good", "✓")),
+    ),
+  ];
+}
