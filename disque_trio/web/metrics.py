@@ -263,17 +263,18 @@ def _started(facts: Facts) -> float:
 
 FAMILIES: Final = (
     # Jobs.
-    _counter("jobs_added", "Jobs that clients added at this node and that have their copies.",
+    _counter("jobs_added", "Jobs that clients added at this node and that have their replicas.",
              lambda f: f.node.tally.all_added()),
     _counter("jobs_queued", "How often jobs entered a queue of this node, and why.",
              lambda f: _by(f.node.tally.all_queued()), "cause"),
-    _counter("jobs_delivered", "How often jobs were handed to clients.",
+    _counter("jobs_delivered", "Deliveries of jobs to clients.",
              lambda f: f.node.tally.delivered),
-    _counter("jobs_postponed", "WORKING: how often workers asked for more time.",
+    _counter("jobs_postponed", "WORKING: renewals of leases.",
              lambda f: f.node.tally.postponed),
-    _counter("jobs_nacked", "NACK: jobs that workers gave back.", lambda f: f.node.tally.nacked),
-    _counter("jobs_acked", "Jobs whose acknowledgement became known here, by ACKJOB of a client"
-             " (ackjob), by word of another node (setack) and so on.",
+    _counter("jobs_nacked", "NACK: jobs that workers returned as failed.",
+             lambda f: f.node.tally.nacked),
+    _counter("jobs_acked", "Jobs whose acknowledgement was received here, from a client (ackjob),"
+             " from another node (setack) and so on.",
              lambda f: _by(f.node.tally.acked), "by"),
     _counter("jobs_given", "Jobs that were moved to other nodes; those that came are queued with"
              " the cause import.", lambda f: f.node.tally.given),
@@ -288,13 +289,15 @@ FAMILIES: Final = (
            " RETRY 0 that were delivered, jobs held back by their key. Each holder counts its own"
            " copy.",
            _jobs, "state"),
-    _gauge("restored_first_due_seconds", "Until the first restored job is queued; 0 without any.",
+    _gauge("restored_first_due_seconds",
+           "Seconds until the first restored job is enqueued; 0 without any.",
            lambda f: _first_due(f.node, f.node.restored)),
-    _gauge("delayed_first_due_seconds", "Until the first delayed job is queued; 0 without any.",
+    _gauge("delayed_first_due_seconds",
+           "Seconds until the first delayed job is enqueued; 0 without any.",
            lambda f: _first_due(f.node, f.node.delayed)),
     _gauge("jobs_expired_while_down", "Jobs of the append-only file that had expired when it was"
            " read.", lambda f: f.node.stats.expired_while_down),
-    _gauge("jobs_under_replicated", "Jobs with fewer copies than they asked for.",
+    _gauge("jobs_under_replicated", "Jobs with fewer replicas than requested.",
            lambda f: f.node.repair.under),
     # Queues.
     _gauge("queues", "Queues of this node.", lambda f: len(f.node.queues)),
@@ -306,7 +309,7 @@ FAMILIES: Final = (
     Family("disque_queue_wait_seconds", HISTOGRAM, "From when a job is due for the first time to"
            " each of its deliveries, of one delivery in 16; by the clocks of the node that added it"
            " and of this one.", lambda f: f.node.tally.wait),
-    Family("disque_replication_seconds", HISTOGRAM, "How long an ADDJOB waits for its copies.",
+    Family("disque_replication_seconds", HISTOGRAM, "How long an ADDJOB waits for its replicas.",
            lambda f: f.node.tally.copying),
     # Commands and clients.
     _counter("command_calls", "Commands that were carried out.", _commands, "command"),
@@ -325,12 +328,12 @@ FAMILIES: Final = (
              lambda f: f.node.stats.wrong_passwords),
     _counter("protocol_errors", "Clients that broke the protocol.",
              lambda f: f.node.stats.protocol_errors),
-    _counter("client_bytes", "What clients sent and were sent.", _network, "direction"),
+    _counter("client_bytes", "Bytes from clients and to clients.", _network, "direction"),
     # Cluster.
-    _gauge("peers", "Other nodes, as this one sees them.", _peers, "state"),
+    _gauge("peers", "Other nodes, by the state that this one assigns.", _peers, "state"),
     _gauge("peer_up", "Is this node reachable? For 100 of the others, by the first 8 digits of"
            " their IDs.", _peer_up, "peer"),
-    _counter("bus_messages", "Messages of other nodes and to them.", _bus, "direction"),
+    _counter("bus_messages", "Messages from other nodes and to them.", _bus, "direction"),
     _counter("bus_frames_dropped", "Frames that were dropped because a node does not keep up.",
              lambda f: f.node.stats.frames_dropped),
     _counter("bus_frames_refused", "Input of other nodes that was dropped.",
@@ -342,9 +345,9 @@ FAMILIES: Final = (
            " maxmemory.", _memory, "kind"),
     _gauge("memory_level", "0: enough. 1: new jobs are left to other nodes. 2: new jobs are"
            " refused.", lambda f: pressure.level(f.node)),
-    _counter("evicted_jobs", "Acknowledged jobs that were forgotten early for want of memory.",
+    _counter("evicted_jobs", "Acknowledged jobs that were evicted early for lack of memory.",
              lambda f: f.node.memory.evicted),
-    _gauge("journal_enabled", "Is there an append-only file?",
+    _gauge("journal_enabled", "1 if there is an append-only file.",
            lambda f: f.vitals.journal.state != "off"),
     _gauge("journal_healthy", "Could it be written the last time, and is it the file that was"
            " opened?", lambda f: f.vitals.journal.last_write_ok
@@ -356,8 +359,9 @@ FAMILIES: Final = (
              lambda f: f.vitals.journal.delayed_syncs),
     _gauge("loading_ratio", "How much of the append-only file is loaded.", _loaded),
     # The process.
-    _gauge("ready", "Does /readyz say yes?", lambda f: f.is_ready),
-    _gauge("build_info", "What runs. The value is always 1.", _build, "version", "python", "form"),
+    _gauge("ready", "1 if /readyz returns 200.", lambda f: f.is_ready),
+    _gauge("build_info", "Version, Python and form. The value is always 1.",
+           _build, "version", "python", "form"),
     Family("process_cpu_seconds_total", COUNTER, "Processor time.",
            lambda f: f.vitals.cpu_user + f.vitals.cpu_system),
     Family("process_resident_memory_bytes", GAUGE, "Resident memory.",
