@@ -24,7 +24,7 @@ LADDER: Final = (
     "sim.model sim.traces",
     "sim.bounds sim.workload",
     "sim.engines.events sim.engines.live_events sim.engines.links sim.engines.task_errors",
-    "sim.engines.simulated_thread sim.engines.batching",
+    "sim.engines.simulated_thread",
     "sim.engines.heap",
     "sim.engines.trio",
     "sim.engines.tcp sim.verbs sim.steering",

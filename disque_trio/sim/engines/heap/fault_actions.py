@@ -33,7 +33,7 @@ class FaultActions:
 
     def later(self, delay: Micros, act: Callable[[], None]) -> None:
         """Call back after a while."""
-        self._world.engine.later(delay, _call, act)
+        self._world.engine.later(delay, lambda _: act(), None)
 
     def of(self, fault: Fault, target: int | Link) -> Occurrence:
         """An occurrence of a fault of a plan."""
@@ -302,7 +302,3 @@ class FaultActions:
     def _pause_queue(self, host: Host, queue: str, *words: str) -> None:
         host.note("pause-queue", detail=f"{queue} {words[0]}")
         self._world.command(host, "PAUSE", queue, *words)
-
-
-def _call(act: Callable[[], None]) -> None:
-    act()

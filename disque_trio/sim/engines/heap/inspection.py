@@ -8,10 +8,8 @@ when it has changed, and now and then when it has not; `checkers.tables` judges 
 
 from typing import Final
 
-from disque_trio.sim.engines.events import Engine
 from disque_trio.sim.engines.heap.nodes import PORT, Host
 from disque_trio.sim.engines.heap.world import World
-from disque_trio.sim.model.recorder import Recorder
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.statemachine import invariants
 from disque_trio.statemachine.base import FAIL, HANDSHAKE, LEAVING, NOADDR, PFAIL
@@ -30,10 +28,10 @@ _FLAGS: Final = ((PFAIL, "pfail"), (FAIL, "fail"), (NOADDR, "noaddr"), (LEAVING,
 class Inspection:
     """The inspection of one run."""
 
-    def __init__(self, world: World, engine: Engine, recorder: Recorder) -> None:
+    def __init__(self, world: World) -> None:
         self._world = world
-        self._engine = engine
-        self._recorder = recorder
+        self._engine = world.engine
+        self._recorder = world.recorder
         self._looks = 0
         self._rest = 0
         """How many looks to come check no state."""

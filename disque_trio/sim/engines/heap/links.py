@@ -2,12 +2,12 @@
 
 import random
 from collections.abc import Callable, Sequence
+from itertools import groupby
 
 import attrs
 
 from disque_trio.driver.sessions import LinkSession
 from disque_trio.node import Node
-from disque_trio.sim.engines.batching import joined
 from disque_trio.sim.engines.events import Engine
 from disque_trio.sim.engines.heap.node_hosts import NodeHost, SimHub
 from disque_trio.sim.engines.heap.nodes import PORT
@@ -19,7 +19,8 @@ from disque_trio.statemachine.address import BUS_OFFSET
 from disque_trio.statemachine.base import LinkId, NodeId, Now, Spilled
 from disque_trio.statemachine.messages import Frame, ReplJob, YourJobs
 from disque_trio.statemachine.wording import wording
-from disque_trio.wire.frames import FrameParser, encode_frame
+from disque_trio.wire.batches import part_of
+from disque_trio.wire.frames import FrameParser, encode, encode_frame, encode_parts
 
 
 class CodecError(Exception):
@@ -39,6 +40,23 @@ def _check_codec(frame: Frame) -> None:
     seen = FrameParser().feed(encode_frame(frame))
     if seen != [frame]:
         raise CodecError(f"sent {frame}, received {seen}")
+
+
+def joined(frames: Sequence[Frame]) -> bytes:
+    """Frames of one sender as its node writes them: in batches where messages may travel in one."""
+    written: list[bytes] = []
+    for is_batch, run in groupby(frames, _may_join):
+        some = list(run)
+        if is_batch and len(some) > 1:
+            parts = [part for frame in some if (part := part_of(frame.message)) is not None]
+            written += encode_parts(some[0].sender, some[0].port, some[0].flags, parts)
+        else:
+            written += [encode(*attrs.astuple(frame, recurse=False)) for frame in some]
+    return b"".join(written)
+
+
+def _may_join(frame: Frame) -> bool:
+    return part_of(frame.message) is not None
 
 
 class NodeLinks:

@@ -13,10 +13,8 @@ from typing import Final
 
 import attrs
 
-from disque_trio.sim.engines.events import Engine
 from disque_trio.sim.engines.heap.nodes import Host
 from disque_trio.sim.engines.heap.world import World
-from disque_trio.sim.model.recorder import Recorder
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.statemachine.base import PAUSE_OUT, ClientId, JobId
 from disque_trio.statemachine.state import NodeState
@@ -43,10 +41,10 @@ class _Pair:
 class Meetings:
     """The pairs of one run."""
 
-    def __init__(self, world: World, engine: Engine, recorder: Recorder) -> None:
+    def __init__(self, world: World) -> None:
         self._world = world
-        self._engine = engine
-        self._recorder = recorder
+        self._engine = world.engine
+        self._recorder = world.recorder
         self._pairs: dict[_Place, _Pair] = {}
         self._count = 0
 

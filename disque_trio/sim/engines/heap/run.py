@@ -66,12 +66,12 @@ class Run:
         self.plan = plan = world.plan
         for _, why in impossible(plan):
             raise UnplayableError(f"no engine can play a fault of this plan: {why}")
-        self.engine = engine = world.engine
-        self.recorder = recorder = world.recorder
+        self.engine = world.engine
+        self.recorder = world.recorder
         self.fault_actions = FaultActions(world)
         self.faults = Faults(plan.faults, self.fault_actions)
-        self.inspection = Inspection(world, engine, recorder)
-        self.meetings = Meetings(world, engine, recorder)
+        self.inspection = Inspection(world)
+        self.meetings = Meetings(world)
         self.core: Sequence[int] | None = None
         """The nodes that have been healed, if not all."""
 

@@ -139,9 +139,6 @@ class ProcessHost(Host):
         self.is_paused = False
         self.process.thaw()
 
-    def rewind(self) -> None:
-        """Never called: clocks of processes cannot be changed."""
-
     def trace(self) -> NodeTrace:
         """All rows of all its lives."""
         shorts = tuple(short_name(id) for id in self.ids)
