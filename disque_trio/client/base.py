@@ -32,5 +32,10 @@ class ClusterClient:
         discovers = seeds[0].tls is None if self.discover is None else self.discover
         self.nodes = Nodes(seeds, discovers)
 
+    @property
+    def has_password(self) -> bool:
+        """Does it give one to nodes?"""
+        return self._cluster.secret() is not None
+
     def _greeting(self) -> Greeting:
         return Greeting(self._cluster.secret())

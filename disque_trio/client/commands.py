@@ -359,6 +359,12 @@ def ping() -> Command[str]:
 
 
 @checked
+def time() -> Command[int]:
+    """TIME: the node's clock, in Unix microseconds."""
+    return Command((b"TIME",), replies.micros)
+
+
+@checked
 def info(section: str = "all") -> Command[dict[str, str]]:
     """INFO: return the fields of a section by name."""
     return Command((b"INFO", section.encode()), replies.fields)

@@ -205,6 +205,12 @@ def fields(reply: Reply) -> dict[str, str]:
     return {name: value for name, colon, value in lines if colon}
 
 
+def micros(reply: Reply) -> int:
+    """TIME: Unix microseconds."""
+    seconds, rest = map(text, items(reply))
+    return int(seconds) * 1_000_000 + int(rest)
+
+
 def _texts(reply: Reply) -> tuple[str, ...]:
     return tuple(map(text, items(reply)))
 

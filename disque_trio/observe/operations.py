@@ -18,6 +18,7 @@ from disque_trio.client.client import Client
 from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.records import QueueStats
+from disque_trio.observe.cluster import lines_of
 from disque_trio.observe.queues import is_delayed
 from disque_trio.observe.values import (
     Json,
@@ -500,14 +501,14 @@ class Member:
     where: str
     node: Address | None
     """Where it answers; None if it does not."""
-    flags: str
+    flags: frozenset[str]
 
     @property
     def state(self) -> str:
         """In a word."""
         if self.node is not None:
             return "leaving" if "leaving" in self.flags else "up"
-        return "failed" if "fail" in self.flags.split(",") else "silent"
+        return "failed" if "fail" in self.flags else "silent"
 
 
 async def members(client: Client) -> list[Member]:
@@ -519,12 +520,11 @@ async def members(client: Client) -> list[Member]:
 
     found: dict[str, Member] = {}
     for node, told in (await at_each(client, ask)).items:
-        for line in told.decode(errors="replace").splitlines():
-            id, where, flags = [*line.split(), "", "", ""][:3]
-            if "myself" in flags.split(","):
-                found[id] = Member(id, str(node), node, flags)
-            elif "handshake" not in flags:
-                found.setdefault(id, Member(id, where.partition("@")[0], None, flags))
+        for line in lines_of(told.decode(errors="replace"), node.host):
+            if "myself" in line.flags:
+                found[line.id] = Member(line.id, str(node), node, line.flags)
+            elif "handshake" not in line.flags:
+                found.setdefault(line.id, Member(line.id, line.address, None, line.flags))
     return list(found.values())
 
 

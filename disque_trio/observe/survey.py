@@ -1,5 +1,6 @@
 """Looks at the nodes of a cluster: what each tells of itself, and how it sees the others."""
 
+import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -13,12 +14,23 @@ from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.greeting import Introduction
 from disque_trio.explain.zones import Place
-from disque_trio.observe.client import DeadlineClient
+from disque_trio.observe.client import ANSWER_S, DeadlineClient
+from disque_trio.observe.cluster import (
+    NodeFacts,
+    PeerLine,
+    bus_place,
+    lines_of,
+    number_of,
+    pairs,
+)
 from disque_trio.observe.sampling import NodeView, counted_total, view_of
 from disque_trio.statemachine.base import Reply
 
 FRESH_S: Final = 0.4
 """A look that is not older serves all who ask."""
+CONFIGURED_S: Final = 30.0
+"""For so long what a node has told of its directives is good."""
+_ADVICE: Final = "see whether the node runs, and what its log says"
 _FIRST: Final = ("first", "import")
 """Causes for which a job enters a queue that are no further delivery of it."""
 Json = dict[str, Any]
@@ -37,10 +49,16 @@ class KnownNode:
     is_leaving: bool = False
     clock_ms: int | None = None
     """How far its clock is ahead of this machine's."""
-    replicate: int = 0
-    """Its default-replicate; 0 if it does not tell."""
-    peers: Mapping[str, str] = attrs.Factory(dict)
-    """By id, how it sees the others: `up`, `suspect` or `failed`."""
+    lines: tuple[PeerLine, ...] = ()
+    """The others, as it sees them."""
+    config: Mapping[str, str] = attrs.Factory(dict)
+    """Its directives, as of half a minute ago at most; none if it does not tell them."""
+    configured: float | None = None
+    """When it told them, by anyio's clock."""
+    bus_error: str = ""
+    uncertainty_ms: float = 0.0
+    now_s: float = 0.0
+    has_password: bool = False
     again: int | None = None
     """How often a job was queued here after the first time."""
     again_s: float | None = None
@@ -61,6 +79,41 @@ class KnownNode:
         if self.why or self.view is None:
             return "silent"
         return "leaving" if self.is_leaving else "up"
+
+    @property
+    def peers(self) -> dict[str, str]:
+        """By id, how it sees the others: `up`, `suspect` or `failed`."""
+        return {
+            each.id: "failed"
+            if "fail" in each.flags
+            else ("suspect" if "fail?" in each.flags else "up")
+            for each in self.lines
+            if "handshake" not in each.flags
+        }
+
+    @property
+    def replicate(self) -> int:
+        """Its default-replicate; 0 if it does not tell."""
+        return number_of(self.config, "default-replicate")
+
+    @property
+    def facts(self) -> NodeFacts:
+        """For the checks."""
+        loads = self.state == "loading"
+        return NodeFacts(
+            where=self.where,
+            error="" if loads else self.why,
+            advice=_ADVICE if self.why and not loads else "",
+            id=self.id,
+            info=dict(self.info) | ({"loading": "1"} if loads else {}),
+            config=dict(self.config),
+            peers=self.lines,
+            has_password=self.has_password,
+            skew_ms=self.clock_ms or 0.0,
+            uncertainty_ms=self.uncertainty_ms,
+            now_s=self.now_s,
+            bus_error=self.bus_error,
+        )
 
     @property
     def zone(self) -> str:
@@ -148,21 +201,20 @@ class Survey:
 
     async def _look_at(self, node: KnownNode) -> None:
         asked: list[Command[Any]] = [
-            commands.call("TIME"),
+            commands.time(),
             commands.info(),
             commands.hello(),
             commands.call("CLUSTER", "NODES"),
             commands.call("CLUSTER", "LEAVING"),
-            commands.call("CONFIG", "GET", "default-replicate"),
         ]
         before = time.time()
         try:
-            clock, info, hello, peers, leaving, config = await self.client.ask(node.address, asked)
+            clock, info, hello, peers, leaving = await self.client.ask(node.address, asked)
         except DisqueError as error:
             silence = self.client.silent.get(node.where)
             node.why = silence.told(anyio.current_time()) if silence else str(error)
             return
-        node.clock_ms = _offset_ms(clock, before, time.time())
+        _note_clock(node, clock, before, time.time())
         if isinstance(info, dict):
             self._note(node, info)
         if isinstance(hello, list):
@@ -171,7 +223,20 @@ class Survey:
             )
         _note_peers(node, peers)
         node.is_leaving = getattr(leaving, "text", b"") == b"yes"
-        node.replicate = _number(config)
+        await self._configure(node)
+
+    async def _configure(self, node: KnownNode) -> None:
+        """Its directives, and whether its bus port is open, which change seldom."""
+        now = anyio.current_time()
+        if node.configured is not None and now - node.configured < CONFIGURED_S:
+            return
+        node.configured = now
+        node.has_password = self.client.has_password
+        with contextlib.suppress(DisqueError):
+            asked: Command[Reply] = commands.call("CONFIG", "GET", "*")
+            [told] = await self.client.ask(node.address, [asked])
+            node.config = {} if isinstance(told, DisqueError) else pairs(told)
+        node.bus_error = await _bus_error(node)
 
     def _note(self, node: KnownNode, info: Mapping[str, str]) -> None:
         now = anyio.current_time()
@@ -184,38 +249,36 @@ class Survey:
         node.again, node.heard, node.info, node.why = causes, now, info, ""
 
 
-def _number(config: Any) -> int:
-    """Of the answer of CONFIG GET; 0 if there is none."""
-    match config:
-        case [_, bytes(value)] if value.isdigit():
-            return int(value)
-        case _:
-            return 0
+async def _bus_error(node: KnownNode) -> str:
+    place = bus_place(node.address, node.config)
+    if place is None:
+        return ""
+    try:
+        with anyio.fail_after(ANSWER_S):
+            stream = await anyio.connect_tcp(*place)
+    except TimeoutError:
+        return "no answer in time"
+    except OSError as error:
+        return error.strerror or str(error)
+    await stream.aclose()
+    return ""
 
 
-def _offset_ms(clock: Any, before: float, after: float) -> int | None:
-    match clock:
-        case [bytes(seconds), bytes(micros)]:
-            told = int(seconds) + int(micros) / 1_000_000
-            return round((told - (before + after) / 2) * 1000)
-        case _:
-            return None
+def _note_clock(node: KnownNode, clock: int | DisqueError, before: float, after: float) -> None:
+    node.clock_ms = None
+    if isinstance(clock, int):
+        node.now_s = clock / 1e6
+        node.clock_ms = round((node.now_s - (before + after) / 2) * 1000)
+        node.uncertainty_ms = (after - before) * 500
 
 
 def _note_peers(node: KnownNode, lines: Reply | DisqueError) -> None:
-    """Of lines such as `id 127.0.0.1:7711 noflags 0 1795455843243 connected`."""
+    """Of CLUSTER NODES."""
     if not isinstance(lines, bytes):
         return
-    peers = {}
-    for line in lines.decode(errors="replace").splitlines():
-        id, _, flags, *_ = [*line.split(), "", "", ""]
-        words = flags.split(",")
-        if "myself" in words:
-            node.id = id
-        elif "handshake" not in words:
-            suspicion = "suspect" if "fail?" in words else "up"
-            peers[id] = "failed" if "fail" in words else suspicion
-    node.peers = peers
+    found = lines_of(lines.decode(errors="replace"), node.address.host)
+    node.id = next((each.id for each in found if "myself" in each.flags), node.id)
+    node.lines = tuple(each for each in found if "myself" not in each.flags)
 
 
 def _rounded(rate: float | None) -> float | None:

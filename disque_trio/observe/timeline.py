@@ -98,7 +98,7 @@ class Timelines:
         return names, {each.short: self.clocks[each.short][1] for each in told}
 
     async def _ask(self, survey: Survey, address: Address, id: str) -> list[Told]:
-        asked: list[Command[Any]] = [commands.call("TIME"), commands.call("TRACE", "GET", id)]
+        asked: list[Command[Any]] = [commands.time(), commands.call("TRACE", "GET", id)]
         before = time.time()
         clock, trace = await survey.client.ask(address, asked)
         after = time.time()
@@ -108,7 +108,7 @@ class Timelines:
         return [Told(address, short, _trace(trace, short))]
 
     def _measure(self, short: str, clock: Any, before: float, after: float) -> None:
-        at = _micros(clock)
+        at = _told(clock)
         middle, error = round((before + after) * 500_000), round((after - before) * 500_000)
         known = self.clocks.get(short)
         if known is None or error < known[1].error or before - known[0] > MEASURED_S:
@@ -119,14 +119,11 @@ class Timelines:
 # node that has not answered.
 
 
-def _micros(clock: Any) -> int:
-    match clock:
-        case [bytes(seconds), bytes(micros)] if seconds.isdigit() and micros.isdigit():
-            return int(seconds) * 1_000_000 + int(micros)
-        case DisqueError():
-            raise DisqueError(f"it does not tell the time: {clock}")
-        case _:
-            raise DisqueError("it does not tell the time: TIME is something else there")
+def _told(clock: Any) -> int:
+    if isinstance(clock, DisqueError):
+        raise DisqueError(f"it does not tell the time: {clock}")
+    micros: int = clock
+    return micros
 
 
 def _trace(reply: Any, short: str) -> ToldTrace | None:

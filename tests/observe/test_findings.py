@@ -116,7 +116,9 @@ def test_figures_of_a_node_that_does_not_tell_what_is_not_queued_are_read() -> N
 def node(name: str, zone: str, why: str = "") -> KnownNode:
     info = {"python_version": "CPython", "replica_zone": zone}
     view = view_of(name, info, {}, 0.0)
-    return KnownNode(Address(host=name), name, view=view, info=info, replicate=3, why=why)
+    return KnownNode(
+        Address(host=name), name, view=view, info=info, config={"default-replicate": "3"}, why=why
+    )
 
 
 def of_nodes(*nodes: KnownNode) -> list[str]:

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from typing import Final
 
-from disque_trio.cli.doctor import checks, machine
-from disque_trio.cli.doctor.findings import STATUS_NAMES, Finding, Level, worst
-from disque_trio.cli.doctor.nodes import NodeFacts, examine, survey
+from disque_trio.cli.doctor import machine
+from disque_trio.cli.doctor.nodes import examine, survey
 from disque_trio.cli.doctor.options import Options
 from disque_trio.cli.frame import run
+from disque_trio.observe import node_checks as checks
+from disque_trio.observe.cluster import NodeFacts
+from disque_trio.observe.finding import STATUS_NAMES, Finding, Level, worst
 from disque_trio.terminal.options import Command
 from disque_trio.terminal.output import say, say_json
 

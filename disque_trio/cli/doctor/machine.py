@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from disque_trio.cli.doctor import startup
-from disque_trio.cli.doctor.findings import Finding, note, problem, warning
-from disque_trio.cli.doctor.nodes import NodeFacts
 from disque_trio.net.file_limits import MAX_LINKS
 from disque_trio.net.multiplexing import MultiplexingError, resolve
+from disque_trio.observe.cluster import NodeFacts
+from disque_trio.observe.finding import Finding, note, problem, warning
 from disque_trio.serving.config_file import ConfigFileError, load
 from disque_trio.serving.secret_files import (
     SecretFileError,

@@ -6,93 +6,19 @@ import select
 import socket
 import time
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, TypeVar
 
 import attrs
 
+from disque_trio.client import commands
 from disque_trio.client.address import Address
+from disque_trio.client.command import Command
 from disque_trio.client.connection import Connection
 from disque_trio.client.errors import ConnectionFailedError
-from disque_trio.statemachine.address import BUS_OFFSET
-from disque_trio.statemachine.base import VERSION_SIZE, Failure, Reply, Status
+from disque_trio.observe.cluster import NodeFacts, bus_place, number_of, pairs, peer_lines
+from disque_trio.statemachine.base import Failure, Reply, Status
 
-_LINE_WORDS: Final = 6
-_ZONE: Final = "zone="
-
-
-@attrs.frozen
-class PeerLine:
-    """A line of CLUSTER NODES: how one node sees another."""
-
-    id: str
-    host: str
-    port: int
-    flags: frozenset[str]
-    is_connected: bool
-    zone: str = ""
-    """Empty if it names none."""
-    bus_port: int = 0
-    """Where other nodes reach it; 0 if the line does not tell."""
-
-    @property
-    def address(self) -> str:
-        """Its address for clients, as the other node knows it."""
-        return str(Address(host=self.host, port=self.port))
-
-
-@attrs.frozen(kw_only=True)
-class NodeFacts:
-    """The answers of one node. `error` is why there are none; then all else is empty."""
-
-    where: str
-    error: str = ""
-    advice: str = ""
-    id: str = ""
-    info: dict[str, str] = attrs.Factory(dict)
-    """All fields of INFO."""
-    config: dict[str, str] = attrs.Factory(dict)
-    """All directives of CONFIG GET."""
-    peers: tuple[PeerLine, ...] = ()
-    """The other nodes that it knows."""
-    has_password: bool = False
-    """It requires one."""
-    skew_ms: float = 0.0
-    """How far its wall clock is ahead of this machine's."""
-    uncertainty_ms: float = 0.0
-    """Half of the time that its answer took."""
-    now_s: float = 0.0
-    """The node's clock, in Unix seconds."""
-    bus_error: str = ""
-    """Why its bus port cannot be reached from here; empty if it can, or if its address is
-    unknown."""
-
-    @property
-    def is_ours(self) -> bool:
-        """Is it no original server?"""
-        return "python_version" in self.info
-
-    @property
-    def is_loading(self) -> bool:
-        """Does it still load its append-only file? Then it refuses most commands and has no
-        links."""
-        return self.info.get("loading", "0") != "0"
-
-    @property
-    def version(self) -> str:
-        """Its version, and the number of its formats, as far as it announces one."""
-        name = self.info.get("disque_version", "?")[:VERSION_SIZE]
-        number = self.info.get("format")
-        return f"{name}/{number}" if number else name
-
-    def counts(self, field: str) -> dict[str, int]:
-        """A field of INFO that counts by reason."""
-        pairs = [pair.rpartition("=") for pair in self.info.get(field, "").split(",")]
-        return {reason: int(count) for reason, _, count in pairs if count.isdigit()}
-
-    def number(self, field: str) -> int:
-        """A field of INFO; 0 when it is missing."""
-        value = self.info.get(field, "")
-        return int(value) if value.lstrip("-").isdigit() else 0
+T = TypeVar("T")
 
 
 class _RefusedError(Exception):
@@ -132,6 +58,13 @@ class _Examined:
                 return text.decode(errors="replace")
         return ""
 
+    def of(self, command: Command[T], *, default: T) -> T:
+        """What the reply means; the default for one that the command cannot have."""
+        reply = self.ask(*[word.decode() for word in command.words])
+        with contextlib.suppress(TypeError, ValueError):
+            return command.meaning(reply)
+        return default
+
 
 def examine(address: Address, password: bytes | None, timeout_s: float) -> NodeFacts:
     """Ask one node everything."""
@@ -163,21 +96,24 @@ _ADVICE_ON_PASSWORD: Final = "give the password with --password-file or in $DISQ
 
 def _examined(address: Address, patient: _Examined) -> NodeFacts:
     _ping(patient)
-    info = _fields(patient.text("INFO"))
+    info: dict[str, str] = {}
+    with contextlib.suppress(_RefusedError):
+        info = patient.of(commands.info(), default=info)
     if info.get("loading", "0") != "0":
         return NodeFacts(where=str(address), info=info)  # it refuses all other commands
     config = _pairs(patient)
     before = time.time()
-    answer = patient.ask("TIME")
+    clock = commands.time()
+    now_s = patient.of(clock, default=round(before * 1e6)) / 1e6
     after = time.time()
     return NodeFacts(
         where=_own_place(address, config),
         id=patient.text("CLUSTER", "MYID"),
         info=info,
         config=config,
-        peers=_peers(patient.text("CLUSTER", "NODES"), address.host),
-        now_s=_seconds(answer),
-        skew_ms=(_seconds(answer) - (before + after) / 2) * 1000,
+        peers=peer_lines(patient.text("CLUSTER", "NODES"), address.host),
+        now_s=now_s,
+        skew_ms=(now_s - (before + after) / 2) * 1000,
         uncertainty_ms=(after - before) * 500,
         bus_error=_bus_error(address, config, patient.timeout_s),
     )
@@ -192,78 +128,25 @@ def _ping(patient: _Examined) -> None:
             raise
 
 
-def _seconds(answer: Reply) -> float:
-    if not isinstance(answer, list) or len(answer) != 2:
-        return time.time()
-    seconds, micros = (int(part) if isinstance(part, bytes | int) else 0 for part in answer)
-    return seconds + micros / 1_000_000
-
-
-def _fields(text: str) -> dict[str, str]:
-    lines = [line for line in text.splitlines() if ":" in line and not line.startswith("#")]
-    return dict(line.split(":", 1) for line in lines)
-
-
 def _pairs(patient: _Examined) -> dict[str, str]:
     try:
-        reply = patient.ask("CONFIG", "GET", "*")
+        return pairs(patient.ask("CONFIG", "GET", "*"))
     except _RefusedError:  # renamed, or taken away
         return {}
-    words = [each.decode(errors="replace") for each in _items(reply) if isinstance(each, bytes)]
-    return dict(zip(words[::2], words[1::2], strict=False))
-
-
-def _items(reply: Reply) -> list[Reply]:
-    return reply if isinstance(reply, list) else []
-
-
-def _peers(text: str, own_host: str) -> tuple[PeerLine, ...]:
-    """The peers. A node that does not know its own address leaves it empty."""
-    found = []
-    for line in text.splitlines():
-        words = line.split()
-        if len(words) < _LINE_WORDS or "myself" in words[2].split(","):
-            continue
-        found.append(_peer(words, own_host))
-    return tuple(found)
-
-
-def _peer(words: list[str], own_host: str) -> PeerLine:
-    place, _, bus_port = words[1].partition("@")
-    host, _, port = place.rpartition(":")
-    zones = [word for word in words[_LINE_WORDS:] if word.startswith(_ZONE)]
-    return PeerLine(
-        words[0],
-        host or own_host,
-        int(port) if port.isdigit() else 0,
-        frozenset(words[2].split(",")),
-        words[5] == "connected",
-        zone=zones[0].removeprefix(_ZONE) if zones else "",
-        bus_port=int(bus_port) if bus_port.isdigit() else 0,
-    )
 
 
 def _bus_error(address: Address, config: Mapping[str, str], timeout_s: float) -> str:
-    """Try the bus port where the node tells others that it is: 10000 above the plain port, or above
-    the TLS port if there is no plain one, unless it announces another address or port."""
-    if address.path is not None:
+    """Try the bus port where the node tells others that it is."""
+    place = bus_place(address, config)
+    if place is None:
         return ""
-    plain = _number(config, "cluster-announce-port") or _number(config, "port") or address.port
-    port = _number(config, "cluster-announce-bus-port") or plain + BUS_OFFSET
-    host = config.get("cluster-announce-ip") or address.host
     try:
-        socket.create_connection((host, port), timeout_s).close()
+        socket.create_connection(place, timeout_s).close()
     except TimeoutError:
         return "no answer in time"
     except OSError as error:
         return error.strerror or str(error)
     return ""
-
-
-def _number(config: Mapping[str, str], name: str) -> int:
-    """A directive; 0 without it."""
-    value = config.get(name, "")
-    return int(value) if value.isdecimal() else 0
 
 
 def _is_worker(config: Mapping[str, str]) -> bool:
@@ -272,15 +155,15 @@ def _is_worker(config: Mapping[str, str]) -> bool:
 
 def _own_place(address: Address, config: Mapping[str, str]) -> str:
     """The node's own address: at the port that workers share, any of them may have answered."""
-    own = _number(config, "cluster-announce-port")
-    own = own or _number(config, "port" if address.tls is None else "tls-port")
+    own = number_of(config, "cluster-announce-port")
+    own = own or number_of(config, "port" if address.tls is None else "tls-port")
     if not _is_worker(config) or address.path is not None or not own:
         return str(address)
     return str(attrs.evolve(address, port=own))
 
 
 def _shift(address: Address, node: NodeFacts) -> int:
-    plain = _number(node.config, "cluster-announce-port") or _number(node.config, "port")
+    plain = number_of(node.config, "cluster-announce-port") or number_of(node.config, "port")
     if address.tls is None or not plain:
         return 0
     # The port that was asked may be the one that workers share.

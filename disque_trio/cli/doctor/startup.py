@@ -11,10 +11,10 @@ from typing import Final
 
 import attrs
 
-from disque_trio.cli.doctor.findings import Finding, problem, warning
 from disque_trio.net.listeners import ListenError, listen
 from disque_trio.net.tls import TlsError
 from disque_trio.net.tls import load as load_tls
+from disque_trio.observe.finding import Finding, problem, warning
 from disque_trio.serving.processes.plan import WorkersError, orders, refuse_strays
 from disque_trio.statemachine.address import BUS_OFFSET
 from disque_trio.statemachine.config import Config

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import attrs
 
-from disque_trio.cli.doctor.nodes import NodeFacts, survey
+from disque_trio.cli.doctor.nodes import survey
 from disque_trio.cli.explain.options import Options
 from disque_trio.client import commands
 from disque_trio.client.address import Cluster
@@ -18,6 +18,7 @@ from disque_trio.explain.clusters import NodeTold, asked_by, facts_of
 from disque_trio.explain.facts import Facts
 from disque_trio.explain.holders import Holder, holders_of
 from disque_trio.explain.zones import Place
+from disque_trio.observe.cluster import NodeFacts
 from disque_trio.terminal.options import UsageError
 
 _TIMEOUT_S: Final = 3.0

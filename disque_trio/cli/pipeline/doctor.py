@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import attrs
 
-from disque_trio.cli.doctor.findings import (
+from disque_trio.cli.frame import json_switch
+from disque_trio.observe.finding import (
     STATUS_NAMES,
     Finding,
     Level,
@@ -18,7 +19,6 @@ from disque_trio.cli.doctor.findings import (
     warning,
     worst,
 )
-from disque_trio.cli.frame import json_switch
 from disque_trio.pipeline import java, session, shipping
 from disque_trio.pipeline.errors import INSTALL, PipelineError
 from disque_trio.terminal.options import option, switch, text

@@ -92,10 +92,10 @@ class Workers(Operable):
         return Found(by_name, found.unreached)
 
     async def _noted(self, node: Address) -> list[KnownWorker]:
-        asked: list[Command[Any]] = [commands.qpeek(WORKERS, MOST), commands.call("TIME")]
-        jobs, (seconds, micros) = map(given, await self.client.ask(node, asked))
+        asked: list[Command[Any]] = [commands.qpeek(WORKERS, MOST), commands.time()]
+        jobs, micros = map(given, await self.client.ask(node, asked))
         shown = await self.client.ask(node, [commands.show(job) for job in jobs])
-        now_ms = int(seconds) * 1000 + int(micros) // 1000
+        now_ms = micros // 1000
         found = []
         for job, details in zip(jobs, shown, strict=True):
             age_s = 0.0  # the next note has just replaced it

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from disque_trio.cli.doctor import machine
-from disque_trio.cli.doctor.findings import Finding, Level
-from disque_trio.cli.doctor.nodes import NodeFacts
+from disque_trio.observe.cluster import NodeFacts
+from disque_trio.observe.finding import Finding, Level
 from tests.cluster.processes import free_port
 
 Usage = namedtuple("Usage", "total used free")

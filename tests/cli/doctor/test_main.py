@@ -6,7 +6,7 @@ import pytest
 
 from disque_trio.__main__ import main
 from disque_trio.cli.doctor import machine
-from disque_trio.cli.doctor.findings import note, problem, warning
+from disque_trio.observe.finding import note, problem, warning
 from disque_trio.statemachine.base import Failure
 from tests.cli.doctor.test_nodes import answers
 from tests.client.fakenode import fake_node

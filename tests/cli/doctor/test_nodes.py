@@ -4,8 +4,10 @@ import time
 import pytest
 
 from disque_trio.cli.doctor import nodes
-from disque_trio.cli.doctor.nodes import NodeFacts, PeerLine, examine, survey
+from disque_trio.cli.doctor.nodes import examine, survey
 from disque_trio.client.address import Address, Tls
+from disque_trio.observe import cluster
+from disque_trio.observe.cluster import NodeFacts, PeerLine, peer_lines
 from disque_trio.statemachine.base import Failure, Reply, Status
 from tests.client.fakenode import Answer, Answers, fake_node
 
@@ -203,7 +205,7 @@ def test_the_bus_of_a_node_with_two_ports_is_above_the_plain_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as bus:
-        monkeypatch.setattr(nodes, "BUS_OFFSET", bus.getsockname()[1] - 7711)
+        monkeypatch.setattr(cluster, "BUS_OFFSET", bus.getsockname()[1] - 7711)
         told = answers(CONFIG=[[b"port", b"7711", b"tls-port", b"7712"]])
         with fake_node(told) as node:
             assert examine(address(node.port), None, PATIENCE_S).bus_error == ""
@@ -211,7 +213,7 @@ def test_the_bus_of_a_node_with_two_ports_is_above_the_plain_one(
 
 def test_a_bus_port_that_is_open_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     with fake_node(answers()) as node, socket.create_server(("127.0.0.1", 0)) as bus:
-        monkeypatch.setattr(nodes, "BUS_OFFSET", bus.getsockname()[1] - node.port)
+        monkeypatch.setattr(cluster, "BUS_OFFSET", bus.getsockname()[1] - node.port)
 
         assert examine(address(node.port), None, PATIENCE_S).bus_error == ""
 
@@ -234,6 +236,6 @@ def test_the_bus_port_is_tried_where_the_node_announces_it() -> None:
 
 def test_a_line_of_a_node_has_its_zone_and_its_port_for_nodes() -> None:
     line = b"%b 10.0.0.1:7711@9000 noflags 0 0 connected zone=rack/1\n" % OTHER.encode()
-    (peer,) = nodes._peers(line.decode(), "here")
+    (peer,) = peer_lines(line.decode(), "here")
 
     assert (peer.port, peer.bus_port, peer.zone) == (7711, 9000, "rack/1")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from disque_trio.cli.doctor import machine, startup
-from disque_trio.cli.doctor.findings import Finding, Level
+from disque_trio.observe.finding import Finding, Level
 from tests.cluster.processes import free_port
 
 

@@ -1,8 +1,8 @@
 import attrs
 
-from disque_trio.cli.doctor.nodes import NodeFacts, PeerLine
 from disque_trio.cli.explain import PROGRAM
 from disque_trio.cli.explain.asking import Asking, from_nodes
+from disque_trio.observe.cluster import NodeFacts, PeerLine
 from disque_trio.terminal.options import parse
 
 NODE = NodeFacts(

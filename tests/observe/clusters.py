@@ -2,9 +2,9 @@
 
 import attrs
 
-from disque_trio.cli.doctor.checks import judge
-from disque_trio.cli.doctor.findings import Finding, Level
-from disque_trio.cli.doctor.nodes import NodeFacts, PeerLine
+from disque_trio.observe.cluster import NodeFacts, PeerLine
+from disque_trio.observe.finding import Finding, Level
+from disque_trio.observe.node_checks import judge
 
 
 def line(name: str, *flags: str, is_connected: bool = True) -> PeerLine:

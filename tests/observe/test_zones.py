@@ -1,9 +1,9 @@
 """Too few zones for the copies of a job."""
 
-from disque_trio.cli.doctor.findings import Level
-from disque_trio.cli.doctor.nodes import NodeFacts
-from disque_trio.cli.doctor.zones import judge
-from tests.cli.doctor.clusters import node
+from disque_trio.observe.cluster import NodeFacts
+from disque_trio.observe.finding import Level
+from disque_trio.observe.node_checks import zones_of as judge
+from tests.observe.clusters import node
 
 
 def nodes(*zones: str, replicate: int = 3) -> list[NodeFacts]:

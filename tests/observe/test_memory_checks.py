@@ -3,9 +3,9 @@
 import attrs
 import pytest
 
-from disque_trio.cli.doctor.checks import judge
-from disque_trio.cli.doctor.findings import Level
-from tests.cli.doctor.clusters import cluster, said, the_one
+from disque_trio.observe.finding import Level
+from disque_trio.observe.node_checks import judge
+from tests.observe.clusters import cluster, said, the_one
 
 
 def test_memory_is_told_of_as_the_node_counts_it() -> None:

@@ -4,9 +4,10 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from disque_trio.cli.doctor import refusals, zones
-from disque_trio.cli.doctor.findings import ANEW, Finding, note, problem, spelled, warning
-from disque_trio.cli.doctor.nodes import NodeFacts
+from disque_trio.explain.zones import Place, lacks
+from disque_trio.observe import refusals
+from disque_trio.observe.cluster import NodeFacts
+from disque_trio.observe.finding import ANEW, Finding, note, problem, spelled, warning
 from disque_trio.statemachine.pressure import LEAST_ROOM, MOST_RESIDENT_PERCENT, SAFE_PERCENT
 
 MAX_SKEW_MS: Final = 500
@@ -28,7 +29,7 @@ def judge(nodes: list[NodeFacts]) -> list[Finding]:
             found += [*_memory(node), *_disk(node), *_jobs(node), *_failed_work(node)]
     well = [node for node in nodes if not node.error and not node.is_loading]
     if well:
-        found += [*_members(well, nodes), *_one_way(well), *_clocks(well), *zones.judge(well)]
+        found += [*_members(well, nodes), *_one_way(well), *_clocks(well), *zones_of(well)]
         found += _versions([node for node in nodes if not node.error])
     return found
 
@@ -391,3 +392,18 @@ def _versions(well: list[NodeFacts]) -> Iterator[Finding]:
             f"nodes run different versions: {', '.join(names)}",
             "finish the upgrade, node by node (docs/versions.md)",
         )
+
+
+def zones_of(well: list[NodeFacts]) -> Iterator[Finding]:
+    """Fewer zones are reached than a job has copies."""
+    ours = [
+        Place(
+            where=node.where,
+            zone=node.info.get("replica_zone", ""),
+            replicate=int(node.config.get("default-replicate", 0)),
+        )
+        for node in well
+        if node.is_ours
+    ]
+    for lack in lacks(ours, len(well)):
+        yield warning(lack.subject, lack.what, lack.advice)

@@ -1,10 +1,10 @@
 import attrs
 import pytest
 
-from disque_trio.cli.doctor.checks import judge
-from disque_trio.cli.doctor.findings import Level
-from disque_trio.cli.doctor.nodes import NodeFacts
-from tests.cli.doctor.clusters import cluster, line, node, said, the_one
+from disque_trio.observe.cluster import NodeFacts
+from disque_trio.observe.finding import Level
+from disque_trio.observe.node_checks import judge
+from tests.observe.clusters import cluster, line, node, said, the_one
 
 
 def test_of_a_cluster_that_is_well_nothing_is_said() -> None:

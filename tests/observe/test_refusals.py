@@ -2,8 +2,8 @@
 
 import pytest
 
-from disque_trio.cli.doctor.findings import Level
-from tests.cli.doctor.clusters import cluster, the_one
+from disque_trio.observe.finding import Level
+from tests.observe.clusters import cluster, the_one
 
 
 @pytest.mark.parametrize(

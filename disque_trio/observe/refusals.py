@@ -5,8 +5,8 @@ from typing import Final
 
 import attrs
 
-from disque_trio.cli.doctor.findings import ANEW, Finding, note, problem, spelled, warning
-from disque_trio.cli.doctor.nodes import NodeFacts
+from disque_trio.observe.cluster import NodeFacts
+from disque_trio.observe.finding import ANEW, Finding, note, problem, spelled, warning
 from disque_trio.statemachine.refusals import REFUSALS
 
 

@@ -1,0 +1,140 @@
+"""What a node tells of itself, of the others and of the cluster: one record and one parser for the
+console, the doctor, `explain` and the operations.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+
+from disque_trio.client.address import Address
+from disque_trio.statemachine.address import BUS_OFFSET
+from disque_trio.statemachine.base import VERSION_SIZE, Reply
+
+_LINE_WORDS: Final = 6
+_ZONE: Final = "zone="
+
+
+@attrs.frozen
+class PeerLine:
+    """A line of CLUSTER NODES: how one node sees another."""
+
+    id: str
+    host: str
+    port: int
+    flags: frozenset[str]
+    is_connected: bool
+    zone: str = ""
+    """Empty if it names none."""
+    bus_port: int = 0
+    """Where other nodes reach it; 0 if the line does not tell."""
+
+    @property
+    def address(self) -> str:
+        """Its address for clients, as the other node knows it."""
+        return str(Address(host=self.host, port=self.port))
+
+
+@attrs.frozen(kw_only=True)
+class NodeFacts:
+    """The answers of one node. `error` is why there are none; then all else is empty."""
+
+    where: str
+    error: str = ""
+    advice: str = ""
+    id: str = ""
+    info: dict[str, str] = attrs.Factory(dict)
+    """All fields of INFO."""
+    config: dict[str, str] = attrs.Factory(dict)
+    """All directives of CONFIG GET."""
+    peers: tuple[PeerLine, ...] = ()
+    """The other nodes that it knows."""
+    has_password: bool = False
+    """It requires one."""
+    skew_ms: float = 0.0
+    """How far its wall clock is ahead of this machine's."""
+    uncertainty_ms: float = 0.0
+    """Half of the time that its answer took."""
+    now_s: float = 0.0
+    """The node's clock, in Unix seconds."""
+    bus_error: str = ""
+    """Why its bus port cannot be reached from here; empty if it can, or if its address is
+    unknown."""
+
+    @property
+    def is_ours(self) -> bool:
+        """Is it no original server?"""
+        return "python_version" in self.info
+
+    @property
+    def is_loading(self) -> bool:
+        """Does it still load its append-only file? Then it refuses most commands and has no
+        links."""
+        return self.info.get("loading", "0") != "0"
+
+    @property
+    def version(self) -> str:
+        """Its version, and the number of its formats, as far as it announces one."""
+        name = self.info.get("disque_version", "?")[:VERSION_SIZE]
+        number = self.info.get("format")
+        return f"{name}/{number}" if number else name
+
+    def counts(self, field: str) -> dict[str, int]:
+        """A field of INFO that counts by reason."""
+        pairs = [pair.rpartition("=") for pair in self.info.get(field, "").split(",")]
+        return {reason: int(count) for reason, _, count in pairs if count.isdigit()}
+
+    def number(self, field: str) -> int:
+        """A field of INFO; 0 when it is missing."""
+        value = self.info.get(field, "")
+        return int(value) if value.lstrip("-").isdigit() else 0
+
+
+def peer_lines(text: str, own_host: str) -> tuple[PeerLine, ...]:
+    """The others, of CLUSTER NODES. A node that does not know its own address leaves it empty."""
+    return tuple(each for each in lines_of(text, own_host) if "myself" not in each.flags)
+
+
+def lines_of(text: str, own_host: str) -> list[PeerLine]:
+    """All lines of CLUSTER NODES."""
+    found = (line.split() for line in text.splitlines())
+    return [_line(words, own_host) for words in found if len(words) >= _LINE_WORDS]
+
+
+def _line(words: list[str], own_host: str) -> PeerLine:
+    place, _, bus_port = words[1].partition("@")
+    host, _, port = place.rpartition(":")
+    zones = [word for word in words[_LINE_WORDS:] if word.startswith(_ZONE)]
+    return PeerLine(
+        words[0],
+        host or own_host,
+        int(port) if port.isdigit() else 0,
+        frozenset(words[2].split(",")),
+        words[5] == "connected",
+        zone=zones[0].removeprefix(_ZONE) if zones else "",
+        bus_port=int(bus_port) if bus_port.isdigit() else 0,
+    )
+
+
+def pairs(reply: Reply) -> dict[str, str]:
+    """The directives of CONFIG GET, by name."""
+    words = reply if isinstance(reply, list) else []
+    texts = [each.decode(errors="replace") for each in words if isinstance(each, bytes)]
+    return dict(zip(texts[::2], texts[1::2], strict=False))
+
+
+def number_of(config: Mapping[str, str], name: str) -> int:
+    """A directive; 0 without it."""
+    value = config.get(name, "")
+    return int(value) if value.isdecimal() else 0
+
+
+def bus_place(address: Address, config: Mapping[str, str]) -> tuple[str, int] | None:
+    """Where the node tells others that its bus port is: 10000 above the plain port, or above the
+    TLS port if there is no plain one, unless it announces another address or port. None for one
+    that is reached by a socket of its machine."""
+    if address.path is not None:
+        return None
+    plain = number_of(config, "cluster-announce-port") or number_of(config, "port") or address.port
+    port = number_of(config, "cluster-announce-bus-port") or plain + BUS_OFFSET
+    return config.get("cluster-announce-ip") or address.host, port
