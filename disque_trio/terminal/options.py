@@ -41,7 +41,12 @@ class Kind:
     """All that are allowed, if they can be listed."""
 
     def __call__(self, word: str) -> Any:
-        """The value of a word. Raises `ArgumentTypeError`."""
+        """The value of a word. Raises `ArgumentTypeError`.
+
+        argparse also passes the default of an optional positional argument that is missing.
+        """
+        if word is argparse.SUPPRESS:
+            return word
         try:
             return self.read(word)
         except ValueError:
