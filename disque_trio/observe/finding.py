@@ -30,6 +30,12 @@ class Finding:
     where: str
     what: str
     advice: str = ""
+    is_by_queue: bool = False
+    """Is the same told by queue, where queues are counted?"""
+    link: str = ""
+    """The page of the console about it; that of the cluster if there is none."""
+    stake: float = 0.0
+    """Of findings of the same level, the one with most comes first: jobs times seconds."""
 
     def as_dict(self) -> dict[str, str]:
         """For JSON."""

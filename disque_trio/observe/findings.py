@@ -1,50 +1,49 @@
-"""What is wrong in a cluster, in a sentence each, the worst first."""
+"""What is wrong in a cluster, in a sentence each, the worst first: for the console and the doctor.
+
+Checks of nodes are in `node_checks`, those of queues here. Queues of which the same is to be said
+are one finding, which names those with most at stake and how many others there are.
+"""
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 from urllib.parse import quote
 
 import attrs
 
-from disque_trio.explain.zones import lacks
-from disque_trio.observe.queue_counts import BEHIND_S, Part, QueueCounts, age_of, until_restored
-from disque_trio.observe.survey import KnownNode
+from disque_trio.observe import node_checks
+from disque_trio.observe.cluster import NodeFacts
+from disque_trio.observe.finding import Finding, Level, spelled, warning
+from disque_trio.observe.queue_counts import BEHIND_S, QueueCounts, age_of, until_restored
 from disque_trio.observe.values import Json, name_fields, readable
 
-SKEW_MS: Final = 500
-_MOST_QUEUES: Final = 5
-"""Of each kind of finding."""
-_ORDER: Final = ("bad", "warn", "good")
-_MEMORY: Final = {
-    "1": ("warn", "is short of memory: new jobs are left to other nodes"),
-    "2": ("bad", "has no memory for new jobs"),
-}
+_NAMED: Final = 3
+"""Queues of a finding that are named."""
+_LEVELS: Final = {Level.PROBLEM: "bad", Level.WARNING: "warn", Level.NOTE: "note"}
 
 
-@attrs.frozen
-class Finding:
-    """One of them."""
-
-    level: str
-    """`bad`, `warn` or `good`."""
-    text: str
-    link: str = ""
+def findings(nodes: Sequence[NodeFacts], counts: QueueCounts) -> list[Finding]:
+    """All of them, the worst first; of the same level, refusals, then by what is at stake."""
+    of_nodes = [each for each in node_checks.judge(list(nodes)) if not each.is_by_queue]
+    found = [*of_nodes, *of_queues(counts)]
+    return sorted(found, key=lambda each: (-each.level, -each.stake))
 
 
-Nodes = Mapping[str, KnownNode]
-
-
-def findings(nodes: Nodes, counts: QueueCounts) -> list[Json]:
-    """All of them; if there are none, a good one."""
-    found = [each for kind in _KINDS for each in kind(nodes)]
-    found += [each for kind in _OF_QUEUES for each in kind(counts)]
-    if not found:
-        answer = f"all {len(nodes)} nodes answer" if len(nodes) > 1 else "the node answers"
-        found = [Finding("good", f"{answer}; no queue is stuck")]
-    found.sort(key=lambda each: _ORDER.index(each.level))
-    return [attrs.asdict(each) for each in found]
+def as_rows(found: Sequence[Finding], nodes: int) -> list[Json]:
+    """For the console; a good one, if there is nothing to do."""
+    rows: list[Json] = [
+        {
+            "level": _LEVELS[each.level],
+            "text": f"{each.where}: {each.what}",
+            "advice": each.advice,
+            "link": each.link or "#/cluster",
+        }
+        for each in found
+    ]
+    if all(each.level is Level.NOTE for each in found):
+        answer = f"all {nodes} nodes answer" if nodes > 1 else "the node answers"
+        rows.insert(0, {"level": "good", "text": f"{answer}; no queue is stuck", "link": ""})
+    return rows
 
 
 def queue_link(name: str) -> str:
@@ -55,140 +54,169 @@ def queue_link(name: str) -> str:
     return f"#/queue/{quote(name, safe='')}"
 
 
-def _named(node: KnownNode) -> str:
-    return f"{node.name} {node.where}"
+# Queues.
 
 
-# Of nodes.
+@attrs.frozen
+class _Queue:
+    """One of which something is to be said."""
+
+    name: str
+    jobs: int
+    age_s: float
+    """Of its oldest job; for jobs that wait, the time until the first of them is queued."""
+    more: str = ""
 
 
-def _silent(nodes: Nodes) -> Iterator[Finding]:
-    for node in nodes.values():
-        if node.state == "loading":
-            yield Finding("warn", f"{_named(node)} loads its append-only file", "#/cluster")
-        elif node.why:
-            yield Finding("bad", f"{_named(node)} {node.why}", "#/cluster")
+@attrs.frozen
+class _Kind:
+    """What is to be said of queues."""
+
+    one: str
+    many: str
+    """Of several; both with `jobs`, `age` and `count`."""
+    advice: str
+    only: str
+    """The console's page of them."""
 
 
-def _split(nodes: Nodes) -> Iterator[Finding]:
-    """Nodes that others hold for failed though they answer here."""
-    for node in nodes.values():
-        against = [
-            other.name
-            for other in nodes.values()
-            if not other.why and other.peers.get(node.id) == "failed"
-        ]
-        if against and not node.why:
-            held = f"{', '.join(against)} {'hold' if len(against) > 1 else 'holds'} it for failed"
-            yield Finding("bad", f"{_named(node)} answers here, but {held}", "#/cluster")
+_ALONE: Final = _Kind(
+    "{jobs}, the oldest {age}; nobody takes from it: no client waits for its jobs",
+    "{count} queues that nobody takes, {jobs}, the oldest {age}",
+    "start workers for them, or purge what nobody wants (disque-trio queues purge)",
+    "stuck",
+)
+_STOPPED: Final = _Kind(
+    "{jobs}, the oldest {age}; nobody takes from it, for its deliveries are stopped",
+    "{count} queues whose deliveries are stopped, {jobs}, the oldest {age}",
+    "disque-trio queues resume ends the pause",
+    "paused",
+)
+_SLOW: Final = _Kind(
+    "{jobs}, the oldest {age}; its workers do not keep up",
+    "{count} queues whose workers do not keep up, {jobs}, the oldest {age}",
+    "start more workers, or look for tasks that have become slow",
+    "",
+)
+_PAUSED: Final = _Kind(
+    "is paused: {more}; {jobs}",
+    "{count} queues are paused; {jobs}",
+    "disque-trio queues resume ends the pause",
+    "paused",
+)
+_RESTORED: Final = _Kind(
+    "{jobs} waiting for the end of RETRY after a restart, the first for {age}",
+    "{count} queues have {jobs} waiting for the end of RETRY after a restart, the first for {age}",
+    "workers may have had them before it. If they have not, disque-trio queues requeue queues them "
+    "now; a job that a worker has is then delivered twice",
+    "",
+)
+_DEAD: Final = _Kind(
+    "{jobs} dead",
+    "{count} queues have {jobs} that are dead",
+    "disque-trio jobs dead shows why; disque-trio queues redrive queues them again, queues drop "
+    "ends them",
+    "dead",
+)
 
 
-def _troubled(nodes: Nodes) -> Iterator[Finding]:
-    for node in nodes.values():
-        if node.why:
-            continue
-        if node.journal == "broken":
-            yield Finding("bad", f"{_named(node)} cannot write its append-only file", "#/cluster")
-        if told := _MEMORY.get(node.info.get("memory_level", "")):
-            yield Finding(told[0], f"{_named(node)} {told[1]}", "#/cluster")
-        if node.is_leaving:
-            yield Finding("warn", f"{_named(node)} leaves the cluster", "#/cluster")
-        if node.clock_ms is not None and abs(node.clock_ms) > SKEW_MS:
-            way = "ahead" if node.clock_ms > 0 else "behind"
-            skew = abs(node.clock_ms) / 1000
-            text = f"the clock of {_named(node)} is {skew:.1f} s {way}"
-            yield Finding("warn", text, "#/cluster")
+def of_queues(counts: QueueCounts) -> Iterator[Finding]:
+    """Those of a count of the queues."""
+    yield from unattended(counts)
+    yield from _told(_others(counts))
 
 
-def _lacking(nodes: Nodes) -> Iterator[Finding]:
-    count = sum(
-        node.view.under_replicated or 0 for node in nodes.values() if node.view and not node.why
+def unattended(counts: QueueCounts) -> Iterator[Finding]:
+    """Queues whose jobs wait for somebody who takes them."""
+    yield from _told(_behind(counts))
+    more = len(counts.behind_names) - len(counts.behind.ranks)
+    if more > 0:
+        what = f"{more:,} more queues have jobs that have waited for a minute or longer"
+        yield attrs.evolve(warning("the cluster", what, _ALONE.advice), link="#/queues?sort=age")
+
+
+def _told(found: Iterable[tuple[_Kind, list[_Queue]]]) -> Iterator[Finding]:
+    for kind, queues in found:
+        if len(queues) > _NAMED:
+            yield _of_many(kind, queues)
+        else:
+            for each in queues:
+                yield _finding(kind, kind.one, f'queue "{readable(each.name)}"', [each])
+
+
+def _of_many(kind: _Kind, queues: list[_Queue]) -> Finding:
+    queues.sort(key=lambda each: -each.jobs * max(each.age_s, 1.0))
+    names = ", ".join(f'"{readable(each.name)}"' for each in queues[:_NAMED])
+    more = f" and {len(queues) - _NAMED:,} more"
+    found = _finding(kind, kind.many, "the cluster", queues)
+    link = f"#/queues?only={kind.only}" if kind.only else "#/queues?sort=age"
+    return attrs.evolve(found, what=f"{found.what}: {names}{more}", link=link)
+
+
+def _finding(kind: _Kind, text: str, where: str, queues: list[_Queue]) -> Finding:
+    jobs = sum(each.jobs for each in queues)
+    ages = [each.age_s for each in queues]
+    age = min(ages) if kind is _RESTORED else max(ages)
+    what = text.format(
+        jobs="1 job" if jobs == 1 else f"{jobs:,} jobs",
+        age=spelled(round(age)),
+        count=f"{len(queues):,}",
+        more=queues[0].more,
     )
-    if count:
-        yield Finding("warn", f"{_jobs(count)} with fewer copies than asked for", "#/cluster")
+    stake = sum(each.jobs * max(each.age_s, 1.0) for each in queues)
+    found = warning(where, what, kind.advice)
+    return attrs.evolve(found, link=queue_link(queues[0].name), stake=stake)
 
 
-def _zoned(nodes: Nodes) -> Iterator[Finding]:
-    well = [node for node in nodes.values() if node.state in {"up", "leaving"}]
-    ours = [node.place for node in well if "python_version" in node.info]
-    for lack in lacks(ours, len(well)):
-        yield Finding("warn", f"{lack.subject}: {lack.what}; {lack.advice}", "#/cluster")
-
-
-_KINDS: Final[tuple[Callable[[Nodes], Iterator[Finding]], ...]] = (
-    _silent, _split, _troubled, _lacking, _zoned,
-)  # fmt: skip
-
-
-# Of queues.
-
-
-def _unattended(counts: QueueCounts) -> Iterator[Finding]:
-    stuck, now_ms = [], time.time() * 1000
+def _behind(counts: QueueCounts) -> list[tuple[_Kind, list[_Queue]]]:
+    """Queues whose jobs wait, by why."""
+    now_ms = time.time() * 1000
+    found: dict[str, tuple[_Kind, list[_Queue]]] = {}
     for name in counts.behind.ranks:
         parts = counts.parts[name]
         each = parts.values()
         jobs, age = sum(one.stats.length for one in each), age_of(parts, now_ms)
-        if jobs and age >= BEHIND_S and not any(one.stats.blocked for one in each):
-            stuck.append((_why_stuck(each), jobs, age, name))
-    for why, jobs, age, name in sorted(stuck, reverse=True)[:_MOST_QUEUES]:
-        text = f'queue "{readable(name)}": {_jobs(jobs)}, the oldest {_minutes(age)}; {_WHY[why]}'
-        yield Finding("warn", text, queue_link(name))
+        if not jobs or age < BEHIND_S or any(one.stats.blocked for one in each):
+            continue
+        kind = _ALONE
+        if any(one.out_s for one in each):
+            kind = _SLOW
+        elif any(one.stats.pause in ("out", "all") for one in each):
+            kind = _STOPPED
+        found.setdefault(kind.one, (kind, []))[1].append(_Queue(name, jobs, age))
+    return list(found.values())
 
 
-_SLOW, _STOPPED, _ALONE = range(3)
-_WHY: Final = {
-    _SLOW: "its workers do not keep up",
-    _STOPPED: "nobody takes from it, for its deliveries are stopped",
-    _ALONE: "nobody takes from it: no client waits for its jobs",
-}
+def _sides(counts: QueueCounts, name: str) -> str:
+    paused = {where: one.stats.pause for where, one in counts.parts[name].items()}
+    return ", ".join(f"{side} at {where}" for where, side in paused.items() if side != "none")
 
 
-def _why_stuck(parts: Collection[Part]) -> int:
-    if any(one.out_s for one in parts):
-        return _SLOW
-    return _STOPPED if any(one.stats.pause in ("out", "all") for one in parts) else _ALONE
+def _others(counts: QueueCounts) -> Iterator[tuple[_Kind, list[_Queue]]]:
+    def queues(names: Sequence[str], jobs: Callable[[str], int]) -> list[_Queue]:
+        return [_Queue(name, jobs(name), 0.0) for name in names]
 
-
-def _paused(counts: QueueCounts) -> Iterator[Finding]:
-    for name in islice(counts.paused, _MOST_QUEUES):
-        parts = counts.parts[name].items()
-        sides = {where: one.stats.pause for where, one in parts if one.stats.pause != "none"}
-        told = ", ".join(f"{side} at {where}" for where, side in sides.items())
-        yield Finding("warn", f'queue "{readable(name)}" is paused: {told}', queue_link(name))
-
-
-def _restored(counts: QueueCounts) -> Iterator[Finding]:
-    """Jobs that no worker is given for now, because one may have had them before a restart."""
-    for name in islice(counts.restored, _MOST_QUEUES):
-        each = counts.parts[name].values()
-        jobs = sum(one.stats.restored or 0 for one in each)
-        due = _minutes(until_restored(each) or 0.0)
-        yield Finding(
-            "warn",
-            f'queue "{readable(name)}": {_jobs(jobs)} {"waits" if jobs == 1 else "wait"} for the '
-            f"end of RETRY after a restart, the first for {due}; ENQUEUE QUEUE queues them now",
-            queue_link(name),
+    def total(field: str) -> Callable[[str], int]:
+        return lambda name: sum(
+            getattr(part.stats, field) or 0 for part in counts.parts[name].values()
         )
 
+    yield (
+        _RESTORED,
+        [
+            attrs.evolve(each, age_s=until_restored(counts.parts[each.name].values()) or 0.0)
+            for each in queues(list(counts.restored), total("restored"))
+        ],
+    )
+    yield (
+        _PAUSED,
+        [
+            attrs.evolve(each, more=_sides(counts, each.name))
+            for each in queues(list(counts.paused), total("length"))
+        ],
+    )
 
-def _dead(counts: QueueCounts) -> Iterator[Finding]:
-    if count := len(counts.with_dead):
-        what = "1 queue" if count == 1 else f"{count:,} queues"
-        yield Finding("warn", f"{_jobs(counts.totals()['dead'], 'dead ')} in {what}", "#/dead")
+    def most(name: str) -> int:
+        return max(part.stats.dead or 0 for part in counts.parts[name].values())
 
-
-_OF_QUEUES: Final[tuple[Callable[[QueueCounts], Iterator[Finding]], ...]] = (
-    _unattended, _restored, _paused, _dead,
-)  # fmt: skip
-
-
-def _jobs(count: int, kind: str = "") -> str:
-    return f"1 {kind}job" if count == 1 else f"{count:,} {kind}jobs"
-
-
-def _minutes(seconds: float) -> str:
-    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s"
+    yield _DEAD, queues(list(counts.with_dead), most)

@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
+import attrs
+
 from disque_trio.explain.zones import Place, lacks
 from disque_trio.observe import refusals
 from disque_trio.observe.cluster import NodeFacts
@@ -26,7 +28,9 @@ def judge(nodes: list[NodeFacts]) -> list[Finding]:
             found.append(_loading(node))
         else:
             found += [*_duplicate(node), *_reach(node), *_process(node), *refusals.judge(node)]
-            found += [*_memory(node), *_disk(node), *_jobs(node), *_failed_work(node)]
+            found += [*_memory(node), *_disk(node), *_jobs(node)]
+            found += [attrs.evolve(each, is_by_queue=True) for each in _failed(node)]
+            found += _failed_work(node)
     well = [node for node in nodes if not node.error and not node.is_loading]
     if well:
         found += [*_members(well, nodes), *_one_way(well), *_clocks(well), *zones_of(well)]
@@ -249,8 +253,8 @@ def _where_and_when(node: NodeFacts, field: str) -> str:
     return f": {most}; the first is queued in {spelled(due)}"
 
 
-def _failed_work(node: NodeFacts) -> Iterator[Finding]:
-    """Jobs that workers have given up, or back."""
+def _failed(node: NodeFacts) -> Iterator[Finding]:
+    """Jobs that workers have given up, or may have had before a restart."""
     if dead := node.number("dead_jobs"):
         queues = node.counts("dead_jobs_by_queue")
         most = ", ".join(f"{count} of {queue}" for queue, count in queues.items())
@@ -269,6 +273,10 @@ def _failed_work(node: NodeFacts) -> Iterator[Finding]:
             "'disque-trio queues requeue') queues them now; a job that a worker has is then "
             "delivered twice",
         )
+
+
+def _failed_work(node: NodeFacts) -> Iterator[Finding]:
+    """Jobs that have expired, and those that wait."""
     if expired := node.number("expired_while_down"):
         yield note(
             node.where,

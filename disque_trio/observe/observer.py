@@ -10,7 +10,7 @@ import attrs
 
 from disque_trio.observe import jobs, queues
 from disque_trio.observe.client import DeadlineClient
-from disque_trio.observe.findings import findings
+from disque_trio.observe.findings import as_rows, findings
 from disque_trio.observe.queue_counts import POINTS, QueueCounts
 from disque_trio.observe.queue_list import QueueLists
 from disque_trio.observe.sampling import RATES
@@ -91,7 +91,7 @@ async def _overview(observer: Observer, _args: Json) -> Told:
     nodes, survey = await observer.look(), observer.survey
     columns = zip(*observer.series, strict=True)
     return {
-        "findings": findings(survey.nodes, observer.counts),
+        "findings": as_rows(findings([each.facts for each in nodes], observer.counts), len(nodes)),
         "totals": _totals(observer, nodes),
         "nodes": observer.rows(nodes),
         "series": dict(zip(_COLUMNS, map(list, columns), strict=True)),

@@ -92,6 +92,8 @@ class QueueCounts:
     """Has a pass ended?"""
     behind: TopK = attrs.Factory(TopK)
     """Queues whose next job has waited for `BEHIND_S`, or those with most jobs if they are many."""
+    behind_names: dict[str, None] = attrs.Factory(dict)
+    """All of them, whose number is told where `behind` leaves some out."""
     paused: dict[str, None] = attrs.Factory(dict)
     with_dead: dict[str, None] = attrs.Factory(dict)
     restored: dict[str, None] = attrs.Factory(dict)
@@ -242,7 +244,9 @@ class QueueCounts:
         if stats.restored != before.restored:
             is_so = any(one.stats.restored for one in parts.values())
             _mark(self.restored, name, is_so=is_so)
-        if age_of(parts, time.time() * 1000) >= BEHIND_S:
+        is_behind = age_of(parts, time.time() * 1000) >= BEHIND_S
+        _mark(self.behind_names, name, is_so=is_behind)
+        if is_behind:
             self.behind.offer(name, sum([one.stats.length for one in parts.values()]))
         else:
             self.behind.discard(name)

@@ -1,5 +1,6 @@
 """Refused clients, requests and bus links, by reason (INFO stats)."""
 
+import math
 from collections.abc import Iterator
 from typing import Final
 
@@ -101,12 +102,9 @@ def _requests(node: NodeFacts) -> Iterator[Finding]:
         were = "1 request was" if count == 1 else f"{count} requests were"
         ago = max(int(node.now_s) - last.get(code, 0), 0)
         what = f"{were} refused with {code}, the last {spelled(ago)} ago" + (why and f": {why}")
-        if ago > _RECENT_S:
-            yield note(node.where, what)
-        elif meaning is None or meaning.is_problem:
-            yield problem(node.where, what, advice)
-        else:
-            yield warning(node.where, what, advice)
+        kind = problem if meaning is None or meaning.is_problem else warning
+        found = note(node.where, what) if ago > _RECENT_S else kind(node.where, what, advice)
+        yield attrs.evolve(found, stake=math.inf)  # producers are told no, which is the worst
 
 
 def _told(

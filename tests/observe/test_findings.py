@@ -5,7 +5,9 @@ import pytest
 from disque_trio.client.address import Address, Cluster
 from disque_trio.explain.zones import lacks
 from disque_trio.observe.client import DeadlineClient
-from disque_trio.observe.findings import findings
+from disque_trio.observe.cluster import NodeFacts
+from disque_trio.observe.finding import Level
+from disque_trio.observe.findings import as_rows, findings
 from disque_trio.observe.queue_counts import QueueCounts
 from disque_trio.observe.queue_stats import NOTHING, Stats, parsed
 from disque_trio.observe.sampling import view_of
@@ -24,7 +26,7 @@ def counts() -> QueueCounts:
 
 
 def told(counts: QueueCounts) -> list[str]:
-    return [each["text"] for each in findings({}, counts)]
+    return [each["text"] for each in as_rows(findings([], counts), 1)]
 
 
 @pytest.mark.parametrize(
@@ -75,10 +77,45 @@ def test_of_very_many_stuck_queues_the_longest_are_told() -> None:
 
     lines = told(seen)
 
-    assert [line.split(":")[0] for line in lines] == [
-        f'queue "q{number}"' for number in range(10 * MOST - 1, 10 * MOST - 6, -1)
-    ]
-    assert len(seen.behind.ranks) <= 2 * MOST
+    kept = len(seen.behind.ranks)
+    assert kept <= 2 * MOST
+    assert lines[0].startswith(f"the cluster: {kept} queues that nobody takes, ")
+    assert f': "q{10 * MOST - 1}", "q{10 * MOST - 2}", ' in lines[0]
+    assert lines[0].endswith(f" and {kept - 3} more")
+    assert lines[1].startswith(f"the cluster: {10 * MOST - kept} more queues have jobs that")
+
+
+def test_a_slow_queue_is_told_above_abandoned_ones_with_less_at_stake() -> None:
+    seen = counts()
+    for number in range(25):
+        seen._note(f"ghost{number}", "n1", behind(length=1), 0.0)
+    seen._note("orders", "n1", behind(length=3000), 0.0)
+    seen._note("orders", "n1", behind(length=2997, jobs_out=3), 1.0)
+
+    first, second = told(seen)
+
+    assert first == 'queue "orders": 2,997 jobs, the oldest 3 min; its workers do not keep up'
+    assert second.startswith("the cluster: 25 queues that nobody takes, 25 jobs, the oldest 3 min")
+    assert second.endswith(" and 22 more")
+
+
+def test_producers_that_are_refused_come_first() -> None:
+    now = int(time.time())
+    refusing = NodeFacts(
+        where="n1:7711",
+        id="a",
+        now_s=now,
+        info={
+            "python_version": "CPython",
+            "refused_requests_by_cause": "NOREPL=90",
+            "last_refused_by_cause": f"NOREPL={now - 3}",
+        },
+    )
+
+    first = findings([refusing], counts())[0]
+
+    assert (first.level, first.where) == (Level.PROBLEM, "n1:7711")
+    assert first.what.startswith("90 requests were refused with NOREPL, the last 3 s ago")
 
 
 def test_dead_jobs_of_all_holders_count_once() -> None:
@@ -87,22 +124,19 @@ def test_dead_jobs_of_all_holders_count_once() -> None:
         seen._note("mail", where, NOTHING._replace(dead=3), 0.0)
     seen._note("sms", "n1", NOTHING._replace(dead=4), 0.0)
 
-    assert told(seen) == ["7 dead jobs in 2 queues"]
+    assert told(seen) == ['queue "sms": 4 jobs dead', 'queue "mail": 3 jobs dead']
 
     seen._note("sms", "n1", NOTHING._replace(dead=0), 1.0)
-    assert told(seen) == ["3 dead jobs in 1 queue"]
+    assert told(seen) == ['queue "mail": 3 jobs dead']
 
 
 def test_jobs_that_wait_after_a_restart_are_told_until_they_are_queued() -> None:
     seen = counts()
-    due = int(time.time()) + 3420
+    due = int(time.time()) + 3450
     seen._note("mail", "n1", parsed(b"0 0 0 0 0 0 0 0 none 20 20 %d" % due), 0.0)
 
     assert told(seen) == [
-        (
-            'queue "mail": 20 jobs wait for the end of RETRY after a restart, the first for '
-            "57 min; ENQUEUE QUEUE queues them now"
-        )
+        ('queue "mail": 20 jobs waiting for the end of RETRY after a restart, the first for 57 min')
     ]
 
     seen._note("mail", "n1", parsed(b"20 0 20 0 0 0 0 0 none 0 0 0"), 1.0)
@@ -122,7 +156,8 @@ def node(name: str, zone: str, why: str = "") -> KnownNode:
 
 
 def of_nodes(*nodes: KnownNode) -> list[str]:
-    return [each["text"] for each in findings({node.where: node for node in nodes}, counts())]
+    found = findings([node.facts for node in nodes], counts())
+    return [f"{each.where}: {each.what}; {each.advice}" for each in found if "zone" in each.what]
 
 
 def test_too_few_zones_are_told_in_the_words_of_the_doctor() -> None:
@@ -143,4 +178,4 @@ def test_a_zone_of_which_no_node_answers_is_missed() -> None:
 
 
 def test_nodes_without_zones_have_no_finding_about_them() -> None:
-    assert of_nodes(node("n1", ""), node("n2", "")) == ["all 2 nodes answer; no queue is stuck"]
+    assert of_nodes(node("n1", ""), node("n2", "")) == []

@@ -3,16 +3,24 @@
 from collections.abc import Sequence
 from typing import Final
 
+import anyio
+
 from disque_trio.cli.doctor import machine
 from disque_trio.cli.doctor.nodes import examine, survey
 from disque_trio.cli.doctor.options import Options
 from disque_trio.cli.frame import run
+from disque_trio.client.address import Cluster
 from disque_trio.observe import node_checks as checks
+from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.cluster import NodeFacts
 from disque_trio.observe.finding import STATUS_NAMES, Finding, Level, worst
+from disque_trio.observe.findings import unattended
+from disque_trio.observe.queue_counts import QueueCounts
 from disque_trio.terminal.options import Command
 from disque_trio.terminal.output import say, say_json
 
+BETWEEN_S: Final = 1.0
+"""Between two counts of the queues."""
 _EPILOG: Final = """\
 examples:
   disque-trio doctor
@@ -56,13 +64,15 @@ def _examine_all(options: Options) -> int:
     if options.has_node:
         nodes = survey(options.address, options.password, options.timeout_s)
         findings += checks.judge(nodes)
+        if any(node.is_ours for node in nodes):
+            findings += anyio.run(_queues, options)
         for node in nodes:
             findings += machine.judge_node(node)
     if options.config is not None:
         is_running = any(not node.error for node in nodes)
         findings += machine.judge_file(options.config, is_running=is_running)
     findings += machine.judge()
-    findings.sort(key=lambda finding: -finding.level)
+    findings.sort(key=lambda finding: (-finding.level, -finding.stake))
     level = worst(findings)
     if options.is_json:
         say_json(_as_json(nodes, findings), indent=2)
@@ -70,6 +80,18 @@ def _examine_all(options: Options) -> int:
         for line in _as_text(nodes, findings):
             say(line)
     return level.value
+
+
+async def _queues(options: Options) -> list[Finding]:
+    """Queues whose jobs nobody takes, or too slowly: two counts tell which of them move."""
+    async with DeadlineClient(Cluster([options.address], options.password)) as client:
+        counts = QueueCounts(client)
+        await counts.once()
+        if not counts.behind_names:
+            return []
+        await anyio.sleep(BETWEEN_S)
+        await counts.once()
+        return list(unattended(counts))
 
 
 def _as_json(nodes: list[NodeFacts], findings: list[Finding]) -> dict[str, object]:

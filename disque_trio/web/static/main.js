@@ -81,7 +81,7 @@ function hear(topic, put) {
 
 // To those who listen: what is wrong, when it changes, and nothing else.
 function say(findings) {
-  const words = findings.filter(({ level }) => level !== "good").map(({ text }) => text).join(". ");
+  const words = findings.filter(({ level }) => level === "bad" || level === "warn").map(({ text }) => text.replace(/\d[\d,.]*/g, "some")).join(". ");
   if (words === spoken) return;
   show($("said"), words || (spoken ? "Nothing is wrong any more." : ""));
   spoken = words;

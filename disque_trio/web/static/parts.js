@@ -39,7 +39,7 @@ export function waiting(put, topic = "it") {
 
 export const empty = (text) => element("p", { class: "empty" }, text);
 
-const SIGNS = { good: "✓", warn: "▲", bad: "✖" };
+const SIGNS = { good: "✓", note: "·", warn: "▲", bad: "✖" };
 
 export function findings(list) {
   if (!list.length) {
@@ -49,14 +49,14 @@ export function findings(list) {
       element("li", { class: "good" }, sign("good"), "Nothing is wrong as far as is known."),
     );
   }
-  const order = ["bad", "warn", "good"];
+  const order = ["bad", "warn", "good", "note"];
   const sorted = [...list].sort((a, b) => order.indexOf(a.level) - order.indexOf(b.level));
-  const line = ({ level, text, link }) => {
+  const line = ({ level, text, link, advice }) => {
     const said = element("bdi", {}, text);
     const safe = typeof link === "string" && link.startsWith("#/");
     return element(
       "li",
-      { class: level },
+      { class: level, title: advice || null },
       sign(level),
       safe ? element("a", { href: link }, said) : said,
     );
