@@ -12,7 +12,7 @@ import attrs
 
 from disque_trio.worker import App, Cancel, Job, Snooze, describing
 from disque_trio.worker.deciding import failure, is_interrupted
-from disque_trio.worker.engine.records import Why
+from disque_trio.worker.engine.records import Reason
 from disque_trio.worker.enqueue import Adding
 from disque_trio.worker.exceptions import JobTimeoutError
 from disque_trio.worker.middleware import Inner
@@ -119,9 +119,9 @@ def _failure(job: Job[Any], error: BaseException) -> str | None:
     """The name of a failure; None for an order, such as `Snooze`, and for the end of a run that
     belongs to this worker no more."""
     why, parts = job.run.why, describing.leaves(error)
-    if why is Why.TOO_LONG and failure(error) is None:
+    if why is Reason.TOO_LONG and failure(error) is None:
         return JobTimeoutError.__qualname__
-    if why not in (None, Why.TOO_LONG) or is_interrupted(job.run, error):
+    if why not in (None, Reason.TOO_LONG) or is_interrupted(job.run, error):
         return None
     if all(describing.is_of(each, (Snooze, Cancel)) for each in parts):
         return None

@@ -11,8 +11,8 @@ import anyio
 
 from disque_trio.client.errors import DisqueError
 from disque_trio.worker import App
+from disque_trio.worker.driver import Worker
 from disque_trio.worker.engine.records import SECOND, Queue, Settings
-from disque_trio.worker.running import Worker
 
 __all__ = ["is_ready", "lifespan"]
 

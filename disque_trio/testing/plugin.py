@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Options of `disque_sim`, which the error of a story names."""
+    """Options of `disque_sim`, which the error of a scenario names."""
     group = parser.getgroup("disque_trio")
     group.addoption(
         "--disque-seed", type=int, default=None, metavar="N", help="run stories with this seed only"

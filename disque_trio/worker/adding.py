@@ -16,7 +16,7 @@ from disque_trio.client import commands
 from disque_trio.client.command import Command
 from disque_trio.statemachine.base import ORIGINAL_PERIOD_S
 from disque_trio.worker.options import Options
-from disque_trio.worker.outside import outside
+from disque_trio.worker.runtime import runtime
 
 LONG: Final = "long-periods"
 """The feature of nodes that take a longer DELAY."""
@@ -29,7 +29,7 @@ def addjob(
     options: Options, body: Body, unique: str | None = None, keep: float | None = None
 ) -> Command[str]:
     """The ADDJOB of a body."""
-    now = outside().now()
+    now = runtime().now()
     delay, ttl = options.times(now)
     command = _addjob(options, body({}), unique, keep, delay, ttl)
     if delay <= ORIGINAL_PERIOD_S:  # the usual case

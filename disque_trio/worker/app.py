@@ -33,8 +33,8 @@ from disque_trio.worker.codec import Envelope, Form
 from disque_trio.worker.copies import Copies
 from disque_trio.worker.enqueue import Call, Enqueuer, Hook, Result
 from disque_trio.worker.envelope import MAX_BODY
-from disque_trio.worker.foreign import System
 from disque_trio.worker.handles import BlockingJobHandle, JobHandle
+from disque_trio.worker.interop import System
 from disque_trio.worker.middleware import Middleware
 from disque_trio.worker.options import (
     AppOptions,
@@ -43,7 +43,7 @@ from disque_trio.worker.options import (
     TaskOptions,
     check_names,
 )
-from disque_trio.worker.outside import outside
+from disque_trio.worker.runtime import runtime
 from disque_trio.worker.task import AsyncTask, Declare, DeclareBound, SyncTask, Task, declare
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ if TYPE_CHECKING:
     from disque_trio.worker.batches import Batch, IfFailed
     from disque_trio.worker.cron.declaring import CronOptions, Crons
     from disque_trio.worker.cron.schedule import Schedule
-    from disque_trio.worker.foreign.producer import Foreign
+    from disque_trio.worker.handler import JobHandler
+    from disque_trio.worker.interop.producer import Foreign
     from disque_trio.worker.operating.admin import Admin
-    from disque_trio.worker.performing import JobHandler
 
 DAY_S: Final = 86_400
 State = TypeVar("State")
@@ -172,7 +172,7 @@ class App(Generic[State]):
         kinds.check_kinds({"queue": queue}, kinds.OF_JOB)
         for system in systems:
             _check_system(system)
-        payloads = import_module("disque_trio.worker.foreign.payloads")  # few apps need it
+        payloads = import_module("disque_trio.worker.interop.payloads")  # few apps need it
         self._readers[queue.encode(errors="surrogateescape")] = partial(
             payloads.read_foreign, max_body=self._enqueuer.max_body, systems=systems
         )
@@ -180,7 +180,7 @@ class App(Generic[State]):
     def foreign(self, system: System) -> "Foreign":
         """Add jobs in the format of another system, for its workers."""
         _check_system(system)
-        producer = import_module("disque_trio.worker.foreign.producer")
+        producer = import_module("disque_trio.worker.interop.producer")
         found: Foreign = producer.Foreign(system, self._enqueuer, self._defaults)
         return found
 
@@ -329,7 +329,7 @@ class App(Generic[State]):
         the event loop. `draw` returns a random number from 0 to 1, `now` the Unix time. Raises
         `UnfitTypeError` for annotations that cannot be encoded, and `ValueError` for an executor
         that cannot run its task."""
-        performing = import_module("disque_trio.worker.performing")  # who adds jobs runs none
+        performing = import_module("disque_trio.worker.handler")  # who adds jobs runs none
         handler: JobHandler = performing.make_handler(
             self.tasks.values(),
             self._consumers,
@@ -343,7 +343,7 @@ class App(Generic[State]):
             is_strict=is_strict,
             is_inline=is_inline,
             draw=draw,
-            now=now or outside().now,
+            now=now or runtime().now,
         )
         return handler
 

@@ -20,9 +20,9 @@ from disque_trio.worker.copies import Copies
 from disque_trio.worker.enqueue import Call, Enqueuer, EnqueueUnknownError, Result
 from disque_trio.worker.enqueued import Enqueued
 from disque_trio.worker.options import Options
-from disque_trio.worker.outside import outside
 from disque_trio.worker.places import place_of
 from disque_trio.worker.results import JobFailedError, NoResultError
+from disque_trio.worker.runtime import runtime
 from disque_trio.worker.tokens import SPARE_S, TOKENS, End, Member, Token, shortened
 
 R = TypeVar("R")
@@ -103,12 +103,12 @@ async def add(
     """Add the calls, and `then` when all have ended (`App.batch`)."""
     if if_failed not in get_args(IfFailed):
         raise ValueError(f"if_failed={if_failed!r} must be one of {', '.join(get_args(IfFailed))}")
-    batch = outside().new_key()
+    batch = runtime().new_key()
     members = list(calls)
     if then is None:
         jobs = await enqueuer.add_many(_with_result(call, deadline) for call in members)
         return Batch(batch, jobs)
-    until = outside().now() + deadline
+    until = runtime().now() + deadline
     collector = await _add_collector(enqueuer, batch, len(members), then, until, if_failed)
     copies = then.definition.options.copies
     roster = _Roster(enqueuer, TOKENS + batch, deadline, copies)
@@ -178,7 +178,7 @@ class _Roster:
 
 def _member(call: Call[Any], job: Enqueued[Any]) -> Member:
     options = call.definition.options
-    now = outside().now()
+    now = runtime().now()
     return Member(
         job.id,
         expires=round(now + options.times(now)[1]),
@@ -221,7 +221,7 @@ async def _add_collector(
     options = then.definition.options
     arguments |= options.copies.told()
     kwargs = {name: codec.part(value, enqueuer.form) for name, value in arguments.items()}
-    ttl = math.ceil(until - outside().now()) + SPARE_S
+    ttl = math.ceil(until - runtime().now()) + SPARE_S
     options = Options(queue=options.queue, ttl=ttl, replicate=options.replicate, sync=options.sync)
     request = enqueuer.packed(COLLECT, batch, ([], kwargs), options, enqueuer.form, {})
     return await enqueuer.add(attrs.evolve(request, steps=places, wait=wait))

@@ -6,7 +6,7 @@ from typing import Any, Final
 import attrs
 
 from disque_trio.worker.options import Definition, Options
-from disque_trio.worker.outside import outside
+from disque_trio.worker.runtime import runtime
 
 CARRIED: Final = frozenset(("lease", "priority", "replicate", "sync", "ttl"))
 _MOVING: Final = frozenset(("at", "delay", "lease", "ttl"))
@@ -21,7 +21,7 @@ def carried_by(definition: Definition, changes: Mapping[str, Any]) -> dict[str, 
         return {name: changes[name] for name in changes.keys() & CARRIED}
     named = {name: each for name, each in definition.named.items() if name not in changes}
     before, now = Options.of(definition.defaults, named), definition.options
-    now = attrs.evolve(now, ttl=now.times(outside().now())[1])
+    now = attrs.evolve(now, ttl=now.times(runtime().now())[1])
     return {
         name: getattr(now, name)
         for name in sorted(CARRIED)

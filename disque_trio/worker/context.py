@@ -9,9 +9,9 @@ import attrs
 
 from disque_trio.worker.copies import NO_COPIES, Copies
 from disque_trio.worker.exceptions import InterruptedJobError
-from disque_trio.worker.handling import Run
 from disque_trio.worker.once import TABLE, Connection, claim
-from disque_trio.worker.outside import outside
+from disque_trio.worker.protocol import Run
+from disque_trio.worker.runtime import runtime
 
 State = TypeVar("State")
 """The value that the app's lifespan yields."""
@@ -120,7 +120,7 @@ class Job(Generic[State]):
         """Is this the first run of the job whose effect is committed in this database? Call it in
         the transaction of the effect, and skip the effect if it returns False (`once.claim`)."""
         name = f"{self.task}:{self.key or self.id}"
-        return claim(connection, name, outside().now(), paramstyle=paramstyle, table=table)
+        return claim(connection, name, runtime().now(), paramstyle=paramstyle, table=table)
 
     @property
     def log(self) -> "JobLog":

@@ -15,23 +15,23 @@ from disque_trio.client.errors import DisqueError
 from disque_trio.worker.context import Job, number
 from disque_trio.worker.describing import describe, is_of, leaves, line_of
 from disque_trio.worker.engine import records, words
-from disque_trio.worker.engine.records import NEVER, SECOND, Outcome, Why
+from disque_trio.worker.engine.records import NEVER, SECOND, Outcome, Reason
 from disque_trio.worker.engine.words import LONGEST_REASON
 from disque_trio.worker.exceptions import Cancel, Dead, Retry, Snooze
-from disque_trio.worker.handling import Run
 from disque_trio.worker.options import Decide
 from disque_trio.worker.policies import (
     DEFAULT,
-    Again,
-    Buried,
-    Cancelled,
+    CancelVerdict,
+    DeadVerdict,
     Judged,
-    Later,
     Policy,
+    RetryVerdict,
+    SnoozeVerdict,
     Tries,
     judge,
     unknown_task,
 )
+from disque_trio.worker.protocol import Run
 
 _ASKED: Final = (Cancel, Dead, Retry, Snooze)
 How = Literal["retried", "snoozed", "released", "dead", "cancelled"]
@@ -64,7 +64,7 @@ def is_interrupted(run: Run, error: BaseException) -> bool:
     """Is this the worker's cancellation of the run, alone or in a group with what its end has made
     fail? A run whose time limit is over has failed, and so has one that raised a cancellation of
     its own."""
-    if run.why is Why.TOO_LONG or cancellation(error) is None:
+    if run.why is Reason.TOO_LONG or cancellation(error) is None:
         return False
     return run.why is not None or anyio.current_effective_deadline() == -float("inf")
 
@@ -108,22 +108,22 @@ def of_failure(
 
 def _judged(run: Run, judged: Judged, error: BaseException) -> End:
     match judged.verdict:
-        case Again(after, is_expected, why) if after > left_s(run):
+        case RetryVerdict(after, is_expected, why) if after > left_s(run):
             reason = f"its life ends before the next attempt, in {after:.0f} s: {why}"
             return dead(reason, error, is_expected=is_expected, broken=judged.broken)
-        case Again(after, is_expected, why) if words.is_once(run.start.id):
+        case RetryVerdict(after, is_expected, why) if words.is_once(run.start.id):
             reason = f"failed, and has lease 0, so it is not delivered again: {why}"
             return dead(reason, error, is_expected=is_expected, broken=judged.broken)
-        case Again(after, is_expected, why):
+        case RetryVerdict(after, is_expected, why):
             outcome = retry_after(after)
             return End("retried", outcome, why, error, is_expected, after, judged.broken)
-        case Buried(reason, is_expected):
+        case DeadVerdict(reason, is_expected):
             return dead(reason, error, is_expected=is_expected, broken=judged.broken)
-        case Later(after) if after > left_s(run) and run.has(words.RELEASE_DELAY):
+        case SnoozeVerdict(after) if after > left_s(run) and run.has(words.RELEASE_DELAY):
             return dead(f"its life ends before it is due, in {after:.0f} s", error)
-        case Later(after):
+        case SnoozeVerdict(after):
             return End("snoozed", release_after(after), describe(error), error, True, after)
-        case Cancelled(reason):
+        case CancelVerdict(reason):
             return End("cancelled", records.Done(), reason, error, is_expected=True)
 
 
@@ -171,7 +171,7 @@ def left_s(run: Run) -> float:
 def _may_say(run: Run, error: BaseException) -> bool:
     """May a node learn of the error? Once the lease is lost only that the job is not needed, for
     another worker may have it. What a handler raises because the worker stops is no failure."""
-    if run.why in (None, Why.TOO_LONG):
+    if run.why in (None, Reason.TOO_LONG):
         return True
-    asked = _ASKED if run.why is Why.SHUTDOWN else (Cancel,)
+    asked = _ASKED if run.why is Reason.SHUTDOWN else (Cancel,)
     return all(is_of(each, asked) for each in leaves(error))

@@ -30,8 +30,8 @@ from disque_trio.worker.envelope import write
 from disque_trio.worker.many import not_enqueued, telling
 from disque_trio.worker.opened import OpenedApp
 from disque_trio.worker.options import OWN_HEADERS, Definition, Options, unique_key
-from disque_trio.worker.outside import Outside, outside
 from disque_trio.worker.places import Place, place_of
+from disque_trio.worker.runtime import Runtime, runtime
 
 S = TypeVar("S")
 
@@ -88,12 +88,12 @@ class Call(Generic[R_co]):
         given = {each: getattr(options, each) for each in _OF_STEPS}
         return codec.Step(
             task=name,
-            key=options.key or outside().new_key(),
+            key=options.key or runtime().new_key(),
             args=[codec.read_plain(bytes(each), form) for each in args],
             kwargs={each: codec.read_plain(bytes(part), form) for each, part in kwargs.items()},
             options={each: value for each, value in given.items() if value != _DEFAULTS[each]},
             is_open=self.is_open,
-            once=outside().new_key() if options.key else "",
+            once=runtime().new_key() if options.key else "",
         )
 
 
@@ -161,7 +161,7 @@ class Request(Generic[R_co]):
 
 
 Result = Enqueued[R_co] | DisqueError
-_OfThread = WeakKeyDictionary[Outside, "clients.BlockingClient"]
+_OfThread = WeakKeyDictionary[Runtime, "clients.BlockingClient"]
 Answers = Sequence[str | DisqueError]
 Exchange = Generator[list[Command[str]], Answers, list[Result[R_co]]]
 """Yields what to send, is sent the answers, and returns what became of each job."""
@@ -220,7 +220,7 @@ class Enqueuer:
     @property
     def blocking_client(self) -> "clients.BlockingClient":
         """The client of this thread."""
-        world = outside()
+        world = runtime()
         kept: _OfThread | None = getattr(self._threads, "clients", None)
         if kept is None:
             kept = self._threads.clients = WeakKeyDictionary()
@@ -311,7 +311,7 @@ class Enqueuer:
             raise ValueError(f"{name}: `partial` is for later steps of a chain")
         packed = call.arguments.pack(call.args, dict(call.kwargs), self.form)
         adding = Adding(
-            name, options.queue, options.key or outside().new_key(), dict(options.headers)
+            name, options.queue, options.key or runtime().new_key(), dict(options.headers)
         )
         for hook in self.hooks:
             hook(adding)
@@ -349,7 +349,7 @@ class Enqueuer:
         if opened is None or result_ttl is None:
             return {}, None, None
         if last.definition.options.key:
-            key = outside().new_key()  # other jobs may have it
+            key = runtime().new_key()  # other jobs may have it
         read, since = last.arguments.read_result, opened.results.now()
         wait = partial(self.opened.wait, opened.results, key, read, steps=steps, since=since)
         follow = partial(self.opened.updates, opened.results, key, steps=steps, since=since)

@@ -5,7 +5,7 @@ from typing import Final
 from disque_trio.client.errors import DisqueError
 from disque_trio.statemachine.base import LONGEST_PERIOD_S
 from disque_trio.worker import checks
-from disque_trio.worker.engine.records import Why
+from disque_trio.worker.engine.records import Reason
 
 LONGEST_S: Final = LONGEST_PERIOD_S
 """What a node takes as a delay: ten years. One without the feature `long-waits` is asked for
@@ -55,7 +55,7 @@ class InterruptedJobError(DisqueError):
     """Raised by `Job.check`: the run is over, because the lease is lost, the worker is stopping, or
     the time limit is exceeded."""
 
-    def __init__(self, why: Why) -> None:
+    def __init__(self, why: Reason) -> None:
         super().__init__(why.value)
         self.why = why
 

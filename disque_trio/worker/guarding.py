@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from disque_trio.worker.loops import current_loop
+from disque_trio.worker.event_loops import current_loop
 from disque_trio.worker.workerlog import log
 
 _LEAVING: Final = (SystemExit, KeyboardInterrupt)

@@ -12,7 +12,7 @@ from disque_trio.worker import tokens
 from disque_trio.worker.context import Job
 from disque_trio.worker.copies import Copies
 from disque_trio.worker.envelope import created_at
-from disque_trio.worker.outside import outside
+from disque_trio.worker.runtime import runtime
 from disque_trio.worker.tokens import OVER, SPARE_S, TOKENS, End, Token
 
 _YOUNG_S: Final = 5.0
@@ -38,7 +38,7 @@ class Membership:
             case {"id": str(batch), "n": int(place), "ttl": int(ttl), **more}:
                 until = more.get("until")
                 if not isinstance(until, int | float):
-                    until = outside().now() + ttl - SPARE_S
+                    until = runtime().now() + ttl - SPARE_S
                 return cls(TOKENS + batch, place, until, Copies.of(more))
         return None
 
@@ -49,7 +49,7 @@ async def leave(client: "clients.Client", job: Job[Any], end: End | None) -> Non
     member = Membership.of(job.headers)
     if member is None:
         return
-    left = member.until - outside().now()
+    left = member.until - runtime().now()
     if left < -SPARE_S or (
         _may_be_late(job, end, left) and await over(client, member.queue) != "no"
     ):
@@ -82,5 +82,5 @@ def _may_be_late(job: Job[Any], end: End | None, left: float) -> bool:
         or left < 0
         or job.run.lease_end() <= anyio.current_time()
         or born is None
-        or outside().now() - born > _YOUNG_S
+        or runtime().now() - born > _YOUNG_S
     )

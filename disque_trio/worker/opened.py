@@ -17,7 +17,7 @@ import attrs
 from disque_trio import client as clients
 from disque_trio.client.address import Cluster
 from disque_trio.worker.enqueued import NotOpenError
-from disque_trio.worker.outside import Outside, outside
+from disque_trio.worker.runtime import Runtime, runtime
 
 if TYPE_CHECKING:
     from disque_trio.worker.codec import Part
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from disque_trio.worker.places import Place
     from disque_trio.worker.results import Results, Update
 
-_Key = tuple[int, Outside, "ref[Any]"]
+_Key = tuple[int, Runtime, "ref[Any]"]
 """A process, a world, an event loop."""
 
 
@@ -100,7 +100,7 @@ class OpenedApp:
         """Have a client, in this event loop, until `close` was called as often."""
         opened = self.find()
         if opened is None:
-            client = outside().client(url)
+            client = runtime().client(url)
             results = import_module("disque_trio.worker.results")  # it needs an event loop
             opened = self._all[_key()] = Opened(client, results.Results(client))
             await opened.begin()
@@ -156,10 +156,10 @@ class OpenedApp:
 
 
 def _key() -> _Key:
-    return os.getpid(), outside(), ref(_loops().current_loop())
+    return os.getpid(), runtime(), ref(_loops().current_loop())
 
 
 @cache
 def _loops() -> Any:
     """Who adds no jobs in an event loop does not wait for its imports."""
-    return import_module("disque_trio.worker.loops")
+    return import_module("disque_trio.worker.event_loops")

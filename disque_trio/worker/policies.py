@@ -129,7 +129,7 @@ Ask = Callable[[BaseException], float | None]
 
 
 @attrs.frozen
-class Again:
+class RetryVerdict:
     """The attempt has failed. Try again."""
 
     after: float
@@ -139,14 +139,14 @@ class Again:
 
 
 @attrs.frozen
-class Later:
+class SnoozeVerdict:
     """The handler asks for a later time, which counts as no attempt."""
 
     after: float
 
 
 @attrs.frozen
-class Buried:
+class DeadVerdict:
     """It is dead."""
 
     reason: str
@@ -154,13 +154,13 @@ class Buried:
 
 
 @attrs.frozen
-class Cancelled:
+class CancelVerdict:
     """It is not needed any more."""
 
     reason: str
 
 
-Verdict = Again | Later | Buried | Cancelled
+Verdict = RetryVerdict | SnoozeVerdict | DeadVerdict | CancelVerdict
 
 
 @attrs.frozen(kw_only=True)
@@ -208,7 +208,7 @@ def _judge(policy: Policy | Ask, error: BaseException, tries: Tries, draw: float
     never, expected = (policy.never, policy.expected) if isinstance(policy, Policy) else ((), ())
     dead, rest = _split(error, (Dead, *never))
     if dead is not None:
-        return Buried(describe(dead), _split(dead, (Dead, *expected))[1] is None)
+        return DeadVerdict(describe(dead), _split(dead, (Dead, *expected))[1] is None)
     assert rest is not None
     asked, failure = _split(rest, (Retry, Snooze, Cancel))
     if failure is not None:
@@ -230,12 +230,12 @@ def _as_asked(policy: Policy | Ask, error: BaseException, tries: Tries, draw: fl
         return _failed(policy, retries[0], tries, draw, after=after, is_expected=True)
     snoozes = [each for each in parts if is_of(each, Snooze)]
     if not snoozes:
-        return Cancelled(line_of(parts[0]))
+        return CancelVerdict(line_of(parts[0]))
     for each in snoozes:
         if each.most is not None and tries.snoozes >= each.most:
             why = f"{describe(each)}, but most={each.most} of Snooze allows no further one"
             return _failed(policy, each, tries, draw, is_expected=True, why=why)
-    return Later(_chosen(max(each.after for each in snoozes)))
+    return SnoozeVerdict(_chosen(max(each.after for each in snoozes)))
 
 
 def _wrong(error: BaseException) -> str:
@@ -264,19 +264,19 @@ def _failed(
     is_expected: bool,
     after: float | None = None,
     why: str = "",
-) -> Again | Buried:
+) -> RetryVerdict | DeadVerdict:
     why = why or describe(error)
     if isinstance(policy, Policy):
         attempts = tries.attempts or policy.attempts
         if tries.attempt >= attempts:
-            return Buried(f"failed {tries.attempt} of {attempts} times: {why}", is_expected)
+            return DeadVerdict(f"failed {tries.attempt} of {attempts} times: {why}", is_expected)
         if after is None:
             after = policy.wait(min(tries.attempt, policy.attempts - 1) or 1, draw)
     elif after is None:
         after = policy(error)
     if after is None:
-        return Buried(why, is_expected)
-    return Again(_chosen(after), is_expected, why)
+        return DeadVerdict(why, is_expected)
+    return RetryVerdict(_chosen(after), is_expected, why)
 
 
 def _chosen(wait: Any) -> float:

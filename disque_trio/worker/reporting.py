@@ -13,7 +13,7 @@ from disque_trio import __version__
 from disque_trio.system import rss_bytes
 from disque_trio.worker.engine.records import NEVER, SECOND, Job, Micros, Phase, State
 from disque_trio.worker.engine.stages import Stage
-from disque_trio.worker.outside import outside
+from disque_trio.worker.runtime import runtime
 from disque_trio.worker.slots import Slot
 
 LATELY_S: Final = 15.0
@@ -82,7 +82,7 @@ class Signs:
 
     name: str = ""
     app: str = ""
-    began: float = attrs.field(factory=lambda: outside().monotonic())
+    began: float = attrs.field(factory=lambda: runtime().monotonic())
     answered: Micros = -1
     """When a node has answered; -1 for never."""
     ended: int = 0
@@ -116,7 +116,7 @@ def make_report(signs: Signs, state: State, at_work: Mapping[bytes, Slot], now: 
         answered_s=answered,
         lag_s=round(max(signs.lags), 3),
         rss_bytes=rss_bytes(),
-        up_s=round(outside().monotonic() - signs.began, 1),
+        up_s=round(runtime().monotonic() - signs.began, 1),
         jobs=_running(state, at_work, now),
     )
 
@@ -143,7 +143,7 @@ def _health(signs: Signs, state: State, now: Micros) -> tuple[bool, str]:
 
 
 def _running(state: State, at_work: Mapping[bytes, Slot], now: Micros) -> list[RunningJob]:
-    clock = outside().monotonic()
+    clock = runtime().monotonic()
     found = []
     for id, slot in at_work.items():
         run, job = slot.run, state.jobs.get(id)

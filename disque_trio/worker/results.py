@@ -23,8 +23,8 @@ from disque_trio.client.refusals import UnknownJobError
 from disque_trio.worker import codec
 from disque_trio.worker.codec import Part
 from disque_trio.worker.ends import SETTLED_S, Ended, Found, Watched, at_all, jobs_in, look
-from disque_trio.worker.outside import outside
 from disque_trio.worker.places import Place
+from disque_trio.worker.runtime import runtime
 
 Value = TypeVar("Value")
 Kept = TypeVar("Kept")
@@ -106,7 +106,7 @@ class Results:
     """What has come for a client."""
 
     client: "clients.Client"
-    queue: str = attrs.field(init=False, factory=lambda: QUEUES + outside().new_key())
+    queue: str = attrs.field(init=False, factory=lambda: QUEUES + runtime().new_key())
     _keep_s: float = attrs.field(init=False, default=0.0)
     _found: dict[str, tuple[float, codec.Result]] = attrs.field(init=False, factory=dict)
     """By key: when it came, and what."""

@@ -14,8 +14,8 @@ from disque_trio.worker.context import Job
 from disque_trio.worker.deciding import End
 from disque_trio.worker.describing import cause_of, is_of, trace_of, traceback_of
 from disque_trio.worker.exceptions import JobTimeoutError
-from disque_trio.worker.outside import outside
 from disque_trio.worker.repeats import Repeats
+from disque_trio.worker.runtime import runtime
 
 _WAITING = (
     "%s; it waits %.0f s for a worker that knows it, and is dead after a day. Does this worker "
@@ -32,7 +32,7 @@ class RunLog:
     """The log of one worker."""
 
     _repeats: Repeats = attrs.Factory(Repeats)
-    _now: Callable[[], float] = attrs.Factory(lambda: outside().monotonic)
+    _now: Callable[[], float] = attrs.Factory(lambda: runtime().monotonic)
 
     def ended(self, job: Job[Any], end: End, *, has_begun: bool) -> None:
         """A run has ended so. Never raises."""

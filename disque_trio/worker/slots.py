@@ -17,10 +17,10 @@ from anyio.abc import TaskGroup
 
 from disque_trio.worker import nesting
 from disque_trio.worker.deciding import last_resort
-from disque_trio.worker.engine.records import Cancel, Outcome, Release, Start, Why
-from disque_trio.worker.handling import Driver, Handler, Run
-from disque_trio.worker.loops import absorb_cancellations, references, stray_cancellations
-from disque_trio.worker.outside import outside
+from disque_trio.worker.engine.records import Cancel, Outcome, Reason, Release, Start
+from disque_trio.worker.event_loops import absorb_cancellations, references, stray_cancellations
+from disque_trio.worker.protocol import Driver, Handler, Run
+from disque_trio.worker.runtime import runtime
 from disque_trio.worker.stacks import of_coroutine, of_thread
 
 BURST_S: Final = 0.001
@@ -93,7 +93,7 @@ class Slots:
     _count: int = attrs.field(init=False, default=0)
     _is_waking: bool = attrs.field(init=False, default=False)
     _yield_at: float = attrs.field(init=False, default=0.0)
-    _monotonic: Callable[[], float] = attrs.field(init=False, factory=lambda: outside().monotonic)
+    _monotonic: Callable[[], float] = attrs.field(init=False, factory=lambda: runtime().monotonic)
 
     def open(self, tasks: TaskGroup) -> None:
         """Let slots be tasks of this group."""
@@ -111,7 +111,7 @@ class Slots:
         if slot is not None and slot.run is not None:
             slot.run.why = cancel.why
             slot.cancelled_at = anyio.current_time()
-            inner = slot.run.scope if cancel.why is Why.TOO_LONG else None
+            inner = slot.run.scope if cancel.why is Reason.TOO_LONG else None
             (inner or slot.scope).cancel()
             return
         for start in self._ready:
@@ -221,7 +221,7 @@ class Slots:
                 self._idle.remove(slot)
 
     def _end(self, slot: Slot, run: Run, outcome: Outcome | None) -> None:
-        if run.why is Why.SHUTDOWN and isinstance(outcome, Release | None):
+        if run.why is Reason.SHUTDOWN and isinstance(outcome, Release | None):
             self.interrupted += 1
             self.driver.interrupted(run)
         slot.run, slot.cancelled_at, slot.is_stuck = None, math.inf, False
@@ -234,9 +234,9 @@ class Slots:
         if error is not None:
             self.driver.failed(run.start, error)
         match run.why:
-            case Why.SHUTDOWN:
+            case Reason.SHUTDOWN:
                 return Release()
-            case None | Why.TOO_LONG:
+            case None | Reason.TOO_LONG:
                 error = error or RuntimeError("the handler was cancelled")
                 return last_resort(run, error).outcome
         return None

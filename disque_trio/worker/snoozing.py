@@ -20,9 +20,9 @@ from disque_trio.worker.deciding import End
 from disque_trio.worker.describing import describe
 from disque_trio.worker.engine import records, words
 from disque_trio.worker.enqueue import Enqueuer, Request
-from disque_trio.worker.handling import Run
 from disque_trio.worker.options import Options
-from disque_trio.worker.outside import outside
+from disque_trio.worker.protocol import Run
+from disque_trio.worker.runtime import runtime
 
 
 class NotAddedError(DisqueError):
@@ -84,7 +84,7 @@ def _request(
         maxlen=None,
         on_conflict="again",
     )
-    key, packed = body.key or outside().new_key(), (body.args, body.kwargs)
+    key, packed = body.key or runtime().new_key(), (body.args, body.kwargs)
     return enqueuer.packed(job.task, key, packed, options, body.form, headers)
 
 

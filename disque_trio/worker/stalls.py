@@ -18,8 +18,8 @@ from typing import Final
 import attrs
 
 from disque_trio.worker.engine.records import NEVER, Job, Micros
-from disque_trio.worker.handling import Run
-from disque_trio.worker.outside import outside
+from disque_trio.worker.protocol import Run
+from disque_trio.worker.runtime import runtime
 from disque_trio.worker.slots import Slot
 
 LONG_S: Final = 1.0
@@ -85,7 +85,7 @@ def watched(
     at_work: dict[bytes, Slot], jobs: Mapping[bytes, Job], every_s: float
 ) -> Iterator[Stalls | None]:
     """Watch the event loop that runs here (`Stalls`). In virtual time nobody does."""
-    if outside().monotonic is not time.monotonic:
+    if runtime().monotonic is not time.monotonic:
         yield None
         return
     stalls = Stalls(at_work, jobs, every_s)

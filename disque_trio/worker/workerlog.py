@@ -5,14 +5,14 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from disque_trio.client.errors import ConnectionFailedError
-from disque_trio.worker.engine.records import Drop, Job, Micros, Start, Why
+from disque_trio.worker.engine.records import Drop, Job, Micros, Reason, Start
 from disque_trio.worker.engine.stages import Stage
-from disque_trio.worker.handling import Run
+from disque_trio.worker.protocol import Run
 from disque_trio.worker.runlog import write_with_traceback
 from disque_trio.worker.slots import Slot
 from disque_trio.worker.stalls import Seen
 
-_LOUD: Final = (Why.LEASE_OVER, Why.REFUSED, Why.UNKNOWN)
+_LOUD: Final = (Reason.LEASE_OVER, Reason.REFUSED, Reason.UNKNOWN)
 _BLOCKED: Final = (
     "the event loop stood still for %.1f s%s%s. Declare what blocks as `def`, which runs in a "
     "thread, or with executor=, or await a thread"

@@ -14,10 +14,10 @@ import pytest
 
 from disque_trio.client import Client
 from disque_trio.worker import App
+from disque_trio.worker.driver import Worker
 from disque_trio.worker.engine.records import Queue, Settings
 from disque_trio.worker.operating.notes import CONTROL, NOTE_TTL_S, WORKERS
 from disque_trio.worker.operating.registry import Registrar
-from disque_trio.worker.running import Worker
 from disque_trio.worker.statuses import CLEAN
 from tests.cluster.processes import SOON_S, Cluster, Server, becomes, eventually
 from tests.cluster.test_python_clients import url

@@ -8,8 +8,8 @@ import pytest
 
 from disque_trio.client.url import parse_url
 from disque_trio.worker import App, Dead, Fixed, Job, Snooze, current_job
+from disque_trio.worker.driver import Worker
 from disque_trio.worker.engine.records import Queue, Settings
-from disque_trio.worker.running import Worker
 from tests.cluster.processes import Server
 from tests.cluster.test_python_clients import url
 

@@ -26,7 +26,7 @@ from disque_trio.wire.words import UnbalancedQuotesError, split
 from disque_trio.worker import codec
 from disque_trio.worker.arguments import Arguments
 from disque_trio.worker.envelope import BadBodyError, NewerBodyError, write
-from disque_trio.worker.foreign.payloads import read_foreign
+from disque_trio.worker.interop.payloads import read_foreign
 from tests.fuzz import examples
 from tests.parsing import all_requests
 from tests.rig import CALM, N2, Rig

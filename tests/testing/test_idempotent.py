@@ -7,7 +7,7 @@ import pytest
 from disque_trio.testing.simulated import cluster as clusters
 from disque_trio.testing.simulated.kit import Sim
 from disque_trio.testing.simulated.recipes import RECIPES, TWICE, Recipe
-from disque_trio.testing.simulated.trying import NotIdempotentError
+from disque_trio.testing.simulated.search import NotIdempotentError
 from tests.testing.bank import app, bank, charge, charge_once
 
 NAMES = [each.name for each in (*RECIPES, TWICE)]

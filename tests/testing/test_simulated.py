@@ -9,13 +9,13 @@ import anyio.to_thread
 import pytest
 import trio
 
+from disque_trio.testing.simulated.block_io import RealIoError
 from disque_trio.testing.simulated.chaos import chaos
+from disque_trio.testing.simulated.check import GuaranteeError
 from disque_trio.testing.simulated.cluster import Cluster, NotDrainedError
-from disque_trio.testing.simulated.judging import GuaranteeError
 from disque_trio.testing.simulated.kit import Sim
 from disque_trio.testing.simulated.processes import SimError
-from disque_trio.testing.simulated.refusing import RealIoError
-from disque_trio.testing.simulated.telling import StoryTooLongError
+from disque_trio.testing.simulated.run import ScenarioTooLongError
 from disque_trio.worker import App, current_job
 from tests.sim.mutants.mutant import all_mutants
 from tests.sim.mutants.swapping import applied
@@ -200,7 +200,7 @@ def test_a_story_that_does_not_end_is_ended(disque_sim: Sim) -> None:
     async def story(cluster: Cluster) -> None:
         await trio.sleep_forever()
 
-    with pytest.raises(StoryTooLongError, match="100 virtual seconds"):
+    with pytest.raises(ScenarioTooLongError, match="100 virtual seconds"):
         disque_sim.run(story, app, limit=100, seeds=1)
 
 

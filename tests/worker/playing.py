@@ -9,6 +9,7 @@ import attrs
 from anyio.abc import ByteStream
 
 from disque_trio.client.address import Address, Cluster
+from disque_trio.worker.driver import Worker
 from disque_trio.worker.engine.records import (
     MILLI,
     Done,
@@ -17,9 +18,8 @@ from disque_trio.worker.engine.records import (
     Settings,
 )
 from disque_trio.worker.guarding import GuardedLoop, guarded
-from disque_trio.worker.handling import Run
-from disque_trio.worker.performing import JobHandler
-from disque_trio.worker.running import Worker
+from disque_trio.worker.handler import JobHandler
+from disque_trio.worker.protocol import Run
 from tests.worker.played import PlayedNode
 
 KINDS: Final = ("trio", "asyncio")

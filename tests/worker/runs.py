@@ -8,9 +8,9 @@ import anyio
 import attrs
 
 from disque_trio.worker.app import App
-from disque_trio.worker.engine.records import Outcome, Start, Why
-from disque_trio.worker.handling import Run
-from disque_trio.worker.performing import JobHandler
+from disque_trio.worker.engine.records import Outcome, Reason, Start
+from disque_trio.worker.handler import JobHandler
+from disque_trio.worker.protocol import Run
 
 ID = b"D-cccccccc-AAAAAAAAAAAAAAAAAAAAAAAA-05a1"
 
@@ -52,7 +52,7 @@ def run_of(
     queue: bytes = b"default",
     nacks: int = 0,
     crashes: int = 0,
-    why: Why | None = None,
+    why: Reason | None = None,
     driver: Driver | None = None,
     id: bytes = ID,
     **told: int,

@@ -12,10 +12,10 @@ from disque_trio.client.address import Address
 from disque_trio.client.errors import ConnectionFailedError
 from disque_trio.statemachine.base import Reply
 from disque_trio.worker.beginning import Batch, Beginnings
-from disque_trio.worker.engine.records import Cancel, Done, Outcome, Start, Why
-from disque_trio.worker.handling import Run
+from disque_trio.worker.driver import Worker
+from disque_trio.worker.engine.records import Cancel, Done, Outcome, Reason, Start
 from disque_trio.worker.links import Link
-from disque_trio.worker.running import Worker
+from disque_trio.worker.protocol import Run
 from tests.worker.played import FEATURES, PlayedNode, id_of, job
 from tests.worker.playing import KINDS, TOKEN, Doing, play
 
@@ -82,8 +82,8 @@ def test_a_job_that_waits_for_a_write_can_be_cancelled() -> None:
     batch = Batch([start(1), start(2)], writes=1)
     beginnings.wait(batch)
 
-    assert beginnings.cancel(Cancel(id_of(1), Why.SHUTDOWN))
-    assert not beginnings.cancel(Cancel(id_of(3), Why.SHUTDOWN))
+    assert beginnings.cancel(Cancel(id_of(1), Reason.SHUTDOWN))
+    assert not beginnings.cancel(Cancel(id_of(3), Reason.SHUTDOWN))
     beginnings.written(batch)
 
     assert started == [start(2)]

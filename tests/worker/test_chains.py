@@ -12,7 +12,7 @@ from disque_trio.worker import (
     Fixed,
     NotEncodableError,
     NotEnqueuedError,
-    followups,
+    continuations,
 )
 from disque_trio.worker.codec import Form
 from disque_trio.worker.engine import records
@@ -133,12 +133,16 @@ def test_a_next_step_that_no_node_takes_is_tried_again_without_the_handler(
 
         assert [what["key"] for _, what, _ in added(node)] == ["k2"] * 3
     assert found == records.Done()
-    assert driver.limits == [followups.PATIENCE_S] * 2, "in place of what is left for the handler"
+    assert driver.limits == [continuations.PATIENCE_S] * 2, (
+        "in place of what is left for the handler"
+    )
     assert "cannot be added" in caplog.text
     assert "trying again for up to 50 s: ADDJOB: NOREPL few nodes" in caplog.text
 
 
-@pytest.mark.parametrize(("patience", "is_stopping"), [(0.0, False), (followups.PATIENCE_S, True)])
+@pytest.mark.parametrize(
+    ("patience", "is_stopping"), [(0.0, False), (continuations.PATIENCE_S, True)]
+)
 def test_the_attempt_fails_after_a_minute_or_when_the_worker_stops(
     patience: float,
     monkeypatch: pytest.MonkeyPatch,
@@ -146,7 +150,7 @@ def test_the_attempt_fails_after_a_minute_or_when_the_worker_stops(
     *,
     is_stopping: bool,
 ) -> None:
-    monkeypatch.setattr(followups, "PATIENCE_S", patience)
+    monkeypatch.setattr(continuations, "PATIENCE_S", patience)
     driver = Driver(is_stopping=is_stopping)
     with node_that_adds([Failure(b"NOREPL too few nodes")]) as node:
         app, *_ = tasks(node)

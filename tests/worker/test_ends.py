@@ -16,7 +16,7 @@ import anyio
 import pytest
 
 from disque_trio.worker import App, Fixed, current_job
-from disque_trio.worker.running import Worker
+from disque_trio.worker.driver import Worker
 from tests.worker.failing import ERRORS, WAYS, OwnBaseError, fail
 from tests.worker.played import PlayedNode, id_of, job
 from tests.worker.playing import KINDS, play

@@ -8,9 +8,9 @@ import attrs
 import pytest
 
 from disque_trio.worker import health
+from disque_trio.worker.driver import Worker
 from disque_trio.worker.health import answer, pages, serve
 from disque_trio.worker.reporting import Report
-from disque_trio.worker.running import Worker
 from tests.worker.played import PlayedNode
 from tests.worker.playing import KINDS, play
 

@@ -33,7 +33,7 @@ def test_a_worker_imports_what_its_app_uses() -> None:
     worker = "from disque_trio.cli.worker import running; from disque_trio.worker import App; "
     modules = loaded(worker + "App().handler()")
 
-    unused = ("worker.cron", "worker.foreign.", "worker.operating.jobs", "client.blocking")
+    unused = ("worker.cron", "worker.interop.", "worker.operating.jobs", "client.blocking")
     assert {
         each for each in modules if each.removeprefix("disque_trio.").startswith(unused)
     } == set()

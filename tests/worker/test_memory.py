@@ -13,7 +13,7 @@ import pytest
 
 from disque_trio.worker import App, Dead, Fixed, Snooze
 from disque_trio.worker.context import logger
-from disque_trio.worker.engine.records import Why
+from disque_trio.worker.engine.records import Reason
 from tests.worker.playing import KINDS
 from tests.worker.runs import Driver, body, handler_of, run_of
 
@@ -106,10 +106,10 @@ def test_a_run_that_was_cancelled_leaves_nothing(kind: str) -> None:
         await anyio.sleep_forever()
         del large
 
-    assert alive_after(kind, app, Why.TOO_LONG) == 0
+    assert alive_after(kind, app, Reason.TOO_LONG) == 0
 
 
-def alive_after(kind: str, app: App[Any], why: Why | None = None) -> int:
+def alive_after(kind: str, app: App[Any], why: Reason | None = None) -> int:
     """How many live when jobs have failed."""
 
     async def held() -> int:
@@ -135,7 +135,7 @@ def alive_after(kind: str, app: App[Any], why: Why | None = None) -> int:
         return anyio.run(held, backend=kind)
 
 
-async def cancel_soon(run: Any, why: Why) -> None:
+async def cancel_soon(run: Any, why: Reason) -> None:
     """When it has begun."""
     while run.scope is None:
         await anyio.sleep(0)

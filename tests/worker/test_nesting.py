@@ -7,9 +7,9 @@ import anyio
 import pytest
 
 from disque_trio.worker import App
+from disque_trio.worker.driver import Worker
 from disque_trio.worker.engine.records import Done, Outcome
-from disque_trio.worker.handling import Run
-from disque_trio.worker.running import Worker
+from disque_trio.worker.protocol import Run
 from disque_trio.worker.statuses import CLEAN
 from tests.worker import leaving
 from tests.worker.leaving import HANDLERS, Handler

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from disque_trio.worker.exceptions import Cancel, Dead, Retry, Snooze
 from disque_trio.worker.policies import (
     UNKNOWN_LIFE_S,
-    Again,
     Backoff,
-    Buried,
-    Cancelled,
+    CancelVerdict,
+    DeadVerdict,
     Fixed,
     Jitter,
-    Later,
     Policy,
     Polynomial,
+    RetryVerdict,
+    SnoozeVerdict,
     Tries,
     Verdict,
     crashed,
@@ -131,13 +131,15 @@ def test_what_cannot_be_is_refused(make: Callable[[], object]) -> None:
 
 
 def test_a_failure_waits_as_the_policy_says() -> None:
-    assert verdict(ValueError()) == Again(10)
-    assert verdict(ValueError(), attempt=2) == Again(20)
+    assert verdict(ValueError()) == RetryVerdict(10)
+    assert verdict(ValueError(), attempt=2) == RetryVerdict(20)
 
 
 def test_after_the_last_attempt_a_job_is_dead() -> None:
-    assert verdict(ValueError("no"), attempt=3) == Buried("failed 3 of 3 times: ValueError: no")
-    assert verdict(Retry(5), attempt=7) == Buried(
+    assert verdict(ValueError("no"), attempt=3) == DeadVerdict(
+        "failed 3 of 3 times: ValueError: no"
+    )
+    assert verdict(Retry(5), attempt=7) == DeadVerdict(
         "failed 7 of 3 times: the handler asks for another attempt", True
     )
 
@@ -149,51 +151,51 @@ def test_a_job_is_tried_as_often_as_the_policy_says(
     found = judge(policy, error, Tries(attempt=attempt), draw)
 
     assert not found.broken
-    assert isinstance(found.verdict, Again if attempt < policy.attempts else Buried)
+    assert isinstance(found.verdict, RetryVerdict if attempt < policy.attempts else DeadVerdict)
 
 
 def test_a_job_may_bring_its_own_number_of_attempts() -> None:
-    assert verdict(ValueError(), attempt=4, attempts=9) == Again(20)
-    assert isinstance(verdict(ValueError(), attempt=2, attempts=2), Buried)
+    assert verdict(ValueError(), attempt=4, attempts=9) == RetryVerdict(20)
+    assert isinstance(verdict(ValueError(), attempt=2, attempts=2), DeadVerdict)
 
 
 def test_an_error_of_never_is_death() -> None:
     policy = Fixed([10], never=(LookupError,))
 
-    assert verdict(KeyError("ada"), policy) == Buried("KeyError: 'ada'")
-    assert verdict(ValueError(), policy) == Again(10)
+    assert verdict(KeyError("ada"), policy) == DeadVerdict("KeyError: 'ada'")
+    assert verdict(ValueError(), policy) == RetryVerdict(10)
 
 
 def test_an_expected_error_is_told_from_others() -> None:
     policy = Fixed([10], expected=(OSError,))
 
-    assert verdict(ConnectionResetError(), policy) == Again(10, is_expected=True)
-    assert verdict(ConnectionResetError(), policy, attempt=2) == Buried(
+    assert verdict(ConnectionResetError(), policy) == RetryVerdict(10, is_expected=True)
+    assert verdict(ConnectionResetError(), policy, attempt=2) == DeadVerdict(
         "failed 2 of 2 times: ConnectionResetError", is_expected=True
     )
 
 
 def test_a_handler_says_what_becomes_of_its_job() -> None:
-    assert verdict(Retry(after=30)) == Again(30, is_expected=True)
-    assert verdict(Retry()) == Again(10, is_expected=True)
-    assert verdict(Snooze(60)) == Later(60)
-    assert verdict(Dead("card stolen")) == Buried("card stolen", is_expected=True)
-    assert verdict(Cancel("obsolete")) == Cancelled("obsolete")
+    assert verdict(Retry(after=30)) == RetryVerdict(30, is_expected=True)
+    assert verdict(Retry()) == RetryVerdict(10, is_expected=True)
+    assert verdict(Snooze(60)) == SnoozeVerdict(60)
+    assert verdict(Dead("card stolen")) == DeadVerdict("card stolen", is_expected=True)
+    assert verdict(Cancel("obsolete")) == CancelVerdict("obsolete")
 
 
 def test_a_snooze_counts_when_there_were_too_many() -> None:
-    assert verdict(Snooze(60, most=2), snoozes=1) == Later(60)
+    assert verdict(Snooze(60, most=2), snoozes=1) == SnoozeVerdict(60)
     found = verdict(Snooze(60, most=2, reason="no stock"), snoozes=2)
 
-    assert found == Again(10, is_expected=True)
-    assert isinstance(found, Again)
+    assert found == RetryVerdict(10, is_expected=True)
+    assert isinstance(found, RetryVerdict)
     assert found.reason == "no stock, but most=2 of Snooze allows no further one"
 
 
 def test_the_last_snooze_too_many_is_a_death_that_names_the_limit() -> None:
     found = verdict(Snooze(60, most=2), Fixed([]), snoozes=2)
 
-    assert isinstance(found, Buried)
+    assert isinstance(found, DeadVerdict)
     assert "most=2" in found.reason
 
 
@@ -210,7 +212,7 @@ def test_the_error_behind_the_one_that_python_puts_in_its_place_decides(
         raised = error
     found = verdict(raised, Fixed([10], never=(kind,)))
 
-    assert isinstance(found, Buried)
+    assert isinstance(found, DeadVerdict)
     assert found.reason.startswith(f"{kind.__name__}: no (worker/test_policies.py:")
 
 
@@ -218,9 +220,9 @@ def test_a_policy_may_be_a_function() -> None:
     def waits(error: BaseException) -> float | None:
         return 7 if isinstance(error, OSError) else None
 
-    assert verdict(OSError(), waits) == Again(7)
-    assert verdict(ValueError("no"), waits) == Buried("ValueError: no")
-    assert verdict(Retry(3), waits) == Again(3, is_expected=True)
+    assert verdict(OSError(), waits) == RetryVerdict(7)
+    assert verdict(ValueError("no"), waits) == DeadVerdict("ValueError: no")
+    assert verdict(Retry(3), waits) == RetryVerdict(3, is_expected=True)
 
 
 def group(*errors: BaseException) -> BaseException:
@@ -230,14 +232,14 @@ def group(*errors: BaseException) -> BaseException:
 @pytest.mark.parametrize(
     ("errors", "expected"),
     [
-        ((Cancel("x"),), Cancelled("x")),
-        ((Cancel("x"), Snooze(3)), Later(3)),
-        ((Snooze(9), Snooze(3), Cancel()), Later(9)),
-        ((Snooze(9), Retry(3), Retry(4)), Again(4, is_expected=True)),
-        ((Retry(3), ValueError()), Again(10)),
-        ((OSError(), OSError()), Again(10, is_expected=True)),
-        ((OSError(), ValueError()), Again(10)),
-        ((SystemExit(),), Again(10)),
+        ((Cancel("x"),), CancelVerdict("x")),
+        ((Cancel("x"), Snooze(3)), SnoozeVerdict(3)),
+        ((Snooze(9), Snooze(3), Cancel()), SnoozeVerdict(9)),
+        ((Snooze(9), Retry(3), Retry(4)), RetryVerdict(4, is_expected=True)),
+        ((Retry(3), ValueError()), RetryVerdict(10)),
+        ((OSError(), OSError()), RetryVerdict(10, is_expected=True)),
+        ((OSError(), ValueError()), RetryVerdict(10)),
+        ((SystemExit(),), RetryVerdict(10)),
     ],
 )
 def test_of_a_group_the_gravest_part_decides(
@@ -249,7 +251,7 @@ def test_of_a_group_the_gravest_part_decides(
 def test_one_death_in_a_group_is_death() -> None:
     found = verdict(group(ValueError(), Dead("stolen"), Snooze(3)))
 
-    assert found == Buried("stolen", is_expected=True)
+    assert found == DeadVerdict("stolen", is_expected=True)
 
 
 # Crashes and unknown tasks.
@@ -281,4 +283,4 @@ def test_a_snooze_whose_time_is_none_is_a_failure() -> None:
     odd = Snooze(3)
     odd.after = "soon"  # type: ignore[assignment]
 
-    assert isinstance(verdict(odd), Again)
+    assert isinstance(verdict(odd), RetryVerdict)

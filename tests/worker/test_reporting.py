@@ -3,9 +3,9 @@
 import anyio
 import pytest
 
-from disque_trio.worker import reporting, running
+from disque_trio.worker import driver, reporting
+from disque_trio.worker.driver import Worker
 from disque_trio.worker.engine.records import SECOND
-from disque_trio.worker.running import Worker
 from tests.worker.played import PlayedNode, id_of, job
 from tests.worker.playing import KINDS, Doing, for_ever, play
 
@@ -19,7 +19,7 @@ def later(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     def make(signs, state, at_work, now):  # type: ignore[no-untyped-def]
         return real(signs, state, at_work, now + round(seconds * SECOND))
 
-    monkeypatch.setattr(running, "make_report", make)
+    monkeypatch.setattr(driver, "make_report", make)
 
 
 def test_a_worker_that_was_answered_lately_is_healthy(

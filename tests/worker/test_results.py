@@ -13,7 +13,15 @@ from disque_trio.client.nodes import Nodes, NoNodeError
 from disque_trio.client.records import Job
 from disque_trio.client.refusals import UnknownJobError
 from disque_trio.statemachine.base import Failure
-from disque_trio.worker import App, Cancel, Dead, Fixed, NotOpenError, UnfitTypeError, followups
+from disque_trio.worker import (
+    App,
+    Cancel,
+    Dead,
+    Fixed,
+    NotOpenError,
+    UnfitTypeError,
+    continuations,
+)
 from disque_trio.worker.codec import Part
 from disque_trio.worker.ends import Found, Watched
 from disque_trio.worker.engine import records
@@ -92,7 +100,7 @@ def test_a_result_that_no_body_holds_fails_the_result_and_not_the_job(
 
 
 def test_a_result_that_no_node_takes_fails_the_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(followups, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(continuations, "PATIENCE_S", 0.0)
     with node_that_adds([Failure(b"NOREPL too few nodes")]) as node:
         found = outcome(app_that(node, lambda: 1), body("t", key="k", headers=HEADERS))
 

@@ -9,9 +9,9 @@ import anyio
 import attrs
 import pytest
 
+from disque_trio.worker.driver import Worker
 from disque_trio.worker.engine.records import Done, Outcome
-from disque_trio.worker.handling import Run
-from disque_trio.worker.running import Worker
+from disque_trio.worker.protocol import Run
 from disque_trio.worker.signals import obeyed
 from disque_trio.worker.stacks import of_thread, stacks
 from disque_trio.worker.statuses import CLEAN, FAILED, INTERRUPTED

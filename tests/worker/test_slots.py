@@ -10,7 +10,7 @@ import pytest
 from anyio.abc import TaskGroup
 
 from disque_trio.worker.engine.records import Done, Outcome, Retry, Start
-from disque_trio.worker.handling import Handler, Run
+from disque_trio.worker.protocol import Handler, Run
 from disque_trio.worker.slots import Slots
 from tests.worker.runs import Driver, body, run_of
 

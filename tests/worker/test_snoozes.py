@@ -8,7 +8,7 @@ import pytest
 from disque_trio.statemachine.base import Failure, Status
 from disque_trio.worker import App, Fixed, Snooze
 from disque_trio.worker.engine import records, words
-from disque_trio.worker.engine.records import Done, Why
+from disque_trio.worker.engine.records import Done, Reason
 from tests.client.fakenode import FakeNode
 from tests.client.running import url
 from tests.worker.runs import ID, Driver, body, outcome
@@ -171,7 +171,7 @@ def test_if_no_node_takes_it_that_is_a_failure_and_nothing_is_lost(
 
 def test_a_job_that_belongs_to_another_worker_now_is_left_alone(backend: str) -> None:
     with node_that_adds() as node:
-        found = outcome(snoozing(node), body("t"), backend, why=Why.LEASE_OVER)
+        found = outcome(snoozing(node), body("t"), backend, why=Reason.LEASE_OVER)
 
         assert found == records.Release()
         assert added(node) == []

@@ -6,10 +6,9 @@ from typing import Any
 import anyio
 import pytest
 
-from disque_trio.worker import App, stalls
-from disque_trio.worker import running as driver
-from disque_trio.worker.outside import Outside, for_process
-from disque_trio.worker.running import Worker
+from disque_trio.worker import App, driver, stalls
+from disque_trio.worker.driver import Worker
+from disque_trio.worker.runtime import Runtime, for_process
 from tests.worker.played import PlayedNode, id_of, job
 from tests.worker.playing import KINDS, play
 from tests.worker.runs import body, handler_of
@@ -93,5 +92,5 @@ def test_in_virtual_time_nothing_watches(kind: str) -> None:
         assert worker._stalls is None
         worker.stop()
 
-    with for_process(Outside(monotonic=lambda: 0.0)):
+    with for_process(Runtime(monotonic=lambda: 0.0)):
         play(kind, story, PlayedNode())

@@ -22,7 +22,7 @@ from disque_trio.worker import (
     Task,
     current_job,
 )
-from disque_trio.worker.performing import JobHandler
+from disque_trio.worker.handler import JobHandler
 from disque_trio.worker.task import SyncTask
 
 

@@ -10,8 +10,8 @@ from benchmarks.jobs import handlers
 from benchmarks.jobs.peers.producing import Arguments, option, produce
 from disque_trio.client.url import parse_url
 from disque_trio.worker import App
+from disque_trio.worker.driver import Worker
 from disque_trio.worker.engine.records import Queue, Settings
-from disque_trio.worker.running import Worker
 from disque_trio.worker.signals import run_in_process
 
 PREFETCH: Final = 1000

@@ -19,12 +19,12 @@ from disque_trio.cli.worker.logs import log_to_stderr
 from disque_trio.cli.worker.options import Options
 from disque_trio.terminal.options import UsageError
 from disque_trio.worker import App, UnfitTypeError
+from disque_trio.worker.driver import Worker
 from disque_trio.worker.engine.records import SECOND, Queue, Settings
 from disque_trio.worker.guarding import GuardedLoop
+from disque_trio.worker.handler import JobHandler
 from disque_trio.worker.health import pages, serve
 from disque_trio.worker.operating.registry import Registrar
-from disque_trio.worker.performing import JobHandler
-from disque_trio.worker.running import Worker
 from disque_trio.worker.signals import run_in_process
 from disque_trio.worker.supervisor import Supervisor
 
@@ -84,7 +84,7 @@ def settings_of(app: App[Any], options: Options) -> Settings:
         seeds = app.cluster.seeds
     except ValueError as error:
         raise UsageError(str(error)) from error
-    prefetch, horizon = (options.prefetch, 0) if options.prefetch != "auto" else AUTOMATIC
+    prefetch, prefetch_window = (options.prefetch, 0) if options.prefetch != "auto" else AUTOMATIC
     return Settings(
         nodes=tuple(map(str, seeds)),
         queues=tuple(
@@ -92,7 +92,7 @@ def settings_of(app: App[Any], options: Options) -> Settings:
             for name, weight in weights.items()
         ),
         is_strict=not any(weights.values()),
-        horizon=horizon,
+        prefetch_window=prefetch_window,
         concurrency=options.concurrency,
         is_burst=options.burst,
         drain=int(options.drain * SECOND),

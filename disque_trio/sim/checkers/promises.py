@@ -291,7 +291,7 @@ WORKER: Final[dict[str, Row]] = {
     "is_plain": Nothing("it is for nodes of the original; W13 and W14 judge what is left to it"),
     "is_strict": _judged("W12"),
     "is_burst": _engine("test_bursts", "a_worker_that_runs_what_is_there_stops_when_nothing_is"),
-    "horizon": _judged("W5"),
+    "prefetch_window": _judged("W5"),
     "drain": _ENDS,
     "abort": _ENDS,
     "prefetch": _engine("test_pace", "as_many_are_held_as_end_in_a_quarter_of_a_second"),

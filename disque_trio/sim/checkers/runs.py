@@ -181,10 +181,10 @@ def on_begin(case: Case, row: Row, job: Job) -> None:
 def _judge_wait(case: Case, row: Row, job: Job, plan: Consumer, hand: Hand) -> None:
     """W5: a worker that holds jobs by time holds none for long."""
     waited, retry = row.time - hand.came_at, _retry(case, job)
-    if not (plan.horizon and hand.is_held and retry) or case.plan.faults:
+    if not (plan.prefetch_window and hand.is_held and retry) or case.plan.faults:
         return
     case.check("W5")
-    if waited > plan.horizon // 2:
+    if waited > plan.prefetch_window // 2:
         case.mark("worker.held")
     if waited > retry // 3:
         case.violate("W5", f"{row.client} has held it for {waited / SECOND:.3f} s", row.job)

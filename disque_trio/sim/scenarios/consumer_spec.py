@@ -54,7 +54,7 @@ class ConsumerSpec:
         default=1,
     )
     prefetch: Range = key(whole(0), "how many more jobs an engine holds for each queue", default=0)
-    horizon: Range = key(
+    prefetch_window: Range = key(
         DURATION,
         "an engine holds no more jobs than end in this time, `prefetch` at most; 0 is `prefetch`",
         default="0s",

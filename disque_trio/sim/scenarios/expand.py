@@ -297,7 +297,7 @@ def _consumer(
         kind=spec.kind,
         count=spec.count.draw_int(cfg),
         prefetch=spec.prefetch.draw_int(cfg),
-        horizon=spec.horizon.draw_int(cfg),
+        prefetch_window=spec.prefetch_window.draw_int(cfg),
         strict=spec.strict,
         limit=spec.limit.draw_int(cfg),
         stall=spec.stall.span,

@@ -48,7 +48,7 @@ MARKS: Final[dict[str, str]] = {
     "tie.requeued": "a job was queued again because the connection of its worker had ended",
     "held.requeued": "a job was queued again that a worker held and had not begun",
     "worker.killed": "the process of a worker was killed",
-    "worker.held": "a worker held a job for half of its horizon before it began",
+    "worker.held": "a worker held a job for half of its prefetch window before it began",
     "worker.suspect": "a job that may have ended its worker began alone in the next one",
     "worker.stalled": "the process of a worker was stopped for a while",
     "worker.stopped": "a worker was ordered to stop",

@@ -118,7 +118,7 @@ class Consumer:
     """GETJOB's COUNT; of an engine, how many jobs run at the same time."""
     prefetch: int = 0
     """How many more jobs an engine holds."""
-    horizon: Micros = 0
+    prefetch_window: Micros = 0
     """No more than end in this time; 0 is `prefetch` always."""
     strict: bool = False
     """An engine runs its queues in their order."""

@@ -26,11 +26,11 @@ from disque_trio.worker.engine.records import (
     Outbox,
     Outcome,
     Queue,
+    Reason,
     Release,
     Retry,
     Settings,
     Start,
-    Why,
 )
 
 DRAIN: Final[Micros] = 3 * SECOND
@@ -56,7 +56,7 @@ class Handler:
     queue: bytes
     way: str
     ends_at: Micros
-    cancelled: Why | None = None
+    cancelled: Reason | None = None
 
 
 @attrs.define
@@ -84,7 +84,7 @@ class EngineWorker:
                 for name in plan.queues
             ),
             concurrency=plan.count,
-            horizon=plan.horizon,
+            prefetch_window=plan.prefetch_window,
             is_strict=plan.strict,
             has_ties=plan.tied,
             is_plain=not plan.meta,
@@ -271,7 +271,7 @@ class EngineWorker:
 
     def _outcome(self, handler: Handler) -> Outcome | None:
         if handler.way == "none":
-            return Retry(0) if handler.cancelled is Why.TOO_LONG else None
+            return Retry(0) if handler.cancelled is Reason.TOO_LONG else None
         if handler.way in DELAYING:
             delay = self._rng.randint(*self._plan.delay_ms) * MILLI
             return Retry(delay) if handler.way == "nack-delay" else Release(delay)

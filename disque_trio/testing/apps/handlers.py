@@ -15,7 +15,7 @@ from disque_trio.worker.context import Job, current_job
 from disque_trio.worker.exceptions import Cancel, Dead, Retry, Snooze
 from disque_trio.worker.executors.frames import LENGTH, Raised, Result, answer
 from disque_trio.worker.executors.processes import WorkerDiedError
-from disque_trio.worker.handling import Run
+from disque_trio.worker.protocol import Run
 
 SECOND: Final = 1_000_000
 
@@ -218,7 +218,7 @@ def _outcome(deed: Deed, number: int) -> Result | BaseException:
 
 
 def executors(_: int, __: int) -> dict[str, Any]:
-    """What the simulated processes of an app have (`Outside.executors`)."""
+    """What the simulated processes of an app have (`Runtime.executors`)."""
     return {
         "loop": None,
         "thread": SimulatedThreads(),

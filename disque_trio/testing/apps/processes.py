@@ -13,8 +13,9 @@ from disque_trio.testing.apps import handlers
 from disque_trio.testing.apps.stage import Stage
 from disque_trio.testing.simulated.connections import Connections
 from disque_trio.testing.simulated.processes import WorkerProcess, now, world_of
-from disque_trio.testing.simulated.stepping import Steps
+from disque_trio.testing.simulated.step import Steps
 from disque_trio.worker.app import App
+from disque_trio.worker.driver import Worker
 from disque_trio.worker.engine.records import (
     SECOND,
     Dead,
@@ -26,10 +27,9 @@ from disque_trio.worker.engine.records import (
 )
 from disque_trio.worker.enqueue import Call
 from disque_trio.worker.enqueued import Enqueued
-from disque_trio.worker.handling import Run
-from disque_trio.worker.outside import Outside, for_task
-from disque_trio.worker.performing import JobHandler
-from disque_trio.worker.running import Worker
+from disque_trio.worker.handler import JobHandler
+from disque_trio.worker.protocol import Run
+from disque_trio.worker.runtime import Runtime, for_task
 
 RESTART_S: Final = 1.0
 """How long the supervisor takes to start another process."""
@@ -39,7 +39,7 @@ DEADLINE_S: Final = 120
 """Of batches with `then`."""
 
 
-def outside_of(stage: Stage, connections: Connections, name: str, life: int) -> Outside:
+def runtime_of(stage: Stage, connections: Connections, name: str, life: int) -> Runtime:
     """What the app finds in a process."""
     rng = stream(stage.run.plan.seed, "apps", "process", name, life)
     app_world = world_of(stage.addresses, connections, rng)
@@ -51,7 +51,7 @@ class AppWorker(WorkerProcess):
     """One life of a worker."""
 
     stage: Stage
-    world: Outside
+    world: Runtime
     rest_s: float = RESTART_S
     """How long until the next life."""
     gone: trio.Event = attrs.Factory(trio.Event)
@@ -202,7 +202,7 @@ class AppProducer:
     app: App[Any]
     connections: Connections
     stage: Stage
-    world: Outside
+    world: Runtime
     rest_s: float = RESTART_S
     gone: trio.Event = attrs.Factory(trio.Event)
     _scope: trio.CancelScope = attrs.Factory(trio.CancelScope)

@@ -23,11 +23,11 @@ from disque_trio.sim.scenarios.apps import AppFault
 from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.statemachine.base import ACTIVE, DEAD, QUEUED, WAIT_REPL
 from disque_trio.testing.apps.declaring import declared
-from disque_trio.testing.apps.processes import AppProducer, AppWorker, outside_of
+from disque_trio.testing.apps.processes import AppProducer, AppWorker, runtime_of
 from disque_trio.testing.apps.stage import Stage
-from disque_trio.testing.simulated.clock import SECOND, StoryClock, StoryEngine
+from disque_trio.testing.simulated.block_io import no_sockets
+from disque_trio.testing.simulated.clock import SECOND, ScenarioClock, ScenarioEngine
 from disque_trio.testing.simulated.connections import Connections
-from disque_trio.testing.simulated.refusing import no_sockets
 from disque_trio.tracing.rows import Row
 from disque_trio.worker.results import QUEUES
 
@@ -40,10 +40,10 @@ _STATES: Final = {WAIT_REPL: "wait-repl", ACTIVE: "active", QUEUED: "queued", DE
 
 def simulate(plan: Plan, observer: Callable[[Row], None] | None = None) -> Outcome:
     """Play a plan that has an app. Every row goes to the observer."""
-    engine = StoryEngine(-warm_up_of(plan))
+    engine = ScenarioEngine(-warm_up_of(plan))
     run = run_on_heap(plan, observer, engine=engine)
     run.recorder.keep_back()
-    clock = StoryClock()
+    clock = ScenarioClock()
     try:
         apps = _Apps(run, engine, clock)
         with ungrouped(), _logs(apps):
@@ -58,8 +58,8 @@ class _Apps:
     """One run."""
 
     run: Run
-    engine: StoryEngine
-    clock: StoryClock
+    engine: ScenarioEngine
+    clock: ScenarioClock
     stage: Stage = attrs.field(init=False)
     _processes: dict[str, AppWorker | AppProducer] = attrs.Factory(dict)
     """By name: the last life of each."""
@@ -111,7 +111,7 @@ class _Apps:
 
         def life(name: str, number: int) -> AppWorker | AppProducer:
             connections = Connections(name, self.run.world, self.engine, numbers)
-            world = outside_of(self.stage, connections, name, number)
+            world = runtime_of(self.stage, connections, name, number)
             if name[0] == "p":
                 return AppProducer(
                     name=name, app=app, connections=connections, stage=self.stage, world=world

@@ -10,7 +10,7 @@ import trio
 from disque_trio.client.address import Cluster
 from disque_trio.sim.engines.heap.run import Run
 from disque_trio.sim.scenarios.apps import AppJob, AppsPlan, AppTask, Deed
-from disque_trio.testing.simulated.clock import StoryEngine
+from disque_trio.testing.simulated.clock import ScenarioEngine
 
 MOST_RUNS: Final = 60
 """After so many runs of a job its handlers return, so that a run ends whatever goes wrong."""
@@ -23,7 +23,7 @@ class Stage:
 
     plan: AppsPlan
     run: Run
-    engine: StoryEngine
+    engine: ScenarioEngine
     addresses: Cluster
     nursery: trio.Nursery
     is_over: bool = False

@@ -11,8 +11,8 @@ from disque_trio.client.address import Address, Cluster
 from disque_trio.client.command import Command
 from disque_trio.statemachine.base import NULL_ARRAY, Reply
 from disque_trio.testing.inline.node import HOST, InlineError, MemoryNode
-from disque_trio.worker.outside import Outside
 from disque_trio.worker.results import QUEUES
+from disque_trio.worker.runtime import Runtime
 
 Result = TypeVar("Result")
 
@@ -55,9 +55,9 @@ def _reply(node: MemoryNode, command: Command[Result]) -> Reply:
     return node.ask(words, command.wait_s)
 
 
-def world_of(node: MemoryNode) -> Outside:
+def world_of(node: MemoryNode) -> Runtime:
     """What apps find in place of the network and the clock."""
-    return Outside(
+    return Runtime(
         now=node.wall,
         client=lambda _: InlineClient(_CLUSTER, node=node),
         blocking_client=lambda _: InlineBlockingClient(_CLUSTER, node=node),

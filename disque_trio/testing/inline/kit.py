@@ -16,7 +16,7 @@ from disque_trio.worker.app import App
 from disque_trio.worker.cron.schedule import Schedule
 from disque_trio.worker.enqueue import Call
 from disque_trio.worker.options import RESERVED
-from disque_trio.worker.outside import for_process
+from disque_trio.worker.runtime import for_process
 from disque_trio.worker.task import Prepared
 
 Result = TypeVar("Result")

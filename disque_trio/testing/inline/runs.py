@@ -23,17 +23,17 @@ from disque_trio.worker.engine.records import (
     Done,
     Node,
     Outcome,
+    Reason,
     Release,
     Retry,
     Start,
-    Why,
 )
 from disque_trio.worker.engine.records import Job as Held
 from disque_trio.worker.enqueue import Call
 from disque_trio.worker.exceptions import Cancel, Snooze
-from disque_trio.worker.handling import Run
+from disque_trio.worker.handler import Entry, JobHandler
 from disque_trio.worker.middleware import Body
-from disque_trio.worker.performing import Entry, JobHandler
+from disque_trio.worker.protocol import Run
 
 End = Literal["done", "retried", "snoozed", "cancelled", "dead"]
 
@@ -98,7 +98,7 @@ class _Driver:
 
     async def _end(self, seconds: float) -> None:
         await anyio.sleep(seconds)
-        self.run.why = Why.TOO_LONG
+        self.run.why = Reason.TOO_LONG
         (self.run.scope or self.scope).cancel()
 
 

@@ -14,9 +14,9 @@ from disque_trio.client import BlockingClient, Client
 from disque_trio.client.address import Address, Cluster
 from disque_trio.testing.server.child import LOOPBACK
 from disque_trio.worker.app import App
+from disque_trio.worker.driver import Worker
 from disque_trio.worker.engine.records import SECOND, Queue, Settings
-from disque_trio.worker.outside import Outside, for_process
-from disque_trio.worker.running import Worker
+from disque_trio.worker.runtime import Runtime, for_process
 
 _END_S: Final = 10.0
 _EMPTY_S: Final = 10.0
@@ -94,7 +94,7 @@ class Server:
     def for_a_test(self) -> Iterator["Server"]:
         """Apps use these nodes, which are empty."""
         self.clear()
-        world = Outside(
+        world = Runtime(
             client=lambda _: Client(self.cluster),
             blocking_client=lambda _: BlockingClient(self.cluster),
         )

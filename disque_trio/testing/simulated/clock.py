@@ -1,4 +1,4 @@
-"""Time of a story: events of the simulated cluster happen while all tasks of the app sleep.
+"""Time of a scenario: events of the simulated cluster happen while all tasks of the app sleep.
 
 A task that sleeps from event to event would cost a turn of Trio for each; most events concern nodes
 only, and wake no task.
@@ -30,7 +30,7 @@ class Limiter(Protocol):
         ...
 
 
-class StoryEngine(Engine):
+class ScenarioEngine(Engine):
     """The heap. Who wakes a task in an event says so."""
 
     __slots__ = ("has_woken",)
@@ -45,12 +45,12 @@ class StoryEngine(Engine):
         return self.now
 
 
-class StoryClock(JumpClock):
+class ScenarioClock(JumpClock):
     """Goes on to the next event, or to the next deadline of a task."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.engine: StoryEngine | None = None
+        self.engine: ScenarioEngine | None = None
         self.limiters: Sequence[Limiter] = ()
         """Of threads: while one is out, time stands still."""
 

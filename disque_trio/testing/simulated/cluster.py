@@ -1,4 +1,4 @@
-"""The cluster of a story: its nodes, its workers, its faults, and its time. Seconds."""
+"""The cluster of a scenario: its nodes, its workers, its faults, and its time. Seconds."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -15,9 +15,9 @@ from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.sim.verbs import Name, Trouble, Verbs, number_of
 from disque_trio.statemachine.base import ACTIVE, DEAD, QUEUED, WAIT_REPL
 from disque_trio.statemachine.job import Job
-from disque_trio.testing.simulated.clock import StoryEngine
+from disque_trio.testing.simulated.check import check, judge_of
+from disque_trio.testing.simulated.clock import ScenarioEngine
 from disque_trio.testing.simulated.connections import Connections
-from disque_trio.testing.simulated.judging import check, judge_of
 from disque_trio.testing.simulated.processes import Before, SimError, WorkerProcess, now, shown
 from disque_trio.tracing.rows import Row
 from disque_trio.worker.app import App
@@ -26,7 +26,7 @@ from disque_trio.worker.options import RESERVED
 LOOK_S: Final = 0.25
 LONGEST_DRAIN_S: Final = 3600.0
 STORY: Final = "story"
-"""The process that tells the story and adds its jobs."""
+"""The process that runs the scenario and adds its jobs."""
 _ALIVE: Final = (WAIT_REPL, ACTIVE, QUEUED)
 _TOLD: Final = ("crash", "start", "pause", "resume", "cut", "heal", "clock.step", "clock.rate")
 _ENDED: Final = ("acked", "dead")
@@ -43,7 +43,7 @@ class Line:
     """Something that has happened."""
 
     time: float
-    """Seconds since the story began."""
+    """Seconds since the scenario began."""
     who: str
     what: str
 
@@ -72,7 +72,7 @@ class Cluster(Verbs):
         self._nursery = nursery
         self._lives = 0
         self._judge = judge_of(plan)
-        self.engine = StoryEngine(-warm_up_of(plan))
+        self.engine = ScenarioEngine(-warm_up_of(plan))
         run = run_on_heap(plan, self._see, engine=self.engine)
         self.world = run.world
         self._actions = run.fault_actions
@@ -103,7 +103,7 @@ class Cluster(Verbs):
 
     @property
     def time(self) -> float:
-        """Since the story began."""
+        """Since the scenario began."""
         return trio.current_time()
 
     async def sleep(self, seconds: float) -> None:
@@ -305,7 +305,7 @@ class Cluster(Verbs):
     # The end.
 
     def check(self) -> None:
-        """The story has ended well. Raises `GuaranteeError` if the nodes have not kept what they
+        """The scenario has ended well. Raises `GuaranteeError` if the nodes have not kept what they
         guarantee."""
         check(self._judge)
 

@@ -22,7 +22,7 @@ from disque_trio.sim.engines.heap.world import World
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.sim.workload.wishes import Ask, Hang, Wish
 from disque_trio.statemachine.base import Reply
-from disque_trio.testing.simulated.clock import StoryEngine
+from disque_trio.testing.simulated.clock import ScenarioEngine
 from disque_trio.wire.replies import encode_reply
 from disque_trio.wire.requests import RequestParser
 
@@ -103,7 +103,7 @@ class Connections:
 
     name: str
     _world: World
-    engine: StoryEngine
+    engine: ScenarioEngine
     _numbers: dict[str, int]
     """By address: the number of a node."""
     wishes: list[Wish] = attrs.Factory(list)

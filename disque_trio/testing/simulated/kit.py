@@ -5,9 +5,9 @@ from typing import Any, Final
 
 import attrs
 
+from disque_trio.testing.simulated.run import Recording, Scenario, Setting, run
+from disque_trio.testing.simulated.search import Report, Trial, by_name, deep
 from disque_trio.testing.simulated.states import State
-from disque_trio.testing.simulated.telling import Setting, Story, Told, tell
-from disque_trio.testing.simulated.trying import Report, Trial, by_name, deep
 from disque_trio.worker.app import App
 from disque_trio.worker.enqueue import Call
 
@@ -27,24 +27,24 @@ class Sim:
 
     def run(
         self,
-        story: Story,
+        scenario: Scenario,
         app: App[Any],
         *,
         state: Any = None,
         seeds: Iterable[int] | int = SEEDS,
         **setting: Any,
     ) -> None:
-        """Tell the story once for each seed (or so many seeds from 0), with `nodes`, `workers` and
-        the rest of `Setting`. `state`, an object or a tuple of some, is
-        what it was before again at the end of each. What
-        the story raises is raised, with the seed and what has happened before."""
+        """Run the scenario once for each seed (or this number of seeds from 0), with `nodes`,
+        `workers` and the rest of `Setting`. `state`, an object or a tuple of some, is what it was
+        before again at the end of each. What the scenario raises is raised, with the seed and what
+        has happened before."""
         kept = State.of(state)
         for seed in self.seeds(seeds):
-            told = Told()
+            recording = Recording()
             try:
-                tell(story, app, Setting(**setting), seed, state=kept, told=told)
+                run(scenario, app, Setting(**setting), seed, state=kept, recording=recording)
             except Exception as error:
-                error.add_note(f"disque_sim: seed {seed}\n{told.lines()}\n{self.repeat(seed)}")
+                error.add_note(f"disque_sim: seed {seed}\n{recording.lines()}\n{self.repeat(seed)}")
                 raise
             finally:
                 kept.restore()

@@ -1,4 +1,4 @@
-"""Simulated processes of an app: the one that tells the story, and workers."""
+"""Simulated processes of an app: the one that runs the scenario, and workers."""
 
 import random
 from collections.abc import Callable, Coroutine
@@ -11,14 +11,14 @@ from disque_trio.client import Client
 from disque_trio.client.address import Cluster
 from disque_trio.sim.model.clock import EPOCH_MS
 from disque_trio.testing.simulated.connections import Connections
-from disque_trio.testing.simulated.stepping import Brake, Steps
+from disque_trio.testing.simulated.step import Brake, Steps
 from disque_trio.worker.app import App
+from disque_trio.worker.driver import Worker
 from disque_trio.worker.engine.records import SECOND, Outcome, Queue, Settings
 from disque_trio.worker.envelope import BadBodyError, NewerBodyError, key_of, read
-from disque_trio.worker.handling import Run
-from disque_trio.worker.outside import Outside, for_task
-from disque_trio.worker.performing import JobHandler
-from disque_trio.worker.running import Worker
+from disque_trio.worker.handler import JobHandler
+from disque_trio.worker.protocol import Run
+from disque_trio.worker.runtime import Runtime, for_task
 
 Note = Callable[[str, str], None]
 """Who, and what."""
@@ -37,7 +37,7 @@ def now() -> float:
     return EPOCH_MS / 1000 + trio.current_time()
 
 
-def world_of(cluster: Cluster, connections: Connections, rng: random.Random) -> Outside:
+def world_of(cluster: Cluster, connections: Connections, rng: random.Random) -> Runtime:
     """What an app finds in a simulated process in place of clocks, random numbers and sockets."""
 
     def blocking_client(_: object) -> NoReturn:
@@ -46,7 +46,7 @@ def world_of(cluster: Cluster, connections: Connections, rng: random.Random) -> 
             "this with disque_inline"
         )
 
-    return Outside(
+    return Runtime(
         now=now,
         monotonic=trio.current_time,
         new_key=lambda: key_of(int(now() * 1000), rng.getrandbits(80)),

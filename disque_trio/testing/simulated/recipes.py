@@ -187,4 +187,4 @@ RECIPES: Final[tuple[Recipe, ...]] = (
 TWICE: Final = Recipe(
     "twice", "D13", "its producer adds it twice, with one key", lambda _: None, "second"
 )
-"""Made by the story itself."""
+"""Made by the scenario itself."""

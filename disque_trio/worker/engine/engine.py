@@ -28,11 +28,11 @@ from disque_trio.worker.engine.records import (
     Outbox,
     Outcome,
     Phase,
+    Reason,
     Request,
     Settings,
     State,
     Verb,
-    Why,
 )
 from disque_trio.worker.engine.stages import RUNNING, WAITING
 
@@ -217,7 +217,7 @@ class Engine:
         state.phase, state.phase_ends = Phase.ABORTING, now + state.settings.abort
         for job in state.jobs.values():
             if job.stage is RUNNING:
-                leases.cancel(state, job, Why.SHUTDOWN)
+                leases.cancel(state, job, Reason.SHUTDOWN)
 
     def _go_on(self, now: Micros) -> None:
         """What can be done now."""
@@ -247,7 +247,7 @@ class Engine:
     def _end(self) -> None:
         state = self.state
         state.phase = Phase.STOPPED
-        state.out.drops += [Drop(id, Why.SHUTDOWN) for id in state.held]
+        state.out.drops += [Drop(id, Reason.SHUTDOWN) for id in state.held]
         for link in list(state.links.values()):
             connecting.close(state, link)
 
@@ -264,9 +264,9 @@ class Engine:
                 fetching.on_jobs(state, now, link, request, reply)
                 if fetching.is_done(state, link, request, reply):
                     self._drain(now)
-            case Verb.KEEP:
+            case Verb.RENEW:
                 leases.on_answer(state, now, request, reply)
-            case Verb.SETTLE | Verb.MOVE:
+            case Verb.REPORT | Verb.MIGRATE:
                 outcomes.on_answer(state, now, node, request, reply)
             case Verb.BEGIN:
                 pass  # whether a job is still this worker's is told by WORKING
@@ -293,10 +293,10 @@ class Engine:
         if link.is_fetch:
             leases.untie(state, now, link)
         for request in requests:
-            if request.verb is Verb.KEEP:
+            if request.verb is Verb.RENEW:
                 leases.on_lost_link(state, now, request)
             elif request.verb is Verb.BEGIN:
                 beginning.on_lost_link(state, request)
-            elif request.verb in (Verb.SETTLE, Verb.MOVE):
+            elif request.verb in (Verb.REPORT, Verb.MIGRATE):
                 outcomes.on_lost_link(state, now, request)
         outcomes.on_lost_node(state, now, node)

@@ -28,12 +28,12 @@ from disque_trio.worker.engine.records import (
     Node,
     Phase,
     Queue,
+    Reason,
     Release,
     Request,
     Start,
     State,
     Verb,
-    Why,
 )
 from disque_trio.worker.engine.stages import RUNNING, SETTLING
 
@@ -279,7 +279,7 @@ def _receive(state: State, now: Micros, job: Job) -> None:
     leases.watch(state, job)
     if job.id in state.done:
         outcomes.settle(state, now, job, Done())
-        state.out.drops.append(Drop(job.id, Why.DONE_BEFORE))
+        state.out.drops.append(Drop(job.id, Reason.DONE_BEFORE))
 
 
 def _refresh(state: State, now: Micros, known: Job, job: Job) -> None:
@@ -294,7 +294,7 @@ def _refresh(state: State, now: Micros, known: Job, job: Job) -> None:
     known.snoozes, known.expires = job.snoozes, job.expires
     known.is_again = known.cancelled is not None
     known.lost, known.tries, known.is_asked = None, 0, False
-    state.out.drops.append(Drop(job.id, Why.TWICE))
+    state.out.drops.append(Drop(job.id, Reason.TWICE))
     if known.stage is SETTLING and known not in state.unsent.get(known.node, ()):
         outcomes.route(state, now, known)
     leases.watch(state, known)
@@ -379,5 +379,5 @@ def _start(state: State, now: Micros, job: Job) -> None:
 def release(state: State, now: Micros) -> None:
     """Give back what has not begun, but for jobs that nobody would get."""
     for job in [job for job in state.held.values() if not job.is_once]:
-        state.out.drops.append(Drop(job.id, Why.RELEASED))
+        state.out.drops.append(Drop(job.id, Reason.RELEASED))
         outcomes.settle(state, now, job, Release())

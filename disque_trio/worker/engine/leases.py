@@ -22,10 +22,10 @@ from disque_trio.worker.engine.records import (
     Link,
     Micros,
     Phase,
+    Reason,
     Request,
     State,
     Verb,
-    Why,
 )
 from disque_trio.worker.engine.stages import HELD, RUNNING, SETTLING, WAITING
 
@@ -43,7 +43,7 @@ BATCH: Final = 256
 """Jobs of one command at most."""
 SPARE: Final = 1_024
 """Timers of jobs that have ended are cleared away when there are so many."""
-_ENDS: Final = {b"LOST": Why.LOST, b"ACKED": Why.ACKED, b"DEAD": Why.DEAD}
+_ENDS: Final = {b"LOST": Reason.LOST, b"ACKED": Reason.ACKED, b"DEAD": Reason.DEAD}
 
 
 def base(state: State, now: Micros) -> Micros:
@@ -116,7 +116,7 @@ def _way(state: State, now: Micros, job: Job) -> tuple[tuple[str, int], Micros]:
 def _ask(state: State, now: Micros, link: Link, jobs: Sequence[Job]) -> None:
     node = state.nodes[link.node]
     said = (b"WORKING", *(words.named(node, job) for job in jobs))
-    connecting.send(state, now, link, said, (Verb.KEEP, tuple(jobs)))
+    connecting.send(state, now, link, said, (Verb.RENEW, tuple(jobs)))
 
 
 def on_answer(state: State, now: Micros, request: Request, reply: Reply) -> None:
@@ -165,13 +165,13 @@ def extend(state: State, job: Job, since: Micros, lease: Micros) -> None:
 def _let_run(job: Job) -> None:
     """A node of the original gives no more time, and has never told how long the lease is."""
     if job.stage is RUNNING:
-        job.lost, job.end = Why.LEASE_OVER, NEVER
+        job.lost, job.end = Reason.LEASE_OVER, NEVER
 
 
 # Loss.
 
 
-def lose(state: State, job: Job, why: Why) -> None:
+def lose(state: State, job: Job, why: Reason) -> None:
     """It is not this worker's any more. A handler that ends well all the same may say so."""
     job.end = job.renew_at = NEVER
     if job.stage is RUNNING:
@@ -183,7 +183,7 @@ def lose(state: State, job: Job, why: Why) -> None:
         forget(state, job, why)
 
 
-def cancel(state: State, job: Job, why: Why) -> None:
+def cancel(state: State, job: Job, why: Reason) -> None:
     """End its handler, unless that has been said."""
     if job.cancelled is None:
         job.cancelled = why
@@ -198,7 +198,7 @@ def leave_slot(state: State, job: Job) -> None:
         state.stuck[job.queue] -= 1
 
 
-def forget(state: State, job: Job, why: Why | None = None) -> None:
+def forget(state: State, job: Job, why: Reason | None = None) -> None:
     """It is not in hand any more; with a reason, it has not begun, or its outcome is not known."""
     if job.stage is RUNNING:
         state.in_hand[job.queue] -= 1
@@ -218,10 +218,10 @@ def on_due(state: State, now: Micros, jobs: Sequence[Job]) -> list[Job]:
     renewed, over = [], []
     for job in jobs:
         if job.end <= now:
-            lose(state, job, Why.LEASE_OVER)
+            lose(state, job, Reason.LEASE_OVER)
             continue
         if job.stage is RUNNING and job.limit_at <= now:
-            cancel(state, job, Why.TOO_LONG)
+            cancel(state, job, Reason.TOO_LONG)
         if job.stage is WAITING and job.nack_at <= now:
             over.append(job)
         elif job.renew_at <= now:

@@ -18,12 +18,12 @@ from disque_trio.worker.engine.records import (
     Node,
     Outcome,
     Phase,
+    Reason,
     Release,
     Request,
     Retry,
     State,
     Verb,
-    Why,
 )
 from disque_trio.worker.engine.stages import HELD, RUNNING, SETTLING, WAITING
 
@@ -141,11 +141,11 @@ def _send(state: State, now: Micros, node: Node, jobs: tuple[Job, ...]) -> None:
     before, behind = words.settle(node, jobs[0])
     link = connecting.control_of(state, now, node)
     if before[0] == b"ADDJOB":
-        connecting.send(state, now, link, (*before, *behind), (Verb.MOVE, jobs))
+        connecting.send(state, now, link, (*before, *behind), (Verb.MIGRATE, jobs))
         return
     is_named = before[0] in (b"NACK", b"RELEASE")
     ids = [words.named(node, job) if is_named else job.id for job in jobs]
-    connecting.send(state, now, link, (*before, *ids, *behind), (Verb.SETTLE, jobs))
+    connecting.send(state, now, link, (*before, *ids, *behind), (Verb.REPORT, jobs))
     for job in jobs:
         if before == (b"ACKJOB",):
             _remember(state, job)
@@ -176,13 +176,13 @@ def on_answer(state: State, now: Micros, node: Node, request: Request, reply: Re
         # One of them is refused, and the others with it.
         for job in jobs:
             _send(state, now, node, (job,))
-    elif request.verb is Verb.MOVE and not code:
+    elif request.verb is Verb.MIGRATE and not code:
         for job in jobs:
             job.outcome = Done()
             route(state, now, job)
     else:
         for job in jobs:
-            leases.forget(state, job, Why.REFUSED if code else None)
+            leases.forget(state, job, Reason.REFUSED if code else None)
 
 
 def _is_open(state: State, job: Job) -> bool:
@@ -196,7 +196,7 @@ def on_lost_link(state: State, now: Micros, request: Request) -> None:
     _again(state, now, may_repeat)
     for job in jobs:
         if job not in may_repeat:
-            leases.forget(state, job, Why.UNKNOWN)
+            leases.forget(state, job, Reason.UNKNOWN)
 
 
 def _again(state: State, now: Micros, jobs: list[Job]) -> None:

@@ -1,7 +1,7 @@
 """How many jobs of a queue may be held that have not begun.
 
-With `Settings.horizon` that is a matter of time: so many as end within the horizon, at the pace of
-the last second (decision 84). Slow jobs are not held, and nobody has to choose a number.
+With `Settings.prefetch_window` that is a matter of time: so many as end within the window, at the
+pace of the last second (decision 84). Slow jobs are not held, and nobody has to choose a number.
 """
 
 from typing import Final
@@ -34,15 +34,15 @@ def came(state: State, job: Job) -> None:
 
 def prefetch(state: State, now: Micros, queue: Queue) -> int:
     """How many more of its jobs may be held than may run."""
-    horizon = state.settings.horizon
-    if not horizon:
+    window = state.settings.prefetch_window
+    if not window:
         return queue.prefetch
     pace = state.paces[queue.name]
     if pace.has_once:  # it would be lost with the process
         return 0
     _go_on(pace, now)
-    horizon = min(horizon, pace.lease // SHARE)
-    by_time = max(pace.count, pace.before) * horizon // SPAN
+    window = min(window, pace.lease // SHARE)
+    by_time = max(pace.count, pace.before) * window // SPAN
     by_size = MOST_BYTES // (len(state.queues) * max(pace.body, 1))
     return min(by_time, by_size, queue.prefetch)
 

@@ -54,7 +54,7 @@ class Settings:
     """Begin jobs of a queue only while those before it have none; otherwise queues take turns."""
     is_burst: bool = False
     """Stop as soon as there are no jobs."""
-    horizon: Micros = 0
+    prefetch_window: Micros = 0
     """Hold no more jobs than end within this time, at the pace of the last second; 0 is `prefetch`
     always."""
     drain: Micros = 25 * SECOND
@@ -100,7 +100,7 @@ class Release:
 Outcome = Done | Retry | Dead | Release
 
 
-class Why(enum.Enum):
+class Reason(enum.Enum):
     """Why a handler is cancelled, or a job is given up."""
 
     LEASE_OVER = "the lease is over"
@@ -150,7 +150,7 @@ class Cancel:
     """End the handler of a job soon, if it has not just ended. `Engine.finished` is still due."""
 
     id: bytes
-    why: Why
+    why: Reason
 
 
 @attrs.frozen
@@ -158,7 +158,7 @@ class Drop:
     """A delivery ends here without a run, or an outcome without a node that knows of it."""
 
     id: bytes
-    why: Why
+    why: Reason
 
 
 @attrs.define
@@ -204,9 +204,9 @@ class Job:
     expires: Micros = NEVER
     """When its life ends; NEVER if no node has told."""
     stage: Stage = HELD
-    lost: Why | None = None
+    lost: Reason | None = None
     """Why it does not belong to this worker any more."""
-    cancelled: Why | None = None
+    cancelled: Reason | None = None
     limit_at: Micros = NEVER
     """When its run is too long."""
     nack_at: Micros = NEVER
@@ -244,10 +244,10 @@ class Verb(enum.Enum):
     FEATURES = "INFO server"
     NAME = "CLIENT ID"
     TAKE = "GETJOB"
-    KEEP = "WORKING"
+    RENEW = "WORKING"
     BEGIN = "BEGIN"
-    SETTLE = "ACKJOB, NACK, RELEASE or ENQUEUE"
-    MOVE = "ADDJOB of a dead letter, before its job is acknowledged"
+    REPORT = "ACKJOB, NACK, RELEASE or ENQUEUE"
+    MIGRATE = "ADDJOB of a dead letter, before its job is acknowledged"
     WAKE = "CLIENT UNBLOCK"
 
 

@@ -18,9 +18,9 @@ from disque_trio.worker.engine.records import (
     Job,
     Micros,
     Phase,
+    Reason,
     Release,
     State,
-    Why,
 )
 from disque_trio.worker.engine.stages import RUNNING, SETTLING
 
@@ -80,7 +80,7 @@ def look(state: State, now: Micros) -> None:
     if is_on(state):
         for job in [job for job in state.held.values() if not job.is_once]:
             if job not in trial.waiting:
-                state.out.drops.append(Drop(job.id, Why.RELEASED))
+                state.out.drops.append(Drop(job.id, Reason.RELEASED))
                 outcomes.settle(state, now, job, Release())
 
 

@@ -19,7 +19,7 @@ from anyio.abc import Process, SocketAttribute, UNIXSocketStream
 
 from disque_trio.client.errors import DisqueError
 from disque_trio.worker.executors.frames import LENGTH, Order, Raised, Result, name_of, packed
-from disque_trio.worker.handling import Run
+from disque_trio.worker.protocol import Run
 
 PROCESSES: Final = os.cpu_count() or 1
 TERM_S: Final = 2.0

@@ -15,9 +15,9 @@ from typing import Any, Final
 import anyio
 import attrs
 
+from disque_trio.worker.event_loops import current_loop, in_loop
 from disque_trio.worker.executors.forks import end_fork
-from disque_trio.worker.handling import Run
-from disque_trio.worker.loops import current_loop, in_loop
+from disque_trio.worker.protocol import Run
 
 THREADS: Final = 16
 STUCK_S: Final = 10.0

@@ -30,8 +30,8 @@ from disque_trio.worker.operating.notes import (
 )
 from disque_trio.worker.operating.plans import Operable
 from disque_trio.worker.operating.queues import Queues
-from disque_trio.worker.outside import outside
 from disque_trio.worker.reporting import Report
+from disque_trio.worker.runtime import runtime
 
 ANSWER_S: Final = 10.0
 """How long an order waits for its answer."""
@@ -177,7 +177,7 @@ class Admin:
             obeyed[worker.control] = Obeyed(worker=worker, error=str(error))
 
     async def _answer(self, worker: KnownWorker, order: OrderName) -> Answer:
-        reply_to = ANSWERS + outside().new_key()
+        reply_to = ANSWERS + runtime().new_key()
         body = write(Order(order=order, reply_to=reply_to), "json")
         add = commands.addjob(worker.control, body, replicate=1, retry=0, ttl=ORDER_TTL_S)
         await self.client.run(add, first=worker.node)  # there it waits for orders

@@ -11,7 +11,7 @@ from disque_trio.client.command import Command
 from disque_trio.worker.operating.asking import Asking, Found, at_each, given
 from disque_trio.worker.operating.plans import Operable
 from disque_trio.worker.operating.states import Copy, JobStatus, status_of
-from disque_trio.worker.outside import outside
+from disque_trio.worker.runtime import runtime
 
 MOST_AT_ONCE: Final = 200
 """Ids of one request."""
@@ -36,7 +36,7 @@ class Jobs(Operable):
 
     async def status(self, id: str) -> JobStatus:
         """What has become of a job, of all nodes that answer."""
-        return status_of(id, await self.find(id), outside().now())
+        return status_of(id, await self.find(id), runtime().now())
 
     async def cancel(self, id: str) -> bool:
         """End a job, wherever it is. A worker that runs it learns of that when it renews the lease,

@@ -18,6 +18,7 @@ from disque_trio.client.client import Client
 from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError
 from disque_trio.worker.codec import BAD_INPUT, write
+from disque_trio.worker.driver import Worker
 from disque_trio.worker.operating.notes import (
     ANSWERS,
     CONTROL,
@@ -31,8 +32,7 @@ from disque_trio.worker.operating.notes import (
     Order,
     read_order,
 )
-from disque_trio.worker.outside import outside
-from disque_trio.worker.running import Worker
+from disque_trio.worker.runtime import runtime
 from disque_trio.worker.stacks import stacks
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Registrar:
     _changed: anyio.Event = attrs.field(init=False, factory=anyio.Event)
 
     def __attrs_post_init__(self) -> None:
-        self._control = f"{CONTROL}{self.worker.name}.{outside().new_key()}"
+        self._control = f"{CONTROL}{self.worker.name}.{runtime().new_key()}"
 
     async def run(self) -> None:
         """Until it is cancelled. Then the note is taken away."""
@@ -93,7 +93,7 @@ class Registrar:
                 await self._changed.wait()
 
     def _note(self) -> Note:
-        now = int(outside().now())
+        now = int(runtime().now())
         due = [
             Due(name=each.name, when=each.ticks.words, next=tick)
             for each in self.schedules[:MOST_SCHEDULES]

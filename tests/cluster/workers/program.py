@@ -10,10 +10,10 @@ import time
 import anyio
 
 from disque_trio.client.url import parse_url
+from disque_trio.worker.driver import Worker
 from disque_trio.worker.engine.records import SECOND, Done, Outcome, Queue, Retry, Settings
 from disque_trio.worker.executors.threads import ThreadExecutor
-from disque_trio.worker.handling import Run
-from disque_trio.worker.running import Worker
+from disque_trio.worker.protocol import Run
 from disque_trio.worker.signals import leave, run_in_process
 
 

@@ -197,15 +197,17 @@ def test_no_more_are_in_hand_than_may_be(prefetch: int, is_broken: bool) -> None
 
 
 @pytest.mark.parametrize(
-    ("time", "horizon", "is_broken"),
+    ("time", "prefetch_window", "is_broken"),
     [
         (4.2, 250_000, False),
         (4.5, 250_000, True),
         (4.5, 0, False),
     ],
 )
-def test_a_job_that_is_held_by_time_begins_soon(time: float, horizon: int, is_broken: bool) -> None:
-    trace = given(prefetch=1, horizon=horizon)
+def test_a_job_that_is_held_by_time_begins_soon(
+    time: float, prefetch_window: int, is_broken: bool
+) -> None:
+    trace = given(prefetch=1, prefetch_window=prefetch_window)
     run(trace, time, "begin")
 
     assert bool(found(trace, "W5")) is is_broken

@@ -190,5 +190,5 @@ def engines(**settings: Any) -> Plan:
 
 SETTINGS: Final[dict[str, Plan]] = {
     "strict": engines(count=2, prefetch=4, strict=True),
-    "horizon": engines(count=2, prefetch=40, horizon=SECOND),
+    "prefetch_window": engines(count=2, prefetch=40, prefetch_window=SECOND),
 }

@@ -15,7 +15,7 @@ from tests.sim.promises.ignoring import (
     judged_without_setting,
 )
 
-_FIELDS: Final = {"strict": "is_strict", "horizon": "horizon"}
+_FIELDS: Final = {"strict": "is_strict", "prefetch_window": "prefetch_window"}
 """By setting of a simulated consumer: that of the engine."""
 
 

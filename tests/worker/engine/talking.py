@@ -9,10 +9,10 @@ from disque_trio.worker.engine.records import (
     Micros,
     Outcome,
     Queue,
+    Reason,
     Send,
     Settings,
     Start,
-    Why,
 )
 
 ONE = b"D-11111111-222222222222222222222222-05a1"
@@ -56,8 +56,8 @@ class Talk:
         self.said: list[Send] = []
         self.starts: list[bytes] = []
         self.runs: list[Start] = []
-        self.cancels: list[tuple[bytes, Why]] = []
-        self.drops: list[tuple[bytes, Why]] = []
+        self.cancels: list[tuple[bytes, Reason]] = []
+        self.drops: list[tuple[bytes, Reason]] = []
         self.closes: list[int] = []
         known = Settings(nodes=NODES, queues=queues or (Queue(name=b"q"),), **settings)  # type: ignore[arg-type]
         self.engine = Engine(known, self.now)

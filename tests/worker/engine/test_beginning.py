@@ -2,7 +2,7 @@
 
 from disque_trio.statemachine.base import NULL_ARRAY
 from disque_trio.worker.engine import beginning
-from disque_trio.worker.engine.records import Done, Queue, Send, Why
+from disque_trio.worker.engine.records import Done, Queue, Reason, Send
 from tests.worker.engine.talking import FEATURES, ONCE, ONE, TOKEN, TWO, Talk, lease
 
 HELD = FEATURES + b",held"
@@ -65,7 +65,7 @@ def test_a_job_that_comes_again_while_it_runs_begins_again() -> None:
     talk.deliver(lease(ONE, was_unbegun=True))
     talk.deliver(lease(ONE, was_unbegun=True))
 
-    assert talk.drops == [(ONE, Why.TWICE)]
+    assert talk.drops == [(ONE, Reason.TWICE)]
     assert [send.words[0] for send in begins(talk)] == [b"BEGIN", b"BEGIN"]
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from disque_trio.statemachine.base import NULL_ARRAY
-from disque_trio.worker.engine.records import Dead, Done, Outcome, Queue, Release, Retry, Why
+from disque_trio.worker.engine.records import Dead, Done, Outcome, Queue, Reason, Release, Retry
 from tests.worker.engine.talking import FEATURES, ONCE, ONE, TOKEN, TWO, Talk, lease, plain
 
 
@@ -54,9 +54,9 @@ def test_a_node_that_does_not_know_the_job_sends_the_worker_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "why"), [(b"LOST", Why.LOST), (b"ACKED", Why.ACKED), (b"DEAD", Why.DEAD)]
+    ("code", "why"), [(b"LOST", Reason.LOST), (b"ACKED", Reason.ACKED), (b"DEAD", Reason.DEAD)]
 )
-def test_a_job_that_is_not_ours_any_more_is_cancelled(code: bytes, why: Why) -> None:
+def test_a_job_that_is_not_ours_any_more_is_cancelled(code: bytes, why: Reason) -> None:
     talk = Talk()
     talk.deliver(lease(ONE))
     talk.wait(3_001)
@@ -73,7 +73,7 @@ def test_what_has_lost_its_lease_is_cancelled_and_not_given_back() -> None:
     talk = Talk()
     talk.deliver(lease(ONE))
     talk.wait(9_100)
-    assert talk.cancels == [(ONE, Why.LEASE_OVER)]
+    assert talk.cancels == [(ONE, Reason.LEASE_OVER)]
 
     talk.finish(ONE, Retry(0))
     talk.greet()
@@ -114,7 +114,7 @@ def test_too_late_a_renewal_leaves_the_lease_that_runs() -> None:
 
     talk.wait(600)
 
-    assert talk.cancels == [(ONE, Why.LEASE_OVER)]
+    assert talk.cancels == [(ONE, Reason.LEASE_OVER)]
     assert talk.count(b"WORKING") == 1
 
 
@@ -148,14 +148,14 @@ def test_what_waits_too_long_is_dropped_with_a_word() -> None:
     talk.deliver(lease(ONCE, ms=0), lease(TWO))
     talk.wait(9_100)
 
-    assert talk.drops == [(TWO, Why.LEASE_OVER)]
+    assert talk.drops == [(TWO, Reason.LEASE_OVER)]
 
 
 def test_a_run_over_its_limit_is_cancelled_and_goes_on_to_be_renewed() -> None:
     talk = Talk(Queue(name=b"q", limit=1_000_000))
     talk.deliver(lease(ONE))
     talk.wait(1_001)
-    assert talk.cancels == [(ONE, Why.TOO_LONG)]
+    assert talk.cancels == [(ONE, Reason.TOO_LONG)]
 
     talk.wait(2_001)
     assert talk.count(b"WORKING") == 1
@@ -171,7 +171,7 @@ def test_a_job_may_have_a_limit_of_its_own() -> None:
     talk.engine.limit(talk.now, ONE, 500_000)
     talk.wait(501)
 
-    assert talk.cancels == [(ONE, Why.TOO_LONG)]
+    assert talk.cancels == [(ONE, Reason.TOO_LONG)]
 
 
 def test_a_job_that_comes_again_while_its_cancelled_handler_runs_begins_anew_after_it() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from disque_trio.statemachine.base import NULL_ARRAY
-from disque_trio.worker.engine.records import Dead, Done, Queue, Release, Retry, Why
+from disque_trio.worker.engine.records import Dead, Done, Queue, Reason, Release, Retry
 from tests.worker.engine.talking import FEATURES, ONCE, ONE, TOKEN, TWO, Talk, lease, plain
 
 
@@ -67,7 +67,7 @@ def test_after_a_pause_of_the_process_what_has_come_is_read_first() -> None:
     assert talk.closes == []
 
     talk.deliver(lease(ONE))
-    assert talk.drops == [(ONE, Why.LEASE_OVER)]
+    assert talk.drops == [(ONE, Reason.LEASE_OVER)]
 
 
 def test_a_node_that_leaves_keeps_the_jobs_that_it_has_given() -> None:
@@ -177,7 +177,7 @@ def test_with_a_token_a_nack_is_repeated_and_without_one_it_is_not() -> None:
     talk.finish(ONE, Retry(0))
     talk.greet()
     talk.lose("n1")
-    assert talk.drops == [(ONE, Why.UNKNOWN)]
+    assert talk.drops == [(ONE, Reason.UNKNOWN)]
 
 
 def test_without_a_token_a_burial_is_not_repeated() -> None:
@@ -189,7 +189,7 @@ def test_without_a_token_a_burial_is_not_repeated() -> None:
     talk.wait(3)
     talk.greet()
 
-    assert talk.drops == [(ONE, Why.UNKNOWN)]
+    assert talk.drops == [(ONE, Reason.UNKNOWN)]
     assert talk.count(b"ADDJOB") == 1
 
 
@@ -221,7 +221,7 @@ def test_of_several_that_are_refused_together_each_is_told_alone() -> None:
     talk.refuse(b"NACK", b"ERR DELAY is longer than the life of one")
     talk.answer(b"NACK", 1)
 
-    assert talk.drops == [(ONE, Why.REFUSED)]
+    assert talk.drops == [(ONE, Reason.REFUSED)]
     assert not talk.engine.state.jobs
 
 
@@ -276,7 +276,7 @@ def test_it_gives_back_what_has_not_begun_and_lets_the_rest_run_and_be_renewed()
     talk = Talk(Queue(name=b"q", prefetch=1), concurrency=1)
     talk.deliver(lease(ONE), lease(TWO))
     talk.stop()
-    assert talk.drops == [(TWO, Why.RELEASED)]
+    assert talk.drops == [(TWO, Reason.RELEASED)]
     talk.greet()
     assert talk.last(b"RELEASE").words == (b"RELEASE", TWO + b"@" + TOKEN)
     talk.answer(b"RELEASE", 1)
@@ -316,7 +316,7 @@ def test_its_time_is_bounded() -> None:
     talk.deliver(lease(ONE), lease(ONCE, ms=0))
     talk.stop()
     talk.wait(2_001)
-    assert talk.cancels == [(ONE, Why.SHUTDOWN), (ONCE, Why.SHUTDOWN)]
+    assert talk.cancels == [(ONE, Reason.SHUTDOWN), (ONCE, Reason.SHUTDOWN)]
 
     talk.finish(ONE, None)
     talk.greet()
@@ -333,7 +333,7 @@ def test_the_second_order_to_stop_cancels_at_once() -> None:
     talk.stop()
     talk.stop()
 
-    assert talk.cancels == [(ONE, Why.SHUTDOWN)]
+    assert talk.cancels == [(ONE, Reason.SHUTDOWN)]
 
 
 def test_a_job_whose_delay_the_worker_keeps_is_given_back_when_it_stops() -> None:

@@ -70,9 +70,9 @@ class Backlog:
 
 def played(prefetch: tuple[int, int], *queues: Queue, strict: bool, **jobs: int) -> Backlog:
     """A worker with one slot, and a node with these jobs."""
-    held, horizon = prefetch
+    held, prefetch_window = prefetch
     known = [Queue(name=each.name, weight=each.weight, prefetch=held) for each in queues]
-    talk = Talk(*known, concurrency=1, horizon=horizon, is_strict=strict)
+    talk = Talk(*known, concurrency=1, prefetch_window=prefetch_window, is_strict=strict)
     return Backlog(talk, **jobs)
 
 

@@ -5,8 +5,10 @@ from disque_trio.worker.engine.records import SECOND, Done, Queue
 from tests.worker.engine.talking import ONCE, Talk, lease
 
 
-def talk_of(prefetch: int = 1_000, horizon: int = SECOND // 4) -> Talk:
-    talk = Talk(Queue(name=b"q", prefetch=prefetch), concurrency=10, horizon=horizon)
+def talk_of(prefetch: int = 1_000, prefetch_window: int = SECOND // 4) -> Talk:
+    talk = Talk(
+        Queue(name=b"q", prefetch=prefetch), concurrency=10, prefetch_window=prefetch_window
+    )
     talk.greet()
     return talk
 

@@ -2,7 +2,7 @@
 
 from disque_trio.statemachine.base import NULL_ARRAY, Reply
 from disque_trio.worker.engine import suspects
-from disque_trio.worker.engine.records import MILLI, Done, Queue, Retry, Why
+from disque_trio.worker.engine.records import MILLI, Done, Queue, Reason, Retry
 from tests.worker.engine.talking import ONCE, ONE, TWO, Talk, lease
 
 TRIAL_MS = suspects.TRIAL // MILLI
@@ -58,7 +58,7 @@ def test_what_would_wait_for_a_suspect_is_given_back_and_that_is_confirmed_befor
     talk.greet()
 
     assert talk.starts == []
-    assert talk.drops == [(TWO, Why.RELEASED)]
+    assert talk.drops == [(TWO, Reason.RELEASED)]
     assert talk.last(b"RELEASE").words[1].startswith(TWO)
     talk.answer(b"RELEASE", 1)
     assert talk.starts == [ONE]

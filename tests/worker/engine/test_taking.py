@@ -4,7 +4,7 @@ import pytest
 
 from disque_trio.statemachine.base import NULL_ARRAY
 from disque_trio.worker.engine import fetching, leases
-from disque_trio.worker.engine.records import MILLI, Dead, Done, Queue, Release, Retry, Why
+from disque_trio.worker.engine.records import MILLI, Dead, Done, Queue, Reason, Release, Retry
 from tests.worker.engine.talking import ONCE, ONE, TOKEN, TWO, Talk, lease, plain
 
 THREE = b"D-11111111-555555555555555555555555-05a1"
@@ -104,7 +104,7 @@ def test_in_place_of_a_job_that_does_not_end_another_one_runs() -> None:
     talk = Talk(Queue(name=b"q", concurrency=1, limit=MILLI), concurrency=1)
     talk.deliver(lease(ONE))
     talk.wait(2)
-    assert talk.cancels == [(ONE, Why.TOO_LONG)]
+    assert talk.cancels == [(ONE, Reason.TOO_LONG)]
     assert talk.waits(b"GETJOB") is None
 
     talk.engine.stuck(talk.now, ONE)
@@ -203,7 +203,7 @@ def test_a_job_that_comes_again_while_it_runs_is_not_started_twice() -> None:
     talk.deliver(lease(ONE))
 
     assert talk.starts == [ONE]
-    assert talk.drops == [(ONE, Why.TWICE)]
+    assert talk.drops == [(ONE, Reason.TWICE)]
 
 
 def test_a_job_that_comes_again_after_it_was_done_is_acknowledged_again() -> None:
@@ -219,7 +219,7 @@ def test_a_job_that_comes_again_after_it_was_done_is_acknowledged_again() -> Non
     talk.wait(3)
 
     assert talk.starts == [ONE]
-    assert talk.drops == [(ONE, Why.DONE_BEFORE)]
+    assert talk.drops == [(ONE, Reason.DONE_BEFORE)]
     assert talk.count(b"ACKJOB") == 2
 
 
@@ -229,7 +229,7 @@ def test_a_job_that_comes_again_before_it_is_acknowledged_is_acknowledged_once()
     talk.finish(ONE, Done())
     talk.deliver(lease(ONE))
 
-    assert talk.drops == [(ONE, Why.TWICE)]
+    assert talk.drops == [(ONE, Reason.TWICE)]
     assert settled(talk) == b"ACKJOB " + ONE
 
 
@@ -241,7 +241,7 @@ def test_what_comes_too_late_is_not_given_back_when_the_worker_stops() -> None:
     talk.engine.state.last_turn -= 1
     talk.deliver(lease(ONE, ms=9_000))
 
-    assert talk.drops == [(ONE, Why.LEASE_OVER)]
+    assert talk.drops == [(ONE, Reason.LEASE_OVER)]
     assert talk.count(b"RELEASE") == 0
 
 

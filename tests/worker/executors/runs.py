@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 
 from disque_trio.worker.engine.records import Start
-from disque_trio.worker.handling import Run
+from disque_trio.worker.protocol import Run
 
 
 class NoDriver:

@@ -12,10 +12,10 @@ from disque_trio.client.address import Address, Cluster
 from disque_trio.client.command import Command
 from disque_trio.worker.cron.schedule import Schedule
 from disque_trio.worker.cron.ticks import Calendar, Every
+from disque_trio.worker.driver import Worker
 from disque_trio.worker.engine.records import Queue, Settings
 from disque_trio.worker.operating.notes import read_note
 from disque_trio.worker.operating.registry import Registrar
-from disque_trio.worker.running import Worker
 from tests.worker.playing import KINDS, Doing
 
 

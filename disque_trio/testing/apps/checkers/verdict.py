@@ -6,8 +6,8 @@ from disque_trio.sim.checkers.case import Violation
 from disque_trio.sim.checkers.verdict import Verdict
 from disque_trio.sim.scenarios.apps import AppsPlan
 from disque_trio.testing.apps.checkers import (
+    continuations,
     ends,
-    followups,
     outcomes,
     processes,
     ticks,
@@ -39,7 +39,7 @@ class AppJudge:
         """The run is over: what did not hold, in order of time."""
         history = self.history
         history.finish()
-        for each in (ends, outcomes, timing, followups, waiters, ticks, processes):
+        for each in (ends, outcomes, timing, continuations, waiters, ticks, processes):
             each.check(history)
         timing.check_crashes(history)
         return sorted(history.violations, key=lambda found: found.time)

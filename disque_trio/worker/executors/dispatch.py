@@ -13,14 +13,14 @@ import anyio
 from disque_trio.client.errors import DisqueError
 from disque_trio.worker import nesting
 from disque_trio.worker.context import Job
-from disque_trio.worker.engine.records import Why
+from disque_trio.worker.engine.records import Reason
 from disque_trio.worker.exceptions import InterruptedJobError, JobTimeoutError
 from disque_trio.worker.executors.frames import name_of
 from disque_trio.worker.executors.processes import ProcessExecutor
 from disque_trio.worker.executors.threads import ThreadExecutor
-from disque_trio.worker.handling import Run
 from disque_trio.worker.middleware import Body
 from disque_trio.worker.options import Definition
+from disque_trio.worker.protocol import Run
 
 _UNRUN: Final[dict[type, str]] = {
     CoroutineType: "a coroutine",
@@ -167,10 +167,10 @@ def _limited(definition: Definition, body: Body, fn: Callable[..., Any]) -> Body
         try:
             with anyio.CancelScope() as run.scope:
                 value = await body(job, args, kwargs)
-                if not is_cut or run.why is not Why.TOO_LONG:
+                if not is_cut or run.why is not Reason.TOO_LONG:
                     return value
         except InterruptedJobError as error:
-            if run.why is Why.TOO_LONG:
+            if run.why is Reason.TOO_LONG:
                 raise JobTimeoutError(text) from error
             raise
         finally:

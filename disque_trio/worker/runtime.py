@@ -26,7 +26,7 @@ def _blocking_client(url: str | Cluster) -> "clients.BlockingClient":
 
 
 @attrs.define(eq=False, kw_only=True)
-class Outside:
+class Runtime:
     """The world of an app. An app has a client for each."""
 
     now: Callable[[], float] = time.time
@@ -39,17 +39,17 @@ class Outside:
     """Makes executors for so many threads and processes; None makes real ones."""
 
 
-_of_process: Final = [Outside()]
-_of_task: Final[ContextVar[Outside | None]] = ContextVar("disque_trio.worker.outside", default=None)
+_of_process: Final = [Runtime()]
+_of_task: Final[ContextVar[Runtime | None]] = ContextVar("disque_trio.worker.runtime", default=None)
 
 
-def outside() -> Outside:
+def runtime() -> Runtime:
     """That of this task, or of the process."""
     return _of_task.get() or _of_process[-1]
 
 
 @contextlib.contextmanager
-def for_process(found: Outside) -> Iterator[None]:
+def for_process(found: Runtime) -> Iterator[None]:
     """Replace that of the process."""
     _of_process.append(found)
     try:
@@ -59,7 +59,7 @@ def for_process(found: Outside) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def for_task(found: Outside) -> Iterator[None]:
+def for_task(found: Runtime) -> Iterator[None]:
     """Replace that of this task, and of the tasks that it starts."""
     token = _of_task.set(found)
     try:

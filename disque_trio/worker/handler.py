@@ -1,6 +1,6 @@
 """Runs the jobs of an app: from a body to a handler, and from its end to an outcome.
 
-`JobHandler` is what a driver asks for (`handling.Handler`).
+`JobHandler` is what a driver asks for (`protocol.Handler`).
 """
 
 import os
@@ -17,28 +17,28 @@ import attrs
 
 from disque_trio.client.errors import DisqueError
 from disque_trio.statemachine.base import ORIGINAL_PERIOD_S
-from disque_trio.worker import collecting, deciding, followups, nesting, snoozing
+from disque_trio.worker import batch_collector, continuations, deciding, nesting, snoozing
 from disque_trio.worker.arguments import Arguments
 from disque_trio.worker.codec import Envelope
 from disque_trio.worker.context import Job, current
 from disque_trio.worker.copies import Copies
 from disque_trio.worker.deciding import End
 from disque_trio.worker.engine import records
-from disque_trio.worker.engine.records import Outcome, Why
+from disque_trio.worker.engine.records import Outcome, Reason
 from disque_trio.worker.engine.suspects import proven
 from disque_trio.worker.enqueue import Enqueuer
 from disque_trio.worker.envelope import NewerBodyError, read
 from disque_trio.worker.exceptions import JobTimeoutError, Snooze
-from disque_trio.worker.executing import Executor, body_of, executors, inline
+from disque_trio.worker.executors.dispatch import Executor, body_of, executors, inline
 from disque_trio.worker.executors.forks import end_fork
 from disque_trio.worker.executors.processes import ProcessExecutor
 from disque_trio.worker.executors.threads import ThreadExecutor
-from disque_trio.worker.handling import Run
 from disque_trio.worker.middleware import Body, Middleware, compose
 from disque_trio.worker.options import Definition
-from disque_trio.worker.outside import outside
 from disque_trio.worker.policies import DEFAULT, crashed
+from disque_trio.worker.protocol import Run
 from disque_trio.worker.runlog import RunLog
+from disque_trio.worker.runtime import runtime
 from disque_trio.worker.task import Task
 
 if TYPE_CHECKING:
@@ -97,7 +97,9 @@ class JobHandler:
     """Unix time."""
     _tell: Callable[[Job[Any], float, str], Awaitable[None]] = attrs.field(
         init=False,
-        default=attrs.Factory(lambda self: partial(followups.tell, self.enqueuer), takes_self=True),
+        default=attrs.Factory(
+            lambda self: partial(continuations.tell, self.enqueuer), takes_self=True
+        ),
     )
     _log: RunLog = attrs.field(init=False, factory=RunLog)
     _state: Any = attrs.field(init=False, default=None)
@@ -157,7 +159,7 @@ class JobHandler:
                     await nest.leave()
                 stage = "keeping"
                 if job.headers:
-                    await followups.keep(self.enqueuer, job, value)
+                    await continuations.keep(self.enqueuer, job, value)
             finally:
                 current.reset(token)
             return DONE
@@ -215,7 +217,7 @@ class JobHandler:
             end = await snoozing.add_again(self.enqueuer, self._reader(run), options, job, end)
         self._log.ended(job, end, has_begun=stage != "reading")
         if end.is_final:
-            await followups.ended(self.enqueuer, job, end)
+            await continuations.ended(self.enqueuer, job, end)
         return end.outcome
 
     def _decide(
@@ -230,7 +232,7 @@ class JobHandler:
             may_wait = isinstance(error, UnknownTaskError | NewerBodyError) and not self.is_strict
             return deciding.of_unread(run, error, may_wait=may_wait)
         failure = deciding.failure(error)
-        if failure is None and run.why is Why.TOO_LONG:
+        if failure is None and run.why is Reason.TOO_LONG:
             failure = JobTimeoutError(_too_long(entry, stage))
         retry = DEFAULT if entry is None else entry.definition.retry
         return deciding.of_failure(
@@ -258,7 +260,7 @@ def _due(job: Job[Any]) -> float:
 
 def _too_long(entry: Entry | None, stage: Stage) -> str:
     if stage == "keeping":
-        return f"what follows could not be added within {followups.PATIENCE_S:.0f} s"
+        return f"what follows could not be added within {continuations.PATIENCE_S:.0f} s"
     limit = entry and entry.definition.timeout
     return f"ran longer than {limit} s" if limit else "ran longer than it may"
 
@@ -284,14 +286,14 @@ def make_handler(
     **more: Any,
 ) -> JobHandler:
     """The handler of an app (`App.handler`)."""
-    known = inline() if is_inline else (outside().executors or executors)(threads, processes)
+    known = inline() if is_inline else (runtime().executors or executors)(threads, processes)
     entries: dict[str, Entry] = {}
     for task in tasks:
         task.arguments.check()
         body = compose(layers, body_of(task.definition, task.fn, known, is_within=bool(layers)))
         names = (task.name, *task.definition.aliases)
         entries |= dict.fromkeys(names, Entry(task.definition, body, task.arguments))
-    collect, definition = collecting.collector(enqueuer, now), collecting.definition()
+    collect, definition = batch_collector.collector(enqueuer, now), batch_collector.definition()
     body = body_of(definition, collect, known)
     entries[definition.name] = Entry(definition, body, Arguments(definition.name, collect, 1))
     beside = None

@@ -17,8 +17,8 @@ from disque_trio.worker.envelope import (
     checked_form,
     read,
 )
-from disque_trio.worker.foreign import System, activejob
-from disque_trio.worker.outside import outside
+from disque_trio.worker.interop import System, activejob
+from disque_trio.worker.runtime import runtime
 
 SIDEKIQ_ATTEMPTS: Final = 26
 """Of a job with `retry: true`: the first one and 25 more."""
@@ -99,7 +99,7 @@ def write_foreign(
     """The body that a worker of the system reads. Raises `NotEncodableError`."""
     fields: dict[str, Any] = {"class": name, "args": list(args)}
     if system == "sidekiq":
-        now = round(outside().now() * 1000)
+        now = round(runtime().now() * 1000)
         fields |= {"jid": key, "queue": queue, "retry": True}
         fields |= {"created_at": now, "enqueued_at": now}
     try:

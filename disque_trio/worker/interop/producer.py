@@ -9,8 +9,8 @@ import attrs
 from disque_trio.worker.adding import addjob
 from disque_trio.worker.enqueue import Enqueuer, Request
 from disque_trio.worker.enqueued import Enqueued
-from disque_trio.worker.foreign import System
-from disque_trio.worker.foreign.payloads import write_foreign
+from disque_trio.worker.interop import System
+from disque_trio.worker.interop.payloads import write_foreign
 from disque_trio.worker.options import JobOptions, Options, with_changes
 
 

@@ -32,8 +32,8 @@ from disque_trio.worker.engine.records import (
     Settings,
     Start,
 )
-from disque_trio.worker.handling import Handler, Run
 from disque_trio.worker.links import Link
+from disque_trio.worker.protocol import Handler, Run
 from disque_trio.worker.reporting import Report, Signs, make_report
 from disque_trio.worker.slots import Slots
 from disque_trio.worker.stalls import LONG_S, Stalls, watched
@@ -142,7 +142,7 @@ class Worker:
             order(self._engine, _now())
             self.turn()
 
-    # What runs may ask (`handling.Driver`).
+    # What runs may ask (`protocol.Driver`).
 
     @property
     def is_stopping(self) -> bool:

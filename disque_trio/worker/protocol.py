@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
-from disque_trio.worker.engine.records import Outcome, Start, Why
+from disque_trio.worker.engine.records import Outcome, Reason, Start
 
 if TYPE_CHECKING:
     import anyio
@@ -39,7 +39,7 @@ class Driver(Protocol):
         ...
 
     def limit(self, id: bytes, seconds: float) -> float:
-        """Cancel the handler of the job after so long, with `Why.TOO_LONG`; infinity is never.
+        """Cancel the handler of the job after so long, with `Reason.TOO_LONG`; infinity is never.
         Returns when that is."""
         ...
 
@@ -50,12 +50,12 @@ class Run:
 
     start: Start
     _driver: Driver
-    why: Why | None = None
+    why: Reason | None = None
     """Why its scope was cancelled; None while it was not."""
     thread: int | None = None
     """In which other thread it runs, if it does."""
     began: float = 0.0
-    """By `outside.Outside.monotonic`."""
+    """By `runtime.Runtime.monotonic`."""
     task: str = ""
     """The name of its task, once its body has been read."""
     is_traced: bool = False
@@ -90,7 +90,7 @@ class Run:
         return self._driver.has(feature)
 
     def limit(self, seconds: float) -> None:
-        """It may take so long, from now on. Then it is cancelled with `Why.TOO_LONG`."""
+        """It may take so long, from now on. Then it is cancelled with `Reason.TOO_LONG`."""
         self._limit, self.ends = seconds, self._driver.limit(self.start.id, seconds)
 
     def wait(self) -> None:

@@ -5,14 +5,14 @@ import pytest
 
 from disque_trio.client import Client
 from disque_trio.worker import App, NotOpenError
-from disque_trio.worker.outside import Outside, for_process, for_task, outside
+from disque_trio.worker.runtime import Runtime, for_process, for_task, runtime
 
 
 def test_the_world_of_a_task_is_that_of_what_it_starts_and_no_other() -> None:
     found = []
 
     async def look() -> None:
-        found.append(outside())
+        found.append(runtime())
 
     async def main() -> None:
         async with anyio.create_task_group() as tasks:
@@ -20,12 +20,12 @@ def test_the_world_of_a_task_is_that_of_what_it_starts_and_no_other() -> None:
                 tasks.start_soon(look)
             tasks.start_soon(look)
 
-    one, two = Outside(), Outside()
+    one, two = Runtime(), Runtime()
     with for_process(two):
         anyio.run(main, backend="trio")
 
     assert {*found} == {one, two}
-    assert outside() not in found
+    assert runtime() not in found
 
 
 def test_an_app_has_a_client_for_each_world() -> None:
@@ -37,7 +37,7 @@ def test_an_app_has_a_client_for_each_world() -> None:
 
     async def main() -> None:
         async with app:
-            with for_task(Outside(client=client)):
+            with for_task(Runtime(client=client)):
                 with pytest.raises(NotOpenError):
                     app.client  # noqa: B018
                 async with app, app:

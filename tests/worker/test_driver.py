@@ -8,18 +8,18 @@ import pytest
 
 from disque_trio.statemachine.base import Failure
 from disque_trio.worker import slots
+from disque_trio.worker.driver import Worker
 from disque_trio.worker.engine.records import (
     MILLI,
     Dead,
     Done,
     Outcome,
+    Reason,
     Release,
     Retry,
-    Why,
 )
-from disque_trio.worker.handling import Run
-from disque_trio.worker.outside import Outside
-from disque_trio.worker.running import Worker
+from disque_trio.worker.protocol import Run
+from disque_trio.worker.runtime import Runtime
 from disque_trio.worker.statuses import CLEAN, INTERRUPTED
 from tests.worker.played import PlayedNode, id_of, job
 from tests.worker.playing import KINDS, TOKEN, Doing, done, for_ever, play
@@ -100,7 +100,7 @@ def test_other_tasks_have_their_turn_while_many_jobs_wait(
         worker.stop()
 
     handler.body = body
-    monkeypatch.setattr(slots, "outside", lambda: Outside(monotonic=lambda: now))
+    monkeypatch.setattr(slots, "outside", lambda: Runtime(monotonic=lambda: now))
     play(kind, story, node, handler=handler, concurrency=100)
     assert most <= 24  # two bursts: Trio draws the order of the tasks
 
@@ -157,7 +157,7 @@ def test_a_job_that_is_lost_is_cancelled_and_nothing_is_said_of_it(kind: str) ->
         try:
             return await for_ever(run)
         finally:
-            assert run.why is Why.LOST
+            assert run.why is Reason.LOST
             assert run.lease_end() == -math.inf
 
     handler = Doing(body)
@@ -172,7 +172,7 @@ def test_a_job_that_is_lost_is_cancelled_and_nothing_is_said_of_it(kind: str) ->
         worker.stop()
 
     assert play(kind, story, node, handler=handler) == CLEAN
-    assert handler.runs[0].why is Why.LOST
+    assert handler.runs[0].why is Reason.LOST
     assert not node.told(b"NACK")
     assert not node.told(b"RELEASE")
 

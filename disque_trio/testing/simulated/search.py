@@ -11,9 +11,9 @@ import attrs
 from disque_trio.testing.simulated.cluster import Cluster
 from disque_trio.testing.simulated.processes import WorkerProcess
 from disque_trio.testing.simulated.recipes import RECIPES, TWICE, Moment, Recipe
+from disque_trio.testing.simulated.run import Recording, Setting, run
 from disque_trio.testing.simulated.states import State, differences
-from disque_trio.testing.simulated.stepping import Steps
-from disque_trio.testing.simulated.telling import Setting, Told, tell
+from disque_trio.testing.simulated.step import Steps
 from disque_trio.worker.app import App
 from disque_trio.worker.enqueue import Call
 
@@ -71,7 +71,7 @@ class Try:
         )
         return self.recipe.make(moment)
 
-    async def story(self, cluster: Cluster) -> None:
+    async def scenario(self, cluster: Cluster) -> None:
         """Add the job, and wait for the end of everything."""
         self.cluster = cluster
         options = attrs.evolve(self.call.definition.options, key=KEY)
@@ -143,23 +143,23 @@ class Trial:
 
     def _try(self, recipe: Recipe, step: int) -> Try:
         found = Try(recipe, step, self.call, self.snapshot)
-        told = Told()
+        recording = Recording()
         self.state.restore()
         try:
-            tell(
-                found.story,
+            run(
+                found.scenario,
                 self.app,
                 self.setting,
                 self.seed,
                 state=self.state,
-                told=told,
+                recording=recording,
                 before=found.before,
             )
         except Exception as error:
-            error.add_note(f"disque_sim: {found}\n{told.lines()}\n{self._again(found)}")
+            error.add_note(f"disque_sim: {found}\n{recording.lines()}\n{self._again(found)}")
             raise
         finally:
-            found.effects, found.log = told.effects, told.lines()
+            found.effects, found.log = recording.effects, recording.lines()
             found.cluster = None
         return found
 

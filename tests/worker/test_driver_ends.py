@@ -7,7 +7,8 @@ import pytest
 from anyio.abc import ByteStream
 
 from disque_trio.client.address import Address, Cluster
-from disque_trio.worker import running
+from disque_trio.worker import driver
+from disque_trio.worker.driver import Worker
 from disque_trio.worker.engine.records import (
     MILLI,
     Done,
@@ -15,8 +16,7 @@ from disque_trio.worker.engine.records import (
     Queue,
     Settings,
 )
-from disque_trio.worker.handling import Run
-from disque_trio.worker.running import Worker
+from disque_trio.worker.protocol import Run
 from disque_trio.worker.statuses import CLEAN, INTERRUPTED, RESTART
 from tests.worker.played import PlayedNode, id_of, job
 from tests.worker.playing import KINDS, Doing, play
@@ -102,8 +102,8 @@ def test_a_quiet_worker_takes_nothing_until_it_resumes(kind: str) -> None:
 def test_a_handler_that_does_not_end_is_replaced_and_with_too_many_the_worker_ends(
     kind: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(running, "STUCK_S", 0.0)
-    monkeypatch.setattr(running, "LOOK_S", 0.01)
+    monkeypatch.setattr(driver, "STUCK_S", 0.0)
+    monkeypatch.setattr(driver, "LOOK_S", 0.01)
     node = PlayedNode()
     left: list[int] = []
     release: list[anyio.Event] = []

@@ -21,7 +21,7 @@ from disque_trio.worker import (
     current_job,
 )
 from disque_trio.worker.engine import records
-from disque_trio.worker.engine.records import Done, Release, Why
+from disque_trio.worker.engine.records import Done, Reason, Release
 from disque_trio.worker.envelope import key_of
 from disque_trio.worker.executors.frames import NotNamedError
 from tests.worker.runs import ID, Driver, body, handler_of, outcome, outcomes, run_of
@@ -103,7 +103,7 @@ def test_failures_count_and_end_in_death() -> None:
     assert outcome(app, body("t"), nacks=1) == records.Retry(20 * SECOND)
     dead = outcome(app, body("t"), nacks=2)
     assert isinstance(dead, records.Dead)
-    assert dead.reason.startswith(b"failed 3 of 3 times: ValueError: no (worker/test_performing.py")
+    assert dead.reason.startswith(b"failed 3 of 3 times: ValueError: no (worker/test_handler.py")
 
 
 def test_attempts_of_an_earlier_life_count() -> None:
@@ -277,7 +277,7 @@ def test_a_cancelled_handler_has_nothing_to_say(backend: str) -> None:
     async def held() -> None:
         with anyio.CancelScope() as scope:
             scope.cancel()
-            said.append(await handler_of(app)(run_of(body("t"), why=Why.SHUTDOWN)))
+            said.append(await handler_of(app)(run_of(body("t"), why=Reason.SHUTDOWN)))
 
     anyio.run(held, backend=backend)
     # In a group of Trio the cancellation is beside the error.
@@ -287,11 +287,11 @@ def test_a_cancelled_handler_has_nothing_to_say(backend: str) -> None:
 def test_a_handler_that_fails_because_it_is_ended_is_given_back() -> None:
     app = failing(ValueError("connection closed"))
 
-    assert outcome(app, body("t"), why=Why.SHUTDOWN) == Release()
-    assert outcome(app, body("t"), why=Why.LEASE_OVER) == Release()
-    assert outcome(failing(Dead("x")), body("t"), why=Why.SHUTDOWN) == records.Dead(b"x")
-    assert outcome(failing(Dead("x")), body("t"), why=Why.LOST) == Release()
-    assert outcome(failing(Cancel("x")), body("t"), why=Why.LOST) == Done()
+    assert outcome(app, body("t"), why=Reason.SHUTDOWN) == Release()
+    assert outcome(app, body("t"), why=Reason.LEASE_OVER) == Release()
+    assert outcome(failing(Dead("x")), body("t"), why=Reason.SHUTDOWN) == records.Dead(b"x")
+    assert outcome(failing(Dead("x")), body("t"), why=Reason.LOST) == Release()
+    assert outcome(failing(Cancel("x")), body("t"), why=Reason.LOST) == Done()
 
 
 def test_a_time_limit_is_told_to_the_driver() -> None:
@@ -315,8 +315,8 @@ def test_a_thread_learns_by_asking_that_its_run_is_over() -> None:
         current_job().check()
 
     assert outcome(app, body("t")) == Done()
-    assert outcome(app, body("t"), why=Why.LOST) == Release()
-    assert outcome(app, body("t"), why=Why.TOO_LONG) == records.Retry(10 * SECOND)
+    assert outcome(app, body("t"), why=Reason.LOST) == Release()
+    assert outcome(app, body("t"), why=Reason.TOO_LONG) == records.Retry(10 * SECOND)
 
 
 # Consumers.

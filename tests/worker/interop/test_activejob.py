@@ -8,7 +8,7 @@ import pytest
 from disque_trio.worker import App, Job
 from disque_trio.worker.engine import records
 from disque_trio.worker.engine.records import Done
-from tests.worker.foreign.test_payloads import BOTH, run
+from tests.worker.interop.test_payloads import BOTH, run
 
 SIDEKIQ = "ActiveJob::QueueAdapters::SidekiqAdapter::JobWrapper"
 

@@ -14,8 +14,8 @@ from disque_trio.worker import App, Cancel, Fixed, Job, NotEncodableError, TooLa
 from disque_trio.worker.engine import records, words
 from disque_trio.worker.engine.records import Done
 from disque_trio.worker.envelope import BadBodyError, NewerBodyError
-from disque_trio.worker.foreign import System
-from disque_trio.worker.foreign.payloads import read_foreign, write_foreign
+from disque_trio.worker.interop import System
+from disque_trio.worker.interop.payloads import read_foreign, write_foreign
 from tests.client.fakenode import FakeNode
 from tests.client.running import url
 from tests.worker.runs import ID, Driver, body, handler_of, outcome, run_of

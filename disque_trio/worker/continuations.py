@@ -21,7 +21,7 @@ from disque_trio.worker import codec, membership, replies, steps
 from disque_trio.worker.context import Job
 from disque_trio.worker.deciding import End
 from disque_trio.worker.describing import describe, escaped, leaves, name_of, text_of, trace_of
-from disque_trio.worker.engine.records import Why
+from disque_trio.worker.engine.records import Reason
 from disque_trio.worker.enqueue import Enqueuer, EnqueueUnknownError
 from disque_trio.worker.tokens import State
 
@@ -88,7 +88,7 @@ async def ended(enqueuer: Enqueuer, job: Job[Any], end: End) -> None:
     """The job has ended for good, and its handler has not returned: tell those who wait. This may
     take `TELL_S`. Never raises."""
     try:
-        with anyio.move_on_after(TELL_S, shield=job.run.why is Why.TOO_LONG) as scope:
+        with anyio.move_on_after(TELL_S, shield=job.run.why is Reason.TOO_LONG) as scope:
             await _tell_end(enqueuer, job, end)
         if scope.cancelled_caught:
             _unsaid(job, f"no node has taken it within {TELL_S:.0f} s")

@@ -1,4 +1,4 @@
-"""Tells a story once: the app, its workers and the simulated cluster in one run of Trio."""
+"""Runs a scenario once: the app, its workers and the simulated cluster in one run of Trio."""
 
 import contextlib
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -12,24 +12,24 @@ from disque_trio.sim.engines.task_errors import ungrouped
 from disque_trio.sim.engines.trio import virtual_time
 from disque_trio.sim.random_streams import stream
 from disque_trio.sim.scenarios.plan import ClockPlan, Plan
-from disque_trio.testing.simulated.clock import StoryClock
+from disque_trio.testing.simulated.block_io import no_sockets
+from disque_trio.testing.simulated.clock import ScenarioClock
 from disque_trio.testing.simulated.cluster import STORY, Cluster
 from disque_trio.testing.simulated.processes import WorkerProcess, world_of
-from disque_trio.testing.simulated.refusing import no_sockets
 from disque_trio.testing.simulated.states import State, Watching
-from disque_trio.testing.simulated.stepping import Steps
+from disque_trio.testing.simulated.step import Steps
 from disque_trio.worker.app import App
-from disque_trio.worker.outside import for_task
+from disque_trio.worker.runtime import for_task
 
-Story = Callable[[Cluster], Awaitable[object]]
+Scenario = Callable[[Cluster], Awaitable[object]]
 
 LIMIT_S: Final = 24 * 3600.0
 _SHOWN: Final = 40
 """Lines of what has happened that an error shows."""
 
 
-class StoryTooLongError(AssertionError):
-    """The story does not come to an end."""
+class ScenarioTooLongError(AssertionError):
+    """The scenario does not come to an end."""
 
 
 def nothing(_: WorkerProcess, __: Steps[Any], ___: int, ____: str) -> None:
@@ -38,7 +38,7 @@ def nothing(_: WorkerProcess, __: Steps[Any], ___: int, ____: str) -> None:
 
 @attrs.frozen(kw_only=True)
 class Setting:
-    """How the cluster of a story is made."""
+    """How the cluster of a scenario is made."""
 
     nodes: int = 3
     workers: int = 2
@@ -48,7 +48,7 @@ class Setting:
     """How much faster or slower than true time clocks of nodes run: drawn for each, up to this."""
     config: Sequence[tuple[str, str]] = (("cluster-node-timeout", "2000"),)
     limit: float = LIMIT_S
-    """Virtual seconds that the story may take."""
+    """Virtual seconds that the scenario may take."""
 
     def plan(self, seed: int) -> Plan:
         """The cluster, for the simulator."""
@@ -68,8 +68,8 @@ class Setting:
 
 
 @attrs.define(eq=False)
-class Told:
-    """A story that was told."""
+class Recording:
+    """What has happened in a scenario."""
 
     cluster: Cluster | None = None
     effects: list[str] = attrs.Factory(list)
@@ -89,21 +89,21 @@ class Told:
         return "\n".join(shown)
 
 
-def tell(
-    story: Story,
+def run(
+    scenario: Scenario,
     app: App[Any],
     setting: Setting,
     seed: int,
     *,
     state: State,
-    told: Told,
+    recording: Recording,
     before: Callable[..., BaseException | None] = nothing,
 ) -> None:
-    """Tell it once."""
+    """Run it once."""
 
     async def main() -> None:
         async with trio.open_nursery() as nursery:
-            cluster = told.cluster = Cluster(
+            cluster = recording.cluster = Cluster(
                 setting.plan(seed),
                 app,
                 concurrency=setting.concurrency,
@@ -118,16 +118,16 @@ def tell(
             with _finishing(cluster, clock), no_sockets():
                 for number in range(1, setting.workers + 1):
                     await cluster.hire(f"w{number}")
-                await _told(story, app, cluster, setting.limit)
+                await _run(scenario, app, cluster, setting.limit)
             nursery.cancel_scope.cancel()
 
-    clock = StoryClock()
-    with ungrouped(), Watching(state, told.effect):
+    clock = ScenarioClock()
+    with ungrouped(), Watching(state, recording.effect):
         virtual_time.run(f"{seed}/story", main, clock)
 
 
 @contextlib.contextmanager
-def _finishing(cluster: Cluster, clock: StoryClock) -> Iterator[None]:
+def _finishing(cluster: Cluster, clock: ScenarioClock) -> Iterator[None]:
     try:
         yield
     finally:
@@ -135,12 +135,14 @@ def _finishing(cluster: Cluster, clock: StoryClock) -> Iterator[None]:
         clock.engine = None  # so that tasks that do not end are found, and not waited for
 
 
-async def _told(story: Story, app: App[Any], cluster: Cluster, limit: float) -> None:
+async def _run(scenario: Scenario, app: App[Any], cluster: Cluster, limit: float) -> None:
     world = world_of(cluster.addresses, cluster.story, stream(cluster.plan.seed, STORY))
     with for_task(world):
         async with app:
             with trio.move_on_after(limit) as scope:
-                await story(cluster)
+                await scenario(cluster)
             if scope.cancelled_caught:
-                raise StoryTooLongError(f"the story has not ended after {limit:g} virtual seconds")
+                raise ScenarioTooLongError(
+                    f"the scenario has not ended after {limit:g} virtual seconds"
+                )
             cluster.check()

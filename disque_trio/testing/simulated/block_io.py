@@ -1,4 +1,4 @@
-"""Real sockets are refused while a story runs: virtual time does not wait for them."""
+"""Real sockets are refused while a scenario runs: virtual time does not wait for them."""
 
 import contextlib
 import socket
@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import trio
 
-from disque_trio.testing.simulated.stepping import NOT_OF_USERS
+from disque_trio.testing.simulated.step import NOT_OF_USERS
 
 
 class RealIoError(RuntimeError):

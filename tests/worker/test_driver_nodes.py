@@ -8,9 +8,9 @@ from anyio.abc import ByteStream
 
 from disque_trio.client.address import Address, Cluster
 from disque_trio.statemachine.base import NULL_ARRAY, Failure, Reply
+from disque_trio.worker.driver import Worker
 from disque_trio.worker.engine.records import Done, Outcome, Queue, Settings
-from disque_trio.worker.handling import Run
-from disque_trio.worker.running import Worker
+from disque_trio.worker.protocol import Run
 from disque_trio.worker.statuses import CLEAN, REFUSED
 from tests.client.fakenode import Answers, fake_node
 from tests.worker.played import PlayedNode, id_of, job

@@ -30,8 +30,8 @@ class Process(Protocol):
         ...
 
     async def stepping(self) -> None:
-        """Wait until it may go on. It cannot be cancelled. Raises `trio.Cancelled` when the story
-        is over: from then on only what a cancellation runs may run."""
+        """Wait until it may go on. It cannot be cancelled. Raises `trio.Cancelled` when the
+        scenario is over: from then on only what a cancellation runs may run."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Judges the cluster of a story as the simulator judges its own runs (docs/guarantees.md)."""
+"""Judges the cluster of a scenario as the simulator judges its own runs (docs/guarantees.md)."""
 
 from typing import Final
 
@@ -18,12 +18,12 @@ class GuaranteeError(AssertionError):
 
 
 def judge_of(plan: Plan) -> Judge:
-    """What sees all rows of a story."""
+    """What sees all rows of a scenario."""
     return judge(attrs.evolve(plan, expect=Expect(duplicates=DUPLICATE_CAUSES)))
 
 
 def check(seen: Judge) -> None:
-    """The story has ended. Raises `GuaranteeError`."""
+    """The scenario has ended. Raises `GuaranteeError`."""
     found = seen.finish().violations
     if not found:
         return
