@@ -81,10 +81,11 @@ function hear(topic, put) {
 
 // To those who listen: what is wrong, when it changes, and nothing else.
 function say(findings) {
-  const words = findings.filter(({ level }) => level === "bad" || level === "warn").map(({ text }) => text.replace(/\d[\d,.]*/g, "some")).join(". ");
-  if (words === spoken) return;
+  const words = findings.filter(({ level }) => level === "bad" || level === "warn").map(({ text }) => text).join(". ");
+  const set = words.replace(/\d[\d,.]*/g, "#"); // an age that grows is no news
+  if (set === spoken) return;
   show($("said"), words || (spoken ? "Nothing is wrong any more." : ""));
-  spoken = words;
+  spoken = set;
 }
 
 function arrive() {
