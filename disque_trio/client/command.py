@@ -9,6 +9,7 @@ import attrs
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.refusals import BadReplyError, refused
 from disque_trio.statemachine.base import Failure, Reply
+from disque_trio.statemachine.joboptions import decimals
 
 Result = TypeVar("Result")
 AUTO: Final = "sync-auto"
@@ -102,7 +103,7 @@ def is_encodable(text: str, errors: str) -> bool:
 
 def seconds(value: float | None) -> str | None:
     """With the three decimals that a node reads; without any that are 0, as originals need it."""
-    return None if value is None else f"{value:.3f}".removesuffix(".000")
+    return None if value is None else decimals(value)
 
 
 def milliseconds(timeout: float | None) -> bytes:

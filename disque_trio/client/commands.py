@@ -11,10 +11,11 @@ import attrs
 
 from disque_trio.client import replies
 from disque_trio.client.checking import checked
-from disque_trio.client.command import Command, Text, milliseconds, seconds, span, word
+from disque_trio.client.command import Command, Text, milliseconds, span, word
 from disque_trio.client.records import End, Job, JobDetails, KeyHolder, QueueStats, Scanned
 from disque_trio.client.refusals import RefusedError
-from disque_trio.statemachine.base import ORIGINAL_PERIOD_S, Reply
+from disque_trio.statemachine import joboptions
+from disque_trio.statemachine.base import Reply
 from disque_trio.statemachine.getwords import behind_from
 
 ADD_TIMEOUT_S: Final = 5.0
@@ -56,24 +57,17 @@ def addjob(
     With a `unique` key it may be the id of a job that has the key already, and the command is sent
     again if its answer is lost, unless `if_exists` refuses that job. With `if_exists` "again" or
     "replace" a job of its own is added, if that one is with a worker or was never delivered."""
-    options: dict[str, Text | int | None] = {
-        "REPLICATE": replicate,
-        "DELAY": seconds(delay or None),
-        "RETRY": retry,
-        "TTL": ttl,
-    }
-    is_plain = float(delay).is_integer() and max(delay, retry or 0) <= ORIGINAL_PERIOD_S
-    if not is_plain and priority is None:
-        priority = 0  # a node takes decimals and long times only beside an option of ours
-    options |= {"MAXLEN": maxlen, "PRIORITY": priority, "LIMIT": limit}
-    options |= {"BACKOFF": seconds(backoff), "MAXBACKOFF": seconds(max_backoff)}
-    options |= {"UNIQUE": unique, "KEEP": seconds(keep), "IFEXISTS": if_exists}
-    words = [*_given(options), *[b"ASYNC"] * is_async]
-    asked = (b"ADDJOB", word(queue), word(body), milliseconds(timeout), *words)
+    values = locals() | {"delay": delay or None}
+    options = map(word, joboptions.words(values))
+    asked = (b"ADDJOB", word(queue), word(body), milliseconds(timeout), *options)
+    plain = asked
+    if sync is not None:
+        at = asked.index(b"SYNC", 4)
+        plain = (*asked[:at], *asked[at + 2 :])
     return Command(
-        asked if sync is None else (*asked, b"SYNC", word(sync)),
+        asked,
         replies.text,
-        plain=asked,
+        plain=plain,
         features=() if sync is None else ("sync-auto" if sync == "auto" else "sync",),
         is_repeatable=unique is not None and if_exists in (None, "return"),
         wait_s=span(timeout),

@@ -12,6 +12,7 @@ import attrs
 
 from disque_trio.sim.scenarios.fault_check import impossible
 from disque_trio.sim.scenarios.plan import Add, Consumer, Fault, Latency, LinkPlan, Micros, Plan
+from disque_trio.statemachine.joboptions import CARRIED
 
 _Item = TypeVar("_Item")
 
@@ -245,7 +246,11 @@ def _no_option(add: Add) -> Iterator[Add]:
     )
     yield attrs.evolve(add, unique=None, keep_s=None, if_exists=None, again=0)
     yield attrs.evolve(add, keep_s=None, if_exists=None)
-    yield attrs.evolve(add, backoff_s=None, max_backoff_s=None)
+    for option in CARRIED:
+        if option.is_number and not option.needs:
+            both = [each for each in CARRIED if option.word in (each.word, each.needs)]
+            nothing: dict[str, Any] = {each.planned: None for each in both}
+            yield attrs.evolve(add, **nothing)
     yield attrs.evolve(add, again=0)
     yield attrs.evolve(add, maxlen=None)
     yield attrs.evolve(add, sync=None)

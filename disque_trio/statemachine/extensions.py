@@ -58,6 +58,35 @@ def merged(one: DeadState, other: DeadState) -> DeadState:
 
 
 @attrs.frozen
+class Field:
+    """How one field of `Extensions` is written."""
+
+    number: int
+    name: str
+    layout: str = ""
+    """Of its number, as `struct` has it; empty for what is none."""
+
+    @property
+    def shown(self) -> bytes:
+        """As SHOW has it."""
+        return self.name.replace("_", "-").encode()
+
+
+FIELDS: Final = (
+    Field(1, "priority", "<i"),
+    Field(16, "key"),
+    Field(17, "keep", "<Q"),
+    Field(18, "follows", "<B"),
+    Field(32, "limit", "<I"),
+    Field(33, "dead"),
+    Field(24, "backoff", "<Q"),
+    Field(25, "max_backoff", "<Q"),
+    Field(26, "snoozes", "<I"),
+)
+"""In the order of SHOW."""
+
+
+@attrs.frozen
 class Extensions:
     """The extensions of one job."""
 
@@ -106,19 +135,12 @@ class Extensions:
     @property
     def fields(self) -> list[tuple[bytes, int | bytes]]:
         """Names and values, as SHOW has them, without those that have their default."""
-        named: tuple[tuple[bytes, int | bytes | None], ...] = (
-            (b"priority", self.priority),
-            (b"key", self.key),
-            (b"keep", self.keep),
-            (b"follows", self.follows),
-            (b"limit", self.limit),
-            (b"redriven", self.dead.epoch),
-            (b"reason", self.dead.reason or None),
-            (b"backoff", self.backoff),
-            (b"max-backoff", self.max_backoff),
-            (b"snoozes", self.snoozes),
-        )
-        found = [(name, value) for name, value in named if value is not None and value != 0]
+        found: list[tuple[bytes, int | bytes]] = []
+        for field in FIELDS:
+            named = [(field.shown, getattr(self, field.name))]
+            if field.name == "dead":
+                named = [(b"redriven", self.dead.epoch), (b"reason", self.dead.reason or None)]
+            found += [(name, value) for name, value in named if value is not None and value != 0]
         found += [(b"extension-%d" % number, value) for number, value in self.unknown]
         return found
 

@@ -51,6 +51,8 @@ class Option:
     may be given once, where of the original's the last one counts."""
     needs: bytes = b""
     """The option without which it means nothing. A time may not be shorter than that one's."""
+    needs_retry: bool = False
+    """Is it refused with RETRY 0?"""
     extension: str = ""
     """The field of `Extensions` in which copies of the job have it; empty for none."""
     default: str = "none"
@@ -81,6 +83,11 @@ class Option:
     def planned(self) -> str:
         """The field of a simulated ADDJOB (`sim.scenarios.plan.Add`)."""
         return f"{self.name}_s" if self.is_time else self.name
+
+    @property
+    def shown(self) -> str:
+        """As SHOW names it among the extensions."""
+        return self.extension.replace("_", "-")
 
     @property
     def form(self) -> str:
@@ -169,6 +176,7 @@ OPTIONS: Final = (
         name="limit",
         least=1,
         most=10_000,
+        needs_retry=True,
         extension="limit",
         meaning="1 to 10000: after n deliveries without an acknowledgement the job is *dead*: "
         "kept, and not delivered (see REDRIVE); requires a RETRY above 0. Ours",
@@ -211,6 +219,7 @@ OPTIONS: Final = (
         least=1,
         most=LONGEST_PERIOD_S,
         has_decimals=True,
+        needs_retry=True,
         extension="backoff",
         meaning="the wait after a NACK without DELAY before the job is requeued: `sec` for the "
         "first NACK, doubled for each earlier NACK, with or without DELAY; within 20 % either "

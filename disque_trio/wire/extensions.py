@@ -7,31 +7,23 @@ extension: it is in the records of jobs with a delay only, and `wire.jobs` takes
 
 import struct
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from disque_trio.statemachine.base import Millis
-from disque_trio.statemachine.extensions import ALIVE, MAX_REASON, DeadState, Extensions
+from disque_trio.statemachine.extensions import ALIVE, FIELDS, MAX_REASON, DeadState, Extensions
 
 DUE: Final = 0
-PRIORITY: Final = 1
-KEY: Final = 16
-KEEP: Final = 17
-FOLLOWS: Final = 18
-BACKOFF: Final = 24
-MAXBACKOFF: Final = 25
-SNOOZES: Final = 26
-LIMIT: Final = 32
-DEAD: Final = 33
-
 _FIELD: Final = struct.Struct("<HI")
-_PRIORITY: Final = struct.Struct("<i")
-_MILLIS: Final = struct.Struct("<Q")
-_FOLLOWS: Final = struct.Struct("<B")
-_NUMBER: Final = struct.Struct("<I")
 _DEAD: Final = struct.Struct("<I?Q")
 _DUE: Final = struct.Struct("<HIQ")
 DUE_SIZE: Final = _DUE.size
 _DUE_HEAD: Final = _FIELD.pack(DUE, DUE_SIZE - _FIELD.size)
+_NUMBER_OF: Final = {field.name: field.number for field in FIELDS}
+_KEY: Final = _NUMBER_OF["key"]
+_DEATH: Final = _NUMBER_OF["dead"]
+_NUMBERS: Final = [
+    (field.number, field.name, struct.Struct(field.layout)) for field in FIELDS if field.layout
+]
 
 
 def encode_due(due: Millis) -> bytes:
@@ -50,24 +42,14 @@ def decode_due(data: bytes) -> Millis:
 def encode(extensions: Extensions) -> bytes:
     """The fields that differ from their defaults, and those of a later version."""
     fields = list(extensions.unknown)
-    if extensions.priority:
-        fields.append((PRIORITY, _PRIORITY.pack(extensions.priority)))
+    for number, name, layout in _NUMBERS:
+        value = getattr(extensions, name)
+        if value:
+            fields.append((number, layout.pack(value)))
     if extensions.key is not None:
-        fields.append((KEY, extensions.key))
-    if extensions.keep:
-        fields.append((KEEP, _MILLIS.pack(extensions.keep)))
-    if extensions.follows:
-        fields.append((FOLLOWS, _FOLLOWS.pack(extensions.follows)))
-    if extensions.backoff:
-        fields.append((BACKOFF, _MILLIS.pack(extensions.backoff)))
-    if extensions.max_backoff:
-        fields.append((MAXBACKOFF, _MILLIS.pack(extensions.max_backoff)))
-    if extensions.snoozes:
-        fields.append((SNOOZES, _NUMBER.pack(extensions.snoozes)))
-    if extensions.limit:
-        fields.append((LIMIT, _NUMBER.pack(extensions.limit)))
+        fields.append((_KEY, extensions.key))
     if extensions.dead != ALIVE:
-        fields.append((DEAD, _dead(extensions.dead)))
+        fields.append((_DEATH, _dead(extensions.dead)))
     fields.sort()
     return b"".join([_FIELD.pack(number, len(value)) + value for number, value in fields])
 
@@ -98,19 +80,13 @@ def _extensions(values: dict[int, bytes]) -> Extensions:
     """A known field of another length than its own, or in another place, is a struct.error."""
     if DUE in values:
         raise struct.error
-    (priority,) = _PRIORITY.unpack(values.pop(PRIORITY, bytes(_PRIORITY.size)))
-    key = values.pop(KEY, None)
-    keep, backoff, most = [
-        _MILLIS.unpack(values.pop(number, bytes(_MILLIS.size)))[0]
-        for number in (KEEP, BACKOFF, MAXBACKOFF)
-    ]
-    (follows,) = _FOLLOWS.unpack(values.pop(FOLLOWS, bytes(_FOLLOWS.size)))
-    limit, snoozes = [
-        _NUMBER.unpack(values.pop(number, bytes(_NUMBER.size)))[0] for number in (LIMIT, SNOOZES)
-    ]
-    dead = _read_dead(values.pop(DEAD)) if DEAD in values else ALIVE
-    unknown = tuple(values.items())
-    return Extensions(priority, key, keep, limit, dead, backoff, most, follows, snoozes, unknown)
+    found: dict[str, Any] = {}
+    for number, name, layout in _NUMBERS:
+        if number in values:
+            (found[name],) = layout.unpack(values.pop(number))
+    key = values.pop(_KEY, None)
+    dead = _read_dead(values.pop(_DEATH)) if _DEATH in values else ALIVE
+    return Extensions(key=key, dead=dead, unknown=tuple(values.items()), **found)
 
 
 def _read_dead(value: bytes) -> DeadState:

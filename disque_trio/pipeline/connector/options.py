@@ -15,7 +15,8 @@ from disque_trio.client.address import Address, Tls
 from disque_trio.client.errors import URL_TERMS
 from disque_trio.pipeline.connector import unknown
 from disque_trio.pipeline.errors import PipelineError
-from disque_trio.statemachine.base import LONGEST_PERIOD_S, ORIGINAL_PERIOD_S
+from disque_trio.statemachine import joboptions
+from disque_trio.statemachine.base import ORIGINAL_PERIOD_S
 
 _MOST_JOBS: Final = 1_000_000
 """Of a batch: the driver has all of their bodies in memory."""
@@ -36,6 +37,20 @@ class Option:
     """Where it applies: `all`, `stream`, `scan` (both read) or `sink`."""
     default: str
     meaning: str
+
+
+ADDED: Final = [each for each in joboptions.OPTIONS if each.is_number and each.needs != b"UNIQUE"]
+"""The options of ADDJOB that the sink and its rows may have."""
+_DEFAULTS: Final = {"delay": "0", "ttl": str(joboptions.DEFAULT_TTL_S)}
+
+
+def column(option: joboptions.Option) -> str:
+    """The name of the sink's option, and of the column."""
+    return option.text.lower()
+
+
+def _meaning(option: joboptions.Option) -> str:
+    return f"ADDJOB's {option.text}{' in seconds' if option.is_time else ''}"
 
 
 OPTIONS: Final = (
@@ -65,16 +80,7 @@ OPTIONS: Final = (
     Option(
         "hold", "sink", "300", "seconds for which jobs stay invisible unless committed; 0 is off"
     ),
-    Option("delay", "sink", "0", "ADDJOB's DELAY in seconds, from when the row is written"),
-    Option("retry", "sink", "", "ADDJOB's RETRY in seconds; the node's default"),
-    Option("ttl", "sink", "86400", "ADDJOB's TTL in seconds"),
-    Option("replicate", "sink", "", "ADDJOB's REPLICATE; the node's default"),
-    Option("sync", "sink", "", "ADDJOB's SYNC, answered after so many copies; the node's default"),
-    Option("maxlen", "sink", "", "ADDJOB's MAXLEN; none"),
-    Option("priority", "sink", "", "ADDJOB's PRIORITY, from -100 to 100; 0"),
-    Option("limit", "sink", "", "ADDJOB's LIMIT, from 1 to 10000; none"),
-    Option("backoff", "sink", "", "ADDJOB's BACKOFF in seconds; none"),
-    Option("maxbackoff", "sink", "", "ADDJOB's MAXBACKOFF in seconds; the node's default"),
+    *[Option(column(each), "sink", _DEFAULTS.get(each.name, ""), _meaning(each)) for each in ADDED],
     Option(
         "recognize",
         "sink",
@@ -164,16 +170,8 @@ class Sink:
 
     queue: str
     hold_s: int
-    delay_s: int
-    retry_s: int | None
-    ttl_s: int
-    replicas: int | None
-    sync: int | None
-    maxlen: int | None
-    priority: int | None
-    limit: int | None
-    backoff_s: int | None
-    max_backoff_s: int | None
+    added: Mapping[str, int | None]
+    """The options of ADDJOB, by their names in `joboptions`."""
     recognize: str
     """One of `RECOGNIZING`; empty if it is not given."""
     keep_s: int
@@ -263,31 +261,35 @@ def scan(given: Mapping[str, str]) -> Scan:
 def sink(given: Mapping[str, str]) -> Sink:
     """The options of a write, batch or stream."""
     values = _Values(given)
-    ttl_s = values.count("ttl", 1, (1 << 32) - 1)
+    ttl = joboptions.BY_WORD[b"TTL"]
+    ttl_s = values.count("ttl", ttl.least, ttl.most)
     hold_s = values.count("hold", 0, LONGEST_S)
     if values.has("hold") and hold_s >= ttl_s:
         raise values.wrong("hold", f"must be less than ttl, which is {ttl_s}")
-    backoff_s = values.optional("backoff", 1, LONGEST_PERIOD_S)
     return Sink(
         queue=values.text("queue"),
         # Leave half of a short TTL for the consumers.
         hold_s=min(hold_s, ttl_s // 2) if not values.has("hold") else hold_s,
-        delay_s=values.count("delay", 0, min(LONGEST_PERIOD_S, ttl_s - 1)),
-        retry_s=values.optional("retry", 0, LONGEST_PERIOD_S),
-        ttl_s=ttl_s,
-        replicas=values.optional("replicate", 1, 65_535),
-        sync=values.optional("sync", 1, 65_535),
-        maxlen=values.optional("maxlen", 1, 1 << 31),
-        priority=values.optional("priority", -100, 100),
-        limit=values.optional("limit", 1, 10_000),
-        backoff_s=backoff_s,
-        max_backoff_s=values.optional("maxbackoff", backoff_s or 1, LONGEST_PERIOD_S),
+        added=_added(values, ttl_s),
         recognize=_recognize(values),
         keep_s=values.count("keep", 0, LONGEST_S),
         write_id=_write_id(values),
         connections=values.count("connections", 1, 64),
         timeout_ms=int(values.number("timeout", 0.1, 3600) * 1000),
     )
+
+
+def _added(values: "_Values", ttl_s: int) -> dict[str, int | None]:
+    found: dict[str, int | None] = {}
+    for option in ADDED:
+        least, most = option.least, option.most
+        if option.needs:
+            least = found[joboptions.BY_WORD[option.needs].name] or least
+        if option.name == "delay":
+            most = min(most, ttl_s - 1)
+        is_there = values.has(column(option)) or option.name in _DEFAULTS
+        found[option.name] = values.count(column(option), least, most) if is_there else None
+    return found
 
 
 def _recognize(values: "_Values") -> str:
@@ -328,9 +330,6 @@ class _Values:
         if not is_number or not least <= int(text) <= most:
             raise self.wrong(name, f"must be a whole number from {least} to {most}")
         return int(text)
-
-    def optional(self, name: str, least: int, most: int) -> int | None:
-        return self.count(name, least, most) if self.has(name) else None
 
     def number(self, name: str, least: float, most: float) -> float:
         try:

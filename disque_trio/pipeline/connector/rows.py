@@ -17,39 +17,18 @@ from pyspark.sql.types import (
 )
 
 from disque_trio.pipeline.connector.keys import LONGEST, Keys
-from disque_trio.pipeline.connector.options import LONGEST_S, Sink
+from disque_trio.pipeline.connector.options import ADDED, Sink, column
 from disque_trio.pipeline.errors import PipelineError
-from disque_trio.statemachine.base import LONGEST_PERIOD_S
+from disque_trio.statemachine import joboptions
+from disque_trio.statemachine.joboptions import BY_WORD, Option
 
 _WHOLE: Final = (ByteType, ShortType, IntegerType, LongType)
 _COLUMNS: Final[dict[str, tuple[tuple[type[DataType], ...], str]]] = {
     "body": ((BinaryType, StringType), "string or binary"),
     "queue": ((StringType,), "string"),
     "unique": ((BinaryType, StringType), "string or binary"),
-    "delay": (_WHOLE, "a whole number"),
-    "retry": (_WHOLE, "a whole number"),
-    "ttl": (_WHOLE, "a whole number"),
-    "replicate": (_WHOLE, "a whole number"),
-    "sync": (_WHOLE, "a whole number"),
-    "maxlen": (_WHOLE, "a whole number"),
-    "priority": (_WHOLE, "a whole number"),
-    "limit": (_WHOLE, "a whole number"),
-    "backoff": (_WHOLE, "a whole number"),
-    "maxbackoff": (_WHOLE, "a whole number"),
+    **{column(each): (_WHOLE, "a whole number") for each in ADDED},
 }
-_LIMITS: Final = {
-    "delay": (0, LONGEST_PERIOD_S),
-    "retry": (0, LONGEST_PERIOD_S),
-    "ttl": (1, (1 << 32) - 1),
-    "replicate": (1, 65_535),
-    "sync": (1, 65_535),
-    "maxlen": (1, 1 << 31),
-    "priority": (-100, 100),
-    "limit": (1, 10_000),
-    "backoff": (1, LONGEST_PERIOD_S),
-    "maxbackoff": (1, LONGEST_PERIOD_S),
-}
-_PERIODS: Final = tuple(_LIMITS)
 
 
 @attrs.frozen
@@ -114,7 +93,7 @@ class Rows:
         nothing = [None] * batch.num_rows
         queues, bodies = columns.get("queue", nothing), columns["body"]
         own_keys = columns.get("unique", nothing)
-        periods = zip(*(columns.get(name, nothing) for name in _PERIODS), strict=True)
+        periods = zip(*(columns.get(column(each), nothing) for each in ADDED), strict=True)
         for queue, value, own, period in zip(queues, bodies, own_keys, periods, strict=True):
             self._count += 1
             body = self._body(value)
@@ -142,18 +121,19 @@ class Rows:
         place = (*period, has_own_key)
         terms = self._terms.get(place)
         if terms is None:
-            columns = dict(zip(_PERIODS, period, strict=True))
+            columns = dict(zip([each.name for each in ADDED], period, strict=True))
             terms = self._terms[place] = self._make_terms(columns, has_own_key)
         return terms
 
     def _make_terms(self, row: dict[str, int | None], has_own_key: bool) -> Terms:
-        for name, (least, most) in _LIMITS.items():
-            value = row[name]
-            if value is not None and not least <= value <= most:
-                raise self._wrong(f"its {name} is {value}, and must be from {least} to {most}")
+        for option in ADDED:
+            value = row[option.name]
+            if value is not None and not option.least <= value <= option.most:
+                bounds = f"{option.least} to {option.most}"
+                raise self._wrong(f"its {column(option)} is {value}, and must be from {bounds}")
         sink = self.sink
-        ttl = _first(row["ttl"], sink.ttl_s)
-        delay = _first(row["delay"], sink.delay_s)
+        added = {name: _first(row[name], value) for name, value in sink.added.items()}
+        ttl, delay = added["ttl"], added["delay"]
         assert ttl is not None
         assert delay is not None
         if delay >= ttl:
@@ -167,32 +147,25 @@ class Rows:
                 raise self._wrong(
                     f'its ttl is {ttl}, too short to wait; option("hold", 0) does not'
                 )
-        backoff = _first(row["backoff"], sink.backoff_s)
-        longest = _first(row["maxbackoff"], sink.max_backoff_s)
-        if backoff is not None and longest is not None and longest < backoff:
-            raise self._wrong(f"its maxbackoff is {longest}, and its backoff {backoff}")
-        copies, sync = _first(row["replicate"], sink.replicas), _first(row["sync"], sink.sync)
+        for option in ADDED:
+            if option.needs:
+                self._check_least(added, option, BY_WORD[option.needs])
+        copies, sync = added["replicate"], added["sync"]
         if copies is not None and sync is not None and sync > copies:
             raise self._wrong(f"its sync is {sync}, and its replicate {copies}")
-        retry, priority = _first(row["retry"], sink.retry_s), _first(row["priority"], sink.priority)
-        if priority is None and max(delay, retry or 0) > LONGEST_S:
-            # A node takes long times only beside an option of ours.
-            priority = 0
-        given = {
-            b"REPLICATE": copies,
-            b"SYNC": sync,
-            b"DELAY": delay or None,
-            b"RETRY": retry,
-            b"TTL": ttl,
-            b"MAXLEN": _first(row["maxlen"], sink.maxlen),
-            b"PRIORITY": priority,
-            b"LIMIT": _first(row["limit"], sink.limit),
-            b"BACKOFF": backoff,
-            b"MAXBACKOFF": None if backoff is None else longest,
-        }
-        words = [w for k, v in given.items() if v is not None for w in (k, b"%d" % v)]
+        words = [
+            word if isinstance(word, bytes) else str(word).encode()
+            for word in joboptions.words({**added, "delay": delay or None})
+        ]
         key_words = (b"KEEP", b"%d" % sink.keep_s, b"IFEXISTS", b"reject", b"UNIQUE")
         return Terms(tuple(words), hold, key_words[0 if sink.keep_s else 2 :])
+
+    def _check_least(self, added: dict[str, int | None], option: Option, other: Option) -> None:
+        value, least = added[option.name], added[other.name]
+        if least is None:
+            added[option.name] = None
+        elif value is not None and value < least:
+            raise self._wrong(f"its {column(option)} is {value}, and its {column(other)} {least}")
 
     def _wrong(self, reason: str) -> PipelineError:
         return PipelineError(f"row {self._count} of its task cannot become a job: {reason}")

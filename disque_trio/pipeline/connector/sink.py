@@ -68,7 +68,7 @@ class Phases:
             adder = Adder(nodes, task, self.sink.connections, self.sink.timeout_ms)
             notes = None
             if query and self.recognize == "notes":
-                notes = TaskNotes(Ledger(nodes, query, self.sink.replicas), batch, task)
+                notes = TaskNotes(Ledger(nodes, query, self.sink.added["replicate"]), batch, task)
             try:
                 written = Written(query, task)
                 rows = Rows(self.sink, self._keys(task, query, batch))
@@ -147,7 +147,7 @@ class Phases:
         if not queries or self.recognize != "notes":
             return None
         (query,) = queries
-        return Ledger(nodes, query, self.sink.replicas)
+        return Ledger(nodes, query, self.sink.added["replicate"])
 
 
 def _take_back(nodes: Nodes, adder: Adder, notes: TaskNotes | None) -> None:

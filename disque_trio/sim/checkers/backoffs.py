@@ -11,7 +11,6 @@ from disque_trio.sim.checkers.messages import number_in
 from disque_trio.sim.checkers.obligations import MILLI, SECOND
 from disque_trio.sim.checkers.records import NEVER, Job
 from disque_trio.sim.scenarios.plan import Micros
-from disque_trio.statemachine.joboptions import MAX_BACKOFF
 from disque_trio.tracing.rows import Row
 
 _TELLING: Final = 4
@@ -67,8 +66,7 @@ def _expected(case: Case, row: Row, job: Job) -> tuple[Micros, Micros] | None:
     if options.limit or not _has_plain_nacks(case, job) or not world.is_calm(created, row.time):
         return None
     case.check("S32")
-    most = options.max_backoff or max(options.backoff, MAX_BACKOFF * MILLI)
-    wait = min(options.backoff << min(count, 40), most)
+    wait = min(options.backoff << min(count, 40), options.max_backoff)
     half = (created + options.ttl - row.time) // 2 - SECOND
     low = min(obligations.shortest(wait * 4 // 5), half)
     return low - MILLI, obligations.longest(wait * 6 // 5) + MILLI

@@ -10,10 +10,11 @@ from typing import Final
 from zlib import crc32
 
 from disque_trio.sim.checkers.case import Case
-from disque_trio.sim.checkers.obligations import MILLI, SECOND
+from disque_trio.sim.checkers.obligations import MILLI, SECOND, Options
 from disque_trio.sim.checkers.records import Add, Copy, Job
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.statemachine.base import Millis
+from disque_trio.statemachine.joboptions import CARRIED, Option
 from disque_trio.tracing.rows import Row
 
 SPREAD: Final[Millis] = 250
@@ -65,9 +66,7 @@ def _compare(case: Case, row: Row, job: Job, fixed: str) -> None:
     if fixed == job.first_record:
         return
     first, said = read(job.first_record), read(fixed)
-    for name in (
-        "replicate", "retry", "priority", "limit", "key", "keep", "backoff", "max-backoff",
-    ):  # fmt: skip
+    for name in ("replicate", "retry", *[each.shown for each in CARRIED]):
         is_freed = name == "keep" and name not in said and _is_key_free(row, job)
         if said.get(name) != first.get(name) and not is_freed:
             _report(case, row, f"{name}={said.get(name)}, the first record {first.get(name)}")
@@ -174,17 +173,11 @@ def compare_with_request(case: Case, job: Job) -> None:
     case.check("S16")
     asked = {
         "retry": (options.retry if options.has_ours else min(options.retry, _LONGEST)) // MILLI,
-        "priority": options.priority or None,
-        "limit": options.limit or None,
-        "key": options.unique,
-        "keep": options.keep // MILLI or None,
-        "backoff": options.backoff // MILLI or None,
+        **{each.shown: _wanted(each, options) for each in CARRIED},
     }
     delay = options.delay // MILLI
     if said["delay"] not in {delay, rounded(delay)}:
         _report_first(case, job, f"delay={said['delay']}, ADDJOB said {delay}")
-    if options.max_backoff:
-        asked["max-backoff"] = options.max_backoff // MILLI
     if not options.is_default or _knows_all(case, add):
         asked["replicate"] = options.replicate
     for name, value in asked.items():
@@ -201,6 +194,14 @@ def compare_with_request(case: Case, job: Job) -> None:
         and said.get("body", crc32(body.encode())) != crc32(body.encode())
     ):
         _report_first(case, job, "another body than ADDJOB")
+
+
+def _wanted(option: Option, options: Options) -> int | None:
+    """What a record has of it."""
+    value: int | None = getattr(options, option.name)
+    if value is None or not option.is_number:
+        return value
+    return (value // MILLI if option.is_time else value) or None
 
 
 def _knows_all(case: Case, add: Add) -> bool:

@@ -5,11 +5,12 @@ the fastest clock where nothing may happen before its end, and as long as on the
 something must have happened by then.
 """
 
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
 from disque_trio.sim.scenarios.plan import Micros, Plan
+from disque_trio.statemachine.joboptions import CARRIED, MAX_BACKOFF, OPTIONS
 from disque_trio.statemachine.values import SIZE
 
 SECOND: Final[Micros] = 1_000_000
@@ -73,7 +74,7 @@ class Options:
     """It has an option that the original does not have."""
 
 
-_OURS: Final = ("priority", "limit", "backoff", "unique", "sync")
+_OURS: Final = [each.text.lower() for each in OPTIONS if each.is_ours and not each.needs]
 """Options beside which RETRY may be long."""
 
 
@@ -102,17 +103,25 @@ def read_options(detail: str, nodes: int, *, replicate: int = 3, sync: int = 0) 
         timeout=(_whole(said, "timeout") or 0) * MILLI,
         is_async="async" in said,
         maxlen=_whole(said, "maxlen"),
-        priority=_whole(said, "priority") or 0,
-        limit=_whole(said, "limit") or 0,
-        unique=_whole(said, "unique"),
-        keep=_micros(said, "keep"),
         if_exists=words.partition("ifexists=")[2].partition(" ")[0],
-        backoff=_micros(said, "backoff"),
-        max_backoff=_micros(said, "maxbackoff"),
+        **_carried(said),
         body=body if has_body else None,
         is_default="replicate" not in said,
         has_ours=any(each in said for each in _OURS),
     )
+
+
+def _carried(said: dict[str, str]) -> dict[str, Any]:
+    """The options that every copy has, with their defaults."""
+    found: dict[str, Any] = {}
+    for option in CARRIED:
+        name = option.text.lower()
+        value = _micros(said, name) if option.is_time else _whole(said, name)
+        found[option.name] = value or 0 if option.is_number else value
+    if found["backoff"]:
+        longest = max(found["backoff"], MAX_BACKOFF * MILLI)
+        found["max_backoff"] = found["max_backoff"] or longest
+    return found
 
 
 def _pairs(words: list[str]) -> dict[str, str]:

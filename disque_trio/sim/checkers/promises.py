@@ -9,6 +9,8 @@ from typing import Final
 
 import attrs
 
+from disque_trio.statemachine.joboptions import CARRIED
+
 
 @attrs.frozen
 class Judged:
@@ -47,19 +49,17 @@ def _scanned(**tests: str) -> dict[str, Row]:
 
 OPTIONS: Final[dict[str, dict[str, Row]]] = {
     "addjob": {
+        **{each.text: _judged("S16") for each in CARRIED},
         "REPLICATE": _judged("S16"),
         "SYNC": _judged("L13"),
         "DELAY": _judged("S6", "S16"),
         "RETRY": _judged("S16", "L2", "L8"),
         "TTL": _judged("S16"),
         "MAXLEN": _judged("S20"),
-        "PRIORITY": _judged("S16"),
         "LIMIT": _judged("S26", "S16"),
-        "UNIQUE": _judged("S16"),
         "KEEP": _judged("S16", "S24"),
         "IFEXISTS": _judged("S25", "S29"),
         "BACKOFF": _judged("S32", "S16"),
-        "MAXBACKOFF": _judged("S32", "S16"),
         "ASYNC": _judged("L13"),
     },
     "getjob": {

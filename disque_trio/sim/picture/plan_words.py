@@ -2,8 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from disque_trio.sim.scenarios.plan import Add, Consumer, Fault, Latency, Micros, Plan, Span
+from disque_trio.statemachine import joboptions
 
 LINKS_MOST = 6
 LIVE = "live"
@@ -106,16 +108,13 @@ def _adds(adds: Sequence[Add]) -> list[str]:
 
 
 def _options(add: Add) -> str:
-    options = (
-        ("REPLICATE", add.replicate), ("SYNC", add.asked_sync), ("DELAY", add.delay),
-        ("RETRY", add.retry_s),
-        ("TTL", add.ttl_s), ("MAXLEN", add.maxlen), ("PRIORITY", add.priority),
-        ("KEEP", add.keep_s), ("IFEXISTS", add.if_exists), ("BACKOFF", add.backoff_s),
-        ("MAXBACKOFF", add.max_backoff_s),
-    )  # fmt: skip
-    words = [f"{name} {value}" for name, value in options if value is not None]
-    words += ["UNIQUE"] if add.unique is not None else []
-    return " ".join((*words, "ASYNC") if add.is_async else words)
+    return " ".join(_option(option, value) for option, value in joboptions.given(add.options))
+
+
+def _option(option: joboptions.Option, value: Any) -> str:
+    if not option.usage or option.usage == "key":
+        return option.text
+    return f"{option.text} {joboptions.decimals(value) if option.is_time else value}"
 
 
 def _consumers(consumers: Sequence[Consumer]) -> list[str]:

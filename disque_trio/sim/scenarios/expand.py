@@ -32,6 +32,7 @@ from disque_trio.sim.scenarios.plan import (
 )
 from disque_trio.sim.scenarios.ranges import Range
 from disque_trio.sim.scenarios.scenario import (
+    DRAWN,
     ClockSpec,
     JobSpec,
     LinkSpec,
@@ -40,6 +41,7 @@ from disque_trio.sim.scenarios.scenario import (
 )
 from disque_trio.sim.scenarios.swarm import thinned
 from disque_trio.sim.scenarios.value_types import SECOND
+from disque_trio.statemachine.joboptions import BY_WORD
 
 
 def expand(scenario: Scenario, seed: int) -> Plan:
@@ -230,9 +232,7 @@ def _add(spec: ProducerSpec, body: str, producer: str, node: int, at: Micros, ru
         ttl_s=job.ttl.draw_int(rng),
         maxlen=job.maxlen.draw_int(rng),
         is_async=job.async_.high > 0 and rng.random() < job.async_.draw(rng),
-        priority=job.priority.draw_int(run.extensions),
-        limit=None if retry_s == 0 else job.limit.draw_int(run.extensions),
-        **_backoff(job, retry_s, run.extensions),
+        **_carried(job, retry_s, run.extensions),
         pipeline=spec.pipeline.draw_int(rng),
         dies_after=spec.dies_after.draw_int(rng) if _happens(spec.dies, rng) else None,
         again=spec.again.draw_int(rng),
@@ -241,14 +241,20 @@ def _add(spec: ProducerSpec, body: str, producer: str, node: int, at: Micros, ru
     return attrs.evolve(add, sync=None) if add.is_async else add
 
 
-def _backoff(job: JobSpec, retry_s: int | None, rng: random.Random) -> dict[str, Any]:
-    backoff_s, most_s = job.backoff.draw_int(rng), job.max_backoff.draw_int(rng)
-    if backoff_s is None or retry_s == 0:
-        return {}
-    return {
-        "backoff_s": backoff_s,
-        "max_backoff_s": None if most_s is None else max(most_s, backoff_s),
-    }
+def _carried(job: JobSpec, retry_s: int | None, rng: random.Random) -> dict[str, Any]:
+    """The options that are extensions, but those of keys."""
+    found: dict[str, Any] = {}
+    for option in DRAWN:
+        # With RETRY 0 a LIMIT is not even drawn, in plans that are kept.
+        if retry_s != 0 or option.name != "limit":
+            found[option.name] = getattr(job, option.name).draw_int(rng)
+    for option in DRAWN:
+        least = found.get(BY_WORD[option.needs].name) if option.needs else None
+        if (option.needs and least is None) or (option.needs_retry and retry_s == 0):
+            found[option.name] = None
+        elif least is not None and found[option.name] is not None:
+            found[option.name] = max(found[option.name], least)
+    return {option.planned: found[option.name] for option in DRAWN}
 
 
 def _key(job: JobSpec, keys: Range, rng: random.Random) -> dict[str, Any]:

@@ -4,10 +4,12 @@ A plan can be written to a file, run in any engine, and shrunk item by item, bec
 and faults do not depend on each other. Times are microseconds since the run began.
 """
 
+from typing import Any
+
 import attrs
 
 from disque_trio.sim.scenarios.apps import AppsPlan
-from disque_trio.statemachine.joboptions import AUTO
+from disque_trio.statemachine.joboptions import AUTO, OPTIONS
 
 Micros = int
 Span = tuple[Micros, Micros]
@@ -86,14 +88,10 @@ class Add:
     """How many requests without a reply, this one included, its connection may have."""
 
     @property
-    def asked_sync(self) -> int | str | None:
-        """SYNC as the command takes it."""
-        return "AUTO" if self.sync == AUTO else self.sync
-
-    @property
-    def delay(self) -> str | None:
-        """DELAY as the command takes it."""
-        return None if self.delay_s is None else f"{self.delay_s:.3f}".removesuffix(".000")
+    def options(self) -> dict[str, Any]:
+        """By their names in `OPTIONS`; times in seconds, and SYNC AUTO as its word."""
+        values = {option.name: getattr(self, option.planned) for option in OPTIONS}
+        return values | {"sync": "AUTO"} if self.sync == AUTO else values
 
 
 @attrs.frozen(kw_only=True)

@@ -42,6 +42,7 @@ from disque_trio.sim.scenarios.value_types import (
     whole,
     words_of,
 )
+from disque_trio.statemachine.joboptions import CARRIED, Option
 
 VERSION: Final = 1
 
@@ -143,9 +144,28 @@ class ClockSpec:
     )
 
 
-@attrs.frozen(kw_only=True)
+def _with_options(
+    _record: type, fields: "list[attrs.Attribute[Any]]"
+) -> "list[attrs.Attribute[Any]]":
+    made = attrs.make_class("Options", {each.name: _option(each) for each in DRAWN}, kw_only=True)
+    return [*fields, *attrs.fields(made)]
+
+
+def _option(option: Option) -> Any:
+    kind = whole(option.least, option.most)
+    if option.is_time:
+        kind = POSITIVE_SECONDS if option.least else SECONDS
+    only = "; only with RETRY above 0" if option.needs_retry else ""
+    return key(choice(kind), f"{option.text}{only}", default="default")
+
+
+DRAWN: Final = [each for each in CARRIED if each.is_number and each.name != "keep"]
+"""The options that have a key each, of which every job has a value or none."""
+
+
+@attrs.frozen(kw_only=True, field_transformer=_with_options)
 class JobSpec:
-    """What producers add; drawn for each job."""
+    """What producers add; drawn for each job. Also the keys of `DRAWN`."""
 
     queue: tuple[str, ...] = key(QUEUES, "the queue, or several to choose from", default="q")
     body: Range = key(SIZE, "size of the body", default=16)
@@ -164,8 +184,6 @@ class JobSpec:
     )
     ttl: Choice = key(choice(POSITIVE_SECONDS), "TTL", default="default")
     maxlen: Choice = key(choice(whole(1)), "MAXLEN", default="default")
-    priority: Choice = key(choice(whole(-100, 100)), "PRIORITY", default="default")
-    limit: Choice = key(choice(whole(1, 10_000)), "LIMIT; not with RETRY 0", default="default")
     unique: Range | None = key(
         whole(1), "UNIQUE; each job has one of so many keys of its queue", default=None
     )
@@ -175,10 +193,6 @@ class JobSpec:
         "IFEXISTS; only with `unique`; one is drawn from an array",
         default="default",
     )
-    backoff: Choice = key(
-        choice(POSITIVE_SECONDS), "BACKOFF; only with RETRY above 0", default="default"
-    )
-    max_backoff: Choice = key(choice(POSITIVE_SECONDS), "MAXBACKOFF", default="default")
     async_: Range = key(SHARE, "chance that a job is added with ASYNC", default=0, name="async")
 
 

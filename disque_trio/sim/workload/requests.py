@@ -5,35 +5,17 @@ from typing import Final
 
 from disque_trio.sim.scenarios.plan import Add, Consumer
 from disque_trio.sim.scenarios.vocabulary import DELAYING
-from disque_trio.statemachine.base import ORIGINAL_PERIOD_S, Reply
+from disque_trio.statemachine import joboptions
+from disque_trio.statemachine.base import Reply
 
 _WITH_TOKEN: Final = ("begin", "working", "nack", "nack-delay", "release", "release-delay", "bury")
 
 
 def add_words(add: Add) -> list[bytes]:
     """The command."""
-    words: list[str | int] = ["ADDJOB", add.queue, add.body.ljust(add.size, "."), add.timeout_ms]
-    # A node takes decimals and long times only beside an option of ours.
-    has_decimals = add.delay is not None and not float(add.delay).is_integer()
-    is_long = max(add.delay_s or 0, add.retry_s or 0) > ORIGINAL_PERIOD_S
-    for option, value in (
-        ("REPLICATE", add.replicate),
-        ("SYNC", add.asked_sync),
-        ("DELAY", add.delay),
-        ("RETRY", add.retry_s),
-        ("TTL", add.ttl_s),
-        ("MAXLEN", add.maxlen),
-        ("PRIORITY", 0 if (has_decimals or is_long) and add.priority is None else add.priority),
-        ("LIMIT", add.limit),
-        ("UNIQUE", add.unique),
-        ("KEEP", add.keep_s),
-        ("IFEXISTS", add.if_exists),
-        ("BACKOFF", add.backoff_s),
-        ("MAXBACKOFF", add.max_backoff_s),
-    ):
-        words += [] if value is None else [option, value]
-    words += ["ASYNC"] if add.is_async else []
-    return [str(word).encode() for word in words]
+    body = add.body.ljust(add.size, ".")
+    words = ["ADDJOB", add.queue, body, add.timeout_ms, *joboptions.words(add.options)]
+    return [word if isinstance(word, bytes) else str(word).encode() for word in words]
 
 
 def getjob_words(plan: Consumer) -> list[bytes]:

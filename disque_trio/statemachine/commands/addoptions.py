@@ -15,23 +15,23 @@ from disque_trio.statemachine.commands.parse import (
     seconds_of_original,
 )
 from disque_trio.statemachine.commands.unique import check_key
-from disque_trio.statemachine.joboptions import AUTO, BY_WORD, WAYS, Option, Options
+from disque_trio.statemachine.joboptions import AUTO, BY_WORD, OPTIONS, WAYS, Option, Options
 from disque_trio.statemachine.suggestions import no_option, none_of
 
 _LISTED: Final = (
-    b"REPLICATE",
-    b"TTL",
-    b"RETRY",
-    b"MAXLEN",
-    b"DELAY",
-    b"PRIORITY",
-    b"LIMIT",
-    b"SYNC",
-    b"BACKOFF",
-    b"MAXBACKOFF",
+    b"REPLICATE", b"TTL", b"RETRY", b"MAXLEN", b"DELAY", b"PRIORITY", b"LIMIT", b"SYNC", b"BACKOFF",
+)  # fmt: skip
+NAMES: Final = tuple(
+    dict.fromkeys(
+        [
+            each.word
+            for word in [*_LISTED, *BY_WORD]
+            for each in OPTIONS
+            if word in (each.word, each.needs)
+        ]
+    )
 )
-NAMES: Final = tuple(dict.fromkeys((*_LISTED, *BY_WORD)))
-"""As an error lists them: these, and then those that are not among them."""
+"""As an error lists them: these, then the others, each before those that need it."""
 
 
 def parse_options(words: list[bytes]) -> Options:

@@ -33,10 +33,10 @@ _MARKS: Final = {
     "DEAD": _bit(messages.Purge, "dead"),
     "SNOOZED": messages.Postponed.SNOOZED,
 }
-_EXTENSIONS: Final = (
-    "DUE", "PRIORITY", "KEY", "KEEP", "FOLLOWS", "BACKOFF", "MAXBACKOFF", "SNOOZES", "LIMIT",
-    "DEAD",
-)  # fmt: skip
+_EXTENSIONS: Final = {
+    each.name.upper().replace("_", ""): each.number
+    for each in sorted(extensions.FIELDS, key=lambda each: each.number)
+}
 
 
 def _named(module: object, names: tuple[str, ...]) -> dict[str, int]:
@@ -55,7 +55,7 @@ def numbers() -> dict[str, Any]:
         "key states": [state.decode() for state in keyfacts.KEY_STATES],
         "key marks": keyfacts.KEY_MARKS,
         "cancels": list(keyfacts.CANCELS),
-        "extensions": _named(fields, _EXTENSIONS),
+        "extensions": {"DUE": fields.DUE, **_EXTENSIONS},
         "follows": _named(extensions, ("FOLLOWS", "HAS_FOLLOWED")),
         "job states": [state.decode() for state in base.STATE_NAMES],
         "stored job flags": _named(

@@ -16,7 +16,12 @@ def test_what_is_not_said_has_its_documented_default() -> None:
     assert link.discovers
     assert link.secret() is None
     assert (stream.max_jobs, stream.lease_s, stream.fails_on_loss) == (20_000, 1.0, True)
-    assert (sink.hold_s, sink.delay_s, sink.retry_s, sink.ttl_s) == (300, 0, None, 86_400)
+    assert (sink.hold_s, sink.added["delay"], sink.added["retry"], sink.added["ttl"]) == (
+        300,
+        0,
+        None,
+        86_400,
+    )
 
 
 def test_names_come_in_any_case_as_spark_makes_them_lower() -> None:

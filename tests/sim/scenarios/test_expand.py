@@ -93,7 +93,7 @@ def test_sync_may_be_left_to_the_node(scenario_of: Reader) -> None:
     text = FULL.replace('replicate = "1..9"', 'replicate = 3, sync = ["auto", "1..9"]')
     adds = expand(scenario_of(text), 3).adds
 
-    assert {add.asked_sync for add in adds if add.retry_s} == {"AUTO", 1, 2, 3}
+    assert {add.options["sync"] for add in adds if add.retry_s} == {"AUTO", 1, 2, 3}
 
 
 def test_adds_come_in_order_with_bodies_of_their_own(scenario_of: Reader) -> None:
