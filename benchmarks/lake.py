@@ -22,7 +22,6 @@ from rich.table import Table
 from benchmarks.output import add_json, write_json
 from disque_trio.pipeline import session
 from disque_trio.pipeline.lake import asking
-from disque_trio.pipeline.lake.checks import CHECKS
 from disque_trio.pipeline.lake.compaction import compact
 from disque_trio.pipeline.lake.ingestion import ingest
 from disque_trio.pipeline.lake.store import Lake
@@ -42,9 +41,8 @@ rows."""
 _ASKED: Final = (
     *(name for name in VIEWS if name not in _OF_SWEEPS),
     "causes",
-    *(check.view for check in CHECKS.values()),
 )
-_STEPS: Final = ("ingest", "compact", *_ASKED, "report", "report --checks")
+_STEPS: Final = ("ingest", "compact", *_ASKED, "report")
 
 Measures = dict[str, tuple[float, float]]
 """Elapsed seconds and CPU seconds, by step."""
@@ -145,7 +143,6 @@ def _works(
     for view in _ASKED:
         yield view, partial(_ask, spark, lake, view)
     yield "report", partial(facts.ask, spark, lake)
-    yield "report --checks", partial(facts.ask, spark, lake, with_checks=True)
 
 
 def _ask(spark: Any, lake: Lake, view: str) -> None:

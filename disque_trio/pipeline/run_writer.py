@@ -3,20 +3,21 @@
 import hashlib
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
-from disque_trio.pipeline.lake import shape
-from disque_trio.pipeline.lake.files import LakeError, LakeFiles, Part
+from disque_trio.pipeline.lake import shape, verdicts
+from disque_trio.pipeline.lake.files import LakeError, LakeFiles, Part, PartWriter
+from disque_trio.sim.checkers.verdict import Verdict
 from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.tracing.rows import Row
 
 
 class RunWriter:
-    """Writes runs of one scenario: a file of rows and a file of plans, if there are any."""
+    """Writes runs of one scenario: files of rows, plans and verdicts, if there are any."""
 
     def __init__(self, lake: str, scenario: str, name: str) -> None:
         self._lake, self._scenario, self._name = lake, scenario, name
-        self._writers: dict[str, Any] = {}
+        self._writers: dict[str, PartWriter] = {}
         self._stack = ExitStack()
         self.parts: tuple[Part, ...] = ()
 
@@ -46,13 +47,17 @@ class RunWriter:
                 f"{error}. The sweep's lake must be the same folder on every machine"
             ) from None
 
-    def write(self, plan: Plan, run: str, rows: list[Row]) -> None:
-        """Write one run."""
-        if not self._writers:
-            lake = self._open()
-            for table in ("rows", "traces"):
-                part = lake.part(table, self._scenario, self._name, shape.SCHEMAS[table])
-                self._writers[table] = self._stack.enter_context(part)
+    def write(self, plan: Plan, run: str, rows: list[Row], verdict: Verdict | None) -> None:
+        """Write one run. Without a verdict it is judged when a query needs one."""
         for table in shape.batches(rows, run, plan.seed):
-            self._writers["rows"].write_table(table)
-        self._writers["traces"].write_table(shape.traces_table(plan, run))
+            self._part("rows").write_table(table)
+        self._part("traces").write_table(shape.traces_table(plan, run))
+        if verdict is not None:
+            found = verdicts.facts(run, plan.seed, len(rows), verdict.violations, verdict)
+            self._part("verdicts").write_table(verdicts.table([found]))
+
+    def _part(self, table: str) -> PartWriter:
+        if table not in self._writers:
+            part = self._open().part(table, self._scenario, self._name, shape.SCHEMAS[table])
+            self._writers[table] = self._stack.enter_context(part)
+        return self._writers[table]

@@ -35,7 +35,7 @@ TOLD = ReportFacts(
             "text": "served <2> times", "version": "1.0-heap-c0de-d16e57",
         }
     ],
-    violations=None,
+    violations=[],
     causes=[
         {"scenario": "calm", "cause": cause, "per_million": rate}
         for cause, rate in (("D1", 9_000.0), ("D5", 0.5), ("DX", 1_000.0))

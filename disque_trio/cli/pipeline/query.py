@@ -10,8 +10,7 @@ import attrs
 from rich.table import Table
 
 from disque_trio.cli.frame import json_switch
-from disque_trio.cli.pipeline.spark import SparkOptions, part, started
-from disque_trio.pipeline.lake.checks import CHECKS, COLUMNS
+from disque_trio.cli.pipeline.spark import SparkOptions, part, started, tell_of_judging
 from disque_trio.pipeline.lake.views import VIEWS, lines
 from disque_trio.pipeline.session import first_line
 from disque_trio.terminal.consoles import console
@@ -40,7 +39,7 @@ def run(options: Options) -> int:
     """Ask, and show."""
     lake = part("lake.store").Lake.open(options.lake)
     if options.query is None:
-        _list(_known())
+        _list(lines())
         return 0
     if options.columns:
         _list(_columns(options.query))
@@ -56,30 +55,23 @@ def run(options: Options) -> int:
     return 0
 
 
-def _known() -> dict[str, str]:
-    checks = {check.view: check.line for check in CHECKS.values()}
-    return lines() | checks | {"violations": "what all checks find"}
-
-
 def _columns(name: str) -> Mapping[str, str]:
     if name in VIEWS:
         return VIEWS[name].columns
-    if name in _known() and name.startswith(("check_", "violations")):
-        return COLUMNS
     raise UsageError(f"there is no view {name}; without one, 'query LAKE' lists them")
 
 
 def _query(text: str) -> str:
     if not _NAME.fullmatch(text):
         return text
-    if text.lower() not in _known():
-        near = "".join(f", did you mean {name}?" for name in get_close_matches(text, _known(), 1))
+    if text.lower() not in lines():
+        near = "".join(f", did you mean {name}?" for name in get_close_matches(text, lines(), 1))
         raise UsageError(f"there is no view {text}{near or ';'} 'query LAKE' lists them")
     return f"SELECT * FROM {text}"
 
 
 def _ask(spark: Any, lake: Any, query: str) -> Any:
-    part("lake.asking").attach(spark, lake, query)
+    part("lake.asking").attach(spark, lake, query, tell_of_judging)
     try:
         return spark.sql(query)
     except Exception as error:  # whatever Spark says of a query

@@ -11,9 +11,9 @@ import attrs
 
 from disque_trio.cli.frame import cannot_write
 from disque_trio.cli.pipeline.reruns import Reruns
-from disque_trio.cli.pipeline.spark import SparkOptions, part, started
+from disque_trio.cli.pipeline.spark import SparkOptions, part, started, tell_of_judging
 from disque_trio.pipeline.location import path_in
-from disque_trio.terminal.options import DIR, option, switch, text
+from disque_trio.terminal.options import DIR, option, text
 from disque_trio.terminal.output import say
 
 HELP = "Draw what a lake has to tell, as one HTML page that needs nothing else."
@@ -28,9 +28,6 @@ class Options(SparkOptions):
         "--scenarios", DIR, "where the files of scenarios are, for commands that run seeds again",
         is_repeated=True, shown="scenarios",
     )  # fmt: skip
-    checks: bool = switch(
-        "--checks", "put all traces to the checks as well, which takes as long as all the rest"
-    )
 
 
 def run(options: Options) -> int:
@@ -42,7 +39,7 @@ def run(options: Options) -> int:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         tempfile.TemporaryFile(dir=target.parent).close()
     with started(options) as spark:
-        told = part("report.facts").ask(spark, lake, with_checks=options.checks)
+        told = part("report.facts").ask(spark, lake, tell_of_judging)
     with _telling(target):
         reruns = Reruns.among(options.scenarios or ["scenarios"])
         _write(target, part("report.page").render(told, reruns.command))

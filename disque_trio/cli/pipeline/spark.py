@@ -11,6 +11,7 @@ from disque_trio.cli.frame import spark_settings
 from disque_trio.pipeline import session, shipping
 from disque_trio.pipeline.errors import INSTALL, PipelineError
 from disque_trio.terminal.options import DIR, argument, option, text
+from disque_trio.terminal.output import complain
 
 
 @attrs.frozen(kw_only=True)
@@ -52,6 +53,11 @@ def started(options: SparkOptions) -> Iterator[Any]:
             if not type(error).__module__.startswith(("pyspark", "py4j")):
                 raise
             raise PipelineError(session.why(error, "Spark cannot do it")) from None
+
+
+def tell_of_judging(line: str) -> None:
+    """Say which runs are judged before a question is answered."""
+    complain(f"disque-trio pipeline: {line}")
 
 
 def part(name: str) -> Any:

@@ -10,6 +10,7 @@ import attrs
 
 from disque_trio.cli.sim.execution import REPEATABLE, Result, Watcher
 from disque_trio.pipeline.coverage import Coverage
+from disque_trio.sim.checkers.verdict import Verdict
 from disque_trio.sim.random_streams import stream
 from disque_trio.sim.scenarios import plan_file
 from disque_trio.sim.scenarios.plan import Plan
@@ -77,13 +78,13 @@ class Collector:
         is_seen = self._rows or result.engine not in REPEATABLE
         return not (result.is_ok or is_seen or hangs)
 
-    def collect(self, plan: Plan, result: Result) -> Collected:
-        """The run is over."""
+    def collect(self, plan: Plan, result: Result, verdict: Verdict | None) -> Collected:
+        """The run is over. `verdict` is None if it failed before its end."""
         # The same history from other code is another run.
         run = self.writer.name_of(self._version, str(result.seed), result.digest)
         text = None
         if not result.is_ok or self._is_chosen(result.seed):
-            self.writer.write(plan, run, self._rows)
+            self.writer.write(plan, run, self._rows, verdict)
             text = plan_file.dump(plan)
         self._rows = []
         return Collected(run, dict(self._coverage.counts), text)

@@ -1,7 +1,6 @@
 """Runs one plan in one engine, and has the checkers judge it."""
 
 import time
-import traceback
 from collections import deque
 from collections.abc import Callable, Iterable
 from importlib import import_module
@@ -10,6 +9,7 @@ from typing import Any, Final, Protocol
 import attrs
 
 from disque_trio.sim.checkers.case import Violation
+from disque_trio.sim.checkers.recorded import app_judges, summary
 from disque_trio.sim.checkers.verdict import Judge, Verdict, judge
 from disque_trio.sim.engines.events import NEVER
 from disque_trio.sim.engines.heap import run as heap_run
@@ -132,7 +132,7 @@ def execute(
     else:
         judging = judge(forgiving(plan), is_live=is_live, no_processor=NO_PROCESSOR)
     counter = _Counter()
-    of_app = _judge_of_app(plan)
+    of_app = app_judges(plan)
     seers = (judging.see, counter.see, *(each.see for each in of_app), *watchers)
 
     def observe(row: Row) -> None:
@@ -152,7 +152,7 @@ def execute(
     except OverdueError as error:
         crash = Finding("hang", str(error))
     except Exception as error:  # S12: a machine never raises
-        crash = Finding("S12", _summary(error))
+        crash = Finding("S12", summary(error))
     ended = time.process_time() if engine in REPEATABLE else time.monotonic()
     result = Result(
         scenario=plan.scenario,
@@ -168,25 +168,9 @@ def execute(
     return Run(result, verdict)
 
 
-def _judge_of_app(plan: Plan) -> list[Any]:
-    """Who judges the app of the plan, if it has one."""
-    if plan.apps is None:
-        return []
-    return [import_module("disque_trio.testing.apps.checkers.verdict").AppJudge(plan.apps)]
-
-
 class OverdueError(BaseException):
     """The run takes longer than its limit. A BaseException, so that nothing on the way takes it for
     a failure of a machine."""
-
-
-def _summary(error: Exception) -> str:
-    frames = traceback.extract_tb(error.__traceback__)[-4:]
-    places = " < ".join(
-        f"{frame.filename.rpartition('disque_trio/')[2]}:{frame.lineno} {frame.name}"
-        for frame in reversed(frames)
-    )
-    return f"{type(error).__name__}: {error} ({places})"
 
 
 def _crashed(judging: Judge, crash: Finding | None) -> dict[str, Any]:

@@ -194,7 +194,8 @@ def _run(task: Task, scenario: Scenario, collector: Collector | None) -> Done:
     plan = expand(scenario, task.seed)
     watchers = collector.watchers(task.seed, task.engine) if collector else []
     with _limited(task.limit_s):
-        result = execute(plan, task.engine, watchers).result
+        done = execute(plan, task.engine, watchers)
+        result = done.result
     with suppress(OverdueError), _limited(task.limit_s):
         result = attrs.evolve(result, last=_last(task, result, plan))
     collected = None
@@ -203,7 +204,7 @@ def _run(task: Task, scenario: Scenario, collector: Collector | None) -> Done:
             # It failed, so its rows are wanted. A machine that raises does so again.
             with suppress(Exception, OverdueError), _limited(task.limit_s):
                 engine_for(plan, task.engine)(plan, collector.keep)
-        collected = collector.collect(plan, result)
+        collected = collector.collect(plan, result, done.verdict)
     gc.collect()
     return Done(task, result, collected)
 

@@ -250,7 +250,7 @@ def _history(paths: Iterable[str]) -> tuple[Plan, list[Row], int]:
         if plans:
             return plans[0], list(traces[0].rows), 1
         sample = max(trace.sample for trace in traces)
-        rows = merge_live.together([of_chosen(trace.rows, sample) for trace in traces])
+        rows = merge_live.history([of_chosen(trace.rows, sample) for trace in traces]).rows
     except TraceError as error:
         raise UsageError(str(error)) from None
     return merge_live.plan_of(rows), rows, sample

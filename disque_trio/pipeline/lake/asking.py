@@ -1,15 +1,17 @@
 """Makes a lake's tables and views known to a Spark session."""
 
 import re
-from collections.abc import Sequence
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from disque_trio.pipeline.lake import derived
-from disque_trio.pipeline.lake.checks import CHECKS, VIOLATIONS
-from disque_trio.pipeline.lake.files import Part
-from disque_trio.pipeline.lake.shape import TABLES
+from disque_trio.pipeline.lake import derived, verdicts
+from disque_trio.pipeline.lake.files import LakeError, Part
+from disque_trio.pipeline.lake.shape import TABLES, VERDICTS, plain
 from disque_trio.pipeline.lake.store import Lake
 from disque_trio.pipeline.lake.views import VIEWS
 
@@ -19,11 +21,7 @@ _SPARK: Final = {
     pa.string(): "STRING",
     pa.bool_(): "BOOLEAN",
 }
-_MADE: Final = {
-    **{view.name: view.sql for view in VIEWS.values()},
-    **{check.view: check.sql for check in CHECKS.values()},
-    "violations": VIOLATIONS,
-}
+_MADE: Final = {view.name: view.sql for view in VIEWS.values()}
 """The SQL of each view, in order."""
 _SMALL: Final = 50_000
 """Most rows of a view that is computed at once."""
@@ -35,9 +33,12 @@ _WORD: Final = re.compile(r"\w+")
 _GLOB: Final = re.compile(r"([\[\]{}*?\\])")
 
 
-def attach(spark: Any, lake: Lake, text: str | None = None) -> None:
+def attach(
+    spark: Any, lake: Lake, text: str | None = None, tell: Callable[[str], object] = lambda _: None
+) -> None:
     """Make the lake, as it is now, known to the session: its tables, and the views that this query
-    names, or all. Raises `LakeError`."""
+    names, or all. If one of them needs verdicts, runs without one are judged first, which `tell`
+    is told. Raises `LakeError`."""
     parts = lake.snapshot()
     for table, schema in TABLES.items():
         _table(spark, lake, table, schema, parts[table]).createOrReplaceTempView(table)
@@ -46,10 +47,63 @@ def attach(spark: Any, lake: Lake, text: str | None = None) -> None:
     wanted = needed(text) if text is not None else dict.fromkeys(_MADE)
     at_once = _JOINED if sum(part.rows for part in parts["rows"]) <= _SMALL_LAKE else ("runs",)
     for name in wanted:
+        if name == "verdicts":
+            parts = {**parts, name: _judge_missing(spark, lake, tell)}
         view = spark.sql(_MADE[name])
         if name in at_once:
             view = _small(spark, lake, name, view, derived.key(parts, _whole_sql(name)))
         view.createOrReplaceTempView(name)
+
+
+_PENDING: Final = """
+SELECT r.scenario, r.run, r.seed, r.events, r.is_live, t.plan
+FROM runs r LEFT JOIN traces t USING (scenario, run, seed) LEFT ANTI JOIN verdicts v
+  ON v.scenario = r.scenario AND v.run = r.run AND v.judge = '{judge}'
+    AND (v.events = r.events OR NOT r.is_live)
+"""
+"""Runs without a verdict. The rows of a simulated run are complete; those of live nodes grow."""
+
+
+def _judge_missing(spark: Any, lake: Lake, tell: Callable[[str], object]) -> list[Part]:
+    """Judge each run that this judge has not judged yet, and keep its verdict. The parts of the
+    table."""
+    table = spark.table("verdicts")
+    pending = spark.sql(_PENDING.format(judge=verdicts.judge_digest())).cache()
+    ((runs, events),) = pending.selectExpr("count(*)", "sum(events)").collect()
+    if runs:
+        tell(f"judging {runs:,} runs, {events:,} rows, that have no verdict of this version yet")
+        tasks = min(runs, _TASKS * spark.sparkContext.defaultParallelism)
+        rows = spark.table("rows").join(pending.select(*_KEYS), [*_KEYS], "left_semi")
+        grouped = (each.repartition(tasks, *_KEYS).groupBy(*_KEYS) for each in (rows, pending))
+        found = (
+            next(grouped).cogroup(next(grouped)).applyInArrow(_judged, _shape(VERDICTS)).toArrow()
+        )
+        spark.createDataFrame(found).unionByName(table).createOrReplaceTempView("verdicts")
+        with suppress(LakeError):  # such as a lake that may only be read
+            _keep(lake, found)
+    pending.unpersist()
+    return lake.parts("verdicts")
+
+
+_KEYS: Final = ("scenario", "run", "seed")
+_TASKS: Final = 4
+"""For each processor: runs differ in length."""
+
+
+def _judged(rows: pa.Table, runs: pa.Table) -> pa.Table:
+    """On an executor."""
+    (run,) = runs.to_pylist()
+    found = verdicts.judge_table(rows, run).cast(plain(VERDICTS))
+    return found.append_column("scenario", [[run["scenario"]]])
+
+
+def _keep(lake: Lake, found: pa.Table) -> None:
+    parts = []
+    for scenario in found.column("scenario").unique().to_pylist():
+        mine = found.filter(pc.equal(found.column("scenario"), scenario)).select(VERDICTS.names)
+        name = f"judged-{uuid.uuid4().hex[:16]}"
+        parts.append(lake.write("verdicts", scenario, name, mine.cast(VERDICTS)))
+    lake.commit(parts)
 
 
 def _small(spark: Any, lake: Lake, name: str, view: Any, key: str) -> Any:
@@ -102,15 +156,22 @@ SELECT r.* FROM results r LEFT ANTI JOIN (
 
 
 def _table(spark: Any, lake: Lake, table: str, schema: pa.Schema, parts: Sequence[Part]) -> Any:
-    types = {f"`{field.name}`": ddl(field.type) for field in schema} | {"scenario": "STRING"}
+    types = _types(schema)
     if not parts:
         # Not an empty list: Spark would start a Python process to read it, in each query.
         nulls = ", ".join(f"CAST(NULL AS {type}) AS {name}" for name, type in types.items())
         return spark.sql(f"SELECT {nulls} WHERE false")
     paths = [_GLOB.sub(r"\\\1", lake.where(part)) for part in parts]
-    shape = ", ".join(f"{name} {type}" for name, type in types.items())
-    reader = spark.read.schema(shape).option("basePath", f"{lake.path}/{table}")
+    reader = spark.read.schema(_shape(schema)).option("basePath", f"{lake.path}/{table}")
     return reader.parquet(*paths)
+
+
+def _types(schema: pa.Schema) -> dict[str, str]:
+    return {f"`{field.name}`": ddl(field.type) for field in schema} | {"scenario": "STRING"}
+
+
+def _shape(schema: pa.Schema) -> str:
+    return ", ".join(f"{name} {type}" for name, type in _types(schema).items())
 
 
 def ddl(kind: pa.DataType) -> str:

@@ -19,7 +19,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
 from disque_trio.pipeline.lake.files import LakeError, LakeFiles, Part, reason, sync
-from disque_trio.pipeline.lake.shape import SCHEMAS, TABLES
+from disque_trio.pipeline.lake.shape import LATER, SCHEMAS, TABLES, plain
 
 LOG: Final = "_delta_log"
 _MERGE: Final = "disque-trio-merge"
@@ -36,11 +36,12 @@ class Version:
     number: int
     parts: tuple[Part, ...]
     """Oldest first."""
-    table: DeltaTable
+    table: DeltaTable | None
+    """None of a table that an earlier release has not made (`shape.LATER`)."""
 
     def has(self, id: str) -> bool:
         """Is the commit of this name in it?"""
-        return self.table.transaction_version(id) is not None
+        return self.table is not None and self.table.transaction_version(id) is not None
 
 
 class DeltaFiles:
@@ -67,6 +68,8 @@ class DeltaFiles:
 
     def read(self) -> Version:
         """The table as it is now. Raises `LakeError`."""
+        if self._is_to_come():
+            return Version(-1, (), None)
         with self._said():
             table = DeltaTable(self._uri)
             self._check(table)
@@ -83,6 +86,8 @@ class DeltaFiles:
         """Make parts valid by a commit of this name, which is made once however often it is tried.
         Raises `LakeError`."""
         failure = ""
+        if self._is_to_come():
+            self.create()
         for _ in range(_TRIES):
             version = self.read()
             if version.has(id):
@@ -109,12 +114,17 @@ class DeltaFiles:
     def vacuum(self, hours: int) -> int:
         """Remove files that the table has not named for so long. How many there were. Raises
         `LakeError`."""
+        if self._is_to_come():
+            return 0
         before = self._count()
         with self._said():
             DeltaTable(self._uri).vacuum(
                 hours, dry_run=False, enforce_retention_duration=False, full=True
             )
         return before - self._count()
+
+    def _is_to_come(self) -> bool:
+        return self._name in LATER and not DeltaTable.is_deltatable(self._uri)
 
     def _count(self) -> int:
         files = Path(self._uri).rglob("*")
@@ -140,6 +150,7 @@ class DeltaFiles:
     ) -> str:
         """Why not; empty if it is made. Maybe another has made a commit of this transaction since
         the version was read."""
+        assert version.table is not None
         with self._said():
             try:
                 version.table.create_write_transaction(
@@ -199,8 +210,6 @@ class DeltaFiles:
 
 def delta_schema(name: str) -> pa.Schema:
     """A table's columns as Delta names their types, which knows no dictionaries."""
-    fields = [
-        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
-        for field in SCHEMAS[name]
-    ]
-    return pa.schema([*fields, *([("scenario", pa.string())] if name in TABLES else [])])
+    return pa.schema(
+        [*plain(SCHEMAS[name]), *([("scenario", pa.string())] if name in TABLES else [])]
+    )

@@ -4,8 +4,8 @@ A lake is a folder on storage that all who use it share:
 
     lake.json                            which layout it has
     TABLE/_delta_log/                    what is valid in a table, as Delta Lake keeps it
-    TABLE/scenario=NAME/PART.parquet     the tables: rows, traces, results; and sources, which has
-                                         no scenarios
+    TABLE/scenario=NAME/PART.parquet     the tables: rows, traces, verdicts, results; and sources,
+                                         which has no scenarios
     recent/ID.json                       a commit that some of its tables may lack
     derived/VIEW-KEY.parquet             rows of a view, which can be computed again (`derived`)
 """

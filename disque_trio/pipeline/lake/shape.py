@@ -13,10 +13,9 @@ from typing import Any, Final
 import attrs
 import pyarrow as pa
 
-from disque_trio.sim.bounds import absence
 from disque_trio.sim.checkers.obligations import Obligations, obligations_of
 from disque_trio.sim.scenarios import plan_file
-from disque_trio.sim.scenarios.plan import Consumer, Plan
+from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.tracing.rows import Row
 
 RUN_DIGITS: Final = 16
@@ -51,19 +50,6 @@ TRACES: Final = pa.schema(
         ("latency", pa.int64()),
         ("collection", pa.int64()),
         ("reconnect", pa.int64()),
-        (
-            "workers",
-            pa.list_(
-                pa.struct(
-                    [
-                        ("node", pa.string()),
-                        ("queue", pa.string()),
-                        ("poll", pa.int64()),
-                        ("work", pa.int64()),
-                    ]
-                )
-            ),
-        ),
         ("plan", pa.string()),
     ]
 )
@@ -102,16 +88,68 @@ RESULTS: Final = pa.schema(
 """One row for each seed of a sweep, with its verdict. `at` is when, in microseconds
 since 1970, `end` how long the run was in simulated ones, `seconds` what it cost of a processor."""
 
+VERDICTS: Final = pa.schema(
+    [
+        *_KEYS,
+        ("judge", _WORD),
+        ("at", pa.int64()),
+        ("events", pa.int64()),
+        ("ok", pa.bool_()),
+        *((name, pa.int64()) for name in ("lost", "delivered")),
+        (
+            "violations",
+            pa.list_(
+                pa.struct(
+                    [
+                        ("property", pa.string()),
+                        ("job", pa.string()),
+                        ("node", pa.string()),
+                        ("time", pa.int64()),
+                        ("detail", pa.string()),
+                    ]
+                )
+            ),
+        ),
+        (
+            "duplicates",
+            pa.list_(
+                pa.struct(
+                    [
+                        ("job", pa.string()),
+                        ("number", pa.int64()),
+                        ("cause", pa.string()),
+                        ("leased", pa.int64()),
+                        ("after_ack", pa.bool_()),
+                    ]
+                )
+            ),
+        ),
+        ("not_judged", pa.map_(pa.string(), pa.string())),
+        ("notes", pa.list_(pa.string())),
+    ]
+)
+"""One row for each run that was judged, and a further one when it was judged again (`verdicts`)."""
+
 SOURCES: Final = pa.schema(
     [(name, pa.string()) for name in ("name", "head", "sha256")]
     + [("size", pa.int64()), ("run", pa.string()), ("rows", pa.int64())]
 )
 """One row for each file that was ingested (`store.Source`). It has no scenario."""
 
-TABLES: Final = {"rows": ROWS, "traces": TRACES, "results": RESULTS}
+TABLES: Final = {"rows": ROWS, "traces": TRACES, "results": RESULTS, "verdicts": VERDICTS}
 """The tables that have a scenario, and that queries name."""
 SCHEMAS: Final = {**TABLES, "sources": SOURCES}
 """All tables of a lake."""
+LATER: Final = ("verdicts",)
+"""Tables that a lake lacks which an earlier release has made, until something is written there."""
+
+
+def plain(schema: pa.Schema) -> pa.Schema:
+    """The same columns without dictionaries, which neither Delta nor Spark has."""
+    return pa.schema(
+        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
+        for field in schema
+    )
 
 
 def rows_table(rows: Sequence[Row], run: str, seed: int, first: int = 0) -> pa.Table:
@@ -139,25 +177,9 @@ def traces_table(plan: Plan | None, run: str) -> pa.Table:
         "run": run,
         "seed": known.seed,
         "is_live": plan is None,
-        "workers": [
-            {
-                "node": f"n{consumer.node}",
-                "queue": queue,
-                "poll": _poll(consumer),
-                "work": consumer.work[1],
-            }
-            for consumer in known.consumers
-            if not consumer.stop
-            for queue in consumer.queues
-        ],
         "plan": None if plan is None else json.dumps(json.loads(plan_file.dump(plan))),
     }
     return pa.Table.from_pylist([facts], schema=TRACES)
-
-
-def _poll(consumer: Consumer) -> int:
-    """How long it may not ask for jobs, in microseconds."""
-    return absence(consumer) if consumer.kind == "engine" else consumer.poll_ms * 1_000
 
 
 def _entitled(obligations: Obligations) -> dict[str, object]:

@@ -1,6 +1,6 @@
 """The figures of the report, from queries on a lake."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import attrs
@@ -13,9 +13,7 @@ from disque_trio.pipeline.report.sweeps import Facts
 QUANTILES: Final = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9999, 1.0)
 _STRETCHES: Final = 150
 """How many intervals a curve over time has."""
-_USED: Final = "runs jobs deliveries seeds causes failures coverage"
-_BY_ALL: Final = ("adds", "jobs", "copies", "deliveries")
-"""Views that several checks use; they are cached, so that each is computed once."""
+_USED: Final = "runs jobs seeds causes failures coverage violations"
 
 
 @attrs.frozen
@@ -56,8 +54,8 @@ class ReportFacts:
     """Jobs whose ids producers received, in all traces."""
     seeds: Sequence[Facts]
     failures: Sequence[Facts]
-    violations: Sequence[Facts] | None
-    """What the checks find in traces, by property; None if they were not run."""
+    violations: Sequence[Facts]
+    """What the judge finds in traces of runs that no sweep has judged, by property."""
     causes: Sequence[Facts]
     coverage: Sequence[Facts]
     unseen: Sequence[Curve]
@@ -73,18 +71,18 @@ class ReportFacts:
         return not self.rows and not self.seeds
 
 
-def ask(spark: Any, lake: Lake, *, with_checks: bool = False) -> ReportFacts:
-    """All figures, from about ten queries. Raises `LakeError`."""
-    asking.attach(spark, lake, _USED + (" violations" if with_checks else ""))
-    shared = [spark.table(name).cache() for name in (_BY_ALL if with_checks else ("jobs",))]
+def ask(spark: Any, lake: Lake, tell: Callable[[str], object] = lambda _: None) -> ReportFacts:
+    """All figures, from about ten queries. `tell` is told what runs are judged for it. Raises
+    `LakeError`."""
+    asking.attach(spark, lake, _USED, tell)
+    jobs = spark.table("jobs").cache()  # several queries use it
     try:
-        return _facts(spark, lake, with_checks)
+        return _facts(spark, lake)
     finally:
-        for view in shared:
-            view.unpersist()
+        jobs.unpersist()
 
 
-def _facts(spark: Any, lake: Lake, with_checks: bool) -> ReportFacts:
+def _facts(spark: Any, lake: Lake) -> ReportFacts:
     def rows(sql: str) -> list[Facts]:
         return [row.asDict(recursive=True) for row in spark.sql(sql).collect()]
 
@@ -100,7 +98,7 @@ def _facts(spark: Any, lake: Lake, with_checks: bool) -> ReportFacts:
         added=whole["added"],
         seeds=rows("SELECT * FROM seeds ORDER BY scenario, since"),
         failures=rows("SELECT * FROM failures ORDER BY seeds DESC, scenario, property"),
-        violations=rows(_VIOLATIONS) if with_checks else None,
+        violations=rows(_VIOLATIONS),
         causes=rows("SELECT * FROM causes ORDER BY scenario, cause"),
         coverage=_coverage(rows),
         unseen=_unseen(rows),
@@ -116,7 +114,8 @@ def _facts(spark: Any, lake: Lake, with_checks: bool) -> ReportFacts:
 _VIOLATIONS: Final = """
 SELECT property, scenario, count(DISTINCT run) AS runs, count(*) AS times, min(seed) AS seed,
   min_by(detail, struct(seed, time)) AS text
-FROM violations GROUP BY property, scenario ORDER BY property, scenario
+FROM violations LEFT ANTI JOIN results USING (scenario, run)
+GROUP BY property, scenario ORDER BY property, scenario
 """
 
 

@@ -21,7 +21,6 @@ _ABOUT_JOBS: Final = tuple(
     for name in MESSAGES
     if name not in {"ping", "pong", "meet", "fail", "needjobs", "pause", "waiting", "havejobs"}
 )
-_REST: Final = "some other cause, which the rows alone do not show"
 _COLOURS: Final = (
     "Blue: unavoidable, or requested by a client. Orange: a better queue would avoid it. "
     "Red: unexplained."
@@ -74,16 +73,14 @@ def _command(command: str) -> str:
 
 
 def violations(told: ReportFacts) -> str:
-    """What the checks find in rows."""
-    if told.violations is None:
-        return ""
+    """What the judge finds in traces that no sweep has judged."""
     if not told.violations:
-        return section("Checks on traces", "The queries find no violation of S3 to S7, L1, L3.", "")
+        return ""
     return section(
-        "Checks on traces",
-        "Violations that queries find in rows, also of runs that no checker has seen.",
+        "Violations in ingested traces",
+        "What the judge finds in runs that no sweep in this lake has run.",
         table(
-            "violations found by queries",
+            "violations in traces",
             (
                 "property",
                 "scenario",
@@ -116,7 +113,7 @@ def duplicates(told: ReportFacts) -> str:
     by_scenario = {(row["scenario"], row["cause"]): row["per_million"] or 0 for row in told.causes}
     by_family = {(row["family"], row["cause"]): row["per_million"] or 0 for row in told.families}
     causes = _causes({**by_scenario, **by_family})
-    meanings = "; ".join(f"{cause} {CAUSES.get(cause, _REST)}" for cause in causes)
+    meanings = "; ".join(f"{cause} {CAUSES[cause]}" for cause in causes)
     whole = section(
         "Duplicates per million jobs, by cause",
         f"{_COLOURS} {html.escape(meanings)}.",
@@ -136,7 +133,7 @@ def duplicates(told: ReportFacts) -> str:
 
 def _causes(found: Mapping[tuple[str, str], float]) -> list[str]:
     there = {cause for _, cause in found}
-    return [cause for cause in (*CAUSES, "D2-D12") if cause in there]
+    return [cause for cause in CAUSES if cause in there]
 
 
 def _rates(
@@ -164,8 +161,6 @@ def _rate(value: float, largest: float, cause: str) -> str:
     if not value:
         return '<td class="none">·</td>'
     hue = "dx" if cause == "DX" else "accent" if cause in UNAVOIDABLE else "d4"
-    if cause == "D2-D12":
-        hue = "muted"
     shown = f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
     return f'<td style="{shade(value, largest, hue)}">{shown}</td>'
 

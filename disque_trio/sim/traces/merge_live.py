@@ -22,12 +22,24 @@ SCENARIO: Final = "live"
 _MESSAGES: Final = ("send", "recv")
 
 
-def together(files: Sequence[Iterable[Row]]) -> list[Row]:
+@attrs.frozen
+class History:
+    """One history of several nodes."""
+
+    rows: list[Row]
+    names: dict[str, str]
+    """The name of a node in it, by its short id."""
+    epoch: int
+    """Its time 0, in microseconds since 1970."""
+
+
+def history(files: Sequence[Iterable[Row]]) -> History:
     """One history of the rows of each file, a node having written one or more of them."""
     traces = [list(rows) for rows in files]
     epoch = min((rows[0].time for rows in traces if rows), default=0)
-    rows = merged(traces, _names(traces))
-    return [attrs.evolve(row, time=row.time - epoch) for row in rows]
+    names = _names(traces)
+    rows = merged(traces, names)
+    return History([attrs.evolve(row, time=row.time - epoch) for row in rows], names, epoch)
 
 
 def merged(traces: Sequence[Sequence[Row]], names: dict[str, str]) -> list[Row]:

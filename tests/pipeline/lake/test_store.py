@@ -359,7 +359,7 @@ def test_a_commit_that_comes_between_the_tables_is_seen_whole(
     monkeypatch.setattr(DeltaFiles, "read", meanwhile)
 
     assert {name: len(found) for name, found in lake.snapshot().items()} == {
-        "rows": 1, "traces": 1, "results": 0, "sources": 0,
+        "rows": 1, "traces": 1, "results": 0, "verdicts": 0, "sources": 0,
     }  # fmt: skip
 
 

@@ -91,7 +91,6 @@ def test_a_delivery_has_its_reason_and_a_duplicate_its_cause(views: Ask) -> None
     assert (since(second, "leased"), second.after_ack) == (2, False)
     (cause,) = views("SELECT * FROM causes")
     assert (cause.cause, cause.duplicates, cause.jobs, cause.per_million) == ("D1", 1, 1, 1e6)
-    assert not cause.is_judged
 
 
 def test_copies_end_with_their_node_and_leave_the_job_short(views: Ask) -> None:
@@ -162,7 +161,7 @@ def test_a_large_lake_has_the_same_views(
 def test_of_a_query_only_what_it_needs_is_made() -> None:
     assert list(asking.needed("SELECT latency FROM Runs")) == ["runs", "adds", "jobs", "latency"]
     assert list(asking.needed("runs")) == ["runs"], "which has a column latency"
-    assert list(asking.needed("check_s3")) == ["runs", "adds", "check_s3"]
+    assert list(asking.needed("violations")) == ["runs", "verdicts", "violations"]
     assert list(asking.needed("SELECT 1")) == []
 
 

@@ -19,6 +19,8 @@ _TABLES: Final = {
 TABLES: Final = tuple(_TABLES)
 _ORDER: Final = (
     "runs",
+    "verdicts",
+    "violations",
     "adds",
     "jobs",
     "deliveries",
