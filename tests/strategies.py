@@ -22,7 +22,7 @@ from disque_trio.statemachine.base import (
 )
 from disque_trio.statemachine.extensions import MAX_REASON, DeadState, Extensions
 from disque_trio.statemachine.job import make_id
-from disque_trio.statemachine.keyfacts import KEY_STATES, KEY_WORDS, KeyFact
+from disque_trio.statemachine.key_facts import KEY_STATES, KEY_WORDS, KeyFact
 from disque_trio.statemachine.layout import (
     BYTES,
     IDENTITIES,

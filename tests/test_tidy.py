@@ -17,18 +17,18 @@ from tests.trees import PACKAGE, STATEMACHINE, every_file, modules, shown, tree
 _RUNGS: Final = """
     base job_states knobs layout
     extensions joboptions
-    keyfacts form suggestions address values pattern jobtraces tombstones config
+    key_facts form suggestions address values pattern jobtraces tombstones config
     directives redaction timers messages wording records events refusals tally chores stats
     slowlog latency cluster job client jobtable keys backlog sorted_entries queue memory
     outbox getwords strangers state lengthy invariants
-    send trace journaling keyindex spilling heartbeat links metrics counts tracked_deliveries
+    send trace journaling key_index spilling heartbeat links metrics counts tracked_deliveries
     reasons lifecycle leases nodetable stamps trailing
     postponing idle_queues pressure resident_size
     shortcuts copies waiters longcommands pausing recovery
-    pending_adds holder_exchange deadletters keyasking versions
+    pending_adds holder_exchange deadletters key_quorum versions
     replication transfer offering federation queue_announcements acks purging resend requeue
     delivery enqueuing sessions repair
-    claims many keysearch keyending keylookup keymeeting keysuccession
+    claims many key_search key_cancel key_show key_reconcile key_ordering
     failure handshake identity gossip hostnames membership nodesfile dispatch
     commands.rows commands.usage commands.parse commands.unique admission
     commands.ping commands.addoptions commands.addjob commands.jobs commands.keys commands.nack
@@ -41,7 +41,7 @@ _RUNGS: Final = """
 LADDER: Final = _RUNGS.split()
 """From low to high: a module of the state machine imports only from those before it."""
 
-NOUNS: Final = ("base", "extensions", "keyfacts", "layout", "messages", "records")
+NOUNS: Final = ("base", "extensions", "key_facts", "layout", "messages", "records")
 """What the wire knows of the state machine."""
 
 OWNERS: Final = {
@@ -54,20 +54,20 @@ OWNERS: Final = {
     "leases": "Job.flags",
     "reasons": "Job.flags",
     "memory": "Job.extensions Memory.held",
-    "keyindex": "Keys.index Keys.kept Keys.dirty Memory.held Job.extensions Meeting.ids"
+    "key_index": "Keys.index Keys.kept Keys.dirty Memory.held Job.extensions Meeting.ids"
     " Succession.jobs",
     "claims": """
         Keys.claims Keys.asking Keys.last_number Keys.askers Keys.dirty Claim.again_at
         Claim.began Claim.round Claim.base Claim.since Claim.asked_at Claim.about Claim.answers
         Claim.moved Claim.yielded Claim.heard Claim.pending
     """,
-    "keysearch": """
+    "key_search": """
         Keys.last_number Keys.searches Search.round Search.about Search.answers Search.ended
         Search.heard
     """,
-    "keylookup": "Search.cancelled",
-    "keysuccession": "Search.cancelled Succession.jobs Succession.waiting Succession.replacing",
-    "keymeeting": "Meeting.ids Meeting.names Meeting.is_wanted Meeting.until",
+    "key_show": "Search.cancelled",
+    "key_ordering": "Search.cancelled Succession.jobs Succession.waiting Succession.replacing",
+    "key_reconcile": "Meeting.ids Meeting.names Meeting.is_wanted Meeting.until",
     "shortcuts": """
         Job.state Job.flags Job.requeue_at Job.gc_at Queue.accessed Queue.jobs_in Queue.jobs_out
         Memory.held Memory.evictable NodeState.table NodeState.begun Tally.at_once

@@ -11,7 +11,7 @@ from typing import Final
 from disque_trio.statemachine import (
     counts,
     journaling,
-    keyindex,
+    key_index,
     lifecycle,
     pressure,
     replication,
@@ -341,7 +341,7 @@ def on_deljob(node: NodeState, sender: Peer, message: DelJob) -> None:
             send.to_ids(node, others, SetAck(job.id, 0))
         if job.state != ACKED and sender.id[:8] != job.id[2:10]:
             # A FASTACK: the failure of its ADDJOB is told by its own node.
-            keyindex.end(node, job)
+            key_index.end(node, job)
         replication.drop(node, job, Cause.DELJOB)
 
 

@@ -15,9 +15,9 @@ Owns `Keys.claims`, `asking`, `last_number` and `askers`, and the fields of a `C
 """
 
 from disque_trio.statemachine import (
-    keyasking,
-    keyfacts,
-    keyindex,
+    key_facts,
+    key_index,
+    key_quorum,
     lifecycle,
     pending_adds,
     replication,
@@ -36,8 +36,7 @@ from disque_trio.statemachine.base import (
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.job import Job
-from disque_trio.statemachine.keyasking import ASK_EVERY, NO_JOB
-from disque_trio.statemachine.keyfacts import (
+from disque_trio.statemachine.key_facts import (
     DONE_KEPT,
     ENDED,
     HELD,
@@ -54,6 +53,7 @@ from disque_trio.statemachine.keyfacts import (
     wants_again,
     wants_replaced,
 )
+from disque_trio.statemachine.key_quorum import ASK_EVERY, NO_JOB
 from disque_trio.statemachine.keys import AGAIN, REJECT, REPLACE, Claim, KeyName, Keys
 from disque_trio.statemachine.messages import KeyAnswer, KeyClaim
 from disque_trio.statemachine.pausing import PAUSED
@@ -72,9 +72,9 @@ def begin(
 ) -> Reply:
     """From now on the client waits until the job, which is not registered, has its key. It is
     refused if that could never be known."""
-    name = keyindex.name_of(job)
+    name = key_index.name_of(job)
     assert name is not None, f"{job.id!r} wants no key"
-    if (refusal := keyasking.refusal(node)) is not None:
+    if (refusal := key_quorum.refusal(node)) is not None:
         return refusal
     pending_adds.begin(node, client, job, deadline, sync, FOREVER)
     keys = node.keys
@@ -89,8 +89,8 @@ def begin(
 
 def _start(node: NodeState, claim: Claim) -> None:
     """It is the first one here: ask, unless the job of an earlier one here waits for its copies."""
-    known = keyindex.facts(node, claim.name, claim.job.id, b"")
-    if any(fact.word == keyfacts.PENDING for fact in known):
+    known = key_index.facts(node, claim.name, claim.job.id, b"")
+    if any(fact.word == key_facts.PENDING for fact in known):
         return
     node.keys.asking[claim.number] = claim
     claim.began = node.mono
@@ -102,7 +102,7 @@ def _start(node: NodeState, claim: Claim) -> None:
 
 
 def _awaited(node: NodeState, claim: Claim) -> list[Peer]:
-    return keyasking.awaited(node, claim.began, claim.heard, claim.answers)
+    return key_quorum.awaited(node, claim.began, claim.heard, claim.answers)
 
 
 def _ask_all(node: NodeState, claim: Claim) -> None:
@@ -122,7 +122,7 @@ def _send(node: NodeState, claim: Claim, peers: list[Peer]) -> None:
     job, (queue, key) = claim.job, claim.name
     about = claim.about or NO_JOB
     message = KeyClaim(claim.number, claim.round, job.id, job.ctime, about, queue, key)
-    send.broadcast(node, keyasking.links(peers), message)
+    send.broadcast(node, key_quorum.links(peers), message)
     claim.again_at = node.mono + ASK_EVERY
     timer = node.keys
     if not timer.due or claim.again_at < timer.due:
@@ -149,7 +149,7 @@ def on_due(node: NodeState, keys: Keys) -> None:
     keys.dirty.clear()
     for name in dirty:
         _go_on(node, name)
-    refusal = keyasking.refusal(node) if keys.asking else None
+    refusal = key_quorum.refusal(node) if keys.asking else None
     for claim in list(keys.asking.values()):
         if refusal is not None:
             _give_up(node, claim.name, refusal)
@@ -185,7 +185,7 @@ def _tell_of_own_jobs(node: NodeState, name: KeyName) -> None:
     """A job that was added here after other clients here had wanted its key: answer them."""
     mine = node.cluster.myself.id[:8]
     for job in node.keys.index.get(name, ()):
-        fact = keyindex.fact_of(node, job)
+        fact = key_index.fact_of(node, job)
         if fact.word == HELD and job.id[2:10] == mine:
             known = {fact.id: fact}
             for claim in list(node.keys.claims.get(name, ())):
@@ -206,7 +206,7 @@ def take_answer(node: NodeState, sender: Peer, message: KeyAnswer) -> None:
         return
     claim.answers[sender.id] = message.facts
     for fact in message.facts:
-        if fact.word == keyfacts.PENDING:
+        if fact.word == key_facts.PENDING:
             claim.pending.setdefault(fact.id, (sender.id, claim.asked_at))
         elif (
             fact.word == HELD
@@ -248,7 +248,7 @@ def _adds_anyway(claim: Claim, known: dict[JobId, KeyFact]) -> bool:
 
 
 def _known(node: NodeState, claim: Claim, awaited: list[Peer]) -> dict[JobId, KeyFact]:
-    mine = keyindex.facts(node, claim.name, claim.job.id, claim.about)
+    mine = key_index.facts(node, claim.name, claim.job.id, claim.about)
     answers, ended = claim.answers, claim.ended
     given = [answers[peer.id] for peer in awaited if peer.id in answers]
     known = join([mine, *given, ended.values()])
@@ -325,20 +325,20 @@ def on_keyclaim(node: NodeState, sender: Peer, message: KeyClaim) -> None:
 def _answer(node: NodeState, sender: Peer, message: KeyClaim) -> None:
     name = message.queue, message.key
     about = b"" if message.about == NO_JOB else message.about
-    found = keyindex.facts(node, name, message.id, about)
+    found = key_index.facts(node, name, message.id, about)
     first = node.keys.claims.get(name)
     if first and message.stamp and first[0].age < (message.stamp, message.id):
         job = first[0].job
-        found.append(KeyFact(job.id, job.ctime, keyfacts.PENDING, WAITING, 0))
+        found.append(KeyFact(job.id, job.ctime, key_facts.PENDING, WAITING, 0))
     if message.stamp:
-        waits = any(fact.word == keyfacts.PENDING for fact in found)
+        waits = any(fact.word == key_facts.PENDING for fact in found)
     else:
         # With an id, it is a job that is held back until these have ended.
-        waits = message.id != NO_JOB and any(map(keyfacts.is_live, found))
+        waits = message.id != NO_JOB and any(map(key_facts.is_live, found))
         own = node.jobs.get(message.id)
-        if own is not None and keyindex.search_for(node, own) is not None:
+        if own is not None and key_index.search_for(node, own) is not None:
             # Two ask about it.
-            found.append(keyindex.fact_of(node, own))
+            found.append(key_index.fact_of(node, own))
     askers = node.keys.askers
     if waits:
         askers.setdefault(name, {})[sender.id] = message

@@ -17,7 +17,7 @@ import attrs
 from disque_trio.statemachine import (
     counts,
     journaling,
-    keyindex,
+    key_index,
     lifecycle,
     reasons,
     send,
@@ -75,7 +75,7 @@ def queue_again(node: NodeState, job: Job, cause: Cause) -> bool:
 
 
 def _may_be_tried(job: Job) -> bool:
-    return may_be_queued(job) and not keyindex.is_held_back(job)
+    return may_be_queued(job) and not key_index.is_held_back(job)
 
 
 def is_last_try(job: Job) -> bool:
@@ -159,7 +159,7 @@ def _become(node: NodeState, job: Job, after: DeadState, cause: Cause, left: Mil
         _wait(node, job)
     trace.state(node, job, cause)
     lifecycle.schedule(node, job)
-    keyindex.mark_dirty(node, job)
+    key_index.mark_dirty(node, job)
 
 
 def _put(node: NodeState, job: Job, after: DeadState) -> None:

@@ -13,7 +13,7 @@ Owns `Enqueuing.orders` and `EnqueueOrder`.
 
 from typing import Final
 
-from disque_trio.statemachine import deadletters, keyindex, lifecycle, waiters
+from disque_trio.statemachine import deadletters, key_index, lifecycle, waiters
 from disque_trio.statemachine.base import (
     ACTIVE,
     BCAST_WILLQUEUE,
@@ -94,7 +94,7 @@ def _waits_for_retry(node: NodeState, job: Job) -> bool:
     if not job.flags & BCAST_WILLQUEUE:
         # It is queued in half a second, until which its worker has it.
         return False
-    if job.extensions is not None and keyindex.is_held_back(job):
+    if job.extensions is not None and key_index.is_held_back(job):
         return False
     if job.flags & RESTORED:
         return True

@@ -33,7 +33,7 @@ from disque_trio.statemachine.base import (
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.job import Job, needs
-from disque_trio.statemachine.keyfacts import KEPT
+from disque_trio.statemachine.key_facts import KEPT
 from disque_trio.statemachine.keys import Kept
 from disque_trio.statemachine.messages import JobCopy
 from disque_trio.statemachine.records import DeleteJob, LoadJob

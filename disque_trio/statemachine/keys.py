@@ -1,6 +1,6 @@
 """What a node knows of the keys of unique jobs: which jobs have them, and which ADDJOBs want them.
 
-The fields are written by `keyindex`, `claims`, `keysearch`, `keymeeting` and `keysuccession`.
+The fields are written by `key_index`, `claims`, `key_search`, `key_reconcile` and `key_ordering`.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ import attrs
 from disque_trio.statemachine.base import JobId, Millis, NodeId
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.job import Job
-from disque_trio.statemachine.keyfacts import KeyFact
+from disque_trio.statemachine.key_facts import KeyFact
 from disque_trio.statemachine.messages import KeyClaim
 from disque_trio.statemachine.timers import Timed
 
@@ -97,7 +97,7 @@ class Rule:
 
 @attrs.define(eq=False, weakref_slot=False)
 class Search(Timed):
-    """All nodes are asked what they know of a key, and asked again when it is due. `keysearch`
+    """All nodes are asked what they know of a key, and asked again when it is due. `key_search`
     writes it."""
 
     number: int
@@ -123,7 +123,7 @@ class Search(Timed):
 @attrs.define(eq=False, weakref_slot=False)
 class Meeting(Timed):
     """Jobs here of which it is to be asked whether an earlier one has their key, because a node has
-    returned. `keymeeting` writes it."""
+    returned. `key_reconcile` writes it."""
 
     ids: list[JobId] = attrs.Factory(list)
     """The one that is asked about next at the end."""
@@ -138,10 +138,10 @@ class Meeting(Timed):
 @attrs.define(eq=False, weakref_slot=False)
 class Succession(Timed):
     """Jobs here that are not queued before the earlier ones with their key have ended.
-    `keysuccession` writes it."""
+    `key_ordering` writes it."""
 
     jobs: dict[JobId, Job] = attrs.Factory(dict)
-    """Those that have become due (`keyindex`)."""
+    """Those that have become due (`key_index`)."""
     waiting: dict[KeyName, tuple[Search, ...]] = attrs.Factory(dict)
     """What asks about them."""
     replacing: dict[JobId, bool] = attrs.Factory(dict)
@@ -151,25 +151,25 @@ class Succession(Timed):
 
 @attrs.define(eq=False, weakref_slot=False)
 class Keys(Timed):
-    """What a node knows of keys. `keyindex` and `claims` write it."""
+    """What a node knows of keys. `key_index` and `claims` write it."""
 
     index: dict[KeyName, tuple[Job, ...]] = attrs.Factory(dict)
-    """The jobs here that have the key, acknowledged ones included (`keyindex`)."""
+    """The jobs here that have the key, acknowledged ones included (`key_index`)."""
     kept: dict[KeyName, tuple[Kept, ...]] = attrs.Factory(dict)
-    """Jobs that are gone (`keyindex`)."""
+    """Jobs that are gone (`key_index`)."""
     claims: dict[KeyName, list[Claim]] = attrs.Factory(dict)
     """Those of this node's clients, in their order; the first one asks (`claims`)."""
     asking: dict[int, Claim] = attrs.Factory(dict)
     """The first ones, by number (`claims`)."""
     last_number: int = 0
-    """Of an ADDJOB that asks, or of a search (`claims`, `keysearch`)."""
+    """Of an ADDJOB that asks, or of a search (`claims`, `key_search`)."""
     searches: dict[int, Search] = attrs.Factory(dict)
-    """Those that run, by number (`keysearch`)."""
+    """Those that run, by number (`key_search`)."""
     meeting: Meeting = attrs.Factory(Meeting)
-    """`keymeeting`; `keyindex` adds jobs."""
+    """`key_reconcile`; `key_index` adds jobs."""
     succession: Succession = attrs.Factory(Succession)
-    """`keysuccession`; `keyindex` adds jobs."""
+    """`key_ordering`; `key_index` adds jobs."""
     askers: dict[KeyName, dict[NodeId, KeyClaim]] = attrs.Factory(dict)
     """Nodes that wait for what becomes of an ADDJOB here (`claims`)."""
     dirty: dict[KeyName, None] = attrs.Factory(dict)
-    """Keys of which something has changed that a claim may wait for (`keyindex`)."""
+    """Keys of which something has changed that a claim may wait for (`key_index`)."""

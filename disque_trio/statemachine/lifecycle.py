@@ -12,7 +12,7 @@ from typing import Final
 from disque_trio.statemachine import (
     counts,
     journaling,
-    keyindex,
+    key_index,
     send,
     spilling,
     trace,
@@ -86,11 +86,11 @@ def begin(node: NodeState, job: Job) -> None:
         if node.trace is not None or node.traces.first[job.id[11]]:
             trace.begin(node, job)
         if job.extensions is not None:
-            keyindex.hold(node, job)
+            key_index.hold(node, job)
     job.state = ACTIVE
     counts.unqueue(node, job)
-    if job.extensions is not None and keyindex.is_held_back(job):
-        keyindex.await_end(node, job)
+    if job.extensions is not None and key_index.is_held_back(job):
+        key_index.await_end(node, job)
     if job.delay or job.flags & BCAST_QUEUED:
         # With this flag, another holder has queued it already.
         spilling.offer(node, job)
@@ -109,7 +109,7 @@ def _hold(node: NodeState, job: Job) -> None:
     memory.held += of_job(job)
     trace.look_at(node, job)
     if job.extensions is not None:
-        keyindex.hold(node, job)
+        key_index.hold(node, job)
         counts.hold(node, job)
     if is_evictable(job):
         (memory.dummies if job.is_dummy else memory.evictable)[job.id] = job
@@ -156,7 +156,7 @@ def _conclude(node: NodeState, job: Job, cause: Cause) -> None:
     if node.awaited:
         note_end(node, job, _ENDS.get(cause, b""))
     if job.extensions is not None:
-        keyindex.drop(node, job, cause, is_alone=is_ours_alone(node, job))
+        key_index.drop(node, job, cause, is_alone=is_ours_alone(node, job))
 
 
 def note_end(node: NodeState, job: Job, end: bytes) -> None:
@@ -295,15 +295,15 @@ def _announce(node: NodeState, job: Job, cause: Cause) -> None:
 
 
 def _is_held_back(node: NodeState, job: Job, cause: Cause) -> bool:
-    """Does it wait for the end of an earlier job with its key (decision 76)? Then `keysuccession`
+    """Does it wait for the end of an earlier job with its key (decision 76)? Then `key_ordering`
     queues it, or it is tried again after a period, in case that node ends. ENQUEUE outweighs it."""
-    if not keyindex.is_held_back(job):
+    if not key_index.is_held_back(job):
         return False
     if cause is Cause.ENQUEUE:
-        keyindex.let_go(node, job)
+        key_index.let_go(node, job)
         return False
     clear(node, job, DELAYED | RESTORED)
-    keyindex.await_end(node, job)
+    key_index.await_end(node, job)
     if job.retry:
         restart_retry(node, job)
     else:
@@ -377,7 +377,7 @@ def end(node: NodeState, job: Job, cause: Cause) -> None:
     note_end(node, job, _ACKED)
     node.memory.evictable[job.id] = job
     if job.extensions is not None:
-        keyindex.end(node, job)
+        key_index.end(node, job)
     if job.flags >= TRACED:
         trace.note(node, Kind.ACKED, job, cause)
 
@@ -389,7 +389,7 @@ def finish(node: NodeState, job: Job, cause: Cause, end: Cause = Cause.COLLECTED
     counts.requeue(node, job)
     job.state = ACKED
     if job.extensions is not None:
-        keyindex.end(node, job)
+        key_index.end(node, job)
     if job.flags >= TRACED:
         trace.note(node, Kind.ACKED, job, cause)
     # As scheduling a collection does, so that both ways draw the same numbers.

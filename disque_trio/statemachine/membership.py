@@ -18,7 +18,7 @@ from disque_trio.statemachine import (
     handshake,
     hostnames,
     identity,
-    keymeeting,
+    key_reconcile,
     metrics,
     queue_announcements,
     repair,
@@ -87,7 +87,7 @@ def _receive_on_own_link(node: NodeState, sender: Peer, frame: Frame) -> None:
         gossip.on_pong(node, sender)
         if is_back:
             resend.begin(node, sender)
-            keymeeting.begin(node)
+            key_reconcile.begin(node)
 
 
 def _answer(node: NodeState, link: Link, frame: Frame) -> None:

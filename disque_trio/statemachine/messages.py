@@ -15,7 +15,7 @@ import attrs
 from disque_trio.statemachine import base
 from disque_trio.statemachine.base import Body, JobId, Millis, NodeId
 from disque_trio.statemachine.extensions import DeadState, Extensions
-from disque_trio.statemachine.keyfacts import ALWAYS, CANCELS, MAX_KEY, KeyFact
+from disque_trio.statemachine.key_facts import ALWAYS, CANCELS, MAX_KEY, KeyFact
 from disque_trio.statemachine.layout import (
     MARK,
     UINT32,

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 
-from disque_trio.statemachine import keyindex, lifecycle, pressure, reasons, spilling, trace
+from disque_trio.statemachine import key_index, lifecycle, pressure, reasons, spilling, trace
 from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
@@ -112,15 +112,15 @@ def _restore(node: NodeState, job: Job, *, is_queued: bool, may_ask: bool) -> No
     if job.state == ACKED:
         trace.note(node, Kind.ACKED, job, Cause.LOADED)
         if job.extensions is not None:
-            keyindex.end(node, job)
+            key_index.end(node, job)
     elif job.state == DEAD:
         return
     elif not is_queued:
         _await(node, job)
     elif not asks:
         lifecycle.enqueue(node, job, Cause.LOADED)
-    if job.state == ACTIVE and keyindex.is_held_back(job):
-        keyindex.await_end(node, job)
+    if job.state == ACTIVE and key_index.is_held_back(job):
+        key_index.await_end(node, job)
 
 
 def _await(node: NodeState, job: Job) -> None:
@@ -190,9 +190,9 @@ def _is_kept_key(job: Job) -> bool:
 
 
 def _keep_key(node: NodeState, job: Job) -> None:
-    name = keyindex.name_of(job)
+    name = key_index.name_of(job)
     if name is not None:
-        keyindex.keep(node, name, job.id, job.ctime, job.expires - node.mono)
+        key_index.keep(node, name, job.id, job.ctime, job.expires - node.mono)
 
 
 def _acknowledgement(node: NodeState, copy: JobCopy, left: Millis) -> Job:

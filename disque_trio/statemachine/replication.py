@@ -12,8 +12,8 @@ import attrs
 from disque_trio.statemachine import (
     deadletters,
     journaling,
-    keyasking,
-    keyindex,
+    key_index,
+    key_quorum,
     lifecycle,
     pending_adds,
     send,
@@ -109,7 +109,7 @@ def _await_copies(node: NodeState, job: Job, *, external: bool) -> None:
 
 def follow(node: NodeState, job: Job, stamp: int, *, replaces: bool) -> None:
     """The new job, for which a client waits, is held back until the earlier ones with its key have
-    ended, of which this is the greatest creation stamp (`keysuccession`)."""
+    ended, of which this is the greatest creation stamp (`key_ordering`)."""
     job.made, job.number = divmod(min(stamp + 1, LAST_STAMP), STAMPS)
     job.extensions = attrs.evolve(job.extensions or Extensions(), follows=FOLLOWS)
     if replaces:
@@ -128,7 +128,7 @@ def add_claimed(node: NodeState, job: Job, waited: Millis, *, is_async: bool) ->
     if not external and (is_async or job.replicas == 1):
         _answer(node, job)
         add(node, job, blocking=None, deadline=0)
-        keyindex.await_turn(node, job)
+        key_index.await_turn(node, job)
         return
     add_nodes(node, job, job.replicas if external else job.replicas - 1)
     _await_copies(node, job, external=external)
@@ -193,7 +193,7 @@ def on_client_due(node: NodeState, client: Client) -> None:
             if has_copies:
                 pending_adds.settle(node, job, Status(job.id))
                 continue
-            late = Failure(TIMED_OUT) if job.id in node.jobs else keyasking.timed_out(node, job)
+            late = Failure(TIMED_OUT) if job.id in node.jobs else key_quorum.timed_out(node, job)
             give_up(node, job, late)
         elif is_due and not _keep_after_all(node, job):
             if could_hold(node, job) < pending.sync:
@@ -257,8 +257,8 @@ def achieved(node: NodeState, job: Job) -> None:
     # A node that has not confirmed may refuse copies: `repair` must not count it.
     job.confirmed = confirmed if len(confirmed) < len(job.holders) else None
     if job.extensions is not None:
-        keyindex.mark_dirty(node, job)
-        keyindex.await_turn(node, job)
+        key_index.mark_dirty(node, job)
+        key_index.await_turn(node, job)
     if node.cluster.myself.id in job.holders:
         if len(confirmed) < job.replicas:
             trailing.begin(node, job)
@@ -277,7 +277,7 @@ def _answer(node: NodeState, job: Job) -> None:
     if job.id in succession.replacing:
         succession.replacing[job.id] = True
         pending_adds.widen_in(node, node.adding[job.id], FOREVER)
-        keyindex.await_end(node, job)
+        key_index.await_end(node, job)
     else:
         pending_adds.settle(node, job, Status(job.id))
 
@@ -311,7 +311,7 @@ def abandon(node: NodeState, client: Client) -> None:
     """The client has gone: remove the jobs whose copies it waited for."""
     for job in pending_adds.abandon(node, client):
         if node.keys.succession.replacing.get(job.id):
-            keyindex.mark_dirty(node, job)  # it stays: what it replaces may have ended
+            key_index.mark_dirty(node, job)  # it stays: what it replaces may have ended
         else:
             _replace_nothing(node, job)
             _take_back(node, job)
@@ -321,7 +321,7 @@ def _take_back(node: NodeState, job: Job) -> None:
     """A job with a key leaves a tombstone: nobody is to be given the id, not even by a holder that
     this DELJOB does not reach."""
     if job.id not in node.jobs:
-        keyindex.mark_dirty(node, job)
+        key_index.mark_dirty(node, job)
         return
     send.to_holders(node, job, DelJob(job.id))
     if job.extensions is not None:

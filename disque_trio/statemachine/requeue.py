@@ -9,7 +9,7 @@ from disque_trio.statemachine import (
     acks,
     deadletters,
     journaling,
-    keyindex,
+    key_index,
     leases,
     lifecycle,
     postponing,
@@ -163,7 +163,7 @@ def _postpone(node: NodeState, job: Job) -> None:
     waited = postponing.rest(node, job)
     reasons.clear(node, job, reasons.OF_PERIOD | DELAYED | POSTPONED)
     tracked_deliveries.give_up(node, job)
-    keyindex.let_go(node, job)
+    key_index.let_go(node, job)
     if job.retry:
         lifecycle.mark(job, QUEUED_ONCE | (BCAST_QUEUED if job.state == WAIT_REPL else 0))
     lifecycle.restart_retry(node, job)
@@ -227,7 +227,7 @@ def on_enqueue(node: NodeState, _sender: Peer, message: Enqueue) -> None:
     reasons.await_delay(node, job)
     if not message.delay:
         lifecycle.enqueue(node, job, Cause.TOLD)
-    keyindex.await_turn(node, job)
+    key_index.await_turn(node, job)
     if not job.retry:
         journaling.hold(node, job)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from disque_trio.statemachine import (
     idle_queues,
-    keyindex,
+    key_index,
     metrics,
     offering,
     replication,
@@ -208,4 +208,4 @@ def flush(node: NodeState) -> None:
     waiters.release_all_for_jobs(node, NULL_ARRAY)
     idle_queues.drop_queues(node)
     node.tombstones.forget_all()
-    keyindex.forget_all(node)
+    key_index.forget_all(node)

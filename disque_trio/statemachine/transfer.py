@@ -10,7 +10,7 @@ from disque_trio.statemachine import (
     counts,
     deadletters,
     journaling,
-    keyindex,
+    key_index,
     leases,
     lifecycle,
     postponing,
@@ -159,7 +159,7 @@ def take(node: NodeState, sender: Peer, copy: JobCopy, *, is_for_clients: bool) 
         if not deadletters.on_copy(node, sender, job, copy):
             return None
         # Who gives it had queued it.
-        keyindex.let_go(node, job)
+        key_index.let_go(node, job)
     if job.retry:
         learn(job, (sender.id,))
     is_refused = _is_refused(node, sender, job, copy)
@@ -202,7 +202,7 @@ def _queue(node: NodeState, sender: Peer, job: Job) -> Queue | None:
         lifecycle.requeue_in(node, job, 0)
     if job.queue is None or not lifecycle.enqueue(node, job, Cause.IMPORT):
         return None
-    keyindex.await_turn(node, job)
+    key_index.await_turn(node, job)
     _show_to_holders(node, job, sender)
     return node.queues[job.queue]
 

@@ -16,7 +16,7 @@ import attrs
 
 from disque_trio.statemachine.base import NODE_ID_LENGTH, JobId
 from disque_trio.statemachine.extensions import MAX_REASON, DeadState
-from disque_trio.statemachine.keyfacts import KEY_MARKS, KEY_STATES, KEY_WORDS, KeyFact
+from disque_trio.statemachine.key_facts import KEY_MARKS, KEY_STATES, KEY_WORDS, KeyFact
 from disque_trio.statemachine.layout import BYTES, IDENTITIES, LENGTH, MARK, TRUTH, UINT32, Part
 from disque_trio.statemachine.messages import (
     ALL_MESSAGES,

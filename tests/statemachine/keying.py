@@ -5,8 +5,8 @@ from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.job import Job
-from disque_trio.statemachine.keyasking import ASK_EVERY
-from disque_trio.statemachine.keyfacts import HELD, IN_QUEUE, PENDING, KeyFact
+from disque_trio.statemachine.key_facts import HELD, IN_QUEUE, PENDING, KeyFact
+from disque_trio.statemachine.key_quorum import ASK_EVERY
 from disque_trio.statemachine.messages import JobCopy, KeyAnswer, KeyClaim
 from tests.rig import JOB, Rig, copy_of
 

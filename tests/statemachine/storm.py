@@ -23,7 +23,7 @@ from disque_trio.statemachine.client import Blocked, Client
 from disque_trio.statemachine.commands.table import ROWS
 from disque_trio.statemachine.extensions import DeadState
 from disque_trio.statemachine.invariants import check
-from disque_trio.statemachine.keyfacts import CANCELS, KEY_STATES, KEY_WORDS, KeyFact
+from disque_trio.statemachine.key_facts import CANCELS, KEY_STATES, KEY_WORDS, KeyFact
 from disque_trio.statemachine.messages import (
     DelJob,
     Enqueue,

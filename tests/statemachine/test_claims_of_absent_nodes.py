@@ -2,11 +2,11 @@
 
 import pytest
 
-from disque_trio.statemachine import keysuccession
+from disque_trio.statemachine import key_ordering
 from disque_trio.statemachine.base import ACTIVE, FAIL, PFAIL, Failure, Status
 from disque_trio.statemachine.config import Config
-from disque_trio.statemachine.keyasking import ASK_EVERY, TIMED_OUT
-from disque_trio.statemachine.keyfacts import WITH_WORKER
+from disque_trio.statemachine.key_facts import WITH_WORKER
+from disque_trio.statemachine.key_quorum import ASK_EVERY, TIMED_OUT
 from disque_trio.statemachine.nodetable import mark
 from tests.rig import JOB, N2, N3
 from tests.statemachine.keying import (
@@ -163,7 +163,7 @@ def test_an_earlier_job_that_a_node_has_told_of_lives_while_another_node_is_sile
     ask(keyed, "IFEXISTS", "again")
     say_all(keyed, held(stamp=EARLY, state=WITH_WORKER))
     [job] = keyed.node.jobs.values()
-    keyed.advance(keysuccession.LOOK_EVERY)
+    keyed.advance(key_ordering.LOOK_EVERY)
 
     say(keyed, N2, claims(keyed)[0][1], held(stamp=EARLY, state=WITH_WORKER))
     outwait(keyed)

@@ -6,7 +6,7 @@ from disque_trio.statemachine.base import ACKED, Failure, Status
 from disque_trio.statemachine.job import LAST_STAMP
 from tests.cluster_rig import ClusterRig
 from tests.statemachine.keying import ask, held, keyed_rig, say_all
-from tests.statemachine.test_keysuccession import (
+from tests.statemachine.test_key_ordering import (
     AGAIN,
     NODES,
     REPLACE,

@@ -3,7 +3,7 @@ import re
 import attrs
 import pytest
 
-from disque_trio.statemachine.keyfacts import HELD, KeyFact
+from disque_trio.statemachine.key_facts import HELD, KeyFact
 from disque_trio.statemachine.messages import (
     ALL_MESSAGES,
     DelJob,

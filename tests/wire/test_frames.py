@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from disque_trio.statemachine.base import FAIL, LEAVING, MYSELF
 from disque_trio.statemachine.extensions import DeadState
-from disque_trio.statemachine.keyfacts import HELD, IN_QUEUE, KeyFact
+from disque_trio.statemachine.key_facts import HELD, IN_QUEUE, KeyFact
 from disque_trio.statemachine.messages import (
     DelJob,
     Enqueue,

@@ -14,7 +14,7 @@ from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.joboptions import Options
-from disque_trio.statemachine.keyfacts import MAX_KEY
+from disque_trio.statemachine.key_facts import MAX_KEY
 from disque_trio.statemachine.keys import RETURN
 from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.suggestions import shown

@@ -9,7 +9,7 @@ from disque_trio.statemachine import base
 from disque_trio.statemachine.base import BCAST_WILLQUEUE, DELIVERED, FORMAT, LEAVING, MYSELF
 from disque_trio.statemachine.extensions import FOLLOWS, DeadState, Extensions
 from disque_trio.statemachine.journaling import STARTED, STOPPED
-from disque_trio.statemachine.keyfacts import HELD, HELD_BACK, IN_QUEUE, KeyFact
+from disque_trio.statemachine.key_facts import HELD, HELD_BACK, IN_QUEUE, KeyFact
 from disque_trio.statemachine.messages import (
     Batch,
     DelJob,

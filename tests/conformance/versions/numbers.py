@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import attrs
 
-from disque_trio.statemachine import base, extensions, keyfacts, messages
+from disque_trio.statemachine import base, extensions, key_facts, messages
 from disque_trio.tracing.rows import Row
 from disque_trio.wire import extensions as fields
 from disque_trio.wire import framed, frames, jobs
@@ -51,10 +51,10 @@ def numbers() -> dict[str, Any]:
         "node flags": _named(base, _NODE_FLAGS),
         "message flags": _MARKS,
         "messages": {kind.__name__: frames._WRITERS[kind][0] for kind in frames._WRITERS},
-        "key words": list(keyfacts.KEY_WORDS),
-        "key states": [state.decode() for state in keyfacts.KEY_STATES],
-        "key marks": keyfacts.KEY_MARKS,
-        "cancels": list(keyfacts.CANCELS),
+        "key words": list(key_facts.KEY_WORDS),
+        "key states": [state.decode() for state in key_facts.KEY_STATES],
+        "key marks": key_facts.KEY_MARKS,
+        "cancels": list(key_facts.CANCELS),
         "extensions": {"DUE": fields.DUE, **_EXTENSIONS},
         "follows": _named(extensions, ("FOLLOWS", "HAS_FOLLOWED")),
         "job states": [state.decode() for state in base.STATE_NAMES],

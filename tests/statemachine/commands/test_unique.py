@@ -5,7 +5,7 @@ import hashlib
 import pytest
 
 from disque_trio.statemachine.base import LONGEST_PERIOD_S, Failure, Status
-from disque_trio.statemachine.keyfacts import MAX_KEY
+from disque_trio.statemachine.key_facts import MAX_KEY
 from tests.rig import Rig
 
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from disque_trio.statemachine import keymeeting
+from disque_trio.statemachine import key_reconcile
 from disque_trio.statemachine.base import FAIL, TRACED, Reply, Status
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.events import Cause, Kind
 from disque_trio.statemachine.job import Job
-from disque_trio.statemachine.keyfacts import (
+from disque_trio.statemachine.key_facts import (
     DEAD,
     ENDED,
     HELD,
@@ -16,7 +16,7 @@ from disque_trio.statemachine.keyfacts import (
     WITH_WORKER,
     KeyFact,
 )
-from disque_trio.statemachine.keymeeting import (
+from disque_trio.statemachine.key_reconcile import (
     LOOK_EVERY,
     MEETS_FOR,
     MEETS_WITHIN,
@@ -49,7 +49,7 @@ EARLIER = held(JOB, EARLY)
 
 def returns(rig: Rig) -> None:
     """The last node that was away answers again."""
-    keymeeting.begin(rig.node)
+    key_reconcile.begin(rig.node)
     rig.advance(RUN_EVERY + TICK)
 
 
@@ -310,7 +310,7 @@ def test_jobs_that_come_a_moment_later_are_asked_about_too() -> None:
 
 def test_a_job_that_has_gone_meanwhile_is_left_out() -> None:
     rig, job = undelivered()
-    keymeeting.begin(rig.node)
+    key_reconcile.begin(rig.node)
     rig.request("ACKJOB", job.id)
     kept = add(rig, key=b"another")
 

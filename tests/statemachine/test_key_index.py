@@ -5,7 +5,7 @@ import pytest
 from disque_trio.statemachine.base import ACKED, JobId, Status
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.journaling import kept_keys
-from disque_trio.statemachine.keyfacts import (
+from disque_trio.statemachine.key_facts import (
     BACKING_OFF,
     DONE_KEPT,
     ENDED,
@@ -17,7 +17,7 @@ from disque_trio.statemachine.keyfacts import (
     WITH_WORKER,
     KeyFact,
 )
-from disque_trio.statemachine.keyindex import TRAIL, facts
+from disque_trio.statemachine.key_index import TRAIL, facts
 from disque_trio.statemachine.messages import DelJob, GotJob, Message, NeedJobs, SetAck, Working
 from disque_trio.statemachine.records import DeleteJob, LoadJob, Record
 from tests.rig import CALM, JOB, ME, N2, N3, ONCE, Rig

@@ -15,7 +15,7 @@ Owns `Succession.jobs`, `waiting` and `replacing`, and `Search.cancelled` of its
 
 from typing import Final
 
-from disque_trio.statemachine import keyending, keyindex, keysearch, lifecycle, pending_adds
+from disque_trio.statemachine import key_cancel, key_index, key_search, lifecycle, pending_adds
 from disque_trio.statemachine.base import (
     ACTIVE,
     BCAST_QUEUED,
@@ -27,7 +27,7 @@ from disque_trio.statemachine.base import (
 )
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import Job, rank
-from disque_trio.statemachine.keyfacts import (
+from disque_trio.statemachine.key_facts import (
     DEAD,
     GIVEN_OUT,
     HELD,
@@ -37,8 +37,8 @@ from disque_trio.statemachine.keyfacts import (
     is_earlier,
     is_undecided,
 )
+from disque_trio.statemachine.key_search import Told
 from disque_trio.statemachine.keys import KeyName, Rule, Search, Succession
-from disque_trio.statemachine.keysearch import Told
 from disque_trio.statemachine.state import NodeState
 
 LOOK_EVERY: Final[Millis] = 1000
@@ -59,11 +59,11 @@ def on_due(node: NodeState, succession: Succession) -> None:
     jobs = list(succession.jobs.values())
     succession.jobs.clear()
     for job in jobs:
-        name = keyindex.name_of(job)
-        is_asking = keyindex.search_for(node, job) is not None
+        name = key_index.name_of(job)
+        is_asking = key_index.search_for(node, job) is not None
         if name is None or is_asking or not _is_wanted(node, job):
             continue
-        search = keysearch.begin(node, name, _RULE, job=job)
+        search = key_search.begin(node, name, _RULE, job=job)
         if search.number in node.keys.searches:
             succession.waiting[name] = (*_searches(node, name), search)
 
@@ -77,7 +77,7 @@ def _is_wanted(node: NodeState, job: Job) -> bool:
     """Does it wait here, or does a client for what becomes of it?"""
     if job.id in node.keys.succession.replacing:
         return True
-    return node.jobs.get(job.id) is job and keyindex.is_held_back(job)
+    return node.jobs.get(job.id) is job and key_index.is_held_back(job)
 
 
 def _is_left_to_other(node: NodeState, job: Job, told: Told) -> bool:
@@ -114,7 +114,7 @@ def _is_here(node: NodeState, job: Job) -> bool:
 
 
 def _forget(node: NodeState, search: Search) -> None:
-    keysearch.end(node, search)
+    key_search.end(node, search)
     succession = node.keys.succession
     left = tuple([each for each in _searches(node, search.name) if each is not search])
     if left:
@@ -130,21 +130,21 @@ def _decide(node: NodeState, search: Search, told: Told) -> None:
     if _is_left_to_other(node, job, told):
         _forget(node, search)
         return
-    known = keysearch.known(search, told)
+    known = key_search.known(search, told)
     earlier = [fact for fact in known.values() if is_earlier(fact, job.ctime, job.id)]
     living = [fact for fact in earlier if fact.word == HELD and fact.state != DEAD]
     _free_ended(node, search, living)
     if not living and is_undecided({fact.id: fact for fact in earlier}):
-        keysearch.ask_about_moved(node, search, earlier)
+        key_search.ask_about_moved(node, search, earlier)
     elif not living:
         _let_go(node, search, job)
     elif all(fact.id != search.about for fact in living):
-        keysearch.ask_about(node, search, min((fact.stamp, fact.id) for fact in living)[1])
+        key_search.ask_about(node, search, min((fact.stamp, fact.id) for fact in living)[1])
     elif job.id in node.keys.succession.replacing:
         _replace(node, search, job, living)
     else:
         wait = len(node.keys.searches) * 1000 // LOOKS_A_SECOND
-        keysearch.pause(node, search, max(wait, LOOK_EVERY))
+        key_search.pause(node, search, max(wait, LOOK_EVERY))
 
 
 def _free_ended(node: NodeState, search: Search, living: list[KeyFact]) -> None:
@@ -152,14 +152,14 @@ def _free_ended(node: NodeState, search: Search, living: list[KeyFact]) -> None:
     live = [fact.id for fact in living]
     for fact in search.cancelled:
         if fact.id not in live:
-            keyending.free(node, search, fact)
+            key_cancel.free(node, search, fact)
     search.cancelled = tuple([fact for fact in search.cancelled if fact.id in live])
 
 
 def _let_go(node: NodeState, search: Search, job: Job) -> None:
     _forget(node, search)
-    if _is_here(node, job) and keyindex.is_held_back(job):
-        keyindex.let_go(node, job)
+    if _is_here(node, job) and key_index.is_held_back(job):
+        key_index.let_go(node, job)
         if not job.flags & DELAYED:
             _queue(node, job)
     _answer(node, job)
@@ -182,13 +182,13 @@ def _replace(node: NodeState, search: Search, job: Job, living: list[KeyFact]) -
         _answer(node, job)
     elif [fact.id for fact in targets] != [fact.id for fact in search.cancelled]:
         search.cancelled = targets
-        keysearch.ask_all(node, search)
+        key_search.ask_all(node, search)
 
 
 def _end_targets(node: NodeState, search: Search) -> None:
     is_late = node.mono - search.began > ENDS_WITHIN
     for fact in search.cancelled:
-        keyending.replace(node, search, fact, UNLESS_KNOWN_AS_TAKEN if is_late else UNLESS_TAKEN)
+        key_cancel.replace(node, search, fact, UNLESS_KNOWN_AS_TAKEN if is_late else UNLESS_TAKEN)
 
 
 def _answer(node: NodeState, job: Job) -> None:
@@ -196,7 +196,7 @@ def _answer(node: NodeState, job: Job) -> None:
     succession = node.keys.succession
     if succession.replacing.pop(job.id, False) and job.id in node.adding:
         pending_adds.settle(node, job, Status(job.id))
-        keyindex.mark_dirty(node, job)
+        key_index.mark_dirty(node, job)
 
 
 _RULE: Final = Rule(_decide, _is_cancelled, _end_targets)

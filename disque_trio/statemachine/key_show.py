@@ -7,11 +7,11 @@ answers when no node has any of it. A node that is silent and not suspected yet 
 
 from typing import Final
 
-from disque_trio.statemachine import keyasking, keyending, keysearch, waiters
+from disque_trio.statemachine import key_cancel, key_quorum, key_search, waiters
 from disque_trio.statemachine.base import PENDING, Failure, Millis, Reply
 from disque_trio.statemachine.client import Blocked, Client
 from disque_trio.statemachine.events import Cause
-from disque_trio.statemachine.keyfacts import (
+from disque_trio.statemachine.key_facts import (
     DONE_KEPT,
     ENDED,
     IN_QUEUE,
@@ -22,8 +22,8 @@ from disque_trio.statemachine.keyfacts import (
     holder_of_key,
     is_live,
 )
+from disque_trio.statemachine.key_search import Told
 from disque_trio.statemachine.keys import KeyName, Rule, Search
-from disque_trio.statemachine.keysearch import Told
 from disque_trio.statemachine.state import NodeState
 
 ANSWERS_WITHIN: Final[Millis] = 5000
@@ -35,15 +35,15 @@ _SO_FAR: Final = b"; the job has ended where it could be reached"
 def begin(node: NodeState, client: Client, name: KeyName, *, cancels: bool) -> Reply:
     """From now on the client waits for what the nodes know of the key, unless one of them can
     never say it."""
-    if (refusal := keyasking.refusal(node)) is not None:
+    if (refusal := key_quorum.refusal(node)) is not None:
         return refusal
     waiters.block(node, client, Blocked.KEY, 0)
-    keysearch.begin(node, name, _CANCEL if cancels else _SHOW, client)
+    key_search.begin(node, name, _CANCEL if cancels else _SHOW, client)
     return PENDING
 
 
 def _finish(node: NodeState, search: Search, reply: Reply) -> None:
-    keysearch.end(node, search)
+    key_search.end(node, search)
     client = search.client
     if client is not None and node.clients.get(client.id) is client:
         waiters.release(node, client, reply)
@@ -62,7 +62,7 @@ def _is_cancelled(node: NodeState, search: Search) -> bool:
 
 def _why(node: NodeState, search: Search) -> bytes:
     within = ANSWERS_WITHIN // 1000
-    silent = [p.id for p in keysearch.awaited(node, search) if p.id not in search.answers]
+    silent = [p.id for p in key_search.awaited(node, search) if p.id not in search.answers]
     if not silent:
         return _UNSETTLED % within
     return _TOO_LATE % (len(silent), within, b" ".join(silent))
@@ -73,7 +73,7 @@ def _show(node: NodeState, search: Search, told: Told) -> None:
     if found is None:
         return
     if is_live(found) and search.about != found.id:
-        keysearch.ask_about(node, search, found.id)
+        key_search.ask_about(node, search, found.id)
     else:
         _finish(node, search, _described(found, told))
 
@@ -81,10 +81,10 @@ def _show(node: NodeState, search: Search, told: Told) -> None:
 def _found(node: NodeState, search: Search, told: Told) -> KeyFact | None:
     """The job that has the key. None if there is none, and the client has been told, or if it is on
     its way from one node to another."""
-    known = keysearch.known(search, told)
+    known = key_search.known(search, told)
     found = holder_of_key(known) or next((each for each in known.values() if is_live(each)), None)
     if found is None and any(fact.word == MOVED for fact in known.values()):
-        keysearch.ask_about_moved(node, search, known.values())
+        key_search.ask_about_moved(node, search, known.values())
     elif found is None:
         _finish(node, search, 0 if search.rule is _CANCEL else None)
     return found
@@ -113,9 +113,9 @@ def _cancel(node: NodeState, search: Search, told: Told) -> None:
         return
     found = _found(node, search, told)
     if found is not None:
-        known = keysearch.known(search, told)
+        known = key_search.known(search, told)
         search.cancelled = tuple([fact for fact in known.values() if _has_key(fact, found)])
-        keysearch.ask_all(node, search)
+        key_search.ask_all(node, search)
 
 
 def _has_key(fact: KeyFact, found: KeyFact) -> bool:
@@ -125,7 +125,7 @@ def _has_key(fact: KeyFact, found: KeyFact) -> bool:
 
 def _cancel_again(node: NodeState, search: Search) -> None:
     for fact in search.cancelled:
-        keyending.cancel(node, search, fact, Cause.CANCEL)
+        key_cancel.cancel(node, search, fact, Cause.CANCEL)
 
 
 _SHOW: Final = Rule(_show, _is_cancelled)

@@ -1,6 +1,6 @@
 """A job that follows another one with its key, and whose node starts again with its journal."""
 
-from disque_trio.statemachine import keysuccession
+from disque_trio.statemachine import key_ordering
 from disque_trio.statemachine.base import QUEUED, Status
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.records import LoadJob
@@ -43,6 +43,6 @@ def test_but_not_before_all_jobs_have_been_loaded() -> None:
 
     assert not claims(rig)
     assert rig.machine.loaded(rig.now)
-    rig.advance(keysuccession.LOOK_EVERY)
+    rig.advance(key_ordering.LOOK_EVERY)
     say_all(rig)
     assert rig.node.jobs[follower].state == QUEUED

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from disque_trio.statemachine.base import JobId
-from disque_trio.statemachine.keyfacts import (
+from disque_trio.statemachine.key_facts import (
     DEAD,
     DONE_KEPT,
     ENDED,

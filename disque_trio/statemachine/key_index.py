@@ -30,7 +30,7 @@ from disque_trio.statemachine.base import (
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.extensions import FOLLOWS, HAS_FOLLOWED
 from disque_trio.statemachine.job import Job
-from disque_trio.statemachine.keyfacts import (
+from disque_trio.statemachine.key_facts import (
     BACKING_OFF,
     DONE_KEPT,
     ENDED,
@@ -45,7 +45,7 @@ from disque_trio.statemachine.keyfacts import (
     WITH_WORKER,
     KeyFact,
 )
-from disque_trio.statemachine.keyfacts import DEAD as KEY_DEAD
+from disque_trio.statemachine.key_facts import DEAD as KEY_DEAD
 from disque_trio.statemachine.keys import Kept, KeyName, Search
 from disque_trio.statemachine.memory import of_kept, of_key
 from disque_trio.statemachine.state import NodeState
@@ -170,7 +170,7 @@ def is_held_back(job: Job) -> bool:
 
 
 def await_end(node: NodeState, job: Job) -> None:
-    """It is held back: let `keysuccession` find out until when."""
+    """It is held back: let `key_ordering` find out until when."""
     succession = node.keys.succession
     succession.jobs[job.id] = job
     node.timers.arm(succession, node.mono)

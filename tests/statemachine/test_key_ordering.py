@@ -2,13 +2,13 @@
 
 import pytest
 
-from disque_trio.statemachine import keyindex, keysuccession
+from disque_trio.statemachine import key_index, key_ordering
 from disque_trio.statemachine.base import ACTIVE, QUEUED, Status
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.extensions import FOLLOWS, HAS_FOLLOWED
 from disque_trio.statemachine.job import Job
-from disque_trio.statemachine.keyfacts import DONE_KEPT, ENDED, MOVED, WITH_WORKER, KeyFact
+from disque_trio.statemachine.key_facts import DONE_KEPT, ENDED, MOVED, WITH_WORKER, KeyFact
 from disque_trio.statemachine.messages import KeyClaim
 from tests.cluster_rig import ClusterRig
 from tests.rig import JOB
@@ -233,7 +233,7 @@ def askers(rig: ClusterRig, id: bytes) -> list[str]:
         name
         for name in rig.names()
         if id in rig.node(name).jobs
-        if keyindex.search_for(rig.node(name), rig.node(name).jobs[id]) is not None
+        if key_index.search_for(rig.node(name), rig.node(name).jobs[id]) is not None
     ]
 
 
@@ -344,13 +344,13 @@ def test_an_earlier_job_that_is_on_its_way_is_asked_for_again() -> None:
     ask(keyed, "IFEXISTS", "again")
     say_all(keyed, held(stamp=EARLY, state=WITH_WORKER))
     [job] = keyed.node.jobs.values()
-    keyed.advance(keysuccession.LOOK_EVERY)
+    keyed.advance(key_ordering.LOOK_EVERY)
 
     for to, claim in claims(keyed):
         say(keyed, to, claim, fact(MOVED, stamp=EARLY))
     assert job.state == ACTIVE
 
-    keyed.advance(keysuccession.LOOK_EVERY)
+    keyed.advance(key_ordering.LOOK_EVERY)
     say_all(keyed, KeyFact(JOB, EARLY, ENDED, DONE_KEPT, 0))
     assert job.state == QUEUED
 
@@ -373,7 +373,7 @@ def test_two_keys_are_followed_at_once(rig: ClusterRig) -> None:
 def test_many_jobs_that_wait_are_asked_about_less_often(
     rig: ClusterRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keysuccession, "LOOKS_A_SECOND", 5)
+    monkeypatch.setattr(key_ordering, "LOOKS_A_SECOND", 5)
     for number in range(20):
         key = ("UNIQUE", f"k{number}", "RETRY", 300)
         add(rig, A, "one", *key)

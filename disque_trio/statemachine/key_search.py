@@ -2,20 +2,20 @@
 
 They are asked as for an ADDJOB (`claims`), but no job is to be added, so nobody has to wait for
 what becomes of this. What follows from the answers is up to the `Rule` of the search: see
-`keylookup`, `keymeeting` and `keysuccession`.
+`key_show`, `key_reconcile` and `key_ordering`.
 
 Owns `Keys.searches`, the fields of a `Search`, and `Keys.last_number`.
 """
 
 from collections.abc import Iterable
 
-from disque_trio.statemachine import claims, keyasking, keyindex, send
+from disque_trio.statemachine import claims, key_index, key_quorum, send
 from disque_trio.statemachine.base import JobId, Millis, NodeId
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.job import Job
-from disque_trio.statemachine.keyasking import ASK_EVERY, NO_JOB
-from disque_trio.statemachine.keyfacts import ENDED, KEPT, MOVED, KeyFact, join
+from disque_trio.statemachine.key_facts import ENDED, KEPT, MOVED, KeyFact, join
+from disque_trio.statemachine.key_quorum import ASK_EVERY, NO_JOB
 from disque_trio.statemachine.keys import KeyName, Rule, Search
 from disque_trio.statemachine.messages import KeyAnswer, KeyClaim
 from disque_trio.statemachine.state import NodeState
@@ -48,7 +48,7 @@ def end(node: NodeState, search: Search) -> None:
 
 def awaited(node: NodeState, search: Search) -> list[Peer]:
     """The nodes whose answers are needed."""
-    return keyasking.awaited(node, search.began, search.heard, search.answers)
+    return key_quorum.awaited(node, search.began, search.heard, search.answers)
 
 
 def ask_about(node: NodeState, search: Search, job_id: JobId) -> None:
@@ -84,10 +84,10 @@ def pause(node: NodeState, search: Search, wait: Millis) -> None:
 
 def _send(node: NodeState, search: Search, peers: list[Peer]) -> None:
     about = search.about or NO_JOB
-    waits = search.job is not None and keyindex.is_held_back(search.job)
+    waits = search.job is not None and key_index.is_held_back(search.job)
     mine = search.job.id if search.job is not None and waits else NO_JOB
     message = KeyClaim(search.number, search.round, mine, 0, about, *search.name)
-    send.broadcast(node, keyasking.links(peers), message)
+    send.broadcast(node, key_quorum.links(peers), message)
     node.timers.arm(search, node.mono + ASK_EVERY)
 
 
@@ -124,7 +124,7 @@ def consider(node: NodeState, search: Search) -> None:
     if any(id not in search.answers for id in ids):
         return
     told = {id: search.answers[id] for id in ids}
-    told[node.cluster.myself.id] = tuple(keyindex.facts(node, search.name, b"", search.about))
+    told[node.cluster.myself.id] = tuple(key_index.facts(node, search.name, b"", search.about))
     search.rule.decide(node, search, told)
 
 

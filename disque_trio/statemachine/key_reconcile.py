@@ -14,12 +14,11 @@ Nothing is asked where there are no keys. A few jobs are asked about at a time. 
 from collections.abc import Container
 from typing import Final
 
-from disque_trio.statemachine import keyasking, keyending, keyfacts, keyindex, keysearch
+from disque_trio.statemachine import key_cancel, key_facts, key_index, key_quorum, key_search
 from disque_trio.statemachine.base import MYSELF, Millis, NodeId
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import Job, is_at_least_once
-from disque_trio.statemachine.keyasking import AWAY
-from disque_trio.statemachine.keyfacts import (
+from disque_trio.statemachine.key_facts import (
     DEAD,
     HELD,
     IN_QUEUE,
@@ -27,8 +26,9 @@ from disque_trio.statemachine.keyfacts import (
     KeyFact,
     is_undecided,
 )
+from disque_trio.statemachine.key_quorum import AWAY
+from disque_trio.statemachine.key_search import Told
 from disque_trio.statemachine.keys import Meeting, Rule, Search
-from disque_trio.statemachine.keysearch import Told
 from disque_trio.statemachine.state import NodeState
 
 RUN_EVERY: Final[Millis] = 20
@@ -81,16 +81,16 @@ def _ask(node: NodeState, meeting: Meeting) -> None:
             meeting.ids = [job.id for job in node.keys.index.get(meeting.names.pop(), ())]
             continue
         job = node.jobs.get(meeting.ids.pop())
-        name = None if job is None else keyindex.name_of(job)
+        name = None if job is None else key_index.name_of(job)
         if job is not None and name is not None and _may_yield(node, job):
             room -= 1
-            keysearch.begin(node, name, _MEET, job=job)
+            key_search.begin(node, name, _MEET, job=job)
 
 
 def _may_yield(node: NodeState, job: Job) -> bool:
     """Is this node to deliver the job? One that was to be queued after another one stays: that one
     has not seen what its producer has seen."""
-    is_here = node.jobs.get(job.id) is job and keyending.is_to_deliver(node, job)
+    is_here = node.jobs.get(job.id) is job and key_cancel.is_to_deliver(node, job)
     return is_here and (job.extensions is None or not job.extensions.follows)
 
 
@@ -117,29 +117,29 @@ def _meet(node: NodeState, search: Search, told: Told) -> None:
     It is asked again while an earlier one may be added, or is on its way."""
     job = search.job
     assert job is not None, f"search {search.number} is about no job"
-    earlier = [each for each in keysearch.known(search, told).values() if _is_earlier(each, job)]
+    earlier = [each for each in key_search.known(search, told).values() if _is_earlier(each, job)]
     living = [fact for fact in earlier if fact.word == HELD and _stays(fact)]
     if not _may_yield(node, job) or not _have_all_answered(node, search):
-        keysearch.end(node, search)
+        key_search.end(node, search)
     elif any(fact.id == search.about for fact in living):
-        keysearch.end(node, search)
+        key_search.end(node, search)
         mine = KeyFact(job.id, job.ctime, HELD, IN_QUEUE, 0)
-        keyending.cancel(node, search, mine, Cause.YIELDED)
+        key_cancel.cancel(node, search, mine, Cause.YIELDED)
     elif living:
-        keysearch.ask_about(node, search, min((fact.stamp, fact.id) for fact in living)[1])
+        key_search.ask_about(node, search, min((fact.stamp, fact.id) for fact in living)[1])
     elif is_undecided({fact.id: fact for fact in earlier}):
-        keysearch.ask_about_moved(node, search, earlier)
+        key_search.ask_about_moved(node, search, earlier)
     else:
-        keysearch.end(node, search)
+        key_search.end(node, search)
 
 
 def _is_earlier(fact: KeyFact, job: Job) -> bool:
-    return keyfacts.is_earlier(fact, job.ctime, job.id)
+    return key_facts.is_earlier(fact, job.ctime, job.id)
 
 
 def _have_all_answered(node: NodeState, search: Search) -> bool:
     peers = node.cluster.nodes.values()
-    ours = [peer.id for peer in peers if keyasking.answers(peer) and not peer.flags & MYSELF]
+    ours = [peer.id for peer in peers if key_quorum.answers(peer) and not peer.flags & MYSELF]
     return sees_all(node) and all(id in search.answers for id in ours)
 
 
