@@ -128,6 +128,7 @@ class BlockingClient(ClusterClient):
     pause = blocking(commands.pause)
     purge = blocking(commands.purge)
     unblock = blocking(commands.unblock)
+    time = blocking(commands.time)
     info = blocking(commands.info)
     call = blocking(commands.call)
 

@@ -162,6 +162,7 @@ class Client(ClusterClient):
     pause = method(commands.pause)
     purge = method(commands.purge)
     unblock = method(commands.unblock)
+    time = method(commands.time)
     info = method(commands.info)
     call = method(commands.call)
 
