@@ -36,7 +36,7 @@ def test_it_shows_a_cluster_until_ctrl_c(disque_server: Server, tmp_path: Path) 
         async def look() -> None:
             here = Console([], port, None)  # type: ignore[arg-type]
             async with here.browser() as browser:
-                assert (await browser.hear("hello"))["verbs"] == []
+                assert (await browser.hear("hello"))["operations"] == []
                 assert (await browser.see("overview"))["nodes"][0]["state"] == "up"
 
         trio.run(look)
@@ -93,13 +93,18 @@ def test_a_sandbox_is_steered_by_its_socket_and_asks_no_cluster(tmp_path: Path) 
         async def look() -> None:
             async with Console([], port, None).browser() as browser:  # type: ignore[arg-type]
                 hello = await browser.hear("hello")
-                assert (hello["topics"], hello["verbs"]) == (["sandbox"], ["steer"])
+                assert hello["topics"] == ["sandbox"]
+                assert [each["key"] for each in hello["operations"]] == ["steer"]
                 assert len((await browser.see("sandbox"))["nodes"]) == 5
-                await browser.say(t="do", id=7, verb="steer", args={"deed": "kill", "node": "n5"})
+                await browser.say(
+                    t="do", id=7, operation="steer", args={"deed": "kill", "node": "n5"}
+                )
                 assert (await browser.hear("done", 7))["says"] == ["n5 is killed"]
-                await browser.say(t="do", id=8, verb="steer", args={"deed": "kill", "node": "n5"})
+                await browser.say(
+                    t="do", id=8, operation="steer", args={"deed": "kill", "node": "n5"}
+                )
                 assert "restart it first" in (await browser.hear("error", 8))["says"]
-                await browser.say(t="do", id=9, verb="steer", args={})
+                await browser.say(t="do", id=9, operation="steer", args={})
                 assert (await browser.hear("error", 9))["says"] == "'deed' is missing"
 
         trio.run(look)

@@ -30,8 +30,8 @@ def completed(line: str, script: Path) -> list[str]:
     ("line", "offered"),
     [
         ("disque-trio comp", ["completion"]),
-        ("disque-trio jobs dead dr", ["drop"]),
-        ("disque-trio jobs dead drop --rea", ["--reason"]),
+        ("disque-trio jobs dr", ["drop"]),
+        ("disque-trio queues drop --rea", ["--reason"]),
         ("disque-trio --url=x jobs sh", ["show"]),
         ("disque-trio sim sweep --engine t", ["trio", "tcp"]),
         ("disque-trio worker shop.tasks --loop ", ["asyncio", "trio"]),

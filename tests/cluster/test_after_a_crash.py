@@ -37,7 +37,7 @@ def test_a_backlog_is_seen_after_a_crash_and_is_queued_when_an_operator_says_so(
     assert restored(server) == 20
     assert server.client.call("QLEN", "orders") == 0
     assert "expired_meanwhile=0" in server.log()
-    assert told(server, "queues", "enqueue", "orders", "--count", "5")["enqueued"] == 5
-    assert told(server, "queues", "enqueue", "orders")["enqueued"] == 15
+    assert told(server, "queues", "requeue", "orders", "--count", "5")["count"] == 5
+    assert told(server, "queues", "requeue", "orders")["count"] == 15
     assert restored(server) == 0
     assert server.client.call("QLEN", "orders") == 20

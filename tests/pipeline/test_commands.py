@@ -58,7 +58,7 @@ def test_views_and_their_columns_are_listed_without_spark(tmp_path: Path, capsys
     assert pipeline("query", lake) == 0
     told = capsys.readouterr().out
     assert "under_replication  one row for each time during which" in told.replace("One", "one")
-    assert "check_l3" in told
+    assert "verdicts" in told
 
     assert pipeline("query", lake, "jobs", "--columns") == 0
     assert "retry           RETRY in microseconds" in capsys.readouterr().out
@@ -152,8 +152,8 @@ def disk_full(path: Path, _text: str, _encoding: str) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--spark-conf", "cores=2"], "cores=2 is no setting of Spark: spark.NAME=VALUE"),
-        (["--run", " "], "a cluster needs a name, such as berlin"),
+        (["--spark-conf", "cores=2"], "'cores=2' is not a setting"),
+        (["--run", " "], "' ' is not a name of a cluster, such as berlin"),
         (["--memory", "much"], "much is no size of memory for Spark, such as 512m or 2g"),
     ],
 )

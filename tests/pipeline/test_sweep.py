@@ -223,7 +223,7 @@ def test_a_sweep_is_told_what_keeps_an_executor_from_its_work(
         (["--spark", "nonsense"], "nonsense is no master of Spark"),
         (["--trace-share", "0.1"], "--trace-share needs a --lake"),
         (["--spark-conf", "spark.x=1"], "--spark-conf is for --spark"),
-        (["--spark", "local", "--spark-conf", "x=1"], "x=1 is no setting of Spark"),
+        (["--spark", "local", "--spark-conf", "x=1"], "'x=1' is not a setting of Spark"),
         (["--spark", "local", "--jobs", "2"], "not allowed with argument"),
         (["--lake", "."], "is no lake, and not empty either"),
     ],
