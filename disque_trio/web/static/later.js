@@ -64,7 +64,7 @@ function delayedTable(delayed) {
       key: job.id,
       title: shortJob(job.id),
       link: jobLink(job.id),
-      actions: ofJob(job.id, ["delayed"]),
+      actions: ofJob(job.id, ["active"]),
     }),
     columns: [
       { label: "job", cell: (job) => element("a", { href: jobLink(job.id), tabindex: "-1" }, element("code", { title: job.id }, shortJob(job.id))) },

@@ -36,7 +36,7 @@ async def test_an_action_that_loses_its_connection_does_not_tell_a_lie(
     tab: Tab, fake: Fake
 ) -> None:
     await opened(tab, fake, "#/queue/mail", "Oldest (10)")
-    await tab.press("P")
+    await tab.press("P", "Enter")
     await tab.has("a restart forgets it")
 
     await fake.hang_up()

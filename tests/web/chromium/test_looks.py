@@ -65,7 +65,7 @@ async def test_every_text_stands_out(tab: Tab, fake: Fake, theme: str) -> None:
         found = await tab.run(CONTRASTS)
         assert len(found) > 20
         assert {name: ratio for name, ratio in found.items() if ratio < LEAST} == {}, title
-    for key, text in (("?", "the pages of the bar"), (".", "Queue now")):
+    for key, text in (("?", "the pages of the bar"), (".", "Requeue")):
         await tab.press("j", key)
         await tab.has(text)
         found = await tab.run(CONTRASTS)

@@ -59,11 +59,11 @@ async def test_the_console_shows_and_acts_on_three_nodes_of_which_one_is_killed(
         await tab.has(text)
     await tab.run("location.hash = '#/queue/mail'")
     await tab.has("Oldest (5)")
-    await tab.press("P")
+    await tab.press("P", "Enter")
     await tab.has("stop at 3 nodes")
     await tab.press("Enter")
     await tab.until("document.querySelectorAll('.outcome .good').length === 3")
-    assert first.client.text("PAUSE", "mail", "state") == b"out"
+    assert first.client.text("PAUSE", "mail", "state") == b"all"
     await tab.press("Escape")
 
     third.kill()
