@@ -13,7 +13,7 @@ import attrs
 Part = Literal["links", "process", "disk", "clocks", "wall clock", "memory", "members", "queues"]
 Unit = Literal["", "time", "ppm", "share"]
 
-ENDED: Final = frozenset({"", "0", "no", "none"})
+ENDED: Final = ("", "0", "no", "none")
 """The last word of the detail of a level that ends it."""
 
 

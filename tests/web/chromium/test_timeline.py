@@ -117,7 +117,7 @@ async def test_a_job_that_is_not_traced_says_so_and_can_be(tab: Tab, fake: Fake)
 
     await tab.click(".card-head button", "Trace on")
     await tab.has("3 nodes write down what happens to the job, for an hour")
-    [asked] = fake.done("trace")
+    [asked] = fake.done("jobs trace")
     assert asked == {"id": OTHER_JOB.removeprefix("#/job/")}
     await tab.press("Enter")
     await tab.until("document.querySelector('.outcome')")
