@@ -69,7 +69,7 @@ def test_every_public_name_of_clients_and_workers_is_there_without_the_server() 
         "import disque_trio.client, disque_trio.worker\n"
         "for each in (disque_trio.client, disque_trio.worker):\n"
         "    [getattr(each, name) for name in each.__all__]\n"
-        "from disque_trio.worker import running, performing\n"
+        "from disque_trio.worker import driver, handler\n"
         "from disque_trio.worker.operating import admin\n"
         "import disque_trio.testing.plugin\n"
     )
