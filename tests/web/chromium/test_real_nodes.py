@@ -75,9 +75,9 @@ async def test_the_console_shows_and_acts_on_three_nodes_of_which_one_is_killed(
         await tab.run(f"location.hash = {hash_!r}")
         await tab.has(f"127.0.0.1:{third.port}", "not heard for")
     await tab.run("location.hash = '#/queue/mail'")
-    await tab.has("Start again")
+    await tab.has("Resume")
     await tab.press("S")
-    await tab.until("document.querySelector('dialog .main')?.innerText === 'Start again'")
+    await tab.until("document.querySelector('dialog .main')?.innerText === 'Resume'")
     await tab.press("Enter")
     await tab.has(f"127.0.0.1:{third.port}")
     assert first.client.text("PAUSE", "mail", "state") == b"none"
