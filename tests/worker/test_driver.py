@@ -100,7 +100,7 @@ def test_other_tasks_have_their_turn_while_many_jobs_wait(
         worker.stop()
 
     handler.body = body
-    monkeypatch.setattr(slots, "outside", lambda: Runtime(monotonic=lambda: now))
+    monkeypatch.setattr(slots, "runtime", lambda: Runtime(monotonic=lambda: now))
     play(kind, story, node, handler=handler, concurrency=100)
     assert most <= 24  # two bursts: Trio draws the order of the tasks
 
