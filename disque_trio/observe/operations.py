@@ -39,6 +39,7 @@ MANY: Final = 100
 RATE: Final = 50
 """Jobs a second that are redriven if no rate is given."""
 MOST: Final = 1_000_000
+"""The largest number of an argument: of jobs, of jobs a second, or of seconds."""
 _LOOKED_AT: Final = 1000
 """Dead jobs of each node that are looked at, if no limit is given."""
 _DIGITS: Final = 8
@@ -105,10 +106,10 @@ class Operation:
                 if each.choices and value not in each.choices:
                     choices = ", ".join(each.choices)
                     raise MistakeError(f"{each.name} '{value}' is not one of {choices}")
-            elif not isinstance(value, int | float) or isinstance(value, bool) or value <= 0:
-                raise MistakeError(f"'{each.name}' is not a number above 0")
-            elif each.kind == "number" and (value != int(value) or value > MOST):
-                raise MistakeError(f"'{each.name}' is not a number from 1 to 1,000,000")
+            elif not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
+                raise MistakeError(f"'{each.name}' is not a number above 0")  # nor is NaN
+            elif value > MOST or (each.kind == "number" and value != int(value)):
+                raise MistakeError(f"'{each.name}' is not a number from 1 to {MOST:,}")
         return await self.plan(client, args)
 
 
@@ -582,7 +583,10 @@ async def _meet(client: Client, args: Json) -> Plan:
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal():
         raise MistakeError(f"'{address}' is no address: give 10.0.0.1:7711")
-    first = (await _nodes(client)).items[0]
+    answering = (await _nodes(client)).items
+    if not answering:
+        raise MistakeError("no node answers")
+    first = answering[0]
     asked = commands.call("CLUSTER", "MEET", host.strip("[]"), port)
     says = [f"the cluster of {first} and that of {address} become one"]
     run = _at_each(client, [first], asked, _text)

@@ -70,6 +70,9 @@ async def test_what_is_no_operation_is_no_method() -> None:
     [
         ("queues pause", {"queue": "q", "side": "half"}, "side 'half' is not one of all, out, in"),
         ("queues redrive", {"queue": "q", "rate": 0}, "'rate' is not a number above 0"),
+        ("queues redrive", {"queue": "q", "rate": float("nan")}, "'rate' is not a number above 0"),
+        ("queues redrive", {"queue": "q", "rate": 1e999}, "'rate' is not a number from 1 to"),
+        ("workers quiet", {"worker": "w", "timeout": 10**400}, "'timeout' is not a number from 1"),
         ("queues redrive", {"queue": "q", "limit": 1.5}, "'limit' is not a number from 1"),
         ("queues redrive", {"queue": "q", "reason": 7}, "'reason' is no text"),
         ("queues drop", {}, "name a queue, or words of the reason"),
