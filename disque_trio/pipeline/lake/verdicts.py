@@ -24,7 +24,7 @@ from disque_trio.sim.traces import merge_live
 from disque_trio.tracing.rows import Row
 
 _NAME: Final = re.compile(r"\bn[0-9]+\b")
-_JUDGES: Final = ("sim/checkers", "testing/apps/checkers")
+_JUDGES: Final = ("sim/bounds.py", "sim/checkers/*.py", "testing/apps/checkers/*.py")
 
 
 @cache
@@ -32,7 +32,7 @@ def judge_digest() -> str:
     """A digest of the judge's source: the verdicts of another judge do not count."""
     digest = hashlib.sha256()
     package = Path(__file__).parents[2]
-    for path in (path for folder in _JUDGES for path in sorted((package / folder).glob("*.py"))):
+    for path in (path for pattern in _JUDGES for path in sorted(package.glob(pattern))):
         digest.update(path.read_bytes())
     return digest.hexdigest()[: shape.RUN_DIGITS]
 
