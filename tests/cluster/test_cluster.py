@@ -146,7 +146,8 @@ def test_a_job_outlives_a_worker_that_dies(four: Cluster) -> None:
     (again,) = four[0].client.get("dying", timeout=30_000)
 
     assert again.id == job
-    assert four[0].client.show(job)["additional-deliveries"] == 1
+    # On a busy machine the next RETRY may pass before SHOW.
+    assert four[0].client.show(job)["additional-deliveries"] not in (0, None)
 
 
 # Acknowledgements.
