@@ -13,6 +13,7 @@ from typing import Final
 from disque_trio.statemachine.address import is_port, literal_ip, new_node_id
 from disque_trio.statemachine.base import HANDSHAKE, MEET, Millis
 from disque_trio.statemachine.cluster import Link, Peer
+from disque_trio.statemachine.links import hang_up
 from disque_trio.statemachine.messages import Frame
 from disque_trio.statemachine.nodetable import (
     add,
@@ -108,6 +109,16 @@ def complete(node: NodeState, peer: Peer, link: Link, frame: Frame) -> Peer | No
 
 def is_overdue(node: NodeState, peer: Peer) -> bool:
     """Has the handshake taken too long? An operator's never has."""
-    patience = max(node.config.cluster_node_timeout, MIN_PATIENCE)
     is_over = bool(peer.flags & HANDSHAKE) and not peer.is_asked_for
-    return is_over and node.mono - peer.created > patience
+    return is_over and node.mono - peer.created > _patience(node)
+
+
+def replace_silent_link(node: NodeState, peer: Peer) -> None:
+    """End a link on which the node has not answered for the node timeout: the other machine may
+    have failed without ending the connection. The heartbeat dials again, and MEET is repeated."""
+    if node.mono - peer.link_created > _patience(node):
+        hang_up(node, peer)
+
+
+def _patience(node: NodeState) -> Millis:
+    return max(node.config.cluster_node_timeout, MIN_PATIENCE)

@@ -167,7 +167,9 @@ def on_cron(node: NodeState, cron: Cron) -> None:
     if beats % _BEATS_PER_PING == 0:
         _ping_somebody(node)
     for peer in others:
-        if not peer.flags & HANDSHAKE:
+        if peer.flags & HANDSHAKE:
+            handshake.replace_silent_link(node, peer)
+        else:
             _watch(node, peer)
     is_alone = len(node.cluster.nodes) == 1 and node.cluster.duplicate is None
     if is_alone or beats % _BEATS_PER_PING == 0:

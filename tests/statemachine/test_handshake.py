@@ -76,6 +76,26 @@ def test_meet_is_repeated_until_it_is_answered() -> None:
     assert rig.sent(gossip=True) == [(peer.id, Meet())]
 
 
+def test_a_link_on_which_meet_is_not_answered_is_replaced() -> None:
+    """The other machine may have failed without ending the connection."""
+    rig = Rig()
+    handshake.meet(rig.node, "10.0.0.9", 7711)
+    rig.advance(HEARTBEAT)
+    (peer,) = handshakes(rig)
+    first = peer.link
+    come_up(rig, peer)
+    rig.sent(gossip=True)
+    rig.outboxes.clear()
+
+    rig.advance(rig.node.config.cluster_node_timeout - HEARTBEAT)
+    assert rig.sent(gossip=True) == []
+    rig.advance(3 * HEARTBEAT)
+
+    assert [link for out in rig.outboxes for link in out.hangups] == [first]
+    assert rig.sent(gossip=True) == [(peer.id, Meet())]
+    assert peer.link != first
+
+
 def test_an_unknown_node_that_sends_meet_is_answered_and_then_pinged() -> None:
     rig = Rig()
     link = rig.machine.accepted("10.0.0.1", "10.0.0.9", rig.now)
