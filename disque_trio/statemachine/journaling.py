@@ -16,6 +16,7 @@ Owns `Outbox.records`, `NodeState.is_recording` and `is_recording_queues`.
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 from disque_trio.statemachine.base import (
@@ -29,6 +30,7 @@ from disque_trio.statemachine.base import (
     STORED_FLAGS,
     WAIT_REPL,
     Millis,
+    NodeId,
 )
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.extensions import Extensions
@@ -153,10 +155,32 @@ def stored(node: NodeState, job: Job) -> JobCopy:
         job.deliveries,
         job.queue or b"",
         b"" if job.state == ACKED else job.body or b"",
-        job.holders,
+        job.holders if job.confirmed is None else _listed(job, job.confirmed),
         None if job.extensions is None else job.extensions.kept_by(node.config.capabilities),
         _due(node, job) if job.delay or job.flags & POSTPONED else 0,
     )
+
+
+def _listed(job: Job, confirmed: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
+    """The holders as the record has them, where some of a live job have not confirmed a copy."""
+    return job.holders if job.state == ACKED else _separated(job.holders, confirmed)
+
+
+@lru_cache(maxsize=1 << 10)
+def _separated(holders: tuple[NodeId, ...], confirmed: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
+    """Those that have confirmed, the first of them again, and the others. Every reader takes an id
+    that stands there twice for one holder, so earlier versions read the same holders."""
+    return (*confirmed, *confirmed[:1], *[id for id in holders if id not in confirmed])
+
+
+@lru_cache(maxsize=1 << 10)
+def confirmed_in(listed: tuple[NodeId, ...]) -> tuple[NodeId, ...] | None:
+    """Of the holders in a record those that had confirmed their copies; None if all had, or if an
+    earlier version has written it."""
+    for at, id in enumerate(listed):
+        if id in listed[:at]:
+            return listed[:at]
+    return None
 
 
 def _due(node: NodeState, job: Job) -> Millis:

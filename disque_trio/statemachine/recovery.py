@@ -49,7 +49,7 @@ from disque_trio.statemachine.job import (
     may_be_queued,
     was_ever_queued,
 )
-from disque_trio.statemachine.journaling import STOPPED
+from disque_trio.statemachine.journaling import STOPPED, confirmed_in
 from disque_trio.statemachine.memory import of_job
 from disque_trio.statemachine.messages import JobCopy
 from disque_trio.statemachine.records import LoadJob, Record
@@ -226,6 +226,10 @@ def _still_known(node: NodeState, holders: tuple[NodeId, ...]) -> tuple[NodeId, 
 
 def _job(node: NodeState, copy: JobCopy, left: Millis) -> Job:
     flags, wait = _plans(node, copy)
+    holders = _still_known(node, copy.holders)
+    confirmed = confirmed_in(copy.holders)
+    if confirmed is not None:
+        confirmed = _still_known(node, confirmed)
     return Job(
         id=copy.id,
         queue=shared_name(copy.queue),
@@ -236,7 +240,8 @@ def _job(node: NodeState, copy: JobCopy, left: Millis) -> Job:
         expires=node.timers.shared(node.mono + left),
         delay=millis(copy.delay),
         retry=millis(copy.retry),
-        holders=_still_known(node, copy.holders),
+        holders=holders,
+        confirmed=confirmed if confirmed is None or len(confirmed) < len(holders) else None,
         state=DEAD if is_dead(copy) else copy.state,
         flags=flags,
         requeue_at=0 if wait is None else max(node.mono + wait, 1),

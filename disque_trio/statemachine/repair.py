@@ -210,7 +210,8 @@ def _is_live(node: NodeState, id: NodeId) -> bool:
 
 def _mend(node: NodeState, job: Job, holding: tuple[NodeId, ...]) -> int:
     """The same as `_ask`, if it is this node's turn."""
-    if job.id in node.repair.awaited or not _is_my_turn(node, job, holding):
+    repair = node.repair
+    if job.id in repair.awaited or job.id in repair.trailing or not _is_my_turn(node, job, holding):
         return 0
     return _ask(node, job, holding)
 
@@ -268,8 +269,9 @@ def _place(holder: Peer, job: Job) -> tuple[bool, int]:
 def _choose(
     node: NodeState, job: Job, holding: tuple[NodeId, ...], count: int
 ) -> tuple[NodeId, ...]:
-    """Nodes that are to hold it: preferably those that answered lately and have not failed to
-    answer for this job, and then those that share no address with a holder.
+    """Nodes that are to hold it: preferably those that have not failed to answer lately, then
+    those that may have a copy already (`recovery`), and then those that share no address with a
+    holder.
 
     In the order of `rank`, so that two nodes that act at the same time ask the same ones.
     """
@@ -277,9 +279,11 @@ def _choose(
     nodes = node.cluster.nodes
     targets = [id for id in node.repair.targets if id not in holding and id in nodes]
     fit = [id for id in targets if reads(nodes[id], job)]
-    fit.sort(key=lambda id: (silent.get(id, 0) > node.mono, id in job.holders, rank(id, job.id)))
+    fit.sort(
+        key=lambda id: (silent.get(id, 0) > node.mono, id not in job.holders, rank(id, job.id))
+    )
     if node.cluster.is_crowded:
-        willing = [id for id in fit if silent.get(id, 0) <= node.mono and id not in job.holders]
+        willing = [id for id in fit if silent.get(id, 0) <= node.mono]
         unwilling = [id for id in fit if id not in willing]
         fit = spread(node, holding, willing, count) + unwilling
     return tuple(fit[:count])

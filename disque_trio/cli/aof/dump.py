@@ -10,6 +10,7 @@ from disque_trio.cli.aof.scan import scan
 from disque_trio.cli.aof.source import Source
 from disque_trio.cli.formats import quoted, text_of
 from disque_trio.statemachine.base import STATE_NAMES
+from disque_trio.statemachine.journaling import confirmed_in
 from disque_trio.statemachine.messages import JobCopy
 from disque_trio.statemachine.records import LoadJob, Record
 from disque_trio.terminal.output import flush, json_text, say_lines
@@ -51,10 +52,20 @@ def _line(record: Record, *, has_body: bool) -> str:
         f"flags={copy.flags}",
         *([f"due={_moment(copy.due // 1000)}"] if copy.due else []),
         *[f"{name}={_word(v) if isinstance(v, bytes) else v}" for name, v in _extensions(copy)],
-        f"holders={','.join([text_of(holder)[:8] for holder in copy.holders])}",
+        *[f"{name}={','.join([id[:8] for id in ids])}" for name, ids in _holders(copy).items()],
         f"body={_word(bytes(copy.body))}" if has_body else f"bytes={len(copy.body)}",
     ]
     return " ".join(words) + "\n"
+
+
+def _holders(copy: JobCopy) -> dict[str, list[str]]:
+    """All of them, and those that have not confirmed their copies, if there are any."""
+    holders = list(dict.fromkeys(copy.holders))
+    confirmed = confirmed_in(copy.holders)
+    found = {"holders": [text_of(id) for id in holders]}
+    if confirmed is not None:
+        found["unconfirmed"] = [text_of(id) for id in holders if id not in confirmed]
+    return found
 
 
 def _json_line(record: Record, *, has_body: bool) -> str:
@@ -78,7 +89,7 @@ def _json_line(record: Record, *, has_body: bool) -> str:
         "additional-deliveries": copy.deliveries,
         "flags": copy.flags,
         "gc-attempt": copy.gc_attempt,
-        "holders": [text_of(holder) for holder in copy.holders],
+        **_holders(copy),
         "bytes": len(copy.body),
     }
     if copy.due:

@@ -85,3 +85,17 @@ def test_the_end_of_a_delay_is_a_time(make: Make, capsys: Capture) -> None:
     assert " due=2026-11-20T17:53:27Z " in capsys.readouterr().out
     assert main(["dump", "--json", path]) == SOUND
     assert json.loads(capsys.readouterr().out)["due"] == 1_795_197_207_366
+
+
+def test_holders_that_have_not_confirmed_their_copies_are_named(
+    make: Make, capsys: Capture
+) -> None:
+    holders = (b"a" * 40, b"b" * 40, b"a" * 40, b"c" * 40)
+    path = make(framed([LoadJob(attrs.evolve(COPY, holders=holders))]))
+
+    assert main(["dump", path]) == SOUND
+    assert " holders=aaaaaaaa,bbbbbbbb,cccccccc unconfirmed=cccccccc " in capsys.readouterr().out
+    assert main(["dump", "--json", path]) == SOUND
+    row = json.loads(capsys.readouterr().out)
+    assert row["holders"] == ["a" * 40, "b" * 40, "c" * 40]
+    assert row["unconfirmed"] == ["c" * 40]
