@@ -11,8 +11,8 @@ RECEIVERS: Final = {
     "last": "Job",
     "queue": "Queue",
     "search": "Search",
-    "succession": "Succession",
-    "meeting": "Meeting",
+    "ordering": "Ordering",
+    "reconciliation": "Reconciliation",
     "queue_for(node, name)": "Queue",
     "client": "Client",
     "blocking": "Client",
@@ -59,7 +59,7 @@ RECEIVERS: Final = {
     "latest": "Process",
     "keys": "Keys",
     "node.keys": "Keys",
-    "node.keys.succession": "Succession",
+    "node.keys.ordering": "Ordering",
     "claim": "Claim",
 }
 """What a name stands for wherever its attributes are written."""

@@ -25,12 +25,12 @@ _RUNGS: Final = """
     reasons lifecycle leases nodetable stamps trailing
     postponing idle_queues pressure resident_size
     shortcuts copies waiters longcommands pausing recovery
-    pending_adds holder_exchange deadletters key_quorum versions
+    pending_adds holder_exchange deadletters key_search versions
     replication transfer offering federation queue_announcements acks purging resend requeue
     delivery enqueuing sessions repair
-    claims many key_search key_cancel key_show key_reconcile key_ordering
+    key_claim many key_cancel key_ordering
     failure handshake identity gossip hostnames membership nodesfile dispatch
-    commands.rows commands.usage commands.parse commands.unique admission
+    commands.rows commands.usage commands.parse admission
     commands.ping commands.addoptions commands.addjob commands.jobs commands.keys commands.nack
     commands.begin commands.release commands.queues commands.scans commands.cluster commands.config
     commands.clients commands.info commands.slowlog commands.latency commands.traces
@@ -54,20 +54,22 @@ OWNERS: Final = {
     "leases": "Job.flags",
     "reasons": "Job.flags",
     "memory": "Job.extensions Memory.held",
-    "key_index": "Keys.index Keys.kept Keys.dirty Memory.held Job.extensions Meeting.ids"
-    " Succession.jobs",
-    "claims": """
+    "key_index": "Keys.index Keys.kept Keys.dirty Memory.held Job.extensions Reconciliation.ids"
+    " Ordering.jobs",
+    "key_claim": """
         Keys.claims Keys.asking Keys.last_number Keys.askers Keys.dirty Claim.again_at
         Claim.began Claim.round Claim.base Claim.since Claim.asked_at Claim.about Claim.answers
-        Claim.moved Claim.yielded Claim.heard Claim.pending
+        Claim.moved Claim.yielded Claim.last_answers Claim.pending
     """,
     "key_search": """
         Keys.last_number Keys.searches Search.round Search.about Search.answers Search.ended
-        Search.heard
+        Search.last_answers
     """,
-    "key_show": "Search.cancelled",
-    "key_ordering": "Search.cancelled Succession.jobs Succession.waiting Succession.replacing",
-    "key_reconcile": "Meeting.ids Meeting.names Meeting.is_wanted Meeting.until",
+    "key_cancel": "Search.cancelled",
+    "key_ordering": """
+        Search.cancelled Ordering.jobs Ordering.waiting Ordering.replacing Reconciliation.ids
+        Reconciliation.names Reconciliation.is_wanted Reconciliation.until
+    """,
     "shortcuts": """
         Job.state Job.flags Job.requeue_at Job.gc_at Queue.accessed Queue.jobs_in Queue.jobs_out
         Memory.held Memory.evictable NodeState.table NodeState.begun Tally.at_once
@@ -101,7 +103,7 @@ OWNERS: Final = {
     " NodeState.refusal Memory.held Job.state Job.flags Job.requeue_at",
     "replication": """
         Job.confirmed NodeState.drawn_at NodeState.drawn Job.expires
-        Job.made Job.number Job.requeue_at Job.extensions Succession.replacing
+        Job.made Job.number Job.requeue_at Job.extensions Ordering.replacing
     """,
     "stamps": "NodeState.last_made NodeState.last_number",
     "trailing": "Repair.trailing",

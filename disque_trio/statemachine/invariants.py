@@ -66,7 +66,7 @@ def _check_job(node: NodeState, job: Job) -> None:
     assert job.due == next_wake(job), f"{job.id!r} wakes at {job.due}, not {next_wake(job)}"
     assert (job.queue is None) == (job.body is None), f"{job.id!r} is half a dummy"
     assert not job.is_dummy or job.state == ACKED, f"dummy {job.id!r} in state {job.state}"
-    is_adding = job.id in node.adding and job.id not in node.keys.succession.replacing
+    is_adding = job.id in node.adding and job.id not in node.keys.ordering.replacing
     assert not is_adding or job.state == WAIT_REPL, f"{job.id!r} has a waiting client"
     assert len(dict.fromkeys(job.holders)) == len(job.holders), f"{job.id!r}: {job.holders}"
     if job.state == QUEUED:

@@ -1,23 +1,60 @@
-"""KEYCANCEL: a job with a key ends at all nodes, and its key is free (docs/bus.md).
+"""SHOW KEY and CANCEL KEY, and KEYCANCEL: a job with a key ends at all nodes (docs/bus.md).
 
-For CANCEL KEY, for a job that yields to an earlier one, and for one that is replaced. The last ends
-only if it was never delivered, of which the node that is to deliver it is sure.
+KEYCANCEL is sent for CANCEL KEY, for a job that yields to an earlier one, and for one that is
+replaced. The last ends only if it was never delivered, of which the node that is to deliver it is
+sure.
+
+For both commands all nodes are asked which job has the key, and before a job is shown, whether it
+has ended. CANCEL KEY ends what it has found, and answers when no node has any of it. A node that is
+silent and not suspected yet is waited for `ANSWERS_WITHIN` at most. Owns `Search.cancelled` of
+these searches.
 """
 
-from disque_trio.statemachine import acks, key_index, key_search, send
-from disque_trio.statemachine.base import ACKED, ACTIVE, DELAYED, QUEUED, JobId
+from typing import Final
+
+from disque_trio.statemachine import acks, key_index, key_search, send, waiters
+from disque_trio.statemachine.base import (
+    ACKED,
+    ACTIVE,
+    DELAYED,
+    PENDING,
+    QUEUED,
+    Failure,
+    JobId,
+    Millis,
+    Reply,
+)
+from disque_trio.statemachine.client import Blocked, Client
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import Job
-from disque_trio.statemachine.key_facts import ALWAYS, UNLESS_TAKEN, KeyFact, is_live
-from disque_trio.statemachine.keys import KeyName, Search
+from disque_trio.statemachine.key_facts import (
+    ALWAYS,
+    DONE_KEPT,
+    ENDED,
+    IN_QUEUE,
+    KEPT,
+    KEY_STATES,
+    MOVED,
+    UNLESS_TAKEN,
+    KeyFact,
+    holder_of_key,
+    is_live,
+)
+from disque_trio.statemachine.key_search import Answers
+from disque_trio.statemachine.keys import KeyName, Rule, Search
 from disque_trio.statemachine.messages import KeyCancel, SetAck
 from disque_trio.statemachine.state import NodeState
+
+ANSWERS_WITHIN: Final[Millis] = 5000
+_TOO_LATE: Final = b"TIMEOUT Of the other nodes %d did not answer within %d seconds: %b"
+_UNSETTLED: Final = b"TIMEOUT After %d seconds the job with the key is still on its way: try again"
+_SO_FAR: Final = b"; the job has ended where it could be reached"
 
 
 def cancel(node: NodeState, search: Search, fact: KeyFact, cause: Cause) -> None:
     """The job ends here and at the nodes that the search asks."""
-    _tell(node, search, KeyCancel(fact.id, *search.name))
+    _broadcast(node, search, KeyCancel(fact.id, *search.name))
     key_index.free(node, search.name, fact.id)
     if is_live(fact) and not _is_acked(node, fact.id):
         acks.ack(node, fact.id, cause)
@@ -25,17 +62,17 @@ def cancel(node: NodeState, search: Search, fact: KeyFact, cause: Cause) -> None
 
 def replace(node: NodeState, search: Search, fact: KeyFact, unless: int) -> None:
     """The job ends where it is known that it was never delivered."""
-    _tell(node, search, KeyCancel(fact.id, *search.name, unless))
+    _broadcast(node, search, KeyCancel(fact.id, *search.name, unless))
     _end_untaken(node, search.name, fact.id, unless)
 
 
 def free(node: NodeState, search: Search, fact: KeyFact) -> None:
     """The job has been replaced: its key is free also where its end was told before that."""
-    _tell(node, search, KeyCancel(fact.id, *search.name))
+    _broadcast(node, search, KeyCancel(fact.id, *search.name))
     key_index.free(node, search.name, fact.id)
 
 
-def _tell(node: NodeState, search: Search, message: KeyCancel) -> None:
+def _broadcast(node: NodeState, search: Search, message: KeyCancel) -> None:
     links = [peer.link for peer in key_search.awaited(node, search) if peer.link]
     send.broadcast(node, links, message)
 
@@ -74,3 +111,106 @@ def is_to_deliver(node: NodeState, job: Job) -> bool:
     # Once it has asked about an earlier job, it knows that no other node queues this one.
     will_queue = search is not None and bool(search.about)
     return job.state == QUEUED or bool(job.flags & DELAYED) or will_queue
+
+
+# The commands.
+
+
+def begin(node: NodeState, client: Client, name: KeyName, *, cancels: bool) -> Reply:
+    """From now on the client waits for what the nodes know of the key, unless one of them can
+    never say it."""
+    if (refusal := key_search.refusal(node)) is not None:
+        return refusal
+    waiters.block(node, client, Blocked.KEY, 0)
+    key_search.begin(node, name, _CANCEL if cancels else _SHOW, client)
+    return PENDING
+
+
+def _finish(node: NodeState, search: Search, reply: Reply) -> None:
+    key_search.end(node, search)
+    client = search.client
+    if client is not None and node.clients.get(client.id) is client:
+        waiters.release(node, client, reply)
+
+
+def _is_cancelled(node: NodeState, search: Search) -> bool:
+    """Has the client gone, or has it waited for too long?"""
+    client = search.client
+    if client is None or node.clients.get(client.id) is not client:
+        return True
+    if node.mono - search.began < ANSWERS_WITHIN:
+        return False
+    _finish(node, search, Failure(_timeout(node, search) + (_SO_FAR if search.cancelled else b"")))
+    return True
+
+
+def _timeout(node: NodeState, search: Search) -> bytes:
+    within = ANSWERS_WITHIN // 1000
+    silent = [p.id for p in key_search.awaited(node, search) if p.id not in search.answers]
+    if not silent:
+        return _UNSETTLED % within
+    return _TOO_LATE % (len(silent), within, b" ".join(silent))
+
+
+def _show(node: NodeState, search: Search, answers: Answers) -> None:
+    found = _found(node, search, answers)
+    if found is None:
+        return
+    if is_live(found) and search.about != found.id:
+        key_search.ask_about(node, search, found.id)
+    else:
+        _finish(node, search, _described(found, answers))
+
+
+def _found(node: NodeState, search: Search, answers: Answers) -> KeyFact | None:
+    """The job that has the key. None if there is none, and the client is answered, or if it is on
+    its way from one node to another."""
+    known = key_search.known(search, answers)
+    found = holder_of_key(known) or next((each for each in known.values() if is_live(each)), None)
+    if found is None and any(fact.word == MOVED for fact in known.values()):
+        key_search.ask_about_moved(node, search, known.values())
+    elif found is None:
+        _finish(node, search, 0 if search.rule is _CANCEL else None)
+    return found
+
+
+def _described(found: KeyFact, answers: Answers) -> Reply:
+    """Names and values of the job, or of the one that has ended and keeps the key."""
+    state = found.state if is_live(found) else DONE_KEPT
+    words = [(id, fact) for id, facts in answers.items() for fact in facts if fact.id == found.id]
+    nodes: list[Reply] = [id for id, fact in words if is_live(fact) or fact.word == KEPT]
+    queued: list[Reply] = [id for id, fact in words if is_live(fact) and fact.state == IN_QUEUE]
+    return [
+        *(b"id", found.id, b"state", KEY_STATES[state]),
+        *(b"nodes", nodes, b"queued-at", queued),
+    ]
+
+
+def _cancel(node: NodeState, search: Search, answers: Answers) -> None:
+    """End what is found, and ask until no node has any of it: one may not have heard of it, or the
+    job may be on its way."""
+    if search.cancelled:
+        ids = [fact.id for fact in search.cancelled]
+        left = [fact for facts in answers.values() for fact in facts if fact.id in ids]
+        if all(fact.word == ENDED for fact in left):
+            _finish(node, search, 1)
+        return
+    found = _found(node, search, answers)
+    if found is not None:
+        known = key_search.known(search, answers)
+        search.cancelled = tuple([fact for fact in known.values() if _has_key(fact, found)])
+        key_search.ask_all(node, search)
+
+
+def _has_key(fact: KeyFact, found: KeyFact) -> bool:
+    """Is this to be ended, too, such as the job of the other side of a cut?"""
+    return is_live(fact) or fact.word == KEPT or fact is found
+
+
+def _cancel_again(node: NodeState, search: Search) -> None:
+    for fact in search.cancelled:
+        cancel(node, search, fact, Cause.CANCEL)
+
+
+_SHOW: Final = Rule(_show, _is_cancelled)
+_CANCEL: Final = Rule(_cancel, _is_cancelled, _cancel_again)

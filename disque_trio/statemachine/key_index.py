@@ -5,7 +5,7 @@ taken: for the KEEP of a job that has ended, or for a moment if it has gone to a
 one that asks all nodes could ask the other one before the job came, and this one afterwards.
 
 Owns `Keys.index`, `kept` and `dirty`; `Memory.held` for the entries; `Job.extensions` of a job
-that is cancelled, or not held back any more. Adds to `Meeting.ids` and `Succession.jobs`.
+that is cancelled, or not held back any more. Adds to `Reconciliation.ids` and `Ordering.jobs`.
 """
 
 from typing import Final
@@ -157,11 +157,11 @@ def _record(node: NodeState, name: KeyName, job_id: JobId) -> None:
 def await_turn(node: NodeState, job: Job) -> None:
     """This node is to deliver the job. If a node has returned a moment ago, another job may have
     its key."""
-    meeting = node.keys.meeting
-    if node.mono < meeting.until and name_of(job) is not None:
-        meeting.ids.append(job.id)
-        if not meeting.due:
-            node.timers.arm(meeting, node.mono)
+    reconciliation = node.keys.reconciliation
+    if node.mono < reconciliation.until and name_of(job) is not None:
+        reconciliation.ids.append(job.id)
+        if not reconciliation.due:
+            node.timers.arm(reconciliation, node.mono)
 
 
 def is_held_back(job: Job) -> bool:
@@ -171,15 +171,15 @@ def is_held_back(job: Job) -> bool:
 
 def await_end(node: NodeState, job: Job) -> None:
     """It is held back: let `key_ordering` find out until when."""
-    succession = node.keys.succession
-    succession.jobs[job.id] = job
-    node.timers.arm(succession, node.mono)
+    ordering = node.keys.ordering
+    ordering.jobs[job.id] = job
+    node.timers.arm(ordering, node.mono)
 
 
 def search_for(node: NodeState, job: Job) -> Search | None:
     """It is held back, and this node finds out until when: what asks about it."""
     name = name_of(job)
-    searches = () if name is None else node.keys.succession.waiting.get(name, ())
+    searches = () if name is None else node.keys.ordering.waiting.get(name, ())
     return next((search for search in searches if search.job is job), None)
 
 
@@ -200,7 +200,7 @@ def mark_dirty(node: NodeState, job: Job) -> None:
     if name in keys.claims or name in keys.askers:
         keys.dirty[name] = None
         node.timers.arm(keys, node.mono)
-    for search in keys.succession.waiting.get(name, ()):
+    for search in keys.ordering.waiting.get(name, ()):
         node.timers.arm(search, node.mono)
 
 

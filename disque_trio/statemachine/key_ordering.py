@@ -1,18 +1,27 @@
-"""IFEXISTS again and replace: a job is queued when the earlier ones with its key have ended
-(decision 76).
+"""Which of several jobs with one key is delivered when (docs/bus.md).
 
-All holders of such a job know that it is held back. Each asks about the earlier jobs when the job
-becomes due there, which is first at the node of its ADDJOB. If another one asks, too, that one goes
-on of them that is the node of the ADDJOB, or the first in an order that depends on the job. The
-asked nodes tell it when an earlier job ends. Who has found out that none lives queues the job. A
-dead job is not waited for.
+IFEXISTS again and replace (decision 76): a job is queued when the earlier ones with its key have
+ended. All holders of such a job know that it is held back. Each asks about the earlier jobs when
+the job becomes due there, which is first at the node of its ADDJOB. If another one asks, too, that
+one goes on of them that is the node of the ADDJOB, or the first in an order that depends on the
+job. The asked nodes answer again when an earlier job ends. The node that finds that none lives
+queues the job. A dead job is not waited for. With `replace` the node of the ADDJOB ends the earlier
+jobs that were never delivered, after the new one has its copies, and then answers its client. A job
+that a worker takes meanwhile is waited for.
 
-With `replace` the node of the ADDJOB ends the earlier jobs that were never delivered, after the new
-one has its copies, and then answers its client. A job that a worker takes meanwhile is waited for.
+After a partition (decision 73): each side may have added a job with the same key. When all members
+of the cluster can be reached again, each node asks the others about the jobs with keys that it is
+to deliver and that were never delivered: those that are there when the last node has returned, and
+for a while also those that come later, such as by an ADDJOB that has waited for copies, or from
+another node. A job of which an earlier one lives, by creation stamp and id, ends as by ACKJOB. The
+earliest stays, so none is lost. Nothing is asked where there are no keys. A few jobs are asked
+about at a time.
 
-Owns `Succession.jobs`, `waiting` and `replacing`, and `Search.cancelled` of its searches.
+Owns `Ordering.jobs`, `waiting` and `replacing`, `Search.cancelled` of its searches, and the
+fields of `Reconciliation`.
 """
 
+from collections.abc import Container
 from typing import Final
 
 from disque_trio.statemachine import key_cancel, key_index, key_search, lifecycle, pending_adds
@@ -20,25 +29,28 @@ from disque_trio.statemachine.base import (
     ACTIVE,
     BCAST_QUEUED,
     DELAYED,
+    MYSELF,
     WAIT_REPL,
     Millis,
     NodeId,
     Status,
 )
 from disque_trio.statemachine.events import Cause
-from disque_trio.statemachine.job import Job, rank
+from disque_trio.statemachine.job import Job, is_at_least_once, rank
 from disque_trio.statemachine.key_facts import (
     DEAD,
     GIVEN_OUT,
     HELD,
+    IN_QUEUE,
     UNLESS_KNOWN_AS_TAKEN,
     UNLESS_TAKEN,
+    WITH_WORKER,
     KeyFact,
     is_earlier,
     is_undecided,
 )
-from disque_trio.statemachine.key_search import Told
-from disque_trio.statemachine.keys import KeyName, Rule, Search, Succession
+from disque_trio.statemachine.key_search import Answers
+from disque_trio.statemachine.keys import KeyName, Ordering, Reconciliation, Rule, Search
 from disque_trio.statemachine.state import NodeState
 
 LOOK_EVERY: Final[Millis] = 1000
@@ -49,44 +61,51 @@ ENDS_WITHIN: Final[Millis] = 1000
 """For so long only the node that is to deliver an earlier job may end it. It may be gone."""
 REPLACES_WITHIN: Final[Millis] = 3000
 """Then the client is answered, and an earlier job that still lives is waited for."""
+RECONCILE_EVERY: Final[Millis] = 20
+CHECK_EVERY: Final[Millis] = 500
+"""How often it is seen whether all nodes are back."""
+RECONCILES_FOR: Final[Millis] = 10_000
+"""For how long jobs that come after the last return are asked about."""
+RECONCILES_WITHIN: Final[Millis] = 30_000
+"""For so long a job waits for what becomes of an earlier ADDJOB, or of a job that moves."""
 
 
-def on_due(node: NodeState, succession: Succession) -> None:
+def on_due(node: NodeState, ordering: Ordering) -> None:
     """Ask about the jobs that have become due, once all jobs of the journal are here."""
     if node.recovering is not None:
-        node.timers.arm(succession, node.mono + LOOK_EVERY)
+        node.timers.arm(ordering, node.mono + LOOK_EVERY)
         return
-    jobs = list(succession.jobs.values())
-    succession.jobs.clear()
+    jobs = list(ordering.jobs.values())
+    ordering.jobs.clear()
     for job in jobs:
         name = key_index.name_of(job)
         is_asking = key_index.search_for(node, job) is not None
         if name is None or is_asking or not _is_wanted(node, job):
             continue
-        search = key_search.begin(node, name, _RULE, job=job)
+        search = key_search.begin(node, name, _FOLLOW, job=job)
         if search.number in node.keys.searches:
-            succession.waiting[name] = (*_searches(node, name), search)
+            ordering.waiting[name] = (*_searches(node, name), search)
 
 
 def _searches(node: NodeState, name: KeyName) -> tuple[Search, ...]:
-    succession = node.keys.succession
-    return succession.waiting.get(name, ())
+    ordering = node.keys.ordering
+    return ordering.waiting.get(name, ())
 
 
 def _is_wanted(node: NodeState, job: Job) -> bool:
     """Does it wait here, or does a client for what becomes of it?"""
-    if job.id in node.keys.succession.replacing:
+    if job.id in node.keys.ordering.replacing:
         return True
     return node.jobs.get(job.id) is job and key_index.is_held_back(job)
 
 
-def _is_left_to_other(node: NodeState, job: Job, told: Told) -> bool:
+def _is_left_to_other(node: NodeState, job: Job, answers: Answers) -> bool:
     """Does a node that comes first ask about it, too? That it can be reached is not enough: it may
     have lost its copy."""
     mine = _preference(node.cluster.myself.id, job)
     return any(
         _preference(id, job) > mine and any(fact.id == job.id for fact in facts)
-        for id, facts in told.items()
+        for id, facts in answers.items()
     )
 
 
@@ -98,7 +117,7 @@ def _is_cancelled(node: NodeState, search: Search) -> bool:
     """Is nobody interested any more?"""
     job = search.job
     assert job is not None, f"search {search.number} is about no job"
-    if job.id in node.keys.succession.replacing:
+    if job.id in node.keys.ordering.replacing:
         is_gone = job.state != WAIT_REPL and not _is_here(node, job)
         if not is_gone:
             return False
@@ -115,22 +134,22 @@ def _is_here(node: NodeState, job: Job) -> bool:
 
 def _forget(node: NodeState, search: Search) -> None:
     key_search.end(node, search)
-    succession = node.keys.succession
+    ordering = node.keys.ordering
     left = tuple([each for each in _searches(node, search.name) if each is not search])
     if left:
-        succession.waiting[search.name] = left
+        ordering.waiting[search.name] = left
     else:
-        succession.waiting.pop(search.name, None)
+        ordering.waiting.pop(search.name, None)
 
 
-def _decide(node: NodeState, search: Search, told: Told) -> None:
+def _decide(node: NodeState, search: Search, answers: Answers) -> None:
     """Queue the job if no earlier one lives; otherwise go on, and end what it replaces."""
     job = search.job
     assert job is not None, f"search {search.number} is about no job"
-    if _is_left_to_other(node, job, told):
+    if _is_left_to_other(node, job, answers):
         _forget(node, search)
         return
-    known = key_search.known(search, told)
+    known = key_search.known(search, answers)
     earlier = [fact for fact in known.values() if is_earlier(fact, job.ctime, job.id)]
     living = [fact for fact in earlier if fact.word == HELD and fact.state != DEAD]
     _free_ended(node, search, living)
@@ -140,7 +159,7 @@ def _decide(node: NodeState, search: Search, told: Told) -> None:
         _let_go(node, search, job)
     elif all(fact.id != search.about for fact in living):
         key_search.ask_about(node, search, min((fact.stamp, fact.id) for fact in living)[1])
-    elif job.id in node.keys.succession.replacing:
+    elif job.id in node.keys.ordering.replacing:
         _replace(node, search, job, living)
     else:
         wait = len(node.keys.searches) * 1000 // LOOKS_A_SECOND
@@ -193,10 +212,127 @@ def _end_targets(node: NodeState, search: Search) -> None:
 
 def _answer(node: NodeState, job: Job) -> None:
     """The producer has its id when what it replaces has ended."""
-    succession = node.keys.succession
-    if succession.replacing.pop(job.id, False) and job.id in node.adding:
+    ordering = node.keys.ordering
+    if ordering.replacing.pop(job.id, False) and job.id in node.adding:
         pending_adds.settle(node, job, Status(job.id))
         key_index.mark_dirty(node, job)
 
 
-_RULE: Final = Rule(_decide, _is_cancelled, _end_targets)
+_FOLLOW: Final = Rule(_decide, _is_cancelled, _end_targets)
+
+
+# After a partition.
+
+
+def begin_reconcile(node: NodeState) -> None:
+    """A node has returned."""
+    reconciliation = node.keys.reconciliation
+    reconciliation.is_wanted = True
+    reconciliation.until = node.mono + RECONCILES_FOR
+    if not reconciliation.due:
+        node.timers.arm(reconciliation, node.mono + RECONCILE_EVERY)
+
+
+def on_reconcile_due(node: NodeState, reconciliation: Reconciliation) -> None:
+    """List the jobs when the last node has returned, and ask about the next ones."""
+    if not node.keys.index:
+        reconciliation.is_wanted = False
+        reconciliation.ids.clear()
+        reconciliation.names.clear()
+        return
+    if not sees_all(node):
+        reconciliation.until = node.mono + RECONCILES_FOR
+        node.timers.arm(reconciliation, node.mono + CHECK_EVERY)
+        return
+    if reconciliation.is_wanted:
+        reconciliation.is_wanted = False
+        reconciliation.ids.clear()
+        # Half as long as a list of the jobs: 17 ms for a million.
+        reconciliation.names = list(node.keys.index)
+    _ask_next(node, reconciliation)
+    if reconciliation.ids or reconciliation.names:
+        node.timers.arm(reconciliation, node.mono + RECONCILE_EVERY)
+
+
+def _ask_next(node: NodeState, reconciliation: Reconciliation) -> None:
+    searches = node.keys.searches.values()
+    room = node.knobs.meetings - sum([each.rule is _RECONCILE for each in searches])
+    looks = node.knobs.meeting_looks
+    while looks and room > 0:
+        looks -= 1
+        if not reconciliation.ids:
+            if not reconciliation.names:
+                return
+            name = reconciliation.names.pop()
+            reconciliation.ids = [job.id for job in node.keys.index.get(name, ())]
+            continue
+        job = node.jobs.get(reconciliation.ids.pop())
+        wanted = None if job is None else key_index.name_of(job)
+        if job is not None and wanted is not None and _may_yield(node, job):
+            room -= 1
+            key_search.begin(node, wanted, _RECONCILE, job=job)
+
+
+def _may_yield(node: NodeState, job: Job) -> bool:
+    """Is this node to deliver the job? One that was to be queued after another one stays: that one
+    has not seen what its producer has seen."""
+    is_here = node.jobs.get(job.id) is job and key_cancel.is_to_deliver(node, job)
+    return is_here and (job.extensions is None or not job.extensions.follows)
+
+
+def _need_not_yield(node: NodeState, search: Search) -> bool:
+    """May the job not go any more?"""
+    is_over = node.mono - search.began > RECONCILES_WITHIN
+    return is_over or search.job is None or not _may_yield(node, search.job)
+
+
+def sees_all(node: NodeState, but: Container[NodeId] = ()) -> bool:
+    """Can all members be reached, except perhaps these, and is it known which are ours?
+
+    One that cannot be reached may know that the earlier job has ended, so the later one stays.
+    """
+    return all(
+        peer.id in but or (peer.resent_on == peer.link != 0 and not peer.flags & key_search.AWAY)
+        for peer in node.cluster.nodes.values()
+        if not peer.flags & MYSELF
+    )
+
+
+def _reconcile(node: NodeState, search: Search, answers: Answers) -> None:
+    """The job ends if an earlier one lives; of that, too, all have been asked whether it has ended.
+    It is asked again while an earlier one may be added, or is on its way."""
+    job = search.job
+    assert job is not None, f"search {search.number} is about no job"
+    earlier = [
+        each
+        for each in key_search.known(search, answers).values()
+        if is_earlier(each, job.ctime, job.id)
+    ]
+    living = [fact for fact in earlier if fact.word == HELD and _stays(fact)]
+    if not _may_yield(node, job) or not _have_all_answered(node, search):
+        key_search.end(node, search)
+    elif any(fact.id == search.about for fact in living):
+        key_search.end(node, search)
+        mine = KeyFact(job.id, job.ctime, HELD, IN_QUEUE, 0)
+        key_cancel.cancel(node, search, mine, Cause.YIELDED)
+    elif living:
+        key_search.ask_about(node, search, min((fact.stamp, fact.id) for fact in living)[1])
+    elif is_undecided({fact.id: fact for fact in earlier}):
+        key_search.ask_about_moved(node, search, earlier)
+    else:
+        key_search.end(node, search)
+
+
+def _have_all_answered(node: NodeState, search: Search) -> bool:
+    peers = node.cluster.nodes.values()
+    ours = [peer.id for peer in peers if key_search.understands(peer) and not peer.flags & MYSELF]
+    return sees_all(node) and all(id in search.answers for id in ours)
+
+
+def _stays(fact: KeyFact) -> bool:
+    """Will the job be delivered, or is it with a worker and would be delivered again?"""
+    is_spent = fact.state == WITH_WORKER and not is_at_least_once(fact.id)
+    return fact.state != DEAD and not is_spent
+
+
+_RECONCILE: Final = Rule(_reconcile, _need_not_yield)

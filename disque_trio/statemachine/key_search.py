@@ -1,27 +1,123 @@
-"""All nodes are asked what they know of a key, for a client or for a job here (docs/bus.md).
+"""All nodes are asked what they know of a key (docs/bus.md, decision 70).
 
-They are asked as for an ADDJOB (`claims`), but no job is to be added, so nobody has to wait for
-what becomes of this. What follows from the answers is up to the `Rule` of the search: see
-`key_show`, `key_reconcile` and `key_ordering`.
+`quorum` says whose answers are needed, for an ADDJOB (`key_claim`) as for a `Search`. With a search
+no job is to be added, so no node has to wait for its outcome. What follows from the answers is up
+to the `Rule` of the search: see `key_cancel` and `key_ordering`.
 
 Owns `Keys.searches`, the fields of a `Search`, and `Keys.last_number`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
+from typing import Final
 
-from disque_trio.statemachine import claims, key_index, key_quorum, send
-from disque_trio.statemachine.base import JobId, Millis, NodeId
+from disque_trio.statemachine import key_index, send
+from disque_trio.statemachine.base import (
+    CLAIMS,
+    EXTENDS,
+    FAIL,
+    HANDSHAKE,
+    MYSELF,
+    NOADDR,
+    PFAIL,
+    POSTPONES,
+    Failure,
+    JobId,
+    LinkId,
+    Millis,
+    NodeId,
+)
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.key_facts import ENDED, KEPT, MOVED, KeyFact, join
-from disque_trio.statemachine.key_quorum import ASK_EVERY, NO_JOB
 from disque_trio.statemachine.keys import KeyName, Rule, Search
 from disque_trio.statemachine.messages import KeyAnswer, KeyClaim
 from disque_trio.statemachine.state import NodeState
 
-Told = dict[NodeId, tuple[KeyFact, ...]]
-"""What each node has said."""
+ASK_EVERY: Final[Millis] = 100
+"""How often a node that has not answered is asked."""
+TIMED_OUT: Final = b"NOREPL Timeout reached before all nodes have said whether the key is free"
+_MUTE: Final = (
+    b"NOREPL It cannot be known who has the key, because nodes of an earlier version cannot be"
+    b" asked; upgrade them: "
+)
+NO_JOB: Final[JobId] = bytes(40)
+AWAY: Final = HANDSHAKE | PFAIL | FAIL | NOADDR
+"""Flags of a node that cannot be asked."""
+_NOT_ASKED: Final = MYSELF | AWAY
+_ANSWERS: Final = CLAIMS | POSTPONES
+"""Of nodes that understand KEYCLAIM: the first ones with CLAIMS had another one, and no
+POSTPONES."""
+
+
+def quorum(
+    node: NodeState, began: Millis, last_answers: dict[NodeId, Millis], answered: Container[NodeId]
+) -> list[Peer]:
+    """The nodes whose answers are needed: ours that can be reached, and those of which it is not
+    known yet, on their present link, whether they are ours.
+
+    A node that is not suspected and does not answer for long does not know this one. `began` is
+    when this node began to ask, and `last_answers` when the others last answered. A node that has
+    come, or returned, since then is silent from the beginning of its link. Those that have answered
+    are not silent until they are asked anew.
+    """
+    silent_since = node.mono - 2 * node.config.cluster_node_timeout
+    return [
+        peer
+        for peer in node.cluster.nodes.values()
+        if not peer.flags & _NOT_ASKED
+        and (peer.resent_on != peer.link or not peer.link or understands(peer) or _is_mute(peer))
+        and (
+            peer.id in answered
+            or max(last_answers.get(peer.id, began), peer.link_created) >= silent_since
+            or _is_mute(peer)
+        )
+    ]
+
+
+def understands(peer: Peer) -> bool:
+    """Does it understand KEYCLAIM?"""
+    return peer.capabilities & _ANSWERS == _ANSWERS
+
+
+def _is_mute(peer: Peer) -> bool:
+    """May it have jobs with keys, and never answers?"""
+    return bool(peer.capabilities & EXTENDS) and not understands(peer)
+
+
+def links(peers: Iterable[Peer]) -> list[LinkId]:
+    """The links of those that may answer."""
+    return [peer.link for peer in peers if peer.link and not _is_mute(peer)]
+
+
+def refusal(node: NodeState) -> Failure | None:
+    """Why it cannot be known who has a key, as long as certain nodes can be reached; else None."""
+    mute = [
+        f"{peer.ip}:{peer.port}".encode()
+        for peer in node.cluster.nodes.values()
+        if not peer.flags & _NOT_ASKED and _is_mute(peer)
+    ]
+    return Failure(_MUTE + b", ".join(mute)) if mute else None
+
+
+def timed_out(node: NodeState, job: Job) -> Failure:
+    """The reply to an ADDJOB that has not learned in time whether its key is free. It names the
+    nodes that have not answered, unless an earlier ADDJOB here is asking for the same key."""
+    silent = [
+        f"{peer.ip}:{peer.port}".encode()
+        for claim in node.keys.asking.values()
+        if claim.job is job
+        for peer in quorum(node, claim.began, claim.last_answers, claim.answers)
+        if peer.id not in claim.answers
+    ]
+    missing = b": no answer from " + b", ".join(silent) if silent else b""
+    return Failure(TIMED_OUT + missing)
+
+
+# Searches.
+
+Answers = dict[NodeId, tuple[KeyFact, ...]]
+"""What each node knows of the jobs with the key."""
 
 
 def begin(
@@ -48,7 +144,7 @@ def end(node: NodeState, search: Search) -> None:
 
 def awaited(node: NodeState, search: Search) -> list[Peer]:
     """The nodes whose answers are needed."""
-    return key_quorum.awaited(node, search.began, search.heard, search.answers)
+    return quorum(node, search.began, search.last_answers, search.answers)
 
 
 def ask_about(node: NodeState, search: Search, job_id: JobId) -> None:
@@ -68,10 +164,10 @@ def ask_about_moved(node: NodeState, search: Search, facts: Iterable[KeyFact]) -
 def ask_all(node: NodeState, search: Search) -> None:
     """A new round: earlier answers do not count."""
     search.round += 1
-    search.heard.update(dict.fromkeys(search.answers, node.mono))
+    search.last_answers.update(dict.fromkeys(search.answers, node.mono))
     search.answers.clear()
-    if search.rule.before is not None and search.cancelled:
-        search.rule.before(node, search)
+    if search.rule.before_asking is not None and search.cancelled:
+        search.rule.before_asking(node, search)
     _send(node, search, awaited(node, search))
     consider(node, search)
 
@@ -87,7 +183,7 @@ def _send(node: NodeState, search: Search, peers: list[Peer]) -> None:
     waits = search.job is not None and key_index.is_held_back(search.job)
     mine = search.job.id if search.job is not None and waits else NO_JOB
     message = KeyClaim(search.number, search.round, mine, 0, about, *search.name)
-    send.broadcast(node, key_quorum.links(peers), message)
+    send.broadcast(node, links(peers), message)
     node.timers.arm(search, node.mono + ASK_EVERY)
 
 
@@ -106,13 +202,9 @@ def on_due(node: NodeState, search: Search) -> None:
         ask_all(node, search)
 
 
-def on_keyanswer(node: NodeState, sender: Peer, message: KeyAnswer) -> None:
-    """A node tells what it knows of a key, for a search or for an ADDJOB."""
-    search = node.keys.searches.get(message.number)
-    if search is None:
-        claims.take_answer(node, sender, message)
-        return
-    search.heard[sender.id] = node.mono
+def take_answer(node: NodeState, search: Search, sender: Peer, message: KeyAnswer) -> None:
+    """A node reports what it knows of the key."""
+    search.last_answers[sender.id] = node.mono
     if message.round == search.round:
         search.answers[sender.id] = message.facts
         consider(node, search)
@@ -123,14 +215,14 @@ def consider(node: NodeState, search: Search) -> None:
     ids = [peer.id for peer in awaited(node, search)]
     if any(id not in search.answers for id in ids):
         return
-    told = {id: search.answers[id] for id in ids}
-    told[node.cluster.myself.id] = tuple(key_index.facts(node, search.name, b"", search.about))
-    search.rule.decide(node, search, told)
+    answers = {id: search.answers[id] for id in ids}
+    answers[node.cluster.myself.id] = tuple(key_index.facts(node, search.name, b"", search.about))
+    search.rule.decide(node, search, answers)
 
 
-def known(search: Search, told: Told) -> dict[JobId, KeyFact]:
+def known(search: Search, answers: Answers) -> dict[JobId, KeyFact]:
     """What all of them know, by job. That a job has ended is remembered."""
-    found = join([*told.values(), search.ended.values()])
+    found = join([*answers.values(), search.ended.values()])
     for job_id, fact in found.items():
         if fact.word in (ENDED, KEPT):
             search.ended[job_id] = fact

@@ -1,6 +1,6 @@
 """What a node knows of the keys of unique jobs: which jobs have them, and which ADDJOBs want them.
 
-The fields are written by `key_index`, `claims`, `key_search`, `key_reconcile` and `key_ordering`.
+The fields are written by `key_index`, `key_claim`, `key_search`, `key_ordering` and `key_ordering`.
 """
 
 from collections.abc import Callable
@@ -53,7 +53,7 @@ class Claim:
     """When the ADDJOB came."""
     began: Millis
     """When it was the first one here, and began to ask."""
-    heard: dict[NodeId, Millis] = attrs.Factory(dict)
+    last_answers: dict[NodeId, Millis] = attrs.Factory(dict)
     """When a node last answered, whatever, or was asked anew after its answer."""
     pending: dict[JobId, tuple[NodeId, int]] = attrs.Factory(dict)
     """Jobs whose ADDJOB waited when this one asked: at which node, and `asked_at` then."""
@@ -91,8 +91,8 @@ class Rule:
     """Called when all nodes have answered, with what each said, this one included."""
     is_cancelled: "Callable[[Any, Search], bool]"
     """Called before anybody is asked again. If so, the search ends; it has answered its client."""
-    before: "Callable[[Any, Search], None] | None" = None
-    """Called before all are asked: tells them what `cancelled` is to end."""
+    before_asking: "Callable[[Any, Search], None] | None" = None
+    """Called before all are asked: sends them KEYCANCEL for `cancelled`."""
 
 
 @attrs.define(eq=False, weakref_slot=False)
@@ -109,7 +109,7 @@ class Search(Timed):
     job: Job | None = None
     round: int = 0
     """How often it has asked; answers to earlier rounds do not count."""
-    heard: dict[NodeId, Millis] = attrs.Factory(dict)
+    last_answers: dict[NodeId, Millis] = attrs.Factory(dict)
     """When a node last answered, whatever, or was asked anew after its answer."""
     about: JobId = b""
     """The job of which all nodes are asked whether it has ended."""
@@ -121,9 +121,9 @@ class Search(Timed):
 
 
 @attrs.define(eq=False, weakref_slot=False)
-class Meeting(Timed):
+class Reconciliation(Timed):
     """Jobs here of which it is to be asked whether an earlier one has their key, because a node has
-    returned. `key_reconcile` writes it."""
+    returned. `key_ordering` writes it."""
 
     ids: list[JobId] = attrs.Factory(list)
     """The one that is asked about next at the end."""
@@ -136,7 +136,7 @@ class Meeting(Timed):
 
 
 @attrs.define(eq=False, weakref_slot=False)
-class Succession(Timed):
+class Ordering(Timed):
     """Jobs here that are not queued before the earlier ones with their key have ended.
     `key_ordering` writes it."""
 
@@ -151,25 +151,25 @@ class Succession(Timed):
 
 @attrs.define(eq=False, weakref_slot=False)
 class Keys(Timed):
-    """What a node knows of keys. `key_index` and `claims` write it."""
+    """What a node knows of keys. `key_index` and `key_claim` write it."""
 
     index: dict[KeyName, tuple[Job, ...]] = attrs.Factory(dict)
     """The jobs here that have the key, acknowledged ones included (`key_index`)."""
     kept: dict[KeyName, tuple[Kept, ...]] = attrs.Factory(dict)
     """Jobs that are gone (`key_index`)."""
     claims: dict[KeyName, list[Claim]] = attrs.Factory(dict)
-    """Those of this node's clients, in their order; the first one asks (`claims`)."""
+    """Those of this node's clients, in their order; the first one asks (`key_claim`)."""
     asking: dict[int, Claim] = attrs.Factory(dict)
-    """The first ones, by number (`claims`)."""
+    """The first ones, by number (`key_claim`)."""
     last_number: int = 0
-    """Of an ADDJOB that asks, or of a search (`claims`, `key_search`)."""
+    """Of an ADDJOB that asks, or of a search (`key_claim`, `key_search`)."""
     searches: dict[int, Search] = attrs.Factory(dict)
     """Those that run, by number (`key_search`)."""
-    meeting: Meeting = attrs.Factory(Meeting)
-    """`key_reconcile`; `key_index` adds jobs."""
-    succession: Succession = attrs.Factory(Succession)
+    reconciliation: Reconciliation = attrs.Factory(Reconciliation)
+    """`key_ordering`; `key_index` adds jobs."""
+    ordering: Ordering = attrs.Factory(Ordering)
     """`key_ordering`; `key_index` adds jobs."""
     askers: dict[KeyName, dict[NodeId, KeyClaim]] = attrs.Factory(dict)
-    """Nodes that wait for what becomes of an ADDJOB here (`claims`)."""
+    """Nodes that wait for what becomes of an ADDJOB here (`key_claim`)."""
     dirty: dict[KeyName, None] = attrs.Factory(dict)
     """Keys of which something has changed that a claim may wait for (`key_index`)."""

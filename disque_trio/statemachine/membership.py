@@ -18,7 +18,7 @@ from disque_trio.statemachine import (
     handshake,
     hostnames,
     identity,
-    key_reconcile,
+    key_ordering,
     metrics,
     queue_announcements,
     repair,
@@ -87,7 +87,7 @@ def _receive_on_own_link(node: NodeState, sender: Peer, frame: Frame) -> None:
         gossip.on_pong(node, sender)
         if is_back:
             resend.begin(node, sender)
-            key_reconcile.begin(node)
+            key_ordering.begin_reconcile(node)
 
 
 def _answer(node: NodeState, link: Link, frame: Frame) -> None:

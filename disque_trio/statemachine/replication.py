@@ -2,7 +2,7 @@
 
 Owns `NodeState.drawn_at` and `drawn`, and while a job waits for its copies `Job.confirmed`; sets
 `Job.made`, `number`, `expires`, `requeue_at` and `extensions` of one that has waited for its key;
-adds to `Succession.replacing`.
+adds to `Ordering.replacing`.
 """
 
 from typing import Final
@@ -13,7 +13,7 @@ from disque_trio.statemachine import (
     deadletters,
     journaling,
     key_index,
-    key_quorum,
+    key_search,
     lifecycle,
     pending_adds,
     send,
@@ -113,12 +113,12 @@ def follow(node: NodeState, job: Job, stamp: int, *, replaces: bool) -> None:
     job.made, job.number = divmod(min(stamp + 1, LAST_STAMP), STAMPS)
     job.extensions = attrs.evolve(job.extensions or Extensions(), follows=FOLLOWS)
     if replaces:
-        succession = node.keys.succession
-        succession.replacing[job.id] = False
+        ordering = node.keys.ordering
+        ordering.replacing[job.id] = False
 
 
 def add_claimed(node: NodeState, job: Job, waited: Millis, *, is_async: bool) -> None:
-    """Add a new job for which a client waits already, because its key had to be free (`claims`):
+    """Add a new job for which a client waits already, because its key had to be free (`key_claim`):
     for how long, in milliseconds."""
     external = not job.holders
     # Its times count from now on.
@@ -185,7 +185,7 @@ def on_client_due(node: NodeState, client: Client) -> None:
             continue
         is_late = bool(pending.deadline and node.mono >= pending.deadline)
         is_due = is_late or node.mono >= pending.widen_at
-        has_copies = node.keys.succession.replacing.get(job.id, False)
+        has_copies = node.keys.ordering.replacing.get(job.id, False)
         is_waiting = job.state == WAIT_REPL and not has_copies
         if is_due and is_waiting and len(job.confirmed or ()) >= pending.sync:
             achieved(node, job)  # copies in other zones have had their time
@@ -193,7 +193,7 @@ def on_client_due(node: NodeState, client: Client) -> None:
             if has_copies:
                 pending_adds.settle(node, job, Status(job.id))
                 continue
-            late = Failure(TIMED_OUT) if job.id in node.jobs else key_quorum.timed_out(node, job)
+            late = Failure(TIMED_OUT) if job.id in node.jobs else key_search.timed_out(node, job)
             give_up(node, job, late)
         elif is_due and not _keep_after_all(node, job):
             if could_hold(node, job) < pending.sync:
@@ -273,9 +273,9 @@ def achieved(node: NodeState, job: Job) -> None:
 def _answer(node: NodeState, job: Job) -> None:
     """The job has its copies: its producer may know, unless it replaces another one, which ends
     only now."""
-    succession = node.keys.succession
-    if job.id in succession.replacing:
-        succession.replacing[job.id] = True
+    ordering = node.keys.ordering
+    if job.id in ordering.replacing:
+        ordering.replacing[job.id] = True
         pending_adds.widen_in(node, node.adding[job.id], FOREVER)
         key_index.await_end(node, job)
     else:
@@ -304,13 +304,13 @@ def give_up(node: NodeState, job: Job, reply: Reply) -> None:
 
 
 def _replace_nothing(node: NodeState, job: Job) -> None:
-    node.keys.succession.replacing.pop(job.id, None)
+    node.keys.ordering.replacing.pop(job.id, None)
 
 
 def abandon(node: NodeState, client: Client) -> None:
     """The client has gone: remove the jobs whose copies it waited for."""
     for job in pending_adds.abandon(node, client):
-        if node.keys.succession.replacing.get(job.id):
+        if node.keys.ordering.replacing.get(job.id):
             key_index.mark_dirty(node, job)  # it stays: what it replaces may have ended
         else:
             _replace_nothing(node, job)

@@ -4,12 +4,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from disque_trio.statemachine import (
-    claims,
     enqueuing,
     federation,
+    key_claim,
     key_index,
     key_ordering,
-    key_reconcile,
     key_search,
     longcommands,
     membership,
@@ -24,7 +23,7 @@ from disque_trio.statemachine import (
 )
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.job import Job
-from disque_trio.statemachine.keys import Kept, Keys, Meeting, Search, Succession
+from disque_trio.statemachine.keys import Kept, Keys, Ordering, Reconciliation, Search
 from disque_trio.statemachine.memory import Memory
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import (
@@ -51,11 +50,11 @@ ON_TIMER: Final[dict[type, Callable[[NodeState, Any], None]]] = {
     Purging: purging.on_due,
     Enqueuing: enqueuing.on_due,
     Timed: sessions.on_pause_end,
-    Keys: claims.on_due,
+    Keys: key_claim.on_due,
     Kept: key_index.on_due,
     Search: key_search.on_due,
-    Meeting: key_reconcile.on_due,
-    Succession: key_ordering.on_due,
+    Reconciliation: key_ordering.on_reconcile_due,
+    Ordering: key_ordering.on_due,
     Memory: pressure.on_review,
 }
 

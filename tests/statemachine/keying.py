@@ -6,7 +6,7 @@ from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.key_facts import HELD, IN_QUEUE, PENDING, KeyFact
-from disque_trio.statemachine.key_quorum import ASK_EVERY
+from disque_trio.statemachine.key_search import ASK_EVERY
 from disque_trio.statemachine.messages import JobCopy, KeyAnswer, KeyClaim
 from tests.rig import JOB, Rig, copy_of
 

@@ -58,7 +58,7 @@ VERSIONS: Final = (
 )
 """What earlier versions announced."""
 ASKED: Final = CLAIMS | POSTPONES
-"""Of nodes that understand KEYCLAIM (`key_quorum`)."""
+"""Of nodes that understand KEYCLAIM (`key_search`)."""
 _NEEDS: Final[dict[type[Message], int]] = {
     Waiting: MEETS,
     HaveJobs: MEETS,

@@ -5,7 +5,7 @@ import pytest
 from disque_trio.statemachine.base import ACKED, FAIL, Failure, Reply
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.key_facts import BACKING_OFF, DONE_KEPT, ENDED, KEPT, MOVED, KeyFact
-from disque_trio.statemachine.key_quorum import ASK_EVERY
+from disque_trio.statemachine.key_search import ASK_EVERY
 from disque_trio.statemachine.messages import GotJob, KeyCancel, SetAck
 from disque_trio.statemachine.nodetable import mark
 from tests.cluster_rig import ClusterRig

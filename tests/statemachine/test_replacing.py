@@ -166,7 +166,7 @@ def test_a_replacement_that_is_acknowledged_before_it_is_answered_is_answered(
         words = ("UNIQUE", f"k{wait}", "IFEXISTS", "replace", "REPLICATE", 2)
         rig.request(B, "ADDJOB", "q", "two", 0, *words, client=client)
         rig.run(wait)
-        for job in list(rig.node(B).keys.succession.replacing):
+        for job in list(rig.node(B).keys.ordering.replacing):
             rig.request(B, "ACKJOB", job, client=rig.connect(B))
         rig.run(3000)
 
@@ -177,7 +177,7 @@ def test_a_replacement_is_answered_at_its_timeout_if_a_node_is_silent(rig: Clust
     first = add(rig, A, "one", "REPLICATE", 1)
     client = rig.connect(B)
     rig.request(B, "ADDJOB", "q", "two", 300, "REPLICATE", 1, *REPLACE, client=client)
-    rig.run_until(lambda: any(rig.node(B).keys.succession.replacing.values()), 100)
+    rig.run_until(lambda: any(rig.node(B).keys.ordering.replacing.values()), 100)
     rig.silence(A, B)
     rig.run(1000)
 
@@ -192,9 +192,9 @@ def test_a_replacement_that_is_acknowledged_while_a_node_is_silent_is_answered(
     add(rig, A, "one", "REPLICATE", 1)
     client = rig.connect(B)
     rig.request(B, "ADDJOB", "q", "two", 0, "REPLICATE", 1, *REPLACE, client=client)
-    rig.run_until(lambda: any(rig.node(B).keys.succession.replacing.values()), 100)
+    rig.run_until(lambda: any(rig.node(B).keys.ordering.replacing.values()), 100)
     rig.silence(A, B)
-    [second] = rig.node(B).keys.succession.replacing
+    [second] = rig.node(B).keys.ordering.replacing
     rig.ask(B, "ACKJOB", second)
     rig.run(300)
 
@@ -206,7 +206,7 @@ def test_who_waits_behind_a_replacement_goes_on_if_its_client_is_gone(rig: Clust
     first, second = rig.connect(B), rig.connect(B)
     rig.request(B, "ADDJOB", "q", "two", 0, "REPLICATE", 1, *REPLACE, client=first)
     rig.request(B, "ADDJOB", "q", "three", 0, "REPLICATE", 1, *REPLACE[:2], client=second)
-    rig.run_until(lambda: any(rig.node(B).keys.succession.replacing.values()), 100)
+    rig.run_until(lambda: any(rig.node(B).keys.ordering.replacing.values()), 100)
     take(rig, A)
     rig.machine(B).disconnect(first, rig.now)
     rig.run(3000)
@@ -225,7 +225,7 @@ def test_a_replacement_whose_queue_is_paused_meanwhile_is_refused_and_forgotten(
     [reply] = rig.replies(B, client)
 
     assert isinstance(reply, Failure)
-    assert not rig.node(B).keys.succession.replacing
+    assert not rig.node(B).keys.ordering.replacing
 
 
 def test_a_wish_is_not_queued_while_its_queue_is_paused_but_a_retry_later(rig: ClusterRig) -> None:

@@ -17,7 +17,7 @@ from disque_trio.sim.checkers.obligations import GRAIN, MILLI, SECOND
 from disque_trio.sim.checkers.records import Add, Job
 from disque_trio.sim.checkers.succession import age
 from disque_trio.sim.scenarios.plan import Micros
-from disque_trio.statemachine import key_reconcile
+from disque_trio.statemachine import key_ordering
 from disque_trio.tracing.rows import Row
 
 MEETS: Micros = 5 * SECOND
@@ -169,7 +169,7 @@ def after_keyclaim(case: Case, row: Row) -> None:
 def _asked_since(case: Case, row: Row, key: tuple[str, int]) -> Micros:
     """When the node began to ask whether earlier jobs have ended: the last round of any search that
     may still run. Without messages in the trace: what they take at most."""
-    earliest = row.time - case.obligations.longest(key_reconcile.MEETS_WITHIN * MILLI)
+    earliest = row.time - case.obligations.longest(key_ordering.RECONCILES_WITHIN * MILLI)
     searches = case.rounds.get((row.node, key), {})
     begun = [begun for _, begun in searches.values() if begun >= earliest]
     return min(begun, default=row.time - 4 * case.obligations.latency - GRAIN)

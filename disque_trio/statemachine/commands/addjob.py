@@ -3,6 +3,7 @@
 Sets `NodeState.begun`.
 """
 
+import hashlib
 from typing import Final
 
 import attrs
@@ -10,6 +11,7 @@ import attrs
 from disque_trio.statemachine import (
     copies,
     counts,
+    key_claim,
     lifecycle,
     pending_adds,
     replication,
@@ -34,7 +36,6 @@ from disque_trio.statemachine.base import (
     Status,
 )
 from disque_trio.statemachine.client import Client
-from disque_trio.statemachine.commands import unique
 from disque_trio.statemachine.commands.addoptions import NAMES, parse_options
 from disque_trio.statemachine.commands.parse import (
     Remembered,
@@ -44,6 +45,7 @@ from disque_trio.statemachine.commands.parse import (
 from disque_trio.statemachine.extensions import Extensions, needs_of
 from disque_trio.statemachine.job import Job, id_end, id_with, make_id
 from disque_trio.statemachine.joboptions import CARRIED, Options
+from disque_trio.statemachine.keys import RETURN
 from disque_trio.statemachine.pausing import PAUSED
 from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.suggestions import shown
@@ -123,8 +125,12 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
         resolved = _in(options, max_ttl(node))
     job = _make(node, args[1], args[2], resolved, replicas, external=external)
     node.begun = args
+    deadline = node.mono + wait if wait else 0
     if options.unique is not None:
-        return unique.claim(node, client, job, options, wait, sync)
+        if_exists = RETURN if options.if_exists is None else options.if_exists
+        return key_claim.begin(
+            node, client, job, deadline, if_exists=if_exists, is_async=options.is_async, sync=sync
+        )
     if not external and (options.is_async or replicas == 1):
         counts.added(node)
         if replicas == 1:
@@ -132,7 +138,6 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
         else:
             replication.add(node, job, blocking=None, deadline=0)
         return Status(job.id)
-    deadline = node.mono + wait if wait else 0
     replication.add(node, job, blocking=client, deadline=deadline, sync=sync)
     return PENDING
 
@@ -351,8 +356,16 @@ def _make(
         resolved.retry,
         () if external else myself.holding,
         mono + (resolved.delay or resolved.retry) or 1,
-        extensions=unique.named(resolved.extensions, body),
+        extensions=_with_key(resolved.extensions, body),
     )
+
+
+def _with_key(extensions: Extensions | None, body: bytes) -> Extensions | None:
+    """With the key of a job with this body: in place of an empty key its SHA-256, in hexadecimal
+    digits."""
+    if extensions is None or extensions.key != b"":
+        return extensions
+    return attrs.evolve(extensions, key=hashlib.sha256(body).hexdigest().encode())
 
 
 def max_ttl(node: NodeState) -> int:

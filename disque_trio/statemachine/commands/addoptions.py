@@ -9,12 +9,12 @@ from disque_trio.statemachine.base import SYNTAX_ERROR, CommandError
 from disque_trio.statemachine.commands.parse import (
     Words,
     at_least,
+    check_key,
     in_seconds,
     once,
     seconds,
     seconds_of_original,
 )
-from disque_trio.statemachine.commands.unique import check_key
 from disque_trio.statemachine.joboptions import AUTO, BY_WORD, OPTIONS, WAYS, Option, Options
 from disque_trio.statemachine.suggestions import no_option, none_of
 

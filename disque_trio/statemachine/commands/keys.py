@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from disque_trio.statemachine import key_show
+from disque_trio.statemachine import key_cancel
 from disque_trio.statemachine.base import SYNTAX_ERROR, CommandError, Reply
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commands import jobs
-from disque_trio.statemachine.commands.unique import check_key
+from disque_trio.statemachine.commands.parse import check_key
 from disque_trio.statemachine.commands.usage import wrong_number
 from disque_trio.statemachine.keys import KeyName
 from disque_trio.statemachine.state import NodeState
@@ -23,12 +23,12 @@ def show(node: NodeState, client: Client, args: list[bytes]) -> Reply:
         return jobs.show(node, client, args)
     if len(args) != _WORDS:
         raise CommandError(wrong_number("show", SHOW_USAGE))
-    return key_show.begin(node, client, _name(args), cancels=False)
+    return key_cancel.begin(node, client, _name(args), cancels=False)
 
 
 def cancel(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """End the job that has a key: 1, or 0 if none has it."""
-    return key_show.begin(node, client, _name(args), cancels=True)
+    return key_cancel.begin(node, client, _name(args), cancels=True)
 
 
 def _name(args: list[bytes]) -> KeyName:

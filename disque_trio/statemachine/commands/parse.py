@@ -16,6 +16,7 @@ from disque_trio.statemachine.base import (
     Millis,
 )
 from disque_trio.statemachine.job import check_id, is_well_formed
+from disque_trio.statemachine.key_facts import MAX_KEY
 from disque_trio.statemachine.suggestions import shown
 from disque_trio.statemachine.tracked_deliveries import check_token
 
@@ -177,3 +178,12 @@ class Words:
         if word is None:
             raise CommandError(SYNTAX_ERROR + b": %b has no value behind it" % option)
         return word
+
+
+def check_key(word: bytes) -> bytes:
+    """The key itself. Raises CommandError if it is too long."""
+    if len(word) > MAX_KEY:
+        raise CommandError(
+            b"ERR A key has at most %d bytes: %b has %d" % (MAX_KEY, shown(word), len(word))
+        )
+    return word

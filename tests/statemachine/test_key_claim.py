@@ -4,7 +4,7 @@ import pytest
 
 from disque_trio.statemachine.base import Failure, Status
 from disque_trio.statemachine.key_facts import ENDED, KEPT
-from disque_trio.statemachine.key_quorum import ASK_EVERY
+from disque_trio.statemachine.key_search import ASK_EVERY
 from disque_trio.statemachine.messages import DelJob, GotJob, KeyAnswer, ReplJob
 from tests.rig import CALM, JOB, N2, N3, Rig
 from tests.statemachine.keying import (

@@ -17,7 +17,7 @@ Owns `Keys.claims`, `asking`, `last_number` and `askers`, and the fields of a `C
 from disque_trio.statemachine import (
     key_facts,
     key_index,
-    key_quorum,
+    key_search,
     lifecycle,
     pending_adds,
     replication,
@@ -53,7 +53,7 @@ from disque_trio.statemachine.key_facts import (
     wants_again,
     wants_replaced,
 )
-from disque_trio.statemachine.key_quorum import ASK_EVERY, NO_JOB
+from disque_trio.statemachine.key_search import ASK_EVERY, NO_JOB
 from disque_trio.statemachine.keys import AGAIN, REJECT, REPLACE, Claim, KeyName, Keys
 from disque_trio.statemachine.messages import KeyAnswer, KeyClaim
 from disque_trio.statemachine.pausing import PAUSED
@@ -74,7 +74,7 @@ def begin(
     refused if that could never be known."""
     name = key_index.name_of(job)
     assert name is not None, f"{job.id!r} wants no key"
-    if (refusal := key_quorum.refusal(node)) is not None:
+    if (refusal := key_search.refusal(node)) is not None:
         return refusal
     pending_adds.begin(node, client, job, deadline, sync, FOREVER)
     keys = node.keys
@@ -102,7 +102,7 @@ def _start(node: NodeState, claim: Claim) -> None:
 
 
 def _awaited(node: NodeState, claim: Claim) -> list[Peer]:
-    return key_quorum.awaited(node, claim.began, claim.heard, claim.answers)
+    return key_search.quorum(node, claim.began, claim.last_answers, claim.answers)
 
 
 def _ask_all(node: NodeState, claim: Claim) -> None:
@@ -113,7 +113,7 @@ def _ask_all(node: NodeState, claim: Claim) -> None:
     claim.base = claim.round
     claim.moved = b""
     claim.since.clear()
-    claim.heard.update(dict.fromkeys(claim.answers, node.mono))
+    claim.last_answers.update(dict.fromkeys(claim.answers, node.mono))
     claim.answers.clear()
     _send(node, claim, _awaited(node, claim))
 
@@ -122,7 +122,7 @@ def _send(node: NodeState, claim: Claim, peers: list[Peer]) -> None:
     job, (queue, key) = claim.job, claim.name
     about = claim.about or NO_JOB
     message = KeyClaim(claim.number, claim.round, job.id, job.ctime, about, queue, key)
-    send.broadcast(node, key_quorum.links(peers), message)
+    send.broadcast(node, key_search.links(peers), message)
     claim.again_at = node.mono + ASK_EVERY
     timer = node.keys
     if not timer.due or claim.again_at < timer.due:
@@ -148,8 +148,8 @@ def on_due(node: NodeState, keys: Keys) -> None:
     dirty = list(keys.dirty)
     keys.dirty.clear()
     for name in dirty:
-        _go_on(node, name)
-    refusal = key_quorum.refusal(node) if keys.asking else None
+        _continue(node, name)
+    refusal = key_search.refusal(node) if keys.asking else None
     for claim in list(keys.asking.values()):
         if refusal is not None:
             _give_up(node, claim.name, refusal)
@@ -169,19 +169,19 @@ def _give_up(node: NodeState, name: KeyName, refusal: Failure) -> None:
             replication.give_up(node, claim.job, refusal)
 
 
-def _go_on(node: NodeState, name: KeyName) -> None:
+def _continue(node: NodeState, name: KeyName) -> None:
     """Something has happened to a job with this key, or to an ADDJOB here that wants it."""
     keys = node.keys
     for claim in [each for each in keys.claims.get(name, ()) if each.job.id not in node.adding]:
         _remove(node, claim)
-    _tell_of_own_jobs(node, name)
+    _settle_after_own_jobs(node, name)
     if name in keys.claims:
         first = keys.claims[name][0]
         (_consider if first.number in keys.asking else _start)(node, first)
-    _tell_askers(node, name)
+    _answer_askers(node, name)
 
 
-def _tell_of_own_jobs(node: NodeState, name: KeyName) -> None:
+def _settle_after_own_jobs(node: NodeState, name: KeyName) -> None:
     """A job that was added here after other clients here had wanted its key: answer them."""
     mine = node.cluster.myself.id[:8]
     for job in node.keys.index.get(name, ()):
@@ -196,12 +196,20 @@ def _tell_of_own_jobs(node: NodeState, name: KeyName) -> None:
 # What the answers mean.
 
 
-def take_answer(node: NodeState, sender: Peer, message: KeyAnswer) -> None:
-    """A node tells what it knows."""
+def on_keyanswer(node: NodeState, sender: Peer, message: KeyAnswer) -> None:
+    """A node reports what it knows of a key, for a search or for an ADDJOB."""
+    search = node.keys.searches.get(message.number)
+    if search is None:
+        _take_answer(node, sender, message)
+    else:
+        key_search.take_answer(node, search, sender, message)
+
+
+def _take_answer(node: NodeState, sender: Peer, message: KeyAnswer) -> None:
     claim = node.keys.asking.get(message.number)
     if claim is None:
         return
-    claim.heard[sender.id] = node.mono
+    claim.last_answers[sender.id] = node.mono
     if message.round < claim.since.get(sender.id, claim.base):
         return
     claim.answers[sender.id] = message.facts
@@ -268,7 +276,7 @@ def _refuse(node: NodeState, name: KeyName, known: dict[JobId, KeyFact], asked_a
     for claim in list(node.keys.claims[name]):
         if claim.number < asked_at and not _adds_anyway(claim, known):
             _answer_client(node, claim, known)
-    _go_on(node, name)
+    _continue(node, name)
 
 
 def _answer_client(node: NodeState, claim: Claim, known: dict[JobId, KeyFact]) -> None:
@@ -298,7 +306,7 @@ def _pass(node: NodeState, claim: Claim, known: dict[JobId, KeyFact]) -> None:
         if latest := latest_stamp(known):
             replication.follow(node, job, latest, replaces=claim.if_exists == REPLACE)
         replication.add_claimed(node, job, node.mono - claim.made, is_async=claim.is_async)
-    _go_on(node, claim.name)
+    _continue(node, claim.name)
 
 
 def _remove(node: NodeState, claim: Claim) -> None:
@@ -318,7 +326,7 @@ def on_keyclaim(node: NodeState, sender: Peer, message: KeyClaim) -> None:
     name = message.queue, message.key
     first = node.keys.claims.get(name)
     if first and message.stamp and (message.stamp, message.id) < first[0].age:
-        _yield(node, first[0], sender, message)
+        _ask_anew(node, first[0], sender, message)
     _answer(node, sender, message)
 
 
@@ -347,19 +355,19 @@ def _answer(node: NodeState, sender: Peer, message: KeyClaim) -> None:
     send.to_node(node, sender, KeyAnswer(message.number, message.round, tuple(found)))
 
 
-def _yield(node: NodeState, claim: Claim, sender: Peer, message: KeyClaim) -> None:
+def _ask_anew(node: NodeState, claim: Claim, sender: Peer, message: KeyClaim) -> None:
     """An earlier ADDJOB wants the key: what its node has answered does not count any more."""
     if claim.number not in node.keys.asking or claim.yielded.get(sender.id) == message.id:
         return
     claim.yielded[sender.id] = message.id
-    claim.heard[sender.id] = node.mono
+    claim.last_answers[sender.id] = node.mono
     claim.answers.pop(sender.id, None)
     claim.round += 1
     claim.since[sender.id] = claim.round
     _send(node, claim, [sender])
 
 
-def _tell_askers(node: NodeState, name: KeyName) -> None:
+def _answer_askers(node: NodeState, name: KeyName) -> None:
     """Answer the nodes that wait for what becomes of an ADDJOB here."""
     for id, message in list(node.keys.askers.get(name, {}).items()):
         sender = node.cluster.nodes.get(id)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from disque_trio.statemachine import key_reconcile
+from disque_trio.statemachine import key_ordering
 from disque_trio.statemachine.base import Status
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.key_facts import ENDED, GIVEN_OUT, MOVED
 from disque_trio.statemachine.key_index import TRAIL
-from disque_trio.statemachine.key_quorum import ASK_EVERY
+from disque_trio.statemachine.key_search import ASK_EVERY
 from disque_trio.statemachine.messages import NeedJobs
 from tests.rig import JOB, ME, N2, N3, Rig
 from tests.statemachine.keying import (
@@ -118,8 +118,8 @@ def test_a_job_stays_once_it_has_heard_of_the_end_of_an_earlier_one_that_has_mov
     ask(rig)
     say_all(rig)
     rig.sent()
-    key_reconcile.begin(rig.node)
-    rig.advance(key_reconcile.RUN_EVERY + TICK)
+    key_ordering.begin_reconcile(rig.node)
+    rig.advance(key_ordering.RECONCILE_EVERY + TICK)
 
     moved_and_ended(rig, 3)
 

@@ -6,7 +6,7 @@ from disque_trio.statemachine import key_ordering
 from disque_trio.statemachine.base import ACTIVE, FAIL, PFAIL, Failure, Status
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.key_facts import WITH_WORKER
-from disque_trio.statemachine.key_quorum import ASK_EVERY, TIMED_OUT
+from disque_trio.statemachine.key_search import ASK_EVERY, TIMED_OUT
 from disque_trio.statemachine.nodetable import mark
 from tests.rig import JOB, N2, N3
 from tests.statemachine.keying import (

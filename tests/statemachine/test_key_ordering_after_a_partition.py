@@ -2,7 +2,7 @@
 
 import pytest
 
-from disque_trio.statemachine import key_reconcile
+from disque_trio.statemachine import key_ordering
 from disque_trio.statemachine.base import FAIL, TRACED, Reply, Status
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.events import Cause, Kind
@@ -16,11 +16,11 @@ from disque_trio.statemachine.key_facts import (
     WITH_WORKER,
     KeyFact,
 )
-from disque_trio.statemachine.key_reconcile import (
-    LOOK_EVERY,
-    MEETS_FOR,
-    MEETS_WITHIN,
-    RUN_EVERY,
+from disque_trio.statemachine.key_ordering import (
+    CHECK_EVERY,
+    RECONCILE_EVERY,
+    RECONCILES_FOR,
+    RECONCILES_WITHIN,
 )
 from disque_trio.statemachine.knobs import DEFAULTS
 from disque_trio.statemachine.messages import Enqueue, GotJob, KeyAnswer, KeyCancel, YourJobs
@@ -49,8 +49,8 @@ EARLIER = held(JOB, EARLY)
 
 def returns(rig: Rig) -> None:
     """The last node that was away answers again."""
-    key_reconcile.begin(rig.node)
-    rig.advance(RUN_EVERY + TICK)
+    key_ordering.begin_reconcile(rig.node)
+    rig.advance(RECONCILE_EVERY + TICK)
 
 
 def undelivered(*options: bytes | str | int, key: bytes = KEY) -> tuple[Rig, Job]:
@@ -208,7 +208,7 @@ def test_it_does_not_wait_for_ever() -> None:
     returns(rig)
     say_all(rig, pending(JOB, EARLY))
 
-    for _ in range(MEETS_WITHIN // 100 + 2):
+    for _ in range(RECONCILES_WITHIN // 100 + 2):
         rig.advance(100)
         say_all(rig, pending(JOB, EARLY))
 
@@ -224,11 +224,11 @@ def test_nothing_is_asked_while_a_node_is_away() -> None:
     away = rig.node.cluster.nodes[N3]
     mark(rig.node, away, FAIL)
     returns(rig)
-    rig.advance(LOOK_EVERY)
+    rig.advance(CHECK_EVERY)
     assert claims(rig) == []
 
     away.flags &= ~FAIL
-    rig.advance(LOOK_EVERY + TICK)
+    rig.advance(CHECK_EVERY + TICK)
     say_all(rig, EARLIER)
 
     assert job.id not in rig.node.jobs
@@ -263,7 +263,7 @@ def test_without_keys_nothing_is_asked_and_no_timer_runs() -> None:
     returns(rig)
 
     assert claims(rig) == []
-    assert not rig.node.keys.meeting.due
+    assert not rig.node.keys.reconciliation.due
 
 
 # Which jobs, and when.
@@ -281,7 +281,7 @@ def test_a_few_jobs_are_asked_about_at_a_time() -> None:
     assert len(first) == 2 * DEFAULTS.meetings
     for to, claim in first:
         rig.message(to, KeyAnswer(claim.number, claim.round, ()))
-    rig.advance(RUN_EVERY + TICK)
+    rig.advance(RECONCILE_EVERY + TICK)
 
     assert len(claims(rig)) == 2 * 5
 
@@ -300,21 +300,21 @@ def test_jobs_that_come_a_moment_later_are_asked_about_too() -> None:
     rig.advance(TICK)
     assert b"third" in {claim.key for _, claim in claims(rig)}
 
-    rig.advance(MEETS_FOR)
+    rig.advance(RECONCILES_FOR)
     rig.sent()
     late = add(rig, key=b"late")
-    rig.advance(RUN_EVERY + TICK)
+    rig.advance(RECONCILE_EVERY + TICK)
     assert late.id in rig.node.jobs
     assert b"late" not in {claim.key for _, claim in claims(rig)}
 
 
 def test_a_job_that_has_gone_meanwhile_is_left_out() -> None:
     rig, job = undelivered()
-    key_reconcile.begin(rig.node)
+    key_ordering.begin_reconcile(rig.node)
     rig.request("ACKJOB", job.id)
     kept = add(rig, key=b"another")
 
-    rig.advance(RUN_EVERY + TICK)
+    rig.advance(RECONCILE_EVERY + TICK)
 
     assert {claim.key for _, claim in claims(rig)} <= {b"another"}
     assert kept.id in rig.node.jobs
@@ -389,6 +389,6 @@ def test_an_addjob_that_ends_a_moment_after_a_return_is_asked_about(copies: int)
         rig.message(job.job.holders[-1], GotJob(id))
     rig.sent()
 
-    rig.advance(RUN_EVERY + TICK)
+    rig.advance(RECONCILE_EVERY + TICK)
 
     assert KEY in {claim.key for _, claim in claims(rig) if not claim.stamp}

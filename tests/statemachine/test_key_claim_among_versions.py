@@ -17,7 +17,7 @@ from disque_trio.statemachine.base import (
     Status,
 )
 from disque_trio.statemachine.extensions import FOLLOWS, Extensions
-from disque_trio.statemachine.key_quorum import ASK_EVERY
+from disque_trio.statemachine.key_search import ASK_EVERY
 from disque_trio.statemachine.nodetable import mark, unmark
 from tests.rig import N2, N3, Rig
 from tests.statemachine.keying import KEY, ask, claims, keyed_copy, keyed_rig, outwait, say_all
