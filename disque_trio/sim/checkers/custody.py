@@ -71,10 +71,9 @@ def _collected(case: Case, row: Row, job: Job, copy: Copy) -> str:
     listed = job.listed.get(row.node, {})
     excused = case.world.names_forgotten
     created_at = NEVER if job.created_at is None else job.created_at
-    # A node that was wiped since may have confirmed under both names: two holders, one node.
-    excused += sum(
-        state == 2 and case.world.has_new_name(peer, created_at) for peer, state in asked.items()
-    )
+    # A node that was wiped since may be listed under both names: two holders, one node.
+    agreed = (row.node, *[peer for peer, state in asked.items() if state == 2])
+    excused += sum(case.world.has_new_name(peer, created_at) for peer in agreed)
     if row.time - copy.acked_at >= WAIT_FOR_UNMET:
         excused += sum(_may_be_missing(case, row.node, job, peer, created_at) for peer in listed)
     if copy.is_dummy:

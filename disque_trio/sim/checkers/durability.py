@@ -7,8 +7,8 @@ answered or another node was told with JOBSTATE. When the process was killed all
 must be on the disk, and no job is there as pending that is over; what nobody has been told of yet
 may have waited for the write and sync before, and for its own write (`Obligations.write`), which
 with `always` is followed by a sync. When power has failed it must if
-`appendfsync` is `always`, and with `everysec` if it is older than two seconds and the disk was
-well. What must be there is no excuse for a duplicate (D8).
+`appendfsync` is `always`, and with `everysec` if its process has run for two seconds since and the
+disk was well. What must be there is no excuse for a duplicate (D8).
 """
 
 from typing import Final
@@ -18,7 +18,7 @@ import attrs
 from disque_trio.sim.checkers import history
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.copy_options import read
-from disque_trio.sim.checkers.intervals import Interval
+from disque_trio.sim.checkers.intervals import Interval, begin_without
 from disque_trio.sim.checkers.obligations import MILLI, SECOND
 from disque_trio.sim.checkers.records import ALIVE, NEVER, Copy, Job, Lease
 from disque_trio.sim.checkers.safety import after_leaving, check_retention
@@ -305,7 +305,8 @@ def must_survive(case: Case, node: str, confirmed_at: int) -> bool:
         return True
     if case.obligations.fsync != "everysec" or case.world.was_disk_faulty(node, crash.time):
         return False
-    return crash.time - confirmed_at > LAG
+    stops = [pause for pause in case.world.pauses.get(node, ()) if not pause.is_slow]
+    return confirmed_at < begin_without(stops, LAG, crash.time)
 
 
 def _may_be_forgotten(case: Case, node: str, since: Micros | None) -> bool:

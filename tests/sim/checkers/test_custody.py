@@ -163,6 +163,32 @@ def test_two_names_are_not_three() -> None:
     ]
 
 
+def wiped_node_collects(holders: int) -> list[str]:
+    """n3 has lost its data and its name, gets the job back, and collects its acknowledgement."""
+    trace = held()
+    trace.row(1, "wipe", "n3")
+    trace.row(1, "start", "n3", cause="fresh")
+    trace.send(1.1, "repljob", "n1", "n3", detail=f"jobs={JOB} holders=n1,n2,n3,n3")
+    trace.row(1.102, "hold", "n3", job=JOB, cause="repljob")
+    trace.ack(2, "n3")
+    for node in ("n1", "n2"):
+        trace.send(2.001, "setack", "n3", node, detail=f"holders={holders}")
+        trace.row(2.003, "acked", node, job=JOB, cause="setack")
+        trace.send(2.003, "gotack", node, "n3", detail="known")
+    trace.row(2.1, "drop", "n3", job=JOB, cause="collected")
+    return problems(trace)
+
+
+def test_a_wiped_node_may_list_its_own_former_name() -> None:
+    assert wiped_node_collects(holders=4) == []
+
+
+def test_its_two_names_are_not_three() -> None:
+    assert wiped_node_collects(holders=5) == [
+        "n3 drops it (collected) though only 2 of 4 other holders have confirmed"
+    ]
+
+
 @pytest.mark.parametrize(("went", "due"), [(3_590.0, ["S2"]), (3_662.0, [])])
 def test_a_dummy_ack_is_kept_for_as_long_as_the_job_may_live(went: float, due: list[str]) -> None:
     trace = Trace()

@@ -65,6 +65,25 @@ def test_after_a_power_loss_it_depends_on_how_the_journal_is_synced(
     assert bool(problems(trace)) == found
 
 
+@pytest.mark.parametrize(("paused", "found"), [(1.0, False), (3.0, True)])
+def test_a_stopped_process_syncs_nothing(paused: float, *, found: bool) -> None:
+    trace = held()
+    trace.row(paused, "pause", "n1")
+    fallen(trace, 8, "n1", "power")
+    back(trace, 9, "n1", has_job=False)
+
+    assert bool(problems(trace)) == found
+
+
+def test_a_slow_process_syncs_all_the_same() -> None:
+    trace = held()
+    trace.row(1, "slow", "n1", detail="5")
+    fallen(trace, 8, "n1", "power")
+    back(trace, 9, "n1", has_job=False)
+
+    assert problems(trace) != []
+
+
 def test_a_disk_that_was_not_well_may_be_behind() -> None:
     trace = held()
     trace.row(1, "disk.stall", "n2", detail="yes")
