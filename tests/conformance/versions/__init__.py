@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any, Final
 
 import attrs
+import msgspec
 
 _HERE: Final = Path(__file__).parent
 JOURNALS: Final = ("framed.aof", "disque.aof")
 NODES: Final = "nodes.conf"
 FRAMES: Final = "frames.jsonl"
 TRACE: Final = "trace.jsonl"
+BODIES: Final = "bodies.jsonl"
+"""Of jobs that the worker library adds."""
 NUMBERS: Final = "numbers.json"
 MEANING: Final = ".json"
 """Behind the name of a file: what a reader finds in it."""
@@ -40,12 +43,28 @@ def told(value: object) -> Any:
         return bytes(value).decode("latin-1")
     if isinstance(value, list | tuple):
         return [told(each) for each in value]
-    kind: Any = type(value)
-    if not attrs.has(kind):
+    if isinstance(value, msgspec.Raw):
+        return told(bytes(value))
+    if isinstance(value, dict):
+        return {name: told(each) for name, each in value.items()}
+    if not fields_of(type(value)):
         return value
-    found: dict[str, object] = {"is": kind.__name__}
-    for field in attrs.fields(kind):
-        given = getattr(value, field.name)
-        if field.init and given != field.default:
-            found[field.name] = told(given)
+    found: dict[str, object] = {"is": type(value).__name__}
+    for name, default in fields_of(type(value)).items():
+        if (given := getattr(value, name)) != default:
+            found[name] = told(given)
     return found
+
+
+def fields_of(kind: Any) -> dict[str, object]:
+    """The fields of a record that are written, with their defaults; none if it is no record."""
+    if attrs.has(kind):
+        return {field.name: field.default for field in attrs.fields(kind) if field.init}
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return {
+            field.name: field.default_factory()
+            if callable(field.default_factory)
+            else field.default
+            for field in msgspec.structs.fields(kind)
+        }
+    return {}

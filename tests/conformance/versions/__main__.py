@@ -23,6 +23,7 @@ from disque_trio.tracing.jsonlines import line_of
 from disque_trio.wire.frames import encode
 from disque_trio.wire.journal import Format, Writer
 from tests.conformance.versions import (
+    BODIES,
     FRAMES,
     JOURNALS,
     MEANING,
@@ -32,6 +33,7 @@ from tests.conformance.versions import (
     place,
     told,
 )
+from tests.conformance.versions.bodies import READERS, bodies
 from tests.conformance.versions.examples import ME, OTHER, frames, journal, rows
 from tests.conformance.versions.numbers import numbers
 
@@ -50,6 +52,11 @@ def main() -> int:
     lines = [{"hex": encode(*attributes(frame)).hex(), "reads": told(frame)} for frame in frames()]
     (folder / FRAMES).write_text("".join(json.dumps(line) + "\n" for line in lines))
     (folder / TRACE).write_bytes(b"".join(map(line_of, rows())))
+    read = [
+        {"kind": kind, "hex": body.hex(), "reads": told(READERS[kind](body))}
+        for kind, body in bodies()
+    ]
+    (folder / BODIES).write_text("".join(json.dumps(line) + "\n" for line in read))
     _say(folder / NUMBERS, numbers())
     print(f"recorded in {folder}")
     return 0

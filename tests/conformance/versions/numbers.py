@@ -50,7 +50,12 @@ def numbers() -> dict[str, Any]:
         "all capabilities": base.CAPABILITIES,
         "node flags": _named(base, _NODE_FLAGS),
         "message flags": _MARKS,
-        "messages": {kind.__name__: frames._WRITERS[kind][0] for kind in frames._WRITERS},
+        "messages": dict(
+            sorted(
+                ((kind.__name__, writer[0]) for kind, writer in frames._WRITERS.items()),
+                key=lambda each: each[1],
+            )
+        ),
         "key words": list(key_facts.KEY_WORDS),
         "key states": [state.decode() for state in key_facts.KEY_STATES],
         "key marks": key_facts.KEY_MARKS,
