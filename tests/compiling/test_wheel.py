@@ -1,6 +1,7 @@
 """The wheel of the compiled form: what is in it, and that it runs where no compiler's parts are."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -67,6 +68,17 @@ def test_a_wheel_has_the_source_and_a_native_module_beside_each_that_is_compiled
     assert {name for name in names if name.endswith(".py")} == sources | {plain + ".py"}
     text = zipfile.ZipFile(wheel).read("disque_trio/statemachine/machine.py")
     assert text == (PACKAGE / "statemachine" / "machine.py").read_bytes()
+
+
+def test_its_description_has_no_links_that_lead_nowhere(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    [name] = [each for each in archive.namelist() if each.endswith(".dist-info/METADATA")]
+
+    text = archive.read(name).decode()
+
+    assert "# disque_trio" in text
+    assert "all commands" in text, "the text of a link stays"
+    assert re.findall(r"\]\((?!https?:)[^)]*\)", text) == []
 
 
 def test_its_name_says_for_which_python_it_is(wheel: Path) -> None:
