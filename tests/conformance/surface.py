@@ -70,9 +70,9 @@ def _package(package: str) -> Iterator[tuple[str, Any]]:
                 yield f"{package}.{name}.{member}", _described(getattr(value, member))
 
 
-def _described(value: object) -> Any:
+def _described(value: Any) -> Any:
     """The parameters of what can be called; nothing of other values."""
-    if not callable(value) or (inspect.isclass(value) and issubclass(value, BaseException)):
+    if inspect.isclass(value) and issubclass(value, BaseException):
         return {}
     try:
         parameters = inspect.signature(value).parameters.values()
