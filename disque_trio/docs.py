@@ -16,6 +16,8 @@ from disque_trio.statemachine.commands.table import ROWS
 from disque_trio.statemachine.commands.usage import forms, is_optional
 from disque_trio.statemachine.job_states import ABSENT, MEANINGS, TRANSITIONS
 from disque_trio.terminal.options import options_of
+from disque_trio.worker.options import GIVEN_TO, Definition, rows
+from disque_trio.worker.options import Options as JobSettings
 
 _HEADER: Final = """\
 # Commands
@@ -114,6 +116,17 @@ def settings_table(record: type) -> list[str]:
     return lines
 
 
+def task_options() -> list[str]:
+    """The options of tasks and jobs, as a table."""
+    lines = ["| option | of | default | meaning |", "|---|---|---|---|"]
+    for name, row in {**rows(JobSettings), **rows(Definition)}.items():
+        of = ", ".join(
+            level for level, options in GIVEN_TO.items() if name in options.__annotations__
+        )
+        lines.append(f"| `{name}` | {of} | {row.shown} | {row.meaning} |")
+    return lines
+
+
 def job_states() -> list[str]:
     """The states of a job, and every way from one to another, as two tables."""
     names = {number: name.decode() for number, name in enumerate(STATE_NAMES)} | {ABSENT: "-"}
@@ -138,6 +151,7 @@ def main(folder: Path) -> None:
 
 TABLES: Final = (
     ("worker-process.md", "settings", settings_table(Options)),
+    ("worker.md", "options of tasks and jobs", task_options()),
     ("design.md", "states of a job", job_states()),
 )
 """Page, mark and lines of each table in a page that is written by hand."""

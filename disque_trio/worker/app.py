@@ -42,6 +42,7 @@ from disque_trio.worker.options import (
     RunOptions,
     TaskOptions,
     check_names,
+    check_options,
 )
 from disque_trio.worker.runtime import runtime
 from disque_trio.worker.task import AsyncTask, Declare, DeclareBound, SyncTask, Task, declare
@@ -149,8 +150,7 @@ class App(Generic[State]):
     ) -> Callable[[Fn], Fn]:
         """Declare a function that gets every body of a queue as bytes. Raises `ValueError` for
         invalid options."""
-        kinds.check_kinds({"queue": queue}, kinds.OF_JOB)
-
+        check_options({"queue": queue})
         check_names(options, RunOptions)
 
         def declared(fn: Fn) -> Fn:
@@ -169,7 +169,7 @@ class App(Generic[State]):
     def accept(self, queue: str, *systems: System) -> None:
         """Accept bodies of these systems in a queue, in addition to those of this library. Their
         class is the name of a task, or an alias. Raises `ValueError` for an invalid queue."""
-        kinds.check_kinds({"queue": queue}, kinds.OF_JOB)
+        check_options({"queue": queue})
         for system in systems:
             _check_system(system)
         payloads = import_module("disque_trio.worker.interop.payloads")  # few apps need it

@@ -5,10 +5,9 @@ from typing import Any, Final
 
 import attrs
 
-from disque_trio.worker.options import Definition, Options
+from disque_trio.worker.options import CARRIED, Definition, Options
 from disque_trio.worker.runtime import runtime
 
-CARRIED: Final = frozenset(("lease", "priority", "replicate", "sync", "ttl"))
 _MOVING: Final = frozenset(("at", "delay", "lease", "ttl"))
 """Options to which others may give way."""
 

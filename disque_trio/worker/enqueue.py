@@ -29,13 +29,12 @@ from disque_trio.worker.enqueued import Enqueued, Follow, R_co, Wait
 from disque_trio.worker.envelope import write
 from disque_trio.worker.many import not_enqueued, telling
 from disque_trio.worker.opened import OpenedApp
-from disque_trio.worker.options import OWN_HEADERS, Definition, Options, unique_key
+from disque_trio.worker.options import OF_STEPS, OWN_HEADERS, Definition, Options, unique_key
 from disque_trio.worker.places import Place, place_of
 from disque_trio.worker.runtime import Runtime, runtime
 
 S = TypeVar("S")
 
-_OF_STEPS: Final = ("queue", "lease", "ttl", "delay", "priority", "replicate", "sync", "maxlen")
 _DEFAULTS: Final = attrs.asdict(Options())
 
 
@@ -85,7 +84,7 @@ class Call(Generic[R_co]):
         if options.at is not None or options.unique:
             raise ValueError(f"{name}: a later step of a chain has neither at nor unique")
         args, kwargs = self.arguments.pack(self.args, dict(self.kwargs), form, int(self.is_open))
-        given = {each: getattr(options, each) for each in _OF_STEPS}
+        given = {each: getattr(options, each) for each in OF_STEPS}
         return codec.Step(
             task=name,
             key=options.key or runtime().new_key(),

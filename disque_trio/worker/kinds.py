@@ -1,7 +1,7 @@
-"""Of which kind the value of each option is: what is not is refused where it is declared."""
+"""Kinds of values that options may have. `check_kinds` refuses others where they are declared."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from inspect import iscoroutinefunction
 from typing import Any, Final
@@ -48,63 +48,62 @@ def takes(value: object, count: int) -> bool:
     return True
 
 
-def _or_none(kind: Kind) -> Kind:
+def or_none(kind: Kind) -> Kind:
+    """A value of this kind, or None."""
     is_one, name = kind
     return lambda value: value is None or is_one(value), f"{name}, or None"
 
 
-def _words(*known: str) -> Kind:
+def one_of(*known: str) -> Kind:
+    """One of these words."""
     return lambda value: _is_text(value) and value in known, f"one of {', '.join(map(repr, known))}"
+
+
+def whole(least: int | None = None, most: int | None = None) -> Kind:
+    """A whole number within bounds."""
+
+    def is_one(value: object) -> bool:
+        return (
+            is_whole(value)
+            and (least is None or least <= value)
+            and (most is None or value <= most)
+        )
+
+    if most is not None:
+        return is_one, f"a whole number from {least} to {most}"
+    return is_one, "a whole number" if least is None else f"a whole number, {least} or more"
 
 
 TEXT: Final[Kind] = _is_utf8, "text without lone surrogates"
 NAME: Final[Kind] = _is_name, TEXT[1]
-WHOLE: Final[Kind] = is_whole, "a whole number"
 SECONDS: Final[Kind] = is_number, "a number of seconds"
+WHOLE_SECONDS: Final[Kind] = is_whole, "a whole number of seconds"
+DELAY: Final[Kind] = is_number, "a number of seconds, or a timedelta"
+DATETIME: Final[Kind] = lambda value: isinstance(value, datetime), "a datetime"
 FLAG: Final[Kind] = lambda value: isinstance(value, bool), "True or False"
-
-OF_JOB: Final[Mapping[str, Kind]] = {
-    "queue": NAME,
-    "lease": (is_whole, "a whole number of seconds"),
-    "ttl": (is_whole, "a whole number of seconds"),
-    "delay": (is_number, "a number of seconds, or a timedelta"),
-    "at": _or_none((lambda value: isinstance(value, datetime), "a datetime")),
-    "priority": _or_none(WHOLE),
-    "replicate": _or_none(WHOLE),
-    "maxlen": _or_none(WHOLE),
-    "unique": _or_none(
-        (lambda value: isinstance(value, bool) or _is_utf8(value), f"{TEXT[1]}, or True")
-    ),
-    "unique_for": (
-        lambda value: value == "until-done" or (is_number(value) and value >= 0),
-        "'until-done' or a number of seconds",
-    ),
-    "on_conflict": _words("return", "reject", "again", "replace"),
-    "result_ttl": _or_none(WHOLE),
-    "key": _or_none(TEXT),
-    "headers": (
-        lambda value: isinstance(value, Mapping) and all(map(_is_utf8, value)),
-        f"a mapping of names, which are {TEXT[1]}",
-    ),
-    "repeat": FLAG,
-}
-"""Options of a job."""
-
-OF_TASK: Final[Mapping[str, Kind]] = {
-    "name": TEXT,
-    "timeout": _or_none(SECONDS),
-    "retry": (_is_policy, "a policy, such as Backoff(), or a function of a job and an error"),
-    "executor": _or_none(_words("loop", "thread", "process")),
-    "max_crashes": WHOLE,
-}
-"""Options of a task."""
-
+UNIQUE: Final[Kind] = (
+    lambda value: isinstance(value, bool) or _is_utf8(value),
+    f"{TEXT[1]}, or True",
+)
+UNIQUE_FOR: Final[Kind] = (
+    lambda value: value == "until-done" or (is_number(value) and value >= 0),
+    "'until-done' or a number of seconds",
+)
+HEADERS: Final[Kind] = (
+    lambda value: isinstance(value, Mapping) and all(map(_is_utf8, value)),
+    f"a mapping of names, which are {TEXT[1]}",
+)
+NAMES: Final[Kind] = (
+    lambda value: isinstance(value, Iterable) and not isinstance(value, str),
+    "a list of names",
+)
+POLICY: Final[Kind] = _is_policy, "a policy, such as Backoff(), or a function of a job and an error"
 
 OF_APP: Final[Mapping[str, Kind]] = {
     "url": (lambda value: isinstance(value, str | Cluster), "the address of nodes, as text"),
-    "lifespan": _or_none((lambda value: takes(value, 0), "a function without arguments")),
-    "form": _words("json", "msgpack"),
-    "max_body": (lambda value: is_whole(value) and value > 0, "a number of bytes, 1 or more"),
+    "lifespan": or_none((lambda value: takes(value, 0), "a function without arguments")),
+    "form": one_of("json", "msgpack"),
+    "max_body": whole(1),
     "id": TEXT,
 }
 """Other arguments of an app and of its methods."""

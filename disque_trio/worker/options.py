@@ -1,7 +1,8 @@
 """How a job is added: its queue, its times, its copies, its key. Seconds.
 
-Invalid options raise an error when a task is declared, not when a job is lost. `Defaults` and the
-classes below it are the table of options: which of them an app, a task and a job have.
+Invalid options raise an error when a task is declared, not when a job is lost. Each option is a
+field of `Options` or of `Definition`, whose `Row` has its kind and its meaning: checks, the table
+of docs/worker.md and the headers of jobs are derived from it.
 """
 
 import difflib
@@ -9,17 +10,19 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from typing import Any, Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict, get_args
 
 import attrs
 
 from disque_trio.client.command import is_encodable
+from disque_trio.statemachine.joboptions import BY_WORD
 from disque_trio.terminal.escapes import printable
+from disque_trio.worker import kinds
 from disque_trio.worker.checks import shown
 from disque_trio.worker.copies import Copies
 from disque_trio.worker.envelope import MAX_NAME
 from disque_trio.worker.exceptions import LONGEST_S
-from disque_trio.worker.kinds import OF_JOB, OF_TASK, check_kinds
+from disque_trio.worker.kinds import Kind, check_kinds
 from disque_trio.worker.policies import MAX_CRASHES, Backoff, Policy
 from disque_trio.worker.precedence import LEASE_S, SHORTEST_LEASE_S, TTL_S, life, settled
 
@@ -33,11 +36,16 @@ OWN_HEADERS: Final = frozenset((
 _TOO_LATE: Final = "{}: a job waits for ten years (" + f"{LONGEST_S} s) at most"
 _MAX_UNIQUE: Final = 256
 """Bytes that a node takes as a key."""
+_PRIORITY: Final = BY_WORD[b"PRIORITY"]
+_ROW: Final = "row"
 
 Conflict = Literal["return", "reject", "again", "replace"]
 Executor = Literal["loop", "thread", "process"]
 Decide = Callable[[Any, BaseException], float | None]
 """A policy that is a function of the job and the error: the wait, or None if the job is dead."""
+
+
+# Where an option may be given. Type checkers cannot derive these from the rows below.
 
 
 class Defaults(TypedDict, total=False):
@@ -96,6 +104,49 @@ class TaskOptions(Shared, RunOptions, total=False):
     aliases: Iterable[str]
 
 
+GIVEN_TO: Final = {
+    "app": AppOptions, "task": TaskOptions, "consumer": RunOptions, "job": JobOptions
+}  # fmt: skip
+
+
+# The rows.
+
+
+@attrs.frozen(kw_only=True)
+class Row:
+    """What is known of an option beside its name and its default."""
+
+    kind: Kind
+    meaning: str
+    """For docs/worker.md, as the default; in Markdown."""
+    shown: str
+    is_of_steps: bool = False
+    """Does a later step of a chain keep it? Its value is JSON."""
+    is_carried: bool = False
+    """Does a job that is added again keep it in its headers? Its value is an int."""
+
+
+def option(
+    kind: Kind,
+    meaning: str,
+    default: Any = None,
+    shown: str | None = None,
+    converter: Callable[[Any], Any] | None = None,
+    **more: Any,
+) -> Any:
+    if shown is None:
+        shown = "" if default is None else str(default)
+    row = Row(kind=kind, meaning=meaning, shown=shown, **more)
+    return attrs.field(default=default, converter=converter, metadata={_ROW: row})
+
+
+def rows(record: type) -> dict[str, Row]:
+    """The options among the fields of a record."""
+    return {
+        field.name: field.metadata[_ROW] for field in attrs.fields(record) if _ROW in field.metadata
+    }
+
+
 def _copied(given: Mapping[str, Any]) -> Mapping[str, Any]:
     return dict(given) if isinstance(given, Mapping) else given
 
@@ -104,41 +155,101 @@ def _copied(given: Mapping[str, Any]) -> Mapping[str, Any]:
 class Options:
     """How a job is added."""
 
-    queue: str = "default"
-    lease: int = LEASE_S
-    """RETRY: a job that is not acknowledged is delivered again after so long. 0: it is delivered
-    once at most."""
-    ttl: int = TTL_S
-    """How long it lives, done or not."""
+    queue: str = option(kinds.NAME, "the queue", "default", "`default`", is_of_steps=True)
+    delay: float = option(
+        kinds.DELAY,
+        "when the job is enqueued: seconds from now, or a `timedelta`; at most ten years "
+        "([long delays](#long-delays))",
+        0,
+        is_of_steps=True,
+    )
+    at: datetime | None = option(
+        kinds.or_none(kinds.DATETIME), "the same as a time with a time zone, in place of `delay`"
+    )
+    priority: int | None = option(
+        kinds.or_none(kinds.whole(_PRIORITY.least, _PRIORITY.most)),
+        f"−{-_PRIORITY.least} to {_PRIORITY.most}; higher first, within one queue",
+        shown="0",
+        is_of_steps=True,
+        is_carried=True,
+    )
+    lease: int = option(
+        kinds.WHOLE_SECONDS,
+        "if the worker dies, the job is redelivered after this time; 0 is at-most-once delivery",
+        LEASE_S,
+        f"{LEASE_S} s",
+        is_of_steps=True,
+        is_carried=True,
+    )
+    ttl: int = option(
+        kinds.WHOLE_SECONDS,
+        "the job expires after this time, done or not",
+        TTL_S,
+        f"{TTL_S // 86_400} days",
+        is_of_steps=True,
+        is_carried=True,
+    )
+    replicate: int | None = option(
+        kinds.or_none(kinds.whole()),
+        "how many nodes hold the job. The default is the node's `default-replicate`",
+        shown="3, or the size of a smaller cluster",
+        is_of_steps=True,
+        is_carried=True,
+    )
+    sync: int | None = option(
+        kinds.or_none(kinds.whole(1)),
+        "how many replicas are confirmed when `enqueue` returns ([replicas](#replicas))",
+        shown="a majority: 2 of 3, 2 of 2, 1 of 1",
+        is_of_steps=True,
+        is_carried=True,
+    )
+    maxlen: int | None = option(
+        kinds.or_none(kinds.whole()),
+        "refuse the job if its queue has this many jobs on the node",
+        is_of_steps=True,
+    )
+    unique: str | bool | None = option(
+        kinds.or_none(kinds.UNIQUE),
+        "add the job only if no other job of the task in the queue has this key; `True` stands for "
+        "its arguments ([unique jobs](#unique-jobs))",
+    )
+    unique_for: Literal["until-done"] | float = option(
+        kinds.UNIQUE_FOR,
+        "the key is taken until the job has ended, and for this many seconds after",
+        "until-done",
+        "`until-done`",
+    )
+    on_conflict: Conflict = option(
+        kinds.one_of(*get_args(Conflict)),
+        "what to do if a job has the key ([unique jobs](#unique-jobs))",
+        "return",
+        "`return`",
+    )
+    result_ttl: int | None = option(
+        kinds.or_none(kinds.whole(1)),
+        "return the result to the app that adds the job, and keep it for this many seconds "
+        "([results](worker-results.md))",
+    )
+    key: str | None = option(
+        kinds.or_none(kinds.TEXT),
+        "the key of the job itself, also if it is added again",
+        shown="a new UUID",
+    )
+    headers: Mapping[str, Any] = option(
+        kinds.HEADERS,
+        "available to handlers as `job.headers`; at most 8 kB",
+        attrs.Factory(dict),
+        "",
+        _copied,
+    )
+    repeat: bool = option(
+        kinds.FLAG, "add the job again, with the same key, if the node's reply was lost", True
+    )
     is_ttl_named: bool = True
     """Does a job that waits longer raise an error? Otherwise it lives longer."""
-    delay: float = 0
-    at: datetime | None = None
-    """When it is to be queued, in place of `delay`."""
-    priority: int | None = None
-    replicate: int | None = None
-    """How many nodes hold it."""
-    sync: int | None = None
-    """How many of them have confirmed it when it counts as added; None is a majority, or what the
-    node says."""
-    maxlen: int | None = None
-    """Refuse it if the queue has so many jobs on the node."""
-    unique: str | bool | None = None
-    """Add it only if no other job of the task in the queue has this key; True stands for its
-    arguments."""
-    unique_for: Literal["until-done"] | float = "until-done"
-    """The key is taken until the job has ended, and for so many seconds after."""
-    on_conflict: Conflict = "return"
-    result_ttl: int | None = None
-    """Its result is sent to the client that adds it, and kept there for so long."""
-    key: str | None = None
-    """Names the job, also if it is added again; None makes a new one."""
-    headers: Mapping[str, Any] = attrs.field(factory=dict, converter=_copied)
-    repeat: bool = True
-    """Add it again, with the same key, if the node's answer was lost?"""
 
     def __attrs_post_init__(self) -> None:
-        check_kinds({name: getattr(self, name) for name in OF_JOB}, OF_JOB)
+        check_kinds({name: getattr(self, name) for name in _OF_JOB}, _OF_JOB)
         for is_wrong, text in self._mistakes():
             if is_wrong:
                 raise ValueError(text)
@@ -154,7 +265,6 @@ class Options:
             self.lease == 0 and self.replicate not in (None, 1),
             f"replicate is {self.replicate}: a job with lease 0 has one copy",
         )
-        yield self.sync is not None and self.sync < 1, f"sync is {self.sync}: it is 1 or more"
         yield (
             self.sync is not None and self.replicate is not None and self.sync > self.replicate,
             f"sync is {self.sync}, and replicate {self.replicate}: raise replicate or lower sync",
@@ -173,14 +283,6 @@ class Options:
             f"at is {self.at}, without a time zone: give one, as datetime.now(UTC) has",
         )
         yield self.at is not None and self.delay != 0, "give delay or at, not both"
-        yield (
-            self.priority is not None and not -100 <= self.priority <= 100,
-            f"priority is {self.priority}: it is from -100 to 100",
-        )
-        yield (
-            self.result_ttl is not None and self.result_ttl < 1,
-            f"result_ttl is {self.result_ttl} s: it is 1 or more",
-        )
         own = sorted(OWN_HEADERS & self.headers.keys())
         yield bool(own), f"header {', '.join(own)}: the library writes it; take another name"
 
@@ -192,7 +294,7 @@ class Options:
     @classmethod
     def of(cls, defaults: Mapping[str, Any], named: Mapping[str, Any]) -> "Options":
         """Those that are named, and the app's defaults. Raises `ValueError`."""
-        known = {name: each for name, each in settled(defaults, named).items() if name in _FIELDS}
+        known = {name: each for name, each in settled(defaults, named).items() if name in _OF_JOB}
         return cls(**known, is_ttl_named="ttl" in named)
 
     def times(self, now: float) -> tuple[float, int]:
@@ -209,8 +311,9 @@ class Options:
         return wait, self.ttl if self.is_ttl_named else max(self.ttl, life(wait))
 
 
-_FIELDS: Final = {field.name for field in attrs.fields(Options)}
-
+_OF_JOB: Final = {name: row.kind for name, row in rows(Options).items()}
+OF_STEPS: Final = [name for name, row in rows(Options).items() if row.is_of_steps]
+CARRIED: Final = frozenset(name for name, row in rows(Options).items() if row.is_carried)
 
 _TOO_LONG: Final = (
     "timeout is {} s, more than half of ttl ({} s), after which a lease is not renewed; "
@@ -223,9 +326,9 @@ _TOO_MANY: Final = (
 
 
 def _names(given: Iterable[str]) -> tuple[str, ...]:
-    names = tuple(given) if isinstance(given, Iterable) else None
-    if names is None or isinstance(given, str) or not all(isinstance(each, str) for each in names):
-        raise ValueError(f"aliases={shown(given)} must be a list of names")
+    names = tuple(given)
+    if not all(isinstance(each, str) for each in names):
+        raise ValueError(f"aliases={shown(given)} must be {kinds.NAMES[1]}")
     return names
 
 
@@ -233,16 +336,37 @@ def _names(given: Iterable[str]) -> tuple[str, ...]:
 class Definition:
     """A task, as it is declared."""
 
-    name: str
-    aliases: tuple[str, ...] = attrs.field(default=(), converter=_names)
-    """Earlier names: jobs in the queues may have them."""
-    timeout: float | None = None
-    """How long one run may take."""
-    retry: Policy | Decide = attrs.field(factory=Backoff)
-    executor: Executor | None = None
-    """Where it runs; None is the loop for `async def`, and a thread for `def`."""
-    max_crashes: int = MAX_CRASHES
-    """After so many runs, each alone in its worker, that brought no answer the job is dead."""
+    name: str = option(
+        kinds.TEXT,
+        "the name of the task in bodies: producers and workers have to agree on it",
+        attrs.NOTHING,
+        "module and name of the function",
+    )
+    aliases: tuple[str, ...] = option(
+        kinds.NAMES, "earlier names, which jobs in the queues may have", (), "", _names
+    )
+    timeout: float | None = option(
+        kinds.or_none(kinds.SECONDS),
+        "a run that takes longer is cancelled and has failed; time that a `def` waits for a free "
+        "thread or process does not count",
+    )
+    retry: Policy | Decide = option(
+        kinds.POLICY,
+        "when a failed job is retried ([failures](#failures))",
+        attrs.Factory(Backoff),
+        "`Backoff()`",
+    )
+    executor: Executor | None = option(
+        kinds.or_none(kinds.one_of(*get_args(Executor))),
+        "where the function runs: `loop`, `thread` or `process`",
+        shown="the loop for an `async def`, a thread for a `def`",
+    )
+    max_crashes: int = option(
+        kinds.whole(1),
+        "after this number of runs that killed or blocked the worker while the job ran alone, the "
+        "job is dead",
+        MAX_CRASHES,
+    )
     is_bound: bool = False
     """Does the function want the job first?"""
     options: Options = attrs.field(factory=Options)
@@ -268,7 +392,6 @@ class Definition:
         if self.timeout is not None:
             yield self.timeout <= 0, f"timeout is {self.timeout} s"
             yield 2 * self.timeout > ttl, _TOO_LONG.format(self.timeout, ttl)
-        yield self.max_crashes < 1, f"max_crashes is {self.max_crashes}: it is 1 or more"
 
     @classmethod
     def of(
@@ -317,12 +440,12 @@ class Definition:
 
 def _check(task: str, named: Mapping[str, Any]) -> None:
     try:
-        check_kinds(named, {**OF_JOB, **OF_TASK})
+        check_options(named)
     except ValueError as error:
         raise ValueError(f"task {task}: {error}") from None
 
 
-_OF_DEFINITION: Final = {field.name for field in attrs.fields(Definition)}
+_OF_DEFINITION: Final = {name: row.kind for name, row in rows(Definition).items()}
 _OTHER: Final[Mapping[str, dict[str, Any]]] = {"at": {"delay": 0}, "delay": {"at": None}}
 
 
@@ -337,6 +460,11 @@ def with_changes(named: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[s
     if isinstance(delay, timedelta):
         changes = {**changes, "delay": delay.total_seconds()}
     return {**changed, **changes}
+
+
+def check_options(given: Mapping[str, Any]) -> None:
+    """Raises `ValueError` for a value that the option of this name cannot have."""
+    check_kinds(given, {**_OF_JOB, **_OF_DEFINITION})
 
 
 def check_names(given: Mapping[str, Any], known: type) -> None:

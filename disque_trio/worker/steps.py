@@ -11,12 +11,11 @@ import attrs
 
 from disque_trio.worker import codec
 from disque_trio.worker.arguments import Packed
-from disque_trio.worker.carrying import CARRIED
 from disque_trio.worker.codec import Form, Step
 from disque_trio.worker.context import Job
 from disque_trio.worker.enqueue import Enqueuer, Request
 from disque_trio.worker.envelope import BadBodyError, NotEncodableError
-from disque_trio.worker.options import OWN_HEADERS, Options
+from disque_trio.worker.options import CARRIED, OWN_HEADERS, Options
 from disque_trio.worker.places import place_of
 
 KEEP_S: Final = 3600

@@ -23,8 +23,7 @@ from disque_trio.worker.context import Job, current_job
 from disque_trio.worker.enqueue import Call, Enqueuer
 from disque_trio.worker.enqueued import Enqueued
 from disque_trio.worker.handles import BlockingJobHandle, JobHandle
-from disque_trio.worker.kinds import OF_JOB, check_kinds
-from disque_trio.worker.options import Definition, JobOptions, unique_key
+from disque_trio.worker.options import Definition, JobOptions, check_options, unique_key
 
 if TYPE_CHECKING:
     from disque_trio.worker.operating.asking import Asking
@@ -93,7 +92,7 @@ class Blocking(Generic[P, R]):
 
 
 async def _find(prepared: Prepared[..., Any], unique: str, client: "Asking") -> JobHandle | None:
-    check_kinds({"unique": unique}, OF_JOB)
+    check_options({"unique": unique})
     definition = prepared.definition
     found = definition.options.queue, unique_key(definition.name, unique, b"")
     holder = await client.run(commands.show_key(*found))

@@ -28,6 +28,7 @@ WRONG: Final[dict[str, list[Any]]] = {
     "ttl": ["900", 900.5, math.inf],
     "priority": ["5", 1.5, True],
     "replicate": ["2", 1.5],
+    "sync": ["2", 1.5, 0, True],
     "maxlen": ["2", 2.5],
     "result_ttl": ["60", 0.5],
     "unique": [5, b"k", "a\ud800"],

@@ -32,12 +32,12 @@ from disque_trio.worker.options import Options, unique_key
             "may wait 3700 s in all, and the job lives 3600",
         ),
         ({"ttl": 604_800, "retry": Backoff(attempts=99)}, "raise ttl, or lower attempts"),
-        ({"priority": 101}, "priority is 101: it is from -100 to 100"),
+        ({"priority": 101}, "priority=101 must be a whole number from -100 to 100"),
         ({"queue": ""}, "queue is empty"),
         ({"queue": "disque-trio.reply"}, "disque-trio. is reserved"),
         ({"name": "x" * 201}, "has 201 bytes, not 1 to 200"),
         ({"aliases": [""]}, "has 0 bytes"),
-        ({"max_crashes": 0}, "max_crashes is 0: it is 1 or more"),
+        ({"max_crashes": 0}, "max_crashes=0 must be a whole number, 1 or more"),
     ],
 )
 def test_a_task_that_cannot_work_is_refused(options: dict[str, Any], reason: str) -> None:
