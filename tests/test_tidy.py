@@ -16,11 +16,11 @@ from tests.trees import PACKAGE, STATEMACHINE, every_file, modules, shown, tree
 
 _RUNGS: Final = """
     base job_states knobs layout
-    extensions joboptions
+    extensions joboptions commandoptions
     key_facts form suggestions address values pattern jobtraces tombstones config
     directives redaction timers messages wording records events refusals tally chores stats
     slowlog latency cluster job client jobtable keys backlog sorted_entries queue memory
-    outbox getwords strangers state lengthy invariants
+    outbox strangers state lengthy invariants
     send trace journaling key_index spilling heartbeat links metrics counts tracked_deliveries
     reasons lifecycle leases nodetable stamps trailing
     postponing idle_queues pressure resident_size

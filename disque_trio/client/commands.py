@@ -5,7 +5,7 @@ by its id; WORKING, NACK and RELEASE of a delivered job also send its token.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import attrs
 
@@ -14,9 +14,16 @@ from disque_trio.client.checking import checked
 from disque_trio.client.command import Command, Text, milliseconds, span, word
 from disque_trio.client.records import End, Job, JobDetails, KeyHolder, QueueStats, Scanned
 from disque_trio.client.refusals import RefusedError
-from disque_trio.statemachine import joboptions
+from disque_trio.statemachine import commandoptions, joboptions
 from disque_trio.statemachine.base import Reply
-from disque_trio.statemachine.getwords import behind_from
+from disque_trio.statemachine.commandoptions import (
+    COUNTED,
+    GETJOB,
+    PURGE,
+    RELEASE,
+    Table,
+    behind_from,
+)
 
 ADD_TIMEOUT_S: Final = 5.0
 _KEY_WAIT_S: Final = 5.0
@@ -57,7 +64,12 @@ def addjob(
     With a `unique` key it may be the id of a job that has the key already, and the command is sent
     again if its answer is lost, unless `if_exists` refuses that job. With `if_exists` "again" or
     "replace" a job of its own is added, if that one is with a worker or was never delivered."""
-    values = locals() | {"delay": delay or None}
+    values = {
+        "replicate": replicate, "sync": sync, "delay": delay or None, "retry": retry, "ttl": ttl,
+        "maxlen": maxlen, "is_async": is_async, "priority": priority, "limit": limit,
+        "backoff": backoff, "max_backoff": max_backoff, "unique": unique, "keep": keep,
+        "if_exists": if_exists,
+    }  # fmt: skip
     options = map(word, joboptions.words(values))
     asked = (b"ADDJOB", word(queue), word(body), milliseconds(timeout), *options)
     plain = asked
@@ -96,18 +108,16 @@ def getjob(
         raise ValueError("getjob needs the name of a queue")
     if is_held and not is_tied:
         raise ValueError("is_held needs is_tied: a job is held for the time of a connection")
-    ours = {"withmeta": b"WITHMETA"} if with_meta else {}
-    ours |= {"tied": b"TIED"} if is_tied else {}
-    ours |= {"held": b"HELD"} if is_held else {}
-    words = [b"COUNT", word(count)]
-    words += [b"NOHANG"] if timeout == 0 else [b"TIMEOUT", milliseconds(timeout)]
-    words += [b"FROM", *behind_from(map(word, queues))]
+    waits = {"no_hang": True} if timeout == 0 else {"wait": milliseconds(timeout)}
+    plain = {"with_counters": True, "count": count, **waits}
+    ours = {"with_meta": with_meta, "is_tied": is_tied, "is_held": is_held}
+    behind = (b"FROM", *behind_from(map(word, queues)))
     return Command(
-        (b"GETJOB", b"WITHCOUNTERS", *ours.values(), *words),
+        (b"GETJOB", *_words(GETJOB, plain | ours), *behind),
         replies.jobs,
         wait_s=span(timeout),
-        features=tuple(ours),
-        plain=(b"GETJOB", b"WITHCOUNTERS", *words),
+        features=tuple(each.feature for each in GETJOB.values() if ours.get(each.name)),
+        plain=(b"GETJOB", *_words(GETJOB, plain), *behind),
     )
 
 
@@ -138,7 +148,7 @@ def fastack(*jobs: Job | str) -> Command[int]:
 def nack(*jobs: Job | str, delay: float | None = None, dead: Text | None = None) -> Command[int]:
     """NACK: return how many jobs were requeued, at once or after a `delay` in seconds; or, with a
     reason why they are `dead`, how many were buried."""
-    options = _delayed(delay)
+    options = _words(RELEASE, {"delay": delay})
     if dead is not None:
         options += (b"DEAD", word(dead))
     command = _of_jobs(b"NACK", jobs, *options, is_repeatable=False)  # each counts
@@ -150,7 +160,7 @@ def release(*jobs: Job | str, delay: float | None = None) -> Command[int]:
     """RELEASE: return how many jobs, which were not begun, were requeued, at once or after a
     `delay` in seconds. Without a delay an original node gets ENQUEUE, which counts as a
     delivery."""
-    options = _delayed(delay)
+    options = _words(RELEASE, {"delay": delay})
     if options:
         command = _of_jobs(b"RELEASE", jobs, *options, is_repeatable=False)  # each counts
         return _with_tokens(command, jobs, *options)
@@ -169,8 +179,8 @@ def redrive(*jobs: Job | str) -> Command[int]:
 @checked
 def redrive_queue(queue: Text, count: int | None = None) -> Command[int]:
     """REDRIVE of a queue: return how many of its dead jobs, at most `count`, are enqueued again."""
-    words = () if count is None else (b"COUNT", word(count))
-    return Command((b"REDRIVE", word(queue), *words), replies.number, is_repeatable=False)
+    words = (b"REDRIVE", word(queue), *_words(COUNTED, {"count": count}))
+    return Command(words, replies.number, is_repeatable=False)
 
 
 @checked
@@ -183,8 +193,8 @@ def enqueue(*jobs: Job | str) -> Command[int]:
 def enqueue_queue(queue: Text, count: int | None = None) -> Command[int]:
     """ENQUEUE QUEUE: enqueue jobs of the queue that wait for their RETRY, such as after a restart,
     and return how many, at most `count`."""
-    words = () if count is None else (b"COUNT", word(count))
-    return Command((b"ENQUEUE", b"QUEUE", word(queue), *words), replies.number)
+    words = (b"ENQUEUE", b"QUEUE", word(queue), *_words(COUNTED, {"count": count}))
+    return Command(words, replies.number)
 
 
 @checked
@@ -329,8 +339,8 @@ def pause(queue: Text, *options: str) -> Command[str]:
 def purge(queue: Text, *, is_dead: bool = False, is_bcast: bool = False) -> Command[int]:
     """PURGE: acknowledge the enqueued jobs of the queue on the node, and return their number; with
     `is_dead` its dead jobs, with `is_bcast` on all nodes."""
-    words = (b"DEAD",) * is_dead + (b"BCAST",) * is_bcast
-    return Command((b"PURGE", word(queue), *words), replies.number, is_repeatable=False)
+    words = (b"PURGE", word(queue), *_words(PURGE, {"is_dead": is_dead, "is_bcast": is_bcast}))
+    return Command(words, replies.number, is_repeatable=False)
 
 
 @checked
@@ -364,8 +374,8 @@ def info(section: str = "all") -> Command[dict[str, str]]:
     return Command((b"INFO", section.encode()), replies.fields)
 
 
-def _delayed(delay: float | None) -> list[bytes]:
-    return [] if delay is None else [b"DELAY", word(f"{delay:.3f}")]
+def _words(options: Table, values: Mapping[str, Any]) -> list[bytes]:
+    return [word(each) for each in commandoptions.words(options, values)]
 
 
 def _of_jobs(

@@ -2,11 +2,13 @@
 
 Lines that begin with four spaces are a dialogue, which a test plays: `> ` is what is typed, `$1`
 the id of the job that was added last, `…` any text, and alone on its line any further lines.
-`{options of ADDJOB}` stands for their table.
+`{options of ADDJOB}` stands for their table, and so on.
 """
 
+from collections.abc import Sequence
 from importlib.resources import files
 
+from disque_trio.statemachine.commandoptions import GETJOB
 from disque_trio.statemachine.joboptions import OPTIONS, Option
 
 
@@ -14,11 +16,13 @@ def text(name: str) -> str:
     """The page of the command with this lower-case name. Raises FileNotFoundError if it has
     none."""
     page = files(__name__).joinpath(f"{name}.md").read_text(encoding="utf-8")
-    return page.replace("{options of ADDJOB}\n", _options_of_addjob())
+    for command, options in {"ADDJOB": OPTIONS, "GETJOB": tuple(GETJOB.values())}.items():
+        page = page.replace(f"{{options of {command}}}\n", _table(options))
+    return page
 
 
-def _options_of_addjob() -> str:
-    rows = [f"| {_form(each)} | {each.default} | {each.meaning} |\n" for each in OPTIONS]
+def _table(options: Sequence[Option]) -> str:
+    rows = [f"| {_form(each)} | {each.default} | {each.meaning} |\n" for each in options]
     return "".join(["| option | default | meaning |\n|---|---|---|\n", *rows])
 
 

@@ -1,10 +1,11 @@
 """The options of ADDJOB (original 2.2): one row each, with all that is known of it but its rule.
+Those of other commands are in `commandoptions`.
 
 From the rows follow the parser, the usage and the manual's table, the words that clients and the
 simulator send, the keys of scenarios, and the options and columns of the Spark sink.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import attrs
@@ -39,7 +40,8 @@ class Option:
     name: str
     """The field of `Options`, the argument of the client and, but for ASYNC, the scenario key."""
     usage: str = "n"
-    """What stands for its value: `sec` is a time, `n` another number; empty for a flag."""
+    """What stands for its value: `sec` and `ms` are times, `n` is another number; empty for a
+    flag."""
     least: int = 0
     most: int = MAX_INTEGER
     """The smallest and the largest value of a number. The original takes more for RETRY and TTL,
@@ -55,7 +57,9 @@ class Option:
     """Is it refused with RETRY 0?"""
     extension: str = ""
     """The field of `Extensions` in which copies of the job have it; empty for none."""
-    default: str = "none"
+    feature: str = ""
+    """Clients send it only to nodes that have this feature; empty for any node."""
+    default: str = ""
     meaning: str
     """For the manual, as its default; in Markdown."""
 
@@ -241,7 +245,6 @@ OPTIONS: Final = (
         word=b"ASYNC",
         name="is_async",
         usage="",
-        default="",
         meaning="return at once; replicas are sent without waiting for confirmation",
     ),
 )
@@ -374,8 +377,13 @@ def given(values: Mapping[str, Any]) -> Iterator[tuple[Option, Any]]:
 
 def words(values: Mapping[str, Any]) -> list[Any]:
     """The words of `given`; values of other kinds than times are as they are."""
+    return in_words(given(values))
+
+
+def in_words(given: Iterable[tuple[Option, Any]]) -> list[Any]:
+    """The words of these options with their values."""
     found: list[Any] = []
-    for option, value in given(values):
+    for option, value in given:
         found.append(option.word)
         if option.usage:
             found.append(decimals(value) if option.is_time else value)

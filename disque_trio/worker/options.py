@@ -134,6 +134,7 @@ def option(
     converter: Callable[[Any], Any] | None = None,
     **more: Any,
 ) -> Any:
+    """A field with a `Row`. `shown` is the default for people, if its text does not do."""
     if shown is None:
         shown = "" if default is None else str(default)
     row = Row(kind=kind, meaning=meaning, shown=shown, **more)

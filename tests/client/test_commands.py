@@ -14,6 +14,7 @@ from disque_trio.client.refusals import (
     RefusedError,
     UnavailableError,
 )
+from disque_trio.statemachine import joboptions
 from disque_trio.statemachine.base import NULL_ARRAY, Failure, Reply, Status
 
 ID = "D-bbbbbbbb-AAAAAAAAAAAAAAAAAAAAAAAA-05a1"
@@ -36,6 +37,14 @@ def test_all_options_of_addjob_are_sent() -> None:
     assert words(command) == "ADDJOB q b 1500 REPLICATE 3 DELAY 4 RETRY 0 TTL 60 MAXLEN 7 ASYNC"
 
 
+@pytest.mark.parametrize("option", joboptions.OPTIONS, ids=lambda option: option.text)
+def test_every_option_of_the_table_is_an_argument_of_addjob(option: joboptions.Option) -> None:
+    value: Any = "return" if option.name == "if_exists" else "k" if option.name == "unique" else 3
+    given: dict[str, Any] = {option.name: value if option.usage else True}
+
+    assert option.word in commands.addjob("q", "b", **given).words
+
+
 def test_a_delay_with_decimals_has_an_option_beside_it_that_a_node_wants() -> None:
     assert words(commands.addjob("q", "b", delay=2.5)) == "ADDJOB q b 5000 DELAY 2.500 PRIORITY 0"
     command = commands.addjob("q", "b", delay=2.5, priority=7)
@@ -44,8 +53,8 @@ def test_a_delay_with_decimals_has_an_option_beside_it_that_a_node_wants() -> No
 
 def test_getjob_waits_not_at_all_for_a_while_or_for_ever() -> None:
     assert "NOHANG" in words(commands.getjob("q", timeout=0))
-    assert "TIMEOUT 1 FROM q" in words(commands.getjob("q", timeout=0.0001))
-    assert "TIMEOUT 0 FROM a b" in words(commands.getjob("a", "b", timeout=None))
+    assert "TIMEOUT 1 COUNT 1 FROM q" in words(commands.getjob("q", timeout=0.0001))
+    assert "TIMEOUT 0 COUNT 1 FROM a b" in words(commands.getjob("a", "b", timeout=None))
     assert commands.getjob("q", timeout=None).wait_s == math.inf
 
 
@@ -186,7 +195,7 @@ def test_priorities_and_waits_after_a_nack_are_sent_with_their_options() -> None
 
     assert words(command) == "ADDJOB q b 5000 PRIORITY -3 BACKOFF 0.500 MAXBACKOFF 60"
     assert words(commands.nack(ID, delay=2.5)) == f"NACK {ID} DELAY 2.500"
-    assert words(commands.nack(ID, delay=0)) == f"NACK {ID} DELAY 0.000"
+    assert words(commands.nack(ID, delay=0)) == f"NACK {ID} DELAY 0"
     assert words(commands.release(ID, ID)) == f"RELEASE {ID} {ID}"
     assert commands.release(ID).result(1) == 1
     assert commands.release(ID).is_repeatable
@@ -227,7 +236,7 @@ DELIVERED = Job(
 
 def test_meta_and_ties_are_asked_of_nodes_that_know_them() -> None:
     command = commands.getjob("q", timeout=0, with_meta=True, is_tied=True)
-    plain = b"GETJOB WITHCOUNTERS COUNT 1 NOHANG FROM q".split()
+    plain = b"GETJOB NOHANG WITHCOUNTERS COUNT 1 FROM q".split()
 
     assert b"WITHMETA" in command.words_for({"withmeta", "tied"})
     assert b"TIED" in command.words_for({"withmeta", "tied"})
@@ -262,7 +271,7 @@ def test_jobs_are_held_only_with_a_tie_and_begin_with_their_tokens() -> None:
 
 def test_other_commands_take_delivered_jobs_by_their_ids() -> None:
     assert commands.ackjob(DELIVERED, f"{ID}@{TOKEN}").words == (b"ACKJOB", *[ID.encode()] * 2)
-    assert words(commands.nack(DELIVERED, ID, delay=1)) == f"NACK {ID}@{TOKEN} {ID} DELAY 1.000"
+    assert words(commands.nack(DELIVERED, ID, delay=1)) == f"NACK {ID}@{TOKEN} {ID} DELAY 1"
 
 
 def test_several_jobs_are_worked_on_at_once_and_each_has_its_answer() -> None:

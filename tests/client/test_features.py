@@ -46,7 +46,7 @@ def test_a_job_that_is_late_is_lost_by_its_token(kind: str) -> None:
         talk(kind, url(node), conversation)
 
     with_token = ID.encode() + b"@0123456789abcdef0123"
-    assert node.requests[2][:4] == [b"GETJOB", b"WITHCOUNTERS", b"WITHMETA", b"TIED"]
+    assert node.requests[2][1:5] == [b"NOHANG", b"WITHCOUNTERS", b"WITHMETA", b"TIED"]
     assert node.requests[3:] == [
         [b"WORKING", with_token],
         [b"NACK", with_token],
@@ -75,10 +75,10 @@ def test_an_original_node_is_sent_what_it_understands(kind: str) -> None:
 
     assert node.requests[2] == [
         b"GETJOB",
+        b"NOHANG",
         b"WITHCOUNTERS",
         b"COUNT",
         b"1",
-        b"NOHANG",
         b"FROM",
         b"q",
     ]

@@ -15,7 +15,7 @@ ALLOWED = {
     "disque_trio.wire",
     "disque_trio.statemachine.base",
     "disque_trio.statemachine.extensions",
-    "disque_trio.statemachine.getwords",
+    "disque_trio.statemachine.commandoptions",
     "disque_trio.statemachine.joboptions",
 }
 """What the clients need of the package, with what is inside."""

@@ -20,7 +20,7 @@ def test_the_library_is_imported_without_an_event_loop_and_without_the_server() 
     ours = {each for each in modules if each.startswith("disque_trio.")}
     others = {
         f"disque_trio.statemachine{each}"
-        for each in ("", ".base", ".extensions", ".getwords", ".joboptions")
+        for each in ("", ".base", ".extensions", ".commandoptions", ".joboptions")
     }
     others |= {"disque_trio.terminal", "disque_trio.terminal.escapes"}
     assert {each for each in ours - others if not each.startswith(allowed)} == set()

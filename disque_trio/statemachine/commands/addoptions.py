@@ -6,16 +6,8 @@ Of the original's options the last of each wins; ours may be given once.
 from typing import Final
 
 from disque_trio.statemachine.base import SYNTAX_ERROR, CommandError
-from disque_trio.statemachine.commands.parse import (
-    Words,
-    at_least,
-    check_key,
-    in_seconds,
-    once,
-    seconds,
-    seconds_of_original,
-)
-from disque_trio.statemachine.joboptions import AUTO, BY_WORD, OPTIONS, WAYS, Option, Options
+from disque_trio.statemachine.commands.parse import Words, in_seconds, once, read_value
+from disque_trio.statemachine.joboptions import BY_WORD, OPTIONS, WAYS, Option, Options
 from disque_trio.statemachine.suggestions import no_option, none_of
 
 _LISTED: Final = (
@@ -42,13 +34,12 @@ def parse_options(words: list[bytes]) -> Options:
         option = BY_WORD.get(word.upper())
         if option is None:
             raise CommandError(SYNTAX_ERROR + b": " + no_option(word, b"ADDJOB", NAMES))
-        if not option.usage:
-            setattr(options, option.name, True)
-            continue
-        value = left.value(option.word)
         if option.is_ours:
             once(getattr(options, option.name), option.word)
-        setattr(options, option.name, _read(option, value))
+        if option.word == b"IFEXISTS":
+            options.if_exists = _way(option, left.value(option.word))
+        else:
+            setattr(options, option.name, read_value(option, left))
     if options.delay % 1000 and not options.has_ours:
         raise CommandError(
             b"%b: %b has decimals, for which an option must be there that the original does not "
@@ -56,34 +47,6 @@ def parse_options(words: list[bytes]) -> Options:
         )
     options.check()
     return options
-
-
-def _read(option: Option, word: bytes) -> int | bytes:
-    if option.usage == "key":
-        return check_key(word)
-    if not option.is_number:
-        return _way(option, word)
-    if option.error:
-        return _read_of_original(option, word)
-    if option.is_time:
-        return seconds(word, option.word, most_s=option.most)
-    if option.usage == "n|AUTO" and word.upper() == b"AUTO":
-        return AUTO
-    error = b"ERR %b must be a whole number from %d to %d" % (
-        option.word, option.least, option.most,
-    )  # fmt: skip
-    if not word:
-        raise CommandError(error + b": '' is no whole number")
-    return at_least(word, option.least, error, most=option.most)
-
-
-def _read_of_original(option: Option, word: bytes) -> int:
-    if option.has_decimals:
-        return seconds_of_original(word, option.error)
-    value = at_least(word, option.least, option.error)
-    if value > option.most and not option.is_time:
-        raise CommandError(b"%b: %d" % (option.error, value))
-    return value
 
 
 def _way(option: Option, word: bytes) -> int:

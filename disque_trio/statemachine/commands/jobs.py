@@ -25,25 +25,23 @@ from disque_trio.statemachine.base import (
     DEAD,
     PENDING,
     STATE_NAMES,
-    SYNTAX_ERROR,
     CommandError,
     Failure,
     JobId,
     Reply,
 )
 from disque_trio.statemachine.client import Client
-from disque_trio.statemachine.commands.parse import Words, at_least, job_ids, timeout, with_tokens
+from disque_trio.statemachine.commandoptions import COUNTED, WAITJOB
+from disque_trio.statemachine.commands.parse import Words, job_ids, read_options, with_tokens
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import Job, check_id
 from disque_trio.statemachine.postponing import is_backing_off, is_postponed, rest
 from disque_trio.statemachine.state import NodeState
-from disque_trio.statemachine.suggestions import no_option
 
 Named = tuple[JobId, bytes]
 """An id, and the token of a delivery or nothing."""
 BODY_AT: Final = 29
 """Where `describe` has the body."""
-_OF_WAITJOB: Final = (b"NOHANG", b"TIMEOUT")
 
 
 def ackjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
@@ -85,10 +83,13 @@ def _known(node: NodeState, ids: Sequence[JobId]) -> list[Job]:
 
 
 def enqueue(node: NodeState, client: Client, args: list[bytes]) -> Reply:
-    """How many active jobs were queued (again): of those with these ids, or of a queue."""
+    """How many active jobs were queued (again): of those with these ids, or of a queue. No job id
+    is the word QUEUE."""
     if len(args) > 1 and args[1].upper() == b"QUEUE":
         node.begun = args
-        return _enqueue_queue(node, client, Words(args[2:]))
+        queue = Words(args[2:]).value(b"QUEUE")
+        count = read_options(args[3:], b"ENQUEUE", COUNTED).get("count", 0)
+        return enqueuing.begin(node, client, queue, count)
     ids = job_ids(args)
     node.begun = args
     return longcommands.total(
@@ -97,19 +98,6 @@ def enqueue(node: NodeState, client: Client, args: list[bytes]) -> Reply:
         ids,
         lambda some: sum([give_back(node, job, Cause.ENQUEUE) for job in _known(node, some)]),
     )
-
-
-def _enqueue_queue(node: NodeState, client: Client, words: Words) -> Reply:
-    """ENQUEUE QUEUE name [COUNT n]. No job id is the word QUEUE."""
-    name, count = words.value(b"QUEUE"), 0
-    for word in words:
-        if word.upper() != b"COUNT":
-            raise CommandError(SYNTAX_ERROR + b": " + no_option(word, b"ENQUEUE", (b"COUNT",)))
-        if count:
-            raise CommandError(SYNTAX_ERROR + b": COUNT is given twice")
-        error = b"ERR COUNT must be a number greater than zero"
-        count = at_least(words.value(b"COUNT"), 1, error)
-    return enqueuing.begin(node, client, name, count)
 
 
 def named(node: NodeState, words: Sequence[bytes]) -> Generator[None, None, list[Named]]:
@@ -222,17 +210,7 @@ def _work(node: NodeState, client: Client, job_id: JobId, token: bytes) -> int:
 def waitjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """How the job ends: acked, dead or expired; null if it has not ended in time."""
     job_id = check_id(args[1])
-    wait, words = 0, Words(args[2:])
-    given: list[bytes] = []
-    for word in words:
-        name = word.upper()
-        if name not in _OF_WAITJOB:
-            raise CommandError(SYNTAX_ERROR + b": " + no_option(word, b"WAITJOB", _OF_WAITJOB))
-        if name in given:
-            raise CommandError(SYNTAX_ERROR + b": %b is given twice" % name)
-        given.append(name)
-        if name == b"TIMEOUT":
-            wait = timeout(words.value(b"TIMEOUT"), b"TIMEOUT")
+    given = read_options(args[2:], b"WAITJOB", WAITJOB)
     job = node.jobs.get(job_id)
     if job is None:
         origin = b" It was added at the node whose ID begins with " + job_id[2:10]
@@ -241,8 +219,9 @@ def waitjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
         return b"acked"
     if job.state == DEAD:
         return b"dead"
-    if b"NOHANG" in given:
+    if "no_hang" in given:
         return None
+    wait = given.get("wait", 0)
     waiters.block_for_end(node, client, job_id, node.mono + wait if wait else 0)
     return PENDING
 

@@ -4,7 +4,7 @@ DEAD kept as dead.
 Sets `NodeState.begun`.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Container, Generator
 from typing import Final
 
 from disque_trio.statemachine import counts, deadletters, longcommands, postponing
@@ -78,7 +78,7 @@ def give_back_all(
     return given
 
 
-def end_of_ids(args: list[bytes], options: tuple[bytes, ...], usage: bytes) -> int:
+def end_of_ids(args: list[bytes], options: Container[bytes], usage: bytes) -> int:
     """Where the options begin. Raises CommandError if there is no id before them."""
     if len(args) < 3 and (len(args) < 2 or len(args[1]) > len(_DELAY)):
         return len(args)

@@ -5,7 +5,7 @@ Seconds become milliseconds here and nowhere else.
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from disque_trio.statemachine.base import (
     MAX_INTEGER,
@@ -15,9 +15,11 @@ from disque_trio.statemachine.base import (
     JobId,
     Millis,
 )
+from disque_trio.statemachine.commandoptions import Table
 from disque_trio.statemachine.job import check_id, is_well_formed
+from disque_trio.statemachine.joboptions import AUTO, Option
 from disque_trio.statemachine.key_facts import MAX_KEY
-from disque_trio.statemachine.suggestions import shown
+from disque_trio.statemachine.suggestions import no_option, shown
 from disque_trio.statemachine.tracked_deliveries import check_token
 
 T = TypeVar("T")
@@ -187,3 +189,49 @@ def check_key(word: bytes) -> bytes:
             b"ERR A key has at most %d bytes: %b has %d" % (MAX_KEY, shown(word), len(word))
         )
     return word
+
+
+def read_options(words: Sequence[bytes], command: bytes, options: Table) -> dict[str, Any]:
+    """The values of the options of a command, by their names; a flag's is True. Raises CommandError
+    for a word that is none, and for an option that is given twice."""
+    found: dict[str, Any] = {}
+    left = Words(words)
+    for word in left:
+        option = options.get(word.upper())
+        if option is None:
+            raise CommandError(SYNTAX_ERROR + b": " + no_option(word, command, options))
+        once(found.get(option.name), option.word)
+        found[option.name] = read_value(option, left)
+    return found
+
+
+def read_value(option: Option, words: Words) -> Any:
+    """The value of an option just read: a number, milliseconds, a key, or True for a flag."""
+    if not option.usage:
+        return True
+    word = words.value(option.word)
+    if option.usage == "key":
+        return check_key(word)
+    if option.usage == "n|AUTO" and word.upper() == b"AUTO":
+        return AUTO
+    if option.usage == "ms":
+        return timeout(word, option.word)
+    if option.error:
+        return _of_original(option, word)
+    if option.is_time:
+        return seconds(word, option.word, most_s=option.most, least=min(option.least, 1))
+    error = b"ERR %b must be a whole number from %d to %d" % (
+        option.word, option.least, option.most,
+    )  # fmt: skip
+    if not word:
+        raise CommandError(error + b": '' is no whole number")
+    return at_least(word, option.least, error, most=option.most)
+
+
+def _of_original(option: Option, word: bytes) -> int:
+    if option.has_decimals:
+        return seconds_of_original(word, option.error)
+    value = at_least(word, option.least, option.error)
+    if value > option.most and not option.is_time:
+        raise CommandError(b"%b: %d" % (option.error, value))
+    return value

@@ -36,16 +36,16 @@ from disque_trio.statemachine.base import (
     Status,
 )
 from disque_trio.statemachine.client import COUNTERS, HELD, META, TIED, Client
+from disque_trio.statemachine.commandoptions import COUNTED, GETJOB, PURGE, QSTAT
 from disque_trio.statemachine.commands.parse import (
     Remembered,
     Words,
-    at_least,
     integer,
     job_ids,
     once,
-    timeout,
+    read_options,
+    read_value,
 )
-from disque_trio.statemachine.getwords import BARE, VALUED, WORDS
 from disque_trio.statemachine.job import Job, is_well_formed
 from disque_trio.statemachine.lengthy import STEP_WORK, JobsLeft
 from disque_trio.statemachine.messages import Pause
@@ -53,11 +53,10 @@ from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.suggestions import no_option, none_of
 
-_PURGE_WORDS: Final = (b"BCAST", b"DEAD")
 PAUSE_NAMES = (b"none", b"in", b"out", b"all")
 _WANTS: Final = {b"WITHCOUNTERS": COUNTERS, b"WITHMETA": META, b"TIED": TIED, b"HELD": HELD}
 _SUSPECT: Final = frozenset(
-    each for word in WORDS for each in (word, word.lower(), word.capitalize())
+    each for word in GETJOB for each in (word, word.lower(), word.capitalize())
 )
 """Option words in upper and lower case: a quick check, because few queues have such names."""
 _PAUSE_BITS = {b"in": PAUSE_IN, b"out": PAUSE_OUT, b"all": PAUSE_IN | PAUSE_OUT}
@@ -183,7 +182,7 @@ def _queues(options: GetOptions, behind: tuple[bytes, ...]) -> tuple[bytes, ...]
     at = 0
     while at < len(words):
         name = words[at].upper()
-        width = 1 + (name in VALUED)
+        width = 1 + _has_value(name)
         if _is_option(words, at):
             _take_option(options, name, Words(words[at + 1 : at + width]))
             at += width
@@ -196,9 +195,9 @@ def _queues(options: GetOptions, behind: tuple[bytes, ...]) -> tuple[bytes, ...]
 def _first_possible_option(behind: tuple[bytes, ...]) -> int:
     """Where options may begin: names of options that stand before the first other queue are queues,
     and the first word always is."""
-    others = (at for at, word in enumerate(behind) if word.upper() not in WORDS)
+    others = (at for at, word in enumerate(behind) if word.upper() not in GETJOB)
     other = next(others, 0)
-    is_value = other > 1 and _is_option(behind, other - 1) and behind[other - 1].upper() in VALUED
+    is_value = other > 1 and _is_option(behind, other - 1) and _has_value(behind[other - 1].upper())
     return 1 if is_value else max(other, 1)
 
 
@@ -206,7 +205,11 @@ def _is_option(words: tuple[bytes, ...], at: int) -> bool:
     """Is it the name of an option? Of one that takes a number, only before a number or nothing."""
     name = words[at].upper()
     behind = words[at + 1 : at + 2]
-    return name in BARE or (name in VALUED and (not behind or _is_number(behind[0])))
+    return name in GETJOB and (not _has_value(name) or not behind or _is_number(behind[0]))
+
+
+def _has_value(name: bytes) -> bool:
+    return name in GETJOB and GETJOB[name].usage != ""
 
 
 def _is_number(word: bytes) -> bool:
@@ -220,24 +223,20 @@ def _mistake(args: Sequence[bytes], word: bytes) -> bytes:
         return b": FROM is missing before the queues: GETJOB [options] FROM queue [queue ...]"
     if not word:
         return b": FROM has no queue behind it"
-    return b": " + no_option(word, b"GETJOB", (*WORDS, b"FROM"))
+    return b": " + no_option(word, b"GETJOB", (*GETJOB, b"FROM"))
 
 
 def _take_option(options: GetOptions, name: bytes, words: Words) -> bool:
     """Is it an option? Then it is taken with its value."""
-    if name == b"NOHANG":
-        options.no_hang = True
-    elif name in _WANTS:
-        if name != b"WITHCOUNTERS":
+    option = GETJOB.get(name)
+    if option is None:
+        return False
+    if name in _WANTS:
+        if option.feature:  # the original takes its own options twice
             once(options.wants & _WANTS[name] or None, name)
         options.wants |= _WANTS[name]
-    elif name == b"TIMEOUT":
-        options.wait = timeout(words.value(name), name)
-    elif name == b"COUNT":
-        error = b"ERR COUNT must be a number greater than zero"
-        options.count = at_least(words.value(name), 1, error)
     else:
-        return False
+        setattr(options, option.name, read_value(option, words))
     return True
 
 
@@ -279,8 +278,7 @@ def _peeked(job: Job, body: Body | None) -> Reply:
 
 def qstat(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     """The twenty elements about one queue, and what the original does not count."""
-    if len(args) > 2 and (len(args) > 3 or args[2].upper() != b"UNQUEUED"):
-        raise CommandError(SYNTAX_ERROR + b": " + no_option(args[-1], b"QSTAT", (b"UNQUEUED",)))
+    read_options(args[2:], b"QSTAT", QSTAT)
     places = node.queues, node.dead, node.restored
     queue = queue_of(node, args[1])
     # As there, a queue with nothing but delayed jobs or copies has none unless they are asked for.
@@ -323,16 +321,9 @@ def waiting(node: NodeState, backlog: Backlog | None) -> tuple[int, Millis | Non
 def purge(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     """How many jobs, or dead jobs, the queue has here; they are acknowledged from now on, here or,
     with BCAST, on every node."""
-    words = [word.upper() for word in args[2:]]
-    for at, word in enumerate(words):
-        if word not in _PURGE_WORDS:
-            raise CommandError(
-                SYNTAX_ERROR + b": " + no_option(args[2 + at], b"PURGE", _PURGE_WORDS)
-            )
-        if word in words[:at]:
-            raise CommandError(SYNTAX_ERROR + b": %b is given twice" % word)
-    dead = b"DEAD" in words
-    if b"BCAST" in words:
+    given = read_options(args[2:], b"PURGE", PURGE)
+    dead = "is_dead" in given
+    if "is_bcast" in given:
         purging.tell_others(node, args[1], dead=dead)
     return purging.purge(node, args[1], dead=dead)
 
@@ -344,14 +335,7 @@ def redrive(node: NodeState, client: Client, args: list[bytes]) -> Reply:
         return longcommands.total(
             node, client, job_ids(args), lambda some: deadletters.redrive_all(node, some)
         )
-    count, words = 0, Words(args[2:])
-    for word in words:
-        if word.upper() != b"COUNT":
-            raise CommandError(SYNTAX_ERROR + b": " + no_option(word, b"REDRIVE", (b"COUNT",)))
-        if count:
-            raise CommandError(SYNTAX_ERROR + b": COUNT is given twice")
-        error = b"ERR COUNT must be a number greater than zero"
-        count = at_least(words.value(b"COUNT"), 1, error)
+    count = read_options(args[2:], b"REDRIVE", COUNTED).get("count", 0)
     return purging.redrive(node, args[1], count)
 
 

@@ -7,21 +7,22 @@ from typing import Final
 from disque_trio.statemachine import longcommands, postponing
 from disque_trio.statemachine.base import ACTIVE, DELIVERED, LEASED, TAKEN, Millis, Reply
 from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.commandoptions import RELEASE
 from disque_trio.statemachine.commands.jobs import give_back
-from disque_trio.statemachine.commands.nack import delay_of, end_of_ids, give_back_all
+from disque_trio.statemachine.commands.nack import end_of_ids, give_back_all
+from disque_trio.statemachine.commands.parse import read_options
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.state import NodeState
 
 _WITH_WORKER: Final = DELIVERED | LEASED | TAKEN
-_OPTIONS: Final = (b"DELAY",)
 
 
 def release(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """How many were given back: jobs that were with workers, but for those that these have lost,
     and for those that wait already."""
-    at = end_of_ids(args, _OPTIONS, b"RELEASE id [DELAY sec]")
-    delay = delay_of(args[at:], b"RELEASE", _OPTIONS) or 0
+    at = end_of_ids(args, RELEASE, b"RELEASE id [DELAY sec]")
+    delay = read_options(args[at:], b"RELEASE", RELEASE).get("delay", 0)
     steps = give_back_all(
         node, args, at, lambda job: _release(node, job, delay), delay, _WITH_WORKER
     )

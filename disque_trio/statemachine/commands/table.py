@@ -8,6 +8,15 @@ from typing import Final
 
 from disque_trio.statemachine.base import Reply
 from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.commandoptions import (
+    COUNTED,
+    GETJOB,
+    PURGE,
+    QSTAT,
+    RELEASE,
+    WAITJOB,
+    usage,
+)
 from disque_trio.statemachine.commands.addjob import addjob
 from disque_trio.statemachine.commands.begin import begin
 from disque_trio.statemachine.commands.clients import USAGE as CLIENT_USAGE
@@ -88,8 +97,7 @@ ROWS: Final = (
             "queue body ms-timeout " + " ".join([f"[{each.form}]" for each in OPTIONS]),
             "Add a job; answers its id once enough nodes hold a copy."),
     Command("getjob", getjob, -2, W | FAST,
-            "[NOHANG] [WITHCOUNTERS] [WITHMETA] [TIED] [HELD] [TIMEOUT ms] [COUNT n]"
-            " FROM queue [queue ...]",
+            f"{usage(GETJOB)} FROM queue [queue ...]",
             "Take jobs from queues; waits when there are none, unless NOHANG is given."),
     Command("begin", begin, -2, W | FAST, _IDS_WITH_TOKENS,
             "Begin jobs that were taken with GETJOB HELD."),
@@ -103,17 +111,17 @@ ROWS: Final = (
             _IDS_WITH_TOKENS + " [DELAY sec] [DEAD [reason]]",
             "Give jobs back as not done: they are counted, and queued again at once or later, or"
             " with DEAD kept as dead."),
-    Command("release", release, -2, W | FAST, _IDS_WITH_TOKENS + " [DELAY sec]",
+    Command("release", release, -2, W | FAST, f"{_IDS_WITH_TOKENS} {usage(RELEASE)}",
             "Give jobs back that were not begun: they are queued again at once or later, counted"
             " neither as failed nor as delivered."),
-    Command("enqueue", enqueue, -1, W | MEMORY | FAST, "id [id ...] | QUEUE queue [COUNT n]",
+    Command("enqueue", enqueue, -1, W | MEMORY | FAST, f"{_IDS} | QUEUE queue {usage(COUNTED)}",
             "Queue jobs that are not queued now: those with these ids, or with QUEUE name those"
             " of a queue that wait for the end of their RETRY, such as after a restart."),
     Command("dequeue", dequeue, -1, W | FAST, _IDS,
             "Take jobs out of their queue until their retry time comes."),
     Command("deljob", deljob, -1, W | FAST, _IDS,
             "Drop jobs from this node, and from no other."),
-    Command("waitjob", waitjob, -2, R, "id [NOHANG] [TIMEOUT ms]",
+    Command("waitjob", waitjob, -2, R, f"id {usage(WAITJOB)}",
             "Wait for the end of a job."),
     Command("show", show, -2, R | FAST, SHOW_USAGE,
             "Everything this node knows of a job, or which job of the cluster has a key."),
@@ -123,7 +131,7 @@ ROWS: Final = (
             "How many jobs a queue has on this node."),
     Command("qpeek", qpeek, 3, R, "queue count",
             "Look at the oldest jobs, or with a negative count the newest, without taking them."),
-    Command("qstat", qstat, -2, R | FAST, "queue [UNQUEUED]",
+    Command("qstat", qstat, -2, R | FAST, f"queue {usage(QSTAT)}",
             "Counters and state of a queue."),
     Command("qscan", qscan, -1, R,
             "[cursor] [COUNT n] [BUSYLOOP] [MINLEN n] [MAXLEN n] [IMPORTRATE n] [UNQUEUED]"
@@ -134,10 +142,10 @@ ROWS: Final = (
             "Go through the jobs."),
     Command("pause", pause, -3, R | FAST, "queue in|out|all|none|state [bcast]",
             "Pause a queue's input or output, on this node or, with bcast, on all nodes."),
-    Command("purge", purge, -2, W, "queue [DEAD] [BCAST]",
+    Command("purge", purge, -2, W, f"queue {usage(PURGE)}",
             "Acknowledge all jobs that a queue has, or all that are dead, on this node or, with"
             " BCAST, on all nodes."),
-    Command("redrive", redrive, -2, W | MEMORY, "id-or-queue [id ...] [COUNT n]",
+    Command("redrive", redrive, -2, W | MEMORY, f"id-or-queue [id ...] {usage(COUNTED)}",
             "Queue dead jobs again, as if they were new."),
     Command("hello", hello, -1, R | FAST, HELLO_USAGE,
             "This node's id and the nodes of the cluster with their priorities;"

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, cast
 
 from disque_trio.statemachine.base import ORIGINAL_PERIOD_S, Failure, Reply
-from disque_trio.statemachine.getwords import behind_from
+from disque_trio.statemachine.commandoptions import behind_from
 from disque_trio.worker.engine.records import (
     MILLI,
     NEVER,

@@ -4,9 +4,9 @@ import pytest
 
 from disque_trio.statemachine.base import NULL_ARRAY, Failure, Status
 from disque_trio.statemachine.client import Blocked
+from disque_trio.statemachine.commandoptions import GETJOB, behind_from
 from disque_trio.statemachine.commands.queues import GetOptions, parse_getjob
 from disque_trio.statemachine.commands.table import BY_NAME
-from disque_trio.statemachine.getwords import WORDS, behind_from
 from disque_trio.statemachine.messages import Pause, YourJobs
 from tests.rig import CALM, N2, N3, Rig, copy_of
 from tests.statemachine.commands.refused import Refused
@@ -88,7 +88,7 @@ def test_a_client_that_names_queues_like_options_puts_them_first() -> None:
 
 def test_every_option_of_getjob_is_known_as_a_word_that_a_queue_may_be_named_like() -> None:
     usage = re.findall(rb"[A-Z]{2,}", BY_NAME["getjob"].usage.encode())
-    assert set(usage) == {*WORDS, b"FROM"}
+    assert set(usage) == {*GETJOB, b"FROM"}
 
 
 def test_options_behind_the_queues_work() -> None:
