@@ -26,7 +26,7 @@ from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.refusals import REFUSALS
 from disque_trio.statemachine.state import NodeState
-from disque_trio.statemachine.tally import SAMPLED
+from disque_trio.statemachine.tally import LULL, SAMPLED, Streak
 
 COUNTED: Final = DELAYED | DELIVERED_HERE | RESTORED
 """The flags that are counted, unless the job is acknowledged."""
@@ -160,6 +160,18 @@ def queued(node: NodeState, cause: Cause) -> None:
     """A job enters its queue."""
     total = node.tally.queued
     total[cause] = total.get(cause, 0) + 1
+    if cause is Cause.RETRY or cause is Cause.UNTIED:
+        node.tally.again = _once_more(node, node.tally.again)
+
+
+def _once_more(node: NodeState, streak: Streak | None) -> Streak:
+    """It has happened again."""
+    wall = node.wall
+    if streak is None or not 0 <= wall - streak.last < LULL:
+        streak = Streak(wall, node.tally.delivered)
+    streak.count += 1
+    streak.last = wall
+    return streak
 
 
 def delivered(node: NodeState, jobs: Sequence[Job], name: bytes = b"", leases: int = 0) -> None:
@@ -211,7 +223,7 @@ def failure(node: NodeState, text: bytes) -> Failure:
     errors, code = node.tally.errors, text.split(b" ", 1)[0]
     errors[code] = errors.get(code, 0) + 1
     if code in REFUSALS:
-        node.tally.refused_at[code] = node.wall
+        node.tally.refused[code] = _once_more(node, node.tally.refused.get(code))
     return Failure(text)
 
 

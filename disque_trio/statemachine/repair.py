@@ -78,7 +78,8 @@ def watch(node: NodeState) -> None:
     repair.members = members
     repair.targets = targets
     repair.lost = lost
-    if (repair.has_changes or repair.under) and repair.again <= node.mono and repair.walk is None:
+    is_due = (repair.has_changes or repair.lacking) and repair.again <= node.mono
+    if (is_due or repair.down != tuple(repair.failing)) and repair.walk is None:
         _begin(node)
 
 
@@ -106,7 +107,8 @@ def _failed_for_long(node: NodeState) -> tuple[NodeId, ...]:
 def _begin(node: NodeState) -> None:
     """A pass over the jobs that there are now."""
     repair = node.repair
-    repair.found = 0
+    repair.found = repair.found_lacking = 0
+    repair.down = tuple(repair.failing)
     repair.has_changes = False
     if node.jobs:
         repair.walk = node.table.walk()
@@ -147,13 +149,14 @@ def _look_at_trailing(node: NodeState) -> None:
             for holder in _asked(job) if job.confirmed is not None else ():
                 repair.silent[holder] = node.mono + SILENCE
             repair.under += 1
+            repair.lacking += 1
             _ask(node, job, holding)
 
 
 def _end_pass(node: NodeState) -> None:
     repair = node.repair
     repair.walk = None
-    repair.under = repair.found
+    repair.under, repair.lacking = repair.found, repair.found_lacking
     if not repair.has_changes:
         repair.again = node.mono + AGAIN
 
@@ -183,7 +186,7 @@ def _asked(job: Job) -> list[NodeId]:
 def _look(node: NodeState, walk: Walk) -> None:
     """Check the next jobs of the pass, until enough copies are under way."""
     repair = node.repair
-    live: dict[tuple[NodeId, ...], tuple[NodeId, ...]] = {}
+    live: dict[tuple[NodeId, ...], tuple[tuple[NodeId, ...], int]] = {}
     room = WINDOW_BYTES - sum(
         len(node.jobs[id].body or b"") for id in repair.awaited if id in node.jobs
     )
@@ -194,11 +197,13 @@ def _look(node: NodeState, walk: Walk) -> None:
         if job.state not in _LIVE or not job.retry:
             # An at-most-once job has one holder: a copy of it would never be queued.
             continue
-        holding = holders = job.holders if job.confirmed is None else job.confirmed
-        if holders in live:
-            holding = live[holders]
-        else:
-            holding = live[holders] = tuple(id for id in holders if _is_live(node, id))
+        holders = job.holders if job.confirmed is None else job.confirmed
+        if holders not in live:
+            some = tuple(id for id in holders if _is_live(node, id))
+            live[holders] = some, sum([id not in repair.failing for id in some])
+        holding, present = live[holders]
+        if present < job.replicas:
+            repair.found_lacking += 1
         if len(holding) < job.replicas:
             repair.found += 1
             room -= _mend(node, job, holding)
@@ -334,6 +339,8 @@ def _confirm(node: NodeState, sender: Peer, job_id: JobId) -> None:
         return
     del repair.awaited[job_id]
     repair.under = max(repair.under - 1, 0)
+    repair.lacking = max(repair.lacking - 1, 0)
     repair.found = max(repair.found - 1, 0)
+    repair.found_lacking = max(repair.found_lacking - 1, 0)
     if not any(_is_live(node, id) for id in _asked(job)):
         job.confirmed = None

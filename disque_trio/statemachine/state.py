@@ -57,6 +57,11 @@ class Repair(Timed):
     """How many of those checked have too few holders."""
     under: int = 0
     """What the last whole pass found, less what was repaired since."""
+    found_lacking: int = 0
+    lacking: int = 0
+    """The same of jobs with fewer holders that have not failed now, lost or not: what INFO tells."""
+    down: tuple[NodeId, ...] = ()
+    """The failing nodes when that pass began."""
     again: Millis = 0
     """When the next pass may begin."""
     awaited: dict[JobId, Millis] = attrs.Factory(dict)

@@ -16,6 +16,8 @@ BUCKETS: Final = 24
 """Of a histogram. The last one has everything from 2 ** 22 ms (70 minutes) on."""
 SAMPLED: Final = 16
 """The wait of one delivered job in so many is noted."""
+LULL: Final[Millis] = 600_000
+"""What has not happened for so long has ended."""
 
 
 @attrs.define
@@ -32,6 +34,19 @@ class Histogram:
         took = max(took, 0)
         self.sum += took
         self.buckets[min(took.bit_length(), BUCKETS - 1)] += 1
+
+
+@attrs.define
+class Streak:
+    """Something that has happened again and again, never `LULL` apart."""
+
+    since: Millis
+    """When it began, in Unix milliseconds."""
+    before: int = 0
+    """Jobs that had been delivered by then."""
+    count: int = 0
+    last: Millis = 0
+    """When it happened last, in Unix milliseconds."""
 
 
 @attrs.define
@@ -62,8 +77,10 @@ class Tally:
     """Copies of jobs added here that other nodes had confirmed when the client was answered."""
     errors: dict[bytes, int] = attrs.Factory(dict)
     """Replies of commands that are errors, by their first word."""
-    refused_at: dict[bytes, Millis] = attrs.Factory(dict)
-    """When the last of those in `refusals.REFUSALS` was sent, in Unix milliseconds."""
+    refused: dict[bytes, Streak] = attrs.Factory(dict)
+    """Of those in `refusals.REFUSALS`, the last streak of each."""
+    again: Streak | None = None
+    """Of jobs that were queued again because no worker acknowledged them in time."""
     wait: Histogram = attrs.Factory(Histogram)
     """From when a job is due for the first time to each delivery; of one delivery in `SAMPLED`."""
     next_wait: int = SAMPLED

@@ -203,8 +203,8 @@ def _errors(facts: Facts) -> list[Sample]:
 
 
 def _last_refusals(facts: Facts) -> list[Sample]:
-    at = facts.node.tally.refused_at
-    return _by({code.decode(): wall / 1000 for code, wall in at.items()})
+    refused = facts.node.tally.refused
+    return _by({code.decode(): streak.last / 1000 for code, streak in refused.items()})
 
 
 def _copies(facts: Facts) -> list[Sample]:
@@ -298,7 +298,7 @@ FAMILIES: Final = (
     _gauge("jobs_expired_while_down", "Jobs of the append-only file that had expired when it was"
            " read.", lambda f: f.node.stats.expired_while_down),
     _gauge("jobs_under_replicated", "Jobs with fewer replicas than requested.",
-           lambda f: f.node.repair.under),
+           lambda f: f.node.repair.lacking),
     # Queues.
     _gauge("queues", "Queues of this node.", lambda f: len(f.node.queues)),
     _gauge("queues_paused", "Queues that are paused.", lambda f: f.sums.paused),

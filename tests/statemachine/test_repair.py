@@ -66,6 +66,22 @@ def test_a_holder_that_fails_is_given_time_to_come_back() -> None:
     assert len(asked(rig)) == 1
 
 
+def test_a_copy_is_lacking_at_once_though_its_holder_may_come_back() -> None:
+    rig = Rig(peers=3, config=attrs.evolve(CALM, replica_repair_after_s=600))
+    held(rig, (ME, N2))
+    held(rig, (ME, N3), name=5)
+    peer = rig.node.cluster.nodes[N2]
+
+    nodetable.mark(rig.node, peer, FAIL)
+    rig.advance(SOON)
+    assert (rig.node.repair.lacking, under(rig)) == (1, 0)
+
+    nodetable.unmark(rig.node, peer, FAIL)
+    rig.advance(SOON)
+    assert rig.node.repair.lacking == 0
+    assert asked(rig) == []
+
+
 def test_its_time_begins_anew_when_it_has_been_well_meanwhile() -> None:
     rig = Rig(peers=3, config=attrs.evolve(CALM, replica_repair_after_s=60))
     held(rig, (ME, N2))

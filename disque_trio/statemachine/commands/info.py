@@ -119,7 +119,7 @@ def _jobs(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
     yield "unqueued_jobs", sum(node.unqueued.values())
     yield from _waiting(node, "restored", node.restored)
     yield "expired_while_down", node.stats.expired_while_down
-    yield "under_replicated_jobs", node.repair.under
+    yield "under_replicated_jobs", node.repair.lacking
     yield "repaired_copies", node.stats.copies_repaired
 
 
@@ -225,15 +225,20 @@ def _stats(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
 
 
 def _refused(node: NodeState) -> Iterator[Field]:
-    """Requests that were refused for want of nodes, memory and so on (`refusals`); the last of
-    each cause in Unix seconds."""
-    errors, last = node.tally.errors, node.tally.refused_at
-    yield "refused_requests", sum([errors[code] for code in last])
-    if last:
-        by_cause = {code.decode(): errors[code] for code in last}
+    """Requests that were refused for want of nodes, memory and so on (`refusals`). Of the last
+    streak of each cause: the first and the last in Unix seconds, and how many."""
+    errors, refused = node.tally.errors, node.tally.refused
+    yield "refused_requests", sum([errors[code] for code in refused])
+    if refused:
+        by_cause = {code.decode(): errors[code] for code in refused}
         yield "refused_requests_by_cause", _by_reason(by_cause)
-        ended = {code.decode(): wall // 1000 for code, wall in last.items()}
-        yield "last_refused_by_cause", _by_reason(ended)
+        streaks = {code.decode(): streak for code, streak in refused.items()}
+        for field, told in (
+            ("last_refused", {code: each.last // 1000 for code, each in streaks.items()}),
+            ("refused_since", {code: each.since // 1000 for code, each in streaks.items()}),
+            ("refused_lately", {code: each.count for code, each in streaks.items()}),
+        ):
+            yield f"{field}_by_cause", _by_reason(told)
 
 
 def _by_reason(counts: Mapping[str, int] | Mapping[Cause, int]) -> str:
@@ -245,6 +250,11 @@ def _tally(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
     yield "jobs_added", tally.all_added()
     yield "jobs_queued", _by_reason(tally.all_queued())
     yield "jobs_delivered", tally.delivered
+    if tally.again is not None:
+        yield "jobs_requeued_lately", tally.again.count
+        yield "jobs_delivered_meanwhile", tally.delivered - tally.again.before
+        yield "jobs_requeued_since", tally.again.since // 1000
+        yield "jobs_requeued_last", tally.again.last // 1000
     yield "jobs_postponed", tally.postponed
     yield "jobs_nacked", tally.nacked
     yield "jobs_acked", _by_reason(tally.acked)

@@ -4,6 +4,7 @@ import pytest
 
 from disque_trio.statemachine.base import Failure
 from disque_trio.statemachine.refusals import REFUSALS
+from disque_trio.statemachine.tally import LULL
 from tests.rig import WALL, Rig
 from tests.statemachine.commands.informed import fields_of
 from tests.statemachine.squeezing import squeezed
@@ -30,6 +31,36 @@ def test_refusals_are_counted_by_cause_with_the_time_of_the_last() -> None:
     assert said["refused_requests_by_cause"] == "NOREPL=1,MAXLEN=1,PAUSED=2"
     first = WALL // 1000
     assert said["last_refused_by_cause"] == f"NOREPL={first},MAXLEN={first},PAUSED={first + 90}"
+    assert said["refused_since_by_cause"] == f"NOREPL={first},MAXLEN={first},PAUSED={first}"
+    assert said["refused_lately_by_cause"] == "NOREPL=1,MAXLEN=1,PAUSED=2"
+
+
+def test_after_ten_minutes_without_a_refusal_the_next_begins_a_new_streak() -> None:
+    rig = Rig()
+    for _ in range(3):
+        rig.ask("ADDJOB", "q", "body", 0, "REPLICATE", 2)
+        rig.advance(LULL - 1)
+    rig.advance(1)
+    rig.ask("ADDJOB", "q", "body", 0, "REPLICATE", 2)
+
+    said = fields_of(rig, "stats")
+
+    assert said["refused_requests_by_cause"] == "NOREPL=4"
+    assert said["refused_lately_by_cause"] == "NOREPL=1"
+    assert said["refused_since_by_cause"] == said["last_refused_by_cause"]
+
+
+def test_jobs_that_nobody_acknowledges_in_time_are_counted_as_a_streak() -> None:
+    rig = Rig()
+    rig.ask("ADDJOB", "q", "body", 0, "RETRY", 5)
+    for _ in range(3):
+        rig.ask("GETJOB", "NOHANG", "FROM", "q")
+        rig.advance(6_000)
+
+    said = fields_of(rig, "tally")
+
+    assert (said["jobs_requeued_lately"], said["jobs_delivered_meanwhile"]) == ("3", "2")
+    assert int(said["jobs_requeued_last"]) - int(said["jobs_requeued_since"]) == 12
 
 
 def test_an_addjob_whose_copies_do_not_come_in_time_is_counted() -> None:
