@@ -40,6 +40,8 @@ class DeadlineClient(Client):
 
     silent: dict[str, Silence] = attrs.field(init=False, factory=dict)
     """By address."""
+    answer_s: float | None = attrs.field(default=None, kw_only=True)
+    """A node that takes longer is silent; `ANSWER_S` if there is none."""
 
     async def _ask(self, address: Address, asked: Sequence[Command[Any]]) -> list[Reply]:
         if any(each.wait_s for each in asked):
@@ -47,11 +49,12 @@ class DeadlineClient(Client):
         name, now = str(address), anyio.current_time()
         if silence := self.silent.get(name):
             raise ConnectionFailedError(silence.told(now))
+        answer_s = self.answer_s or ANSWER_S
         try:
-            with anyio.fail_after(ANSWER_S):
+            with anyio.fail_after(answer_s):
                 return await Client._ask(self, address, asked)
         except TimeoutError:
-            reason = f"no answer within {ANSWER_S:g} s"
+            reason = f"no answer within {answer_s:g} s"
         except (ConnectionFailedError, UnavailableError) as error:
             reason = error.reason if isinstance(error, ConnectionFailedError) else str(error)
         self.silent[name] = Silence(now, reason)

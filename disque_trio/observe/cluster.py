@@ -28,6 +28,8 @@ class PeerLine:
     """Empty if it names none."""
     bus_port: int = 0
     """Where other nodes reach it; 0 if the line does not tell."""
+    heard_s: float = 0.0
+    """When it was heard last, in Unix seconds; 0 if the line does not tell."""
 
     @property
     def address(self) -> str:
@@ -41,6 +43,8 @@ class NodeFacts:
 
     where: str
     error: str = ""
+    error_since: float | None = None
+    """In Unix seconds."""
     advice: str = ""
     id: str = ""
     info: dict[str, str] = attrs.Factory(dict)
@@ -113,6 +117,7 @@ def _line(words: list[str], own_host: str) -> PeerLine:
         words[5] == "connected",
         zone=zones[0].removeprefix(_ZONE) if zones else "",
         bus_port=int(bus_port) if bus_port.isdigit() else 0,
+        heard_s=int(words[4]) / 1000 if words[4].isdigit() else 0.0,
     )
 
 

@@ -13,32 +13,39 @@ import attrs
 
 from disque_trio.observe import node_checks
 from disque_trio.observe.cluster import NodeFacts
-from disque_trio.observe.finding import Finding, Level, spelled, warning
+from disque_trio.observe.finding import Finding, Level, grouped, ordered, spelled, warning
 from disque_trio.observe.queue_counts import BEHIND_S, QueueCounts, age_of, until_restored
 from disque_trio.observe.values import Json, name_fields, readable
+from disque_trio.worker.operating.admin import KnownWorker
 
 _NAMED: Final = 3
 """Queues of a finding that are named."""
+_STILL_S: Final = 1.0
+"""An event loop that is so late once is busy; a worker's leases are renewed by it."""
 _LEVELS: Final = {Level.PROBLEM: "bad", Level.WARNING: "warn", Level.NOTE: "note"}
 
 
-def findings(nodes: Sequence[NodeFacts], counts: QueueCounts) -> list[Finding]:
+def findings(
+    nodes: Sequence[NodeFacts], counts: QueueCounts, workers: Sequence[KnownWorker] = ()
+) -> list[Finding]:
     """All of them, the worst first; of the same level, refusals, then by what is at stake."""
-    of_nodes = [each for each in node_checks.judge(list(nodes)) if not each.is_by_queue]
-    found = [*of_nodes, *of_queues(counts)]
-    return sorted(found, key=lambda each: (-each.level, -each.stake))
+    return ordered([*node_checks.judge(list(nodes)), *of_queues(counts), *of_workers(workers)])
 
 
 def as_rows(found: Sequence[Finding], nodes: int) -> list[Json]:
-    """For the console; a good one, if there is nothing to do."""
+    """For the console, those of several nodes as one; a good one, if there is nothing to do."""
     rows: list[Json] = [
         {
             "level": _LEVELS[each.level],
+            "kind": each.kind,
             "text": f"{each.where}: {each.what}",
             "advice": each.advice,
             "link": each.link or "#/cluster",
+            "since": each.since,
+            "operation": each.operation,
+            "args": dict(each.args),
         }
-        for each in found
+        for each in grouped(found)
     ]
     if all(each.level is Level.NOTE for each in found):
         answer = f"all {nodes} nodes answer" if nodes > 1 else "the node answers"
@@ -72,67 +79,78 @@ class _Queue:
 class _Kind:
     """What is to be said of queues."""
 
+    name: str
     one: str
     many: str
     """Of several; both with `jobs`, `age` and `count`."""
     advice: str
     only: str
     """The console's page of them."""
+    operation: str = ""
+    """That fits one of them."""
 
 
 _ALONE: Final = _Kind(
+    "unattended",
     "{jobs}, the oldest {age}; nobody takes from it: no client waits for its jobs",
     "{count} queues that nobody takes, {jobs}, the oldest {age}",
     "start workers for them, or purge what nobody wants (disque-trio queues purge)",
     "stuck",
+    "queues purge",
 )
 _STOPPED: Final = _Kind(
+    "stopped",
     "{jobs}, the oldest {age}; nobody takes from it, for its deliveries are stopped",
     "{count} queues whose deliveries are stopped, {jobs}, the oldest {age}",
     "disque-trio queues resume ends the pause",
     "paused",
+    "queues resume",
 )
 _SLOW: Final = _Kind(
+    "slow",
     "{jobs}, the oldest {age}; its workers do not keep up",
     "{count} queues whose workers do not keep up, {jobs}, the oldest {age}",
     "start more workers, or look for tasks that have become slow",
     "",
 )
 _PAUSED: Final = _Kind(
+    "paused",
     "is paused: {more}; {jobs}",
     "{count} queues are paused; {jobs}",
     "disque-trio queues resume ends the pause",
     "paused",
+    "queues resume",
 )
 _RESTORED: Final = _Kind(
+    "restored",
     "{jobs} waiting for the end of RETRY after a restart, the first for {age}",
     "{count} queues have {jobs} waiting for the end of RETRY after a restart, the first for {age}",
     "workers may have had them before it. If they have not, disque-trio queues requeue queues them "
     "now; a job that a worker has is then delivered twice",
     "",
+    "queues requeue",
 )
 _DEAD: Final = _Kind(
+    "dead",
     "{jobs} dead",
     "{count} queues have {jobs} that are dead",
     "disque-trio jobs dead shows why; disque-trio queues redrive queues them again, queues drop "
     "ends them",
     "dead",
+    "queues redrive",
 )
 
 
 def of_queues(counts: QueueCounts) -> Iterator[Finding]:
     """Those of a count of the queues."""
-    yield from unattended(counts)
-    yield from _told(_others(counts))
-
-
-def unattended(counts: QueueCounts) -> Iterator[Finding]:
-    """Queues whose jobs wait for somebody who takes them."""
     yield from _told(_behind(counts))
+    yield from _told(_others(counts))
     more = len(counts.behind_names) - len(counts.behind.ranks)
     if more > 0:
         what = f"{more:,} more queues have jobs that have waited for a minute or longer"
-        yield attrs.evolve(warning("the cluster", what, _ALONE.advice), link="#/queues?sort=age")
+        yield warning(
+            "the cluster", what, _ALONE.advice, kind="unattended-more", link="#/queues?sort=age"
+        )
 
 
 def _told(found: Iterable[tuple[_Kind, list[_Queue]]]) -> Iterator[Finding]:
@@ -164,8 +182,19 @@ def _finding(kind: _Kind, text: str, where: str, queues: list[_Queue]) -> Findin
         more=queues[0].more,
     )
     stake = sum(each.jobs * max(each.age_s, 1.0) for each in queues)
-    found = warning(where, what, kind.advice)
-    return attrs.evolve(found, link=queue_link(queues[0].name), stake=stake)
+    is_old = kind in (_ALONE, _STOPPED, _SLOW)
+    is_one = len(queues) == 1 and kind.operation
+    return warning(
+        where,
+        what,
+        kind.advice,
+        kind=kind.name,
+        link=queue_link(queues[0].name),
+        stake=stake,
+        since=time.time() - age if is_old else None,
+        operation=kind.operation if is_one else "",
+        args=name_fields(queues[0].name, "queue") if is_one else {},
+    )
 
 
 def _behind(counts: QueueCounts) -> list[tuple[_Kind, list[_Queue]]]:
@@ -183,7 +212,7 @@ def _behind(counts: QueueCounts) -> list[tuple[_Kind, list[_Queue]]]:
             kind = _SLOW
         elif any(one.stats.pause in ("out", "all") for one in each):
             kind = _STOPPED
-        found.setdefault(kind.one, (kind, []))[1].append(_Queue(name, jobs, age))
+        found.setdefault(kind.name, (kind, []))[1].append(_Queue(name, jobs, age))
     return list(found.values())
 
 
@@ -220,3 +249,30 @@ def _others(counts: QueueCounts) -> Iterator[tuple[_Kind, list[_Queue]]]:
         return max(part.stats.dead or 0 for part in counts.parts[name].values())
 
     yield _DEAD, queues(list(counts.with_dead), most)
+
+
+# Workers.
+
+
+def of_workers(workers: Sequence[KnownWorker]) -> Iterator[Finding]:
+    """Workers whose event loop stands still, and those that are not well."""
+    for each in workers:
+        report, where = each.report, f"worker {readable(each.report.name)}"
+        if report.lag_s >= _STILL_S:
+            yield warning(
+                where,
+                f"its event loop has stood still for {report.lag_s:.1f} s",
+                "a handler blocks it: disque-trio workers dump shows where; run that in a thread",
+                kind="worker-lag",
+                link="#/workers",
+                operation="workers dump",
+                args={"worker": each.control},
+            )
+        elif not report.healthy:
+            yield warning(
+                where,
+                f"is not healthy: {report.why}",
+                "see its log",
+                kind="worker-unhealthy",
+                link="#/workers",
+            )

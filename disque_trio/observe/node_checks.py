@@ -1,10 +1,9 @@
 """Checks of the nodes' answers. Pure: takes facts, returns findings."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
-
-import attrs
 
 from disque_trio.explain.zones import Place, lacks
 from disque_trio.observe import refusals
@@ -15,6 +14,10 @@ from disque_trio.statemachine.pressure import LEAST_ROOM, MOST_RESIDENT_PERCENT,
 MAX_SKEW_MS: Final = 500
 """Wall clocks stamp jobs, and the stamps order the queues of different nodes."""
 _QUORUM: Final = 3
+_MOST_REQUEUED: Final = 0.05
+"""Of deliveries, the share that may be unacknowledged."""
+_NAMED: Final = 10
+"""Queues that are named."""
 _LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 
 
@@ -23,16 +26,17 @@ def judge(nodes: list[NodeFacts]) -> list[Finding]:
     found: list[Finding] = []
     for node in nodes:
         if node.error:
-            found.append(problem(node.where, node.error, node.advice))
+            found.append(
+                problem(node.where, node.error, node.advice, kind="silent", since=node.error_since)
+            )
         elif node.is_loading:
             found.append(_loading(node))
         else:
             found += [*_duplicate(node), *_reach(node), *_process(node), *refusals.judge(node)]
             found += [*_memory(node), *_disk(node), *_jobs(node)]
-            found += [attrs.evolve(each, is_by_queue=True) for each in _failed(node)]
-            found += _failed_work(node)
     well = [node for node in nodes if not node.error and not node.is_loading]
     if well:
+        found += [*refusals.requests(well), *_delayed(well)]
         found += [*_members(well, nodes), *_one_way(well), *_clocks(well), *zones_of(well)]
         found += _versions([node for node in nodes if not node.error])
     return found
@@ -45,6 +49,7 @@ def _reach(node: NodeFacts) -> Iterator[Finding]:
             f"its bus port cannot be reached from here: {node.bus_error}",
             "nodes talk to each other on the client port + 10000: open it between all nodes. If "
             "it is closed to this machine alone, run the doctor on a node",
+            kind="bus-port",
         )
     if silent := node.number("unanswered_meets"):
         others = filter(None, node.info.get("unanswered_meet_others", "").split(","))
@@ -81,6 +86,7 @@ def _duplicate(node: NodeFacts) -> Iterator[Finding]:
         f"{who} refuses to serve jobs",
         "stop the copy, remove its nodes.conf and append-only file, and start it again: it joins "
         "as a new node with CLUSTER MEET",
+        kind="not-ready",
     )
 
 
@@ -91,6 +97,7 @@ def _loading(node: NodeFacts) -> Finding:
         node.where,
         f"it loads its append-only file: {percent} % are read, and about {left} s are left",
         "wait: it serves clients and joins the others once that is done",
+        kind="not-ready",
     )
 
 
@@ -107,6 +114,7 @@ def _process(node: NodeFacts) -> Iterator[Finding]:
             node.where,
             f"{node.number('bus_frames_dropped')} bus frames were dropped: a peer did not keep up",
             f"look for a node that is overloaded or stopped; {ANEW}",
+            kind="frames-dropped",
         )
     if node.config.get("trace-file") and node.config.get("trace-file-sample") == "1":
         yield warning(
@@ -136,6 +144,7 @@ def _memory(node: NodeFacts) -> Iterator[Finding]:
             f"maxmemory is {most >> 20} MiB, and the process alone takes {own >> 20} MiB: it "
             "refuses new jobs",
             f"raise maxmemory: {(2 * own >> 20) + 1} MiB leave jobs as much as that",
+            kind="memory",
         )
         return
     allowed, what = node.number("memory_limit"), node.info.get("memory_limit_of", "")
@@ -168,6 +177,7 @@ def _memory(node: NodeFacts) -> Iterator[Finding]:
         node.where,
         f"{what} are used ({share:.0%}): {doing}",
         "add consumers, add nodes, or raise maxmemory; with spill-directory bodies go to disk",
+        kind="memory",
     )
 
 
@@ -185,9 +195,11 @@ def _resident(node: NodeFacts, most: int) -> Iterator[Finding]:
     level = node.number("memory_level")
     is_bound = level > 0 and node.info.get("memory_limited_by") == "resident-size"
     if level > 1 and is_bound:
-        yield problem(node.where, f"{what}: it refuses new jobs", advice)
+        yield problem(node.where, f"{what}: it refuses new jobs", advice, kind="memory")
     elif is_bound:
-        yield warning(node.where, f"{what}: it leaves new jobs to other nodes", advice)
+        yield warning(
+            node.where, f"{what}: it leaves new jobs to other nodes", advice, kind="memory"
+        )
     elif resident * 100 > most * MOST_RESIDENT_PERCENT:
         yield warning(node.where, what, advice)
 
@@ -208,12 +220,14 @@ def _disk(node: NodeFacts) -> Iterator[Finding]:
             f"its append-only file was {status} by another process: new jobs are refused",
             "it writes the file anew by itself; if that fails, its log says why. What was found in "
             "the file's place is kept as .found. Find out who moves files in its directory",
+            kind="journal",
         )
     elif info.get("aof_last_write_status", "ok") != "ok":
         yield problem(
             node.where,
             "its append-only file cannot be written: new jobs are refused",
             "see its log: the disk is full or broken. It recovers by itself once it can write",
+            kind="journal",
         )
     if info.get("aof_last_bgrewrite_status", "ok") != "ok":
         yield warning(
@@ -226,70 +240,60 @@ def _disk(node: NodeFacts) -> Iterator[Finding]:
 
 
 def _jobs(node: NodeFacts) -> Iterator[Finding]:
-    under = node.number("under_replicated_jobs")
-    if under:
+    """Copies that are lacking, leases that end, jobs that have expired."""
+    if under := node.number("under_replicated_jobs"):
         off = node.config.get("replica-repair-after") == "0"
         yield warning(
             node.where,
-            f"{under} jobs have fewer holders than their REPLICATE asks for",
+            f"{_counted(under, 'has', 'have')} fewer holders than REPLICATE asks for",
             "repair is off here: set replica-repair-after" if off
-            else "copies are made as long as there are nodes to take them: if the number stays, "
-            "start or add nodes, or CLUSTER FORGET those that are gone for good",
+            else "start the nodes that are gone: after replica-repair-after seconds copies are made "
+            "as long as there are nodes to take them. If the number stays, add nodes, or CLUSTER "
+            "FORGET those that are gone for good",
+            kind="under-replicated", stake=float(under),
         )  # fmt: skip
-
-
-def _counted(count: int, one: str, many: str) -> str:
-    """So many jobs, with the verb in its number."""
-    return f"1 job {one}" if count == 1 else f"{count} jobs {many}"
-
-
-def _where_and_when(node: NodeFacts, field: str) -> str:
-    """The queues that have most of them, and when the first is queued, if the node tells."""
-    queues = node.counts(f"{field}_by_queue")
-    if not queues:
-        return ""
-    most = ", ".join(f"{count} of {queue}" for queue, count in queues.items())
-    due = node.number(f"{field}_first_due_ms") // 1000
-    return f": {most}; the first is queued in {spelled(due)}"
-
-
-def _failed(node: NodeFacts) -> Iterator[Finding]:
-    """Jobs that workers have given up, or may have had before a restart."""
-    if dead := node.number("dead_jobs"):
-        queues = node.counts("dead_jobs_by_queue")
-        most = ", ".join(f"{count} of {queue}" for queue, count in queues.items())
+    again, delivered = node.number("jobs_requeued_lately"), node.number("jobs_delivered_meanwhile")
+    last = node.now_s - node.number("jobs_requeued_last")
+    if again > _MOST_REQUEUED * max(delivered, 1) and last <= refusals.RECENT_S:
         yield warning(
             node.where,
-            f"{_counted(dead, 'is', 'are')} dead" + (f": {most}" if most else ""),
-            "JSCAN STATE dead REPLY all shows why; REDRIVE queue queues them again, PURGE queue "
-            "DEAD ends them. Every holder of a job counts it",
-        )
-    if restored := node.number("restored_jobs"):
-        yield warning(
-            node.where,
-            f"{_counted(restored, 'waits', 'wait')} for the end of RETRY after a restart"
-            f"{_where_and_when(node, 'restored_jobs')}",
-            "workers may have had them before it. If they have not, ENQUEUE QUEUE queue (or "
-            "'disque-trio queues requeue') queues them now; a job that a worker has is then "
-            "delivered twice",
-        )
-
-
-def _failed_work(node: NodeFacts) -> Iterator[Finding]:
-    """Jobs that have expired, and those that wait."""
+            f"{_counted(again, 'was', 'were')} queued again because no worker acknowledged in "
+            f"time, of {delivered:,} deliveries; the last {spelled(round(max(last, 0)))} ago",
+            "workers die, or work longer than RETRY without renewing the lease (WORKING)",
+            kind="redelivered", stake=float(again), since=float(node.number("jobs_requeued_since")),
+        )  # fmt: skip
     if expired := node.number("expired_while_down"):
         yield note(
             node.where,
             f"{_counted(expired, 'had', 'had')} expired when the node read its append-only file",
             "if they are more than its downtime explains, its wall clock was wrong (TTL of ADDJOB)",
         )
-    if delayed := node.number("delayed_jobs"):
-        yield note(
-            node.where,
-            f"{_counted(delayed, 'waits', 'wait')} for the end of a delay, "
-            f"that of ADDJOB or of a NACK{_where_and_when(node, 'delayed_jobs')}",
-            "JSCAN STATE backing-off REPLY all shows those that workers have given back",
-        )
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    """So many jobs, with the verb in its number."""
+    return f"1 job {one}" if count == 1 else f"{count:,} jobs {many}"
+
+
+def _delayed(well: list[NodeFacts]) -> Iterator[Finding]:
+    """Jobs that wait, over all nodes: each node counts its own."""
+    waiting = [node for node in well if node.number("delayed_jobs")]
+    if not waiting:
+        return
+    count = sum(node.number("delayed_jobs") for node in waiting)
+    queues: Counter[str] = Counter()
+    for node in waiting:
+        queues.update(node.counts("delayed_jobs_by_queue"))
+    most = ", ".join(f"{jobs} of {queue}" for queue, jobs in queues.most_common(_NAMED))
+    due = min(node.number("delayed_jobs_first_due_ms") for node in waiting) // 1000
+    yield note(
+        "the cluster",
+        f"{_counted(count, 'waits', 'wait')} for the end of a delay, that of ADDJOB or of a NACK"
+        + (f": {most}; the first is queued in {spelled(due)}" if queues else ""),
+        "JSCAN STATE backing-off REPLY all shows those that workers have given back",
+        kind="delayed",
+        link="#/later",
+    )
 
 
 def _members(well: list[NodeFacts], nodes: list[NodeFacts]) -> Iterator[Finding]:
@@ -311,16 +315,31 @@ def _members(well: list[NodeFacts], nodes: list[NodeFacts]) -> Iterator[Finding]
         elif any("fail" in flags for flags in thoughts):
             yield problem(
                 where,
-                f"{count} hold it for failed",
+                f"{count} hold it for failed" + _silent_for(well, peer_id),
                 f"start it again, or if it is gone for good: CLUSTER FORGET {peer_id} on every "
                 "node",
+                kind="failed",
+                since=_heard(well, peer_id),
+                operation="nodes forget",
+                args={"node": peer_id},
             )
         elif any("fail?" in flags for flags in thoughts):
-            yield warning(where, f"suspected to fail by some of {count}", "see its log and network")
+            yield warning(
+                where,
+                f"suspected to fail by some of {count}",
+                "see its log and network",
+                since=_heard(well, peer_id),
+            )
         if any("handshake" in flags for flags in thoughts):
             yield note(where, "is about to join")
         if any("leaving" in flags for flags in thoughts):
-            yield note(where, "is leaving: stop it when its INFO jobs shows no registered_jobs")
+            yield note(
+                where,
+                "is leaving: stop it when its INFO jobs shows no registered_jobs",
+                kind="not-ready",
+                operation="nodes stay",
+                args={"node": peer_id},
+            )
     size = len({*known, *(node.id for node in well)})
     if size < _QUORUM:
         yield note(
@@ -328,6 +347,17 @@ def _members(well: list[NodeFacts], nodes: list[NodeFacts]) -> Iterator[Finding]
             f"the cluster has {size} node{'s' if size > 1 else ''}",
             "with three or more, one may fail: two cannot agree on which of them is gone",
         )
+
+
+def _silent_for(well: list[NodeFacts], id: str) -> str:
+    heard = _heard(well, id)
+    return f"; heard last {spelled(max(round(well[0].now_s - heard), 0))} ago" if heard else ""
+
+
+def _heard(well: list[NodeFacts], id: str) -> float | None:
+    """When any node heard of this one last."""
+    moments = [p.heard_s for node in well for p in node.peers if p.id == id and p.heard_s]
+    return max(moments, default=None)
 
 
 def _one_way(well: list[NodeFacts]) -> Iterator[Finding]:
@@ -399,6 +429,7 @@ def _versions(well: list[NodeFacts]) -> Iterator[Finding]:
             "the cluster",
             f"nodes run different versions: {', '.join(names)}",
             "finish the upgrade, node by node (docs/versions.md)",
+            kind="versions",
         )
 
 

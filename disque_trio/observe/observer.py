@@ -1,5 +1,7 @@
 """Answers questions of the console: topics with arguments, as JSON values."""
 
+import contextlib
+import math
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
@@ -8,8 +10,10 @@ from typing import Final
 import anyio
 import attrs
 
+from disque_trio.client.errors import DisqueError
 from disque_trio.observe import jobs, queues
 from disque_trio.observe.client import DeadlineClient
+from disque_trio.observe.finding import Finding
 from disque_trio.observe.findings import as_rows, findings
 from disque_trio.observe.queue_counts import POINTS, QueueCounts
 from disque_trio.observe.queue_list import QueueLists
@@ -18,10 +22,13 @@ from disque_trio.observe.survey import KnownNode, Survey, node_row, sees
 from disque_trio.observe.timeline import Timelines
 from disque_trio.observe.values import Json
 from disque_trio.observe.workers import Workers
+from disque_trio.worker.operating.admin import Admin, KnownWorker
 from disque_trio.worker.operating.plans import MistakeError
 
 FIRST_S: Final = 1.0
 """So long the first who look wait until all queues are counted."""
+WORKERS_S: Final = 5.0
+"""How old what workers have noted may be for findings about them."""
 Told = tuple[Json, dict[str, str]]
 """What is told, and the nodes that have not answered, with the reason."""
 
@@ -41,6 +48,8 @@ class Observer:
     _noted: float | None = None
     """The look that `series` has last."""
     _waits_until: float | None = None
+    _workers: list[KnownWorker] = attrs.Factory(list)
+    _workers_at: float = -math.inf
 
     def __attrs_post_init__(self) -> None:
         self.survey = Survey(self.client)
@@ -79,6 +88,15 @@ class Observer:
             self.series.append((time.time(), *rates, self.counts.totals()["queued"]))
         return list(self.survey.nodes.values())
 
+    async def findings(self, nodes: list[KnownNode]) -> list[Finding]:
+        """What is wrong. Workers note how they are every few seconds."""
+        now = anyio.current_time()
+        if now - self._workers_at >= WORKERS_S:
+            self._workers_at = now
+            with contextlib.suppress(DisqueError):
+                self._workers = (await Admin(self.client).workers()).items
+        return findings([each.facts for each in nodes], self.counts, self._workers)
+
     def rows(self, nodes: list[KnownNode]) -> list[Json]:
         """The nodes as rows."""
         return [node_row(each, self.counts.queued_at(each.where)) for each in nodes]
@@ -91,7 +109,7 @@ async def _overview(observer: Observer, _args: Json) -> Told:
     nodes, survey = await observer.look(), observer.survey
     columns = zip(*observer.series, strict=True)
     return {
-        "findings": as_rows(findings([each.facts for each in nodes], observer.counts), len(nodes)),
+        "findings": as_rows(await observer.findings(nodes), len(nodes)),
         "totals": _totals(observer, nodes),
         "nodes": observer.rows(nodes),
         "series": dict(zip(_COLUMNS, map(list, columns), strict=True)),

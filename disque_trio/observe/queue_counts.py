@@ -136,6 +136,8 @@ class QueueCounts:
         count, rest = (SOME, REST) if self.is_whole else (MANY, FIRST_REST)
         cursor, is_over = 0, False
         try:
+            if not self.is_whole:
+                await self.client.ask(address, [commands.ping()])  # it greets with its features
             while not is_over:
                 began = anyio.current_time()
                 known = self.client.nodes.features(address)

@@ -1,7 +1,7 @@
-"""Refused clients, requests and bus links, by reason (INFO stats)."""
+"""Refused clients, requests and bus links, by cause (INFO stats)."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import attrs
@@ -79,7 +79,7 @@ LINKS: Final = {
 }
 
 
-_RECENT_S: Final = 600
+RECENT_S: Final = 600
 """An older refusal is no trouble any more."""
 
 
@@ -89,22 +89,56 @@ def judge(node: NodeFacts) -> Iterator[Finding]:
     if not node.is_ours and node.number("rejected_connections"):
         clients = {"maxclients": node.number("rejected_connections")}
     yield from _told(node, "client", clients, CLIENTS)
-    yield from _requests(node)
     yield from _told(node, "bus link", node.counts("bus_links_refused_by_reason"), LINKS)
 
 
-def _requests(node: NodeFacts) -> Iterator[Finding]:
-    """Requests that were refused for want of nodes, memory and so on."""
-    last = node.counts("last_refused_by_cause")
-    for code, count in node.counts("refused_requests_by_cause").items():
-        meaning = REFUSALS.get(code.encode())
-        why, advice = ("", "see its log") if meaning is None else (meaning.why, meaning.advice)
-        were = "1 request was" if count == 1 else f"{count} requests were"
-        ago = max(int(node.now_s) - last.get(code, 0), 0)
-        what = f"{were} refused with {code}, the last {spelled(ago)} ago" + (why and f": {why}")
-        kind = problem if meaning is None or meaning.is_problem else warning
-        found = note(node.where, what) if ago > _RECENT_S else kind(node.where, what, advice)
-        yield attrs.evolve(found, stake=math.inf)  # producers are told no, which is the worst
+@attrs.frozen
+class _Refused:
+    """The requests that one node has refused for one cause, in the last streak of them."""
+
+    where: str
+    count: int
+    since: int
+    """In Unix seconds."""
+    lasted_s: int
+    ago_s: int
+    """Since the last one."""
+
+
+def requests(nodes: Sequence[NodeFacts]) -> Iterator[Finding]:
+    """Requests that were refused for want of nodes, memory and so on: one finding for each cause,
+    with the nodes that go on refusing; those of long ago are a note."""
+    found: dict[tuple[str, bool], list[_Refused]] = {}
+    for node in nodes:
+        since, lately = (
+            node.counts("refused_since_by_cause"),
+            node.counts("refused_lately_by_cause"),
+        )
+        total, now = node.counts("refused_requests_by_cause"), int(node.now_s)
+        for code, last in node.counts("last_refused_by_cause").items():
+            began = since.get(code, last)
+            count = lately.get(code, total.get(code, 0))
+            each = _Refused(node.where, count, began, last - began, max(now - last, 0))
+            found.setdefault((code, each.ago_s > RECENT_S), []).append(each)
+    for (code, is_past), refused in found.items():
+        yield _of_cause(code, refused, is_past=is_past)
+
+
+def _of_cause(code: str, refused: Sequence[_Refused], *, is_past: bool) -> Finding:
+    meaning = REFUSALS.get(code.encode())
+    why, advice = ("", "see its log") if meaning is None else (meaning.why, meaning.advice)
+    count = sum(each.count for each in refused)
+    lasted_s = max(each.lasted_s for each in refused)
+    where = ", ".join(each.where for each in refused)
+    were = "1 request was" if count == 1 else f"{count:,} requests were"
+    rate = f", {count / lasted_s:.2g}/s for {spelled(lasted_s)}" if lasted_s and count > 1 else ""
+    last = f", the last {spelled(min(each.ago_s for each in refused))} ago"
+    what = f"{were} refused with {code}{rate}{last}" + (why and f": {why}")
+    kind = problem if meaning is None or meaning.is_problem else warning
+    made = note(where, what) if is_past else kind(where, what, advice)
+    # Producers are refused, which is worse than anything that waits.
+    since = min(each.since for each in refused)
+    return attrs.evolve(made, kind="refused", stake=math.inf, since=since)
 
 
 def _told(

@@ -65,6 +65,8 @@ class KnownNode:
     heard: float | None = None
     why: str = ""
     """Why it does not answer now; empty if it does."""
+    silent_since: float | None = None
+    """In Unix seconds."""
 
     @property
     def where(self) -> str:
@@ -103,6 +105,7 @@ class KnownNode:
         return NodeFacts(
             where=self.where,
             error="" if loads else self.why,
+            error_since=None if loads else self.silent_since,
             advice=_ADVICE if self.why and not loads else "",
             id=self.id,
             info=dict(self.info) | ({"loading": "1"} if loads else {}),
@@ -212,7 +215,9 @@ class Survey:
             clock, info, hello, peers, leaving = await self.client.ask(node.address, asked)
         except DisqueError as error:
             silence = self.client.silent.get(node.where)
-            node.why = silence.told(anyio.current_time()) if silence else str(error)
+            now = anyio.current_time()
+            node.why = silence.told(now) if silence else str(error)
+            node.silent_since = time.time() - (now - silence.since) if silence else None
             return
         _note_clock(node, clock, before, time.time())
         if isinstance(info, dict):
@@ -247,6 +252,7 @@ class Survey:
         if causes is not None and node.again is not None and seconds:
             node.again_s = _rounded(max(causes - node.again, 0) / seconds)
         node.again, node.heard, node.info, node.why = causes, now, info, ""
+        node.silent_since = None
 
 
 async def _bus_error(node: KnownNode) -> str:

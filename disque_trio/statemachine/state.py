@@ -59,7 +59,7 @@ class Repair(Timed):
     """What the last whole pass found, less what was repaired since."""
     found_lacking: int = 0
     lacking: int = 0
-    """The same of jobs with fewer holders that have not failed now, lost or not: what INFO tells."""
+    """The same of jobs with too few holders that are not failing now: what INFO reports."""
     down: tuple[NodeId, ...] = ()
     """The failing nodes when that pass began."""
     again: Millis = 0

@@ -1,18 +1,26 @@
 import time
 
+import attrs
 import pytest
+import yaml
 
 from disque_trio.client.address import Address, Cluster
 from disque_trio.explain.zones import lacks
 from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.cluster import NodeFacts
-from disque_trio.observe.finding import Level
+from disque_trio.observe.finding import Level, grouped, warning
 from disque_trio.observe.findings import as_rows, findings
+from disque_trio.observe.operations import OPERATIONS
 from disque_trio.observe.queue_counts import QueueCounts
 from disque_trio.observe.queue_stats import NOTHING, Stats, parsed
 from disque_trio.observe.sampling import view_of
 from disque_trio.observe.survey import KnownNode
 from disque_trio.observe.top_k import MOST
+from disque_trio.worker.operating.admin import KnownWorker
+from tests.observe import clusters
+from tests.observe.clusters import cluster, line
+from tests.observe.test_topics import REPORT
+from tests.trees import HOME
 
 
 def behind(**others: object) -> Stats:
@@ -179,3 +187,104 @@ def test_a_zone_of_which_no_node_answers_is_missed() -> None:
 
 def test_nodes_without_zones_have_no_finding_about_them() -> None:
     assert of_nodes(node("n1", ""), node("n2", "")) == []
+
+
+def test_a_finding_about_one_queue_names_the_operation_that_fits() -> None:
+    seen = counts()
+    seen._note("mail", "n1", NOTHING._replace(dead=3), 0.0)
+    seen._note("slow", "n1", behind(), 0.0)
+
+    by_kind = {each.kind: each for each in findings([], seen)}
+
+    dead, alone = by_kind["dead"], by_kind["unattended"]
+    assert (dead.operation, dead.args) == ("queues redrive", {"queue": "mail"})
+    assert (alone.operation, alone.args) == ("queues purge", {"queue": "slow"})
+    assert alone.since == pytest.approx(time.time() - 180, abs=30)
+    assert {each.operation for each in by_kind.values()} <= OPERATIONS.keys()
+
+
+def test_findings_of_several_nodes_with_the_same_advice_are_one() -> None:
+    found = [
+        warning("n1", "7 frames", "look"),
+        warning("n2", "9 frames", "look"),
+        warning("n3", "7 frames", "look"),
+        warning("n3", "7 frames", "look elsewhere"),
+    ]
+
+    one, other = grouped(found)
+
+    assert (one.where, one.what) == ("n1, n3", "7 frames; n2: 9 frames")
+    assert other.where == "n3"
+
+
+def worker(**changes: object) -> KnownWorker:
+    report = attrs.evolve(REPORT, **changes)  # type: ignore[arg-type]
+    return KnownWorker(report=report, age_s=1.0, control="c", node=Address())
+
+
+def test_a_worker_whose_loop_stands_still_is_told() -> None:
+    found = findings([], counts(), [worker(), worker(lag_s=3.24), worker(healthy=False, why="x")])
+
+    assert [(each.kind, each.what) for each in found] == [
+        ("worker-lag", "its event loop has stood still for 3.2 s"),
+        ("worker-unhealthy", "is not healthy: x"),
+    ]
+    assert found[0].operation in OPERATIONS
+
+
+RULES = HOME / "deploy" / "prometheus" / "disque.rules.yml"
+NOW = 1_000_000
+
+
+def lone(**stats: object) -> QueueCounts:
+    seen = counts()
+    seen._note("mail", "n1", behind(**stats | {"jobs_out": 0}), 0.0)
+    seen._note("mail", "n1", behind(**stats), 1.0)
+    return seen
+
+
+REFUSED = {
+    "refused_requests_by_cause": "NOREPL=9",
+    "last_refused_by_cause": f"NOREPL={NOW - 3}",
+}
+REQUEUED = {
+    "jobs_requeued_lately": "12",
+    "jobs_delivered_meanwhile": "100",
+    "jobs_requeued_last": str(NOW),
+}
+TROUBLES: dict[str, list[NodeFacts] | QueueCounts] = {
+    "DisqueNodeDown": cluster(error="Connection refused"),
+    "DisqueNotReady": cluster(info={"loading": "1"}),
+    "DisquePeerLost": [clusters.node("n1", line("n2", "fail"))],
+    "DisqueUnderReplicated": cluster(info={"under_replicated_jobs": "3"}),
+    "DisqueQueuesBehind": lone(),
+    "DisqueWaitHigh": lone(jobs_out=5),
+    "DisqueRedeliveries": cluster(info=REQUEUED, now_s=NOW),
+    "DisqueDeadJobs": lone(dead=1),
+    "DisqueMemoryShort": cluster(info={"memory_level": "1"}),
+    "DisqueOutOfMemory": cluster(info={"memory_level": "2"}),
+    "DisqueJournalBroken": cluster(info={"aof_last_write_status": "err"}),
+    "DisqueFramesDropped": cluster(info={"bus_frames_dropped": "7"}),
+    "DisqueErrors": cluster(info=REFUSED, now_s=NOW),
+    "DisqueProducersRefused": cluster(info=REFUSED, now_s=NOW),
+}
+
+
+def rules() -> dict[str, str]:
+    """Of each alert the finding that it names."""
+    [group] = yaml.safe_load(RULES.read_text())["groups"]
+    return {rule["alert"]: rule["annotations"]["finding"] for rule in group["rules"]}
+
+
+def test_each_alert_names_a_finding() -> None:
+    assert rules().keys() == TROUBLES.keys()
+
+
+@pytest.mark.parametrize("alert", TROUBLES)
+def test_the_finding_of_an_alert_is_there_in_its_trouble(alert: str) -> None:
+    trouble = TROUBLES[alert]
+    is_counts = isinstance(trouble, QueueCounts)
+
+    found = findings([] if is_counts else trouble, trouble if is_counts else counts())
+
+    assert rules()[alert] in {each.kind for each in found}

@@ -11,26 +11,38 @@ def test_of_a_cluster_that_is_well_nothing_is_said() -> None:
     assert said(cluster()) == []
 
 
-def test_dead_jobs_are_told_with_their_queues() -> None:
-    info = {"dead_jobs": "12", "dead_jobs_by_queue": "mails=9,orders=3"}
+def test_one_delayed_job_is_told_in_the_singular() -> None:
+    delayed = the_one(cluster(info={"delayed_jobs": "1"}))
 
-    finding = the_one(cluster(info=info))
-
-    assert (finding.level, finding.what) == (
-        Level.WARNING,
-        "12 jobs are dead: 9 of mails, 3 of orders",
-    )
-    assert "REDRIVE" in finding.advice
-    assert "PURGE queue DEAD" in finding.advice
-
-
-def test_one_dead_job_is_told_in_the_singular() -> None:
-    info = {"dead_jobs": "1", "dead_jobs_by_queue": "mails=1", "delayed_jobs": "1"}
-
-    dead, delayed = judge(cluster(info=info))
-
-    assert dead.what == "1 job is dead: 1 of mails"
     assert delayed.what.startswith("1 job waits for the end")
+
+
+def test_delayed_jobs_of_all_nodes_are_one_finding() -> None:
+    nodes = cluster(info={"delayed_jobs": "4", "delayed_jobs_by_queue": "mails=4"})
+    info = {"delayed_jobs": "2", "delayed_jobs_by_queue": "mails=1,sms=1"}
+    nodes[1] = attrs.evolve(nodes[1], info=nodes[1].info | info)
+
+    finding = the_one(nodes)
+
+    assert finding.where == "the cluster"
+    assert finding.what.startswith("6 jobs wait")
+    assert ": 5 of mails, 1 of sms;" in finding.what
+
+
+def test_jobs_that_workers_do_not_acknowledge_in_time_are_told_while_it_goes_on() -> None:
+    info = {
+        "jobs_requeued_lately": "12",
+        "jobs_delivered_meanwhile": "100",
+        "jobs_requeued_since": "1000",
+        "jobs_requeued_last": "1900",
+    }
+
+    finding = the_one(cluster(info=info, now_s=1930.0))
+
+    assert (finding.kind, finding.since) == ("redelivered", 1000.0)
+    assert "of 100 deliveries; the last 30 s ago" in finding.what
+    assert said(cluster(info=info, now_s=3000.0)) == []
+    assert said(cluster(info=info | {"jobs_delivered_meanwhile": "1000"}, now_s=1930.0)) == []
 
 
 def test_jobs_that_back_off_are_no_warning() -> None:
@@ -302,22 +314,7 @@ def test_a_node_that_traces_everything_is_told() -> None:
     assert said(cluster(config=config | {"trace-file-sample": "100"})) == []
 
 
-def test_jobs_that_wait_after_a_restart_are_told_with_what_to_do() -> None:
-    info = {
-        "restored_jobs": "3285",
-        "restored_jobs_by_queue": "orders=3280,mails=5",
-        "restored_jobs_first_due_ms": "3420000",
-        "expired_while_down": "21",
-    }
+def test_jobs_that_had_expired_when_the_file_was_read_are_noted() -> None:
+    expired = the_one(cluster(info={"expired_while_down": "21"}))
 
-    waiting, expired = judge(cluster(info=info))
-
-    assert (waiting.level, waiting.what) == (
-        Level.WARNING,
-        (
-            "3285 jobs wait for the end of RETRY after a restart: 3280 of orders, 5 of mails; "
-            "the first is queued in 57 min"
-        ),
-    )
-    assert "ENQUEUE QUEUE" in waiting.advice
     assert (expired.level, expired.what.split(" when")[0]) == (Level.NOTE, "21 jobs had expired")

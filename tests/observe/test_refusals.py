@@ -1,5 +1,6 @@
 """What the doctor says of requests that were refused."""
 
+import attrs
 import pytest
 
 from disque_trio.observe.finding import Level
@@ -41,3 +42,26 @@ def test_the_advice_on_norepl_names_what_asks_for_copies() -> None:
         "of a job"
     )
     assert "default-replicate" in finding.advice
+
+
+def test_producers_refused_by_several_nodes_are_one_finding_with_rate_and_beginning() -> None:
+    nodes = cluster(now_s=2000.0)
+    for place, (count, since, last) in {0: (90, 1000, 1990), 2: (9, 1900, 1999)}.items():
+        info = {
+            "refused_requests_by_cause": "NOREPL=500",
+            "last_refused_by_cause": f"NOREPL={last}",
+            "refused_since_by_cause": f"NOREPL={since}",
+            "refused_lately_by_cause": f"NOREPL={count}",
+        }
+        nodes[place] = attrs.evolve(nodes[place], info=nodes[place].info | info, now_s=2000.0)
+
+    finding = the_one(nodes)
+
+    assert (finding.kind, finding.where, finding.since) == (
+        "refused",
+        "10.0.0.1:7711, 10.0.0.1:7713",
+        1000,
+    )
+    assert finding.what.startswith(
+        "99 requests were refused with NOREPL, 0.1/s for 16 min, the last 1 s ago: too few nodes"
+    )

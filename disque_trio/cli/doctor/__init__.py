@@ -1,23 +1,29 @@
 """`disque-trio doctor`: what is wrong with a cluster, and what to do about it (docs/doctor.md)."""
 
+import contextlib
+import shutil
+import textwrap
 from collections.abc import Sequence
 from typing import Final
 
 import anyio
+import attrs
 
 from disque_trio.cli.doctor import machine
 from disque_trio.cli.doctor.nodes import examine, survey
 from disque_trio.cli.doctor.options import Options
 from disque_trio.cli.frame import run
-from disque_trio.client.address import Cluster
-from disque_trio.observe import node_checks as checks
+from disque_trio.client.address import Address, Cluster
+from disque_trio.client.errors import DisqueError
 from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.cluster import NodeFacts
-from disque_trio.observe.finding import STATUS_NAMES, Finding, Level, worst
-from disque_trio.observe.findings import unattended
+from disque_trio.observe.finding import STATUS_NAMES, Finding, Level, grouped, ordered, worst
+from disque_trio.observe.findings import findings as cluster_findings
 from disque_trio.observe.queue_counts import QueueCounts
+from disque_trio.terminal.escapes import printable
 from disque_trio.terminal.options import Command
 from disque_trio.terminal.output import say, say_json
+from disque_trio.worker.operating.admin import Admin, KnownWorker
 
 BETWEEN_S: Final = 1.0
 """Between two counts of the queues."""
@@ -63,16 +69,14 @@ def _examine_all(options: Options) -> int:
     findings: list[Finding] = []
     if options.has_node:
         nodes = survey(options.address, options.password, options.timeout_s)
-        findings += checks.judge(nodes)
-        if any(node.is_ours for node in nodes):
-            findings += anyio.run(_queues, options)
+        findings += anyio.run(_of_cluster, options, nodes)
         for node in nodes:
             findings += machine.judge_node(node)
     if options.config is not None:
         is_running = any(not node.error for node in nodes)
         findings += machine.judge_file(options.config, is_running=is_running)
     findings += machine.judge()
-    findings.sort(key=lambda finding: (-finding.level, -finding.stake))
+    findings = ordered(findings)
     level = worst(findings)
     if options.is_json:
         say_json(_as_json(nodes, findings), indent=2)
@@ -82,16 +86,27 @@ def _examine_all(options: Options) -> int:
     return level.value
 
 
-async def _queues(options: Options) -> list[Finding]:
-    """Queues whose jobs nobody takes, or too slowly: two counts tell which of them move."""
-    async with DeadlineClient(Cluster([options.address], options.password)) as client:
-        counts = QueueCounts(client)
-        await counts.once()
-        if not counts.behind_names:
-            return []
-        await anyio.sleep(BETWEEN_S)
-        await counts.once()
-        return list(unattended(counts))
+async def _of_cluster(options: Options, nodes: list[NodeFacts]) -> list[Finding]:
+    """The findings that the console has, too. Two counts of the queues tell which of them move."""
+    seeds = [_address_of(node, options.address) for node in nodes if not node.error]
+    cluster = Cluster(seeds or [options.address], options.password)
+    async with DeadlineClient(cluster, answer_s=options.timeout_s) as client:
+        counts, workers = QueueCounts(client), list[KnownWorker]()
+        if any(node.is_ours and not node.is_loading for node in nodes):
+            await counts.once()
+            if counts.behind_names:
+                await anyio.sleep(BETWEEN_S)
+                await counts.once()
+            with contextlib.suppress(DisqueError):
+                workers = (await Admin(client).workers()).items
+        return list(cluster_findings(nodes, counts, workers))
+
+
+def _address_of(node: NodeFacts, first: Address) -> Address:
+    if first.path is not None and node.where == str(first):
+        return first
+    host, _, port = node.where.rpartition(":")
+    return attrs.evolve(first, host=host.strip("[]"), port=int(port), path=None)
 
 
 def _as_json(nodes: list[NodeFacts], findings: list[Finding]) -> dict[str, object]:
@@ -114,16 +129,29 @@ def _as_json(nodes: list[NodeFacts], findings: list[Finding]) -> dict[str, objec
 
 
 def _as_text(nodes: list[NodeFacts], findings: list[Finding]) -> list[str]:
-    lines = []
-    for finding in findings:
-        lines.append(f"{finding.level.name.lower():8} {finding.where}: {finding.what}")
+    lines: list[str] = []
+    for finding in grouped(findings):
+        level = finding.level.name.lower()
+        lines += _wrapped(f"{finding.where}: {finding.what}", f"{level:8} ", " " * 9)
         if finding.advice:
-            lines.append(f"{'':8} → {finding.advice}")
+            lines += _wrapped(finding.advice, " " * 9 + "→ ", " " * 11)
     well = sum(not node.error for node in nodes)
     asked = f"{well} of {len(nodes)} nodes answer; " if nodes else ""
     counts = [_counted(findings, level) for level in (Level.PROBLEM, Level.WARNING)]
     verdict = ", ".join(filter(None, counts)) or "all is well"
     return [*lines, f"{asked}{verdict}"]
+
+
+def _wrapped(text: str, first: str, others: str) -> list[str]:
+    """Lines that are as wide as the terminal, with escapes for what names have."""
+    wrapper = textwrap.TextWrapper(
+        shutil.get_terminal_size().columns,
+        initial_indent=first,
+        subsequent_indent=others,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return wrapper.wrap(printable(text))
 
 
 def _counted(findings: list[Finding], level: Level) -> str:

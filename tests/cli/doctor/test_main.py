@@ -29,7 +29,9 @@ def test_what_is_wrong_is_told_worst_first(port: str, capsys: pytest.CaptureFixt
 
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith(f"problem  127.0.0.1:{port}: its bus port cannot be reached")
-    assert lines[1].startswith("         → ")
+    assert lines[1] == "         refused"
+    assert lines[2].startswith("         → ")
+    assert all(len(line) <= 80 for line in lines)
     assert lines[-1] == "1 of 1 nodes answer; 1 problem, 2 warnings"
 
 
