@@ -247,9 +247,9 @@ def _jobs(node: NodeFacts) -> Iterator[Finding]:
             node.where,
             f"{_counted(under, 'has', 'have')} fewer holders than REPLICATE asks for",
             "repair is off here: set replica-repair-after" if off
-            else "start the nodes that are gone: after replica-repair-after seconds copies are made "
-            "as long as there are nodes to take them. If the number stays, add nodes, or CLUSTER "
-            "FORGET those that are gone for good",
+            else "start the nodes that are gone. After replica-repair-after seconds copies are "
+            "made, if there are nodes to take them: add some, or CLUSTER FORGET those that are "
+            "gone for good",
             kind="under-replicated", stake=float(under),
         )  # fmt: skip
     again, delivered = node.number("jobs_requeued_lately"), node.number("jobs_delivered_meanwhile")

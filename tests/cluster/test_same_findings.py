@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import anyio
@@ -64,8 +63,8 @@ def kinds(found: Told) -> set[str]:
 
 
 @pytest.fixture
-def cluster(fleet: Fleet) -> Iterator[Cluster]:
-    yield fleet.cluster(
+def cluster(fleet: Fleet) -> Cluster:
+    return fleet.cluster(
         3, "--appendonly", "yes", "--appendfsync", "always",
         "--cluster-node-timeout", str(NODE_TIMEOUT),
     )  # fmt: skip

@@ -283,8 +283,10 @@ def test_each_alert_names_a_finding() -> None:
 @pytest.mark.parametrize("alert", TROUBLES)
 def test_the_finding_of_an_alert_is_there_in_its_trouble(alert: str) -> None:
     trouble = TROUBLES[alert]
-    is_counts = isinstance(trouble, QueueCounts)
 
-    found = findings([] if is_counts else trouble, trouble if is_counts else counts())
+    if isinstance(trouble, QueueCounts):
+        found = findings([], trouble)
+    else:
+        found = findings(trouble, counts())
 
     assert rules()[alert] in {each.kind for each in found}
