@@ -83,7 +83,7 @@ OWNERS: Final = {
     " NodeState.due_seconds NodeState.unqueued"
     " NodeState.dead Queue.acks Queue.given"
     " Tally.added Tally.given Tally.delivered Tally.nacked Tally.postponed Tally.next_wait"
-    " Tally.copies_confirmed Tally.copies_taken Tally.refused_at",
+    " Tally.copies_confirmed Tally.copies_taken Tally.again Tally.refused",
     "deadletters": """
         Job.expires Job.state Job.requeue_at Job.nacks Job.deliveries Memory.evictable
     """,
@@ -115,6 +115,7 @@ OWNERS: Final = {
     "repair": """
         Repair.members Repair.targets Repair.failing Repair.lost Repair.changed_at
         Repair.has_changes Repair.walk Repair.found Repair.under Repair.again Repair.awaited
+        Repair.found_lacking Repair.lacking Repair.down
         Repair.silent Repair.trailing Job.confirmed Stats.copies_repaired
     """,
     "acks": "Job.confirmed Job.gc_attempt",

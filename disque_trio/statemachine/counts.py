@@ -169,8 +169,7 @@ def _once_more(node: NodeState, streak: Streak | None) -> Streak:
     wall = node.wall
     if streak is None or not 0 <= wall - streak.last < LULL:
         streak = Streak(wall, node.tally.delivered)
-    streak.count += 1
-    streak.last = wall
+    streak.note(wall)
     return streak
 
 

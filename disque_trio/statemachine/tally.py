@@ -48,6 +48,11 @@ class Streak:
     last: Millis = 0
     """When it happened last, in Unix milliseconds."""
 
+    def note(self, wall: Millis) -> None:
+        """Once more."""
+        self.count += 1
+        self.last = wall
+
 
 @attrs.define
 class Tally:
