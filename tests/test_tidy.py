@@ -25,7 +25,7 @@ _RUNGS: Final = """
     reasons lifecycle leases nodetable stamps trailing
     postponing idle_queues pressure resident_size
     shortcuts copies waiters longcommands pausing recovery
-    pending_adds holder_exchange deadletters key_search versions
+    pending_adds holder_exchange joberrors deadletters key_search versions
     replication transfer offering federation queue_announcements acks purging resend requeue
     delivery enqueuing sessions repair
     key_claim many key_cancel key_ordering

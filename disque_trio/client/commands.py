@@ -145,12 +145,19 @@ def fastack(*jobs: Job | str) -> Command[int]:
 
 
 @checked
-def nack(*jobs: Job | str, delay: float | None = None, dead: Text | None = None) -> Command[int]:
+def nack(
+    *jobs: Job | str,
+    delay: float | None = None,
+    dead: Text | None = None,
+    error: Text | None = None,
+) -> Command[int]:
     """NACK: return how many jobs were requeued, at once or after a `delay` in seconds; or, with a
-    reason why they are `dead`, how many were buried."""
+    reason why they are `dead`, how many were buried. The node keeps the `error` with them."""
     options = _words(RELEASE, {"delay": delay})
     if dead is not None:
         options += (b"DEAD", word(dead))
+    if error is not None:
+        options += (b"ERROR", word(error))
     command = _of_jobs(b"NACK", jobs, *options, is_repeatable=False)  # each counts
     return _with_tokens(command, jobs, *options)
 

@@ -120,8 +120,36 @@ class JobDetails:
     """The remaining wait after a NACK or RELEASE."""
     more: Mapping[str, Reply] = attrs.field(factory=dict, hash=False)
     """Its options beyond the original's, by their names in SHOW: `priority`, `key`, `keep`,
-    `limit`, `redriven`, `reason`, `backoff`, `max-backoff`, `follows`, and `snoozes`. Times are in
-    milliseconds, text is bytes."""
+    `limit`, `redriven`, `reason`, `backoff`, `max-backoff`, `follows`, and `snoozes`; and its
+    `failed-at` and `error` (see the property). Times are in milliseconds, text is bytes."""
+
+    @property
+    def error(self) -> "LastError | None":
+        """Of the last NACK that said one; None if none did, or the node keeps none."""
+        said, at = self.more.get("error"), self.more.get("failed-at")
+        if not isinstance(said, bytes) or not isinstance(at, int):
+            return None
+        head, place, trace = [*said.decode("utf-8", "replace").split("\n", 2), "", ""][:3]
+        kind, _, message = head.partition(":")
+        return LastError(kind, message.strip(), place, trace, at / 1000)
+
+
+@attrs.frozen
+class LastError:
+    """Why a job was given back last, by the convention for the lines of NACK ERROR."""
+
+    kind: str
+    """The class of the error."""
+    message: str
+    place: str
+    """Where it was raised, such as `load/tasks.py:22 in send`; empty if the worker did not say."""
+    traceback: str
+    at: float
+    """Unix seconds, by the clock of the node of the NACK."""
+
+    def __str__(self) -> str:
+        text = f"{self.kind}: {self.message}" if self.message else self.kind
+        return f"{text} ({self.place})" if self.place else text
 
 
 @attrs.frozen(kw_only=True)

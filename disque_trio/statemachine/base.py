@@ -101,7 +101,7 @@ STORED_FLAGS: Final = 0xFF
 CARRIED_FLAGS: Final = BCAST_QUEUED | BCAST_WILLQUEUE
 """The flags that a message may carry (original 4.5)."""
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """The number of everything that nodes write, send and announce (docs/versions.md). It is raised in
 the first version that writes or sends something which the one before does not know. Versions from
 before there was a number count as 0."""
@@ -133,9 +133,11 @@ ZONES: Final = 512
 """Its PONG names its zone, to nodes that announce this."""
 LONG_WAITS: Final = 1024
 """It reads a POSTPONED whose wait has more than 32 bits of milliseconds, which are 49.7 days."""
+ERRORS: Final = 2048
+"""It keeps the last error of a job, and understands JOBERROR."""
 CAPABILITIES: Final = (
     BATCHES | MEETS | LISTS | EXTENDS | PURGES | CLAIMS | BURIES | POSTPONES | SNOOZES
-    | ZONES | LONG_WAITS
+    | ZONES | LONG_WAITS | ERRORS
 )  # fmt: skip
 """What a node of ours announces, in PING, PONG and MEET."""
 KEEPS_ALL: Final = EXTENDS | BURIES

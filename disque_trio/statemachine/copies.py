@@ -16,7 +16,6 @@ from disque_trio.statemachine.base import (
     BURIES,
     CARRIED_FLAGS,
     DEAD,
-    EXTENDS,
     FAIL,
     MAX_SECONDS,
     MYSELF,
@@ -190,11 +189,11 @@ def _may_answer(node: NodeState, peer: Peer) -> bool:
 
 
 def sent_to(peer: Peer, copy: JobCopy) -> JobCopy:
-    """The copy for a node that `reads` it. Others learn the count of snoozes from POSTPONED, if
-    at all."""
-    if copy.extensions is None or peer.capabilities & EXTENDS:
+    """The copy for a node that `reads` it, with what it keeps. Others learn the count of snoozes
+    from POSTPONED, if at all."""
+    if copy.extensions is None:
         return copy
-    return attrs.evolve(copy, extensions=None)
+    return attrs.evolve(copy, extensions=copy.extensions.kept_by(peer.capabilities))
 
 
 def named(node: NodeState, holders: tuple[NodeId, ...]) -> tuple[NodeId, ...]:

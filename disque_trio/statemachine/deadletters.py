@@ -16,6 +16,7 @@ import attrs
 
 from disque_trio.statemachine import (
     counts,
+    joberrors,
     journaling,
     key_index,
     lifecycle,
@@ -46,14 +47,16 @@ from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.extensions import (
     ALIVE,
     MAX_REDRIVES,
+    NO_ERROR,
     DeadState,
     Extensions,
+    LastError,
     merged,
 )
 from disque_trio.statemachine.holder_exchange import exchange_holders, learn
 from disque_trio.statemachine.job import Job, may_be_queued, ttl_range
 from disque_trio.statemachine.memory import put_extensions
-from disque_trio.statemachine.messages import JobCopy, JobState, SetAck
+from disque_trio.statemachine.messages import JobCopy, JobError, JobState, SetAck
 from disque_trio.statemachine.state import NodeState
 
 OVER_LIMIT: Final = b"LIMIT %d: delivered %d times"
@@ -226,6 +229,7 @@ def on_copy(node: NodeState, sender: Peer, job: Job, copy: JobCopy) -> bool:
     if job.extensions is None and copy.extensions is None:
         return True
     theirs = ALIVE if copy.extensions is None else copy.extensions.dead
+    joberrors.learn(node, job, NO_ERROR if copy.extensions is None else copy.extensions.error)
     _join(node, sender, job, theirs, copy.etime * 1000)
     return job.state != DEAD and job.dead_state.epoch == theirs.epoch
 
@@ -242,6 +246,13 @@ def _join(node: NodeState, sender: Peer, job: Job, theirs: DeadState, left: Mill
         return
     _become(node, job, both, Cause.JOBSTATE, left)
     journaling.hold(node, job)
+
+
+def on_joberror(node: NodeState, sender: Peer, message: JobError) -> None:
+    """A worker has given the job back to another holder, and said why."""
+    job = known(node, sender, message.id)
+    if job is not None and joberrors.learn(node, job, LastError(message.at, message.text)):
+        journaling.renew(node, job)
 
 
 def _note_for_later(node: NodeState, job: Job, state: DeadState, left: Millis) -> None:

@@ -183,4 +183,6 @@ def meta(node: NodeState, job: Job) -> list[Reply]:
         reply += [b"key", extensions.key]
     if extensions is not None and extensions.snoozes:
         reply += [b"snoozes", extensions.snoozes]
+    if extensions is not None and extensions.error.text:
+        reply += [b"failed-at", extensions.error.at, b"error", extensions.error.text]
     return reply

@@ -8,7 +8,14 @@ from typing import Final
 
 import attrs
 
-from disque_trio.statemachine.base import BURIES, EXTENDS, LONG_WAITS, ORIGINAL_PERIOD_S, Millis
+from disque_trio.statemachine.base import (
+    BURIES,
+    ERRORS,
+    EXTENDS,
+    LONG_WAITS,
+    ORIGINAL_PERIOD_S,
+    Millis,
+)
 
 EXTENSION_BYTES: Final = 200
 """What the record weighs, without the bytes in it."""
@@ -16,6 +23,10 @@ DEAD_BYTES: Final = 420
 """What the state of a job that is or was dead weighs besides, with its place among the dead."""
 MAX_REASON: Final = 1024
 """Bytes of the reason why a job is dead."""
+MAX_ERROR: Final = 4096
+"""Bytes of the error that a NACK says."""
+ERROR_BYTES: Final = 150
+"""What an error weighs besides."""
 MAX_REDRIVES: Final = 0xFFFF_FFFF
 """Messages and records count redrives in 32 bits."""
 MAX_SNOOZES: Final = 0xFFFF_FFFF
@@ -58,6 +69,25 @@ def merged(one: DeadState, other: DeadState) -> DeadState:
 
 
 @attrs.frozen
+class LastError:
+    """Why a worker has given the job back last. Of two the later holds."""
+
+    at: Millis = 0
+    """Unix milliseconds by the clock of the node of the NACK, but later than any error of the job
+    that was known there; 0 if there is none."""
+    text: bytes = b""
+
+    @property
+    def order(self) -> tuple[Millis, bytes]:
+        """By this they are compared."""
+        return self.at, self.text
+
+
+NO_ERROR: Final = LastError()
+"""Of every job that no NACK has said an error of."""
+
+
+@attrs.frozen
 class Field:
     """How one field of `Extensions` is written."""
 
@@ -82,6 +112,7 @@ FIELDS: Final = (
     Field(24, "backoff", "<Q"),
     Field(25, "max_backoff", "<Q"),
     Field(26, "snoozes", "<I"),
+    Field(34, "error"),
 )
 """In the order of SHOW."""
 
@@ -107,29 +138,40 @@ class Extensions:
     """FOLLOWS or HAS_FOLLOWED; 0 for a job that was added when its key was free."""
     snoozes: int = 0
     """How often RELEASE DELAY has let it wait, as far as is known here."""
+    error: LastError = NO_ERROR
+    """Of the last NACK that said one, as far as is known here."""
     unknown: tuple[tuple[int, bytes], ...] = ()
     """Fields of a later version, number and value: kept and passed on."""
 
     @property
     def needs(self) -> int:
         """The capabilities that a node must have to keep the job. One that has none of them keeps a
-        job without its count of snoozes."""
+        job without its count of snoozes and its error."""
         long = LONG_WAITS if self.max_backoff > _ORIGINAL_PERIOD else 0
         if self.limit or self.dead != ALIVE:
             return EXTENDS | BURIES | long
         if long:
             return EXTENDS | long
-        return 0 if self.snoozes and attrs.evolve(self, snoozes=0) == NO_EXTENSIONS else EXTENDS
+        if self.snoozes or self.error.at:
+            rest = attrs.evolve(self, snoozes=0, error=NO_ERROR)
+            return 0 if rest == NO_EXTENSIONS else EXTENDS
+        return EXTENDS
 
     def kept_by(self, capabilities: int) -> "Extensions | None":
         """What of them a node keeps that has what the job `needs`."""
-        return self if capabilities & EXTENDS else None
+        if not capabilities & EXTENDS:
+            return None
+        if not self.error.at or capabilities & ERRORS:
+            return self
+        rest = attrs.evolve(self, error=NO_ERROR)
+        return None if rest == NO_EXTENSIONS else rest
 
     @property
     def weight(self) -> int:
         """What the record weighs in memory, in bytes."""
         key = 0 if self.key is None else 33 + len(self.key)
         dead = 0 if self.dead == ALIVE else DEAD_BYTES + len(self.dead.reason)
+        dead += ERROR_BYTES + len(self.error.text) if self.error.at else 0
         return EXTENSION_BYTES + key + dead + sum([100 + len(value) for _, value in self.unknown])
 
     @property
@@ -140,6 +182,8 @@ class Extensions:
             named = [(field.shown, getattr(self, field.name))]
             if field.name == "dead":
                 named = [(b"redriven", self.dead.epoch), (b"reason", self.dead.reason or None)]
+            elif field.name == "error":
+                named = [(b"failed-at", self.error.at), (b"error", self.error.text or None)]
             found += [(name, value) for name, value in named if value is not None and value != 0]
         found += [(b"extension-%d" % number, value) for number, value in self.unknown]
         return found

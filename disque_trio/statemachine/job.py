@@ -31,7 +31,14 @@ from disque_trio.statemachine.base import (
     NodeId,
     Reply,
 )
-from disque_trio.statemachine.extensions import ALIVE, DeadState, Extensions, needs_of
+from disque_trio.statemachine.extensions import (
+    ALIVE,
+    NO_ERROR,
+    DeadState,
+    Extensions,
+    LastError,
+    needs_of,
+)
 from disque_trio.statemachine.suggestions import shown
 from disque_trio.statemachine.timers import Timed
 
@@ -118,6 +125,11 @@ class Job(Timed):
     def snoozes(self) -> int:
         """How often RELEASE DELAY has let it wait."""
         return 0 if self.extensions is None else self.extensions.snoozes
+
+    @property
+    def error(self) -> LastError:
+        """Of the last NACK that said one."""
+        return NO_ERROR if self.extensions is None else self.extensions.error
 
     @property
     def is_dummy(self) -> bool:

@@ -76,6 +76,15 @@ def hold(node: NodeState, job: Job) -> None:
         node.out.records.append(LoadJob(stored(node, job)))
 
 
+def renew(node: NodeState, job: Job) -> None:
+    """The same, in place of the record of this job that has just been made, if there is one."""
+    records = node.out.records
+    last = records[-1] if records else None
+    if isinstance(last, LoadJob) and last.copy.id == job.id:
+        records.pop()
+    hold(node, job)
+
+
 def delivered(node: NodeState, job: Job) -> None:
     """The job is delivered, or given to another node. An at-most-once job is deleted: it must never
     be delivered again."""

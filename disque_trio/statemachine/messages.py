@@ -14,7 +14,7 @@ import attrs
 
 from disque_trio.statemachine import base
 from disque_trio.statemachine.base import Body, JobId, Millis, NodeId
-from disque_trio.statemachine.extensions import DeadState, Extensions
+from disque_trio.statemachine.extensions import MAX_ERROR, DeadState, Extensions
 from disque_trio.statemachine.key_facts import ALWAYS, CANCELS, MAX_KEY, KeyFact
 from disque_trio.statemachine.layout import (
     MARK,
@@ -496,6 +496,27 @@ class JobState(BusMessage):
         return f"{word} redriven={self.state.epoch} left={self.left}"
 
 
+@attrs.define
+class JobError(BusMessage):
+    """Why a worker has given the job back, by NACK (`extensions.LastError`). Ours."""
+
+    NUMBER: ClassVar[int] = 31
+    NEEDS: ClassVar[int] = base.ERRORS
+    LAYOUT: ClassVar[tuple[Part, ...]] = (
+        identity("id"),
+        uint("at", 64),
+        data("text", MAX_ERROR),
+    )
+
+    id: JobId
+    at: Millis
+    text: bytes
+
+    def detail(self, _names: Names) -> str:
+        """When it failed."""
+        return f"at={self.at}"
+
+
 AboutJob = GotJob | Enqueue | Queued | SetAck | WillQueue | GotAck | DelJob | Working
 
 
@@ -524,7 +545,7 @@ class Batch:
 Message = (
     Ping | Pong | Meet | Fail | ReplJob | YourJobs | AboutJob | NeedJobs | Pause | Many | Batch
     | Waiting | HaveJobs | Holders | Purge | KeyClaim | KeyAnswer | KeyCancel
-    | JobState | Postponed
+    | JobState | Postponed | JobError
 )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ _VERBS: Final = {
     b"BEGIN": "begin",
     b"WAITJOB": "wait",
 }
-_OPTIONS: Final = {b"NACK": (b"DELAY", b"DEAD"), b"RELEASE": (b"DELAY",)}
+_OPTIONS: Final = {b"NACK": (b"DELAY", b"DEAD", b"ERROR"), b"RELEASE": (b"DELAY",)}
 """What may stand behind the jobs."""
 _OF_QUEUES: Final = (b"PURGE", b"REDRIVE")
 KINDS: Final = frozenset(
@@ -60,7 +60,9 @@ def invoked(words: list[bytes]) -> list[Note]:
     if verb is None:
         return []
     option = "nohang" if verb == "wait" and b"NOHANG" in words else _option(words)
-    return [Note(f"{verb}.invoke", _id(id), "", option, _token(id)) for id in _named(words)]
+    named = _named(words)
+    error = " error" if verb == "nack" and b"ERROR" in words[1 + len(named) : -1] else ""
+    return [Note(f"{verb}.invoke", _id(id), "", option, _token(id) + error) for id in named]
 
 
 def answered(words: list[bytes], reply: Reply) -> list[Note]:
@@ -113,6 +115,7 @@ def _option(words: list[bytes]) -> str:
     rest = [word.upper() for word in words[1 + len(_named(words)) :]]
     if b"DEAD" in rest:
         return "dead"
+    rest = rest[2:] if rest[:1] == [b"ERROR"] else rest
     return "delay" if rest[:1] == [b"DELAY"] and rest[1:2] and rest[1].strip(b"0.") else ""
 
 

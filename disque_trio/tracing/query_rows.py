@@ -105,7 +105,8 @@ def _queue(reply: Reply) -> str:
 
 
 def _job(reply: Reply) -> str:
-    """SHOW: the state, the options in milliseconds, the body's CRC-32, and who holds it."""
+    """SHOW: the state, the options in milliseconds, the CRC-32 of the body and the last error, and
+    who holds it."""
     facts = _facts(reply)
     if not facts:
         return ""
@@ -117,6 +118,7 @@ def _job(reply: Reply) -> str:
             _spelled(facts, {"replicate": "repl", "ttl": "ttl"}),
             *(f"{name}={_milliseconds(facts[name])}" for name in ("delay", "retry")),
             f"body={_checksum(facts['body'])}",
+            f"failed={facts.get('failed-at', 0)!r} error={_checksum(facts.get('error'))}",
             f"holders={','.join(_text(id)[:_SHORT] for id in holders)}",
             f"queue={'' if queue is None else _text(queue)}",
         ]

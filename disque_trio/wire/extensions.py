@@ -10,17 +10,30 @@ from functools import lru_cache
 from typing import Any, Final
 
 from disque_trio.statemachine.base import Millis
-from disque_trio.statemachine.extensions import ALIVE, FIELDS, MAX_REASON, DeadState, Extensions
+from disque_trio.statemachine.extensions import (
+    ALIVE,
+    FIELDS,
+    MAX_ERROR,
+    MAX_REASON,
+    NO_ERROR,
+    DeadState,
+    Extensions,
+    LastError,
+)
 
 DUE: Final = 0
 _FIELD: Final = struct.Struct("<HI")
 _DEAD: Final = struct.Struct("<I?Q")
+_SHARED: Final = 512
+"""Longer fields are not remembered."""
+_ERROR: Final = struct.Struct("<Q")
 _DUE: Final = struct.Struct("<HIQ")
 DUE_SIZE: Final = _DUE.size
 _DUE_HEAD: Final = _FIELD.pack(DUE, DUE_SIZE - _FIELD.size)
 _NUMBER_OF: Final = {field.name: field.number for field in FIELDS}
 _KEY: Final = _NUMBER_OF["key"]
 _DEATH: Final = _NUMBER_OF["dead"]
+_FAILURE: Final = _NUMBER_OF["error"]
 _NUMBERS: Final = [
     (field.number, field.name, struct.Struct(field.layout)) for field in FIELDS if field.layout
 ]
@@ -50,6 +63,8 @@ def encode(extensions: Extensions) -> bytes:
         fields.append((_KEY, extensions.key))
     if extensions.dead != ALIVE:
         fields.append((_DEATH, _dead(extensions.dead)))
+    if extensions.error != NO_ERROR:
+        fields.append((_FAILURE, _ERROR.pack(extensions.error.at) + extensions.error.text))
     fields.sort()
     return b"".join([_FIELD.pack(number, len(value)) + value for number, value in fields])
 
@@ -58,10 +73,18 @@ def _dead(state: DeadState) -> bytes:
     return _DEAD.pack(state.epoch, state.is_dead, state.life) + state.reason
 
 
-@lru_cache(maxsize=1 << 10)
 def decode(data: bytes) -> Extensions | None:
     """The fields of these bytes; None if they are not as `encode` writes them. Jobs with the same
-    ones share them."""
+    ones share them, but for long ones, such as errors."""
+    return _decode(data) if len(data) > _SHARED else _shared(data)
+
+
+@lru_cache(maxsize=1 << 10)
+def _shared(data: bytes) -> Extensions | None:
+    return _decode(data)
+
+
+def _decode(data: bytes) -> Extensions | None:
     values: dict[int, bytes] = {}
     at = 0
     while len(data) - at >= _FIELD.size:
@@ -86,9 +109,15 @@ def _extensions(values: dict[int, bytes]) -> Extensions:
             (found[name],) = layout.unpack(values.pop(number))
     key = values.pop(_KEY, None)
     dead = _read_dead(values.pop(_DEATH)) if _DEATH in values else ALIVE
-    return Extensions(key=key, dead=dead, unknown=tuple(values.items()), **found)
+    error = _read_error(values.pop(_FAILURE)) if _FAILURE in values else NO_ERROR
+    return Extensions(key=key, dead=dead, error=error, unknown=tuple(values.items()), **found)
 
 
 def _read_dead(value: bytes) -> DeadState:
     epoch, is_dead, life = _DEAD.unpack_from(value)
     return DeadState(epoch, is_dead, value[_DEAD.size :][:MAX_REASON], life)
+
+
+def _read_error(value: bytes) -> LastError:
+    (at,) = _ERROR.unpack_from(value)
+    return LastError(at, value[_ERROR.size :][:MAX_ERROR])

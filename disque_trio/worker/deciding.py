@@ -13,7 +13,7 @@ import attrs
 
 from disque_trio.client.errors import DisqueError
 from disque_trio.worker.context import Job, number
-from disque_trio.worker.describing import describe, is_of, leaves, line_of
+from disque_trio.worker.describing import describe, is_of, leaves, line_of, report_of
 from disque_trio.worker.engine import records, words
 from disque_trio.worker.engine.records import NEVER, SECOND, Outcome, Reason
 from disque_trio.worker.engine.words import LONGEST_REASON
@@ -115,7 +115,7 @@ def _judged(run: Run, judged: Judged, error: BaseException) -> End:
             reason = f"failed, and has lease 0, so it is not delivered again: {why}"
             return dead(reason, error, is_expected=is_expected, broken=judged.broken)
         case RetryVerdict(after, is_expected, why):
-            outcome = retry_after(after)
+            outcome = retry_after(after, error)
             return End("retried", outcome, why, error, is_expected, after, judged.broken)
         case DeadVerdict(reason, is_expected):
             return dead(reason, error, is_expected=is_expected, broken=judged.broken)
@@ -133,13 +133,14 @@ def of_unread(run: Run, error: DisqueError, *, may_wait: bool) -> End:
     wait = unknown_task(run.start.nacks) if may_wait and not words.is_once(run.start.id) else None
     if wait is None or wait > left_s(run):
         return dead(line_of(error), error, is_expected=True)
-    return End("retried", retry_after(wait), line_of(error), error, True, wait)
+    return End("retried", retry_after(wait, error), line_of(error), error, True, wait)
 
 
 def dead(reason: str, error: BaseException, *, is_expected: bool = False, broken: str = "") -> End:
     """The job is dead."""
     cut = reason.encode(errors="backslashreplace")[:LONGEST_REASON].decode(errors="ignore").encode()
-    return End("dead", records.Dead(cut), reason, error, is_expected, broken=broken)
+    outcome = records.Dead(cut, report_of(error))
+    return End("dead", outcome, reason, error, is_expected, broken=broken)
 
 
 def last_resort(run: Run, error: BaseException) -> End:
@@ -149,12 +150,13 @@ def last_resort(run: Run, error: BaseException) -> End:
     if attempt >= DEFAULT.attempts:
         return dead(f"failed {attempt} times: {reason}", error)
     after = DEFAULT.bound(attempt)
-    return End("retried", retry_after(after), reason, error, after=after)
+    return End("retried", retry_after(after, error), reason, error, after=after)
 
 
-def retry_after(seconds: float) -> records.Retry:
+def retry_after(seconds: float, error: BaseException | None = None) -> records.Retry:
     """A failed attempt, and when the next one is."""
-    return records.Retry(round(seconds * SECOND))
+    report = b"" if error is None else report_of(error)
+    return records.Retry(round(seconds * SECOND), report)
 
 
 def release_after(seconds: float) -> records.Release:

@@ -20,6 +20,10 @@ PLACE: Final = "__disque_trio_place__"
 _LONGEST_PART: Final = 10_000
 _LONGEST_TRACE: Final = 200_000
 """Characters of a traceback in the log: an error may have any text."""
+_LONGEST_HEAD: Final = 1000
+_LONGEST_PLACE: Final = 200
+_LONGEST_END: Final = 2048
+"""Bytes of a report's first two lines, and of the end of its traceback."""
 _FIRST_LINES: Final = 60
 _LAST_LINES: Final = 240
 """Of a longer traceback the log has these: an error may have any number of causes."""
@@ -118,6 +122,20 @@ def trace_of(error: BaseException) -> str:
     if left_out > 0:
         lines[_FIRST_LINES:-_LAST_LINES] = [f"… {left_out:,} lines …\n"]
     return "".join(lines)[-_LONGEST_TRACE:]
+
+
+def report_of(error: BaseException) -> bytes:
+    """The error for NACK ERROR, in UTF-8: a line with class and text, one with the place, then the
+    end of the traceback. Never raises."""
+    first = leaves(error)[0]
+    head = f"{printable(name_of(type(first)))}: {line_of(first)}".removesuffix(": ")
+    lines = _start(head, _LONGEST_HEAD), _start(printable(place_of(first)), _LONGEST_PLACE)
+    trace = escaped(trace_of(error)).encode()[-_LONGEST_END:].decode(errors="ignore")
+    return "\n".join([*lines, trace]).rstrip().encode()
+
+
+def _start(text: str, most: int) -> str:
+    return text.encode(errors="backslashreplace")[:most].decode(errors="ignore")
 
 
 def _plain_trace(error: BaseException) -> str:

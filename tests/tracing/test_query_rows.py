@@ -12,7 +12,7 @@ SHOWN: list[Reply] = [
 ]  # fmt: skip
 TOLD = (
     "state=queued replicate=3 ttl=60 delay=0 retry=2000 body=907060870 "
-    "holders=12345678,abcdefgh queue=mail"
+    "failed=0 error= holders=12345678,abcdefgh queue=mail"
 )
 
 

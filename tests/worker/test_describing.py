@@ -11,8 +11,9 @@ import pytest
 
 from disque_trio.worker.checks import number
 from disque_trio.worker.deciding import dead
-from disque_trio.worker.describing import describe, trace_of
+from disque_trio.worker.describing import describe, report_of, trace_of
 from disque_trio.worker.engine.records import Dead
+from disque_trio.worker.engine.words import LONGEST_ERROR
 from disque_trio.worker.exceptions import Snooze
 from tests.worker.failing import NoCauseError
 
@@ -112,6 +113,27 @@ def test_of_an_error_that_hides_its_causes_the_log_has_the_place() -> None:
 
     assert lines[0] == "Traceback (most recent call last):"
     assert lines[-2:] == [
-        "NoCauseError: odd (worker/test_describing.py:109 in fail)",
+        "NoCauseError: odd (worker/test_describing.py:110 in fail)",
         "(its causes and text cannot be shown: RuntimeError)",
     ]
+
+
+def test_a_report_has_class_text_place_and_traceback_in_lines() -> None:
+    try:
+        raise ValueError("not\nhere")
+    except ValueError as error:
+        report = report_of(error).decode()
+
+    head, place, first, *_, last = report.split("\n")
+    assert head == "ValueError: not\\nhere"
+    assert place.endswith("in test_a_report_has_class_text_place_and_traceback_in_lines")
+    assert (first, last) == ("Traceback (most recent call last):", "here")
+
+
+def test_a_report_is_what_a_node_takes_whatever_the_error_says() -> None:
+    error = type("E" * 5000, (Exception,), {})("\ud800\u20ac" * 20_000)
+
+    report = report_of(error)
+
+    assert 1000 < len(report) <= LONGEST_ERROR
+    assert report.decode()

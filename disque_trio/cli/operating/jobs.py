@@ -1,7 +1,8 @@
 """`disque-trio jobs`: single jobs of a cluster, and dead ones."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import chain, repeat
 from typing import Any, Final
 
 import attrs
@@ -88,10 +89,30 @@ async def _show(admin: Admin, options: One) -> int:
     if options.is_json:
         say_json([_told(copy) for copy in copies])
         return 0
-    told = _told(copies[0])
-    told["nodes"] = ", ".join(f"{copy.node} ({copy.job.state})" for copy in copies)
-    say_facts((name, value) for name, value in told.items() if name not in ("node", "state"))
+    say_facts(pair for pair in _facts(copies) if pair[1] not in (None, ""))
     return 0
+
+
+def _facts(copies: list[Copy]) -> Iterator[tuple[str, Any]]:
+    """What the node that comes first knows, in the words of the terminal; times in seconds."""
+    first = copies[0]
+    job, more = first.job, dict(first.job.more)
+    limit, attempts = more.pop("limit", None), job.nacks + job.additional_deliveries
+    yield "id", job.id
+    yield "state", "backing off" if job.backing_off is not None else job.state
+    yield from (("queue", job.queue), ("task", first.task), ("key", _plain(more.pop("key", None))))
+    yield "attempts", f"{attempts} of {limit!r}" if limit else attempts
+    if (error := job.error) is not None:
+        yield from (("error", str(error)), ("failed", _time(error.at)))
+        names = chain(("traceback",), repeat(" "))
+        yield from zip(names, error.traceback.splitlines(), strict=False)
+    more = {name: value for name, value in more.items() if name not in ("error", "failed-at")}
+    yield from ((name, _plain(value)) for name, value in more.items())
+    yield "next attempt in", job.next_requeue_within
+    yield from (("added", _time(first.added)), ("ttl", job.ttl), ("retry", job.retry))
+    yield from (("delay", job.delay), ("replicas", job.repl))
+    yield "nodes", ", ".join(f"{copy.node} ({copy.job.state})" for copy in copies)
+    yield "body", _plain(job.body)
 
 
 async def _found(jobs: Jobs, id: str) -> list[Copy]:

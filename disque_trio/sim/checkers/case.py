@@ -13,7 +13,7 @@ from disque_trio.sim.checkers.obligations import SECOND, Obligations, life_of, o
 from disque_trio.sim.checkers.records import NEVER, Add, Copy, Job, Question, Request
 from disque_trio.sim.checkers.requests import Purge, Query
 from disque_trio.sim.checkers.run_records import Process
-from disque_trio.sim.checkers.waits import Held, Snoozes
+from disque_trio.sim.checkers.waits import Failures, Held, Snoozes
 from disque_trio.sim.checkers.world import World, world_of
 from disque_trio.sim.scenarios.marks import MARKS
 from disque_trio.sim.scenarios.plan import Micros, Plan
@@ -145,6 +145,10 @@ class Case:
     """By job with BACKOFF: how many NACKs there were, and when the last one (S32)."""
     snoozes: dict[str, Snoozes] = attrs.Factory(dict)
     """By job, if it was ever snoozed (S14)."""
+    erring: dict[tuple[str, int, str], Micros] = attrs.Factory(dict)
+    """By client, number and job: when a NACK with ERROR was sent (S22)."""
+    failures: dict[tuple[str, str], Failures] = attrs.Factory(dict)
+    """By job and node (S22)."""
     held: dict[tuple[str, str], Held] = attrs.Factory(dict)
     """By job and node (S23)."""
     begins: dict[tuple[str, int], int] = attrs.Factory(dict)

@@ -333,6 +333,7 @@ _RECEIVING: Final[dict[str, Callable[[Case, Row, Flight | None], None]]] = {
     "jobstate": _take_state,
     "setack": _take_announcement,
     "deljob": _take_announcement,
+    "joberror": _learn_of_copy,
     "willqueue": _learn_of_copy,
     "gotjob": _learn_of_copy,
     "holders": _take_list,

@@ -71,7 +71,7 @@ OPTIONS: Final[dict[str, dict[str, Row]]] = {
         "TIMEOUT": _judged("L13"),
         "COUNT": _judged("S19"),
     },
-    "nack": {"DELAY": _judged("S19"), "DEAD": _judged("S19")},
+    "nack": {"DELAY": _judged("S19"), "DEAD": _judged("S19"), "ERROR": _judged("S22")},
     "release": {"DELAY": _judged("S19")},
     "enqueue": {"COUNT": _judged("S19")},
     "waitjob": {"NOHANG": _judged("L13"), "TIMEOUT": _judged("L13")},

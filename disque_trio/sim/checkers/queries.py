@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from disque_trio.sim.checkers import errors
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.copy_options import read, rounded
 from disque_trio.sim.checkers.obligations import GRAIN, MILLI
@@ -258,6 +259,7 @@ def _judge_show(case: Case, row: Row, query: Query) -> Iterator[str]:
     if said["queue"] and GONE not in stood:
         yield from _judge_terms(job, said, row.node)
         yield from _judge_life(case, row, job, query, int(said["ttl"]))
+        yield from errors.judge(case, row, job, query.time, said)
         yield from _judge_holders(case, row, job, query, said["holders"].split(","))
 
 

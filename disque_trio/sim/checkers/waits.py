@@ -27,6 +27,20 @@ class Wait:
 
 
 @attrs.define(eq=False)
+class Failures:
+    """What a node knows of the errors of a job."""
+
+    back_at: Micros = -1
+    """When it last took the job back from a NACK,"""
+    wall: int = 0
+    """and what its wall clock showed then."""
+    at: int = 0
+    """The time of an error that it knows: what it shows is no older;"""
+    since: Micros = -1
+    """and since when it knows that."""
+
+
+@attrs.define(eq=False)
 class Snoozes:
     """How often RELEASE has let a job wait."""
 

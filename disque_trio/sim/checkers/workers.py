@@ -42,10 +42,11 @@ def on_working_invoke(case: Case, row: Row, job: Job) -> None:
 
 def on_give_back(case: Case, row: Row, job: Job) -> None:
     """NACK or RELEASE, maybe with a token."""
-    if row.detail in case.tokens:
-        _note_strange(case, row, job, row.detail)
-        case.shown[row.client, row.ref, row.job] = row.detail
-        case.given_back.setdefault(row.detail, None)
+    token = row.detail.partition(" ")[0]
+    if token in case.tokens:
+        _note_strange(case, row, job, token)
+        case.shown[row.client, row.ref, row.job] = token
+        case.given_back.setdefault(token, None)
 
 
 def on_give_back_ok(case: Case, row: Row, job: Job) -> None:

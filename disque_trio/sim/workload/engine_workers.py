@@ -13,6 +13,7 @@ import attrs
 
 from disque_trio.sim.scenarios.plan import Consumer, Micros, Span
 from disque_trio.sim.scenarios.vocabulary import DELAYING
+from disque_trio.sim.workload.requests import error_of
 from disque_trio.sim.workload.visits import NEVER
 from disque_trio.sim.workload.wishes import RECONNECT, Ask, Hang, Tell, Wish
 from disque_trio.statemachine.base import Reply
@@ -42,9 +43,7 @@ _LAST_WORDS: Final[Micros] = 50 * MILLI
 """How long the others take to end."""
 _OUTCOMES: Final[dict[str, Outcome]] = {
     "ackjob": Done(),
-    "nack": Retry(0),
     "release": Release(),
-    "bury": Dead(b"cannot be done"),
 }
 
 
@@ -270,11 +269,16 @@ class EngineWorker:
         self._carry_out(now, engine)
 
     def _outcome(self, handler: Handler) -> Outcome | None:
+        error = error_of(handler.id)
         if handler.way == "none":
-            return Retry(0) if handler.cancelled is Reason.TOO_LONG else None
+            return Retry(0, error) if handler.cancelled is Reason.TOO_LONG else None
+        if handler.way == "nack":
+            return Retry(0, error)
+        if handler.way == "bury":
+            return Dead(b"cannot be done", error)
         if handler.way in DELAYING:
             delay = self._rng.randint(*self._plan.delay_ms) * MILLI
-            return Retry(delay) if handler.way == "nack-delay" else Release(delay)
+            return Retry(delay, error) if handler.way == "nack-delay" else Release(delay)
         return _OUTCOMES[handler.way]
 
     def _draw(self) -> str:

@@ -35,6 +35,11 @@ def tokens_of(reply: list[Reply]) -> dict[bytes, bytes]:
     return {job[1]: job[job.index(b"token") + 1] for job in reply if isinstance(job, list)}  # type: ignore[misc]
 
 
+def error_of(job: bytes) -> bytes:
+    """What each NACK of the job says (`checkers.errors`)."""
+    return b"ValueError: not " + job
+
+
 def way_words(
     way: str, jobs: Sequence[bytes], tokens: dict[bytes, bytes], delay_ms: int = 0
 ) -> list[bytes]:
@@ -46,8 +51,8 @@ def way_words(
     token = tokens.get(job, b"") if way in _WITH_TOKEN else b""
     named = job + b"@" + token if token else job
     if way == "bury":
-        return [b"NACK", named, b"DEAD", b"cannot be done"]
-    if way in DELAYING:
-        command = way.partition("-")[0].upper().encode()
-        return [command, named, b"DELAY", b"%d.%03d" % divmod(delay_ms, 1000)]
-    return [way.upper().encode(), named]
+        return [b"NACK", named, b"DEAD", b"cannot be done", b"ERROR", error_of(job)]
+    command = way.partition("-")[0].upper().encode()
+    words = [command, named]
+    words += [b"DELAY", b"%d.%03d" % divmod(delay_ms, 1000)] if way in DELAYING else []
+    return [*words, b"ERROR", error_of(job)] if command == b"NACK" else words

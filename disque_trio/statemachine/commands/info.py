@@ -43,6 +43,7 @@ FEATURES: Final = (
     "long-waits",
     "qstat-unqueued",
     "sync-auto",
+    "last-error",
 )
 """What this node can beyond the original, by name; a client looks here before it uses it."""
 _SHOWN_QUEUES: Final = 10

@@ -1,5 +1,5 @@
 """NACK: jobs are given back as not done. They are queued again, at once or after a DELAY, or with
-DEAD kept as dead.
+DEAD kept as dead. ERROR says why, and is kept with them.
 
 Sets `NodeState.begun`.
 """
@@ -7,10 +7,13 @@ Sets `NodeState.begun`.
 from collections.abc import Callable, Container, Generator
 from typing import Final
 
-from disque_trio.statemachine import counts, deadletters, longcommands, postponing
+import attrs
+
+from disque_trio.statemachine import counts, deadletters, joberrors, longcommands, postponing
 from disque_trio.statemachine.base import (
     ACTIVE,
     LONGEST_PERIOD_S,
+    QUEUED,
     SYNTAX_ERROR,
     CommandError,
     Millis,
@@ -21,28 +24,94 @@ from disque_trio.statemachine.commands.addjob import NO_PLACE
 from disque_trio.statemachine.commands.jobs import end_deliveries, give_back, held, named
 from disque_trio.statemachine.commands.parse import Words, once, seconds
 from disque_trio.statemachine.events import Cause
-from disque_trio.statemachine.extensions import MAX_REASON
+from disque_trio.statemachine.extensions import MAX_ERROR, MAX_REASON
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.state import NodeState
-from disque_trio.statemachine.suggestions import no_option
+from disque_trio.statemachine.suggestions import no_option, shown
 
 _DEAD: Final = b"DEAD"
 _DELAY: Final = b"DELAY"
-_OPTIONS: Final = (_DELAY, _DEAD)
+_ERROR: Final = b"ERROR"
+_OPTIONS: Final = (_DELAY, _DEAD, _ERROR)
+USAGE: Final = "[DELAY sec] [DEAD [reason]] [ERROR text]"
+
+
+@attrs.define
+class _Options:
+    """None where one is missing."""
+
+    delay: Millis | None = None
+    reason: bytes | None = None
+    """What stands behind DEAD; empty if nothing does."""
+    error: bytes | None = None
 
 
 def nack(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """How many were given back, and are counted as negative acknowledgements: not those that are
     queued or wait already, nor those that their workers have lost."""
-    at = end_of_ids(args, _OPTIONS, b"NACK id [DELAY sec] [DEAD [reason]]")
-    options = args[at:]
-    if options and options[0].upper() == _DEAD:
-        reason = _reason(node, options[1:])
-        steps = give_back_all(node, args, at, lambda job: deadletters.nack(node, job, reason))
-    else:
-        delay = delay_of(options, b"NACK", _OPTIONS)
-        steps = give_back_all(node, args, at, lambda job: _nack(node, job, delay), delay or 0)
+    at = end_of_ids(args, _OPTIONS, f"NACK id {USAGE}".encode())
+    options = _parse(node, args[at:])
+    steps = give_back_all(node, args, at, lambda job: _give(node, job, options), options.delay or 0)
     return longcommands.run(node, client, _counted(node, steps))
+
+
+def _parse(node: NodeState, words: list[bytes]) -> _Options:
+    options = _Options()
+    at = 0
+    while at < len(words):
+        name, value = words[at].upper(), words[at + 1 : at + 2]
+        at += 2
+        if name == _DEAD:
+            once(options.reason, _DEAD)
+            if value and value[0].upper() in _OPTIONS and at < len(words):
+                at, value = at - 1, []  # no reason, but an option with its value
+            options.reason = _bounded(value[0], b"reason behind DEAD", MAX_REASON) if value else b""
+        elif name not in _OPTIONS and options.reason is not None:
+            raise CommandError(
+                SYNTAX_ERROR + b": the reason behind DEAD is one word, quoted if it has spaces: %b"
+                b" is another one" % shown(words[at - 2])
+            )
+        elif name not in _OPTIONS:
+            raise CommandError(SYNTAX_ERROR + b": " + no_option(words[at - 2], b"NACK", _OPTIONS))
+        elif name == _ERROR:
+            once(options.error, _ERROR)
+            options.error = _bounded(Words(value).value(_ERROR), b"text behind ERROR", MAX_ERROR)
+        else:
+            once(options.delay, _DELAY)
+            options.delay = _delay(Words(value))
+    if options.reason is not None and options.delay is not None:
+        raise CommandError(SYNTAX_ERROR + b": DELAY and DEAD exclude each other")
+    if options.reason is not None and not node.config.keeps_extensions:
+        raise CommandError(NO_PLACE)
+    return options
+
+
+def _bounded(word: bytes, name: bytes, most: int) -> bytes:
+    if len(word) > most:
+        raise CommandError(
+            b"ERR The %b has at most %d bytes: this one has %d" % (name, most, len(word))
+        )
+    return word
+
+
+def _give(node: NodeState, job: Job, options: _Options) -> bool:
+    """The error is noted first, so that the records that are made of the job have it."""
+    is_noted = bool(options.error) and _may_be_given_back(job, options)
+    if is_noted:
+        joberrors.note(node, job, options.error or b"")
+    if options.reason is not None:
+        is_given = deadletters.nack(node, job, options.reason)
+    else:
+        is_given = _nack(node, job, options.delay)
+    if is_noted:
+        joberrors.tell(node, job)
+    return is_given
+
+
+def _may_be_given_back(job: Job, options: _Options) -> bool:
+    if options.reason is not None:
+        return job.state in (ACTIVE, QUEUED)
+    return not _is_given_back(job)
 
 
 def _counted(node: NodeState, steps: Generator[None, None, int]) -> longcommands.Steps:
@@ -90,36 +159,8 @@ def end_of_ids(args: list[bytes], options: Container[bytes], usage: bytes) -> in
     return at
 
 
-def _reason(node: NodeState, words: list[bytes]) -> bytes:
-    """What stands behind DEAD."""
-    if len(words) > 1:
-        raise CommandError(
-            SYNTAX_ERROR + b": the reason behind DEAD is one word, quoted if it has spaces: there"
-            b" are %d" % len(words)
-        )
-    reason = words[0] if words else b""
-    if len(reason) > MAX_REASON:
-        raise CommandError(
-            b"ERR The reason behind DEAD has at most %d bytes: this one has %d"
-            % (MAX_REASON, len(reason))
-        )
-    if not node.config.keeps_extensions:
-        raise CommandError(NO_PLACE)
-    return reason
-
-
-def delay_of(words: list[bytes], command: bytes, options: tuple[bytes, ...]) -> Millis | None:
-    """DELAY and its value, with nothing behind; None if there is no word."""
-    delay = None
-    left = Words(words)
-    for word in left:
-        if word.upper() != _DELAY and word.upper() in options:
-            raise CommandError(SYNTAX_ERROR + b": DELAY and DEAD exclude each other")
-        if word.upper() != _DELAY:
-            raise CommandError(SYNTAX_ERROR + b": " + no_option(word, command, options))
-        once(delay, _DELAY)
-        delay = seconds(left.value(_DELAY), _DELAY, most_s=LONGEST_PERIOD_S, least=0)
-    return delay
+def _delay(words: Words) -> Millis:
+    return seconds(words.value(_DELAY), _DELAY, most_s=LONGEST_PERIOD_S, least=0)
 
 
 def _is_given_back(job: Job) -> bool:

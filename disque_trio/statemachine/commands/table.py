@@ -42,6 +42,7 @@ from disque_trio.statemachine.commands.jobs import (
 from disque_trio.statemachine.commands.keys import SHOW_USAGE, cancel, show
 from disque_trio.statemachine.commands.latency import USAGE as LATENCY_USAGE
 from disque_trio.statemachine.commands.latency import latency
+from disque_trio.statemachine.commands.nack import USAGE as NACK_USAGE
 from disque_trio.statemachine.commands.nack import nack
 from disque_trio.statemachine.commands.ping import ping
 from disque_trio.statemachine.commands.queues import (
@@ -108,9 +109,9 @@ ROWS: Final = (
     Command("working", working, -2, W | FAST, _IDS_WITH_TOKENS,
             "Postpone a job's next delivery by its RETRY, while it is still worked on."),
     Command("nack", nack, -1, W | MEMORY | FAST,
-            _IDS_WITH_TOKENS + " [DELAY sec] [DEAD [reason]]",
+            f"{_IDS_WITH_TOKENS} {NACK_USAGE}",
             "Give jobs back as not done: they are counted, and queued again at once or later, or"
-            " with DEAD kept as dead."),
+            " with DEAD kept as dead. ERROR says why."),
     Command("release", release, -2, W | FAST, f"{_IDS_WITH_TOKENS} {usage(RELEASE)}",
             "Give jobs back that were not begun: they are queued again at once or later, counted"
             " neither as failed nor as delivered."),

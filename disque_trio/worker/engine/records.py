@@ -77,6 +77,8 @@ class Retry:
     as the job's own BACKOFF says."""
 
     delay: Micros
+    error: bytes = b""
+    """Why, for a node that keeps it: NACK ERROR."""
 
 
 @attrs.frozen
@@ -84,6 +86,8 @@ class Dead:
     """It can never be done: it is kept as dead, with the reason."""
 
     reason: bytes
+    error: bytes = b""
+    """As of `Retry`."""
 
 
 @attrs.frozen

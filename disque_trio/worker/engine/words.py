@@ -29,6 +29,7 @@ DELAY: Final = b"nack-delay"
 RELEASE_DELAY: Final = b"release-delay"
 BURY: Final = b"dead-letters"
 LONG_WAITS: Final = b"long-waits"
+LAST_ERROR: Final = b"last-error"
 
 TRANSIT: Final[Micros] = 50 * MILLI
 """How long a reply may have been under way."""
@@ -40,6 +41,8 @@ SHORTEST: Final[Micros] = 100 * MILLI
 """A lease is never taken for shorter."""
 LONGEST_REASON: Final = 1024
 """Of a dead job, in bytes."""
+LONGEST_ERROR: Final = 4096
+"""Of a failed one."""
 ACK: Final[tuple[tuple[bytes, ...], tuple[bytes, ...]]] = (b"ACKJOB",), ()
 """The words before and behind the ids of jobs that are done."""
 _ODD: Final = frozenset(b"%c" % digit for digit in b"13579bdfBDF")
@@ -100,14 +103,19 @@ def settle(node: Node, job: Job) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
             return (b"NACK",), (b"DELAY", _seconds(node, delay))
         case Release():
             return (b"RELEASE" if has(node, RELEASE) else b"ENQUEUE",), ()
-        case Dead(reason) if has(node, BURY):
-            return (b"NACK",), (b"DEAD", reason[:LONGEST_REASON])
+        case Dead(reason, error) if has(node, BURY):
+            return (b"NACK",), (b"DEAD", reason[:LONGEST_REASON], *_error(node, error))
         case Dead():
             return (b"ADDJOB", DEAD_QUEUE + job.queue, job.body), (b"5000",)
-        case Retry(delay) if delay and has(node, DELAY):
-            return (b"NACK",), (b"DELAY", _seconds(node, delay))
-        case Retry():
-            return (b"NACK",), ()
+        case Retry(delay, error) if delay and has(node, DELAY):
+            return (b"NACK",), (b"DELAY", _seconds(node, delay), *_error(node, error))
+        case Retry(_, error):
+            return (b"NACK",), _error(node, error)
+
+
+def _error(node: Node, text: bytes) -> tuple[bytes, ...]:
+    """What the node keeps of the error."""
+    return (b"ERROR", text[:LONGEST_ERROR]) if text and has(node, LAST_ERROR) else ()
 
 
 def _seconds(node: Node, delay: Micros) -> bytes:

@@ -7,7 +7,7 @@ import attrs
 
 from disque_trio.statemachine import base
 from disque_trio.statemachine.base import BCAST_WILLQUEUE, DELIVERED, FORMAT, LEAVING, MYSELF
-from disque_trio.statemachine.extensions import FOLLOWS, DeadState, Extensions
+from disque_trio.statemachine.extensions import FOLLOWS, DeadState, Extensions, LastError
 from disque_trio.statemachine.journaling import STARTED, STOPPED
 from disque_trio.statemachine.key_facts import HELD, HELD_BACK, IN_QUEUE, KeyFact
 from disque_trio.statemachine.messages import (
@@ -22,6 +22,7 @@ from disque_trio.statemachine.messages import (
     HaveJobs,
     Holders,
     JobCopy,
+    JobError,
     JobState,
     KeyAnswer,
     KeyCancel,
@@ -60,6 +61,7 @@ EXTENSIONS: Final = Extensions(
     max_backoff=60_000,
     follows=FOLLOWS,
     snoozes=3,
+    error=LastError(1_800_000_000_000, b"TimeoutError: no answer\nload/tasks.py:22 in send"),
     unknown=((60_000, b"of a later version"),),
 )
 PLAIN: Final = JobCopy(
@@ -128,6 +130,7 @@ def messages() -> Iterator[Message]:
     yield KeyAnswer(1, 2, (KeyFact(JOB, 42, HELD, IN_QUEUE, 60_000, HELD_BACK),))
     yield from (KeyCancel(JOB, b"q", b"order-17"), KeyCancel(JOB, b"q", b"order-17", unless=2))
     yield JobState(JOB, 1000, EXTENSIONS.dead)
+    yield JobError(JOB, 1_800_000_000_000, EXTENSIONS.error.text)
     yield Batch((ReplJob((EXTENDED,)), Many(SetAck(JOB, 3), [JOB, SECOND]), Queued(JOB, nack=True)))
 
 

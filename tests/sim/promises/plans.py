@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import attrs
 
-from disque_trio.sim.scenarios.plan import Administrator, Expect, Fault, Plan
+from disque_trio.sim.scenarios.plan import Administrator, Expect, Fault, Observer, Plan
 from tests.sim.mutants.plans.conditions import (
     SECOND,
     blackouts,
@@ -36,6 +36,12 @@ def given_back(*ways: str, seconds: int = 20, orders: tuple[str, ...] = (), **op
     return plan(
         "given-back", 1, seconds, adds=adds, consumers=consumers, administrators=admins, expect=ANY
     )
+
+
+ERRING: Final = attrs.evolve(
+    given_back("nack", "nack-delay", "bury"),
+    observers=(Observer(name="o1", every=(SECOND // 50, SECOND // 10), queues=("q",)),),
+)
 
 
 def taken(**wishes: Any) -> Plan:
@@ -141,6 +147,7 @@ OPTIONS: Final[dict[tuple[str, str], Plan]] = {
     ("getjob", "WITHMETA"): taken(meta=True),
     ("getjob", "TIED"): taken(meta=True, tied=True),
     ("nack", "DELAY"): given_back("nack-delay", "ackjob"),
+    ("nack", "ERROR"): ERRING,
     ("nack", "DEAD"): given_back("bury", "ackjob"),
     ("release", "DELAY"): given_back("release-delay", "ackjob"),
     ("purge", "DEAD"): _late(given_back("bury", orders=("purge-dead",), retry_s=60)),

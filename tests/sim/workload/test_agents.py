@@ -2,7 +2,7 @@ import pytest
 
 from disque_trio.sim.scenarios.plan import Add, Consumer, Plan
 from disque_trio.sim.workload.agents import ENDLESS, Producer, agents
-from disque_trio.sim.workload.requests import add_words, way_words
+from disque_trio.sim.workload.requests import add_words, error_of, way_words
 from disque_trio.sim.workload.visits import NEVER
 from disque_trio.sim.workload.wishes import PATIENCE, Ask, Hang
 from disque_trio.statemachine.base import Failure, Status
@@ -214,4 +214,6 @@ def test_it_does_so_as_often_as_it_is_to_after_a_timeout_too(again: int) -> None
 def test_a_job_that_is_to_wait_is_given_back_with_its_token_and_the_delay(way: str) -> None:
     words = way_words(way, [b"id"], {b"id": b"token"}, 1500)
 
-    assert words == [way.partition("-")[0].upper().encode(), b"id@token", b"DELAY", b"1.500"]
+    said = [b"ERROR", error_of(b"id")] if way == "nack-delay" else []
+    command = way.partition("-")[0].upper().encode()
+    assert words == [command, b"id@token", b"DELAY", b"1.500", *said]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from disque_trio.sim.workload.requests import error_of
 from disque_trio.sim.workload.visits import NEVER
 from disque_trio.sim.workload.wishes import PATIENCE, RECONNECT, Ask, Hang
 from disque_trio.statemachine.base import NULL_ARRAY, Failure
@@ -56,7 +57,8 @@ def test_a_worker_says_what_its_mix_says(way: str) -> None:
     (wish,) = do_work(agent)
 
     assert isinstance(wish, Ask)
-    assert wish.words == [way.upper().encode(), JOB]
+    said = [b"ERROR", error_of(JOB)] if way == "nack" else []
+    assert wish.words == [way.upper().encode(), JOB, *said]
 
 
 def test_a_forgetful_worker_goes_on_without_a_word() -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from disque_trio.statemachine.base import ACTIVE, DEAD, QUEUED, Failure
+from disque_trio.statemachine.commands.nack import USAGE
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.postponing import is_postponed
 from tests.rig import CALM, Rig
@@ -71,7 +72,7 @@ def test_who_has_lost_the_job_cannot_postpone_it() -> None:
         (["DELAY", 1, "DELAY", 1], b"ERR syntax error: DELAY is given twice"),
         (
             ["DELAY", 1, "RETRY", 1],
-            b"ERR syntax error: 'RETRY' is no option of NACK; there are DELAY, DEAD",
+            b"ERR syntax error: 'RETRY' is no option of NACK; there are DELAY, DEAD, ERROR",
         ),
         (["DELAY", 1, "DEAD"], b"ERR syntax error: DELAY and DEAD exclude each other"),
         *[
@@ -95,7 +96,7 @@ def test_what_is_wrong_with_a_delay_is_told_and_changes_nothing(
 
 
 def test_a_delay_without_a_job_is_refused() -> None:
-    error = b"ERR syntax error: DELAY has no job ids before it: NACK id [DELAY sec] [DEAD [reason]]"
+    error = b"ERR syntax error: DELAY has no job ids before it: NACK id " + USAGE.encode()
     assert Rig().ask("NACK", "DELAY", 5) == Failure(error)
     assert Rig().ask("NACK") == 0
 
@@ -107,7 +108,7 @@ def test_ids_behind_the_delay_are_refused() -> None:
     reply = rig.ask("NACK", one.id, "DELAY", 5, other.id)
 
     assert isinstance(reply, Failure)
-    assert reply.text.endswith(b"is no option of NACK; there are DELAY, DEAD")
+    assert reply.text.endswith(b"is no option of NACK; there are DELAY, DEAD, ERROR")
     assert one.nacks == 0
 
 

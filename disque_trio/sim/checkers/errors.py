@@ -1,0 +1,67 @@
+"""Errors of jobs (S22): SHOW has the error of the last NACK that its node has heard of.
+
+Simulated clients say an error with each NACK, whose text names the job.
+"""
+
+from collections.abc import Iterator
+from zlib import crc32
+
+from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.messages import number_in
+from disque_trio.sim.checkers.records import Job
+from disque_trio.sim.checkers.waits import Failures
+from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.sim.workload.requests import error_of
+from disque_trio.tracing.rows import Row
+
+_NACKS = ("nack", "nack-dead")
+
+
+def on_nack(case: Case, row: Row, _job: Job) -> None:
+    """A NACK is sent, maybe with ERROR."""
+    if row.detail.endswith(" error"):
+        case.erring[row.client, row.ref, row.job] = row.time
+
+
+def on_taken_back(case: Case, row: Row, job: Job) -> None:
+    """The node of a NACK queues the job, lets it wait, or buries it."""
+    if row.cause in _NACKS:
+        found = case.failures.setdefault((job.id, row.node), Failures())
+        found.back_at, found.wall = row.time, row.wall
+
+
+def on_nack_ok(case: Case, row: Row, job: Job) -> None:
+    """It is answered: its node knows the error."""
+    sent = case.erring.pop((row.client, row.ref, row.job), None)
+    found = case.failures.get((job.id, row.node))
+    if sent is not None and found is not None and row.detail == "1" and found.back_at >= sent:
+        _learn(found, found.wall, row.time)
+
+
+def on_told(case: Case, row: Row) -> None:
+    """JOBERROR has come, to a node that has the job."""
+    job = case.jobs.get(row.job)
+    copy = None if job is None else job.copies.get(row.node)
+    if copy is None or copy.is_acked or case.world.may_be_unknown(row.node, row.peer, row.time):
+        return
+    found = case.failures.setdefault((row.job, row.node), Failures())
+    _learn(found, number_in(row.detail, "at"), row.time)
+
+
+def _learn(found: Failures, at: int, time: Micros) -> None:
+    if at > found.at:
+        found.at, found.since = at, time
+
+
+def judge(case: Case, row: Row, job: Job, asked: Micros, said: dict[str, str]) -> Iterator[str]:
+    """What is wrong with the error that SHOW has, which was `asked` then."""
+    failed, text = int(said["failed"]), said["error"]
+    if text and int(text) != crc32(error_of(job.id.encode())):
+        yield "an error that no NACK has said"
+    if bool(failed) != bool(text):
+        yield f"failed={failed} error={text}"
+    found, copy = case.failures.get((job.id, row.node)), job.copies.get(row.node)
+    if found is None or copy is None or not copy.since < found.since < asked:
+        return
+    if failed < found.at:
+        yield f"an error of {failed}, and one of {found.at} is known"
