@@ -167,7 +167,7 @@ OWNERS: Final = {
     "nodetable": """
         Cluster.nodes Cluster.reachable Cluster.size Cluster.places Cluster.is_crowded Peer.id
         Cluster.is_own_ip_learned
-        Peer.holding Peer.ip Peer.port Peer.bus_port Peer.zone Peer.flags Peer.reports
+        Peer.holding Peer.ip Peer.port Peer.bus_port Peer.zone Peer.name Peer.flags Peer.reports
         Outbox.nodes_changed
     """,
     "failure": "Peer.reports",

@@ -10,9 +10,19 @@ import attrs
 from disque_trio.client.address import Address
 from disque_trio.statemachine.address import BUS_OFFSET
 from disque_trio.statemachine.base import VERSION_SIZE, Reply
+from disque_trio.terminal.escapes import printable
 
 _LINE_WORDS: Final = 6
 _ZONE: Final = "zone="
+_NAME: Final = "name="
+_DIGITS: Final = 8
+"""Of the id of a node that has no name; ids of jobs begin with the same."""
+
+
+def node_name(id: str, named: str, where: str = "") -> str:
+    """How people call a node: by its `node-name`, else by the start of its id. `where` is for one
+    of which even that is unknown."""
+    return named or id[:_DIGITS] or where
 
 
 @attrs.frozen
@@ -28,6 +38,8 @@ class PeerLine:
     """Empty if it names none."""
     bus_port: int = 0
     """Where other nodes reach it; 0 if the line does not tell."""
+    name: str = ""
+    """Its `node-name`."""
     heard_s: float = 0.0
     """When it was heard last, in Unix seconds; 0 if the line does not tell."""
 
@@ -64,6 +76,12 @@ class NodeFacts:
     bus_error: str = ""
     """Why its bus port cannot be reached from here; empty if it can, or if its address is
     unknown."""
+
+    @property
+    def label(self) -> str:
+        """Its name, if it has one, and where it is."""
+        name = printable(self.info.get("node_name", ""))
+        return f"{name} ({self.where})" if name else self.where
 
     @property
     def is_ours(self) -> bool:
@@ -108,7 +126,9 @@ def lines_of(text: str, own_host: str) -> list[PeerLine]:
 def _line(words: list[str], own_host: str) -> PeerLine:
     place, _, bus_port = words[1].partition("@")
     host, _, port = place.rpartition(":")
-    zones = [word for word in words[_LINE_WORDS:] if word.startswith(_ZONE)]
+    more = words[_LINE_WORDS:]
+    zones = [word for word in more if word.startswith(_ZONE)]
+    names = [word for word in more if word.startswith(_NAME)]
     return PeerLine(
         words[0],
         host or own_host,
@@ -117,6 +137,7 @@ def _line(words: list[str], own_host: str) -> PeerLine:
         words[5] == "connected",
         zone=zones[0].removeprefix(_ZONE) if zones else "",
         bus_port=int(bus_port) if bus_port.isdigit() else 0,
+        name=printable(names[0].removeprefix(_NAME)) if names else "",
         heard_s=int(words[4]) / 1000 if words[4].isdigit() else 0.0,
     )
 

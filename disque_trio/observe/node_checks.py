@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
+import attrs
+
 from disque_trio.explain.zones import Place, lacks
 from disque_trio.observe import refusals
 from disque_trio.observe.cluster import NodeFacts
@@ -24,6 +26,7 @@ _LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 def judge(nodes: list[NodeFacts]) -> list[Finding]:
     """All findings about a cluster."""
     found: list[Finding] = []
+    nodes = [attrs.evolve(node, where=node.label) for node in nodes]
     for node in nodes:
         if node.error:
             found.append(
@@ -303,7 +306,8 @@ def _members(well: list[NodeFacts], nodes: list[NodeFacts]) -> Iterator[Finding]
     for peer_id, peer in known.items():
         if peer_id in loading:
             continue  # it has no links until it has loaded its file
-        where = names.get(peer_id, peer.address)
+        address = f"{peer.name} ({peer.address})" if peer.name else peer.address
+        where = names.get(peer_id, address)
         thoughts = [p.flags for node in well for p in node.peers if p.id == peer_id]
         count = f"{len(thoughts)} nodes" if len(thoughts) > 1 else "a node"
         if any("noaddr" in flags for flags in thoughts):

@@ -109,6 +109,7 @@ async def _overview(observer: Observer, _args: Json) -> Told:
     nodes, survey = await observer.look(), observer.survey
     columns = zip(*observer.series, strict=True)
     return {
+        "cluster": survey.cluster_name,
         "findings": as_rows(await observer.findings(nodes), len(nodes)),
         "totals": _totals(observer, nodes),
         "nodes": observer.rows(nodes),

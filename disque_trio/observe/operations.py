@@ -18,7 +18,7 @@ from disque_trio.client.client import Client
 from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.records import QueueStats
-from disque_trio.observe.cluster import lines_of
+from disque_trio.observe.cluster import lines_of, node_name
 from disque_trio.observe.queues import is_delayed
 from disque_trio.observe.values import (
     Json,
@@ -499,6 +499,7 @@ class Member:
     """A node, as the nodes that answer know it."""
 
     id: str
+    name: str
     where: str
     node: Address | None
     """Where it answers; None if it does not."""
@@ -523,21 +524,29 @@ async def members(client: Client) -> list[Member]:
     for node, told in (await at_each(client, ask)).items:
         for line in lines_of(told.decode(errors="replace"), node.host):
             if "myself" in line.flags:
-                found[line.id] = Member(line.id, str(node), node, line.flags)
+                found[line.id] = Member(line.id, line.name, str(node), node, line.flags)
             elif "handshake" not in line.flags:
-                found.setdefault(line.id, Member(line.id, line.address, None, line.flags))
+                silent = Member(line.id, line.name, line.address, None, line.flags)
+                found.setdefault(line.id, silent)
     return list(found.values())
 
 
 async def _member(client: Client, args: Json) -> tuple[Member, list[Address]]:
-    """The node that is named by its address, or by its id or the first eight digits of that; and
-    the others that answer. Raises `MistakeError`."""
+    """The node with this name, address, id or first eight digits of that; and the others that
+    answer. Raises `MistakeError`."""
     name, known = word(args, "node"), await members(client)
-    for each in known:
-        if each.where == name or (len(name) >= _DIGITS and each.id.startswith(name)):
-            return each, [one.node for one in known if one.node and one is not each]
-    nodes = ", ".join(f"{each.where} {each.id[:_DIGITS]}" for each in known)
-    raise MistakeError(f"there is no node '{name}'; there are {nodes}")
+    fit = [each for each in known if name in (each.id, each.where)]
+    fit = fit or [
+        each
+        for each in known
+        if each.name == name or (len(name) >= _DIGITS and each.id.startswith(name))
+    ]
+    if len(fit) == 1:
+        [one] = fit
+        return one, [each.node for each in known if each.node and each is not one]
+    nodes = ", ".join(f"{node_name(each.id, each.name)} {each.where}" for each in fit or known)
+    which = f"{len(fit)} nodes are called" if fit else "there is no node"
+    raise MistakeError(f"{which} '{name}'; there are {nodes}")
 
 
 async def _reached(client: Client, args: Json) -> tuple[str, Address, list[Address]]:
@@ -632,7 +641,7 @@ _TIMEOUT: Final = Argument(
     name="timeout", about="seconds to wait for answers", kind="seconds", default=10
 )
 _NODE: Final = Argument(
-    name="node", about="address of the node, or the start of its id", is_required=True
+    name="node", about="name or address of the node, or the start of its id", is_required=True
 )
 _queues: Final = partial(Operation, family="queues")
 _jobs: Final = partial(Operation, family="jobs", arguments=(_ID,))

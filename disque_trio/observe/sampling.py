@@ -9,6 +9,8 @@ import attrs
 from disque_trio.client import commands
 from disque_trio.client.address import Address
 from disque_trio.client.client import Client
+from disque_trio.observe.cluster import node_name
+from disque_trio.terminal.escapes import printable
 from disque_trio.worker.operating.asking import at_each, given
 from disque_trio.worker.operating.queues import Queues, QueueTotals
 
@@ -23,6 +25,7 @@ class NodeView:
     """One node. Numbers that it does not tell are None."""
 
     node: str
+    name: str
     jobs: int | None
     memory: int | None
     maxmemory: int | None
@@ -110,6 +113,7 @@ def view_of(
     totals = {name: count for name, count in counts.items() if count is not None}
     return NodeView(
         node,
+        node_name(info.get("node_id", ""), printable(info.get("node_name", "")), node),
         _number(info, "registered_jobs"),
         _number(info, "used_memory"),
         _number(info, "maxmemory"),

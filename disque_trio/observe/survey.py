@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -20,11 +21,13 @@ from disque_trio.observe.cluster import (
     PeerLine,
     bus_place,
     lines_of,
+    node_name,
     number_of,
     pairs,
 )
 from disque_trio.observe.sampling import NodeView, counted_total, view_of
 from disque_trio.statemachine.base import Reply
+from disque_trio.terminal.escapes import printable
 
 FRESH_S: Final = 0.4
 """A look that is not older serves all who ask."""
@@ -41,9 +44,11 @@ class KnownNode:
     """What is known of a node: its last answers."""
 
     address: Address
-    name: str
-    """Short, for tables: n1, n2 and so on."""
     id: str = ""
+    named: str = ""
+    """Its `node-name`, as it has told itself, or another node."""
+    has_namesake: bool = False
+    """Is another node called the same?"""
     view: NodeView | None = None
     info: Mapping[str, str] = attrs.Factory(dict)
     is_leaving: bool = False
@@ -67,6 +72,12 @@ class KnownNode:
     """Why it does not answer now; empty if it does."""
     silent_since: float | None = None
     """In Unix seconds."""
+
+    @property
+    def name(self) -> str:
+        """The same in every console."""
+        more = f"-{self.id[:4]}" if self.has_namesake else ""
+        return node_name(self.id, self.named, self.where) + more
 
     @property
     def where(self) -> str:
@@ -156,12 +167,17 @@ class Survey:
     looked: float | None = None
     """When, by anyio's clock."""
     _looking: anyio.Lock = attrs.Factory(anyio.Lock)
-    _names: dict[str, str] = attrs.Factory(dict)
 
     @property
     def unreached(self) -> dict[str, str]:
         """Nodes that do not answer, and why."""
         return {each.where: each.why for each in self.nodes.values() if each.why}
+
+    @property
+    def cluster_name(self) -> str:
+        """As the first node tells that has one; empty if none has."""
+        told = (each.info.get("cluster_name", "") for each in self.nodes.values())
+        return printable(next(filter(None, told), ""))
 
     async def look(self) -> None:
         """Ask all nodes, unless somebody has just done so. None delays it for more than
@@ -176,6 +192,7 @@ class Survey:
                     for node in new:
                         tasks.start_soon(self._look_at, node)
                 looked_at |= {each.where for each in new}  # they may know others
+            self._known(now)
             self.looked = anyio.current_time()
 
     def sum_rate(self, name: str) -> float | None:
@@ -190,17 +207,24 @@ class Survey:
         return [int(each) for each in told if each.isdecimal()]
 
     def _known(self, now: float) -> Sequence[KnownNode]:
-        """The nodes that the client knows. Those that join get the next name."""
-        addresses = {str(each): each for each in self.client.nodes.order(now)}
-        for where in sorted(addresses.keys() - self._names.keys()):
-            self._names[where] = f"n{len(self._names) + 1}"
+        """The nodes that the client knows, in the order of their names."""
         before = self.nodes
-        ordered = sorted(addresses, key=lambda where: int(self._names[where][1:]))
-        self.nodes = {
-            where: before.get(where) or KnownNode(addresses[where], self._names[where])
-            for where in ordered
-        }
+        addresses = {str(each): each for each in self.client.nodes.order(now)}
+        known = {where: before.get(where) or KnownNode(addresses[where]) for where in addresses}
+        self._learn_from_others(list(known.values()))
+        self.nodes = dict(sorted(known.items(), key=lambda each: (each[1].name, each[0])))
         return list(self.nodes.values())
+
+    def _learn_from_others(self, nodes: Sequence[KnownNode]) -> None:
+        """Ids and names of nodes that do not answer, and who has the same name."""
+        lines = {line.address: line for node in nodes for line in node.lines}
+        for node in nodes:
+            line = lines.get(node.where)
+            if line is not None and (not node.id or (line.id == node.id and node.why)):
+                node.id, node.named = line.id, line.name or node.named
+        names = Counter(node.named for node in nodes if node.named)
+        for node in nodes:
+            node.has_namesake = names[node.named] > 1
 
     async def _look_at(self, node: KnownNode) -> None:
         asked: list[Command[Any]] = [
@@ -252,7 +276,7 @@ class Survey:
         if causes is not None and node.again is not None and seconds:
             node.again_s = _rounded(max(causes - node.again, 0) / seconds)
         node.again, node.heard, node.info, node.why = causes, now, info, ""
-        node.silent_since = None
+        node.silent_since, node.named = None, printable(info.get("node_name", ""))
 
 
 async def _bus_error(node: KnownNode) -> str:

@@ -66,6 +66,8 @@ class Peer:
     """Where it announces that nodes reach it; 0: 10000 above its `port`."""
     zone: bytes = attrs.field(default=b"", kw_only=True)
     """What fails together with it, as it says; empty if it does not say."""
+    name: bytes = attrs.field(default=b"", kw_only=True)
+    """Its `node-name`, likewise."""
     flags: int = 0
     created: Millis = 0
     is_asked_for: bool = attrs.field(default=False, kw_only=True)

@@ -136,6 +136,10 @@ class Config:
     """The clients' port there; 0: that which it listens on."""
     cluster_announce_bus_port: int = 0
     """The port for nodes there; 0: 10000 above the clients' port that is announced."""
+    node_name: str = ""
+    """How people call this node, in consoles, commands and logs; empty: by the start of its id."""
+    cluster_name: str = ""
+    """The same of its cluster."""
     replica_zone: str = ""
     """What fails together with this node, such as a rack: copies go to other zones first."""
     replica_repair_after_s: int = 600

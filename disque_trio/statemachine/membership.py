@@ -37,8 +37,8 @@ from disque_trio.statemachine.nodetable import (
     add,
     ban,
     learn_address,
+    learn_names,
     learn_own_ip,
-    learn_zone,
     lose_address,
     mark_leaving,
     remove,
@@ -83,7 +83,7 @@ def _receive_on_own_link(node: NodeState, sender: Peer, frame: Frame) -> None:
             queue_announcements.announce(node, sender)
     if isinstance(frame.message, Pong):
         is_back = resend.is_back(sender)
-        learn_zone(node, sender, frame.message.zone)
+        learn_names(node, sender, frame.message.zone, frame.message.name)
         gossip.on_pong(node, sender)
         if is_back:
             resend.begin(node, sender)
@@ -103,8 +103,8 @@ def _answer(node: NodeState, link: Link, frame: Frame) -> None:
     told = gossip.section(node)
     if sender is not None and frame.incarnation:
         told += _other_process(node, link, sender, frame)
-    zone = node.cluster.myself.zone if frame.capabilities & ZONES else b""
-    send.on_link(node, link.id, Pong(told, zone))
+    names = (myself.zone, myself.name) if frame.capabilities & ZONES else ()
+    send.on_link(node, link.id, Pong(told, *names))
 
 
 def _other_process(node: NodeState, link: Link, sender: Peer, frame: Frame) -> tuple[Gossip, ...]:

@@ -121,11 +121,12 @@ class Ping(GossipMessage):
 
 @attrs.define
 class Pong(GossipMessage):
-    """I am here, in this zone (ours, for nodes that announce `ZONES`)."""
+    """I am here, in this zone and with this name (ours, for nodes that announce `ZONES`)."""
 
     NUMBER: ClassVar[int] = 1
 
     zone: bytes = b""
+    name: bytes = b""
 
 
 @attrs.define

@@ -24,6 +24,7 @@ _NO_FLAGS: Final = b"noflags"
 _WORDS: Final = 6
 """At least: a later version may write more behind them."""
 _ZONE: Final = b"zone="
+_NAME: Final = b"name="
 _MET: Final = b"met"
 _HOST_WORDS: Final = 3
 _MAX_DIGITS: Final = 20
@@ -41,11 +42,11 @@ class NodesFileError(ValueError):
 def nodes_text(node: NodeState, *, handshakes: bool) -> bytes:
     """The node table as text.
 
-    nodes.conf leaves out the handshakes, which have no names yet, and the zones, for which earlier
-    versions have no place: nodes name them again.
+    nodes.conf leaves out the handshakes, which have no ids yet, and zones and names, for which
+    earlier versions have no place: nodes tell them again.
     """
     return b"".join(
-        _line(node, peer, shows_zone=handshakes)
+        _line(node, peer, has_names=handshakes)
         for peer in node.cluster.nodes.values()
         if handshakes or not peer.flags & HANDSHAKE
     ) + (b"" if handshakes else b"".join(map(_host_line, node.cluster.hosts)))
@@ -70,7 +71,8 @@ def parse_hosts(text: bytes) -> list[HostName]:
     return [HostName(*place) for place in places if place]
 
 
-def _line(node: NodeState, peer: Peer, *, shows_zone: bool) -> bytes:
+def _line(node: NodeState, peer: Peer, *, has_names: bool) -> bytes:
+    told = ((_ZONE, peer.zone), (_NAME, peer.name)) if has_names else ()
     words = [word for word, flag in _FLAG_WORDS.items() if peer.flags & flag]
     is_up = peer.is_connected or peer is node.cluster.myself
     bus_port = b"@%d" % peer.bus_port if peer.bus_port else b""
@@ -83,7 +85,7 @@ def _line(node: NodeState, peer: Peer, *, shows_zone: bool) -> bytes:
         wall_time(node, peer.ping_sent),
         wall_time(node, peer.pong_received),
         b"connected" if is_up else b"disconnected",
-        b" %b%b" % (_ZONE, peer.zone) if shows_zone and peer.zone else b"",
+        b"".join([b" " + field + text for field, text in told if text]),
     )
 
 

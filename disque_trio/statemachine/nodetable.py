@@ -1,10 +1,9 @@
 """The node table: which nodes are in it, their IDs and addresses, and which may be given copies.
 
 Owns `Cluster.nodes`, `reachable`, `size`, `places`, `is_crowded`, `blacklist` and
-`is_own_ip_learned`, and of a peer
-`id`, `holding`, `ip`, `port`, `bus_port`, `zone`, and the `flags` by way of `mark` and `unmark`;
-drops the `reports` of nodes that go. Everything in nodes.conf is changed here, so that every change
-is saved (`Outbox.nodes_changed`).
+`is_own_ip_learned`, and of a peer `id`, `holding`, `ip`, `port`, `bus_port`, `zone`, `name`, and
+the `flags` by way of `mark` and `unmark`; drops the `reports` of nodes that go. Everything in
+nodes.conf is changed here, so that every change is saved (`Outbox.nodes_changed`).
 """
 
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from disque_trio.statemachine.heartbeat import rouse
 from disque_trio.statemachine.links import hang_up
 from disque_trio.statemachine.messages import Frame
 from disque_trio.statemachine.state import NodeState
-from disque_trio.statemachine.values import encode
+from disque_trio.statemachine.values import encode, is_name
 
 BLACKLIST_TTL: Final[Millis] = 60_000
 """How long gossip may not bring a forgotten node back (original 5.9)."""
@@ -98,19 +97,22 @@ def _some_share(places: Sequence[str | bytes]) -> bool:
 def announce(node: NodeState) -> None:
     """Take what this node announces of itself from its configuration."""
     myself, config = node.cluster.myself, node.config
-    before = (myself.place, myself.zone)
+    before = (myself.place, myself.zone, myself.name)
     myself.ip = node.cluster.announced_ip or myself.ip
     myself.port = config.cluster_announce_port or node.facts.port
     bus_port = config.cluster_announce_bus_port
     myself.bus_port = 0 if bus_port == myself.port + BUS_OFFSET else bus_port
     myself.zone = encode(config.replica_zone)
-    if before != (myself.place, myself.zone):
+    myself.name = encode(config.node_name)
+    if before != (myself.place, myself.zone, myself.name):
         node.out.nodes_changed = True
     refresh(node)
 
 
-def learn_zone(node: NodeState, peer: Peer, zone: bytes) -> None:
-    """The node says in which zone it is."""
+def learn_names(node: NodeState, peer: Peer, zone: bytes, name: bytes) -> None:
+    """The node says in which zone it is, and how it is called."""
+    if name != peer.name and is_name(name):
+        peer.name = name
     if zone != peer.zone:
         peer.zone = zone
         refresh(node)

@@ -323,6 +323,21 @@ def _zone(words: Sequence[str]) -> str:
 
 
 ZONE: Final = Kind(_zone, str, _quoted_or_no_line)
+_NAME: Final = re.compile(rb"[0-9A-Za-z._-]{0,32}")
+
+
+def is_name(text: bytes) -> bool:
+    """May a node or a cluster be called so?"""
+    return _NAME.fullmatch(text) is not None
+
+
+def _name(words: Sequence[str]) -> str:
+    if not is_name(words[0].encode(errors="replace")):
+        raise ValueError(f"'{words[0]}' is no name; it takes up to 32 letters, digits, and . _ -")
+    return words[0]
+
+
+NAME: Final = Kind(_name, str, _quoted_or_no_line)
 
 
 def _seeds(words: Sequence[str]) -> tuple[str, ...]:

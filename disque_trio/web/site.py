@@ -175,7 +175,7 @@ class Site:
         operations = [each.as_json() for each in OPERATIONS.values()] if has_cluster else []
         operations += [{"key": STEER, "family": ""}] if has_sandbox else []
         hello: Json = {
-            "cluster": "",
+            "cluster": self._source.config().cluster_name,
             "role": ADMIN if may_act() else READER,
             "replay": "/replay" in self._pages,
             "version": __version__,

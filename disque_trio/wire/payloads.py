@@ -42,6 +42,7 @@ from disque_trio.wire.jobs import DamagedError, expect
 _GOSSIP: Final = struct.Struct(">40sII46sHHHI")
 _FIELD: Final = struct.Struct(">HH")
 ZONE: Final = 1
+NAME: Final = 2
 """The number of a PONG's field."""
 _JOB: Final = struct.Struct(">40sI")
 _PAIR: Final = struct.Struct(">II")
@@ -245,8 +246,9 @@ def _write_gossip(message: GossipMessage) -> Body:
 
 def _write_pong(message: Pong) -> Body:
     count, marks, entries = _write_gossip(message)
-    zone = _FIELD.pack(ZONE, len(message.zone)) + message.zone if message.zone else b""
-    return count, marks, entries + zone
+    told = ((ZONE, message.zone), (NAME, message.name))
+    fields = [_FIELD.pack(number, len(text)) + text for number, text in told if text]
+    return count, marks, entries + b"".join(fields)
 
 
 def _write_repljob(message: ReplJob) -> Body:
@@ -298,7 +300,7 @@ def _read_pong(data: bytes, at: int, end: int, count: int, _marks: int) -> Messa
     after = at + count * _GOSSIP.size
     expect(after <= end)
     fields = dict(_fields(data, after, end))
-    return Pong(_gossip(data, at, after, count), fields.get(ZONE, b""))
+    return Pong(_gossip(data, at, after, count), fields.get(ZONE, b""), fields.get(NAME, b""))
 
 
 def _fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, bytes]]:

@@ -159,7 +159,7 @@ def node(name: str, zone: str, why: str = "") -> KnownNode:
     info = {"python_version": "CPython", "replica_zone": zone}
     view = view_of(name, info, {}, 0.0)
     return KnownNode(
-        Address(host=name), name, view=view, info=info, config={"default-replicate": "3"}, why=why
+        Address(host=name), view=view, info=info, config={"default-replicate": "3"}, why=why
     )
 
 

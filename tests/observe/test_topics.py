@@ -9,15 +9,17 @@ import pytest
 import trio
 
 from disque_trio.client import commands
-from disque_trio.client.address import Address
+from disque_trio.client.address import Address, Cluster
 from disque_trio.client.client import Client
 from disque_trio.client.errors import ConnectionFailedError
 from disque_trio.observe import client as deadline_client
+from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.operations import OPERATIONS
+from disque_trio.observe.survey import Survey
 from disque_trio.observe.values import encoded
 from disque_trio.worker.codec import write
 from disque_trio.worker.operating.notes import WORKERS, Due, Note
-from disque_trio.worker.operating.plans import Json, Outcome
+from disque_trio.worker.operating.plans import Json, MistakeError, Outcome
 from disque_trio.worker.reporting import Report, RunningJob
 from tests.observe.rig import Observed, observed
 
@@ -51,7 +53,8 @@ async def test_the_overview_has_nodes_totals_and_what_is_wrong(nursery: trio.Nur
 
     view = await told(seen, "overview")
 
-    assert [node["name"] for node in view["nodes"]] == ["n1", "n2", "n3"]
+    ids = [node.state.cluster.myself.id.decode() for node in seen.nodes]
+    assert [node["name"] for node in view["nodes"]] == sorted(id[:8] for id in ids)
     assert {node["state"] for node in view["nodes"]} == {"up"}
     assert view["totals"]["queued"] == 1
     assert view["totals"]["delayed"] == 1
@@ -59,6 +62,39 @@ async def test_the_overview_has_nodes_totals_and_what_is_wrong(nursery: trio.Nur
     assert finding["text"].startswith('queue "mail": is paused: out at 127.0.0.1:')
     assert finding["link"] == "#/queue/mail"
     assert len(view["series"]["at"]) == len(view["series"]["queued"]) > 0
+
+
+async def test_a_node_has_the_same_name_in_each_console_and_in_the_table_of_the_others(
+    nursery: trio.Nursery,
+) -> None:
+    seen = await observed(nursery, 2)
+    addresses = [Address(port=node.state.config.port) for node in seen.nodes]
+    for address, name in zip(addresses, ("web2", "web1"), strict=True):
+        await seen.client.ask(address, [commands.call("CONFIG", "SET", "node-name", name)])
+    await seen.client.ask(addresses[0], [commands.call("CONFIG", "SET", "cluster-name", "test")])
+    names = {str(addresses[0]): "web2", str(addresses[1]): "web1"}
+
+    for first in addresses:
+        async with DeadlineClient(Cluster([first])) as client:
+            survey = Survey(client)
+            await survey.look()
+            assert {each.where: each.name for each in survey.nodes.values()} == names
+            assert list(survey.nodes) == [str(addresses[1]), str(addresses[0])], "by name"
+            assert survey.cluster_name == "test"
+
+
+async def test_namesakes_are_told_apart(nursery: trio.Nursery) -> None:
+    seen = await observed(nursery, 2)
+    for node in seen.nodes:
+        address = Address(port=node.state.config.port)
+        await seen.client.ask(address, [commands.call("CONFIG", "SET", "node-name", "web")])
+
+    view = await told(seen, "overview")
+
+    ids = [node.state.cluster.myself.id.decode() for node in seen.nodes]
+    assert {node["name"] for node in view["nodes"]} == {f"web-{id[:4]}" for id in ids}
+    with pytest.raises(MistakeError, match="2 nodes are called 'web'"):
+        await OPERATIONS["nodes leave"].planned(seen.client, {"node": "web"})
 
 
 async def test_the_series_has_a_look_that_another_topic_asked_for(nursery: trio.Nursery) -> None:
@@ -186,7 +222,8 @@ async def test_a_job_shows_its_copies_and_what_it_survives(nursery: trio.Nursery
     view = await told(seen, "job", id=id)
 
     assert {copy["state"] for copy in view["copies"]} == {"queued", "active"}
-    assert all(copy["holders"] == ["n1", "n2"] for copy in view["copies"])
+    names = sorted(node.state.cluster.myself.id.decode()[:8] for node in seen.nodes)
+    assert all(sorted(copy["holders"]) == names for copy in view["copies"])
     assert (view["facts"]["queue"], view["facts"]["retry_s"], view["body"]) == ("mail", 60, "body")
     assert any("not lost" in line for line in view["explain"])
     assert (await told(seen, "job", id=id[:-4] + "0000"))["found"] is False

@@ -46,6 +46,8 @@ DEFAULTS = [
     ("default-replicate", "3"),
     ("default-sync", "0"),
     ("replica-zone", ""),
+    ("node-name", ""),
+    ("cluster-name", ""),
     ("cluster-seeds", ""),
     ("cluster-announce-ip", ""),
     ("cluster-announce-port", "0"),

@@ -15,6 +15,7 @@ from disque_trio.statemachine.base import (
 from disque_trio.statemachine.messages import Frame, GotJob, Ping, Pong, ReplJob
 from disque_trio.statemachine.nodesfile import nodes_text, parse_nodes
 from tests.rig import CALM, ME, N2, N3, N4, Rig
+from tests.statemachine.commands.informed import fields_of
 from tests.statemachine.repairing import SOON, asked, forget, held
 
 
@@ -23,7 +24,7 @@ def rig_in(mine: str, *theirs: str, seed: int = 0) -> Rig:
     config = attrs.evolve(CALM, replica_zone=mine)
     rig = Rig(peers=len(theirs), config=config, seed=seed, ours=True)
     for id, zone in zip((N2, N3, N4), theirs, strict=False):
-        nodetable.learn_zone(rig.node, rig.node.cluster.nodes[id], zone.encode())
+        nodetable.learn_names(rig.node, rig.node.cluster.nodes[id], zone.encode(), b"")
     return rig
 
 
@@ -114,10 +115,10 @@ def test_a_lost_copy_is_made_again_in_another_zone() -> None:
         assert [to for to, _ in asked(rig)] == [N4]
 
 
-def pong(rig: Rig, zone: bytes, link: int = 0) -> None:
+def pong(rig: Rig, zone: bytes, link: int = 0, name: bytes = b"") -> None:
     """N2 answers, on the link that this node has dialled if no other is given."""
     link = link or rig.node.cluster.nodes[N2].link
-    rig.machine.message(link, Frame(N2, 7711, MYSELF, Pong((), zone), CAPABILITIES), rig.now)
+    rig.machine.message(link, Frame(N2, 7711, MYSELF, Pong((), zone, name), CAPABILITIES), rig.now)
 
 
 def test_a_node_learns_the_zone_that_another_names_in_its_pong() -> None:
@@ -171,3 +172,26 @@ def test_zones_are_not_in_nodes_conf_for_which_earlier_versions_have_no_place() 
 
     assert b"zone" not in text
     assert len(parse_nodes(text)[1]) == 1
+
+
+def test_a_node_tells_its_name_behind_its_zone_and_cluster_nodes_shows_it() -> None:
+    rig = rig_in("a", "b")
+
+    rig.ask("CONFIG", "SET", "node-name", "web1")
+    pong(rig, b"b", name=b"web2")
+
+    assert rig.node.cluster.myself.name == b"web1"
+    assert fields_of(rig, "cluster")["node_name"] == "web1"
+    shown = rig.ask("CLUSTER", "NODES")
+    assert isinstance(shown, bytes)
+    assert [line.split()[-1] for line in shown.splitlines()] == [b"name=web1", b"name=web2"]
+    assert b"name=" not in nodes_text(rig.node, handshakes=False)
+    assert isinstance(rig.ask("CONFIG", "SET", "node-name", "a b"), Failure)
+
+
+def test_a_name_that_cannot_be_is_not_taken_from_a_peer() -> None:
+    rig = rig_in("a", "b")
+
+    pong(rig, b"b", name=b"web 2 myself")
+
+    assert rig.node.cluster.nodes[N2].name == b""

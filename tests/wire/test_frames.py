@@ -77,6 +77,7 @@ ID_AND_ZERO = JOB + bytes(4)
 GOLDEN: list[tuple[Message, bytes]] = [
     (Ping(), head(144, 0)),
     (Pong(), head(144, 1)),
+    (Pong((), b"a", b"web"), head(156, 1) + bytes.fromhex("0001000161 00020003776562")),
     (
         Meet((Gossip(OTHER, b"127.0.0.1", 7959, 0, 0, 0xFA201F08),)),
         head(248, 2, 1)

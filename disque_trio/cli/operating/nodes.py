@@ -5,6 +5,7 @@ from typing import Final
 
 from disque_trio.cli.frame import run
 from disque_trio.cli.operating.frame import EPILOG, Options, operation, operations
+from disque_trio.observe.cluster import node_name
 from disque_trio.observe.operations import members
 from disque_trio.terminal.options import Family
 from disque_trio.terminal.output import say_json, say_table
@@ -19,11 +20,14 @@ def main(argv: Sequence[str]) -> int:
 
 
 async def _list(admin: Admin, options: Options) -> int:
-    rows = [(each.where, each.id, each.state) for each in await members(admin.client)]
+    rows = [
+        (node_name(each.id, each.name), each.where, each.state, each.id)
+        for each in await members(admin.client)
+    ]
     if options.is_json:
-        say_json([dict(zip(("node", "id", "state"), row, strict=True)) for row in rows])
+        say_json([dict(zip(("name", "node", "state", "id"), row, strict=True)) for row in rows])
     else:
-        say_table(("NODE", "ID", "STATE"), rows)
+        say_table(("NAME", "NODE", "STATE", "ID"), rows)
     return 0
 
 

@@ -17,8 +17,8 @@ QUEUE_HEADS: Final = (
     "WAITERS", "PAUSED",
 )  # fmt: skip
 NODE_HEADS: Final = (
-    "NODE", "JOBS", "MEMORY", "CLIENTS", "WAITERS", "LACKING", "ADDED/s", "DELIVERED/s", "ACKED/s",
-    "COMMANDS/s",
+    "NODE", "ADDRESS", "JOBS", "MEMORY", "CLIENTS", "WAITERS", "LACKING", "ADDED/s",
+    "DELIVERED/s", "ACKED/s", "COMMANDS/s",
 )  # fmt: skip
 _Key = Callable[[QueueView], Any]
 _KEYS: Final[Mapping[str, _Key]] = MappingProxyType(
@@ -59,6 +59,7 @@ def queue_row(queue: QueueView) -> Row:
 def node_row(node: NodeView) -> Row:
     """One node, under `NODE_HEADS`."""
     return (
+        node.name,
         node.node,
         _count(node.jobs),
         _memory(node),

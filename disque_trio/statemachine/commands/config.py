@@ -73,6 +73,7 @@ def _set(node: NodeState, client: Client, name: bytes, value: bytes) -> Reply:
             _set_maxmemory(node, name, value)
         case (
             b"replica-zone"
+            | b"node-name"
             | b"cluster-announce-ip"
             | b"cluster-announce-port"
             | b"cluster-announce-bus-port"

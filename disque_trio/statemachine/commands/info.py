@@ -187,6 +187,9 @@ def _cluster(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
     found = versions.of_cluster(node)
     yield "cluster_versions", ",".join([f"{name}={count}" for name, count in found.items()])
     yield "replica_zone", node.config.replica_zone
+    yield "node_id", node.cluster.myself.id.decode()
+    yield "node_name", node.config.node_name
+    yield "cluster_name", node.config.cluster_name
     silent = list(hostnames.unanswered(node))
     yield "unanswered_meets", len(silent)
     if silent:

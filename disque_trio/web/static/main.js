@@ -44,6 +44,8 @@ function pages() {
 
 const hasCluster = () => app.hello?.topics.includes("overview") ?? true;
 
+const clusterName = () => app.hello?.cluster || app.heard.overview?.data?.cluster || "";
+
 // Where one begins: a console may have no cluster.
 const home = () => pages()[0]?.link ?? "#/overview";
 
@@ -134,7 +136,7 @@ function bar() {
       ),
     );
   return [
-    element("a", { class: "brand", href: home() }, logo(), element("bdi", {}, app.hello?.cluster || "disque")),
+    element("a", { class: "brand", href: home() }, logo(), element("bdi", {}, clusterName() || "disque")),
     element("nav", { "aria-label": "Pages" }, element("ol", {}, pages().map(link))),
     element("div", { class: "tools" }, tools()),
   ];
@@ -226,7 +228,7 @@ function draw() {
     ? page.view(app.heard, app.route)
     : [heading("No such page", "The pages are in the bar above.")];
   show($("page"), content);
-  document.title = [page?.name ?? "No such page", app.hello?.cluster, "disque"].filter(Boolean).join(" · ");
+  document.title = [page?.name ?? "No such page", clusterName(), "disque"].filter(Boolean).join(" · ");
   document.body.classList.toggle("away", !app.link.isLive);
   if (isOpen()) drawDialog();
   follow();

@@ -37,7 +37,7 @@ def queue(name: str, length: int, age: float = 0.0) -> QueueView:
     return QueueView(totals, 12.0, 0.5)
 
 
-NODE = NodeView("n1:7711", 7, 1 << 20, 1 << 30, 2, 1, 0, {}, {"jobs_added": 3.0})
+NODE = NodeView("n1:7711", "web1", 7, 1 << 20, 1 << 30, 2, 1, 0, {}, {"jobs_added": 3.0})
 VIEW = View(2.0, [NODE], [queue("mail", 3, 5.0), queue("sms", 9)], {})
 
 
@@ -87,7 +87,7 @@ def test_the_longest_queue_comes_first_and_s_sorts_by_the_next() -> None:
 def test_n_shows_the_nodes_and_q_the_queues() -> None:
     async def play(app: Top, pilot: Any) -> None:
         await pilot.press("n")
-        assert shown(app, "nodes") == ["n1:7711"]
+        assert shown(app, "nodes") == ["web1"]
         assert app.query_one("#nodes").display
         assert not app.query_one("#queues").display
         await pilot.press("q")
