@@ -326,10 +326,21 @@ def jscan(
     count: int | None = None,
     queue: Text | None = None,
     states: Sequence[str] = (),
+    key: Text | None = None,
+    error: Text | None = None,
+    body: Text | None = None,
+    older: int | None = None,
+    younger: int | None = None,
 ) -> Command[Scanned[JobDetails]]:
-    """JSCAN: return jobs on the node, with the fields of `show`, and the next cursor; only those of
-    this queue and in one of these states, if given."""
-    words = _given({"COUNT": count, "QUEUE": queue})
+    """JSCAN: return jobs on the node, with the fields of `show`, and the next cursor. Only those
+    that fit all filters: queue, one of the states, key, class of the last error, text in the body,
+    age in seconds."""
+    words = _given(
+        {
+            "COUNT": count, "QUEUE": queue, "KEY": key, "ERROR": error, "BODY": body,
+            "OLDER": older, "YOUNGER": younger,
+        }
+    )  # fmt: skip
     for state in states:
         words += (b"STATE", word(state))
     asked = (b"JSCAN", word(cursor), b"REPLY", b"all", *words)

@@ -82,6 +82,11 @@ class LastError:
         """By this they are compared."""
         return self.at, self.text
 
+    @property
+    def kind(self) -> bytes:
+        """The class of the error: what stands before the first colon of its first line."""
+        return self.text.partition(b"\n")[0].partition(b":")[0]
+
 
 NO_ERROR: Final = LastError()
 """Of every job that no NACK has said an error of."""

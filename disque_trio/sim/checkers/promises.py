@@ -100,6 +100,11 @@ OPTIONS: Final[dict[str, dict[str, Row]]] = {
         BUSYLOOP="all_can_be_had_at_once",
         QUEUE="jobs_by_queue_and_state",
         STATE="jobs_by_queue_and_state",
+        KEY="jobs_by_what_they_say",
+        ERROR="jobs_by_what_they_say",
+        BODY="jobs_by_what_they_say",
+        OLDER="jobs_by_age",
+        YOUNGER="jobs_by_age",
         REPLY="jobs_can_be_had_whole",
     ),
 }

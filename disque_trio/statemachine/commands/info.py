@@ -44,6 +44,7 @@ FEATURES: Final = (
     "qstat-unqueued",
     "sync-auto",
     "last-error",
+    "jscan-filters",
 )
 """What this node can beyond the original, by name; a client looks here before it uses it."""
 _SHOWN_QUEUES: Final = 10

@@ -12,15 +12,21 @@ Owns `NodeState.scans`, `job_scans` and `last_scan`.
 """
 
 from collections.abc import Callable, Generator
-from itertools import islice
 from typing import Final
 
 import attrs
 
 from disque_trio.statemachine import transfer
 from disque_trio.statemachine.base import (
+    ACTIVE,
+    DEAD,
+    DELAYED,
+    DELIVERED_HERE,
+    POSTPONED,
+    RESTORED,
     STATE_NAMES,
     SYNTAX_ERROR,
+    TAKEN,
     Body,
     CommandError,
     Lengthy,
@@ -40,14 +46,21 @@ from disque_trio.statemachine.commands.queues import (
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.jobtable import Walk
 from disque_trio.statemachine.lengthy import FEWER, SOME, STEP_WORK, JobsLeft, of_names
-from disque_trio.statemachine.postponing import is_backing_off
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.suggestions import did_you_mean, none_of, shown
 
 DEFAULT_COUNT: Final = 100
-BACKING_OFF: Final = b"backing-off"
-"""What JSCAN takes for a state, besides those that SHOW has."""
+PHASES: Final = {
+    b"backing-off": POSTPONED,
+    b"delayed": DELAYED,
+    b"restored": RESTORED,
+    b"leased": DELIVERED_HERE | TAKEN,
+}
+"""What JSCAN takes for a state, besides those that SHOW has: the flags of an active job, of which
+the first that it has counts (`phase_of`)."""
+_BODY_STEP: Final = 4096
+"""So many bytes of a body that is searched are a step."""
 WORK_PER_ITEM: Final = 10
 MAX_ITERATIONS: Final = 32
 """For queues and for jobs. Every iteration over jobs is checked when a job is dropped."""
@@ -69,10 +82,17 @@ class Options:
     import_rate: int = -1
     queue: bytes | None = None
     states: tuple[int, ...] = ()
-    """Where there are states, a job in any of them is shown, and with `is_backing_off` one that
-    waits after a NACK."""
-    is_backing_off: bool = False
+    phases: tuple[bytes, ...] = ()
+    """Where there are states or phases, a job in any of them is shown."""
+    key: bytes | None = None
+    error: bytes | None = None
+    body: bytes | None = None
+    older: int | None = None
+    younger: int | None = None
+    """Its age in seconds, at least and at most."""
     whole: bool = False
+    has_phase: bool = False
+    """Whole, and with its phase."""
     has_unqueued: bool = False
     """Also queues that have only jobs that are not queued."""
 
@@ -92,7 +112,9 @@ _QUEUE_OPTIONS: Final = (
     b"REPLY",
     b"UNQUEUED",
 )
-_JOB_OPTIONS: Final = (b"COUNT", b"BUSYLOOP", b"QUEUE", b"STATE", b"REPLY")
+_JOB_BYTES: Final = {b"QUEUE": "queue", b"KEY": "key", b"ERROR": "error", b"BODY": "body"}
+_JOB_NUMBERS: Final = {b"OLDER": "older", b"YOUNGER": "younger"}
+_JOB_OPTIONS: Final = (b"COUNT", b"BUSYLOOP", b"STATE", *_JOB_BYTES, *_JOB_NUMBERS, b"REPLY")
 _QUEUE_NUMBERS: Final = {b"MINLEN": "min_len", b"MAXLEN": "max_len", b"IMPORTRATE": "import_rate"}
 
 
@@ -210,17 +232,18 @@ def jscan(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     walk, seen = node.job_scans.get(number, (None, 0))
     if options.wanted is None and len(node.jobs) > node.knobs.steps_at_once:
         return Lengthy(_all_jobs(node, options, number if seen == offset else 0))
-    if walk is None or seen != offset:
-        walk, number, offset = node.table.walk(), 0, 0
+    steps = _steps(node, options.wanted)
+    few = None if options.cursor else _indexed(node, options, steps)
     begun = offset
-    found: list[Job] = []
-    for job in islice(walk, _steps(node, options.wanted)):
-        offset += 1
-        if _shows_job(options, job):
-            found.append(job)
-            if len(found) == options.wanted:
-                break
-    cursor = b"%d" % _next_job(node, number, walk, offset)
+    if few is not None:
+        found, cursor = [job for job in few if _shows_job(node, options, job)], b"0"
+    else:
+        if walk is None or seen != offset:
+            walk, number, offset = node.table.walk(), 0, 0
+            begun = 0
+        found, passed = _look(node, options, walk, steps)
+        offset += passed
+        cursor = b"%d" % _next_job(node, number, walk, offset)
     if len(found) <= node.knobs.peeked_at_once:
         return [cursor, [_show_job(node, options, job, job.body) for job in found]]
     left = JobsLeft(node, found)
@@ -236,9 +259,7 @@ def _all_jobs(node: NodeState, options: Options, number: int) -> Generator[list[
     walk = walk or node.table.walk()
     try:
         while not walk.is_over:
-            left.add(
-                [job for job in islice(walk, node.knobs.steps_at_once) if _shows_job(options, job)]
-            )
+            left.add(_look(node, options, walk, node.knobs.steps_at_once)[0])
             yield []
     finally:
         walk.end()
@@ -260,6 +281,8 @@ def _show_job(node: NodeState, options: Options, job: Job, body: Body | None) ->
         return Status(job.id)
     shown = describe(node, job)
     shown[BODY_AT] = body
+    if options.has_phase and (phase := phase_of(job)):
+        shown += [b"phase", phase]
     return shown
 
 
@@ -348,14 +371,17 @@ def _qscan_option(options: Options, name: bytes, value: bytes) -> bool:
 
 
 def _jscan_option(options: Options, name: bytes, value: bytes) -> bool:
-    if name == b"QUEUE":
-        options.queue = value
-    elif name == b"STATE" and value.lower() == BACKING_OFF:
-        options.is_backing_off = True
+    if name in _JOB_BYTES:
+        setattr(options, _JOB_BYTES[name], value)
+    elif name in _JOB_NUMBERS:
+        setattr(options, _JOB_NUMBERS[name], integer(value, name=name))
+    elif name == b"STATE" and value.lower() in PHASES:
+        options.phases += (value.lower(),)
     elif name == b"STATE":
         options.states += (_state(value),)
     elif name == b"REPLY":
-        options.whole = _is_whole(value, b"id", b"all")
+        options.has_phase = value.lower() == b"full"
+        options.whole = options.has_phase or _is_whole(value, b"id", b"all")
     else:
         return False
     return True
@@ -363,7 +389,7 @@ def _jscan_option(options: Options, name: bytes, value: bytes) -> bool:
 
 def _state(word: bytes) -> int:
     if word.lower() not in STATE_NAMES:
-        known = (*STATE_NAMES, BACKING_OFF)
+        known = (*STATE_NAMES, *PHASES)
         raise CommandError(b"ERR Invalid job state name: " + none_of(word, known))
     return STATE_NAMES.index(word.lower())
 
@@ -384,11 +410,69 @@ def _shows_queue(node: NodeState, options: Options, name: bytes) -> bool:
     return options.import_rate <= 0 or transfer.import_rate(node, queue) >= options.import_rate
 
 
-def _shows_job(options: Options, job: Job) -> bool:
+def phase_of(job: Job) -> bytes:
+    """Why an active job is not queued here, as far as this node knows; empty if another holder has
+    it."""
+    if job.state == ACTIVE:
+        for phase, flags in PHASES.items():
+            if job.flags & flags:
+                return phase
+    return b""
+
+
+def _indexed(node: NodeState, options: Options, most: int) -> list[Job] | None:
+    """The only jobs that can be wanted, if an index has them and they are few; or None."""
+    if options.key is not None and options.queue is not None:
+        return list(node.keys.index.get((options.queue, options.key), ()))
+    if options.states != (DEAD,) or options.phases:
+        return None
+    queues = node.dead if options.queue is None else (options.queue,)
+    dead = [node.dead.get(name, {}) for name in queues]
+    if sum(map(len, dead)) > most:
+        return None
+    return [job for jobs in dead for job in jobs.values()]
+
+
+def _look(node: NodeState, options: Options, walk: Walk, steps: int) -> tuple[list[Job], int]:
+    """The wanted jobs among the next ones, and how many were passed: as many as `steps`, or fewer
+    where bodies are searched."""
+    found: list[Job] = []
+    passed = 0
+    for job in walk:
+        passed += 1
+        steps -= 1
+        if _shows_job(node, options, job):
+            found.append(job)
+            if len(found) == options.wanted:
+                break
+        if options.body is not None and isinstance(job.body, bytes):
+            steps -= len(job.body) // _BODY_STEP
+        if steps <= 0:
+            break
+    return found, passed
+
+
+def _shows_job(node: NodeState, options: Options, job: Job) -> bool:
     if job.is_dummy:
         return False
     if options.queue is not None and job.queue != options.queue:
         return False
-    if not options.states and not options.is_backing_off:
-        return True
-    return job.state in options.states or (options.is_backing_off and is_backing_off(job))
+    if options.states or options.phases:
+        is_in = job.state in options.states
+        if not is_in and not (options.phases and phase_of(job) in options.phases):
+            return False
+    age = (node.wall - job.made) // 1000
+    if options.older is not None and age < options.older:
+        return False
+    return (options.younger is None or age <= options.younger) and _says(options, job)
+
+
+def _says(options: Options, job: Job) -> bool:
+    """Has it this key, error and text? A body that is on disk has none."""
+    more = job.extensions
+    if options.key is not None and (more is None or more.key != options.key):
+        return False
+    if options.error is not None and job.error.kind != options.error:
+        return False
+    body = job.body
+    return options.body is None or (isinstance(body, bytes) and options.body in body)

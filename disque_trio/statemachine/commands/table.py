@@ -139,7 +139,8 @@ ROWS: Final = (
             " [REPLY stat|name]",
             "Go through the queues."),
     Command("jscan", jscan, -1, R,
-            "[cursor] [COUNT n] [BUSYLOOP] [QUEUE q] [STATE s ...] [REPLY all|id]",
+            "[cursor] [COUNT n] [BUSYLOOP] [QUEUE q] [STATE s ...] [KEY key] [ERROR class]"
+            " [BODY text] [OLDER sec] [YOUNGER sec] [REPLY id|all|full]",
             "Go through the jobs."),
     Command("pause", pause, -3, R | FAST, "queue in|out|all|none|state [bcast]",
             "Pause a queue's input or output, on this node or, with bcast, on all nodes."),

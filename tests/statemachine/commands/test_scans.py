@@ -1,6 +1,7 @@
 import pytest
 
 from disque_trio.statemachine.base import Failure, Reply, Status
+from disque_trio.statemachine.commands.scans import phase_of
 from disque_trio.statemachine.knobs import Knobs
 from disque_trio.statemachine.lengthy import whole
 from disque_trio.statemachine.messages import YourJobs
@@ -333,3 +334,95 @@ def test_each_queue_comes_with_its_figures() -> None:
     assert rig.ask("QSCAN", "REPLY", "all") == Refused(
         b"ERR Invalid REPLY type, try NAME or STAT: 'all' is neither"
     )
+
+
+def found(rig: Rig, *words: bytes | str | int) -> list[bytes]:
+    """The ids on the first page."""
+    return [each.text for each in page(rig, "JSCAN", *words)[1] if isinstance(each, Status)]
+
+
+def test_jobs_by_what_they_say() -> None:
+    rig = Rig()
+    first = rig.add("UNIQUE", "k", body="to: ada")
+    second = rig.add("UNIQUE", "k", queue="other", body="to: eve")
+    rig.ask("NACK", first.id, "DEAD", "ERROR", "KeyError: 'ada'\nmails.py:7")
+    rig.ask("NACK", second.id, "DEAD", "ERROR", "KeyError")
+    third = rig.add(body="to: adam")
+
+    assert found(rig, "KEY", "k") == [first.id, second.id]
+    assert found(rig, "KEY", "k", "QUEUE", "other") == [second.id]
+    assert found(rig, "KEY", "k", "QUEUE", "none") == []
+    assert found(rig, "ERROR", "KeyError") == [first.id, second.id]
+    assert found(rig, "ERROR", "KeyErr") == []
+    assert found(rig, "BODY", "ada") == [first.id, third.id]
+    assert found(rig, "BODY", "ada", "ERROR", "KeyError") == [first.id]
+
+
+def test_jobs_by_age() -> None:
+    rig = Rig()
+    old = rig.add()
+    rig.advance(5000)
+    new = rig.add()
+
+    assert found(rig, "OLDER", 5) == [old.id]
+    assert found(rig, "OLDER", 6) == []
+    assert found(rig, "YOUNGER", 4) == [new.id]
+    assert found(rig, "YOUNGER", 5) == [old.id, new.id]
+
+
+def test_jobs_by_the_phase_in_which_they_are() -> None:
+    rig = Rig(peers=1, config=CALM)
+    jobs = {
+        b"": rig.hold(copy_of(JOB)),
+        b"delayed": rig.add("REPLICATE", 1, "DELAY", 60),
+        b"backing-off": rig.add("REPLICATE", 1, queue="a"),
+        b"leased": rig.add("REPLICATE", 1, queue="b"),
+    }
+    rig.ask("GETJOB", "COUNT", 2, "FROM", "a", "b")
+    rig.ask("NACK", jobs[b"backing-off"].id, "DELAY", 60)
+
+    for phase, job in jobs.items():
+        assert phase_of(job) == phase
+        if phase:
+            assert found(rig, "STATE", phase) == [job.id]
+    assert found(rig, "STATE", "leased", "STATE", "queued") == [jobs[b"leased"].id]
+    shown = page(rig, "JSCAN", "REPLY", "full")[1]
+    assert [each[-2:] == [b"phase", phase] for each, phase in zip(shown, jobs, strict=True)] == [  # type: ignore[index]
+        False, True, True, True,
+    ]  # fmt: skip
+
+
+def test_a_few_dead_jobs_are_found_at_once_among_many() -> None:
+    rig = Rig()
+    jobs = [rig.add(queue=name) for name in ("q", "other") for _ in range(30)]
+    dead = jobs[25], jobs[55]
+    for job in dead:
+        rig.ask("NACK", job.id, "DEAD")
+
+    assert page(rig, "JSCAN", "COUNT", 1, "STATE", "dead") == (
+        b"0",
+        [Status(job.id) for job in dead],
+    )
+    assert found(rig, "COUNT", 1, "STATE", "dead", "QUEUE", "other") == [dead[1].id]
+
+
+def test_many_dead_jobs_come_in_pages() -> None:
+    rig = Rig()
+    for _ in range(30):
+        rig.ask("NACK", rig.add().id, "DEAD")
+
+    cursor, jobs = page(rig, "JSCAN", "COUNT", 2, "STATE", "dead")
+
+    assert (cursor != b"0", len(jobs)) == (True, 2)
+    assert len(everything(rig, "JSCAN", "COUNT", 2, "STATE", "dead")) == 30
+
+
+def test_a_page_searches_so_much_of_bodies() -> None:
+    rig = Rig()
+    for _ in range(30):
+        rig.add(body="x" * 20_000)
+
+    cursor, jobs = page(rig, "JSCAN", "COUNT", 2, "BODY", "y")
+
+    assert (cursor != b"0", jobs) == (True, [])
+    assert int(cursor) & 0xFFFF == 4
