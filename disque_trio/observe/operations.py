@@ -239,6 +239,21 @@ async def _requeue_queue(client: Client, args: Json) -> Plan:
     )
 
 
+async def _cancel(client: Client, args: Json) -> Plan:
+    """CANCEL KEY at any node."""
+    queue, key = given_name(args, "queue"), word(args, "key")
+    which = f'the job of queue "{readable(queue)}" with the key "{readable(key)}"'
+
+    async def run(outcome: Outcome, _tell: Tell) -> None:
+        outcome.count = await client.run(commands.cancel_key(queue, key))
+        (outcome.says if outcome.count else outcome.failed).append(
+            "the job has ended" if outcome.count else "no job has this key"
+        )
+
+    says = [f"{which} ends wherever it is, and the key is free", "a worker that runs it cancels it"]
+    return Plan(target=f"{readable(queue)} {readable(key)}", says=says, run=run)
+
+
 # Dead jobs of a queue, or with a reason.
 
 
@@ -414,21 +429,6 @@ def _of_dead(make: Callable[..., Command[int]], says: str) -> Callable[[Client, 
         return Plan(target=id, says=[says, why], run=_one(client, id, dead[0].node, make))
 
     return plan
-
-
-async def _cancel(client: Client, args: Json) -> Plan:
-    """CANCEL KEY at any node."""
-    queue, key = given_name(args, "queue"), word(args, "key")
-    which = f'the job of queue "{readable(queue)}" with the key "{readable(key)}"'
-
-    async def run(outcome: Outcome, _tell: Tell) -> None:
-        outcome.count = await client.run(commands.cancel_key(queue, key))
-        (outcome.says if outcome.count else outcome.failed).append(
-            "the job has ended" if outcome.count else "no job has this key"
-        )
-
-    says = [f"{which} ends wherever it is, and the key is free", "a worker that runs it cancels it"]
-    return Plan(target=f"{readable(queue)} {readable(key)}", says=says, run=run)
 
 
 async def _delete(client: Client, args: Json) -> Plan:
@@ -687,6 +687,10 @@ _TABLE: Final = (
         name="purge", letter="D", label="Purge", plan=_purge, arguments=(_QUEUE,), is_grave=True,
         about="End all jobs that are queued in a queue.",
     ),
+    _queues(
+        name="cancel", letter="K", label="Cancel by key", plan=_cancel, arguments=(_QUEUE, _KEY),
+        about="End the job that has a UNIQUE key, wherever it is.",
+    ),
     _jobs(
         name="requeue", letter="Q", label="Requeue", plan=_requeue, when=("active",),
         about="Queue a job now that waits after a failure or for its delay.",
@@ -715,10 +719,6 @@ _TABLE: Final = (
     _jobs(
         name="trace", letter="T", label="Trace on", plan=_trace,
         about="Let all nodes write down what happens to a job, for an hour.",
-    ),
-    _queues(
-        name="cancel", letter="K", label="Cancel by key", plan=_cancel, arguments=(_QUEUE, _KEY),
-        about="End the job that has a UNIQUE key, wherever it is.",
     ),
     _workers(
         name="quiet", letter="Q", label="Take no more jobs", when=("running",),

@@ -1,5 +1,7 @@
 """Each operation is in the console, on the command line and in `App.admin`."""
 
+from itertools import groupby
+
 import pytest
 
 from disque_trio.cli.operating import jobs, nodes, queues, workers
@@ -57,6 +59,12 @@ def test_no_two_operations_of_a_family_have_the_same_key_of_the_console() -> Non
     keys = [(each.family, each.letter) for each in OPERATIONS.values()]
 
     assert len(keys) == len(set(keys))
+
+
+def test_the_operations_of_a_family_stand_together() -> None:
+    families = [family for family, _ in groupby(each.family for each in OPERATIONS.values())]
+
+    assert families == list(COMMANDS)
 
 
 async def test_what_is_no_operation_is_no_method() -> None:
