@@ -85,7 +85,8 @@ class Observer:
         if self.survey.looked != self._noted:  # another topic may have looked
             self._noted = self.survey.looked
             rates = [self.survey.sum_rate(name) for name in RATES[:3]]
-            self.series.append((time.time(), *rates, self.counts.totals()["queued"]))
+            queued = self.counts.totals()["queued"] if self.counts.has_any else None
+            self.series.append((time.time(), *rates, queued))
         return list(self.survey.nodes.values())
 
     async def findings(self, nodes: list[KnownNode]) -> list[Finding]:
@@ -111,6 +112,8 @@ async def _overview(observer: Observer, _args: Json) -> Told:
     return {
         "cluster": survey.cluster_name,
         "findings": as_rows(await observer.findings(nodes), len(nodes)),
+        "now_ms": round(time.time() * 1000) + survey.clock_ms,
+        "is_counting": not observer.counts.is_whole,
         "totals": _totals(observer, nodes),
         "nodes": observer.rows(nodes),
         "series": dict(zip(_COLUMNS, map(list, columns), strict=True)),
@@ -126,13 +129,17 @@ def _totals(observer: Observer, nodes: list[KnownNode]) -> Json:
         if each.view and each.view.under_replicated is not None
     ]
     added, delivered, acked, _ = map(observer.survey.sum_rate, RATES)
-    totals = observer.counts.totals()
+    totals: Mapping[str, int] = observer.counts.totals() if observer.counts.has_any else {}
+    dead = observer.survey.figures("dead_jobs")
+    if "dead" in totals:
+        dead.append(totals["dead"])
+    delayed = observer.survey.figures("delayed_jobs")
     return {
-        "queued": totals["queued"],
-        "leased": totals["leased"],
+        "queued": totals.get("queued"),
+        "leased": totals.get("leased"),
         # Queues that have no job but such ones are in no list of queues.
-        "delayed": sum(observer.survey.figures("delayed_jobs")),
-        "dead": max([totals["dead"], *observer.survey.figures("dead_jobs")]),
+        "delayed": sum(delayed) if delayed else None,
+        "dead": max(dead, default=None),
         "under_replicated": sum(lacking) if lacking else None,
         "added_s": added,
         "delivered_s": delivered,

@@ -282,6 +282,11 @@ class QueueCounts:
             points.append((at, sum(each.stats.length for each in parts), in_s, out_s))
         return points
 
+    @property
+    def has_any(self) -> bool:
+        """Has a node told of its queues, or is there none to tell?"""
+        return bool(self._told)
+
     def totals(self) -> dict[str, int]:
         """Over all queues: `queued`, `leased`, `delayed` and `dead` jobs."""
         return {field: self._sums[field] for field in ("queued", "leased", "delayed", "dead")}

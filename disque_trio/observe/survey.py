@@ -1,6 +1,7 @@
 """Looks at the nodes of a cluster: what each tells of itself, and how it sees the others."""
 
 import contextlib
+import statistics
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -147,7 +148,9 @@ class KnownNode:
 
     @property
     def journal(self) -> str:
-        """`off`, `ok` or `broken`."""
+        """`off`, `ok` or `broken`; empty if the node has told nothing."""
+        if not self.info:
+            return ""
         if self.info.get("aof_enabled", "0") == "0":
             return "off"
         return "ok" if self.info.get("aof_last_write_status", "ok") == "ok" else "broken"
@@ -200,6 +203,12 @@ class Survey:
         rates = [each.rate(name) for each in self.nodes.values() if not each.why]
         known = [rate for rate in rates if rate is not None]
         return _rounded(sum(known)) if known else None
+
+    @property
+    def clock_ms(self) -> int:
+        """How far the clocks of most nodes are ahead of this machine's; 0 if none is known."""
+        known = [each.clock_ms for each in self.nodes.values() if each.clock_ms is not None]
+        return round(statistics.median(known)) if known else 0
 
     def figures(self, field: str) -> list[int]:
         """A number of INFO, of each node that answers and has it."""

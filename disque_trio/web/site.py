@@ -45,7 +45,7 @@ _LOGIN: Final = """\
 <main class="login"><h1>disque_trio</h1>
 {alert}<form method="post" action="/login"><p><label>Password of the node
 <input type="password" name="password" autocomplete="current-password" required autofocus></label>
-<button>Log in</button></p></form></main>
+<button>Log in</button></p></form></main><script src="/static/login.js"></script>
 """
 
 
@@ -177,6 +177,7 @@ class Site:
         hello: Json = {
             "cluster": self._source.config().cluster_name,
             "role": ADMIN if may_act() else READER,
+            "login": bool(self._source.config().requirepass),
             "replay": "/replay" in self._pages,
             "version": __version__,
             "topics": topics,

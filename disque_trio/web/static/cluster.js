@@ -5,7 +5,7 @@ import { element } from "./elements.js";
 import { buttons, card, heading, share, sign, state, unreached, waiting } from "./parts.js";
 import { table } from "./table.js";
 import { offered, ofNode } from "./operations.js";
-import { UNKNOWN, named, number, span } from "./words.js";
+import { UNKNOWN, named, number, sentence, span } from "./words.js";
 
 export const cluster = {
   name: "Cluster",
@@ -100,7 +100,7 @@ function inWords(nodes, sees) {
     return parts.length ? [[level, `${nodeName(node)}: ${parts.join(", ")}`]] : [];
   });
   if (!doubts.length) return null;
-  const line = ([level, text]) => element("li", { class: level }, sign(level), element("bdi", {}, text));
+  const line = ([level, text]) => element("li", { class: level }, sign(level), element("span", {}, sentence(text)));
   return element("ul", { class: "findings words" }, doubts.map(line));
 }
 

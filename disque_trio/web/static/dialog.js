@@ -2,6 +2,7 @@
 
 import { redraw } from "./app.js";
 import { element, show } from "./elements.js";
+import { sentence } from "./words.js";
 
 let content = null;
 let onClose = null;
@@ -31,7 +32,7 @@ export function drawDialog() {
     element(
       "div",
       { class: "dialog-head" },
-      element("h2", { id: "dialog-title" }, title),
+      element("h2", { id: "dialog-title" }, typeof title === "string" ? sentence(title) : title),
       element("button", { class: "plain", "aria-label": "Close", click: close }, "✕"),
     ),
     children,

@@ -7,7 +7,7 @@ import { ofJob } from "./operations.js";
 import { isTraced, jobline } from "./jobline.js";
 import { jobState } from "./queue.js";
 import { table } from "./table.js";
-import { UNKNOWN, clock, count, inOrAgo, named, number, queueLink, span } from "./words.js";
+import { UNKNOWN, clock, count, inOrAgo, named, number, queueLink, sentence, span } from "./words.js";
 
 export const job = {
   name: "Job",
@@ -122,7 +122,7 @@ function holders(data) {
   return card(
     "Where it is, and why",
     { note: `confirmed by ${confirmed} of ${count(wanted, "node")}${rest}` },
-    text && element("ul", { class: "findings" }, element("li", { class: well ? "good" : "warn" }, sign(well ? "good" : "warn"), element("bdi", {}, text))),
+    text && element("ul", { class: "findings" }, element("li", { class: well ? "good" : "warn" }, sign(well ? "good" : "warn"), element("span", {}, sentence(text)))),
     table({
       caption: "Nodes that have the job, or may have it",
       rows: data.holders,
@@ -140,7 +140,7 @@ const names = (list) => (list?.length ? named(list.join(", ")) : UNKNOWN);
 
 function explained({ explain }) {
   if (!explain?.length) return null;
-  const lines = explain.map((text) => element("li", {}, element("bdi", {}, text)));
+  const lines = explain.map((text) => element("li", {}, sentence(text)));
   return card("What it survives", {}, element("ul", { class: "explain" }, lines));
 }
 

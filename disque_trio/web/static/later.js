@@ -4,7 +4,7 @@ import { element, shape } from "./elements.js";
 import { card, empty, heading, unreached, waiting } from "./parts.js";
 import { ofJob } from "./operations.js";
 import { table } from "./table.js";
-import { clock, count, inOrAgo, jobLink, named, number, shortJob, span } from "./words.js";
+import { clock, count, inOrAgo, jobLink, named, now, number, shortJob, span } from "./words.js";
 
 const BARS = 60;
 
@@ -33,12 +33,11 @@ const words = (total, schedules) =>
 
 // How many of those shown are due in each part of the time until the last one.
 function bars(delayed) {
-  const now = Date.now();
   const last = Math.max(...delayed.map(({ due_ms: due }) => due));
-  const length = Math.max(1000, last - now);
+  const length = Math.max(1000, last - now());
   const many = new Array(BARS).fill(0);
   for (const { due_ms: due } of delayed) {
-    many[Math.max(0, Math.min(BARS - 1, Math.floor(((due - now) / length) * BARS)))] += 1;
+    many[Math.max(0, Math.min(BARS - 1, Math.floor(((due - now()) / length) * BARS)))] += 1;
   }
   const most = Math.max(...many);
   const rects = many.map((times, n) =>

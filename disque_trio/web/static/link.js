@@ -129,7 +129,7 @@ export class Link {
     try {
       const headers = { Accept: "text/html" };
       const page = await fetch("/", { redirect: "manual", cache: "no-store", headers });
-      if (page.type === "opaqueredirect") location.assign("/login");
+      if (page.type === "opaqueredirect") location.assign(`/login${location.hash}`);
     } catch {
       // The server is away: it is tried again.
     }

@@ -3,7 +3,7 @@
 import { app, drawnBy, redraw, routeOf } from "./app.js";
 import { cluster } from "./cluster.js";
 import { dead } from "./dead.js";
-import { drawDialog, isOpen, watchDialog } from "./dialog.js";
+import { drawDialog, isOpen, open, watchDialog } from "./dialog.js";
 import { element, shape, show } from "./elements.js";
 import { job } from "./job.js";
 import { help, listen } from "./keys.js";
@@ -16,7 +16,7 @@ import { queue } from "./queue.js";
 import { queues } from "./queues.js";
 import { replay } from "./replay.js";
 import { sandbox } from "./sandbox.js";
-import { clock, span } from "./words.js";
+import { clock, named, now, setClock, span, visible } from "./words.js";
 import { workers } from "./workers.js";
 
 const PAGES = { overview, cluster, queues, queue, job, workers, dead, later, replay, sandbox };
@@ -27,6 +27,7 @@ const BEHIND_MS = 2000; // between looks at the findings from other pages
 const held = new Map(); // by slot: the subscription that is open, and what it asks for
 let farewell = "";
 let spoken = "";
+let tabShown = "";
 
 const $ = (id) => document.getElementById(id);
 
@@ -77,14 +78,19 @@ function subscribe() {
 function hear(topic, put) {
   // What was known before an error is still shown.
   app.heard[topic] = put.error ? { ...app.heard[topic], error: put.error } : put;
-  if (topic === "overview" && put.data) say(put.data.findings);
+  if (topic === "overview" && put.data) {
+    setClock(put.data.now_ms ?? put.at);
+    say(put.data.findings);
+  }
   redraw();
 }
 
 // To those who listen: what is wrong, when it changes, and nothing else.
 function say(findings) {
-  const words = findings.filter(({ level }) => level === "bad" || level === "warn").map(({ text }) => text).join(". ");
-  const set = words.replace(/\d[\d,.]*/g, "#"); // an age that grows is no news
+  const grave = findings.filter(({ level }) => level === "bad" || level === "warn").map(({ text }) => visible(text));
+  const words = grave.join(". ");
+  // A figure that grows is no news, nor is another order; a figure in a name is.
+  const set = grave.map((text) => text.replace(/"[^"]*"|\d[\d,.]*/g, (part) => (part[0] === '"' ? part : "#"))).sort().join();
   if (set === spoken) return;
   show($("said"), words || (spoken ? "Nothing is wrong any more." : ""));
   spoken = set;
@@ -98,6 +104,13 @@ function arrive() {
   redraw();
 }
 
+// Where the bar is wider than the screen.
+function showTab() {
+  const tab = document.querySelector("#bar nav a[aria-current]");
+  const nav = tab?.closest("nav");
+  if (nav) nav.scrollLeft = tab.offsetLeft - (nav.clientWidth - tab.offsetWidth) / 2;
+}
+
 function leave({ page }) {
   app.cursor = null;
   app.chosen.clear();
@@ -108,7 +121,7 @@ function leave({ page }) {
 }
 
 function freeze() {
-  app.frozenAt = app.frozenAt ? null : Date.now();
+  app.frozenAt = app.frozenAt ? null : now();
   subscribe();
   redraw();
 }
@@ -179,11 +192,23 @@ function tools() {
       isFrozen ? "Go on" : "Freeze",
     ),
     element("button", { title: "go to (Ctrl-K)", click: () => openPalette(pages()) }, "Go to ", element("kbd", {}, "Ctrl K")),
+    element("button", { title: "copy the address of this view", click: copyLink }, "Link"),
     element("button", { "aria-label": isDark ? "Light" : "Dark", title: "light or dark (d)", click: theme }, isDark ? "☀" : "☾"),
     element("button", { "aria-label": "Keys", title: "keys (?)", click: help }, "?"),
     app.hello?.topics.length > 0 && !app.hello.operations.length && element("span", { class: "badge" }, "read only"),
-    element("form", { method: "post", action: "/logout" }, element("button", { class: "plain" }, "Log out")),
+    app.hello?.login && element("form", { method: "post", action: "/logout" }, element("button", { class: "plain" }, "Log out")),
   ];
+}
+
+// A browser has a clipboard only where the connection is safe: else the address can be copied by hand.
+async function copyLink() {
+  try {
+    await navigator.clipboard.writeText(location.href);
+    open(() => ["Link copied", element("p", { class: "note" }, named(location.href))]);
+  } catch {
+    const field = { class: "wide", readonly: true, value: location.href, "aria-label": "Address", "data-first": true, focus: (event) => event.target.select() };
+    open(() => ["Address of this view", element("input", field)]);
+  }
 }
 
 function pulse(isFrozen) {
@@ -228,7 +253,12 @@ function draw() {
     ? page.view(app.heard, app.route)
     : [heading("No such page", "The pages are in the bar above.")];
   show($("page"), content);
-  document.title = [page?.name ?? "No such page", clusterName(), "disque"].filter(Boolean).join(" · ");
+  const of = app.route.args.b64 ? null : app.route.name;
+  document.title = [of && visible(of), page?.name ?? "No such page", clusterName(), "disque"].filter(Boolean).join(" · ");
+  if (tabShown !== app.route.page && document.querySelector("#bar nav a[aria-current]")) {
+    tabShown = app.route.page;
+    showTab();
+  }
   document.body.classList.toggle("away", !app.link.isLive);
   if (isOpen()) drawDialog();
   follow();

@@ -4,7 +4,7 @@
 import { app, redraw } from "./app.js";
 import { close, drawDialog, open } from "./dialog.js";
 import { element } from "./elements.js";
-import { nameWords, shortJob, visible } from "./words.js";
+import { nameWords, named, sentence, shortJob } from "./words.js";
 
 // What may be done to what these arguments name, and is in these states. An action has `letter`,
 // `label`, `target` (words), `operation`, `args`; `form` where more must be asked, `isGrave` where it
@@ -69,7 +69,7 @@ export function propose(actions) {
 
 function titleOf(actions) {
   const [{ label, target }] = actions;
-  return actions.length === 1 ? `${label}: ${target}` : `${label}: ${actions.length} chosen`;
+  return actions.length === 1 ? [`${label}: `, named(target)] : `${label}: ${actions.length} chosen`;
 }
 
 function askForm(actions) {
@@ -108,9 +108,9 @@ function askForm(actions) {
 async function plan(actions) {
   const work = { actions, plans: null, typed: {}, stage: "asking", outcomes: [], stops: [] };
   open(() => [titleOf(actions), ...drawn(work)], () => stopAll(work));
-  const ask = async ({ operation, args, target }) => {
+  const ask = async ({ operation, args, target, label }) => {
     try {
-      return { target, ...(await app.link.plan(operation, args)) };
+      return { target, label, ...(await app.link.plan(operation, args)) };
     } catch (error) {
       return { target, error: error.message };
     }
@@ -126,7 +126,11 @@ function stopAll(work) {
 }
 
 const isReady = ({ plans, typed }) =>
-  plans.every(({ confirm }, n) => !confirm || typed[n] === confirm);
+  plans.every((each, n) => !each.confirm || typed[n] === wordOf(each));
+
+// What has to be typed: the name, or, where not every keyboard has it or it is long, the operation's.
+const wordOf = ({ confirm, label }) =>
+  /^[!-~](?:[ -~]{0,38}[!-~])?$/.test(confirm) && !confirm.includes("  ") ? confirm : label.toLowerCase();
 
 function drawn(work) {
   if (work.stage === "asking") return [element("p", { class: "note" }, "Asking what follows …")];
@@ -176,15 +180,15 @@ function planned(work) {
 function told({ target, says, error }, _n, work) {
   const isOne = !work || work.plans.length === 1;
   return [
-    !isOne && element("h3", {}, element("bdi", {}, target)),
+    !isOne && element("h3", {}, named(target)),
     error
-      ? element("p", { class: "outcome bad" }, error)
-      : element("ul", { class: "plan" }, says.map((text) => element("li", {}, element("bdi", {}, visible(text))))),
+      ? element("p", { class: "outcome bad" }, sentence(error))
+      : element("ul", { class: "plan" }, says.map((text) => element("li", {}, sentence(text)))),
   ];
 }
 
-function asked({ confirm }, n, work) {
-  if (!confirm) return null;
+function asked(plan, n, work) {
+  if (!plan.confirm) return null;
   const input = (event) => {
     work.typed[n] = event.target.value;
     drawDialog();
@@ -192,7 +196,7 @@ function asked({ confirm }, n, work) {
   return element(
     "label",
     { class: "field" },
-    element("span", {}, "To go on, type ", element("b", {}, element("bdi", {}, visible(confirm)))),
+    element("span", {}, "To go on, type ", element("b", {}, wordOf(plan))),
     element("input", { autocomplete: "off", spellcheck: "false", "data-first": n === 0, input }),
   );
 }
@@ -231,11 +235,11 @@ function outcome({ target, progress, says, failed }, _n, all) {
       { class: level },
       element("span", { class: "sign", "aria-hidden": "true" }, mark),
       element("span", { class: "unseen" }, level === "bad" ? "failed: " : "done: "),
-      element("bdi", {}, visible(text)),
+      element("span", {}, sentence(text)),
     );
   return [
-    all.length > 1 && element("h3", {}, element("bdi", {}, target)),
-    progress && element("p", { class: "note", role: "status" }, progress),
+    all.length > 1 && element("h3", {}, named(target)),
+    progress && element("p", { class: "note", role: "status" }, sentence(progress)),
     element(
       "ul",
       { class: "outcome", "aria-label": "Outcome" },

@@ -6,7 +6,7 @@ import { element } from "./elements.js";
 import { AS_LAST, card, findings, heading, share, state, tile, unreached, waiting } from "./parts.js";
 import { table } from "./table.js";
 import { ofNode } from "./operations.js";
-import { UNKNOWN, named, number, rate, span } from "./words.js";
+import { UNKNOWN, count, named, number, rate, span } from "./words.js";
 
 export const overview = {
   name: "Overview",
@@ -14,12 +14,12 @@ export const overview = {
   view(heard) {
     const put = heard.overview;
     if (!put?.data) return [heading("Overview"), waiting(put, "their state")];
-    const { totals, series, nodes } = put.data;
+    const { totals, series, nodes, is_counting: isCounting } = put.data;
     return [
       heading("Overview", ofHowMany(nodes)),
       unreached(put, AS_LAST),
       card("Findings", { class: "card flat" }, findings(put.data.findings)),
-      element("div", { class: "tiles" }, tiles(totals, series)),
+      element("div", { class: "tiles" }, tiles(totals, series, isCounting)),
       element("div", { class: "charts" }, charts(series)),
       card("Nodes", {}, nodeTable(nodes)),
     ];
@@ -28,24 +28,24 @@ export const overview = {
 
 function ofHowMany(nodes) {
   const up = nodes.filter((node) => node.state !== "silent").length;
-  return up === nodes.length
-    ? `${up} nodes, all of them answer`
-    : `${up} of ${nodes.length} nodes answer; rates are theirs`;
+  if (up === nodes.length) return up === 1 ? "1 node, which answers" : `${up} nodes, all of them answer`;
+  return up ? `${up} of ${count(nodes.length, "node")} answer; rates are theirs` : "No node answers.";
 }
 
-function tiles(totals, series) {
+function tiles(totals, series, isCounting) {
+  const counted = { note: isCounting ? "still counting" : "" };
   const spark = (name, colour) => series && sparkline(series.at, series[name] ?? [], colour);
   const warned = (value) => ({ level: value ? "warn" : "" });
   return [
     tile("added/s", rate(totals.added_s), {}, spark("added_s", "added")),
     tile("delivered/s", rate(totals.delivered_s), {}, spark("delivered_s", "delivered")),
     tile("acknowledged/s", rate(totals.acked_s), {}, spark("acked_s", "acked")),
-    tile("delivered again/s", rate(totals.again_s), warned(totals.again_s >= 1)),
-    tile("queued", number(totals.queued), { link: "#/queues" }, spark("queued", "queued")),
-    tile("leased", number(totals.leased), { link: "#/workers" }),
+    tile("redelivered/s", rate(totals.again_s), warned(totals.again_s >= 1)),
+    tile("queued", number(totals.queued), { link: "#/queues", ...counted }, spark("queued", "queued")),
+    tile("leased", number(totals.leased), { link: "#/workers", ...counted }),
     tile("delayed", number(totals.delayed), { link: "#/later" }),
     tile("dead", number(totals.dead), { link: "#/dead", ...warned(totals.dead) }),
-    tile("too few copies", number(totals.under_replicated), warned(totals.under_replicated)),
+    tile("too few replicas", number(totals.under_replicated), warned(totals.under_replicated)),
   ];
 }
 

@@ -3,7 +3,7 @@
 import { app, nodeName, nodeNumber } from "./app.js";
 import { element, shape } from "./elements.js";
 import { choices, propose } from "./operations.js";
-import { UNKNOWN, bytes, count, fromBase64, named, number } from "./words.js";
+import { UNKNOWN, bytes, count, fromBase64, named, number, sentence } from "./words.js";
 
 export function card(title, properties, ...children) {
   const { note = null, tools = null, ...others } = properties;
@@ -33,7 +33,7 @@ export function heading(title, note, ...tools) {
 
 // Before the first answer, and where an answer says no.
 export function waiting(put, topic = "it") {
-  if (put?.error) return element("p", { class: "empty bad" }, put.error);
+  if (put?.error) return element("p", { class: "empty bad" }, sentence(put.error));
   return element("p", { class: "empty" }, `Asking the nodes for ${topic} …`);
 }
 
@@ -52,7 +52,7 @@ export function findings(list) {
   const order = ["bad", "warn", "good", "note"];
   const sorted = [...list].sort((a, b) => order.indexOf(a.level) - order.indexOf(b.level));
   const line = ({ level, text, link, advice }) => {
-    const said = element("bdi", {}, text);
+    const said = element("span", {}, sentence(text));
     const safe = typeof link === "string" && link.startsWith("#/");
     return element(
       "li",
@@ -101,9 +101,9 @@ export function unreached(put, so = "What follows is without it.") {
   return element(
     "ul",
     { class: "findings" },
-    put.error && element("li", { class: "bad" }, sign("bad"), put.error),
+    put.error && element("li", { class: "bad" }, sign("bad"), element("span", {}, sentence(put.error))),
     missing.map(([node, why]) =>
-      element("li", { class: "warn" }, sign("warn"), `No answer from ${nodeName(node)}: ${why}. ${so}`),
+      element("li", { class: "warn" }, sign("warn"), element("span", {}, "No answer from ", named(nodeName(node)), ": ", sentence(why), ". ", so)),
     ),
   );
 }

@@ -32,7 +32,7 @@ export const queues = {
     const put = heard.queues;
     const search = [heading("Queues", counted(put?.data)), tools(args)];
     if (!put?.data) return [...search, waiting(put, "their queues")];
-    return [...search, unreached(put, AS_LAST), list(put.data, args), pager(put.data)];
+    return [...search, unreached(put, AS_LAST), list(put.data, args, Object.keys(put.unreached ?? {}).length > 0), pager(put.data)];
   },
 };
 
@@ -89,7 +89,7 @@ function chosenNote() {
   );
 }
 
-function list({ rows }, args) {
+function list({ rows }, args, isPartial) {
   const figure = (label, name, words = number, sort = null, title = null) => ({
     label,
     title,
@@ -117,14 +117,14 @@ function list({ rows }, args) {
         figure("oldest", "age_s", span, "age", "how long the first job waits"),
         figure("in/s", "in_s", rate, "in"),
         figure("out/s", "out_s", rate, "out"),
-        figure("leased", "leased"),
-        figure("delayed", "delayed"),
-        figure("restored", "restored", number, null, "wait for the end of RETRY after a restart"),
-        { label: "dead", isNumber: true, cell: dead },
+        { ...figure("leased", "leased"), needs: "leased" },
+        { ...figure("delayed", "delayed"), needs: "delayed" },
+        { ...figure("restored", "restored", number, null, "wait for the end of RETRY after a restart"), needs: "restored" },
+        { label: "dead", isNumber: true, cell: dead, needs: "dead" },
         { label: "takers", sort: "waiting", isNumber: true, title: "clients that wait for its jobs", cell: takers },
-        { label: "paused", cell: paused },
+        { label: "paused", cell: paused, needs: "paused" },
       ],
-      none: args.match || args.only ? noneLike(args) : "No queue has been used yet.",
+      none: args.match || args.only ? noneLike(args) : isPartial ? "No queue is known of the nodes that answer." : "No queue has been used yet.",
     }),
   );
 }

@@ -4,9 +4,10 @@ import { app, amend, go, redraw } from "./app.js";
 import { element } from "./elements.js";
 import { more } from "./parts.js";
 
-// `columns` have `label`, `cell(row)`, and `isNumber`, `sort` (its name at the server), `title` and
-// `class` where wanted. `rowOf(row)` gives { key, title, link, actions }, if rows can be acted on.
-export function table({ caption, columns, rows, rowOf = null, sort = null, none = "None." }) {
+// `columns` have `label`, `cell(row)`, and `isNumber`, `sort` (its name at the server), `title`, `class`
+// and `needs` where wanted: without a row that has this field, the column is left out. `rowOf(row)` gives { key, title, link, actions }, if rows can be acted on.
+export function table({ caption, columns: all, rows, rowOf = null, sort = null, none = "None." }) {
+  const columns = all.filter(({ needs }) => !needs || rows.some((row) => isFilled(row[needs])));
   const known = rowOf ? rows.map((row) => ({ ...rowOf(row), row })) : rows.map((row) => ({ row }));
   if (rowOf) app.rows = known;
   const hasActions = known.some(({ actions }) => actions?.length);
@@ -25,7 +26,7 @@ export function table({ caption, columns, rows, rowOf = null, sort = null, none 
           "tr",
           {},
           columns.map((column) => header(column, sort)),
-          hasActions && element("th", { scope: "col" }, element("span", { class: "unseen" }, "Actions")),
+          hasActions && element("th", { scope: "col", class: "actions" }, element("span", { class: "unseen" }, "Actions")),
         ),
       ),
       element(
@@ -38,8 +39,10 @@ export function table({ caption, columns, rows, rowOf = null, sort = null, none 
   );
 }
 
+const isFilled = (value) => (value && typeof value === "object" ? Object.keys(value).length > 0 : Boolean(value));
+
 function header({ label, title = null, isNumber, sort: name }, sort) {
-  const properties = { scope: "col", class: isNumber ? "number" : "", title };
+  const properties = { scope: "col", class: `${isNumber ? "number" : ""} ${name && sort ? "sorts" : ""}`, title };
   if (!name || !sort) return element("th", properties, label);
   const isIt = sort.by === name;
   const direction = sort.isDown ? "descending" : "ascending";
@@ -65,7 +68,8 @@ function line({ key, title, link, actions, row }, columns, hasActions) {
   const cells = columns.map((column, n) => {
     const first = n === 0;
     const chosen = first && app.chosen.has(key) && element("span", { class: "unseen" }, "chosen: ");
-    const at = { class: `${column.isNumber ? "number" : ""} ${column.class ?? ""}` };
+    // Narrow screens show rows as cards: each value with its label.
+    const at = { class: `${column.isNumber ? "number" : ""} ${column.class ?? ""}`, "data-label": column.label };
     return first
       ? element("th", { ...at, scope: "row" }, chosen, column.cell(row))
       : element("td", at, column.cell(row));
@@ -74,7 +78,7 @@ function line({ key, title, link, actions, row }, columns, hasActions) {
     "tr",
     properties,
     cells,
-    hasActions && element("td", { class: "number" }, more(key, title, actions ?? [])),
+    hasActions && element("td", { class: "number actions" }, more(key, title, actions ?? [])),
   );
 }
 

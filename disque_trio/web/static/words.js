@@ -6,6 +6,16 @@ import { hex, visible } from "./timeline/text.js";
 export { visible };
 
 export const UNKNOWN = "—";
+
+let ahead = 0; // how far the cluster's clock is ahead of this browser's, in milliseconds
+
+export function setClock(millis) {
+  ahead = millis - Date.now();
+}
+
+// Unix milliseconds by the clock of the cluster.
+export const now = () => Date.now() + ahead;
+
 const isKnown = (value) => value !== null && value !== undefined;
 
 // Integers above 2^53 come as strings.
@@ -42,9 +52,9 @@ export function span(seconds) {
   return many < 10 && rest ? `${many} ${unit} ${rest} ${lower}` : `${many} ${unit}`;
 }
 
-export function inOrAgo(millis, now = Date.now()) {
+export function inOrAgo(millis) {
   if (!isKnown(millis)) return UNKNOWN;
-  const distance = (Number(millis) - now) / 1000;
+  const distance = (Number(millis) - now()) / 1000;
   return distance >= 0 ? `in ${span(Math.round(distance))}` : `${span(Math.round(-distance))} ago`;
 }
 
@@ -52,7 +62,7 @@ export function clock(millis) {
   if (!isKnown(millis)) return UNKNOWN;
   const when = new Date(Number(millis));
   const time = when.toLocaleTimeString("en-GB");
-  const isToday = when.toDateString() === new Date().toDateString();
+  const isToday = when.toDateString() === new Date(now()).toDateString();
   return isToday ? time : `${when.toLocaleDateString("en-CA")} ${time}`;
 }
 
@@ -84,8 +94,25 @@ export function nameWords({ name, name_b64: raw }) {
 
 // A name from outside: it can be long, and run from right to left.
 export function named(text, properties = {}) {
-  const said = visible(text);
+  const said = visible(text).replace(/^ +| +$| {2,}/g, (spaces) => "␣".repeat(spaces.length));
   return element("bdi", { class: "name", title: said, ...properties }, said || "(empty)");
+}
+
+const RIGHT_TO_LEFT = "\\u0590-\\u08ff\\ufb1d-\\ufdff\\ufe70-\\ufeff\\u{10800}-\\u{10fff}\\u{1e800}-\\u{1efff}";
+const FOREIGN = new RegExp(`"(.*?)"(?=[\\s:;,.)]|$)|[^\\s"]*[${RIGHT_TO_LEFT}][^\\s"]*`, "gsu");
+
+// A sentence of the server's. Names in it, which others chose, stand between quotes; each is isolated,
+// and so is every word that runs from right to left.
+export function sentence(text) {
+  const parts = [];
+  let at = 0;
+  for (const found of String(text).matchAll(FOREIGN)) {
+    const [whole, name] = found;
+    const said = name === undefined ? [named(whole)] : ['"', named(name), '"'];
+    parts.push(visible(text.slice(at, found.index)), ...said);
+    at = found.index + whole.length;
+  }
+  return [...parts, visible(text.slice(at))];
 }
 
 export function queueLink({ name, name_b64: raw }) {

@@ -1,6 +1,7 @@
 """A scripted server of the console: what it says of the cluster is what a test puts into it."""
 
 import json
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -155,7 +156,7 @@ class Fake:
 
     async def _put(self, socket: WebSocketConnection, sub: Said) -> None:
         data = self.topics[sub["topic"]](sub["args"])
-        put = {"t": "put", "id": sub["id"], "at": 1_790_000_000_000, "data": data}
+        put = {"t": "put", "id": sub["id"], "at": int(time.time() * 1000), "data": data}
         await self._say(socket, {**put, "unreached": self.unreached})
 
     async def _say(self, socket: WebSocketConnection, said: Said) -> None:
