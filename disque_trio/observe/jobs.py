@@ -1,6 +1,6 @@
 """The topics `job`, `dead` and `later`."""
 
-from collections import Counter
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final
@@ -13,6 +13,7 @@ from disque_trio.client.errors import DisqueError
 from disque_trio.client.records import JobDetails, QueueStats
 from disque_trio.explain.holders import holders_of
 from disque_trio.explain.zones import spread
+from disque_trio.observe.job_search import MOST, Filter, FoundJob, groups, running, search, summary
 from disque_trio.observe.queue_counts import QueueCounts, count_of
 from disque_trio.observe.queues import due_ms, is_delayed
 from disque_trio.observe.scanning import scan
@@ -25,11 +26,10 @@ from disque_trio.worker.operating.plans import MistakeError
 from disque_trio.worker.operating.states import Copy
 
 ROWS: Final = 100
-_MOST_REASONS: Final = 20
 _ENDED: Final = "no node that answers has it: it has ended, or was never added"
 
 
-async def job(survey: Survey, args: Json) -> tuple[Json, dict[str, str]]:
+async def job(survey: Survey, counts: QueueCounts, args: Json) -> tuple[Json, dict[str, str]]:
     """One job: its copies, options, body, and what it survives."""
     id = word(args, "id")
     if not id.startswith("D-"):
@@ -40,11 +40,16 @@ async def job(survey: Survey, args: Json) -> tuple[Json, dict[str, str]]:
         return {"id": id, "found": False, "why": _ENDED}, found.unreached
     nodes = survey.nodes
     names = {node.id: node.name for node in nodes.values()}
+    queue = next((copy.job.queue for copy in found.items if copy.job.queue), "")
+    await counts.renew([queue])
+    now = time.time() + survey.clock_ms / 1000
+    told = summary(found.items, await running(survey), counts, now)
     leasing = await _leasing(survey, found.items)
     best = max(found.items, key=lambda copy: copy.job.body is not None)
     return {
         "id": id,
         "found": True,
+        "summary": told.row(),
         "copies": [_copy(copy, nodes, names, leasing) for copy in found.items],
         "holders": _holders(id, found.items, nodes),
         "zones": _zones(found.items, nodes),
@@ -160,55 +165,30 @@ async def _configs(survey: Survey) -> list[dict[str, str]]:
 
 
 async def dead(survey: Survey, counts: QueueCounts, args: Json) -> tuple[Json, dict[str, str]]:
-    """Dead jobs: why, and the newest."""
-    only = args.get("queue") or None
-    if only is not None and not isinstance(only, str):
-        raise MistakeError("'queue' is no name")
+    """Dead jobs by queue, task, class of error and place."""
     of_nodes = survey.figures("dead_jobs")
-    found: Found[JobDetails] = Found([], survey.unreached)
+    found: Found[FoundJob] = Found([], survey.unreached)
     if any(of_nodes):
-        found = await scan(survey.client, queue=only, states=("dead",))
-    copies = [Copy(node=survey.client.nodes.seeds[0], job=job) for job in found.items]
-    reasons: dict[str, Counter[str]] = {}
-    for copy in copies:
-        reasons.setdefault(copy.job.queue or "", Counter())[copy.reason] += 1
-    dead_of = {
-        name: max(reasons[name].total(), count_of(counts.parts.get(name, {}).values(), "dead") or 0)
-        for name in reasons
-    }
-    newest = sorted(copies, key=lambda copy: -copy.job.ctime)[:ROWS]
+        wanted = Filter.of({**args, "state": "dead"})
+        found, _ = await search(survey, counts, wanted, MOST)
+    listed = groups(found.items)
+    names = list(dict.fromkeys(each.details.queue or "" for each in found.items))
     return {
-        "total": max([sum(dead_of.values()), *([] if only else of_nodes)]),
+        "total": max([len(found.items), *([] if args.get("queue") else of_nodes)]),
+        "seen": len(found.items),
         "queues": [
-            _dead_queue(name, count, reasons[name])
-            for name, count in sorted(dead_of.items(), key=lambda each: (-each[1], each[0]))[:ROWS]
+            {**name_fields(name, "queue"), "dead": _dead_of(name, counts, found.items)}
+            for name in names
         ],
-        "jobs": [_dead_row(copy) for copy in newest],
+        "groups": listed[:ROWS],
+        "more": max(len(listed) - ROWS, 0),
     }, found.unreached
 
 
-def _dead_queue(name: str, count: int, reasons: Counter[str]) -> Json:
-    most = reasons.most_common(_MOST_REASONS)
-    return {
-        **name_fields(name, "queue"),
-        "dead": count,
-        "reasons": [{"reason": reason, "count": number} for reason, number in most],
-    }
-
-
-def _dead_row(copy: Copy) -> Json:
-    job = copy.job
-    return {
-        "id": job.id,
-        **name_fields(job.queue or "", "queue"),
-        "reason": copy.reason,
-        "task": copy.task,
-        "added_ms": job.ctime // 1_000_000,
-        "dead_ms": None,
-        "deliveries": job.additional_deliveries,
-        "nacks": job.nacks,
-        **body_fields(job.body),
-    }
+def _dead_of(name: str, counts: QueueCounts, jobs: Sequence[FoundJob]) -> int:
+    """As many as its nodes tell, or as were seen."""
+    seen = sum(each.details.queue == name for each in jobs)
+    return max(seen, count_of(counts.parts.get(name, {}).values(), "dead") or 0)
 
 
 async def later(survey: Survey) -> tuple[Json, dict[str, str]]:

@@ -11,7 +11,7 @@ import anyio
 import attrs
 
 from disque_trio.client.errors import DisqueError
-from disque_trio.observe import jobs, queues
+from disque_trio.observe import job_search, jobs, queues
 from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.finding import Finding
 from disque_trio.observe.findings import as_rows, findings
@@ -73,6 +73,13 @@ class Observer:
         if topic not in TOPICS:
             raise MistakeError(f"there is no topic '{topic}': {', '.join(TOPICS)}")
         return await TOPICS[topic](self, args)
+
+    async def ids(self, args: Json) -> list[str]:
+        """Of the jobs that fit. Raises `MistakeError` for filters that cannot be."""
+        await self.look()
+        wanted = job_search.Filter.of(args)
+        found, _ = await job_search.search(self.survey, self.counts, wanted, job_search.MOST)
+        return [each.details.id for each in found.items]
 
     async def look(self) -> list[KnownNode]:
         """The nodes now, and the queues, as far as they are counted."""
@@ -168,6 +175,11 @@ async def _dead(observer: Observer, args: Json) -> Told:
     return await jobs.dead(observer.survey, observer.counts, args)
 
 
+async def _jobs(observer: Observer, args: Json) -> Told:
+    await observer.look()
+    return await job_search.jobs(observer.survey, observer.counts, args)
+
+
 async def _later(observer: Observer, _args: Json) -> Told:
     await observer.look()
     return await jobs.later(observer.survey)
@@ -178,8 +190,9 @@ TOPICS: Final[Mapping[str, Callable[[Observer, Json], Awaitable[Told]]]] = {
     "cluster": _cluster,
     "queues": _queues,
     "queue": _queue,
-    "job": lambda observer, args: jobs.job(observer.survey, args),
+    "job": lambda observer, args: jobs.job(observer.survey, observer.counts, args),
     "job-timeline": lambda observer, args: observer.timelines.look(observer.survey, args),
+    "jobs": _jobs,
     "workers": lambda observer, _args: observer.people.look(),
     "dead": _dead,
     "later": _later,

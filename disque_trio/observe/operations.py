@@ -696,7 +696,7 @@ _TABLE: Final = (
         about="Queue a job now that waits after a failure or for its delay.",
     ),
     _jobs(
-        name="nack", letter="N", label="Give back", plan=_nack, when=("active",),
+        name="nack", letter="N", label="Give back", plan=_nack, when=("running",),
         about="Queue a job again as if its worker had given it back.",
     ),
     _jobs(

@@ -23,13 +23,16 @@ async def scan(
     queue: str | None = None,
     states: Sequence[str],
     fits: Callable[[JobDetails], bool] = lambda _job: True,
+    most: int = MOST,
+    is_once: bool = True,
 ) -> Found[JobDetails]:
-    """Jobs that fit, each once. Of more than can be seen in `SECONDS` some."""
+    """Jobs that fit, each once, or without `is_once` each copy. Of more than `most` at a node, or
+    than can be seen in `SECONDS`, some."""
 
     async def ask(node: Address) -> list[JobDetails]:
         found: list[JobDetails] = []
         cursor, end = 0, anyio.current_time() + SECONDS
-        while len(found) < MOST:
+        while len(found) < most:
             [page] = await client.ask(node, [commands.jscan(cursor, queue=queue, states=states)])
             told = given(page)
             found += filter(fits, told.items)
@@ -39,4 +42,6 @@ async def scan(
         return found
 
     found = await at_each(client, ask)
+    if not is_once:
+        return found
     return Found(list({job.id: job for job in found.items}.values()), found.unreached)

@@ -13,7 +13,7 @@ import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection
 
 from disque_trio.client.errors import DisqueError
-from disque_trio.observe import operations
+from disque_trio.observe import bulk, operations
 from disque_trio.observe.observer import TOPICS
 from disque_trio.observe.values import Json, encoded
 from disque_trio.web.pieces import send
@@ -236,7 +236,12 @@ class WebSocketSession:
         try:
             with scope, self.broker.at_work():
                 operation = operations.found(frame.get("operation"))
-                plan = await operation.planned(self.broker.observer.client, _args(frame))
+                observer, fits = self.broker.observer, frame.get("filter")
+                if isinstance(fits, dict):
+                    ids = await observer.ids(fits)
+                    plan = await bulk.planned(operation, observer.client, ids, _args(frame))
+                else:
+                    plan = await operation.planned(observer.client, _args(frame))
                 self._keep(id, operation.key, plan)
         except (MistakeError, DisqueError) as error:
             self._fail(id, str(error))

@@ -300,8 +300,8 @@ async def test_dead_and_delayed_jobs_are_listed(nursery: trio.Nursery) -> None:
     delayed = await told(seen, "later")
 
     assert dead["total"] == 1
-    assert dead["queues"][0]["reasons"] == [{"reason": "no such user", "count": 1}]
-    assert [each["id"] for each in dead["jobs"]] == [job.id]
+    assert dead["queues"] == [{"queue": "mail", "dead": 1}]
+    assert [(each["error"], each["count"]) for each in dead["groups"]] == [("no such user", 1)]
     assert [each["id"] for each in delayed["delayed"]] == [later]
     assert delayed["delayed_total"] == 1
 

@@ -1,97 +1,80 @@
-// Page 6: dead jobs, by queue and reason.
+// Page 6: dead jobs of the same queue, task, class of error and place, together.
 
-import { amend, app } from "./app.js";
-import { element, shape } from "./elements.js";
-import { body, buttons, card, empty, heading, unreached, waiting } from "./parts.js";
-import { ofJob, offered } from "./operations.js";
+import { amend } from "./app.js";
+import { element } from "./elements.js";
+import { buttons, card, empty, heading, unreached, waiting } from "./parts.js";
+import { jobsLink, ofAll } from "./jobs.js";
+import { offered } from "./operations.js";
 import { table } from "./table.js";
-import { UNKNOWN, clock, count, inOrAgo, jobLink, named, number, queueLink, shortJob, visible } from "./words.js";
+import { UNKNOWN, clock, count, inOrAgo, named, number, queueLink, visible } from "./words.js";
 
 export const dead = {
   name: "Dead",
-  topics: ({ args }) => ({ dead: { queue: args.queue ?? "" } }),
+  topics: ({ args }) => ({ dead: args.queue ? { queue: args.queue } : {} }),
   view(heard, { args }) {
     const put = heard.dead;
     if (!put?.data) return [heading("Dead jobs"), waiting(put, "their dead jobs")];
-    const { total, queues, jobs } = put.data;
+    const { total, seen, queues, groups, more } = put.data;
     const note = `${count(total, "dead job")} in ${count(queues.length, "queue")}`;
-    if (!queues.length && !jobs.length) {
+    if (!groups.length) {
       return [heading("Dead jobs"), unreached(put), empty("No job is dead.")];
     }
+    const some = seen < total ? `of the ${number(seen)} that were looked at` : null;
     return [
-      heading("Dead jobs", note),
+      heading("Dead jobs", note, element("a", { href: jobsLink({ state: "dead" }) }, "All dead jobs")),
       unreached(put),
-      element("div", { class: "groups" }, queues.map((group) => groupCard(group, args))),
-      card("Jobs", { note: args.queue ? all(args.queue) : null }, list(jobs)),
+      card("By error", { note: [some, more ? `and ${number(more)} more kinds` : null].filter(Boolean).join(", ") || null }, groupTable(groups)),
+      card("By queue", { note: args.queue ? only(args.queue) : null }, element("ul", { class: "reasons" }, queues.map(queueLine))),
     ];
   },
 };
 
-const all = (queue) => [
-  "only those of ",
+const only = (queue) => [
+  "only ",
   element("b", {}, named(queue)),
   " ",
   element("button", { click: () => amend({ queue: "" }) }, "all queues"),
 ];
 
-function groupCard({ queue, queue_b64: coded, dead: many, reasons }, { queue: chosen }) {
-  const name = coded ? { queue_b64: coded } : { queue };
-  const most = Math.max(1, ...reasons.map(({ count: times }) => times));
-  const line = ({ reason, count: times }) =>
-    element(
-      "li",
-      {},
-      shape(
-        "svg",
-        { class: "bar wide bad", viewBox: "0 0 100 6", preserveAspectRatio: "none", "aria-hidden": "true" },
-        shape("rect", { class: "rest", width: 100, height: 6 }),
-        shape("rect", { class: "part", width: Math.max(1, (100 * times) / most), height: 6 }),
-      ),
-      element("b", {}, number(times)),
-      " ",
-      named(reason || "no reason given"),
-      " ",
-      reason && buttons(offered("queues", { ...name, reason }, visible(reason), ["dead"])),
-    );
-  return element(
-    "section",
-    { class: "card", key: queue, "aria-label": `Queue ${visible(queue)}` },
-    element(
-      "div",
-      { class: "card-head" },
-      element("h2", {}, element("a", { href: queueLink({ name: queue }) }, named(queue))),
-      element("span", { class: "note" }, number(many)),
-      element(
-        "span",
-        { class: "tools" },
-        queue !== chosen && element("button", { click: () => amend({ queue }) }, "Show"),
-        buttons(offered("queues", { ...name, reason: "" }, visible(queue), ["dead"])),
-      ),
-    ),
-    element("ul", { class: "reasons" }, reasons.map(line)),
-  );
+const nameOf = ({ queue, queue_b64: coded }) => (coded ? { queue_b64: coded } : { queue });
+
+function filterOf(group) {
+  const { task, error, place } = group;
+  const given = { ...nameOf(group), state: "dead", task, error: error === "no reason given" ? "" : error, place };
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value));
 }
 
-function list(jobs) {
+function groupTable(groups) {
+  const time = (name) => (group) => element("span", { title: clock(group[name]) }, inOrAgo(group[name]));
   return table({
-    caption: "Dead jobs",
-    rows: jobs,
-    rowOf: (job) => ({
-      key: job.id,
-      title: shortJob(job.id),
-      link: jobLink(job.id),
-      actions: ofJob(job.id, ["dead"]),
+    caption: "Dead jobs by error",
+    rows: groups,
+    rowOf: (group) => ({
+      key: JSON.stringify(filterOf(group)),
+      title: visible(`${group.error} in ${group.queue}`),
+      link: jobsLink(filterOf(group)),
+      actions: ofAll(filterOf(group), ["dead"]).map((action) => ({ ...action, target: `${group.count} × ${group.error}` })),
     }),
     columns: [
-      { label: "job", cell: (job) => element("a", { href: jobLink(job.id), tabindex: "-1" }, element("code", { title: job.id }, shortJob(job.id))) },
-      { label: "queue", class: "names", cell: (job) => named(job.queue) },
-      { label: "reason", class: "names", cell: (job) => (job.reason ? named(job.reason) : UNKNOWN) },
-      { label: "task", cell: (job) => (job.task ? named(job.task) : UNKNOWN) },
-      { label: "added", isNumber: true, cell: (job) => element("span", { title: clock(job.added_ms) }, inOrAgo(job.added_ms)) },
-      { label: "delivered again", isNumber: true, cell: (job) => number(job.deliveries) },
-      { label: "given back", isNumber: true, cell: (job) => number(job.nacks) },
-      { label: "body", class: "bodies", cell: (job) => body(job) },
+      { label: "error", class: "names", cell: (group) => element("a", { href: jobsLink(filterOf(group)), tabindex: "-1" }, named(group.error)) },
+      { label: "jobs", isNumber: true, cell: (group) => number(group.count) },
+      { label: "queue", class: "names", cell: (group) => named(group.queue) },
+      { label: "task", needs: "task", class: "names", cell: (group) => (group.task ? named(group.task) : UNKNOWN) },
+      { label: "place", needs: "place", class: "names", cell: (group) => (group.place ? named(group.place) : "") },
+      { label: "most often", class: "bodies", cell: (group) => (group.message ? [named(group.message), group.messages > 1 && element("span", { class: "small" }, ` and ${number(group.messages - 1)} others`)] : "") },
+      { label: "first seen", isNumber: true, cell: time("first_ms") },
+      { label: "last seen", isNumber: true, cell: time("last_ms") },
     ],
-    none: app.route.args.queue ? "None in this queue." : "None.",
   });
+}
+
+function queueLine(row) {
+  const { queue, queue_b64: coded, dead: many } = row;
+  return element(
+    "li",
+    { key: coded ?? queue, "aria-label": `Queue ${visible(queue)}` },
+    element("b", {}, number(many)),
+    element("a", { href: queueLink({ name: queue, name_b64: coded }) }, named(queue)),
+    element("span", { class: "tools" }, buttons(offered("queues", { ...nameOf(row), reason: "" }, visible(queue), ["dead"]))),
+  );
 }

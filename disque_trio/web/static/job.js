@@ -5,21 +5,23 @@ import { element } from "./elements.js";
 import { body, buttons, card, facts, heading, sign, unreached, waiting } from "./parts.js";
 import { ofJob } from "./operations.js";
 import { isTraced, jobline } from "./jobline.js";
-import { jobState } from "./queue.js";
+import { asNode, attempt, jobState, jobsLink } from "./jobs.js";
 import { table } from "./table.js";
-import { UNKNOWN, clock, count, inOrAgo, named, number, queueLink, sentence, span } from "./words.js";
+import { UNKNOWN, clock, count, inOrAgo, named, number, queueLink, sentence, span, visible } from "./words.js";
 
 export const job = {
   name: "Job",
+  under: "jobs",
   topics: ({ name }) => (name ? { job: { id: name }, "job-timeline": { id: name } } : {}),
   view(heard, { name }) {
     const search = finder(name);
-    if (!name) return [heading("Job", "Where its copies are, and what becomes of it."), search, hint()];
+    if (!name) return [heading("Job", "Its state, where its replicas are, and what happened to it."), search, hint()];
     const put = heard.job;
     const title = [element("span", { class: "kind" }, "Job "), element("code", {}, name)];
     if (!put?.data) return [heading(title), search, waiting(put, "this job")];
     const happened = heard["job-timeline"];
-    const actions = ofJob(name, (put.data.copies ?? []).map(({ state }) => state));
+    const { summary } = put.data;
+    const actions = ofJob(name, summary ? [asNode(summary.state), summary.state] : []);
     const ofCopies = actions.filter(({ operation }) => operation !== "jobs trace");
     const tracing = actions.find(({ operation }) => operation === "jobs trace");
     const line = jobline(happened, name, tracing);
@@ -30,6 +32,7 @@ export const job = {
       heading(title, null, ...buttons(ofCopies)),
       missing,
       about(put.data),
+      failure(summary?.error),
       line,
       copies(put.data),
       holders(put.data),
@@ -67,31 +70,53 @@ const lost = ({ why }) =>
   element("p", { class: "empty" }, why || "No node that answers has this job: it is done, has expired, or never was.");
 
 const NAMES = {
+  key: ["unique key", (key) => element("a", { href: jobsLink({ key }) }, named(key))],
+  task: ["task", (task) => element("a", { href: jobsLink({ task }) }, named(task))],
   queue: ["queue", (name) => element("a", { href: queueLink({ name }) }, named(name))],
   added_ms: ["added", (value) => `${clock(value)} (${inOrAgo(value)})`],
-  retry_s: ["comes again after", (value) => (value === 0 ? "never" : span(value))],
+  retry_s: ["redelivered after", (value) => (value === 0 ? "never" : span(value))],
   ttl_s: ["lives for", span],
   left_s: ["time left", span],
   delay_s: ["delay", span],
-  replicate: ["copies wanted", number],
+  replicate: ["replicas wanted", number],
   priority: ["priority", number],
 };
 
-function about({ facts: known }) {
+function failure(error) {
+  if (!error) return null;
+  const { kind, message, place, traceback, at_ms: at } = error;
+  return card(
+    "Last error",
+    { note: at ? element("span", { title: clock(at) }, inOrAgo(at)) : null },
+    element("p", {}, element("b", {}, named(kind)), message && ": ", element("bdi", { class: "whole" }, visible(message))),
+    place && element("p", { class: "note" }, "at ", named(place)),
+    traceback && element("pre", { class: "whole" }, traceback.split("\n").map(visible).join("\n")),
+  );
+}
+
+function standing({ state, attempt: nth, limit, worker, since_s: since, due_s: due }) {
+  return [
+    ["state", [jobState(state), " ", due != null && state !== "running" && element("span", { class: "small" }, `next in ${span(Math.round(due))}`)]],
+    ["attempt", attempt({ attempt: nth, limit })],
+    worker ? ["worker", [element("a", { href: jobsLink({ worker }) }, named(worker)), since != null && element("span", { class: "small" }, ` for ${span(Math.round(since))}`)]] : null,
+  ];
+}
+
+function about({ facts: known, summary }) {
   // What it does not have is left out.
   const given = Object.entries(known ?? {}).filter(([, value]) => value !== null && value !== "");
   const pairs = given.map(([name, value]) => {
     const [label, words] = NAMES[name] ?? [name.replaceAll(/[_-]/g, " "), (text) => named(text)];
     return [label, words(value)];
   });
-  return element("section", { class: "card" }, facts(pairs));
+  return element("section", { class: "card" }, facts([...(summary ? standing(summary) : []), ...pairs]));
 }
 
 function copies(data) {
   const several = data.copies.filter(({ state }) => state === "queued").length > 1;
   const note = several ? "Queued at more than one node: it may be delivered twice." : null;
   return card(
-    "Copies",
+    "Replicas",
     { note },
     table({
       caption: "The job at each node",
@@ -99,8 +124,8 @@ function copies(data) {
       columns: [
         { label: "node", cell: (copy) => named(copy.name || copy.node) },
         { label: "state", cell: (copy) => jobState(copy.state) },
-        { label: "queued again in", isNumber: true, title: "unless it is acknowledged", cell: (copy) => span(copy.lease_s ?? copy.next_s) },
-        { label: "delivered again", isNumber: true, cell: (copy) => number(copy.deliveries) },
+        { label: "redelivered in", isNumber: true, title: "unless it is acknowledged before", cell: (copy) => span(copy.lease_s ?? copy.next_s) },
+        { label: "redelivered", isNumber: true, cell: (copy) => number(copy.deliveries) },
         { label: "given back", isNumber: true, cell: (copy) => number(copy.nacks) },
         { label: "knows of copies at", cell: (copy) => names(copy.holders) },
         { label: "confirmed by", cell: (copy) => names(copy.confirmed) },

@@ -57,8 +57,8 @@ export class Link {
   }
 
   // What it would do. Throws an Error with the server's sentence.
-  plan(operation, args) {
-    return this.#ask({ t: "do", operation, args });
+  plan(operation, args, filter) {
+    return this.#ask({ t: "do", operation, args, filter });
   }
 
   // Does what was planned, and tells how far it has come. `begun` takes what stops it.

@@ -6,6 +6,7 @@ import { dead } from "./dead.js";
 import { drawDialog, isOpen, open, watchDialog } from "./dialog.js";
 import { element, shape, show } from "./elements.js";
 import { job } from "./job.js";
+import { jobs } from "./jobs.js";
 import { help, listen } from "./keys.js";
 import { later } from "./later.js";
 import { Link } from "./link.js";
@@ -19,8 +20,8 @@ import { sandbox } from "./sandbox.js";
 import { clock, named, now, setClock, span, visible } from "./words.js";
 import { workers } from "./workers.js";
 
-const PAGES = { overview, cluster, queues, queue, job, workers, dead, later, replay, sandbox };
-const IN_BAR = ["overview", "cluster", "queues", "job", "workers", "dead", "later", "replay", "sandbox"];
+const PAGES = { overview, cluster, queues, queue, jobs, job, workers, dead, later, replay, sandbox };
+const IN_BAR = ["overview", "cluster", "queues", "jobs", "workers", "dead", "later", "replay", "sandbox"];
 const EVERY = [1000, 2000, 5000, 15_000, 60_000];
 const BEHIND_MS = 2000; // between looks at the findings from other pages
 
@@ -116,7 +117,7 @@ function leave({ page }) {
   app.chosen.clear();
   app.wants = {};
   // An answer about another queue or job is not shown for a moment under the new name.
-  for (const topic of ["queue", "job", "job-timeline", page]) if (topic !== "overview") delete app.heard[topic];
+  for (const topic of ["queue", "job", "job-timeline", "jobs", page]) if (topic !== "overview") delete app.heard[topic];
   scrollTo(0, 0);
 }
 

@@ -29,7 +29,11 @@ export const ofQueue = (queue) =>
     ...(queue.dead ? ["dead"] : []),
   ]);
 
-export const ofJob = (id, states) => offered("jobs", { id }, shortJob(id), states);
+// To end a job that runs is to cancel it.
+export const ofJob = (id, states) =>
+  offered("jobs", { id }, shortJob(id), states).map((action) =>
+    action.operation === "jobs acknowledge" && states.includes("running") ? { ...action, label: "Cancel" } : action,
+  );
 
 export const ofNode = ({ node, id, name, state }) => offered("nodes", { node: id || node }, name || node, [state]);
 
@@ -108,9 +112,9 @@ function askForm(actions) {
 async function plan(actions) {
   const work = { actions, plans: null, typed: {}, stage: "asking", outcomes: [], stops: [] };
   open(() => [titleOf(actions), ...drawn(work)], () => stopAll(work));
-  const ask = async ({ operation, args, target, label }) => {
+  const ask = async ({ operation, args, target, label, filter }) => {
     try {
-      return { target, label, ...(await app.link.plan(operation, args)) };
+      return { target, label, ...(await app.link.plan(operation, args, filter)) };
     } catch (error) {
       return { target, error: error.message };
     }

@@ -10,7 +10,7 @@ export async function save(id, content) {
     const answer = await fetch("/picture", { cache: "no-cache" });
     if (!answer.ok) throw new Error(`the server says ${answer.status}`);
     const page = await answer.text();
-    download(`${id.replace(/[^\w-]/g, "_")}.html`, page.replace(SLOT, () => embedded(content)));
+    download(`${id.replace(/[^\w-]/g, "_")}.html`, page.replace(SLOT, () => embedded(content)), "text/html");
   } catch ({ message }) {
     open(() => ["Save as picture", element("p", {}, `The picture was not saved: ${message}.`)]);
   }
@@ -21,9 +21,9 @@ function embedded(value) {
   return JSON.stringify(value).replace(/[<\u2028\u2029]/g, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
-function download(name, text) {
+export function download(name, text, type) {
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: "text/html" }));
+  link.href = URL.createObjectURL(new Blob([text], { type }));
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);

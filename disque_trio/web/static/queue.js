@@ -3,7 +3,8 @@
 import { app } from "./app.js";
 import { chart } from "./chart.js";
 import { element } from "./elements.js";
-import { AS_LAST, badge, body, buttons, card, facts, heading, unreached, waiting, where } from "./parts.js";
+import { AS_LAST, body, buttons, card, facts, heading, unreached, waiting, where } from "./parts.js";
+import { jobState, jobsLink } from "./jobs.js";
 import { ofJob, ofQueue } from "./operations.js";
 import { paused, takers } from "./queues.js";
 import { table } from "./table.js";
@@ -81,6 +82,7 @@ const KINDS = [
 ];
 
 function lists(data) {
+  const { name, name_b64: coded } = data.queue;
   const kind = app.wants.kind ?? "oldest";
   const bodies = app.wants.bodies ?? false;
   const want = (changes) => {
@@ -99,6 +101,7 @@ function lists(data) {
     {
       tools: [
         element("div", { class: "segments", role: "group", "aria-label": "Which jobs" }, tabs),
+        element("a", { href: jobsLink(coded ? { queue_b64: coded } : { queue: name }) }, "All jobs"),
         element("button", { "aria-pressed": String(bodies), click: () => want({ bodies: !bodies }) }, "bodies"),
       ],
     },
@@ -115,13 +118,11 @@ export function jobTable(caption, jobs, hasBodies) {
       { label: "job", cell: (job) => element("a", { href: jobLink(job.id), tabindex: "-1" }, element("code", { title: job.id }, shortJob(job.id))) },
       { label: "state", cell: (job) => jobState(job.state) },
       { label: "added", isNumber: true, cell: (job) => element("span", { title: clock(job.added_ms) }, inOrAgo(job.added_ms)) },
-      { label: "delivered again", isNumber: true, cell: (job) => number(job.deliveries) },
+      { label: "redelivered", isNumber: true, cell: (job) => number(job.deliveries) },
       { label: "given back", isNumber: true, cell: (job) => number(job.nacks) },
-      { label: "queued again in", isNumber: true, title: "if nobody has acknowledged it until then", cell: (job) => span(job.next_s) },
+      { label: "redelivered in", isNumber: true, title: "unless it is acknowledged before", cell: (job) => span(job.next_s) },
       ...(hasBodies ? [{ label: "body", class: "bodies", cell: (job) => body(job) }] : []),
     ],
     none: "None here.",
   });
 }
-
-export const jobState = (word) => badge(word ?? "—", `job-${word}`);

@@ -148,6 +148,35 @@ def queues(args: Said) -> Said:
     return {"total": TOTAL, "page": args["page"], "pages": TOTAL // 100, "rows": rows}
 
 
+def found(n: int, state: str, **others: object) -> Said:
+    error = {"kind": "TimeoutError", "message": f"no answer of {n}", "place": "app/mail.py:22"}
+    return {
+        "id": f"D-77aa00c2-{n:04}vYmFyYmF6cXV4MTIzNDU2-05a1",
+        "state": state,
+        "queue": "mail",
+        "task": "mail.send",
+        "key": "",
+        "priority": None,
+        "attempt": 2,
+        "limit": 25,
+        "error": {**error, "traceback": "", "at_ms": None} if state != "queued" else None,
+        "added_ms": now_ms() - 72_000,
+        "due_s": None if state == "dead" else 41,
+        "worker": "mailer-7@web3" if state == "running" else "",
+        "since_s": 12.0 if state == "running" else None,
+        "body": '{"to":"nobody@example.org"}',
+        "body_b64": None,
+        **others,
+    }
+
+
+def found_jobs(args: Said) -> Said:
+    states = ("running", "backing-off", "delayed", "waiting", "queued", "dead")
+    rows = [found(n, states[n % 6]) for n in range(24)]
+    rows = [row for row in rows if args.get("state") in (None, row["state"])]
+    return {"jobs": rows, "is_cut": not args}
+
+
 def jobs(count: int, state: str, **others: object) -> list[Said]:
     return [
         {
@@ -189,6 +218,7 @@ def job(args: Said) -> Said:
     return {
         "id": JOB,
         "found": True,
+        "summary": found(0, "running", id=JOB),
         "copies": [
             {**copy, "node": N1, "name": "n1", "state": "active", "lease_s": 41, "next_s": 41},
             {**copy, "node": N2, "name": "n2", "state": "active", "next_s": 52},
@@ -279,23 +309,20 @@ def workers(_args: Said) -> Said:
     }
 
 
-def dead(args: Said) -> Said:
-    reasons = [("no such user", 900), ("timeout after 30 s", 180), ("ValueError: bad address", 20)]
-    job = jobs(1, "dead")[0] | {"task": "mail.send", "dead_ms": None}
-    job["body"] = '{"to":"nobody@example.org"}'
-    listed = [
-        {**job, "id": f"D-77aa00c2-{n:04}vYmFyYmF6cXV4MTIzNDU2-05a1", "reason": reasons[n % 3][0]}
-        for n in range(24)
-    ]
-    groups = [
-        {"queue": "mail", "dead": 1100, "reasons": as_reasons(reasons)},
-        {"queue": "sms", "dead": 104, "reasons": as_reasons([("number is not in use", 104)])},
-    ]
-    return {"total": 1204, "queues": groups, "jobs": listed if args["queue"] != "sms" else []}
+def dead(_args: Said) -> Said:
+    def group(queue: str, error: str, count: int, place: str = "app/mail.py:22") -> Said:
+        hour = now_ms() - 3_600_000
+        seen = {"first_ms": hour, "last_ms": now_ms() - 60_000}
+        told = {"queue": queue, "task": "mail.send", "error": error, "place": place}
+        return {**told, "message": "no such user", "messages": 12, "count": count, **seen}
 
-
-def as_reasons(pairs: list[tuple[str, int]]) -> list[Said]:
-    return [{"reason": reason, "count": count} for reason, count in pairs]
+    return {
+        "total": 1204,
+        "seen": 1204,
+        "queues": [{"queue": "mail", "dead": 1100}, {"queue": "sms", "dead": 104}],
+        "groups": [group("mail", "LookupError", 1100), group("sms", "TimeoutError", 104, "")],
+        "more": 0,
+    }
 
 
 def later(_args: Said) -> Said:
@@ -328,6 +355,7 @@ TOPICS: Final = {
     "cluster": cluster,
     "queues": queues,
     "queue": queue,
+    "jobs": found_jobs,
     "job": job,
     "job-timeline": job_timeline,
     "workers": workers,

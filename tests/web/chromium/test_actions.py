@@ -127,7 +127,7 @@ async def test_an_action_goes_to_all_rows_that_are_chosen(tab: Tab, fake: Fake) 
 async def test_a_form_asks_for_what_an_action_has_to_know(tab: Tab, fake: Fake) -> None:
     await opened(tab, fake, "#/dead", "no such user")
 
-    await tab.click(".groups button", "Redrive")
+    await tab.click(".reasons button", "Redrive")
     await tab.has("at most so many")
     await tab.run("document.querySelector('[name=limit]').select()")
     await tab.press(*"20", "Enter")

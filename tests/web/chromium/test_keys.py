@@ -11,7 +11,7 @@ async def test_digits_open_the_pages(tab: Tab, fake: Fake) -> None:
 
     for key, heading in zip(
         "2345671",
-        ("Cluster", "Queues", "Job", "Workers", "Dead jobs", "Later", "Overview"),
+        ("Cluster", "Queues", "Jobs", "Workers", "Dead jobs", "Later", "Overview"),
         strict=True,
     ):
         await tab.press(key)

@@ -14,6 +14,7 @@ PAGES: Final = {
     "#/queues": "Queues",
     "#/queue/mail": "Queue mail",
     f"#/job/{scene.JOB}": f"Job {scene.JOB}",
+    "#/jobs": "Jobs",
     "#/workers": "Workers",
     "#/dead": "Dead jobs",
     "#/later": "Later",
@@ -168,7 +169,7 @@ async def test_bodies_are_shown_when_they_are_asked_for(tab: Tab, fake: Fake) ->
 
 
 async def test_a_job_is_found_by_its_id(tab: Tab, fake: Fake) -> None:
-    await opened(tab, fake, "#/job", "Where its copies are")
+    await opened(tab, fake, "#/job", "where its replicas are")
 
     await tab.press("/", *"D-none", "Enter")
     await tab.has("No node that answers has this job.")

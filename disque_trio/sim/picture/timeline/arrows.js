@@ -39,12 +39,13 @@ function drawArrow(scene, group, i, isLabelled) {
 
 function messageLook(run, i, isLabelled) {
   const name = run.causeOf(i);
+  const left = run.folded.get(i) ?? run.folded.get(run.mate[i]);
   return {
     hue: familyOf(name),
     wide: 1.6,
     dash: ANSWERS.has(name) ? "5 3" : null,
     name,
-    text: isLabelled ? name.toUpperCase() : "",
+    text: isLabelled ? `${name.toUpperCase()}${left ? ` (${left} more before)` : ""}` : "",
   };
 }
 

@@ -56,6 +56,7 @@ export function markOf(run, i, nth) {
     case "unqueue":
       return QUIET.has(cause) ? null : { label: `unqueued: ${cause}` };
     case "serve":
+      if (run.isRepeat.has(i) && run.plannedBy(i)) return { glyph: "S", hue: "requeue", label: run.plannedBy(i) };
       if (run.isRepeat.has(i)) return { glyph: "S", hue: "bad", label: "duplicate", isLoud: true };
       return { glyph: "S", hue: "accent", label: "served" };
     case "give":

@@ -30,6 +30,8 @@ const MESSAGES = ["send", "recv", "lost"];
 const LOOKS = ["nodes", "pairs"]; // what is seen when a simulation is looked at: nothing happens
 const COLUMNS = ["kind", "lifeline", "peer", "job", "cause", "detail"];
 const MOVE = 5;
+const FOLD = 4;
+const PLANNED = { nack: "retry", "backed-off": "retry", release: "released", redriven: "redriven", enqueue: "requeued", "enqueue-message": "requeued" };
 
 export class Run {
   // `causes` are the meanings of the causes of duplicates. Of one job, sentences do not name it.
@@ -50,7 +52,9 @@ export class Run {
     this.movesByJob = [];
     this.operations = []; // flat
     this.repeats = [];
+    this.folded = new Map(); // by row, how many messages like it are left out before it
     this.isRepeat = new Set();
+    this.explained = new Set(); // those with a cause of their own
     this.bars = []; // what, start, end, label, names of nodes, colour, whether it is of links
     this.linkRows = {}; // by kind of row about a fault of links: whether it ends the fault
     this.world = []; // rows about nodes and links, not about jobs
@@ -70,6 +74,7 @@ export class Run {
     for (const repeat of slice.repeats) {
       this.repeats.push(repeat);
       this.isRepeat.add(repeat[1]);
+      if (repeat[3]) this.explained.add(repeat[1]);
     }
     this.bars = slice.bars;
     for (const [kind, isEnd] of slice.link_rows) this.linkRows[kind] = isEnd;
@@ -160,6 +165,16 @@ export class Run {
     return this.words[this.cause[i]];
   }
 
+  // A delivery that somebody has asked for is no duplicate: in a word, why; else nothing.
+  plannedBy(i) {
+    if (this.explained.has(i)) return undefined;
+    const own = this.ofJob[this.job[i]] ?? [];
+    for (let n = own.indexOf(i) - 1; n >= 0; n--) {
+      if (this.kindOf(own[n]) === "queue" && this.causeOf(own[n]) !== "import") return PLANNED[this.causeOf(own[n])];
+    }
+    return undefined;
+  }
+
   detailOf(i) {
     return this.words[this.detail[i]];
   }
@@ -187,6 +202,31 @@ export class Run {
 
   // The rows of the diagram and the slider: those of the job, and the faults during its life.
   rowsAbout(job) {
+    return this.isOfOneJob ? this.#folded(this.#about(job)) : this.#about(job);
+  }
+
+  // A job that runs for long has its lease renewed again and again: of each run of such messages the
+  // first and the last are shown.
+  #folded(rows) {
+    const isRenewal = (i) => this.isMessage(i) && this.causeOf(i) === "working";
+    const shown = [];
+    this.folded.clear();
+    for (let n = 0; n < rows.length; ) {
+      let end = n;
+      while (end < rows.length && isRenewal(rows[end])) end++;
+      const sends = rows.slice(n, end).filter((i) => this.kindOf(i) === "send");
+      if (sends.length > FOLD) {
+        const kept = new Set([sends[0], sends.at(-1)]);
+        const ends = rows.slice(n, end).filter((i) => kept.has(i) || kept.has(this.mate[i]));
+        shown.push(...ends);
+        this.folded.set(sends.at(-1), sends.length - 2);
+        n = end;
+      } else shown.push(rows[n++]);
+    }
+    return shown;
+  }
+
+  #about(job) {
     const all = () => Array.from({ length: this.count }, (_, i) => i);
     if (job === EVERYTHING) return all();
     if (job === CLUSTER) return all().filter((i) => this.job[i] === NONE);

@@ -110,7 +110,7 @@ function layBrackets(run, view, rows, axis) {
       const first = place.has(before) ? before : row;
       const x1 = axis.x[place.get(first)];
       const x2 = axis.x[place.get(row)];
-      const said = `${cause || "duplicate"}${run.causes[cause] ? `: ${run.causes[cause]}` : ""}`;
+      const said = `${cause || (run.plannedBy(row) ?? "duplicate")}${run.causes[cause] ? `: ${run.causes[cause]}` : ""}`;
       const half = 3.4 * said.length;
       // Its text is inside if there is room, else to its right, or to its left at the right end.
       const behind = x2 + half + 8;

@@ -1,0 +1,67 @@
+"""An operation on jobs, for all jobs that fit a filter: one plan, one outcome."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from disque_trio.client.client import Client
+from disque_trio.client.errors import DisqueError
+from disque_trio.observe.operations import MANY, Operation, jobs_of
+from disque_trio.observe.values import Json
+from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Tell
+
+_EVERY: Final = 50
+"""Jobs between two words on how far it is."""
+_KINDS: Final = 5
+"""Kinds of outcomes that are listed."""
+
+
+async def planned(operation: Operation, client: Client, ids: Sequence[str], args: Json) -> Plan:
+    """What the operation will do to these jobs. Raises `MistakeError` if it can do nothing."""
+    if operation.family != "jobs":
+        raise MistakeError(f"'{operation.key}' is not for jobs that fit a filter")
+    plans, refused, says = [], Counter[str](), Counter[str]()
+    for id in ids:
+        try:
+            plan = await operation.planned(client, {**args, "id": id})
+        except (MistakeError, DisqueError) as error:
+            refused[str(error).replace(id, "the job")] += 1
+        else:
+            plans.append(plan)
+            says.update(each.replace(id, "the job") for each in plan.says)
+    if not plans:
+        raise MistakeError("; ".join(_counted(refused)) or "no job fits")
+
+    async def run(outcome: Outcome, tell: Tell) -> None:
+        done, failed = Counter[str](), Counter[str]()
+        for number, plan in enumerate(plans, 1):
+            one = Outcome()
+            try:
+                await plan.run(one, lambda _: None)
+            except DisqueError as error:
+                one.failed.append(str(error))
+            outcome.count += one.count
+            done.update(one.says)
+            failed.update(each.replace(plan.target, "the job") for each in one.failed)
+            outcome.says[:], outcome.failed[:] = _counted(done), _counted(failed)
+            if number % _EVERY == 0:
+                tell(f"{number:,} of {jobs_of(len(plans))}")
+
+    count = len(plans)
+    return Plan(
+        target=f"{jobs_of(count)} that fit",
+        says=[
+            f"{operation.label}: {jobs_of(count)}",
+            *_counted(says),
+            *(f"not: {each}" for each in _counted(refused)),
+        ],
+        run=run,
+        confirm=str(count) if count > MANY or operation.is_grave else None,
+    )
+
+
+def _counted(lines: Counter[str]) -> list[str]:
+    """Each line once, with how often it was said; of many kinds the most frequent."""
+    told = [f"{times:,} × {text}" if times > 1 else text for text, times in lines.most_common()]
+    more = len(told) - _KINDS
+    return [*told[:_KINDS], f"and {more:,} more kinds"] if more > 0 else told

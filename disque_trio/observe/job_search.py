@@ -1,0 +1,303 @@
+"""The topic `jobs`: jobs of all nodes that fit filters, which combine."""
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import attrs
+
+from disque_trio.client.records import JobDetails
+from disque_trio.observe.queue_counts import QueueCounts, count_of
+from disque_trio.observe.scanning import scan
+from disque_trio.observe.survey import Survey
+from disque_trio.observe.values import Json, body_fields, exact, given_name, name_fields, raw
+from disque_trio.worker.operating.admin import Admin
+from disque_trio.worker.operating.asking import Found
+from disque_trio.worker.operating.notes import RESERVED
+from disque_trio.worker.operating.plans import MistakeError
+from disque_trio.worker.operating.states import Copy, added_at, is_delayed
+
+ROWS: Final = 100
+"""Of a page, if no other number is asked for."""
+MOST: Final = 1000
+"""Jobs that are shown, or that an operation is for, at once."""
+STATES: Final[Mapping[str, tuple[str, ...]]] = {
+    "": ("queued", "active", "dead"),
+    "queued": ("queued",),
+    "running": ("queued", "active"),
+    "backing-off": ("active",),
+    "delayed": ("active",),
+    "waiting": ("queued", "active"),
+    "dead": ("dead",),
+}
+"""By state: those of nodes which have to be looked at. One node may have a job queued of which the
+others believe that a worker has it."""
+_REAL: Final = ("acked", "queued", "dead", "active", "wait-repl")
+"""Of several copies the one in the first of these states tells what the job is."""
+_TEXTS: Final = ("task", "worker", "key", "error", "place", "text")
+_NO_REASON: Final = "no reason given"
+
+
+@attrs.frozen
+class LastError:
+    """Why an attempt failed."""
+
+    kind: str
+    """The class of the error; the words before the first colon of a reason in a person's words."""
+    message: str = ""
+    place: str = ""
+    """Where it was raised."""
+    traceback: str = ""
+    at_ms: int | None = None
+    """When, if the node keeps that."""
+
+
+def last_error(copy: Copy) -> LastError | None:
+    """The error of the last failed attempt; of a dead job without one, what its reason tells."""
+    said, at = copy.job.more.get("error"), copy.job.more.get("failed-at")
+    if isinstance(said, bytes) and said:
+        head, place, trace = [*said.decode(errors="replace").split("\n", 2), "", ""][:3]
+        kind, _, message = head.partition(":")
+        return LastError(kind, message.strip(), place, trace, at if isinstance(at, int) else None)
+    if copy.job.state != "dead":
+        return None
+    reason = copy.reason
+    if reason.startswith("failed ") and " times: " in reason:  # `worker.policies`
+        reason = reason.partition(" times: ")[2]
+    rest, _, place = reason.removesuffix(")").rpartition(" (") if ":" in reason else ("", "", "")
+    kind, _, message = (rest or reason).partition(":")
+    return LastError(kind or _NO_REASON, message.strip(), place if rest else "")
+
+
+@attrs.frozen(kw_only=True)
+class Filter:
+    """What a job must be. Each of these that is given must fit."""
+
+    queue: str | None = None
+    state: str = ""
+    older_s: float = 0.0
+    """Seconds since it was added, at least."""
+    words: Mapping[str, str] = attrs.Factory(dict)
+    """By field, the text that must be in it."""
+
+    @classmethod
+    def of(cls, args: Json) -> "Filter":
+        """Of a browser. Raises `MistakeError`."""
+        state, older = args.get("state") or "", args.get("older") or 0
+        if state not in STATES:
+            raise MistakeError(f"there is no state '{state}': {', '.join(filter(None, STATES))}")
+        if not isinstance(older, int | float) or isinstance(older, bool) or not 0 <= older < 1e9:
+            raise MistakeError(f"'older' is no number of seconds: {older!r}")
+        words = {field: args[field] for field in _TEXTS if args.get(field)}
+        if not all(isinstance(each, str) for each in words.values()):
+            raise MistakeError(f"{', '.join(words)}: one of them is no text")
+        has_queue = args.get("queue") or args.get("queue_b64")
+        queue = given_name(args, "queue") if has_queue else None
+        return cls(queue=queue, state=state, older_s=older, words=words)
+
+    def is_old_enough(self, job: JobDetails, now: float) -> bool:
+        """Without an age that is asked for, also a job of a node whose clock is ahead."""
+        return not self.older_s or now - added_at(job) >= self.older_s
+
+    def fits(self, job: "FoundJob", now: float) -> bool:
+        """Does it?"""
+        if self.state not in ("", job.state) or not self.is_old_enough(job.details, now):
+            return False
+        return all(_has(job, field, text) for field, text in self.words.items())
+
+
+def _has(job: "FoundJob", field: str, text: str) -> bool:
+    wanted = text.lower()
+    if field == "text":
+        return raw(text) in (job.details.body or b"")
+    if field == "error":
+        return job.error is not None and wanted in f"{job.error.kind}: {job.error.message}".lower()
+    if field == "place":
+        return job.error is not None and wanted == job.error.place.lower()
+    told: str = {"task": job.task, "worker": job.worker, "key": job.key}[field]
+    return wanted in told.lower()
+
+
+@attrs.define(kw_only=True)
+class FoundJob:
+    """A job, out of its copies."""
+
+    details: JobDetails
+    task: str
+    state: str
+    """One of `STATES`."""
+    error: LastError | None
+    worker: str = ""
+    """Who runs it, as far as workers tell."""
+    since_s: float | None = None
+
+    @property
+    def key(self) -> str:
+        """Its UNIQUE key; empty without one."""
+        key = self.details.more.get("key", b"")
+        return key.decode(errors="backslashreplace") if isinstance(key, bytes) else ""
+
+    @property
+    def attempt(self) -> int:
+        """The number of the attempt that runs, or that comes next."""
+        return 1 + self.details.nacks + self.details.additional_deliveries
+
+    @property
+    def due_s(self) -> float | None:
+        """Until it is queued, or is queued again unless it ends before."""
+        if self.state == "dead":
+            return None
+        return self.details.backing_off or self.details.next_requeue_within
+
+    def row(self) -> Json:
+        """For the browser."""
+        job = self.details
+        limit = job.more.get("limit")
+        return {
+            "id": job.id,
+            "state": self.state,
+            **name_fields(job.queue or "", "queue"),
+            "task": self.task,
+            "key": self.key,
+            "priority": exact(job.more.get("priority")),
+            "attempt": self.attempt,
+            "limit": limit if isinstance(limit, int) else None,
+            "error": self.error and attrs.asdict(self.error),
+            "added_ms": job.ctime // 1_000_000,
+            "due_s": self.due_s,
+            "worker": self.worker,
+            "since_s": self.since_s,
+            **body_fields(job.body),
+        }
+
+
+async def search(
+    survey: Survey, counts: QueueCounts, wanted: Filter, most: int = ROWS
+) -> tuple[Found[FoundJob], bool]:
+    """Jobs that fit, those that were added first first, and whether there may be more."""
+    runs, now = await running(survey), time.time() + survey.clock_ms / 1000
+    found = await scan(
+        survey.client,
+        queue=wanted.queue,
+        states=STATES[wanted.state],
+        fits=lambda job: _may_fit(job, wanted, now),
+        most=MOST if wanted.state in ("running", "waiting", "") else most + 1,
+        is_once=False,
+    )
+    copies: dict[str, list[Copy]] = {}
+    node = survey.client.nodes.seeds[0]
+    for job in found.items:
+        copies.setdefault(job.id, []).append(Copy(node=node, job=job))
+    jobs = [summary(each, runs, counts, now) for each in copies.values()]
+    fitting = sorted(
+        (each for each in jobs if wanted.fits(each, now)), key=lambda each: each.details.ctime
+    )
+    is_cut = len(fitting) > most or len(found.items) >= MOST
+    return Found(fitting[:most], found.unreached), is_cut
+
+
+def _may_fit(job: JobDetails, wanted: Filter, now: float) -> bool:
+    """What one copy can tell: others are not kept, and no jobs of the library's own queues."""
+    if wanted.queue is None and (job.queue or "").startswith(RESERVED):
+        return False
+    if job.queue is None or not wanted.is_old_enough(job, now):
+        return False
+    text = wanted.words.get("text")
+    if text and raw(text) not in (job.body or b""):
+        return False
+    if wanted.state == "backing-off":
+        return job.backing_off is not None
+    return wanted.state != "delayed" or is_delayed(job, now)
+
+
+async def running(survey: Survey) -> dict[str, tuple[str, float]]:
+    """By id: which worker runs the job, and for how many seconds."""
+    workers = (await Admin(survey.client).workers()).items
+    return {job.id: (each.report.name, job.age_s) for each in workers for job in each.report.jobs}
+
+
+def summary(
+    copies: list[Copy], runs: Mapping[str, tuple[str, float]], counts: QueueCounts, now: float
+) -> FoundJob:
+    best = min(copies, key=lambda each: (_REAL.index(each.job.state), each.job.backing_off is None))
+    task = next((each.task for each in copies if each.task), "")
+    errors = [error for each in copies if (error := last_error(each))]
+    latest = max(errors, key=lambda each: each.at_ms or 0, default=None)
+    state = best.job.state
+    worker, since = runs.get(best.job.id, ("", None))
+    if state == "active":
+        state = _of_active(best.job, counts, now, is_with_worker=bool(worker))
+    is_running = state == "running"
+    return FoundJob(
+        details=best.job,
+        task=task,
+        state=state,
+        error=latest,
+        worker=worker if is_running else "",
+        since_s=since if is_running else None,
+    )
+
+
+def _of_active(job: JobDetails, counts: QueueCounts, now: float, *, is_with_worker: bool) -> str:
+    if job.backing_off is not None:
+        return "backing-off"
+    if is_with_worker:
+        return "running"
+    if is_delayed(job, now):
+        return "delayed"
+    # Of the others a node does not tell whether a client has it, or whether it waits for the end of
+    # its RETRY after a restart; but it tells how many jobs of the queue are of each kind.
+    parts = counts.parts.get(job.queue or "", {}).values()
+    return "running" if count_of(parts, "leased") or not count_of(parts, "restored") else "waiting"
+
+
+async def jobs(survey: Survey, counts: QueueCounts, args: Json) -> tuple[Json, dict[str, str]]:
+    """A page of the jobs that fit."""
+    wanted, most = Filter.of(args), args.get("most") or ROWS
+    if not isinstance(most, int) or not 0 < most <= MOST:
+        raise MistakeError(f"'most' is no number from 1 to {MOST}: {most!r}")
+    if wanted.queue is not None:
+        await counts.renew([wanted.queue])
+    found, is_cut = await search(survey, counts, wanted, most)
+    return {"jobs": [each.row() for each in found.items], "is_cut": is_cut}, found.unreached
+
+
+@attrs.frozen
+class _Group:
+    queue: str
+    task: str
+    kind: str
+    place: str
+
+
+def groups(dead: Iterable[FoundJob]) -> list[Json]:
+    """Dead jobs of the same queue, task, class of error and place, those with most jobs first."""
+    by: dict[_Group, list[FoundJob]] = {}
+    for job in dead:
+        error = job.error or LastError(_NO_REASON)
+        group = _Group(job.details.queue or "", job.task, error.kind, error.place)
+        by.setdefault(group, []).append(job)
+    return [_group(*each) for each in sorted(by.items(), key=lambda each: -len(each[1]))]
+
+
+def _group(group: _Group, jobs: list[FoundJob]) -> Json:
+    messages = Counter(each.error.message for each in jobs if each.error)
+    seen = [_failed_ms(each) for each in jobs]
+    return {
+        **name_fields(group.queue, "queue"),
+        "task": group.task,
+        "error": group.kind,
+        "place": group.place,
+        "message": next(iter(dict(messages.most_common(1))), ""),
+        "messages": len(messages),
+        "count": len(jobs),
+        "first_ms": min(seen),
+        "last_ms": max(seen),
+    }
+
+
+def _failed_ms(job: FoundJob) -> int:
+    """When it failed last; when it was added, if no node tells."""
+    at = job.error.at_ms if job.error else None
+    return at or job.details.ctime // 1_000_000

@@ -1,0 +1,182 @@
+"""Jobs of a cluster by filters, groups of dead ones, and operations for all that fit."""
+
+from typing import Any
+
+import attrs
+import pytest
+import trio
+
+from disque_trio.client import commands
+from disque_trio.observe import bulk
+from disque_trio.observe.operations import OPERATIONS
+from disque_trio.worker.codec import write
+from disque_trio.worker.operating.notes import WORKERS, Note
+from disque_trio.worker.operating.plans import MistakeError, Outcome
+from disque_trio.worker.reporting import RunningJob
+from tests.observe.rig import Observed, observed
+from tests.observe.test_topics import REPORT, told
+
+WHY = "failed 3 of 3 times: TimeoutError: no answer of {} (app/mail.py:22 in send)"
+
+
+async def listed(seen: Observed, **args: Any) -> dict[str, dict[str, Any]]:
+    """By state of each job that fits: its row."""
+    return {row["state"]: row for row in (await told(seen, "jobs", **args))["jobs"]}
+
+
+async def in_every_state(seen: Observed) -> dict[str, str]:
+    """A job in each state, by state."""
+    client, ids = seen.client, {}
+    for state in ("dead", "backing-off", "running"):
+        ids[state] = await client.addjob("mail", f"body {state}", replicate=1, retry=500)
+        [job] = await client.getjob("mail")
+        if state == "dead":
+            await client.run(commands.nack(job, dead=WHY.format(7)))
+        elif state == "backing-off":
+            await client.run(commands.nack(job, delay=300))
+    report = attrs.evolve(
+        REPORT,
+        jobs=[RunningJob(id=ids["running"], task="send", queue="mail", age_s=12, lease_s=40)],
+    )
+    note = write(Note(control="disque-trio.control.mailer.1", report=report), "json")
+    await client.addjob(WORKERS, note, replicate=1, retry=0, ttl=30)
+    ids["delayed"] = await client.addjob("mail", "body delayed", replicate=1, delay=60)
+    ids["queued"] = await client.addjob("mail", "body queued", replicate=1)
+    await seen.observer.counts.once()
+    return ids
+
+
+async def test_jobs_in_every_state_are_listed_once(nursery: trio.Nursery) -> None:
+    seen = await observed(nursery)
+    ids = await in_every_state(seen)
+
+    rows = await listed(seen)
+
+    assert {state: row["id"] for state, row in rows.items()} == ids
+    assert (rows["running"]["worker"], rows["running"]["since_s"]) == ("mailer", 12)
+    assert (rows["backing-off"]["attempt"], rows["queued"]["attempt"]) == (2, 1)
+    assert 290 < rows["backing-off"]["due_s"] <= 300
+    assert rows["dead"]["error"]["kind"] == "TimeoutError"
+    assert rows["dead"]["error"]["place"] == "app/mail.py:22 in send"
+
+
+@pytest.mark.parametrize("state", ["dead", "backing-off", "running", "delayed", "queued"])
+async def test_a_state_is_a_filter(nursery: trio.Nursery, state: str) -> None:
+    seen = await observed(nursery)
+    ids = await in_every_state(seen)
+
+    rows = (await told(seen, "jobs", state=state))["jobs"]
+
+    assert [row["id"] for row in rows] == [ids[state]]
+
+
+@pytest.mark.parametrize(
+    ("filters", "states"),
+    [
+        ({"queue": "mail", "text": "body d"}, {"dead", "delayed"}),
+        ({"state": "dead", "text": "body q"}, set()),
+        ({"worker": "MAIL"}, {"running"}),
+        ({"error": "timeouterror: no answer"}, {"dead"}),
+        ({"place": "app/mail.py:22 in send"}, {"dead"}),
+        ({"older": 3600}, set()),
+        ({"queue": "sms"}, set()),
+        ({"task": "send"}, set()),
+        ({"key": "k"}, set()),
+    ],
+)
+async def test_filters_combine(
+    nursery: trio.Nursery, filters: dict[str, Any], states: set[str]
+) -> None:
+    seen = await observed(nursery)
+    await in_every_state(seen)
+
+    assert set(await listed(seen, **filters)) == states
+
+
+async def test_tasks_and_keys_are_found_in_replicas_of_several_nodes(nursery: trio.Nursery) -> None:
+    seen = await observed(nursery, 2)
+    body = b'{"task": "shop.send", "args": [1]}'
+    id = await seen.client.addjob("mail", body, replicate=2, unique="customer 7")
+    await seen.client.addjob("mail", "another", replicate=2)
+    await seen.observer.counts.once()
+
+    rows = (await told(seen, "jobs", task="SEND", key="customer"))["jobs"]
+
+    assert [(row["id"], row["task"], row["key"]) for row in rows] == [
+        (id, "shop.send", "customer 7")
+    ]
+
+
+async def test_what_is_left_out_is_said(nursery: trio.Nursery) -> None:
+    seen = await observed(nursery)
+    adds = [commands.addjob("mail", f"{n}", replicate=1) for n in range(101)]
+    await seen.client.run_all(adds)
+
+    first, more = await told(seen, "jobs"), await told(seen, "jobs", most=1000)
+
+    assert (len(first["jobs"]), first["is_cut"]) == (100, True)
+    assert (len(more["jobs"]), more["is_cut"]) == (101, False)
+
+
+@pytest.mark.parametrize(
+    "args", [{"state": "lost"}, {"older": -1}, {"older": "1"}, {"most": 1001}, {"task": 7}]
+)
+async def test_filters_that_cannot_be_are_refused(
+    nursery: trio.Nursery, args: dict[str, Any]
+) -> None:
+    seen = await observed(nursery)
+
+    with pytest.raises(MistakeError, match=r"state|number|text"):
+        await told(seen, "jobs", **args)
+
+
+async def test_dead_jobs_of_one_error_are_a_group_whatever_its_words(nursery: trio.Nursery) -> None:
+    seen = await observed(nursery)
+    for n in range(4):
+        await seen.client.addjob("mail", f"{n}", replicate=1)
+        [job] = await seen.client.getjob("mail")
+        why = WHY.format(n) if n < 3 else "no such user"
+        await seen.client.run(commands.nack(job, dead=why))
+    await seen.observer.counts.once()
+
+    groups = (await told(seen, "dead"))["groups"]
+
+    assert [(each["error"], each["place"], each["count"]) for each in groups] == [
+        ("TimeoutError", "app/mail.py:22 in send", 3),
+        ("no such user", "", 1),
+    ]
+    assert groups[0]["messages"] == 3
+    assert groups[0]["first_ms"] <= groups[0]["last_ms"]
+
+
+async def test_an_operation_is_for_all_jobs_that_fit(nursery: trio.Nursery) -> None:
+    seen = await observed(nursery)
+    ids = await in_every_state(seen)
+    await seen.client.addjob("mail", "second", replicate=1)
+    fitting = await seen.observer.ids({"queue": "mail"})
+
+    plan = await bulk.planned(OPERATIONS["jobs requeue"], seen.client, fitting, {})
+    outcome = Outcome()
+    await plan.run(outcome, lambda _: None)
+
+    assert len(fitting) == 6
+    assert plan.says[0] == "Requeue: 3 jobs"
+    assert any("2 × the job is queued already" in each for each in plan.says)
+    assert outcome.count == 3
+    states = await listed(seen)
+    assert set(states) == {"queued", "dead"}
+    assert states["dead"]["id"] == ids["dead"]
+
+
+async def test_an_operation_on_many_jobs_asks_for_their_number(nursery: trio.Nursery) -> None:
+    seen = await observed(nursery)
+    adds = [commands.addjob("mail", f"{n}", replicate=1) for n in range(101)]
+    ids = list(map(str, await seen.client.run_all(adds)))
+
+    plan = await bulk.planned(OPERATIONS["jobs acknowledge"], seen.client, ids, {})
+
+    assert plan.confirm == "101"
+    with pytest.raises(MistakeError, match="is not for jobs"):
+        await bulk.planned(OPERATIONS["queues purge"], seen.client, ids, {})
+    with pytest.raises(MistakeError, match="no job fits"):
+        await bulk.planned(OPERATIONS["jobs acknowledge"], seen.client, [], {})
