@@ -93,6 +93,7 @@ class Node:
             journal.thread.wake = hub.wake_from_thread
         self._nodes = NodesWriter(self.state, store, log, tasks)
         self.chores = ChoreRunner(self.state, self._output.sessions, host, journal)
+        self._history = self.chores.history
         self._input = Input(machine, self._output, self._operator_log)
         self._take = self._input.take
         self._room = Room(self.state, host)
@@ -148,6 +149,8 @@ class Node:
             self.spiller.settle(now)
         if self._operator_log.look_at <= now.mono:
             self._operator_log.look(now)
+        if self._history.due <= now.mono:
+            self._history.look(now)
 
     @property
     def is_napping(self) -> bool:

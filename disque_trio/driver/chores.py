@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from disque_trio.driver.history import History
 from disque_trio.driver.sessions import Session
 from disque_trio.ports import Host
 from disque_trio.statemachine.base import ClientId
@@ -36,6 +37,7 @@ class ChoreRunner:
         journal: Journal | None,
     ) -> None:
         self._state = state
+        self.history = History(state)
         self._sessions = sessions
         self._host = host
         self._journal = journal
@@ -76,6 +78,7 @@ class ChoreRunner:
 
     def _vitals(self) -> Vitals:
         vitals = self.process_vitals()
+        vitals.history = self.history.fields
         vitals.connection_of, vitals.busy_connections = self._connection_of, self._busy
         return vitals
 

@@ -11,7 +11,7 @@ import anyio
 import attrs
 
 from disque_trio.client.errors import DisqueError
-from disque_trio.observe import job_search, jobs, queues
+from disque_trio.observe import history, job_search, jobs, queues
 from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.finding import Finding
 from disque_trio.observe.findings import as_rows, findings
@@ -192,6 +192,7 @@ TOPICS: Final[Mapping[str, Callable[[Observer, Json], Awaitable[Told]]]] = {
     "queue": _queue,
     "job": lambda observer, args: jobs.job(observer.survey, observer.counts, args),
     "job-timeline": lambda observer, args: observer.timelines.look(observer.survey, args),
+    "history": lambda observer, args: history.history(observer.survey, args),
     "jobs": _jobs,
     "workers": lambda observer, _args: observer.people.look(),
     "dead": _dead,

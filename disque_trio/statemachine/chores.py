@@ -186,6 +186,8 @@ class Vitals:
     cpu_user_children: float = 0.0
     connection_of: Callable[[ClientId], Connection] = _unknown
     """Looks at the connection of one client: of 10,000 clients few are asked for."""
+    history: Callable[[], Iterable[tuple[str, str]]] = tuple
+    """The node's last hour and day, as fields of INFO; none if nobody keeps them."""
     busy_connections: Callable[[], Iterable[Connection]] = tuple
     """Looks at those that have input which is not parsed, or are owed output."""
     journal: JournalVitals = attrs.Factory(JournalVitals)

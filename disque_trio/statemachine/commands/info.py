@@ -280,6 +280,10 @@ def _cpu(_node: NodeState, vitals: Vitals) -> Iterator[Field]:
     yield "used_cpu_user_children", f"{vitals.cpu_user_children:.2f}"
 
 
+def _history(_node: NodeState, vitals: Vitals) -> Iterator[Field]:
+    yield from vitals.history()
+
+
 def _commandstats(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
     for name, stat in node.stats.commands.items():
         each = stat.usec / stat.calls
@@ -299,12 +303,13 @@ SECTIONS: Final[Mapping[bytes, Section]] = MappingProxyType(
         b"cpu": _cpu,
         b"commandstats": _commandstats,
         b"tally": _tally,
+        b"history": _history,
     }
 )
 _UNITS: Final = "BKMGTP"
-_ASKED_FOR: Final = (b"commandstats", b"tally")
-"""Sections that are long, and not shown by default."""
-_FROM_VITALS: Final = (b"clients", b"memory", b"persistence", b"cpu")
+_ASKED_FOR: Final = (b"commandstats", b"tally", b"history")
+"""Sections that are long, and not shown by default; the last one not by `all` either."""
+_FROM_VITALS: Final = (b"clients", b"memory", b"persistence", b"cpu", b"history")
 
 
 def info(node: NodeState, client: Client, args: list[bytes]) -> Reply:
@@ -324,7 +329,7 @@ def info(node: NodeState, client: Client, args: list[bytes]) -> Reply:
 
 def _sections(word: bytes) -> list[bytes]:
     if word == b"all":
-        return list(SECTIONS)
+        return [name for name in SECTIONS if name != _ASKED_FOR[-1]]
     if word == b"default":
         return [name for name in SECTIONS if name not in _ASKED_FOR]
     return [word] if word in SECTIONS else []

@@ -7,11 +7,14 @@ import { UNKNOWN, clock, number, rate, span } from "./words.js";
 const WIDE = 600;
 const HIGH = 150;
 const SECONDS = 300; // from edge to edge: as time goes on lines move, and are not squeezed
+const GAP = 25; // seconds between two points that are not joined, unless samples are farther apart
 
-// `series` have `label`, `values` and `colour` (a class). Null is a gap.
-export function chart({ title, at, series, unit = "" }) {
+// `series` have `label`, `values` and `colour` (a class). Null is a gap. `starts` are moments at which
+// nodes were started: { at, name }.
+export function chart({ title, at, series, unit = "", seconds = SECONDS, period = 0, starts = [] }) {
+  const scale = { seconds, gap: Math.max(GAP, 2.2 * period) };
   const most = ceiling(Math.max(1, ...series.flatMap(({ values }) => values.map((v) => v ?? 0))));
-  const hover = app.hover === null ? null : nearest(at, app.hover);
+  const hover = app.hover === null ? null : nearest(at, app.hover, seconds);
   return element(
     "figure",
     { class: "chart" },
@@ -31,13 +34,14 @@ export function chart({ title, at, series, unit = "" }) {
         [0.25, 0.5, 0.75].map((part) =>
           shape("line", { class: "grid", x1: 0, x2: WIDE, y1: HIGH * part, y2: HIGH * part }),
         ),
-        series.map((one, n) => drawn(one, at, most, n === 0)),
-        hover !== null && shape("line", { class: "hover", x1: x(at, hover), x2: x(at, hover), y1: 0, y2: HIGH }),
+        series.map((one, n) => drawn(one, at, most, n === 0, scale)),
+        starts.filter((one) => one.at > at.at(-1) - seconds && one.at > at[0]).map((one) => started(one, at, seconds)),
+        hover !== null && shape("line", { class: "hover", x1: x(at, at[hover], seconds), x2: x(at, at[hover], seconds), y1: 0, y2: HIGH }),
       ),
       element(
         "div",
         { class: "axis small" },
-        element("span", {}, `${span(SECONDS)} ago`),
+        element("span", {}, `${span(seconds)} ago`),
         element("span", {}, "now"),
       ),
     ),
@@ -50,25 +54,31 @@ export function sparkline(at, values, colour) {
   return shape(
     "svg",
     { class: "spark", viewBox: `0 0 ${WIDE} ${HIGH}`, preserveAspectRatio: "none", "aria-hidden": "true" },
-    drawn({ values, colour }, at, most * 1.1, true),
+    drawn({ values, colour }, at, most * 1.1, true, { seconds: SECONDS, gap: GAP }),
   );
 }
 
-function drawn({ values, colour }, at, most, isFilled) {
-  const line = path(at, values, most);
-  const filled = isFilled && line && shape("path", { class: `area ${colour}`, d: area(at, values, most) });
+function started({ at: when, name }, at, seconds) {
+  const place = x(at, when, seconds);
+  return shape("line", { class: "start", x1: place, x2: place, y1: 0, y2: HIGH }, shape("title", {}, `${name} started at ${clock(when * 1000)}`));
+}
+
+function drawn({ values, colour }, at, most, isFilled, scale) {
+  const line = path(at, values, most, scale);
+  const filled = isFilled && line && shape("path", { class: `area ${colour}`, d: area(at, values, most, scale) });
   return [filled, shape("path", { class: `line ${colour}`, d: line })];
 }
 
-const x = (at, n) => +(WIDE * (1 - (at.at(-1) - at[n]) / SECONDS)).toFixed(1);
+const x = (at, when, seconds) => +(WIDE * (1 - (at.at(-1) - when) / seconds)).toFixed(1);
 const y = (value, most) => +(HIGH - (HIGH - 3) * (value / most)).toFixed(1);
 
-// Pieces of neighbours that are known.
-function pieces(values) {
+// Pieces of neighbours that are known: where nobody looked, there is a gap, too.
+function pieces(at, values, gap) {
   const found = [];
   let begun = null;
   values.forEach((value, n) => {
     const isKnown = value !== null && value !== undefined;
+    if (n && at[n] - at[n - 1] > gap) begun = null;
     if (isKnown && begun === null) found.push((begun = []));
     if (isKnown) begun.push(n);
     else begun = null;
@@ -76,15 +86,15 @@ function pieces(values) {
   return found;
 }
 
-function path(at, values, most) {
-  const point = (n) => `${x(at, n)},${y(values[n], most)}`;
-  return pieces(values).map((piece) => `M${piece.map(point).join("L")}`).join("");
+function path(at, values, most, { seconds, gap }) {
+  const point = (n) => `${x(at, at[n], seconds)},${y(values[n], most)}`;
+  return pieces(at, values, gap).map((piece) => `M${piece.map(point).join("L")}`).join("");
 }
 
-function area(at, values, most) {
-  const floor = (n) => `${x(at, n)},${HIGH}`;
-  const point = (n) => `${x(at, n)},${y(values[n], most)}`;
-  return pieces(values)
+function area(at, values, most, { seconds, gap }) {
+  const floor = (n) => `${x(at, at[n], seconds)},${HIGH}`;
+  const point = (n) => `${x(at, at[n], seconds)},${y(values[n], most)}`;
+  return pieces(at, values, gap)
     .map((piece) => `M${floor(piece[0])}L${piece.map(point).join("L")}L${floor(piece.at(-1))}Z`)
     .join("");
 }
@@ -98,9 +108,9 @@ function ceiling(value) {
   return [1, 2, 5, 10].map((step) => step * size).find((step) => step >= value);
 }
 
-function nearest(at, fraction) {
+function nearest(at, fraction, seconds) {
   if (!at.length) return null;
-  const wanted = at.at(-1) - (1 - fraction) * SECONDS;
+  const wanted = at.at(-1) - (1 - fraction) * seconds;
   let best = 0;
   at.forEach((time, n) => {
     if (Math.abs(time - wanted) < Math.abs(at[best] - wanted)) best = n;

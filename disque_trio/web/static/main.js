@@ -23,6 +23,7 @@ import { workers } from "./workers.js";
 const PAGES = { overview, cluster, queues, queue, jobs, job, workers, dead, later, replay, sandbox };
 const IN_BAR = ["overview", "cluster", "queues", "jobs", "workers", "dead", "later", "replay", "sandbox"];
 const EVERY = [1000, 2000, 5000, 15_000, 60_000];
+const HISTORY_MS = 10_000; // between looks at what nodes have kept
 const BEHIND_MS = 2000; // between looks at the findings from other pages
 
 const held = new Map(); // by slot: the subscription that is open, and what it asks for
@@ -55,7 +56,7 @@ const home = () => pages()[0]?.link ?? "#/overview";
 function wanted() {
   if (app.frozenAt || document.hidden) return [];
   const page = PAGES[app.route.page];
-  const own = Object.entries(page?.topics(app.route) ?? {}).map(([topic, args]) => [topic, args, page.every ?? app.every]);
+  const own = Object.entries(page?.topics(app.route) ?? {}).map(([topic, args]) => [topic, args, topic === "history" ? Math.max(app.every, HISTORY_MS) : page.every ?? app.every]);
   const isOverview = own.some(([topic]) => topic === "overview");
   const all = isOverview ? own : [["overview", {}, Math.max(app.every, BEHIND_MS)], ...own];
   return all.filter(([topic]) => app.hello?.topics.includes(topic) ?? true);

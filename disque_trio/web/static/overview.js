@@ -1,6 +1,6 @@
 // Page 1: what is wrong, how much moves, and each node in a line.
 
-import { nodeName } from "./app.js";
+import { amend, nodeName } from "./app.js";
 import { chart, sparkline } from "./chart.js";
 import { element } from "./elements.js";
 import { AS_LAST, card, findings, heading, share, state, tile, unreached, waiting } from "./parts.js";
@@ -10,8 +10,8 @@ import { UNKNOWN, count, named, number, rate, span } from "./words.js";
 
 export const overview = {
   name: "Overview",
-  topics: () => ({ overview: {} }),
-  view(heard) {
+  topics: ({ args }) => ({ overview: {}, history: { span: args.span === "day" ? "day" : "hour" } }),
+  view(heard, { args }) {
     const put = heard.overview;
     if (!put?.data) return [heading("Overview"), waiting(put, "their state")];
     const { totals, series, nodes, is_counting: isCounting } = put.data;
@@ -20,7 +20,8 @@ export const overview = {
       unreached(put, AS_LAST),
       card("Findings", { class: "card flat" }, findings(put.data.findings)),
       element("div", { class: "tiles" }, tiles(totals, series, isCounting)),
-      element("div", { class: "charts" }, charts(series)),
+      spans(args),
+      element("div", { class: "charts" }, charts(series, heard.history?.data, SPANS[args.span] ?? SPANS[""])),
       card("Nodes", {}, nodeTable(nodes)),
     ];
   },
@@ -49,16 +50,37 @@ function tiles(totals, series, isCounting) {
   ];
 }
 
-function charts(series) {
+// By its word in the address: its label, its seconds, and how far apart nodes keep samples for it.
+const SPANS = { "": ["5 min", 300, 10], hour: ["1 h", 3600, 10], day: ["1 d", 86_400, 300] };
+
+function spans({ span: chosen = "" }) {
+  const button = ([name, [label]]) =>
+    element("button", { "aria-pressed": String(name === chosen), click: () => amend({ span: name }) }, label);
+  return element("div", { class: "segments", role: "group", "aria-label": "Time of the charts" }, Object.entries(SPANS).map(button));
+}
+
+// What the nodes have kept, and then what was seen since the first look.
+function whole(live, past, seconds) {
+  const first = seconds === 300 ? (live?.at[0] ?? Infinity) : Infinity;
+  const old = past.at.map((_, n) => n).filter((n) => past.at[n] < first - 1 && past.at[n] >= past.at.at(-1) - seconds);
+  const of = (name) => [...old.map((n) => past[name]?.[n] ?? null), ...(first < Infinity ? (live[name] ?? live.at.map(() => null)) : [])];
+  return Object.fromEntries(["at", "added_s", "delivered_s", "acked_s", "queued", "again_s", "refused_s", "wait_ms"].map((name) => [name, of(name)]));
+}
+
+function charts(live, past, [, seconds, period]) {
+  const isKept = past?.period === period && past.at.length > 0;
+  const series = isKept ? whole(live, past, seconds) : live;
   if (!series?.at.length) return [];
+  const starts = (past?.starts ?? []).map(({ at, node }) => ({ at, name: nodeName(node) }));
   const line = (label, name, colour) => ({ label, values: series[name] ?? [], colour });
+  const time = { at: series.at, seconds, period, starts };
   return [
     card(
       "Flow",
       {},
       chart({
         title: "Jobs a second",
-        at: series.at,
+        ...time,
         series: [
           line("added", "added_s", "added"),
           line("delivered", "delivered_s", "delivered"),
@@ -70,8 +92,19 @@ function charts(series) {
     card(
       "Stock",
       {},
-      chart({ title: "Jobs in queues", at: series.at, series: [line("queued", "queued", "queued")] }),
+      chart({ title: "Jobs in queues", ...time, series: [line("queued", "queued", "queued")] }),
     ),
+    isKept && seconds > 300 && card(
+      "Trouble",
+      {},
+      chart({
+        title: "A second",
+        ...time,
+        series: [line("redelivered", "again_s", "dead"), line("refused", "refused_s", "refused")],
+        unit: "/s",
+      }),
+    ),
+    isKept && seconds > 300 && card("Wait", {}, chart({ title: "Milliseconds from due to delivered, mean", ...time, series: [line("wait", "wait_ms", "acked")] })),
   ];
 }
 

@@ -45,6 +45,14 @@ def test_all_is_everything() -> None:
     assert titles(text_of(Rig(), "all")) == EVERY_SECTION
 
 
+def test_history_is_what_the_driver_has_kept_and_only_shown_alone() -> None:
+    vitals = Vitals(history=lambda: [("history_since", "1790000000")])
+
+    assert fields_of(Rig(), "history", vitals) == {"history_since": "1790000000"}
+    assert titles(text_of(Rig(), "history")) == ["History"]
+    assert "History" not in titles(text_of(Rig(), "all"))
+
+
 @pytest.mark.parametrize("title", EVERY_SECTION)
 def test_a_section_can_be_asked_for_alone(title: str) -> None:
     assert titles(text_of(Rig(), title.upper())) == [title]

@@ -97,6 +97,19 @@ def overview(_args: Said) -> Said:
     }
 
 
+def history(args: Said) -> Said:
+    period, many = (300, 288) if args["span"] == "day" else (10, 360)
+    now = time.time()
+    names = {"added_s": 811, "delivered_s": 640, "acked_s": 600, "queued": 41_000}
+    names |= {"again_s": 4, "refused_s": 2, "wait_ms": 900}
+    curves = {name: (curve(most, name) * 2)[:many] for name, most in names.items()}
+    at = [now - period * (many - n) for n in range(many)]
+    holes = {
+        name: [None if 100 < n < 130 else v for n, v in enumerate(curves[name])] for name in names
+    }
+    return {"period": period, "at": at, **holes, "starts": [{"at": now - 1800, "node": N2}]}
+
+
 def cluster(_args: Said) -> Said:
     sees = [[a, b, "up"] for a in (N1, N2) for b in (N1, N2) if a != b]
     sees += [[N1, N3, "failed"], [N2, N3, "suspect"], [N3, N1, "unknown"], [N3, N2, "unknown"]]
@@ -352,6 +365,7 @@ def later(_args: Said) -> Said:
 
 TOPICS: Final = {
     "overview": overview,
+    "history": history,
     "cluster": cluster,
     "queues": queues,
     "queue": queue,

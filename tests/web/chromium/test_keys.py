@@ -30,7 +30,7 @@ async def test_a_row_is_walked_to_opened_and_left(tab: Tab, fake: Fake) -> None:
     await tab.press("j", "Enter")
     await tab.until("document.querySelector('h1').innerText.startsWith('Job')")
     await tab.press("u")
-    await tab.until("document.querySelector('h1').innerText === 'Queues'")
+    await tab.until("document.querySelector('h1').innerText === 'Jobs'")
 
 
 async def test_one_level_up_from_a_job_is_its_queue(tab: Tab, fake: Fake) -> None:

@@ -1,0 +1,85 @@
+"""The topic `history`: the last hour or day of all nodes, which keep it themselves."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import attrs
+
+from disque_trio.client import commands
+from disque_trio.client.address import Address
+from disque_trio.client.errors import DisqueError
+from disque_trio.observe.survey import Survey
+from disque_trio.observe.values import Json
+from disque_trio.worker.operating.asking import at_each, given
+from disque_trio.worker.operating.plans import MistakeError
+
+SPANS: Final[Mapping[str, tuple[str, int]]] = {
+    "hour": ("history_10s", 10),
+    "day": ("history_300s", 300),
+}
+"""By name: the field of INFO, and how far samples are apart, in seconds."""
+_SUMS: Final = ("added", "delivered", "acked", "again", "refused", "queued", "delayed")
+_COLUMNS: Final = {"added": "added_s", "delivered": "delivered_s", "acked": "acked_s",
+                   "again": "again_s", "refused": "refused_s"}  # fmt: skip
+
+
+@attrs.frozen
+class Told:
+    """Of one node."""
+
+    node: str
+    since: float
+    """When it began to keep samples, in Unix seconds: its start."""
+    samples: Mapping[int, Mapping[str, float]]
+    """By the number of the period: fields that are known."""
+
+
+async def history(survey: Survey, args: Json) -> tuple[Json, dict[str, str]]:
+    """Series over all nodes, with gaps where no node has a sample, and restarts of nodes."""
+    span = args.get("span", "hour")
+    if span not in SPANS:
+        raise MistakeError(f"there is no span '{span}': {', '.join(SPANS)}")
+    field, period = SPANS[span]
+    await survey.look()
+
+    async def ask(node: Address) -> list[Told]:
+        told = given(*await survey.client.ask(node, [commands.info("history")]))
+        return list(_told(str(node), told, field, period))
+
+    try:
+        found = await at_each(survey.client, ask)
+    except DisqueError:
+        return _series([], period), survey.unreached
+    return _series(found.items, period), found.unreached
+
+
+def _told(node: str, fields: Mapping[str, str], field: str, period: int) -> Iterable[Told]:
+    """Nothing of a node that keeps no history."""
+    names = fields.get("history_fields", "").split(",")
+    samples: dict[int, dict[str, float]] = {}
+    for words in filter(None, fields.get(field, "").split(";")):
+        known = {n: float(w) for n, w in zip(names, words.split(","), strict=False) if w}
+        if "at" in known:
+            samples[round(known["at"] / period)] = known
+    if "history_since" in fields:
+        yield Told(node, float(fields["history_since"]), samples)
+
+
+def _series(nodes: list[Told], period: int) -> Json:
+    periods = sorted({each for node in nodes for each in node.samples})
+    columns: dict[str, list[float | None]] = {name: [] for name in (*_SUMS, "wait_ms")}
+    at: list[int] = []
+    for number in range(periods[0], periods[-1] + 1) if periods else ():
+        here = [each for node in nodes if (each := node.samples.get(number))]
+        at.append(number * period)
+        for name in _SUMS:
+            known = [each[name] for each in here if name in each]
+            columns[name].append(round(sum(known), 2) if known else None)
+        waits = [each["wait_ms"] for each in here if "wait_ms" in each]
+        columns["wait_ms"].append(max(waits, default=None))
+    return {
+        "period": period,
+        "at": at,
+        **{_COLUMNS.get(name, name): values for name, values in columns.items()},
+        "starts": [{"at": each.since, "node": each.node} for each in nodes],
+    }

@@ -1,0 +1,102 @@
+"""Jobs by filters, what can be done to all that fit, dead jobs by error, and the time of charts."""
+
+import json
+
+from tests.web.chromium import scene
+from tests.web.chromium.devtools import Tab
+from tests.web.chromium.fake import Fake
+from tests.web.chromium.test_pages import opened
+
+ROWS = "document.querySelectorAll('tbody tr').length"
+
+
+async def test_filters_are_in_the_address_and_combine(tab: Tab, fake: Fake) -> None:
+    await opened(tab, fake, "#/jobs?queue=mail", "24 jobs")
+
+    await tab.click(".segments button", "backing-off")
+    await tab.until(f"{ROWS} === 4")
+    await tab.run("document.querySelector('[aria-label=task]').focus()")
+    await tab.press(*"send")
+    await tab.until("location.hash.includes('task=send')")
+
+    assert fake.subscribed()["jobs"] == {"queue": "mail", "state": "backing-off", "task": "send"}
+    assert await tab.run("location.hash") == "#/jobs?queue=mail&state=backing-off&task=send"
+    await tab.open("about:blank")
+    await opened(tab, fake, "#/jobs?queue=mail&state=backing-off&task=send", "TimeoutError")
+    assert await tab.run("document.querySelector('[aria-label=task]').value") == "send"
+
+
+async def test_an_operation_is_planned_for_all_that_fit(tab: Tab, fake: Fake) -> None:
+    fake.plans["jobs redrive"] = {"says": ["Redrive: 4 jobs"], "token": "t"}
+    await opened(tab, fake, "#/jobs?state=dead&queue=mail", "dead")
+
+    await tab.click(".heading button", "Redrive all")
+    await tab.has("Redrive: 4 jobs")
+
+    [asked] = [said for said in fake.asked if said.get("operation") == "jobs redrive"]
+    assert asked["filter"] == {"queue": "mail", "state": "dead"}
+
+
+async def test_nothing_is_offered_for_all_jobs_of_a_cluster(tab: Tab, fake: Fake) -> None:
+    await opened(tab, fake, "#/jobs", "running")
+
+    assert "Redrive all" not in await tab.text()
+
+
+async def test_jobs_are_saved_as_csv_without_formulas(tab: Tab, fake: Fake) -> None:
+    job = scene.found(0, "dead", queue='=1+"2"')
+    fake.topics = {**fake.topics, "jobs": lambda _args: {"jobs": [job], "is_cut": False}}
+    await opened(tab, fake, "#/jobs", "dead")
+    await tab.run(
+        "(globalThis.saved = [], URL.createObjectURL = (blob) => (saved.push(blob), '#'), 0)"
+    )
+
+    await tab.click("button", "CSV")
+    await tab.click("button", "JSON")
+
+    [csv, text] = await tab.run("Promise.all(saved.map((blob) => blob.text()))")
+    assert csv.split("\r\n")[1].startswith(f'"{job["id"]}","dead","\'=1+""2""","mail.send"')
+    assert json.loads(text)[0]["error"]["kind"] == "TimeoutError"
+
+
+async def test_a_group_of_dead_jobs_leads_to_its_jobs(tab: Tab, fake: Fake) -> None:
+    await opened(tab, fake, "#/dead", "LookupError", "and 11 others")
+
+    await tab.click("tbody th a", "LookupError")
+
+    await tab.until("document.querySelector('h1').innerText === 'Jobs'")
+    wanted = {"state": "dead", "queue": "mail", "task": "mail.send", "error": "LookupError"}
+    assert fake.subscribed()["jobs"] == {**wanted, "place": "app/mail.py:22"}
+
+
+async def test_a_group_of_dead_jobs_is_redriven(tab: Tab, fake: Fake) -> None:
+    fake.plans["jobs redrive"] = {"says": ["Redrive: 1,100 jobs"], "confirm": "1100", "token": "t"}
+    await opened(tab, fake, "#/dead", "LookupError")
+
+    await tab.press("j", "R")
+    await tab.has("To go on, type 1100")
+
+    [asked] = [said for said in fake.asked if said.get("operation") == "jobs redrive"]
+    assert asked["filter"]["error"] == "LookupError"
+
+
+async def test_the_page_of_a_job_says_what_failed_and_who_has_it(tab: Tab, fake: Fake) -> None:
+    await opened(tab, fake, f"#/job/{scene.JOB}", "2 of 25", "TimeoutError", "app/mail.py:22")
+
+    await tab.has("mailer-7@web3", "for 12 s")
+    names = "[...document.querySelectorAll('.heading button')].map((each) => each.innerText)"
+    assert "Cancel" in await tab.run(names)
+
+
+async def test_charts_show_what_nodes_have_kept(tab: Tab, fake: Fake) -> None:
+    await opened(tab, fake, "", "5 min ago")
+
+    await tab.click(".segments button", "1 h")
+    await tab.has("1 h ago", "refused")
+    assert await tab.run("location.hash") == "#/overview?span=hour"
+    assert await tab.run("document.querySelector('.chart .start title').textContent.slice(0, 10)")
+    pieces = await tab.run("document.querySelector('.chart .line').getAttribute('d')")
+    assert pieces.count("M") == 2
+    await tab.click(".segments button", "1 d")
+    await tab.has("1 d ago")
+    assert fake.subscribed()["history"] == {"span": "day"}
