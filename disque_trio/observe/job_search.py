@@ -220,6 +220,7 @@ async def running(survey: Survey) -> dict[str, tuple[str, float]]:
 def summary(
     copies: list[Copy], runs: Mapping[str, tuple[str, float]], counts: QueueCounts, now: float
 ) -> FoundJob:
+    """A job, out of its copies. `now` is Unix time."""
     best = min(copies, key=lambda each: (_REAL.index(each.job.state), each.job.backing_off is None))
     task = next((each.task for each in copies if each.task), "")
     errors = [error for each in copies if (error := last_error(each))]
