@@ -36,6 +36,12 @@ _disque_trio() {
             PATHS) at="${at:+$at }$word" ;;
         esac
     done
+    local prefix=""
+    case "$previous $current" in
+        "= "*) previous="${COMP_WORDS[COMP_CWORD-2]}" ;;
+        *" =") current="" ;;
+        *" --"*=*) previous="${current%%=*}" prefix="${current%%=*}=" current="${current#*=}" ;;
+    esac
     COMPREPLY=()
     case "$at $previous" in
 VALUES
@@ -137,7 +143,7 @@ def bash() -> str:
 
 def _compgen(words: Sequence[str], files: str) -> str:
     listed = shlex.quote(" ".join(words))
-    return f'COMPREPLY=($(compgen {files} -W {listed} -- "$current"))'
+    return f'COMPREPLY=($(compgen {files} -P "$prefix" -W {listed} -- "$current"))'
 
 
 def zsh() -> str:

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from disque_trio.worker.cron.declaring import CronOptions, Crons
     from disque_trio.worker.cron.schedule import Schedule
     from disque_trio.worker.handler import JobHandler
-    from disque_trio.worker.interop.producer import Foreign
+    from disque_trio.worker.interop.producer import Producer
     from disque_trio.worker.operating.admin import Admin
 
 DAY_S: Final = 86_400
@@ -174,14 +174,14 @@ class App(Generic[State]):
             _check_system(system)
         payloads = import_module("disque_trio.worker.interop.payloads")  # few apps need it
         self._readers[queue.encode(errors="surrogateescape")] = partial(
-            payloads.read_foreign, max_body=self._enqueuer.max_body, systems=systems
+            payloads.read_payload, max_body=self._enqueuer.max_body, systems=systems
         )
 
-    def foreign(self, system: System) -> "Foreign":
+    def producer(self, system: System) -> "Producer":
         """Add jobs in the format of another system, for its workers."""
         _check_system(system)
         producer = import_module("disque_trio.worker.interop.producer")
-        found: Foreign = producer.Foreign(system, self._enqueuer, self._defaults)
+        found: Producer = producer.Producer(system, self._enqueuer, self._defaults)
         return found
 
     def cron(

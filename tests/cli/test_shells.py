@@ -35,6 +35,12 @@ def completed(line: str, script: Path) -> list[str]:
         ("disque-trio --url=x jobs sh", ["show"]),
         ("disque-trio sim sweep --engine t", ["trio", "tcp"]),
         ("disque-trio worker shop.tasks --loop ", ["asyncio", "trio"]),
+        # bash splits words at =, and zsh does not.
+        ("disque-trio worker --loop =", ["asyncio", "trio"]),
+        ("disque-trio worker --loop = t", ["trio"]),
+        ("disque-trio worker --burst --loop=t", ["--loop=trio"]),
+        ("disque-trio sim sweep x.toml --out = fol", ["folder"]),
+        ("disque-trio sim sweep x.toml --engine = tcp --out = fol", ["folder"]),
         ("disque-trio worker -c 4 --con", ["--concurrency"]),
         ("disque-trio sim run plan", ["plan.toml"]),
         ("disque-trio sim sweep x.toml --out fol", ["folder"]),

@@ -26,7 +26,7 @@ from disque_trio.wire.words import UnbalancedQuotesError, split
 from disque_trio.worker import codec
 from disque_trio.worker.arguments import Arguments
 from disque_trio.worker.envelope import BadBodyError, NewerBodyError, write
-from disque_trio.worker.interop.payloads import read_foreign
+from disque_trio.worker.interop.payloads import read_payload
 from tests.fuzz import examples
 from tests.parsing import all_requests
 from tests.rig import CALM, N2, Rig
@@ -158,7 +158,7 @@ def _nodes(data: bytes) -> None:
 
 def _bodies(data: bytes) -> None:
     with contextlib.suppress(BadBodyError, NewerBodyError):
-        found = read_foreign(data, 1 << 20, ("resque", "sidekiq"))
+        found = read_payload(data, 1 << 20, ("resque", "sidekiq"))
         args, kwargs = _ARGUMENTS.unpack(found)
         assert isinstance(args[0] if args else kwargs["a"], int)
 

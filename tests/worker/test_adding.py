@@ -119,7 +119,7 @@ async def test_jobs_wait_for_a_majority_of_their_copies_by_default() -> None:
             await app.enqueue_many([t.using(replicate=5).call()])
             await t.using(sync=1).enqueue()
             await t.using(lease=0).enqueue()
-            await app.foreign("sidekiq").enqueue("Mail", 1)
+            await app.producer("sidekiq").enqueue("Mail", 1)
 
     assert [safety(options) for _, _, options in added(node)] == [
         BY_DEFAULT,

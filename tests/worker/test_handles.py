@@ -216,7 +216,7 @@ async def test_a_key_that_is_kept_tells_that_its_job_is_done(two: Processes) -> 
 
 @story_of
 async def test_jobs_for_other_systems_have_a_status_too(two: Processes) -> None:
-    job = await two.adds.foreign("sidekiq").using(queue="ruby").enqueue("HardJob", 5)
+    job = await two.adds.producer("sidekiq").using(queue="ruby").enqueue("HardJob", 5)
 
     assert (await job.status()).state == "waiting"
     assert await two.cancel(job.id)

@@ -73,7 +73,7 @@ def test_consumers_and_jobs_for_other_systems_have_the_defaults_of_the_app() -> 
     app = App(timeout=20, max_crashes=2, retry=Fixed([1]), replicate=2, lease=60)
     app.consumer("raw", max_crashes=3)(print)
 
-    (definition, _), options = app._consumers["raw"], app.foreign("sidekiq").options
+    (definition, _), options = app._consumers["raw"], app.producer("sidekiq").options
 
     assert (definition.timeout, definition.retry) == (20, Fixed([1]))
     assert (definition.max_crashes, definition.options.queue) == (3, "raw")

@@ -26,7 +26,7 @@ _OF_SIDEKIQ: Final = frozenset(("at", "created_at", "enqueued_at", "jid", "queue
 """Fields that Resque does not write."""
 
 
-def read_foreign(body: bytes, max_body: int, systems: Collection[System]) -> Envelope:
+def read_payload(body: bytes, max_body: int, systems: Collection[System]) -> Envelope:
     """The envelope of a body of one of these systems, or of one of ours. Raises `BadBodyError` or
     `NewerBodyError`."""
     if checked_form(body, max_body) != "json":
@@ -93,7 +93,7 @@ def _due(fields: dict[str, Any]) -> dict[str, float]:
     return {"due": at} if isinstance(at, int | float) and not isinstance(at, bool) else {}
 
 
-def write_foreign(
+def write_payload(
     system: System, name: str, args: Sequence[Any], *, key: str, queue: str, max_body: int
 ) -> bytes:
     """The body that a worker of the system reads. Raises `NotEncodableError`."""

@@ -10,12 +10,12 @@ from disque_trio.worker.adding import addjob
 from disque_trio.worker.enqueue import Enqueuer, Request
 from disque_trio.worker.enqueued import Enqueued
 from disque_trio.worker.interop import System
-from disque_trio.worker.interop.payloads import write_foreign
+from disque_trio.worker.interop.payloads import write_payload
 from disque_trio.worker.options import JobOptions, Options, with_changes
 
 
 @attrs.frozen(eq=False, repr=False)
-class Foreign:
+class Producer:
     """Jobs as another system writes them."""
 
     system: System
@@ -29,7 +29,7 @@ class Foreign:
     def _settled(self) -> Options:
         return Options.of(self._defaults, self._named)
 
-    def using(self, **options: Unpack[JobOptions]) -> "Foreign":
+    def using(self, **options: Unpack[JobOptions]) -> "Producer":
         """With these options. `key` is the jid. Raises `ValueError` for what cannot
         work, and for `unique` and `headers`, which such a body cannot say."""
         for name in ("unique", "headers"):
@@ -48,7 +48,7 @@ class Foreign:
     def _request(self, name: str, args: tuple[Any, ...]) -> Request[Any]:
         options = self.options
         key = options.key or secrets.token_hex(12)
-        body = write_foreign(
+        body = write_payload(
             self.system,
             name,
             args,

@@ -28,7 +28,7 @@ _ARID: Final = re.compile(
     r"|table|traces|unlisted|usage)|backlog|config|directives|suggestions|invariants|jobtraces|latency"
     r"|metrics|nodesfile|redaction|refusals|slowlog|stats|tally|timing|trace|values|versions|wording)"
     r"|driver/operator_log|worker/(comparing|describing|precedence|reporting|runlog|stacks|workerlog)"
-    r"|worker/(operating|foreign|contrib)/.*"
+    r"|worker/(operating|interop|contrib)/.*"
 )
 """Files of what is told to people, measured or traced, and of what checks the others."""
 _ARID_CALLS: Final = re.compile(

@@ -15,7 +15,7 @@ from disque_trio.worker.engine import records, words
 from disque_trio.worker.engine.records import Done
 from disque_trio.worker.envelope import BadBodyError, NewerBodyError
 from disque_trio.worker.interop import System
-from disque_trio.worker.interop.payloads import read_foreign, write_foreign
+from disque_trio.worker.interop.payloads import read_payload, write_payload
 from tests.client.fakenode import FakeNode
 from tests.client.running import url
 from tests.worker.runs import ID, Driver, body, handler_of, outcome, run_of
@@ -206,7 +206,7 @@ def test_fields_of_other_types_are_told(changes: Any) -> None:
 @given(st.binary(max_size=60).map(lambda rest: b'{"class":"A","args":[],' + rest) | st.binary())
 def test_hostile_bytes_are_read_or_refused(what: bytes) -> None:
     with contextlib.suppress(BadBodyError, NewerBodyError):
-        assert isinstance(read_foreign(what, 1000, BOTH).task, str)
+        assert isinstance(read_payload(what, 1000, BOTH).task, str)
 
 
 # Written.
@@ -215,9 +215,9 @@ def test_hostile_bytes_are_read_or_refused(what: bytes) -> None:
 @pytest.mark.parametrize("system", BOTH)
 @given(st.lists(st.text() | st.integers(-(2**53), 2**53) | st.lists(st.booleans())))
 def test_what_is_written_is_read(system: System, args: list[Any]) -> None:
-    what = write_foreign(system, "HardJob", args, key="k", queue="q", max_body=1 << 20)
+    what = write_payload(system, "HardJob", args, key="k", queue="q", max_body=1 << 20)
 
-    found = read_foreign(what, 1 << 20, [system])
+    found = read_payload(what, 1 << 20, [system])
 
     assert found.task == "HardJob"
     assert json.loads(b"[" + b",".join(map(bytes, found.args)) + b"]") == args
@@ -227,7 +227,7 @@ def test_what_is_written_is_read(system: System, args: list[Any]) -> None:
 @pytest.mark.parametrize("kind", ["trio", "asyncio", "blocking"])
 def test_a_job_is_written_for_workers_of_sidekiq(kind: str) -> None:
     async def held() -> None:
-        sidekiq = app.foreign("sidekiq")
+        sidekiq = app.producer("sidekiq")
         async with app:
             if kind == "blocking":
                 job = sidekiq.using(queue="critical", delay=60).enqueue_blocking("HardJob", 1)
@@ -249,10 +249,10 @@ def test_a_job_is_written_for_workers_of_sidekiq(kind: str) -> None:
 
 
 def test_what_such_a_body_cannot_say_is_refused() -> None:
-    resque = App(max_body=100).foreign("resque")
+    resque = App(max_body=100).producer("resque")
 
     with pytest.raises(ValueError, match="there is no system rescue; there are resque, sidekiq"):
-        App().foreign("rescue")  # type: ignore[arg-type]
+        App().producer("rescue")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="a job of resque has no unique"):
         resque.using(unique=True)
     with pytest.raises(NotEncodableError, match="HardJob: a object cannot be written"):
