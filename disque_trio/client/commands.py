@@ -19,6 +19,7 @@ from disque_trio.statemachine.base import Reply
 from disque_trio.statemachine.commandoptions import (
     COUNTED,
     GETJOB,
+    NACK,
     PURGE,
     RELEASE,
     Table,
@@ -153,11 +154,7 @@ def nack(
 ) -> Command[int]:
     """NACK: return how many jobs were requeued, at once or after a `delay` in seconds; or, with a
     reason why they are `dead`, how many were buried. The node keeps the `error` with them."""
-    options = _words(RELEASE, {"delay": delay})
-    if dead is not None:
-        options += (b"DEAD", word(dead))
-    if error is not None:
-        options += (b"ERROR", word(error))
+    options = _words(NACK, {"delay": delay, "dead": dead, "error": error})
     command = _of_jobs(b"NACK", jobs, *options, is_repeatable=False)  # each counts
     return _with_tokens(command, jobs, *options)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from disque_trio.statemachine.base import LONGEST_PERIOD_S
+from disque_trio.statemachine.extensions import MAX_ERROR, MAX_REASON
 from disque_trio.statemachine.joboptions import Option, in_words
 
 Table = Mapping[bytes, Option]
@@ -84,6 +85,23 @@ GETJOB: Final = _table(
 )
 """Queues may be named like these words (decision 21)."""
 RELEASE: Final = _table(_DELAY)
+NACK: Final = _table(
+    _DELAY,
+    Option(
+        word=b"DEAD",
+        name="dead",
+        usage="[reason]",
+        most=MAX_REASON,
+        meaning="bury the jobs, with this reason",
+    ),
+    Option(
+        word=b"ERROR",
+        name="error",
+        usage="text",
+        most=MAX_ERROR,
+        meaning="why the jobs have failed",
+    ),
+)
 WAITJOB: Final = _table(
     _NOHANG,
     _TIMEOUT,

@@ -44,8 +44,8 @@ class Option:
     flag."""
     least: int = 0
     most: int = MAX_INTEGER
-    """The smallest and the largest value of a number. The original takes more for RETRY and TTL,
-    and keeps the largest that it can count."""
+    """The smallest and the largest value of a number, and the most bytes of a text. The original
+    takes more for RETRY and TTL, and keeps the largest that it can count."""
     has_decimals: bool = False
     """A time with up to three decimals, which `Options` has in milliseconds."""
     error: bytes = b""

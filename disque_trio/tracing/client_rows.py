@@ -11,6 +11,7 @@ from zlib import crc32
 import attrs
 
 from disque_trio.statemachine.base import Failure, Reply, Status
+from disque_trio.statemachine.commandoptions import NACK, RELEASE
 from disque_trio.statemachine.job import is_well_formed
 
 _VERBS: Final = {
@@ -25,7 +26,7 @@ _VERBS: Final = {
     b"BEGIN": "begin",
     b"WAITJOB": "wait",
 }
-_OPTIONS: Final = {b"NACK": (b"DELAY", b"DEAD", b"ERROR"), b"RELEASE": (b"DELAY",)}
+_OPTIONS: Final = {b"NACK": NACK, b"RELEASE": RELEASE}
 """What may stand behind the jobs."""
 _OF_QUEUES: Final = (b"PURGE", b"REDRIVE")
 KINDS: Final = frozenset(

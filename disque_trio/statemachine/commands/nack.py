@@ -12,7 +12,6 @@ import attrs
 from disque_trio.statemachine import counts, deadletters, joberrors, longcommands, postponing
 from disque_trio.statemachine.base import (
     ACTIVE,
-    LONGEST_PERIOD_S,
     QUEUED,
     SYNTAX_ERROR,
     CommandError,
@@ -20,20 +19,16 @@ from disque_trio.statemachine.base import (
     Reply,
 )
 from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.commandoptions import NACK, usage
 from disque_trio.statemachine.commands.addjob import NO_PLACE
 from disque_trio.statemachine.commands.jobs import end_deliveries, give_back, held, named
-from disque_trio.statemachine.commands.parse import Words, once, seconds
+from disque_trio.statemachine.commands.parse import Words, once, read_value
 from disque_trio.statemachine.events import Cause
-from disque_trio.statemachine.extensions import MAX_ERROR, MAX_REASON
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.suggestions import no_option, shown
 
-_DEAD: Final = b"DEAD"
-_DELAY: Final = b"DELAY"
-_ERROR: Final = b"ERROR"
-_OPTIONS: Final = (_DELAY, _DEAD, _ERROR)
-USAGE: Final = "[DELAY sec] [DEAD [reason]] [ERROR text]"
+_LONGEST: Final = max(map(len, NACK))
 
 
 @attrs.define
@@ -41,15 +36,15 @@ class _Options:
     """None where one is missing."""
 
     delay: Millis | None = None
-    reason: bytes | None = None
-    """What stands behind DEAD; empty if nothing does."""
+    dead: bytes | None = None
+    """The reason behind DEAD; empty if there is none."""
     error: bytes | None = None
 
 
 def nack(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """How many were given back, and are counted as negative acknowledgements: not those that are
     queued or wait already, nor those that their workers have lost."""
-    at = end_of_ids(args, _OPTIONS, f"NACK id {USAGE}".encode())
+    at = end_of_ids(args, NACK, f"NACK id {usage(NACK)}".encode())
     options = _parse(node, args[at:])
     steps = give_back_all(node, args, at, lambda job: _give(node, job, options), options.delay or 0)
     return longcommands.run(node, client, _counted(node, steps))
@@ -59,39 +54,25 @@ def _parse(node: NodeState, words: list[bytes]) -> _Options:
     options = _Options()
     at = 0
     while at < len(words):
-        name, value = words[at].upper(), words[at + 1 : at + 2]
-        at += 2
-        if name == _DEAD:
-            once(options.reason, _DEAD)
-            if value and value[0].upper() in _OPTIONS and at < len(words):
-                at, value = at - 1, []  # no reason, but an option with its value
-            options.reason = _bounded(value[0], b"reason behind DEAD", MAX_REASON) if value else b""
-        elif name not in _OPTIONS and options.reason is not None:
+        option = NACK.get(words[at].upper())
+        if option is None and options.dead is not None:
             raise CommandError(
                 SYNTAX_ERROR + b": the reason behind DEAD is one word, quoted if it has spaces: %b"
-                b" is another one" % shown(words[at - 2])
+                b" is another one" % shown(words[at])
             )
-        elif name not in _OPTIONS:
-            raise CommandError(SYNTAX_ERROR + b": " + no_option(words[at - 2], b"NACK", _OPTIONS))
-        elif name == _ERROR:
-            once(options.error, _ERROR)
-            options.error = _bounded(Words(value).value(_ERROR), b"text behind ERROR", MAX_ERROR)
-        else:
-            once(options.delay, _DELAY)
-            options.delay = _delay(Words(value))
-    if options.reason is not None and options.delay is not None:
+        if option is None:
+            raise CommandError(SYNTAX_ERROR + b": " + no_option(words[at], b"NACK", NACK))
+        once(getattr(options, option.name), option.word)
+        value = words[at + 1 : at + 2]
+        at += 2
+        if option.name == "dead" and (not value or (value[0].upper() in NACK and at < len(words))):
+            at, value = at - 1, [b""]  # no reason, but an option with its value
+        setattr(options, option.name, read_value(option, Words(value)))
+    if options.dead is not None and options.delay is not None:
         raise CommandError(SYNTAX_ERROR + b": DELAY and DEAD exclude each other")
-    if options.reason is not None and not node.config.keeps_extensions:
+    if options.dead is not None and not node.config.keeps_extensions:
         raise CommandError(NO_PLACE)
     return options
-
-
-def _bounded(word: bytes, name: bytes, most: int) -> bytes:
-    if len(word) > most:
-        raise CommandError(
-            b"ERR The %b has at most %d bytes: this one has %d" % (name, most, len(word))
-        )
-    return word
 
 
 def _give(node: NodeState, job: Job, options: _Options) -> bool:
@@ -99,8 +80,8 @@ def _give(node: NodeState, job: Job, options: _Options) -> bool:
     is_noted = bool(options.error) and _may_be_given_back(job, options)
     if is_noted:
         joberrors.note(node, job, options.error or b"")
-    if options.reason is not None:
-        is_given = deadletters.nack(node, job, options.reason)
+    if options.dead is not None:
+        is_given = deadletters.nack(node, job, options.dead)
     else:
         is_given = _nack(node, job, options.delay)
     if is_noted:
@@ -109,7 +90,7 @@ def _give(node: NodeState, job: Job, options: _Options) -> bool:
 
 
 def _may_be_given_back(job: Job, options: _Options) -> bool:
-    if options.reason is not None:
+    if options.dead is not None:
         return job.state in (ACTIVE, QUEUED)
     return not _is_given_back(job)
 
@@ -149,7 +130,7 @@ def give_back_all(
 
 def end_of_ids(args: list[bytes], options: Container[bytes], usage: bytes) -> int:
     """Where the options begin. Raises CommandError if there is no id before them."""
-    if len(args) < 3 and (len(args) < 2 or len(args[1]) > len(_DELAY)):
+    if len(args) < 3 and (len(args) < 2 or len(args[1]) > _LONGEST):
         return len(args)
     at = next((at for at, word in enumerate(args) if word.upper() in options), len(args))
     if at == 1 < len(args):
@@ -157,10 +138,6 @@ def end_of_ids(args: list[bytes], options: Container[bytes], usage: bytes) -> in
             SYNTAX_ERROR + b": %b has no job ids before it: %b" % (args[1].upper(), usage)
         )
     return at
-
-
-def _delay(words: Words) -> Millis:
-    return seconds(words.value(_DELAY), _DELAY, most_s=LONGEST_PERIOD_S, least=0)
 
 
 def _is_given_back(job: Job) -> bool:

@@ -206,12 +206,14 @@ def read_options(words: Sequence[bytes], command: bytes, options: Table) -> dict
 
 
 def read_value(option: Option, words: Words) -> Any:
-    """The value of an option just read: a number, milliseconds, a key, or True for a flag."""
+    """The value of an option just read: a number, milliseconds, bytes, or True for a flag."""
     if not option.usage:
         return True
     word = words.value(option.word)
     if option.usage == "key":
         return check_key(word)
+    if not option.is_number and option.usage != "ms":
+        return _text(option, word)
     if option.usage == "n|AUTO" and word.upper() == b"AUTO":
         return AUTO
     if option.usage == "ms":
@@ -226,6 +228,16 @@ def read_value(option: Option, words: Words) -> Any:
     if not word:
         raise CommandError(error + b": '' is no whole number")
     return at_least(word, option.least, error, most=option.most)
+
+
+def _text(option: Option, word: bytes) -> bytes:
+    if len(word) > option.most:
+        what = option.usage.strip("[]").encode()
+        raise CommandError(
+            b"ERR The %b behind %b has at most %d bytes: this one has %d"
+            % (what, option.word, option.most, len(word))
+        )
+    return word
 
 
 def _of_original(option: Option, word: bytes) -> int:

@@ -11,6 +11,7 @@ from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commandoptions import (
     COUNTED,
     GETJOB,
+    NACK,
     PURGE,
     QSTAT,
     RELEASE,
@@ -42,7 +43,6 @@ from disque_trio.statemachine.commands.jobs import (
 from disque_trio.statemachine.commands.keys import SHOW_USAGE, cancel, show
 from disque_trio.statemachine.commands.latency import USAGE as LATENCY_USAGE
 from disque_trio.statemachine.commands.latency import latency
-from disque_trio.statemachine.commands.nack import USAGE as NACK_USAGE
 from disque_trio.statemachine.commands.nack import nack
 from disque_trio.statemachine.commands.ping import ping
 from disque_trio.statemachine.commands.queues import (
@@ -109,7 +109,7 @@ ROWS: Final = (
     Command("working", working, -2, W | FAST, _IDS_WITH_TOKENS,
             "Postpone a job's next delivery by its RETRY, while it is still worked on."),
     Command("nack", nack, -1, W | MEMORY | FAST,
-            f"{_IDS_WITH_TOKENS} {NACK_USAGE}",
+            f"{_IDS_WITH_TOKENS} {usage(NACK)}",
             "Give jobs back as not done: they are counted, and queued again at once or later, or"
             " with DEAD kept as dead. ERROR says why."),
     Command("release", release, -2, W | FAST, f"{_IDS_WITH_TOKENS} {usage(RELEASE)}",

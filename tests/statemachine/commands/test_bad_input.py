@@ -52,6 +52,7 @@ VALUES: Final = [
     ("NACK WORKER", "DELAY", "ERR DELAY must be seconds", f"'' 316224001 {NO_SECONDS}"),
     ("NACK WORKER", "DELAY", "ERR DELAY is longer than the life of", "86402 100000.5"),
     ("NACK WORKER", "DEAD", "ERR The reason behind DEAD has at most", "r" * 1025),
+    ("NACK WORKER", "ERROR", "ERR The text behind ERROR has at most", "e" * 4097),
     ("REDRIVE q", "COUNT", "ERR COUNT must be a number greater than zero", f"0 -1 '' {NO_WHOLE}"),
     ("WAITJOB WORKER", "TIMEOUT", "ERR timeout is", f"-1 {NO_WHOLE}"),
 ]

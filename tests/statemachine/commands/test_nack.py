@@ -3,7 +3,7 @@
 import pytest
 
 from disque_trio.statemachine.base import ACTIVE, DEAD, QUEUED, Failure
-from disque_trio.statemachine.commands.nack import USAGE
+from disque_trio.statemachine.commandoptions import NACK, usage
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.postponing import is_postponed
 from tests.rig import CALM, Rig
@@ -96,7 +96,7 @@ def test_what_is_wrong_with_a_delay_is_told_and_changes_nothing(
 
 
 def test_a_delay_without_a_job_is_refused() -> None:
-    error = b"ERR syntax error: DELAY has no job ids before it: NACK id " + USAGE.encode()
+    error = b"ERR syntax error: DELAY has no job ids before it: NACK id " + usage(NACK).encode()
     assert Rig().ask("NACK", "DELAY", 5) == Failure(error)
     assert Rig().ask("NACK") == 0
 
