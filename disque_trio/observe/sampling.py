@@ -12,6 +12,7 @@ from disque_trio.client.client import Client
 from disque_trio.observe.cluster import node_name
 from disque_trio.terminal.escapes import printable
 from disque_trio.worker.operating.asking import at_each, given
+from disque_trio.worker.operating.notes import RESERVED
 from disque_trio.worker.operating.queues import Queues, QueueTotals
 
 RATES: Final = ("jobs_added", "jobs_delivered", "jobs_acked", "total_commands_processed")
@@ -82,7 +83,7 @@ class Sampler:
                 view_of(node, info, self._totals.get(node, {}), seconds)
                 for node, info in infos.items
             ],
-            [self._queue(each, seconds) for each in queues.items],
+            [self._queue(each, seconds) for each in queues.items if not _is_hidden(each)],
             infos.unreached | queues.unreached,
         )
         self._at = now
@@ -103,6 +104,11 @@ class Sampler:
             _rate(before.jobs_in, queue.jobs_in, seconds),
             _rate(before.jobs_out, queue.jobs_out, seconds),
         )
+
+
+def _is_hidden(queue: QueueTotals) -> bool:
+    """Is it the library's own, as in `queues list` and in the console?"""
+    return queue.name.startswith(RESERVED)
 
 
 def view_of(

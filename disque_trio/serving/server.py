@@ -333,6 +333,7 @@ def _announce(node: Node, log: ServerLog) -> None:
         version=__version__,
         form=FORM,
         node=state.cluster.myself.id.decode(),
+        name=state.config.node_name or "none",
         port=state.config.port,
         tls_port=state.config.tls_port,
         bus_port=state.config.known_port + BUS_OFFSET if state.config.known_port else "none",

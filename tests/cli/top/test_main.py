@@ -22,6 +22,7 @@ def test_json_has_what_nodes_and_queues_do(
         for number in range(3):
             client.addjob("mail", str(number))
         client.addjob("sms", "body")
+        client.addjob("disque-trio.control.1", "of the library, which is not shown")
     view = json.loads(top(disque_server, capsys, "--json"))
 
     assert [(each["name"], each["length"]) for each in view["queues"]] == [("mail", 3), ("sms", 1)]
