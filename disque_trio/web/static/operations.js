@@ -64,6 +64,21 @@ export function choices(title, actions, choose = (action) => propose([action])) 
   ]);
 }
 
+// What to do about a finding: its advice, and the operation that fits.
+export function remedy({ level, advice, operation = "", args }) {
+  if (!advice || (level !== "bad" && level !== "warn")) return null;
+  const [family] = operation.split(" ");
+  const states = app.hello?.operations?.find(({ key }) => key === operation)?.when ?? [];
+  const target = nameWords({ name: args?.queue ?? args?.node ?? args?.worker ?? "", name_b64: args?.queue_b64 });
+  const action = operation && offered(family, args, target, states).find((each) => each.operation === operation);
+  return element(
+    "li",
+    { class: "remedy" },
+    element("span", {}, sentence(advice)),
+    action && element("button", { click: () => propose([action]) }, action.label, action.form && " …"),
+  );
+}
+
 // Several at once: the same action on several rows.
 export function propose(actions) {
   if (!actions.length) return;

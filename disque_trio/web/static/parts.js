@@ -2,7 +2,7 @@
 
 import { app, nodeName, nodeNumber } from "./app.js";
 import { element, shape } from "./elements.js";
-import { choices, propose } from "./operations.js";
+import { choices, propose, remedy } from "./operations.js";
 import { UNKNOWN, bytes, count, fromBase64, named, number, sentence } from "./words.js";
 
 export function card(title, properties, ...children) {
@@ -61,7 +61,7 @@ export function findings(list) {
       safe ? element("a", { href: link }, said) : said,
     );
   };
-  return element("ul", { class: "findings" }, sorted.map(line));
+  return element("ul", { class: "findings" }, sorted.map((each) => [line(each), remedy(each)]));
 }
 
 export const sign = (level) =>

@@ -79,6 +79,9 @@ def overview(_args: Said) -> Said:
                 "level": "warn",
                 "text": 'queue "mail": 41,209 jobs, the oldest waits for 14 min, nobody takes them',
                 "link": "#/queue/mail",
+                "advice": "start workers for it, or purge what nobody wants",
+                "operation": "queues purge",
+                "args": {"queue": "mail"},
             },
         ],
         "totals": {

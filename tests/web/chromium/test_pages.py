@@ -62,6 +62,14 @@ async def test_the_overview_tells_what_is_wrong_first(tab: Tab, fake: Fake) -> N
     await tab.has("Queue mail")
 
 
+async def test_a_finding_offers_the_operation_that_fits(tab: Tab, fake: Fake) -> None:
+    await opened(tab, fake, "", "start workers for it, or purge what nobody wants")
+
+    await tab.click(".findings .remedy button", "Purge")
+
+    await tab.has("Purge: mail")
+
+
 async def test_the_matrix_shows_who_sees_whom(tab: Tab, fake: Fake) -> None:
     await opened(tab, fake, "#/cluster", "n3: failed for n1, suspect for n2")
 
