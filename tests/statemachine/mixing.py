@@ -14,6 +14,7 @@ from disque_trio.statemachine.base import (
     BURIES,
     CAPABILITIES,
     CLAIMS,
+    ERRORS,
     EXTENDS,
     LEAVING,
     LISTS,
@@ -31,6 +32,7 @@ from disque_trio.statemachine.messages import (
     GossipMessage,
     HaveJobs,
     Holders,
+    JobError,
     JobsMessage,
     JobState,
     KeyAnswer,
@@ -54,7 +56,8 @@ VERSIONS: Final = (
     BATCHES | MEETS | LISTS | EXTENDS | PURGES | CLAIMS,
     CAPABILITIES & ~(POSTPONES | SNOOZES),
     CAPABILITIES & ~(SNOOZES | LONG_WAITS),
-    CAPABILITIES & ~LONG_WAITS,
+    CAPABILITIES & ~(LONG_WAITS | ERRORS),
+    CAPABILITIES & ~ERRORS,
 )
 """What earlier versions announced."""
 ASKED: Final = CLAIMS | POSTPONES
@@ -69,6 +72,7 @@ _NEEDS: Final[dict[type[Message], int]] = {
     KeyCancel: ASKED,
     JobState: BURIES,
     Postponed: POSTPONES,
+    JobError: ERRORS,
 }
 
 
@@ -85,6 +89,7 @@ def needs(message: Message) -> int:
         for copy in message.copies:
             needed |= EXTENDS if copy.extensions else 0
             needed |= copy.extensions.needs if copy.extensions else 0
+            needed |= ERRORS if copy.extensions and copy.extensions.error.at else 0
     return needed
 
 

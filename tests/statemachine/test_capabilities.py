@@ -68,9 +68,9 @@ def give_back(rig: Mixed, name: str, rng: random.Random, job: JobId) -> None:
     ways: list[tuple[str | int, ...]] = [("NACK",), ("ENQUEUE",)]
     if rig.announced[name] == CAPABILITIES:
         ways += [("NACK", "DELAY", 1), ("RELEASE",), ("RELEASE", "DELAY", 1)]
-        ways += [("NACK", "DEAD", "REASON", "broken")]
+        ways += [("NACK", "DEAD", "broken"), ("NACK", "ERROR", "why")]
     first, *rest = rng.choice(ways)
-    rig.ask(name, first, *rest, job)
+    rig.ask(name, first, job, *rest)
 
 
 def drain(rig: Mixed, delivered: dict[JobId, int], wanted: set[JobId]) -> None:

@@ -23,7 +23,7 @@ from disque_trio.statemachine.extensions import (
 )
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.memory import of_queue
-from disque_trio.statemachine.messages import JobError, ReplJob, YourJobs
+from disque_trio.statemachine.messages import JobError, Postponed, ReplJob, YourJobs
 from disque_trio.statemachine.records import LoadJob
 from tests.rig import CALM, JOB, ME, N2, N3, Rig, copy_of
 from tests.statemachine.giving import cluster, delivered, held
@@ -254,6 +254,7 @@ def test_who_cannot_keep_it_is_not_told() -> None:
     assert job.extensions is not None
     assert job.extensions.kept_by(CAPABILITIES & ~ERRORS) is None
     assert job.extensions.kept_by(EXTENDS | ERRORS) is job.extensions
+    assert job.extensions.kept_by(ERRORS) is None
     assert Extensions(priority=1, error=job.error).kept_by(EXTENDS) == Extensions(priority=1)
     assert not job.extensions.needs
 
@@ -266,3 +267,14 @@ def test_a_job_with_retry_0_has_it_too() -> None:
     assert rig.ask("NACK", job.id, "ERROR", "why") == 0
 
     assert job.error.text == b"why"
+
+
+def test_a_wait_and_its_error_are_one_record_at_another_holder() -> None:
+    rig = cluster()
+    rig.node.is_recording = True
+    held(rig)
+    errors_in(rig)
+
+    rig.messages(N2, Postponed(JOB, 5000, 1, is_new=True), JobError(JOB, 5, b"why"))
+
+    assert errors_in(rig) == [b"why"]

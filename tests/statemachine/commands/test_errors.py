@@ -112,14 +112,15 @@ QSCAN CUONT 5
 QSCAN 0 COUNT
     ERR syntax error: COUNT has no value behind it
 JSCAN 0 zzz
-    ERR syntax error: 'zzz' is neither; there are COUNT, BUSYLOOP, QUEUE, STATE, REPLY
+    ERR syntax error: 'zzz' is neither; there are COUNT, BUSYLOOP, STATE, QUEUE, KEY, ERROR, BODY,
+    ... OLDER, YOUNGER, REPLY
 QSCAN 0 0
     ERR syntax error: '0' comes behind another cursor
 QSCAN MINLEN few
     ERR value is not an integer or out of range: 'few' is no whole number for MINLEN
 JSCAN STATE quued
     ERR Invalid job state name: 'quued' is none of wait-repl, active, queued, acked, dead,
-    ... backing-off (did you mean 'queued'?)
+    ... backing-off, delayed, restored, leased (did you mean 'queued'?)
 JSCAN REPLY some
     ERR Invalid REPLY type, try ID or ALL: 'some' is neither
 PAUSE mail of
