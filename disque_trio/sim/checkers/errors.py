@@ -55,6 +55,8 @@ def _learn(found: Failures, at: int, time: Micros) -> None:
 
 def judge(case: Case, row: Row, job: Job, asked: Micros, said: dict[str, str]) -> Iterator[str]:
     """What is wrong with the error that SHOW has, which was `asked` then."""
+    if "failed" not in said:  # a trace of an earlier version
+        return
     failed, text = int(said["failed"]), said["error"]
     if text and int(text) != crc32(error_of(job.id.encode())):
         yield "an error that no NACK has said"
