@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from disque_trio.worker.context import current_job as current_job
     from disque_trio.worker.enqueue import Adding as Adding
     from disque_trio.worker.enqueue import Call as Call
+    from disque_trio.worker.enqueue import EnqueueManyError as EnqueueManyError
     from disque_trio.worker.enqueue import EnqueueUnknownError as EnqueueUnknownError
+    from disque_trio.worker.enqueue import NotEnqueuedError as NotEnqueuedError
     from disque_trio.worker.enqueued import Enqueued as Enqueued
     from disque_trio.worker.enqueued import NotOpenError as NotOpenError
     from disque_trio.worker.envelope import NotEncodableError as NotEncodableError
@@ -31,8 +33,6 @@ if TYPE_CHECKING:
     from disque_trio.worker.exceptions import Snooze as Snooze
     from disque_trio.worker.handles import BlockingJobHandle as BlockingJobHandle
     from disque_trio.worker.handles import JobHandle as JobHandle
-    from disque_trio.worker.many import EnqueueManyError as EnqueueManyError
-    from disque_trio.worker.many import NotEnqueuedError as NotEnqueuedError
     from disque_trio.worker.operating.states import JobStatus as JobStatus
     from disque_trio.worker.policies import Backoff as Backoff
     from disque_trio.worker.policies import Fixed as Fixed
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from disque_trio.worker.task import Task as Task
 
 _EXCEPTIONS: Final = "Cancel Dead InterruptedJobError JobTimeoutError Retry Snooze"
-_ENQUEUE: Final = "Adding Call EnqueueUnknownError"
+_ENQUEUE: Final = "Adding Call EnqueueManyError EnqueueUnknownError NotEnqueuedError"
 _HOMES: Final = {
     "App": ".app",
     **dict.fromkeys(("Batch", "BatchFailedError"), ".batches"),
@@ -55,7 +55,6 @@ _HOMES: Final = {
     **dict.fromkeys(("Enqueued", "NotOpenError"), ".enqueued"),
     **dict.fromkeys(("NotEncodableError", "TooLargeError"), ".envelope"),
     **dict.fromkeys(_EXCEPTIONS.split(), ".exceptions"),
-    **dict.fromkeys(("EnqueueManyError", "NotEnqueuedError"), ".many"),
     **dict.fromkeys(("BlockingJobHandle", "JobHandle"), ".handles"),
     "JobStatus": ".operating.states",
     **dict.fromkeys(("Backoff", "Fixed", "Polynomial"), ".policies"),

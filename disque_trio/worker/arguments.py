@@ -11,8 +11,8 @@ import attrs
 from disque_trio.worker import codec
 from disque_trio.worker.codec import Envelope, Form, Part
 from disque_trio.worker.comparing import difference, is_equal
+from disque_trio.worker.describing import type_and_text
 from disque_trio.worker.envelope import BadBodyError, NotEncodableError
-from disque_trio.worker.many import said
 
 Read = Callable[[Part], Any]
 Packed = tuple[list[Part], dict[str, Part]]
@@ -171,7 +171,9 @@ class Arguments:
         except codec.BAD_INPUT as error:
             raise NotEncodableError(f"{self.task}: argument {name}: {error}") from error
         except Exception as error:  # values of users may raise anything
-            raise NotEncodableError(f"{self.task}: argument {name}: {said(error)}") from error
+            raise NotEncodableError(
+                f"{self.task}: argument {name}: {type_and_text(error)}"
+            ) from error
         if change is not None:
             advice = "" if self._is_complete[name] else "; annotate the argument with its type"
             raise NotEncodableError(f"{self.task}: argument {name}: {change}{advice}")

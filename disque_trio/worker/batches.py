@@ -19,8 +19,7 @@ from disque_trio.worker import codec, tokens
 from disque_trio.worker.copies import Copies
 from disque_trio.worker.enqueue import Call, Enqueuer, EnqueueUnknownError, Result
 from disque_trio.worker.enqueued import Enqueued
-from disque_trio.worker.options import Options
-from disque_trio.worker.places import place_of
+from disque_trio.worker.options import Options, place_of
 from disque_trio.worker.results import JobFailedError, NoResultError
 from disque_trio.worker.runtime import runtime
 from disque_trio.worker.tokens import SPARE_S, TOKENS, End, Member, Token, shortened

@@ -94,6 +94,11 @@ def text_of(error: BaseException) -> str:
         return f"(its text cannot be made: {name_of(type(broken))})"
 
 
+def type_and_text(error: BaseException) -> str:
+    """The type of an error, and its text if it has one."""
+    return f"{name_of(type(error))}: {text_of(error)}".removesuffix(": ")
+
+
 def line_of(error: BaseException) -> str:
     """The text on one line, with escapes in place of control characters and lone surrogates."""
     return printable(text_of(error))

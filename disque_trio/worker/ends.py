@@ -17,7 +17,7 @@ from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.records import Job, KeyHolder, QueueStats
 from disque_trio.client.refusals import UnknownJobError
-from disque_trio.worker.places import Place
+from disque_trio.worker.options import Place
 
 PATIENCE_S: Final = 2.0
 """How long one node is waited for."""

@@ -3,34 +3,45 @@
 If an answer is lost, the job is added once more, with the same key in its body.
 """
 
+import contextlib
 import itertools
+import math
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from inspect import unwrap
 from typing import Any, Final, Generic, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 import attrs
 
 from disque_trio import client as clients
+from disque_trio.client import commands
 from disque_trio.client.address import Cluster
 from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError, LostError
 from disque_trio.client.nodes import NoNodeError
 from disque_trio.client.settings import WINDOW
+from disque_trio.statemachine.base import ORIGINAL_PERIOD_S
 from disque_trio.worker import codec
-from disque_trio.worker.adding import addjob
 from disque_trio.worker.arguments import Arguments, Packed
-from disque_trio.worker.carrying import carried_by
 from disque_trio.worker.checks import shown
 from disque_trio.worker.codec import Form
 from disque_trio.worker.copies import NO_COPIES, Copies
+from disque_trio.worker.describing import type_and_text
 from disque_trio.worker.enqueued import Enqueued, Follow, R_co, Wait
 from disque_trio.worker.envelope import write
-from disque_trio.worker.many import not_enqueued, telling
 from disque_trio.worker.opened import OpenedApp
-from disque_trio.worker.options import OF_STEPS, OWN_HEADERS, Definition, Options, unique_key
-from disque_trio.worker.places import Place, place_of
+from disque_trio.worker.options import (
+    OF_STEPS,
+    OWN_HEADERS,
+    Definition,
+    Options,
+    Place,
+    carried_by,
+    place_of,
+    unique_key,
+)
 from disque_trio.worker.runtime import Runtime, runtime
 
 S = TypeVar("S")
@@ -41,6 +52,27 @@ _DEFAULTS: Final = attrs.asdict(Options())
 class EnqueueUnknownError(DisqueError):
     """No reply arrived, neither to the first request nor to its repetition: the outcome is
     unknown."""
+
+
+class NotEnqueuedError(DisqueError):
+    """A call was not added, because a hook or its options raised an error, which is the cause."""
+
+
+class EnqueueManyError(DisqueError):
+    """`enqueue_many` was interrupted. The cause is the error, for example of the calls' own
+    iterator. Calls after those in `results` were not added."""
+
+    def __init__(self, text: str, results: list[Any]) -> None:
+        super().__init__(text)
+        self.results = results
+        """As `enqueue_many` returns them: `Enqueued` or the error of each call, in order."""
+
+
+def not_enqueued(what: str, error: Exception) -> NotEnqueuedError:
+    """The error of one call, in place of one that is none of this library's."""
+    found = NotEnqueuedError(f"{what} was not added: {type_and_text(error)}")
+    found.__cause__ = error
+    return found
 
 
 @attrs.frozen
@@ -244,7 +276,7 @@ class Enqueuer:
         results: list[Result[R_co]] = []
         under_way: list[Result[R_co]] = []
         each = iter(calls)
-        with telling(results, under_way):
+        with with_results(results, under_way):
             while some := self._window(each):
                 under_way[:] = map(_under_way, some)
                 results += await self._carry_out(exchange(some))
@@ -256,7 +288,7 @@ class Enqueuer:
         results: list[Result[R_co]] = []
         under_way: list[Result[R_co]] = []
         each = iter(calls)
-        with telling(results, under_way):
+        with with_results(results, under_way):
             while some := self._window(each):
                 under_way[:] = map(_under_way, some)
                 results += self._carry_out_blocking(exchange(some))
@@ -394,3 +426,74 @@ def _only(results: list[Result[R_co]]) -> Enqueued[R_co]:
     if isinstance(result, DisqueError):
         raise result
     return result
+
+
+@contextlib.contextmanager
+def with_results(results: list[Any], under_way: Sequence[Any]) -> Iterator[None]:
+    """Let an error of the block have the results so far, and an error for each call that is under
+    way, which may have been added. What is no `Exception`, such as a cancellation, gets them as its
+    attribute `results`."""
+    try:
+        yield
+    except BaseException as error:
+        told = [*results, *under_way]
+        if not isinstance(error, Exception):
+            error.__dict__["results"] = told
+            raise
+        added = sum(not isinstance(each, DisqueError) for each in told)
+        raise EnqueueManyError(
+            f"interrupted after {len(told)} calls, of which {added} were added (see `results`): "
+            f"{type_and_text(error)}",
+            told,
+        ) from error
+
+
+LONG: Final = "long-periods"
+"""The feature of nodes that take a longer DELAY."""
+_ADDJOB: Final[Callable[..., Command[str]]] = unwrap(commands.addjob)  # `Options` has checked
+Body = Callable[[Mapping[str, float]], bytes]
+"""A body with these headers more."""
+
+
+def addjob(
+    options: Options, body: Body, unique: str | None = None, keep: float | None = None
+) -> Command[str]:
+    """The ADDJOB of a body.
+
+    Nodes of earlier versions, and of the original, take a DELAY of 24.8 days at most. They get a
+    longer one as that, and with the time in the body: a worker that receives the job too early
+    postpones it.
+    """
+    now = runtime().now()
+    delay, ttl = options.times(now)
+    command = _addjob(options, body({}), unique, keep, delay, ttl)
+    if delay <= ORIGINAL_PERIOD_S:  # the usual case
+        return command
+    early = body({"due": now + delay, "hops": math.ceil(delay / ORIGINAL_PERIOD_S) - 1})
+    plain = _addjob(options, early, unique, keep, ORIGINAL_PERIOD_S, ttl).plain
+    return attrs.evolve(command, plain=plain, features=(*command.features, LONG))
+
+
+def _addjob(
+    options: Options,
+    body: bytes,
+    unique: str | None,
+    keep: float | None,
+    delay: float,
+    ttl: int,
+) -> Command[str]:
+    make = _ADDJOB if unique is None and keep is None else commands.addjob
+    return make(
+        options.queue,
+        body,
+        delay=delay,
+        retry=options.lease,
+        replicate=1 if options.lease == 0 else options.replicate,
+        sync=None if options.lease == 0 else options.copies.awaited,
+        ttl=ttl,
+        maxlen=options.maxlen,
+        priority=options.priority,
+        unique=unique,
+        keep=keep,
+        if_exists=None if unique is None else options.on_conflict,
+    )

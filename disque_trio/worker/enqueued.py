@@ -7,7 +7,7 @@ import attrs
 
 from disque_trio.client.errors import DisqueError
 from disque_trio.worker.handles import JobHandle
-from disque_trio.worker.places import Place
+from disque_trio.worker.options import Place
 
 if TYPE_CHECKING:
     from disque_trio.worker.results import Update

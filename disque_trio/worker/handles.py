@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import attrs
 
 from disque_trio.client import commands
-from disque_trio.worker.places import Place
+from disque_trio.worker.options import Place
 
 if TYPE_CHECKING:
     from disque_trio.client import BlockingClient, Client

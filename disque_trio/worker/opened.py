@@ -22,7 +22,7 @@ from disque_trio.worker.runtime import Runtime, runtime
 if TYPE_CHECKING:
     from disque_trio.worker.codec import Part
     from disque_trio.worker.enqueued import R_co
-    from disque_trio.worker.places import Place
+    from disque_trio.worker.options import Place
     from disque_trio.worker.results import Results, Update
 
 _Key = tuple[int, Runtime, "ref[Any]"]

@@ -19,12 +19,14 @@ from disque_trio.statemachine.joboptions import BY_WORD
 from disque_trio.terminal.escapes import printable
 from disque_trio.worker import kinds
 from disque_trio.worker.checks import shown
+from disque_trio.worker.codec import Step
 from disque_trio.worker.copies import Copies
 from disque_trio.worker.envelope import MAX_NAME
 from disque_trio.worker.exceptions import LONGEST_S
 from disque_trio.worker.kinds import Kind, check_kinds
 from disque_trio.worker.policies import MAX_CRASHES, Backoff, Policy
 from disque_trio.worker.precedence import LEASE_S, SHORTEST_LEASE_S, TTL_S, life, settled
+from disque_trio.worker.runtime import runtime
 
 RESERVED: Final = "disque-trio."
 """Queues of this library begin so."""
@@ -482,3 +484,42 @@ def unique_key(task: str, unique: str | bool, arguments: bytes) -> str:
     found = f"{task}:{sha256(arguments).hexdigest() if unique is True else unique}"
     size = len(found.encode())
     return found if size <= _MAX_UNIQUE else sha256(found.encode()).hexdigest()
+
+
+Place = tuple[str, str]
+"""The queue and the key by which nodes find a job."""
+
+
+def place_of(step: Step) -> Place:
+    """The queue of a step, and its key for nodes."""
+    queue = step.options.get("queue", Options().queue)
+    return queue, unique_key(step.task, step.once or step.key, b"")
+
+
+_MOVING: Final = frozenset(("at", "delay", "lease", "ttl"))
+"""Options to which others may give way."""
+
+
+def carried_by(definition: Definition, changes: Mapping[str, Any]) -> dict[str, int]:
+    """Those that these changes have named, and those that gave way to them."""
+    if not changes:  # the usual case
+        return {}
+    if not changes.keys() & _MOVING:
+        return {name: changes[name] for name in changes.keys() & CARRIED}
+    named = {name: each for name, each in definition.named.items() if name not in changes}
+    before, now = Options.of(definition.defaults, named), definition.options
+    now = attrs.evolve(now, ttl=now.times(runtime().now())[1])
+    return {
+        name: getattr(now, name)
+        for name in sorted(CARRIED)
+        if getattr(now, name) is not None
+        if name in changes or getattr(now, name) != getattr(before, name)
+    }
+
+
+def carried(options: Options, headers: Mapping[str, Any]) -> Options:
+    """The task's options with those of a job. Raises `ValueError`."""
+    given = {name: headers[name] for name in sorted(CARRIED & headers.keys())}
+    if not all(isinstance(value, int) for value in given.values()):
+        raise ValueError(f"options of the job are no numbers: {given}")
+    return attrs.evolve(options, **given)

@@ -11,8 +11,7 @@ import attrs
 
 from disque_trio import __version__
 from disque_trio.system import rss_bytes
-from disque_trio.worker.engine.records import NEVER, SECOND, Job, Micros, Phase, State
-from disque_trio.worker.engine.stages import Stage
+from disque_trio.worker.engine.records import NEVER, SECOND, Job, Micros, Phase, Stage, State
 from disque_trio.worker.runtime import runtime
 from disque_trio.worker.slots import Slot
 

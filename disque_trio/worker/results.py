@@ -23,7 +23,7 @@ from disque_trio.client.refusals import UnknownJobError
 from disque_trio.worker import codec
 from disque_trio.worker.codec import Part
 from disque_trio.worker.ends import SETTLED_S, Ended, Found, Watched, at_all, jobs_in, look
-from disque_trio.worker.places import Place
+from disque_trio.worker.options import Place
 from disque_trio.worker.runtime import runtime
 
 Value = TypeVar("Value")

@@ -6,7 +6,7 @@ filters of loggers are code of users: what they raise is dropped.
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -14,7 +14,6 @@ from disque_trio.worker.context import Job
 from disque_trio.worker.deciding import End
 from disque_trio.worker.describing import cause_of, is_of, trace_of, traceback_of
 from disque_trio.worker.exceptions import JobTimeoutError
-from disque_trio.worker.repeats import Repeats
 from disque_trio.worker.runtime import runtime
 
 _WAITING = (
@@ -25,6 +24,39 @@ _UNREAD = (
     "dead, not run: %s. Add it again as its task wants it, or mend the task, start the worker "
     "anew, and retry it: disque-trio jobs redrive"
 )
+
+
+PERIOD_S: Final = 60.0
+_MOST: Final = 1000
+"""Keys that are remembered."""
+
+
+@attrs.define
+class _Line:
+    written: float
+    since: int = 0
+
+
+@attrs.define(eq=False)
+class Repeats:
+    """What has been written lately, by key."""
+
+    _lines: dict[str, _Line] = attrs.Factory(dict)
+
+    def due(self, key: str, now: float) -> str | None:
+        """What to append to a line that is to be written now: how many were left out since the
+        last one, or nothing; None if this one is left out, too. `now` is in seconds."""
+        line = self._lines.get(key)
+        if line is None:
+            if len(self._lines) >= _MOST:
+                del self._lines[next(iter(self._lines))]
+            self._lines[key] = _Line(now)
+            return ""
+        if 0 <= now - line.written < PERIOD_S:
+            line.since += 1
+            return None
+        since, self._lines[key] = line.since, _Line(now)
+        return f" ({since} more like this since the last line)" if since else ""
 
 
 @attrs.define(eq=False)

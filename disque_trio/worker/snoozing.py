@@ -13,14 +13,13 @@ import attrs
 from disque_trio.client.errors import DisqueError
 from disque_trio.statemachine.base import ORIGINAL_PERIOD_S
 from disque_trio.worker import deciding
-from disque_trio.worker.carrying import carried
 from disque_trio.worker.codec import Envelope
 from disque_trio.worker.context import Job
 from disque_trio.worker.deciding import End
 from disque_trio.worker.describing import describe
 from disque_trio.worker.engine import records, words
 from disque_trio.worker.enqueue import Enqueuer, Request
-from disque_trio.worker.options import Options
+from disque_trio.worker.options import Options, carried
 from disque_trio.worker.protocol import Run
 from disque_trio.worker.runtime import runtime
 

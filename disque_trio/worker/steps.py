@@ -15,8 +15,7 @@ from disque_trio.worker.codec import Form, Step
 from disque_trio.worker.context import Job
 from disque_trio.worker.enqueue import Enqueuer, Request
 from disque_trio.worker.envelope import BadBodyError, NotEncodableError
-from disque_trio.worker.options import CARRIED, OWN_HEADERS, Options
-from disque_trio.worker.places import place_of
+from disque_trio.worker.options import CARRIED, OWN_HEADERS, Options, place_of
 
 KEEP_S: Final = 3600
 """A job may be delivered again so long after the next step has ended, and does not double it."""

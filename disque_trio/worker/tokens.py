@@ -12,8 +12,7 @@ from disque_trio.client import commands
 from disque_trio.client.command import Command
 from disque_trio.worker import codec
 from disque_trio.worker.copies import Copies
-from disque_trio.worker.options import RESERVED
-from disque_trio.worker.places import Place
+from disque_trio.worker.options import RESERVED, Place
 
 TOKENS: Final = f"{RESERVED}batch."
 OVER: Final = "over"

@@ -372,5 +372,5 @@ async def test_a_result_of_a_type_that_no_body_holds_is_refused() -> None:
 
 
 def test_a_result_is_kept_for_a_second_at_least() -> None:
-    with pytest.raises(ValueError, match="result_ttl is 0 s"):
+    with pytest.raises(ValueError, match="result_ttl=0 must be"):
         App().task(name="t", result_ttl=0)(print)

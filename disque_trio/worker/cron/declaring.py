@@ -7,8 +7,7 @@ from zoneinfo import ZoneInfo
 import attrs
 
 from disque_trio.worker.cron.schedule import Missed, Schedule
-from disque_trio.worker.cron.ticks import Calendar, Every, Tick, Ticks
-from disque_trio.worker.cron.zones import zone_of
+from disque_trio.worker.cron.ticks import Calendar, Every, Tick, Ticks, zone_of
 from disque_trio.worker.task import Task
 
 ARGUMENT: Final = "scheduled"

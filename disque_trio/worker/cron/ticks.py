@@ -5,18 +5,18 @@ time. A schedule whose minute or hour begins with `*` follows the time that pass
 the clock skips is not due, and what comes twice is due twice.
 """
 
+import difflib
 from bisect import bisect_left
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import takewhile
 from typing import Final, Protocol
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 import attrs
 from cronsim import CronSim, CronSimError
 
 from disque_trio.worker.cron.fields import plain
-from disque_trio.worker.cron.zones import zone_of
 
 Tick = int
 """Unix seconds."""
@@ -173,3 +173,25 @@ def _wall(seconds: int) -> datetime:
 
 def _instant(wall: datetime) -> int:
     return int(wall.replace(tzinfo=UTC).timestamp())
+
+
+def zone_of(tz: object) -> ZoneInfo:
+    """The zone of this name; a `ZoneInfo` stands for itself. Raises `TypeError` and
+    `ValueError`."""
+    if isinstance(tz, ZoneInfo) and tz.key is not None:
+        return tz
+    if not isinstance(tz, str):
+        raise TypeError(f'tz={tz!r}: give the name of a time zone, such as "Europe/Berlin"')
+    try:
+        return ZoneInfo(tz)
+    except (OSError, ValueError, ZoneInfoNotFoundError) as error:  # a folder, a path, unknown
+        raise ValueError(f"the time zone {tz!r:.80} is not known; {_hint(tz)}") from error
+
+
+def _hint(name: str) -> str:
+    known = {each.lower(): each for each in available_timezones()}
+    inside = sorted(each for each in known.values() if each.startswith(f"{name}/"))
+    near = difflib.get_close_matches(name.lower(), known, n=1)
+    if near and not inside:
+        return f"do you mean {known[near[0]]}?"
+    return f"names are as {inside[0] if inside else 'Europe/Berlin'}"

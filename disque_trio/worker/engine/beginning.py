@@ -15,6 +15,7 @@ from disque_trio.worker.engine import connecting, leases, words
 from disque_trio.worker.engine.records import (
     MILLI,
     NEVER,
+    RUNNING,
     Job,
     Micros,
     Node,
@@ -22,7 +23,6 @@ from disque_trio.worker.engine.records import (
     State,
     Verb,
 )
-from disque_trio.worker.engine.stages import RUNNING
 
 LINGER: Final[Micros] = 20 * MILLI
 """After so long BEGIN names what has begun and still runs."""

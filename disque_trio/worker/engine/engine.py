@@ -18,15 +18,17 @@ from disque_trio.worker.engine import (
     suspects,
     words,
 )
-from disque_trio.worker.engine.measures import Pace
 from disque_trio.worker.engine.records import (
     NEVER,
+    RUNNING,
+    WAITING,
     Drop,
     Link,
     Micros,
     Node,
     Outbox,
     Outcome,
+    Pace,
     Phase,
     Reason,
     Request,
@@ -34,7 +36,6 @@ from disque_trio.worker.engine.records import (
     State,
     Verb,
 )
-from disque_trio.worker.engine.stages import RUNNING, WAITING
 
 
 class Engine:

@@ -19,7 +19,9 @@ from disque_trio.worker.engine import (
 from disque_trio.worker.engine.records import (
     MILLI,
     NEVER,
+    RUNNING,
     SECOND,
+    SETTLING,
     Done,
     Drop,
     Job,
@@ -35,7 +37,6 @@ from disque_trio.worker.engine.records import (
     State,
     Verb,
 )
-from disque_trio.worker.engine.stages import RUNNING, SETTLING
 
 
 @attrs.define(eq=False)

@@ -12,9 +12,13 @@ from typing import Final
 from disque_trio.statemachine.base import Reply
 from disque_trio.worker.engine import connecting, words
 from disque_trio.worker.engine.records import (
+    HELD,
     MILLI,
     NEVER,
+    RUNNING,
     SECOND,
+    SETTLING,
+    WAITING,
     Cancel,
     Done,
     Drop,
@@ -27,7 +31,6 @@ from disque_trio.worker.engine.records import (
     State,
     Verb,
 )
-from disque_trio.worker.engine.stages import HELD, RUNNING, SETTLING, WAITING
 
 STALL: Final[Micros] = 500 * MILLI
 """If the last turn was longer ago, this process may have been stopped since."""

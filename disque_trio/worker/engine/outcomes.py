@@ -10,8 +10,12 @@ from typing import Final
 from disque_trio.statemachine.base import Reply
 from disque_trio.worker.engine import connecting, leases, words
 from disque_trio.worker.engine.records import (
+    HELD,
     MILLI,
     NEVER,
+    RUNNING,
+    SETTLING,
+    WAITING,
     Done,
     Job,
     Micros,
@@ -25,7 +29,6 @@ from disque_trio.worker.engine.records import (
     State,
     Verb,
 )
-from disque_trio.worker.engine.stages import HELD, RUNNING, SETTLING, WAITING
 
 LINGER: Final[Micros] = 2 * MILLI
 """How long an acknowledgement waits for others."""

@@ -6,8 +6,7 @@ pace of the last second (decision 84). Slow jobs are not held, and nobody has to
 
 from typing import Final
 
-from disque_trio.worker.engine.measures import Pace
-from disque_trio.worker.engine.records import SECOND, Job, Micros, Queue, State
+from disque_trio.worker.engine.records import SECOND, Job, Micros, Pace, Queue, State
 
 SPAN: Final[Micros] = 1 * SECOND
 """A pace is counted over so long."""

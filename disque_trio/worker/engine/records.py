@@ -10,14 +10,46 @@ from typing import Final
 import attrs
 
 from disque_trio.worker.engine import timers
-from disque_trio.worker.engine.measures import Pace
-from disque_trio.worker.engine.stages import HELD, RUNNING, WAITING, Stage
 from disque_trio.worker.engine.timers import Timers
 
 Micros = int
 NEVER: Final[Micros] = timers.NEVER
 SECOND: Final[Micros] = 1_000_000
 MILLI: Final[Micros] = 1_000
+
+
+class Stage(enum.Enum):
+    """How far a job has come."""
+
+    HELD = "delivered, and not begun"
+    RUNNING = "its handler runs"
+    WAITING = "failed, and held until its delay is over, for a node that has no NACK DELAY"
+    SETTLING = "its handler has ended, and a node is to learn the outcome"
+
+
+# In Python 3.11 each look-up of a member in an enum calls a function: a dozen for each job.
+HELD: Final = Stage.HELD
+RUNNING: Final = Stage.RUNNING
+WAITING: Final = Stage.WAITING
+SETTLING: Final = Stage.SETTLING
+
+
+@attrs.define(eq=False)
+class Pace:
+    """How fast the jobs of a queue end here, and what they are like."""
+
+    since: int
+    count: int = 0
+    """How many have ended since then."""
+    before: int = 0
+    """How many ended in the span before."""
+    lease: int = 0
+    """Of the last job that came."""
+    body: int = 0
+    """Bytes that the next one may have."""
+    has_once: bool = False
+    """Jobs with RETRY 0 have come."""
+
 
 # Settings.
 

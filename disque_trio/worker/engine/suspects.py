@@ -13,7 +13,9 @@ from typing import Final
 from disque_trio.worker.engine import outcomes
 from disque_trio.worker.engine.records import (
     NEVER,
+    RUNNING,
     SECOND,
+    SETTLING,
     Drop,
     Job,
     Micros,
@@ -22,7 +24,6 @@ from disque_trio.worker.engine.records import (
     Release,
     State,
 )
-from disque_trio.worker.engine.stages import RUNNING, SETTLING
 
 ALONE_FROM: Final = 2
 """From so many deliveries without an answer on, a job runs alone until it has ended. Others can

@@ -6,8 +6,7 @@ from typing import Any, Unpack
 
 import attrs
 
-from disque_trio.worker.adding import addjob
-from disque_trio.worker.enqueue import Enqueuer, Request
+from disque_trio.worker.enqueue import Enqueuer, Request, addjob
 from disque_trio.worker.enqueued import Enqueued
 from disque_trio.worker.interop import System
 from disque_trio.worker.interop.payloads import write_payload
