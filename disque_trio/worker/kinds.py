@@ -15,10 +15,6 @@ Kind = tuple[Callable[[Any], bool], str]
 """Is a value of it, and what is it called?"""
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
 def _is_utf8(value: object) -> bool:
     return isinstance(value, str) and is_encodable(value, "strict")
 
@@ -56,7 +52,10 @@ def or_none(kind: Kind) -> Kind:
 
 def one_of(*known: str) -> Kind:
     """One of these words."""
-    return lambda value: _is_text(value) and value in known, f"one of {', '.join(map(repr, known))}"
+    return (
+        lambda value: isinstance(value, str) and value in known,
+        f"one of {', '.join(map(repr, known))}",
+    )
 
 
 def whole(least: int | None = None, most: int | None = None) -> Kind:

@@ -79,7 +79,8 @@ def stalled(
     seconds: float, seen: Seen | None, slots: Iterable[Slot], jobs: Iterable[Job], now: Micros
 ) -> None:
     """The event loop stood still for so long."""
-    lost = {each.id for each in jobs if each.stage is Stage.RUNNING and _has_lost(each, now)}
+    running = (each for each in jobs if each.stage is Stage.RUNNING)
+    lost = {each.id for each in running if each.lost is not None or each.end <= now}
     extra = None
     if seen is not None and seen.job:
         extra = {"task": seen.task, "job": seen.job.decode(errors="replace")}
@@ -89,10 +90,6 @@ def stalled(
     leases = "1 lease" if len(lost) == 1 else f"{len(lost)} leases"
     over = f"; meanwhile {leases} ended: what had it runs again" if lost else ""
     log.warning(_BLOCKED, seconds, at, over, extra=extra)
-
-
-def _has_lost(job: Job, now: Micros) -> bool:
-    return job.lost is not None or job.end <= now
 
 
 def _running(slots: Iterable[Slot]) -> str:

@@ -202,17 +202,13 @@ def check_read(given: Mapping[str, str]) -> None:
     does not say which when it asks for the schema.
     """
     link(given)
-    if _gives("scan", given):
+    options = (_KNOWN.get(name.lower()) for name in given)
+    if any(option is not None and option.uses == "scan" for option in options):
         check_names(given, "scan")
         scan(given)
     else:
         check_names(given, "stream")
         stream({"queue": _ANY, **given})
-
-
-def _gives(use: str, given: Mapping[str, str]) -> bool:
-    options = (_KNOWN.get(name.lower()) for name in given)
-    return any(option is not None and option.uses == use for option in options)
 
 
 def link(given: Mapping[str, str]) -> Link:

@@ -132,7 +132,9 @@ class Rows:
                 bounds = f"{option.least} to {option.most}"
                 raise self._wrong(f"its {column(option)} is {value}, and must be from {bounds}")
         sink = self.sink
-        added = {name: _first(row[name], value) for name, value in sink.added.items()}
+        added = {
+            name: value if row[name] is None else row[name] for name, value in sink.added.items()
+        }
         ttl, delay = added["ttl"], added["delay"]
         assert ttl is not None
         assert delay is not None
@@ -169,7 +171,3 @@ class Rows:
 
     def _wrong(self, reason: str) -> PipelineError:
         return PipelineError(f"row {self._count} of its task cannot become a job: {reason}")
-
-
-def _first(row: int | None, option: int | None) -> int | None:
-    return option if row is None else row

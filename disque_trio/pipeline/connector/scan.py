@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, EqualTo, Filter, In, InputPartition
 from pyspark.sql.types import StructType
 
-from disque_trio.pipeline.connector.columns import Row, batches, copied
+from disque_trio.pipeline.connector.columns import batches, copied
 from disque_trio.pipeline.connector.nodes import Nodes, copies
 from disque_trio.pipeline.connector.options import STATES, Link, Scan
 from disque_trio.pipeline.connector.refusing import in_a_sentence, sentences
@@ -73,7 +73,9 @@ class CopiesTable(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Node), partition
         with sentences(), Nodes(self._link) as nodes:
-            rows = _copies(nodes, partition.value, partition.scan)
+            scan = partition.scan
+            jobs = copies(nodes, partition.value, scan.queue, scan.states)
+            rows = (copied(job, partition.value) for job in jobs)
             yield from batches(rows, self._schema)
 
 
@@ -84,8 +86,3 @@ class _PushFilters:
 
     def __call__(self, filters: list[Filter]) -> Iterable[Filter]:
         return list(self._push(filters))
-
-
-def _copies(nodes: Nodes, name: str, scan: Scan) -> Iterator[Row]:
-    for job in copies(nodes, name, scan.queue, scan.states):
-        yield copied(job, name)
