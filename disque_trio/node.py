@@ -113,8 +113,9 @@ class Node:
         if self._tasks.due <= self.now.mono:
             self._tasks.run(self.now.mono)
         room = self._room
-        if self.state.memory.held > room.look_above or self.now.mono >= room.look_at:
-            self._look_for_room()
+        is_due = self.state.memory.held > room.look_above or self.now.mono >= room.look_at
+        if is_due and room.look(self.now):
+            self.warn("out of memory: jobs are refused until the system gives the process more")
         is_full = self.life.is_sealed
         if journal is not None and commit is not None:
             if commit.has_changed and not is_full:
@@ -123,10 +124,6 @@ class Node:
         self._input.turn = 0 if is_full else self._input.knobs.client_turn
         self._output.feeding.begin(self.now)
         self._input.serve_ready(self.now)
-
-    def _look_for_room(self) -> None:
-        if self._room.look(self.now):
-            self.warn("out of memory: jobs are refused until the system gives the process more")
 
     def settle(self) -> None:
         """The batch is complete: let the machine act on it, and carry out what it says."""
@@ -139,7 +136,9 @@ class Node:
             machine.tick(now)
             machine.observe(b"jobs-processing", (perf_counter_ns() - started) // 1_000_000, now)
         if self._nappers and now.mono >= self.napping_until:
-            self._wake_nappers()
+            nappers, self._nappers = self._nappers, []
+            for client in nappers:
+                machine.done(client, None, now)
         out = machine.take()
         if self._group_commit is None:
             self._pump(out)
@@ -351,11 +350,6 @@ class Node:
         if (session := self._output.sessions.get(client.id)) is not None:
             session.port.close()
         self.stop(chore, f"asked by {client.address.decode(errors='replace')}")
-
-    def _wake_nappers(self) -> None:
-        nappers, self._nappers = self._nappers, []
-        for client in nappers:
-            self.machine.done(client, None, self.now)
 
     def warn(self, event: str, **facts: object) -> None:
         """The hub has trouble that the operator should know of."""

@@ -255,7 +255,10 @@ class Input:
                 self.half_closed(session)
         elif session.fault is not None:
             self._output.hold(session)
-            self._refuse(session, session.fault, now)
+            if self._machine.accepts(session.client):
+                fault, session.fault = session.fault, None
+                self._operator_log.protocol_error(session.client, fault, now)
+                self._machine.refuse(session.client, fault, now)
         elif not session.is_choked:
             _release(session)
 
@@ -280,12 +283,6 @@ class Input:
         ):
             session.refill(turn)
         return bool(session.backlog)
-
-    def _refuse(self, session: Session, fault: bytes, now: Now) -> None:
-        if self._machine.accepts(session.client):
-            session.fault = None
-            self._operator_log.protocol_error(session.client, fault, now)
-            self._machine.refuse(session.client, fault, now)
 
 
 def _release(session: Session) -> None:

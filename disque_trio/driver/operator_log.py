@@ -100,7 +100,10 @@ class OperatorLog:
         self._look_at_myself()
         self._look_at_meets()
         if self._state.stats.frames_refused != self._refused:
-            self._look_at_refused(now)
+            before, self._refused = self._refused, dict(self._state.stats.frames_refused)
+            for reason, count in self._refused.items():
+                if count > before.get(reason, 0):
+                    self.repeat(f"bus frames refused: {reason}", now)
         wrong = self._state.stats.wrong_passwords
         if wrong > self._wrong_passwords:
             self.repeat("clients gave wrong passwords", now, in_all=wrong)
@@ -223,18 +226,12 @@ class OperatorLog:
                 other=other.address.decode(),
             )
 
-    def _look_at_refused(self, now: Now) -> None:
-        before, self._refused = self._refused, dict(self._state.stats.frames_refused)
-        for reason, count in self._refused.items():
-            if count > before.get(reason, 0):
-                self.repeat(f"bus frames refused: {reason}", now)
-
     def _config_changed(self) -> None:
         before, self._config = self._config, self._state.config
         for field in attrs.fields(Config):
             was, value = getattr(before, field.name), getattr(self._config, field.name)
             if was != value:
-                change = _change(field.name, was, value)
+                change = {} if field.name in _SECRETS else {"was": was, "value": value}
                 self._log.notice("setting changed", name=field.name, **change)
         if before.maxmemory != self._config.maxmemory:
             warn_of_little_memory(self._state, self._log)
@@ -340,7 +337,3 @@ def _seen(peer: Peer) -> Seen:
 
 def _address(peer: Peer) -> str:
     return f"{peer.ip}:{peer.port}"
-
-
-def _change(name: str, was: object, value: object) -> dict[str, object]:
-    return {} if name in _SECRETS else {"was": was, "value": value}

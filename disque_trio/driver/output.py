@@ -71,7 +71,10 @@ class Output:
     def carry(self, out: Outbox, now: Now) -> None:
         """Carry out all but records, the node table, chores, and clients that may go on."""
         for link, ip, port in out.dials:
-            self._dial(link, ip, port)
+            session = self.link(link)
+            session.port = self._open_link(session, ip, port)
+            if session.port is None:
+                self.lost(session)
         if out.messages:
             self._send_messages(out, now)
         if out.replies:
@@ -88,12 +91,6 @@ class Output:
         parser = FrameParser(knows=self._state.cluster.nodes.__contains__)
         session = self.links[link] = LinkSession(link, parser)
         return session
-
-    def _dial(self, link: LinkId, ip: str, port: int) -> None:
-        session = self.link(link)
-        session.port = self._open_link(session, ip, port)
-        if session.port is None:
-            self.lost(session)
 
     def receive(self, session: LinkSession, data: bytes, now: Now) -> int:
         """Give the machine every complete frame. How many there were."""

@@ -185,7 +185,13 @@ class LinkChannel(Stream):
         try:
             data = self._recv(PROOF_SIZE)
             if not data:
-                self._hung_up(self._proof)
+                # A connection that ends without a byte is a port check: it is not reported.
+                if self._proof.has_received:
+                    self.give_up(
+                        "it has hung up instead of proving the cluster secret", "cluster-secret"
+                    )
+                else:
+                    self.readiness.end(self)
                 return
             answer = self._proof.feed(data)
         except BlockingIOError:
@@ -204,13 +210,6 @@ class LinkChannel(Stream):
             self._open()
             if rest and self.session is not None:
                 self.bus.node.link_received(self.session, rest)
-
-    def _hung_up(self, proof: Proof) -> None:
-        """A connection that ends without a byte is a port check: it is not reported."""
-        if proof.has_received:
-            self.give_up("it has hung up instead of proving the cluster secret", "cluster-secret")
-        else:
-            self.readiness.end(self)
 
     def _say(self, data: bytes) -> None:
         """A few bytes on a fresh connection: they always fit."""

@@ -46,11 +46,9 @@ def raise_file_limit(clients: int) -> int:
             resource.setrlimit(resource.RLIMIT_NOFILE, limits)
             break
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return clients if _covers(soft, wanted) else _room_beside_links(soft, clients)
-
-
-def _room_beside_links(limit: int, clients: int) -> int:
-    return max(1, min(clients, limit - _OWN_FILES - 2 * _LEAST_LINKS))
+    if _covers(soft, wanted):
+        return clients
+    return max(1, min(clients, soft - _OWN_FILES - 2 * _LEAST_LINKS))
 
 
 def link_room(clients: int) -> int:

@@ -159,7 +159,12 @@ def _become(node: NodeState, job: Job, after: DeadState, cause: Cause, left: Mil
         _die(node, job)
     elif was_dead and not after.is_dead:
         counts.leave(node, job, 0)
-        _wait(node, job)
+        # Be active, as if another holder had just queued it.
+        job.state = ACTIVE
+        counts.unqueue(node, job)
+        job.requeue_at = 0
+        lifecycle.mark(job, BCAST_QUEUED | (0 if job.retry else QUEUED_ONCE))
+        lifecycle.restart_retry(node, job)
     trace.state(node, job, cause)
     lifecycle.schedule(node, job)
     key_index.mark_dirty(node, job)
@@ -184,15 +189,6 @@ def _die(node: NodeState, job: Job) -> None:
     counts.hold(node, job)
     spilling.offer(node, job)
     lifecycle.note_end(node, job, b"dead")
-
-
-def _wait(node: NodeState, job: Job) -> None:
-    """Be active, as if another holder had just queued it."""
-    job.state = ACTIVE
-    counts.unqueue(node, job)
-    job.requeue_at = 0
-    lifecycle.mark(job, BCAST_QUEUED | (0 if job.retry else QUEUED_ONCE))
-    lifecycle.restart_retry(node, job)
 
 
 # What other holders know.
@@ -242,7 +238,12 @@ def _join(node: NodeState, sender: Peer, job: Job, theirs: DeadState, left: Mill
     if both == mine:
         return
     if job.state == WAIT_REPL:
-        _note_for_later(node, job, both, left)
+        # It waits for its copies here, and others have queued it since. The copies are still owed.
+        _put(node, job, both)
+        job.expires = node.timers.shared(node.mono + left)
+        trace.state(node, job, Cause.JOBSTATE)
+        lifecycle.mark(job, BCAST_QUEUED)
+        lifecycle.restart_retry(node, job)
         return
     _become(node, job, both, Cause.JOBSTATE, left)
     journaling.hold(node, job)
@@ -253,15 +254,6 @@ def on_joberror(node: NodeState, sender: Peer, message: JobError) -> None:
     job = known(node, sender, message.id)
     if job is not None and joberrors.learn(node, job, LastError(message.at, message.text)):
         journaling.renew(node, job)
-
-
-def _note_for_later(node: NodeState, job: Job, state: DeadState, left: Millis) -> None:
-    """It waits for its copies here, and others have queued it since. The copies are still owed."""
-    _put(node, job, state)
-    job.expires = node.timers.shared(node.mono + left)
-    trace.state(node, job, Cause.JOBSTATE)
-    lifecycle.mark(job, BCAST_QUEUED)
-    lifecycle.restart_retry(node, job)
 
 
 def begin(node: NodeState, job: Job) -> None:

@@ -60,7 +60,10 @@ def on_due(node: NodeState, enqueuing: Enqueuing) -> None:
     while orders and looks > 0:
         looks = _run(node, orders[0], looks)
         if orders[0].is_over:
-            _answer(node, orders.pop(0))
+            order = orders.pop(0)
+            client = order.client
+            if order.is_answered_later and node.clients.get(client.id) is client:
+                waiters.release(node, client, order.found)
     if orders:
         node.timers.arm(enqueuing, node.mono + RUN_EVERY)
 
@@ -79,12 +82,6 @@ def _run(node: NodeState, order: EnqueueOrder, looks: int) -> int:
                 walk.end()
     order.is_over = walk.is_over
     return looks
-
-
-def _answer(node: NodeState, order: EnqueueOrder) -> None:
-    client = order.client
-    if order.is_answered_later and node.clients.get(client.id) is client:
-        waiters.release(node, client, order.found)
 
 
 def _waits_for_retry(node: NodeState, job: Job) -> bool:

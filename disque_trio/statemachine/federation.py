@@ -168,13 +168,6 @@ def _forget_silent(node: NodeState, queue: Queue) -> None:
             del queue.responders[id]
 
 
-def _note_responder(node: NodeState, queue: Queue, sender: Peer) -> None:
-    if sender.id not in queue.responders and not sender.is_ours:
-        queue.broadcast_attempt = 0
-    queue.responders[sender.id] = node.mono
-    queue.adhoc_attempt = 0
-
-
 # Nodes of ours.
 
 
@@ -284,7 +277,10 @@ def on_yourjobs(node: NodeState, sender: Peer, message: YourJobs) -> None:
     for copy in message.copies:
         queue = transfer.take(node, sender, copy, is_for_clients=asked[copy.queue])
         if queue is not None:
-            _note_responder(node, queue, sender)
+            if sender.id not in queue.responders and not sender.is_ours:
+                queue.broadcast_attempt = 0
+            queue.responders[sender.id] = node.mono
+            queue.adhoc_attempt = 0
     for name in names:
         lifecycle.mark_pending(node, name)
 

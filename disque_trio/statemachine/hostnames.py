@@ -154,26 +154,18 @@ def looked_up(node: NodeState, name: str, lookup: Lookup) -> None:
         if lookup.addresses:
             host.addresses = lookup.addresses[:MOST_ADDRESSES]
         if host.is_own:
-            _announce(node, host)
+            # This node is to be reached there. An address stays as long as the name leads to it.
+            if host.addresses and node.cluster.announced_ip not in host.addresses:
+                node.cluster.announced_ip = host.addresses[0]
+                announce(node)
             continue
-        _meet_at(node, host)
+        new = [place for place in _places(host) if not _is_known(node, place)]
+        if new:
+            host.is_answered = False
+        for ip, port, bus_port in new:
+            handshake.meet_by_name(node, ip, port, bus_port)
         if was_answered:
             host.since = node.mono
-
-
-def _announce(node: NodeState, host: HostName) -> None:
-    """This node is to be reached there. An address stays as long as the name leads to it."""
-    if host.addresses and node.cluster.announced_ip not in host.addresses:
-        node.cluster.announced_ip = host.addresses[0]
-        announce(node)
-
-
-def _meet_at(node: NodeState, host: HostName) -> None:
-    new = [place for place in _places(host) if not _is_known(node, place)]
-    if new:
-        host.is_answered = False
-    for ip, port, bus_port in new:
-        handshake.meet_by_name(node, ip, port, bus_port)
 
 
 def _places(host: HostName) -> list[tuple[str, int, int]]:

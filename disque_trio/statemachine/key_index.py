@@ -89,7 +89,10 @@ def drop(node: NodeState, job: Job, cause: Cause, *, is_alone: bool) -> None:
         _keep(node, Kept(name, job.id, job.ctime, MOVED, node.mono + TRAIL))
     elif cause in _ENDS and job.state != ACKED:
         end(node, job)
-    _record(node, name, job.id)
+    # The job is gone: from now on the journal has its key alone.
+    for kept in node.keys.kept.get(name, ()):
+        if kept.id == job.id and kept.word == KEPT:
+            journaling.keep(node, kept)
     mark_dirty(node, job)
 
 
@@ -145,13 +148,6 @@ def forget_all(node: NodeState) -> None:
     """All keys are free."""
     for kept in [each for some in node.keys.kept.values() for each in some]:
         _release(node, kept)
-
-
-def _record(node: NodeState, name: KeyName, job_id: JobId) -> None:
-    """The job is gone: from now on the journal has its key alone."""
-    for kept in node.keys.kept.get(name, ()):
-        if kept.id == job_id and kept.word == KEPT:
-            journaling.keep(node, kept)
 
 
 def await_turn(node: NodeState, job: Job) -> None:
@@ -251,15 +247,12 @@ def state_of(node: NodeState, job: Job) -> int:
         return IN_QUEUE
     if job.state == DEAD:
         return KEY_DEAD
-    if job.state == ACTIVE and (job.flags & (LEASED | TAKEN) or _is_delivered_once(job)):
+    is_delivered_once = not job.retry and job.flags & DELIVERED
+    if job.state == ACTIVE and (job.flags & (LEASED | TAKEN) or is_delivered_once):
         return WITH_WORKER
     if job.flags & POSTPONED:
         return BACKING_OFF
     return WITH_WORKER if _is_delivered_without_lease(node, job) else WAITING
-
-
-def _is_delivered_once(job: Job) -> bool:
-    return not job.retry and bool(job.flags & DELIVERED)
 
 
 def _is_delivered_without_lease(node: NodeState, job: Job) -> bool:

@@ -152,7 +152,12 @@ def _decide(node: NodeState, search: Search, answers: Answers) -> None:
     known = key_search.known(search, answers)
     earlier = [fact for fact in known.values() if is_earlier(fact, job.ctime, job.id)]
     living = [fact for fact in earlier if fact.word == HELD and fact.state != DEAD]
-    _free_ended(node, search, living)
+    # The key of what it replaces is free when that has ended, whatever its KEEP.
+    live = [fact.id for fact in living]
+    for fact in search.cancelled:
+        if fact.id not in live:
+            key_cancel.free(node, search, fact)
+    search.cancelled = tuple([fact for fact in search.cancelled if fact.id in live])
     if not living and is_undecided({fact.id: fact for fact in earlier}):
         key_search.ask_about_moved(node, search, earlier)
     elif not living:
@@ -164,15 +169,6 @@ def _decide(node: NodeState, search: Search, answers: Answers) -> None:
     else:
         wait = len(node.keys.searches) * 1000 // LOOKS_A_SECOND
         key_search.pause(node, search, max(wait, LOOK_EVERY))
-
-
-def _free_ended(node: NodeState, search: Search, living: list[KeyFact]) -> None:
-    """The key of what it replaces is free when that has ended, whatever its KEEP."""
-    live = [fact.id for fact in living]
-    for fact in search.cancelled:
-        if fact.id not in live:
-            key_cancel.free(node, search, fact)
-    search.cancelled = tuple([fact for fact in search.cancelled if fact.id in live])
 
 
 def _let_go(node: NodeState, search: Search, job: Job) -> None:

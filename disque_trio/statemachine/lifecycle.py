@@ -263,7 +263,11 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
         job.flags |= QUEUED_ONCE
         job.requeue_at = 0
     if job.flags & BCAST_QUEUED or cause is Cause.NACK:
-        _announce(node, job, cause)
+        # It is queued again: count it, and let the other holders postpone.
+        trace.trouble(node, job, ACTIVE)
+        nack, again = cause is Cause.NACK, cause not in NOT_COUNTED
+        count_delivery(job, nack=nack, redelivery=again)
+        send.to_holders(node, job, Queued(job.id, nack=nack, redelivery=again, told=cause in _TOLD))
     else:
         job.flags |= BCAST_QUEUED
     restart_retry(node, job)
@@ -284,14 +288,6 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
     if queue.name in node.demands:
         mark_pending(node, queue.name)
     return True
-
-
-def _announce(node: NodeState, job: Job, cause: Cause) -> None:
-    """It is queued again: count it, and let the other holders postpone."""
-    trace.trouble(node, job, ACTIVE)
-    nack, again = cause is Cause.NACK, cause not in NOT_COUNTED
-    count_delivery(job, nack=nack, redelivery=again)
-    send.to_holders(node, job, Queued(job.id, nack=nack, redelivery=again, told=cause in _TOLD))
 
 
 def _is_held_back(node: NodeState, job: Job, cause: Cause) -> bool:

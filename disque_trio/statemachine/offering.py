@@ -96,7 +96,13 @@ def _remember(node: NodeState, sender: Peer, name: bytes) -> Demand:
         demand = Demand(name)
         node.memory.held += of_demand(demand.name)
         if len(node.demands) >= node.knobs.demands:
-            _forget_oldest(node)
+            # Forget the queue that was asked for longest ago. Its jobs are offered before, which
+            # otherwise happens at the end of the batch: it may have been asked for in this one.
+            oldest = next(iter(node.demands.values()))
+            queue = node.queues.get(oldest.name)
+            if queue is not None:
+                offer(node, queue)
+            _forget(node, oldest)
         node.timers.arm(demand, node.mono + INTEREST)
     node.demands[name] = demand
     asker = demand.askers.pop(sender.id, None)
@@ -113,24 +119,6 @@ def _forget(node: NodeState, demand: Demand) -> None:
     node.timers.disarm(demand)
     del node.demands[demand.name]
     node.memory.held -= of_demand(demand.name, len(demand.askers))
-
-
-def _forget_oldest(node: NodeState) -> None:
-    """Forget the queue that was asked for longest ago. Its jobs are offered before, which otherwise
-    happens at the end of the batch: it may have been asked for in this one."""
-    oldest = next(iter(node.demands.values()))
-    queue = node.queues.get(oldest.name)
-    if queue is not None:
-        offer(node, queue)
-    _forget(node, oldest)
-
-
-def _forget_silent(node: NodeState, demand: Demand) -> None:
-    """Forget nodes that have been silent for too long or have gone."""
-    for id, asker in list(demand.askers.items()):
-        if asker.until <= node.mono or id not in node.cluster.nodes:
-            del demand.askers[id]
-            node.memory.held -= ASKER_BYTES
 
 
 def _has_offer(demand: Demand, sender: Peer) -> bool:
@@ -212,7 +200,11 @@ def _offer_to(node: NodeState, demand: Demand, queue: Queue, ids: Iterable[NodeI
 
 def on_due(node: NodeState, demand: Demand) -> None:
     """An offer was not answered in time, or a WAITING is not valid any more."""
-    _forget_silent(node, demand)
+    # Forget nodes that have been silent for too long or have gone.
+    for id, asker in list(demand.askers.items()):
+        if asker.until <= node.mono or id not in node.cluster.nodes:
+            del demand.askers[id]
+            node.memory.held -= ASKER_BYTES
     if not demand.askers:
         _forget(node, demand)
         return
@@ -226,7 +218,11 @@ def on_due(node: NodeState, demand: Demand) -> None:
         _offer_to(node, demand, queue, _not_offered(node, demand))
     else:
         _offer_again(node, demand, queue)
-    _arm(node, demand)
+    askers = demand.askers.values()
+    due = min(asker.until for asker in askers)
+    if any(asker.offer is Offer.MADE for asker in askers):
+        due = min(due, demand.again_at)
+    node.timers.arm(demand, due)
 
 
 def _offer_again(node: NodeState, demand: Demand, queue: Queue) -> None:
@@ -245,14 +241,6 @@ def _withdraw(demand: Demand) -> None:
     for asker in demand.askers.values():
         if asker.offer is Offer.MADE:
             asker.offer = Offer.NONE
-
-
-def _arm(node: NodeState, demand: Demand) -> None:
-    askers = demand.askers.values()
-    due = min(asker.until for asker in askers)
-    if any(asker.offer is Offer.MADE for asker in askers):
-        due = min(due, demand.again_at)
-    node.timers.arm(demand, due)
 
 
 def offer_anew(node: NodeState, name: bytes, peer: Peer) -> None:

@@ -122,7 +122,10 @@ def review(node: NodeState) -> None:
     memory = node.memory
     memory.high_water = max(memory.high_water, memory.held)
     if memory.high_water > BACKLOG_BYTES and memory.held < memory.high_water // BACKLOG_SHARE:
-        _after_backlog(node)
+        # A backlog has drained: free the memory that tables and timers still keep for it.
+        memory.high_water = memory.held
+        node.timers.drop_stale()
+        node.table.shrink()
     memory.rest = _rest(node)
     # The original divides first, too.
     percent = (node.config.maxmemory - node.facts.process_bytes) // 100
@@ -170,13 +173,6 @@ def is_resident_bound(node: NodeState) -> bool:
     """Is it the resident size, and not the account, that limits what may be added?"""
     percent = (node.config.maxmemory - node.facts.process_bytes) // 100
     return _room(node, HARD_RESIDENT_PERCENT) < percent * HARD_PERCENT
-
-
-def _after_backlog(node: NodeState) -> None:
-    """A backlog has drained: free the memory that tables and timers still keep for it."""
-    node.memory.high_water = node.memory.held
-    node.timers.drop_stale()
-    node.table.shrink()
 
 
 def on_review(node: NodeState, memory: Memory) -> None:

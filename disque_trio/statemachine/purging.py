@@ -79,15 +79,11 @@ def on_due(node: NodeState, purging: Purging) -> None:
         looks -= len(next_ones)
         for job in reversed(next_ones):
             if node.jobs.get(job.id) is job:
-                _handle(node, job, sweep)
+                if sweep is Sweep.REDRIVE:
+                    deadletters.redrive(node, job)
+                elif job.state == (QUEUED if sweep is Sweep.PURGE else DEAD):
+                    acks.ack(node, job.id, Cause.PURGE)
         if not jobs:
             del purging.jobs[name, sweep]
     if purging.jobs:
         node.timers.arm(purging, node.mono + RUN_EVERY)
-
-
-def _handle(node: NodeState, job: Job, sweep: Sweep) -> None:
-    if sweep is Sweep.REDRIVE:
-        deadletters.redrive(node, job)
-    elif job.state == (QUEUED if sweep is Sweep.PURGE else DEAD):
-        acks.ack(node, job.id, Cause.PURGE)

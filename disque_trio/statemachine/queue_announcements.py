@@ -71,7 +71,11 @@ def on_due(node: NodeState, announcements: QueueAnnouncements) -> None:
             del announcements.names[id]
         if peer is not None and peer.is_connected:
             for name in now:
-                _announce_queue(node, peer, name)
+                queue = node.queues.get(name)
+                if queue is not None and queue.length:
+                    offering.offer_anew(node, name, peer)
+                elif queue is not None and queue.waiting and may_ask(node, queue):
+                    send.to_node(node, peer, Waiting(name, len(queue.waiting)))
     _arm(node)
 
 
@@ -94,11 +98,3 @@ def _arm(node: NodeState) -> None:
         node.timers.arm(announcements, node.mono + ANNOUNCE_EVERY)
     elif announcements.again:
         node.timers.arm(announcements, min(announcements.again.values()))
-
-
-def _announce_queue(node: NodeState, peer: Peer, name: bytes) -> None:
-    queue = node.queues.get(name)
-    if queue is not None and queue.length:
-        offering.offer_anew(node, name, peer)
-    elif queue is not None and queue.waiting and may_ask(node, queue):
-        send.to_node(node, peer, Waiting(name, len(queue.waiting)))

@@ -82,7 +82,9 @@ def finish(node: NodeState, most: int) -> bool:
     for job in jobs:
         node.memory.held -= of_job(job)
         if _is_kept_key(job):
-            _keep_key(node, job)
+            name = key_index.name_of(job)
+            if name is not None:
+                key_index.keep(node, name, job.id, job.ctime, job.expires - node.mono)
             continue
         is_queued = again and job.state == QUEUED
         _restore(node, job, is_queued=is_queued, may_ask=not is_told)
@@ -187,12 +189,6 @@ def _drop(node: NodeState, job_id: JobId) -> None:
 def _is_kept_key(job: Job) -> bool:
     """Is it no job any more, but a key that stays taken (`journaling.keep`)?"""
     return job.queue is not None and not job.holders
-
-
-def _keep_key(node: NodeState, job: Job) -> None:
-    name = key_index.name_of(job)
-    if name is not None:
-        key_index.keep(node, name, job.id, job.ctime, job.expires - node.mono)
 
 
 def _acknowledgement(node: NodeState, copy: JobCopy, left: Millis) -> Job:

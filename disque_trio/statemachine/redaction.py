@@ -15,13 +15,9 @@ def redacted(name: str, args: Sequence[bytes]) -> Sequence[bytes]:
         return [args[0], *[HIDDEN] * (len(args) - 1)]
     if name == "hello":
         return _greeting(args)
-    if name == "config" and len(args) > 3 and _name(args[2]) in SECRETS:
+    if name == "config" and len(args) > 3 and args[2].decode("latin-1").lower() in SECRETS:
         return [*args[:3], *[HIDDEN] * (len(args) - 3)]
     return args
-
-
-def _name(word: bytes) -> str:
-    return word.decode("latin-1").lower()
 
 
 def _greeting(args: Sequence[bytes]) -> Sequence[bytes]:

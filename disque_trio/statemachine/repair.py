@@ -231,7 +231,13 @@ def _ask(node: NodeState, job: Job, holding: tuple[NodeId, ...]) -> int:
     add_holders(job, chosen)
     journaling.hold(node, job)
     node.repair.awaited[job.id] = node.mono + PATIENCE
-    copy = _copy(node, job)
+    # With the rest of its delay, because its holder counts from now on. The creation stamp is
+    # advanced by the part that is over, so that the sum stays: a restart uses it. The stamp is
+    # bounded, because a peer may have sent any.
+    left = _rest_of_delay(node, job)
+    passed = job.delay_s - left
+    stamp = min(job.ctime + passed * 1_000_000_000, LAST_STAMP)
+    copy = attrs.evolve(snapshot(node, job), state=ACTIVE, delay=left, ctime=stamp)
     _send(node, chosen, copy)
     # They need to know the new holders: the one that is given the ack has to tell these, too.
     _send(node, others, copy, no_reply=True)
@@ -292,18 +298,6 @@ def _choose(
         unwilling = [id for id in fit if id not in willing]
         fit = spread(node, holding, willing, count) + unwilling
     return tuple(fit[:count])
-
-
-def _copy(node: NodeState, job: Job) -> JobCopy:
-    """With the rest of its delay, because its holder counts from now on.
-
-    The creation stamp is advanced by the part that is over, so that the sum stays: a restart uses
-    it. The stamp is bounded, because a peer may have sent any.
-    """
-    left = _rest_of_delay(node, job)
-    passed = job.delay_s - left
-    stamp = min(job.ctime + passed * 1_000_000_000, LAST_STAMP)
-    return attrs.evolve(snapshot(node, job), state=ACTIVE, delay=left, ctime=stamp)
 
 
 def _rest_of_delay(node: NodeState, job: Job) -> int:

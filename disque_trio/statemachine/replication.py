@@ -137,13 +137,6 @@ def add_claimed(node: NodeState, job: Job, waited: Millis, *, is_async: bool) ->
     _achieved_if_enough(node, job)
 
 
-def _let_one_queue(node: NodeState, job: Job, holders: tuple[bytes, ...]) -> None:
-    """Tell one holder to queue it, now or after the rest of its delay."""
-    chosen = holders[int(node.rng.random() * len(holders))]
-    left = -(-min(job.delay, max(job.requeue_at - node.mono, 0)) // 1000)
-    send.to_ids(node, (chosen,), Enqueue(job.id, left))
-
-
 def add_nodes(node: NodeState, job: Job, count: int) -> int:
     """Send the job to up to `count` more reachable nodes. Returns how many there were."""
     if count <= 0:
@@ -267,7 +260,10 @@ def achieved(node: NodeState, job: Job) -> None:
     lifecycle.unregister(node, job, Cause.HANDED_OVER)
     others = tuple(id for id in confirmed if id in node.cluster.nodes)
     if others and not job.flags & BCAST_QUEUED and not _may_be_queued_elsewhere(node, job):
-        _let_one_queue(node, job, others)
+        # Tell one holder to queue it, now or after the rest of its delay.
+        chosen = others[int(node.rng.random() * len(others))]
+        left = -(-min(job.delay, max(job.requeue_at - node.mono, 0)) // 1000)
+        send.to_ids(node, (chosen,), Enqueue(job.id, left))
 
 
 def _answer(node: NodeState, job: Job) -> None:

@@ -81,7 +81,9 @@ def _requeue(node: NodeState, job: Job) -> None:
         lifecycle.requeue_in(node, job, job.retry + lifecycle.desync(node))
         return
     if node.tracked and tracked_deliveries.is_held(node, job):
-        _queue_unbegun(node, job)
+        # Its consumer has not begun: this counts nowhere.
+        tracked_deliveries.forfeit(node, job)
+        lifecycle.enqueue(node, job, Cause.UNBEGUN)
         return
     deadletters.queue_again(node, job, _why(node, job))
     if not job.retry:
@@ -97,12 +99,6 @@ def _will_queue_unbegun(node: NodeState, job: Job) -> bool:
     return (
         bool(node.tracked) and tracked_deliveries.is_held(node, job) and not _is_paused(node, job)
     )
-
-
-def _queue_unbegun(node: NodeState, job: Job) -> None:
-    """Its consumer has not begun: this counts nowhere."""
-    tracked_deliveries.forfeit(node, job)
-    lifecycle.enqueue(node, job, Cause.UNBEGUN)
 
 
 def _why(node: NodeState, job: Job) -> Cause:
@@ -142,17 +138,13 @@ def on_queued(node: NodeState, sender: Peer, message: Queued) -> None:
         postponing.tell(node, job, (sender.id,))
         return
     if job.state == QUEUED:
-        _settle_who_queues(node, sender, job)
+        # Both have it queued. The one that keeps it says so: the other's QUEUED may be older than
+        # its own.
+        if wins(node.cluster.myself.id, sender.id, job.id):
+            lifecycle.dequeue(node, job, Cause.YIELD)
+        else:
+            send.to_node(node, sender, Queued(job.id))
     _postpone(node, job)
-
-
-def _settle_who_queues(node: NodeState, sender: Peer, job: Job) -> None:
-    """Both have it queued. The one that keeps it says so: the other's QUEUED may be older than its
-    own."""
-    if wins(node.cluster.myself.id, sender.id, job.id):
-        lifecycle.dequeue(node, job, Cause.YIELD)
-    else:
-        send.to_node(node, sender, Queued(job.id))
 
 
 def _postpone(node: NodeState, job: Job) -> None:

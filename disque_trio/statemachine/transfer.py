@@ -183,12 +183,8 @@ def _is_refused(node: NodeState, sender: Peer, job: Job, copy: JobCopy) -> bool:
     if postponing.rest(node, job) and not postponing.is_known_to(job, copy):
         postponing.tell(node, job, (sender.id,))
         return True
-    return _is_outdated(job, copy)
-
-
-def _is_outdated(job: Job, copy: JobCopy) -> bool:
-    """Has another node given the job to a worker since the giver queued it? Whoever queues it later
-    counts that as a NACK or a delivery more, or says so before the job comes."""
+    # Has another node given the job to a worker since the giver queued it? Whoever queues it later
+    # counts that as a NACK or a delivery more, or says so before the job comes.
     if not (job.retry and job.flags & TAKEN):
         return False
     if copy.nacks > job.nacks or copy.deliveries > job.deliveries:

@@ -72,19 +72,15 @@ def unblock(node: NodeState, client: Client) -> None:
         drop_queue_if_idle(node, queue)
     client.queues = ()
     if client.awaited:
-        _stop_awaiting(node, client)
+        others = node.awaited[client.awaited]
+        del others[client.id]
+        if not others:
+            del node.awaited[client.awaited]
+        client.awaited = b""
     client.blocked = Blocked.NO
     client.deadline = 0
     client.active = node.mono
     watch_idle(node, client)
-
-
-def _stop_awaiting(node: NodeState, client: Client) -> None:
-    others = node.awaited[client.awaited]
-    del others[client.id]
-    if not others:
-        del node.awaited[client.awaited]
-    client.awaited = b""
 
 
 def watch_idle(node: NodeState, client: Client) -> None:

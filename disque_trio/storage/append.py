@@ -118,16 +118,13 @@ class Appender:
         self._is_settled = True
         for scope in self._working:
             scope.cancel()
-        self._give_up_group()
-        self.keep(self.last)
-
-    def _give_up_group(self) -> None:
-        """Stop waiting for the group that is being written."""
+        # Stop waiting for the group that is being written.
         if self.group is not None:
             self._busy.remove(self.group.started)
             self.group = None
             self._store.thread.abandon()
             self._idle.set()
+        self.keep(self.last)
 
     @property
     def is_busy(self) -> bool:
@@ -358,12 +355,8 @@ class Appender:
         return now - min(self._busy) > STALL_S
 
 
-def _joined(group: list[bytes]) -> bytes:
-    return group[0] if len(group) == 1 else b"".join(group)
-
-
 def put(file: JournalFile, group: list[bytes], must_sync: bool) -> None:
     """In a thread: write, and sync if asked to."""
-    file.append(_joined(group))
+    file.append(group[0] if len(group) == 1 else b"".join(group))
     if must_sync:
         file.sync()

@@ -80,7 +80,7 @@ class Rewrite:
         """Write all jobs, and sync."""
         while not self.is_cancelled:
             is_last = not self._portion()
-            await self._tasks.on(self._store.thread, self._append, self._take(), is_last)
+            await self._tasks.on(self._store.thread, self._append, b"".join(self.rest()), is_last)
             self.moved = self._tasks.time()
             if is_last:
                 return
@@ -105,9 +105,6 @@ class Rewrite:
             # Cancelled during the write: another file may have the new name by now.
             raise OSError(errno.ECANCELED, "cancelled")
         self._store.replace(self.file)
-
-    def _take(self) -> bytes:
-        return b"".join(self.rest())
 
     def _portion(self) -> bool:
         """Turn the next keys or jobs into bytes. False once there are none."""

@@ -155,7 +155,12 @@ class Reader:
         if self._damage is not None:
             raise self._damage
         if self._is_blank:
-            return self._wait(chunk)
+            # After zeros, check that only zeros follow.
+            if chunk.count(0) < len(chunk):
+                self._damage = self._damaged("zeros in place of a record")
+                raise self._damage
+            self._held += len(chunk)
+            return []
         self._pieces.append(chunk)
         self._held += len(chunk)
         if self._held < self._needed:
@@ -229,14 +234,6 @@ class Reader:
         self._damage = error
         if not found:
             raise error
-
-    def _wait(self, chunk: bytes) -> list[Record]:
-        """After zeros, check that only zeros follow."""
-        if chunk.count(0) < len(chunk):
-            self._damage = self._damaged("zeros in place of a record")
-            raise self._damage
-        self._held += len(chunk)
-        return []
 
     def _damaged(self, reason: str) -> DamagedFileError:
         cure = {Format.FRAMED: _SKIP, Format.DISQUE: _CUT, None: _SKIP}[self.format]

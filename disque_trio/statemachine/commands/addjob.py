@@ -103,7 +103,12 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     try:
         resolved = _RESOLVED[tuple(args[4:])] if len(args) > 4 else _DEFAULTS
     except CommandError:
-        _check_order(args)
+        # If the timeout is forgotten, an option stands in its place.
+        if args[3].upper() in NAMES:
+            raise CommandError(
+                SYNTAX_ERROR + b": ms-timeout is missing before %b: ADDJOB queue body ms-timeout"
+                b" [options]" % shown(args[3])
+            ) from None
         raise
     options = resolved.options
     wait = 0 if args[3] == b"0" else timeout(args[3], _WAIT)
@@ -140,15 +145,6 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
         return Status(job.id)
     replication.add(node, job, blocking=client, deadline=deadline, sync=sync)
     return PENDING
-
-
-def _check_order(args: list[bytes]) -> None:
-    """If the timeout is forgotten, an option stands in its place."""
-    if args[3].upper() in NAMES:
-        raise CommandError(
-            SYNTAX_ERROR + b": ms-timeout is missing before %b: ADDJOB queue body ms-timeout"
-            b" [options]" % shown(args[3])
-        )
 
 
 def _may_be_short(node: NodeState, resolved: ResolvedOptions) -> bool:

@@ -39,13 +39,21 @@ def client(node: NodeState, caller: Client, args: list[bytes]) -> Reply:
         case [b"list", *filters]:
             return _ask_for_list(node, caller, filters)
         case [b"info"]:
-            return sessions.ask(node, caller, ReadVitals(), _own_line)
+            return sessions.ask(node, caller, ReadVitals(), _line)
         case [b"kill", address]:
-            return _kill_address(node, caller, address)
+            # The old form: it may be the caller.
+            victims = [each for each in node.clients.values() if each.address == address]
+            if not _kill(node, caller, victims):
+                raise CommandError(b"ERR No such client: none has the address %b" % shown(address))
+            return OK
         case [b"kill", *filters]:
             return _kill_matching(node, caller, filters)
         case [b"unblock", id]:
-            return _unblock(node, id)
+            victim = node.clients.get(parse.at_least(id, 0, b"ERR Invalid client ID"))
+            if victim is None or victim.blocked not in WAITS:
+                return 0
+            waiters.time_out(node, victim)
+            return 1
         case [b"pause", duration]:
             sessions.pause(node, parse.timeout(duration, b"PAUSE"))
             return OK
@@ -124,10 +132,6 @@ def check_type(kind: bytes) -> None:
         )
 
 
-def _own_line(node: NodeState, caller: Client, vitals: Vitals) -> Reply:
-    return _line(node, caller, vitals)
-
-
 def _line(node: NodeState, each: Client, vitals: Vitals) -> bytes:
     """Pending output counts once, as `omem`, in `oll` pieces."""
     connection = vitals.connection_of(each.id)
@@ -162,14 +166,6 @@ def _flags(each: Client) -> bytes:
         b"U": each.is_unix,
     }
     return b"".join(flag for flag, is_set in flags.items() if is_set) or b"N"
-
-
-def _kill_address(node: NodeState, caller: Client, address: bytes) -> Reply:
-    """The old form: it may be the caller."""
-    victims = [each for each in node.clients.values() if each.address == address]
-    if not _kill(node, caller, victims):
-        raise CommandError(b"ERR No such client: none has the address %b" % shown(address))
-    return OK
 
 
 def _kill_matching(node: NodeState, caller: Client, words: list[bytes]) -> Reply:
@@ -221,15 +217,6 @@ def _kill(node: NodeState, caller: Client, victims: list[Client]) -> int:
         if victim is not caller:
             sessions.disconnect(node, victim)
     return len(victims)
-
-
-def _unblock(node: NodeState, word: bytes) -> Reply:
-    """1 if the client waited for jobs, or for the end of one; its wait ends without a result."""
-    victim = node.clients.get(parse.at_least(word, 0, b"ERR Invalid client ID"))
-    if victim is None or victim.blocked not in WAITS:
-        return 0
-    waiters.time_out(node, victim)
-    return 1
 
 
 def set_name(caller: Client, name: bytes) -> Reply:

@@ -49,7 +49,9 @@ def config(node: NodeState, client: Client, args: list[bytes]) -> Reply:
             metrics.reset(node)
             return OK
         case [b"rewrite"]:
-            return _rewrite(node, client)
+            if not node.facts.config_file:
+                raise CommandError(b"ERR The server is running without a config file")
+            return sessions.ask(node, client, RewriteConfig(), _rewritten)
     wrong = b": " + mistake("CONFIG", USAGE, args)
     if args[1].lower() in _SUBCOMMANDS:
         raise CommandError(b"ERR Wrong number of arguments for CONFIG %b%b" % (args[1], wrong))
@@ -70,7 +72,10 @@ def _set(node: NodeState, client: Client, name: bytes, value: bytes) -> Reply:
             node.config = directives.set_value(node.config, name, value)
             _watch_idle_anew(node)
         case b"maxmemory":
-            _set_maxmemory(node, name, value)
+            # At once in force. A limit that leaves no room for jobs is one way to stop new ones.
+            node.config = directives.set_value(node.config, name, value)
+            pressure.review(node)
+            pressure.relieve(node)
         case (
             b"replica-zone"
             | b"node-name"
@@ -151,13 +156,6 @@ def _set_maxclients(node: NodeState, client: Client, value: bytes) -> Reply:
     return sessions.ask(node, client, RaiseFileLimit(wanted), then)
 
 
-def _set_maxmemory(node: NodeState, name: bytes, value: bytes) -> None:
-    """At once in force. A limit that leaves no room for jobs is one way to stop new ones."""
-    node.config = directives.set_value(node.config, name, value)
-    pressure.review(node)
-    pressure.relieve(node)
-
-
 def _set_tls(node: NodeState, client: Client, name: bytes, value: bytes) -> Reply:
     """The certificates are read before the change is accepted; setting the same file rereads it."""
     changed = directives.set_value(node.config, name, value)
@@ -182,12 +180,6 @@ def _watch_idle_anew(node: NodeState) -> None:
         if client.blocked is Blocked.NO:
             node.timers.disarm(client)
             waiters.watch_idle(node, client)
-
-
-def _rewrite(node: NodeState, client: Client) -> Reply:
-    if not node.facts.config_file:
-        raise CommandError(b"ERR The server is running without a config file")
-    return sessions.ask(node, client, RewriteConfig(), _rewritten)
 
 
 def _rewritten(_node: NodeState, _client: Client, error: str | None) -> Reply:

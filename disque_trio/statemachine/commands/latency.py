@@ -54,37 +54,24 @@ def latency(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     """LATENCY LATEST | HISTORY event | GRAPH event | DOCTOR | RESET [event ...]."""
     match [args[1].lower(), *args[2:]]:
         case [b"latest"]:
-            return _latest(node)
+            return [
+                [event, *samples.series[-1], samples.worst]
+                for event, samples in node.latency.events.items()
+            ]
         case [b"history", event]:
-            return _history(node, event)
+            history = node.latency.events.get(event)
+            return [] if history is None else [[second, ms] for second, ms in history.series]
         case [b"graph", event]:
             return _graph(node, event)
         case [b"doctor"]:
             return "\n".join(_examine(node)).encode() + b"\n"
         case [b"reset", *events]:
-            return _reset(node, events)
+            known = node.latency.events
+            found = dict.fromkeys(event for event in events or known if event in known)
+            for event in found:
+                del known[event]
+            return len(found)
     raise CommandError(SYNTAX_ERROR + b": " + mistake("LATENCY", USAGE, args))
-
-
-def _latest(node: NodeState) -> Reply:
-    return [
-        [event, *samples.series[-1], samples.worst]
-        for event, samples in node.latency.events.items()
-    ]
-
-
-def _history(node: NodeState, event: bytes) -> Reply:
-    samples = node.latency.events.get(event)
-    return [] if samples is None else [[second, ms] for second, ms in samples.series]
-
-
-def _reset(node: NodeState, events: Sequence[bytes]) -> int:
-    """Forget these events, or all of them; tell how many there were."""
-    known = node.latency.events
-    found = dict.fromkeys(event for event in events or known if event in known)
-    for event in found:
-        del known[event]
-    return len(found)
 
 
 def _graph(node: NodeState, event: bytes) -> bytes:

@@ -77,7 +77,11 @@ def getjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """Jobs from the queues, at once or when there are some."""
     options, queues = _asked(args)
     if node.memory.held > node.memory.hard:
-        queues = _known(node, queues)
+        # The queues that exist, if memory is short: a client could create any number of empty ones.
+        known = tuple(name for name in queues if name in node.queues)
+        if len(known) < len(queues) and not any(len(node.queues[name]) for name in known):
+            raise CommandError(pressure.OUT_OF_MEMORY)
+        queues = known
     node.begun = args
     most = node.knobs.ids_at_once
     if options.count > most or len(queues) > most:
@@ -119,14 +123,6 @@ def _wait(node: NodeState, client: Client, options: GetOptions, queues: Sequence
     deadline = node.mono + options.wait if options.wait else 0
     waiters.block_for_jobs(node, client, queues, deadline, options.wants)
     return PENDING
-
-
-def _known(node: NodeState, queues: Sequence[bytes]) -> Sequence[bytes]:
-    """The queues that exist, if memory is short: a client could create any number of empty ones."""
-    known = tuple(name for name in queues if name in node.queues)
-    if len(known) < len(queues) and not any(len(node.queues[name]) for name in known):
-        raise CommandError(pressure.OUT_OF_MEMORY)
-    return known
 
 
 def _asked(args: list[bytes]) -> tuple[GetOptions, Sequence[bytes]]:

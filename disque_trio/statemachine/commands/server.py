@@ -187,7 +187,10 @@ def debug(node: NodeState, client: Client, args: list[bytes]) -> Reply:
         case [b"error", text]:
             return Failure(text.replace(b"\r", b" ").replace(b"\n", b" "))
         case [b"structsize"]:
-            return _record_sizes()
+            kinds = (Job, Queue, Client, Peer, Link)
+            return " ".join(
+                f"{kind.__name__.lower()}:{kind.__basicsize__}" for kind in kinds
+            ).encode()
         case [b"restart" | b"crash-and-recover" as how, *delay] if len(delay) < 2:
             return _restart(node, client, graceful=how == b"restart", delay=_delay(delay))
         case [b"segfault" | b"assert" | b"oom"]:
@@ -233,12 +236,6 @@ def _slept(node: NodeState, args: Sequence[bytes]) -> Callable[[NodeState, Clien
         return OK
 
     return then
-
-
-def _record_sizes() -> bytes:
-    """The sizes of one record of each kind, without what it refers to, by `sys.getsizeof`."""
-    kinds = (Job, Queue, Client, Peer, Link)
-    return " ".join(f"{kind.__name__.lower()}:{kind.__basicsize__}" for kind in kinds).encode()
 
 
 def _delay(words: Sequence[bytes]) -> Millis:

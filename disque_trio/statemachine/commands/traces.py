@@ -29,7 +29,8 @@ def traces(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     match [args[1].lower(), *args[2:]]:
         case [b"job", id, *words]:
             seconds = _numbers(words, SECONDS=_SECONDS)["SECONDS"]
-            _check_most(seconds, _MOST_SECONDS, b"SECONDS")
+            if seconds > _MOST_SECONDS:
+                raise CommandError(b"ERR SECONDS must be at most %d: %d" % (_MOST_SECONDS, seconds))
             return int(trace.ask(node, check_id(id), seconds))
         case [b"get", id, *words]:
             return _get(node, client, check_id(id), _numbers(words, AFTER=0)["AFTER"])
@@ -52,11 +53,6 @@ def _numbers(words: list[bytes], **known: int) -> dict[str, int]:
         option = name.encode()
         found[name] = parse.at_least(rest.value(option), 0, b"ERR bad number", name=option)
     return found
-
-
-def _check_most(value: int, most: int, name: bytes) -> None:
-    if value > most:
-        raise CommandError(b"ERR %b must be at most %d: %d" % (name, most, value))
 
 
 def _get(node: NodeState, client: Client, id: JobId, after: int) -> Reply:

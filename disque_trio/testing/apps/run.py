@@ -80,7 +80,9 @@ class _Apps:
             with self._finishing(), no_sockets():
                 await self._chaos(plan)
                 await self._drain()
-                self._look_at_the_end()
+                for id, (state, queue) in self._left().items():
+                    self.stage.row("left", "", job=id, queue=queue, cause=state)
+                self.stage.row("over", "", waits=self.stage.waits)
             self._nursery.cancel_scope.cancel()
 
     def _open(self, addresses: Cluster) -> None:
@@ -219,11 +221,6 @@ class _Apps:
                 if job.state in (WAIT_REPL, ACTIVE, QUEUED) and not is_hidden:
                     found[job.id.decode()] = _STATES[job.state], queue
         return found
-
-    def _look_at_the_end(self) -> None:
-        for id, (state, queue) in self._left().items():
-            self.stage.row("left", "", job=id, queue=queue, cause=state)
-        self.stage.row("over", "", waits=self.stage.waits)
 
 
 @contextlib.contextmanager

@@ -124,7 +124,7 @@ class Cluster(Verbs):
         ends, is_empty = self.time + limit, False
         while True:
             left = self.jobs()
-            if not left and not any(each.runs for each in self._alive()):
+            if not left and not any(each.runs for each in self._processes if each.is_alive):
                 if is_empty:
                     return
                 is_empty = True
@@ -176,9 +176,6 @@ class Cluster(Verbs):
         )
         self._processes.append(process)
         await self._nursery.start(lambda task_status: process.live(task_status=task_status))
-
-    def _alive(self) -> list[WorkerProcess]:
-        return [each for each in self._processes if each.is_alive]
 
     def worker(self, name: Name) -> WorkerProcess:
         """The worker of this name. Raises `SimError`."""

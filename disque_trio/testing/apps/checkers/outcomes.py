@@ -24,15 +24,13 @@ def check(history: History) -> None:
     for job in history.jobs.values():
         failures = 0
         for run in job.runs:
-            _check_attempt(history, job, run, failures)
+            if run.attempt > failures + 1 and history.is_calm(
+                job.runs[0].at, run.at, at_nodes=True
+            ):
+                text = f"run {run.place + 1} of {job.name} is called attempt {run.attempt} after "
+                history.violate("A3", f"{text}{failures} failures", run.at, run.job)
             _check_outcome(history, job, run)
             failures += run.outcome in ("retry", "raised", "interrupted") or run.is_cut_off
-
-
-def _check_attempt(history: History, job: JobRecord, run: RunRecord, failures: int) -> None:
-    if run.attempt > failures + 1 and history.is_calm(job.runs[0].at, run.at, at_nodes=True):
-        text = f"run {run.place + 1} of {job.name} is called attempt {run.attempt} after "
-        history.violate("A3", f"{text}{failures} failures", run.at, run.job)
 
 
 def _check_outcome(history: History, job: JobRecord, run: RunRecord) -> None:
