@@ -26,7 +26,7 @@ from disque_trio.net.listeners import Listeners
 from disque_trio.node import Node
 from disque_trio.serving.logs import open_log
 from disque_trio.serving.process import SystemHost, tame_collector
-from disque_trio.serving.server import assemble, hub_for
+from disque_trio.serving.server import assemble, event_loop_for
 from disque_trio.statemachine.chores import Connection
 from disque_trio.statemachine.config import Config
 from disque_trio.storage.nodes_conf import NoNodesConf
@@ -80,8 +80,8 @@ class Bench:
         config = Config(maxmemory=1 << 40, maxclients=1 << 20)
         log = open_log(attrs.evolve(config, logfile=os.devnull))
         host = SystemHost()
-        hub = hub_for(config, Listeners(), host.tls)
-        self.node: Node = assemble(config, hub, NoNodesConf(), None, host, log)
+        event_loop = event_loop_for(config, Listeners(), host.tls)
+        self.node: Node = assemble(config, event_loop, NoNodesConf(), None, host, log)
         self.node.begin()
         self.ports = [Port() for _ in range(CLIENTS)]
         self.sessions = [self._connect(port) for port in self.ports]

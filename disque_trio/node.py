@@ -1,11 +1,12 @@
 """One node: the pure machine between its ports, without sockets, files or clocks of its own.
 
-A hub (`hub`, or a simulated one) calls `start`; then, until `is_over`, `begin`, any number of
-inputs, and `settle`, which ticks the machine if it is due, takes its outbox once and carries it
-out: records, dials, messages, replies, closes, hangups, chores (docs/design.md, "The machine").
-What takes longer than a batch (loading, the journal's work, the end) is done by coroutines that a
-batch goes on with at its beginning (`storage.tasks`). `group_commit` holds back what depends on a
-slow journal; `input` decides which clients are served in a batch and which have to wait.
+An event loop (`event_loop`, or a simulated one) calls `start`; then, until `is_over`, `begin`, any
+number of inputs, and `settle`, which ticks the machine if it is due, takes its outbox once and
+carries it out: records, dials, messages, replies, closes, hangups, chores (docs/design.md, "The
+machine"). What takes longer than a batch (loading, the journal's work, the end) is done by
+coroutines that a batch goes on with at its beginning (`storage.tasks`). `group_commit` holds back
+what depends on a slow journal; `input` decides which clients are served in a batch and which have
+to wait.
 """
 
 from collections.abc import Callable
@@ -24,7 +25,16 @@ from disque_trio.driver.operator_log import OperatorLog
 from disque_trio.driver.output import Output
 from disque_trio.driver.room import Room
 from disque_trio.driver.sessions import LinkSession, Session
-from disque_trio.ports import ClientPort, Clock, Host, Hub, LinkPort, Log, NodesStore, Resolver
+from disque_trio.ports import (
+    ClientPort,
+    Clock,
+    EventLoop,
+    Host,
+    LinkPort,
+    Log,
+    NodesStore,
+    Resolver,
+)
 from disque_trio.statemachine.base import Millis
 from disque_trio.statemachine.chores import (
     AwaitNodes,
@@ -60,7 +70,7 @@ class Node:
         self,
         machine: Machine,
         clock: Clock,
-        hub: "Hub[Node, LinkSession]",
+        event_loop: "EventLoop[Node, LinkSession]",
         store: NodesStore,
         host: Host,
         log: Log,
@@ -71,26 +81,28 @@ class Node:
         self.state = machine.state
         self.now = clock.now()
         self.napping_until: Millis = 0
-        """DEBUG SLEEP: the hub carries nothing before this moment."""
+        """DEBUG SLEEP: the event loop carries nothing before this moment."""
         self._clock = clock
-        self._hub = hub
+        self._event_loop = event_loop
         self._host = host
         self._resolver = resolver
         self.log = log
         self._operator_log = OperatorLog(self.state, log)
         self.spiller: Spiller | None = None
         self._tasks = tasks = Tasks() if journal is None else journal.tasks
-        tasks.awaken = hub.wake
-        store.thread.wake = hub.wake_from_thread
+        tasks.awaken = event_loop.wake
+        store.thread.wake = event_loop.wake_from_thread
         self._store = store
         self._traffic = self.state.facts.traffic
         self._journal = journal
-        self._output = Output(machine, hub.dial, hub.courier, self._operator_log, log)
+        self._output = Output(machine, event_loop.dial, event_loop.courier, self._operator_log, log)
         self._output.lost = self.link_lost
         self._group_commit: GroupCommit | None = None
         if journal is not None:
-            self._group_commit = GroupCommit(journal, machine, self._output, self._pump, hub.wake)
-            journal.thread.wake = hub.wake_from_thread
+            self._group_commit = GroupCommit(
+                journal, machine, self._output, self._pump, event_loop.wake
+            )
+            journal.thread.wake = event_loop.wake_from_thread
         self._nodes = NodesWriter(self.state, store, log, tasks)
         self.chores = ChoreRunner(self.state, self._output.sessions, host, journal)
         self._history = self.chores.history
@@ -98,9 +110,9 @@ class Node:
         self._take = self._input.take
         self._room = Room(self.state, host)
         self._nappers: list[Client] = []
-        self.life = Life(machine, tasks, hub, journal, self._nodes, log)
+        self.life = Life(machine, tasks, event_loop, journal, self._nodes, log)
 
-    # The hub's side: a batch.
+    # The event loop's side: a batch.
 
     def begin(self) -> None:
         """A batch of inputs starts: read the clocks once, and serve clients that wait."""
@@ -153,7 +165,7 @@ class Node:
 
     @property
     def is_napping(self) -> bool:
-        """Must the hub carry nothing for now?"""
+        """Must the event loop carry nothing for now?"""
         return bool(self._nappers) and self._clock.now().mono < self.napping_until
 
     @property
@@ -220,7 +232,8 @@ class Node:
             session.port.abort()
 
     def on_crowded(self, tell: Callable[[bool], None]) -> None:
-        """`tell` is called when the hub should read less at a time, and when that is over."""
+        """`tell` is called when the event loop should read less at a time, and when that is
+        over."""
         self._input.senders.crowded = tell
 
     def half_closed(self, session: Session) -> None:
@@ -247,7 +260,7 @@ class Node:
     def meet(self, ip: str, port: int) -> None:
         """Begin a handshake with the node at this address, as the operator asks."""
         self.machine.meet(ip, port, self._clock.now())
-        self._hub.wake()
+        self._event_loop.wake()
 
     def accept_link(self, port: LinkPort, local_ip: str, remote_ip: str) -> LinkSession:
         """A peer has opened a bus connection to us."""
@@ -264,7 +277,7 @@ class Node:
         return 0 if self.life.is_sealed else self._output.receive(session, data, self.now)
 
     def link_passed(self, session: LinkSession, frame: Frame) -> None:
-        """A peer has sent a frame that comes as it is (`Hub.courier`)."""
+        """A peer has sent a frame that comes as it is (`EventLoop.courier`)."""
         if not self.life.is_sealed:
             self.machine.message(session.link, frame, self.now)
 
@@ -276,7 +289,7 @@ class Node:
     # Output.
 
     def owes(self, session: Session, unsent: int) -> None:
-        """A client has not read what it was sent; the hub calls this again once a second."""
+        """A client has not read what it was sent; the event loop calls this again once a second."""
         self._output.look(session, unsent, self.now)
 
     def _pump(self, out: Outbox) -> None:
@@ -333,7 +346,7 @@ class Node:
     def _done(self, client: Client, outcome: object) -> None:
         """A chore has ended outside of a batch."""
         self.machine.done(client, outcome, self._clock.now())
-        self._hub.wake()
+        self._event_loop.wake()
 
     def _look_up(self, name: str, then: Callable[[Lookup], None]) -> None:
         if self._resolver is None:
@@ -344,7 +357,7 @@ class Node:
     def _looked_up(self, name: str, lookup: Lookup) -> None:
         """A name that the machine asked for by itself has been looked up."""
         self.machine.looked_up(name, lookup, self._clock.now())
-        self._hub.wake()
+        self._event_loop.wake()
 
     def _end(self, client: Client, chore: Shutdown) -> None:
         if (session := self._output.sessions.get(client.id)) is not None:
@@ -352,11 +365,11 @@ class Node:
         self.stop(chore, f"asked by {client.address.decode(errors='replace')}")
 
     def warn(self, event: str, **facts: object) -> None:
-        """The hub has trouble that the operator should know of."""
+        """The event loop has trouble that the operator should know of."""
         self._operator_log.repeat(event, self.now, **facts)
 
     def turned_away(self, event: str, cause: str, *, is_link: bool = False, **facts: str) -> None:
-        """The hub has refused a connection; `cause` is what INFO calls it."""
+        """The event loop has refused a connection; `cause` is what INFO calls it."""
         self.machine.turned_away(cause, is_link=is_link)
         self._operator_log.repeat(event, self.now, **facts)
 
@@ -367,8 +380,8 @@ class Node:
         self.life.stop(shutdown, reason, self._clock.now().mono, len(self._output.sessions))
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Run on its hub until it is over. It has started when it serves."""
-        await self._hub.run(self, task_status=task_status)
+        """Run on its event loop until it is over. It has started when it serves."""
+        await self._event_loop.run(self, task_status=task_status)
 
     def start(self) -> None:
         """Begin to live, in batches."""

@@ -68,11 +68,11 @@ Courier = Callable[[Sequence[LinkId], Frame], None]
 """Carries a frame on these links as it is; `Node.link_passed` follows at their other ends."""
 
 
-class Hub(Protocol[Node_contra, Link_contra]):
+class EventLoop(Protocol[Node_contra, Link_contra]):
     """Carries bytes between a node, its clients and its peers.
 
-    The type variables stand for `disque_trio.node.Node` and for the link session that a hub hands
-    back with every event of the link: nothing here may import what is built on it.
+    The type variables stand for `disque_trio.node.Node` and for the link session that an event loop
+    hands back with every event of the link: nothing here may import what is built on it.
     """
 
     def dial(self, session: Link_contra, ip: str, port: int) -> LinkPort | None:
@@ -95,7 +95,7 @@ class Hub(Protocol[Node_contra, Link_contra]):
         """Begin a batch soon: something has happened that is not input."""
 
     def wake_from_thread(self) -> None:
-        """The same, from any thread and at any time, even after the hub has ended."""
+        """The same, from any thread and at any time, even after the event loop has ended."""
 
     def stop_listening(self) -> None:
         """Accept no new connections, and read no further from open ones."""

@@ -14,7 +14,7 @@ from benchmarks.profile import main, part_of, profile_of
 from benchmarks.profilers import Frame, Profilers, tally
 from benchmarks.tool import BenchmarkError
 
-RUN = "run (trio/_core/_run.py:2424);SocketHub._turns (disque_trio/net/hub.py:127)"
+RUN = "run (trio/_core/_run.py:2424);SocketEventLoop._turns (disque_trio/net/event_loop.py:127)"
 ARM = "Timers.arm (disque_trio/statemachine/timers.py:70)"
 ADD = next(case for case in CASES if case.name == "add")
 
@@ -36,7 +36,7 @@ def test_a_sample_counts_for_the_function_on_top() -> None:
 
     assert tally(lines) == {
         Frame("Timers.arm", "statemachine/timers.py"): 9,
-        Frame("SocketHub._turns", "net/hub.py"): 1,
+        Frame("SocketEventLoop._turns", "net/event_loop.py"): 1,
         Frame("run", "trio/_core/_run.py"): 4,
     }
 
@@ -71,7 +71,7 @@ def test_every_file_that_a_part_names_is_there() -> None:
 
 def test_kernel_and_parts_make_up_the_whole() -> None:
     arm = Frame("Timers.arm", "statemachine/timers.py")
-    turn = Frame("SocketHub._turns", "net/hub.py")
+    turn = Frame("SocketEventLoop._turns", "net/event_loop.py")
 
     found = profile_of(ADD, {"cpu": 20.0}, seen({arm: 30, turn: 10}, user=80, kernel=20))
 
@@ -93,7 +93,7 @@ import signal, sys, time
 out = sys.argv[sys.argv.index("--output") + 1]
 def end(*_):
     open(out, "w").write(
-        "run (disque_trio/net/hub.py:1);make (disque_trio/statemachine/job.py:1) 8\\n"
+        "run (disque_trio/net/event_loop.py:1);make (disque_trio/statemachine/job.py:1) 8\\n"
     )
     sys.exit(0)
 signal.signal(signal.SIGINT, end)

@@ -1,10 +1,11 @@
 """Input: which clients' requests the machine is given in a batch, and which have to wait.
 
 A client's requests go to the machine as long as the machine takes them. The rest stays in
-`Session.backlog`, and the hub reads no further from that client meanwhile (back-pressure). Requests
-wait while the client is blocked or paused, while too much waits for the disk (reads go on), and
-while the client is choked: more than `sessions.CHOKE` bytes of its replies are unread, or wait for
-the journal. So a client that never reads, or outruns the disk, holds a bounded amount of memory.
+`Session.backlog`, and the event loop reads no further from that client meanwhile (back-pressure).
+Requests wait while the client is blocked or paused, while too much waits for the disk (reads go
+on), and while the client is choked: more than `sessions.CHOKE` bytes of its replies are unread, or
+wait for the journal. So a client that never reads, or outruns the disk, holds a bounded amount of
+memory.
 
 Fairness: a client that has lately had large replies, such as 100 KB of QPEEK, gets one request per
 batch, and none once the batch's replies to such clients have come to `Knobs.reply_room` bytes. They

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from disque_trio.driver.nodes_writer import NodesWriter
-from disque_trio.ports import Hub, Log
+from disque_trio.ports import EventLoop, Log
 from disque_trio.statemachine.base import Millis
 from disque_trio.statemachine.chores import Shutdown
 from disque_trio.statemachine.machine import Machine
@@ -29,7 +29,7 @@ class Life:
         self,
         machine: Machine,
         tasks: Tasks,
-        hub: Hub[Any, Any],
+        event_loop: EventLoop[Any, Any],
         journal: Journal | None,
         nodes: NodesWriter,
         log: Log,
@@ -43,10 +43,10 @@ class Life:
         self.is_sealed = False
         """No more inputs are taken: the journal has the final state of all jobs."""
         self.is_over = False
-        """It has ended: the hub closes everything."""
+        """It has ended: the event loop closes everything."""
         self._machine = machine
         self._tasks = tasks
-        self._hub = hub
+        self._event_loop = event_loop
         self._journal = journal
         self._nodes = nodes
         self._log = log
@@ -77,8 +77,8 @@ class Life:
         if not self.failure:
             self.is_ready = True
             if self.shutdown is None:
-                self._hub.open_clients()
-                self._hub.open_bus()
+                self._event_loop.open_clients()
+                self._event_loop.open_bus()
             await self._stopping.wait()
             if self.shutdown is not None and self.shutdown.graceful:
                 await self._wind_up(self.shutdown, has_work, seal)
@@ -87,7 +87,7 @@ class Life:
     async def _answer_while_loading(self) -> None:
         await self._tasks.sleep(LOADING_GRACE_S)
         if not self.is_ready:
-            self._hub.open_clients()
+            self._event_loop.open_clients()
 
     def stop(self, shutdown: Shutdown, reason: str, now: Millis, clients: int) -> None:
         """Begin to end. A second call, `HURRY_AFTER` later or more, hurries the end."""
@@ -113,9 +113,9 @@ class Life:
             has_queues = shutdown.rewrite_journal or await keep_queues(
                 self._machine, journal, self._hurry, self._log
             )
-        self._hub.stop_listening()
+        self._event_loop.stop_listening()
         with tasks.move_on_after(GRACE_S):
-            while has_work() or self._hub.has_unsent():
+            while has_work() or self._event_loop.has_unsent():
                 await tasks.sleep(0.01)
         if journal is not None:
             if has_queues:

@@ -35,7 +35,7 @@ from disque_trio.wire.frames import FrameParser, encode, encode_parts
 from disque_trio.wire.replies import TooLargeError, encode_small, encode_status
 
 Dial = Callable[[LinkSession, str, int], LinkPort | None]
-"""`Hub.dial`."""
+"""`EventLoop.dial`."""
 
 
 class Output:

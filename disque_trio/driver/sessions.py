@@ -1,7 +1,7 @@
 """What lies between a connection and the machine: parser, backlog, and what this batch sends.
 
-`Node` and the driver write these records; hubs keep one for each connection and hand it back with
-every input.
+`Node` and the driver write these records; event loops keep one for each connection and hand it back
+with every input.
 """
 
 from collections import deque

@@ -1,4 +1,4 @@
-"""Sockets: one hub for all of them, clients, bus links, listeners, TLS, and admission.
+"""Sockets: one event loop for all of them, clients, bus links, listeners, TLS, and admission.
 
 It imports everything up to `node`. `bus` and `serving` import it.
 """

@@ -1,4 +1,5 @@
-"""How a hub learns which of its sockets are ready: epoll, kqueue, or a Trio task for each of them.
+"""How an event loop learns which of its sockets are ready: epoll, kqueue, or a Trio task for each
+of them.
 
 All three are level-triggered: every poll reports an event until it has been handled. Masks have
 poll(2)'s bits on every system. `ERR` and `HUP` are reported whether they are asked for or not.

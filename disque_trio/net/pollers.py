@@ -161,7 +161,7 @@ class TaskPoller:
         self._events: dict[int, int] = {}
         self._waiters: dict[tuple[int, int], _Waiter] = {}
         self._ready: dict[int, int] = {}
-        self._hub: trio.lowlevel.Task | None = None
+        self._event_loop: trio.lowlevel.Task | None = None
         """The task that waits for anything to be ready."""
         self._parked: dict[trio.lowlevel.Task, None] = {}
         """Waiters that have reported an event and wait for `poll`."""
@@ -214,9 +214,9 @@ class TaskPoller:
     def tell(self, fd: int, mask: int) -> None:
         """Something is ready."""
         self._ready[fd] = self._ready.get(fd, 0) | mask
-        if self._hub is not None:
-            trio.lowlevel.reschedule(self._hub)
-            self._hub = None
+        if self._event_loop is not None:
+            trio.lowlevel.reschedule(self._event_loop)
+            self._event_loop = None
 
     async def until_polled(self) -> None:
         """Wait for the next `poll`."""
@@ -229,7 +229,7 @@ class TaskPoller:
         self._parked[task] = None
         await trio.lowlevel.wait_task_rescheduled(leave)
 
-    # Called by the hub.
+    # Called by the event loop.
 
     def poll(self, seconds: float, most: int, /) -> list[tuple[int, int]]:  # noqa: ARG002
         """Events since the last call. Never waits, since the tasks could not run meanwhile."""
@@ -247,10 +247,10 @@ class TaskPoller:
             return
 
         def leave(_: object) -> trio.lowlevel.Abort:
-            self._hub = None
+            self._event_loop = None
             return trio.lowlevel.Abort.SUCCEEDED
 
-        self._hub = trio.lowlevel.current_task()
+        self._event_loop = trio.lowlevel.current_task()
         await trio.lowlevel.wait_task_rescheduled(leave)
 
     @contextlib.asynccontextmanager

@@ -92,7 +92,7 @@ class Stream(Channel):
 
 
 class Readiness:
-    """The channels of one hub; `handlers` has their functions by descriptor."""
+    """The channels of one event loop; `handlers` has their functions by descriptor."""
 
     __slots__ = (
         "_channels", "_ending", "_poll", "_shakes_left", "alarm", "greed_s", "greedy", "handlers",

@@ -1,8 +1,8 @@
 """TLS on sockets that do not block: its settings, and sockets that read and write like plain ones.
 
-Channels of the hub call `recv` and `send`, where BlockingIOError means wait. A `TlsSocket` behaves
-the same, so that channels need not know of TLS. It is slower: a record holds 16 KiB at most, and
-each is encrypted and decrypted in the hub's task.
+Channels of the event loop call `recv` and `send`, where BlockingIOError means wait. A `TlsSocket`
+behaves the same, so that channels need not know of TLS. It is slower: a record holds 16 KiB at
+most, and each is encrypted and decrypted in the event loop's task.
 """
 
 import contextlib

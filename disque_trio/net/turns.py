@@ -1,7 +1,7 @@
-"""Turns: read all sockets that are ready, let the node act on it, write. What a hub does while it
-does not wait.
+"""Turns: read all sockets that are ready, let the node act on it, write. What an event loop does
+while it does not wait.
 
-Nothing here awaits, so that it can be compiled as a whole; `hub` has the task around it.
+Nothing here awaits, so that it can be compiled as a whole; `event_loop` has the task around it.
 """
 
 from time import perf_counter
@@ -15,7 +15,7 @@ BREATH_S: Final = 0.001
 
 
 class Turns:
-    """The turns of one hub."""
+    """The turns of one event loop."""
 
     __slots__ = (
         "_brisk", "_came_at", "_readiness", "is_busy", "is_woken", "linger_s", "must_turn",
@@ -31,7 +31,7 @@ class Turns:
         self.must_turn = True
         """Must there be a turn even if no socket is ready?"""
         self.is_woken = False
-        """Has `SocketHub.wake` been called since the last turn began?"""
+        """Has `SocketEventLoop.wake` been called since the last turn began?"""
         self._came_at = 0.0
         self._brisk = 0
         """2 if work has come as quickly, 1 if the time before: requests come quickly after replies,

@@ -22,8 +22,8 @@ import trio
 from disque_trio import __version__
 from disque_trio.driver.operator_log import warn_of_little_memory
 from disque_trio.net.admission import is_of_this_machine
+from disque_trio.net.event_loop import SocketEventLoop
 from disque_trio.net.file_limits import FileLimitError, check_file_limit, raise_file_limit
-from disque_trio.net.hub import SocketHub
 from disque_trio.net.listeners import ListenError, Listeners, listen
 from disque_trio.net.multiplexing import MultiplexingError, resolve
 from disque_trio.net.resolver import Resolver
@@ -160,9 +160,9 @@ def _run(loaded: Loaded, *, from_stdin: bool) -> Shutdown:
         config = with_room_for_clients(config, log)
         refusal = _FROM_STDIN if from_stdin else ""
         host = SystemHost(loaded.path, restart_refusal=refusal, tls=tls)
-        hub = hub_for(config, listeners, tls)
-        hub.linger()
-        node = assemble(config, hub, store, known, host, log, loaded.path, store.names)
+        event_loop = event_loop_for(config, listeners, tls)
+        event_loop.linger()
+        node = assemble(config, event_loop, store, known, host, log, loaded.path, store.names)
         if detach is not None:
             cleanup.enter_context(pid_file(os.path.abspath(config.pidfile), log))
             detach()
@@ -179,11 +179,11 @@ def web_tasks(
     return [functools.partial(site.serve_node, node, listeners.web, tls)]
 
 
-def hub_for(
+def event_loop_for(
     config: Config, listeners: Listeners, tls: Keeper, shared: Listeners | None = None
-) -> SocketHub:
+) -> SocketEventLoop:
     """The sockets of a node. `shared` has the client ports that other processes share."""
-    return SocketHub(
+    return SocketEventLoop(
         listeners.clients,
         listeners.bus,
         source_ip=config.bind[0] if config.bind else "",
@@ -196,7 +196,7 @@ def hub_for(
 
 def assemble(
     config: Config,
-    hub: SocketHub,
+    event_loop: SocketEventLoop,
     store: NodesStore,
     known: tuple[Peer, Iterable[Peer]] | None,
     host: SystemHost,
@@ -223,7 +223,7 @@ def assemble(
     except OSError as error:
         raise NodesConfError(f"cannot write the node table: {error}") from None
     journal = Journal(JournalDisk(config.appendfilename), machine.state, log)
-    node = Node(machine, clock, hub, store, host, log, journal, Resolver())
+    node = Node(machine, clock, event_loop, store, host, log, journal, Resolver())
     if config.spill_directory:
         node.spiller = Spiller(machine, SpillFiles(config.spill_directory), log)
     return node

@@ -1,7 +1,7 @@
 """``disque-trio up``: a cluster to try things on, in one process.
 
-Every node has its own hub, ports and, with ``--dir``, its own nodes.conf. They join over their
-sockets, like nodes of a real cluster.
+Every node has its own event loop, ports and, with ``--dir``, its own nodes.conf. They join over
+their sockets, like nodes of a real cluster.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from disque_trio.net.tls import Keeper
 from disque_trio.node import Node
 from disque_trio.serving.logs import LEVELS, open_log
 from disque_trio.serving.process import SystemHost, on_signals, tame_collector
-from disque_trio.serving.server import assemble, hub_for, web_tasks
+from disque_trio.serving.server import assemble, event_loop_for, web_tasks
 from disque_trio.statemachine.address import MAX_PORT
 from disque_trio.statemachine.base import HANDSHAKE
 from disque_trio.statemachine.chores import Shutdown
@@ -147,9 +147,9 @@ def node(
     log = open_log(config, sys.stderr).bind(port=config.port)
     refusal = "it is one of several nodes in a process"
     host = SystemHost(restart_refusal=refusal, tls=Keeper(config))
-    hub = hub_for(config, listeners, host.tls)
+    event_loop = event_loop_for(config, listeners, host.tls)
     store, known = _store(config, directory, cleanup)
-    found = assemble(config, hub, store, known, host, log, names=store.names)
+    found = assemble(config, event_loop, store, known, host, log, names=store.names)
     if doors is not None:
         doors += web_tasks(found, listeners, host.tls)
     return found

@@ -3,8 +3,8 @@ and Trio's for all else.
 
 One of Trio's for each group would work, but costs some 100 us of two processors. The journal's own
 lives as long as the journal, takes its work from a queue, and leaves the outcome in another queue.
-There the loop waits for it, or reads it at its next turn, for which it is woken through the hub's
-poller. So a batch costs two thread switches.
+There the loop waits for it, or reads it at its next turn, for which it is woken through the event
+loop's poller. So a batch costs two thread switches.
 """
 
 import errno

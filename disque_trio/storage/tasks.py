@@ -1,6 +1,6 @@
 """Tasks of a node: coroutines without an event loop, a clock or threads of their own.
 
-A node resumes them at the start of its batches (`Tasks.run`), and its hub knows from `due`
+A node resumes them at the start of its batches (`Tasks.run`), and its event loop knows from `due`
 when a batch must begin for them. They wait for a moment, for work of the disk's threads, or for
 each other; nothing else. So the same journal runs over Trio, and in the simulator on an event heap.
 

@@ -1,4 +1,4 @@
-"""How hubs wait for sockets, and the authorities that sign certificates."""
+"""How event loops wait for sockets, and the authorities that sign certificates."""
 
 import pytest
 

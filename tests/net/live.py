@@ -7,7 +7,7 @@ import socket
 import attrs
 import trio
 
-from disque_trio.net.hub import SocketHub
+from disque_trio.net.event_loop import SocketEventLoop
 from disque_trio.net.tls import Keeper
 from disque_trio.node import Node
 from disque_trio.serving.process import SystemClock
@@ -22,7 +22,7 @@ from tests.cluster.processes import free_port
 from tests.node.world import MemoryHost, MemoryLog, MemoryStore
 
 MULTIPLEXING = "auto"
-"""How hubs wait for sockets. The fixture `multiplexing` sets it."""
+"""How event loops wait for sockets. The fixture `multiplexing` sets it."""
 
 
 @attrs.define
@@ -87,7 +87,7 @@ async def live(
     machine = Machine(config or Config(), myself, random.Random(0), clock.now(), facts)
     tls = [listening()] if config is not None and config.tls_port else []
     keeper = Keeper(config or Config())
-    hub = SocketHub(
+    event_loop = SocketEventLoop(
         [clients, *more],
         [bus],
         source_ip="127.0.0.1",
@@ -95,9 +95,9 @@ async def live(
         tls=keeper,
         multiplexing=MULTIPLEXING,
     )
-    hub.linger(linger_s)
+    event_loop.linger(linger_s)
     host = MemoryHost(tls=keeper)
-    node = Node(machine, clock, hub, MemoryStore(), host, log)
+    node = Node(machine, clock, event_loop, MemoryStore(), host, log)
     await (within or nursery).start(node.run)
     tls_port = tls[0].getsockname()[1] if tls else 0
     return Live(node, log, port, bus_port, nursery, tls_port)

@@ -63,14 +63,14 @@ async def test_a_slow_reader_gets_everything_in_the_end(
     body = random.Random(1).randbytes(1 << 20)
     request = b"*2\r\n$4\r\nPING\r\n$%d\r\n%b\r\n" % (len(body), body)
     nursery.start_soon(slow.send_all, request * 12)
-    await until(node.node._hub.has_unsent)
+    await until(node.node._event_loop.has_unsent)
 
     await other.send_all(b"PING\r\n")
     assert await read(other, 7) == b"+PONG\r\n"
 
     answer = request[14:]
     assert await read(slow, 12 * len(answer)) == answer * 12
-    assert not node.node._hub.has_unsent()
+    assert not node.node._event_loop.has_unsent()
 
 
 async def test_a_long_pipeline_is_answered_in_order(
@@ -206,7 +206,7 @@ async def test_handshakes_count_among_the_clients(
     assert await ended(await connected(nursery, node.tls_port))
 
     await streams[0].aclose()
-    await until(lambda: node.node._hub._clients.shaking == 1)  # type: ignore[attr-defined]
+    await until(lambda: node.node._event_loop._clients.shaking == 1)  # type: ignore[attr-defined]
     stream = await client(node, authority, authority.sign())
     await stream.send_all(b"PING\r\n")
     assert await read(stream, 7) == b"+PONG\r\n"

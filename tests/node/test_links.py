@@ -23,12 +23,12 @@ def frame(sender: NodeId) -> bytes:
 
 async def accept(world: World) -> MemoryLink:
     """An unknown node opens a link."""
-    link = MemoryLink(world.hub)
+    link = MemoryLink(world.event_loop)
 
     def come(_: object) -> None:
         link.session = world.node.accept_link(link, "127.0.0.1", "127.0.0.9")
 
-    world.hub.put(come)
+    world.event_loop.put(come)
     await until(lambda: hasattr(link, "session"))
     return link
 
@@ -44,7 +44,10 @@ async def together(nursery: trio.Nursery, count: int, config: Config | None = No
     for world in worlds:
         await nursery.start(world.node.run)
     for world in worlds[1:]:
-        assert await worlds[0].client().ask("CLUSTER", "MEET", world.hub.ip, "7711") == b"+OK\r\n"
+        assert (
+            await worlds[0].client().ask("CLUSTER", "MEET", world.event_loop.ip, "7711")
+            == b"+OK\r\n"
+        )
     await until(
         lambda: all(len(world.node.state.cluster.reachable) == count - 1 for world in worlds)
     )
@@ -124,7 +127,7 @@ async def test_a_peer_that_is_not_there_is_dialled_again(
 
     assert await world.client().ask("CLUSTER", "MEET", "127.0.0.7", "7711") == b"+OK\r\n"
 
-    await until(lambda: len(world.hub.dialled) > 3)
+    await until(lambda: len(world.event_loop.dialled) > 3)
 
 
 async def test_nodes_meet_and_copy_jobs(nursery: trio.Nursery, autojump_clock: MockClock) -> None:
@@ -141,7 +144,7 @@ async def test_a_message_to_many_is_sent_once_on_each_link(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     worlds = await together(nursery, 3)
-    links = [link for link in worlds[0].hub.dialled if link.other is not None]
+    links = [link for link in worlds[0].event_loop.dialled if link.other is not None]
     before = [len(link.sent) for link in links]
     client = worlds[0].client()
 
@@ -161,7 +164,7 @@ async def test_a_node_that_does_not_announce_it_gets_no_batches(
     worlds = await together(nursery, 3)
     plain = worlds[0].node.state.cluster.reachable[0]
     plain.capabilities = 0
-    links = {link.session.link: link for link in worlds[0].hub.dialled}
+    links = {link.session.link: link for link in worlds[0].event_loop.dialled}
     client = worlds[0].client()
 
     client.send(b"ADDJOB q body 1000 REPLICATE 3\r\n" * 3 + b"DELJOB nothing\r\n")
@@ -182,7 +185,7 @@ async def test_such_a_node_gets_single_messages_about_many_jobs(
     worlds = await together(nursery, 3)
     plain = worlds[0].node.state.cluster.reachable[0]
     plain.capabilities = 0
-    link = next(each for each in worlds[0].hub.dialled if each.session.link == plain.link)
+    link = next(each for each in worlds[0].event_loop.dialled if each.session.link == plain.link)
     client = worlds[0].client()
     client.send(b"ADDJOB q body 1000 REPLICATE 3\r\n" * 3)
     await until(lambda: client.read.count(b"\r\n") == 3)
@@ -202,11 +205,11 @@ async def test_what_was_announced_counts_for_one_link(
     worlds = await together(nursery, 2)
     [peer] = worlds[0].node.state.cluster.reachable
     assert peer.capabilities == CAPABILITIES
-    network, worlds[0].hub.network = worlds[0].hub.network, {}
+    network, worlds[0].event_loop.network = worlds[0].event_loop.network, {}
 
-    next(link for link in worlds[0].hub.dialled if link.other is not None).break_off()
+    next(link for link in worlds[0].event_loop.dialled if link.other is not None).break_off()
     await until(lambda: peer.capabilities == 0)
-    worlds[0].hub.network = network
+    worlds[0].event_loop.network = network
 
     await until(lambda: peer.capabilities == CAPABILITIES)
 
@@ -217,7 +220,7 @@ async def test_messages_keep_their_order_where_some_travel_alone(
     worlds = await together(nursery, 2)
     long = "x" * (1 << 16)
     client = worlds[0].client()
-    link = next(link for link in worlds[0].hub.dialled if link.other is not None)
+    link = next(link for link in worlds[0].event_loop.dialled if link.other is not None)
     link.sent.clear()
 
     for body in ("a", long, "b", "c"):
@@ -241,7 +244,7 @@ async def test_frames_that_find_no_room_are_counted(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     worlds = await together(nursery, 2)
-    for link in worlds[0].hub.dialled:
+    for link in worlds[0].event_loop.dialled:
         link.room = 0
 
     assert await worlds[0].client().ask("ADDJOB", "q", "b", "100", "REPLICATE", "2")
@@ -255,19 +258,21 @@ async def test_a_node_that_fails_and_comes_back_is_reported(
 ) -> None:
     config = Config(cluster_node_timeout=2000)
     worlds = await together(nursery, 3, config)
-    lost = worlds[2].hub
+    lost = worlds[2].event_loop
     for world in worlds[:2]:
-        world.hub.network = {
-            place: hub for place, hub in world.hub.network.items() if hub is not lost
+        world.event_loop.network = {
+            place: event_loop
+            for place, event_loop in world.event_loop.network.items()
+            if event_loop is not lost
         }
     lost.network = {}
-    for link in [link for world in worlds for link in world.hub.dialled]:
-        if link.other is not None and lost in {link.hub, link.other.hub}:
+    for link in [link for world in worlds for link in world.event_loop.dialled]:
+        if link.other is not None and lost in {link.event_loop, link.other.event_loop}:
             link.break_off()
 
     await until(lambda: "node failed" in worlds[0].log.events())
     for world in worlds[:2]:
-        world.hub.network[lost.ip, 17_711] = lost
+        world.event_loop.network[lost.ip, 17_711] = lost
 
     await until(lambda: "node recovered" in worlds[0].log.events())
     assert "link lost" in worlds[0].log.events()
@@ -314,7 +319,7 @@ async def test_addjobs_of_a_pipeline_travel_together(
 ) -> None:
     worlds = await together(nursery, 2)
     client = worlds[0].client()
-    link = next(link for link in worlds[0].hub.dialled if link.other is not None)
+    link = next(link for link in worlds[0].event_loop.dialled if link.other is not None)
     link.sent.clear()
 
     client.send(b"".join([ADD % number for number in range(16)]))

@@ -187,10 +187,10 @@ async def test_a_soft_limit_gives_a_client_time(
 
     for _ in range(5):
         await trio.sleep(1)
-        world.hub.put(lambda node: node.owes(client.session, len(client.unsent)))
+        world.event_loop.put(lambda node: node.owes(client.session, len(client.unsent)))
     assert not client.is_over
     await trio.sleep(1)
-    world.hub.put(lambda node: node.owes(client.session, len(client.unsent)))
+    world.event_loop.put(lambda node: node.owes(client.session, len(client.unsent)))
 
     await until(lambda: client.is_over)
 

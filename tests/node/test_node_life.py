@@ -132,7 +132,7 @@ async def test_shutdown_closes_the_connection_and_ends_the_node(autojump_clock: 
     assert client.is_closing
     assert client.read == b""
     assert world.node.life.shutdown == Shutdown()
-    assert not world.hub.is_listening
+    assert not world.event_loop.is_listening
 
 
 async def test_a_shutdown_that_the_host_refuses_is_answered(
@@ -162,7 +162,7 @@ async def test_a_client_that_does_not_read_delays_the_end_a_little(
     autojump_clock: MockClock,
 ) -> None:
     world = World()
-    world.hub.unsent = lambda: True
+    world.event_loop.unsent = lambda: True
     async with trio.open_nursery() as nursery:
         await nursery.start(world.node.run)
         before = trio.current_time()
@@ -174,7 +174,7 @@ async def test_a_client_that_does_not_read_delays_the_end_a_little(
 
 async def test_a_crash_does_not_wait(autojump_clock: MockClock) -> None:
     world = World()
-    world.hub.unsent = lambda: True
+    world.event_loop.unsent = lambda: True
     async with trio.open_nursery() as nursery:
         await nursery.start(world.node.run)
         before = trio.current_time()

@@ -43,7 +43,7 @@ class MemoryClient:
     """
 
     def __init__(self, world: "World", window: float = math.inf) -> None:
-        self.hub = world.hub
+        self.event_loop = world.event_loop
         self.window = window
         self.read = b""
         self.writes: list[bytes] = []
@@ -53,7 +53,7 @@ class MemoryClient:
         self.is_closing = False
         self.is_over = False
         self.session: Session
-        self.hub.put(self._connect)
+        self.event_loop.put(self._connect)
 
     def _connect(self, node: Node) -> None:
         session = node.connect(self, b"127.0.0.1:50000")
@@ -65,22 +65,22 @@ class MemoryClient:
     # What the client does.
 
     def send(self, data: bytes) -> None:
-        self.hub.put(lambda node: node.received(self.session, data))
+        self.event_loop.put(lambda node: node.received(self.session, data))
 
     def leave(self) -> None:
-        self.hub.put(self._end)
+        self.event_loop.put(self._end)
 
     def half_close(self) -> None:
         """Say that nothing more will come, while the node does not read."""
         self.is_half_closed = True
-        self.hub.put(lambda node: node.half_closed(self.session))
+        self.event_loop.put(lambda node: node.half_closed(self.session))
 
     def read_all(self) -> None:
         """Read what is unsent, and whatever comes from now on."""
         self.window = math.inf
         self.read += self.unsent
         self.unsent = b""
-        self.hub.put(lambda node: node.drained(self.session))
+        self.event_loop.put(lambda node: node.drained(self.session))
 
     async def expect(self, data: bytes) -> None:
         """Wait for exactly these bytes."""
@@ -119,11 +119,11 @@ class MemoryClient:
     def close(self) -> None:
         self.is_closing = True
         if not self.unsent:
-            self.hub.put(self._end)
+            self.event_loop.put(self._end)
 
     def abort(self) -> None:
         self.unsent = b""
-        self.hub.put(self._end)
+        self.event_loop.put(self._end)
 
     def facts(self) -> Connection:
         return Connection(fd=7, output_bytes=len(self.unsent))
@@ -132,8 +132,8 @@ class MemoryClient:
 class MemoryLink:
     """One end of a bus connection; `other` is the other one, None where no node listens."""
 
-    def __init__(self, hub: "MemoryHub") -> None:
-        self.hub = hub
+    def __init__(self, event_loop: "MemoryHub") -> None:
+        self.event_loop = event_loop
         self.other: MemoryLink | None = None
         self.session: LinkSession
         self.sent: list[list[bytes]] = []
@@ -147,22 +147,22 @@ class MemoryLink:
         return len(frames) - len(taken)
 
     def arrive(self, data: bytes) -> None:
-        self.hub.put(lambda node: node.link_received(self.session, data))
+        self.event_loop.put(lambda node: node.link_received(self.session, data))
 
     def break_off(self) -> None:
         """The connection ends, and both sides notice."""
         self.hang_up()
-        self.hub.put(lambda node: node.link_lost(self.session))
+        self.event_loop.put(lambda node: node.link_lost(self.session))
 
     def hang_up(self) -> None:
         if self.other is not None:
             other, self.other = self.other, None
             other.other = None
-            other.hub.put(lambda node: node.link_lost(other.session))
+            other.event_loop.put(lambda node: node.link_lost(other.session))
 
 
 class MemoryHub:
-    """The `Hub` of a node in memory. `network` has the hubs that listen on the bus."""
+    """The `EventLoop` of a node in memory. `network` has the event loops that listen on the bus."""
 
     def __init__(self, network: "dict[tuple[str, int], MemoryHub]", ip: str) -> None:
         self.network = network
@@ -350,8 +350,8 @@ class World:
     ) -> None:
         config = config or Config()
         clock = VirtualClock()
-        self.hub = MemoryHub({} if network is None else network, ip)
-        self.hub.network[ip, config.port + 10_000] = self.hub
+        self.event_loop = MemoryHub({} if network is None else network, ip)
+        self.event_loop.network[ip, config.port + 10_000] = self.event_loop
         self.store = MemoryStore()
         self.host = MemoryHost()
         self.log = MemoryLog()
@@ -360,7 +360,9 @@ class World:
         machine = Machine(config, myself, random.Random(0), clock.now(), facts)
         self.disk = disk or MemoryDisk()
         self.journal = Journal(self.disk, machine.state, self.log)
-        self.node = Node(machine, clock, self.hub, self.store, self.host, self.log, self.journal)
+        self.node = Node(
+            machine, clock, self.event_loop, self.store, self.host, self.log, self.journal
+        )
 
     def client(self, window: float = math.inf) -> MemoryClient:
         """A client that connects."""

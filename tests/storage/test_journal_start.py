@@ -37,7 +37,7 @@ async def test_jobs_come_back(
     job = await add(client)
 
     assert alive(world.disk.content) == {*ids(3), job}
-    assert world.hub.is_bus_open
+    assert world.event_loop.is_bus_open
 
 
 async def test_a_file_of_the_other_format_is_rewritten(
@@ -78,9 +78,9 @@ async def test_while_loading_clients_wait_and_peers_too(
     shown = await client.ask("INFO", "persistence")
     assert b"loading:1" in shown
     assert b"loading_loaded_bytes:65536\r\n" in shown
-    assert not world.hub.is_bus_open
+    assert not world.event_loop.is_bus_open
 
-    await until(lambda: world.hub.is_bus_open)
+    await until(lambda: world.event_loop.is_bus_open)
     assert await client.ask("PING") == b"+PONG\r\n"
     assert "loading the journal" in world.log.events()
 

@@ -24,8 +24,8 @@ from disque_trio.serving.secret_files import with_secrets
 from disque_trio.serving.server import (
     STARTING_ERRORS,
     assemble,
+    event_loop_for,
     fail,
-    hub_for,
     live,
     web_tasks,
     with_room_for_clients,
@@ -69,12 +69,12 @@ def _run(order: Order, line: socket.socket) -> Shutdown:
         for warning in warnings:
             log.warning(warning)
         config = with_room_for_clients(config, log)
-        hub = hub_for(config, listeners, host.tls, shared)
-        hub.linger()
-        node = assemble(config, hub, store, known, host, log, order.config_file, store.names)
+        event_loop = event_loop_for(config, listeners, host.tls, shared)
+        event_loop.linger()
+        node = assemble(config, event_loop, store, known, host, log, order.config_file, store.names)
 
         def open_doors() -> None:
-            hub.open_doors()
+            event_loop.open_doors()
             if order.shared.daemonize:
                 let_go_of_terminal()
 

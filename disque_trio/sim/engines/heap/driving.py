@@ -3,7 +3,7 @@
 from typing import Any
 
 from disque_trio.sim.engines.events import NEVER, Engine
-from disque_trio.sim.engines.heap.node_hosts import Act, NodeHost, SimHub
+from disque_trio.sim.engines.heap.node_hosts import Act, NodeHost, SimEventLoop
 from disque_trio.sim.model.clock import NodeClock
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.statemachine.base import FOREVER, Millis
@@ -12,10 +12,12 @@ from disque_trio.statemachine.base import FOREVER, Millis
 class HeapDriver:
     """The `Driver` of one life."""
 
-    def __init__(self, host: NodeHost, hub: SimHub, clock: NodeClock, engine: Engine) -> None:
+    def __init__(
+        self, host: NodeHost, event_loop: SimEventLoop, clock: NodeClock, engine: Engine
+    ) -> None:
         self._host = host
-        self._hub = hub
-        self._node = hub.node
+        self._event_loop = event_loop
+        self._node = event_loop.node
         self._clock = clock
         self._engine = engine
         self._batch_at: Micros = NEVER
@@ -33,13 +35,13 @@ class HeapDriver:
 
     def put(self, act: Act, subject: Any) -> None:
         """Begin a batch with it now, unless the process is busy."""
-        hub = self._hub
-        if not hub.is_listening:
+        event_loop = self._event_loop
+        if not event_loop.is_listening:
             return
-        if hub.is_open and not self._is_in_batch and self._may_run():
+        if event_loop.is_open and not self._is_in_batch and self._may_run():
             self._run((act, subject))
         else:
-            hub.inputs.append((act, subject))
+            event_loop.inputs.append((act, subject))
             self._plan()
 
     def wake(self) -> None:
@@ -62,11 +64,11 @@ class HeapDriver:
 
     def _plan(self) -> None:
         """Plan the next batch, or plan it earlier than it is planned."""
-        node, hub = self._node, self._hub
-        if hub.is_dead or self._host.is_paused:
+        node, event_loop = self._node, self._event_loop
+        if event_loop.is_dead or self._host.is_paused:
             return
         at = self._engine.now
-        if not hub.has_work or node.is_napping:
+        if not event_loop.has_work or node.is_napping:
             deadline = node.deadline()
             if deadline == self._alarm and self._batch_at < NEVER:
                 return
@@ -81,21 +83,21 @@ class HeapDriver:
 
     def _due(self, at: Micros) -> None:
         """The time of a batch, unless it is planned for another by now, or there is no need."""
-        if at != self._batch_at or self._hub.is_dead:
+        if at != self._batch_at or self._event_loop.is_dead:
             return
         self._batch_at = NEVER
         if self._may_run() and (
-            self._hub.has_work or self._clock.when(self._node.deadline()) <= at
+            self._event_loop.has_work or self._clock.when(self._node.deadline()) <= at
         ):
             self._run()
         else:
             self._plan()
 
     def _run(self, *inputs: tuple[Act, Any]) -> None:
-        host, hub, node = self._host, self._hub, self._node
+        host, event_loop, node = self._host, self._event_loop, self._node
         self._is_in_batch = True
         try:
-            hub.batch(inputs)
+            event_loop.batch(inputs)
         except Exception as error:
             host.fail(error)
         self._is_in_batch = False
@@ -103,6 +105,6 @@ class HeapDriver:
             self._busy_until = self._engine.now + host.slowness
         if not node.life.is_over:
             self._plan()
-        elif not hub.is_dead:
+        elif not event_loop.is_dead:
             node.end()
             host.has_ended()

@@ -9,7 +9,7 @@ import attrs
 from disque_trio.driver.sessions import LinkSession
 from disque_trio.node import Node
 from disque_trio.sim.engines.events import Engine
-from disque_trio.sim.engines.heap.node_hosts import NodeHost, SimHub
+from disque_trio.sim.engines.heap.node_hosts import NodeHost, SimEventLoop
 from disque_trio.sim.engines.heap.nodes import PORT
 from disque_trio.sim.engines.links import End, FramePacket, Links
 from disque_trio.sim.model.network import Network
@@ -94,20 +94,20 @@ class NodeLinks:
 
     def open(self, host: NodeHost, session: LinkSession, ip: str, port: int) -> "SimLinkPort":
         """A node dials."""
-        assert host.hub is not None, "only a process dials"
+        assert host.event_loop is not None, "only a process dials"
         target = self._numbers.get(ip, 0) if port == PORT + BUS_OFFSET else 0
-        link = SimLinkPort(self, host, host.hub, self._ip_of(target))
+        link = SimLinkPort(self, host, host.event_loop, self._ip_of(target))
         self.take(link, session)
         link.end = self.links.dial(host.number, 0 if target == host.number else target, link)
         return link
 
     def _welcome(self, end: End) -> "SimLinkPort | None":
         host = self._hosts[end.node]
-        if host.hub is None:
+        if host.event_loop is None:
             return None
-        link = SimLinkPort(self, host, host.hub, self._ip_of(end.far.node))
+        link = SimLinkPort(self, host, host.event_loop, self._ip_of(end.far.node))
         link.end = end
-        host.hub.put(link.accept, None)
+        host.event_loop.put(link.accept, None)
         return link
 
     def take(self, link: "SimLinkPort", session: LinkSession) -> None:
@@ -122,8 +122,8 @@ class NodeLinks:
 
     def pass_on(self, host: NodeHost, targets: Sequence[LinkId], frame: Frame) -> None:
         """Send a frame on these links, as it is."""
-        hub = host.hub
-        if hub is None:
+        event_loop = host.event_loop
+        if event_loop is None:
             return
         host.write_rows()
         message = frame.message
@@ -145,7 +145,7 @@ class NodeLinks:
 
     def forget(self, link: "SimLinkPort") -> None:
         """The link has ended."""
-        if self._hosts[link.host.number].hub is link.hub:
+        if self._hosts[link.host.number].event_loop is link.event_loop:
             self._ports[link.host.number].pop(link.session.link, None)
 
     def crashed(self, host: NodeHost) -> None:
@@ -204,10 +204,12 @@ class SimLinkPort:
     session: LinkSession
     end: End
 
-    def __init__(self, links: NodeLinks, host: NodeHost, hub: SimHub, far_ip: str) -> None:
+    def __init__(
+        self, links: NodeLinks, host: NodeHost, event_loop: SimEventLoop, far_ip: str
+    ) -> None:
         self._links = links
         self.host = host
-        self.hub = hub
+        self.event_loop = event_loop
         self._far_ip = far_ip
         self._is_over = False
         self._batch: list[FramePacket] = []
@@ -221,7 +223,7 @@ class SimLinkPort:
 
     def send(self, frames: list[bytes]) -> int:
         """Send whole frames."""
-        if not self.hub.is_dead:
+        if not self.event_loop.is_dead:
             self.host.write_rows()
             self.end.send(frames)
         return 0
@@ -236,7 +238,7 @@ class SimLinkPort:
 
     def linked(self) -> None:
         """The dial has succeeded."""
-        self.hub.put(self._link_up, None)
+        self.event_loop.put(self._link_up, None)
 
     def _link_up(self, node: Node, _subject: object) -> None:
         if not self._is_over:
@@ -251,7 +253,7 @@ class SimLinkPort:
         elif isinstance(packet.frame, bytes):
             self._put_bytes([packet], packet.frame)
         else:
-            self.hub.put(self._receive_frame, packet)
+            self.event_loop.put(self._receive_frame, packet)
 
     def _put_batch(self, _subject: object = None) -> None:
         """What has arrived at this moment, as its node writes it."""
@@ -265,9 +267,9 @@ class SimLinkPort:
         cut = rng.randrange(len(data)) if rng.random() < 0.5 else 0
         pieces = [data[:cut], data[cut:]] if cut else [data]
         if len(packets) == 1 and cut:
-            self.hub.put(self._receive, pieces.pop(0))
+            self.event_loop.put(self._receive, pieces.pop(0))
         # Some of several frames may be complete in the first piece.
-        self.hub.put(self._receive_frames, (packets, pieces))
+        self.event_loop.put(self._receive_frames, (packets, pieces))
 
     def _receive_frame(self, node: Node, packet: FramePacket) -> None:
         if self._is_over:
@@ -294,7 +296,7 @@ class SimLinkPort:
     def ended(self) -> None:
         """The connection has ended, on either side."""
         self._put_batch()
-        self.hub.put(self._link_lost, None)
+        self.event_loop.put(self._link_lost, None)
 
     def _link_lost(self, node: Node, _subject: object) -> None:
         if not self._is_over:

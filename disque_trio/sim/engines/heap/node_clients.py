@@ -7,7 +7,7 @@ from disque_trio.driver.sessions import Session
 from disque_trio.node import Node
 from disque_trio.sim.engines.events import Engine
 from disque_trio.sim.engines.heap.clients import ClientConnection, ClientConnections, Operation
-from disque_trio.sim.engines.heap.node_hosts import NodeHost, SimHub
+from disque_trio.sim.engines.heap.node_hosts import NodeHost, SimEventLoop
 from disque_trio.sim.model.vector_clocks import Stamp
 from disque_trio.statemachine.chores import Connection
 from disque_trio.wire.resp import ReplyParser, encode_request
@@ -26,19 +26,19 @@ class SimClientPort:
         connections: ClientConnections,
         connection: ClientConnection,
         host: NodeHost,
-        hub: SimHub,
+        event_loop: SimEventLoop,
         engine: Engine,
         rng: random.Random,
     ) -> None:
         self._connections = connections
         self._connection = connection
         self._host = host
-        self._hub = hub
+        self._event_loop = event_loop
         self._engine = engine
         self._rng = rng
         self._replies = ReplyParser()
         self._session: Session | None = None
-        hub.put(self._connect, None)
+        event_loop.put(self._connect, None)
 
     def _pieces(self, data: bytes) -> tuple[bytes, bytes]:
         """The data, sometimes in two pieces; otherwise the first is empty."""
@@ -62,8 +62,8 @@ class SimClientPort:
         """Send a request, in one piece or two."""
         begin, end = self._pieces(encode_request(operation.words))
         if begin:
-            self._hub.put(self._receive, (begin, ()))
-        self._hub.put(self._receive, (end, operation.stamp))
+            self._event_loop.put(self._receive, (begin, ()))
+        self._event_loop.put(self._receive, (end, operation.stamp))
 
     def _receive(self, node: Node, sent: tuple[bytes, Stamp]) -> None:
         data, stamp = sent
@@ -73,7 +73,7 @@ class SimClientPort:
 
     def hang_up(self) -> None:
         """The connection has ended: tell the node."""
-        self._hub.put(self._lose, None)
+        self._event_loop.put(self._lose, None)
 
     def _lose(self, node: Node, _subject: Any) -> None:
         if self._session is not None:
@@ -85,7 +85,7 @@ class SimClientPort:
 
     def write(self, data: bytes) -> int:
         """Send. The agent always reads."""
-        if not self._hub.is_dead:
+        if not self._event_loop.is_dead:
             self._host.write_rows()
             stamp = self._host.vector.stamp()
             for piece in self._pieces(data):

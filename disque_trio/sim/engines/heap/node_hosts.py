@@ -1,9 +1,9 @@
 """A host whose processes are whole nodes: `disque_trio.node.Node` with simulated ports.
 
-Each life has a `SimHub`, which takes inputs and gives them to the node in batches; when one begins
-is the business of a `Driver`, the event heap's or a task of Trio. The node's tasks, its journal and
-its driver are those of the server. With `appendonly yes` the journal is a file of the host's disk,
-and the next life loads what has survived there.
+Each life has a `SimEventLoop`, which takes inputs and gives them to the node in batches; when one
+begins is the business of a `Driver`, the event heap's or a task of Trio. The node's tasks, its
+journal and its driver are those of the server. With `appendonly yes` the journal is a file of the
+host's disk, and the next life loads what has survived there.
 """
 
 from collections.abc import Callable, Sequence
@@ -72,8 +72,8 @@ class NodeLinks(Protocol):
         """Send a frame on these links, as it is."""
 
 
-class SimHub:
-    """The hub of one life of a node."""
+class SimEventLoop:
+    """The event loop of one life of a node."""
 
     node: Node
     driver: Driver
@@ -165,7 +165,7 @@ class SimHub:
         host.write_rows()
 
 
-Drive = Callable[["NodeHost", SimHub], Driver]
+Drive = Callable[["NodeHost", SimEventLoop], Driver]
 """Makes the driver of a life."""
 
 
@@ -193,8 +193,8 @@ class NodeHost(Host):
         self._factory = factory
         self._drive = drive
         self._encodes_every = encodes_every
-        self.hub: SimHub | None = None
-        """The hub of the present life."""
+        self.event_loop: SimEventLoop | None = None
+        """The event loop of the present life."""
         self._store: DiskStore | None = None
         self._found: Found | None = None
         """What the journal has, until the node has loaded it."""
@@ -209,7 +209,7 @@ class NodeHost(Host):
     @property
     def is_settled(self) -> bool:
         """Has a node loaded its journal?"""
-        return self.hub is not None and self.hub.is_open
+        return self.event_loop is not None and self.event_loop.is_open
 
     def has_jobs(self) -> bool:
         """Does its node have a record of any job?"""
@@ -246,24 +246,24 @@ class NodeHost(Host):
         found = self.disk.load() if config.appendonly else None
         self._found = found if cause != "fresh" else None
         self.note("start", cause=self._found.start if self._found else cause)
-        self.hub = hub = SimHub(self, self._links, self._encodes_every)
+        self.event_loop = event_loop = SimEventLoop(self, self._links, self._encodes_every)
         journal = None
         if config.appendonly:
             self._store = DiskStore(self._engine, self.disk)
             journal = Journal(self._store, machine.state, NoLog())
         clock = HostClock(self.clock, self._engine)
-        hub.node = node = Node(
-            machine, clock, hub, TableStore(self), HostProcess(), NoLog(), journal
+        event_loop.node = node = Node(
+            machine, clock, event_loop, TableStore(self), HostProcess(), NoLog(), journal
         )
         if config.spill_directory:
             node.spiller = Spiller(machine, SpillInMemory())
-        hub.driver = self._drive(self, hub)
-        hub.driver.begin()
+        event_loop.driver = self._drive(self, event_loop)
+        event_loop.driver.begin()
 
     def has_loaded(self) -> None:
         """The node takes inputs."""
-        if self.hub is not None:
-            self.now = self.hub.node.now
+        if self.event_loop is not None:
+            self.now = self.event_loop.node.now
         self.write_rows()
         found, self._found = self._found, None
         if found is not None:
@@ -277,8 +277,8 @@ class NodeHost(Host):
 
     def has_ended(self) -> None:
         """The process has ended by itself."""
-        assert self.hub is not None, "a hub that is dead tells of no end"
-        node = self.hub.node
+        assert self.event_loop is not None, "an event loop that is dead tells of no end"
+        node = self.event_loop.node
         self.now = node.now
         self.write_rows()
         if not node.life.failure:
@@ -294,25 +294,25 @@ class NodeHost(Host):
 
     def stop(self) -> bool:
         """SIGTERM, which a paused process receives when it goes on."""
-        hub = self.hub
-        if hub is None or self.is_stopping:
+        event_loop = self.event_loop
+        if event_loop is None or self.is_stopping:
             return False
         self.is_stopping = True
-        if hub.is_open:
-            hub.put(_terminate, None)
+        if event_loop.is_open:
+            event_loop.put(_terminate, None)
         else:
-            _terminate(hub.node, None)
+            _terminate(event_loop.node, None)
         return True
 
     def crash(self, cause: str, detail: str = "") -> None:
         """End at once, whatever the node is doing."""
         self.note("crash", cause=cause, detail=detail)
-        hub, self.hub = self.hub, None
-        if hub is not None:
-            hub.is_dead = True
+        event_loop, self.event_loop = self.event_loop, None
+        if event_loop is not None:
+            event_loop.is_dead = True
             if self._store is not None:
                 self._store.thread.end()
-            hub.driver.kill()
+            event_loop.driver.kill()
         if cause == "power":
             self.disk.lose_power()
         self.machine = None
@@ -323,8 +323,8 @@ class NodeHost(Host):
 
     def rewind(self) -> None:
         """The clock has changed, or the process runs again: compute anew when to wake."""
-        if self.hub is not None:
-            self.hub.driver.wake()
+        if self.event_loop is not None:
+            self.event_loop.driver.wake()
 
     # Rows.
 

@@ -6,7 +6,7 @@ from disque_trio.sim.engines.heap.clients import ClientConnection, ClientConnect
 from disque_trio.sim.engines.heap.driving import HeapDriver
 from disque_trio.sim.engines.heap.links import NodeLinks
 from disque_trio.sim.engines.heap.node_clients import SimClientPort
-from disque_trio.sim.engines.heap.node_hosts import Drive, Driver, NodeHost, SimHub
+from disque_trio.sim.engines.heap.node_hosts import Drive, Driver, NodeHost, SimEventLoop
 from disque_trio.sim.engines.heap.nodes import Host, MachineFactory, Site
 from disque_trio.sim.engines.heap.world import World
 from disque_trio.sim.model.recorder import Recorder
@@ -17,8 +17,8 @@ from disque_trio.sim.scenarios.plan import Plan
 def on_the_heap(engine: Engine) -> Drive:
     """Batches are events."""
 
-    def drive(host: NodeHost, hub: SimHub) -> Driver:
-        return HeapDriver(host, hub, host.clock, engine)
+    def drive(host: NodeHost, event_loop: SimEventLoop) -> Driver:
+        return HeapDriver(host, event_loop, host.clock, engine)
 
     return drive
 
@@ -51,9 +51,9 @@ class NodeWorld(World):
 
     def _connect(self, clients: ClientConnections, connection: ClientConnection) -> Line | None:
         host = self._nodes[connection.host.number]
-        if host.hub is None:
+        if host.event_loop is None:
             return None
-        return SimClientPort(clients, connection, host, host.hub, self.engine, self._rng)
+        return SimClientPort(clients, connection, host, host.event_loop, self.engine, self._rng)
 
     def make_host(self, site: Site) -> Host:
         """A host on which nodes run."""

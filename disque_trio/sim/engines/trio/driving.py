@@ -6,16 +6,18 @@ from typing import Any
 import trio
 
 from disque_trio.sim.engines.events import Engine
-from disque_trio.sim.engines.heap.node_hosts import Act, NodeHost, SimHub
+from disque_trio.sim.engines.heap.node_hosts import Act, NodeHost, SimEventLoop
 
 
 class TaskDriver:
     """The `Driver` of one life: without inputs it sleeps until the node's deadline."""
 
-    def __init__(self, host: NodeHost, hub: SimHub, engine: Engine, nursery: trio.Nursery) -> None:
+    def __init__(
+        self, host: NodeHost, event_loop: SimEventLoop, engine: Engine, nursery: trio.Nursery
+    ) -> None:
         self._host = host
-        self._hub = hub
-        self._node = hub.node
+        self._event_loop = event_loop
+        self._node = event_loop.node
         self._engine = engine
         self._nursery = nursery
         self._scope = trio.CancelScope()
@@ -27,8 +29,8 @@ class TaskDriver:
 
     def put(self, act: Act, subject: Any) -> None:
         """Add an input to the next batch."""
-        if self._hub.is_listening:
-            self._hub.inputs.append((act, subject))
+        if self._event_loop.is_listening:
+            self._event_loop.inputs.append((act, subject))
         self._came.set()
 
     def wake(self) -> None:
@@ -40,7 +42,7 @@ class TaskDriver:
         self._scope.cancel()
 
     async def _live(self) -> None:
-        host, hub, node = self._host, self._hub, self._node
+        host, event_loop, node = self._host, self._event_loop, self._node
         try:
             with self._scope:
                 await node.run()
@@ -49,7 +51,7 @@ class TaskDriver:
             host.fail(error)
         finally:
             node.end()
-        if not hub.is_dead:
+        if not event_loop.is_dead:
             self._engine.sync()
             host.has_ended()
 
@@ -59,17 +61,17 @@ class TaskDriver:
         node.start()
         while not node.life.is_over:
             await self._wait()
-            self._hub.batch()
+            self._event_loop.batch()
             await trio.sleep(self._host.slowness / 1_000_000)
 
     async def _wait(self) -> None:
         """Wait until there is something to do and the process may do it."""
-        hub, node = self._hub, self._node
+        event_loop, node = self._event_loop, self._node
         while True:
             self._came = trio.Event()
-            if hub.is_dead or self._host.is_paused:
+            if event_loop.is_dead or self._host.is_paused:
                 seconds = math.inf
-            elif hub.has_work and not node.is_napping:
+            elif event_loop.has_work and not node.is_napping:
                 return
             else:
                 seconds = node.seconds_left()

@@ -12,7 +12,7 @@ from typing import Final
 
 import trio
 
-from disque_trio.sim.engines.heap.node_hosts import NodeHost, SimHub
+from disque_trio.sim.engines.heap.node_hosts import NodeHost, SimEventLoop
 from disque_trio.sim.engines.heap.node_world import NodeWorld
 from disque_trio.sim.engines.heap.nodes import MachineFactory
 from disque_trio.sim.engines.heap.run import Outcome, Run, warm_up_of
@@ -44,8 +44,8 @@ def simulate(
         recorder = Recorder(observer, messages=messages)
         async with trio.open_nursery() as nursery:
 
-            def drive(host: NodeHost, hub: SimHub) -> TaskDriver:
-                return TaskDriver(host, hub, engine, nursery)
+            def drive(host: NodeHost, event_loop: SimEventLoop) -> TaskDriver:
+                return TaskDriver(host, event_loop, engine, nursery)
 
             run = Run(NodeWorld(plan, engine, recorder, machine_factory, drive))
             for until in run.parts():

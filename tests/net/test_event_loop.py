@@ -14,7 +14,7 @@ import trio
 import trio.testing
 
 from disque_trio.driver.sessions import CHOKE, Session
-from disque_trio.net import clients, hub
+from disque_trio.net import clients, event_loop
 from disque_trio.statemachine.chores import Shutdown
 from disque_trio.statemachine.config import Config
 from tests.net.live import (
@@ -82,7 +82,7 @@ async def test_a_hub_that_was_woken_while_it_breathed_does_not_nap(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     tired: Any = Patient()
-    woken = hub.SocketHub([], [])
+    woken = event_loop.SocketEventLoop([], [])
     woken.wake()
     before = trio.current_time()
 
@@ -388,7 +388,7 @@ async def test_a_hub_that_is_alone_seldom_naps_while_a_client_asks_in_turn(
 
 
 async def test_a_hub_that_waits_for_more_keeps_its_appointments(nursery: trio.Nursery) -> None:
-    node = await live(nursery, linger_s=hub.LINGER_S)
+    node = await live(nursery, linger_s=event_loop.LINGER_S)
     stream = await node.client()
     await trio.to_thread.run_sync(ask_in_turn, node.port, 20)
 

@@ -1,4 +1,4 @@
-"""What the hub reads while much that has been read waits."""
+"""What the event loop reads while much that has been read waits."""
 
 import pytest
 import trio

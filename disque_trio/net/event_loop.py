@@ -1,9 +1,9 @@
-"""The hub: one Trio task that owns every hot socket of a node.
+"""The event loop: one Trio task that owns every hot socket of a node.
 
 A Trio task and stream for each connection did 51,000 ADDJOB/s, where this design does as many as
 the original (decision 32). The sockets are in an epoll of our own, or what the system has in its
 place (`multiplexing`); Trio waits for that one descriptor. While there is work, other Trio tasks
-run at a checkpoint every `turns.BREATH_S`; only an idle hub pays for a wait with a deadline.
+run at a checkpoint every `turns.BREATH_S`; only an idle event loop pays for a wait with a deadline.
 """
 
 import math
@@ -28,13 +28,13 @@ from disque_trio.ports import LinkPort
 from disque_trio.statemachine.config import Config
 
 LINGER_S: Final = 0.001
-"""How long a hub that is alone in its process polls for more work before it sleeps."""
+"""How long an event loop that is alone in its process polls for more work before it sleeps."""
 SWEEP_S: Final = 1.0
 """How often slow readers and starved listeners are checked."""
 
 
-class SocketHub:
-    """The sockets of one node: the `Hub` of a server.
+class SocketEventLoop:
+    """The sockets of one node: the `EventLoop` of a server.
 
     It takes over the listening sockets: when `run` ends, they are closed.
     """
@@ -69,7 +69,8 @@ class SocketHub:
         self._sweep_at = -math.inf
 
     def linger(self, seconds: float = LINGER_S) -> None:
-        """It is the only hub in this process, so that it may keep Trio waiting for so long."""
+        """It is the only event loop in this process, so that it may keep Trio waiting for so
+        long."""
         self._turns.linger_s = seconds
 
     def dial(self, session: LinkSession, ip: str, port: int) -> LinkPort | None:
@@ -157,7 +158,7 @@ class SocketHub:
             turns.is_busy = turns.must_turn = True
 
     async def _rest(self, node: Node, *, is_busy: bool) -> None:
-        """Let other Trio tasks run; an idle hub sleeps until there is something to do."""
+        """Let other Trio tasks run; an idle event loop sleeps until there is something to do."""
         if node.is_napping:
             await trio.sleep(node.seconds_left())
         elif is_busy or self._turns.is_woken or not self._readiness.alarm.arm():
