@@ -192,13 +192,13 @@ class Output:
     def _flush_links(self, addressed: "Iterable[LinkSession]", now: Now) -> None:
         """Send what has been collected. Links with the same content share its encoding."""
         me = self._me()
-        told: list[Part] = []
+        last_parts: list[Part] = []
         made: list[bytes] = []
         for session in addressed:
             if session.parts:
-                if session.parts != told:
-                    told = session.parts
-                    made = encode_parts(*me, told)
+                if session.parts != last_parts:
+                    last_parts = session.parts
+                    made = encode_parts(*me, last_parts)
                 session.parts = []
                 session.frames += made
             frames, session.frames = session.frames, []
@@ -221,7 +221,7 @@ class Output:
         asker: Client | None = None
         session: Session | None = None
         unmade: Unmade | None = None
-        told: Reply = None
+        last_status: Reply = None
         text = b""
         for client, reply in out.replies:
             if client is not asker:
@@ -240,8 +240,8 @@ class Output:
             if type(reply) is not Status:
                 unmade = self._make(session, reply)
                 continue
-            if reply is not told:
-                told, text = reply, encode_status(reply)
+            if reply is not last_status:
+                last_status, text = reply, encode_status(reply)
             session.replies.append(text)
         return answered
 

@@ -94,10 +94,12 @@ def _context(protocol: int, config: Config) -> ssl.SSLContext:
     return context
 
 
-def _trust(context: ssl.SSLContext, config: Config, directive: str, why: str) -> None:
+def _trust(context: ssl.SSLContext, config: Config, directive: str, reason: str) -> None:
     path = getattr(config, directive.replace("-", "_"))
     if not path:
-        raise TlsError(f"{why}: set 'tls-ca-cert-file' to those of the authorities to be trusted")
+        raise TlsError(
+            f"{reason}: set 'tls-ca-cert-file' to those of the authorities to be trusted"
+        )
     _must_be_readable(directive, path)
     try:
         context.load_verify_locations(path)

@@ -16,7 +16,7 @@ from disque_trio.statemachine import (
 from disque_trio.statemachine.base import PAUSE_OUT, TRACED, Reply
 from disque_trio.statemachine.client import COUNTERS, META, TIED, Client
 from disque_trio.statemachine.events import Cause, Kind
-from disque_trio.statemachine.federation import Why
+from disque_trio.statemachine.federation import Reason
 from disque_trio.statemachine.job import ANNOUNCE_AHEAD, Job
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
@@ -47,9 +47,9 @@ def _take_of_one(node: NodeState, client: Client, name: bytes, count: int) -> li
     elif not queue.paused & PAUSE_OUT:
         taken, was_last = shortcuts.deliver(node, queue, count, client.id)
         if was_last:
-            federation.need_jobs(node, queue, Why.REACHED_ZERO)
+            federation.need_jobs(node, queue, Reason.REACHED_ZERO)
     if len(taken) < count:
-        federation.need_jobs(node, queue, Why.CLIENTS_WAIT)
+        federation.need_jobs(node, queue, Reason.CLIENTS_WAIT)
     return taken
 
 
@@ -64,7 +64,7 @@ def _round(
         queue = lifecycle.queue_for(node, name)
         job = take(node, queue, client)
         if job is None:
-            federation.need_jobs(node, queue, Why.CLIENTS_WAIT)
+            federation.need_jobs(node, queue, Reason.CLIENTS_WAIT)
         else:
             taken.append(job)
             more.append(name)
@@ -129,7 +129,7 @@ def take(node: NodeState, queue: Queue, client: Client) -> Job | None:
     counts.delivered(node, (job,))
     leases.start(node, job)
     if not queue.length:
-        federation.need_jobs(node, queue, Why.REACHED_ZERO)
+        federation.need_jobs(node, queue, Reason.REACHED_ZERO)
     return job
 
 

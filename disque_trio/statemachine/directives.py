@@ -249,9 +249,9 @@ def set_value(config: Config, name: bytes, value: bytes) -> Config:
     try:
         read = directive.on_set([decode(value)])
     except (ValueError, ConfigError) as error:
-        told = b"(redacted)" if directive.is_secret else value
+        value_shown = b"(redacted)" if directive.is_secret else value
         text = b"ERR Invalid argument '%b' for CONFIG SET '%b': %b" % (
-            told, name, encode(str(error)),
+            value_shown, name, encode(str(error)),
         )  # fmt: skip
         raise CommandError(text) from None
     return _changed(config, directive, read)

@@ -91,7 +91,7 @@ def receive(node: NodeState, sender: Peer, messages: Sequence[Message]) -> None:
         if node.refusal is not None and isinstance(message, _MOVE_JOBS):
             continue
         if is_traced:
-            trace.heard(node, sender.id, message)
+            trace.received(node, sender.id, message)
         if isinstance(message, Many):
             _receive_many(node, sender, message)
         else:

@@ -44,7 +44,7 @@ MAX_ATTEMPT: Final = 7
 """Enough for both delays to reach their limits. More would overflow (original, defect 17)."""
 
 
-class Why(enum.Enum):
+class Reason(enum.Enum):
     """What makes a node ask for jobs."""
 
     CLIENTS_WAIT = "a client found the queue empty"
@@ -54,14 +54,14 @@ class Why(enum.Enum):
 # Asking.
 
 
-def need_jobs(node: NodeState, queue: Queue, why: Why) -> None:
+def need_jobs(node: NodeState, queue: Queue, reason: Reason) -> None:
     """Ask other nodes for jobs, with the limits on how often.
 
     A queue paused in output asks for nothing: nothing could be delivered (original, defect 20).
     """
     if not may_ask(node, queue):
         return
-    if why is Why.CLIENTS_WAIT:
+    if reason is Reason.CLIENTS_WAIT:
         node.pending_queues[queue.name] = True
     elif rate := import_rate(node, queue):
         _forget_silent(node, queue)

@@ -18,7 +18,7 @@ from disque_trio.statemachine.state import NodeState
 
 MAX_ENTRIES: Final = 100
 """Entries of a message that are read: a tenth of the largest table (`handshake.MAX_NODES`)."""
-_NOT_TOLD: Final = HANDSHAKE | NOADDR
+_NOT_LISTED: Final = HANDSHAKE | NOADDR
 _FAILING: Final = PFAIL | FAIL
 
 
@@ -52,18 +52,18 @@ def section(node: NodeState) -> tuple[Gossip, ...]:
     nodes = list(node.cluster.nodes.values())
     count = len(nodes)
     wanted = min(max(3, count // 10), count - 2)
-    told: dict[bytes, Gossip] = {}
+    entries: dict[bytes, Gossip] = {}
     draw_one = node.rng.random
     for draw in range(wanted * 3):
         # randrange takes three times as long, in what is most of a large cluster's idle work.
         peer = nodes[int(draw_one() * count)]
         if draw < wanted - 1 and not peer.flags & _FAILING:
             continue
-        if peer.link and not peer.flags & _NOT_TOLD and peer.id not in told:
-            told[peer.id] = _tell(node, peer)
-            if len(told) == wanted:
+        if peer.link and not peer.flags & _NOT_LISTED and peer.id not in entries:
+            entries[peer.id] = _tell(node, peer)
+            if len(entries) == wanted:
                 break
-    return tuple(told.values())
+    return tuple(entries.values())
 
 
 def _tell(node: NodeState, peer: Peer) -> Gossip:

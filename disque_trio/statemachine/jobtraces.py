@@ -29,7 +29,7 @@ _NONE: Final = bytes(256)
 _ALL: Final = b"\1" * 256
 
 
-class Why(enum.Enum):
+class Reason(enum.Enum):
     """Why a job is traced."""
 
     SAMPLED = b"sampled"
@@ -58,7 +58,7 @@ class Entry:
 class JobTrace:
     """What is kept of one job. It may not have come to this node yet."""
 
-    why: Why
+    reason: Reason
     queue: bytes = b""
     until: Millis = FOREVER
     """When it ends, on the monotonic clock."""
@@ -125,16 +125,16 @@ class JobTraces:
         self.first = _ALL if self.queues else firsts(self.sample)
         self.is_on = bool(self.sample or self.queues or self.jobs)
 
-    def choice(self, job_id: JobId, queue: bytes | None) -> Why | None:
+    def choice(self, job_id: JobId, queue: bytes | None) -> Reason | None:
         """Is a job that comes to be traced, and why? To be asked if `first` says that it may be."""
         drawn = draw(job_id)
         if drawn < 0:
             return None
         if self.sample and drawn < MOST // self.sample:
-            return Why.SAMPLED
+            return Reason.SAMPLED
         for glob, rate in self.queues.items():
             if queue is not None and drawn < MOST // rate and matches(glob, queue):
-                return Why.QUEUE
+                return Reason.QUEUE
         return None
 
     def may_trouble(self, now: Millis) -> bool:
@@ -145,12 +145,12 @@ class JobTraces:
         self.troubles += 1
         return self.troubles <= TROUBLES_A_SECOND
 
-    def open(self, job_id: JobId, why: Why) -> JobTrace:
+    def open(self, job_id: JobId, reason: Reason) -> JobTrace:
         """Its trace, new or not. A new one may cost others theirs."""
         found = self.jobs.get(job_id)
         if found is None:
             self._make_room(ROW_BYTES)
-            found = self.jobs[job_id] = JobTrace(why)
+            found = self.jobs[job_id] = JobTrace(reason)
             self.size += ROW_BYTES
             self.is_on = True
         self.ended.pop(job_id, None)

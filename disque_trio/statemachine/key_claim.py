@@ -258,8 +258,8 @@ def _adds_anyway(claim: Claim, known: dict[JobId, KeyFact]) -> bool:
 def _known(node: NodeState, claim: Claim, awaited: list[Peer]) -> dict[JobId, KeyFact]:
     mine = key_index.facts(node, claim.name, claim.job.id, claim.about)
     answers, ended = claim.answers, claim.ended
-    given = [answers[peer.id] for peer in awaited if peer.id in answers]
-    known = join([mine, *given, ended.values()])
+    reported = [answers[peer.id] for peer in awaited if peer.id in answers]
+    known = join([mine, *reported, ended.values()])
     for job_id, fact in known.items():
         if fact.word in (ENDED, KEPT):
             ended[job_id] = fact

@@ -100,11 +100,11 @@ def _answer(node: NodeState, link: Link, frame: Frame) -> None:
         learn_own_ip(node, link.local_ip)
     if is_meet and sender is None:
         handshake.answer_meet(node, link, frame)
-    told = gossip.section(node)
+    entries = gossip.section(node)
     if sender is not None and frame.incarnation:
-        told += _other_process(node, link, sender, frame)
+        entries += _other_process(node, link, sender, frame)
     names = (myself.zone, myself.name) if frame.capabilities & ZONES else ()
-    send.on_link(node, link.id, Pong(told, *names))
+    send.on_link(node, link.id, Pong(entries, *names))
 
 
 def _other_process(node: NodeState, link: Link, sender: Peer, frame: Frame) -> tuple[Gossip, ...]:

@@ -72,7 +72,7 @@ def parse_hosts(text: bytes) -> list[HostName]:
 
 
 def _line(node: NodeState, peer: Peer, *, has_names: bool) -> bytes:
-    told = ((_ZONE, peer.zone), (_NAME, peer.name)) if has_names else ()
+    optional = ((_ZONE, peer.zone), (_NAME, peer.name)) if has_names else ()
     words = [word for word, flag in _FLAG_WORDS.items() if peer.flags & flag]
     is_up = peer.is_connected or peer is node.cluster.myself
     bus_port = b"@%d" % peer.bus_port if peer.bus_port else b""
@@ -85,7 +85,7 @@ def _line(node: NodeState, peer: Peer, *, has_names: bool) -> bytes:
         wall_time(node, peer.ping_sent),
         wall_time(node, peer.pong_received),
         b"connected" if is_up else b"disconnected",
-        b"".join([b" " + field + text for field, text in told if text]),
+        b"".join([b" " + field + text for field, text in optional if text]),
     )
 
 

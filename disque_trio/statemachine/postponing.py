@@ -122,7 +122,7 @@ def _margin(node: NodeState, job: Job) -> Millis:
     return MARGIN + rank(node.cluster.myself.id, job.id) % _SPREAD
 
 
-def tell(node: NodeState, job: Job, ids: Iterable[NodeId], why: Cause = Cause.POSTPONED) -> None:
+def tell(node: NodeState, job: Job, ids: Iterable[NodeId], cause: Cause = Cause.POSTPONED) -> None:
     """Tell these nodes how long the job waits: anew, or why it does (NACK, RELEASE)."""
     wait, nacks = rest(node, job), job.nacks
     groups: dict[tuple[bool, bool], list[LinkId]] = {}
@@ -138,12 +138,12 @@ def tell(node: NodeState, job: Job, ids: Iterable[NodeId], why: Cause = Cause.PO
         counts = bool(known & SNOOZES) or not job.snoozes
         is_whole = bool(known & LONG_WAITS) or wait <= _SAID_TO_ALL
         groups.setdefault((is_whole, counts), []).append(peer.link)
-    is_nack = why is Cause.NACK
+    is_nack = cause is Cause.NACK
     for (is_whole, counts), links in sorted(groups.items(), reverse=True):
-        told = wait if is_whole else _SAID_TO_ALL
-        snoozes, is_snooze = (job.snoozes, why is Cause.RELEASE) if counts else (0, False)
-        said = Postponed(job.id, told, nacks, is_nack, snoozes, is_snooze)
-        send.broadcast(node, links, said)
+        reported_wait = wait if is_whole else _SAID_TO_ALL
+        snoozes, is_snooze = (job.snoozes, cause is Cause.RELEASE) if counts else (0, False)
+        message = Postponed(job.id, reported_wait, nacks, is_nack, snoozes, is_snooze)
+        send.broadcast(node, links, message)
     if is_nack:
         send.broadcast(node, others, Queued(job.id, nack=True))
     send.broadcast(node, others, Working(job.id))

@@ -77,8 +77,8 @@ def finish(node: NodeState, most: int) -> bool:
     if node.recovering is None:
         node.recovering = iter(node.recovered.values())
     jobs = list(islice(node.recovering, most))
-    is_told = node.config.aof_enqueue_jobs_once
-    again = is_told or node.was_stopped
+    queues_all = node.config.aof_enqueue_jobs_once
+    again = queues_all or node.was_stopped
     for job in jobs:
         node.memory.held -= of_job(job)
         if _is_kept_key(job):
@@ -87,7 +87,7 @@ def finish(node: NodeState, most: int) -> bool:
                 key_index.keep(node, name, job.id, job.ctime, job.expires - node.mono)
             continue
         is_queued = again and job.state == QUEUED
-        _restore(node, job, is_queued=is_queued, may_ask=not is_told)
+        _restore(node, job, is_queued=is_queued, may_ask=not queues_all)
     if len(jobs) == most:
         return False
     node.was_stopped = False

@@ -85,7 +85,7 @@ def _requeue(node: NodeState, job: Job) -> None:
         tracked_deliveries.forfeit(node, job)
         lifecycle.enqueue(node, job, Cause.UNBEGUN)
         return
-    deadletters.queue_again(node, job, _why(node, job))
+    deadletters.queue_again(node, job, _cause(node, job))
     if not job.retry:
         journaling.hold(node, job)
 
@@ -101,7 +101,7 @@ def _will_queue_unbegun(node: NodeState, job: Job) -> bool:
     )
 
 
-def _why(node: NodeState, job: Job) -> Cause:
+def _cause(node: NodeState, job: Job) -> Cause:
     if node.tracked and tracked_deliveries.is_orphan(node, job):
         return Cause.UNTIED
     if job.flags & POSTPONED:

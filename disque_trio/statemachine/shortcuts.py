@@ -118,11 +118,11 @@ def deliver(node: NodeState, queue: Queue, count: int, client: ClientId) -> tupl
 def _lease_all(node: NodeState, jobs: list[Job]) -> None:
     """`lease` for at-least-once jobs that other nodes may hold, but for counting them."""
     restart_retries(node, jobs)
-    told: dict[tuple[NodeId, ...], list[JobId]] = {}
+    ids_by_holders: dict[tuple[NodeId, ...], list[JobId]] = {}
     for job in jobs:
         job.flags |= LEASED
-        told.setdefault(job.holders, []).append(job.id)
-    for holders, ids in told.items():
+        ids_by_holders.setdefault(job.holders, []).append(job.id)
+    for holders, ids in ids_by_holders.items():
         send.of_many(node, holders, Working(ids[0]), ids)
 
 

@@ -24,7 +24,7 @@ from disque_trio.statemachine.base import (
 from disque_trio.statemachine.events import Cause, Event, Kind
 from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.job import Job
-from disque_trio.statemachine.jobtraces import Entry, JobTrace, Why
+from disque_trio.statemachine.jobtraces import Entry, JobTrace, Reason
 from disque_trio.statemachine.messages import JobMessage, JobsMessage, Many, Message, one_of
 from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.wording import names_in, short_name, wording
@@ -46,7 +46,7 @@ def _choose(node: NodeState, job: Job) -> None:
     kept, why = traces.jobs.get(job.id), traces.choice(job.id, job.queue)
     if kept is None and why is None:
         return
-    kept = traces.open(job.id, why or Why.ASKED)
+    kept = traces.open(job.id, why or Reason.ASKED)
     if node.mono < kept.until:
         kept.begin(job.queue or b"")
         job.flags |= TRACED
@@ -68,7 +68,7 @@ def ask(node: NodeState, job_id: JobId, seconds: int) -> bool:
             job.flags &= ~TRACED
         return job is not None
     is_new = job_id not in traces.jobs or node.mono >= traces.jobs[job_id].until
-    kept = traces.open(job_id, Why.ASKED)
+    kept = traces.open(job_id, Reason.ASKED)
     kept.end_at(until if is_new else max(until, kept.until))
     if job is None:
         traces.end(job_id)
@@ -84,7 +84,7 @@ def trouble(node: NodeState, job: Job, state: int) -> None:
     if not traces.sample or _is_kept(node, job):
         return
     if traces.may_trouble(node.mono):
-        kept = traces.open(job.id, Why.TROUBLE)
+        kept = traces.open(job.id, Reason.TROUBLE)
         kept.end_at(FOREVER)
         _join(node, job, kept, state)
 
@@ -208,7 +208,7 @@ def _put(
 # Messages.
 
 
-def heard(node: NodeState, sender: NodeId, message: Message) -> None:
+def received(node: NodeState, sender: NodeId, message: Message) -> None:
     """A message has come: rows of the jobs in it that are traced."""
     _say(node, "recv", short_name(sender), message)
 
@@ -256,7 +256,7 @@ def _trace_of(node: NodeState, job_id: JobId) -> JobTrace | None:
         return kept if node.mono < kept.until else None
     if traces.choice(job_id, None) is None or job_id in node.jobs:
         return None
-    kept = traces.open(job_id, Why.SAMPLED)
+    kept = traces.open(job_id, Reason.SAMPLED)
     traces.end(job_id)
     return kept
 

@@ -24,7 +24,7 @@ def announcing(peers: int = 1) -> Rig:
     return Rig(peers=peers, config=config, ours=True)
 
 
-def heard(rig: Rig, sender: bytes, message: Message, ip: str = "", port: int = 7711) -> None:
+def received(rig: Rig, sender: bytes, message: Message, ip: str = "", port: int = 7711) -> None:
     """A node says something on a link that comes from the gateway."""
     link = rig.machine.accepted("10.0.0.1", GATEWAY, rig.now)
     bus_port = port + 1 if ip else 0
@@ -66,7 +66,7 @@ def test_what_is_no_address_is_refused() -> None:
 def test_a_node_that_has_announced_nothing_is_where_its_link_comes_from() -> None:
     rig = Rig(peers=1, config=CALM)
 
-    heard(rig, N2, Ping())
+    received(rig, N2, Ping())
 
     assert rig.node.cluster.nodes[N2].place == (GATEWAY, 7711, 0)
 
@@ -74,7 +74,7 @@ def test_a_node_that_has_announced_nothing_is_where_its_link_comes_from() -> Non
 def test_a_node_is_looked_for_where_it_announces_to_be() -> None:
     rig = Rig(peers=1, config=CALM)
 
-    heard(rig, N2, Ping(), OUTSIDE, 30_711)
+    received(rig, N2, Ping(), OUTSIDE, 30_711)
     rig.advance(200)
 
     assert rig.node.cluster.nodes[N2].place == (OUTSIDE, 30_711, 30_712)
@@ -85,7 +85,7 @@ def test_a_node_is_looked_for_where_it_announces_to_be() -> None:
 def test_a_node_that_meets_is_answered_where_it_announces_to_be() -> None:
     rig = Rig(config=CALM)
 
-    heard(rig, UNKNOWN, Meet(), OUTSIDE, 30_711)
+    received(rig, UNKNOWN, Meet(), OUTSIDE, 30_711)
     rig.advance(200)
 
     dials = [dial for out in rig.outboxes for dial in out.dials]
@@ -105,7 +105,7 @@ def test_a_node_can_be_met_at_another_port_for_nodes() -> None:
 def test_an_announced_address_that_is_none_is_not_believed() -> None:
     rig = Rig(peers=1, config=CALM)
 
-    heard(rig, N2, Ping(), "nowhere.example")
+    received(rig, N2, Ping(), "nowhere.example")
 
     assert rig.node.cluster.nodes[N2].ip == GATEWAY
 
@@ -123,7 +123,7 @@ def test_gossip_passes_on_the_port_for_nodes() -> None:
 def test_a_node_of_which_gossip_tells_is_dialled_at_its_port_for_nodes() -> None:
     rig = Rig(peers=1, config=CALM)
 
-    heard(rig, N2, Ping((Gossip(N3, OUTSIDE.encode(), 30_000, 0, bus_port=30_500),)))
+    received(rig, N2, Ping((Gossip(N3, OUTSIDE.encode(), 30_000, 0, bus_port=30_500),)))
     rig.advance(200)
 
     dials = [dial for out in rig.outboxes for dial in out.dials]
@@ -146,10 +146,10 @@ def test_a_client_port_above_55535_needs_a_port_for_nodes() -> None:
     peer = Peer(N2, "10.0.0.2", 7711)
     nodetable.add(rig.node, peer)
 
-    heard(rig, N2, Ping(), port=60_000)
+    received(rig, N2, Ping(), port=60_000)
     assert peer.port == 7711
 
-    heard(rig, N2, Ping(), OUTSIDE, port=60_000)
+    received(rig, N2, Ping(), OUTSIDE, port=60_000)
     assert peer.place == (OUTSIDE, 60_000, 60_001)
 
 

@@ -261,7 +261,7 @@ def test_an_id_of_another_form_is_not_chosen() -> None:
     traces = jobtraces.sampling(0)
     traces.set_queue(b"q", 1)
 
-    assert traces.choice(JOB, b"q") is jobtraces.Why.QUEUE
+    assert traces.choice(JOB, b"q") is jobtraces.Reason.QUEUE
     assert traces.choice(b"D-11111111-!!!", b"q") is None
 
 
@@ -304,11 +304,11 @@ def test_what_is_kept_is_bounded_and_jobs_that_have_ended_go_first() -> None:
     traces = jobtraces.JobTraces()
     row = jobtraces.Entry(1, 0, 0, "hold", "", "", "add", "x" * 4_000_000)
     for id in (b"live", b"gone", b"new"):
-        traces.put(traces.open(id, jobtraces.Why.ASKED), row)
+        traces.put(traces.open(id, jobtraces.Reason.ASKED), row)
     traces.end(b"gone")
     for number in range(2):
         id = b"more%d" % number
-        traces.put(traces.open(id, jobtraces.Why.ASKED), row)
+        traces.put(traces.open(id, jobtraces.Reason.ASKED), row)
 
     assert list(traces.jobs) == [b"live", b"new", b"more0", b"more1"]
     assert traces.size <= jobtraces.BYTES_MOST

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from disque_trio.statemachine import acks, delivery, federation, invariants, lifecycle, send
 from disque_trio.statemachine.base import NULL_ARRAY, JobId
 from disque_trio.statemachine.config import Config
-from disque_trio.statemachine.federation import Why
+from disque_trio.statemachine.federation import Reason
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.messages import YourJobs
 from tests.rig import JOB, N2, N3, Rig, copy_of
@@ -89,7 +89,7 @@ def take_long(rig: Rig, verb: str, what: object) -> None:
             while len(jobs) < count and (job := delivery.take(node, queue, client)) is not None:
                 jobs.append(job)
             if len(jobs) < count:
-                federation.need_jobs(node, queue, Why.CLIENTS_WAIT)
+                federation.need_jobs(node, queue, Reason.CLIENTS_WAIT)
             send.answer(node, client, delivery.give(node, client, jobs, 0) if jobs else NULL_ARRAY)
             rig.take()
         case "ack", list(numbers):
@@ -158,7 +158,7 @@ def test_a_job_before_one_that_is_out_of_date_was_not_the_last() -> None:
         rig.request("ADDJOB", "q", "body", 0, "REPLICATE", 1, "TTL", 1)
         rig.advance(990)
         rig.message(N2, YourJobs((copy_of(JOB, holders=(N2,), queue=b"q"),)))
-        federation.need_jobs(rig.node, rig.node.queues[b"q"], Why.CLIENTS_WAIT)
+        federation.need_jobs(rig.node, rig.node.queues[b"q"], Reason.CLIENTS_WAIT)
         rig.take()
         rig.sent()
         rig.now = attrs.evolve(rig.now, mono=rig.now.mono + 11)  # and no tick yet

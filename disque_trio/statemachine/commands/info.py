@@ -247,7 +247,7 @@ def _refused(node: NodeState) -> Iterator[Field]:
 
 
 def _by_reason(counts: Mapping[str, int] | Mapping[Cause, int]) -> str:
-    return ",".join(f"{why}={count}" for why, count in counts.items())
+    return ",".join(f"{reason}={count}" for reason, count in counts.items())
 
 
 def _tally(node: NodeState, _vitals: Vitals) -> Iterator[Field]:

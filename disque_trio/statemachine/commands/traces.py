@@ -81,7 +81,7 @@ def _head(node: NodeState, id: JobId, kept: JobTrace) -> dict[bytes, Reply]:
     return {
         b"id": id,
         b"queue": kept.queue,
-        b"why": kept.why.value,
+        b"why": kept.reason.value,
         b"here": int(id in node.jobs),
         b"on": int(node.mono < kept.until),
         b"last": kept.last,
