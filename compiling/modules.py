@@ -28,8 +28,7 @@ _SINGLE: Final = tuple(
 COLD: Final = frozenset(
     f"{folder}/{name}"
     for folder, names in {
-        "statemachine": "chores config directives form knobs latency nodesfile pattern"
-        " redaction slowlog values",
+        "statemachine": "chores config directives form knobs nodesfile pattern redaction values",
         "statemachine/commands": "clients cluster config greeting info introspection latency"
         " scans server slowlog",
         "wire": "journal salvage words",

@@ -19,11 +19,11 @@ _RUNGS: Final = """
     extensions joboptions commandoptions
     key_facts form suggestions address values pattern jobtraces tombstones config
     directives redaction timers messages wording records events refusals tally chores stats
-    slowlog latency cluster job client jobtable keys backlog sorted_entries queue memory
+    cluster job client jobtable keys backlog sorted_entries queue memory
     outbox strangers state lengthy invariants
     send trace journaling key_index spilling heartbeat links metrics counts tracked_deliveries
-    reasons lifecycle leases nodetable stamps trailing
-    postponing idle_queues pressure resident_size
+    reasons lifecycle leases nodetable stamps
+    postponing pressure resident_size
     shortcuts copies waiters longcommands pausing recovery
     pending_adds holder_exchange joberrors deadletters key_search versions
     replication transfer offering federation queue_announcements acks purging resend requeue
@@ -32,7 +32,7 @@ _RUNGS: Final = """
     failure handshake identity gossip hostnames membership nodesfile dispatch
     commands.rows commands.usage commands.parse admission
     commands.ping commands.addoptions commands.addjob commands.jobs commands.keys commands.nack
-    commands.begin commands.release commands.queues commands.scans commands.cluster commands.config
+    commands.release commands.queues commands.scans commands.cluster commands.config
     commands.clients commands.info commands.slowlog commands.latency commands.traces
     commands.server commands.greeting commands.introspection commands.unlisted commands.table
     timing pipelines timer_dispatch
@@ -87,7 +87,6 @@ OWNERS: Final = {
     "deadletters": """
         Job.expires Job.state Job.requeue_at Job.nacks Job.deliveries Memory.evictable
     """,
-    "idle_queues": "NodeState.queues NodeState.ready NodeState.pending_queues Memory.held",
     "spilling": "Memory.held Memory.spillable Memory.spill_again Job.body",
     "pressure": """
         Memory.rest Memory.soft Memory.hard Memory.peak Memory.evicted Memory.idle
@@ -103,10 +102,9 @@ OWNERS: Final = {
     " NodeState.refusal Memory.held Job.state Job.flags Job.requeue_at",
     "replication": """
         Job.confirmed NodeState.drawn_at NodeState.drawn Job.expires
-        Job.made Job.number Job.requeue_at Job.extensions Ordering.replacing
+        Job.made Job.number Job.requeue_at Job.extensions Ordering.replacing Repair.trailing
     """,
     "stamps": "NodeState.last_made NodeState.last_number",
-    "trailing": "Repair.trailing",
     "pending_adds": """
         Client.pending_adds Client.most_pending
         PendingAdd.job PendingAdd.reply PendingAdd.widen_at

@@ -12,8 +12,7 @@ from disque_trio.driver.limits import (
 )
 from disque_trio.driver.operator_log import OperatorLog
 from disque_trio.driver.sessions import CHOKE, CHOKE_IN_NEED, MUCH, LinkSession, Session
-from disque_trio.driver.unmade import Unmade
-from disque_trio.driver.weights import weight
+from disque_trio.driver.unmade import Unmade, weight
 from disque_trio.ports import Courier, LinkPort, Log
 from disque_trio.statemachine.base import (
     BATCHES,

@@ -9,10 +9,22 @@ from collections import deque
 from collections.abc import Container, Generator, Iterator
 from typing import Final
 
-from disque_trio.driver.weights import weight
-from disque_trio.statemachine.base import Failure, JobId, Lengthy, Opening, Reply
+from disque_trio.statemachine.base import (
+    Failure,
+    JobId,
+    Lengthy,
+    Map,
+    Opening,
+    Reply,
+    Set,
+    Spilled,
+    Status,
+)
 from disque_trio.statemachine.lengthy import SOME
 from disque_trio.wire.replies import TooLargeError, encode_small, pieces
+
+REPLY_BYTES: Final = 64
+"""What each value of a reply takes beside its text."""
 
 LEAST_WORK: Final = 1 << 11
 """What a part of a piece counts for at least: many short values take longer than one long one. A
@@ -135,3 +147,24 @@ def as_lengthy(reply: Reply, jobs: Container[JobId]) -> Lengthy:
 def _shows_one_of(value: Reply, jobs: Container[JobId]) -> bool:
     """Is it a job of these, as GETJOB shows it?"""
     return isinstance(value, list) and len(value) > 2 and value[1] in jobs
+
+
+def weight(reply: Reply) -> int:
+    """About how many bytes a reply holds while it waits to be sent."""
+    match reply:
+        case Status():
+            return REPLY_BYTES + len(reply.text)
+        case bytes() | Spilled():
+            return REPLY_BYTES + len(reply)
+        case list():
+            return REPLY_BYTES + sum(map(weight, reply))
+        case Failure():
+            return REPLY_BYTES + len(reply.text)
+        case Lengthy():
+            return REPLY_BYTES + reply.left()[1]
+        case Set():
+            return weight(reply.items)
+        case Map():
+            return sum(weight([key, value]) for key, value in reply.items.items())
+        case _:
+            return REPLY_BYTES

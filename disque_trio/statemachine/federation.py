@@ -15,7 +15,7 @@ Owns the broadcast, adhoc and poll fields of `Queue`, its `responders` and `supp
 import enum
 from typing import Final
 
-from disque_trio.statemachine import idle_queues, lifecycle, offering, send, transfer
+from disque_trio.statemachine import lifecycle, offering, send, transfer
 from disque_trio.statemachine.base import FOREVER, HANDSHAKE, PAUSE_OUT, LinkId, Millis
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.memory import SUPPLY_BYTES
@@ -328,7 +328,7 @@ def on_queue_due(node: NodeState, queue: Queue) -> None:
     """A queue's timer: clients still wait, or the queue has not been used for long."""
     if queue.waiting:
         lifecycle.mark_pending(node, queue.name)
-    elif idle_queues.drop_queue_if_idle(node, queue):
+    elif lifecycle.drop_queue_if_idle(node, queue):
         return
     idle_at = queue.accessed + lifecycle.QUEUE_IDLE_LIMIT
     node.timers.arm(queue, max(idle_at, node.mono + IDLE_CHECK))

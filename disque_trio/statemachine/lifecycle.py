@@ -402,3 +402,29 @@ def schedule_collection(node: NodeState, job: Job) -> None:
 def next_collection(node: NodeState, attempt: int) -> Millis:
     """When to try the collection of an ack after so many attempts."""
     return node.mono + gc_wait(attempt) + desync(node)
+
+
+def drop_queue_if_idle(node: NodeState, queue: Queue, limit: Millis = QUEUE_IDLE_LIMIT) -> bool:
+    """Forget a queue that is empty, unpaused, without clients and long unused (original 6.11)."""
+    if len(queue) or queue.waiting or queue.paused:
+        return False
+    if node.mono - queue.accessed < limit:
+        return False
+    queue.sweep()
+    _release_queue(node, queue)
+    del node.queues[queue.name]
+    return True
+
+
+def drop_queues(node: NodeState) -> None:
+    """Forget all queues. They have neither jobs nor waiting clients any more."""
+    for queue in node.queues.values():
+        _release_queue(node, queue)
+    node.queues.clear()
+    node.ready.clear()
+    node.pending_queues.clear()
+
+
+def _release_queue(node: NodeState, queue: Queue) -> None:
+    node.timers.disarm(queue)
+    node.memory.held -= of_queue(queue)

@@ -13,7 +13,7 @@ Owns `Memory.rest`, `soft`, `hard`, `spill_above`, `high_water`, `peak`, `evicte
 
 from typing import Final
 
-from disque_trio.statemachine import idle_queues, lifecycle
+from disque_trio.statemachine import lifecycle
 from disque_trio.statemachine.base import Failure, Millis
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import Job
@@ -191,7 +191,7 @@ def _drop_idle_queues(node: NodeState, memory: Memory) -> None:
     for name in names:
         queue = node.queues.get(name)
         if queue is not None:
-            idle_queues.drop_queue_if_idle(node, queue, limit)
+            lifecycle.drop_queue_if_idle(node, queue, limit)
 
 
 def relieve(node: NodeState) -> bool:

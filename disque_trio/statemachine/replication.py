@@ -2,7 +2,7 @@
 
 Owns `NodeState.drawn_at` and `drawn`, and while a job waits for its copies `Job.confirmed`; sets
 `Job.made`, `number`, `expires`, `requeue_at` and `extensions` of one that has waited for its key;
-adds to `Ordering.replacing`.
+adds to `Ordering.replacing` and `Repair.trailing`.
 """
 
 from typing import Final
@@ -18,7 +18,6 @@ from disque_trio.statemachine import (
     pending_adds,
     send,
     stamps,
-    trailing,
 )
 from disque_trio.statemachine.base import (
     ACKED,
@@ -57,6 +56,8 @@ from disque_trio.statemachine.messages import DelJob, Enqueue, GotJob, ReplJob, 
 from disque_trio.statemachine.state import NodeState
 
 RESEND_EVERY: Final[Millis] = 100
+TRAILS_FOR: Final[Millis] = 1000
+"""How long nodes may take to confirm copies after the ADDJOB has been answered."""
 
 NOT_ENOUGH_NODES: Final = b"NOREPL Not enough reachable nodes for the requested replication level"
 TIMED_OUT: Final = b"NOREPL Timeout reached before replicating to the requested number of nodes"
@@ -254,7 +255,12 @@ def achieved(node: NodeState, job: Job) -> None:
         key_index.await_turn(node, job)
     if node.cluster.myself.id in job.holders:
         if len(confirmed) < job.replicas:
-            trailing.begin(node, job)
+            # The rest of its copies follows in the background (decision 111). `repair` asks other
+            # nodes if these have not confirmed theirs in time.
+            repair = node.repair
+            repair.trailing[job.id] = node.mono + TRAILS_FOR
+            if not repair.due:
+                node.timers.arm(repair, node.mono + TRAILS_FOR)
         deadletters.begin(node, job)
         return
     lifecycle.unregister(node, job, Cause.HANDED_OVER)

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from disque_trio.statemachine import (
-    idle_queues,
     key_index,
+    lifecycle,
     metrics,
     offering,
     replication,
@@ -206,6 +206,6 @@ def flush(node: NodeState) -> None:
     for job in list(node.jobs.values()):
         replication.drop(node, job, Cause.FLUSH)
     waiters.release_all_for_jobs(node, NULL_ARRAY)
-    idle_queues.drop_queues(node)
+    lifecycle.drop_queues(node)
     node.tombstones.forget_all()
     key_index.forget_all(node)

@@ -17,12 +17,10 @@ from disque_trio.statemachine.jobtable import JobTable, Walk
 from disque_trio.statemachine.jobtraces import JobTraces, sampling
 from disque_trio.statemachine.keys import Keys
 from disque_trio.statemachine.knobs import Knobs
-from disque_trio.statemachine.latency import LatencyMonitor
 from disque_trio.statemachine.memory import Memory
 from disque_trio.statemachine.outbox import Outbox
 from disque_trio.statemachine.queue import Queue
-from disque_trio.statemachine.slowlog import Slowlog
-from disque_trio.statemachine.stats import Facts, Stats
+from disque_trio.statemachine.stats import Facts, LatencyMonitor, Slowlog, Stats
 from disque_trio.statemachine.tally import Tally
 from disque_trio.statemachine.timers import Timed, Timers
 from disque_trio.statemachine.tombstones import Tombstones
@@ -70,7 +68,7 @@ class Repair(Timed):
     """Nodes that did not answer, and until when they are asked last."""
     trailing: dict[JobId, Millis] = attrs.Factory(dict)
     """New jobs whose ADDJOB has been answered before all copies were confirmed, and until when the
-    rest is awaited; earlier moments first. `trailing` adds to it."""
+    rest is awaited; earlier moments first. `replication` adds to it."""
 
 
 @attrs.define(eq=False, weakref_slot=False)

@@ -115,3 +115,40 @@ class Stats:
     sent_before: int = 0
     """What `Facts.traffic` had counted at the last reset."""
     sampler: Sampler = attrs.Factory(Sampler)
+
+
+# LATENCY and SLOWLOG.
+
+
+@attrs.define
+class Samples:
+    """The worst pause of each second of one event: up to 160 (Unix seconds, milliseconds) pairs,
+    oldest first, and the maximum."""
+
+    worst: int = 0
+    series: deque[tuple[int, int]] = attrs.Factory(lambda: deque(maxlen=160))
+
+
+@attrs.define
+class LatencyMonitor:
+    """The samples of LATENCY by event (original 2.14)."""
+
+    events: dict[bytes, Samples] = attrs.Factory(dict)
+
+
+@attrs.define
+class SlowEntry:
+    """One slow command: when (Unix seconds), how long (microseconds), its arguments cut short."""
+
+    id: int
+    time_s: int
+    usec: int
+    args: list[bytes]
+
+
+@attrs.define
+class Slowlog:
+    """The entries of SLOWLOG, newest first. Written by `commands.slowlog`."""
+
+    entries: deque[SlowEntry] = attrs.Factory(deque)
+    next_id: int = 0

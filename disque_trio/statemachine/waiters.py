@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from disque_trio.statemachine import send
 from disque_trio.statemachine.base import NULL_ARRAY, Failure, JobId, Millis, Reply
 from disque_trio.statemachine.client import Blocked, Client
-from disque_trio.statemachine.idle_queues import drop_queue_if_idle
-from disque_trio.statemachine.lifecycle import queue_for
+from disque_trio.statemachine.lifecycle import drop_queue_if_idle, queue_for
 from disque_trio.statemachine.state import NodeState
 
 NO_JOB = b"NOJOB Job not known in the context of this node."

@@ -2,7 +2,7 @@
 
 import pytest
 
-from disque_trio.statemachine import copies, repair, replication, trailing
+from disque_trio.statemachine import copies, repair, replication
 from disque_trio.statemachine.base import (
     FAIL,
     LEAVING,
@@ -240,7 +240,7 @@ def test_a_late_confirmation_completes_the_copies_and_nothing_more_is_sent() -> 
     job = added(rig, "REPLICATE", 3, "SYNC", 2)
 
     rig.message(job.holders[2], GotJob(job.id))
-    rig.advance(trailing.PATIENCE + repair.RUN_EVERY)
+    rig.advance(replication.TRAILS_FOR + repair.RUN_EVERY)
 
     assert asked(rig) == []
     assert not rig.node.repair.trailing
@@ -251,7 +251,7 @@ def test_a_copy_that_is_not_confirmed_goes_to_another_node() -> None:
     job = added(rig, "REPLICATE", 3, "SYNC", 2)
     [other] = {N2, N3, N4}.difference(job.holders)
 
-    rig.advance(trailing.PATIENCE + repair.RUN_EVERY)
+    rig.advance(replication.TRAILS_FOR + repair.RUN_EVERY)
 
     assert [to for to, _ in asked(rig)] == [other]
     rig.message(other, GotJob(job.id))
@@ -265,7 +265,7 @@ def test_it_goes_to_another_node_though_no_pass_over_the_jobs_is_due() -> None:
     job = added(rig, "REPLICATE", 3, "SYNC", 2)
     [other] = {N2, N3, N4}.difference(job.holders)
 
-    rig.advance(trailing.PATIENCE - 1)
+    rig.advance(replication.TRAILS_FOR - 1)
     assert asked(rig) == []
     rig.advance(1 + repair.RUN_EVERY)
 
@@ -279,7 +279,7 @@ def test_without_another_node_it_is_repaired_when_one_comes_back() -> None:
     job = waiting_job(rig, "REPLICATE", 3, "SYNC", 2)
     rig.message(N2, GotJob(job.id))
     assert rig.reply() == Status(job.id)
-    rig.advance(trailing.PATIENCE + repair.RUN_EVERY)
+    rig.advance(replication.TRAILS_FOR + repair.RUN_EVERY)
     rig.sent()
 
     unmark(rig.node, rig.node.cluster.nodes[N3], FAIL)
@@ -294,7 +294,7 @@ def test_a_job_that_has_ended_is_not_followed_up() -> None:
     rig.ask("ACKJOB", job.id)
     rig.sent()
 
-    rig.advance(trailing.PATIENCE + repair.RUN_EVERY)
+    rig.advance(replication.TRAILS_FOR + repair.RUN_EVERY)
 
     assert asked(rig) == []
     assert not rig.node.repair.trailing

@@ -10,8 +10,8 @@ from typing import Final
 from disque_trio.statemachine.base import SYNTAX_ERROR, CommandError, Reply
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commands.usage import mistake
-from disque_trio.statemachine.latency import Samples
 from disque_trio.statemachine.state import NodeState
+from disque_trio.statemachine.stats import Samples
 
 _GRAPH_COLUMNS: Final = 72
 USAGE: Final = "LATEST | HISTORY event | GRAPH event | DOCTOR | RESET [event ...]"

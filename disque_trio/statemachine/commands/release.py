@@ -1,16 +1,18 @@
-"""RELEASE: jobs are given back that were not begun. They are queued again, at once or after a
-DELAY, and counted neither as failed nor as delivered.
+"""BEGIN and RELEASE: jobs of GETJOB HELD begin (decision 103), or are given back.
+
+RELEASE is for jobs that were not begun. They are queued again, at once or after a DELAY, and
+counted neither as failed nor as delivered.
 """
 
 from typing import Final
 
-from disque_trio.statemachine import longcommands, postponing
+from disque_trio.statemachine import longcommands, postponing, tracked_deliveries
 from disque_trio.statemachine.base import ACTIVE, DELIVERED, LEASED, TAKEN, Millis, Reply
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commandoptions import RELEASE
 from disque_trio.statemachine.commands.jobs import give_back
 from disque_trio.statemachine.commands.nack import end_of_ids, give_back_all
-from disque_trio.statemachine.commands.parse import read_options
+from disque_trio.statemachine.commands.parse import read_options, with_tokens
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.state import NodeState
@@ -40,3 +42,12 @@ def _release(node: NodeState, job: Job, delay: Millis) -> bool:
         return False
     postponing.postpone(node, job, delay, Cause.RELEASE)
     return True
+
+
+def begin(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
+    """How many begin: not those that are not held here, or not by this delivery."""
+    found = tracked_deliveries.held(node, args[1:])
+    if None in found:
+        # Names of jobs that are held are well formed.
+        with_tokens(args[1:])
+    return tracked_deliveries.begin(found)

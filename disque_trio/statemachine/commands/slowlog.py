@@ -11,8 +11,8 @@ from disque_trio.statemachine.base import OK, CommandError, Reply
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commands import parse
 from disque_trio.statemachine.commands.usage import mistake
-from disque_trio.statemachine.slowlog import SlowEntry
 from disque_trio.statemachine.state import NodeState
+from disque_trio.statemachine.stats import SlowEntry
 
 USAGE: Final = "GET [n] | LEN | RESET"
 _ARGS_KEPT: Final = 32

@@ -19,7 +19,6 @@ from disque_trio.statemachine.commandoptions import (
     usage,
 )
 from disque_trio.statemachine.commands.addjob import addjob
-from disque_trio.statemachine.commands.begin import begin
 from disque_trio.statemachine.commands.clients import USAGE as CLIENT_USAGE
 from disque_trio.statemachine.commands.clients import client
 from disque_trio.statemachine.commands.cluster import USAGE as CLUSTER_USAGE
@@ -54,7 +53,7 @@ from disque_trio.statemachine.commands.queues import (
     qstat,
     redrive,
 )
-from disque_trio.statemachine.commands.release import release
+from disque_trio.statemachine.commands.release import begin, release
 from disque_trio.statemachine.commands.rows import Command, Flag
 from disque_trio.statemachine.commands.scans import jscan, qscan
 from disque_trio.statemachine.commands.server import (
