@@ -159,12 +159,7 @@ def _become(node: NodeState, job: Job, after: DeadState, cause: Cause, left: Mil
         _die(node, job)
     elif was_dead and not after.is_dead:
         counts.leave(node, job, 0)
-        # Be active, as if another holder had just queued it.
-        job.state = ACTIVE
-        counts.unqueue(node, job)
-        job.requeue_at = 0
-        lifecycle.mark(job, BCAST_QUEUED | (0 if job.retry else QUEUED_ONCE))
-        lifecycle.restart_retry(node, job)
+        _wait(node, job)
     trace.state(node, job, cause)
     lifecycle.schedule(node, job)
     key_index.mark_dirty(node, job)
@@ -189,6 +184,15 @@ def _die(node: NodeState, job: Job) -> None:
     counts.hold(node, job)
     spilling.offer(node, job)
     lifecycle.note_end(node, job, b"dead")
+
+
+def _wait(node: NodeState, job: Job) -> None:
+    """Be active, as if another holder had just queued it."""
+    job.state = ACTIVE
+    counts.unqueue(node, job)
+    job.requeue_at = 0
+    lifecycle.mark(job, BCAST_QUEUED | (0 if job.retry else QUEUED_ONCE))
+    lifecycle.restart_retry(node, job)
 
 
 # What other holders know.
