@@ -328,10 +328,11 @@ def jscan(
     body: Text | None = None,
     older: int | None = None,
     younger: int | None = None,
+    is_full: bool = False,
 ) -> Command[Scanned[JobDetails]]:
     """JSCAN: return jobs on the node, with the fields of `show`, and the next cursor. Only those
     that fit all filters: queue, one of the states, key, class of the last error, text in the body,
-    age in seconds."""
+    age in seconds. With `is_full` active jobs have their `phase`."""
     words = _given(
         {
             "COUNT": count, "QUEUE": queue, "KEY": key, "ERROR": error, "BODY": body,
@@ -340,7 +341,7 @@ def jscan(
     )  # fmt: skip
     for state in states:
         words += (b"STATE", word(state))
-    asked = (b"JSCAN", word(cursor), b"REPLY", b"all", *words)
+    asked = (b"JSCAN", word(cursor), b"REPLY", b"full" if is_full else b"all", *words)
     return Command(asked, replies.scanned(replies.job_details))
 
 

@@ -2,12 +2,12 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 import attrs
 
-from disque_trio.client.records import JobDetails
+from disque_trio.client.records import JobDetails, LastError
 from disque_trio.observe.queue_counts import QueueCounts, count_of
 from disque_trio.observe.scanning import scan
 from disque_trio.observe.survey import Survey
@@ -33,41 +33,29 @@ STATES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """By state: those of nodes which have to be looked at. One node may have a job queued of which the
 others believe that a worker has it."""
+_PHASES: Final[Mapping[str, tuple[str, ...]]] = {
+    "running": ("leased",),
+    "backing-off": ("backing-off",),
+    "delayed": ("delayed",),
+    "waiting": ("restored",),
+}
+"""The same for nodes that tell why an active job is not queued."""
 _REAL: Final = ("acked", "queued", "dead", "active", "wait-repl")
 """Of several copies the one in the first of these states tells what the job is."""
 _TEXTS: Final = ("task", "worker", "key", "error", "place", "text")
 _NO_REASON: Final = "no reason given"
 
 
-@attrs.frozen
-class LastError:
-    """Why an attempt failed."""
-
-    kind: str
-    """The class of the error; the words before the first colon of a reason in a person's words."""
-    message: str = ""
-    place: str = ""
-    """Where it was raised."""
-    traceback: str = ""
-    at_ms: int | None = None
-    """When, if the node keeps that."""
-
-
 def last_error(copy: Copy) -> LastError | None:
     """The error of the last failed attempt; of a dead job without one, what its reason tells."""
-    said, at = copy.job.more.get("error"), copy.job.more.get("failed-at")
-    if isinstance(said, bytes) and said:
-        head, place, trace = [*said.decode(errors="replace").split("\n", 2), "", ""][:3]
-        kind, _, message = head.partition(":")
-        return LastError(kind, message.strip(), place, trace, at if isinstance(at, int) else None)
-    if copy.job.state != "dead":
-        return None
+    if copy.job.error is not None or copy.job.state != "dead":
+        return copy.job.error
     reason = copy.reason
     if reason.startswith("failed ") and " times: " in reason:  # `worker.policies`
         reason = reason.partition(" times: ")[2]
     rest, _, place = reason.removesuffix(")").rpartition(" (") if ":" in reason else ("", "", "")
     kind, _, message = (rest or reason).partition(":")
-    return LastError(kind or _NO_REASON, message.strip(), place if rest else "")
+    return LastError(kind or _NO_REASON, message.strip(), place if rest else "", "", 0.0)
 
 
 @attrs.frozen(kw_only=True)
@@ -163,13 +151,18 @@ class FoundJob:
             "priority": exact(job.more.get("priority")),
             "attempt": self.attempt,
             "limit": limit if isinstance(limit, int) else None,
-            "error": self.error and attrs.asdict(self.error),
+            "error": self.error and {**attrs.asdict(self.error), "at_ms": _at_ms(self.error)},
             "added_ms": job.ctime // 1_000_000,
             "due_s": self.due_s,
             "worker": self.worker,
             "since_s": self.since_s,
             **body_fields(job.body),
         }
+
+
+def _at_ms(error: LastError) -> int | None:
+    """When it was; None if no node tells."""
+    return round(error.at * 1000) if error.at else None
 
 
 async def search(
@@ -182,6 +175,11 @@ async def search(
         queue=wanted.queue,
         states=STATES[wanted.state],
         fits=lambda job: _may_fit(job, wanted, now),
+        phases=_PHASES.get(wanted.state, ()),
+        filters={
+            "body": wanted.words.get("text"),
+            "older": int(wanted.older_s) if wanted.older_s else None,
+        },
         most=MOST if wanted.state in ("running", "waiting", "") else most + 1,
         is_once=False,
     )
@@ -224,11 +222,15 @@ def summary(
     best = min(copies, key=lambda each: (_REAL.index(each.job.state), each.job.backing_off is None))
     task = next((each.task for each in copies if each.task), "")
     errors = [error for each in copies if (error := last_error(each))]
-    latest = max(errors, key=lambda each: each.at_ms or 0, default=None)
+    latest = max(errors, key=lambda each: each.at, default=None)
     state = best.job.state
     worker, since = runs.get(best.job.id, ("", None))
     if state == "active":
-        state = _of_active(best.job, counts, now, is_with_worker=bool(worker))
+        phases = {each.job.more.get("phase") for each in copies}
+        if b"leased" in phases or worker:
+            state = "running"
+        else:
+            state = _of_active(best.job, phases, counts, now)
     is_running = state == "running"
     return FoundJob(
         details=best.job,
@@ -240,15 +242,15 @@ def summary(
     )
 
 
-def _of_active(job: JobDetails, counts: QueueCounts, now: float, *, is_with_worker: bool) -> str:
+def _of_active(job: JobDetails, phases: Collection[object], counts: QueueCounts, now: float) -> str:
     if job.backing_off is not None:
         return "backing-off"
-    if is_with_worker:
-        return "running"
     if is_delayed(job, now):
         return "delayed"
-    # Of the others a node does not tell whether a client has it, or whether it waits for the end of
-    # its RETRY after a restart; but it tells how many jobs of the queue are of each kind.
+    if b"restored" in phases:
+        return "waiting"
+    # SHOW, and nodes without phases, do not tell whether a client has it, or whether it waits for
+    # the end of its RETRY after a restart; but they tell how many jobs are of each kind.
     parts = counts.parts.get(job.queue or "", {}).values()
     return "running" if count_of(parts, "leased") or not count_of(parts, "restored") else "waiting"
 
@@ -276,7 +278,7 @@ def groups(dead: Iterable[FoundJob]) -> list[Json]:
     """Dead jobs of the same queue, task, class of error and place, those with most jobs first."""
     by: dict[_Group, list[FoundJob]] = {}
     for job in dead:
-        error = job.error or LastError(_NO_REASON)
+        error = job.error or LastError(_NO_REASON, "", "", "", 0.0)
         group = _Group(job.details.queue or "", job.task, error.kind, error.place)
         by.setdefault(group, []).append(job)
     return [_group(*each) for each in sorted(by.items(), key=lambda each: -len(each[1]))]
@@ -300,5 +302,5 @@ def _group(group: _Group, jobs: list[FoundJob]) -> Json:
 
 def _failed_ms(job: FoundJob) -> int:
     """When it failed last; when it was added, if no node tells."""
-    at = job.error.at_ms if job.error else None
+    at = _at_ms(job.error) if job.error else None
     return at or job.details.ctime // 1_000_000

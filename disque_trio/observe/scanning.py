@@ -1,7 +1,7 @@
 """Looks through the jobs of all nodes for some that fit, for a limited time."""
 
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 import anyio
 
@@ -13,6 +13,7 @@ from disque_trio.worker.operating.asking import Found, at_each, given
 
 SECONDS: Final = 0.5
 """How long one look through the jobs of a node takes at most. What comes later is not seen."""
+_FILTERS: Final = "jscan-filters"
 MOST: Final = 1000
 """Jobs of each node."""
 
@@ -23,17 +24,23 @@ async def scan(
     queue: str | None = None,
     states: Sequence[str],
     fits: Callable[[JobDetails], bool] = lambda _job: True,
+    phases: Sequence[str] = (),
+    filters: Mapping[str, Any] | None = None,
     most: int = MOST,
     is_once: bool = True,
 ) -> Found[JobDetails]:
     """Jobs that fit, each once, or without `is_once` each copy. Of more than `most` at a node, or
-    than can be seen in `SECONDS`, some."""
+    than can be seen in `SECONDS`, some. Nodes that have filters take `phases` in place of `states`,
+    and `filters`, words of JSCAN: `fits` has to check the same."""
 
     async def ask(node: Address) -> list[JobDetails]:
         found: list[JobDetails] = []
+        wanted: dict[str, Any] = {"queue": queue, "states": states}
+        if _FILTERS in client.nodes.features(node):
+            wanted |= {"states": phases or states, "is_full": True, **(filters or {})}
         cursor, end = 0, anyio.current_time() + SECONDS
         while len(found) < most:
-            [page] = await client.ask(node, [commands.jscan(cursor, queue=queue, states=states)])
+            [page] = await client.ask(node, [commands.jscan(cursor, **wanted)])
             told = given(page)
             found += filter(fits, told.items)
             cursor = told.cursor

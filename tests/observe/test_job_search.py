@@ -1,5 +1,6 @@
 """Jobs of a cluster by filters, groups of dead ones, and operations for all that fit."""
 
+import time
 from typing import Any
 
 import attrs
@@ -58,6 +59,33 @@ async def test_jobs_in_every_state_are_listed_once(nursery: trio.Nursery) -> Non
     assert 290 < rows["backing-off"]["due_s"] <= 300
     assert rows["dead"]["error"]["kind"] == "TimeoutError"
     assert rows["dead"]["error"]["place"] == "app/mail.py:22 in send"
+
+
+async def test_a_failed_attempt_has_its_error(nursery: trio.Nursery) -> None:
+    seen = await observed(nursery)
+    await seen.client.addjob("mail", "body", replicate=1)
+    [job] = await seen.client.getjob("mail")
+    said = "TimeoutError: no answer\napp/mail.py:22 in send\nTraceback …"
+    await seen.client.run(commands.nack(job, delay=300, error=said))
+    await seen.observer.counts.once()
+
+    error = (await listed(seen, error="timeout"))["backing-off"]["error"]
+
+    assert (error["kind"], error["message"]) == ("TimeoutError", "no answer")
+    assert (error["place"], error["traceback"]) == ("app/mail.py:22 in send", "Traceback …")
+    assert abs(error["at_ms"] - time.time() * 1000) < 60_000
+
+
+@pytest.mark.parametrize("state", ["running", ""])
+async def test_a_job_that_a_plain_client_has_is_running(nursery: trio.Nursery, state: str) -> None:
+    seen = await observed(nursery, 2)
+    id = await seen.client.addjob("mail", "body", replicate=2, retry=500)
+    await seen.client.getjob("mail")
+    await seen.observer.counts.once()
+
+    rows = await listed(seen, state=state)
+
+    assert (rows["running"]["id"], len(rows)) == (id, 1)
 
 
 @pytest.mark.parametrize("state", ["dead", "backing-off", "running", "delayed", "queued"])
