@@ -4,6 +4,7 @@ from collections.abc import Generator
 from typing import Any, Final
 
 from disque_trio.sim.checkers.duplicates import CAUSES
+from disque_trio.sim.checkers.properties import PROPERTIES
 from disque_trio.sim.checkers.verdict import Verdict, judge
 from disque_trio.sim.picture import findings
 from disque_trio.sim.sandbox.box import Sandbox
@@ -59,6 +60,7 @@ def _in_words(box: Sandbox, found: Verdict) -> Json:
             for cause, count in found.duplicates.items()
         ],
         "doubts": [each for each in findings.doubts(found) if _UNTESTED not in each],
+        "meanings": dict(PROPERTIES),
         "untested": [name for name, why in found.not_judged.items() if why == _UNTESTED],
     }
 
@@ -69,9 +71,11 @@ _UNTESTED = "nothing put it to the test"
 def _says(box: Sandbox, found: Verdict) -> list[str]:
     """What became of the jobs."""
     again = found.deliveries - found.distinct
-    said = [f"{box.counts['add.ok']} jobs were confirmed, {found.distinct} were delivered."]
+    confirmed = box.counts["add.ok"]
+    jobs = "1 job was" if confirmed == 1 else f"{confirmed} jobs were"
+    said = [f"{jobs} confirmed; delivered: {found.distinct}."]
     if again:
-        said.append(f"{again} deliveries were repeated ones, each with a known cause.")
+        said.append(f"Redeliveries: {again}, each with a known cause.")
     if found.lost:
         said.append(f"{found.lost} were lost, though faults had destroyed too few copies for that.")
     if found.excused:

@@ -90,6 +90,10 @@ export function state(word, why = "") {
   );
 }
 
+// A code with its meaning, under the pointer and by keyboard.
+export const code = (text, meaning) =>
+  meaning ? element("abbr", { tabindex: "0", "data-means": meaning, "aria-label": `${text}: ${meaning}` }, text) : text;
+
 export const badge = (text, level = "", title = null) =>
   element("span", { class: `badge ${level}`, title }, text);
 

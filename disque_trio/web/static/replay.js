@@ -2,7 +2,7 @@
 
 import { app, go, may, redraw } from "./app.js";
 import { element } from "./elements.js";
-import { card, facts, heading, sign } from "./parts.js";
+import { card, code, facts, heading, sign } from "./parts.js";
 import { seconds } from "./steer.js";
 import { strip } from "./strip.js";
 import { Moment } from "./timeline/moment.js";
@@ -217,7 +217,7 @@ function jobList() {
       "ol",
       {},
       found.slice(0, JOBS).map(({ job, badges }) =>
-        line(job, job, element("b", {}, short(job)), " ", named(run.jobs[job][1] || UNKNOWN), badges.map(({ text: badge, level }) => element("span", { class: `badge ${level}` }, badge))),
+        line(job, job, element("b", {}, short(job)), " ", named(run.jobs[job][1] || UNKNOWN), badges.map(({ text: badge, level }) => element("span", { class: `badge ${level}` }, code(badge, data.head.properties[badge] ?? data.causes[badge])))),
       ),
       !text && [line("all", EVERYTHING, "all events"), line("cluster", CLUSTER, "about no job")],
     ),

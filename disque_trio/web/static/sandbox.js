@@ -4,7 +4,7 @@
 import { app, may, redraw } from "./app.js";
 import { close, open } from "./dialog.js";
 import { element } from "./elements.js";
-import { card, heading, sign, waiting } from "./parts.js";
+import { card, code, heading, sign, waiting } from "./parts.js";
 import { map } from "./sandbox-map.js";
 import { inHand, jobTable, jobForm, takeForm, workers } from "./sandbox-jobs.js";
 import { keys, sandboxTimeline, showJob } from "./sandbox-timeline.js";
@@ -309,11 +309,11 @@ function verdict(found, { is_finished: isFinished }) {
       { class: "plan" },
       found.findings.map(findingLine),
       found.says.map((text) => element("li", {}, text)),
-      found.duplicates.map(({ cause, meaning, count }) => element("li", {}, `${cause} × ${count}: ${meaning}`)),
+      found.duplicates.map(({ cause, meaning, count }) => element("li", {}, code(cause, meaning), ` × ${count}: ${meaning}`)),
     ),
     found.doubts.length > 0 &&
       element("details", {}, element("summary", {}, "Not judged, or not in all cases"), element("ul", { class: "small" }, found.doubts.map((text) => element("li", {}, text)))),
-    found.untested.length > 0 && element("p", { class: "small" }, `Not put to the test: ${found.untested.join(", ")}.`),
+    found.untested.length > 0 && element("p", { class: "small" }, "Not put to the test: ", found.untested.map((name, n) => [n ? ", " : "", code(name, found.meanings?.[name])]), "."),
   );
 }
 

@@ -69,7 +69,7 @@ async def test_a_cluster_is_cut_and_killed_and_healed_and_the_job_comes_again(
     await tab.until("document.querySelectorAll('.timeline .lifelines text').length > 3")
     await tab.click("li:last-child button", "Acknowledge")
     await tab.click("button", "Finish")
-    await tab.has("PASS", "of the whole run", "1 deliveries were repeated ones", "it is finished")
+    await tab.has("PASS", "of the whole run", "Redeliveries: 1", "it is finished")
 
     await tab.click("button", "Kill")
     await tab.has("it is finished: begin anew")

@@ -4,6 +4,7 @@ from typing import Final
 import attrs
 import pytest
 
+from tests.sim.picture.examples import Example
 from tests.web.chromium import scene, story
 from tests.web.chromium.devtools import Tab
 from tests.web.chromium.fake import Fake, Said
@@ -219,3 +220,43 @@ async def test_the_way_of_a_job_is_saved_as_a_picture(tab: Tab, fake: Fake, tmp_
     await tab.has("Job J1", scene.JOB, "event 21 of 23")
     await tab.press("Home")
     await tab.has("event 1 of 23", f"n1 sends REPLJOB J1 to n2 — {scene.NASTY}")
+
+
+async def test_a_planned_retry_is_no_duplicate(tab: Tab, fake: Fake) -> None:
+    again = [
+        attrs.evolve(row, cause="nack") if (row.kind, row.cause) == ("queue", "retry") else row
+        for row in story.rows(scene.JOB)
+    ]
+    tell(fake, story.told(scene.JOB, again))
+
+    await opened(tab, fake, JOB, "What happened")
+    await tab.until("document.querySelector('.timeline .label')")
+
+    labels = "[...document.querySelectorAll('.timeline .label')].map((each) => each.textContent)"
+    assert "retry" in await tab.run(labels)
+    assert "duplicate" not in await tab.text(".jobline")
+
+
+async def test_renewals_of_a_lease_are_folded(tab: Tab, fake: Fake) -> None:
+    rows = story.rows(scene.JOB)
+    example = Example(time=rows[-1].time, rows=list(rows), refs=1000)
+    for _ in range(40):
+        example.recv(700, example.send(12_000_000, "n1", "n2", "working", scene.JOB))
+    tell(fake, story.told(scene.JOB, example.rows))
+
+    await opened(tab, fake, JOB, "What happened")
+    await tab.until("document.querySelector('.timeline .arrow')")
+
+    arrows = "[...document.querySelectorAll('.timeline .arrow')].map((each) => each.textContent)"
+    names = [name for name in await tab.run(arrows) if name.startswith("WORKING")]
+    assert len(names) <= 4
+    assert any("more before" in name for name in names)
+
+
+async def test_names_of_messages_have_their_meaning(tab: Tab, fake: Fake) -> None:
+    await opened(tab, fake, JOB, "What happened", "WILLQUEUE")
+
+    chip = "[...document.querySelectorAll('.timeline button')]"
+    chip += ".find((each) => each.innerText.includes('WILLQUEUE'))"
+    await tab.run(f"{chip}.focus({{ focusVisible: true }})")
+    assert "enqueue" in await tab.run(f"getComputedStyle({chip}, '::after').content")

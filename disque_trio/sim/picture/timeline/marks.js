@@ -28,6 +28,20 @@ export const FAMILIES = {
   deljob: "delete",
   working: "work",
 };
+// What messages are for, by name.
+export const MEANINGS = {
+  repljob: "asks another node to hold a replica of the job",
+  gotjob: "confirms that the node holds a replica",
+  setack: "says that the job is acknowledged",
+  gotack: "confirms that the node knows of the acknowledgement",
+  willqueue: "announces that the node is about to enqueue the job: another that has it enqueued objects",
+  queued: "says that the node has the job enqueued",
+  working: "says that a worker has the job: the others wait for another RETRY",
+  enqueue: "asks a node to enqueue the job now",
+  needjobs: "asks for jobs of a queue, for clients that wait",
+  yourjobs: "moves jobs to a node whose clients wait for them",
+  deljob: "removes the replica of the job",
+};
 export const ANSWERS = new Set(["gotjob", "gotack", "queued"]);
 const ANSWERED = { ok: "good", refused: "refused", unknown: "unknown" };
 const QUIET = new Set(["served", "acked", "dropped", "given"]);

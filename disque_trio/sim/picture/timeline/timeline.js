@@ -2,7 +2,7 @@
 
 import { Diagram } from "./diagram.js";
 import { element } from "./elements.js";
-import { ANSWERS, FAMILIES, familyOf } from "./marks.js";
+import { MEANINGS, ANSWERS, FAMILIES, familyOf } from "./marks.js";
 import { Player } from "./player.js";
 import { CLUSTER, EVERYTHING, STATES, STATE_WORDS } from "./run.js";
 import { newView } from "./scene.js";
@@ -201,7 +201,7 @@ export class Timeline extends EventTarget {
     };
     return element(
       "button",
-      { "aria-pressed": !hidden.has(what), click: flip, title: `show or hide ${name}` },
+      { "aria-pressed": !hidden.has(what), click: flip, title: `show or hide ${name}`, "data-means": MEANINGS[what] ?? null },
       ...before,
       name,
     );
