@@ -17,7 +17,7 @@ from tests.web.chromium.fake import serving
 PICTURES: Final = {
     "overview": ("light", "", (), 720),
     "cluster": ("dark", "#/cluster", (), 720),
-    "queues": ("light", "#/queues", ("j", "P"), 720),
+    "queues": ("light", "#/queues", ("j", "P", "Enter"), 720),
     "queue": ("dark", "#/queue/mail", (), 720),
     "job": ("dark", f"#/job/{scene.JOB}", ("ArrowLeft",), 1080),
     "workers": ("light", "#/workers", (), 720),
@@ -95,5 +95,6 @@ async def _break(tab: devtools.Tab, served: consoles.Served) -> None:
 
 
 if __name__ == "__main__":
-    trio.run(make, Path(sys.argv[1]))
-    trio.run(make_runs, Path(sys.argv[1]))
+    folder = Path(sys.argv[1]).resolve()
+    trio.run(make, folder)
+    trio.run(make_runs, folder)
