@@ -145,10 +145,18 @@ def test_a_client_that_disconnects_is_given_no_more(retry: int) -> None:
     assert len(rig.queue()) == COUNT - FEW + back
 
 
-def test_a_node_that_leaves_gives_no_more() -> None:
+def test_a_node_that_leaves_gives_what_it_has_as_in_one_step() -> None:
     rig, ids = rig_with()
     begun(rig, "GETJOB", "COUNT", COUNT, "FROM", "q")
     rig.node.cluster.myself.flags |= LEAVING
+
+    assert [job[1] for job in ended(rig)] == ids
+
+
+def test_a_node_that_cannot_write_any_more_gives_no_more() -> None:
+    rig, ids = rig_with()
+    begun(rig, "GETJOB", "COUNT", COUNT, "FROM", "q")
+    rig.machine.journal_failed("no space", rig.now)
 
     assert [job[1] for job in ended(rig)] == ids[:FEW]
 

@@ -104,7 +104,7 @@ def _get_many(
 
     for _ in delivery.rounds(node, client, queues, options.count, give):
         yield
-        if node.refusal is not None or node.cluster.is_leaving:
+        if node.refusal is not None:
             break
     if given:
         return given
