@@ -109,8 +109,8 @@ class Retry:
     as the job's own BACKOFF says."""
 
     delay: Micros
-    error: bytes = b""
-    """Why, for a node that keeps it: NACK ERROR."""
+    error: bytes = attrs.field(default=b"", eq=False)
+    """Why, for a node that keeps it: NACK ERROR. Outcomes are equal whatever it is."""
 
 
 @attrs.frozen
@@ -118,7 +118,7 @@ class Dead:
     """It can never be done: it is kept as dead, with the reason."""
 
     reason: bytes
-    error: bytes = b""
+    error: bytes = attrs.field(default=b"", eq=False)
     """As of `Retry`."""
 
 
