@@ -112,7 +112,7 @@ def journal(*, is_ours: bool) -> list[Record]:
 
 def messages() -> Iterator[Message]:
     """Every kind of message."""
-    yield from (Ping(GOSSIP), Pong(GOSSIP, b"eu-1a"), Meet(GOSSIP), Fail(OTHER))
+    yield from (Ping(GOSSIP), Pong(GOSSIP, b"eu-1a", b"node-a"), Meet(GOSSIP), Fail(OTHER))
     yield from (ReplJob((PLAIN,)), ReplJob((EXTENDED,), no_reply=True))
     yield from (YourJobs((PLAIN, EXTENDED)), YourJobs((PLAIN,), more=True))
     yield from (GotJob(JOB), Enqueue(JOB, 7), WillQueue(JOB), DelJob(JOB), Working(JOB))
