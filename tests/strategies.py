@@ -114,6 +114,8 @@ def extensions() -> st.SearchStrategy[Extensions]:
     return st.builds(
         Extensions,
         priority=st.integers(-100, 100),
+        key=st.none() | payloads(20),
+        keep=u64,
         limit=u32,
         dead=dead_states(),
         backoff=u64,

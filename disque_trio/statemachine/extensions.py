@@ -92,6 +92,9 @@ NO_ERROR: Final = LastError()
 """Of every job that no NACK has said an error of."""
 
 
+TEXT: Final = "s"
+
+
 @attrs.frozen
 class Field:
     """How one field of `Extensions` is written."""
@@ -99,7 +102,7 @@ class Field:
     number: int
     name: str
     layout: str = ""
-    """Of its number, as `struct` has it; empty for what is none."""
+    """Of its number, as `struct` has it; `TEXT` for bytes or None; empty for other records."""
 
     @property
     def shown(self) -> bytes:
@@ -109,7 +112,7 @@ class Field:
 
 FIELDS: Final = (
     Field(1, "priority", "<i"),
-    Field(16, "key"),
+    Field(16, "key", TEXT),
     Field(17, "keep", "<Q"),
     Field(18, "follows", "<B"),
     Field(32, "limit", "<I"),
@@ -120,6 +123,7 @@ FIELDS: Final = (
     Field(34, "error"),
 )
 """In the order of SHOW."""
+TEXTS: Final = [field for field in FIELDS if field.layout == TEXT]
 
 
 @attrs.frozen
@@ -174,10 +178,11 @@ class Extensions:
     @property
     def weight(self) -> int:
         """What the record weighs in memory, in bytes."""
-        key = 0 if self.key is None else 33 + len(self.key)
-        dead = 0 if self.dead == ALIVE else DEAD_BYTES + len(self.dead.reason)
-        dead += ERROR_BYTES + len(self.error.text) if self.error.at else 0
-        return EXTENSION_BYTES + key + dead + sum([100 + len(value) for _, value in self.unknown])
+        texts = [text for field in TEXTS if (text := getattr(self, field.name)) is not None]
+        size = 0 if self.dead == ALIVE else DEAD_BYTES + len(self.dead.reason)
+        size += ERROR_BYTES + len(self.error.text) if self.error.at else 0
+        size += sum([33 + len(text) for text in texts])
+        return EXTENSION_BYTES + size + sum([100 + len(value) for _, value in self.unknown])
 
     @property
     def fields(self) -> list[tuple[bytes, int | bytes]]:

@@ -84,6 +84,11 @@ class Option:
         return self.is_time or self.usage.partition("|")[0] == "n"
 
     @property
+    def is_text(self) -> bool:
+        """Is its value any bytes? Rows of traces have their CRC-32."""
+        return self.usage in ("key", "text")
+
+    @property
     def planned(self) -> str:
         """The field of a simulated ADDJOB (`sim.scenarios.plan.Add`)."""
         return f"{self.name}_s" if self.is_time else self.name

@@ -13,6 +13,7 @@ import attrs
 from disque_trio.statemachine.base import Failure, Reply, Status
 from disque_trio.statemachine.commandoptions import NACK, RELEASE
 from disque_trio.statemachine.job import is_well_formed
+from disque_trio.statemachine.joboptions import BY_WORD
 
 _VERBS: Final = {
     b"ACKJOB": "ack",
@@ -180,16 +181,17 @@ def _delivered(job: list[Reply], tied: str) -> Note:
 
 
 def _options(words: list[bytes]) -> str:
-    """``timeout=100 replicate=3 … body=…``; the body last, for it may be anything. Of a key the
+    """``timeout=100 replicate=3 … body=…``; the body last, for it may be anything. Of a text the
     CRC-32, as in the rows of nodes."""
     shown = [f"timeout={_text(words[3])}"]
     rest = iter(words[4:])
     for word in rest:
-        name = _text(word).lower()
+        name, option = _text(word).lower(), BY_WORD.get(word.upper())
         value = b"" if name == "async" else next(rest, b"")
         if name == "unique":
-            key = value or sha256(words[2]).hexdigest().encode()
-            shown.append(f"{name}={crc32(key)}")
+            value = value or sha256(words[2]).hexdigest().encode()
+        if option is not None and option.is_text:
+            shown.append(f"{name}={crc32(value)}")
         else:
             shown.append(name if name == "async" else f"{name}={_text(value)}")
     return " ".join([*shown, f"body={_text(words[2])}"])

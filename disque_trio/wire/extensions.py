@@ -16,6 +16,7 @@ from disque_trio.statemachine.extensions import (
     MAX_ERROR,
     MAX_REASON,
     NO_ERROR,
+    TEXTS,
     DeadState,
     Extensions,
     LastError,
@@ -31,11 +32,12 @@ _DUE: Final = struct.Struct("<HIQ")
 DUE_SIZE: Final = _DUE.size
 _DUE_HEAD: Final = _FIELD.pack(DUE, DUE_SIZE - _FIELD.size)
 _NUMBER_OF: Final = {field.name: field.number for field in FIELDS}
-_KEY: Final = _NUMBER_OF["key"]
 _DEATH: Final = _NUMBER_OF["dead"]
 _FAILURE: Final = _NUMBER_OF["error"]
 _NUMBERS: Final = [
-    (field.number, field.name, struct.Struct(field.layout)) for field in FIELDS if field.layout
+    (field.number, field.name, struct.Struct(field.layout))
+    for field in FIELDS
+    if field.layout and field not in TEXTS
 ]
 
 
@@ -59,8 +61,10 @@ def encode(extensions: Extensions) -> bytes:
         value = getattr(extensions, name)
         if value:
             fields.append((number, layout.pack(value)))
-    if extensions.key is not None:
-        fields.append((_KEY, extensions.key))
+    for field in TEXTS:
+        text = getattr(extensions, field.name)
+        if text is not None:
+            fields.append((field.number, text))
     if extensions.dead != ALIVE:
         fields.append((_DEATH, _dead(extensions.dead)))
     if extensions.error != NO_ERROR:
@@ -107,10 +111,11 @@ def _extensions(values: dict[int, bytes]) -> Extensions:
     for number, name, layout in _NUMBERS:
         if number in values:
             (found[name],) = layout.unpack(values.pop(number))
-    key = values.pop(_KEY, None)
+    for field in TEXTS:
+        found[field.name] = values.pop(field.number, None)
     dead = _read_dead(values.pop(_DEATH)) if _DEATH in values else ALIVE
     error = _read_error(values.pop(_FAILURE)) if _FAILURE in values else NO_ERROR
-    return Extensions(key=key, dead=dead, error=error, unknown=tuple(values.items()), **found)
+    return Extensions(dead=dead, error=error, unknown=tuple(values.items()), **found)
 
 
 def _read_dead(value: bytes) -> DeadState:

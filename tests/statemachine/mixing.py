@@ -29,20 +29,14 @@ from disque_trio.statemachine.base import (
     Status,
 )
 from disque_trio.statemachine.messages import (
+    Batch,
     GossipMessage,
-    HaveJobs,
-    Holders,
-    JobError,
     JobsMessage,
-    JobState,
-    KeyAnswer,
-    KeyCancel,
-    KeyClaim,
+    Many,
     Message,
     NeedJobs,
     Postponed,
     Purge,
-    Waiting,
     singles,
 )
 from disque_trio.wire.frames import FrameParser, encode
@@ -62,23 +56,12 @@ VERSIONS: Final = (
 """What earlier versions announced."""
 ASKED: Final = CLAIMS | POSTPONES
 """Of nodes that understand KEYCLAIM (`key_search`)."""
-_NEEDS: Final[dict[type[Message], int]] = {
-    Waiting: MEETS,
-    HaveJobs: MEETS,
-    Holders: LISTS,
-    Purge: PURGES,
-    KeyClaim: ASKED,
-    KeyAnswer: ASKED,
-    KeyCancel: ASKED,
-    JobState: BURIES,
-    Postponed: POSTPONES,
-    JobError: ERRORS,
-}
 
 
 def needs(message: Message) -> int:
     """What a node must announce to be sent this."""
-    needed = _NEEDS.get(type(message), 0)
+    needed = 0 if isinstance(message, Many | Batch) else message.NEEDS
+    needed |= ASKED if needed & CLAIMS else 0
     if isinstance(message, Purge) and message.dead:
         needed |= BURIES
     if isinstance(message, Postponed) and (message.snoozes or message.is_snooze):

@@ -1,7 +1,10 @@
+from zlib import crc32
+
 import pytest
 
 from disque_trio.statemachine import replication
 from disque_trio.statemachine.base import NULL_ARRAY, Failure, Reply, Status
+from disque_trio.statemachine.joboptions import OPTIONS, Option
 from disque_trio.tracing.client_rows import Note, answered, invoked, lost
 
 JOB = "D-11111111-222222222222222222222222-05a1"
@@ -13,6 +16,13 @@ def test_an_add_tells_its_options_and_its_body_last() -> None:
     detail = "timeout=100 replicate=3 async retry=1 body=hello world"
 
     assert invoked(ADD) == [Note("add.invoke", queue="mail", detail=detail)]
+
+
+@pytest.mark.parametrize("option", [each for each in OPTIONS if each.is_text], ids=lambda o: o.name)
+def test_of_a_text_an_add_tells_the_checksum(option: Option) -> None:
+    [note] = invoked([*ADD[:4], option.word, b"a text"])
+
+    assert note.detail.split()[1] == f"{option.text.lower()}={crc32(b'a text')}"
 
 
 def test_an_added_job_has_a_name() -> None:

@@ -112,7 +112,7 @@ def _options(add: Add) -> str:
 
 
 def _option(option: joboptions.Option, value: Any) -> str:
-    if not option.usage or option.usage == "key":
+    if not option.usage or option.is_text:
         return option.text
     return f"{option.text} {joboptions.decimals(value) if option.is_time else value}"
 
