@@ -20,6 +20,7 @@ from disque_trio.statemachine.messages import (
     GotJob,
     HaveJobs,
     Holders,
+    JobError,
     JobState,
     KeyAnswer,
     KeyCancel,
@@ -199,6 +200,13 @@ TABLE: dict[str, tuple[Callable[[JobId], Message], dict[str, Outcome]]] = {
         lambda job_id: Holders(job_id, (N2, N3, ME)),
         {"acked": Outcome("acked", set_ack(3)), "dummy": Outcome("dummy", set_ack(0))},
     ),
+    "JobError": (
+        lambda job_id: JobError(job_id, 5000, b"no"),
+        {
+            "acked": Outcome("acked", set_ack(3)),
+            "dummy": Outcome("dummy", set_ack(0)),
+        },
+    ),
     "Postponed": (
         lambda job_id: Postponed(job_id, 5000, 1, is_new=True),
         {
@@ -333,4 +341,4 @@ def test_the_table_has_every_message_that_there_is() -> None:
     types = {type(make(JOB)) for make, _ in TABLE.values()}
 
     assert types == {*ON_MESSAGE, *GossipMessage.__subclasses__()}
-    assert len(types) == 25
+    assert len(types) == 26
