@@ -561,7 +561,7 @@ def name_of(kind: type) -> str:
     return kind.__name__.lower()
 
 
-MESSAGES: Final = tuple([name_of(kind) for kind in ALL_MESSAGES])
+MESSAGES: Final[tuple[str, ...]] = tuple([name_of(kind) for kind in ALL_MESSAGES])
 """The names of all messages."""
 
 
