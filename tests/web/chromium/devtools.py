@@ -132,6 +132,10 @@ class Tab:
         """It is true in the page. What is shown instead is in the error."""
         try:
             await self.run(_UNTIL % condition)
+        except AssertionError as error:
+            if "navigated" not in str(error):
+                raise
+            await self.until(condition)  # a form was sent meanwhile: it is true of the next page
         except trio.TooSlowError:
             raise AssertionError(f"not {condition}:\n{await self.text()}\n{self.errors}") from None
 

@@ -398,6 +398,6 @@ PLANS: Final = {
 def fake(**others: Any) -> Fake:
     """The server that tells all this."""
     outcome = {"says": [f"{N1}: out", f"{N2}: out"], "failed": [f"{N3}: not reached"]}
-    usual: dict[str, Any] = {"topics": TOPICS, "plans": PLANS, "outcome": outcome}
+    usual: dict[str, Any] = {"topics": TOPICS, "plans": dict(PLANS), "outcome": outcome}
     hello = {"cluster": "prod", "version": "1.9.0"}
     return Fake(**{**usual, "hello": hello, **others})
