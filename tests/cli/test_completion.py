@@ -20,7 +20,7 @@ def completed(line: str) -> list[str]:
         ("ex", ["exit"]),
         ("3 PIN", ["3 PING"]),
         ("help sho", ["help show"]),
-        ("JSCAN ", ["JSCAN COUNT", "JSCAN BUSYLOOP", "JSCAN QUEUE", "JSCAN STATE", "JSCAN REPLY"]),
+        ("JSCAN O", ["JSCAN OLDER"]),
         ("getjob nohang f", ["getjob nohang from"]),
         ("ADDJOB q 'a b' 0 R", ["ADDJOB q 'a b' 0 REPLICATE", "ADDJOB q 'a b' 0 RETRY"]),
         ("ADDJOB q ", []),

@@ -92,7 +92,11 @@ def test_the_way_of_a_job_is_told_by_all_nodes(pair: Cluster, queue: str) -> Non
     way = told(pair, "jobs", "show", job, "--timeline")
 
     assert first.startswith(f"{job}, somebody has asked for it (TRACE JOB); the first event was at")
-    says = [found[1] for line in events if (found := re.match(r" *\+\d+\.\d{6}  n\d  (.+)", line))]
+    says = [
+        found[1]
+        for line in events
+        if (found := re.match(r" *\+\d+\.\d{6}  [0-9a-f]{8}  (.+)", line))
+    ]
     assert says[0].startswith("has a record of the job (traced): replicate=1 retry=60000")
     assert says[1] == "queues the job (traced)"
     assert any(re.fullmatch(r"serves the job to \S+ \(served\)", each) for each in says)

@@ -62,7 +62,7 @@ async def test_space_freezes_what_is_shown(tab: Tab, fake: Fake) -> None:
     await tab.press(" ")
     await tab.has("live")
     await tab.until("!document.body.innerText.includes('frozen')")
-    assert set(fake.subscribed()) == {"overview"}
+    assert set(fake.subscribed()) == {"history", "overview"}
 
 
 async def test_the_palette_goes_to_any_queue(tab: Tab, fake: Fake) -> None:
