@@ -63,8 +63,14 @@ def invoked(words: list[bytes]) -> list[Note]:
         return []
     option = "nohang" if verb == "wait" and b"NOHANG" in words else _option(words)
     named = _named(words)
-    error = " error" if verb == "nack" and b"ERROR" in words[1 + len(named) : -1] else ""
+    error = _error(words[1 + len(named) :]) if verb == "nack" else ""
     return [Note(f"{verb}.invoke", _id(id), "", option, _token(id) + error) for id in named]
+
+
+def _error(options: list[bytes]) -> str:
+    """The CRC-32 of the text of ERROR."""
+    at = options.index(b"ERROR") if b"ERROR" in options else len(options)
+    return f" error={crc32(options[at + 1])}" if at + 1 < len(options) else ""
 
 
 def answered(words: list[bytes], reply: Reply) -> list[Note]:

@@ -35,7 +35,7 @@ def test_each_page_of_the_bar_has_its_row() -> None:
     names = re.findall(r'^  name: "(\w+)",$', "\n".join(
         (STATIC / f"{name}.js").read_text()
         for name in (
-            *("overview", "cluster", "queues", "job", "workers", "dead", "later"),
+            *("overview", "cluster", "queues", "jobs", "workers", "dead", "later"),
             *("replay", "sandbox"),
         )
     ), re.MULTILINE)  # fmt: skip

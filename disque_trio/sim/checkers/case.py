@@ -147,6 +147,8 @@ class Case:
     """By job, if it was ever snoozed (S14)."""
     erring: dict[tuple[str, int, str], Micros] = attrs.Factory(dict)
     """By client, number and job: when a NACK with ERROR was sent (S22)."""
+    error_texts: dict[str, list[str]] = attrs.Factory(dict)
+    """By job: the CRC-32 of each text that was sent (S22)."""
     failures: dict[tuple[str, str], Failures] = attrs.Factory(dict)
     """By job and node (S22)."""
     held: dict[tuple[str, str], Held] = attrs.Factory(dict)

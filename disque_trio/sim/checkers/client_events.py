@@ -35,7 +35,9 @@ def on_add_ok(case: Case, row: Row, job: Job) -> None:
     if add is None:
         return
     add.outcome, add.answered = "ok", row.time
-    if job.add is None:
+    if job.add is not add and not job.is_added:
+        if job.add is not None:
+            _unclaim(case, job.add)
         claim(case, add, job)
     if job.deliveries:
         case.mark("deliver.before_add_ok")
@@ -54,6 +56,14 @@ def claim(case: Case, add: Add, job: Job) -> None:
             waiting.remove(add)
         if not waiting:
             case.unclaimed.pop(key, None)
+
+
+def _unclaim(case: Case, add: Add) -> None:
+    """It was taken for the ADDJOB of a job that another one with this body has created."""
+    add.job = ""
+    waiting = case.unclaimed.setdefault((add.queue, add.options.body or ""), [])
+    waiting.append(add)
+    waiting.sort(key=lambda each: each.invoked)
 
 
 def on_add_end(case: Case, row: Row) -> None:

@@ -158,6 +158,11 @@ DIRECTIVES: Final[dict[str, Row]] = {
         spill_directory="bodies_go_to_disk_before_jobs_are_refused",
     ),
     **_elsewhere(
+        "observe/test_topics.py",
+        node_name="a_node_has_the_same_name_in_each_console_and_in_the_table_of_the_others",
+        cluster_name="a_node_has_the_same_name_in_each_console_and_in_the_table_of_the_others",
+    ),
+    **_elsewhere(
         "net/test_admission.py",
         requirepass="unauthenticated_clients_of_one_address_are_limited",
         cluster_secret="a_node_with_another_secret_or_none_stays_outside",

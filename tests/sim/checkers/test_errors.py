@@ -15,7 +15,7 @@ def failed(*, told: bool = False) -> Trace:
     trace = Trace()
     trace.add(1)
     trace.serve(1.5, "n1")
-    trace.row(2, "nack.invoke", "n1", job=JOB, client="c1", ref=90, detail=" error")
+    trace.row(2, "nack.invoke", "n1", job=JOB, client="c1", ref=90, detail=f" error={TEXT}")
     trace.row(2, "queue", "n1", job=JOB, cause="nack", wall=7000)
     trace.row(2.01, "nack.ok", "n1", job=JOB, client="c1", ref=90, detail="1")
     if told:

@@ -132,6 +132,23 @@ def test_an_id_is_given_out_once() -> None:
     assert "S4" in broken(trace.verdict())
 
 
+def test_two_jobs_with_one_body_are_told_apart_by_the_replies() -> None:
+    """Both come out before their producers have the replies."""
+    trace = Trace()
+    options = "timeout=1000 replicate=1 retry=10 ttl=3600 body=b"
+    jobs = {JOB: "p1", "D-01234567-CCCCCCCCCCCCCCCCCCCCCCCC-003d": "p2"}
+    for producer in jobs.values():
+        trace.row(1, "add.invoke", "n1", queue="q", client=producer, ref=70, detail=options)
+    for job in jobs:
+        trace.row(1.001, "hold", "n1", job=job, cause="add")
+        trace.row(1.001, "queue", "n1", job=job, cause="first")
+    for at, (job, producer) in enumerate(jobs.items()):
+        trace.serve(1.002 + at / 100, job=job)
+        trace.row(1.004 + at / 100, "add.ok", "n1", job=job, client=producer, ref=70)
+
+    assert "S4" not in broken(trace.verdict())
+
+
 def test_the_parity_of_an_id_tells_retry() -> None:
     trace = Trace()
     trace.add(0, ONCE)
