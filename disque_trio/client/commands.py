@@ -5,6 +5,7 @@ by its id; WORKING, NACK and RELEASE of a delivered job also send its token.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, Literal
 
 import attrs
@@ -109,16 +110,31 @@ def getjob(
         raise ValueError("getjob needs the name of a queue")
     if is_held and not is_tied:
         raise ValueError("is_held needs is_tied: a job is held for the time of a connection")
-    waits = {"no_hang": True} if timeout == 0 else {"wait": milliseconds(timeout)}
-    plain = {"with_counters": True, "count": count, **waits}
-    ours = {"with_meta": with_meta, "is_tied": is_tied, "is_held": is_held}
+    wait = None if timeout == 0 else milliseconds(timeout)
+    asked, plain, features = _before_from(count, wait, with_meta, is_tied, is_held)
     behind = (b"FROM", *behind_from(map(word, queues)))
     return Command(
-        (b"GETJOB", *_words(GETJOB, plain | ours), *behind),
+        (*asked, *behind),
         replies.jobs,
         wait_s=span(timeout),
-        features=tuple(each.feature for each in GETJOB.values() if ours.get(each.name)),
-        plain=(b"GETJOB", *_words(GETJOB, plain), *behind),
+        features=features,
+        plain=(*plain, *behind),
+    )
+
+
+@lru_cache(maxsize=1 << 8)
+def _before_from(
+    count: int, wait: bytes | None, with_meta: bool, is_tied: bool, is_held: bool
+) -> tuple[tuple[bytes, ...], tuple[bytes, ...], tuple[str, ...]]:
+    """GETJOB up to its queues; the same for nodes without our options; and their features. Without
+    a wait in milliseconds the command does not wait."""
+    waits = {"no_hang": True} if wait is None else {"wait": wait}
+    plain = {"with_counters": True, "count": count, **waits}
+    ours = {"with_meta": with_meta, "is_tied": is_tied, "is_held": is_held}
+    return (
+        (b"GETJOB", *_words(GETJOB, plain | ours)),
+        (b"GETJOB", *_words(GETJOB, plain)),
+        tuple(each.feature for each in GETJOB.values() if ours.get(each.name)),
     )
 
 

@@ -18,14 +18,13 @@ SPANS: Final[Mapping[str, tuple[str, int]]] = {
     "day": ("history_300s", 300),
 }
 """By name: the field of INFO, and how far samples are apart, in seconds."""
-_SUMS: Final = ("added", "delivered", "acked", "again", "refused", "queued", "delayed")
-_COLUMNS: Final = {"added": "added_s", "delivered": "delivered_s", "acked": "acked_s",
-                   "again": "again_s", "refused": "refused_s"}  # fmt: skip
+_RATES: Final = ("added", "delivered", "acked", "again", "refused")
+_SUMS: Final = (*_RATES, "queued", "delayed")
 
 
 @attrs.frozen
-class Told:
-    """Of one node."""
+class NodeHistory:
+    """What one node has kept."""
 
     node: str
     since: float
@@ -42,9 +41,9 @@ async def history(survey: Survey, args: Json) -> tuple[Json, dict[str, str]]:
     field, period = SPANS[span]
     await survey.look()
 
-    async def ask(node: Address) -> list[Told]:
-        told = given(*await survey.client.ask(node, [commands.info("history")]))
-        return list(_told(str(node), told, field, period))
+    async def ask(node: Address) -> list[NodeHistory]:
+        fields = given(*await survey.client.ask(node, [commands.info("history")]))
+        return list(_read(str(node), fields, field, period))
 
     try:
         found = await at_each(survey.client, ask)
@@ -53,7 +52,7 @@ async def history(survey: Survey, args: Json) -> tuple[Json, dict[str, str]]:
     return _series(found.items, period), found.unreached
 
 
-def _told(node: str, fields: Mapping[str, str], field: str, period: int) -> Iterable[Told]:
+def _read(node: str, fields: Mapping[str, str], field: str, period: int) -> Iterable[NodeHistory]:
     """Nothing of a node that keeps no history."""
     names = fields.get("history_fields", "").split(",")
     samples: dict[int, dict[str, float]] = {}
@@ -62,10 +61,10 @@ def _told(node: str, fields: Mapping[str, str], field: str, period: int) -> Iter
         if "at" in known:
             samples[round(known["at"] / period)] = known
     if "history_since" in fields:
-        yield Told(node, float(fields["history_since"]), samples)
+        yield NodeHistory(node, float(fields["history_since"]), samples)
 
 
-def _series(nodes: list[Told], period: int) -> Json:
+def _series(nodes: list[NodeHistory], period: int) -> Json:
     periods = sorted({each for node in nodes for each in node.samples})
     columns: dict[str, list[float | None]] = {name: [] for name in (*_SUMS, "wait_ms")}
     at: list[int] = []
@@ -80,6 +79,6 @@ def _series(nodes: list[Told], period: int) -> Json:
     return {
         "period": period,
         "at": at,
-        **{_COLUMNS.get(name, name): values for name, values in columns.items()},
+        **{f"{name}_s" if name in _RATES else name: each for name, each in columns.items()},
         "starts": [{"at": each.since, "node": each.node} for each in nodes],
     }

@@ -1,6 +1,6 @@
 """What a node knows of the keys of unique jobs: which jobs have them, and which ADDJOBs want them.
 
-The fields are written by `key_index`, `key_claim`, `key_search`, `key_ordering` and `key_ordering`.
+The fields are written by `key_index`, `key_claim`, `key_search` and `key_ordering`.
 """
 
 from collections.abc import Callable

@@ -43,7 +43,7 @@ _GOSSIP: Final = struct.Struct(">40sII46sHHHI")
 _FIELD: Final = struct.Struct(">HH")
 ZONE: Final = 1
 NAME: Final = 2
-"""The number of a PONG's field."""
+"""The numbers of a PONG's fields."""
 _JOB: Final = struct.Struct(">40sI")
 _PAIR: Final = struct.Struct(">II")
 _STATE: Final = struct.Struct(">40sQQI?")
@@ -246,8 +246,8 @@ def _write_gossip(message: GossipMessage) -> Body:
 
 def _write_pong(message: Pong) -> Body:
     count, marks, entries = _write_gossip(message)
-    told = ((ZONE, message.zone), (NAME, message.name))
-    fields = [_FIELD.pack(number, len(text)) + text for number, text in told if text]
+    texts = ((ZONE, message.zone), (NAME, message.name))
+    fields = [_FIELD.pack(number, len(text)) + text for number, text in texts if text]
     return count, marks, entries + b"".join(fields)
 
 

@@ -12,11 +12,11 @@ import anyio
 import attrs
 
 from disque_trio.client.errors import DisqueError
+from disque_trio.statemachine.extensions import MAX_REASON
 from disque_trio.worker.context import Job, number
 from disque_trio.worker.describing import describe, is_of, leaves, line_of, report_of
 from disque_trio.worker.engine import records, words
 from disque_trio.worker.engine.records import NEVER, SECOND, Outcome, Reason
-from disque_trio.worker.engine.words import LONGEST_REASON
 from disque_trio.worker.exceptions import Cancel, Dead, Retry, Snooze
 from disque_trio.worker.options import Decide
 from disque_trio.worker.policies import (
@@ -138,7 +138,7 @@ def of_unread(run: Run, error: DisqueError, *, may_wait: bool) -> End:
 
 def dead(reason: str, error: BaseException, *, is_expected: bool = False, broken: str = "") -> End:
     """The job is dead."""
-    cut = reason.encode(errors="backslashreplace")[:LONGEST_REASON].decode(errors="ignore").encode()
+    cut = reason.encode(errors="backslashreplace")[:MAX_REASON].decode(errors="ignore").encode()
     outcome = records.Dead(cut, report_of(error))
     return End("dead", outcome, reason, error, is_expected, broken=broken)
 

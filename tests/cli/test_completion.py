@@ -20,7 +20,13 @@ def completed(line: str) -> list[str]:
         ("ex", ["exit"]),
         ("3 PIN", ["3 PING"]),
         ("help sho", ["help show"]),
-        ("JSCAN O", ["JSCAN OLDER"]),
+        (
+            "JSCAN ",
+            [
+                "JSCAN COUNT", "JSCAN BUSYLOOP", "JSCAN QUEUE", "JSCAN STATE", "JSCAN KEY",
+                "JSCAN ERROR", "JSCAN BODY", "JSCAN OLDER", "JSCAN YOUNGER", "JSCAN REPLY",
+            ],
+        ),
         ("getjob nohang f", ["getjob nohang from"]),
         ("ADDJOB q 'a b' 0 R", ["ADDJOB q 'a b' 0 REPLICATE", "ADDJOB q 'a b' 0 RETRY"]),
         ("ADDJOB q ", []),

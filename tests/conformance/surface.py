@@ -18,6 +18,9 @@ from disque_trio.statemachine.commands.table import ROWS
 from disque_trio.statemachine.commands.usage import forms
 from disque_trio.statemachine.directives import DIRECTIVES
 from disque_trio.web.metrics import FAMILIES
+from disque_trio.worker.options import GIVEN_TO
+from tests.rig import Rig
+from tests.statemachine.commands.informed import text_of
 
 PACKAGES: Final = (
     "disque_trio.client",
@@ -38,8 +41,12 @@ def surface() -> Surface:
         "commands": {row.name.upper(): _keywords(row.usage) for row in ROWS},
         "features": dict.fromkeys(sorted(FEATURES)),
         "directives": dict.fromkeys(sorted(each.name for each in DIRECTIVES if each.is_shown)),
+        "fields of INFO": dict.fromkeys(
+            sorted(line.partition(":")[0] for line in text_of(Rig()).splitlines() if ":" in line)
+        ),
         "metrics": {each.name: list(each.labels) for each in FAMILIES},
         "command line": {place.path: _words(place) for place in places()},
+        "options of tasks": {name: sorted(each.__annotations__) for name, each in GIVEN_TO.items()},
         "python": {name: each for package in PACKAGES for name, each in _package(package)},
     }
 

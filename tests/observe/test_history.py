@@ -7,7 +7,7 @@ import pytest
 import trio
 
 from disque_trio.driver.history import COARSE, COARSE_MOST, FINE_MOST, History
-from disque_trio.observe.history import Told, _series
+from disque_trio.observe.history import NodeHistory, _series
 from disque_trio.statemachine.base import Now
 from disque_trio.worker.operating.plans import MistakeError
 from tests.observe.rig import observed
@@ -79,9 +79,9 @@ async def test_the_first_look_shows_what_nodes_have_kept(nursery: trio.Nursery) 
 
 
 def test_a_time_of_which_no_node_tells_is_a_gap() -> None:
-    def node(name: str, *numbers: int) -> Told:
+    def node(name: str, *numbers: int) -> NodeHistory:
         samples: dict[int, dict[str, float]] = {n: {"added": 1.0, "wait_ms": n} for n in numbers}
-        return Told(name, 10.0, samples)
+        return NodeHistory(name, 10.0, samples)
 
     view: dict[str, Any] = _series([node("n1", 1, 2, 5), node("n2", 2)], 10)
 

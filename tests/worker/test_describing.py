@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from disque_trio.statemachine.extensions import MAX_ERROR
 from disque_trio.worker.checks import number
 from disque_trio.worker.deciding import dead
 from disque_trio.worker.describing import describe, report_of, trace_of
 from disque_trio.worker.engine.records import Dead
-from disque_trio.worker.engine.words import LONGEST_ERROR
 from disque_trio.worker.exceptions import Snooze
 from tests.worker.failing import NoCauseError
 
@@ -135,5 +135,5 @@ def test_a_report_is_what_a_node_takes_whatever_the_error_says() -> None:
 
     report = report_of(error)
 
-    assert 1000 < len(report) <= LONGEST_ERROR
+    assert 1000 < len(report) <= MAX_ERROR
     assert report.decode()

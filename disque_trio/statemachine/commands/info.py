@@ -238,12 +238,12 @@ def _refused(node: NodeState) -> Iterator[Field]:
         by_cause = {code.decode(): errors[code] for code in refused}
         yield "refused_requests_by_cause", _by_reason(by_cause)
         streaks = {code.decode(): streak for code, streak in refused.items()}
-        for field, told in (
+        for field, values in (
             ("last_refused", {code: each.last // 1000 for code, each in streaks.items()}),
             ("refused_since", {code: each.since // 1000 for code, each in streaks.items()}),
             ("refused_lately", {code: each.count for code, each in streaks.items()}),
         ):
-            yield f"{field}_by_cause", _by_reason(told)
+            yield f"{field}_by_cause", _by_reason(values)
 
 
 def _by_reason(counts: Mapping[str, int] | Mapping[Cause, int]) -> str:
@@ -307,8 +307,10 @@ SECTIONS: Final[Mapping[bytes, Section]] = MappingProxyType(
     }
 )
 _UNITS: Final = "BKMGTP"
-_ASKED_FOR: Final = (b"commandstats", b"tally", b"history")
-"""Sections that are long, and not shown by default; the last one not by `all` either."""
+_LONG: Final = (b"commandstats", b"tally")
+"""Sections that are not shown by default."""
+_LONGEST: Final = b"history"
+"""A section that is shown only if it is asked for by its name."""
 _FROM_VITALS: Final = (b"clients", b"memory", b"persistence", b"cpu", b"history")
 
 
@@ -329,9 +331,9 @@ def info(node: NodeState, client: Client, args: list[bytes]) -> Reply:
 
 def _sections(word: bytes) -> list[bytes]:
     if word == b"all":
-        return [name for name in SECTIONS if name != _ASKED_FOR[-1]]
+        return [name for name in SECTIONS if name != _LONGEST]
     if word == b"default":
-        return [name for name in SECTIONS if name not in _ASKED_FOR]
+        return [name for name in SECTIONS if name not in (*_LONG, _LONGEST)]
     return [word] if word in SECTIONS else []
 
 

@@ -427,6 +427,8 @@ def _indexed(node: NodeState, options: Options, most: int) -> list[Job] | None:
     if options.states != (DEAD,) or options.phases:
         return None
     queues = node.dead if options.queue is None else (options.queue,)
+    if len(queues) > most:
+        return None
     dead = [node.dead.get(name, {}) for name in queues]
     if sum(map(len, dead)) > most:
         return None

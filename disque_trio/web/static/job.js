@@ -69,6 +69,8 @@ const hint = () =>
 const lost = ({ why }) =>
   element("p", { class: "empty" }, why || "No node that answers has this job: it is done, has expired, or never was.");
 
+const milliseconds = (value) => span(Number(value) / 1000);
+
 const NAMES = {
   key: ["unique key", (key) => element("a", { href: jobsLink({ key }) }, named(key))],
   task: ["task", (task) => element("a", { href: jobsLink({ task }) }, named(task))],
@@ -80,6 +82,9 @@ const NAMES = {
   delay_s: ["delay", span],
   replicate: ["replicas wanted", number],
   priority: ["priority", number],
+  backoff: ["backoff", milliseconds],
+  "max-backoff": ["longest backoff", milliseconds],
+  keep: ["key kept for", milliseconds],
 };
 
 function failure(error) {

@@ -1,6 +1,6 @@
 // Page 4: jobs in every state, by filters that combine. All of them are in the address.
 
-import { amend, app, go, may } from "./app.js";
+import { amend, go } from "./app.js";
 import { element } from "./elements.js";
 import { badge, body, heading, unreached, waiting } from "./parts.js";
 import { offered, ofJob, propose } from "./operations.js";
@@ -115,13 +115,12 @@ function tools(rows, args) {
     ...(rows.length ? actions.map(line) : []),
     rows.length > 0 && element("button", { click: save("csv") }, "CSV"),
     rows.length > 0 && element("button", { click: save("json") }, "JSON"),
-    may("jobs add") && element("button", { click: () => propose(offered("jobs", {}, "a job").filter(({ operation }) => operation === "jobs add")) }, "Add a job …"),
   ];
 }
 
 export const ofAll = (filter, states) =>
   offered("jobs", { id: "" }, "all that fit", states)
-    .filter(({ operation }) => !["jobs trace", "jobs delete", "jobs edit"].includes(operation))
+    .filter(({ operation }) => !["jobs trace", "jobs delete"].includes(operation))
     .map((action) => ({ ...action, args: {}, filter }));
 
 // The states of nodes, which operations are for.

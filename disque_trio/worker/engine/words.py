@@ -5,6 +5,7 @@ from typing import Final, cast
 
 from disque_trio.statemachine.base import ORIGINAL_PERIOD_S, Failure, Reply
 from disque_trio.statemachine.commandoptions import behind_from
+from disque_trio.statemachine.extensions import MAX_ERROR, MAX_REASON
 from disque_trio.worker.engine.records import (
     MILLI,
     NEVER,
@@ -39,10 +40,6 @@ ASSUMED: Final[Micros] = 1 * SECOND
 """RETRY, as long as a node of the original has not told it."""
 SHORTEST: Final[Micros] = 100 * MILLI
 """A lease is never taken for shorter."""
-LONGEST_REASON: Final = 1024
-"""Of a dead job, in bytes."""
-LONGEST_ERROR: Final = 4096
-"""Of a failed one."""
 ACK: Final[tuple[tuple[bytes, ...], tuple[bytes, ...]]] = (b"ACKJOB",), ()
 """The words before and behind the ids of jobs that are done."""
 _ODD: Final = frozenset(b"%c" % digit for digit in b"13579bdfBDF")
@@ -104,7 +101,7 @@ def settle(node: Node, job: Job) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
         case Release():
             return (b"RELEASE" if has(node, RELEASE) else b"ENQUEUE",), ()
         case Dead(reason, error) if has(node, BURY):
-            return (b"NACK",), (b"DEAD", reason[:LONGEST_REASON], *_error(node, error))
+            return (b"NACK",), (b"DEAD", reason[:MAX_REASON], *_error(node, error))
         case Dead():
             return (b"ADDJOB", DEAD_QUEUE + job.queue, job.body), (b"5000",)
         case Retry(delay, error) if delay and has(node, DELAY):
@@ -115,7 +112,7 @@ def settle(node: Node, job: Job) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
 
 def _error(node: Node, text: bytes) -> tuple[bytes, ...]:
     """What the node keeps of the error."""
-    return (b"ERROR", text[:LONGEST_ERROR]) if text and has(node, LAST_ERROR) else ()
+    return (b"ERROR", text[:MAX_ERROR]) if text and has(node, LAST_ERROR) else ()
 
 
 def _seconds(node: Node, delay: Micros) -> bytes:

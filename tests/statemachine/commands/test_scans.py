@@ -406,10 +406,11 @@ def test_a_few_dead_jobs_are_found_at_once_among_many() -> None:
     assert found(rig, "COUNT", 1, "STATE", "dead", "QUEUE", "other") == [dead[1].id]
 
 
-def test_many_dead_jobs_come_in_pages() -> None:
+@pytest.mark.parametrize("queues", [1, 30])
+def test_many_dead_jobs_come_in_pages(queues: int) -> None:
     rig = Rig()
-    for _ in range(30):
-        rig.ask("NACK", rig.add().id, "DEAD")
+    for number in range(30):
+        rig.ask("NACK", rig.add(queue=f"q{number % queues}").id, "DEAD")
 
     cursor, jobs = page(rig, "JSCAN", "COUNT", 2, "STATE", "dead")
 
