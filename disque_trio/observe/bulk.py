@@ -6,7 +6,7 @@ from typing import Final
 
 from disque_trio.client.client import Client
 from disque_trio.client.errors import DisqueError
-from disque_trio.observe.operations import MANY, Operation, jobs_of
+from disque_trio.observe.operations.operation import MANY, Operation, jobs_of
 from disque_trio.observe.values import Json
 from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Tell
 

@@ -18,7 +18,7 @@ from disque_trio.observe.queue_counts import QueueCounts, count_of
 from disque_trio.observe.queues import due_ms, is_delayed
 from disque_trio.observe.scanning import scan
 from disque_trio.observe.survey import KnownNode, Survey
-from disque_trio.observe.values import Json, body_fields, exact, name_fields, word
+from disque_trio.observe.values import EDITED, Json, body_fields, exact, name_fields, word
 from disque_trio.worker.operating.admin import Admin, KnownWorker
 from disque_trio.worker.operating.asking import Found
 from disque_trio.worker.operating.jobs import Jobs
@@ -54,7 +54,7 @@ async def job(survey: Survey, counts: QueueCounts, args: Json) -> tuple[Json, di
         "holders": _holders(id, found.items, nodes),
         "zones": _zones(found.items, nodes),
         "facts": _facts(best),
-        **body_fields(best.job.body),
+        **body_fields(best.job.body, EDITED),
         "explain": list(await _explained(survey, best.job)),
     }, found.unreached
 

@@ -10,6 +10,8 @@ Json = dict[str, Any]
 
 BODY: Final = 4096
 """Bytes of a body that are shown."""
+EDITED: Final = 16 << 10
+"""Bytes of a body that can be edited in a browser."""
 _EXACT: Final = 1 << 53
 """Integers above it are no numbers in a browser."""
 
@@ -53,15 +55,15 @@ def word(args: Json, field: str) -> str:
     return value
 
 
-def body_fields(body: bytes | None) -> Json:
-    """The begin of a body, as text or in base64."""
+def body_fields(body: bytes | None, most: int = BODY) -> Json:
+    """The first `most` bytes of a body, as text or in base64."""
     if body is None:
         return {"body": None, "body_b64": None, "bytes": None}
-    some = body[:BODY]
+    some = body[:most]
     try:
         text = some.decode()
     except UnicodeDecodeError as error:
-        if error.start < len(some) - 3 or len(body) <= BODY:
+        if error.start < len(some) - 3 or len(body) <= most:
             return {"body": None, "body_b64": base64.b64encode(some).decode(), "bytes": len(body)}
         text = some[: error.start].decode()  # it was cut within a letter
     return {"body": text, "body_b64": None, "bytes": len(body)}

@@ -59,7 +59,10 @@ def whole(
     """A whole number within bounds."""
 
     def read(word: str) -> int:
-        if not word.isdecimal() or not least <= int(word) <= (int(word) if most is None else most):
+        digits = word.removeprefix("-") if least < 0 else word
+        if not digits.isdecimal() or not least <= int(word) <= (
+            int(word) if most is None else most
+        ):
             raise ValueError
         return int(word)
 

@@ -32,6 +32,8 @@ AT_ONCE: Final = 4
 """Operations of one browser at the same time."""
 UNREAD: Final = 256
 """Frames that wait for a browser, beside the newest of each subscription."""
+_QUESTION: Final = 4096
+"""Bytes of the arguments of a topic."""
 PING_S: Final = 20.0
 PONG_S: Final = 10.0
 
@@ -182,7 +184,7 @@ class WebSocketSession:
         await trio.lowlevel.checkpoint()
 
     def _subscribe(self, frame: Json) -> None:
-        id, topic, args = _id(frame), frame.get("topic"), _args(frame)
+        id, topic, args = _id(frame), frame.get("topic"), _args(frame, _QUESTION)
         if not isinstance(topic, str) or topic not in {*TOPICS, SANDBOX}:
             raise MistakeError(f"there is no topic '{topic}': {', '.join(TOPICS)}")
         self._unsubscribe(id)
@@ -296,9 +298,10 @@ def _number(frame: Json) -> int | None:
     return id if isinstance(id, int) and not isinstance(id, bool) and abs(id) < 1 << 53 else None
 
 
-def _args(frame: Json) -> Json:
+def _args(frame: Json, most: int | None = None) -> Json:
+    """Operations may have a body; the size of a frame is limited in any case."""
     args = frame.get("args", {})
-    if not isinstance(args, dict) or len(encoded(args)) > 4096:
+    if not isinstance(args, dict) or (most and len(encoded(args)) > most):
         raise MistakeError("'args' is no object, or a large one")
     return args
 

@@ -6,7 +6,8 @@ import pytest
 
 from disque_trio.cli.operating import jobs, nodes, queues, workers
 from disque_trio.client import Client
-from disque_trio.observe.operations import OPERATIONS, Operation
+from disque_trio.observe.operations import OPERATIONS
+from disque_trio.observe.operations.operation import Operation
 from disque_trio.terminal.options import Command, options_of
 from disque_trio.worker.operating.admin import Admin
 from disque_trio.worker.operating.plans import MistakeError

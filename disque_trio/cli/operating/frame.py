@@ -11,12 +11,14 @@ from disque_trio.cli.frame import FAILED, JOB_ID, fail, json_switch
 from disque_trio.client import Client
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.settings import DEFAULT_URL
-from disque_trio.observe.operations import OPERATIONS, Argument, Operation, fields_of
+from disque_trio.observe.operations import OPERATIONS, fields_of
+from disque_trio.observe.operations.operation import Argument, Operation
 from disque_trio.terminal.escapes import printable
 from disque_trio.terminal.options import (
     COUNT,
     URL,
     Command,
+    Kind,
     UsageError,
     argument,
     one_of,
@@ -24,6 +26,7 @@ from disque_trio.terminal.options import (
     seconds,
     switch,
     text,
+    whole,
 )
 from disque_trio.terminal.output import complain, say_json, say_lines
 from disque_trio.worker.operating.admin import Admin
@@ -116,7 +119,7 @@ def _record_of(each: Operation) -> type[Any]:
 
 
 def _field_of(each: Argument) -> Any:
-    kind = _KINDS[each.kind] if each.kind != "text" else text(each.name.upper())
+    kind = _kind_of(each)
     kind = one_of(*each.choices) if each.choices else kind
     if each.name == "id":
         return argument(JOB_ID, each.about, "+")
@@ -124,10 +127,19 @@ def _field_of(each: Argument) -> Any:
         return argument(kind, each.about)
     if each.is_placed:
         return argument(kind, each.about, "?", each.default)
-    return option(f"--{each.name}", kind, each.about, each.default)
+    name = f"--{each.name.removeprefix('is_').replace('_', '-')}"
+    if each.kind == "flag":
+        return switch(name, each.about)
+    return option(name, kind, each.about, each.default)
 
 
-_KINDS: Final = {"number": COUNT, "seconds": seconds(0.001, 3600)}
+def _kind_of(each: Argument) -> Kind:
+    least, most = each.least, each.most
+    if each.kind == "seconds":
+        return seconds(0.001, 3600) if least is None else seconds(least, most)
+    if each.kind == "number":
+        return COUNT if least is None else whole(int(least), int(most))
+    return text(each.name.upper())
 
 
 async def _operate(each: Operation, admin: Admin, options: Any) -> int:

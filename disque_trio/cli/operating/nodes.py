@@ -6,7 +6,7 @@ from typing import Final
 from disque_trio.cli.frame import run
 from disque_trio.cli.operating.frame import EPILOG, Options, operation, operations
 from disque_trio.observe.cluster import node_name
-from disque_trio.observe.operations import members
+from disque_trio.observe.operations.members import members
 from disque_trio.terminal.options import Family
 from disque_trio.terminal.output import say_json, say_table
 from disque_trio.worker.operating.admin import Admin

@@ -21,7 +21,7 @@ export const job = {
     if (!put?.data) return [heading(title), search, waiting(put, "this job")];
     const happened = heard["job-timeline"];
     const { summary } = put.data;
-    const actions = ofJob(name, summary ? [asNode(summary.state), summary.state] : []);
+    const actions = ofJob(name, summary ? [asNode(summary.state), summary.state] : [], put.data);
     const ofCopies = actions.filter(({ operation }) => operation !== "jobs trace");
     const tracing = actions.find(({ operation }) => operation === "jobs trace");
     const line = jobline(happened, name, tracing);

@@ -120,7 +120,7 @@ function tools(rows, args) {
 
 export const ofAll = (filter, states) =>
   offered("jobs", { id: "" }, "all that fit", states)
-    .filter(({ operation }) => !["jobs trace", "jobs delete"].includes(operation))
+    .filter(({ operation }) => !["jobs trace", "jobs delete", "jobs edit"].includes(operation))
     .map((action) => ({ ...action, args: {}, filter }));
 
 // The states of nodes, which operations are for.
@@ -150,7 +150,7 @@ export function list(rows, caption = "Jobs") {
   return table({
     caption,
     rows,
-    rowOf: (job) => ({ key: job.id, title: shortJob(job.id), link: jobLink(job.id), actions: ofJob(job.id, [asNode(job.state), job.state]) }),
+    rowOf: (job) => ({ key: job.id, title: shortJob(job.id), link: jobLink(job.id), actions: ofJob(job.id, [asNode(job.state), job.state], job) }),
     columns: [
       { label: "job", cell: (job) => element("a", { href: jobLink(job.id), tabindex: "-1" }, element("code", { title: job.id }, shortJob(job.id))) },
       { label: "state", cell: (job) => jobState(job.state) },

@@ -29,11 +29,18 @@ export const ofQueue = (queue) =>
     ...(queue.dead ? ["dead"] : []),
   ]);
 
+// A body can be edited if the whole of it is here, as text.
+const isWhole = ({ body, bytes }) => typeof body === "string" && new Blob([body]).size === bytes;
+
 // To end a job that runs is to cancel it.
-export const ofJob = (id, states) =>
-  offered("jobs", { id }, shortJob(id), states).map((action) =>
-    action.operation === "jobs acknowledge" && states.includes("running") ? { ...action, label: "Cancel" } : action,
-  );
+export const ofJob = (id, states, job = {}) =>
+  offered("jobs", { id }, shortJob(id), states).flatMap((action) => {
+    if (action.operation === "jobs edit") {
+      return isWhole(job) ? [{ ...action, form: action.form.map((field) => ({ ...field, default: job.body })) }] : [];
+    }
+    const isCancel = action.operation === "jobs acknowledge" && states.includes("running");
+    return [isCancel ? { ...action, label: "Cancel" } : action];
+  });
 
 export const ofNode = ({ node, id, name, state }) => offered("nodes", { node: id || node }, name || node, [state]);
 
@@ -91,29 +98,28 @@ function titleOf(actions) {
   return actions.length === 1 ? [`${label}: `, named(target)] : `${label}: ${actions.length} chosen`;
 }
 
+function valueOf({ kind }, text) {
+  if (kind === "flag") return text === "on";
+  return kind === "number" || kind === "seconds" ? Number(text) : text;
+}
+
 function askForm(actions) {
   const [{ form }] = actions;
   const submit = (event) => {
     event.preventDefault();
     const given = new FormData(event.target);
-    const value = ({ name, kind }) => (kind === "text" ? given.get(name) : Number(given.get(name)));
     const filled = form.filter(({ name }) => given.get(name));
-    const more = Object.fromEntries(filled.map((field) => [field.name, value(field)]));
+    const more = Object.fromEntries(filled.map((field) => [field.name, valueOf(field, given.get(field.name))]));
     plan(actions.map((action) => ({ ...action, args: { ...action.args, ...more } })));
   };
-  const field = ({ name, about, kind, choices: words, default: value, is_required: required }, n) => {
-    const shared = { name, required, "data-first": n === 0 && !words.length };
-    const input = words.length
-      ? element("select", shared, words.map((each) => element("option", { value: each }, each)))
-      : element("input", { ...shared, value: value ?? "", ...(kind === "text" ? {} : { type: "number", min: 1 }) });
-    return element("label", { class: "field" }, element("span", {}, about), input);
-  };
+  const rare = form.filter(({ is_rare: isRare }) => isRare);
   open(() => [
     titleOf(actions),
     element(
       "form",
       { submit },
-      form.map(field),
+      form.filter((each) => !rare.includes(each)).map(formField),
+      rare.length > 0 && element("details", { class: "rare" }, element("summary", {}, "Options"), rare.map((each) => formField(each, -1))),
       element(
         "div",
         { class: "answers" },
@@ -124,11 +130,29 @@ function askForm(actions) {
   ]);
 }
 
+function formField(field, n) {
+  const { name, about, kind, choices: words, default: value, is_required: required, least, most } = field;
+  const shared = { name, required, "data-first": n === 0 && !words.length };
+  const isNumber = kind === "number" || kind === "seconds";
+  // A browser shows no error inside of what is folded: the server checks those.
+  const bounds = isNumber ? { type: "number", min: least ?? 1, max: most, step: kind === "seconds" ? "any" : 1 } : {};
+  const input = () => {
+    if (words.length) return element("select", shared, (required || value ? words : ["", ...words]).map((each) => element("option", { value: each }, each)));
+    if (kind === "body") return element("textarea", { ...shared, rows: 8, spellcheck: "false", value: value ?? "" });
+    if (kind === "flag") return element("input", { name, type: "checkbox" });
+    return element("input", { ...shared, value: value ?? "", ...bounds });
+  };
+  return element("label", { class: "field" }, element("span", {}, about), input());
+}
+
+const MOST_SENT = 60_000; // bytes: the server closes a connection that sends larger frames
+
 async function plan(actions) {
   const work = { actions, plans: null, typed: {}, stage: "asking", outcomes: [], stops: [] };
   open(() => [titleOf(actions), ...drawn(work)], () => stopAll(work));
   const ask = async ({ operation, args, target, label, filter }) => {
     try {
+      if (new Blob([JSON.stringify(args)]).size > MOST_SENT) throw new Error(`this is too large for the console: use disque-trio ${operation}`);
       return { target, label, ...(await app.link.plan(operation, args, filter)) };
     } catch (error) {
       return { target, error: error.message };

@@ -25,7 +25,8 @@ export const queue = {
     if (!put?.data) return [heading(title), waiting(put, "this queue")];
     const found = put.data.queue;
     if (!found) {
-      return [heading(title), unreached(put, AS_LAST), element("p", { class: "empty" }, "No node has a queue of this name.")];
+      app.actions = ofQueue(args.b64 ? { name, name_b64: args.b64 } : { name }).filter(({ operation }) => operation === "queues add");
+      return [heading(title, null, ...buttons(app.actions)), unreached(put, AS_LAST), element("p", { class: "empty" }, "No node has a queue of this name.")];
     }
     app.actions = ofQueue(found);
     return [

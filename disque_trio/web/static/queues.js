@@ -2,9 +2,9 @@
 
 import { amend, app, nodeName, nodes, redraw } from "./app.js";
 import { element } from "./elements.js";
-import { AS_LAST, badge, heading, unreached, waiting, where } from "./parts.js";
+import { AS_LAST, badge, buttons, heading, unreached, waiting, where } from "./parts.js";
 import { table } from "./table.js";
-import { ofQueue } from "./operations.js";
+import { offered, ofQueue } from "./operations.js";
 import { nameWords, named, number, queueLink, rate, span } from "./words.js";
 
 const ONLY = [
@@ -30,7 +30,8 @@ export const queues = {
   }),
   view(heard, { args }) {
     const put = heard.queues;
-    const search = [heading("Queues", counted(put?.data)), tools(args)];
+    app.actions = offered("queues", {}, "a queue");
+    const search = [heading("Queues", counted(put?.data), ...buttons(app.actions)), tools(args)];
     if (!put?.data) return [...search, waiting(put, "their queues")];
     return [...search, unreached(put, AS_LAST), list(put.data, args, Object.keys(put.unreached ?? {}).length > 0), pager(put.data)];
   },

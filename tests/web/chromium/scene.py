@@ -182,6 +182,7 @@ def found(n: int, state: str, **others: object) -> Said:
         "since_s": 12.0 if state == "running" else None,
         "body": '{"to":"nobody@example.org"}',
         "body_b64": None,
+        "bytes": 27,
         **others,
     }
 

@@ -8,6 +8,7 @@ from tests.web.chromium.test_pages import opened
 
 _JOB = f"#/job/{scene.JOB}"
 DONE = [
+    ("queues add", "#/queue/mail", "A"),
     ("queues pause", "#/queue/mail", "P"),
     ("queues purge", "#/queue/mail", "D"),
     ("queues requeue", "#/queue/mail", "Q"),
@@ -21,6 +22,7 @@ DONE = [
     ("jobs delete", _JOB, "D"),
     ("jobs redrive", "#/dead", "jR"),
     ("jobs drop", "#/dead", "jX"),
+    ("jobs edit", "#/jobs", "jjE"),
     ("jobs trace", f"#/job/{scene.jobs(1, 'queued')[0]['id']}", "T"),
     ("nodes leave", "#/cluster", "jL"),
     ("nodes forget", "#/cluster", "jF"),
@@ -56,8 +58,11 @@ async def test_every_action_tells_its_plan_and_its_outcome(
     await tab.press(*keys)
     asked = [each for each in OPERATIONS[operation].arguments if each.is_asked]
     if asked:
+        asked = [each for each in asked if each.name != "queue"]  # which the page knows
         await tab.has(asked[0].about)
-        await tab.press(*"10.0.0.7:7711" if asked[0].is_required else (), "Enter")
+        if asked[0].is_required:
+            await tab.press(*"10.0.0.7:7711")
+        await tab.click("dialog .main", "Show the plan")
     await tab.has(f"what {operation} would do")
     assert len(fake.done(operation)) == 1
     assert not [said for said in fake.asked if "token" in said]
@@ -154,3 +159,44 @@ async def test_a_reader_sees_no_action(tab: Tab, fake: Fake) -> None:
 
     assert await tab.run("document.querySelectorAll('button.more').length") == 0
     assert not await tab.run("document.querySelector('dialog').open")
+
+
+async def test_a_job_is_added_with_a_body_and_options(tab: Tab, fake: Fake) -> None:
+    fake.plans["queues add"] = {"says": ["a job is added"], "token": "t"}
+    await opened(tab, fake, "#/queues", "mail")
+
+    await tab.press("A")
+    await tab.has("Add a job: a queue", "name of the queue")
+    fields = {"queue": "new one", "body": '{"to": "eve"}', "retry": "60", "priority": "-5"}
+    for name, value in fields.items():
+        await tab.run(f"void (document.querySelector('[name={name}]').value = {value!r})")
+    await tab.run("document.querySelector('[name=is_async]').click()")
+    await tab.click("dialog .main", "Show the plan")
+    await tab.has("a job is added")
+
+    numbers = {"retry": 60, "priority": -5, "is_async": True}
+    assert fake.done("queues add") == [{**fields, **numbers}]
+
+
+async def test_a_body_is_edited_where_the_whole_of_it_is_known(tab: Tab, fake: Fake) -> None:
+    fake.plans["jobs edit"] = {"says": ["a new job replaces it"], "token": "t"}
+    found = scene.found(0, "dead", id=scene.JOB)
+    told = scene.job({"id": scene.JOB}) | {"summary": found, "body": "é", "bytes": 2}
+    fake.topics = {**fake.topics, "job": lambda _args: told}
+    await opened(tab, fake, f"#/job/{scene.JOB}", "Redrive")
+
+    await tab.click("h1 ~ .tools button", "Edit and retry")
+    await tab.until("document.querySelector('dialog textarea').value === 'é'")
+    await tab.press(*"xy")
+    await tab.click("dialog .main", "Show the plan")
+    await tab.has("a new job replaces it")
+    await tab.press("Escape")
+    told["bytes"] = 5000
+    await fake.push("job")
+    await tab.until(
+        "![...document.querySelectorAll('.tools button')].some((each) =>"
+        " each.innerText.includes('Edit'))"
+    )
+
+    [edited] = fake.done("jobs edit")
+    assert sorted(edited["body"]) == sorted("éxy")

@@ -1,0 +1,191 @@
+"""Operations that add jobs: their plans."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final, Literal
+
+from disque_trio.client import commands
+from disque_trio.client.client import Client
+from disque_trio.client.command import Command
+from disque_trio.client.errors import DisqueError
+from disque_trio.client.records import JobDetails
+from disque_trio.observe.operations.jobs import live
+from disque_trio.observe.operations.members import names_of
+from disque_trio.observe.operations.operation import Argument
+from disque_trio.observe.operations.queues import stats_of
+from disque_trio.observe.queues import is_delayed
+from disque_trio.observe.values import Json, given_name, raw, readable
+from disque_trio.statemachine.base import CommandError
+from disque_trio.statemachine.commands.addoptions import parse_options
+from disque_trio.statemachine.joboptions import CARRIED, OPTIONS, Option, decimals
+from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Tell
+from disque_trio.worker.operating.states import Copy, added_at
+from disque_trio.worker.runtime import runtime
+
+_WORDS: Final = 4
+"""Of ADDJOB, before its options."""
+_NET_S: Final = 60
+"""After so long a job without its key is enqueued, if the one with the key could not be added."""
+
+
+def argument_of(option: Option) -> Argument:
+    """How a person gives an option of ADDJOB."""
+    about = option.meaning.partition(";")[0].partition(". ")[0].replace("`", "")
+    argument = partial(
+        Argument, name=option.name, about=f"{option.form}: {about}", is_rare=True, is_asked=True
+    )
+    if not option.usage:
+        return argument(kind="flag")
+    if option.name == "if_exists":
+        return argument(choices=tuple(option.usage.split("|")))
+    if not (option.is_time or option.usage == "n"):
+        return argument()
+    kind: Literal["seconds", "number"] = "seconds" if option.has_decimals else "number"
+    return argument(kind=kind, least=option.least, most=option.most)
+
+
+def _body(args: Json) -> bytes:
+    """Raises `MistakeError` without one."""
+    return b"" if args.get("body") == "" else raw(given_name(args, "body"))
+
+
+def _asked(queue: str, body: bytes, values: Mapping[str, Any]) -> Command[str]:
+    """ADDJOB. Raises `MistakeError` for options that contradict each other."""
+    asked = commands.addjob(raw(queue), body, **values)
+    try:
+        parse_options(list(asked.words[_WORDS:]))
+    except CommandError as error:
+        text = error.args[0].decode(errors="replace")
+        raise MistakeError(text.removeprefix("ERR ").removeprefix("SYNTAXERR ")) from None
+    return asked
+
+
+def _options(args: Json) -> dict[str, Any]:
+    """Those of ADDJOB that are given, as the client takes them."""
+    values: dict[str, Any] = {}
+    for option in OPTIONS:
+        value = args.get(option.name)
+        if option.name == "unique" and (value or "unique_b64" in args):
+            value = raw(given_name(args, "unique"))
+        if value is None or value is False or value == "":
+            continue
+        if option.name == "sync":
+            value = value.lower() if not value.isdecimal() else int(value)
+            if value != "auto" and not (isinstance(value, int) and value <= option.most):
+                raise MistakeError(f"sync '{value}' is no number of nodes, nor AUTO")
+        is_whole = option.is_number and not option.has_decimals and isinstance(value, float)
+        values[option.name] = int(value) if is_whole else value
+    return values
+
+
+def _in_words(values: Mapping[str, Any]) -> str:
+    """Such as `RETRY 60, LIMIT 3`."""
+    said = []
+    for option in OPTIONS:
+        if (value := values.get(option.name)) is None:
+            continue
+        if option.is_text:
+            value = f'"{readable(value.decode("utf-8", "surrogateescape"))}"'
+        elif option.is_time:
+            value = decimals(value)
+        said.append(f"{option.text} {value}" if option.usage else option.text)
+    return ", ".join(said)
+
+
+async def add(client: Client, args: Json) -> Plan:
+    """ADDJOB at any node."""
+    queue, body, values = given_name(args, "queue"), _body(args), _options(args)
+    asked = _asked(queue, body, values)
+    names = await names_of(client)
+    stats = (await stats_of(client, queue)).items
+    stopped = [names(node) for node, each in stats if each and each.pause in ("in", "all")]
+    says = [
+        f'a job with a body of {len(body):,} bytes is added to queue "{readable(queue)}"',
+        f"options: {_in_words(values)}" if values else "all options have their defaults",
+    ]
+    if stopped:
+        says.append(f"{', '.join(stopped)} refuses jobs of the queue: its input is paused there")
+    elif not any(each and each.blocked for _, each in stats):
+        says.append("no client waits for jobs of this queue now")
+
+    async def run(outcome: Outcome, _tell: Tell) -> None:
+        id = await client.run(asked)
+        had = " if no job had its key; else this one has it" if "unique" in values else ""
+        outcome.says.append(f"added {id}{had}")
+        outcome.details.append({"id": id})
+        outcome.count = 1
+
+    return Plan(target=readable(queue), says=says, run=run)
+
+
+def _carried(job: JobDetails, now: float) -> dict[str, Any]:
+    """The options of a job, for one that replaces it. It lives for as long as this one would."""
+    values: dict[str, Any] = {"replicate": job.repl, "retry": job.retry, "ttl": max(job.ttl, 1)}
+    if is_delayed(job):
+        values["delay"] = round(added_at(job) + job.delay - now, 3)
+    for option in CARRIED:
+        value = job.more.get(option.shown)
+        if isinstance(value, int | bytes):
+            values[option.name] = value / 1000 if option.is_time else value  # type: ignore[operator]
+    return values
+
+
+def _check_free(id: str, copies: Sequence[Copy]) -> list[str]:
+    """Refuse a job that a worker has; in words what may be so. Raises `MistakeError`."""
+    states = {copy.job.state for copy in copies}
+    phases = {copy.job.more.get("phase") for copy in copies}
+    if any(copy.job.more.get("follows") == 1 for copy in copies):
+        raise MistakeError(f"{id} waits for the end of the job that has its key: edit that one")
+    waits = any(is_delayed(copy.job) or copy.job.backing_off is not None for copy in copies)
+    if states <= {"active"} and not waits and b"restored" not in phases:
+        raise MistakeError(f"a worker has {id}: cancel it, or wait for the end of the attempt")
+    if b"restored" in phases:
+        return ["a worker that has had it since before a restart may still run it"]
+    return ["a worker that takes it meanwhile runs it as it was"] if "queued" in states else []
+
+
+async def edit(client: Client, args: Json) -> Plan:
+    """ADDJOB with the options of the job and another body, then ACKJOB; of a job with a key CANCEL
+    KEY, then ADDJOB. At each moment one of them is there."""
+    id, copies, _ = await live(client, args)
+    body, doubts = _body(args), _check_free(id, copies)
+    job = next((copy.job for copy in copies if copy.job.queue is not None), copies[0].job)
+    queue, values = job.queue or "", _carried(job, runtime().now())
+    key = values.pop("unique", None)
+    keep = {"keep": values.pop("keep", None)}
+    asked = _asked(queue, body, values)
+    says = [
+        f"a new job with a body of {len(body):,} bytes replaces it, with an id of its own",
+        "its failed attempts and deliveries count from 0, and its history begins anew",
+        f"it keeps {_in_words(values)}" + (", and the key" if key is not None else ""),
+        "the new job is added before the old one ends" if key is None else
+        "CANCEL KEY ends the old job, and frees the key for the new one",
+        *doubts,
+    ]  # fmt: skip
+
+    async def replace(outcome: Outcome, _tell: Tell) -> None:
+        new = await client.run(asked)
+        outcome.says.append(f"added {new}")
+        outcome.count += 1
+        had = await client.run(commands.ackjob(id), first=copies[0].node)
+        outcome.says.append(f"{id} has ended" if had else f"{id} had ended already: both were run")
+
+    async def replace_key(outcome: Outcome, _tell: Tell) -> None:
+        net_s = min(_NET_S, values["ttl"] // 2)
+        delayed = {**values, "delay": max(net_s, values.get("delay", 0))}
+        net = await client.run(_asked(queue, body, delayed))
+        assert key is not None
+        await client.run(commands.cancel_key(raw(queue), key))
+        try:
+            new = await client.run(
+                _asked(queue, body, {**values, **keep, "unique": key, "if_exists": "reject"})
+            )
+        except DisqueError as error:
+            outcome.failed.append(f"{net} has the new body, but not the key: {error}")
+            return
+        outcome.count += 1
+        outcome.says += [f"{id} has ended", f"added {new}"]
+        await client.run(commands.ackjob(net))
+
+    run = replace if key is None else replace_key
+    return Plan(target=id, says=says, run=run)

@@ -1,0 +1,86 @@
+"""The nodes of a cluster, as those that answer know them, and how people call them."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
+from weakref import WeakKeyDictionary
+
+import anyio
+import attrs
+
+from disque_trio.client import commands
+from disque_trio.client.address import Address
+from disque_trio.client.client import Client
+from disque_trio.observe.cluster import lines_of, node_name
+from disque_trio.worker.operating.asking import at_each, given
+
+_FRESH_S: Final = 5.0
+"""So old the names may be that an outcome has."""
+
+
+@attrs.frozen
+class Member:
+    """A node, as the nodes that answer know it."""
+
+    id: str
+    name: str
+    where: str
+    node: Address | None
+    """Where it answers; None if it does not."""
+    flags: frozenset[str]
+
+    @property
+    def state(self) -> str:
+        """In a word."""
+        if self.node is not None:
+            return "leaving" if "leaving" in self.flags else "up"
+        return "failed" if "fail" in self.flags else "silent"
+
+
+async def members(client: Client) -> list[Member]:
+    """All nodes."""
+
+    async def ask(node: Address) -> list[tuple[Address, bytes]]:
+        told = given(*await client.ask(node, [commands.call("CLUSTER", "NODES")]))
+        return [(node, told)] if isinstance(told, bytes) else []
+
+    found: dict[str, Member] = {}
+    for node, told in (await at_each(client, ask)).items:
+        for line in lines_of(told.decode(errors="replace"), node.host):
+            if "myself" in line.flags:
+                found[line.id] = Member(line.id, line.name, str(node), node, line.flags)
+            elif "handshake" not in line.flags:
+                silent = Member(line.id, line.name, line.address, None, line.flags)
+                found.setdefault(line.id, silent)
+    return list(found.values())
+
+
+@attrs.frozen
+class Names:
+    """How people call the nodes."""
+
+    known: Mapping[str, str]
+    """By address."""
+
+    def __call__(self, node: Address | str) -> str:
+        """The name of this one; its address if no node knows it."""
+        return self.known.get(str(node), str(node))
+
+
+_NAMES: Final[WeakKeyDictionary[Client, tuple[float, Names]]] = WeakKeyDictionary()
+"""An operation on many jobs has many plans, each with the same names."""
+
+
+async def names_of(client: Client) -> Names:
+    """The names of all nodes. Raises `NoNodeError` if none answers."""
+    known, now = _NAMES.get(client), anyio.current_time()
+    if known is None or now - known[0] > _FRESH_S:
+        found = await members(client)
+        often = Counter(each.name for each in found)
+        by = {
+            each.where: node_name(each.id, each.name)
+            + (f"-{each.id[:4]}" if each.name and often[each.name] > 1 else "")
+            for each in found
+        }
+        known = _NAMES[client] = now, Names(by)
+    return known[1]

@@ -1,0 +1,119 @@
+"""Operations on nodes: their plans."""
+
+from typing import Any, Final
+
+from disque_trio.client import commands
+from disque_trio.client.address import Address
+from disque_trio.client.client import Client
+from disque_trio.observe.cluster import node_name
+from disque_trio.observe.operations.members import Member, members, names_of
+from disque_trio.observe.operations.operation import answering, at, one_by_one
+from disque_trio.observe.values import Json, word
+from disque_trio.worker.operating.asking import given
+from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Tell
+
+_DIGITS: Final = 8
+"""Of an id, which are enough to name a node, and are typed before a grave operation."""
+
+
+async def _member(client: Client, args: Json) -> tuple[Member, list[Address]]:
+    """The node with this name, address, id or first eight digits of that; and the others that
+    answer. Raises `MistakeError`."""
+    name, known = word(args, "node"), await members(client)
+    fit = [each for each in known if name in (each.id, each.where)]
+    fit = fit or [
+        each
+        for each in known
+        if each.name == name or (len(name) >= _DIGITS and each.id.startswith(name))
+    ]
+    if len(fit) == 1:
+        [one] = fit
+        return one, [each.node for each in known if each.node and each is not one]
+    nodes = ", ".join(f"{node_name(each.id, each.name)} {each.where}" for each in fit or known)
+    which = f"{len(fit)} nodes are called" if fit else "there is no node"
+    raise MistakeError(f"{which} '{name}'; there are {nodes}")
+
+
+async def _reached(client: Client, args: Json) -> tuple[Member, Address, list[Address]]:
+    member, others = await _member(client, args)
+    if member.node is None:
+        raise MistakeError(f"{_called(member)} does not answer")
+    return member, member.node, others
+
+
+def _called(member: Member) -> str:
+    """Its name, and where it is."""
+    return f"{node_name(member.id, member.name)} ({member.where})"
+
+
+def _text(reply: Any) -> tuple[str, int]:
+    text = getattr(reply, "text", reply)
+    return (text.decode(errors="replace") if isinstance(text, bytes) else str(text)), 1
+
+
+async def leave(client: Client, args: Json) -> Plan:
+    """CLUSTER LEAVING yes."""
+    member, node, others = await _reached(client, args)
+    names = await names_of(client)
+    says = [
+        f"{_called(member)} takes no new jobs and gives its own to {at(len(others))}",
+        "it can be stopped when it has no jobs left; until then, nodes stay takes it back",
+    ]
+    run = one_by_one(client, [node], names, commands.call("CLUSTER", "LEAVING", "yes"), _text)
+    return Plan(target=str(node), says=says, run=run, confirm=member.id[:_DIGITS])
+
+
+async def stay(client: Client, args: Json) -> Plan:
+    """CLUSTER LEAVING no."""
+    member, node, _ = await _reached(client, args)
+    names = await names_of(client)
+    run = one_by_one(client, [node], names, commands.call("CLUSTER", "LEAVING", "no"), _text)
+    says = [f"{_called(member)} takes new jobs again and stays"]
+    return Plan(target=str(node), says=says, run=run)
+
+
+async def forget(client: Client, args: Json) -> Plan:
+    """CLUSTER FORGET at the other nodes."""
+    member, others = await _member(client, args)
+    names = await names_of(client)
+    says = [
+        f"{at(len(others))} forget {_called(member)}; do this only if it is gone for good",
+        "jobs of which it has the only copy are lost with it",
+    ]
+    run = one_by_one(client, others, names, commands.call("CLUSTER", "FORGET", member.id), _text)
+    return Plan(target=member.where, says=says, run=run, confirm=member.id[:_DIGITS])
+
+
+async def meet(client: Client, args: Json) -> Plan:
+    """CLUSTER MEET at one node."""
+    address = word(args, "address")
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise MistakeError(f"'{address}' is no address: give 10.0.0.1:7711")
+    first, names = (await answering(client)).items[0], await names_of(client)
+    asked = commands.call("CLUSTER", "MEET", host.strip("[]"), port)
+    says = [f"the cluster of {names(first)} and that of {address} become one"]
+    run = one_by_one(client, [first], names, asked, _text)
+    return Plan(target=address, says=says, run=run, confirm=address)
+
+
+async def kick(client: Client, args: Json) -> Plan:
+    """CLIENT KILL."""
+    member, node, _ = await _reached(client, args)
+    connection = str(args.get("client", ""))
+    if not connection.isdecimal():
+        raise MistakeError(f"'{connection}' is no number of a connection")
+    name = node_name(member.id, member.name)
+
+    async def run(outcome: Outcome, _tell: Tell) -> None:
+        asked = commands.call("CLIENT", "KILL", "ID", connection)
+        outcome.count = int(bool(given(*await client.ask(node, [asked]))))
+        (outcome.says if outcome.count else outcome.failed).append(
+            f"{name}: {'ended' if outcome.count else 'the connection has gone already'}"
+        )
+
+    says = [
+        f"{_called(member)} ends connection {connection}",
+        "jobs that its client has come back when their lease is over; a client may connect again",
+    ]
+    return Plan(target=f"{node} {connection}", says=says, run=run)

@@ -1,0 +1,165 @@
+"""What an operation is, and what the plans of operations have in common."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, Literal, TypeVar
+
+import attrs
+
+from disque_trio.client import commands
+from disque_trio.client.address import Address
+from disque_trio.client.client import Client
+from disque_trio.client.command import Command
+from disque_trio.client.errors import DisqueError
+from disque_trio.observe.operations.members import Names
+from disque_trio.observe.values import Json
+from disque_trio.worker.operating.asking import Found, at_each, given
+from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Run, Tell
+
+MANY: Final = 100
+"""To redrive or drop more dead jobs the queue's name must be typed."""
+MOST: Final = 1_000_000
+"""The largest number of an argument that has no other bounds."""
+T = TypeVar("T")
+
+
+@attrs.frozen(kw_only=True)
+class Argument:
+    """What an operation has to know."""
+
+    name: str
+    about: str
+    kind: Literal["text", "body", "number", "seconds", "flag"] = "text"
+    choices: tuple[str, ...] = ()
+    default: str | float | None = None
+    """Of the console's form and of the command line."""
+    least: float | None = None
+    """The smallest number; without one it is above 0."""
+    most: float = MOST
+    is_required: bool = False
+    is_placed: bool = False
+    """Is it given by its place on the command line, though it is not required?"""
+    is_asked: bool = False
+    """Has the console to ask for it, where its page does not know it?"""
+    is_rare: bool = False
+    """Does the console ask for it among others that most people leave as they are?"""
+
+    def check(self, value: object) -> None:
+        """Refuse a value that cannot be. Raises `MistakeError`."""
+        if self.kind == "flag":
+            if not isinstance(value, bool):
+                raise MistakeError(f"'{self.name}' is neither true nor false")
+        elif self.kind in ("text", "body"):
+            if not isinstance(value, str):
+                raise MistakeError(f"'{self.name}' is no text")
+            if self.choices and value not in self.choices:
+                choices = ", ".join(self.choices)
+                raise MistakeError(f"{self.name} '{value}' is not one of {choices}")
+        else:
+            self._check_number(value)
+
+    def _check_number(self, value: object) -> None:
+        number = float("nan")
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            number = value
+        least = 1 if self.least is None else self.least
+        if self.least is None and not number > 0:  # nor is NaN
+            raise MistakeError(f"'{self.name}' is not a number above 0")
+        is_within = (self.least is None or least <= number) and number <= self.most
+        if not is_within or (self.kind == "number" and number != int(number)):
+            raise MistakeError(f"'{self.name}' is not a number from {least:,} to {self.most:,}")
+
+
+@attrs.frozen(kw_only=True)
+class Operation:
+    """One of them. `NAME` of the command line is `family name`: `disque-trio queues pause`."""
+
+    family: str
+    """`queues`, `jobs`, `workers` or `nodes`."""
+    name: str
+    letter: str
+    """The key of the console."""
+    label: str
+    about: str
+    """For help, a sentence."""
+    arguments: tuple[Argument, ...]
+    """Those that are required come first."""
+    plan: Callable[[Client, Json], Awaitable[Plan]]
+    """Raises `MistakeError` for what cannot be done, and `DisqueError`."""
+    when: tuple[str, ...] = ()
+    """States in which the console offers it; always, if there are none."""
+    is_grave: bool = False
+    """Can it not be undone?"""
+
+    @property
+    def key(self) -> str:
+        """Such as `queues pause`."""
+        return f"{self.family} {self.name}"
+
+    def as_json(self) -> Json:
+        """For the browser."""
+        facts = attrs.asdict(self, filter=lambda field, _: field.name != "plan")
+        return {"key": self.key, **facts}
+
+    async def planned(self, client: Client, args: Json) -> Plan:
+        """What it will do with these arguments. Raises `MistakeError` and `DisqueError`."""
+        for each in self.arguments:
+            value = args.get(each.name)
+            if value is not None and not each.is_required:
+                each.check(value)
+        return await self.plan(client, args)
+
+
+# What plans have in common.
+
+
+def at(count: int) -> str:
+    """Such as `2 nodes`."""
+    return "1 node" if count == 1 else f"{count} nodes"
+
+
+def jobs_of(count: int, kind: str = "") -> str:
+    """Such as `2 dead jobs`."""
+    return f"1 {kind}job" if count == 1 else f"{count:,} {kind}jobs"
+
+
+def silent(found: Found[Any], names: Names) -> list[str]:
+    """Lines about the nodes that did not answer."""
+    return [f"{names(node)} is not asked: {why}" for node, why in found.unreached.items()]
+
+
+async def answering(client: Client) -> Found[Address]:
+    """The nodes that answer."""
+
+    async def ask(node: Address) -> list[Address]:
+        given(*await client.ask(node, [commands.ping()]))
+        return [node]
+
+    return await at_each(client, ask)
+
+
+def one_by_one(
+    client: Client,
+    nodes: Sequence[Address],
+    names: Names,
+    asked: Command[T],
+    told: Callable[[T], tuple[str, int]],
+) -> Run:
+    """Ask one node after the other. `told` takes a reply, and gives its words and how much was
+    changed."""
+
+    async def run(outcome: Outcome, _tell: Tell) -> None:
+        for node in nodes:
+            try:
+                text, count = told(given(*await client.ask(node, [asked])))
+            except DisqueError as error:
+                outcome.failed.append(f"{names(node)}: {error}")
+            else:
+                outcome.says.append(f"{names(node)}: {text}")
+                outcome.count += count
+
+    return run
+
+
+def counted(done: str) -> Callable[[int], tuple[str, int]]:
+    """For replies that are a number of jobs."""
+    return lambda count: (f"{done} {jobs_of(count)}", count)

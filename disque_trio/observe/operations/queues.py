@@ -1,0 +1,225 @@
+"""Operations on queues: their plans."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import anyio
+import attrs
+
+from disque_trio.client import commands
+from disque_trio.client.address import Address
+from disque_trio.client.client import Client
+from disque_trio.client.records import QueueStats
+from disque_trio.observe.operations.members import names_of
+from disque_trio.observe.operations.operation import (
+    MANY,
+    answering,
+    at,
+    counted,
+    jobs_of,
+    one_by_one,
+    silent,
+)
+from disque_trio.observe.values import Json, given_name, readable, word
+from disque_trio.worker.operating.asking import Found, at_each, given
+from disque_trio.worker.operating.jobs import Jobs
+from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Tell
+from disque_trio.worker.operating.states import Copy
+
+RATE: Final = 50
+"""Jobs a second that are redriven if no rate is given."""
+_LOOKED_AT: Final = 1000
+"""Dead jobs of each node that are looked at, if no limit is given."""
+
+
+async def stats_of(client: Client, queue: str) -> Found[tuple[Address, QueueStats | None]]:
+    """What the nodes that answer have of a queue."""
+
+    async def ask(node: Address) -> list[tuple[Address, QueueStats | None]]:
+        return [(node, given(*await client.ask(node, [commands.qstat(queue)])))]
+
+    return await at_each(client, ask)
+
+
+_STOPS: Final[Mapping[str, tuple[str, str]]] = {
+    "in": ('new jobs of queue "{}" are refused', "new jobs are refused"),
+    "out": ('deliveries of queue "{}" stop', "deliveries are stopped"),
+    "all": ('queue "{}" takes no jobs and delivers none', "stopped both ways"),
+    "none": ('queue "{}" takes and delivers jobs again', "takes and delivers jobs"),
+}
+
+
+async def pause(client: Client, args: Json) -> Plan:
+    """PAUSE at each node."""
+    name, side = given_name(args, "queue"), args.get("side") or "all"
+    nodes, names = await answering(client), await names_of(client)
+    asked, (says, done) = commands.pause(name, side), _STOPS[side]
+    forgets = [] if side == "none" else ["a node that is started again forgets it"]
+    return Plan(
+        target=f"{readable(name)} {side}",
+        says=[
+            f"{says.format(readable(name))} at {at(len(nodes.items))}",
+            *forgets,
+            *silent(nodes, names),
+        ],
+        run=one_by_one(client, nodes.items, names, asked, lambda _: (done, 1)),
+    )
+
+
+async def resume(client: Client, args: Json) -> Plan:
+    """PAUSE none at each node."""
+    return await pause(client, {**args, "side": "none"})
+
+
+async def purge(client: Client, args: Json) -> Plan:
+    """PURGE at each node."""
+    name = given_name(args, "queue")
+    found, names = await stats_of(client, name), await names_of(client)
+    jobs = sum(stats.length for _, stats in found.items if stats)
+    ends = f'{jobs_of(jobs)} queued in "{readable(name)}" end, and are never delivered'
+    says = [ends, "jobs that workers have, and delayed ones, stay", *silent(found, names)]
+    nodes = [node for node, _ in found.items]
+    run = one_by_one(client, nodes, names, commands.purge(name), counted("ended"))
+    return Plan(target=readable(name), says=says, run=run, confirm=readable(name))
+
+
+async def requeue(client: Client, args: Json) -> Plan:
+    """ENQUEUE QUEUE: all that waits for the end of its RETRY and for nothing else."""
+    name, count = given_name(args, "queue"), args.get("count")
+    found, names = await stats_of(client, name), await names_of(client)
+    waiting = sum(stats.restored or 0 for _, stats in found.items if stats)
+    which = f'the jobs of "{readable(name)}" that wait for the end of their RETRY'
+    most = f", at most {count:,} at each" if count else ""
+    says = [
+        f"{which} are queued now, at {at(len(found.items))}{most}; after a restart: {waiting:,}",
+        "jobs with a delay, and those that workers have as far as the nodes know, stay",
+        "a worker that has had a job since before a restart may still have it: then it runs twice",
+        *silent(found, names),
+    ]
+    nodes = [node for node, _ in found.items]
+    asked = commands.enqueue_queue(name, int(count) if count else None)
+    return Plan(
+        target=readable(name),
+        says=says,
+        run=one_by_one(client, nodes, names, asked, counted("queued")),
+    )
+
+
+async def cancel(client: Client, args: Json) -> Plan:
+    """CANCEL KEY at any node."""
+    queue, key = given_name(args, "queue"), word(args, "key")
+    which = f'the job of queue "{readable(queue)}" with the key "{readable(key)}"'
+
+    async def run(outcome: Outcome, _tell: Tell) -> None:
+        outcome.count = await client.run(commands.cancel_key(queue, key))
+        (outcome.says if outcome.count else outcome.failed).append(
+            "the job has ended" if outcome.count else "no job has this key"
+        )
+
+    says = [f"{which} ends wherever it is, and the key is free", "a worker that runs it cancels it"]
+    return Plan(target=f"{readable(queue)} {readable(key)}", says=says, run=run)
+
+
+# Dead jobs of a queue, or with a reason.
+
+
+@attrs.frozen
+class _Dead:
+    """Those that an operation is for."""
+
+    queue: str | None
+    reason: str
+    limit: int | None
+    found: Found[Copy]
+
+    @property
+    def which(self) -> str:
+        """In words."""
+        of = f' of "{readable(self.queue)}"' if self.queue is not None else ""
+        why = f' with "{self.reason}" in their reason' if self.reason else ""
+        count = len(self.found.items)
+        more = " or more" if self.limit is None and count >= _LOOKED_AT else ""
+        return f"{count:,}{more} dead {'job' if count == 1 else 'jobs'}{of}{why}"
+
+    @property
+    def is_whole_queue(self) -> bool:
+        """Are they all dead jobs of a queue?"""
+        return self.queue is not None and not self.reason and self.limit is None
+
+    @property
+    def confirm(self) -> str | None:
+        """For many of them, what a person must type."""
+        word = readable(self.queue) if self.queue is not None else self.reason
+        return word if len(self.found.items) > MANY else None
+
+
+async def _dead(client: Client, args: Json) -> _Dead:
+    has_queue = any(args.get(field) for field in ("queue", "queue_b64"))
+    queue = given_name(args, "queue") if has_queue else None
+    reason, limit = args.get("reason") or "", args.get("limit")
+    if queue is None and not reason:
+        raise MistakeError("name a queue, or words of the reason")
+    limit = int(limit) if limit else None
+    found = await Jobs(client).dead(queue, reason=reason, limit=limit or _LOOKED_AT)
+    if not found.items:
+        where = f' queue "{readable(queue)}"' if queue is not None else " the cluster"
+        why = f' with "{reason}" in its reason' if reason else ""
+        raise MistakeError(f"{where.strip()} has no dead job{why}")
+    return _Dead(queue, reason, limit, found)
+
+
+async def redrive(client: Client, args: Json) -> Plan:
+    """REDRIVE, so many a second. The jobs that were added last come first."""
+    dead, rate = await _dead(client, args), int(args.get("rate") or RATE)
+    says = [f"{dead.which} are queued again as if new, {rate} a second"]
+
+    async def steps() -> Any:
+        """How many were queued, step by step."""
+        queue = dead.queue
+        if dead.is_whole_queue and queue is not None:
+            for node in (await answering(client)).items:
+                some = rate
+                while some == rate:
+                    asked = commands.redrive_queue(queue, rate)
+                    yield (some := given(*await client.ask(node, [asked])))
+            return
+        for start in range(0, len(dead.found.items), rate):
+            yield await Jobs(client).of_each(
+                dead.found.items[start : start + rate], commands.redrive
+            )
+
+    async def run(outcome: Outcome, tell: Tell) -> None:
+        async for some in steps():
+            outcome.count += some
+            outcome.says[:] = [f"queued again: {jobs_of(outcome.count)}"]
+            if some >= rate:
+                tell(f"redriven {outcome.count:,} of {len(dead.found.items):,}")
+                await anyio.sleep(1.0)
+
+    says += silent(dead.found, await names_of(client))
+    return Plan(target=dead.which, says=says, run=run, confirm=dead.confirm)
+
+
+async def drop(client: Client, args: Json) -> Plan:
+    """End dead jobs for good: PURGE DEAD, or ACKJOB of each."""
+    dead = await _dead(client, args)
+
+    async def run(outcome: Outcome, _tell: Tell) -> None:
+        if dead.is_whole_queue and dead.queue is not None:
+            asked = commands.purge(dead.queue, is_dead=True)
+            counts: list[int] = []
+
+            def told(count: int) -> tuple[str, int]:
+                counts.append(count)
+                return f"ended {jobs_of(count)}", 0
+
+            nodes = (await answering(client)).items
+            names = await names_of(client)
+            await one_by_one(client, nodes, names, asked, told)(outcome, _tell)
+            outcome.count = max(counts, default=0)  # each holder of a dead job counts it
+        else:
+            outcome.count = await Jobs(client).of_each(dead.found.items, commands.ackjob)
+            outcome.says.append(f"ended: {jobs_of(outcome.count)}")
+
+    says = [f"{dead.which} end for good", *silent(dead.found, await names_of(client))]
+    return Plan(target=dead.which, says=says, run=run, confirm=dead.confirm)

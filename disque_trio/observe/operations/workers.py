@@ -1,0 +1,51 @@
+"""Orders to workers: their plans."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from disque_trio.client.client import Client
+from disque_trio.observe.operations.operation import jobs_of
+from disque_trio.observe.values import Json, word
+from disque_trio.worker.operating.admin import Admin, KnownWorker
+from disque_trio.worker.operating.notes import OrderName
+from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Tell
+
+
+def fitting(name: str, workers: Sequence[KnownWorker]) -> list[KnownWorker]:
+    """The one with this control queue, or all whose names fit the pattern."""
+    by_control = [each for each in workers if each.control == name]
+    return by_control or [each for each in workers if each.has_name(name)]
+
+
+def ordered(order: OrderName, says: str) -> Callable[[Client, Json], Any]:
+    """Of an order. `says` is what a worker then does."""
+
+    async def plan(client: Client, args: Json) -> Plan:
+        admin, name = Admin(client), word(args, "worker")
+        found = (await admin.workers()).items
+        workers = fitting(name, found)
+        if not workers:
+            names = ", ".join(sorted({each.report.name for each in found}))
+            raise MistakeError(f"no worker is called {name}; there are {names or 'none'}")
+
+        async def run(outcome: Outcome, _tell: Tell) -> None:
+            timeout = float(args.get("timeout") or 10.0)
+            for each in await admin.order(order, *workers, timeout=timeout):
+                report, answer = each.worker.report, each.answer
+                told: Json = {"name": report.name, "pid": report.pid, "error": each.error}
+                if answer is None:
+                    outcome.failed.append(f"{report.name}: {each.error}")
+                else:
+                    outcome.count += 1
+                    outcome.says += [
+                        f"{report.name}: {order}; {jobs_of(answer.report.busy)} running",
+                        *answer.stacks.splitlines(),
+                    ]
+                    state, busy = answer.report.state, answer.report.busy
+                    told |= {"state": state, "busy": busy, "stacks": answer.stacks}
+                outcome.details.append(told)
+
+        lines = [f"{worker.report.name} {says}" for worker in workers]
+        return Plan(target=name, says=lines, run=run)
+
+    return plan
