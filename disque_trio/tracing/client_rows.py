@@ -155,7 +155,7 @@ def _of_queue(words: list[bytes], event: str, **rest: str) -> list[Note]:
 def _outcome(verb: str, id: bytes, reply: Reply) -> Note:
     if isinstance(reply, Failure):
         text = reply.text.decode("utf-8", "replace")
-        return Note(f"{verb}.refused", _id(id), cause=_code(reply), detail=text)
+        return Note(f"{verb}.refused", _id(id), cause=error_code(reply), detail=text)
     return Note(f"{verb}.ok", _id(id), detail=repr(reply))
 
 
@@ -168,7 +168,7 @@ def _added(queue: str, reply: Reply) -> Note:
     is_doubtful = text.startswith(_DOUBTFUL) and not text.startswith(_NO_COPY_SENT)
     kind = "add.unknown" if is_doubtful else "add.refused"
     detail = reply.text.decode("utf-8", "replace")
-    return Note(kind, queue=queue, cause=_code(reply), detail=detail)
+    return Note(kind, queue=queue, cause=error_code(reply), detail=detail)
 
 
 def _delivered(job: list[Reply], tied: str) -> Note:
@@ -203,7 +203,8 @@ def _options(words: list[bytes]) -> str:
     return " ".join([*shown, f"body={_text(words[2])}"])
 
 
-def _code(reply: Failure) -> str:
+def error_code(reply: Failure) -> str:
+    """The first word of an error, such as ``OOM``."""
     return _text(reply.text.partition(b" ")[0])
 
 

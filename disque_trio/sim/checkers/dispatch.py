@@ -364,7 +364,7 @@ OF_THE_WORLD: Final[dict[str, tuple[_Step, ...]]] = {
     "delay": (faults.on_slow,),
     "slow": (faults.on_slow,),
     "memory": (faults.on_memory,),
-    "pause-queue": (faults.on_pause_queue,),
+    "pause-queue": (faults.on_pause_queue, refusals.on_pause_order),
     "crash": (
         situations.on_crash,
         durability.on_crash,

@@ -312,14 +312,24 @@ def _is_untold(case: Case, job: Job, ack: Ack, copy: Copy) -> bool:
 
 def _has_outlived_ack(case: Case, job: Job, copy: Copy) -> bool:
     """Does nobody get the job, so that nobody acknowledges it again; and have all who knew of the
-    ack crashed, or kept it for the job's TTL, before it was told?"""
+    ack crashed, or kept it for the job's TTL, before it was told, or dropped their copies and lost
+    the record of that?"""
     return (
         not (_comes_again(case, job, copy) and _workers(case, job.queue))
-        and (job.acks_crashed > 0 or case.is_ttl_over(job))
+        and (job.acks_crashed > 0 or case.is_ttl_over(job) or _is_back(job, copy))
         and not any(other.is_acked for other in job.copies.values())
         and copy.ack_received_at == NEVER
         and copy.node not in job.collected_over
     )
+
+
+def _is_back(job: Job, copy: Copy) -> bool:
+    """Had its node dropped it, and the record of that is lost with the power; or has the node that
+    sent it?"""
+    if copy.cause == "loaded":
+        return copy.is_late and copy.node not in job.drop_on_disk
+    source = job.copies.get(copy.came_from)
+    return source is not None and source.since < copy.sent_at and _is_back(job, source)
 
 
 def _was_unsent(case: Case, job: Job, ack: Ack, node: str) -> bool:

@@ -1,7 +1,8 @@
 """Queues that operators have paused (`PAUSE`), node by node.
 
 The row of an order is written when the operator sends it. The node may get it a little later, and
-one whose process is stopped gets it when the process goes on.
+one whose process is stopped gets it when the process goes on. If a node refuses it, a row with the
+code of the error ends the pause again.
 """
 
 from typing import Final

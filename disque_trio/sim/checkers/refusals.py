@@ -57,6 +57,20 @@ def _judge_memory(case: Case, row: Row) -> None:
         case.violate("S34", detail, row.job, row.node)
 
 
+def on_pause_order(case: Case, row: Row) -> None:
+    """S19: PAUSE is refused only for want of memory, or by a node that reads its journal. A process
+    that was stopped may have refused it long ago."""
+    if not row.cause or row.cause == "bcast":
+        return
+    case.check("S19")
+    since = row.time - SECOND
+    may = case.world.was_out(row.node, since, row.time) or (
+        row.cause == "OOM" and was_short_of_memory(case, row.node, since, row.time)
+    )
+    if not (may or case.world.is_stopped(row.node, since, row.time)):
+        case.violate("S19", f"PAUSE is refused with {row.cause}", node=row.node)
+
+
 def after_hold(case: Case, row: Row, job: Job) -> None:
     """S20: a leaving node accepts no copies. Also note the length of the queue of a new job, if any
     ADDJOB has MAXLEN."""

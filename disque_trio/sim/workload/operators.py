@@ -1,16 +1,18 @@
 """Clients that send what the caller gives them: the operator, and clients of tests."""
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import attrs
 
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.sim.workload.visits import NEVER
 from disque_trio.sim.workload.wishes import Ask, Hang, Wish
-from disque_trio.statemachine.base import Reply
+from disque_trio.statemachine.base import Failure, Reply
 
 Word = str | bytes | int
+Refused = Callable[[Failure], None]
+"""What to do if a node refuses a request."""
 
 
 @attrs.define(eq=False)
@@ -18,6 +20,7 @@ class Pending:
     """A request under way. It is done with a reply, or when its connection is lost."""
 
     words: tuple[Word, ...]
+    refused: Refused | None = None
     is_done: bool = False
     is_lost: bool = False
     reply: Reply = None
@@ -31,9 +34,9 @@ class Operator:
         self.wishes: list[Wish] = []
         self._pending: dict[int, deque[Pending]] = {}
 
-    def ask(self, node: int, words: Iterable[Word]) -> Pending:
+    def ask(self, node: int, words: Iterable[Word], refused: Refused | None = None) -> Pending:
         """Ask a node; requests to the same node are answered in order."""
-        pending = Pending(tuple(words))
+        pending = Pending(tuple(words), refused)
         self._pending.setdefault(node, deque()).append(pending)
         self.wishes.append(Ask(node, node, [_bytes(word) for word in pending.words]))
         return pending
@@ -55,6 +58,8 @@ class Operator:
         pending = self._pending[connection].popleft()
         pending.reply = reply
         pending.is_done = True
+        if pending.refused is not None and isinstance(reply, Failure):
+            pending.refused(reply)
 
     def lost(self, now: Micros, connection: int) -> None:  # noqa: ARG002
         """Its requests on this connection get no reply."""

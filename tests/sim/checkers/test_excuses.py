@@ -5,6 +5,8 @@ import pytest
 from disque_trio.sim.scenarios.plan import ClockPlan, Fault
 from tests.sim.checkers.trace import JOB, ONCE, Trace, broken
 
+DEAD = "redriven=0 left=604800000"
+
 
 def journaled(fsync: str) -> Trace:
     """A job with RETRY 0 on n1, which keeps a journal."""
@@ -55,8 +57,11 @@ def test_all_else_was(trace: Trace) -> None:
     assert "S5" in broken(trace.verdict(end=5))
 
 
-def acked_and_back(*, fsync: str = "everysec", crash: str = "power", job: str = ONCE) -> Trace:
-    """A job was handed out and acknowledged, and its node has lost the record of it."""
+def acked_and_back(
+    *, fsync: str = "everysec", crash: str = "power", job: str = ONCE, dies: bool = False
+) -> Trace:
+    """A job was handed out and acknowledged, and its node has lost the record of it. It `dies` of
+    its LIMIT when it comes again."""
     trace = Trace(config=(("appendonly", "yes"), ("appendfsync", fsync)))
     retry = 0 if job == ONCE else 900
     trace.add(0, job=job, to=(), options=f"replicate=1 retry={retry} ttl=3600")
@@ -67,6 +72,8 @@ def acked_and_back(*, fsync: str = "everysec", crash: str = "power", job: str = 
     trace.row(3, "start", "n1", cause="loaded")
     trace.row(3, "hold", "n1", job=job, queue="q", cause="loaded")
     trace.row(3, "loaded", "n1", cause="torn")
+    if dies:
+        trace.row(8, "dead", "n1", job=job, cause="nack-dead", detail=DEAD)
     trace.heal(10)
     return trace
 
@@ -79,9 +86,35 @@ def test_one_that_would_come_again_may_not() -> None:
     assert "L3" in broken(acked_and_back(job=JOB).verdict(end=400))
 
 
+def test_but_a_dead_one_does_not_come_again() -> None:
+    assert broken(acked_and_back(job=JOB, dies=True).verdict(end=400)) == []
+
+
+def test_nor_do_copies_that_it_has_sent_since() -> None:
+    trace = acked_and_back(job=JOB, dies=True)
+    trace.copy(9, "n1", "n2", record="replicate=1 dead=1")
+
+    assert "L3" not in broken(trace.verdict(end=400))
+
+
+@pytest.mark.parametrize("is_told", [False, True])
+def test_a_dead_copy_that_never_left_has_to_go(*, is_told: bool) -> None:
+    """n2 had one all the time, without a word of the acknowledgement, or with one later on."""
+    trace = acked_and_back(job=JOB, dies=True)
+    trace.copy(0.5, "n1", "n2")
+    trace.row(9, "dead", "n2", job=JOB, cause="jobstate", detail=DEAD)
+    if is_told:
+        trace.send(9.5, "setack", "n1", "n2", detail="holders=2")
+
+    assert "L3" in broken(trace.verdict(end=400))
+
+
 @pytest.mark.parametrize(("fsync", "crash"), [("always", "power"), ("everysec", "kill")])
-def test_nor_one_whose_record_had_to_be_kept(fsync: str, crash: str) -> None:
-    found = broken(acked_and_back(fsync=fsync, crash=crash).verdict(end=400))
+@pytest.mark.parametrize(("job", "dies"), [(ONCE, False), (JOB, True)])
+def test_nor_one_whose_record_had_to_be_kept(
+    fsync: str, crash: str, job: str, *, dies: bool
+) -> None:
+    found = broken(acked_and_back(fsync=fsync, crash=crash, job=job, dies=dies).verdict(end=400))
 
     assert found == ["S15", "L3"]
 

@@ -84,3 +84,41 @@ def test_another_node_does_not_have_it_queued_there() -> None:
     trace.row(5, "queue", "n1", job=JOB, cause="enqueue-message")
 
     assert problems(trace) == ["queue (enqueue-message) though q is paused there"]
+
+
+@pytest.mark.parametrize("cause", ["OOM", ""])
+def test_a_queue_is_not_paused_by_an_order_that_is_refused(cause: str) -> None:
+    trace = paused("out")
+    if cause:
+        trace.row(1.001, "pause-queue", "n1", cause=cause, detail="q none")
+    gives(trace, 5)
+
+    assert bool(problems(trace)) != bool(cause)
+
+
+def refused(code: str, *, at: float, node: str = "n1", config: str = "0") -> list[str]:
+    """n1 starts anew at 10 s, and has little memory from 30 to 40 s."""
+    trace = Trace(config=(("maxmemory", config),))
+    trace.crash(9, "n1", back=10)
+    trace.row(30, "memory", "n1", detail="1000")
+    trace.row(40, "memory", "n1", detail="0")
+    trace.row(at, "pause-queue", node, detail="q all")
+    trace.row(at + 0.001, "pause-queue", node, cause=code, detail="q none")
+    return [v.detail for v in trace.verdict(end=60).violations if v.property == "S19"]
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        (refused("OOM", at=35), False),
+        (refused("OOM", at=50, config="60kb"), False),
+        (refused("LOADING", at=10.01), False),
+        (refused("OOM", at=50), True),
+        (refused("OOM", at=35, node="n2"), True),
+        (refused("LOADING", at=35), True),
+    ],
+)
+def test_pause_is_refused_only_for_want_of_memory_or_while_a_journal_is_read(
+    code: list[str], *, found: bool
+) -> None:
+    assert bool(code) == found

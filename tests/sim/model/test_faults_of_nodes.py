@@ -218,3 +218,27 @@ def test_a_paused_queue_gives_no_jobs_until_the_pause_ends() -> None:
 
     assert not of(between(rows, 5.1, 10), "serve")
     assert of(between(rows, 10, 11), "serve")
+
+
+@pytest.mark.parametrize(("mode", "paused"), [("out", ["n1"]), ("bcast", ["n2", "n3", "n1"])])
+def test_a_pause_that_a_node_refuses_ends_where_it_was_noted(mode: str, paused: list[str]) -> None:
+    """n1 has no memory for a queue that is not there."""
+    faults = (
+        at(4, "memory", 3, nodes=(1,), amount=1_000_000),
+        at(5, "pause-queue", 8, nodes=(1,), queue="other", mode=mode),
+    )
+
+    rows = of(between(play(plan(*faults)), 5, 6), "pause-queue")
+
+    assert [row.node for row in rows if not row.detail.endswith(" none")] == paused
+    refused = [row for row in rows if row.cause == "OOM"]
+    assert sorted(row.node for row in refused) == sorted(paused)
+    assert {row.detail for row in refused} == {"other none"}
+
+
+def test_a_pause_that_a_node_carries_out_lasts() -> None:
+    rows = play(plan(at(5, "pause-queue", 8, nodes=(1,), queue="other", mode="out")))
+
+    assert [(row.time, row.detail) for row in of(rows, "pause-queue")] == [
+        (5 * SECOND, "other out"), (13 * SECOND, "other none"),
+    ]  # fmt: skip

@@ -4,7 +4,7 @@ Each kind of fault (`fault_kinds`) is a generator of its name, `half_open` for h
 yields, and ends. One that changes nothing does not yield. Each writes rows of what it changes.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from disque_trio.sim.engines.heap.nodes import Host
@@ -13,6 +13,8 @@ from disque_trio.sim.model.faults import Link, Occurrence
 from disque_trio.sim.model.network import Rule
 from disque_trio.sim.scenarios.plan import Fault, Micros
 from disque_trio.statemachine import pressure, resident_size
+from disque_trio.statemachine.base import Failure
+from disque_trio.tracing.client_rows import error_code
 
 AMPLE_BYTES: Final = 1 << 30
 WIDE: Final = 4
@@ -291,14 +293,25 @@ class FaultActions:
         """PAUSE; with the mode `bcast` of all queues of this name, ordered at this node."""
         host, queue, mode = self._hosts[node], fault.queue, fault.mode or "all"
         is_broadcast = mode == "bcast"
-        for other in self._world.others(host) if is_broadcast else ():
+        others = self._world.others(host) if is_broadcast else []
+        for other in others:
             other.note("pause-queue", cause=mode, detail=f"{queue} all")
-        self._pause_queue(host, queue, *(("all", mode) if is_broadcast else (mode,)))
+        words = ("all", mode) if is_broadcast else (mode,)
+        self._pause_queue(host, queue, *words, others=others)
         yield
         # At each node, because a broadcast does not reach those that are cut off.
         for each in self.numbers() if is_broadcast else (node,):
             self._pause_queue(self._hosts[each], queue, "none")
 
-    def _pause_queue(self, host: Host, queue: str, *words: str) -> None:
+    def _pause_queue(
+        self, host: Host, queue: str, *words: str, others: Sequence[Host] = ()
+    ) -> None:
+        """The row is written before the order is answered. If the node refuses it, the queue is
+        paused nowhere."""
         host.note("pause-queue", detail=f"{queue} {words[0]}")
-        self._world.command(host, "PAUSE", queue, *words)
+
+        def refused(reply: Failure) -> None:
+            for each in (host, *others):
+                each.note("pause-queue", cause=error_code(reply), detail=f"{queue} none")
+
+        self._world.command(host, "PAUSE", queue, *words, refused=refused)

@@ -20,7 +20,7 @@ from disque_trio.sim.model.recorder import Recorder
 from disque_trio.sim.model.vector_clocks import NoClock, VectorClock
 from disque_trio.sim.random_streams import stream
 from disque_trio.sim.scenarios.plan import ClockPlan, Micros, Plan
-from disque_trio.sim.workload.operators import Operator
+from disque_trio.sim.workload.operators import Operator, Refused, Word
 from disque_trio.sim.workload.wishes import Agent
 from disque_trio.statemachine.base import NodeId
 from disque_trio.statemachine.cluster import Peer
@@ -131,9 +131,9 @@ class World(ABC):
 
     # Operators.
 
-    def command(self, host: Host, *words: str | bytes | int) -> None:
+    def command(self, host: Host, *words: Word, refused: Refused | None = None) -> None:
         """Send a command from the operator to a node."""
-        self._operator.ask(host.number, words)
+        self._operator.ask(host.number, words, refused)
         self.clients.settle(self._operating)
 
     def meet(self, host: Host, other: Host) -> None:

@@ -19,6 +19,7 @@ from disque_trio.sim.engines.tcp.places import Places
 from disque_trio.sim.engines.tcp.processes import NodeProcess
 from disque_trio.sim.model.recorder import Recorder
 from disque_trio.sim.scenarios.plan import Micros, Plan
+from disque_trio.sim.workload.operators import Refused, Word
 from disque_trio.statemachine.base import NodeId
 from disque_trio.statemachine.wording import short_name
 from disque_trio.tracing.rows import Row
@@ -97,19 +98,21 @@ class ProcessWorld(World):
             if others and tries:
                 self._live.later(AGAIN, self._introduce, (host, name, tries - 1))
 
-    def command(self, host: Host, *words: str | bytes | int) -> None:
+    def command(self, host: Host, *words: Word, refused: Refused | None = None) -> None:
         """Send a command to a node, and again if it does not listen yet."""
-        self._command(host, words, TRIES)
+        self._command(host, words, refused, TRIES)
 
-    def _command(self, host: Host, words: tuple[str | bytes | int, ...], tries: int) -> None:
-        pending = self._operator.ask(host.number, words)
+    def _command(
+        self, host: Host, words: tuple[Word, ...], refused: Refused | None, tries: int
+    ) -> None:
+        pending = self._operator.ask(host.number, words, refused)
         self.clients.settle(self._operating)
 
         def look(_: None) -> None:
             if not pending.is_done:
                 self._live.later(AGAIN, look, None)
             elif pending.is_lost and tries:
-                self._command(host, words, tries - 1)
+                self._command(host, words, refused, tries - 1)
 
         self._live.later(AGAIN, look, None)
 
