@@ -1,9 +1,13 @@
-"""Results of seeds as a table of a lake: a row for each, read when a sweep continues."""
+"""Results of seeds as a table of a lake: a row for each, read when a sweep continues.
+
+Two sweeps may run the same seeds at the same time. The one that commits a seed first has it: the
+other one leaves out its own result, and what it has of the seed in the other tables.
+"""
 
 import platform
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -14,13 +18,30 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from disque_trio.pipeline.lake import shape
-from disque_trio.pipeline.lake.files import LakeError, Part
+from disque_trio.pipeline.lake.files import SWEEPS, LakeError, Part
 from disque_trio.pipeline.lake.store import Lake
 
 _PYTHON = f"{platform.python_implementation()} {platform.python_version()}"
 
+_UNREPEATABLE = "determinism"
+"""The property that a seed violates whose second run differs from the first."""
+
 _FACTS = [name for name in shape.RESULTS.names if name not in {"coverage", "plan"}]
 """The columns that continuing a sweep needs: the others are large."""
+
+
+@attrs.frozen
+class _Piece:
+    """Seeds of a scenario that were run together, and the files that belong to them."""
+
+    scenario: str
+    rows: list[dict[str, Any]]
+    parts: tuple[Part, ...]
+
+
+Seed = tuple[str, int, bool]
+"""Version, seed, and whether the row says that the seed cannot be repeated: it has another row,
+which says what came of its first run."""
 
 
 @attrs.define
@@ -31,12 +52,19 @@ class Results:
     sweep: str
     commit: str
     """The commit of the code; empty if it is in no repository."""
-    _rows: dict[str, list[dict[str, Any]]] = attrs.Factory(lambda: defaultdict(list))
-    _parts: list[Part] = attrs.Factory(list)
+    elsewhere: int = 0
+    """Seeds that another sweep had committed when this one would have."""
+    _pieces: list[_Piece] = attrs.Factory(list)
     _portions: int = 0
+    _there: set[Seed] = attrs.Factory(set)
+    _known: set[str] = attrs.Factory(set)
+    """The parts that `_there` is read from."""
 
-    def add(self, facts: dict[str, Any], parts: Iterable[Part]) -> None:
-        """The facts of one seed, `scenario` among them, and files that belong to it."""
+    def add(self, scenario: str, facts: Iterable[dict[str, Any]], parts: Iterable[Part]) -> None:
+        """The facts of seeds that were run together, and the files that belong to them."""
+        self._pieces.append(_Piece(scenario, list(map(self._row, facts)), tuple(parts)))
+
+    def _row(self, facts: dict[str, Any]) -> dict[str, Any]:
         row = {
             "sweep": self.sweep,
             "at": time.time_ns() // 1_000,
@@ -46,28 +74,65 @@ class Results:
         }
         for name in ("duplicates", "marks", "coverage"):
             row[name] = list(facts[name].items())
-        self._rows[row.pop("scenario")].append(row)
-        self._parts.extend(parts)
+        return row
 
     def commit_all(self) -> None:
-        """Commit what was added."""
-        if not self._rows:
+        """Commit what was added, but for seeds that are in the lake."""
+        if not self._pieces:
             return
-        parts = list(self._parts)
-        for scenario, rows in self._rows.items():
-            content = pa.Table.from_pylist(rows, schema=shape.RESULTS)
-            name = f"{self.sweep}-results-{self._portions}"
-            parts.append(self.lake.write("results", scenario, name, content))
-        self.lake.commit(parts)
+        with self.lake.locked(SWEEPS):
+            self._look()
+            parts: list[Part] = []
+            mine: set[Seed] = set()
+            rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
+            for piece in self._pieces:
+                new = [row for row in piece.rows if _seed(row) not in self._there]
+                mine.update(map(_seed, new))
+                rows[piece.scenario] += new
+                parts += self._parts_of(piece, new)
+            for scenario, some in rows.items():
+                if some:
+                    content = pa.Table.from_pylist(some, schema=shape.RESULTS)
+                    name = f"{self.sweep}-results-{self._portions}"
+                    parts.append(self.lake.write("results", scenario, name, content))
+            self.lake.commit(parts)
+        self._there |= mine
+        self.elsewhere += sum(len(piece.rows) for piece in self._pieces) - len(mine)
         self._portions += 1
-        self._rows.clear()
-        self._parts.clear()
+        self._pieces.clear()
+
+    def _look(self) -> None:
+        """Read what has been added to the lake since the last look."""
+        columns = ["version", "seed", "ok", "findings"]
+        for part, _, table in _tables(self.lake, columns, self._known):
+            self._there.update(map(_seed, table.to_pylist()))
+            self._known.add(part.path)
+
+    def _parts_of(self, piece: _Piece, new: Sequence[dict[str, Any]]) -> Iterator[Part]:
+        """The files of a piece without the rows of seeds that are in the lake."""
+        left = {row["run"] for row in piece.rows} - {row["run"] for row in new}
+        for part in piece.parts if new else ():
+            if not left:
+                yield part
+                continue
+            path = self.lake.where(part)
+            whole = pq.read_table(path, schema=shape.SCHEMAS[part.table], partitioning=None)
+            is_left = pc.is_in(whole["run"].cast(pa.string()), value_set=pa.array(sorted(left)))
+            name = f"{Path(part.path).stem}-rest"
+            rest = whole.filter(pc.invert(is_left))
+            if rest.num_rows:
+                yield self.lake.write(part.table, piece.scenario, name, rest)
+
+
+def _seed(row: dict[str, Any]) -> Seed:
+    again = not row["ok"] and any(each["property"] == _UNREPEATABLE for each in row["findings"])
+    return row["version"], row["seed"], again
 
 
 def read(lake: Lake, versions: Iterable[str]) -> Iterator[dict[str, Any]]:
     """The facts of all seeds of these versions, the oldest first, but for coverage and plans."""
     wanted = pa.array(sorted(set(versions)))
-    for scenario, table in _tables(lake, _FACTS):
+    for _, scenario, table in _tables(lake, _FACTS):
         for facts in table.filter(pc.is_in(table["version"], value_set=wanted)).to_pylist():
             for name in ("duplicates", "marks"):
                 facts[name] = dict(facts[name] or ())
@@ -78,18 +143,23 @@ def costs(lake: Lake, engine: str) -> dict[tuple[str, int], float]:
     """The seconds of a processor that each seed of each scenario has taken in this engine; the
     latest sweep counts."""
     found: dict[tuple[str, int], float] = {}
-    for scenario, table in _tables(lake, ["seed", "engine", "seconds"]):
+    for _, scenario, table in _tables(lake, ["seed", "engine", "seconds"]):
         same = table.filter(pc.equal(table["engine"], engine))
         keys = ((scenario, seed) for seed in same["seed"].to_pylist())
         found.update(zip(keys, same["seconds"].to_pylist(), strict=True))
     return found
 
 
-def _tables(lake: Lake, columns: list[str]) -> Iterator[tuple[str, pa.Table]]:
-    """Results by scenario, the oldest first."""
+def _tables(
+    lake: Lake, columns: list[str], without: Container[str] = ()
+) -> Iterator[tuple[Part, str, pa.Table]]:
+    """Results by scenario, the oldest first, but for the parts with these paths."""
     for part in lake.parts("results"):
+        if part.path in without:
+            continue
         scenario = unquote(Path(part.path).parent.name.partition("=")[2])
         try:
-            yield scenario, pq.read_table(lake.where(part), columns=columns, partitioning=None)
+            table = pq.read_table(lake.where(part), columns=columns, partitioning=None)
         except (OSError, pa.ArrowException) as error:
             raise LakeError(f"{lake.where(part)}: {error}") from None
+        yield part, scenario, table

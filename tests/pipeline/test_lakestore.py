@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import pyarrow.parquet as pq
 import pytest
 
 from disque_trio.cli.sim import lakestore
@@ -16,14 +17,16 @@ from disque_trio.cli.sim.tally import Tally
 from disque_trio.pipeline.lake import asking
 from disque_trio.pipeline.lake.store import Lake, LakeError
 from disque_trio.pipeline.run_writer import RunWriter
+from disque_trio.sim.scenarios.plan import Plan
+from disque_trio.tracing.rows import Row
 from tests.cluster.processes import SOON_S, eventually
 from tests.pipeline.test_sweep_on_cluster import scenario
 
 BAD = (Finding("determinism", "two runs of one seed differ"),)
 
 
-def store(folder: Path) -> LakeStore:
-    return LakeStore(str(folder / "lake"), "sweep", {"calm": "v"})
+def store(folder: Path, sweep: str = "sweep") -> LakeStore:
+    return LakeStore(str(folder / "lake"), sweep, {"calm": "v"})
 
 
 def committed(folder: Path) -> int:
@@ -53,6 +56,82 @@ def test_what_came_counts_after_a_while_though_nothing_else_comes(
     keeping.close()
     keeping.close()
     assert committed(tmp_path) == 2
+
+
+def piece(keeping: LakeStore, folder: Path, name: str, seeds: range) -> None:
+    """Seeds that were run together on one machine, with their rows."""
+    found = [done(seed) for seed in seeds]
+    with RunWriter(str(folder / "lake"), "calm", name) as writer:
+        for each in found:
+            assert each.collected is not None
+            plan = Plan(scenario="calm", seed=each.result.seed, nodes=1)
+            writer.write(plan, each.collected.run, [Row(1, "end"), Row(2, "hold")], None)
+    for each in found:
+        assert each.collected is not None
+        is_last = each is found[-1]
+        parts = writer.parts if is_last else ()
+        collected = attrs.evolve(each.collected, parts=parts, is_last=is_last)
+        keeping.add("calm", attrs.evolve(each, collected=collected))
+
+
+def seeds_in(folder: Path, table: str) -> list[int]:
+    lake = Lake.open(str(folder / "lake"))
+    tables = (pq.read_table(lake.where(part), columns=["seed"]) for part in lake.parts(table))
+    return sorted(seed for found in tables for seed in found["seed"].to_pylist())
+
+
+def test_a_seed_that_two_sweeps_have_run_at_once_counts_once_with_its_rows(tmp_path: Path) -> None:
+    one, other = store(tmp_path, "one"), store(tmp_path, "other")
+    piece(one, tmp_path, "one", range(4))
+    piece(other, tmp_path, "other-1", range(2, 6))  # some of its seeds
+    piece(other, tmp_path, "other-2", range(2))  # all of them
+    piece(other, tmp_path, "other-3", range(6, 8))  # none
+
+    one.close()
+    other.close()
+
+    wanted = list(range(8))
+    assert seeds_in(tmp_path, "results") == seeds_in(tmp_path, "traces") == wanted
+    assert seeds_in(tmp_path, "rows") == sorted(wanted * 2)
+    assert (one.elsewhere, other.elsewhere) == (0, 4)
+
+
+def test_a_sweep_sees_what_another_has_stored_since_it_looked_last(tmp_path: Path) -> None:
+    one, other = store(tmp_path, "one"), store(tmp_path, "other")
+    for seed in range(6):
+        for keeping in (one, other) if seed % 2 else (other, one):
+            piece(keeping, tmp_path, f"{seed}-{id(keeping)}", range(seed, seed + 1))
+            with keeping._lock:
+                keeping._commit()
+
+    assert seeds_in(tmp_path, "results") == seeds_in(tmp_path, "traces") == list(range(6))
+    assert (one.elsewhere, other.elsewhere) == (3, 3)
+
+
+def test_a_seed_that_only_one_of_two_sweeps_finds_unrepeatable_has_failed_once(
+    spark: Any, tmp_path: Path
+) -> None:
+    one, other = store(tmp_path, "one"), store(tmp_path, "other")
+    for keeping in (one, other):
+        keeping.add("calm", done(0))
+    other.add("calm", attrs.evolve(done(0, is_ok=False), collected=None))
+    one.close()
+    other.close()
+
+    asking.attach(spark, Lake.open(str(tmp_path / "lake")), "seeds")
+
+    (row,) = spark.sql("SELECT sum(seeds) AS seeds, sum(failed) AS failed FROM seeds").collect()
+    assert tuple(row) == (1, 1)
+
+
+def test_other_code_has_results_of_its_own(tmp_path: Path) -> None:
+    other = LakeStore(str(tmp_path / "lake"), "other", {"calm": "w"})
+    for keeping in (store(tmp_path), other):
+        keeping.add("calm", done(0))
+        keeping.close()
+
+    assert seeds_in(tmp_path, "results") == [0, 0]
+    assert other.elsewhere == 0
 
 
 def test_what_a_seed_costs_is_known_from_other_code_of_the_same_engine(tmp_path: Path) -> None:

@@ -74,8 +74,10 @@ class LakeStore:
         with self._lock:
             if self._trouble is not None:
                 raise self._trouble
-            for each in self._piece:
-                self._add_row(*each)
+            rows = [self._row(*each) for each in self._piece]
+            parts = done.collected.parts if done.collected else ()
+            self._results.add(done.result.scenario, rows, parts)
+            self._waiting += len(rows)
             self._piece.clear()
             if self._waiting >= _PORTION:
                 self._commit()
@@ -89,7 +91,12 @@ class LakeStore:
         with self._lock:
             self._commit()
 
-    def _add_row(self, path: str, done: Done) -> None:
+    @property
+    def elsewhere(self) -> int:
+        """How many seeds another sweep has stored since this one began."""
+        return self._results.elsewhere
+
+    def _row(self, path: str, done: Done) -> dict[str, Any]:
         result = done.result
         version = self._versions[path]
         # A second run that differs from the first one has nothing collected.
@@ -98,8 +105,7 @@ class LakeStore:
         facts = attrs.asdict(result)
         facts["ok"] = facts.pop("is_ok")
         facts |= {"run": collected.run, "coverage": collected.coverage, "plan": collected.plan}
-        self._results.add({**facts, "version": version}, collected.parts)
-        self._waiting += 1
+        return {**facts, "version": version}
 
     def _ring(self) -> None:
         """In a thread of its own: a result has waited for `_PATIENCE_S`."""

@@ -1,5 +1,6 @@
 """The results of a sweep as a file of JSON lines, from which a later sweep continues."""
 
+import fcntl
 import json
 from collections.abc import Iterator
 from contextlib import suppress
@@ -37,6 +38,10 @@ class ResultStore(Protocol):
     def close(self) -> None:
         """Finish; everything that was added is stored. May be called twice."""
 
+    @property
+    def elsewhere(self) -> int:
+        """How many seeds another sweep has stored since this one began."""
+
 
 class DirectoryStore:
     """Results in a directory."""
@@ -47,6 +52,9 @@ class DirectoryStore:
         self._directory = directory
         self._failures = Path(directory, FAILURES)
         self._path = Path(directory, FILE)
+        self._there: set[tuple[str, str, int, bool]] = set()
+        self._read_to = 0
+        self.elsewhere = 0
         try:
             self._failures.mkdir(parents=True, exist_ok=True)
             self._file = self._path.open("a+", encoding="utf-8")
@@ -55,14 +63,11 @@ class DirectoryStore:
 
     def kept(self) -> Iterator[Kept]:
         """The complete lines of the same versions."""
-        line = "\n"
         with self._path.open(encoding="utf-8") as file:
             for line in file:
                 facts = _facts(line)
                 if facts is not None and self._versions.get(facts["path"]) == facts["version"]:
                     yield facts["path"], report.from_plain(facts)
-        if not line.endswith("\n"):
-            self._file.write("\n")
 
     def costs(self, engine: str) -> dict[Key, float]:
         """The costs in all lines; the latest counts."""
@@ -79,8 +84,8 @@ class DirectoryStore:
         result = done.result
         line = report.as_json(result, path=path, version=self._versions[path])
         try:
-            self._file.write(line + "\n")
-            self._file.flush()
+            if not self._write(line):
+                return
             if not result.is_ok:
                 note = f"{result.findings[0].property}: {result.findings[0].text}"
                 target = self._failures / f"{result.scenario}-{result.seed}.json"
@@ -91,13 +96,41 @@ class DirectoryStore:
                 "what was written before is kept, and the same command goes on from there"
             ) from None
 
+    def _write(self, line: str) -> bool:
+        """Append the line, unless another sweep has appended one about the same seed."""
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        try:
+            other = b"\n"
+            with self._path.open("rb") as file:
+                file.seek(self._read_to)
+                for other in file:
+                    if (facts := _facts(other)) is not None:
+                        self._there.add(_seed(facts))
+                self._read_to = file.tell()
+            seed = _seed(json.loads(line))
+            if seed in self._there:
+                self.elsewhere += 1
+                return False
+            # Another sweep may have died while it wrote a line.
+            self._file.write(("" if other.endswith(b"\n") else "\n") + line + "\n")
+            self._file.flush()
+            return True
+        finally:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+
     def close(self) -> None:
         """Close the file."""
         with suppress(OSError):  # an error was reported when the line was added
             self._file.close()
 
 
-def _facts(line: str) -> dict[str, Any] | None:
+def _seed(facts: dict[str, Any]) -> tuple[str, str, int, bool]:
+    """Which row it is. A seed whose second run differs has a second one."""
+    again = any(each["property"] == "determinism" for each in facts.get("findings", ()))
+    return facts["path"], facts["version"], facts["seed"], again
+
+
+def _facts(line: str | bytes) -> dict[str, Any] | None:
     """A line's result; None if the line is incomplete or damaged."""
     try:
         facts = json.loads(line)

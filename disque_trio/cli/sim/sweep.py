@@ -252,6 +252,11 @@ class _Sweep:
             say_json([self._facts(path) for path in self._tallies])
         else:
             self._show(report.out())
+        if elsewhere := max((store.elsewhere for store in self._stores), default=0):
+            report.errors().print(
+                f"{counted(elsewhere, 'seed')} had been stored by another sweep meanwhile, "
+                "and count once"
+            )
         if self._ending:
             places = " and ".join(place for place in (options.lake, options.out) if place)
             kept = f"; kept in {places}" if places else ""

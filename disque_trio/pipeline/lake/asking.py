@@ -58,10 +58,10 @@ def attach(
 _PENDING: Final = """
 SELECT r.scenario, r.run, r.seed, r.events, r.is_live, t.plan
 FROM runs r LEFT JOIN traces t USING (scenario, run, seed) LEFT ANTI JOIN verdicts v
-  ON v.scenario = r.scenario AND v.run = r.run AND v.judge = '{judge}'
-    AND (v.events = r.events OR NOT r.is_live)
+  ON v.scenario = r.scenario AND v.run = r.run AND v.judge = '{judge}' AND v.events = r.events
 """
-"""Runs without a verdict. The rows of a simulated run are complete; those of live nodes grow."""
+"""Runs without a verdict, and those whose trace has grown since: of live nodes, and of simulated
+runs that an earlier release has ingested before they had ended."""
 
 
 def _judge_missing(spark: Any, lake: Lake, tell: Callable[[str], object]) -> list[Part]:
@@ -149,10 +149,11 @@ _ONE_RESULT: Final = """
 SELECT r.* FROM results r LEFT ANTI JOIN (
   SELECT scenario, sweep, seed, version FROM results
   WHERE NOT ok AND exists(findings, each -> each.property = 'determinism')
-) again ON r.ok AND r.scenario = again.scenario AND r.sweep = again.sweep AND r.seed = again.seed
-  AND r.version <=> again.version
+) again ON r.ok AND r.scenario = again.scenario AND r.seed = again.seed
+  AND (r.version = again.version OR r.sweep = again.sweep AND r.version <=> again.version)
 """
-"""A seed whose second run differs has a second row, which replaces the first."""
+"""A seed whose second run differs has a second row, which replaces the first, whichever of two
+sweeps has stored it."""
 
 
 def _table(spark: Any, lake: Lake, table: str, schema: pa.Schema, parts: Sequence[Part]) -> Any:

@@ -7,6 +7,7 @@ A lake is a folder on storage that all who use it share:
     TABLE/scenario=NAME/PART.parquet     the tables: rows, traces, verdicts, results; and sources,
                                          which has no scenarios
     recent/ID.json                       a commit that some of its tables may lack
+    sweeps.lock                          locked while a sweep commits
     derived/VIEW-KEY.parquet             rows of a view, which can be computed again (`derived`)
 """
 
@@ -30,6 +31,7 @@ from disque_trio.pipeline.location import local_path
 LAYOUT: Final = 2
 """The version of the folder. An unknown version is refused."""
 HEAD: Final = "lake.json"
+SWEEPS: Final = "sweeps.lock"
 DERIVED: Final = "derived"
 DRAFT: Final = ".writing-"
 """How the names of files begin that are not whole."""

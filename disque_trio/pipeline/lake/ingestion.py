@@ -70,6 +70,8 @@ def _surveyed(
     bad: dict[str, str] = {}
     bases: dict[str, str] = {}
     for path in paths:
+        if _is_to_come(path):
+            continue
         try:
             each = survey(path, run, known)
         except BadFileError as error:
@@ -83,6 +85,11 @@ def _surveyed(
         else:
             old.append(path)
     return found, old, bad, bases
+
+
+def _is_to_come(path: str) -> bool:
+    """Is it a trace without any row, as after a rotation?"""
+    return ".jsonl" in path and Path(path).is_file() and not Path(path).stat().st_size
 
 
 def _begins_with(each: Found, other: Found) -> bool:

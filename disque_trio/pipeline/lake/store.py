@@ -12,7 +12,7 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, Self
@@ -85,10 +85,11 @@ class Lake(LakeFiles):
                     path.unlink()
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Ingest or compact alone: wait for the lock."""
+    def locked(self, name: str = files.HEAD) -> Iterator[None]:
+        """Do alone what takes this lock, and wait for it. That of the head is for ingestions and
+        compactions."""
         try:
-            file = os.open(Path(self.path, files.HEAD), os.O_RDWR)
+            file = os.open(Path(self.path, name), os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
             raise LakeError(f"cannot lock the lake {self.path}: {reason(error)}") from None
         try:
@@ -100,11 +101,13 @@ class Lake(LakeFiles):
 
     # Reading.
 
-    def snapshot(self) -> Snapshot:
-        """The parts that are valid now. Raises `LakeError`, also if one of them is not there."""
+    def snapshot(self, names: Iterable[str] = SCHEMAS) -> Snapshot:
+        """The parts of these tables that are valid now. Raises `LakeError`, also if one of them is
+        not there."""
+        names = tuple(names)
         for _ in range(_LOOKS):
             begun, before = time.monotonic(), self._recent()
-            versions = self._versions()
+            versions = self._versions(names)
             after = self._recent()
             if time.monotonic() < begun + _KEPT_S / 2:
                 break  # a commit that came and went meanwhile has no old file yet
@@ -113,19 +116,19 @@ class Lake(LakeFiles):
         found = {name: {part.path: part for part in versions[name].parts} for name in versions}
         for id, parts in {**before, **after}.items():
             for part in parts:
-                if not versions[part.table].has(id):
+                if part.table in versions and not versions[part.table].has(id):
                     found[part.table][part.path] = part
         for part in (part for parts in found.values() for part in parts.values()):
             if not Path(self.where(part)).exists():
                 raise LakeError(f"{self.path} is damaged: {part.path} is missing")
         return {name: list(parts.values()) for name, parts in found.items()}
 
-    def _versions(self) -> dict[str, Version]:
-        return {name: self.table(name).read() for name in SCHEMAS}
+    def _versions(self, names: Iterable[str] = SCHEMAS) -> dict[str, Version]:
+        return {name: self.table(name).read() for name in names}
 
     def parts(self, table: str) -> list[Part]:
         """The parts of a table that are valid now. Raises `LakeError`."""
-        return self.snapshot()[table]
+        return self.snapshot([table])[table]
 
     def sources(self) -> list[Source]:
         """Everything that has been ingested. Raises `LakeError`."""

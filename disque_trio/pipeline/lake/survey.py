@@ -1,12 +1,14 @@
 """Finds out what a file is, and how much of it the lake has already, before it is read.
 
 A trace of a live node grows. Its beginning is recognised by the digest of what was ingested
-before, and only what has been added since is read. A simulated trace, a table and the results of a
-sweep are recognised as a whole, whatever their names are.
+before, and only what has been added since is read; of an older copy nothing is new. A simulated
+trace, a table and the results of a sweep are recognised as a whole, whatever their names are. A
+simulated trace without the row that ends a run is cut off, and is no run.
 """
 
 import hashlib
 import json
+import mmap
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -15,6 +17,7 @@ from typing import Any, BinaryIO, Final
 
 import attrs
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from disque_trio.pipeline.lake.files import Source
@@ -31,6 +34,10 @@ _PLAN_KEY: Final = b"disque_trio.plan"
 _TABLES: Final = (".arrow", ".parquet")
 _NAME: Final = re.compile(r".*\.(jsonl(\.\d+)?|arrow|parquet)")
 """Nodes rotate `trace.jsonl` to `trace.jsonl.1` and so on."""
+_ENDS: Final = ("end", "app.over", "error")
+"""The rows that a simulated run may end with: an error of a machine is one."""
+_END_LINE: Final = re.compile(rb'"kind": ?"(end|app\.over|error)"')
+_CUT_OFF: Final = "the trace of a simulated run is cut off: its end is missing"
 LINES: Final = "lines"
 TABLE: Final = "table"
 RESULTS: Final = "results"
@@ -105,6 +112,8 @@ def _of_table(path: str, run: str, known: Sequence[Source]) -> Found:
         size, inode = file.tell(), os.fstat(file.fileno()).st_ino
     text = metadata.get(_PLAN_KEY)
     plan = None if text is None else _plan(text.decode())
+    if plan is not None and not _has_end(path):
+        raise BadFileError(_CUT_OFF)
     source = Source(
         name=path, head=digest, sha256=digest, size=size, run=_run(plan, digest, run), rows=0
     )
@@ -128,6 +137,19 @@ def _metadata(path: str) -> dict[bytes, bytes]:
     return schema.metadata or {}
 
 
+def _has_end(path: str) -> bool:
+    """Is there a row in the table that ends a run?"""
+    try:
+        if path.endswith(".parquet"):
+            kinds = pq.read_table(path, columns=["kind"])["kind"]
+        else:
+            with pa.memory_map(path) as file:
+                kinds = pa.ipc.open_file(file).read_all()["kind"]
+    except (pa.ArrowException, KeyError):
+        return True  # `reading` says what is wrong
+    return bool(pc.any(pc.is_in(kinds.cast(pa.string()), value_set=pa.array(_ENDS))).as_py())
+
+
 def _of_lines(path: str, run: str, known: Sequence[Source]) -> Found:
     with Path(path).open("rb") as file:
         first = file.readline()
@@ -140,11 +162,17 @@ def _of_lines(path: str, run: str, known: Sequence[Source]) -> Found:
         olds = [each for each in known if each.head == head]
         old, size, digest = _compare(file, olds)
         inode = os.fstat(file.fileno()).st_ino
-    plan = _plan(facts.get("detail", "")) if facts.get("kind") == PLAN_KIND else None
+        plan = _plan(facts.get("detail", "")) if facts.get("kind") == PLAN_KIND else None
+        with mmap.mmap(file.fileno(), size, prot=mmap.PROT_READ) as text:
+            if plan is not None and not _END_LINE.search(text):
+                raise BadFileError(_CUT_OFF)
     sort = RESULTS if "is_ok" in facts else LINES
     name = _run(plan, digest, _of_sample(run, facts)) if old is None else old.run
     source = Source(name=path, head=head, sha256=digest, size=size, run=name, rows=0)
     begin, base = (0, "") if old is None else (old.size, old.sha256)
+    longer = next((each for each in olds if each.size > size), None)
+    if sort == LINES and plan is None and longer is not None:
+        begin, base = size, longer.sha256  # an older copy of a trace
     return Found(
         path=path, sort=sort, run=name, plan=plan, begin=begin, source=source, base=base,
         inode=inode,

@@ -12,6 +12,8 @@ from disque_trio.pipeline.lake.ingestion import ingest
 from disque_trio.pipeline.lake.reading import Piece
 from disque_trio.pipeline.lake.store import Lake
 from disque_trio.pipeline.lake.survey import BadFileError, survey
+from disque_trio.sim.scenarios import plan_file
+from disque_trio.sim.traces import files as traces_files
 from disque_trio.tracing.jsonlines import line_of
 from disque_trio.tracing.rows import Row
 from disque_trio.tracing.sampling import heading
@@ -143,20 +145,21 @@ def test_bad_files_are_named_and_the_others_are_taken(
     good = lines(tmp_path / "good.jsonl", ROWS)
     bad = {
         "gone.jsonl": (None, "No such file or directory"),
-        "empty.jsonl": (b"", "it is empty"),
+        "cut.jsonl": (b'{"time":0,"kind":"plan","detail":PLAN}\n' + line_of(ROWS[0]), "cut off"),
         "torn.jsonl": (b'{"time":', "not even its first line is finished"),
         "text.jsonl": (b"hello\n", "line 1: no JSON: Expecting value"),
         "other.jsonl": (b'{"a": 1}\n', "line 1: it is neither a row of a trace nor a result"),
-        "late.jsonl": (line_of(ROWS[0]) * 3 + b'{"time": 1}\n', "line 4: a row is an object with"),
-        "type.jsonl": (line_of(ROWS[0]) + b'{"time":1,"kind":5}\n', "line 2: 'kind' cannot be 5"),
-        "more.jsonl": (line_of(ROWS[0]) + b'{"time":1,"kind":"x","y":1}\n', "line 2: a row has no"),
+        "late.jsonl": (line_of(ROWS[1]) * 3 + b'{"time": 1}\n', "line 4: a row is an object with"),
+        "type.jsonl": (line_of(ROWS[2]) + b'{"time":1,"kind":5}\n', "line 2: 'kind' cannot be 5"),
+        "more.jsonl": (line_of(ROWS[3]) + b'{"time":1,"kind":"x","y":1}\n', "line 2: a row has no"),
         "plan.jsonl": (b'{"time":0,"kind":"plan","detail":"{}"}\n', "its plan"),
         "bad.parquet": (b"PAR1 is all it has", "Parquet"),
         "bad.arrow": (b"nothing", "Arrow"),
     }
+    plan = json.dumps(plan_file.dump(conditions.calm(3))).encode()
     for name, (text, _) in bad.items():
         if text is not None:
-            (tmp_path / name).write_bytes(text)
+            (tmp_path / name).write_bytes(text.replace(b"PLAN", plan))
 
     outcome = ingest(spark, store, [good, *(str(tmp_path / name) for name in bad)])
 
@@ -166,6 +169,60 @@ def test_bad_files_are_named_and_the_others_are_taken(
     assert outcome.rows == 50
     assert content(store) == ROWS
     assert strays(store) == []
+
+
+@pytest.mark.parametrize("form", ["jsonl", "arrow", "parquet"])
+def test_a_simulated_trace_that_is_cut_off_is_no_run_until_it_is_whole(
+    spark: Any, store: Lake, tmp_path: Path, form: str
+) -> None:
+    case = traced("calm", conditions.calm(3), tmp_path, form=form)
+    whole, cut = Path(case.path), tmp_path / f"cut.{form}"
+    writer = traces_files.create(str(cut), case.plan)
+    writer.write(case.rows[:-1])
+    writer.close()
+
+    outcome = ingest(spark, store, [str(cut)])
+    assert "is cut off" in outcome.bad[str(cut)]
+    assert content(store) == []
+
+    assert ingest(spark, store, [str(whole)]).rows == len(case.rows)
+    assert "is cut off" in ingest(spark, store, [str(cut)]).bad[str(cut)]
+    assert content(store) == sorted(case.rows, key=lambda row: row.time)
+
+
+def test_a_run_that_an_error_of_a_node_has_ended_is_whole(
+    spark: Any, store: Lake, tmp_path: Path
+) -> None:
+    trace = str(tmp_path / "failed.jsonl")
+    writer = traces_files.create(trace, conditions.calm(3))
+    writer.write([*ROWS, Row(60, "error", "n1", detail="ValueError")])
+    writer.close()
+
+    assert ingest(spark, store, [trace]).rows == 51
+
+
+def test_of_an_older_copy_of_a_trace_nothing_is_new(
+    spark: Any, store: Lake, tmp_path: Path
+) -> None:
+    ingest(spark, store, [lines(tmp_path / "node.jsonl", ROWS[:20])])
+    ingest(spark, store, [lines(tmp_path / "node.jsonl", ROWS)])
+    older = lines(tmp_path / "older.jsonl", ROWS[:30])
+
+    assert ingest(spark, store, [older]).known == (older,)
+    assert content(store) == ROWS
+
+
+def test_a_trace_without_rows_is_left_for_the_next_time(
+    spark: Any, store: Lake, tmp_path: Path
+) -> None:
+    trace = tmp_path / "trace.jsonl"
+    trace.touch()
+
+    outcome = ingest(spark, store, [str(trace)])
+    assert (outcome.taken, outcome.known, outcome.bad) == ((), (), {})
+
+    lines(trace, ROWS)
+    assert ingest(spark, store, [str(trace)]).rows == 50
 
 
 def test_what_begins_with_a_bad_file_is_bad_too(spark: Any, store: Lake, tmp_path: Path) -> None:

@@ -14,7 +14,10 @@ import pytest
 
 from disque_trio.cli.frame import INTERRUPTED, USAGE
 from disque_trio.cli.sim import main
+from disque_trio.cli.sim.execution import Result
 from disque_trio.cli.sim.outcomes import NOTHING_TESTED, PASSED, VIOLATED
+from disque_trio.cli.sim.pool import Done, Task
+from disque_trio.cli.sim.results import DirectoryStore
 from tests.sim.cli.files import SMALL, Capture, scenario_file
 
 
@@ -46,6 +49,40 @@ def test_a_mark_that_no_seed_hits_is_told(tmp_path: Path, capsys: Capture) -> No
     assert main(["sweep", path, "--seeds", "0:2", "--jobs", "1"]) == NOTHING_TESTED
 
     assert "not seen in small: crash\n" in capsys.readouterr().out
+
+
+def test_a_result_that_two_sweeps_have_is_one_line(tmp_path: Path) -> None:
+    one, other = (DirectoryStore(str(tmp_path), {"calm": "v"}) for _ in range(2))
+    with (tmp_path / "results.jsonl").open("a") as file:
+        file.write('{"path": "a sweep was killed here')
+
+    for keeping, seed in ((one, 0), (other, 0), (other, 1), (one, 1), (one, 2)):
+        result = Result(scenario="calm", seed=seed, engine="heap", is_ok=True)
+        keeping.add("calm", Done(Task("calm", seed, "heap", 60), result))
+
+    for keeping in (one, other):
+        keeping.close()
+    assert [each.seed for _, each in one.kept()] == [0, 1, 2]
+    assert (one.elsewhere, other.elsewhere) == (1, 1)
+
+
+def test_two_sweeps_at_once_have_each_seed_once(small: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "disque_trio", "sim", "sweep", small, "--seeds", "0:12"]
+    command += ["--jobs", "1", "--recheck", "0", "--out", str(tmp_path / "out")]
+    both = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    told = [each.communicate(timeout=120)[1] for each in both]
+
+    assert [each.returncode for each in both] == [PASSED, PASSED]
+    lines = (tmp_path / "out" / "results.jsonl").read_text().splitlines()
+    facts = [json.loads(line) for line in lines]
+    assert sorted(each["seed"] for each in facts) == list(range(12))
+    assert any(
+        "had been stored by another sweep meanwhile" in text or "were done before" in text
+        for text in told
+    )
 
 
 def test_a_sweep_goes_on_where_it_stopped(small: str, tmp_path: Path, capsys: Capture) -> None:
