@@ -25,6 +25,18 @@ if TYPE_CHECKING:
     from disque_trio.worker.enqueued import NotOpenError as NotOpenError
     from disque_trio.worker.envelope import NotEncodableError as NotEncodableError
     from disque_trio.worker.envelope import TooLargeError as TooLargeError
+    from disque_trio.worker.events import Event as Event
+    from disque_trio.worker.events import JobCancelled as JobCancelled
+    from disque_trio.worker.events import JobDead as JobDead
+    from disque_trio.worker.events import JobEnqueued as JobEnqueued
+    from disque_trio.worker.events import JobReleased as JobReleased
+    from disque_trio.worker.events import JobRetried as JobRetried
+    from disque_trio.worker.events import JobStarted as JobStarted
+    from disque_trio.worker.events import JobSucceeded as JobSucceeded
+    from disque_trio.worker.events import RunEnded as RunEnded
+    from disque_trio.worker.events import RunEvent as RunEvent
+    from disque_trio.worker.events import WorkerStarted as WorkerStarted
+    from disque_trio.worker.events import WorkerStopped as WorkerStopped
     from disque_trio.worker.exceptions import Cancel as Cancel
     from disque_trio.worker.exceptions import Dead as Dead
     from disque_trio.worker.exceptions import InterruptedJobError as InterruptedJobError
@@ -46,6 +58,10 @@ if TYPE_CHECKING:
 
 _EXCEPTIONS: Final = "Cancel Dead InterruptedJobError JobTimeoutError Retry Snooze"
 _ENQUEUE: Final = "Adding Call EnqueueManyError EnqueueUnknownError NotEnqueuedError"
+_EVENTS: Final = (
+    "Event JobCancelled JobDead JobEnqueued JobReleased JobRetried JobStarted JobSucceeded "
+    "RunEnded RunEvent WorkerStarted WorkerStopped"
+)
 _HOMES: Final = {
     "App": ".app",
     **dict.fromkeys(("Batch", "BatchFailedError"), ".batches"),
@@ -54,6 +70,7 @@ _HOMES: Final = {
     **dict.fromkeys(_ENQUEUE.split(), ".enqueue"),
     **dict.fromkeys(("Enqueued", "NotOpenError"), ".enqueued"),
     **dict.fromkeys(("NotEncodableError", "TooLargeError"), ".envelope"),
+    **dict.fromkeys(_EVENTS.split(), ".events"),
     **dict.fromkeys(_EXCEPTIONS.split(), ".exceptions"),
     **dict.fromkeys(("BlockingJobHandle", "JobHandle"), ".handles"),
     "JobStatus": ".operating.states",

@@ -33,6 +33,7 @@ from disque_trio.worker.codec import Envelope, Form
 from disque_trio.worker.copies import Copies
 from disque_trio.worker.enqueue import Call, Enqueuer, Hook, Result
 from disque_trio.worker.envelope import MAX_BODY
+from disque_trio.worker.events import Event
 from disque_trio.worker.handles import BlockingJobHandle, JobHandle
 from disque_trio.worker.interop import System
 from disque_trio.worker.middleware import Middleware
@@ -64,6 +65,8 @@ R = TypeVar("R")
 _Async = Callable[P, Coroutine[Any, Any, R]]
 Fn = TypeVar("Fn", bound=Callable[..., Any])
 AnyTask = TypeVar("AnyTask", bound=Task[..., Any])
+Heard = TypeVar("Heard", bound=Event)
+Listener = Callable[[Heard], object]
 
 
 class App(Generic[State]):
@@ -221,8 +224,24 @@ class App(Generic[State]):
         a function with another signature, or a coroutine function."""
         if not kinds.takes(hook, 1) or iscoroutinefunction(hook):
             raise ValueError(f"hook {shown(hook)} must be a `def` of one argument")
-        self._enqueuer.hooks.append(hook)
+        self._enqueuer.hooks.adding.append(hook)
         return hook
+
+    @overload
+    def on(self, kind: type[Heard], /) -> Callable[[Listener[Heard]], Listener[Heard]]: ...
+    @overload
+    def on(self, *kinds: type[Event]) -> Callable[[Fn], Fn]: ...
+    def on(self, *kinds: Any) -> Any:
+        """Call a function when one of these events, or of their subclasses, has happened
+        (`disque_trio.worker.events`): `@app.on(JobDead)`. Workers call it beside their jobs; a
+        producer calls one for `JobEnqueued`, which must be a `def`. What it raises is logged.
+        Raises `ValueError` for what is no event, and for a function that cannot be called so."""
+
+        def declared(hook: Fn) -> Fn:
+            self._enqueuer.hooks.declare(hook, kinds)
+            return hook
+
+        return declared
 
     @property
     def crons(self) -> "Crons":
@@ -317,18 +336,21 @@ class App(Generic[State]):
         *,
         threads: int = 16,
         processes: int | None = None,
+        worker: str = "",
         is_strict: bool = False,
         is_inline: bool = False,
+        logs_done: bool = False,
         has_cron: bool = True,
         draw: Callable[[], float] = random.random,
         now: Callable[[], float] | None = None,
     ) -> "JobHandler":
         """The handler of the jobs, for a driver, with at most these numbers of threads and
-        processes. Inside `async with` it adds the jobs of `cron`, unless `has_cron` is False. With
-        `is_strict` a job of an unknown task is dead at once. With `is_inline` every `def` runs in
-        the event loop. `draw` returns a random number from 0 to 1, `now` the Unix time. Raises
-        `UnfitTypeError` for annotations that cannot be encoded, and `ValueError` for an executor
-        that cannot run its task."""
+        processes. `worker` is its name in events. Inside `async with` it adds the jobs of `cron`,
+        unless `has_cron` is False. With `is_strict` a job of an unknown task is dead at once. With
+        `is_inline` every `def` runs in the event loop. With `logs_done` jobs that succeed are
+        logged at the level INFO, otherwise DEBUG. `draw` returns a random number from 0 to 1, `now`
+        the Unix time. Raises `UnfitTypeError` for annotations that cannot be encoded, and
+        `ValueError` for an executor that cannot run its task."""
         performing = import_module("disque_trio.worker.handler")  # who adds jobs runs none
         handler: JobHandler = performing.make_handler(
             self.tasks.values(),
@@ -340,8 +362,10 @@ class App(Generic[State]):
             lifespan=self._lifespan,
             threads=threads,
             processes=processes or os.cpu_count() or 1,
+            worker=worker,
             is_strict=is_strict,
             is_inline=is_inline,
+            logs_done=logs_done,
             draw=draw,
             now=now or runtime().now,
         )

@@ -8,6 +8,7 @@ from typing import Any, Final, Generic, TypeVar
 import attrs
 
 from disque_trio.worker.copies import NO_COPIES, Copies
+from disque_trio.worker.events import RunEnded
 from disque_trio.worker.exceptions import InterruptedJobError
 from disque_trio.worker.once import TABLE, Connection, claim
 from disque_trio.worker.protocol import Run
@@ -41,6 +42,8 @@ class Job(Generic[State]):
     _tell: "Callable[[Job[Any], float, str], Awaitable[None]] | None" = None
     _usual: Copies = NO_COPIES
     """Of the jobs of its task."""
+    ends: "list[Callable[[RunEnded], object]]" = attrs.field(init=False, factory=list)
+    """What `on_end` was given."""
 
     def __attrs_post_init__(self) -> None:
         if self.key == "":
@@ -105,6 +108,11 @@ class Job(Generic[State]):
         cannot be interrupted."""
         if self.run.why is not None:
             raise InterruptedJobError(self.run.why)
+
+    def on_end(self, call: "Callable[[RunEnded], object]") -> None:
+        """Call a function with the event that says how this run has ended, for example from
+        middleware: a `def`, which is called in the event loop. What it raises is logged."""
+        self.ends.append(call)
 
     async def progress(self, percent: float, text: str = "") -> None:
         """Report the progress, from 0 to 100, to the client that waits for the result, if any.

@@ -31,16 +31,20 @@ from disque_trio.worker.copies import NO_COPIES, Copies
 from disque_trio.worker.describing import type_and_text
 from disque_trio.worker.enqueued import Enqueued, Follow, R_co, Wait
 from disque_trio.worker.envelope import write
+from disque_trio.worker.events import JobEnqueued
+from disque_trio.worker.hooks import Hooks
 from disque_trio.worker.opened import OpenedApp
 from disque_trio.worker.options import (
     OF_STEPS,
     OWN_HEADERS,
+    RESERVED,
     Definition,
     Options,
     Place,
     carried_by,
     place_of,
     unique_key,
+    without_own,
 )
 from disque_trio.worker.runtime import Runtime, runtime
 
@@ -169,6 +173,18 @@ class Request(Generic[R_co]):
     follow: Follow | None = None
     enqueuer: "Enqueuer" = attrs.field(kw_only=True)
     unique: Place | None = None
+    headers: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
+
+    def announce(self, id: str) -> None:
+        """Tell the hooks that it was added under this id."""
+        if not self.queue.startswith(RESERVED) and not self.task.startswith(RESERVED):
+            own = without_own(self.headers)
+            at = runtime().now()
+            self.enqueuer.hooks.enqueued(
+                JobEnqueued(
+                    at=at, id=id, task=self.task, queue=self.queue, key=self.key, headers=own
+                )
+            )
 
     def result(self, answer: str | DisqueError) -> "Result[R_co]":
         """What became of the job."""
@@ -215,6 +231,10 @@ def exchange(asked: Sequence[Request[R_co] | DisqueError]) -> Exchange[R_co]:
         answers = yield [attrs.evolve(each.command, is_repeatable=True) for each in lost.values()]
         for (place, request), answer in zip(lost.items(), answers, strict=True):
             results[place] = request.result_of_second(answer)
+    for place, request in requests.items():
+        found = results[place]
+        if request.enqueuer.hooks.hears_producers and isinstance(found, Enqueued):
+            request.announce(found.id)
     return [results[place] for place in range(len(asked))]
 
 
@@ -229,7 +249,7 @@ class Enqueuer:
     """Whose tasks these are."""
     copies: Copies = NO_COPIES
     """Of jobs whose task is not known."""
-    hooks: list[Hook] = attrs.Factory(list)
+    hooks: Hooks = attrs.Factory(Hooks)
     opened: OpenedApp = attrs.field(init=False, factory=OpenedApp)
     _threads: threading.local = attrs.field(init=False, factory=threading.local)
 
@@ -344,7 +364,7 @@ class Enqueuer:
         adding = Adding(
             name, options.queue, options.key or runtime().new_key(), dict(options.headers)
         )
-        for hook in self.hooks:
+        for hook in self.hooks.adding:
             hook(adding)
             adding.check()
         headers = {
@@ -407,7 +427,10 @@ class Enqueuer:
         # If the first one was added, its key would refuse the second.
         repeat = options.repeat and not (unique and options.on_conflict == "reject")
         found = (options.queue, unique) if isinstance(unique, str) else None
-        return Request(command, key, task, options.queue, repeat, enqueuer=self, unique=found)
+        return Request(
+            command, key, task, options.queue, repeat,
+            enqueuer=self, unique=found, headers=headers,
+        )  # fmt: skip
 
 
 def _under_way(asked: Request[R_co] | DisqueError) -> DisqueError:

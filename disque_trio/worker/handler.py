@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from functools import partial
 from importlib import import_module
+from logging import DEBUG, INFO
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 import anyio
@@ -28,6 +29,7 @@ from disque_trio.worker.engine.records import Outcome, Reason
 from disque_trio.worker.engine.suspects import proven
 from disque_trio.worker.enqueue import Enqueuer
 from disque_trio.worker.envelope import NewerBodyError, read
+from disque_trio.worker.events import WorkerStarted, WorkerStopped
 from disque_trio.worker.exceptions import JobTimeoutError, Snooze
 from disque_trio.worker.executors.dispatch import Executor, body_of, executors, inline
 from disque_trio.worker.executors.forks import end_fork
@@ -40,6 +42,7 @@ from disque_trio.worker.protocol import Run
 from disque_trio.worker.runlog import RunLog
 from disque_trio.worker.runtime import runtime
 from disque_trio.worker.task import Task
+from disque_trio.worker.telling import Teller
 
 if TYPE_CHECKING:
     from disque_trio.worker.cron.declaring import Crons
@@ -101,7 +104,25 @@ class JobHandler:
             lambda self: partial(continuations.tell, self.enqueuer), takes_self=True
         ),
     )
-    _log: RunLog = attrs.field(init=False, factory=RunLog)
+    worker: str = ""
+    """Its name, for events."""
+    in_threads: bool = True
+    """Are hooks that are no coroutines called in threads?"""
+    logs_done: bool = False
+    """Is there a line at the level INFO for each job that succeeds? Otherwise it is DEBUG."""
+    _log: RunLog = attrs.field(
+        init=False,
+        default=attrs.Factory(
+            lambda self: RunLog(INFO if self.logs_done else DEBUG), takes_self=True
+        ),
+    )
+    _teller: Teller = attrs.field(
+        init=False,
+        default=attrs.Factory(
+            lambda self: Teller(self.worker, self.enqueuer.hooks, self.now, self.in_threads),
+            takes_self=True,
+        ),
+    )
     _state: Any = attrs.field(init=False, default=None)
     _process: int = attrs.field(init=False, factory=os.getpid)
     _stack: AsyncExitStack = attrs.field(init=False, factory=AsyncExitStack)
@@ -116,12 +137,15 @@ class JobHandler:
                     await stack.enter_async_context(executor)
                 elif isinstance(executor, ThreadExecutor):
                     stack.callback(executor.close)
+            await self._teller.open(stack)
             if self.lifespan is not None:
                 self._state = await stack.enter_async_context(self.lifespan())
             if self.beside is not None:
                 tasks = await stack.enter_async_context(anyio.create_task_group())
                 stack.callback(tasks.cancel_scope.cancel)
                 tasks.start_soon(self.beside)
+            self._teller.worker_has(WorkerStarted)
+            stack.callback(self._teller.worker_has, WorkerStopped)
             self._stack = stack.pop_all()
         return self
 
@@ -152,6 +176,7 @@ class JobHandler:
             if timeout is not None:
                 run.limit(timeout)
             token = current.set(job)
+            self._teller.started(job)
             try:
                 value = await entry.body(job, args, kwargs)
                 end_fork(self._process)
@@ -162,7 +187,6 @@ class JobHandler:
                     await continuations.keep(self.enqueuer, job, value)
             finally:
                 current.reset(token)
-            return DONE
         except BaseException as error:  # of handlers, policies, executors, encoders, middleware
             end_fork(self._process, error)
             if nest.innermost() is not nest.outer:
@@ -171,8 +195,12 @@ class JobHandler:
                 except nesting.LeftOpenError as left:
                     error = left
             if deciding.is_interrupted(run, error):
+                self._teller.interrupted(job)
                 raise deciding.cancellation(error) or error from None
             return await self._ended(run, entry, job, stage, error)
+        self._log.done(job)
+        self._teller.succeeded(job)
+        return DONE
 
     def _known(self, run: Run) -> tuple[Entry, Job[Any], Envelope | None]:
         """What runs the job, and its envelope, which a job of a consumer has not."""
@@ -216,6 +244,7 @@ class JobHandler:
             options = entry.definition.options if entry and entry.arguments else None
             end = await snoozing.add_again(self.enqueuer, self._reader(run), options, job, end)
         self._log.ended(job, end, has_begun=stage != "reading")
+        self._teller.ended(job, end)
         if end.is_final:
             await continuations.ended(self.enqueuer, job, end)
         return end.outcome
@@ -309,6 +338,7 @@ def make_handler(
             for queue, (definition, fn) in consumers.items()
         },
         executors=known,
+        in_threads=not is_inline and runtime().executors is None,
         beside=beside,
         enqueuer=enqueuer,
         now=now,

@@ -35,6 +35,13 @@ OWN_HEADERS: Final = frozenset((
     "reply_key", "reply_to", "result_ttl", "snoozes", "sync", "then", "tries", "ttl", "unique",
 ))  # fmt: skip
 """Headers that this library writes."""
+
+
+def without_own(headers: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the producer alone."""
+    return {name: value for name, value in headers.items() if name not in OWN_HEADERS}
+
+
 _TOO_LATE: Final = "{}: a job waits for ten years (" + f"{LONGEST_S} s) at most"
 _MAX_UNIQUE: Final = 256
 """Bytes that a node takes as a key."""

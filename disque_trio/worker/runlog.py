@@ -1,19 +1,22 @@
-"""What the log says of runs that have not simply returned: one line for each.
+"""What the log says of runs: a line for each that has not simply returned, and one at the level
+`done_level` for the others.
 
 The lines go to the logger `disque_trio.worker.jobs`, with job, task, key and attempt. Handlers and
 filters of loggers are code of users: what they raise is dropped.
 """
 
 import logging
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
 import attrs
 
-from disque_trio.worker.context import Job
+from disque_trio.worker.context import Job, logger
 from disque_trio.worker.deciding import End
-from disque_trio.worker.describing import cause_of, is_of, trace_of, traceback_of
+from disque_trio.worker.describing import cause_of, is_of
 from disque_trio.worker.exceptions import JobTimeoutError
+from disque_trio.worker.repeats import Repeats, write_with_traceback
 from disque_trio.worker.runtime import runtime
 
 _WAITING = (
@@ -26,45 +29,20 @@ _UNREAD = (
 )
 
 
-PERIOD_S: Final = 60.0
-_MOST: Final = 1000
-"""Keys that are remembered."""
-
-
-@attrs.define
-class _Line:
-    written: float
-    since: int = 0
-
-
-@attrs.define(eq=False)
-class Repeats:
-    """What has been written lately, by key."""
-
-    _lines: dict[str, _Line] = attrs.Factory(dict)
-
-    def due(self, key: str, now: float) -> str | None:
-        """What to append to a line that is to be written now: how many were left out since the
-        last one, or nothing; None if this one is left out, too. `now` is in seconds."""
-        line = self._lines.get(key)
-        if line is None:
-            if len(self._lines) >= _MOST:
-                del self._lines[next(iter(self._lines))]
-            self._lines[key] = _Line(now)
-            return ""
-        if 0 <= now - line.written < PERIOD_S:
-            line.since += 1
-            return None
-        since, self._lines[key] = line.since, _Line(now)
-        return f" ({since} more like this since the last line)" if since else ""
-
-
 @attrs.define(eq=False)
 class RunLog:
     """The log of one worker."""
 
+    done_level: int = logging.DEBUG
+    """Of the line of a job that has succeeded."""
     _repeats: Repeats = attrs.Factory(Repeats)
     _now: Callable[[], float] = attrs.Factory(lambda: runtime().monotonic)
+
+    def done(self, job: Job[Any]) -> None:
+        """A handler has returned. Never raises."""
+        if logger.isEnabledFor(self.done_level):
+            with suppress(BaseException):
+                job.log.log(self.done_level, "done in %.3f s", self._now() - job.run.began)
 
     def ended(self, job: Job[Any], end: End, *, has_begun: bool) -> None:
         """A run has ended so. Never raises."""
@@ -100,23 +78,6 @@ def _of_run(job: Job[Any], end: End) -> None:
         job.log.log(level, text, *args)
     else:
         write_with_traceback(job.log.logger, level, text, args, end.error, job.log.extra)
-
-
-def write_with_traceback(
-    log: logging.Logger,
-    level: int,
-    text: str,
-    args: tuple[object, ...],
-    error: BaseException,
-    extra: Mapping[str, object] | None = None,
-) -> None:
-    """Log a line with the traceback of an error, even of one whose traceback cannot be formatted,
-    which would cost the line."""
-    if log.isEnabledFor(level):
-        info = type(error), error, traceback_of(error)
-        record = log.makeRecord(log.name, level, __file__, 0, text, args, info, None, extra)
-        record.exc_text = trace_of(error).rstrip("\n")  # formatters do not make it again
-        log.handle(record)
 
 
 def _line(end: End) -> tuple[int, str, tuple[object, ...]]:

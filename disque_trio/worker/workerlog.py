@@ -7,7 +7,7 @@ from typing import Final
 from disque_trio.client.errors import ConnectionFailedError
 from disque_trio.worker.engine.records import Drop, Job, Micros, Reason, Stage, Start
 from disque_trio.worker.protocol import Run
-from disque_trio.worker.runlog import write_with_traceback
+from disque_trio.worker.repeats import write_with_traceback
 from disque_trio.worker.slots import Slot
 from disque_trio.worker.stalls import Seen
 

@@ -8,7 +8,7 @@ import pytest
 
 from disque_trio.cli.worker.logs import Lines
 from disque_trio.worker import App
-from disque_trio.worker.runlog import PERIOD_S, Repeats
+from disque_trio.worker.repeats import PERIOD_S, Repeats
 from tests.worker.runs import ID, body, outcomes, run_of
 
 JOB = ID.decode()

@@ -92,6 +92,11 @@ def trace(adding: Adding) -> None:
     adding.headers["traceparent"] = "00"
 
 
+@app.on(worker.JobDead, worker.JobRetried)
+async def failed(event: worker.JobDead | worker.JobRetried) -> None:
+    assert_type(event.duration, float)
+
+
 def by_function(job: Job[Pool], error: BaseException) -> float | None:
     return 3.0
 

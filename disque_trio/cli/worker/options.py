@@ -150,6 +150,7 @@ class Options:
     log_format: str = _process(
         "--log-format", one_of(*FORMATS), "json: one object per line", "human"
     )
+    log_done: bool = _switch("--log-done", "log a line for each job that succeeds, too")
     explain: bool = _switch(
         "--explain", "print all settings with the origin of each value, and exit"
     )

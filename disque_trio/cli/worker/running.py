@@ -103,13 +103,15 @@ def settings_of(app: App[Any], options: Options) -> Settings:
 # One process.
 
 
-def prepare(app: App[Any], options: Options) -> tuple[Settings, JobHandler]:
+def prepare(app: App[Any], options: Options, child: str = "") -> tuple[Settings, JobHandler]:
     """What the engine is asked to do, and what runs the jobs. Raises `UsageError`."""
     if options.url:
         app.use(options.url)
     settings = settings_of(app, options)
     try:
-        return settings, app.handler(threads=options.threads)
+        return settings, app.handler(
+            threads=options.threads, worker=name_of(options, child), logs_done=options.log_done
+        )
     except (UnfitTypeError, ValueError) as error:
         raise UsageError(f"{options.app}: {error}") from error
 
@@ -117,7 +119,7 @@ def prepare(app: App[Any], options: Options) -> tuple[Settings, JobHandler]:
 def run_one(app: App[Any], options: Options, child: str = "") -> int:
     """Run the jobs of an app in this process; the exit status. `child` is its number, if it has a
     parent. Raises `UsageError`."""
-    settings, handler = prepare(app, options)
+    settings, handler = prepare(app, options, child)
     parent = _take_stdin() if child else None
     log_to_stderr(options.log_level, child, options.log_format)
     _log.info(

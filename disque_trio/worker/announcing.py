@@ -1,0 +1,138 @@
+"""Calls the hooks of an app in a worker, each in a task of its own, so that no job waits for one.
+
+A hook that falls behind loses events.
+"""
+
+import logging
+from collections import deque
+from inspect import iscoroutinefunction
+from typing import Any, Final
+
+import anyio
+import attrs
+from anyio.abc import TaskGroup
+
+from disque_trio.worker.checks import shown
+from disque_trio.worker.deciding import cancellation
+from disque_trio.worker.events import Event
+from disque_trio.worker.hooks import Hook, Hooks
+from disque_trio.worker.repeats import Repeats
+
+HOOK_S: Final = 10.0
+"""An `async def` that takes longer for one event is cancelled."""
+LAST_S: Final = 5.0
+"""How long all hooks may take for the events that are left when the worker ends."""
+MOST: Final = 10_000
+"""Events that wait for one hook. Later ones are dropped."""
+_AT_ONCE: Final = 100
+
+_log: Final = logging.getLogger("disque_trio.worker.hooks")
+
+
+@attrs.define(eq=False)
+class _Listener:
+    """A hook in a worker, and what it has not been called with yet."""
+
+    hook: Hook
+    waiting: deque[Event] = attrs.Factory(deque)
+    wake: anyio.Event = attrs.Factory(anyio.Event)
+    dropped: int = 0
+    is_busy: bool = False
+    is_over: bool = False
+
+
+@attrs.define(eq=False)
+class Announcer:
+    """Calls the hooks of an app in a worker, inside of `async with`."""
+
+    hooks: Hooks
+    in_threads: bool
+    """Is a `def` called in a thread? Otherwise in the event loop."""
+    _listeners: list[_Listener] = attrs.field(init=False, factory=list)
+    _by_kind: dict[type[Event], list[_Listener]] = attrs.field(init=False, factory=dict)
+    _tasks: TaskGroup = attrs.field(init=False)
+    _repeats: Repeats = attrs.field(init=False, factory=Repeats)
+
+    async def __aenter__(self) -> "Announcer":
+        self._listeners = [_Listener(hook) for hook in self.hooks.heard]
+        self._tasks = await anyio.create_task_group().__aenter__()
+        for each in self._listeners:
+            self._tasks.start_soon(self._serve, each)
+        return self
+
+    async def __aexit__(self, *raised: Any) -> bool | None:
+        try:
+            with anyio.move_on_after(LAST_S):
+                while any(each.waiting or each.is_busy for each in self._listeners):
+                    await anyio.sleep(LAST_S / 500)
+        finally:
+            for each in self._listeners:
+                each.is_over = True
+                if left := len(each.waiting) + each.is_busy:
+                    _log.warning("hook %s: %d events are abandoned", shown(each.hook.fn), left)
+            self._tasks.cancel_scope.cancel()
+            done: bool | None = await self._tasks.__aexit__(None, None, None)
+        return done
+
+    def wants(self, kind: type[Event]) -> bool:
+        """Does any hook listen to such events?"""
+        return bool(self._of(kind))
+
+    def tell(self, event: Event) -> None:
+        """This has happened. Never waits, never raises."""
+        for each in self._of(type(event)):
+            if len(each.waiting) < MOST:
+                each.waiting.append(event)
+                each.wake.set()
+            else:
+                each.dropped += 1
+
+    def _of(self, kind: type[Event]) -> list[_Listener]:
+        found = self._by_kind.get(kind)
+        if found is None:
+            found = [each for each in self._listeners if each.hook.hears(kind)]
+            self._by_kind[kind] = found
+        return found
+
+    async def _serve(self, listener: _Listener) -> None:
+        is_async = iscoroutinefunction(listener.hook.fn)
+        limiter = anyio.CapacityLimiter(1)
+        while True:
+            if not listener.waiting:
+                listener.wake = anyio.Event()
+                await listener.wake.wait()
+            listener.is_busy = True
+            if is_async:
+                await self._await(listener, listener.waiting.popleft())
+            elif self.in_threads:
+                await anyio.to_thread.run_sync(
+                    self._call, listener, abandon_on_cancel=True, limiter=limiter
+                )
+            else:
+                self._call(listener)
+                await anyio.lowlevel.checkpoint()
+            listener.is_busy = False
+            if listener.dropped:
+                text = "hook %s is too slow: %d events were dropped"
+                _log.warning(text, shown(listener.hook.fn), listener.dropped)
+                listener.dropped = 0
+
+    def _call(self, listener: _Listener) -> None:
+        for _ in range(_AT_ONCE):
+            if listener.is_over or not listener.waiting:
+                return
+            listener.hook.call(listener.waiting.popleft(), self._repeats)
+
+    async def _await(self, listener: _Listener, event: Event) -> None:
+        hook = listener.hook
+        with anyio.move_on_after(HOOK_S) as scope:
+            try:
+                await hook.fn(event)  # type: ignore[misc]  # it is an `async def`
+            except BaseException as error:
+                is_over = anyio.current_effective_deadline() == -float("inf")
+                if is_over and cancellation(error) is not None:
+                    raise
+                hook.failed(event, error, self._repeats)
+        if scope.cancelled_caught:
+            late = TimeoutError(f"it took longer than {HOOK_S:.0f} s, and was cancelled")
+            hook.failed(event, late, self._repeats)

@@ -1,0 +1,86 @@
+"""Hooks of users: functions that are called before a job is added, and when something has happened.
+
+What a hook raises changes nothing of a job, except before it is added.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from inspect import iscoroutinefunction
+from typing import Any, Final
+
+import attrs
+
+from disque_trio.worker.checks import shown
+from disque_trio.worker.describing import describe
+from disque_trio.worker.events import Event, JobEnqueued
+from disque_trio.worker.kinds import takes
+from disque_trio.worker.repeats import Repeats, write_with_traceback
+from disque_trio.worker.runtime import runtime
+
+_log: Final = logging.getLogger("disque_trio.worker.hooks")
+_Call = Callable[[Any], object]
+
+
+@attrs.frozen(eq=False)
+class Hook:
+    """A function, and the kinds of events that it is called with."""
+
+    fn: _Call
+    kinds: tuple[type[Event], ...]
+
+    def hears(self, kind: type[Event]) -> bool:
+        """Is it called with events of this class?"""
+        return issubclass(kind, self.kinds)
+
+    def call(self, event: Event, repeats: Repeats) -> None:
+        """Call a `def`. Never raises."""
+        try:
+            self.fn(event)
+        except BaseException as error:
+            self.failed(event, error, repeats)
+
+    def failed(self, event: Event, error: BaseException, repeats: Repeats) -> None:
+        """It has raised this. Logged once per hook and minute."""
+        more = repeats.due(f"{id(self)}", runtime().monotonic())
+        if more is not None:
+            text = "hook %s failed for %s: %s%s"
+            told = shown(self.fn), type(event).__name__, describe(error), more
+            write_with_traceback(_log, logging.ERROR, text, told, error)
+
+
+@attrs.define(eq=False)
+class Hooks:
+    """The hooks of an app."""
+
+    adding: list[_Call] = attrs.Factory(list)
+    """Called before a job is added."""
+    heard: list[Hook] = attrs.Factory(list)
+    _of_producers: list[Hook] = attrs.Factory(list)
+    _repeats: Repeats = attrs.Factory(Repeats)
+
+    def declare(self, fn: Any, kinds: Sequence[Any]) -> None:
+        """Add a hook. Raises `ValueError` for one that cannot be called so."""
+        if not kinds or not all(
+            isinstance(each, type) and issubclass(each, Event) for each in kinds
+        ):
+            raise ValueError(f"on({', '.join(map(shown, kinds))}): name classes of events")
+        if not takes(fn, 1):
+            raise ValueError(f"hook {shown(fn)} must be a function of one argument")
+        hook = Hook(fn, tuple(kinds))
+        if hook.hears(JobEnqueued):
+            if iscoroutinefunction(fn):
+                raise ValueError(
+                    f"hook {shown(fn)} must be a `def`: threads add jobs, too (JobEnqueued)"
+                )
+            self._of_producers.append(hook)
+        self.heard.append(hook)
+
+    @property
+    def hears_producers(self) -> bool:
+        """Does any hook want to know of jobs that were added?"""
+        return bool(self._of_producers)
+
+    def enqueued(self, event: JobEnqueued) -> None:
+        """A job was added here. Never raises."""
+        for hook in self._of_producers:
+            hook.call(event, self._repeats)
