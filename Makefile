@@ -9,7 +9,7 @@ EXAMPLE := $(VENV)/.example
 SPARK  := $(VENV)/.spark
 NODE   := $(VENV)/.node
 
-.PHONY: up example test explain-sweep pipeline compiled wheel test-compiled machine shipped check format lint types fast mutants pins sweep soak roll pyright spark bench mixes bench-workers bench-console profile crowd simbench fuzz fuzz-web docs site clean help
+.PHONY: up example test explain-sweep pipeline compiled wheel test-compiled machine shipped check format lint types fast mutants pins sweep soak roll pyright spark bench mixes instructions bench-workers bench-console profile crowd simbench fuzz fuzz-web docs site clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -51,7 +51,7 @@ example: $(EXAMPLE) ## a small shop, with a worker and a node that are killed
 
 # What runs in one process shares the cores first; the rest, which often waits, takes three.
 test: $(SPARK) $(NODE) ## every check and test
-	$(MAKE) --jobs=2 --output-sync pipeline lint types machine shipped
+	$(MAKE) --jobs=2 --output-sync pipeline lint types machine shipped instructions
 	$(BIN)/python -m pytest -n 3 -m 'not soak and not pins' \
 		--ignore=tests/statemachine --ignore=tests/pipeline --ignore=$(SHIPPED)
 
@@ -84,6 +84,7 @@ test-compiled: compiled ## tests of what is compiled, in that form; forty runs o
 		tests/sim/test_determinism.py tests/cluster/test_conformance.py \
 		--ignore=tests/sim/engines/test_tcp_engine.py
 	$(BIN)/python -m compiling.digests --seeds 40
+	$(MAKE) instructions FORM=compiled
 
 machine: $(STAMP)
 	$(BIN)/coverage erase
@@ -162,6 +163,11 @@ bench-workers: $(STAMP) $(filter compiled,$(FORM)) ## our worker library beside 
 mixes: $(STAMP) $(filter compiled,$(FORM)) ## resident memory against maxmemory in ten mixes of jobs; ONLY=mix,... FORM=compiled
 	$(if $(filter compiled,$(FORM)),$(AS_COMPILED)) $(BIN)/python -m benchmarks mixes --json mixes.json \
 		$(if $(ONLY),--only '$(ONLY)') $(BENCH)
+
+# Counts do not depend on what else the machine does. Without valgrind nothing is counted.
+instructions: $(STAMP) $(filter compiled,$(FORM)) ## instructions of each operation beside those recorded; ONLY=case,... RECORD='reason' FORM=compiled
+	$(if $(filter compiled,$(FORM)),$(AS_COMPILED)) $(BIN)/python -m benchmarks instructions \
+		$(if $(ONLY),--only '$(ONLY)') $(if $(RECORD),--record '$(RECORD)') $(BENCH)
 
 profile: $(STAMP) ## where a node's time goes, case by case; ONLY=case,...
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[profile]'

@@ -23,6 +23,7 @@ OTHERS: Final = {
     "sim": ("simulator", "the simulator's speed"),
     "profile": ("profile", "where a node's time goes"),
     "inprocess": ("inprocess", "a node without sockets"),
+    "instructions": ("instructions.comparison", "instructions per operation beside those recorded"),
     "crowd": ("crowd", "the latency of one client beside many others"),
     "console": ("console", "the console with 100,000 queues and 2 million jobs"),
     "workers": ("workers", "one process against several behind one port"),
