@@ -21,7 +21,7 @@ from disque_trio.observe.sampling import RATES
 from disque_trio.observe.survey import KnownNode, Survey, node_row, sees
 from disque_trio.observe.timeline import Timelines
 from disque_trio.observe.values import Json
-from disque_trio.observe.workers import Workers
+from disque_trio.observe.workers import Workers, tasks
 from disque_trio.worker.operating.admin import Admin, KnownWorker
 from disque_trio.worker.operating.plans import MistakeError
 
@@ -195,6 +195,7 @@ TOPICS: Final[Mapping[str, Callable[[Observer, Json], Awaitable[Told]]]] = {
     "history": lambda observer, args: history.history(observer.survey, args),
     "jobs": _jobs,
     "workers": lambda observer, _args: observer.people.look(),
+    "tasks": lambda observer, _args: tasks(observer.survey),
     "dead": _dead,
     "later": _later,
 }

@@ -1,5 +1,8 @@
-"""The topic `workers`: who works, by what workers note and what nodes tell of their connections."""
+"""The topics `workers` and `tasks`: who works, by what workers note and what nodes tell of their
+connections, and how long tasks run."""
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 import anyio
@@ -12,11 +15,14 @@ from disque_trio.observe.values import Json, name_fields
 from disque_trio.worker.operating.admin import Admin, KnownWorker
 from disque_trio.worker.operating.asking import at_each, given
 from disque_trio.worker.operating.notes import SILENT_S
+from disque_trio.worker.times import WINDOW_S, TaskTimes, merged
 
 GONE_S: Final = 600.0
 """For so long a worker that has vanished is shown."""
 MOST_CLIENTS: Final = 500
 """That are shown."""
+SLOWEST: Final = 50
+"""Running jobs that are shown, those that run longest."""
 _CROWD: Final = 2000
 """A node with more connections is not asked for them: the answer would hold it up."""
 _ENDING: Final = ("draining", "aborting", "stopped")
@@ -125,3 +131,53 @@ def _state(beat_s: float, *, is_gone: bool) -> str:
     if is_gone and beat_s > SILENT_S:
         return "gone"
     return "late" if beat_s > SILENT_S else "live"
+
+
+async def tasks(survey: Survey) -> tuple[Json, dict[str, str]]:
+    """The run times of all tasks, and the jobs that run longest."""
+    await survey.look()
+    found = await Admin(survey.client).workers()
+    workers = [each for each in found.items if each.state != "silent"]
+    running = [(job, each.report) for each in workers for job in each.report.jobs]
+    slowest = sorted(running, key=lambda each: -each[0].age_s)[:SLOWEST]
+    return {
+        "window_s": 2 * WINDOW_S,
+        "tasks": task_rows(workers),
+        "running": [
+            {
+                "id": job.id,
+                "task": job.task,
+                **name_fields(job.queue, "queue"),
+                "worker": report.name,
+                "since_s": job.age_s,
+                "lease_s": job.lease_s,
+            }
+            for job, report in slowest
+        ],
+    }, found.unreached
+
+
+def task_rows(workers: Sequence[KnownWorker]) -> list[Json]:
+    """Of each task that ran lately or runs now, all workers together; the slowest first."""
+    reports = [each.report for each in workers]
+    times = merged(each for report in reports for each in report.tasks)
+    runs = Counter(job.task for report in reports for job in report.jobs if job.task)
+    for task in runs:
+        times.setdefault(task, TaskTimes(task=task))
+    rows = [
+        {
+            "task": each.task,
+            "runs": each.runs,
+            "failures": each.failures,
+            "mean_s": each.seconds / each.runs if each.runs else None,
+            **{name: each.quantile(share) for name, share in QUANTILES.items()},
+            "running": runs[each.task],
+            "workers": sum(any(one.task == each.task for one in r.tasks) for r in reports),
+        }
+        for each in times.values()
+    ]
+    return sorted(rows, key=lambda row: (-(row["p95_s"] or 0.0), row["task"]))
+
+
+QUANTILES: Final = {"p50_s": 0.5, "p95_s": 0.95, "p99_s": 0.99}
+"""By field, the share of runs that took no longer."""

@@ -101,7 +101,7 @@ STORED_FLAGS: Final = 0xFF
 CARRIED_FLAGS: Final = BCAST_QUEUED | BCAST_WILLQUEUE
 """The flags that a message may carry (original 4.5)."""
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 """The number of everything that nodes write, send and announce (docs/versions.md). It is raised in
 the first version that writes or sends something which the one before does not know. Versions from
 before there was a number count as 0."""

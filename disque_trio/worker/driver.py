@@ -38,6 +38,7 @@ from disque_trio.worker.reporting import Report, Signs, make_report
 from disque_trio.worker.slots import Slots
 from disque_trio.worker.stalls import LONG_S, Stalls, watched
 from disque_trio.worker.statuses import CLEAN, INTERRUPTED, REFUSED, RESTART
+from disque_trio.worker.times import RunTimes
 from disque_trio.worker.workerlog import log
 
 STUCK_S: Final = 10.0
@@ -106,14 +107,19 @@ class Worker:
         for name in self.settings.nodes:
             if name not in self._addresses:
                 raise ValueError(f"{name!r} is no address of the cluster: {list(self._addresses)}")
-        self._slots = Slots(self.handler, self, self._most)
-        self._beginnings = Beginnings(self._slots.start)
         self._signs = Signs(name=self.name, app=self.app)
+        self._slots = Slots(self.handler, self, self._most, self._signs.times)
+        self._beginnings = Beginnings(self._slots.start)
 
     def report(self) -> Report:
         """What it does now."""
         engine = self._engine or Engine(self.settings, _now())
         return make_report(self._signs, engine.state, self._slots.at_work, _now())
+
+    @property
+    def times(self) -> RunTimes:
+        """How long its jobs ran."""
+        return self._signs.times
 
     # Orders.
 

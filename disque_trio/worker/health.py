@@ -1,7 +1,7 @@
 """Answers HTTP requests about a worker, in its event loop: `--health` (docs/worker-process.md)."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
@@ -12,6 +12,7 @@ from anyio.abc import ByteStream, Listener
 
 from disque_trio.worker.codec import write
 from disque_trio.worker.reporting import Report
+from disque_trio.worker.times import RunTimes, exposition
 
 PATIENCE_S: Final = 5.0
 """How long a request and its answer may take together."""
@@ -21,20 +22,46 @@ _PAUSE_S: Final = 1.0
 _BROKEN: Final = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
 _log: Final = logging.getLogger("disque_trio.worker")
 
-Page = Callable[[], tuple[HTTPStatus, bytes]]
-"""The status, and a body in JSON."""
+JSON: Final = "application/json"
+METRICS: Final = "text/plain; version=0.0.4; charset=utf-8"
+Page = Callable[[], tuple[HTTPStatus, bytes, str]]
+"""The status, a body, and its type."""
 
 
-def pages(report: Callable[[], Report]) -> dict[str, Page]:
+def pages(report: Callable[[], Report], times: RunTimes) -> dict[str, Page]:
     """`/health` says whether the worker is healthy, and what it does. `/live` says that its event
-    loop runs."""
+    loop runs. `/metrics` has the run times of tasks, and what the report counts."""
 
-    def health() -> tuple[HTTPStatus, bytes]:
+    def health() -> tuple[HTTPStatus, bytes, str]:
         told = report()
         status = HTTPStatus.OK if told.healthy else HTTPStatus.SERVICE_UNAVAILABLE
-        return status, write(told, "json")
+        return status, write(told, "json"), JSON
 
-    return {"/": health, "/health": health, "/live": lambda: (HTTPStatus.OK, b'{"live":true}')}
+    def metrics() -> tuple[HTTPStatus, bytes, str]:
+        text = exposition(times) + "".join(_counted(report()))
+        return HTTPStatus.OK, text.encode(), METRICS
+
+    def live() -> tuple[HTTPStatus, bytes, str]:
+        return HTTPStatus.OK, b'{"live":true}', JSON
+
+    return {"/": health, "/health": health, "/live": live, "/metrics": metrics}
+
+
+_METRICS: Final = (
+    ("disque_worker_jobs_ended_total", "counter", "ended", "Jobs that have ended."),
+    ("disque_worker_jobs_running", "gauge", "busy", "Jobs that run."),
+    ("disque_worker_slots", "gauge", "slots", "How many jobs it runs at the same time at most."),
+    ("disque_worker_jobs_stuck", "gauge", "stuck", "Cancelled jobs that do not end."),
+    ("disque_worker_loop_lag_seconds", "gauge", "lag_s", "How late its event loop was."),
+    ("disque_worker_resident_bytes", "gauge", "rss_bytes", "Resident memory."),
+    ("disque_worker_healthy", "gauge", "healthy", "Is it healthy?"),
+)
+
+
+def _counted(report: Report) -> Iterator[str]:
+    for name, kind, field, about in _METRICS:
+        value = getattr(report, field)
+        yield f"# HELP {name} {about}\n# TYPE {name} {kind}\n{name} {float(value):g}\n"
 
 
 async def serve(listener: Listener[ByteStream], known: Mapping[str, Page]) -> None:
@@ -66,23 +93,22 @@ def answer(known: Mapping[str, Page], head: bytes) -> bytes:
     """The answer to a request. The connection ends after it."""
     words = head.split(b"\r\n", 1)[0].split(b" ")
     if len(head) > LONGEST or len(words) != 3 or not words[2].startswith(b"HTTP/1."):
-        return _reply(HTTPStatus.BAD_REQUEST, b'{"error":"this is no request of HTTP 1"}')
+        return _reply(HTTPStatus.BAD_REQUEST, b'{"error":"this is no request of HTTP 1"}', JSON)
     method, target, _ = words
     page = known.get(target.partition(b"?")[0].decode("latin-1"))
     if method not in (b"GET", b"HEAD"):
-        return _reply(HTTPStatus.METHOD_NOT_ALLOWED, b'{"error":"GET and HEAD only"}')
+        return _reply(HTTPStatus.METHOD_NOT_ALLOWED, b'{"error":"GET and HEAD only"}', JSON)
     if page is None:
-        return _reply(
-            HTTPStatus.NOT_FOUND, write({"error": "no such page", "pages": [*known]}, "json")
-        )
+        said = write({"error": "no such page", "pages": [*known]}, "json")
+        return _reply(HTTPStatus.NOT_FOUND, said, JSON)
     return _reply(*page(), has_body=method == b"GET")
 
 
-def _reply(status: HTTPStatus, body: bytes, *, has_body: bool = True) -> bytes:
+def _reply(status: HTTPStatus, body: bytes, kind: str, *, has_body: bool = True) -> bytes:
     allow = "Allow: GET, HEAD\r\n" if status is HTTPStatus.METHOD_NOT_ALLOWED else ""
     head = (
         f"HTTP/1.1 {status.value} {status.phrase}\r\n{allow}"
-        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
         "Cache-Control: no-store\r\nConnection: close\r\n\r\n"
     )
     return head.encode() + (body if has_body else b"")

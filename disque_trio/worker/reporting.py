@@ -4,7 +4,7 @@ import math
 import os
 import socket
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -14,6 +14,7 @@ from disque_trio.system import rss_bytes
 from disque_trio.worker.engine.records import NEVER, SECOND, Job, Micros, Phase, Stage, State
 from disque_trio.worker.runtime import runtime
 from disque_trio.worker.slots import Slot
+from disque_trio.worker.times import RunTimes, TaskTimes
 
 LATELY_S: Final = 15.0
 """A worker that takes jobs hears of a node after ten seconds at most, also if there are none."""
@@ -73,6 +74,8 @@ class Report:
     up_s: float
     jobs: list[RunningJob]
     """The `MOST_JOBS` that run longest."""
+    tasks: Sequence[TaskTimes] = ()
+    """How long jobs ran in the last five to ten minutes."""
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -86,6 +89,8 @@ class Signs:
     """When a node has answered; -1 for never."""
     ended: int = 0
     """Jobs."""
+    times: RunTimes = attrs.Factory(RunTimes)
+    """How long jobs ran."""
     lags: deque[float] = attrs.field(factory=lambda: deque([0.0], _LAGS))
     """How late the event loop was lately, in seconds."""
 
@@ -117,6 +122,7 @@ def make_report(signs: Signs, state: State, at_work: Mapping[bytes, Slot], now: 
         rss_bytes=rss_bytes(),
         up_s=round(runtime().monotonic() - signs.began, 1),
         jobs=_running(state, at_work, now),
+        tasks=signs.times.lately(),
     )
 
 

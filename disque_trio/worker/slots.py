@@ -17,11 +17,12 @@ from anyio.abc import TaskGroup
 
 from disque_trio.worker import nesting
 from disque_trio.worker.deciding import last_resort
-from disque_trio.worker.engine.records import Cancel, Outcome, Reason, Release, Start
+from disque_trio.worker.engine.records import Cancel, Done, Outcome, Reason, Release, Start
 from disque_trio.worker.event_loops import absorb_cancellations, references, stray_cancellations
 from disque_trio.worker.protocol import Driver, Handler, Run
 from disque_trio.worker.runtime import runtime
 from disque_trio.worker.stacks import of_coroutine, of_thread
+from disque_trio.worker.times import RunTimes
 
 BURST_S: Final = 0.001
 """How long jobs run one after another before other tasks have their turn."""
@@ -82,6 +83,8 @@ class Slots:
     driver: Turns
     most: Callable[[], int]
     """How many jobs may run."""
+    times: RunTimes = attrs.Factory(RunTimes)
+    """How long they ran."""
     ended: _Ended = attrs.field(init=False, factory=list)
     """What has ended since the last turn."""
     at_work: dict[bytes, Slot] = attrs.field(init=False, factory=dict)
@@ -221,6 +224,10 @@ class Slots:
                 self._idle.remove(slot)
 
     def _end(self, slot: Slot, run: Run, outcome: Outcome | None) -> None:
+        # What was interrupted or snoozed is no run; nor is a job of which no task is known.
+        if run.task and outcome is not None and type(outcome) is not Release:
+            seconds = self._monotonic() - run.began
+            self.times.note(run.task, seconds, type(outcome) is not Done)
         if run.why is Reason.SHUTDOWN and isinstance(outcome, Release | None):
             self.interrupted += 1
             self.driver.interrupted(run)

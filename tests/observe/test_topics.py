@@ -21,6 +21,7 @@ from disque_trio.worker.codec import write
 from disque_trio.worker.operating.notes import WORKERS, Due, Note
 from disque_trio.worker.operating.plans import Json, MistakeError, Outcome
 from disque_trio.worker.reporting import Report, RunningJob
+from disque_trio.worker.times import RunTimes
 from tests.observe.rig import Observed, observed
 
 REPORT = Report(
@@ -361,3 +362,28 @@ async def test_rates_are_of_two_looks(nursery: trio.Nursery) -> None:
 
     assert view["totals"]["added_s"] > 0
     assert view["nodes"][0]["added_s"] == view["totals"]["added_s"]
+
+
+async def test_run_times_of_tasks_are_those_of_all_workers(nursery: trio.Nursery) -> None:
+    seen = await observed(nursery)
+    for name, seconds, failures in (("a", [0.1] * 94 + [8.0] * 6, 1), ("b", [0.1] * 100, 2)):
+        times = RunTimes()
+        for n, each in enumerate(seconds):
+            times.note("send", each, n < failures)
+        report = attrs.evolve(REPORT, name=name, tasks=times.lately())
+        note = write(Note(control=name, report=report), "json")
+        await seen.client.addjob(WORKERS, note, replicate=1, retry=0, ttl=30)
+
+    view = await told(seen, "tasks")
+
+    [row] = view["tasks"]
+    assert (row["task"], row["runs"], row["failures"]) == ("send", 200, 3)
+    assert (row["running"], row["workers"]) == (2, 2)
+    assert row["p50_s"] == pytest.approx(0.1, rel=0.25)
+    assert row["p95_s"] == pytest.approx(0.1, rel=0.25)
+    assert row["p99_s"] == pytest.approx(8, rel=0.25)
+    assert row["mean_s"] == pytest.approx((194 * 0.1 + 48) / 200)
+    assert [(each["id"], each["worker"]) for each in view["running"]] == [
+        ("D-1", "a"),
+        ("D-1", "b"),
+    ]

@@ -11,6 +11,7 @@ from disque_trio.worker import health
 from disque_trio.worker.driver import Worker
 from disque_trio.worker.health import answer, pages, serve
 from disque_trio.worker.reporting import Report
+from disque_trio.worker.times import RunTimes
 from tests.worker.played import PlayedNode
 from tests.worker.playing import KINDS, play
 
@@ -44,7 +45,7 @@ def test_a_worker_answers_while_it_works(kind: str) -> None:
         await node.is_told(b"GETJOB")
         listener = await listening()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(serve, listener, pages(worker.report))
+            tasks.start_soon(serve, listener, pages(worker.report, worker.times))
             said = await ask(port_of(listener), b"GET /health?x HTTP/1.1\r\nHost: x\r\n\r\n")
             tasks.cancel_scope.cancel()
         head, _, body = said.partition(b"\r\n\r\n")
@@ -58,7 +59,7 @@ def test_a_worker_answers_while_it_works(kind: str) -> None:
 
 def report(*, healthy: bool) -> Report:
     values = {each.name: 0 for each in attrs.fields(Report)}
-    return Report(**{**values, "healthy": healthy, "jobs": []})  # type: ignore[arg-type]
+    return Report(**{**values, "healthy": healthy, "jobs": [], "tasks": []})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,7 @@ def report(*, healthy: bool) -> Report:
     ],
 )
 def test_a_status_for_each_request(request_line: bytes, status: bytes) -> None:
-    known = pages(lambda: report(healthy=False))
+    known = pages(lambda: report(healthy=False), RunTimes(lambda: 0.0))
 
     said = answer(known, request_line + b"\r\nHost: x\r\n\r\n")
 
@@ -85,7 +86,9 @@ def test_a_status_for_each_request(request_line: bytes, status: bytes) -> None:
 
 
 def test_a_head_request_gets_no_body() -> None:
-    said = answer(pages(lambda: report(healthy=True)), b"HEAD /health HTTP/1.1\r\n\r\n")
+    said = answer(
+        pages(lambda: report(healthy=True), RunTimes(lambda: 0.0)), b"HEAD /health HTTP/1.1\r\n\r\n"
+    )
 
     assert said.startswith(b"HTTP/1.1 200 OK\r\n")
     assert said.endswith(b"\r\n\r\n")
@@ -100,7 +103,9 @@ def test_who_says_nothing_is_hung_up_on_and_others_are_answered(
     async def told() -> None:
         listener = await listening()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(serve, listener, pages(lambda: report(healthy=True)))
+            tasks.start_soon(
+                serve, listener, pages(lambda: report(healthy=True), RunTimes(lambda: 0.0))
+            )
             assert await ask(port_of(listener), b"GET /live HTT") == b""
             said = await ask(port_of(listener), b"GET /live HTTP/1.1\r\n\r\n")
             assert said.endswith(b'{"live":true}')

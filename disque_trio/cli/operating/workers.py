@@ -14,6 +14,7 @@ from disque_trio.cli.operating.frame import (
     operations,
     warn_of,
 )
+from disque_trio.observe.workers import QUANTILES, task_rows
 from disque_trio.terminal.options import Family, argument, text
 from disque_trio.terminal.output import say_facts, say_json, say_table
 from disque_trio.worker.operating.admin import Admin, KnownWorker
@@ -43,6 +44,28 @@ async def _list(admin: Admin, options: Options) -> int:
     else:
         say_table(_HEADS, [_row(each) for each in found.items])
     return 0
+
+
+async def _tasks(admin: Admin, options: Options) -> int:
+    found = await admin.workers()
+    warn_of(NAME, found.unreached)
+    rows = task_rows(found.items)
+    if options.is_json:
+        say_json(rows)
+    else:
+        say_table(_TASK_HEADS, [_task_row(each) for each in rows])
+    return 0
+
+
+_TASK_HEADS: Final = (
+    "TASK", "RUNS", "FAILED", "MEAN", "P50", "P95", "P99", "RUNNING", "WORKERS",
+)  # fmt: skip
+
+
+def _task_row(row: dict[str, Any]) -> list[object]:
+    times = [row[name] for name in ("mean_s", *QUANTILES)]
+    said = ["-" if each is None else f"{each:.3g}s" for each in times]
+    return [row["task"], row["runs"], row["failures"], *said, row["running"], row["workers"]]
 
 
 async def _show(admin: Admin, options: Named) -> int:
@@ -107,6 +130,7 @@ PROGRAM: Final = Family(
     epilog=EPILOG,
     commands={
         "list": operation(NAME, "List the workers that run.", _list, Options),
+        "tasks": operation(NAME, "Show how long tasks ran lately.", _tasks, Options),
         "show": operation(NAME, "Show workers and their running jobs.", _show, Named),
         **operations(NAME),
     },

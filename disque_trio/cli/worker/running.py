@@ -175,7 +175,7 @@ async def _run(
     listener = None if health is None else await _listen(*health)
     async with handler, anyio.create_task_group() as tasks:
         if listener is not None:
-            tasks.start_soon(serve, listener, pages(worker.report))
+            tasks.start_soon(serve, listener, pages(worker.report, worker.times))
         if beside is not None:
             tasks.start_soon(beside)
         if parent is not None:

@@ -17,10 +17,11 @@ import { queue } from "./queue.js";
 import { queues } from "./queues.js";
 import { replay } from "./replay.js";
 import { sandbox } from "./sandbox.js";
+import { tasks } from "./tasks.js";
 import { clock, named, now, setClock, span, visible } from "./words.js";
 import { workers } from "./workers.js";
 
-const PAGES = { overview, cluster, queues, queue, jobs, job, workers, dead, later, replay, sandbox };
+const PAGES = { overview, cluster, queues, queue, jobs, job, workers, tasks, dead, later, replay, sandbox };
 const IN_BAR = ["overview", "cluster", "queues", "jobs", "workers", "dead", "later", "replay", "sandbox"];
 const EVERY = [1000, 2000, 5000, 15_000, 60_000];
 const HISTORY_MS = 10_000; // between looks at what nodes have kept

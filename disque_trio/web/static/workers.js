@@ -18,7 +18,7 @@ export const workers = {
     const workerRows = list.length ? workerTable(list) : null;
     if (workerRows) app.rows = [...workerRows.rows, ...clientRows.rows];
     return [
-      heading("Workers", words(list, clients ?? [])),
+      heading("Workers", words(list, clients ?? []), element("a", { href: "#/tasks" }, "Run times of tasks")),
       unreached(put),
       card("Workers", {}, workerRows?.drawn ?? empty("No worker of the task library gives a sign of life.")),
       card("Plain clients", { note: some(clients, total) }, clientRows.drawn),

@@ -46,7 +46,7 @@ def told(value: object) -> Any:
     if isinstance(value, msgspec.Raw):
         return told(bytes(value))
     if isinstance(value, dict):
-        return {name: told(each) for name, each in value.items()}
+        return {str(name): told(each) for name, each in value.items()}
     if not fields_of(type(value)):
         return value
     found: dict[str, object] = {"is": type(value).__name__}

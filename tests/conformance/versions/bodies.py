@@ -17,6 +17,7 @@ from disque_trio.worker.operating import notes
 from disque_trio.worker.operating.notes import ORDERS
 from disque_trio.worker.reporting import Report, RunningJob
 from disque_trio.worker.runtime import Runtime, for_process
+from disque_trio.worker.times import TaskTimes
 from tests.client.fakenode import FakeNode
 from tests.client.running import url
 from tests.worker.runs import body, outcome
@@ -33,7 +34,7 @@ READERS: Final[Mapping[str, Callable[[bytes], Any]]] = {
 }
 RECORDS: Final = (
     codec.Envelope, codec.PackedEnvelope, codec.Result, tokens.Token, tokens.Member, known.Record,
-    notes.Note, notes.Due, Report, RunningJob, notes.Order, notes.Answer,
+    notes.Note, notes.Due, Report, RunningJob, TaskTimes, notes.Order, notes.Answer,
 )  # fmt: skip
 """What bodies consist of."""
 NOW: Final = 1_800_000_000.0
@@ -42,6 +43,7 @@ REPORT: Final = Report(
     why="it answers", node="127.0.0.1:7711", queues=["mail"], slots=10, busy=1, held=2,
     unsettled=3, stuck=4, ended=5, answered_s=0.5, lag_s=0.25, rss_bytes=1 << 20, up_s=60.0,
     jobs=[RunningJob(id="D-1", task="mail.send", queue="mail", age_s=1.5, lease_s=9.0)],
+    tasks=[TaskTimes(task="mail.send", failures=1, seconds=0.75, buckets={-4: 2, 4: 1})],
 )  # fmt: skip
 
 

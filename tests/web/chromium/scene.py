@@ -327,6 +327,23 @@ def workers(_args: Said) -> Said:
     }
 
 
+def tasks(_args: Said) -> Said:
+    def row(task: str, p50: float, failures: int = 0, **others: object) -> Said:
+        times = {"mean_s": p50 * 1.4, "p50_s": p50, "p95_s": p50 * 3, "p99_s": p50 * 9}
+        told = {"task": task, "runs": 41_209, "failures": failures, **times}
+        return {**told, "running": 4, "workers": 2, **others}
+
+    running = {"id": JOB, "task": "mail.send", "queue": "mail", "worker": "mailer-7@web3"}
+    return {
+        "window_s": 600,
+        "tasks": [row("video.cut", 312.0, 12), row("mail.send", 0.0123), row("noop", 0.00002)],
+        "running": [
+            {**running, "since_s": 1700.0, "lease_s": 41.0},
+            {**running, "id": found(3, "running")["id"], "since_s": 0.4, "lease_s": None},
+        ],
+    }
+
+
 def dead(_args: Said) -> Said:
     def group(queue: str, error: str, count: int, place: str = "app/mail.py:22") -> Said:
         hour = now_ms() - 3_600_000
@@ -378,6 +395,7 @@ TOPICS: Final = {
     "job": job,
     "job-timeline": job_timeline,
     "workers": workers,
+    "tasks": tasks,
     "dead": dead,
     "later": later,
 }

@@ -16,6 +16,7 @@ PAGES: Final = {
     f"#/job/{scene.JOB}": f"Job {scene.JOB}",
     "#/jobs": "Jobs",
     "#/workers": "Workers",
+    "#/tasks": "Tasks",
     "#/dead": "Dead jobs",
     "#/later": "Later",
 }
@@ -214,3 +215,16 @@ async def test_pages_of_topics_that_the_server_does_not_have_are_left_out(
     assert await tab.run("[...document.querySelectorAll('nav li')].map((li) => li.innerText)") == [
         *("1\nOverview\n1", "3\nQueues", "8\nReplay")
     ]
+
+
+async def test_the_slowest_tasks_and_who_runs_the_slowest_jobs(tab: Tab, fake: Fake) -> None:
+    await opened(tab, fake, "#/workers", "Run times of tasks")
+    await tab.click("a", "Run times of tasks")
+    await tab.has("5 min 12 s", "12 ms", "12 (1 %)", "runs for", "28 min", "mailer-7@web3")
+
+    names = "[...document.querySelectorAll('tbody')][0].innerText.match(/^[a-z.]+/gm)"
+    assert await tab.run(names) == ["video.cut", "mail.send", "noop"]
+    await tab.click("th button", "task")
+    await tab.until(f"({names})[0] === 'mail.send'")
+    await tab.press("j", "Enter")
+    await tab.until("location.hash === '#/jobs?task=mail.send'")

@@ -1,0 +1,84 @@
+// How long tasks run, and the jobs that run longest now.
+
+import { app } from "./app.js";
+import { element } from "./elements.js";
+import { jobsLink } from "./jobs.js";
+import { ofJob } from "./operations.js";
+import { card, heading, unreached, waiting } from "./parts.js";
+import { table } from "./table.js";
+import { UNKNOWN, count, jobLink, named, number, shortJob, span } from "./words.js";
+
+export const tasks = {
+  name: "Tasks",
+  under: "workers",
+  topics: () => ({ tasks: {} }),
+  view(heard, { args }) {
+    const put = heard.tasks;
+    if (!put?.data) return [heading("Tasks"), waiting(put, "how long tasks run")];
+    const { tasks: rows, running, window_s: window } = put.data;
+    const times = timesTable(rows, args);
+    const timesRows = app.rows;
+    const slowest = runningTable(running);
+    app.rows = [...timesRows, ...app.rows];
+    return [
+      heading("Tasks", `${count(rows.length, "task")}, ${count(running.length, "running job")}`, element("a", { href: "#/workers" }, "Workers")),
+      unreached(put),
+      card("Run times", { note: `of jobs that ended in the last ${span(window / 2)} to ${span(window)}` }, times),
+      card("Running longest", {}, slowest),
+    ];
+  },
+};
+
+// Times from microseconds to hours.
+export function time(seconds) {
+  if (seconds === null || seconds === undefined) return UNKNOWN;
+  if (seconds >= 10) return span(seconds);
+  if (seconds >= 1) return `${seconds.toFixed(1)} s`;
+  const millis = seconds * 1000;
+  return `${millis >= 10 ? Math.round(millis) : millis.toPrecision(2)} ms`;
+}
+
+const share = ({ runs, failures }) =>
+  failures ? element("span", { class: "warn-text" }, `${number(failures)} (${Math.max(1, Math.round((100 * failures) / runs))} %)`) : number(failures);
+
+function timesTable(rows, args) {
+  const by = args.sort ?? "p95_s";
+  const isDown = args.desc ? args.desc === "true" : by !== "task";
+  const order = (a, b) => (by === "task" ? a.task.localeCompare(b.task) : (a[by] ?? 0) - (b[by] ?? 0)) * (isDown ? -1 : 1);
+  const figure = (label, name, words = time, title = null) => ({ label, title, sort: name, isNumber: true, cell: (row) => words(row[name]) });
+  return table({
+    caption: "Run times of tasks",
+    rows: [...rows].sort(order),
+    rowOf: ({ task }) => ({ key: `task ${task}`, title: `task ${task}`, link: jobsLink({ task }), actions: [] }),
+    sort: { by, isDown },
+    columns: [
+      { label: "task", sort: "task", class: "names", cell: ({ task }) => element("a", { href: jobsLink({ task }), tabindex: "-1" }, named(task)) },
+      figure("runs", "runs", number, "that have ended"),
+      { label: "failed", sort: "failures", isNumber: true, cell: share },
+      figure("mean", "mean_s"),
+      figure("p50", "p50_s", time, "half of the runs took no longer"),
+      figure("p95", "p95_s", time, "95 % of the runs took no longer"),
+      figure("p99", "p99_s", time, "99 % of the runs took no longer"),
+      figure("running", "running", number),
+      figure("workers", "workers", number, "that ran it"),
+    ],
+    none: "No worker has told of a run. Workers report every ten seconds.",
+  });
+}
+
+function runningTable(rows) {
+  return table({
+    caption: "Jobs that run longest",
+    rows,
+    rowOf: ({ id }) => ({ key: id, title: shortJob(id), link: jobLink(id), actions: ofJob(id, ["active", "running"]) }),
+    columns: [
+      { label: "job", cell: ({ id }) => element("a", { href: jobLink(id), tabindex: "-1" }, element("code", { title: id }, shortJob(id))) },
+      { label: "task", class: "names", cell: ({ task }) => (task ? named(task) : UNKNOWN) },
+      { label: "queue", class: "names", cell: ({ queue }) => named(queue) },
+      { label: "runs for", isNumber: true, cell: ({ since_s: since }) => time(since) },
+      { label: "lease left", isNumber: true, cell: ({ lease_s: left }) => (left === null ? "no lease" : time(left)) },
+      { label: "worker", class: "names", cell: ({ worker }) => named(worker) },
+    ],
+    none: "Nothing runs now.",
+  });
+}
