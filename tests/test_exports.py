@@ -17,6 +17,7 @@ PUBLIC: Final = (
     "disque_trio",
     "disque_trio.contrib",
     "disque_trio.contrib.django",
+    "disque_trio.contrib.encryption",
     "disque_trio.contrib.flask",
     "disque_trio.contrib.otel",
     "disque_trio.contrib.starlette",

@@ -1,9 +1,11 @@
-"""Ties between the worker library and web frameworks, and OpenTelemetry (docs/frameworks.md).
+"""Ties between the worker library and web frameworks, OpenTelemetry, and encryption.
+
+Source: docs/frameworks.md, docs/worker-codecs.md.
 
 Each file needs the framework that it is named after. Nothing else of the package imports this room.
 """
 
-__all__ = ["django", "flask", "otel", "starlette"]
+__all__ = ["django", "encryption", "flask", "otel", "starlette"]
 
 
 def __dir__() -> list[str]:

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from disque_trio.worker.arguments import UnfitTypeError as UnfitTypeError
     from disque_trio.worker.batches import Batch as Batch
     from disque_trio.worker.batches import BatchFailedError as BatchFailedError
+    from disque_trio.worker.codecs import ClaimCheck as ClaimCheck
+    from disque_trio.worker.codecs import Codec as Codec
+    from disque_trio.worker.codecs import Store as Store
+    from disque_trio.worker.codecs import Zlib as Zlib
     from disque_trio.worker.context import Job as Job
     from disque_trio.worker.context import NoJobError as NoJobError
     from disque_trio.worker.context import current_job as current_job
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
     from disque_trio.worker.enqueue import NotEnqueuedError as NotEnqueuedError
     from disque_trio.worker.enqueued import Enqueued as Enqueued
     from disque_trio.worker.enqueued import NotOpenError as NotOpenError
+    from disque_trio.worker.envelope import BadBodyError as BadBodyError
+    from disque_trio.worker.envelope import NewerBodyError as NewerBodyError
     from disque_trio.worker.envelope import NotEncodableError as NotEncodableError
     from disque_trio.worker.envelope import TooLargeError as TooLargeError
     from disque_trio.worker.events import Event as Event
@@ -66,10 +72,13 @@ _HOMES: Final = {
     "App": ".app",
     **dict.fromkeys(("Batch", "BatchFailedError"), ".batches"),
     "UnfitTypeError": ".arguments",
+    **dict.fromkeys(("ClaimCheck", "Codec", "Store", "Zlib"), ".codecs"),
     **dict.fromkeys(("Job", "NoJobError", "current_job"), ".context"),
     **dict.fromkeys(_ENQUEUE.split(), ".enqueue"),
     **dict.fromkeys(("Enqueued", "NotOpenError"), ".enqueued"),
-    **dict.fromkeys(("NotEncodableError", "TooLargeError"), ".envelope"),
+    **dict.fromkeys(
+        ("BadBodyError", "NewerBodyError", "NotEncodableError", "TooLargeError"), ".envelope"
+    ),
     **dict.fromkeys(_EVENTS.split(), ".events"),
     **dict.fromkeys(_EXCEPTIONS.split(), ".exceptions"),
     **dict.fromkeys(("BlockingJobHandle", "JobHandle"), ".handles"),

@@ -30,6 +30,7 @@ from disque_trio.terminal.escapes import printable
 from disque_trio.worker import kinds
 from disque_trio.worker.checks import shown
 from disque_trio.worker.codec import Envelope, Form
+from disque_trio.worker.codecs import MAX_DECODED, Codec, Codecs
 from disque_trio.worker.copies import Copies
 from disque_trio.worker.enqueue import Call, Enqueuer, Hook, Result
 from disque_trio.worker.envelope import MAX_BODY
@@ -80,6 +81,9 @@ class App(Generic[State]):
         lifespan: None = ...,
         form: Form = ...,
         max_body: int = ...,
+        codec: Codec | Sequence[Codec] = ...,
+        decodes: Sequence[Codec] = ...,
+        max_decoded: int = ...,
         **defaults: Unpack[AppOptions],
     ) -> None: ...
     @overload
@@ -90,6 +94,9 @@ class App(Generic[State]):
         lifespan: Callable[[], AbstractAsyncContextManager[State]],
         form: Form = ...,
         max_body: int = ...,
+        codec: Codec | Sequence[Codec] = ...,
+        decodes: Sequence[Codec] = ...,
+        max_decoded: int = ...,
         **defaults: Unpack[AppOptions],
     ) -> None: ...
     def __init__(
@@ -99,13 +106,20 @@ class App(Generic[State]):
         lifespan: Callable[[], AbstractAsyncContextManager[Any]] | None = None,
         form: Form = "json",
         max_body: int = MAX_BODY,
+        codec: Codec | Sequence[Codec] = (),
+        decodes: Sequence[Codec] = (),
+        max_decoded: int = MAX_DECODED,
         **defaults: Unpack[AppOptions],
     ) -> None:
         """`url` names nodes (docs/client.md). A worker enters `lifespan` at startup; the value that
         it yields is `job.state`. `form` is the encoding of bodies, which have at most `max_body`
-        bytes. The other options are defaults of the tasks and consumers, as in `task`. Raises
-        `ValueError` for invalid options."""
-        given = {"url": url, "lifespan": lifespan, "form": form, "max_body": max_body}
+        bytes. `codec` changes them, in this order; `decodes` are codecs that are only read; a body
+        has at most `max_decoded` bytes without them. The other options are defaults of the tasks
+        and consumers, as in `task`. Raises `ValueError` for invalid options."""
+        given = {
+            "url": url, "lifespan": lifespan, "form": form, "max_body": max_body,
+            "max_decoded": max_decoded,
+        }  # fmt: skip
         kinds.check_kinds(given, kinds.OF_APP)
         _check_defaults(defaults)
         self._defaults = defaults
@@ -117,7 +131,9 @@ class App(Generic[State]):
         self._layers: list[Middleware] = []
         self._crons: Crons | None = None
         self._lifespan = lifespan
-        self._enqueuer = Enqueuer(url, form, max_body, self, Copies.of(defaults))
+        codecs = Codecs.of(codec, decodes, max_body, max_decoded)
+        copies = Copies.of(defaults)
+        self._enqueuer = Enqueuer(url, form, max_body, self, copies, codecs=codecs)
 
     # Declaring.
 
@@ -177,7 +193,7 @@ class App(Generic[State]):
             _check_system(system)
         payloads = import_module("disque_trio.worker.interop.payloads")  # few apps need it
         self._readers[queue.encode(errors="surrogateescape")] = partial(
-            payloads.read_payload, max_body=self._enqueuer.max_body, systems=systems
+            payloads.read_payload, max_body=self._enqueuer.codecs.longest, systems=systems
         )
 
     def producer(self, system: System) -> "Producer":

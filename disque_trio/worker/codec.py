@@ -38,6 +38,17 @@ class PackedEnvelope(Envelope, omit_defaults=True, frozen=True):
     form: ClassVar[Form] = "msgpack"
 
 
+class Coded(msgspec.Struct, omit_defaults=True, frozen=True):
+    """A body that codecs have changed (`codecs`)."""
+
+    task: str
+    codecs: list[str]
+    """Their names, in the order in which they were applied."""
+    body: bytes
+    v: int
+    key: str | None = None
+
+
 class Step(msgspec.Struct, omit_defaults=True, frozen=True):
     """A call that is to be added later."""
 
@@ -95,6 +106,7 @@ def _from_plain(kind: type[Value], value: Any) -> Any:
 _READ_JSON: Final = msgspec.json.Decoder(Envelope)
 _READ_RESULT: Final = msgspec.json.Decoder(Result)
 _READ_MSGPACK: Final = msgspec.msgpack.Decoder(PackedEnvelope)
+_READ_CODED: Final = msgspec.msgpack.Decoder(Coded)
 _WRITE: Final[dict[Form, Any]] = {
     "json": msgspec.json.Encoder(enc_hook=_to_plain),
     "msgpack": msgspec.msgpack.Encoder(enc_hook=_to_plain),
@@ -110,6 +122,11 @@ _PLAIN_MSGPACK: Final = msgspec.msgpack.Decoder()
 def read(body: bytes, form: Form) -> Envelope:
     """The envelope of a body. Raises one of `BAD_INPUT`."""
     return _READ_JSON.decode(body) if form == "json" else _READ_MSGPACK.decode(body)
+
+
+def read_coded(body: bytes) -> Coded:
+    """What a body says that codecs have changed. Raises one of `BAD_INPUT`."""
+    return _READ_CODED.decode(body)
 
 
 def read_result(body: bytes) -> Result:

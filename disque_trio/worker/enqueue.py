@@ -9,6 +9,7 @@ import math
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from inspect import unwrap
 from typing import Any, Final, Generic, TypeVar, cast
 from weakref import WeakKeyDictionary
@@ -27,6 +28,7 @@ from disque_trio.worker import codec
 from disque_trio.worker.arguments import Arguments, Packed
 from disque_trio.worker.checks import shown
 from disque_trio.worker.codec import Form
+from disque_trio.worker.codecs import Codecs
 from disque_trio.worker.copies import NO_COPIES, Copies
 from disque_trio.worker.describing import type_and_text
 from disque_trio.worker.enqueued import Enqueued, Follow, R_co, Wait
@@ -174,6 +176,8 @@ class Request(Generic[R_co]):
     enqueuer: "Enqueuer" = attrs.field(kw_only=True)
     unique: Place | None = None
     headers: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
+    is_encoded: bool = False
+    """Have codecs seen its body?"""
 
     def announce(self, id: str) -> None:
         """Tell the hooks that it was added under this id."""
@@ -250,8 +254,16 @@ class Enqueuer:
     copies: Copies = NO_COPIES
     """Of jobs whose task is not known."""
     hooks: Hooks = attrs.Factory(Hooks)
-    opened: OpenedApp = attrs.field(init=False, factory=OpenedApp)
+    codecs: Codecs = attrs.Factory(lambda self: Codecs(max_body=self.max_body), takes_self=True)
+    opened: OpenedApp = attrs.field(
+        init=False, default=attrs.Factory(lambda self: OpenedApp(self.codecs), takes_self=True)
+    )
     _threads: threading.local = attrs.field(init=False, factory=threading.local)
+
+    @property
+    def longest(self) -> int:
+        """Bytes of an envelope at most, before codecs change it."""
+        return self.codecs.longest if self.codecs.written else self.max_body
 
     # Clients.
 
@@ -283,11 +295,11 @@ class Enqueuer:
 
     async def add(self, request: Request[R_co]) -> Enqueued[R_co]:
         """Add a job. Raises errors of the client, and `EnqueueUnknownError`."""
-        return _only(await self._carry_out(exchange([request])))
+        return _only(await self._carry_out(exchange(await self.encoded([request]))))
 
     def add_blocking(self, request: Request[R_co]) -> Enqueued[R_co]:
         """The same, by the client of this thread."""
-        return _only(self._carry_out_blocking(exchange([request])))
+        return _only(self._carry_out_blocking(exchange(self._encoded([request]))))
 
     async def add_many(self, calls: Iterable[Call[R_co]]) -> list[Result[R_co]]:
         """Add jobs in pipelines. What became of each, in their order. Raises `NotOpenError`, and
@@ -299,7 +311,7 @@ class Enqueuer:
         with with_results(results, under_way):
             while some := self._window(each):
                 under_way[:] = map(_under_way, some)
-                results += await self._carry_out(exchange(some))
+                results += await self._carry_out(exchange(await self.encoded(some)))
                 under_way.clear()
         return results
 
@@ -311,7 +323,7 @@ class Enqueuer:
         with with_results(results, under_way):
             while some := self._window(each):
                 under_way[:] = map(_under_way, some)
-                results += self._carry_out_blocking(exchange(some))
+                results += self._carry_out_blocking(exchange(self._encoded(some)))
                 under_way.clear()
         return results
 
@@ -340,6 +352,45 @@ class Enqueuer:
                 asked = exchange.send(answers)
             except StopIteration as ended:
                 return _results(ended)
+
+    async def encoded(
+        self, asked: Sequence[Request[R_co] | DisqueError]
+    ) -> Sequence[Request[R_co] | DisqueError]:
+        """The requests, with bodies as the app's codecs write them, or what a codec raised."""
+        if not self.codecs.blocks:
+            return self._encoded(asked)
+        in_thread: Any = import_module("anyio.to_thread").run_sync  # who adds jobs needs no anyio
+        found: list[Request[R_co] | DisqueError] = await in_thread(
+            self._encoded, asked, abandon_on_cancel=True
+        )
+        return found
+
+    def _encoded(
+        self, asked: Sequence[Request[R_co] | DisqueError]
+    ) -> Sequence[Request[R_co] | DisqueError]:
+        if not self.codecs.written:
+            return asked
+        return [each if isinstance(each, DisqueError) else self._encode(each) for each in asked]
+
+    def _encode(self, request: Request[R_co]) -> Request[R_co] | DisqueError:
+        if request.is_encoded:
+            return request
+        command, seen = request.command, dict[bytes, bytes]()
+
+        def coded(words: tuple[bytes, ...]) -> tuple[bytes, ...]:
+            body = words[2]
+            if body not in seen:
+                seen[body] = self.codecs.encode(request.task, request.key, body)
+            return (*words[:2], seen[body], *words[3:])
+
+        try:
+            plain = None if command.plain is None else coded(command.plain)
+            command = attrs.evolve(command, words=coded(command.words), plain=plain)
+        except DisqueError as error:
+            return error
+        except Exception as error:  # codecs of users may raise anything
+            return not_enqueued(request.task, error)
+        return attrs.evolve(request, command=command, is_encoded=True)
 
     def _window(self, calls: Iterator[Call[R_co]]) -> list[Request[R_co] | DisqueError]:
         return [self._request(call) for call in list(itertools.islice(calls, WINDOW))]
@@ -404,7 +455,10 @@ class Enqueuer:
         read, since = last.arguments.read_result, opened.results.now()
         wait = partial(self.opened.wait, opened.results, key, read, steps=steps, since=since)
         follow = partial(self.opened.updates, opened.results, key, steps=steps, since=since)
-        return {**opened.results.ask(result_ttl), "reply_key": key}, wait, follow
+        asked = {**opened.results.ask(result_ttl), "reply_key": key}
+        if names := [each.name for each in self.codecs.of_results]:
+            asked["reply_codecs"] = names
+        return asked, wait, follow
 
     def packed(
         self,
@@ -420,7 +474,7 @@ class Enqueuer:
 
         def body(more: Mapping[str, Any]) -> bytes:
             told = {"args": args, "kwargs": kwargs, "key": key, "headers": {**headers, **more}}
-            return write(codec.envelope(form, task=task, **told), self.max_body)
+            return write(codec.envelope(form, task=task, **told), self.longest)
 
         unique = headers.get("unique")
         command = addjob(options, body, unique, headers.get("keep"))

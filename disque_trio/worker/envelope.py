@@ -24,6 +24,8 @@ MAX_HEADERS: Final = 8192
 MAX_NAME: Final = 200
 """Bytes of a task's name."""
 VERSION: Final = 1
+CODED: Final = 2
+"""The version of bodies that codecs have changed."""
 
 _MAPS: Final = frozenset([*range(0x80, 0x90), 0xDE, 0xDF])
 """First bytes of a map of msgpack."""
@@ -93,6 +95,28 @@ def read(body: bytes, max_body: int = MAX_BODY) -> Envelope:
         except (TooLargeError, *codec.BAD_INPUT) as error:
             raise BadBodyError(f"unreadable: {error}") from error
     return found
+
+
+def as_coded(body: bytes) -> codec.Coded | None:
+    """What the body says if codecs have changed it; None for any other body."""
+    if body and body[0] in _MAPS:
+        try:
+            found = codec.read_coded(body)
+        except codec.BAD_INPUT:
+            return None
+        return found if found.v == CODED else None
+    return None
+
+
+def task_of(body: bytes, max_body: int = MAX_BODY) -> str:
+    """The name of the task, also of a body that codecs have changed; empty for a body that is none
+    of this library's."""
+    if (coded := as_coded(body)) is not None:
+        return coded.task
+    try:
+        return read(body, max_body).task
+    except DisqueError:
+        return ""
 
 
 def write(envelope: Envelope, max_body: int = MAX_BODY) -> bytes:

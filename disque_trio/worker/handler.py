@@ -24,6 +24,7 @@ from disque_trio.worker.codec import Envelope
 from disque_trio.worker.context import Job, current
 from disque_trio.worker.copies import Copies
 from disque_trio.worker.deciding import End
+from disque_trio.worker.decoding import Decoding
 from disque_trio.worker.engine import records
 from disque_trio.worker.engine.records import Outcome, Reason
 from disque_trio.worker.engine.suspects import proven
@@ -123,6 +124,10 @@ class JobHandler:
             takes_self=True,
         ),
     )
+    _decoding: Decoding = attrs.field(
+        init=False,
+        default=attrs.Factory(lambda self: Decoding(self.enqueuer.codecs), takes_self=True),
+    )
     _state: Any = attrs.field(init=False, default=None)
     _process: int = attrs.field(init=False, factory=os.getpid)
     _stack: AsyncExitStack = attrs.field(init=False, factory=AsyncExitStack)
@@ -138,6 +143,7 @@ class JobHandler:
                 elif isinstance(executor, ThreadExecutor):
                     stack.callback(executor.close)
             await self._teller.open(stack)
+            await self._decoding.open(stack)
             if self.lifespan is not None:
                 self._state = await stack.enter_async_context(self.lifespan())
             if self.beside is not None:
@@ -164,14 +170,13 @@ class JobHandler:
         kwargs: dict[str, Any]
         nest = run.nest or nesting.here()
         try:
+            if run.start.body[:1] != b"{" and run.start.queue not in self.consumers:
+                await self._decoding.decode(run)
             entry, job, envelope = self._known(run)
-            if envelope is None or entry.arguments is None:
-                args, kwargs = (run.start.body,), {}
-            else:
-                args, kwargs = entry.arguments.unpack(envelope)
+            args, kwargs = _arguments(entry, envelope, run)
             stage = "running"
-            if "due" in job.headers and (wait := _due(job) - self.now()) > 0:
-                raise Snooze(min(wait + _TICK_S, ORIGINAL_PERIOD_S), reason="it is not due yet")
+            if "due" in job.headers:
+                self._check_due(job)
             timeout = entry.definition.timeout
             if timeout is not None:
                 run.limit(timeout)
@@ -200,6 +205,7 @@ class JobHandler:
             return await self._ended(run, entry, job, stage, error)
         self._log.done(job)
         self._teller.succeeded(job)
+        self._decoding.ended(run)
         return DONE
 
     def _known(self, run: Run) -> tuple[Entry, Job[Any], Envelope | None]:
@@ -221,7 +227,12 @@ class JobHandler:
         return entry, Job(*known, tell=self._tell, usual=entry.copies), envelope
 
     def _read(self, body: bytes) -> Envelope:
-        return read(body, self.enqueuer.max_body)
+        return read(body, self.enqueuer.codecs.longest)
+
+    def _check_due(self, job: Job[Any]) -> None:
+        """Raises `Snooze` for a job that a node has queued too early."""
+        if (wait := _due(job) - self.now()) > 0:
+            raise Snooze(min(wait + _TICK_S, ORIGINAL_PERIOD_S), reason="it is not due yet")
 
     # Its end.
 
@@ -245,6 +256,8 @@ class JobHandler:
             end = await snoozing.add_again(self.enqueuer, self._reader(run), options, job, end)
         self._log.ended(job, end, has_begun=stage != "reading")
         self._teller.ended(job, end)
+        if isinstance(end.outcome, records.Done):
+            self._decoding.ended(run)
         if end.is_final:
             await continuations.ended(self.enqueuer, job, end)
         return end.outcome
@@ -280,6 +293,15 @@ class JobHandler:
         known = run, run.task or envelope.task, envelope.key, envelope.headers, self._state
         entry = self.tasks.get(envelope.task)
         return Job(*known, usual=self.enqueuer.copies if entry is None else entry.copies)
+
+
+def _arguments(
+    entry: Entry, envelope: Envelope | None, run: Run
+) -> tuple[Sequence[Any], dict[str, Any]]:
+    """Those of the function; a consumer gets the body."""
+    if envelope is None or entry.arguments is None:
+        return (run.start.body,), {}
+    return entry.arguments.unpack(envelope)
 
 
 def _due(job: Job[Any]) -> float:

@@ -103,6 +103,7 @@ OF_APP: Final[Mapping[str, Kind]] = {
     "lifespan": or_none((lambda value: takes(value, 0), "a function without arguments")),
     "form": one_of("json", "msgpack"),
     "max_body": whole(1),
+    "max_decoded": whole(1),
     "id": TEXT,
 }
 """Other arguments of an app and of its methods."""

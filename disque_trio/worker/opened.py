@@ -16,6 +16,7 @@ import attrs
 
 from disque_trio import client as clients
 from disque_trio.client.address import Cluster
+from disque_trio.worker.codecs import Codecs
 from disque_trio.worker.enqueued import NotOpenError
 from disque_trio.worker.runtime import Runtime, runtime
 
@@ -68,7 +69,8 @@ async def _closing(client: "clients.Client") -> AsyncGenerator[None, None]:
 class OpenedApp:
     """All clients of an app but the blocking ones."""
 
-    def __init__(self) -> None:
+    def __init__(self, codecs: Codecs) -> None:
+        self._codecs = codecs
         self._all: WeakValueDictionary[_Key, Opened] = WeakValueDictionary()
 
     def __len__(self) -> int:
@@ -102,7 +104,7 @@ class OpenedApp:
         if opened is None:
             client = runtime().client(url)
             results = import_module("disque_trio.worker.results")  # it needs an event loop
-            opened = self._all[_key()] = Opened(client, results.Results(client))
+            opened = self._all[_key()] = Opened(client, results.Results(client, self._codecs))
             await opened.begin()
         opened.count += 1
 

@@ -32,7 +32,8 @@ RESERVED: Final = "disque-trio."
 """Queues of this library begin so."""
 OWN_HEADERS: Final = frozenset((
     "added", "attempts", "batch", "due", "hops", "keep", "lease", "priority", "replicate",
-    "reply_key", "reply_to", "result_ttl", "snoozes", "sync", "then", "tries", "ttl", "unique",
+    "reply_codecs", "reply_key", "reply_to", "result_ttl", "snoozes", "sync", "then", "tries",
+    "ttl", "unique",
 ))  # fmt: skip
 """Headers that this library writes."""
 

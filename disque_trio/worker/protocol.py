@@ -14,6 +14,7 @@ from disque_trio.worker.engine.records import Outcome, Reason, Start
 if TYPE_CHECKING:
     import anyio
 
+    from disque_trio.worker.codec import Coded
     from disque_trio.worker.nesting import Nest
 
 
@@ -67,6 +68,8 @@ class Run:
     scope: "anyio.CancelScope | None" = None
     """What its time limit cancels, while it is there: the function of a task, without what is
     around it. None is all of the run."""
+    coded: "Coded | None" = None
+    """What the body was before codecs changed it back, if they have."""
     nest: "Nest | None" = None
     """The scopes around it, in its task, if they are known."""
 

@@ -38,6 +38,7 @@ async def add(
         text = f"the result has {len(body)} bytes, of {enqueuer.max_body} at most"
         too_large = {"type": "TooLargeError", "text": text}
         body = codec.write(codec.Result(result.key, error=too_large), "json")
+    body = enqueuer.codecs.encode_result(headers.get("reply_codecs"), result.key, body)
     ttl = max(number(headers, "result_ttl") or _TTL_S, 2)
     command = commands.addjob(
         headers["reply_to"],

@@ -22,7 +22,9 @@ from disque_trio.client.records import End, JobDetails
 from disque_trio.client.refusals import UnknownJobError
 from disque_trio.worker import codec
 from disque_trio.worker.codec import Part
+from disque_trio.worker.codecs import Codecs
 from disque_trio.worker.ends import SETTLED_S, Ended, Found, Watched, at_all, jobs_in, look
+from disque_trio.worker.envelope import as_coded
 from disque_trio.worker.options import Place
 from disque_trio.worker.runtime import runtime
 
@@ -106,6 +108,7 @@ class Results:
     """What has come for a client."""
 
     client: "clients.Client"
+    codecs: Codecs = attrs.Factory(Codecs)
     queue: str = attrs.field(init=False, factory=lambda: QUEUES + runtime().new_key())
     _keep_s: float = attrs.field(init=False, default=0.0)
     _found: dict[str, tuple[float, codec.Result]] = attrs.field(init=False, factory=dict)
@@ -329,8 +332,8 @@ class Results:
         self._unacknowledged += jobs
         for job in jobs:
             try:
-                result = codec.read_result(job.body)
-            except codec.BAD_INPUT as error:
+                result = codec.read_result(self.codecs.decoded(job.body))
+            except (DisqueError, *codec.BAD_INPUT) as error:
                 _log.warning("%s is no result: %s", job.id, error)
                 continue
             if result.progress is None:
@@ -368,6 +371,8 @@ class Results:
 
 def _key_of(job: records.Job) -> str | None:
     """Whose result or progress it is; None for what is neither."""
+    if (coded := as_coded(job.body)) is not None:
+        return coded.key
     try:
         return codec.read_result(job.body).key
     except codec.BAD_INPUT:

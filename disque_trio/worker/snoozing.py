@@ -45,7 +45,10 @@ async def add_again(
     if options is not None:
         try:
             request = _request(enqueuer, read(job.run.start.body), options, job, end.after)
-            added = await enqueuer.add(request)
+            [encoded] = await enqueuer.encoded([request])  # once: it is compared below
+            if isinstance(encoded, DisqueError):
+                raise encoded
+            request, added = encoded, await enqueuer.add(encoded)
             if added.id == job.id:
                 raise NotAddedError("the answer names the job itself, which has its key still")
             if "unique" in job.headers:

@@ -10,6 +10,7 @@ import anyio
 import attrs
 from anyio.abc import TaskGroup
 
+from disque_trio.client.errors import DisqueError
 from disque_trio.statemachine.base import Reply
 from disque_trio.testing.inline.node import HOST, MemoryNode
 from disque_trio.worker.app import App
@@ -77,6 +78,8 @@ class _Driver:
     tasks: TaskGroup
     scope: anyio.CancelScope = attrs.Factory(anyio.CancelScope)
     is_stopping: bool = False
+    is_over: bool = False
+    """Does the node know the outcome?"""
     run: Run = attrs.field(init=False)
 
     def lease_end(self, id: bytes) -> float:  # noqa: ARG002
@@ -84,8 +87,8 @@ class _Driver:
         return self.lease_ends
 
     def node_of(self, id: bytes) -> str:  # noqa: ARG002
-        """There is one."""
-        return HOST
+        """There is one, until the job has ended."""
+        return "" if self.is_over else HOST
 
     def has(self, feature: bytes) -> bool:
         """Has the node this feature?"""
@@ -150,7 +153,9 @@ class Runner:
 
     async def perform(self, call: Call[Any], nacks: int, interrupted: int) -> Ran:
         """Run a call, through its body."""
-        request = call.enqueuer.request(call)
+        [request] = await call.enqueuer.encoded([call.enqueuer.request(call)])
+        if isinstance(request, DisqueError):
+            raise request
         _, queue, body, *_ = request.command.words
         start = Start(_PERFORMED, queue, body, nacks, interrupted)
         return self._ran(start, await self._outcome(start, math.inf))
@@ -180,6 +185,7 @@ class Runner:
             driver.run = run = Run(start, driver)
             with driver.scope:
                 outcome = await self.handler(run)
+            driver.is_over = True
             tasks.cancel_scope.cancel()
         assert outcome is not None
         return outcome

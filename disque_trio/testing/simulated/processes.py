@@ -15,7 +15,7 @@ from disque_trio.testing.simulated.step import Brake, Steps
 from disque_trio.worker.app import App
 from disque_trio.worker.driver import Worker
 from disque_trio.worker.engine.records import SECOND, Outcome, Queue, Settings
-from disque_trio.worker.envelope import BadBodyError, NewerBodyError, key_of, read
+from disque_trio.worker.envelope import BadBodyError, NewerBodyError, as_coded, key_of, read
 from disque_trio.worker.handler import JobHandler
 from disque_trio.worker.protocol import Run
 from disque_trio.worker.runtime import Runtime, for_task
@@ -217,6 +217,7 @@ class WorkerProcess:
 
 def _task_of(run: Run) -> str:
     try:
-        return read(run.start.body, len(run.start.body)).task
+        coded = as_coded(run.start.body)
+        return read(run.start.body, len(run.start.body)).task if coded is None else coded.task
     except (BadBodyError, NewerBodyError):
         return f"the consumer of {run.start.queue.decode(errors='replace')}"

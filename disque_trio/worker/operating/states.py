@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Final, Literal
 import attrs
 
 from disque_trio.client.address import Address
-from disque_trio.client.errors import DisqueError
 from disque_trio.client.records import JobDetails
-from disque_trio.worker.codec import BAD_INPUT
-from disque_trio.worker.envelope import MAX_BODY, read
+from disque_trio.worker.envelope import task_of
 
 if TYPE_CHECKING:
     from disque_trio.worker.operating.asking import Found
@@ -62,10 +60,7 @@ class Copy:
     @property
     def task(self) -> str:
         """The name of its task; empty if it is of no task."""
-        try:
-            return read(self.job.body or b"", MAX_BODY).task
-        except (DisqueError, *BAD_INPUT):
-            return ""
+        return task_of(self.job.body or b"")
 
     @property
     def reason(self) -> str:

@@ -1,0 +1,267 @@
+"""Codecs of bodies: compression, encryption, large bodies in a store. `App(codec=…)` names them.
+
+A body that a codec has changed is a map in msgpack with version 2 of the envelope: the task, the
+key, the names of the codecs in the order in which they were applied, and the bytes. Workers without
+one of these codecs, also those of earlier releases, let the job wait for one that has it. A body
+that no codec has changed is the same as without codecs.
+"""
+
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Final, Protocol
+
+import attrs
+
+from disque_trio.worker import codec
+from disque_trio.worker.envelope import (
+    CODED,
+    MAX_BODY,
+    BadBodyError,
+    NewerBodyError,
+    TooLargeError,
+    as_coded,
+)
+from disque_trio.worker.runtime import runtime
+
+MAX_DECODED: Final = 16 << 20
+"""Bytes of a body before it is encoded, unless the app says otherwise."""
+_MOST_CODECS: Final = 8
+"""Of one body."""
+
+
+class Codec:
+    """Changes bodies when jobs are added, and back when they run. Subclass it."""
+
+    name: ClassVar[str]
+    """Written into bodies: it stands for the format, and must never mean another one."""
+    blocks: ClassVar[bool] = False
+    """Does it wait for files or for the network? Then event loops call it in a thread. Results of
+    jobs are not encoded by it."""
+    keeps: ClassVar[bool] = False
+    """Is there anything to `forget`?"""
+
+    def encode(self, body: bytes) -> bytes | None:
+        """The changed body; None if this codec leaves it as it is."""
+        raise NotImplementedError
+
+    def decode(self, body: bytes, most: int) -> bytes:
+        """What `encode` was given: at most `most` bytes, or an error. A `ValueError` makes the job
+        dead, with its text as the reason. `NewerBodyError` lets it wait for another worker, for a
+        day. Any other error is a failed attempt."""
+        raise NotImplementedError
+
+    def forget(self, body: bytes) -> None:
+        """The job of this encoded body has ended for good: delete what was kept for it."""
+
+
+class Zlib(Codec):
+    """Compresses bodies of more than `above` bytes, unless that makes them longer."""
+
+    name = "zlib"
+
+    def __init__(self, above: int = 1024, level: int = 6) -> None:
+        """`level` is from 1, the fastest, to 9, the smallest."""
+        if above < 0 or not 1 <= level <= 9:
+            raise ValueError(f"Zlib(above={above}, level={level}): 0 or more; 1 to 9")
+        self.above, self.level = above, level
+
+    def encode(self, body: bytes) -> bytes | None:
+        """The compressed body."""
+        if len(body) <= self.above:
+            return None
+        found = zlib.compress(body, self.level)
+        return found if len(found) < len(body) else None
+
+    def decode(self, body: bytes, most: int) -> bytes:
+        """The body. Raises `ValueError` for one that is damaged or too long."""
+        decompressor = zlib.decompressobj()
+        try:
+            found = decompressor.decompress(body, most + 1)
+        except zlib.error as error:
+            raise ValueError(f"it is damaged ({error})") from error
+        if len(found) > most:
+            raise ValueError(f"it has more than {most} bytes")
+        if not decompressor.eof or decompressor.unused_data:
+            raise ValueError("it is damaged (cut off, or with more behind it)")
+        return found
+
+
+class Store(Protocol):
+    """Keeps large bodies outside of the nodes. Its methods may wait; threads call them."""
+
+    def put(self, key: str, body: bytes) -> object:
+        """Keep this body under a new key, for longer than the `ttl` of the job."""
+        ...
+
+    def get(self, key: str) -> bytes:
+        """The body. Raises `KeyError` if there is none."""
+        ...
+
+    def delete(self, key: str) -> object:
+        """Delete the body, if it is there."""
+        ...
+
+
+class ClaimCheck(Codec):
+    """Keeps bodies of more than `above` bytes in a store; the job has the key."""
+
+    name = "claim"
+    blocks = True
+    keeps = True
+
+    def __init__(self, store: Store, above: int = 256 << 10) -> None:
+        self.store, self.above = store, above
+
+    def encode(self, body: bytes) -> bytes | None:
+        """The key of the body, which is in the store now."""
+        if len(body) <= self.above:
+            return None
+        key = runtime().new_key()
+        self.store.put(key, body)
+        return key.encode()
+
+    def decode(self, body: bytes, most: int) -> bytes:
+        """The body. Raises `ValueError` if the store has it no more, or if it is too long."""
+        key = self._key(body)
+        try:
+            found = self.store.get(key)
+        except KeyError:
+            raise ValueError(
+                f"the store has no body {key}: it has expired, or the job was done before"
+            ) from None
+        if len(found) > most:
+            raise ValueError(f"it has {len(found)} bytes, of {most} at most")
+        return found
+
+    def forget(self, body: bytes) -> None:
+        """Delete the body."""
+        self.store.delete(self._key(body))
+
+    def _key(self, body: bytes) -> str:
+        if len(body) > 200 or not body.isascii():
+            raise ValueError("its key is damaged")
+        return body.decode()
+
+
+def _named(codecs: Sequence[Codec]) -> Mapping[str, Codec]:
+    found: dict[str, Codec] = {}
+    for each in codecs:
+        if not isinstance(each, Codec) or not isinstance(getattr(each, "name", None), str):
+            raise ValueError(f"codec={each!r}: a codec is a subclass of Codec, with a name")
+        if found.setdefault(each.name, each) is not each:
+            raise ValueError(f"two codecs are called {each.name}")
+    return found
+
+
+@attrs.frozen(eq=False)
+class Codecs:
+    """The codecs of an app."""
+
+    written: Sequence[Codec] = ()
+    """Applied to new bodies, in this order."""
+    known: Mapping[str, Codec] = attrs.field(factory=dict)
+    """By name: those that can be read."""
+    max_body: int = MAX_BODY
+    max_decoded: int = MAX_DECODED
+
+    @classmethod
+    def of(
+        cls, written: Codec | Sequence[Codec], read: Sequence[Codec], max_body: int, most: int
+    ) -> "Codecs":
+        """Those of an app. Raises `ValueError`."""
+        if not isinstance(written, Codec | Sequence) or not isinstance(read, Sequence):
+            raise ValueError("codec= is a codec or a list of codecs, decodes= a list")
+        chosen = (written,) if isinstance(written, Codec) else tuple(written)
+        if len(chosen) > _MOST_CODECS:
+            raise ValueError(f"there are at most {_MOST_CODECS} codecs")
+        return cls(chosen, _named((*chosen, *read)), max_body, most)
+
+    @property
+    def longest(self) -> int:
+        """Bytes of an envelope at most."""
+        return max(self.max_decoded, self.max_body) if self.known else self.max_body
+
+    @property
+    def blocks(self) -> bool:
+        """Does any of those that are written wait?"""
+        return any(each.blocks for each in self.written)
+
+    @property
+    def keeps(self) -> bool:
+        """Does any of those that are read keep anything?"""
+        return any(each.keeps for each in self.known.values())
+
+    @property
+    def of_results(self) -> Sequence[Codec]:
+        """Those by which results are encoded."""
+        return [each for each in self.known.values() if not each.blocks]
+
+    def encode(self, task: str, key: str | None, body: bytes) -> bytes:
+        """The body as it is added. Raises `TooLargeError`, and what a codec raises."""
+        found = encoded(self.written, task, key, body)
+        if len(found) > self.max_body:
+            raise TooLargeError(
+                f"{task}: the encoded body has {len(found)} bytes, of {self.max_body} at most"
+            )
+        return found
+
+    def encode_result(self, names: object, key: str, body: bytes) -> bytes:
+        """The body of a result for a client that can read codecs of these names."""
+        if not isinstance(names, list):
+            return body
+        usable = [each for each in self.of_results if each.name in names]
+        return encoded(usable, "", key, body) if usable else body
+
+    def decode(self, coded: codec.Coded) -> bytes:
+        """The body before it was encoded. Raises `BadBodyError`, `NewerBodyError`, and what a codec
+        raises."""
+        self.check(coded)
+        body = bytes(coded.body)
+        for name in reversed(coded.codecs):
+            try:
+                body = self.known[name].decode(body, self.longest)
+            except ValueError as error:
+                raise BadBodyError(f"unreadable: codec {name}: {error}") from error
+        return body
+
+    def decoded(self, body: bytes) -> bytes:
+        """The same of a body that may not be encoded."""
+        coded = as_coded(body)
+        return body if coded is None else self.decode(coded)
+
+    def check(self, coded: codec.Coded) -> None:
+        """Raises `NewerBodyError` for a codec that the app does not have."""
+        if not 0 < len(coded.codecs) <= _MOST_CODECS:
+            raise BadBodyError(f"unreadable: the body names {len(coded.codecs)} codecs")
+        for name in coded.codecs:
+            if name not in self.known:
+                raise NewerBodyError(f"codec {name:.100} is not known: name it in App(codec=…)")
+
+    def waits(self, coded: codec.Coded) -> bool:
+        """Does any of its codecs wait?"""
+        return any(name in self.known and self.known[name].blocks for name in coded.codecs)
+
+    def forget(self, coded: codec.Coded) -> None:
+        """Its job has ended for good. Raises what a codec raises."""
+        body = bytes(coded.body)
+        for place in range(len(coded.codecs) - 1, -1, -1):
+            each = self.known[coded.codecs[place]]
+            if each.keeps:
+                each.forget(body)
+            if any(self.known[name].keeps for name in coded.codecs[:place]):
+                body = each.decode(body, self.longest)
+
+
+def encoded(codecs: Sequence[Codec], task: str, key: str | None, body: bytes) -> bytes:
+    """The body with these codecs applied. Raises what a codec raises."""
+    names, found = [], body
+    for each in codecs:
+        changed = each.encode(found)
+        if changed is not None:
+            names.append(each.name)
+            found = changed
+    if not names:
+        return body
+    return codec.write(
+        codec.Coded(task=task, key=key, codecs=names, body=found, v=CODED), "msgpack"
+    )
