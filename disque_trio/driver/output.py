@@ -171,10 +171,10 @@ class Output:
         """What the headers of PING, PONG and MEET say of the sender besides."""
         if not isinstance(message, GossipMessage):
             return ()
-        config, cluster = self._state.config, self._state.cluster
+        cluster = self._state.cluster
         version = self._state.facts.version.encode()[:VERSION_SIZE]
         place = cluster.announced_ip.encode(), cluster.myself.bus_port
-        return config.capabilities, cluster.incarnation, FORMAT, version, *place
+        return self._state.capabilities, cluster.incarnation, FORMAT, version, *place
 
     def _me(self) -> tuple[NodeId, int, int]:
         """The sender in the header of each frame."""

@@ -156,6 +156,7 @@ class Shrinker:
             plan = self._accept(plan, attrs.evolve(plan, link=link))
         plan = self._accept(plan, attrs.evolve(plan, clocks=()))
         plan = self._accept(plan, attrs.evolve(plan, config=()))
+        plan = self._accept(plan, attrs.evolve(plan, versions=()))
         plan = self._accept(plan, attrs.evolve(plan, knobs=()))
         for each in plan.knobs:
             rest = tuple(knob for knob in plan.knobs if knob is not each)

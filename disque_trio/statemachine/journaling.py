@@ -101,7 +101,7 @@ def drop(node: NodeState, job: Job) -> None:
 def keep(node: NodeState, kept: Kept) -> None:
     """The job is gone, and its key stays taken: what is written is an acknowledged job without
     holders, which expires when the key is free."""
-    if node.is_recording and node.config.keeps_extensions:
+    if node.is_recording and node.keeps_extensions:
         node.out.records.append(LoadJob(stored_key(node, kept)))
 
 
@@ -115,7 +115,7 @@ def kept_keys(node: NodeState) -> Iterable[LoadJob]:
 
 def release(node: NodeState, kept: Kept) -> None:
     """The key is free."""
-    if node.is_recording and node.config.keeps_extensions:
+    if node.is_recording and node.keeps_extensions:
         node.out.records.append(DeleteJob(kept.id))
 
 
@@ -165,7 +165,7 @@ def stored(node: NodeState, job: Job) -> JobCopy:
         job.queue or b"",
         b"" if job.state == ACKED else job.body or b"",
         job.holders if job.confirmed is None else _listed(job, job.confirmed),
-        None if job.extensions is None else job.extensions.kept_by(node.config.capabilities),
+        None if job.extensions is None else job.extensions.kept_by(node.capabilities),
         _due(node, job) if job.delay or job.flags & POSTPONED else 0,
     )
 
@@ -198,7 +198,7 @@ def _due(node: NodeState, job: Job) -> Millis:
 
     Of a job that has been given back by NACK or RELEASE DELAY it is the end of the last wait.
     """
-    if job.state == ACKED or not node.config.keeps_extensions:
+    if job.state == ACKED or not node.keeps_extensions:
         return 0
     was_given_back = job.nacks or job.snoozes
     if was_given_back and not job.flags & POSTPONED:

@@ -77,8 +77,9 @@ def on_gossip(node: NodeState, link: Link, frame: Frame) -> None:
 def _receive_on_own_link(node: NodeState, sender: Peer, frame: Frame) -> None:
     """Take what is trusted only on a link that this node dialled: on others, any node may send."""
     sender.format, sender.version = frame.format, versions.readable(frame.version)
-    if sender.capabilities != frame.capabilities:
-        sender.capabilities = frame.capabilities
+    shared = frame.capabilities & node.facts.capabilities
+    if sender.capabilities != shared:
+        sender.capabilities = shared
         if sender.is_ours:
             queue_announcements.announce(node, sender)
     if isinstance(frame.message, Pong):

@@ -363,7 +363,7 @@ def on_repljob(node: NodeState, sender: Peer, message: ReplJob) -> None:
     if job is None:
         if node.memory.held > node.memory.soft:
             return
-        if copy.extensions is not None and not node.config.keeps_extensions:
+        if copy.extensions is not None and not node.keeps_extensions:
             return
         job = adopt(node, copy)
         lifecycle.mark(job, BCAST_QUEUED)

@@ -7,7 +7,15 @@ from collections.abc import Generator, Iterator
 import attrs
 
 from disque_trio.statemachine.backlog import Backlog
-from disque_trio.statemachine.base import ClientId, Failure, JobId, Millis, NodeId, Reply
+from disque_trio.statemachine.base import (
+    KEEPS_ALL,
+    ClientId,
+    Failure,
+    JobId,
+    Millis,
+    NodeId,
+    Reply,
+)
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Cluster
 from disque_trio.statemachine.config import Config
@@ -331,3 +339,13 @@ class NodeState:
     traces: JobTraces = attrs.Factory(_traces, takes_self=True)
     """`trace`: of single jobs."""
     out: Outbox = attrs.Factory(Outbox)
+
+    @property
+    def capabilities(self) -> int:
+        """What this node announces in PING, PONG and MEET, and uses with others."""
+        return self.config.capabilities & self.facts.capabilities
+
+    @property
+    def keeps_extensions(self) -> bool:
+        """Can jobs with extensions be kept?"""
+        return self.capabilities & KEEPS_ALL == KEEPS_ALL

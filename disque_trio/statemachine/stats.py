@@ -7,7 +7,7 @@ from collections import deque
 
 import attrs
 
-from disque_trio.statemachine.base import Millis
+from disque_trio.statemachine.base import CAPABILITIES, Millis
 from disque_trio.statemachine.knobs import DEFAULTS, Knobs
 
 
@@ -61,6 +61,8 @@ class Facts:
     traffic: Traffic = attrs.Factory(Traffic)
     knobs: Knobs = DEFAULTS
     """Simulations make these small."""
+    capabilities: int = CAPABILITIES
+    """What its version has; simulations play earlier versions, and the original."""
 
 
 @attrs.define

@@ -60,6 +60,12 @@ def test_nodes_that_nobody_needs_go() -> None:
     assert operations(smallest) == 0
 
 
+def test_all_nodes_become_of_this_version() -> None:
+    plan = attrs.evolve(_plan(10, 4), versions=(("0", "3"),))
+
+    assert Shrinker(lambda smaller: smaller.nodes >= 3).shrink(plan).versions == ()
+
+
 def test_times_become_short_and_round() -> None:
     plan = _plan(12, 0)
 

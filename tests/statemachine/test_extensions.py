@@ -5,20 +5,24 @@ import pytest
 
 from disque_trio.statemachine.base import (
     ACTIVE,
+    BURIES,
     CAPABILITIES,
     EXTENDS,
     KEEPS_ALL,
     QUEUED,
     Failure,
     NodeId,
+    Status,
 )
 from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.messages import (
+    Frame,
     GotJob,
     HaveJobs,
     JobCopy,
     NeedJobs,
+    Pong,
     ReplJob,
     YourJobs,
 )
@@ -262,3 +266,34 @@ def test_jobs_with_the_same_options_share_their_extensions() -> None:
 
     assert one.extensions is other.extensions
     assert rig.add("PRIORITY", 0).extensions is None
+
+
+# Earlier versions, as simulations play them.
+
+
+def earlier(capabilities: int) -> Rig:
+    rig = Rig(peers=1, ours=True)
+    rig.node.facts = attrs.evolve(rig.node.facts, capabilities=capabilities)
+    return rig
+
+
+def test_a_node_of_an_earlier_version_announces_no_more_than_that_has() -> None:
+    assert earlier(EXTENDS).node.capabilities == EXTENDS
+
+
+@pytest.mark.parametrize("shown", [CAPABILITIES, EXTENDS, 0])
+def test_nor_does_it_use_more_with_others(shown: int) -> None:
+    rig = earlier(EXTENDS)
+    peer = rig.node.cluster.nodes[N2]
+
+    rig.machine.message(peer.link, Frame(N2, peer.port, 0, Pong(), capabilities=shown), rig.now)
+
+    assert peer.capabilities == shown & EXTENDS
+
+
+@pytest.mark.parametrize("lacks", [EXTENDS, BURIES, CAPABILITIES])
+def test_without_extensions_it_takes_no_jobs_with_them(lacks: int) -> None:
+    rig = earlier(CAPABILITIES & ~lacks)
+
+    assert isinstance(rig.ask("ADDJOB", "q", "b", 0, "REPLICATE", 1, "PRIORITY", 1), Failure)
+    assert isinstance(rig.ask("ADDJOB", "q", "b", 0, "REPLICATE", 1), Status)

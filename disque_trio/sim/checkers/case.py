@@ -10,6 +10,7 @@ import attrs
 
 from disque_trio.sim.checkers.intervals import Interval
 from disque_trio.sim.checkers.obligations import SECOND, Obligations, life_of, obligations_of
+from disque_trio.sim.checkers.properties import NEEDS
 from disque_trio.sim.checkers.records import NEVER, Add, Copy, Job, Question, Request
 from disque_trio.sim.checkers.requests import Purge, Query
 from disque_trio.sim.checkers.run_records import Process
@@ -215,6 +216,8 @@ class Case:
     def violate(self, name: str, detail: str, job: str = "", node: str = "") -> None:
         """Report a violation, once for each property, job and node."""
         key = (name, job, node)
+        if NEEDS.get(name, 0) & ~self.obligations.capabilities:
+            return
         if key not in self.reported and len(self.violations) < MOST_VIOLATIONS:
             self.reported[key] = None
             self.violations.append(Violation(name, self.now, job, node, detail))

@@ -10,6 +10,7 @@ from typing import Any, Final
 import attrs
 
 from disque_trio.sim.scenarios.plan import Micros, Plan
+from disque_trio.statemachine.base import CAPABILITIES
 from disque_trio.statemachine.joboptions import CARRIED, MAX_BACKOFF, OPTIONS
 from disque_trio.statemachine.values import SIZE
 
@@ -232,6 +233,8 @@ class Obligations:
     """Workers may ask HELD."""
     no_processor: Micros = 0
     """How long a process may get no processor; only in real time."""
+    capabilities: int = CAPABILITIES
+    """What all versions of nodes have."""
 
     @property
     def unsaid(self) -> Micros:
@@ -333,6 +336,7 @@ def obligations_of(plan: Plan, no_processor: Micros = 0) -> Obligations:
         differs=bool(steps) or any(clock.wall_offset_ms for clock in plan.clocks),
         has_original_file=has_disk and config.get("aof-format", "framed") == "disque",
         no_processor=no_processor,
+        capabilities=plan.shared_capabilities,
         grace=int(config.get("tied-grace", "2000")) * MILLI,
         dead_life=int(config.get("dead-letter-ttl", "604800")) * SECOND,
         has_held=any(consumer.held or consumer.kind == "engine" for consumer in plan.consumers),

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from disque_trio.statemachine.base import BURIES, MEETS, POSTPONES, SNOOZES, ZONES
+
 PROPERTIES: Final[dict[str, str]] = {
     "S1": "retention: no more replicas are missing than faults have destroyed",
     "S2": "custody: no replica is dropped without a valid reason",
@@ -67,6 +69,17 @@ PROPERTIES: Final[dict[str, str]] = {
     "W13": "a worker returns a failed job after the delay, where a node cannot delay it",
     "W14": "a worker repeats nothing that returns a job without a token",
 }
+
+NEEDS: Final[dict[str, int]] = {
+    "S6": POSTPONES,
+    "S14": SNOOZES,
+    "S26": BURIES,
+    "S30": ZONES,
+    "S31": ZONES,
+    "S33": MEETS,
+    "L9": MEETS,
+}
+"""Capabilities without which a property is not promised: it is judged if all nodes have them."""
 
 APP_PROPERTIES: Final[dict[str, str]] = {
     "A1": "every job that was reported as added ends: done, dead or cancelled",

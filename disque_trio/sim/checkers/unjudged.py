@@ -4,7 +4,7 @@ from typing import Final
 
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.findings import Findings
-from disque_trio.sim.checkers.properties import PROPERTIES
+from disque_trio.sim.checkers.properties import NEEDS, PROPERTIES
 
 _OF_NODES: Final = (
     "S1", "S2", "S6", "S7", "S8", "S9", "S10", "S11", "S13", "S22", "L3", "L4", "L7", "L10",
@@ -32,6 +32,9 @@ def not_judged(case: Case, findings: Findings) -> dict[str, str]:
         reasons.update(
             dict.fromkeys(("L1", "L2", "L3", "L6", "L7", "L10"), "the trace has no end of the heal")
         )
+    for name, needed in NEEDS.items():
+        if needed & ~case.obligations.capabilities:
+            reasons[name] = "not promised with nodes of earlier versions"
     for name, count in findings.open.items():
         reasons[name] = f"of {count} the bound lies beyond the end of the run"
     return reasons

@@ -79,6 +79,8 @@ def _cluster(plan: Plan) -> str:
     if plan.link.batches:
         words.append("messages of one moment arrive as one batch")
     words += [f"{name} {value}" for name, value in (*plan.config, *plan.knobs)]
+    for number, lives in enumerate(plan.versions, 1):
+        words.append(f"n{number} of version {', then '.join(lives)}")
     return "; ".join(words)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from disque_trio.sim.random_streams import stream
-from disque_trio.sim.scenarios import apps_draw, fault_kinds
+from disque_trio.sim.scenarios import apps_draw, fault_kinds, versions
 from disque_trio.sim.scenarios.consumer_spec import ConsumerSpec
 from disque_trio.sim.scenarios.fault_schedule import occurrences
 from disque_trio.sim.scenarios.fault_spec import FaultSpec
@@ -75,6 +75,7 @@ def expand(scenario: Scenario, seed: int) -> Plan:
         chaos=chaos,
         heal=_one_of(scenario.end.heal, cfg),
         drain=0 if scenario.end.drain is None else scenario.end.drain.draw_int(cfg),
+        versions=versions.draw(scenario.cluster.mixed, seed, nodes, has_journal=bool(journal)),
         forming=scenario.cluster.forming,
         knobs=knob_values(scenario.cluster, seed),
         sync=(int(scenario.cluster.sync.low), int(scenario.cluster.sync.high)),

@@ -4,11 +4,14 @@ A plan can be written to a file, run in any engine, and shrunk item by item, bec
 and faults do not depend on each other. Times are microseconds since the run began.
 """
 
+from functools import reduce
+from operator import and_
 from typing import Any
 
 import attrs
 
 from disque_trio.sim.scenarios.apps import AppsPlan
+from disque_trio.sim.scenarios.versions import NEWEST, VERSIONS
 from disque_trio.statemachine.joboptions import AUTO, OPTIONS
 
 Micros = int
@@ -250,6 +253,9 @@ class Plan:
     """How long a disk takes to sync, where nodes keep a journal (`appendonly` in `config`)."""
     knobs: tuple[tuple[str, int], ...] = ()
     """Constants of the nodes that have another value than the default (`statemachine.knobs`)."""
+    versions: tuple[tuple[str, ...], ...] = ()
+    """By node, the versions of its lives (`versions.VERSIONS`), the last one for ever; those that
+    join are of ours."""
     forming: str = "known"
     """`known`: nodes start with each other in their tables; `meet`: the first meets the others."""
     codec_every: int = 64
@@ -260,3 +266,13 @@ class Plan:
     def zone(self, number: int) -> str:
         """The zone of the node with this number, also of one that joins; empty for none."""
         return self.zones[(number - 1) % len(self.zones)] if self.zones else ""
+
+    def capabilities_of(self, number: int) -> tuple[int, ...]:
+        """What the versions of this node's lives have; empty for ours."""
+        lives = self.versions[number - 1] if number <= len(self.versions) else ()
+        return tuple(VERSIONS[name] for name in lives)
+
+    @property
+    def shared_capabilities(self) -> int:
+        """What all versions that run at any time have."""
+        return reduce(and_, (VERSIONS[name] for lives in self.versions for name in lives), NEWEST)

@@ -11,6 +11,7 @@ from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 import attrs
 
 from disque_trio.sim.scenarios.plan import Plan
+from disque_trio.sim.scenarios.versions import VERSIONS
 from disque_trio.statemachine.knobs import KNOBS
 
 VERSION: Final = 1
@@ -134,6 +135,7 @@ def _check(plan: Plan, name: str) -> None:
         if number < _LEAST.get(constant, number + 1):
             known = f"at least {_LEAST[constant]}" if constant in _LEAST else "no constant"
             raise PlanError(f"{name}.knobs: {constant} = {number}: it is {known}")
+    _check_versions(plan, name)
     for key, places in (
         ("adds", [add.node for add in plan.adds]),
         ("consumers", [consumer.node for consumer in plan.consumers]),
@@ -148,3 +150,11 @@ def _check(plan: Plan, name: str) -> None:
                 f"{name}.faults[{number}].at: this {fault.kind} never happens: it begins at "
                 f"{fault.at} us, and the chaos ends at {plan.chaos} us"
             )
+
+
+def _check_versions(plan: Plan, name: str) -> None:
+    for number, lives in enumerate(plan.versions):
+        for each in lives:
+            if each not in VERSIONS:
+                known = ", ".join(VERSIONS)
+                raise PlanError(f"{name}.versions[{number}]: no version {each}; known are {known}")

@@ -85,6 +85,12 @@ class ClusterSpec:
     small: Range = key(
         SHARE, "chance that a constant that `knobs` does not name is small in a seed", default=0
     )
+    mixed: Range = key(
+        SHARE,
+        "chance that in a seed nodes have the capabilities of the original and of earlier "
+        "versions; a restart may change them",
+        default=0,
+    )
     forming: str = key(
         one_of("known", "meet"),
         "`known`: nodes know each other from the start; `meet`: the first meets the others",

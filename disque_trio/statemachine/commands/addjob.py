@@ -257,7 +257,7 @@ def _check(
 ) -> None:
     """The refusals, in the original's order."""
     options = resolved.options
-    if (resolved.needs or resolved.extensions) and not node.config.keeps_extensions:
+    if (resolved.needs or resolved.extensions) and not node.keeps_extensions:
         raise CommandError(NO_PLACE if resolved.extensions else _NO_PLACE_FOR_LONG)
     if options.retry == 0 or options.delay:
         check_periods(options, replicas)

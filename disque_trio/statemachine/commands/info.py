@@ -78,7 +78,7 @@ def _server(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
     yield "python_version", facts.runtime
     yield "disque_form", FORM
     yield "format", FORMAT
-    lacks = () if node.config.keeps_extensions else _NEED_EXTENSIONS
+    lacks = () if node.keeps_extensions else _NEED_EXTENSIONS
     yield "features", ",".join([name for name in FEATURES if name not in lacks])
 
 

@@ -70,7 +70,7 @@ def _parse(node: NodeState, words: list[bytes]) -> _Options:
         setattr(options, option.name, read_value(option, Words(value)))
     if options.dead is not None and options.delay is not None:
         raise CommandError(SYNTAX_ERROR + b": DELAY and DEAD exclude each other")
-    if options.dead is not None and not node.config.keeps_extensions:
+    if options.dead is not None and not node.keeps_extensions:
         raise CommandError(NO_PLACE)
     return options
 

@@ -203,6 +203,7 @@ def _assert_that_dead_processes_do_nothing(rows: list[Row]) -> None:
         (Plan(scenario="", seed=1, nodes=3, config=(("appendonly", "yes"),)), "journals"),
         (Plan(scenario="", seed=1, nodes=3, clocks=(ClockPlan(drift_ppm=5),)), "drift"),
         (Plan(scenario="", seed=1, nodes=251), "250 nodes"),
+        (Plan(scenario="", seed=1, nodes=3, versions=(("0",),)), "earlier versions"),
         *[
             (Plan(scenario="", seed=1, nodes=3, faults=(Fault(kind=kind),)), kind)
             for kind in ("clock-step", "clock-rate", "wall-freeze", "slow", "disk-full")

@@ -40,12 +40,16 @@ def test_the_cluster_is_told_with_its_links_clocks_and_directives() -> None:
     )
     clocks = (ClockPlan(drift_ppm=200), ClockPlan(wall_offset_ms=-40))
     config = (("delivery-lease", "no"),)
-    plan = Plan(scenario="s", seed=1, nodes=2, link=link, clocks=clocks, config=config)
+    plan = Plan(
+        scenario="s", seed=1, nodes=2, link=link, clocks=clocks, config=config,
+        versions=(("0",), ("1", "3")),
+    )  # fmt: skip
 
     assert told(plan)["Cluster"] == (
         "2 nodes on hostile links, 500 µs to 2 ms (1.00% take 100 ms to 2 s); "
         "5.00% of messages lost; 9 bytes/s; n1 drifts +200 ppm; "
-        "n2's wall clock is off by -40 ms; delivery-lease no"
+        "n2's wall clock is off by -40 ms; delivery-lease no; "
+        "n1 of version 0; n2 of version 1, then 3"
     )
 
 

@@ -27,7 +27,7 @@ from disque_trio.sim.engines.task_errors import root_of
 from disque_trio.sim.model.disk import Found
 from disque_trio.sim.model.recorder import Recorder
 from disque_trio.sim.random_streams import stream
-from disque_trio.statemachine.base import MYSELF, ClientId, LinkId, NodeId
+from disque_trio.statemachine.base import CAPABILITIES, MYSELF, ClientId, LinkId, NodeId
 from disque_trio.statemachine.chores import Shutdown
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.messages import Frame
@@ -237,7 +237,9 @@ class NodeHost(Host):
         myself = Peer(self.id, "", PORT, MYSELF)
         if self.nodes_conf:
             myself, others = parse_nodes(self.nodes_conf)
-        facts = Facts(port=PORT, knobs=site.knobs)
+        versions = site.capabilities or (CAPABILITIES,)
+        capabilities = versions[min(self.lives, len(versions)) - 1]
+        facts = Facts(port=PORT, knobs=site.knobs, capabilities=capabilities)
         machine = self._factory(config, myself, rng, self.now, facts, list(others))
         self.machine = machine
         machine.state.trace = []

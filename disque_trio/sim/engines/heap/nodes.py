@@ -45,6 +45,8 @@ class Site:
     """The run's names for nodes, by id."""
     disk: Disk
     knobs: Knobs
+    capabilities: tuple[int, ...] = ()
+    """Of the versions that its lives are of, the last one for ever; empty: ours."""
 
 
 class Host(ABC):

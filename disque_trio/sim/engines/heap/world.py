@@ -78,6 +78,7 @@ class World(ABC):
             names=self.names,
             disk=Disk(stream(plan.seed, "disk", number), plan.sync),
             knobs=Knobs(**dict(plan.knobs)),
+            capabilities=plan.capabilities_of(number),
         )
         host = self.hosts[number] = self.make_host(site)
         return host

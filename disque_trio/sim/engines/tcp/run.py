@@ -56,6 +56,8 @@ def check(plan: Plan) -> None:
             raise _unplayable(f"{fault.kind} in mode power: it can only kill processes")
     if has_journals(plan):
         raise _unplayable("journals")
+    if plan.versions:
+        raise _unplayable("nodes of earlier versions")
     if plan.link.model != "stream":
         raise _unplayable("hostile links: TCP loses no single message")
     if any(each != ClockPlan() for each in plan.clocks):
