@@ -10,11 +10,18 @@ from typing import Any, Final
 
 import attrs
 
-from disque_trio.worker import App, Cancel, Job, Snooze, describing
-from disque_trio.worker.deciding import failure, is_interrupted
-from disque_trio.worker.engine.records import Reason
+from disque_trio.worker import (
+    App,
+    Job,
+    JobCancelled,
+    JobDead,
+    JobReleased,
+    JobRetried,
+    JobSucceeded,
+    RunEnded,
+    describing,
+)
 from disque_trio.worker.enqueue import Adding
-from disque_trio.worker.exceptions import JobTimeoutError
 from disque_trio.worker.middleware import Inner
 
 try:
@@ -41,6 +48,14 @@ __all__ = ["instrument"]
 _NAME: Final = "disque_trio"
 _KEY: Final = "messaging.message.conversation_id"
 _TASK: Final = "messaging.disque.task"
+_OUTCOME: Final = "messaging.disque.outcome"
+_OUTCOMES: Final[dict[type[RunEnded], str]] = {
+    JobSucceeded: "succeeded",
+    JobRetried: "retried",
+    JobDead: "dead",
+    JobCancelled: "cancelled",
+    JobReleased: "released",
+}
 BUCKETS_S: Final = (
     0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0,
 )  # fmt: skip
@@ -61,6 +76,9 @@ def instrument(
     watch = _Watch(
         trace.get_tracer(_NAME, tracer_provider=tracer_provider),
         meter.create_counter("messaging.client.sent.messages", "{message}", "Jobs to be added."),
+        meter.create_counter(
+            "messaging.client.consumed.messages", "{message}", "Jobs whose handlers began."
+        ),
         meter.create_histogram(
             "messaging.process.duration",
             "s",
@@ -76,56 +94,47 @@ def instrument(
 class _Watch:
     tracer: Tracer
     sent: Counter
+    consumed: Counter
     durations: Histogram
 
     def added(self, adding: Adding) -> None:
         """A job is about to be added: its headers get the context of a span that tells so."""
         known = _known(adding.queue, "create")
-        own = {
-            "messaging.message.conversation_id": adding.key,
-            "messaging.disque.task": adding.task,
-        }
         with self.tracer.start_as_current_span(
-            f"create {adding.queue}", kind=SpanKind.PRODUCER, attributes={**known, **own}
+            f"create {adding.queue}",
+            kind=SpanKind.PRODUCER,
+            attributes={**known, _KEY: adding.key, _TASK: adding.task},
         ):
             propagate.inject(adding.headers)
         self.sent.add(1, known)
 
     async def run(self, job: Job[Any], inner: Inner) -> object:
-        """A run of a job."""
+        """A run of a job. Its span ends when it is known what becomes of the job."""
         known = _known(job.queue, "process")
+        self.consumed.add(1, known)
         began = time.perf_counter()
-        with self.tracer.start_as_current_span(
+        span = self.tracer.start_span(
             f"process {job.queue}",
             context=Context(),
             kind=SpanKind.CONSUMER,
             links=_links(job),
             attributes={**known, **_of_job(job)},
-            record_exception=False,
-            set_status_on_exception=False,
-        ) as span:
-            try:
-                return await inner()
-            except BaseException as error:  # of a middleware around handlers of users
-                if (kind := _failure(job, error)) is not None:
-                    known = {**known, "error.type": kind}
-                    _note(span, kind, error)
-                raise
-            finally:
-                self.durations.record(time.perf_counter() - began, known)
+        )
 
+        def ended(event: RunEnded) -> None:
+            about = {**known, _TASK: job.task, _OUTCOME: _OUTCOMES[type(event)]}
+            span.set_attribute(_OUTCOME, about[_OUTCOME])
+            if isinstance(event, JobRetried | JobDead):
+                about["error.type"] = describing.name_of(type(event.error))
+                _note(span, about["error.type"], event.error)
+            self.durations.record(time.perf_counter() - began, about)
+            span.end()
 
-def _failure(job: Job[Any], error: BaseException) -> str | None:
-    """The name of a failure; None for an order, such as `Snooze`, and for the end of a run that
-    belongs to this worker no more."""
-    why, parts = job.run.why, describing.leaves(error)
-    if why is Reason.TOO_LONG and failure(error) is None:
-        return JobTimeoutError.__qualname__
-    if why not in (None, Reason.TOO_LONG) or is_interrupted(job.run, error):
-        return None
-    if all(describing.is_of(each, (Snooze, Cancel)) for each in parts):
-        return None
-    return describing.name_of(type(error))
+        job.on_end(ended)
+        with trace.use_span(
+            span, end_on_exit=False, record_exception=False, set_status_on_exception=False
+        ):
+            return await inner()
 
 
 def _note(span: Span, kind: str, error: BaseException) -> None:

@@ -254,8 +254,8 @@ class JobHandler:
         if end.how == "snoozed" and not snoozing.can_wait(run):
             options = entry.definition.options if entry and entry.arguments else None
             end = await snoozing.add_again(self.enqueuer, self._reader(run), options, job, end)
+        self._teller.ended(job, end)  # before the log: handlers of it may count an error as seen
         self._log.ended(job, end, has_begun=stage != "reading")
-        self._teller.ended(job, end)
         if isinstance(end.outcome, records.Done):
             self._decoding.ended(run)
         if end.is_final:

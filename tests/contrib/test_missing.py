@@ -11,6 +11,7 @@ import pytest
     [
         ("disque_trio.contrib.flask", "flask", r'needs Flask: pip install "disque-trio\[flask\]"'),
         ("disque_trio.contrib.otel", "opentelemetry", r"disque-trio\[otel\]"),
+        ("disque_trio.contrib.sentry", "sentry_sdk", r"disque-trio\[sentry\]"),
         ("disque_trio.contrib.encryption", "cryptography.exceptions", r"disque-trio\[encryption\]"),
     ],
 )

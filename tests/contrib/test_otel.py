@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from disque_trio.testing.inline.kit import Inline
-from disque_trio.worker import App, Fixed, NoJobError, Snooze, current_job
+from disque_trio.worker import App, Cancel, Dead, Fixed, NoJobError, Snooze, current_job
 from tests.worker.failing import ERRORS, fail
 
 pytest.importorskip("opentelemetry.sdk")
@@ -189,3 +189,47 @@ def test_an_error_that_cannot_say_what_it_is_is_recorded(disque_inline: Inline, 
     [run] = [span for span in watched.spans if span.name == "process mail"]
     assert run.status.status_code is StatusCode.ERROR
     assert [event.name for event in run.events] == ["exception"]
+
+
+@pytest.mark.parametrize("what", ["succeeded", "retried", "dead", "cancelled", "released"])
+def test_a_run_says_what_became_of_its_job(disque_inline: Inline, what: str) -> None:
+    watched = Watched()
+
+    @watched.tasks.task(name="t", queue="mail", retry=Fixed([60]))
+    async def t() -> None:
+        ends = {
+            "retried": ValueError(),
+            "dead": Dead("no"),
+            "cancelled": Cancel("no"),
+            "released": Snooze(60),
+        }
+        if what in ends:
+            raise ends[what]
+
+    t.blocking.enqueue()
+    disque_inline.blocking.run_for(watched.tasks, 0, may_die=True)
+
+    [run] = [span for span in watched.spans if span.name == "process mail"]
+    assert (run.attributes or {})["messaging.disque.outcome"] == what
+    assert run.status.status_code is (
+        StatusCode.ERROR if what in ("retried", "dead") else StatusCode.UNSET
+    )
+    [point] = watched.points("messaging.process.duration")
+    assert point.attributes["messaging.disque.outcome"] == what
+    assert point.attributes["messaging.disque.task"] == "t"
+    [point] = watched.points("messaging.client.consumed.messages")
+    assert (point.value, dict(point.attributes)["messaging.operation.type"]) == (1, "process")
+
+
+async def test_spans_of_a_handler_are_parts_of_its_run(disque_inline: Inline) -> None:
+    watched = Watched()
+
+    @watched.tasks.task(name="t", queue="mail")
+    async def t() -> None:
+        with watched.tracers.get_tracer("app").start_as_current_span("query"):
+            pass
+
+    await disque_inline.perform(t)
+
+    spans = {span.name: span for span in watched.spans}
+    assert spans["query"].parent == spans["process mail"].get_span_context()

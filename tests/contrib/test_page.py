@@ -92,6 +92,15 @@ def test_opentelemetry_is_one_line(disque_inline: Inline) -> None:
     assert len(disque_inline.jobs(page.tasks.tasks["a"])) == 1
 
 
-@pytest.mark.parametrize("extra", ["fastapi", "flask", "django", "otel"])
+def test_sentry_is_one_line(disque_inline: Inline) -> None:
+    pytest.importorskip("sentry_sdk")
+    page = run("errors")
+
+    page.tasks.task(name="a", queue="q")(lambda: None).blocking.enqueue()
+
+    assert disque_inline.blocking.run_all(page.tasks)[0].end == "done"
+
+
+@pytest.mark.parametrize("extra", ["fastapi", "flask", "django", "otel", "sentry"])
 def test_the_extras_of_the_page_are_there(extra: str) -> None:
     assert re.search(rf"^{extra} = \[", (HOME / "pyproject.toml").read_text("utf-8"), re.MULTILINE)
