@@ -421,8 +421,8 @@ def _of_jobs(
 
 def _with_tokens(command: Command[int], jobs: Sequence[Job | str], *options: bytes) -> Command[int]:
     words = (command.words[0], *map(_delivery, jobs), *options)
-    metas = (job.meta for job in jobs if isinstance(job, Job))
-    giver = next((meta.token[:_NODE_DIGITS] for meta in metas if meta is not None), "")
+    tokens = (_delivery(job).partition(b"@")[2].decode("ascii", "replace") for job in jobs)
+    giver = next((token[:_NODE_DIGITS] for token in tokens if token), "")
     return attrs.evolve(
         command, words=words, plain=command.words, features=("tokens",), giver=giver
     )

@@ -23,13 +23,8 @@ import attrs
 from disque_trio.net.admission import group_of, is_barred
 from disque_trio.statemachine.config import Config
 from disque_trio.web.messages import Header, Request
+from disque_trio.web.roles import ADMIN, NOBODY, READER, Role, User
 
-Role = str
-"""As what somebody is let in."""
-ADMIN: Final[Role] = "admin"
-READER: Final[Role] = "reader"
-"""Sees everything, and changes nothing."""
-NOBODY: Final[Role] = ""
 SESSION_S: Final = 12 * 3600
 """For how long a browser stays logged in."""
 WRONG_MOST: Final = 5
@@ -77,6 +72,11 @@ class Authenticator:
         if kind.lower() == b"bearer":
             return self.role_by(word.strip(), request.ip)
         return self._role_of_session(request)
+
+    async def user_of(self, request: Request) -> User:
+        """Who asks; of the role `NOBODY` without a password or with a wrong one."""
+        role = self.role_of(request)
+        return User(role, role, is_reading=self.config().web_read_only)
 
     def _role_of_session(self, request: Request) -> Role:
         roles = map(self._session_role, _cookies(request, self._cookie))
@@ -135,6 +135,13 @@ class Authenticator:
         if site is not None:
             return site == b"same-origin"
         return self.is_own_origin(request)
+
+    def is_own_request(self, request: Request) -> bool:
+        """May it change something? A browser says from which page a request comes. A session alone
+        does not suffice without that: other sites can make a browser send it."""
+        if b"origin" in request.headers or b"sec-fetch-site" in request.headers:
+            return self.is_own_form(request)
+        return b"authorization" in request.headers or b"cookie" not in request.headers
 
     def is_own_origin(self, request: Request) -> bool:
         """Does Origin name the scheme, host and port that were asked? A proxy with TLS in front

@@ -10,19 +10,21 @@ import socket
 import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Final
 
 import attrs
 import h11
 import trio
 
-from disque_trio.web.messages import PROBES, Header, Request, Response, refusal
+from disque_trio.web.messages import PROBES, Expected, Header, Request, Response, refusal
 from disque_trio.web.upgrade import upgraded
 
 MOST_BYTES: Final = 16 << 10
 """Of a request's head."""
 MOST_BODY: Final = 1 << 10
-"""Of a body: the login form is the only one."""
+"""Of a body, where the head is not judged first: the login form."""
 MOST: Final = 64
 """Connections at the same time."""
 MOST_OF_ONE: Final = 16
@@ -34,6 +36,8 @@ HEAD_S: Final = 5.0
 """How long a request may take to arrive, and a new connection to begin with one."""
 IDLE_S: Final = 60.0
 """How long a connection may rest between requests."""
+BODY_S: Final = 20.0
+"""How long a large body may take."""
 SEND_S: Final = 20.0
 """How long the other side may take to read a response."""
 PIECE: Final = 1 << 16
@@ -41,6 +45,10 @@ PIECE: Final = 1 << 16
 LINGER_S: Final = 1.0
 """How long what is still sent is read after the last response, which would be lost otherwise."""
 _CHUNK: Final = 4096
+_CHUNK_OF_BODY: Final = 1 << 16
+_UNREAD: Final = 4 << 20
+"""Bytes of a refused body that are read and dropped, so that the refusal is read."""
+_RETURN_S: Final = 5.0
 _FIRST_LINE: Final = re.compile(rb"[!-~]+ [!-~]+ HTTP/[0-9.]+\r?")
 _NO_TEXT: Final = re.compile(rb"[^ -~\r\n]")
 _POLICY: Final = (
@@ -59,6 +67,8 @@ _FOR_ALL: Final[tuple[Header, ...]] = (
 """What every response says."""
 
 Answer = Callable[[Request], Awaitable[Response]]
+Begin = Callable[[Request], Awaitable[Response | Expected]]
+"""Takes a request without its body: refuses it, or says what the body may be."""
 Warn = Callable[[str, str], None]
 """Takes an event and the other side's address."""
 
@@ -72,9 +82,11 @@ class HttpServer:
         answer: Answer,
         warn: Warn,
         tls: Callable[[], ssl.SSLContext | None] = lambda: None,
+        begin: Begin | None = None,
     ) -> None:
         self._sockets = sockets
         self._answer = answer
+        self._begin = begin
         self._warn = warn
         self._tls = tls
         self._guests: Counter[str] = Counter()
@@ -97,7 +109,9 @@ class HttpServer:
                 if is_one_too_many:
                     await self._probed(stream, ip)
                     return
-                connection = Connection(await self._secured(stream), ip, self._answer)
+                secured = await self._secured(stream)
+                aside = partial(self._aside, ip)
+                connection = Connection(secured, ip, self._answer, self._begin, aside)
                 upgrade = await connection.run()
             if upgrade is not None and upgrade.session is not None:
                 behind, _ = connection.http.trailing_data
@@ -153,9 +167,22 @@ class HttpServer:
             self._guests[ip] -= 1
             self._guests += Counter()  # forgets those that have none
 
+    @contextlib.contextmanager
+    def _aside(self, ip: str) -> Iterator[None]:
+        """While a connection waits for an answer that may take long, it takes no place."""
+        self._guests[ip] -= 1
+        try:
+            yield
+        finally:
+            self._guests[ip] += 1
+
 
 class _TooLongError(Exception):
-    """A body is longer than any that is expected."""
+    """A body is longer than it may be."""
+
+    def __init__(self, answer: Response) -> None:
+        super().__init__(answer.status)
+        self.answer = answer
 
 
 @attrs.define(eq=False)
@@ -165,6 +192,11 @@ class Connection:
     stream: trio.abc.Stream
     ip: str
     answer: Answer
+    begin: Begin | None = None
+    aside: Callable[[], AbstractContextManager[None]] = nullcontext
+    """In which an answer may take long."""
+    _is_gone: bool = attrs.field(init=False, default=False)
+    """Has the other side hung up while it waited?"""
     _upgrade: Response | None = attrs.field(init=False, default=None)
     _begun: bytes | None = attrs.field(init=False, default=b"")
     """The first line of the connection, until it is complete."""
@@ -192,44 +224,111 @@ class Connection:
     async def _serve(self, patience: float) -> bool:
         """One request. May another one follow?"""
         try:
-            request = await self._request(patience)
+            request = await self._head(patience)
+            if request is None:
+                return False
+            due = await self._due(request)
+            if isinstance(due, Response):
+                await self._end_of_empty(request)
+                response = due
+            else:
+                request = attrs.evolve(request, body=await self._body(due))
+                response = await self._answered(due, request)
         except h11.RemoteProtocolError as error:
             await self._say(refusal(error.error_status_hint, str(error)))
             return False
-        except _TooLongError:
-            await self._say(refusal(413, f"a body has at most {MOST_BODY} bytes"))
+        except _TooLongError as error:
+            await self._say(error.answer)
             return False
-        if request is None:
-            return False
-        response = await self.answer(request)
         if response.session is not None:
             self._upgrade = response
             return False
-        await self._say(response, is_head=request.method == b"HEAD")
+        await self._deliver(response, is_head=request.method == b"HEAD")
         return self.http.our_state is h11.DONE and self.http.their_state is h11.DONE
 
-    async def _request(self, patience: float) -> Request | None:
+    async def _head(self, patience: float) -> Request | None:
         """The next one; None if the other side has hung up. TooSlowError: it does not come."""
         with trio.fail_after(patience) as limit:
             head = await self._event(limit)
-            if not isinstance(head, h11.Request):
-                return None
-            body = b""
-            while isinstance(event := await self._event(limit), h11.Data):
-                body += event.data
-                if len(body) > MOST_BODY:
-                    raise _TooLongError
-        path = head.target.partition(b"?")[0].decode("ascii", "replace")
-        return Request(head.method, path, self.ip, dict(head.headers), body)
+        if not isinstance(head, h11.Request):
+            return None
+        path, _, query = head.target.decode("ascii", "replace").partition("?")
+        return Request(head.method, path, self.ip, dict(head.headers), query=query)
 
-    async def _event(self, limit: trio.CancelScope) -> object:
+    async def _due(self, request: Request) -> Response | Expected:
+        if self.begin is None:
+            return Expected(MOST_BODY, self.answer)
+        return await self.begin(request)
+
+    async def _end_of_empty(self, request: Request) -> None:
+        """Another request may follow one that is refused, if it has no body."""
+        length = request.headers.get(b"content-length", b"0")
+        if length == b"0" and b"transfer-encoding" not in request.headers:
+            await self._body(Expected(0, self.answer))
+
+    async def _body(self, due: Expected) -> bytes:
+        """The whole of it. Raises `_TooLongError`."""
+        most, pieces, size = due.most, [], 0
+        with trio.fail_after(HEAD_S if most <= MOST_BODY else BODY_S) as limit:
+            while isinstance(event := await self._event(limit, _CHUNK_OF_BODY), h11.Data):
+                pieces.append(bytes(event.data))
+                size += len(event.data)
+                if size > most:
+                    usual = refusal(413, f"a body has at most {most} bytes")
+                    raise _TooLongError(due.too_long or usual)
+        return b"".join(pieces)
+
+    async def _answered(self, due: Expected, request: Request) -> Response:
+        if not due.waits:
+            return await due.answer(request)
+        found: list[Response] = []
+        with self.aside():
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._notice_end, nursery.cancel_scope)
+                found.append(await due.answer(request))
+                for _ in range(2):  # one for the loop to notice an end, one for the task above
+                    await trio.lowlevel.checkpoint()
+                nursery.cancel_scope.cancel()
+        if self._is_gone:
+            for response in found:
+                await self._return(response)
+            raise trio.BrokenResourceError
+        return found[0]
+
+    async def _notice_end(self, scope: trio.CancelScope) -> None:
+        """Cancel the answer when the other side hangs up. What it sends is its next request."""
+        room = MOST_BYTES
+        try:
+            while room > 0 and (data := await self.stream.receive_some(_CHUNK)):
+                self.http.receive_data(bytes(data))
+                room -= len(data)
+        except trio.BrokenResourceError:
+            room = MOST_BYTES
+        if room > 0:
+            self._is_gone = True
+            scope.cancel()
+
+    async def _deliver(self, response: Response, *, is_head: bool) -> None:
+        try:
+            await self._say(response, is_head=is_head)
+        except BaseException:
+            await self._return(response)
+            raise
+
+    async def _return(self, response: Response) -> None:
+        """It has reached nobody."""
+        if response.undelivered is not None:
+            with trio.move_on_after(_RETURN_S, shield=True):
+                await response.undelivered()
+
+    async def _event(self, limit: trio.CancelScope, chunk: int = _CHUNK) -> object:
         while (event := self.http.next_event()) is h11.NEED_DATA:
             if self.http.they_are_waiting_for_100_continue:
                 more = h11.InformationalResponse(status_code=100, headers=[])
                 await self.stream.send_all(self.http.send(more) or b"")
-            data = await self.stream.receive_some(_CHUNK)
-            # It has begun, and may not rest any more.
-            limit.deadline = min(limit.deadline, trio.current_time() + HEAD_S)
+            data = await self.stream.receive_some(chunk)
+            if chunk == _CHUNK:  # it has begun, and may not rest any more
+                limit.deadline = min(limit.deadline, trio.current_time() + HEAD_S)
             if self._begun is not None:
                 self._check_beginning(bytes(data))
             self.http.receive_data(bytes(data))
@@ -247,7 +346,7 @@ class Connection:
         if self.http.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             return
         headers = list(response.headers)
-        if response.status != 304:
+        if response.status not in (204, 304):
             length = b"%d" % len(response.body)
             headers += [(b"Content-Type", response.kind), (b"Content-Length", length)]
         given = {name for name, _ in headers}
@@ -272,6 +371,6 @@ class Connection:
                 await self.stream.aclose()  # it says so in TLS
                 return
             await self.stream.send_eof()
-            left = MOST_BYTES
+            left = _UNREAD
             while left > 0 and (data := await self.stream.receive_some(_CHUNK)):
                 left -= len(data)

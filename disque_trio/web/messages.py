@@ -25,6 +25,8 @@ class Request:
     headers: dict[bytes, bytes] = attrs.Factory(dict)
     """By name, in lower case; of a header that comes twice the last one."""
     body: bytes = b""
+    query: str = ""
+    """Behind the `?`, as it was sent."""
 
 
 @attrs.frozen
@@ -38,6 +40,22 @@ class Response:
     headers: tuple[Header, ...] = ()
     session: Callable[[Any], Awaitable[None]] | None = None
     """With status 101: what goes on over the WebSocket. `body` is its handshake (`upgrade`)."""
+    undelivered: Callable[[], Awaitable[None]] | None = None
+    """Run if it cannot be sent, or the other side has hung up before."""
+
+
+@attrs.frozen
+class Expected:
+    """A head that will do: its answer waits for the body."""
+
+    most: int
+    """Bytes that the body may have."""
+    answer: Callable[[Request], Awaitable[Response]]
+    waits: bool = False
+    """May the answer take long? Then the connection counts apart, and the answer is cancelled when
+    the other side hangs up."""
+    too_long: Response | None = None
+    """The answer to a longer body; None for the usual one."""
 
 
 def refusal(status: int, text: str, *headers: Header) -> Response:

@@ -14,10 +14,13 @@ from disque_trio.observe.observer import TOPICS, Observer
 from disque_trio.observe.operations import OPERATIONS
 from disque_trio.observe.values import Json
 from disque_trio.web import static_files, upgrade
-from disque_trio.web.auth import ADMIN, NOBODY, READER, Authenticator, Role, password_in
-from disque_trio.web.http_server import HttpServer
-from disque_trio.web.messages import HTML, JSON, Request, Response, refusal
+from disque_trio.web.api.api import Api
+from disque_trio.web.api.routes import PREFIX
+from disque_trio.web.auth import Authenticator, password_in
+from disque_trio.web.http_server import MOST_BODY, HttpServer
+from disque_trio.web.messages import HTML, JSON, Expected, Request, Response, refusal
 from disque_trio.web.metrics import CONTENT_TYPE
+from disque_trio.web.roles import ADMIN, NOBODY, READER, Role
 from disque_trio.web.source import Source, of_node
 from disque_trio.web.subscriptions import SANDBOX, SOCKETS, STEER, Broker
 from disque_trio.web.websocket_session import Visitor, WebSocketSession
@@ -58,6 +61,7 @@ class Site:
         self._broker = Broker(
             Observer(source.client), lambda event: source.warn(event, ""), source.sandbox
         )
+        self._api = Api(source, self._auth, self._broker)
         self._files = static_files.load()
         self._pages = {"/": self._files["index.html"]}
         """For those who are let in."""
@@ -71,10 +75,19 @@ class Site:
 
     async def run(self) -> None:
         """Ask the cluster while browsers look, until it is cancelled."""
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._broker.run)
-            if self._source.sandbox is not None:
-                nursery.start_soon(self._source.sandbox.run, self._source.log)
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._broker.run)
+                if self._source.sandbox is not None:
+                    nursery.start_soon(self._source.sandbox.run, self._source.log)
+        finally:
+            await self._api.close()
+
+    async def begin(self, request: Request) -> Response | Expected:
+        """The API judges a request by its head; all others have small bodies, or none."""
+        if request.path.startswith(f"{PREFIX}/"):
+            return await self._api.begin(request)
+        return Expected(MOST_BODY, self.answer)
 
     async def answer(self, request: Request) -> Response:
         """The response to one request."""
@@ -209,7 +222,9 @@ async def serve(source: Source, sockets: Sequence[socket.socket]) -> None:
     site = Site(source)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(site.run)
-        nursery.start_soon(HttpServer(sockets, site.answer, source.warn, source.tls).run)
+        nursery.start_soon(
+            HttpServer(sockets, site.answer, source.warn, source.tls, site.begin).run
+        )
 
 
 async def serve_node(

@@ -7,4 +7,4 @@ def test_hostile_browsers_do_no_harm() -> None:
     outcome = besiege_web(4, seed=1, clients=3)
 
     assert outcome.attacks.total() > 20
-    assert len(outcome.attacks) == 5
+    assert len(outcome.attacks) == 6

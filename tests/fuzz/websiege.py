@@ -8,6 +8,7 @@ serve others.
 import contextlib
 import json
 import random
+import re
 import tempfile
 import time
 from collections import Counter
@@ -20,6 +21,8 @@ import trio
 from trio_websocket import ConnectionClosed, HandshakeError, open_websocket
 
 from disque_trio.observe.operations import OPERATIONS
+from disque_trio.web.api.routes import PREFIX
+from disque_trio.web.api.table import ROUTES
 from disque_trio.web.upgrade import PROTOCOL
 from tests.cluster.processes import Fleet, free_port
 from tests.fuzz.mutation import mutated
@@ -30,6 +33,12 @@ _OPERATIONS: Final = tuple(each for each in OPERATIONS if not each.startswith("w
 _VALUES: Final[tuple[Any, ...]] = (
     None, True, -1, 0, 1, 1 << 70, 1e308, "", "q", "\ud800", "\0", "x" * 3000, [], {}, [[]],
     "D-", "D-feffbb37-ZGc69WD8fLci83yCbV9KjIGy-05a1", "out", "jobs", "name", "*[", "127.0.0.1:1",
+)  # fmt: skip
+_ROUTES: Final = tuple(each for each in ROUTES if not each.path.startswith("/operations/workers"))
+_PLACE: Final = re.compile(r"\{\w+\}")
+_PARTS: Final = (
+    "q", "1", "-1", "true", "%00", "%ff", "%", "a%2Fb", "..", "x" * 3000, "1e9",
+    "D-feffbb37-ZGc69WD8fLci83yCbV9KjIGy-05a1", "D-feffbb37-ZGc69WD8fLci83yCbV9KjIGy-05a1@x",
 )  # fmt: skip
 _FIELDS: Final = (
     "name", "name_b64", "queue", "queue_b64", "id", "sort", "desc", "match", "only", "page",
@@ -111,6 +120,22 @@ class Hostile:
                 topic = draw(_NAMES)
                 return {"t": "sub", "id": draw([1, 2, "x"]), "topic": topic, "args": args}
 
+    async def calls(self) -> None:
+        """Requests of the API, with values of any kind."""
+        draw = self.rng.choice
+        route = draw(_ROUTES)
+        path = _PLACE.sub(lambda _: draw(_PARTS), PREFIX + route.path)
+        fields = [each.name for each in (*route.query, *route.body)] or ["x"]
+        words = [f"{draw(fields)}={draw(_PARTS)}" for _ in range(self.rng.randrange(3))]
+        given = {draw(fields): draw(_VALUES) for _ in range(self.rng.randrange(4))}
+        body = json.dumps(given).encode() if self.rng.random() < 0.9 else self.rng.randbytes(99)
+        head = (
+            f"{route.method} {path}?{'&'.join(words)} HTTP/1.1\r\nHost: localhost\r\n"
+            f"Content-Type: {draw(['application/json', 'text/plain', ''])}\r\n"
+            f"Content-Length: {len(body) + draw([0, 0, 0, -1, 1])}\r\n\r\n"
+        )
+        await self._send(head.encode("latin-1", "replace") + body)
+
     async def large(self) -> None:
         """More than there may be."""
         await self._send(self.head + b"\x82\xff" + (1 << 40).to_bytes(8, "big") + b"x" * 5000)
@@ -121,7 +146,14 @@ async def harass(port: int, seed: int, until: float, attacks: Counter[str]) -> N
     hostile = Hostile(port, random.Random(seed))
     ways: dict[str, Callable[[], Awaitable[None]]] = {
         each.__name__: each
-        for each in (hostile.noise, hostile.heads, hostile.frames, hostile.words, hostile.large)
+        for each in (
+            hostile.noise,
+            hostile.heads,
+            hostile.frames,
+            hostile.words,
+            hostile.calls,
+            hostile.large,
+        )
     }
     while time.monotonic() < until:
         name = hostile.rng.choice(list(ways))

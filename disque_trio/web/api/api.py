@@ -1,0 +1,249 @@
+"""`/api/v1`: who may ask, what is asked, and the answer."""
+
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import Final
+
+import attrs
+import trio
+
+from disque_trio.client.client import Client
+from disque_trio.client.errors import DisqueError
+from disque_trio.observe.operations.operation import Operation
+from disque_trio.observe.values import Json
+from disque_trio.web.api.openapi import document
+from disque_trio.web.api.problems import ProblemError, problem_of, retry_after
+from disque_trio.web.api.routes import PREFIX, Call, Reply, Route, response
+from disque_trio.web.api.table import found
+from disque_trio.web.auth import Authenticator
+from disque_trio.web.messages import JSON, Expected, Request, Response
+from disque_trio.web.pieces import encoded_in_turns
+from disque_trio.web.roles import NOBODY, User
+from disque_trio.web.source import Source
+from disque_trio.web.subscriptions import Broker
+from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan
+
+WAITING: Final = 128
+"""Requests that wait for jobs at the same time."""
+_FORM: Final = (b"application/x-www-form-urlencoded", b"multipart/form-data")
+"""What `curl -d` sends unless it is told otherwise; no body of a job."""
+
+
+@attrs.define(eq=False)
+class Api:
+    """That of one web port."""
+
+    source: Source
+    auth: Authenticator
+    broker: Broker
+    jobs: Client = attrs.field(init=False)
+    """Adds and takes jobs. Its connections last longer than those of the pages."""
+    _waiting: int = 0
+
+    @jobs.default
+    def _client(self) -> Client:
+        return Client(self.source.client.url)
+
+    @property
+    def client(self) -> Client:
+        """For operations."""
+        return self.broker.observer.client
+
+    async def begin(self, request: Request) -> Response | Expected:
+        """The answer to a head, or what it waits for."""
+        try:
+            return await self._begun(request)
+        except ProblemError as problem:
+            return problem.response()
+
+    async def _begun(self, request: Request) -> Response | Expected:
+        if not self.auth.knows_host(request):
+            raise ProblemError(
+                421, "HOST", "the node is not known by the name in the Host header",
+                "use its address, or add the name to 'web-names'",
+            )  # fmt: skip
+        user = await self._user(request)
+        path = request.path.removeprefix(PREFIX)
+        if path == "/openapi.json":
+            return self._document(request)
+        routes, names = found(path)
+        if not routes:
+            raise ProblemError(404, "NOPATH", "there is nothing at this path", _DOCUMENT)
+        method = request.method.decode()
+        if method == "OPTIONS":
+            return Response(204, headers=((b"Allow", _allowed(routes)),))
+        route = routes.get("GET" if method == "HEAD" else method)
+        if route is None:
+            allowed = _allowed(routes)
+            raise ProblemError(
+                405, "METHOD", f"{method} is not served here", f"use {allowed.decode()}",
+                (b"Allow", allowed),
+            )  # fmt: skip
+        self._check_right(request, user, route)
+        most = self._checked_body(request, route)
+        return Expected(
+            most,
+            lambda whole: self._answer(route, whole, names, user),
+            waits=route.waits,
+            too_long=too_large(most).response(),
+        )
+
+    async def _user(self, request: Request) -> User:
+        if self.auth.is_barred(request):
+            raise ProblemError(
+                403, "PROTECTED", "the node has no password, so it serves its own machine only",
+                "set 'requirepass-file' or 'web-users-file'",
+            )  # fmt: skip
+        user = await self.auth.user_of(request)
+        if user.role != NOBODY:
+            return user
+        if self.auth.must_wait(request.ip):
+            raise ProblemError(
+                429, "GUESSES", "too many wrong passwords", "wait a minute", retry_after(60)
+            )
+        raise ProblemError(
+            401, "UNAUTHORIZED", "a password or token is missing or wrong",
+            "send Authorization: Bearer TOKEN, or Basic with name and password",
+            (b"WWW-Authenticate", b'Bearer realm="disque"'),
+        )  # fmt: skip
+
+    def _check_right(self, request: Request, user: User, route: Route) -> None:
+        if not self.source.has_cluster:
+            raise ProblemError(404, "NOCLUSTER", "this console has no cluster", "start it with one")
+        if route.method != "GET" and not self.auth.is_own_request(request):
+            raise ProblemError(
+                403, "FOREIGN", "the request comes from a page of another site",
+                "programs send Authorization, and neither Origin nor Sec-Fetch-Site",
+            )  # fmt: skip
+        if user.is_reading and route.method != "GET":
+            raise ProblemError(403, "READONLY", "this port only reads", "see 'web-read-only'")
+        if not user.may(route.right):
+            raise ProblemError(
+                403, "FORBIDDEN", f"the role {user.role} may not do this", "ask an admin",
+                right=route.right,
+            )  # fmt: skip
+
+    def _checked_body(self, request: Request, route: Route) -> int:
+        """How many bytes there may be."""
+        most = min(route.most, self.source.config().proto_max_bulk_len)
+        kind, has_raw = media_type(request), route.has_raw
+        length = request.headers.get(b"content-length", b"0")
+        is_empty = length == b"0" and b"transfer-encoding" not in request.headers
+        if route.has_body and not is_empty and kind != JSON and (not has_raw or kind in _FORM):
+            raise ProblemError(
+                415, "MEDIATYPE", f"the body is {kind.decode('latin-1') or 'of no type'}",
+                f"send Content-Type: application/json{' or application/octet-stream' * has_raw}",
+            )  # fmt: skip
+        if length.isdigit() and int(length) > most:
+            raise too_large(most)
+        return most
+
+    async def _answer(
+        self, route: Route, request: Request, names: Mapping[str, str], user: User
+    ) -> Response:
+        kind = media_type(request)
+        if not request.body and not kind:
+            kind = JSON
+        try:
+            call = route.call(names, request.query, kind, request.body, user, request.ip)
+            reply = await route.answer(self, call)
+        except ProblemError as problem:
+            return problem.response()
+        except (DisqueError, MistakeError) as error:
+            return problem_of(error).response()
+        return response(attrs.evolve(reply, status=_status(route, reply)), await _text(reply))
+
+    def _document(self, request: Request) -> Response:
+        if request.method not in (b"GET", b"HEAD"):
+            allowed = (b"Allow", b"GET, HEAD")
+            raise ProblemError(405, "METHOD", "only GET and HEAD", "use GET", allowed)
+        return Response(200, document(), JSON)
+
+    # For the routes.
+
+    async def told(self, topic: str, args: Json) -> Json:
+        """What a topic tells, and which nodes have not answered."""
+        with self.broker.at_work():
+            data, unreached = await self.broker.observer.tell(topic, args)
+        return {**data, "unreached": dict(unreached)}
+
+    async def ids(self, fits: Json) -> list[str]:
+        """Of the jobs that fit."""
+        with self.broker.at_work():
+            return await self.broker.observer.ids(fits)
+
+    async def carried_out(
+        self, call: Call, operation: Operation, plan: Plan, outcome: Outcome
+    ) -> None:
+        """Run a plan, and log it."""
+        is_done = False
+        try:
+            with self.broker.at_work():
+                await plan.run(outcome, lambda _: None)
+            is_done = True
+        except (MistakeError, DisqueError) as error:
+            outcome.failed.append(str(error))
+            is_done = True
+        finally:
+            self.source.log("console action", action(operation.key, plan, call, outcome, is_done))
+
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        """While a request waits for jobs. Raises `ProblemError` if too many do."""
+        if self._waiting >= WAITING:
+            raise ProblemError(
+                503, "BUSY", f"{WAITING} requests wait for jobs already", "ask another node",
+                retry_after(1),
+            )  # fmt: skip
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+
+    async def close(self) -> None:
+        """End the connections for jobs."""
+        with trio.CancelScope(shield=True):
+            await self.jobs.close()
+
+
+_DOCUMENT: Final = f"{PREFIX}/openapi.json lists all paths"
+Begin = Callable[[Request], Awaitable[Response | Expected]]
+
+
+def action(key: str, plan: Plan, call: Call, outcome: Outcome, is_done: bool) -> Json:
+    """What is logged of an operation."""
+    return {
+        "operation": key,
+        "target": plan.target,
+        "role": call.user.role,
+        "address": call.ip,
+        "outcome": "; ".join([*outcome.says, *outcome.failed]) or "nothing",
+        "stopped": not is_done,
+    }
+
+
+def _allowed(routes: Mapping[str, Route]) -> bytes:
+    heads = ["HEAD"] if "GET" in routes else []
+    return ", ".join([*routes, *heads, "OPTIONS"]).encode()
+
+
+def _status(route: Route, reply: Reply) -> int:
+    return reply.status if reply.status != 200 else route.status
+
+
+async def _text(reply: Reply) -> str:
+    return await encoded_in_turns(reply.data)
+
+
+def media_type(request: Request) -> bytes:
+    """Without its parameters, in lower case."""
+    return request.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+
+
+def too_large(most: int) -> ProblemError:
+    """A body is too long."""
+    return ProblemError(
+        413, "TOOLARGE", f"the body has more than {most:,} bytes",
+        "send fewer jobs at a time, or use a client of the node's port",
+    )  # fmt: skip

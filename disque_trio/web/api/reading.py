@@ -1,0 +1,322 @@
+"""Routes that show what the pages show: topics of the observer, as resources."""
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from disque_trio.observe.history import SPANS
+from disque_trio.observe.job_search import MOST, ROWS, STATES
+from disque_trio.observe.operations import OPERATIONS
+from disque_trio.observe.queue_list import SORTS
+from disque_trio.observe.values import Json, encoded, name_fields
+from disque_trio.web.api.problems import ProblemError
+from disque_trio.web.api.routes import Call, Reply, Route
+from disque_trio.web.api.schemas import (
+    BASE64,
+    FLAG,
+    JOB_ID,
+    NUMBER,
+    OBJECT,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    Field,
+    Schema,
+    by_name,
+    many,
+    maybe,
+    named,
+    one_of,
+    record,
+    seconds,
+    whole,
+)
+from disque_trio.web.roles import SEE
+
+QUEUE: Final = Field(
+    name="queue", about="name of the queue", schema=named(1, 1024),
+    is_required=True,
+)  # fmt: skip
+ID: Final = Field(name="id", about="id of the job", schema=JOB_ID, is_required=True)
+_CURSOR: Final = Field(name="cursor", about="`next` of the page before", schema=named(1, 500))
+_UNREACHED: Final = by_name(TEXT)
+"""By address, why a node did not answer."""
+_NUMBERS: Final = maybe(NUMBER)
+_COUNT: Final = maybe(WHOLE)
+_POINTS: Final = many(_NUMBERS)
+
+# Rows.
+
+FINDING: Final = record(level=TEXT, text=TEXT)
+NODE: Final = record(
+    node=TEXT, id=TEXT, name=TEXT, zone=TEXT, state=TEXT, why=TEXT, jobs=_COUNT, queued=_COUNT,
+    memory=_COUNT, maxmemory=_COUNT, clients=_COUNT, waiting=_COUNT, under_replicated=_COUNT,
+    added_s=_NUMBERS, delivered_s=_NUMBERS, acked_s=_NUMBERS, commands_s=_NUMBERS, version=TEXT,
+    uptime_s=_COUNT, clock_ms=_COUNT,
+)  # fmt: skip
+QUEUE_ROW: Final = record(
+    name=TEXT, jobs=WHOLE, where=by_name(WHOLE), age_s=_NUMBERS, in_s=_NUMBERS, out_s=_NUMBERS,
+    delayed=_COUNT, delayed_due_s=_NUMBERS, leased=_COUNT, dead=_COUNT, restored=_COUNT,
+    restored_due_s=_NUMBERS, takers=WHOLE, paused=by_name(TEXT),
+)  # fmt: skip
+_BODY: Final[Mapping[str, Schema]] = {
+    "body": maybe(TEXT), "body_b64": maybe(BASE64), "bytes": _COUNT
+}  # fmt: skip
+"""Its begin, as text or in base64, and its whole length."""
+JOB: Final = record(
+    id=TEXT, state=TEXT, queue=TEXT, task=TEXT, key=TEXT, attempt=WHOLE, limit=_COUNT,
+    error=maybe(OBJECT), added_ms=WHOLE, due_s=_NUMBERS, worker=TEXT, since_s=_NUMBERS, **_BODY,
+)  # fmt: skip
+_LISTED_JOB: Final = record(
+    id=TEXT, state=TEXT, queue=TEXT, added_ms=WHOLE, deliveries=WHOLE, nacks=WHOLE, **_BODY
+)
+GROUP: Final = record(
+    queue=TEXT, task=TEXT, error=TEXT, place=TEXT, message=TEXT, messages=WHOLE, count=WHOLE,
+    first_ms=WHOLE, last_ms=WHOLE,
+)  # fmt: skip
+WORKER: Final = record(
+    control=TEXT, name=TEXT, host=TEXT, pid=WHOLE, queues=TEXTS, slots=WHOLE, busy=WHOLE,
+    running=many(record(task=TEXT, id=TEXT, since_s=NUMBER)), beat_s=NUMBER, state=TEXT, does=TEXT,
+    healthy=FLAG, why=TEXT,
+)  # fmt: skip
+TASK: Final = record(
+    task=TEXT, runs=WHOLE, failures=WHOLE, mean_s=_NUMBERS, p50_s=_NUMBERS, p95_s=_NUMBERS,
+    p99_s=_NUMBERS, running=WHOLE, workers=WHOLE,
+)  # fmt: skip
+_RUNNING: Final = record(id=TEXT, task=TEXT, queue=TEXT, worker=TEXT, since_s=NUMBER)
+_DELAYED: Final = record(id=TEXT, queue=TEXT, due_ms=WHOLE)
+_SCHEDULE: Final = record(name=TEXT, when=TEXT, next_ms=WHOLE, workers=WHOLE)
+OPERATION: Final = record(
+    key=TEXT, family=TEXT, name=TEXT, label=TEXT, about=TEXT, arguments=many(OBJECT), is_grave=FLAG
+)  # fmt: skip
+
+
+def _answer(**fields: Schema) -> Schema:
+    return record(**fields, unreached=_UNREACHED)
+
+
+# Handlers.
+
+
+def _topic(topic: str, **renamed: str) -> Any:
+    """The topic with the values of the call; with these fields of its data under other names, or
+    with all."""
+
+    async def answer(api: Any, call: Call) -> Reply:
+        data = await api.told(topic, _args(call.values))
+        if renamed:
+            fields = {name: data.get(of) for name, of in renamed.items()}
+            data = {**fields, "unreached": data["unreached"]}
+        return Reply(data)
+
+    return answer
+
+
+def _args(values: Mapping[str, Any]) -> Json:
+    """As a browser gives them."""
+    told: Json = {}
+    for name, value in values.items():
+        told |= name_fields(value, name) if isinstance(value, str) else {name: value}
+    return told
+
+
+async def _queues(api: Any, call: Call) -> Reply:
+    """A cursor is the number of a page."""
+    page = opened(call, int)
+    args = {**call.values, "page": page or 0}
+    data = await api.told("queues", args)
+    is_last = data["page"] + 1 >= data["pages"]
+    return Reply(
+        {
+            "total": data["total"],
+            "queues": data["rows"] if data["page"] == (page or 0) else [],
+            "next": None if is_last else sealed(data["page"] + 1),
+            "unreached": data["unreached"],
+        }
+    )
+
+
+async def _queue(api: Any, call: Call) -> Reply:
+    args = _args({"name": call.values["queue"], "bodies": call.values.get("bodies", False)})
+    data = await api.told("queue", args)
+    if data["queue"] is None:
+        raise ProblemError(404, "NOQUEUE", "no node that answers has a queue of this name")
+    return Reply(data)
+
+
+async def _jobs(api: Any, call: Call) -> Reply:
+    """A cursor is the place of the last job of the page before, in the order of adding."""
+    after, limit = opened(call, list), call.values["limit"]
+    asked = {name: each for name, each in call.values.items() if name not in ("cursor", "limit")}
+    data = await api.told("jobs", {**_args(asked), "most": MOST})
+    rows = [each for each in data["jobs"] if after is None or _place(each) > after]
+    shown = rows[:limit]
+    return Reply(
+        {
+            "jobs": shown,
+            "next": sealed(_place(shown[-1])) if len(rows) > limit else None,
+            "is_cut": data["is_cut"],
+            "unreached": data["unreached"],
+        }
+    )
+
+
+def _place(row: Json) -> list[Any]:
+    return [row["added_ms"], row["id"]]
+
+
+async def _job(api: Any, call: Call) -> Reply:
+    data = await api.told("job", {"id": call.values["id"]})
+    if not data["found"]:
+        raise ProblemError(404, "NOJOB", data["why"])
+    return Reply(data)
+
+
+async def _operations(_api: Any, call: Call) -> Reply:
+    allowed = [each for each in OPERATIONS.values() if call.user.may_do(each)]
+    return Reply({"operations": [each.as_json() for each in allowed]})
+
+
+def sealed(place: Any) -> str:
+    """A cursor: opaque, so that what is in it may change."""
+    return base64.urlsafe_b64encode(encoded(place).encode()).decode().rstrip("=")
+
+
+def opened(call: Call, kind: type) -> Any:
+    """What is in the cursor of the call; None without one. Raises `ProblemError`."""
+    cursor = call.values.get("cursor")
+    if cursor is None:
+        return None
+    try:
+        place = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    except (ValueError, RecursionError):
+        place = None
+    is_pair = isinstance(place, list) and list(map(type, place)) == [int, str]
+    is_page = type(place) is int and 0 <= place < 1 << 31
+    if not (is_pair if kind is list else is_page):
+        raise ProblemError(
+            422, "CURSOR", "'cursor' is no cursor", "give `next` of the page before, unchanged",
+            name="cursor", value=cursor[:80],
+        )  # fmt: skip
+    return place
+
+
+# The table.
+
+FILTERS: Final = (
+    Field(name="queue", about="of this queue", schema=named()),
+    Field(
+        name="state", about="in this state", schema=one_of(*filter(None, STATES)),
+    ),
+    Field(name="task", about="a part of the name of its task", schema=named()),
+    Field(name="worker", about="a part of the name of the worker that runs it", schema=named()),
+    Field(name="key", about="a part of its UNIQUE key", schema=named()),
+    Field(name="error", about="a part of its last error", schema=named()),
+    Field(name="place", about="where it failed last", schema=named()),
+    Field(name="text", about="a part of its body", schema=named()),
+    Field(name="older", about="added at least so many seconds ago", schema=seconds(0, 999_999_999)),
+)  # fmt: skip
+"""Of jobs, which combine; the same as those of the page."""
+_LIMIT: Final = Field(name="limit", about="jobs of a page", schema=whole(1, MOST), default=ROWS)
+_BODIES: Final = Field(name="bodies", about="show the bodies of its jobs", schema=FLAG)
+
+
+def _reads(path: str, name: str, about: str, answer: Any, **more: Any) -> Route:
+    return Route(method="GET", path=path, name=name, about=about, right=SEE, answer=answer, **more)
+
+
+ROUTES: Final[Sequence[Route]] = (
+    _reads(
+        "/overview", "overview", "What is wrong, totals, nodes, and the last minutes.",
+        _topic("overview"),
+        reply=_answer(
+            cluster=TEXT, findings=many(FINDING), now_ms=NUMBER, is_counting=FLAG,
+            totals=by_name(_NUMBERS), nodes=many(NODE), series=by_name(_POINTS),
+        ),
+    ),
+    _reads(
+        "/findings", "findings", "What is wrong, the most severe first, and what to do.",
+        _topic("overview", findings="findings"), reply=_answer(findings=many(FINDING)),
+    ),
+    _reads(
+        "/nodes", "nodes", "The nodes, and how each sees the others.", _topic("cluster"),
+        reply=_answer(nodes=many(NODE), sees=many(TEXTS)),
+    ),
+    _reads(
+        "/queues", "queues", "A page of the queues that fit, in order.", _queues,
+        query=(
+            Field(name="sort", about="order by this", schema=one_of(*SORTS), default="jobs"),
+            Field(name="desc", about="the largest first", schema=FLAG),
+            Field(name="match", about="a part of the name, or a pattern", schema=named()),
+            Field(
+                name="only", about="those in this state", schema=one_of("stuck", "paused", "dead")
+            ),
+            _CURSOR,
+        ),
+        problems=(422,),
+        reply=_answer(total=WHOLE, queues=many(QUEUE_ROW), next=maybe(TEXT)),
+    ),
+    _reads(
+        "/queues/{queue}", "queue", "One queue, with its oldest, youngest and delayed jobs.",
+        _queue, places=(QUEUE,), query=(_BODIES,), problems=(404,),
+        reply=_answer(
+            queue=QUEUE_ROW, oldest=many(_LISTED_JOB), youngest=many(_LISTED_JOB),
+            delayed=many(_LISTED_JOB), series=by_name(_POINTS),
+        ),
+    ),
+    _reads(
+        "/jobs", "jobs",
+        "Jobs that fit all filters, those that were added first first; 1,000 at most, and `is_cut` "
+        "says whether there are more.",
+        _jobs, query=(*FILTERS, _LIMIT, _CURSOR), problems=(422,),
+        reply=_answer(jobs=many(JOB), next=maybe(TEXT), is_cut=FLAG),
+    ),
+    _reads(
+        "/jobs/{id}", "job", "One job: its state, its copies, and what it survives.", _job,
+        places=(ID,), problems=(404,),
+        reply=_answer(
+            id=TEXT, summary=JOB, copies=many(OBJECT), holders=many(OBJECT), facts=OBJECT,
+            explain=TEXTS, **_BODY,
+        ),
+    ),
+    _reads(
+        "/jobs/{id}/timeline", "timeline",
+        "What has happened to the job at all nodes, in the order of time.",
+        _topic("job-timeline"), places=(ID,),
+        reply=_answer(id=TEXT, traced=FLAG, why=TEXT, nodes=many(OBJECT), run=maybe(OBJECT)),
+    ),
+    _reads(
+        "/dead", "dead", "Dead jobs by queue, task, class of error and place.", _topic("dead"),
+        query=tuple(each for each in FILTERS if each.name != "state"),
+        reply=_answer(total=WHOLE, seen=WHOLE, groups=many(GROUP), more=WHOLE),
+    ),
+    _reads(
+        "/workers", "workers", "Workers of the task library, and all other clients.",
+        _topic("workers"),
+        reply=_answer(workers=many(WORKER), clients=many(OBJECT), clients_total=WHOLE),
+    ),
+    _reads(
+        "/tasks", "tasks", "Run times of tasks, the slowest first, and the jobs that run longest.",
+        _topic("tasks"),
+        reply=_answer(window_s=NUMBER, tasks=many(TASK), running=many(_RUNNING)),
+    ),
+    _reads(
+        "/schedules", "schedules", "The schedules that workers keep.",
+        _topic("later", schedules="schedules"), reply=_answer(schedules=many(_SCHEDULE)),
+    ),
+    _reads(
+        "/delayed", "delayed", "Delayed jobs, those that are due first first.",
+        _topic("later", jobs="delayed", total="delayed_total"),
+        reply=_answer(jobs=many(_DELAYED), total=WHOLE),
+    ),
+    _reads(
+        "/history", "history", "The last hour or day, which nodes keep.", _topic("history"),
+        query=(Field(name="span", about="how much", schema=one_of(*SPANS), default="hour"),),
+        reply=_answer(period=WHOLE, at=many(NUMBER), starts=many(OBJECT)),
+    ),
+    _reads(
+        "/operations", "operations", "What can be done, and with which arguments.", _operations,
+        reply=record(operations=many(OPERATION)),
+    ),
+)  # fmt: skip

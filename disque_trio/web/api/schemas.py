@@ -1,0 +1,260 @@
+"""JSON Schemas of what is asked and answered, and the check of what is asked.
+
+One schema serves both: the document of the API shows it (`openapi`), and `checked` refuses in words
+what does not fit.
+"""
+
+import base64
+import binascii
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from disque_trio.observe.values import Json
+from disque_trio.web.api.problems import ProblemError
+
+Schema = dict[str, Any]
+
+TEXT: Final[Schema] = {"type": "string"}
+WHOLE: Final[Schema] = {"type": "integer"}
+NUMBER: Final[Schema] = {"type": "number"}
+FLAG: Final[Schema] = {"type": "boolean"}
+OBJECT: Final[Schema] = {"type": "object"}
+ANY: Final[Schema] = {}
+TEXTS: Final[Schema] = {"type": "array", "items": TEXT}
+BASE64: Final[Schema] = {
+    "type": "string",
+    "contentEncoding": "base64",
+    "pattern": "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
+}
+JOB_ID: Final[Schema] = {
+    "type": "string",
+    "pattern": "^D-[0-9a-f]{8}-[A-Za-z0-9+/]{24}-[0-9a-f]{4}$",
+    "examples": ["D-8177b338-LqqjKhrCd8pvOoKUXAoQsvOn-05a1"],
+}
+DELIVERY: Final[Schema] = {
+    "type": "string",
+    "pattern": "^D-[0-9a-f]{8}-[A-Za-z0-9+/]{24}-[0-9a-f]{4}(@[0-9a-zA-Z-]{1,64})?$",
+    "examples": ["D-8177b338-LqqjKhrCd8pvOoKUXAoQsvOn-05a1"],
+}
+"""An id, or `id@token` of a delivery."""
+_EXACT: Final = 1 << 53
+
+
+@attrs.frozen(kw_only=True)
+class Field:
+    """A value that is given, by name."""
+
+    name: str
+    about: str
+    schema: Schema
+    is_required: bool = False
+    default: Any = None
+
+
+def named(least: int = 1, most: int = 256) -> Schema:
+    """A text of a limited length."""
+    return {"type": "string", "minLength": least, "maxLength": most}
+
+
+def whole(least: int, most: int = _EXACT) -> Schema:
+    """A whole number within bounds."""
+    return {"type": "integer", "minimum": least, "maximum": most}
+
+
+def seconds(least: float, most: float) -> Schema:
+    """A time."""
+    return {"type": "number", "minimum": least, "maximum": most}
+
+
+def one_of(*words: str) -> Schema:
+    """One of these words."""
+    return {"type": "string", "enum": list(words)}
+
+
+def many(items: Schema, most: int | None = None, least: int = 0) -> Schema:
+    """A list."""
+    bounds = {} if most is None else {"minItems": least, "maxItems": most}
+    return {"type": "array", "items": items, **bounds}
+
+
+def maybe(schema: Schema) -> Schema:
+    """The same, or null: unknown, or none."""
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def record(**fields: Schema) -> Schema:
+    """An object that has all of these fields, and may have more."""
+    return {"type": "object", "properties": fields, "required": list(fields)}
+
+
+def by_name(values: Schema) -> Schema:
+    """An object whose names are data."""
+    return {"type": "object", "additionalProperties": values}
+
+
+def closed(fields: Sequence[Field], *, is_loose: bool = False) -> Schema:
+    """An object that has these fields only; with `is_loose` none of them must be given."""
+    schema: Schema = {
+        "type": "object",
+        "properties": {each.name: shown(each) for each in fields},
+        "additionalProperties": False,
+    }
+    if needed := [each.name for each in fields if each.is_required and not is_loose]:
+        schema["required"] = needed
+    return schema
+
+
+def shown(field: Field) -> Schema:
+    """The schema of a field, with what it means."""
+    default = {} if field.default is None else {"default": field.default}
+    return {**field.schema, "description": field.about, **default}
+
+
+# What is asked.
+
+
+def checked(value: Any, schema: Schema, name: str) -> Any:
+    """The value, if it fits the schema, with the defaults of what is missing. Raises `ProblemError`
+    with the name, the value and what it must be."""
+    if "properties" in schema and isinstance(value, dict):
+        return _checked_fields(value, schema, f"{name}." if name else "")
+    if not _fits(value, schema):
+        raise ProblemError.invalid(name, value, f"it must be {wanted(schema)}")
+    if isinstance(value, list):
+        items = schema["items"]
+        return [checked(each, items, f"{name}[{at}]") for at, each in enumerate(value)]
+    is_whole = any(each.get("type") == "integer" for each in schema.get("anyOf", [schema]))
+    return int(value) if is_whole and isinstance(value, float) else value  # JSON has 1 and 1.0
+
+
+def _checked_fields(given: Json, schema: Schema, prefix: str) -> Json:
+    known, told = schema["properties"], {}
+    for name, value in given.items():
+        if name not in known:
+            names = ", ".join(known) or "none"
+            raise ProblemError.invalid(f"{prefix}{name}", value, f"the fields here are: {names}")
+        told[name] = checked(value, known[name], f"{prefix}{name}")
+    return filled(told, schema, prefix)
+
+
+def filled(given: Json, schema: Schema, prefix: str = "") -> Json:
+    """The same with the defaults of what is missing. Raises `ProblemError` if that has none."""
+    known = schema["properties"]
+    for name in schema.get("required", ()):
+        if name not in given:
+            raise ProblemError(
+                400, "MISSING", f"'{prefix}{name}' is missing",
+                f"give it: {known[name]['description']}", name=f"{prefix}{name}",
+            )  # fmt: skip
+    defaults = {name: each["default"] for name, each in known.items() if "default" in each}
+    return {**defaults, **given}
+
+
+def _fits(value: Any, schema: Schema) -> bool:
+    if "anyOf" in schema:
+        return any(_fits(value, each) for each in schema["anyOf"])
+    return _KINDS[schema["type"]](value, schema)
+
+
+def _is_text(value: Any, schema: Schema) -> bool:
+    if not isinstance(value, str) or not _is_unicode(value):
+        return False
+    if not schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", math.inf):
+        return False
+    if "enum" in schema:
+        return value in schema["enum"]
+    return "pattern" not in schema or bool(re.fullmatch(schema["pattern"], value))
+
+
+def _is_unicode(text: str) -> bool:
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def _is_whole(value: Any, schema: Schema) -> bool:
+    return _is_number(value, schema) and value == math.floor(value)
+
+
+def _is_number(value: Any, schema: Schema) -> bool:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    is_finite = isinstance(value, int) or math.isfinite(value)
+    return is_finite and _is_within(value, schema)
+
+
+def _is_within(value: float, schema: Schema) -> bool:
+    return bool(schema.get("minimum", -math.inf) <= value <= schema.get("maximum", math.inf))
+
+
+def _is_list(value: Any, schema: Schema) -> bool:
+    """Without its items, at each of which `checked` looks."""
+    least, most = schema.get("minItems", 0), schema.get("maxItems", math.inf)
+    return isinstance(value, list) and least <= len(value) <= most
+
+
+_KINDS: Final[Mapping[str, Callable[[Any, Schema], bool]]] = {
+    "string": _is_text,
+    "integer": _is_whole,
+    "number": _is_number,
+    "boolean": lambda value, _: isinstance(value, bool),
+    "array": _is_list,
+    "object": lambda value, _: isinstance(value, dict),
+}
+
+
+def wanted(schema: Schema) -> str:
+    """What it must be, in words."""
+    if "anyOf" in schema:
+        return " or ".join(wanted(each) for each in schema["anyOf"])
+    if "enum" in schema:
+        return f"one of {', '.join(schema['enum'])}"
+    if schema["type"] == "array":
+        most = f" of up to {schema['maxItems']}" if "maxItems" in schema else ""
+        return f"a list{most}, each {wanted(schema['items'])}"
+    text = _WORDS[schema["type"]]
+    if "contentEncoding" in schema:
+        return "base64"
+    if schema.get("pattern", "").startswith("^D-"):
+        return "the id of a job, such as D-8177b338-LqqjKhrCd8pvOoKUXAoQsvOn-05a1"
+    if "minimum" in schema:
+        return f"{text} from {schema['minimum']:,} to {schema['maximum']:,}"
+    if "maxLength" in schema:
+        return f"{text} of {schema['minLength']} to {schema['maxLength']} characters"
+    return text
+
+
+_WORDS: Final[Mapping[str, str]] = {
+    "string": "a text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "object": "an object",
+}
+
+
+def read(text: str, schema: Schema, name: str) -> Any:
+    """The value of a word of a query. Raises `ProblemError`."""
+    return checked(_read(text, schema), schema, name)
+
+
+def _read(text: str, schema: Schema) -> Any:
+    if "anyOf" in schema:
+        values = (_read(text, each) for each in schema["anyOf"])
+        return next((each for each in values if _fits(each, schema)), text)
+    match schema["type"]:
+        case "boolean":
+            return {"true": True, "false": False}.get(text, text)
+        case "integer" | "number" if re.fullmatch(r"-?[0-9]{1,19}(\.[0-9]{1,9})?", text):
+            return float(text) if "." in text else int(text)
+    return text
+
+
+def decoded(text: str, name: str) -> bytes:
+    """The bytes of base64. Raises `ProblemError`."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise ProblemError.invalid(name, text, "it must be base64") from None

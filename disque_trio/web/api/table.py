@@ -1,0 +1,19 @@
+"""All routes of the API: dispatch, the document and the tests read this table."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from disque_trio.web.api import jobs, operating, reading
+from disque_trio.web.api.routes import Route
+
+ROUTES: Final[Sequence[Route]] = (*reading.ROUTES, *jobs.ROUTES, *operating.ROUTES)
+
+
+def found(path: str) -> tuple[Mapping[str, Route], Mapping[str, str]]:
+    """By method, the routes of a path below the prefix, and what its names stand for there. A path
+    without names has precedence."""
+    matches = [(each, match) for each in ROUTES if (match := each.pattern.fullmatch(path))]
+    if not matches:
+        return {}, {}
+    best, match = min(matches, key=lambda each: len(each[0].places))
+    return {each.method: each for each, _ in matches if each.path == best.path}, match.groupdict()

@@ -1,0 +1,58 @@
+"""Roles of people and programs: what each may do at the web port (docs/http.md)."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+
+from disque_trio.observe.operations.operation import Operation
+
+Right = str
+SEE: Final[Right] = "see"
+"""See pages, figures and jobs."""
+JOBS: Final[Right] = "jobs"
+"""Add and take jobs."""
+OPERATE: Final[Right] = "operate"
+"""Run operations on queues, jobs and workers."""
+MANAGE: Final[Right] = "manage"
+"""Run operations on nodes, and read the audit log."""
+
+Role = str
+"""As what somebody is let in."""
+ADMIN: Final[Role] = "admin"
+OPERATOR: Final[Role] = "operator"
+READER: Final[Role] = "reader"
+CLIENT: Final[Role] = "client"
+NOBODY: Final[Role] = ""
+ROLES: Final[Mapping[Role, frozenset[Right]]] = {
+    READER: frozenset({SEE}),
+    CLIENT: frozenset({JOBS}),
+    OPERATOR: frozenset({SEE, JOBS, OPERATE}),
+    ADMIN: frozenset({SEE, JOBS, OPERATE, MANAGE}),
+    NOBODY: frozenset(),
+}
+CHANGES: Final = frozenset({JOBS, OPERATE, MANAGE})
+"""Rights that nobody has at a port that only reads."""
+
+
+@attrs.frozen
+class User:
+    """Who asks."""
+
+    name: str
+    role: Role
+    is_reading: bool = False
+    """Does the port only read?"""
+
+    def may(self, right: Right) -> bool:
+        """Has it this right?"""
+        return right in ROLES[self.role] and not (self.is_reading and right in CHANGES)
+
+    def may_do(self, operation: Operation) -> bool:
+        """May it run this operation?"""
+        return self.may(right_for(operation))
+
+
+def right_for(operation: Operation) -> Right:
+    """What it takes to run an operation."""
+    return MANAGE if operation.family == "nodes" else OPERATE

@@ -1,0 +1,90 @@
+"""Operations of the table, for programs."""
+
+import trio
+
+from disque_trio.observe.operations import OPERATIONS
+from disque_trio.web.api.table import ROUTES
+from tests.web.api.asking import program
+
+
+def test_each_operation_has_a_route() -> None:
+    paths = {each.path for each in ROUTES}
+
+    for each in OPERATIONS.values():
+        assert f"/operations/{each.family}/{each.name}" in paths
+
+
+async def test_a_queue_is_paused_and_resumed(nursery: trio.Nursery) -> None:
+    api = await program(nursery)
+    await api.add()
+    given = {"arguments": {"queue": "mail", "side": "in"}}
+
+    plan = await api.post("/operations/queues/pause", {**given, "plan": True})
+    assert (plan["operation"], plan["target"], plan["count"]) == ("queues pause", "mail in", 0)
+    assert "refused" in plan["says"][0]
+    assert (await api.get("/queues/mail"))["queue"]["paused"] == {}
+
+    done = await api.post("/operations/queues/pause", given)
+    assert (done["count"], done["failed"]) == (1, [])
+    assert list((await api.get("/queues/mail"))["queue"]["paused"].values()) == ["in"]
+    await api.post("/operations/queues/resume", {"arguments": {"queue": "mail"}})
+    assert (await api.get("/queues/mail"))["queue"]["paused"] == {}
+
+
+async def test_what_cannot_be_undone_must_be_meant(nursery: trio.Nursery) -> None:
+    api = await program(nursery)
+    await api.add()
+    given = {"arguments": {"queue": "mail"}}
+
+    problem = await api.post("/operations/queues/purge", given, 409)
+    assert (problem["code"], '"sure": true' in problem["advice"]) == ("UNSURE", True)
+    assert (await api.get("/queues/mail"))["queue"]["jobs"] == 1
+    assert (await api.post("/operations/queues/purge", {**given, "sure": True}))["count"] == 1
+
+
+async def test_jobs_that_fit_a_filter_are_acknowledged(nursery: trio.Nursery) -> None:
+    api = await program(nursery)
+    await api.add(body="one")
+    kept = await api.add(body="two")
+    given = {"filter": {"text": "one"}}
+
+    plan = await api.post("/operations/jobs/acknowledge", {**given, "plan": True})
+    assert plan["says"][0] == "Acknowledge: 1 job"
+    assert (await api.post("/operations/jobs/acknowledge", given))["count"] == 1
+
+    assert [each["id"] for each in (await api.get("/jobs"))["jobs"]] == [kept]
+
+
+async def test_mistakes_are_told(nursery: trio.Nursery) -> None:
+    api = await program(nursery)
+
+    for given, name in (
+        ({"arguments": {"queue": "q", "side": "left"}}, "arguments.side"),
+        ({"arguments": {"colour": "red"}}, "arguments.colour"),
+        ({"arguments": []}, "arguments"),
+        ({"sure": "yes"}, "sure"),
+        ({"filter": {}}, "filter"),
+    ):
+        assert (await api.post("/operations/queues/pause", given, 400))["name"] == name
+    wrong = {"filter": {"state": "lost"}}
+    assert (await api.post("/operations/jobs/drop", wrong, 400))["name"] == "filter.state"
+    assert (await api.post("/operations/queues/pause", {}, 422))["code"] == "MISTAKE"
+    assert (await api.post("/operations/queues/dance", {}, 404))["code"] == "NOPATH"
+    gone = {"arguments": {"node": "none"}}
+    assert "there is no node" in (await api.post("/operations/nodes/stay", gone, 422))["detail"]
+
+
+async def test_the_log_has_each_operation(nursery: trio.Nursery) -> None:
+    api = await program(nursery)
+    logged: list[tuple[str, object]] = []
+    log = api.here.nodes[0].log
+    original = log.notice
+    log.notice = lambda event, **facts: logged.append((event, facts))  # type: ignore[method-assign]
+
+    await api.post("/operations/queues/pause", {"arguments": {"queue": "mail"}})
+    log.notice = original  # type: ignore[method-assign]
+
+    [facts] = [facts for event, facts in logged if event == "console action"]
+    assert isinstance(facts, dict)
+    assert (facts["operation"], facts["target"]) == ("queues pause", "mail all")
+    assert (facts["role"], facts["address"]) == ("admin", "127.0.0.1")

@@ -1,0 +1,137 @@
+"""What the pages show, for programs."""
+
+from urllib.parse import quote
+
+import trio
+
+from disque_trio.observe.observer import TOPICS
+from disque_trio.web.api import reading
+from tests.web.api.asking import program
+
+
+async def test_each_page_is_a_resource(nursery: trio.Nursery) -> None:
+    api = await program(nursery)
+    id = await api.add()
+
+    assert (await api.get("/overview"))["totals"]["queued"] == 1
+    assert (await api.get("/findings"))["findings"]
+    assert [each["state"] for each in (await api.get("/nodes"))["nodes"]] == ["up"]
+    assert (await api.get("/queues/mail"))["oldest"][0]["id"] == id
+    assert (await api.get(f"/jobs/{id}"))["summary"]["state"] == "queued"
+    assert (await api.get(f"/jobs/{id}/timeline"))["id"] == id
+    assert (await api.get("/dead"))["groups"] == []
+    assert (await api.get("/workers"))["workers"] == []
+    assert (await api.get("/tasks"))["tasks"] == []
+    assert (await api.get("/schedules"))["schedules"] == []
+    assert (await api.get("/delayed"))["jobs"] == []
+    assert (await api.get("/history?span=day"))["period"] == 300
+
+
+async def test_no_topic_of_the_pages_is_missing(nursery: trio.Nursery) -> None:
+    api = await program(nursery)
+    asked: list[str] = []
+    here = api.here
+
+    for route in reading.ROUTES:
+        path = route.path.replace("{id}", await api.add()).replace("{queue}", "mail")
+        asked.append(route.path.strip("/").partition("/")[0])
+        assert (await here.ask(f"/api/v1{path}")).status == 200, path
+
+    covered = {"queue", "job", "job-timeline", "cluster", "later"}  # under other names
+    assert set(TOPICS) - covered <= set(asked)
+
+
+async def test_queues_come_in_pages(nursery: trio.Nursery) -> None:
+    api = await program(nursery)
+    many = [{"queue": f"q{number:03}", "body": "x", "replicate": 1} for number in range(150)]
+    await api.post("/jobs", {"jobs": many})
+    await api.get("/overview")
+
+    with trio.fail_after(20):  # the console counts queues in the background
+        while (first := await api.get("/queues?sort=name&desc=false"))["total"] < 150:
+            await trio.sleep(0.05)
+    second = await api.get(f"/queues?sort=name&desc=false&cursor={first['next']}")
+
+    names = [each["name"] for each in first["queues"] + second["queues"]]
+    assert sorted(names) == [each["queue"] for each in many]
+    assert second["next"] is None
+
+
+async def test_jobs_come_in_pages_in_the_order_of_adding(nursery: trio.Nursery) -> None:
+    api = await program(nursery)
+    ids = [await api.add() for _ in range(5)]
+    found: list[str] = []
+    cursor: str | None = ""
+
+    while cursor is not None:
+        more = f"&cursor={cursor}" if cursor else ""
+        page = await api.get(f"/jobs?limit=2&queue=mail{more}")
+        assert len(page["jobs"]) <= 2
+        found += [each["id"] for each in page["jobs"]]
+        cursor = page["next"]
+
+    assert found == ids
+
+
+async def test_jobs_are_searched_as_on_the_page(nursery: trio.Nursery) -> None:
+    api = await program(nursery)
+    await api.add(body="one")
+    late = await api.add(body="two", delay=60)
+
+    assert [each["id"] for each in (await api.get("/jobs?text=two"))["jobs"]] == [late]
+    assert [each["id"] for each in (await api.get("/jobs?state=delayed"))["jobs"]] == [late]
+    assert (await api.get("/jobs?state=delayed&text=one"))["jobs"] == []
+
+
+async def test_a_queue_may_have_any_name(nursery: trio.Nursery) -> None:
+    api = await program(nursery)
+
+    for name in ("a/b", "ä ö", "%41", "?#", "+", "a b"):
+        await api.add(quote(name, safe=""))
+        found = await api.get(f"/queues/{quote(name, safe='')}")
+        assert found["queue"]["name"] == name
+    await api.add("%ff%00")
+    assert (await api.get("/queues/%ff%00"))["queue"]["name_b64"] == "/wA="
+
+
+async def test_what_does_not_exist_is_not_found(nursery: trio.Nursery) -> None:
+    api = await program(nursery)
+
+    assert (await api.get("/queues/none", 404))["code"] == "NOQUEUE"
+    gone = "/jobs/D-8177b338-LqqjKhrCd8pvOoKUXAoQsvOn-05a1"
+    assert (await api.get(gone, 404))["code"] == "NOJOB"
+    assert (await api.get("/nothing", 404))["code"] == "NOPATH"
+    assert (await api.get("/queues/", 404))["code"] == "NOPATH"
+    assert (await api.get("/jobs/x", 404))["code"] == "NOPATH"
+
+
+async def test_a_mistake_names_the_value_and_what_it_must_be(nursery: trio.Nursery) -> None:
+    api = await program(nursery)
+
+    for query, name, value in (
+        ("limit=0", "limit", 0),
+        ("limit=many", "limit", "many"),
+        ("state=lost", "state", "lost"),
+        ("older=-1", "older", -1),
+        ("colour=red", "colour", "red"),
+        ("text=", "text", ""),
+    ):
+        problem = await api.get(f"/jobs?{query}", 400)
+        assert (problem["code"], problem["name"], problem["value"]) == ("INVALID", name, value)
+        assert problem["advice"]
+    for cursor in ("x", "W10", "MQ", "e30", "WzEsMl0", "%ff"):
+        status = 400 if cursor == "%ff" else 422
+        await api.get(f"/jobs?cursor={cursor}", status)
+
+
+async def test_fields_that_the_document_promises_are_there(nursery: trio.Nursery) -> None:
+    api = await program(nursery)
+    await api.add()
+    await api.get("/overview")
+
+    [job] = (await api.get("/jobs"))["jobs"]
+    [node] = (await api.get("/nodes"))["nodes"]
+    [queue] = (await api.get("/queues"))["queues"]
+
+    for row, schema in ((job, reading.JOB), (node, reading.NODE), (queue, reading.QUEUE_ROW)):
+        assert set(schema["required"]) <= row.keys()
