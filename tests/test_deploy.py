@@ -14,9 +14,15 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+import yaml
 
+from disque_trio.cli.frame import USAGE
+from disque_trio.cli.worker import PROGRAM as PROGRAM_OF_WORKERS
+from disque_trio.cli.worker.options import Options
 from disque_trio.serving.config_file import load
 from disque_trio.serving.secret_files import with_secrets
+from disque_trio.terminal.options import options_of, parse
+from disque_trio.worker.statuses import REFUSED
 from tests.cluster.processes import eventually, free_port
 from tests.cluster.talk import connection
 from tests.serving.process import running
@@ -166,3 +172,54 @@ def test_what_the_page_says_most_clusters_say_is_a_configuration(tmp_path: Path)
     assert config.bind[0] == "10.0.0.1", "dials come from the first"
     assert "127.0.0.1" in config.bind, "the health check asks there"
     assert with_secrets(config, pytest.fail).cluster_secret
+
+
+def test_the_unit_of_workers_is_understood_and_waits_for_jobs(tmp_path: Path) -> None:
+    directives = values("disque-trio-worker.service", "=")
+    program, *words = shlex.split(directives["ExecStart"][0])
+    assert Path(program).name == "disque-trio"
+    options = worker_options(words)
+    assert options.processes > 1
+    assert float(directives["TimeoutStopSec"][0]) > options.drain + options.abort
+    assert directives["RestartPreventExitStatus"] == [f"{USAGE} {REFUSED}"]
+    assert directives["KillMode"] == ["mixed"]
+
+
+def test_the_container_of_workers_is_understood() -> None:
+    instructions = values("Containerfile.worker", " ")
+    words = json.loads(instructions["ENTRYPOINT"][0]) + json.loads(instructions["CMD"][0])
+    assert Path(words[0]).name == "disque-trio"
+    environment = dict(
+        pair.split("=", 1) for pair in instructions["ENV"][0].split() if "DISQUE" in pair
+    )
+    options = worker_options(words[1:], environment)
+    assert options.health == ("127.0.0.1", 8080)
+    check = json.loads(instructions["HEALTHCHECK"][0].partition("CMD ")[2])
+    assert worker_options(check[1:], environment).check
+
+
+def test_kubernetes_waits_for_the_jobs_of_a_worker() -> None:
+    deployment = yaml.safe_load((DEPLOY / "kubernetes/worker.yaml").read_text())
+    pod = deployment["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    options = worker_options(["worker", *container["args"]])
+    assert pod["terminationGracePeriodSeconds"] > options.drain + options.abort
+    [port] = container["ports"]
+    assert options.health == ("0.0.0.0", port["containerPort"])
+    paths = {
+        name: container[f"{name}Probe"]["httpGet"]["path"]
+        for name in ("startup", "liveness", "readiness")
+    }
+    assert paths == {"startup": "/live", "liveness": "/live", "readiness": "/health"}
+    names = {each["name"] for each in container["env"]}
+    assert {name for name in names if name.startswith("DISQUE_WORKER")} <= {
+        option.variable for _, option in options_of(Options)
+    }
+
+
+def worker_options(words: list[str], environment: dict[str, str] | None = None) -> Options:
+    """The settings of a worker that is started so."""
+    assert words[0] == "worker"
+    found = parse(PROGRAM_OF_WORKERS, "worker", words[1:], environment or {}).options
+    assert isinstance(found, Options)
+    return found

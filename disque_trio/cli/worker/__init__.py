@@ -9,7 +9,7 @@ from disque_trio.cli.frame import INTERRUPTED, USAGE, fail
 from disque_trio.cli.worker.early import ends_early
 from disque_trio.cli.worker.loading import load
 from disque_trio.cli.worker.options import EPILOG, Options
-from disque_trio.cli.worker.running import CHILD, queues_of, run_one, run_several
+from disque_trio.cli.worker.running import CHILD, RELOADED, queues_of, run_one, run_several
 from disque_trio.terminal.options import Call, Command, UsageError, options_of, parse
 from disque_trio.terminal.output import say_lines
 
@@ -17,6 +17,7 @@ from disque_trio.terminal.output import say_lines
 def main(argv: Sequence[str]) -> int:
     """Run workers until they are told to stop. The exit status; `--help` says what it means."""
     child = os.environ.pop(CHILD, "")  # not for commands that jobs run
+    is_reloaded = bool(os.environ.pop(RELOADED, ""))
     try:
         call = parse(PROGRAM, "disque-trio worker", argv, os.environ)
     except SystemExit as stop:
@@ -26,14 +27,19 @@ def main(argv: Sequence[str]) -> int:
             # It speaks HTTP, whose import is slow.
             status: int = import_module("disque_trio.cli.worker.checking").check(call.options)
             return status
-        return _run(argv, call, child)
+        if call.options.reload and not (child or is_reloaded):
+            found: int = import_module("disque_trio.cli.worker.reloading").reload(
+                argv, call.options
+            )
+            return found
+        return _run(argv, call, child, is_reloaded=is_reloaded)
     except UsageError as error:
         return fail("worker", str(error), USAGE)
     except KeyboardInterrupt:
         return INTERRUPTED
 
 
-def _run(argv: Sequence[str], call: Call[Options], child: str) -> int:
+def _run(argv: Sequence[str], call: Call[Options], child: str, *, is_reloaded: bool) -> int:
     options = call.options
     with ends_early():
         app = load(options.app)
@@ -42,8 +48,8 @@ def _run(argv: Sequence[str], call: Call[Options], child: str) -> int:
             say_lines(_explained(call, queues))
             return 0
         if options.processes > 1 and not child:
-            return run_several(app, argv, options)
-        return run_one(app, options, child)
+            return run_several(app, argv, options, has_parent=is_reloaded)
+        return run_one(app, options, child, has_parent=bool(child) or is_reloaded)
 
 
 def _explained(call: Call[Options], weights: Mapping[str, int]) -> str:

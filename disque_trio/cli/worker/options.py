@@ -151,6 +151,9 @@ class Options:
         "--log-format", one_of(*FORMATS), "json: one object per line", "human"
     )
     log_done: bool = _switch("--log-done", "log a line for each job that succeeds, too")
+    reload: bool = _switch(
+        "--reload", "start anew when a Python file below the current directory changes"
+    )
     explain: bool = _switch(
         "--explain", "print all settings with the origin of each value, and exit"
     )
@@ -160,3 +163,5 @@ class Options:
             raise UsageError("name the app whose tasks to run, such as shop.tasks:app")
         if self.check and self.health is None:
             raise UsageError("--check asks the health port: give --health as the worker has it")
+        if self.reload and self.burst:
+            raise UsageError("--reload waits for changes, --burst ends: give one of them")

@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -34,7 +34,9 @@ AUTOMATIC: Final = 1_000, SECOND // 4
 """How many jobs of each queue are held at most, and for how long about."""
 MOST_WEIGHT: Final = 100
 """Of a queue with `-Q name=weight`: GETJOB names it so often."""
-_SIGNALS: Final = (
+RELOADED: Final = "DISQUE_WORKER_RELOADED"
+"""In the environment of a worker process that `--reload` starts."""
+SIGNALS: Final = (
     signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT,
 )  # fmt: skip
 _log: Final = logging.getLogger("disque_trio.worker")
@@ -116,11 +118,11 @@ def prepare(app: App[Any], options: Options, child: str = "") -> tuple[Settings,
         raise UsageError(f"{options.app}: {error}") from error
 
 
-def run_one(app: App[Any], options: Options, child: str = "") -> int:
-    """Run the jobs of an app in this process; the exit status. `child` is its number, if it has a
-    parent. Raises `UsageError`."""
+def run_one(app: App[Any], options: Options, child: str = "", *, has_parent: bool = False) -> int:
+    """Run the jobs of an app in this process; the exit status. `child` is its number among several.
+    If it has a parent, it ends with it. Raises `UsageError`."""
     settings, handler = prepare(app, options, child)
-    parent = _take_stdin() if child else None
+    parent = _take_stdin() if has_parent else None
     log_to_stderr(options.log_level, child, options.log_format)
     _log.info(
         "process %d of %s begins: %d jobs at a time, queues %s, nodes %s",
@@ -212,36 +214,51 @@ async def _follow(parent: int, worker: Worker) -> None:
     worker.drain()
 
 
+async def _follow_supervising(parent: int, supervisor: Supervisor) -> None:
+    """The same for a process that has children."""
+    await anyio.wait_readable(parent)
+    supervisor.signalled(signal.SIGTERM)
+
+
 # Several processes.
 
 
 @attrs.define(eq=False)
-class _Child:
+class Child:
+    """A child process."""
+
     process: Process
 
     async def wait(self) -> int:
+        """Its exit status."""
         status = await self.process.wait()
         await self.process.aclose()
         return status
 
     def send_signal(self, number: int) -> None:
+        """Send it a signal, unless it has ended."""
         with suppress(ProcessLookupError):
             self.process.send_signal(signal.Signals(number))
 
 
-def run_several(app: App[Any], argv: Sequence[str], options: Options) -> int:
+def run_several(
+    app: App[Any], argv: Sequence[str], options: Options, *, has_parent: bool = False
+) -> int:
     """Run this command line in `processes` child processes; the exit status. Raises `UsageError`
     for what would keep each of them from running."""
     prepare(app, options)
     log_to_stderr(options.log_level, form=options.log_format)
     # Trio, for on asyncio a signal to a child that has just ended takes its exit status away.
-    return anyio.run(_supervise, argv, options, backend="trio")
+    parent = _take_stdin() if has_parent else None
+    return anyio.run(_supervise, argv, options, parent, backend="trio")
 
 
-async def _supervise(argv: Sequence[str], options: Options) -> int:
+async def _supervise(argv: Sequence[str], options: Options, parent: int | None) -> int:
     supervisor = Supervisor(partial(_start, argv), options.processes, is_burst=options.burst)
     async with anyio.create_task_group() as tasks:
         await tasks.start(_pass_signals_on, supervisor)
+        if parent is not None:
+            tasks.start_soon(_follow_supervising, parent, supervisor)
         status = await supervisor.run()
         tasks.cancel_scope.cancel()
     return status
@@ -250,20 +267,25 @@ async def _supervise(argv: Sequence[str], options: Options) -> int:
 async def _pass_signals_on(
     supervisor: Supervisor, *, task_status: Any = anyio.TASK_STATUS_IGNORED
 ) -> None:
-    with anyio.open_signal_receiver(*_SIGNALS) as signals:
+    with anyio.open_signal_receiver(*SIGNALS) as signals:
         task_status.started()
         async for number in signals:
             supervisor.signalled(number)
 
 
-async def _start(argv: Sequence[str], number: int) -> _Child:
+async def _start(argv: Sequence[str], number: int) -> Child:
+    return await start_process(argv, {CHILD: str(number)})
+
+
+async def start_process(argv: Sequence[str], environment: Mapping[str, str]) -> Child:
+    """Run this command line in a child process, whose standard input ends with this process."""
     process = await anyio.open_process(
         [sys.executable, "-m", "disque_trio", "worker", *argv],
         stdin=subprocess.PIPE,
         stdout=None,
         stderr=None,
-        env={**os.environ, CHILD: str(number)},
+        env={**os.environ, **environment},
         # Ctrl-C is for the parent, which tells its children.
         start_new_session=True,
     )
-    return _Child(process)
+    return Child(process)
