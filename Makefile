@@ -9,7 +9,7 @@ EXAMPLE := $(VENV)/.example
 SPARK  := $(VENV)/.spark
 NODE   := $(VENV)/.node
 
-.PHONY: up example test explain-sweep pipeline compiled wheel test-compiled machine shipped check format lint types fast mutants pins sweep soak roll pyright spark bench mixes instructions bench-workers bench-console profile crowd simbench fuzz fuzz-web docs site clean help
+.PHONY: up example test explain-sweep pipeline compiled wheel test-compiled machine shipped check format lint types fast mutants pins promises sweep soak roll pyright spark bench mixes instructions bench-workers bench-console profile crowd simbench fuzz fuzz-web docs site clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
