@@ -29,6 +29,7 @@ commands:
   top      watch nodes and queues: disque-trio top
   explain  what a job survives: disque-trio explain ADDJOB mail body 0 RETRY 60
   console  see a cluster in a browser, and look after it: disque-trio console 127.0.0.1:7711
+  users    who may use the console and HTTP: disque-trio users add FILE NAME --role operator
   completion  complete command lines in bash, zsh or fish: disque-trio completion bash
 
 disque-trio COMMAND --help tells more.

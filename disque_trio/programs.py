@@ -18,6 +18,7 @@ COMMANDS: Final = {
     "top": "disque_trio.cli.top",
     "explain": "disque_trio.cli.explain",
     "console": "disque_trio.cli.console",
+    "users": "disque_trio.cli.users",
     "completion": "disque_trio.cli.shells",
 }
 """Modules with a `main`, imported only when used, so that a client starts fast."""

@@ -59,6 +59,7 @@ class Options:
     port: int = option("-p --port", PORTS, "to listen on", PORT)
     bind: str = option("--bind", text("ADDRESS"), "to listen on", "127.0.0.1")
     password_file: str = option("--password-file", FILE, "has the password", "")
+    users_file: str = option("--users-file", FILE, "has users (`disque-trio users`)", "")
     name: tuple[str, ...] = option(
         "--name", text("NAME"), "by which browsers may ask for it, beside addresses and localhost",
         is_repeated=True,
@@ -158,6 +159,7 @@ def _config(options: Options) -> Config:
         web_names=tuple(name.lower() for name in options.name),
         web_read_only=options.read_only,
         requirepass_file=options.password_file,
+        web_users_file=options.users_file,
     )
     return with_secrets(config, _warn)
 

@@ -18,6 +18,7 @@ from disque_trio.statemachine.values import decode
 
 LONGEST: Final = 4096
 """Bytes of such a file."""
+_LONGER: Final = {"web-users-file": 32 << 10}
 
 
 class SecretFileError(Exception):
@@ -39,17 +40,18 @@ def with_secrets(config: Config, warn: Callable[[str], None]) -> Config:
 
 
 def _read(directive: str, path: str, warn: Callable[[str], None]) -> str:
+    most = _LONGER.get(directive, LONGEST)
     try:
         with open(path, "rb") as file:
             mode = os.fstat(file.fileno()).st_mode
-            raw = file.read(LONGEST + 1)
+            raw = file.read(most + 1)
     except OSError as error:
         raise SecretFileError(f"{directive} {path}: {error.strerror}") from None
     text = _stripped(raw)
     if not text:
         raise SecretFileError(f"{directive} {path} is empty: write the secret into it")
-    if len(raw) > LONGEST:
-        raise SecretFileError(f"{directive} {path} has more than {LONGEST} bytes: is it a secret?")
+    if len(raw) > most:
+        raise SecretFileError(f"{directive} {path} has more than {most} bytes: is it a secret?")
     if is_open(mode):
         warn(f"{directive} {path} is open to other users of this machine: chmod 600 {path}")
     return decode(text)

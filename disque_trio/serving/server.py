@@ -355,7 +355,7 @@ def _warn_of_open_ports(config: Config, log: ServerLog) -> None:
             "the bus is open to everybody who can reach it: set 'cluster-secret-file' or "
             "'tls-cluster', or restrict access with 'bind' or a firewall"
         )
-    if config.web_port and config.requirepass and not config.web_tls:
+    if config.web_port and (config.requirepass or config.web_users) and not config.web_tls:
         log.warning(
             "the web port is plain HTTP: whoever can listen in on the network reads the password; "
             "set 'web-tls', put a proxy with TLS before it, or restrict access with 'bind'"

@@ -43,6 +43,9 @@ class Config:
     web_reader_password: bytes = attrs.field(default=b"", repr=False)
     """With it people see the console, and change nothing."""
     web_reader_password_file: str = ""
+    web_users: bytes = attrs.field(default=b"", repr=False)
+    """Users of the web port, a line for each: name, role, hash."""
+    web_users_file: str = ""
     tls_cert_file: str = ""
     tls_key_file: str = ""
     tls_key_file_pass: bytes = attrs.field(default=b"", repr=False)

@@ -34,6 +34,7 @@ from disque_trio.statemachine.values import (
     SIZE,
     TEXT,
     TEXT_OR_UNSET,
+    USERS,
     WORKERS,
     ZONE,
     AnyKind,
@@ -191,6 +192,7 @@ DIRECTIVES: Final = (
     _live("web-read-only", FLAG),
     Directive("web-tls", FLAG),
     Directive("web-reader-password-file", TEXT_OR_UNSET),
+    Directive("web-users-file", TEXT_OR_UNSET),
     # In files only.
     Directive("appendfilename", FILE_NAME, is_shown=False),
     Directive("cluster-config-file", TEXT, is_shown=False),
@@ -207,6 +209,7 @@ DIRECTIVES: Final = (
     Directive("tls-key-file-pass", PASSWORD, is_shown=False, is_secret=True),
     Directive("cluster-secret", SHARED_SECRET, is_shown=False, is_secret=True),
     Directive("web-reader-password", PASSWORD, is_shown=False, is_secret=True),
+    Directive("web-users", USERS, is_shown=False, is_secret=True),
 )
 
 BY_NAME: Final = {directive.name: directive for directive in DIRECTIVES}
@@ -215,6 +218,7 @@ SECRET_FILES: Final[Mapping[str, str]] = {
     "requirepass": "requirepass_file",
     "cluster-secret": "cluster_secret_file",
     "web-reader-password": "web_reader_password_file",
+    "web-users": "web_users_file",
 }
 """Files that secrets may be read from. A value that is set directly takes the file's place."""
 

@@ -284,6 +284,35 @@ def _shared_secret(words: Sequence[str]) -> bytes:
 
 SHARED_SECRET: Final = attrs.evolve(PASSWORD, read=_shared_secret)
 
+WEB_ROLES: Final = ("reader", "client", "operator", "admin")
+"""Roles of users of the web port (`web.roles`)."""
+_USER: Final = re.compile(
+    rf"[A-Za-z0-9_-]{{1,32}}:(?:{'|'.join(WEB_ROLES)}):"
+    r"(?:sha256\$[0-9a-f]{64}|scrypt\$[0-9]{1,6}\$[0-9]{1,2}\$[0-9]{1,2}\$[0-9A-Za-z+/=]{24}"
+    r"\$[0-9A-Za-z+/=]{44})"
+)
+
+
+def _users(words: Sequence[str]) -> bytes:
+    lines = words[0].splitlines()
+    names: set[str] = set()
+    for number, line in enumerate(lines, 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        if not _USER.fullmatch(line):
+            raise ValueError(
+                f"line {number} is not NAME:ROLE:HASH with one of the roles "
+                f"{', '.join(WEB_ROLES)}; `disque-trio users` writes it"
+            )
+        name = line.partition(":")[0]
+        if name in names:
+            raise ValueError(f"line {number} is a second one for {name}")
+        names.add(name)
+    return encode(words[0])
+
+
+USERS: Final = attrs.evolve(PASSWORD, read=_users)
+
 # Several words.
 
 BIND_LIMIT: Final = 16

@@ -4,26 +4,29 @@ A page of another site can make a browser ask any address, in the name of whoeve
 the name by which the node is asked must be one of ours, or an address, which no DNS server can turn
 into another one; and a form must have come from a page of this very node.
 
-A session is signed with a key that is made of the password: it is good at every node with the same
-password, ends when that changes, and no node has to remember it.
+A session is signed with a key that is made of the user's role and password: it is good at every
+node with the same users, ends when they change, and no node has to remember it.
 """
 
+import base64
 import hashlib
 import hmac
 import ipaddress
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
 import attrs
+import trio
 
 from disque_trio.net.admission import group_of, is_barred
 from disque_trio.statemachine.config import Config
 from disque_trio.web.messages import Header, Request
-from disque_trio.web.roles import ADMIN, NOBODY, READER, Role, User
+from disque_trio.web.roles import ADMIN, NOBODY, STRANGER, User
+from disque_trio.web.users import Account, accounts, nobody
 
 SESSION_S: Final = 12 * 3600
 """For how long a browser stays logged in."""
@@ -32,8 +35,13 @@ WRONG_MOST: Final = 5
 WRONG_S: Final = 60.0
 _ADDRESSES_MOST: Final = 1000
 """Of how many addresses wrong passwords are remembered."""
+_VERIFIED_MOST: Final = 256
+_VERIFYING: Final = 2
+"""Passwords that are compared at the same time, each in a thread."""
 _HOST: Final = re.compile(r"([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?")
-_SESSION: Final = re.compile(r"([a-z]{1,10})\.([0-9]{1,12})\.([0-9a-f]{32})\.([0-9a-f]{64})")
+_SESSION: Final = re.compile(
+    r"([A-Za-z0-9_-]{1,32})\.([0-9]{1,12})\.([0-9a-f]{32})\.([0-9a-f]{64})"
+)
 
 
 @attrs.define
@@ -48,10 +56,21 @@ class Authenticator:
     """Unix seconds."""
     _wrong: dict[str, list[float]] = attrs.Factory(dict)
     """When addresses gave wrong passwords lately; who did so first comes first."""
+    _key: bytes = attrs.field(init=False, factory=lambda: os.urandom(32), repr=False)
+    _verified: dict[bytes, None] = attrs.field(init=False, factory=dict, repr=False)
+    """Digests of passwords whose scrypt was right, so that programs do not wait each time."""
+    _verifying: trio.CapacityLimiter = attrs.field(
+        init=False, factory=lambda: trio.CapacityLimiter(_VERIFYING)
+    )
+
+    @property
+    def accounts(self) -> Mapping[str, Account]:
+        """All users; none where nobody has to log in."""
+        return accounts(self.config())
 
     def is_barred(self, request: Request) -> bool:
-        """Does protected mode keep it out: is there no password, and is it another machine?"""
-        return is_barred(request.ip, self.config())
+        """Does protected mode keep it out: has nobody to log in, and is it another machine?"""
+        return not self.accounts and is_barred(request.ip, self.config())
 
     def knows_host(self, request: Request) -> bool:
         """Is the node asked by a name of its own?"""
@@ -60,66 +79,90 @@ class Authenticator:
             host == "localhost" or _is_address(host) or host in self.config().web_names
         )
 
-    def admits(self, request: Request) -> bool:
-        """May it read: is there no password, or has it been given?"""
-        return bool(self.role_of(request))
-
-    def role_of(self, request: Request) -> Role:
-        """As what it may come in, by its password or session: `ADMIN` if there is no password."""
-        if not self.config().requirepass:
-            return ADMIN
-        kind, _, word = request.headers.get(b"authorization", b"").partition(b" ")
-        if kind.lower() == b"bearer":
-            return self.role_by(word.strip(), request.ip)
-        return self._role_of_session(request)
-
     async def user_of(self, request: Request) -> User:
-        """Who asks; of the role `NOBODY` without a password or with a wrong one."""
-        role = self.role_of(request)
-        return User(role, role, is_reading=self.config().web_read_only)
+        """Who asks, by Authorization or a session; `STRANGER` if neither is good."""
+        if not self.accounts:
+            return self._user(None)
+        kind, _, word = request.headers.get(b"authorization", b"").partition(b" ")
+        match kind.lower():
+            case b"bearer":
+                return self._by_token(word.strip(), request.ip)
+            case b"basic":
+                return await self.by_password(*_name_and_word(word), request.ip)
+        return self._of_session(request)
 
-    def _role_of_session(self, request: Request) -> Role:
-        roles = map(self._session_role, _cookies(request, self._cookie))
-        return next(filter(None, roles), NOBODY)
+    def _user(self, account: Account | None) -> User:
+        is_reading = self.config().web_read_only
+        if account is None:
+            return User("", ADMIN, is_reading=is_reading)
+        return User(account.name, account.role, is_reading, account.secret)
 
-    def role_over_socket(self, request: Request) -> Role:
-        """As what a WebSocket may be opened. A browser says from which page, and no page of another
-        site may; what is no browser must send the password itself, never a cookie. Without a
-        password it must be a page of this node too."""
+    def _of_session(self, request: Request) -> User:
+        users = map(self._session_user, _cookies(request, self._cookie))
+        return next((each for each in users if each is not STRANGER), STRANGER)
+
+    async def user_over_socket(self, request: Request) -> User:
+        """Who may open a WebSocket. A browser says from which page, and no page of another site
+        may; what is no browser must send the password itself, never a cookie. Without users it must
+        be a page of this node too."""
         if b"origin" in request.headers:
-            return self.role_of(request) if self.is_own_origin(request) else NOBODY
-        kind, _, word = request.headers.get(b"authorization", b"").partition(b" ")
-        if not self.config().requirepass:
-            return ADMIN
-        return self.role_by(word.strip(), request.ip) if kind.lower() == b"bearer" else NOBODY
+            return await self.user_of(request) if self.is_own_origin(request) else STRANGER
+        if not self.accounts or b"authorization" in request.headers:
+            return await self.user_of(request)
+        return STRANGER
 
-    def still_in(self, request: Request, role: Role) -> bool:
-        """May who came in with this request stay? Its session may be over, or the password new."""
-        if not self.config().requirepass:
-            return role == ADMIN
-        kind, _, word = request.headers.get(b"authorization", b"").partition(b" ")
-        if kind.lower() == b"bearer":
-            return hmac.compare_digest(word.strip(), self._passwords.get(role, b""))
-        return self._role_of_session(request) == role
+    def still_in(self, request: Request, user: User) -> bool:
+        """May who came in with this request stay? Its session may be over, or its password new."""
+        account = self.accounts.get(user.name)
+        if account is None:
+            return not self.accounts and not user.name
+        if b"authorization" in request.headers:
+            return (account.role, account.secret) == (user.role, user.secret)
+        found = self._of_session(request)
+        return (found.name, found.role) == (user.name, user.role)
 
-    @property
-    def _passwords(self) -> dict[Role, bytes]:
-        config = self.config()
-        found = {ADMIN: config.requirepass, READER: config.web_reader_password}
-        return {role: word for role, word in found.items() if word}
+    def _by_token(self, word: bytes, ip: str) -> User:
+        """A token, or a password of a directive."""
+        return self._let_in([each for each in self.accounts.values() if not each.is_slow], word, ip)
 
-    def role_by(self, word: bytes, ip: str) -> Role:
-        """As what this password lets in. Not even the right one does, for who guesses too often."""
+    async def by_password(self, name: str, word: bytes, ip: str) -> User:
+        """Who gives a name and a password; without a name, a password of a directive."""
+        account = self.accounts.get(name) or _NONE
+        if not name:
+            return self._by_token(word, ip)
+        if not account.is_slow:
+            return self._let_in([account], word, ip)
+        digest = hmac.new(self._key, b"\0".join((account.secret, word)), "sha256").digest()
+        if digest in self._verified and not self.must_wait(ip):
+            return self._user(account)
+        async with self._verifying:
+            if self.must_wait(ip):
+                return STRANGER
+            fits = await trio.to_thread.run_sync(account.fits, word)
+        if not fits or account is _NONE:
+            self._note_wrong(ip)
+            return STRANGER
+        self._verified[digest] = None
+        if len(self._verified) > _VERIFIED_MOST:
+            del self._verified[next(iter(self._verified))]
+        return self._user(account)
+
+    def _let_in(self, known: Iterable[Account], word: bytes, ip: str) -> User:
+        """The one of these whom the word fits. Not even the right word does, for who guesses too
+        often."""
         if self.must_wait(ip):
-            return NOBODY
-        for role, password in self._passwords.items():
-            if hmac.compare_digest(word, password):
-                return role
+            return STRANGER
+        for account in known:
+            if account.fits(word):
+                return self._user(account)
+        self._note_wrong(ip)
+        return STRANGER
+
+    def _note_wrong(self, ip: str) -> None:
         self._wrong.setdefault(group_of(ip), []).append(self.clock())
         if len(self._wrong) > _ADDRESSES_MOST:
             del self._wrong[next(iter(self._wrong))]
         self.wrong_password(ip)
-        return NOBODY
 
     def must_wait(self, ip: str) -> bool:
         """Has this address given too many wrong passwords lately?"""
@@ -162,10 +205,10 @@ class Authenticator:
         prefix = "__Host-" if self.config().web_tls else ""
         return f"{prefix}disque-{self.config().web_port}"
 
-    def begin_session(self, role: Role) -> Header:
+    def begin_session(self, name: str) -> Header:
         """The header that keeps a browser logged in."""
-        subject = f"{role}.{int(self.clock()) + SESSION_S}.{os.urandom(16).hex()}"
-        return self._set_cookie(f"{subject}.{self._signature(role, subject)}", SESSION_S)
+        subject = f"{name}.{int(self.clock()) + SESSION_S}.{os.urandom(16).hex()}"
+        return self._set_cookie(f"{subject}.{self._signature(name, subject)}", SESSION_S)
 
     def end_session(self) -> Header:
         """The header by which a browser forgets it."""
@@ -176,29 +219,45 @@ class Authenticator:
         text += "; Secure" if self.config().web_tls else ""
         return b"Set-Cookie", text.encode()
 
-    def _session_role(self, value: str) -> Role:
+    def _session_user(self, value: str) -> User:
         found = _SESSION.fullmatch(value)
-        if found is None or found[1] not in self._passwords:
-            return NOBODY
-        role, expires, nonce, signature = found.groups()
-        signed = self._signature(role, f"{role}.{expires}.{nonce}")
+        if found is None or found[1] not in self.accounts:
+            return STRANGER
+        name, expires, nonce, signature = found.groups()
+        signed = self._signature(name, f"{name}.{expires}.{nonce}")
         is_good = hmac.compare_digest(signature, signed) and int(expires) > self.clock()
-        return role if is_good else NOBODY
+        return self._user(self.accounts[name]) if is_good else STRANGER
 
-    def _signature(self, role: Role, subject: str) -> str:
-        key = hashlib.sha256(b"a session of the web port\0" + self._passwords[role]).digest()
+    def _signature(self, name: str, subject: str) -> str:
+        account = self.accounts[name]
+        proof = account.role.encode() + b"\0" + account.secret
+        key = hashlib.sha256(b"a session of the web port\0" + proof).digest()
         return hmac.new(key, subject.encode(), "sha256").hexdigest()
 
 
-def password_in(form: bytes) -> bytes:
-    """The field of the login form."""
+def form_of(form: bytes) -> tuple[str, bytes]:
+    """The name and the password of the login form."""
     fields: Mapping[str, list[str]] = parse_qs(
         form.decode("ascii", "replace"),
         encoding="utf-8",
         errors="surrogateescape",
         max_num_fields=4,
     )
-    return fields.get("password", [""])[0].encode("utf-8", "surrogateescape")
+    name, word = (fields.get(each, [""])[0] for each in ("name", "password"))
+    return name.strip(), word.encode("utf-8", "surrogateescape")
+
+
+def _name_and_word(word: bytes) -> tuple[str, bytes]:
+    """Of HTTP Basic; what is none is of no user."""
+    try:
+        name, _, password = base64.b64decode(word.strip(), validate=True).partition(b":")
+        return name.decode(), password
+    except ValueError:
+        return "?", b""
+
+
+_NONE: Final = Account("", NOBODY, nobody())
+"""Compared with in place of a user that does not exist, so that it takes as long."""
 
 
 def _name_in(header: bytes) -> str | None:

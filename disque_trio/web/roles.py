@@ -43,6 +43,8 @@ class User:
     role: Role
     is_reading: bool = False
     """Does the port only read?"""
+    secret: bytes = attrs.field(default=b"", repr=False)
+    """What proved who it is."""
 
     def may(self, right: Right) -> bool:
         """Has it this right?"""
@@ -51,6 +53,9 @@ class User:
     def may_do(self, operation: Operation) -> bool:
         """May it run this operation?"""
         return self.may(right_for(operation))
+
+
+STRANGER: Final = User("", NOBODY)
 
 
 def right_for(operation: Operation) -> Right:

@@ -4,6 +4,7 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+import attrs
 import trio
 from trio_websocket import WebSocketConnection
 
@@ -16,11 +17,11 @@ from disque_trio.observe.values import Json
 from disque_trio.web import static_files, upgrade
 from disque_trio.web.api.api import Api
 from disque_trio.web.api.routes import PREFIX
-from disque_trio.web.auth import Authenticator, password_in
+from disque_trio.web.auth import Authenticator, form_of
 from disque_trio.web.http_server import MOST_BODY, HttpServer
 from disque_trio.web.messages import HTML, JSON, Expected, Request, Response, refusal
 from disque_trio.web.metrics import CONTENT_TYPE
-from disque_trio.web.roles import ADMIN, NOBODY, READER, Role
+from disque_trio.web.roles import NOBODY, OPERATE, READER, SEE, STRANGER, User
 from disque_trio.web.source import Source, of_node
 from disque_trio.web.subscriptions import SANDBOX, SOCKETS, STEER, Broker
 from disque_trio.web.websocket_session import Visitor, WebSocketSession
@@ -46,9 +47,12 @@ _LOGIN: Final = """\
 <link rel="icon" href="/static/icon.svg"><link rel="stylesheet" href="/static/colours.css">
 <link rel="stylesheet" href="/static/login.css"><script src="/static/theme.js"></script>
 <main class="login"><h1>disque_trio</h1>
-{alert}<form method="post" action="/login"><p><label>Password of the node
+{alert}<form method="post" action="/login">{name}<p><label>{of}
 <input type="password" name="password" autocomplete="current-password" required autofocus></label>
 <button>Log in</button></p></form></main><script src="/static/login.js"></script>
+"""
+_NAME: Final = """\
+<p><label>Name <input name="name" autocomplete="username" autocapitalize="none"></label></p>
 """
 
 
@@ -98,9 +102,9 @@ class Site:
         if self._auth.is_barred(request):
             return refusal(403, _BARRED)
         if request.path in ("/login", "/logout"):
-            return self._session(request)
+            return await self._session(request)
         if request.path == "/socket":
-            return self._socket(request)
+            return await self._socket(request)
         return await self._page(request)
 
     async def _page(self, request: Request) -> Response:
@@ -117,8 +121,9 @@ class Site:
         if file is not None:
             return file.answer(request)
         is_free = metrics is not None and self._source.config().web_metrics_open
-        if not is_free and not self._auth.admits(request):
-            return self._unknown(request)
+        user = STRANGER if is_free else await self._auth.user_of(request)
+        if not is_free and not user.may(SEE):
+            return self._unknown(request, user)
         if is_frame:
             return (await trio.to_thread.run_sync(static_files.frame)).answer(request)
         if page is not None:
@@ -128,8 +133,10 @@ class Site:
         assert metrics is not None
         return Response(200, await metrics(), CONTENT_TYPE)
 
-    def _unknown(self, request: Request) -> Response:
+    def _unknown(self, request: Request, user: User) -> Response:
         """Browsers are led to the form; programs are told what is missing."""
+        if user.role != NOBODY:
+            return refusal(403, f"the role {user.role} sees no pages")
         if self._auth.must_wait(request.ip):
             return refusal(429, _TOO_MANY, (b"Retry-After", b"60"))
         if b"text/html" in request.headers.get(b"accept", b""):
@@ -137,10 +144,10 @@ class Site:
         asks = (b"WWW-Authenticate", b'Bearer realm="disque"')
         return refusal(401, "send the node's password: Authorization: Bearer PASSWORD", asks)
 
-    def _session(self, request: Request) -> Response:
+    async def _session(self, request: Request) -> Response:
         """The only two that take a POST."""
         if request.method in _READS:
-            return _form(200)
+            return self._form(200)
         if request.method != b"POST":
             return refusal(405, "only GET, HEAD and POST", (b"Allow", b"GET, HEAD, POST"))
         if not self._auth.is_own_form(request):
@@ -148,15 +155,24 @@ class Site:
         if request.path == "/logout":
             return Response(303, headers=((b"Location", b"/login"), self._auth.end_session()))
         if self._auth.must_wait(request.ip):
-            return _form(429, _TOO_MANY)
-        role = self._auth.role_by(password_in(request.body), request.ip)
-        if role == NOBODY:
-            return _form(401, "this is not the password of the node")
-        return Response(303, headers=((b"Location", b"/"), self._auth.begin_session(role)))
+            return self._form(429, _TOO_MANY)
+        user = await self._auth.by_password(*form_of(request.body), request.ip)
+        if user is STRANGER:
+            return self._form(401, "this is not the password")
+        if not user.may(SEE):
+            return self._form(403, f"the role {user.role} sees no pages")
+        return Response(303, headers=((b"Location", b"/"), self._auth.begin_session(user.name)))
+
+    def _form(self, status: int, alert: str = "") -> Response:
+        """The page to log in, with what was wrong."""
+        told = f'<p role="alert">{alert}</p>\n' if alert else ""
+        has_names = bool(self._source.config().web_users)
+        name, of = (_NAME, "Password") if has_names else ("", "Password of the node")
+        return Response(status, _LOGIN.format(alert=told, name=name, of=of).encode(), HTML)
 
     # The socket.
 
-    def _socket(self, request: Request) -> Response:
+    async def _socket(self, request: Request) -> Response:
         """The upgrade to a WebSocket, or why there is none."""
         if request.method != b"GET":
             return _NO_METHOD
@@ -164,43 +180,42 @@ class Site:
             return refusal(400, defect, (b"Sec-WebSocket-Version", b"13"))
         if b"origin" in request.headers and not self._auth.is_own_origin(request):
             return refusal(403, "a page of another site may not open it")
-        role = self._auth.role_over_socket(request)
-        if role == NOBODY:
-            return self._unknown(request)
+        user = await self._auth.user_over_socket(request)
+        if not user.may(SEE):
+            return self._unknown(request, user)
         if self._broker.sockets >= SOCKETS:
             return refusal(503, f"{SOCKETS} browsers look already", (b"Retry-After", b"10"))
 
         async def session(socket: WebSocketConnection) -> None:
             self._broker.sockets += 1
             try:
-                await WebSocketSession(self._broker, self._visitor(request, role), socket).run()
+                await WebSocketSession(self._broker, self._visitor(request, user), socket).run()
             finally:
                 self._broker.sockets -= 1
 
         return Response(101, upgrade.handshake(request.headers), session=session)
 
-    def _visitor(self, request: Request, role: Role) -> Visitor:
-        def may_act() -> bool:
-            return role == ADMIN and not self._source.config().web_read_only
-
+    def _visitor(self, request: Request, user: User) -> Visitor:
         has_cluster, has_sandbox = self._source.has_cluster, self._source.sandbox is not None
         topics = [*(TOPICS if has_cluster else ()), *([SANDBOX] if has_sandbox else ())]
-        operations = [each.as_json() for each in OPERATIONS.values()] if has_cluster else []
-        operations += [{"key": STEER, "family": ""}] if has_sandbox else []
+        known = OPERATIONS.values() if has_cluster else ()
+        operations = [each.as_json() for each in known if user.may_do(each)]
+        if has_sandbox and user.may(OPERATE):
+            operations.append({"key": STEER, "family": ""})
         hello: Json = {
             "cluster": self._source.config().cluster_name,
-            "role": ADMIN if may_act() else READER,
-            "login": bool(self._source.config().requirepass),
+            "role": READER if user.is_reading else user.role,
+            "user": user.name,
+            "login": bool(self._auth.accounts),
             "replay": "/replay" in self._pages,
             "version": __version__,
             "topics": topics,
-            "operations": operations if may_act() else [],
+            "operations": operations,
         }
         return Visitor(
-            role=role,
-            may_act=may_act,
+            user=lambda: attrs.evolve(user, is_reading=self._source.config().web_read_only),
             ip=request.ip,
-            is_still_in=lambda: self._auth.still_in(request, role),
+            is_still_in=lambda: self._auth.still_in(request, user),
             log=self._source.log,
             hello=hello,
         )
@@ -209,12 +224,6 @@ class Site:
         checks = list(self._source.checks())
         status = 200 if all(check.is_met for check in checks) else 503
         return Response(status, "".join(f"{check}\n" for check in checks).encode())
-
-
-def _form(status: int, alert: str = "") -> Response:
-    """The page to log in, with what was wrong."""
-    told = f'<p role="alert">{alert}</p>\n' if alert else ""
-    return Response(status, _LOGIN.format(alert=told).encode(), HTML)
 
 
 async def serve(source: Source, sockets: Sequence[socket.socket]) -> None:

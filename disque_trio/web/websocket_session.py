@@ -17,6 +17,7 @@ from disque_trio.observe import bulk, operations
 from disque_trio.observe.observer import TOPICS
 from disque_trio.observe.values import Json, encoded
 from disque_trio.web.pieces import send
+from disque_trio.web.roles import OPERATE, User
 from disque_trio.web.subscriptions import SANDBOX, STEER, Broker, Subscriber, View
 from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan
 
@@ -42,10 +43,8 @@ PONG_S: Final = 10.0
 class Visitor:
     """Who has come."""
 
-    role: str
-    """`admin` or `reader`."""
-    may_act: Callable[[], bool]
-    """May it change anything now?"""
+    user: Callable[[], User]
+    """As it may act now: the port may only read since it came."""
     ip: str
     is_still_in: Callable[[], bool]
     """May it stay: is its session still good?"""
@@ -210,9 +209,12 @@ class WebSocketSession:
 
     def _do(self, frame: Json) -> None:
         id, token = _id(frame), frame.get("token")
-        if not self.visitor.may_act():
+        user, operation = self.visitor.user(), frame.get("operation")
+        if not user.may(OPERATE):
             raise MistakeError("this console only reads")
-        if frame.get("operation") == STEER:
+        if token is None and operation != STEER and not user.may_do(operations.found(operation)):
+            raise MistakeError(f"the role {user.role} may not run '{operation}'")
+        if operation == STEER:
             self._steer(id, _args(frame))
             return
         if len(self._running) >= AT_ONCE or id in self._running:
@@ -278,7 +280,8 @@ class WebSocketSession:
         facts = {
             "operation": planned.operation,
             "target": planned.plan.target,
-            "role": self.visitor.role,
+            "user": self.visitor.user().name,
+            "role": self.visitor.user().role,
             "address": self.visitor.ip,
             "outcome": "; ".join([*outcome.says, *outcome.failed]) or "nothing",
             "stopped": is_cancelled,

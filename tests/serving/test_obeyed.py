@@ -17,9 +17,10 @@ from disque_trio.net import clients
 from disque_trio.net.listeners import listen, share
 from disque_trio.serving.logs import Sink
 from disque_trio.serving.processes.plan import WorkersError, refuse_strays
-from disque_trio.serving.secret_files import with_secrets
+from disque_trio.serving.secret_files import SecretFileError, with_secrets
 from disque_trio.statemachine.config import Config
 from disque_trio.web.auth import Authenticator
+from disque_trio.web.users import accounts, hashed, token
 from tests.net.live import ended, live
 from tests.node.world import World, until
 from tests.storage.journals import add
@@ -98,6 +99,24 @@ def test_a_readers_password_may_stand_in_a_file(tmp_path: Path) -> None:
     config = with_secrets(Config(web_reader_password_file=str(path)), pytest.fail)
 
     assert config.web_reader_password == b"hush"
+
+
+def test_users_may_stand_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "users"
+    text = b"# people\n\nann:operator:%b\n" % hashed(b"open sesame")
+    path.write_bytes(text + b"bot:client:%b\n" % token()[1] + b"#" * 5000)
+    path.chmod(0o600)
+
+    config = with_secrets(Config(web_users_file=str(path)), pytest.fail)
+
+    assert {each.name: each.role for each in accounts(config).values()} == {
+        "ann": "operator", "bot": "client",
+    }  # fmt: skip
+    for wrong in (b"ann:king:sha256$" + b"0" * 64, b"ann:reader:secret", text + text):
+        path.write_bytes(wrong)
+        with pytest.raises(SecretFileError, match="line") as caught:
+            with_secrets(Config(web_users_file=str(path)), pytest.fail)
+        assert "secret" not in str(caught.value).partition(": ")[2]
 
 
 async def test_a_bulk_may_have_so_many_bytes(

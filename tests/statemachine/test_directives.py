@@ -86,6 +86,7 @@ DEFAULTS = [
     ("web-read-only", "no"),
     ("web-tls", "no"),
     ("web-reader-password-file", ""),
+    ("web-users-file", ""),
 ]
 
 REFUSED_BY_SET = [

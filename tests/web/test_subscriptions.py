@@ -13,6 +13,7 @@ from disque_trio.client.errors import DisqueError
 from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.observer import Observer, Told
 from disque_trio.observe.values import Json
+from disque_trio.web.roles import User
 from disque_trio.web.subscriptions import LINGER_S, Broker, Subscriber, View
 from disque_trio.web.websocket_session import Visitor, WebSocketSession
 
@@ -186,8 +187,7 @@ async def test_a_slow_browser_gets_the_newest_only(
     here = await rig(nursery)
     socket = SlowSocket(5.0)
     visitor = Visitor(
-        role="admin",
-        may_act=lambda: True,
+        user=lambda: User("", "admin"),
         ip="",
         is_still_in=lambda: True,
         log=lambda _event, _facts: None,

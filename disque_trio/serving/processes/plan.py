@@ -18,8 +18,9 @@ from disque_trio.statemachine.config import Config
 from disque_trio.system import shares_ports_evenly
 
 _SHARED_FILES: Final = (
-    "requirepass_file", "cluster_secret_file", "web_reader_password_file", "tls_cert_file",
-    "tls_key_file", "tls_ca_cert_file", "tls_cluster_ca_cert_file", "logfile", "spill_directory",
+    "requirepass_file", "cluster_secret_file", "web_reader_password_file", "web_users_file",
+    "tls_cert_file", "tls_key_file", "tls_ca_cert_file", "tls_cluster_ca_cert_file", "logfile",
+    "spill_directory",
 )  # fmt: skip
 """Relative names count from `dir`, which is not the workers' directory."""
 _OWN_FILES: Final = ("cluster_config_file", "trace_file")

@@ -193,6 +193,7 @@ DIRECTIVES: Final[dict[str, Row]] = {
         syslog_facility="syslog_gets_them_by_name_and_facility",
         web_tls="cookies_of_a_web_port_with_tls_are_for_tls_alone",
         web_reader_password_file="a_readers_password_may_stand_in_a_file",
+        web_users_file="users_may_stand_in_a_file",
         proto_max_bulk_len="a_bulk_may_have_so_many_bytes",
         auth_timeout="an_unauthenticated_client_has_so_many_seconds",
         auto_aof_rewrite_percentage="a_journal_that_has_grown_little_is_not_rewritten",
@@ -226,6 +227,7 @@ DIRECTIVES: Final[dict[str, Row]] = {
         "web/test_security.py",
         web_read_only="a_console_that_only_reads_does_so_for_everybody",
         web_reader_password="a_reader_sees_and_changes_nothing",
+        web_users="a_user_logs_in_by_name",
     ),
     **_elsewhere(
         "web/test_site.py",

@@ -216,6 +216,7 @@ def action(key: str, plan: Plan, call: Call, outcome: Outcome, is_done: bool) ->
     return {
         "operation": key,
         "target": plan.target,
+        "user": call.user.name,
         "role": call.user.role,
         "address": call.ip,
         "outcome": "; ".join([*outcome.says, *outcome.failed]) or "nothing",

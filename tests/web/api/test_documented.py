@@ -14,7 +14,9 @@ from tests.cluster.processes import Fleet, free_port
 from tests.trees import HOME
 
 PAGE: Final = (HOME / "docs" / "http.md").read_text("utf-8")
-EXAMPLES: Final = re.findall(r"^    \$ (.*)\n((?:    [^$\n].*\n)*)", PAGE, re.MULTILINE)
+EXAMPLES: Final = re.findall(
+    r"^    \$ ((?:curl|printf) .*)\n((?:    [^$\n].*\n)*)", PAGE, re.MULTILINE
+)
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
