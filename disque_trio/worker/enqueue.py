@@ -176,6 +176,7 @@ class Request(Generic[R_co]):
     enqueuer: "Enqueuer" = attrs.field(kw_only=True)
     unique: Place | None = None
     headers: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
+    options: Options | None = attrs.field(default=None, repr=False)
     is_encoded: bool = False
     """Have codecs seen its body?"""
 
@@ -299,7 +300,7 @@ class Enqueuer:
 
     def add_blocking(self, request: Request[R_co]) -> Enqueued[R_co]:
         """The same, by the client of this thread."""
-        return _only(self._carry_out_blocking(exchange(self._encoded([request]))))
+        return _only(self._carry_out_blocking(exchange(self.encoded_blocking([request]))))
 
     async def add_many(self, calls: Iterable[Call[R_co]]) -> list[Result[R_co]]:
         """Add jobs in pipelines. What became of each, in their order. Raises `NotOpenError`, and
@@ -323,9 +324,15 @@ class Enqueuer:
         with with_results(results, under_way):
             while some := self._window(each):
                 under_way[:] = map(_under_way, some)
-                results += self._carry_out_blocking(exchange(self._encoded(some)))
+                results += self._carry_out_blocking(exchange(self.encoded_blocking(some)))
                 under_way.clear()
         return results
+
+    def add_requests_blocking(
+        self, asked: Sequence[Request[R_co] | DisqueError]
+    ) -> list[Result[R_co]]:
+        """Add these in one pipeline, by the client of this thread. What became of each."""
+        return self._carry_out_blocking(exchange(self.encoded_blocking(asked)))
 
     async def _carry_out(self, exchange: Exchange[R_co]) -> list[Result[R_co]]:
         client, asked = self.client, next(exchange)
@@ -358,16 +365,17 @@ class Enqueuer:
     ) -> Sequence[Request[R_co] | DisqueError]:
         """The requests, with bodies as the app's codecs write them, or what a codec raised."""
         if not self.codecs.blocks:
-            return self._encoded(asked)
+            return self.encoded_blocking(asked)
         in_thread: Any = import_module("anyio.to_thread").run_sync  # who adds jobs needs no anyio
         found: list[Request[R_co] | DisqueError] = await in_thread(
-            self._encoded, asked, abandon_on_cancel=True
+            self.encoded_blocking, asked, abandon_on_cancel=True
         )
         return found
 
-    def _encoded(
+    def encoded_blocking(
         self, asked: Sequence[Request[R_co] | DisqueError]
     ) -> Sequence[Request[R_co] | DisqueError]:
+        """The same in a thread."""
         if not self.codecs.written:
             return asked
         return [each if isinstance(each, DisqueError) else self._encode(each) for each in asked]
@@ -483,7 +491,7 @@ class Enqueuer:
         found = (options.queue, unique) if isinstance(unique, str) else None
         return Request(
             command, key, task, options.queue, repeat,
-            enqueuer=self, unique=found, headers=headers,
+            enqueuer=self, unique=found, headers=headers, options=options,
         )  # fmt: skip
 
 

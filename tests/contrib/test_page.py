@@ -80,7 +80,7 @@ def test_django_takes_the_settings_and_the_table_has_every_option() -> None:
 
     assert backend.app.queues == ["default", "mail"]
     (row,) = [line for line in PAGE.splitlines() if line.startswith("| `OPTIONS` |")]
-    assert set(re.findall(r"`(\w+)`", row)) - {"OPTIONS"} == OPTIONS | {"url"}
+    assert set(re.findall(r"`(\w+)`", row)) - {"OPTIONS"} == OPTIONS | {"outbox", "url"}
 
 
 def test_opentelemetry_is_one_line(disque_inline: Inline) -> None:

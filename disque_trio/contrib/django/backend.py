@@ -12,19 +12,21 @@ from django.utils import timezone
 from disque_trio.client.settings import DEFAULT_URL
 from disque_trio.contrib.django import api
 from disque_trio.contrib.django.performing import perform, perform_async, result_of
+from disque_trio.contrib.outbox import django as outbox
 from disque_trio.worker import App
 from disque_trio.worker.options import AppOptions
 from disque_trio.worker.task import Task
 
 OPTIONS: Final = AppOptions.__annotations__.keys() - {"queue", "result_ttl"}
 """Of `App`, for all tasks of a backend: Django names the queues, and no results are kept. `url`
-names the nodes."""
+names the nodes, `outbox` a database."""
 
 
 class Backend(api.backends.BaseTaskBackend):
     """`TASKS = {"default": {"BACKEND": "disque_trio.contrib.django.Backend", "OPTIONS": {…}}}`.
 
-    Jobs are added at once: within a transaction use `transaction.on_commit`. Results are not kept.
+    Jobs are added at once: within a transaction use `transaction.on_commit`, or the option
+    `outbox`, which names the database whose transaction adds them. Results are not kept.
     Raises `ImproperlyConfigured` for options that cannot work.
     """
 
@@ -36,8 +38,9 @@ class Backend(api.backends.BaseTaskBackend):
     def __init__(self, alias: str, params: Mapping[str, Any]) -> None:
         super().__init__(alias, params)
         options = {"url": DEFAULT_URL, **self.options}
+        self._outbox = options.pop("outbox", None)
         if unknown := sorted(options.keys() - OPTIONS - {"url"}):
-            known = ", ".join(sorted({"url"} | OPTIONS))
+            known = ", ".join(sorted({"url", "outbox"} | OPTIONS))
             raise ImproperlyConfigured(
                 f"TASKS[{alias!r}]: OPTIONS has {', '.join(unknown)}; there are {known}"
             )
@@ -63,12 +66,13 @@ class Backend(api.backends.BaseTaskBackend):
         known = result_of(task, "", args, kwargs)  # what is no JSON is refused
         is_async = iscoroutinefunction(task.func)
         name = task.queue_name if (task.queue_name, is_async) in self._tasks else self._any_queue
-        added = (
-            self._tasks[name, is_async]
-            .using(**_options(task))
-            .blocking.enqueue(task.module_path, self.alias, known.args, known.kwargs)
-        )
-        result = result_of(task, added.key, args, kwargs)
+        prepared = self._tasks[name, is_async].using(**_options(task))
+        given = task.module_path, self.alias, known.args, known.kwargs
+        if self._outbox is None:
+            key = prepared.blocking.enqueue(*given).key
+        else:
+            [key] = outbox.add(prepared.call(*given), using=self._outbox)
+        result = result_of(task, key, args, kwargs)
         api.signals.task_enqueued.send(type(self), task_result=result)
         return result
 

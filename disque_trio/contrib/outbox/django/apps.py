@@ -1,0 +1,12 @@
+"""The application."""
+
+from django.apps import AppConfig
+
+
+class OutboxConfig(AppConfig):
+    """Found by Django if the package is among `INSTALLED_APPS`."""
+
+    name = "disque_trio.contrib.outbox.django"
+    label = "disque_outbox"
+    verbose_name = "Disque outbox"
+    default_auto_field = "django.db.models.BigAutoField"

@@ -1,0 +1,196 @@
+"""The relay: adds the jobs of an outbox, and deletes their rows.
+
+It is killed between the two at worst: then the next one adds the job again, with the same key, and
+nodes return the id of the first. Several relays may run. Where the database can skip rows that
+another transaction has locked, each takes others; elsewhere the key makes one job of two attempts.
+"""
+
+import contextlib
+import logging
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from types import FrameType
+from typing import Any, Final, Protocol
+
+import attrs
+
+from disque_trio.client.errors import DisqueError
+from disque_trio.client.refusals import DuplicateJobError
+from disque_trio.contrib.outbox.rows import Row, request_of
+from disque_trio.worker.app import App
+from disque_trio.worker.describing import line_of
+from disque_trio.worker.runtime import runtime
+
+KEEP_S: Final = 3600.0
+"""How long nodes know the key of a job after it has ended."""
+POLL_S: Final = 0.5
+AT_ONCE: Final = 128
+LONGEST_PAUSE_S: Final = 300.0
+_LONGEST_ERROR: Final = 500
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+_log: Final = logging.getLogger("disque_trio.outbox")
+
+
+class _SignalledError(Exception):
+    """A signal ends the process."""
+
+
+class Transaction(Protocol):
+    """What a relay does in a transaction."""
+
+    def rows(self, limit: int, now: float, *, lock: bool) -> list[Row]:
+        """The first ones that are due, in their order; with `lock` those that no other transaction
+        has locked."""
+        ...
+
+    def delete(self, ids: Sequence[int]) -> None:
+        """Delete these rows, as far as they are there."""
+        ...
+
+    def failed(self, row: Row) -> None:
+        """Write `attempts`, `next_at` and `error` of the row, if it is there."""
+        ...
+
+
+class Database(Protocol):
+    """Where the rows are."""
+
+    def skips_locked(self) -> bool:
+        """Does it know `SELECT … FOR UPDATE SKIP LOCKED`?"""
+        ...
+
+    def transaction(self) -> AbstractContextManager[Transaction]:
+        """Commits at the end of the block, or rolls back if that raises."""
+        ...
+
+    def close(self) -> None:
+        """This thread needs it no more."""
+        ...
+
+
+@attrs.define(eq=False)
+class Relay:
+    """Adds the jobs of one table. Its methods block."""
+
+    app: App[Any]
+    database: Database
+    keep: float = KEEP_S
+    """How long nodes know the key of a job after it has ended, in seconds: if a relay was killed,
+    the next one has to begin within that time, or the job may run twice."""
+    poll: float = POLL_S
+    """How often an empty table is looked at, in seconds."""
+    _stopped: threading.Event = attrs.field(init=False, factory=threading.Event)
+
+    def run(self) -> None:
+        """Add jobs until `stop`. After errors of the database and of nodes it tries again."""
+        pause = self.poll
+        while not self._stopped.is_set():
+            try:
+                added, failed = self.step()
+            except Exception as error:  # drivers of databases have errors of their own
+                pause = min(max(2 * pause, 1.0), 30.0)
+                _log.warning(
+                    "the outbox cannot be read: %s; again in %.0f s", line_of(error), pause
+                )
+            else:
+                is_stuck = failed and not added
+                pause = min(max(2 * pause, 1.0), 30.0) if is_stuck else self.poll
+                if added >= AT_ONCE:
+                    continue
+            self._stopped.wait(pause)
+        self.app.blocking.client.close()
+        self.database.close()
+
+    def stop(self) -> None:
+        """Let `run` return after its step. Not for handlers of signals (`main`)."""
+        self._stopped.set()
+
+    def main(self) -> None:
+        """Run it until SIGTERM, SIGINT or SIGHUP, for the main thread of a process of its own."""
+        before = {number: signal.signal(number, _raise) for number in _SIGNALS}
+        try:
+            with contextlib.suppress(_SignalledError), self.in_thread() as thread:
+                thread.join()
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    @contextlib.contextmanager
+    def in_thread(self) -> Iterator[threading.Thread]:
+        """Run it in a thread during the block, for example in a lifespan. The end waits for the
+        step that is under way."""
+        thread = threading.Thread(target=self.run, name="disque-outbox", daemon=True)
+        thread.start()
+        try:
+            yield thread
+        finally:
+            self.stop()
+            thread.join()
+
+    def drain(self) -> int:
+        """Add all that is due now; the number of jobs. For tests and for cron."""
+        count = 0
+        while True:
+            added, _ = self.step()
+            count += added
+            if added < AT_ONCE:
+                return count
+
+    def step(self) -> tuple[int, int]:
+        """Add at most `AT_ONCE` jobs: how many were added, and how many no node accepted. Raises
+        what the database raises."""
+        now = runtime().now()
+        if self.database.skips_locked():
+            with self.database.transaction() as transaction:
+                rows = transaction.rows(AT_ONCE, now, lock=True)
+                added, failed = self._add(rows)
+                self._settle(transaction, added, failed)
+        else:
+            # A transaction would hold up others while nodes are asked.
+            with self.database.transaction() as transaction:
+                rows = transaction.rows(AT_ONCE, now, lock=False)
+            added, failed = self._add(rows)
+            if rows:
+                with self.database.transaction() as transaction:
+                    self._settle(transaction, added, failed)
+        return len(added), len(failed)
+
+    def _add(self, rows: Sequence[Row]) -> tuple[list[int], list[Row]]:
+        """Which were added, and the others with the reason."""
+        if not rows:
+            return [], []
+        enqueuer = self.app._enqueuer
+        asked = [request_of(enqueuer, row, self.keep) for row in rows]
+        results = enqueuer.add_requests_blocking(asked)
+        added, failed = [], []
+        for row, result in zip(rows, results, strict=True):
+            if isinstance(result, DuplicateJobError):
+                _log.info("%s %s: another job has its unique key", row.task, row.key)
+                added.append(row.id)
+            elif isinstance(result, DisqueError):
+                failed.append(_later(row, line_of(result)))
+            else:
+                added.append(row.id)
+        if failed:
+            text = "%d jobs of the outbox were not added, the first one because %s"
+            _log.warning(text, len(failed), failed[0].error)
+        return added, failed
+
+    def _settle(self, transaction: Transaction, added: list[int], failed: list[Row]) -> None:
+        if added:
+            transaction.delete(added)
+        for row in failed:
+            transaction.failed(row)
+
+
+def _later(row: Row, error: str) -> Row:
+    pause = min(2.0 ** min(row.attempts, 20), LONGEST_PAUSE_S)
+    at = runtime().now() + pause
+    return attrs.evolve(row, attempts=row.attempts + 1, next_at=at, error=error[:_LONGEST_ERROR])
+
+
+def _raise(_number: int, _frame: FrameType | None) -> None:
+    raise _SignalledError

@@ -1,0 +1,125 @@
+"""Rows of an outbox: calls become rows in a transaction, and rows become ADDJOBs in the relay."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import attrs
+
+from disque_trio.client.errors import DisqueError
+from disque_trio.worker import codec
+from disque_trio.worker.enqueue import Call, Enqueuer, Request, addjob
+from disque_trio.worker.options import Options, without_own
+from disque_trio.worker.runtime import runtime
+
+TABLE: Final = "disque_outbox"
+LONGEST_KEY: Final = 255
+LONGEST_QUEUE: Final = 255
+_KEPT: Final = ("lease", "ttl", "priority", "replicate", "sync", "maxlen", "on_conflict", "repeat")
+"""Options of a job that its ADDJOB needs. Its queue is a column."""
+
+
+class BadRowError(DisqueError):
+    """A row that no outbox has written."""
+
+
+@attrs.frozen(kw_only=True)
+class Row:
+    """A job that waits for the relay."""
+
+    id: int = 0
+    """Given by the database: rows are relayed in this order."""
+    key: str
+    """That of the job."""
+    task: str
+    queue: str
+    body: bytes
+    """As it is added; codecs have seen it."""
+    options: str
+    """JSON."""
+    created_at: float
+    """Unix time."""
+    due_at: float
+    """When the job is to be queued, in Unix time; 0 is at once."""
+    attempts: int = 0
+    """How often the relay has tried to add it, and no node accepted it."""
+    next_at: float = 0.0
+    """When the relay tries again, in Unix time."""
+    error: str = ""
+    """Why no node accepted it, the last time."""
+
+
+def rows_of(calls: Iterable[Call[Any]]) -> list[Row]:
+    """The rows of these calls. Raises as `Task.enqueue` for what cannot be added, and `ValueError`
+    for `result_ttl`, because nobody waits for the result, and for long names."""
+    found = []
+    for call in calls:
+        enqueuer, options = call.enqueuer, call.definition.options
+        if options.result_ttl is not None and "result_ttl" in call.changes:
+            raise ValueError(f"{call.name}: result_ttl: a job of an outbox has nobody who waits")
+        plain = attrs.evolve(options, result_ttl=None)
+        then = tuple(_without_result(each) for each in call.then)
+        definition = attrs.evolve(call.definition, options=plain)
+        asked = enqueuer.request(attrs.evolve(call, definition=definition, then=then))
+        [request] = enqueuer.encoded_blocking([asked])
+        if isinstance(request, DisqueError):
+            raise request
+        found.append(_row(request, plain))
+    return found
+
+
+def _without_result(call: Call[Any]) -> Call[Any]:
+    options = attrs.evolve(call.definition.options, result_ttl=None)
+    return attrs.evolve(call, definition=attrs.evolve(call.definition, options=options))
+
+
+def _row(request: Request[Any], options: Options) -> Row:
+    for name, value, longest in (
+        ("key", request.key, LONGEST_KEY),
+        ("queue", request.queue, LONGEST_QUEUE),
+    ):
+        if len(value) > longest:
+            raise ValueError(f"{request.task}: {name} has more than {longest} characters")
+    now = runtime().now()
+    delay, ttl = options.times(now)
+    kept: dict[str, Any] = {name: getattr(options, name) for name in _KEPT}
+    kept |= {"ttl": ttl, "headers": without_own(request.headers)}
+    kept |= {name: request.headers[name] for name in ("unique", "keep") if name in request.headers}
+    told = {name: value for name, value in kept.items() if value is not None}
+    return Row(
+        key=request.key,
+        task=request.task,
+        queue=request.queue,
+        body=request.command.words[2],
+        options=codec.write(told, "json").decode(),
+        created_at=now,
+        due_at=now + delay if delay else 0.0,
+    )
+
+
+def request_of(enqueuer: Enqueuer, row: Row, keep: float) -> Request[Any] | DisqueError:
+    """What adds the job of a row. A second ADDJOB of it, within `keep` seconds after the job has
+    ended, returns the id of the first. Returns `BadRowError` for a row that cannot be read."""
+    try:
+        kept = codec.read_plain(row.options.encode(), "json")
+        headers, unique = kept.pop("headers", {}), kept.pop("unique", None)
+        kept_for = kept.pop("keep", None)
+        delay = max(row.due_at - runtime().now(), 0.0)
+        if unique is None:
+            unique, kept_for, kept["on_conflict"] = f"outbox.{row.key}", keep, "return"
+        options = Options(queue=row.queue, delay=delay, is_ttl_named=False, **kept)
+        command = addjob(options, lambda _: bytes(row.body), unique, kept_for)
+    except (AttributeError, *codec.BAD_INPUT) as error:
+        return BadRowError(f"row {row.id} of the outbox cannot be read: {error}")
+    return Request(
+        # Only nodes that take the whole delay: a body cannot be changed any more.
+        attrs.evolve(command, plain=None),
+        row.key,
+        row.task,
+        row.queue,
+        repeat=True,
+        enqueuer=enqueuer,
+        unique=(row.queue, unique),
+        headers=headers,
+        options=options,
+        is_encoded=True,
+    )

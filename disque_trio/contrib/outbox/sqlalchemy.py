@@ -1,0 +1,112 @@
+"""The outbox in SQLAlchemy: a table, jobs in a session or connection, and the relay of an engine.
+
+Source: docs/worker-outbox.md, "SQLAlchemy".
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+import attrs
+
+from disque_trio.contrib.outbox.relay import Relay
+from disque_trio.contrib.outbox.rows import LONGEST_KEY, LONGEST_QUEUE, TABLE, Row, rows_of
+from disque_trio.worker.app import App
+from disque_trio.worker.enqueue import Call
+
+try:
+    import sqlalchemy as sql
+except ModuleNotFoundError as missing:
+    raise ImportError(
+        'disque_trio.contrib.outbox.sqlalchemy needs SQLAlchemy: pip install "disque-trio[outbox]"',
+        name=missing.name,
+    ) from missing
+
+__all__ = ["Outbox"]
+
+_SKIP_LOCKED: Final = frozenset(("postgresql", "mysql", "mariadb", "oracle"))
+
+
+class Outbox:
+    """Rows of jobs in one table, which is part of the user's metadata."""
+
+    def __init__(self, app: App[Any], metadata: Any, *, table: str = TABLE) -> None:
+        """`metadata` is that of the models, so that `create_all` and Alembic make the table."""
+        self.app = app
+        self.table = sql.Table(
+            table,
+            metadata,
+            sql.Column(
+                "id",
+                sql.BigInteger().with_variant(sql.Integer, "sqlite"),
+                primary_key=True,
+                autoincrement=True,
+            ),
+            sql.Column("key", sql.String(LONGEST_KEY), nullable=False),
+            sql.Column("task", sql.String(200), nullable=False),
+            sql.Column("queue", sql.String(LONGEST_QUEUE), nullable=False),
+            sql.Column("body", sql.LargeBinary(1 << 24), nullable=False),
+            sql.Column("options", sql.Text, nullable=False),
+            sql.Column("created_at", sql.Double, nullable=False),
+            sql.Column("due_at", sql.Double, nullable=False),
+            sql.Column("attempts", sql.Integer, nullable=False),
+            sql.Column("next_at", sql.Double, nullable=False),
+            sql.Column("error", sql.Text, nullable=False),
+        )
+
+    def add(self, connection: Any, *calls: Call[Any]) -> list[str]:
+        """Add these jobs when the transaction of a `Session` or `Connection` is committed: their
+        keys. Raises as `Task.enqueue` for what cannot be added."""
+        rows = rows_of(calls)
+        if rows:
+            values = [attrs.asdict(row, filter=attrs.filters.exclude("id")) for row in rows]
+            connection.execute(sql.insert(self.table), values)
+        return [row.key for row in rows]
+
+    def relay(self, engine: Any, **options: Any) -> Relay:
+        """What adds the jobs of this table; `options` are those of `Relay`."""
+        return Relay(self.app, _Database(engine, self.table), **options)
+
+
+@attrs.frozen(eq=False)
+class _Database:
+    engine: Any
+    table: Any
+
+    def skips_locked(self) -> bool:
+        """By the kind of database."""
+        return self.engine.dialect.name in _SKIP_LOCKED
+
+    def close(self) -> None:
+        """The pool of the engine keeps connections."""
+
+    @contextmanager
+    def transaction(self) -> Iterator["_Transaction"]:
+        """One of the engine."""
+        with self.engine.begin() as connection:
+            yield _Transaction(connection, self.table)
+
+
+@attrs.frozen(eq=False)
+class _Transaction:
+    connection: Any
+    table: Any
+
+    def rows(self, limit: int, now: float, *, lock: bool) -> list[Row]:
+        """Those that are due."""
+        columns = self.table.c
+        query = sql.select(self.table).where(columns.next_at <= now).order_by(columns.id)
+        query = query.limit(limit)
+        if lock:
+            query = query.with_for_update(skip_locked=True)
+        return [Row(**each) for each in self.connection.execute(query).mappings()]
+
+    def delete(self, ids: Sequence[int]) -> None:
+        """Delete these."""
+        self.connection.execute(sql.delete(self.table).where(self.table.c.id.in_(ids)))
+
+    def failed(self, row: Row) -> None:
+        """Write why it was not added."""
+        told = {"attempts": row.attempts, "next_at": row.next_at, "error": row.error}
+        query = sql.update(self.table).where(self.table.c.id == row.id).values(**told)
+        self.connection.execute(query)
