@@ -188,6 +188,10 @@ class Node:
             return self.now.mono
         return min(due, self.machine.deadline())
 
+    def stood_still(self, seconds: float) -> None:
+        """The event loop was so late, or a pass of it took so long."""
+        self._history.late(self._clock.now(), int(seconds * 1000))
+
     def seconds_left(self) -> float:
         """How long Trio may sleep until then."""
         return self._clock.seconds_until(self.deadline())

@@ -79,6 +79,7 @@ class ChoreRunner:
     def _vitals(self) -> Vitals:
         vitals = self.process_vitals()
         vitals.history = self.history.fields
+        vitals.standstill, vitals.standstill_ago = self.history.standstill(self._state.mono)
         vitals.connection_of, vitals.busy_connections = self._connection_of, self._busy
         return vitals
 

@@ -1,4 +1,5 @@
-"""Rates and depths of the last hour and the last day, for whoever looks at the node later.
+"""Rates and depths of the last hour and the last day, and what happened meanwhile, for whoever
+looks at the node later.
 
 A sample each ten seconds, taken in a batch that comes anyway: a node without work takes none until
 it has some, at the latest with its next heartbeat.
@@ -10,7 +11,7 @@ from typing import Final
 
 import attrs
 
-from disque_trio.statemachine.base import Millis, Now
+from disque_trio.statemachine.base import FAIL, Millis, Now
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.state import NodeState
 
@@ -25,6 +26,14 @@ FIELDS: Final = (
     "at", "added", "delivered", "acked", "again", "refused", "jobs", "queued", "delayed", "wait_ms",
 )  # fmt: skip
 """Unix seconds; jobs and refusals a second; jobs now; how long a delivered job had waited."""
+LATELY: Final[Millis] = 600_000
+"""So long INFO tells of the longest standstill."""
+MARKS_MOST: Final = 100
+MARK_FIELDS: Final = ("at", "kind", "what")
+"""Unix seconds; one of `failed`, `back`, `done`, `paused`, `leaving` and `late`; which node or
+queues, or the command."""
+_COMMANDS: Final = ("purge", "redrive")
+"""Those that mark the charts. Other ones are read from what they have changed."""
 _RATES: Final = 5
 Sample = tuple[float | None, ...]
 
@@ -42,11 +51,57 @@ class History:
     _totals: tuple[int, ...] = ()
     _at: Millis = 0
     _number: int = 0
+    _marks: deque[tuple[float, str, str]] = attrs.field(factory=lambda: deque(maxlen=MARKS_MOST))
+    _standing: dict[tuple[str, str], int] = attrs.Factory(dict)
+    """What was so at the last look, and how often commands had been called."""
+    _late: deque[tuple[Millis, Millis]] = attrs.field(factory=lambda: deque(maxlen=MARKS_MOST))
+    """When the node had stood still, by the monotonic clock, and for how long."""
+
+    def late(self, now: Now, stood: Millis) -> None:
+        """A batch begins too late: nothing happened here meanwhile."""
+        if self._totals:
+            self._late.append((now.mono, stood))
+            self._mark(now, "late", f"{stood / 1000:.1f}s")
+
+    def standstill(self, mono: Millis) -> tuple[Millis, Millis]:
+        """The longest one `LATELY`, and how long ago it ended; zeros for none."""
+        lately = [(stood, mono - at) for at, stood in self._late if mono - at <= LATELY]
+        return max(lately, default=(0, 0))
+
+    def _mark(self, now: Now, kind: str, what: str) -> None:
+        self._marks.append((round(now.wall / 1000), kind, what))
+
+    def _look_around(self, now: Now) -> None:
+        """Mark what has changed since the last look."""
+        state = self.state
+        peers = {
+            (each.name or each.id[:8]).decode(errors="replace"): each.flags & FAIL
+            for each in state.cluster.nodes.values()
+        }
+        after = {("failed", name): 1 for name, has_failed in peers.items() if has_failed}
+        if state.cluster.is_leaving:
+            after["leaving", ""] = 1
+        if len(state.queues) <= _COUNTED:
+            paused = sum(1 for each in state.queues.values() if each.paused)
+            after |= {("paused", str(paused)): 1} if paused else {}
+        for name in _COMMANDS:
+            if name in state.stats.commands:
+                after["done", name.upper()] = state.stats.commands[name].calls
+        before, self._standing = self._standing, after
+        if not self._totals:  # of the time before nothing is known
+            return
+        for (kind, what), many in after.items():
+            if many > before.get((kind, what), 0):
+                self._mark(now, kind, what)
+        for kind, what in sorted(before.keys() - after.keys()):
+            if kind == "failed" and what in peers:
+                self._mark(now, "back", what)
 
     def look(self, now: Now) -> None:
         """Take a sample."""
         self.due = now.mono + FINE_S * 1000
         totals, before = self._read(), self._totals
+        self._look_around(now)
         seconds = (now.mono - self._at) / 1000
         self._totals, self._at = totals, now.mono
         if not before:
@@ -86,6 +141,8 @@ class History:
         yield "history_fields", ",".join(FIELDS)
         yield f"history_{FINE_S}s", _text(self._fine)
         yield f"history_{FINE_S * COARSE}s", _text(self._coarse)
+        yield "history_mark_fields", ",".join(MARK_FIELDS)
+        yield "history_marks", ";".join(f"{at:.0f},{kind},{what}" for at, kind, what in self._marks)
 
 
 def _mean(samples: list[Sample]) -> Sample:

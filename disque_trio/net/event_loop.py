@@ -31,6 +31,9 @@ LINGER_S: Final = 0.001
 """How long an event loop that is alone in its process polls for more work before it sleeps."""
 SWEEP_S: Final = 1.0
 """How often slow readers and starved listeners are checked."""
+STANDSTILL_S: Final = 0.5
+"""A pass of the loop that is so late, or takes so long, is a standstill: of the process, of its
+machine, of another task, or of a batch."""
 
 
 class SocketEventLoop:
@@ -148,22 +151,32 @@ class SocketEventLoop:
     async def _take_turns(self, node: Node) -> None:
         """Let other tasks run, and take turns until they must again."""
         turns = self._turns
-        await self._rest(node, is_busy=turns.is_busy)
+        due = trio.current_time() + await self._rest(node, is_busy=turns.is_busy)
+        began = trio.current_time()
         turns.run(node)
-        if trio.current_time() >= self._sweep_at:
-            self._sweep_at = trio.current_time() + SWEEP_S
+        now = trio.current_time()
+        stood = max(began - due, now - began)
+        if stood >= STANDSTILL_S:
+            node.stood_still(stood)
+        if now >= self._sweep_at:
+            self._sweep_at = now + SWEEP_S
             self._clients.sweep()
             self._bus.sweep()
             self._readiness.retry_starved()
             turns.is_busy = turns.must_turn = True
 
-    async def _rest(self, node: Node, *, is_busy: bool) -> None:
-        """Let other Trio tasks run; an idle event loop sleeps until there is something to do."""
+    async def _rest(self, node: Node, *, is_busy: bool) -> float:
+        """Let other Trio tasks run; an idle event loop sleeps until there is something to do.
+        Returns for how many seconds it was to sleep at most."""
         if node.is_napping:
-            await trio.sleep(node.seconds_left())
+            left = node.seconds_left()
+            await trio.sleep(left)
         elif is_busy or self._turns.is_woken or not self._readiness.alarm.arm():
+            left = 0.0
             await trio.lowlevel.checkpoint()
         else:
-            with trio.move_on_after(min(node.seconds_left(), SWEEP_S)) as self._nap:
+            left = min(node.seconds_left(), SWEEP_S)
+            with trio.move_on_after(left) as self._nap:
                 await self._readiness.poller.wait()
             self._nap = None
+        return left

@@ -1,6 +1,7 @@
 """The topic `history`: the last hour or day of all nodes, which keep it themselves."""
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -10,6 +11,7 @@ from disque_trio.client.address import Address
 from disque_trio.client.errors import DisqueError
 from disque_trio.observe.survey import Survey
 from disque_trio.observe.values import Json
+from disque_trio.terminal.escapes import printable
 from disque_trio.worker.operating.asking import at_each, given
 from disque_trio.worker.operating.plans import MistakeError
 
@@ -31,10 +33,12 @@ class NodeHistory:
     """When it began to keep samples, in Unix seconds: its start."""
     samples: Mapping[int, Mapping[str, float]]
     """By the number of the period: fields that are known."""
+    marks: Sequence[tuple[float, str, str]] = ()
+    """Unix seconds, kind and subject of what happened."""
 
 
 async def history(survey: Survey, args: Json) -> tuple[Json, dict[str, str]]:
-    """Series over all nodes, with gaps where no node has a sample, and restarts of nodes."""
+    """Series over all nodes, with gaps where no node has a sample, and what happened."""
     span = args.get("span", "hour")
     if span not in SPANS:
         raise MistakeError(f"there is no span '{span}': {', '.join(SPANS)}")
@@ -61,7 +65,9 @@ def _read(node: str, fields: Mapping[str, str], field: str, period: int) -> Iter
         if "at" in known:
             samples[round(known["at"] / period)] = known
     if "history_since" in fields:
-        yield NodeHistory(node, float(fields["history_since"]), samples)
+        marks = [each.split(",", 2) for each in fields.get("history_marks", "").split(";") if each]
+        told = [(float(at), kind, printable(what)) for at, kind, what in marks]
+        yield NodeHistory(node, float(fields["history_since"]), samples, told)
 
 
 def _series(nodes: list[NodeHistory], period: int) -> Json:
@@ -80,5 +86,24 @@ def _series(nodes: list[NodeHistory], period: int) -> Json:
         "period": period,
         "at": at,
         **{f"{name}_s" if name in _RATES else name: each for name, each in columns.items()},
-        "starts": [{"at": each.since, "node": each.node} for each in nodes],
+        "marks": _marks(nodes),
     }
+
+
+def _marks(nodes: list[NodeHistory]) -> list[Json]:
+    """What happened, in its order. What several nodes noticed at about the same time is there once;
+    of operations, which each node carries out, the first node is told."""
+    found = [{"at": each.since, "node": each.node, "kind": "start", "what": ""} for each in nodes]
+    seen: dict[tuple[str, ...], float] = {}
+    for at, kind, what, node in sorted((*mark, each.node) for each in nodes for mark in each.marks):
+        key = (kind, what, node) if kind in _OF_ONE else (kind, what)
+        if at - seen.get(key, -math.inf) > _SAME_S:
+            found.append({"at": at, "node": node, "kind": kind, "what": what})
+        seen[key] = at
+    return sorted(found, key=lambda mark: mark["at"])
+
+
+_SAME_S: Final = 30.0
+"""Nodes look around every ten seconds, and have clocks of their own."""
+_OF_ONE: Final = ("late", "leaving")
+"""Kinds of marks that are about the node that tells them."""

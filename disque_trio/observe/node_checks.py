@@ -15,6 +15,9 @@ from disque_trio.statemachine.pressure import LEAST_ROOM, MOST_RESIDENT_PERCENT,
 
 MAX_SKEW_MS: Final = 500
 """Wall clocks stamp jobs, and the stamps order the queues of different nodes."""
+_NOTED_MS: Final = 1000
+_GRAVE_MS: Final = 3000
+"""A standstill that is no note any more."""
 _QUORUM: Final = 3
 _MOST_REQUEUED: Final = 0.05
 """Of deliveries, the share that may be unacknowledged."""
@@ -36,6 +39,7 @@ def judge(nodes: list[NodeFacts]) -> list[Finding]:
             found.append(_loading(node))
         else:
             found += [*_duplicate(node), *_reach(node), *_process(node), *refusals.judge(node)]
+            found += _standstill(node)
             found += [*_memory(node), *_disk(node), *_jobs(node)]
     well = [node for node in nodes if not node.error and not node.is_loading]
     if well:
@@ -128,6 +132,22 @@ def _process(node: NodeFacts) -> Iterator[Finding]:
     if node.number("bus_frames_refused"):
         reasons = node.info.get("bus_frames_refused_by_reason", "")
         yield note(node.where, f"bus input was refused: {reasons}")
+
+
+def _standstill(node: NodeFacts) -> Iterator[Finding]:
+    stood, ago = node.number("standstill_ms"), node.number("standstill_seconds_ago")
+    if stood < _NOTED_MS:
+        return
+    make = warning if stood >= _GRAVE_MS else note
+    since = node.now_s - ago if node.now_s else None
+    yield make(
+        node.where,
+        f"its loop stood still for {stood / 1000:.1f} s, {spelled(ago)} ago: it answered nobody",
+        "look for a machine that swaps, is paused or has too few cores, for DEBUG SLEEP, and for a "
+        "disk that hangs; after cluster-node-timeout other nodes take it for failed",
+        kind="standstill",
+        since=since,
+    )
 
 
 def _limit(node: NodeFacts, directive: str) -> int:

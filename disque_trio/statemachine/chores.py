@@ -188,6 +188,10 @@ class Vitals:
     """Looks at the connection of one client: of 10,000 clients few are asked for."""
     history: Callable[[], Iterable[tuple[str, str]]] = tuple
     """The node's last hour and day, as fields of INFO; none if nobody keeps them."""
+    standstill: Millis = 0
+    """How long the node's loop stood still at the longest in the last ten minutes."""
+    standstill_ago: Millis = 0
+    """Since that ended."""
     busy_connections: Callable[[], Iterable[Connection]] = tuple
     """Looks at those that have input which is not parsed, or are owed output."""
     journal: JournalVitals = attrs.Factory(JournalVitals)

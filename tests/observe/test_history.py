@@ -6,13 +6,15 @@ from typing import Any
 import pytest
 import trio
 
+from disque_trio.client import commands
 from disque_trio.driver.history import COARSE, COARSE_MOST, FINE_MOST, History
 from disque_trio.observe.history import NodeHistory, _series
-from disque_trio.statemachine.base import Now
+from disque_trio.statemachine.base import FAIL, Now
+from disque_trio.statemachine.stats import CommandStat
 from disque_trio.worker.operating.plans import MistakeError
 from tests.observe.rig import observed
 from tests.observe.test_topics import told
-from tests.rig import Rig
+from tests.rig import N2, Rig
 
 NOON = 1_790_000_000
 
@@ -73,7 +75,7 @@ async def test_the_first_look_shows_what_nodes_have_kept(nursery: trio.Nursery) 
 
     assert len(view["at"]) == len(view["added_s"]) == len(view["queued"]) >= 2
     assert max(each or 0 for each in view["queued"]) == 1
-    assert len(view["starts"]) == 2
+    assert [each["kind"] for each in view["marks"]] == ["start", "start"]
     with pytest.raises(MistakeError, match="there is no span 'year'"):
         await told(seen, "history", span="year")
 
@@ -88,7 +90,113 @@ def test_a_time_of_which_no_node_tells_is_a_gap() -> None:
     assert view["at"] == [10, 20, 30, 40, 50]
     assert view["added_s"] == [1, 2, None, None, 1]
     assert view["wait_ms"] == [1, 2, None, None, 5]
-    assert view["starts"] == [{"at": 10.0, "node": "n1"}, {"at": 10.0, "node": "n2"}]
+    start = {"at": 10.0, "kind": "start", "what": ""}
+    assert view["marks"] == [{**start, "node": "n1"}, {**start, "node": "n2"}]
+
+
+def at(second: int) -> Now:
+    return Now(mono=second * 1000, wall=(NOON + second) * 1000)
+
+
+def marks_of(history: History) -> list[str]:
+    told = dict(history.fields())["history_marks"]
+    return [each.partition(",")[2] for each in told.split(";") if each]
+
+
+def test_what_happens_to_a_node_is_marked_once() -> None:
+    rig = Rig(peers=1)
+    history, peer = History(rig.node), rig.node.cluster.nodes[N2]
+    peer.name = b"n2"
+    history.look(at(0))
+    purges = rig.node.stats.commands["purge"] = CommandStat(calls=3)
+
+    def fail() -> None:
+        peer.flags |= FAIL
+
+    def come_back() -> None:
+        peer.flags &= ~FAIL
+
+    def pause() -> None:
+        rig.ask("PAUSE", "mail", "all")
+
+    def purge() -> None:
+        purges.calls += 2
+
+    def leave() -> None:
+        rig.ask("CLUSTER", "LEAVING", "yes")
+
+    history.look(at(1))
+    for number, change in enumerate((fail, None, come_back, pause, None, purge, leave), 1):
+        if change is not None:
+            change()
+        history.look(at(number * 10))
+
+    assert marks_of(history) == [
+        "done,PURGE",
+        "failed,n2",
+        "back,n2",
+        "paused,1",
+        "done,PURGE",
+        "leaving,",
+    ]
+
+
+def test_a_node_that_is_forgotten_is_not_back() -> None:
+    rig = Rig(peers=1)
+    history, peer = History(rig.node), rig.node.cluster.nodes[N2]
+    peer.name = b"n2"
+    history.look(at(0))
+    peer.flags |= FAIL
+    history.look(at(10))
+    del rig.node.cluster.nodes[peer.id]
+    history.look(at(20))
+
+    assert marks_of(history) == ["failed,n2"]
+
+
+def test_the_longest_standstill_of_the_last_ten_minutes_is_told() -> None:
+    history = kept(1)
+    for second, stood in ((20, 700), (100, 2500), (700, 600)):
+        history.late(at(second), stood)
+
+    assert history.standstill(690_000) == (2500, 590_000)
+    assert history.standstill(701_000) == (600, 1000)
+    assert history.standstill(9_000_000) == (0, 0)
+    assert marks_of(history) == ["late,0.7s", "late,2.5s", "late,0.6s"]
+
+
+def test_what_several_nodes_notice_is_one_mark() -> None:
+    first = NodeHistory("n1", 10.0, {}, [(100.0, "failed", "n3"), (500.0, "late", "1.0s")])
+    second = NodeHistory("n2", 10.0, {}, [(104.0, "failed", "n3"), (501.0, "late", "1.0s")])
+
+    view: dict[str, Any] = _series([first, second], 10)
+
+    told = [(each["node"], each["kind"], each["what"]) for each in view["marks"][2:]]
+    assert told == [("n1", "failed", "n3"), ("n1", "late", "1.0s"), ("n2", "late", "1.0s")]
+
+
+async def test_a_loop_that_stands_still_is_a_finding(nursery: trio.Nursery) -> None:
+    seen = await observed(nursery)
+    [node] = seen.nodes
+    node.chores.history.look(node.now)
+    await seen.client.run(commands.purge("mail"))
+    later = Now(mono=node.now.mono + 10_000, wall=node.now.wall + 10_000)
+    node.chores.history.look(later)
+
+    time.sleep(2.5)  # the loop runs in this thread
+    with trio.fail_after(10):
+        while not (
+            found := [
+                each
+                for each in (await told(seen, "overview"))["findings"]
+                if "stood still" in each["text"]
+            ]
+        ):
+            await trio.sleep(0.05)
+
+    assert found[0]["level"] == "note"
+    marks = (await told(seen, "history", span="hour"))["marks"]
+    assert [each["kind"] for each in marks] == ["start", "late", "done"]
 
 
 def test_no_node_tells_of_anything() -> None:

@@ -318,3 +318,17 @@ def test_jobs_that_had_expired_when_the_file_was_read_are_noted() -> None:
     expired = the_one(cluster(info={"expired_while_down": "21"}))
 
     assert (expired.level, expired.what.split(" when")[0]) == (Level.NOTE, "21 jobs had expired")
+
+
+@pytest.mark.parametrize(
+    ("stood", "level"), [("999", None), ("1000", Level.NOTE), ("3000", Level.WARNING)]
+)
+def test_a_loop_that_stood_still_is_told(stood: str, level: Level | None) -> None:
+    info = {"standstill_ms": stood, "standstill_seconds_ago": "90"}
+
+    found = judge(cluster(info=info, now_s=1000.0))
+
+    assert [each.level for each in found] == ([] if level is None else [level])
+    for each in found:
+        assert "90 s ago" in each.what
+        assert (each.kind, each.since) == ("standstill", 910.0)

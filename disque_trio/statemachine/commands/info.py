@@ -278,6 +278,9 @@ def _cpu(_node: NodeState, vitals: Vitals) -> Iterator[Field]:
     yield "used_cpu_user", f"{vitals.cpu_user:.2f}"
     yield "used_cpu_sys_children", f"{vitals.cpu_system_children:.2f}"
     yield "used_cpu_user_children", f"{vitals.cpu_user_children:.2f}"
+    yield "standstill_ms", vitals.standstill
+    if vitals.standstill:
+        yield "standstill_seconds_ago", vitals.standstill_ago // 1000
 
 
 def _history(_node: NodeState, vitals: Vitals) -> Iterator[Field]:

@@ -9,9 +9,9 @@ const HIGH = 150;
 const SECONDS = 300; // from edge to edge: as time goes on lines move, and are not squeezed
 const GAP = 25; // seconds between two points that are not joined, unless samples are farther apart
 
-// `series` have `label`, `values` and `colour` (a class). Null is a gap. `starts` are moments at which
-// nodes were started: { at, name }.
-export function chart({ title, at, series, unit = "", seconds = SECONDS, period = 0, starts = [] }) {
+// `series` have `label`, `values` and `colour` (a class). Null is a gap. `marks` are what
+// happened: { at, kind, words }.
+export function chart({ title, at, series, unit = "", seconds = SECONDS, period = 0, marks = [] }) {
   const scale = { seconds, gap: Math.max(GAP, 2.2 * period) };
   const most = ceiling(Math.max(1, ...series.flatMap(({ values }) => values.map((v) => v ?? 0))));
   const hover = app.hover === null ? null : nearest(at, app.hover, seconds);
@@ -35,7 +35,7 @@ export function chart({ title, at, series, unit = "", seconds = SECONDS, period 
           shape("line", { class: "grid", x1: 0, x2: WIDE, y1: HIGH * part, y2: HIGH * part }),
         ),
         series.map((one, n) => drawn(one, at, most, n === 0, scale)),
-        starts.filter((one) => one.at > at.at(-1) - seconds && one.at > at[0]).map((one) => started(one, at, seconds)),
+        shown(marks, at, seconds).map((one) => marked(one, at, seconds)),
         hover !== null && shape("line", { class: "hover", x1: x(at, at[hover], seconds), x2: x(at, at[hover], seconds), y1: 0, y2: HIGH }),
       ),
       element(
@@ -58,9 +58,12 @@ export function sparkline(at, values, colour) {
   );
 }
 
-function started({ at: when, name }, at, seconds) {
-  const place = x(at, when, seconds);
-  return shape("line", { class: "start", x1: place, x2: place, y1: 0, y2: HIGH }, shape("title", {}, `${name} started at ${clock(when * 1000)}`));
+// Those within the chart.
+export const shown = (marks, at, seconds) => marks.filter((one) => one.at > at.at(-1) - seconds && one.at > at[0] && one.at <= at.at(-1) + seconds / 50);
+
+function marked({ at: when, kind, words }, at, seconds) {
+  const place = Math.min(x(at, when, seconds), WIDE - 1);
+  return shape("line", { class: `mark ${kind}`, x1: place, x2: place, y1: 0, y2: HIGH }, shape("title", {}, `${words}, ${clock(when * 1000)}`));
 }
 
 function drawn({ values, colour }, at, most, isFilled, scale) {

@@ -1,12 +1,12 @@
 // Page 1: what is wrong, how much moves, and each node in a line.
 
 import { amend, nodeName } from "./app.js";
-import { chart, sparkline } from "./chart.js";
+import { chart, shown, sparkline } from "./chart.js";
 import { element } from "./elements.js";
 import { AS_LAST, card, findings, heading, share, state, tile, unreached, waiting } from "./parts.js";
 import { table } from "./table.js";
 import { ofNode } from "./operations.js";
-import { UNKNOWN, count, named, number, rate, span } from "./words.js";
+import { UNKNOWN, clock, count, named, number, rate, span, visible } from "./words.js";
 
 export const overview = {
   name: "Overview",
@@ -71,9 +71,9 @@ function charts(live, past, [, seconds, period]) {
   const isKept = past?.period === period && past.at.length > 0;
   const series = isKept ? whole(live, past, seconds) : live;
   if (!series?.at.length) return [];
-  const starts = (past?.starts ?? []).map(({ at, node }) => ({ at, name: nodeName(node) }));
+  const marks = (past?.marks ?? []).map((mark) => ({ ...mark, words: visible(HAPPENED[mark.kind]?.(nodeName(mark.node), mark.what) ?? mark.kind) }));
   const line = (label, name, colour) => ({ label, values: series[name] ?? [], colour });
-  const time = { at: series.at, seconds, period, starts };
+  const time = { at: series.at, seconds, period, marks };
   return [
     card(
       "Flow",
@@ -105,7 +105,27 @@ function charts(live, past, [, seconds, period]) {
       }),
     ),
     isKept && seconds > 300 && card("Wait", {}, chart({ title: "Milliseconds from due to delivered, mean", ...time, series: [line("wait", "wait_ms", "acked")] })),
+    happened(shown(marks, series.at, seconds)),
   ];
+}
+
+// What nodes keep of the time of the charts (`driver/history.py`), in words.
+const HAPPENED = {
+  start: (node) => `${node} started`,
+  failed: (_node, what) => `${what} failed`,
+  back: (_node, what) => `${what} is back`,
+  late: (node, what) => `${node} stood still for ${what}`,
+  leaving: (node) => `${node} leaves`,
+  paused: (_node, what) => `${what} ${what === "1" ? "queue is" : "queues are"} paused`,
+  done: (_node, what) => what,
+};
+const MARKS_MOST = 12;
+
+function happened(marks) {
+  if (!marks.length) return null;
+  const late = marks.slice(-MARKS_MOST);
+  const line = ({ at, kind, words }) => element("li", {}, element("span", { class: `mark ${kind}`, "aria-hidden": "true" }), element("span", { class: "small" }, clock(at * 1000)), " ", element("bdi", {}, words));
+  return card("What happened", { note: late.length < marks.length ? `the last ${late.length} of ${marks.length} marks` : "marks in the charts" }, element("ul", { class: "marks" }, late.map(line)));
 }
 
 const JOURNALS = { off: "off", ok: "ok", broken: "broken" };

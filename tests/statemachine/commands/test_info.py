@@ -63,7 +63,7 @@ def test_sections_are_separated_by_empty_lines() -> None:
 
     assert text.startswith("# Server\r\ndisque_version:0\r\n")
     assert "\r\n\r\n# Queues\r\nregistered_queues:0\r\n\r\n# Persistence\r\n" in text
-    assert text.endswith("used_cpu_user_children:0.00\r\n")
+    assert text.endswith("standstill_ms:0\r\n")
 
 
 def test_an_unknown_section_is_empty() -> None:
@@ -326,6 +326,7 @@ def test_cpu_is_told_in_hundredths_of_a_second() -> None:
         ("used_cpu_user", "20.13"),
         ("used_cpu_sys_children", "0.25"),
         ("used_cpu_user_children", "3.00"),
+        ("standstill_ms", "0"),
     ]
 
 
@@ -357,3 +358,11 @@ def test_commandstats_has_a_line_for_each_command_that_was_called() -> None:
 )
 def test_sizes_are_told_in_the_largest_unit_that_they_fill(size: int, shown: str) -> None:
     assert info.human(size) == shown
+
+
+def test_cpu_has_the_longest_standstill() -> None:
+    vitals = Vitals(standstill=812, standstill_ago=61_999)
+
+    told = fields_of(Rig(), "cpu", vitals)
+
+    assert (told["standstill_ms"], told["standstill_seconds_ago"]) == ("812", "61")

@@ -110,7 +110,13 @@ def history(args: Said) -> Said:
     holes = {
         name: [None if 100 < n < 130 else v for n, v in enumerate(curves[name])] for name in names
     }
-    return {"period": period, "at": at, **holes, "starts": [{"at": now - 1800, "node": N2}]}
+    marks = [
+        {"at": now - 1800, "node": N2, "kind": "start", "what": ""},
+        {"at": now - 900, "node": N1, "kind": "failed", "what": "n3"},
+        {"at": now - 600, "node": N1, "kind": "done", "what": "PURGE"},
+        {"at": now - 300, "node": N2, "kind": "late", "what": "2.5s"},
+    ]
+    return {"period": period, "at": at, **holes, "marks": marks}
 
 
 def cluster(_args: Said) -> Said:

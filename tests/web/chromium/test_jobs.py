@@ -95,7 +95,10 @@ async def test_charts_show_what_nodes_have_kept(tab: Tab, fake: Fake) -> None:
     await tab.click(".segments button", "1 h")
     await tab.has("1 h ago", "refused")
     assert await tab.run("location.hash") == "#/overview?span=hour"
-    assert await tab.run("document.querySelector('.chart .start title').textContent.slice(0, 10)")
+    titles = "[...document.querySelector('.chart').querySelectorAll('.mark title')]"
+    told = await tab.run(f"{titles}.map((each) => each.textContent.split(',')[0])")
+    assert told == ["n2 started", "n3 failed", "PURGE", "n2 stood still for 2.5s"]
+    await tab.has("What happened", "n3 failed", "n2 stood still for 2.5s")
     pieces = await tab.run("document.querySelector('.chart .line').getAttribute('d')")
     assert pieces.count("M") == 2
     await tab.click(".segments button", "1 d")
