@@ -1,4 +1,4 @@
-"""The clients of tests/cluster/javascript, installed once beside this environment.
+"""The packages of tests/cluster/javascript, installed once beside this environment.
 
 `python -m tests.cluster.nodejs` does that for `make test`, so that no test needs the network. The
 versions are those of package-lock.json; another lock makes another folder.
@@ -59,4 +59,6 @@ if __name__ == "__main__":
     if IS_THERE:
         modules()
     else:
-        sys.stderr.write("ioredis and node-redis are not tested: there is no node, or no npm\n")
+        sys.stderr.write(
+            "ioredis, node-redis and accessibility are not tested: there is no node, or no npm\n"
+        )
