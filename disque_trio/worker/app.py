@@ -3,7 +3,7 @@
 import os
 import random
 import sys
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from importlib import import_module
@@ -39,6 +39,7 @@ from disque_trio.worker.handles import BlockingJobHandle, JobHandle
 from disque_trio.worker.interop import System
 from disque_trio.worker.middleware import Middleware
 from disque_trio.worker.options import (
+    EXECUTORS,
     AppOptions,
     Definition,
     RunOptions,
@@ -55,11 +56,13 @@ if TYPE_CHECKING:
     from disque_trio.worker.batches import Batch, IfFailed
     from disque_trio.worker.cron.declaring import CronOptions, Crons
     from disque_trio.worker.cron.schedule import Schedule
+    from disque_trio.worker.executors.dispatch import Executor
     from disque_trio.worker.handler import JobHandler
     from disque_trio.worker.interop.producer import Producer
     from disque_trio.worker.operating.admin import Admin
 
 DAY_S: Final = 86_400
+NO_EXECUTORS: Final[Mapping[str, Any]] = {}
 State = TypeVar("State")
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -84,6 +87,7 @@ class App(Generic[State]):
         codec: Codec | Sequence[Codec] = ...,
         decodes: Sequence[Codec] = ...,
         max_decoded: int = ...,
+        executors: "Mapping[str, int | Executor]" = ...,
         **defaults: Unpack[AppOptions],
     ) -> None: ...
     @overload
@@ -97,6 +101,7 @@ class App(Generic[State]):
         codec: Codec | Sequence[Codec] = ...,
         decodes: Sequence[Codec] = ...,
         max_decoded: int = ...,
+        executors: "Mapping[str, int | Executor]" = ...,
         **defaults: Unpack[AppOptions],
     ) -> None: ...
     def __init__(
@@ -109,16 +114,19 @@ class App(Generic[State]):
         codec: Codec | Sequence[Codec] = (),
         decodes: Sequence[Codec] = (),
         max_decoded: int = MAX_DECODED,
+        executors: "Mapping[str, int | Executor]" = NO_EXECUTORS,
         **defaults: Unpack[AppOptions],
     ) -> None:
         """`url` names nodes (docs/client.md). A worker enters `lifespan` at startup; the value that
         it yields is `job.state`. `form` is the encoding of bodies, which have at most `max_body`
         bytes. `codec` changes them, in this order; `decodes` are codecs that are only read; a body
-        has at most `max_decoded` bytes without them. The other options are defaults of the tasks
-        and consumers, as in `task`. Raises `ValueError` for invalid options."""
+        has at most `max_decoded` bytes without them. `executors` are places where functions run, by
+        name: a number of threads, or an object with the method `run` (docs/worker.md, "Executors").
+        The other options are defaults of the tasks and consumers, as in `task`. Raises `ValueError`
+        for invalid options."""
         given = {
             "url": url, "lifespan": lifespan, "form": form, "max_body": max_body,
-            "max_decoded": max_decoded,
+            "max_decoded": max_decoded, "executors": executors,
         }  # fmt: skip
         kinds.check_kinds(given, kinds.OF_APP)
         _check_defaults(defaults)
@@ -129,6 +137,7 @@ class App(Generic[State]):
         self._consumers: dict[str, tuple[Definition, Callable[..., Any]]] = {}
         self._readers: dict[bytes, Callable[[bytes], Envelope]] = {}
         self._layers: list[Middleware] = []
+        self._executors = dict(executors)
         self._crons: Crons | None = None
         self._lifespan = lifespan
         codecs = Codecs.of(codec, decodes, max_body, max_decoded)
@@ -158,6 +167,7 @@ class App(Generic[State]):
                 if name in self._names:
                     raise ValueError(f"there are two tasks {name}: give one another name")
                 self._names[name] = definition.name
+            self._check_executor(definition)
             task = declare(self._enqueuer, definition, fn, is_async=iscoroutinefunction(fn))
             self.tasks[definition.name] = task
             return task
@@ -180,10 +190,19 @@ class App(Generic[State]):
             definition = Definition.of(
                 f"consumer of {printable(queue)}", bind, named, self._defaults
             )
+            self._check_executor(definition)
             self._consumers[queue] = definition, fn
             return fn
 
         return declared
+
+    def _check_executor(self, definition: Definition) -> None:
+        name, known = definition.executor, (*EXECUTORS, *self._executors)
+        if name is not None and name not in known:
+            raise ValueError(
+                f"task {printable(definition.name)}: executor={shown(name)} must be one of "
+                f"{', '.join(map(repr, known))}"
+            )
 
     def accept(self, queue: str, *systems: System) -> None:
         """Accept bodies of these systems in a queue, in addition to those of this library. Their
@@ -378,6 +397,7 @@ class App(Generic[State]):
             lifespan=self._lifespan,
             threads=threads,
             processes=processes or os.cpu_count() or 1,
+            own_executors=self._executors,
             worker=worker,
             is_strict=is_strict,
             is_inline=is_inline,

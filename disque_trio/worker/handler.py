@@ -32,9 +32,8 @@ from disque_trio.worker.enqueue import Enqueuer
 from disque_trio.worker.envelope import NewerBodyError, read
 from disque_trio.worker.events import WorkerStarted, WorkerStopped
 from disque_trio.worker.exceptions import JobTimeoutError, Snooze
-from disque_trio.worker.executors.dispatch import Executor, body_of, executors, inline
+from disque_trio.worker.executors.dispatch import Executor, body_of, executors, inline, of_app
 from disque_trio.worker.executors.forks import end_fork
-from disque_trio.worker.executors.processes import ProcessExecutor
 from disque_trio.worker.executors.threads import ThreadExecutor
 from disque_trio.worker.middleware import Body, Middleware, compose
 from disque_trio.worker.options import Definition
@@ -138,7 +137,7 @@ class JobHandler:
             await self.enqueuer.open()
             stack.push_async_callback(self.enqueuer.close)
             for executor in self.executors.values():
-                if isinstance(executor, ProcessExecutor):
+                if isinstance(executor, AbstractAsyncContextManager):
                     await stack.enter_async_context(executor)
                 elif isinstance(executor, ThreadExecutor):
                     stack.callback(executor.close)
@@ -329,6 +328,7 @@ def make_handler(
     *,
     threads: int,
     processes: int,
+    own_executors: "Mapping[str, int | Executor]",
     is_inline: bool,
     crons: "Crons | None",
     enqueuer: Enqueuer,
@@ -337,7 +337,14 @@ def make_handler(
     **more: Any,
 ) -> JobHandler:
     """The handler of an app (`App.handler`)."""
-    known = inline() if is_inline else (runtime().executors or executors)(threads, processes)
+    own = of_app(own_executors)
+    known: dict[str, Executor] = (
+        inline() if is_inline else {**(runtime().executors or executors)(threads, processes)}
+    )
+    if is_inline or runtime().executors is not None:  # virtual time: no executor of users
+        known |= dict.fromkeys(own, known["thread"])
+    else:
+        known |= own
     entries: dict[str, Entry] = {}
     for task in tasks:
         task.arguments.check()

@@ -98,12 +98,24 @@ NAMES: Final[Kind] = (
 )
 POLICY: Final[Kind] = _is_policy, "a policy, such as Backoff(), or a function of a job and an error"
 
+
+def _are_executors(value: object) -> bool:
+    """An executor of users has the method of `executors.dispatch.Executor`."""
+    return isinstance(value, Mapping) and all(
+        _is_utf8(name)
+        and name not in ("loop", "thread", "process")
+        and ((is_whole(each) and each > 0) or takes(getattr(each, "run", None), 4))
+        for name, each in value.items()
+    )
+
+
 OF_APP: Final[Mapping[str, Kind]] = {
     "url": (lambda value: isinstance(value, str | Cluster), "the address of nodes, as text"),
     "lifespan": or_none((lambda value: takes(value, 0), "a function without arguments")),
     "form": one_of("json", "msgpack"),
     "max_body": whole(1),
     "max_decoded": whole(1),
+    "executors": (_are_executors, "executors by new names: a number of threads, or run(…)"),
     "id": TEXT,
 }
 """Other arguments of an app and of its methods."""

@@ -50,7 +50,8 @@ _PRIORITY: Final = BY_WORD[b"PRIORITY"]
 _ROW: Final = "row"
 
 Conflict = Literal["return", "reject", "again", "replace"]
-Executor = Literal["loop", "thread", "process"]
+EXECUTORS: Final = ("loop", "thread", "process")
+"""Where functions run, without those of the app."""
 Decide = Callable[[Any, BaseException], float | None]
 """A policy that is a function of the job and the error: the wait, or None if the job is dead."""
 
@@ -100,7 +101,7 @@ class RunDefaults(TypedDict, total=False):
 class RunOptions(RunDefaults, total=False):
     """Options of `App.consumer`."""
 
-    executor: Executor
+    executor: str
 
 
 class AppOptions(Defaults, RunDefaults, total=False):
@@ -367,9 +368,10 @@ class Definition:
         attrs.Factory(Backoff),
         "`Backoff()`",
     )
-    executor: Executor | None = option(
-        kinds.or_none(kinds.one_of(*get_args(Executor))),
-        "where the function runs: `loop`, `thread` or `process`",
+    executor: str | None = option(
+        kinds.or_none(kinds.TEXT),
+        "where the function runs: `loop`, `thread`, `process`, or an [executor of the "
+        "app](#executors)",
         shown="the loop for an `async def`, a thread for a `def`",
     )
     max_crashes: int = option(

@@ -58,6 +58,14 @@ class LoopExecutor:
         return result
 
 
+def of_app(given: Mapping[str, "int | Executor"]) -> dict[str, Executor]:
+    """Those that an app has in addition: a number is that of threads."""
+    return {
+        name: ThreadExecutor(each) if isinstance(each, int) else each
+        for name, each in given.items()
+    }
+
+
 def executors(threads: int, processes: int) -> dict[str, Executor]:
     """All that there are, by name."""
     return {
@@ -102,6 +110,8 @@ def _body_of(
             raise _cannot(definition, "`async def` runs in the loop")
         return called
     name = definition.executor or "thread"
+    if name not in executors:
+        raise _cannot(definition, f"there are {', '.join(executors)}: App(executors=…)")
     if name == "process":
         if is_bound:
             raise _cannot(definition, "a job cannot be brought there; leave bind out")
