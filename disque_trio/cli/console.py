@@ -60,6 +60,7 @@ class Options:
     bind: str = option("--bind", text("ADDRESS"), "to listen on", "127.0.0.1")
     password_file: str = option("--password-file", FILE, "has the password", "")
     users_file: str = option("--users-file", FILE, "has users (`disque-trio users`)", "")
+    audit_file: str = option("--audit-file", FILE, "keeps the operations that were run", "")
     name: tuple[str, ...] = option(
         "--name", text("NAME"), "by which browsers may ask for it, beside addresses and localhost",
         is_repeated=True,
@@ -160,6 +161,7 @@ def _config(options: Options) -> Config:
         web_read_only=options.read_only,
         requirepass_file=options.password_file,
         web_users_file=options.users_file,
+        web_audit_file=options.audit_file,
     )
     return with_secrets(config, _warn)
 

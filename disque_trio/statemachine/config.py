@@ -46,6 +46,8 @@ class Config:
     web_users: bytes = attrs.field(default=b"", repr=False)
     """Users of the web port, a line for each: name, role, hash."""
     web_users_file: str = ""
+    web_audit_file: str = ""
+    """Where operations that people and programs run are kept; beside the log."""
     tls_cert_file: str = ""
     tls_key_file: str = ""
     tls_key_file_pass: bytes = attrs.field(default=b"", repr=False)

@@ -193,6 +193,7 @@ DIRECTIVES: Final = (
     Directive("web-tls", FLAG),
     Directive("web-reader-password-file", TEXT_OR_UNSET),
     Directive("web-users-file", TEXT_OR_UNSET),
+    Directive("web-audit-file", TEXT),
     # In files only.
     Directive("appendfilename", FILE_NAME, is_shown=False),
     Directive("cluster-config-file", TEXT, is_shown=False),

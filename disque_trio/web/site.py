@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import attrs
@@ -17,6 +18,7 @@ from disque_trio.observe.values import Json
 from disque_trio.web import static_files, upgrade
 from disque_trio.web.api.api import Api
 from disque_trio.web.api.routes import PREFIX
+from disque_trio.web.audit import Audit
 from disque_trio.web.auth import Authenticator, form_of
 from disque_trio.web.http_server import MOST_BODY, HttpServer
 from disque_trio.web.messages import HTML, JSON, Expected, Request, Response, refusal
@@ -65,7 +67,8 @@ class Site:
         self._broker = Broker(
             Observer(source.client), lambda event: source.warn(event, ""), source.sandbox
         )
-        self._api = Api(source, self._auth, self._broker)
+        self._audit = Audit(source.config, source.log, lambda event: source.warn(event, ""))
+        self._api = Api(source, self._auth, self._broker, self._audit)
         self._files = static_files.load()
         self._pages = {"/": self._files["index.html"]}
         """For those who are let in."""
@@ -82,9 +85,11 @@ class Site:
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._broker.run)
+                nursery.start_soon(self._audit.run)
                 if self._source.sandbox is not None:
                     nursery.start_soon(self._source.sandbox.run, self._source.log)
         finally:
+            await self._audit.close()
             await self._api.close()
 
     async def begin(self, request: Request) -> Response | Expected:
@@ -214,9 +219,8 @@ class Site:
         }
         return Visitor(
             user=lambda: attrs.evolve(user, is_reading=self._source.config().web_read_only),
-            ip=request.ip,
             is_still_in=lambda: self._auth.still_in(request, user),
-            log=self._source.log,
+            note=partial(self._audit.note, by="console", address=request.ip),
             hello=hello,
         )
 

@@ -45,11 +45,10 @@ class Visitor:
 
     user: Callable[[], User]
     """As it may act now: the port may only read since it came."""
-    ip: str
     is_still_in: Callable[[], bool]
     """May it stay: is its session still good?"""
-    log: Callable[[str, Json], None]
-    """Logs an event with facts."""
+    note: Callable[..., None]
+    """Puts what it has done into the audit log (`audit.Audit.note`)."""
     hello: Json
     """What it is told first."""
 
@@ -277,16 +276,13 @@ class WebSocketSession:
         self._say({"t": "done", "id": id, "says": outcome.says, "failed": outcome.failed})
 
     def _note(self, planned: _Planned, outcome: Outcome, *, is_cancelled: bool) -> None:
-        facts = {
-            "operation": planned.operation,
-            "target": planned.plan.target,
-            "user": self.visitor.user().name,
-            "role": self.visitor.user().role,
-            "address": self.visitor.ip,
-            "outcome": "; ".join([*outcome.says, *outcome.failed]) or "nothing",
-            "stopped": is_cancelled,
-        }
-        self.visitor.log("console action", facts)
+        self.visitor.note(
+            user=self.visitor.user(),
+            operation=planned.operation,
+            plan=planned.plan,
+            outcome=outcome,
+            is_stopped=is_cancelled,
+        )
 
 
 def _id(frame: Json) -> int:

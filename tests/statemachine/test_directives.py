@@ -87,6 +87,7 @@ DEFAULTS = [
     ("web-tls", "no"),
     ("web-reader-password-file", ""),
     ("web-users-file", ""),
+    ("web-audit-file", ""),
 ]
 
 REFUSED_BY_SET = [

@@ -188,9 +188,8 @@ async def test_a_slow_browser_gets_the_newest_only(
     socket = SlowSocket(5.0)
     visitor = Visitor(
         user=lambda: User("", "admin"),
-        ip="",
         is_still_in=lambda: True,
-        log=lambda _event, _facts: None,
+        note=lambda **_facts: None,
         hello={},
     )
     talk = WebSocketSession(here.broker, visitor, socket)

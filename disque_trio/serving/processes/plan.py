@@ -23,7 +23,7 @@ _SHARED_FILES: Final = (
     "spill_directory",
 )  # fmt: skip
 """Relative names count from `dir`, which is not the workers' directory."""
-_OWN_FILES: Final = ("cluster_config_file", "trace_file")
+_OWN_FILES: Final = ("cluster_config_file", "trace_file", "web_audit_file")
 _PREFIX: Final = "worker-"
 AGAIN: Final = 3
 """The exit status of a worker that is to be restarted at once (DEBUG RESTART)."""

@@ -227,8 +227,9 @@ DIRECTIVES: Final[dict[str, Row]] = {
         "web/test_security.py",
         web_read_only="a_console_that_only_reads_does_so_for_everybody",
         web_reader_password="a_reader_sees_and_changes_nothing",
-        web_users="a_user_logs_in_by_name",
     ),
+    **_elsewhere("web/test_users.py", web_users="a_user_logs_in_by_name"),
+    **_elsewhere("web/test_audit.py", web_audit_file="operations_outlive_a_restart"),
     **_elsewhere(
         "web/test_site.py",
         web_names="a_name_that_is_not_ours_leads_nowhere",

@@ -15,6 +15,7 @@ from disque_trio.web.api.openapi import document
 from disque_trio.web.api.problems import ProblemError, problem_of, retry_after
 from disque_trio.web.api.routes import PREFIX, Call, Reply, Route, response
 from disque_trio.web.api.table import found
+from disque_trio.web.audit import Audit
 from disque_trio.web.auth import Authenticator
 from disque_trio.web.messages import JSON, Expected, Request, Response
 from disque_trio.web.pieces import encoded_in_turns
@@ -36,6 +37,7 @@ class Api:
     source: Source
     auth: Authenticator
     broker: Broker
+    audit: Audit
     jobs: Client = attrs.field(init=False)
     """Adds and takes jobs. Its connections last longer than those of the pages."""
     _waiting: int = 0
@@ -185,7 +187,9 @@ class Api:
             outcome.failed.append(str(error))
             is_done = True
         finally:
-            self.source.log("console action", action(operation.key, plan, call, outcome, is_done))
+            self.audit.note(
+                call.user, call.ip, "http", operation.key, plan, outcome, is_stopped=not is_done
+            )
 
     @contextlib.contextmanager
     def waiting(self) -> Iterator[None]:
@@ -209,19 +213,6 @@ class Api:
 
 _DOCUMENT: Final = f"{PREFIX}/openapi.json lists all paths"
 Begin = Callable[[Request], Awaitable[Response | Expected]]
-
-
-def action(key: str, plan: Plan, call: Call, outcome: Outcome, is_done: bool) -> Json:
-    """What is logged of an operation."""
-    return {
-        "operation": key,
-        "target": plan.target,
-        "user": call.user.name,
-        "role": call.user.role,
-        "address": call.ip,
-        "outcome": "; ".join([*outcome.says, *outcome.failed]) or "nothing",
-        "stopped": not is_done,
-    }
 
 
 def _allowed(routes: Mapping[str, Route]) -> bytes:

@@ -39,7 +39,7 @@ QUEUE: Final = Field(
     is_required=True,
 )  # fmt: skip
 ID: Final = Field(name="id", about="id of the job", schema=JOB_ID, is_required=True)
-_CURSOR: Final = Field(name="cursor", about="`next` of the page before", schema=named(1, 500))
+CURSOR: Final = Field(name="cursor", about="`next` of the page before", schema=named(1, 500))
 _UNREACHED: Final = by_name(TEXT)
 """By address, why a node did not answer."""
 _NUMBERS: Final = maybe(NUMBER)
@@ -252,7 +252,7 @@ ROUTES: Final[Sequence[Route]] = (
             Field(
                 name="only", about="those in this state", schema=one_of("stuck", "paused", "dead")
             ),
-            _CURSOR,
+            CURSOR,
         ),
         problems=(422,),
         reply=_answer(total=WHOLE, queues=many(QUEUE_ROW), next=maybe(TEXT)),
@@ -269,7 +269,7 @@ ROUTES: Final[Sequence[Route]] = (
         "/jobs", "jobs",
         "Jobs that fit all filters, those that were added first first; 1,000 at most, and `is_cut` "
         "says whether there are more.",
-        _jobs, query=(*FILTERS, _LIMIT, _CURSOR), problems=(422,),
+        _jobs, query=(*FILTERS, _LIMIT, CURSOR), problems=(422,),
         reply=_answer(jobs=many(JOB), next=maybe(TEXT), is_cut=FLAG),
     ),
     _reads(

@@ -3,10 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from disque_trio.web.api import jobs, operating, reading
+from disque_trio.web.api import auditing, jobs, operating, reading
 from disque_trio.web.api.routes import Route
 
-ROUTES: Final[Sequence[Route]] = (*reading.ROUTES, *jobs.ROUTES, *operating.ROUTES)
+ROUTES: Final[Sequence[Route]] = (
+    *reading.ROUTES, *jobs.ROUTES, *operating.ROUTES, *auditing.ROUTES,
+)  # fmt: skip
 
 
 def found(path: str) -> tuple[Mapping[str, Route], Mapping[str, str]]:

@@ -16,7 +16,7 @@ export const cluster = {
     app.actions = offered("nodes", {}, "the cluster");
     const { nodes, sees } = put.data;
     return [
-      heading("Cluster", versions(nodes), ...buttons(app.actions)),
+      heading("Cluster", versions(nodes), ...buttons(app.actions), app.hello?.role === "admin" && element("a", { href: "#/audit" }, "Audit log")),
       unreached(put),
       card(
         "Who sees whom",

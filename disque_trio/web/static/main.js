@@ -1,6 +1,7 @@
 // The frame: the bar, the connection, and the page that the address names.
 
 import { app, drawnBy, redraw, routeOf } from "./app.js";
+import { audit } from "./audit.js";
 import { cluster } from "./cluster.js";
 import { dead } from "./dead.js";
 import { drawDialog, isOpen, open, watchDialog } from "./dialog.js";
@@ -21,7 +22,7 @@ import { tasks } from "./tasks.js";
 import { clock, named, now, setClock, span, visible } from "./words.js";
 import { workers } from "./workers.js";
 
-const PAGES = { overview, cluster, queues, queue, jobs, job, workers, tasks, dead, later, replay, sandbox };
+const PAGES = { overview, cluster, queues, queue, jobs, job, workers, tasks, dead, later, audit, replay, sandbox };
 const IN_BAR = ["overview", "cluster", "queues", "jobs", "workers", "dead", "later", "replay", "sandbox"];
 const EVERY = [1000, 2000, 5000, 15_000, 60_000];
 const HISTORY_MS = 10_000; // between looks at what nodes have kept

@@ -81,3 +81,21 @@ async def test_the_console_shows_and_acts_on_three_nodes_of_which_one_is_killed(
     await tab.press("Enter")
     await tab.has(f"127.0.0.1:{third.port}")
     assert first.client.text("PAUSE", "mail", "state") == b"none"
+
+
+async def test_an_admin_sees_who_has_done_what(consoles: Consoles, tab: Tab) -> None:
+    await tab.open(consoles.address)
+    await tab.run("location.hash = '#/audit'")
+    await tab.has("Nobody has run an operation here.")
+    await tab.run(
+        "fetch('/api/v1/operations/queues/pause', {method: 'POST', body:"
+        " JSON.stringify({arguments: {queue: 'mail', side: 'in'}}),"
+        " headers: {'Content-Type': 'application/json'}}).then(({status}) => status)"
+    )
+
+    await tab.run("location.hash = '#/cluster'")
+    await tab.click("a", "Audit log")
+
+    await tab.has("queues pause", "mail in", "127.0.0.1 HTTP", "no login")
+    assert await tab.run("document.querySelector('#bar [aria-current]').innerText") != ""
+    assert await tab.run("document.title.includes('Audit log')")
