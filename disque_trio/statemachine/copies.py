@@ -136,6 +136,13 @@ def adopt(node: NodeState, copy: JobCopy) -> Job:
     )
 
 
+def is_orphan(node: NodeState, job: Job) -> bool:
+    """Is the node lost that added the job and held it? It alone knew who had confirmed a copy."""
+    origin = job.id[2:10]
+    lost, nodes = node.repair.lost, node.cluster.nodes
+    return any(id[:8] == origin and (id in lost or id not in nodes) for id in job.holders)
+
+
 def is_dead(copy: JobCopy) -> bool:
     """Is it the copy of a dead job?"""
     return copy.extensions is not None and copy.extensions.dead.is_dead

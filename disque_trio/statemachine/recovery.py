@@ -220,12 +220,20 @@ def _still_known(node: NodeState, holders: tuple[NodeId, ...]) -> tuple[NodeId, 
     return named(node, tuple(id for id in holders if id in node.cluster.nodes))
 
 
+def _is_orphan(node: NodeState, copy: JobCopy) -> bool:
+    """Has the creator of the job, which was a holder, been forgotten (`copies.is_orphan`)?"""
+    forgotten = [id[:8] for id in copy.holders if id not in node.cluster.nodes]
+    return copy.id[2:10] in forgotten
+
+
 def _job(node: NodeState, copy: JobCopy, left: Millis) -> Job:
     flags, wait = _plans(node, copy)
     holders = _still_known(node, copy.holders)
     confirmed = confirmed_in(copy.holders)
     if confirmed is not None:
         confirmed = _still_known(node, confirmed)
+    elif _is_orphan(node, copy):
+        confirmed = node.cluster.myself.holding
     return Job(
         id=copy.id,
         queue=shared_name(copy.queue),

@@ -33,6 +33,7 @@ from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.copies import (
     add_holder,
     add_holders,
+    is_orphan,
     reads,
     sent_to,
     snapshot,
@@ -197,7 +198,7 @@ def _look(node: NodeState, walk: Walk) -> None:
         if job.state not in _LIVE or not job.retry:
             # An at-most-once job has one holder: a copy of it would never be queued.
             continue
-        holders = job.holders if job.confirmed is None else job.confirmed
+        holders = _counted(node, job)
         if holders not in live:
             some = tuple(id for id in holders if _is_live(node, id))
             live[holders] = some, sum([id not in repair.failing for id in some])
@@ -207,6 +208,14 @@ def _look(node: NodeState, walk: Walk) -> None:
         if len(holding) < job.replicas:
             repair.found += 1
             room -= _mend(node, job, holding)
+
+
+def _counted(node: NodeState, job: Job) -> tuple[NodeId, ...]:
+    """The holders that count: those that have confirmed a copy. If it is not known who has, all do,
+    unless the node that knew is lost."""
+    if job.confirmed is not None:
+        return job.confirmed
+    return node.cluster.myself.holding if is_orphan(node, job) else job.holders
 
 
 def _is_live(node: NodeState, id: NodeId) -> bool:
@@ -259,11 +268,16 @@ def _send(
 
 
 def _is_my_turn(node: NodeState, job: Job, holding: tuple[NodeId, ...]) -> bool:
-    """Working holders have an order that each can compute; each waits for those before it."""
+    """Working holders have an order that each can compute; each waits for those before it. If lost
+    copies are not made again, only the node that added the job makes those that SYNC did not await.
+    """
     if not node.config.replica_repair_after_s:
-        return False
+        is_mine = job.id[2:10] == node.cluster.myself.id[:8]
+        return is_mine and len(_counted(node, job)) < job.replicas
     nodes = node.cluster.nodes
     mine = _place(node.cluster.myself, job)
+    if job.confirmed is None:
+        holding = tuple([id for id in job.holders if _is_live(node, id)])
     before = [
         id
         for id in holding
@@ -336,5 +350,5 @@ def _confirm(node: NodeState, sender: Peer, job_id: JobId) -> None:
     repair.lacking = max(repair.lacking - 1, 0)
     repair.found = max(repair.found - 1, 0)
     repair.found_lacking = max(repair.found_lacking - 1, 0)
-    if not any(_is_live(node, id) for id in _asked(job)):
+    if not (any(_is_live(node, id) for id in _asked(job)) or is_orphan(node, job)):
         job.confirmed = None

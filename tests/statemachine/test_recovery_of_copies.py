@@ -1,8 +1,10 @@
 """What a restart knows of copies that other holders have not confirmed."""
 
 import attrs
+import pytest
 
-from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.base import NodeId
+from disque_trio.statemachine.job import Job, make_id
 from disque_trio.statemachine.journaling import confirmed_in
 from disque_trio.statemachine.messages import GotJob
 from disque_trio.statemachine.records import DeleteJob, LoadJob
@@ -123,3 +125,17 @@ def test_an_id_that_is_repeated_ends_the_list_of_those_that_have_confirmed() -> 
     assert confirmed_in((ME, ME, N3)) == (ME,)
     assert confirmed_in((ME, N2)) is None
     assert confirmed_in(()) is None
+
+
+@pytest.mark.parametrize(("creator", "asks"), [(N4, [N3]), (N3, [])])
+def test_if_its_creator_has_been_forgotten_nobody_else_counts_before_confirming(
+    creator: NodeId, asks: list[NodeId]
+) -> None:
+    record = was_queued(1, holders=(ME, N4, N3))
+    job_id = make_id(creator, 1, 86_400, at_least_once=True)
+    copy = attrs.evolve(record.copy, id=job_id, replicas=2)
+
+    rig = restarted(LoadJob(copy), peers=2)
+    rig.advance(SOON)
+
+    assert [to for to, _ in asked(rig)] == asks

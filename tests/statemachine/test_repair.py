@@ -4,7 +4,7 @@ import pytest
 from disque_trio.statemachine import nodetable, repair
 from disque_trio.statemachine.base import ACKED, EXTENDS, FAIL, NOADDR, PFAIL, NodeId
 from disque_trio.statemachine.extensions import Extensions
-from disque_trio.statemachine.job import rank
+from disque_trio.statemachine.job import make_id, rank
 from disque_trio.statemachine.journaling import confirmed_in
 from disque_trio.statemachine.messages import GotJob, Postponed, ReplJob, SetAck
 from disque_trio.statemachine.records import LoadJob
@@ -47,7 +47,7 @@ def test_a_job_whose_holder_is_forgotten_is_copied_to_another_node() -> None:
 
     rig.message(target, GotJob(JOB))
     assert under(rig) == 0
-    assert job.confirmed is None
+    assert job.confirmed == (ME, target)
     assert rig.node.stats.copies_repaired == 1
 
     rig.advance(120_000)
@@ -137,7 +137,7 @@ def test_as_many_copies_are_made_as_are_missing() -> None:
 def test_a_job_that_has_copies_enough_is_left_alone() -> None:
     rig = Rig(peers=3, config=CALM)
     held(rig, (ME, N2, N3))
-    forget(rig, N2)
+    forget(rig, N3)
 
     rig.advance(60_000)
 
@@ -264,9 +264,9 @@ def test_a_delay_that_is_over_is_over() -> None:
 
 def test_the_first_in_line_does_it_and_the_next_takes_over() -> None:
     rig = Rig(peers=3, config=CALM)
-    name = first_in_line((ME, N3), wanted=N3)
+    name = first_in_line((ME, N2), wanted=N2)
     held(rig, (ME, N2, N3), replicas=3, name=name)
-    forget(rig, N2)
+    forget(rig, N3)
 
     rig.advance(repair.TAKE_OVER - 1000)
     assert asked(rig) == []
@@ -291,13 +291,82 @@ def test_a_failing_holder_is_not_in_the_order(flag: int) -> None:
 
 def test_the_other_holders_learn_of_the_new_one_and_need_not_confirm() -> None:
     rig = Rig(peers=3, config=CALM)
-    held(rig, (ME, N2, N3), replicas=3, name=first_in_line((ME, N3), wanted=ME))
-    forget(rig, N2)
+    held(rig, (ME, N2, N3), replicas=3, name=first_in_line((ME, N2), wanted=ME))
+    forget(rig, N3)
 
     rig.advance(SOON)
 
     told = [(to, m.copies[0].holders, m.no_reply) for to, m in rig.sent() if isinstance(m, ReplJob)]
-    assert told == [(N4, (ME, N2, N3, N4), False), (N3, (ME, N2, N3, N4), True)]
+    assert told == [(N4, (ME, N2, N3, N4), False), (N2, (ME, N2, N3, N4), True)]
+
+
+# Jobs whose creator is lost: it alone knew who had confirmed.
+
+
+def test_the_other_holders_have_to_confirm_if_the_creator_is_lost() -> None:
+    rig = Rig(peers=3, config=CALM)
+    job = held(rig, (ME, N2, N3))
+    forget(rig, N2)
+
+    rig.advance(SOON)
+    assert [to for to, _ in asked(rig)] == [N3]
+
+    rig.message(N3, GotJob(JOB))
+    rig.advance(120_000)
+
+    assert asked(rig) == []
+    assert under(rig) == 0
+    assert job.confirmed == (ME, N3)
+
+
+def test_the_first_in_line_asks_and_the_others_leave_it_to_that() -> None:
+    rig = Rig(peers=3, config=CALM)
+    name = first_in_line((ME, N3), wanted=N3)
+    job = held(rig, (ME, N2, N3), replicas=3, name=name)
+    forget(rig, N2)
+    rig.advance(SOON)
+
+    rig.message(N3, ReplJob((attrs.evolve(copy_of(job.id), holders=(ME, N2, N3, N4)),)))
+    rig.advance(2 * repair.AGAIN)
+
+    assert job.confirmed == (ME, N3, N4)
+    assert asked(rig) == []
+
+
+def test_a_new_holder_leaves_it_to_the_one_that_repairs() -> None:
+    rig = Rig(peers=3, config=attrs.evolve(CALM, replica_repair_after_s=1))
+    nodetable.mark(rig.node, rig.node.cluster.nodes[N2], FAIL)
+    rig.advance(1000 + SOON)
+
+    rig.message(N3, ReplJob((copy_of(JOB, holders=(N2, N3, ME)),)))
+
+    assert rig.node.jobs[JOB].confirmed == (N3, ME)
+
+
+def test_a_creator_that_keeps_no_copy_waits_for_all_so_its_list_is_right() -> None:
+    rig = Rig(peers=3, config=CALM)
+    job = held(rig, (ME, N3))
+    forget(rig, N2)
+
+    rig.advance(60_000)
+
+    assert asked(rig) == []
+    assert job.confirmed is None
+
+
+def test_with_0_the_creator_makes_what_sync_did_not_await_and_nobody_else() -> None:
+    rig = Rig(peers=3, config=attrs.evolve(CALM, replica_repair_after_s=0))
+    theirs = held(rig, (ME, N2), replicas=3)
+    mine = rig.hold(
+        attrs.evolve(
+            copy_of(make_id(ME, 1, 86_400, at_least_once=True)), replicas=3, holders=(ME, N2)
+        )
+    )
+
+    rig.advance(SOON)
+
+    assert [copy.id for _, copy in asked(rig)] == [mine.id]
+    assert len(theirs.holders) == 2
 
 
 def test_the_journal_learns_of_the_new_holder_before_it_has_a_copy() -> None:

@@ -47,7 +47,7 @@ def test_when_all_have_been_asked_they_are_asked_again() -> None:
 
     assert [to for to, _ in asked(rig)] == [N3]
     rig.message(N3, GotJob(JOB))
-    assert job.confirmed is None
+    assert job.confirmed == (ME, N3)
 
 
 def test_a_node_that_gave_no_answer_is_asked_last_for_other_jobs() -> None:
@@ -129,7 +129,7 @@ def test_only_enough_confirmations_end_it() -> None:
 
     rig.message(N4, GotJob(JOB))
     assert JOB not in rig.node.repair.awaited
-    assert job.confirmed is None
+    assert job.confirmed == (ME, N3, N4)
 
 
 # Slices.

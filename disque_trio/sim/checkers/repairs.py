@@ -47,8 +47,10 @@ def judge_repair(case: Case, job: Job, findings: Findings) -> None:
     gone = [node for node in job.lost_on if node in world.removed]
     if not gone and not (options.sync < options.replicate and job.is_added):
         return
-    if not options.retry or not case.obligations.repair_after or case.has_expired(job):
+    if not options.retry or case.has_expired(job):
         return
+    if not case.obligations.repair_after and (job.lost_on or not world.in_core(job.origin)):
+        return  # only the node that added it makes the copies that SYNC did not await
     if any(queue == job.queue for _, queue in world.queue_pauses.begun):
         return
     fit = [node for node in world.core if world.in_core(node) and node not in world.leaving]
@@ -78,8 +80,9 @@ def _lacks_it_unnoticed(case: Case, job: Job, node: str) -> bool:
 def _are_lists_wrong(case: Case, job: Job, fit: list[str], due: int) -> bool:
     """Has the node lost the job that had added it, and had it sent some other a copy that never
     came? Only that one knew who had confirmed: the holders that are left go by its list, in which
-    there are as many as there shall be (docs/guarantees.md, "What is not promised")."""
-    if job.origin in job.copies:
+    there are as many as there shall be (docs/guarantees.md, "What is not promised"), unless that
+    node is lost for good: then they ask each other."""
+    if job.origin in job.copies or job.origin in case.world.removed:
         return False
     holders = [node for node in job.copies if node in fit]
     had_it = {**job.copies, **job.dropped, **job.lost_on}
