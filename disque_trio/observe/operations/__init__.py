@@ -42,7 +42,9 @@ _jobs: Final = partial(Operation, family="jobs", arguments=(_ID,))
 _workers: Final = partial(Operation, family="workers", arguments=(_WORKER, _TIMEOUT))
 _nodes_: Final = partial(Operation, family="nodes", arguments=(_NODE,))
 _ALIVE: Final = ("queued", "active")
-_BODY: Final = Argument(name="body", about="the body", kind="body", is_required=True, is_asked=True)
+_BODY: Final = Argument(
+    name="body", about="body of the job", kind="body", is_required=True, is_asked=True
+)
 _ADD: Final = (
     attrs.evolve(_QUEUE, is_asked=True),
     _BODY,

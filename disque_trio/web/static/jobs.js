@@ -6,6 +6,7 @@ import { badge, body, heading, unreached, waiting } from "./parts.js";
 import { offered, ofJob, propose } from "./operations.js";
 import { download } from "./picture.js";
 import { table } from "./table.js";
+import { viewBar } from "./views.js";
 import { UNKNOWN, clock, count, inOrAgo, jobLink, named, number, queueLink, shortJob, span } from "./words.js";
 
 // The words of a job's states, everywhere in the console.
@@ -50,7 +51,7 @@ export const jobs = {
   view(heard, { args }) {
     const put = heard.jobs;
     const note = put?.data && found(put.data);
-    const top = [heading("Jobs", note, ...tools(put?.data?.jobs ?? [], args)), filters(args)];
+    const top = [heading("Jobs", note, ...tools(put?.data?.jobs ?? [], args)), viewBar("jobs"), filters(args)];
     if (!put?.data) return [...top, waiting(put, "their jobs")];
     return [...top, unreached(put), element("section", { class: "card" }, list(put.data.jobs)), rest(put.data, args)];
   },

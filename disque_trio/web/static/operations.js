@@ -95,6 +95,7 @@ export function propose(actions) {
 
 function titleOf(actions) {
   const [{ label, target }] = actions;
+  if (!target) return label;
   return actions.length === 1 ? [`${label}: `, named(target)] : `${label}: ${actions.length} chosen`;
 }
 

@@ -3,6 +3,7 @@
 import { app, go, nodes, redraw } from "./app.js";
 import { close, drawDialog, open } from "./dialog.js";
 import { element } from "./elements.js";
+import { savedViews } from "./views.js";
 import { jobLink, nameWords, named, number, queueLink } from "./words.js";
 
 const MOST = 12;
@@ -38,6 +39,7 @@ function found({ text, pages, queues }) {
   return [
     ...job,
     ...pages.map(({ name, link }) => ({ kind: "page", name, link })).filter(({ name }) => fits(name)),
+    ...savedViews().map(({ name, hash }) => ({ kind: "view", name, link: hash })).filter(({ name }) => fits(name)),
     ...nodes()
       .map(({ node, name }) => ({ kind: "node", name: name ? `${name} ${node}` : node, link: "#/cluster" }))
       .filter(({ name }) => fits(name)),

@@ -5,6 +5,7 @@ import { element } from "./elements.js";
 import { AS_LAST, badge, buttons, heading, unreached, waiting, where } from "./parts.js";
 import { table } from "./table.js";
 import { offered, ofQueue } from "./operations.js";
+import { viewBar } from "./views.js";
 import { nameWords, named, number, queueLink, rate, span } from "./words.js";
 
 const ONLY = [
@@ -30,8 +31,8 @@ export const queues = {
   }),
   view(heard, { args }) {
     const put = heard.queues;
-    app.actions = offered("queues", {}, "a queue");
-    const search = [heading("Queues", counted(put?.data), ...buttons(app.actions)), tools(args)];
+    app.actions = offered("queues", {}, "");
+    const search = [heading("Queues", counted(put?.data), ...buttons(app.actions)), viewBar("queues"), tools(args)];
     if (!put?.data) return [...search, waiting(put, "their queues")];
     return [...search, unreached(put, AS_LAST), list(put.data, args, Object.keys(put.unreached ?? {}).length > 0), pager(put.data)];
   },

@@ -9,6 +9,7 @@ import { map } from "./sandbox-map.js";
 import { inHand, jobTable, jobForm, takeForm, workers } from "./sandbox-jobs.js";
 import { keys, sandboxTimeline, showJob } from "./sandbox-timeline.js";
 import { doer, presser, said, seconds, steer } from "./steer.js";
+import { tour } from "./tour.js";
 import { number, span, visible } from "./words.js";
 
 const PACES = [0.1, 0.25, 0.5, 1, 2, 5, 10];
@@ -31,6 +32,7 @@ export const sandbox = {
     return [
       heading("Sandbox", summary(data), ...(may("steer") ? clockTools(data) : [])),
       notice(data),
+      tour(data, may("steer")),
       element("div", { class: "sandbox" }, left(data), right(data)),
       verdict(data.verdict, data),
       sandboxTimeline(data, data.verdict?.findings ?? []),

@@ -166,7 +166,7 @@ async def test_a_job_is_added_with_a_body_and_options(tab: Tab, fake: Fake) -> N
     await opened(tab, fake, "#/queues", "mail")
 
     await tab.press("A")
-    await tab.has("Add a job: a queue", "name of the queue")
+    await tab.has("Add a job", "name of the queue")
     fields = {"queue": "new one", "body": '{"to": "eve"}', "retry": "60", "priority": "-5"}
     for name, value in fields.items():
         await tab.run(f"void (document.querySelector('[name={name}]').value = {value!r})")

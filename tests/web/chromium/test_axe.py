@@ -59,7 +59,7 @@ async def test_no_dialog_breaks_a_rule(tab: Tab, fake: Fake, theme: str) -> None
     for keys, text in (
         ("?", "the pages of the bar"),
         (".", "Add a job"),
-        ("A", "the body"),
+        ("A", "body of the job"),
         ("jD", "To go on, type"),
     ):
         await tab.press(*keys)

@@ -197,3 +197,49 @@ async def test_figures_that_nobody_told_are_no_zeros(tab: Tab, fake: Fake) -> No
     telling(fake, "x", totals=totals, is_counting=True)
 
     await opened(tab, fake, "", "delayed\n—", "still counting")
+
+
+async def test_a_filter_is_saved_by_a_name_in_this_browser(tab: Tab, fake: Fake) -> None:
+    await opened(tab, fake, "#/jobs?state=dead&task=mail", "Jobs")
+    names = "[...document.querySelectorAll('.views a')].map((each) => each.innerText)"
+
+    await tab.click("button", "Save view")
+    await tab.press(*"x\u202ey")
+    await tab.press("Enter")
+    await tab.until("document.querySelector('.views a')")
+    assert await tab.run(names) == ["x\\u202ey"]
+    await tab.open("about:blank")
+    await opened(tab, fake, "#/jobs", "Jobs")
+    await tab.click(".views a", "x")
+    await tab.until("location.hash === '#/jobs?state=dead&task=mail'")
+    assert not await tab.run("document.body.innerText.includes('Save view')")
+    await tab.run("location.hash = '#/workers'")
+    await tab.press("k", ctrl=True)
+    await tab.has("Go to")
+    await tab.press(*"x")
+    await tab.has("view")
+    await tab.press("Enter")
+    await tab.until("location.hash === '#/jobs?state=dead&task=mail'")
+
+    await tab.click(".views button", "✕")
+    await tab.until("!document.querySelector('.views a')")
+    await tab.has("Save view")
+
+
+async def test_what_is_no_view_in_the_storage_is_dropped(tab: Tab, fake: Fake) -> None:
+    await opened(tab, fake)
+    for kept in ('{"a": 1}', "no JSON", '[{"name": "x", "hash": "javascript:alert(1)"}, 7, null]'):
+        await tab.run(f"void localStorage.setItem('disque.views', {kept!r})")
+        await opened(tab, fake, "#/queues", "mail")
+        assert await tab.run("document.querySelectorAll('.views a').length") == 0
+
+
+async def test_on_a_narrow_screen_each_queue_with_dead_jobs_has_its_name(
+    tab: Tab, fake: Fake
+) -> None:
+    await wide(tab, 390)
+
+    await opened(tab, fake, "#/dead", "By queue")
+
+    widths = "[...document.querySelectorAll('.reasons a')].map((each) => each.offsetWidth)"
+    assert min(await tab.run(widths)) > 15

@@ -236,3 +236,28 @@ async def test_rows_that_do_not_come_are_asked_for_again_but_not_at_once(
     assert await tab.run("asked[2] - asked[0]") > 900
     await tab.run("window.fetch = kept, 0")
     await tab.until("document.querySelectorAll('.timeline .lifelines text').length > 3")
+
+
+async def test_a_first_time_user_is_led_through_a_redelivery(tab: Tab, served: Served) -> None:
+    await tab.open(served.address)
+    await tab.has("First steps", "Nothing yet.", "Idle time is compressed")
+
+    for label, result in (
+        ("Add a job", "hello 1"),
+        ("Take it", "hello 1 from n1"),
+        ("Kill n1", "n1 is killed"),
+    ):
+        await tab.click("#tour button", label)
+        await tab.has(result, "time goes on")
+    await tab.has("✓ Kill the node", "After RETRY")
+    served.sandbox.box.run_to(served.sandbox.box.now + 12 * SECOND)
+    await tab.run("document.querySelector('#take [name=node]').value = 'n2'")
+    await tab.click("#take button")
+    await tab.has("✓ Watch.", "judges the whole run")
+
+    await tab.click("#tour button", "Hide")
+    await tab.until("!document.querySelector('#tour')")
+    await tab.open("about:blank")
+    await tab.open(served.address)
+    await tab.click("button", "Show the first steps")
+    await tab.has("First steps")
