@@ -24,7 +24,6 @@ LAST_S: Final = 5.0
 """How long all hooks may take for the events that are left when the worker ends."""
 MOST: Final = 10_000
 """Events that wait for one hook. Later ones are dropped."""
-_AT_ONCE: Final = 100
 
 _log: Final = logging.getLogger("disque_trio.worker.hooks")
 
@@ -118,9 +117,8 @@ class Announcer:
                 listener.dropped = 0
 
     def _call(self, listener: _Listener) -> None:
-        for _ in range(_AT_ONCE):
-            if listener.is_over or not listener.waiting:
-                return
+        # All that is there: a thread comes back to a busy event loop late.
+        while listener.waiting and not listener.is_over:
             listener.hook.call(listener.waiting.popleft(), self._repeats)
 
     async def _await(self, listener: _Listener, event: Event) -> None:

@@ -165,6 +165,27 @@ def test_a_job_that_a_worker_has_is_queued_only_if_one_is_sure(pair: Cluster, qu
     assert call(pair, "QLEN", queue) == 1
 
 
+def test_jobs_are_listed_by_state_error_and_text(pair: Cluster, queue: str) -> None:
+    dead = bury(pair, queue, "card stolen")
+    call(pair, "ADDJOB", queue, '{"task": "shop.pay", "args": ["ada"]}', "5000", "DELAY", "600")
+    two: bytes = call(pair, "ADDJOB", queue, '{"task": "shop.pay"}', "5000", "REPLICATE", "2")
+
+    listed = told(pair, "jobs", "list", "--queue", queue)
+    assert [(each["task"], each["state"]) for each in listed] == [
+        ("shop.pay", "waiting"), ("shop.pay", "delayed"), ("shop.note", "dead"),
+    ]  # fmt: skip
+    assert listed[0]["id"] == two.decode()
+    assert listed[1]["due_in"] > 500
+    [found] = told(pair, "jobs", "list", "--queue", queue, "--state", "dead")
+    assert (found["id"], found["reason"]) == (dead, "card stolen")
+    [found] = told(pair, "jobs", "list", "--queue", queue, "--text", "ada")
+    assert found["state"] == "delayed"
+    assert told(pair, "jobs", "list", "--queue", queue, "--error", "ValueError") == []
+    assert len(told(pair, "jobs", "list", "--queue", queue, "--limit", "2")) == 2
+    said = asked(pair, "jobs", "list", "--queue", queue)
+    assert f"{dead}  {queue}  shop.note  dead     1       20" in said
+
+
 def test_dead_jobs_are_listed_run_again_and_dropped(pair: Cluster, queue: str) -> None:
     first = bury(pair, queue, "card stolen")
     second = bury(pair, queue, "no such user")

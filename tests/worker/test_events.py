@@ -345,3 +345,23 @@ def test_jobs_that_succeed_are_logged_if_wanted(
     assert [vars(each)["task"] for each in caplog.records if "done in" in each.getMessage()] == (
         ["t"] if logs_done else []
     )
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+def test_a_quick_hook_hears_of_every_job(is_async: bool) -> None:
+    app, seen = App(), list[Any]()
+
+    async def soon(event: RunEvent) -> None:
+        seen.append(event)
+
+    app.on(RunEvent)(soon if is_async else seen.append)
+    app.task(name="t", executor="loop")(lambda: None)
+
+    async def held() -> None:
+        async with handler_of(app) as handler:
+            for _ in range(2000):
+                await handler(run_of(body("t")))
+
+    anyio.run(held, backend="trio")
+
+    assert len(seen) == 4000

@@ -19,11 +19,14 @@ from disque_trio.cli.operating.frame import (
     warn_of,
 )
 from disque_trio.observe.timeline import History
-from disque_trio.terminal.options import COUNT, Family, argument, option, switch, text
+from disque_trio.terminal.options import COUNT, Family, argument, one_of, option, switch, text
 from disque_trio.terminal.output import say, say_facts, say_json, say_table
 from disque_trio.worker.operating.admin import Admin
 from disque_trio.worker.operating.jobs import Jobs
 from disque_trio.worker.operating.states import Copy
+
+STATES: Final = ("waiting", "delayed", "leased", "backing-off", "dead")
+"""Of `JobStatus`, without those of jobs that have ended."""
 
 
 @attrs.frozen(kw_only=True)
@@ -49,6 +52,17 @@ class Dead(Options):
     queue: str | None = option("--queue", text("QUEUE"), "of this queue only")
     reason: str = option("--reason", text("TEXT"), "with this in their reason", "")
     limit: int = option("--limit", COUNT, "this number at most", 1000)
+
+
+@attrs.frozen(kw_only=True)
+class Listed(Options):
+    """`jobs list`."""
+
+    queue: str | None = option("--queue", text("QUEUE"), "of this queue only")
+    state: str | None = option("--state", one_of(*STATES), "in this state only")
+    error: str | None = option("--error", text("CLASS"), "whose last error has this class")
+    text: str | None = option("--text", text("TEXT"), "with this text in their body")
+    limit: int = option("--limit", COUNT, "this number at most; each node shows as many", 100)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -123,7 +137,29 @@ async def _found(jobs: Jobs, id: str) -> list[Copy]:
     return found.items
 
 
-# Dead jobs.
+# Several jobs.
+
+
+async def _list(admin: Admin, options: Listed) -> int:
+    states: Any = () if options.state is None else (options.state,)
+    found = await admin.jobs.listed(
+        options.queue,
+        states=states,
+        error=options.error,
+        text=options.text,
+        limit=options.limit,
+    )
+    warn_of("jobs list", found.unreached)
+    if options.is_json:
+        no_nodes = attrs.filters.exclude("unreached")
+        say_json([attrs.asdict(job, filter=no_nodes) for job in found.items])
+        return 0
+    rows = [
+        (job.id, job.queue, job.task, job.state, job.failures, _time(job.added_at or 0))
+        for job in found.items
+    ]
+    say_table(("ID", "QUEUE", "TASK", "STATE", "FAILED", "ADDED"), rows)
+    return 0
 
 
 async def _list_dead(admin: Admin, options: Dead) -> int:
@@ -172,6 +208,9 @@ PROGRAM: Final = Family(
     epilog=EPILOG,
     commands={
         "show": operation("jobs", "Show what the nodes know of a job.", _show_or_tell, Show),
+        "list": operation(
+            "jobs", "List jobs that have not ended, the youngest first.", _list, Listed
+        ),
         "dead": operation("jobs", "List dead jobs, the youngest first.", _list_dead, Dead),
         **operations("jobs"),
     },

@@ -1,7 +1,7 @@
 """Looks after single jobs of a cluster, and after dead ones (`Admin.jobs`)."""
 
-from collections.abc import Callable, Iterable
-from typing import ClassVar, Final
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, ClassVar, Final
 
 import attrs
 
@@ -10,7 +10,7 @@ from disque_trio.client.address import Address
 from disque_trio.client.command import Command
 from disque_trio.worker.operating.asking import Asking, Found, at_each, given
 from disque_trio.worker.operating.plans import Operable
-from disque_trio.worker.operating.states import Copy, JobStatus, status_of
+from disque_trio.worker.operating.states import Copy, JobStatus, State, status_of
 from disque_trio.worker.runtime import runtime
 
 MOST_AT_ONCE: Final = 200
@@ -52,11 +52,43 @@ class Jobs(Operable):
         """Dead jobs, those that were added last first: of this queue, and with these words in their
         reason, if any are given. Of each node `limit` at most are looked at."""
 
+        found = await self._scan(limit, queue=queue, states=("dead",))
+        once = {copy.job.id: copy for copy in found.items if reason.lower() in copy.reason.lower()}
+        jobs = sorted(once.values(), key=lambda copy: -copy.job.ctime)
+        return Found(jobs[:limit], found.unreached)
+
+    async def listed(
+        self,
+        queue: str | None = None,
+        *,
+        states: Collection[State] = (),
+        error: str | None = None,
+        text: str | None = None,
+        limit: int = 100,
+    ) -> Found[JobStatus]:
+        """Jobs that have not ended, those that were added last first: of this queue, in one of
+        these states, whose last error has this class, with this text in their body, if any is
+        given. Of each node `limit` at most are looked at."""
+        found = await self._scan(
+            limit, queue=queue, error=error, body=text, states=("queued", "active", "dead")
+        )
+        copies: dict[str, list[Copy]] = {}
+        for copy in found.items:
+            copies.setdefault(copy.job.id, []).append(copy)
+        now = runtime().now()
+        jobs = [status_of(id, Found(some, {}), now) for id, some in copies.items()]
+        chosen = [job for job in jobs if not states or job.state in states]
+        chosen.sort(key=lambda job: -(job.added_at or now))
+        return Found(chosen[:limit], found.unreached)
+
+    async def _scan(self, limit: int, **filters: Any) -> Found[Copy]:
+        """The copies that each node has, `limit` of each at most."""
+
         async def ask(node: Address) -> list[Copy]:
             found: list[Copy] = []
             cursor = 0
             while len(found) < limit:
-                asked = commands.jscan(cursor, queue=queue, states=("dead",))
+                asked = commands.jscan(cursor, **filters)
                 page = given(*await self.client.ask(node, [asked]))
                 found += [Copy(node=node, job=job) for job in page.items]
                 cursor = page.cursor
@@ -64,10 +96,7 @@ class Jobs(Operable):
                     break
             return found
 
-        found = await at_each(self.client, ask)
-        once = {copy.job.id: copy for copy in found.items if reason.lower() in copy.reason.lower()}
-        jobs = sorted(once.values(), key=lambda copy: -copy.job.ctime)
-        return Found(jobs[:limit], found.unreached)
+        return await at_each(self.client, ask)
 
     async def of_each(self, copies: Iterable[Copy], make: Callable[..., Command[int]]) -> int:
         """Ask for each job at one node only, so that it counts once."""
