@@ -29,10 +29,10 @@ async function look() {
   if (Date.now() - (app.heard.audit?.asked ?? 0) < FRESH_MS || app.frozenAt) return;
   const before = app.heard.audit;
   app.heard.audit = { ...before, asked: Date.now() };
-  const put = await fetch("/api/v1/audit").then(
-    async (answer) => (answer.ok ? { data: await answer.json() } : { data: before?.data, error: (await answer.json()).detail }),
-    () => ({ data: before?.data, error: "the server cannot be reached" }),
-  );
+  const put = await fetch("/api/v1/audit")
+    .then(async (answer) => ({ told: await answer.json(), isGood: answer.ok }))
+    .then(({ told, isGood }) => (isGood ? { data: told } : { data: before?.data, error: told.detail }))
+    .catch(() => ({ data: before?.data, error: "the server cannot be reached" }));
   app.heard.audit = { ...put, asked: Date.now() };
   if (app.route.page !== "audit") return;
   redraw();

@@ -14,13 +14,18 @@ from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_server_st
 from disque_trio.observe.operations import OPERATIONS
 from disque_trio.web import static_files
 from disque_trio.web.http_server import Connection
-from disque_trio.web.messages import Request, Response, refusal
+from disque_trio.web.messages import JSON, Request, Response, refusal
 
 PROTOCOL: Final = "disque.console.1"
 FILES: Final = static_files.load()
 OFFERED: Final = [each.as_json() for each in OPERATIONS.values()]
 
 Said = dict[str, Any]
+ENTRY: Final[Said] = {
+    "number": 1, "at_ms": 1_790_000_000_000, "user": "ann", "role": "operator",
+    "address": "10.0.0.7", "by": "console", "operation": "queues cancel", "target": "mail order-17",
+    "outcome": "no job has this key", "is_ok": False,
+}  # fmt: skip
 Topic = Callable[[Said], Said]
 """Takes the arguments of a subscription, gives its data."""
 
@@ -62,6 +67,7 @@ class Fake:
     outcome: Said = attrs.field(factory=lambda: {"says": ["n1: done"], "failed": []})
     hello: Said = attrs.field(factory=dict)
     unreached: dict[str, str] = attrs.field(factory=dict)
+    audit: Said = attrs.field(factory=lambda: {"entries": [ENTRY], "next": None})
     port: int = 0
     is_away: bool = False
     asked: list[Said] = attrs.field(factory=list)
@@ -115,6 +121,8 @@ class Fake:
 
     async def _file(self, request: Request) -> Response:
         await trio.lowlevel.checkpoint()
+        if request.path == "/api/v1/audit":
+            return Response(200, json.dumps(self.audit).encode(), JSON)
         name = request.path.removeprefix("/static/") if request.path != "/" else "index.html"
         file = static_files.frame() if name == "/picture" else FILES.get(name)
         return file.answer(request) if file else refusal(404, "there is no such file")

@@ -19,6 +19,7 @@ PAGES: Final = {
     "#/tasks": "Tasks",
     "#/dead": "Dead jobs",
     "#/later": "Later",
+    "#/audit": "Audit log",
 }
 
 
