@@ -116,6 +116,8 @@ class FoundJob:
     state: str
     """One of `STATES`."""
     error: LastError | None
+    attempts: int | None = None
+    """After how many its task gives up, as far as workers tell. The job's LIMIT comes first."""
     worker: str = ""
     """Who runs it, as far as workers tell."""
     since_s: float | None = None
@@ -150,7 +152,7 @@ class FoundJob:
             "key": self.key,
             "priority": exact(job.more.get("priority")),
             "attempt": self.attempt,
-            "limit": limit if isinstance(limit, int) else None,
+            "limit": limit if isinstance(limit, int) else self.attempts,
             "error": self.error and {**attrs.asdict(self.error), "at_ms": _at_ms(self.error)},
             "added_ms": job.ctime // 1_000_000,
             "due_s": self.due_s,
@@ -169,7 +171,7 @@ async def search(
     survey: Survey, counts: QueueCounts, wanted: Filter, most: int = ROWS
 ) -> tuple[Found[FoundJob], bool]:
     """Jobs that fit, those that were added first first, and whether there may be more."""
-    runs, now = await running(survey), time.time() + survey.clock_ms / 1000
+    workers, now = await ToldByWorkers.ask(survey), time.time() + survey.clock_ms / 1000
     found = await scan(
         survey.client,
         queue=wanted.queue,
@@ -187,7 +189,7 @@ async def search(
     node = survey.client.nodes.seeds[0]
     for job in found.items:
         copies.setdefault(job.id, []).append(Copy(node=node, job=job))
-    jobs = [summary(each, runs, counts, now) for each in copies.values()]
+    jobs = [summary(each, workers, counts, now) for each in copies.values()]
     fitting = sorted(
         (each for each in jobs if wanted.fits(each, now)), key=lambda each: each.details.ctime
     )
@@ -209,14 +211,27 @@ def _may_fit(job: JobDetails, wanted: Filter, now: float) -> bool:
     return wanted.state != "delayed" or is_delayed(job, now)
 
 
-async def running(survey: Survey) -> dict[str, tuple[str, float]]:
+@attrs.frozen
+class ToldByWorkers:
+    """What workers report of jobs."""
+
+    running: Mapping[str, tuple[str, float]]
     """By id: which worker runs the job, and for how many seconds."""
-    workers = (await Admin(survey.client).workers()).items
-    return {job.id: (each.report.name, job.age_s) for each in workers for job in each.report.jobs}
+    attempts: Mapping[str, int]
+    """By task: after how many attempts a job is dead."""
+
+    @classmethod
+    async def ask(cls, survey: Survey) -> "ToldByWorkers":
+        """The newest reports."""
+        workers = (await Admin(survey.client).workers()).items
+        running = {
+            job.id: (each.report.name, job.age_s) for each in workers for job in each.report.jobs
+        }
+        return cls(running, {name: n for each in workers for name, n in each.attempts.items()})
 
 
 def summary(
-    copies: list[Copy], runs: Mapping[str, tuple[str, float]], counts: QueueCounts, now: float
+    copies: list[Copy], workers: ToldByWorkers, counts: QueueCounts, now: float
 ) -> FoundJob:
     """A job, out of its copies. `now` is Unix time."""
     best = min(copies, key=lambda each: (_REAL.index(each.job.state), each.job.backing_off is None))
@@ -224,7 +239,7 @@ def summary(
     errors = [error for each in copies if (error := last_error(each))]
     latest = max(errors, key=lambda each: each.at, default=None)
     state = best.job.state
-    worker, since = runs.get(best.job.id, ("", None))
+    worker, since = workers.running.get(best.job.id, ("", None))
     if state == "active":
         phases = {each.job.more.get("phase") for each in copies}
         if b"leased" in phases or worker:
@@ -237,6 +252,7 @@ def summary(
         task=task,
         state=state,
         error=latest,
+        attempts=workers.attempts.get(task),
         worker=worker if is_running else "",
         since_s=since if is_running else None,
     )

@@ -13,7 +13,15 @@ from disque_trio.client.errors import DisqueError
 from disque_trio.client.records import JobDetails, QueueStats
 from disque_trio.explain.holders import holders_of
 from disque_trio.explain.zones import spread
-from disque_trio.observe.job_search import MOST, Filter, FoundJob, groups, running, search, summary
+from disque_trio.observe.job_search import (
+    MOST,
+    Filter,
+    FoundJob,
+    ToldByWorkers,
+    groups,
+    search,
+    summary,
+)
 from disque_trio.observe.queue_counts import QueueCounts, count_of
 from disque_trio.observe.queues import due_ms, is_delayed
 from disque_trio.observe.scanning import scan
@@ -43,7 +51,7 @@ async def job(survey: Survey, counts: QueueCounts, args: Json) -> tuple[Json, di
     queue = next((copy.job.queue for copy in found.items if copy.job.queue), "")
     await counts.renew([queue])
     now = time.time() + survey.clock_ms / 1000
-    told = summary(found.items, await running(survey), counts, now)
+    told = summary(found.items, await ToldByWorkers.ask(survey), counts, now)
     leasing = await _leasing(survey, found.items)
     best = max(found.items, key=lambda copy: copy.job.body is not None)
     return {

@@ -47,6 +47,7 @@ from disque_trio.worker.options import (
     check_names,
     check_options,
 )
+from disque_trio.worker.policies import Policy
 from disque_trio.worker.runtime import runtime
 from disque_trio.worker.task import AsyncTask, Declare, DeclareBound, SyncTask, Task, declare
 
@@ -289,6 +290,13 @@ class App(Generic[State]):
     def schedules(self) -> "Sequence[Schedule]":
         """When its tasks are due by the clock."""
         return () if self._crons is None else self._crons.schedules
+
+    @property
+    def attempts(self) -> dict[str, int]:
+        """By task, the number of attempts of its retry policy; of policies that are functions
+        nothing is known."""
+        policies = {name: task.definition.retry for name, task in self.tasks.items()}
+        return {name: each.attempts for name, each in policies.items() if isinstance(each, Policy)}
 
     @property
     def queues(self) -> list[str]:

@@ -207,3 +207,21 @@ async def test_an_operation_on_many_jobs_asks_for_their_number(nursery: trio.Nur
         await bulk.planned(OPERATIONS["queues purge"], seen.client, ids, {})
     with pytest.raises(MistakeError, match="no job fits"):
         await bulk.planned(OPERATIONS["jobs acknowledge"], seen.client, [], {})
+
+
+async def test_an_attempt_is_one_of_those_of_the_task_where_the_job_has_no_limit(
+    nursery: trio.Nursery,
+) -> None:
+    seen = await observed(nursery)
+    note = Note(control="c", report=REPORT, attempts={"mail.send": 25})
+    await seen.client.addjob(WORKERS, write(note, "json"), replicate=1, retry=0, ttl=30)
+    body = b'{"task": "mail.send"}'
+    plain = await seen.client.addjob("mail", body, replicate=1, retry=60)
+    limited = await seen.client.addjob("mail", body, replicate=1, retry=60, limit=3)
+    other = await seen.client.addjob("mail", b'{"task": "x"}', replicate=1, retry=60)
+
+    rows = {each["id"]: each for each in (await told(seen, "jobs"))["jobs"]}
+    one = (await told(seen, "job", id=plain))["summary"]
+
+    assert [rows[id]["limit"] for id in (plain, limited, other)] == [25, 3, None]
+    assert (one["attempt"], one["limit"]) == (1, 25)

@@ -163,7 +163,10 @@ def _health_of(options: Options, child: str) -> tuple[str, int] | None:
 
 
 async def _register(app: App[Any], worker: Worker) -> None:
-    await Registrar(worker=worker, client=app.client, schedules=app.schedules).run()
+    registrar = Registrar(
+        worker=worker, client=app.client, schedules=app.schedules, attempts=app.attempts
+    )
+    await registrar.run()
 
 
 async def _run(

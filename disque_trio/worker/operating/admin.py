@@ -1,6 +1,6 @@
 """Looks after workers: `App.admin`, and `disque-trio workers` (docs/operating.md)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, ClassVar, Final
 
@@ -52,6 +52,8 @@ class KnownWorker:
     """Which has the note."""
     schedules: Sequence[Due] = ()
     """That it keeps."""
+    attempts: Mapping[str, int] = attrs.Factory(dict)
+    """By task: after how many attempts a job is dead."""
 
     @property
     def state(self) -> str:
@@ -112,6 +114,7 @@ class Workers(Operable):
                     control=note.control,
                     node=node,
                     schedules=note.schedules,
+                    attempts=note.attempts,
                 )
             )
         return found

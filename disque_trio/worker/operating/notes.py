@@ -1,6 +1,6 @@
 """What workers and those who look after them tell each other: bodies of jobs in reserved queues."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Literal, get_args
 
 import attrs
@@ -47,6 +47,8 @@ class Note:
     """The queue of its orders."""
     report: Report
     schedules: Sequence[Due] = ()
+    attempts: Mapping[str, int] = attrs.Factory(dict)
+    """By task: after how many attempts a job is dead."""
 
 
 @attrs.frozen(kw_only=True)

@@ -6,7 +6,7 @@ when it is killed ends with its TTL. An order is delivered at most once.
 
 import logging
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -46,6 +46,8 @@ LAST_WORDS_S: Final = 1.0
 MOST_STACKS: Final = 65_536
 MOST_SCHEDULES: Final = 200
 """In a note."""
+MOST_TASKS: Final = 500
+"""Whose attempts are in a note."""
 _log: Final = logging.getLogger("disque_trio.worker")
 
 
@@ -57,6 +59,8 @@ class Registrar:
     client: Client
     schedules: "Sequence[Schedule]" = ()
     """That it keeps."""
+    attempts: Mapping[str, int] = attrs.Factory(dict)
+    """By task: after how many attempts a job is dead."""
     every_s: float = EVERY_S
     ttl_s: int = NOTE_TTL_S
     draw: Callable[[], float] = random.random
@@ -99,7 +103,12 @@ class Registrar:
             for each in self.schedules[:MOST_SCHEDULES]
             for tick in islice(each.ticks.after(now), 1)
         ]
-        return Note(control=self._control, report=self.worker.report(), schedules=due)
+        return Note(
+            control=self._control,
+            report=self.worker.report(),
+            schedules=due,
+            attempts=dict(islice(self.attempts.items(), MOST_TASKS)),
+        )
 
     def _removal(self) -> list[Command[Any]]:
         return [commands.deljob(self._noted)] if self._noted else []

@@ -59,7 +59,7 @@ def told(value: object) -> Any:
 def fields_of(kind: Any) -> dict[str, object]:
     """The fields of a record that are written, with their defaults; none if it is no record."""
     if attrs.has(kind):
-        return {field.name: field.default for field in attrs.fields(kind) if field.init}
+        return {field.name: _default(field) for field in attrs.fields(kind) if field.init}
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         return {
             field.name: field.default_factory()
@@ -68,3 +68,8 @@ def fields_of(kind: Any) -> dict[str, object]:
             for field in msgspec.structs.fields(kind)
         }
     return {}
+
+
+def _default(field: Any) -> object:
+    makes = isinstance(field.default, attrs.Factory) and not field.default.takes_self  # type: ignore[arg-type]
+    return field.default.factory() if makes else field.default

@@ -64,11 +64,16 @@ def bodies() -> Iterator[tuple[str, bytes]]:
         ("result", codec.Result("k", progress=(50.0, "half"))),
         ("result", codec.Result("k", error={"type": "Bad", "text": "no", "traceback": "File x"})),
         ("schedules", known.Record({"@daily UTC": int(NOW)})),
-        ("note", notes.Note(control="disque-trio.control.w.k", report=REPORT, schedules=[due])),
+        ("note", _note(due)),
         *(("order", notes.Order(order=each, reply_to="disque-trio.answers.k")) for each in ORDERS),
         ("answer", notes.Answer(report=REPORT, stacks="thread 1")),
     ):
         yield kind, codec.write(record, "json")
+
+
+def _note(due: notes.Due) -> notes.Note:
+    control, attempts = "disque-trio.control.w.k", {"mail.send": 25}
+    return notes.Note(control=control, report=REPORT, schedules=[due], attempts=attempts)
 
 
 def _runtime() -> Runtime:
