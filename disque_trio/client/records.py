@@ -35,6 +35,9 @@ class Meta:
     unbegun: bool = False
     """True if a worker held the job when its connection or lease ended. `begin` it before you run
     it, because it may have killed that worker."""
+    created: float | None = None
+    """When the job was added, in Unix seconds, by the clock of the node that added it; None from a
+    node of release 0.1."""
 
 
 @attrs.frozen

@@ -107,6 +107,7 @@ def _meta(told: dict[Any, Reply]) -> Meta:
         key=None if key is None else text(key),
         snoozes=number(told.get(b"snoozes", 0)),
         unbegun=b"unbegun" in told,
+        created=_seconds(told[b"created-ms"]) if b"created-ms" in told else None,
     )
 
 

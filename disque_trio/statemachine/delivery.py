@@ -175,7 +175,7 @@ def meta(node: NodeState, job: Job) -> list[Reply]:
     queues the job."""
     lease = job.requeue_at - ANNOUNCE_AHEAD - node.mono if job.requeue_at else 0
     reply: list[Reply] = [b"attempt", job.nacks + job.deliveries + 1, *counters(job)]
-    reply += [b"priority", job.priority]
+    reply += [b"priority", job.priority, b"created-ms", job.made]
     reply += [b"age-ms", max(node.wall - job.made, 0), b"lease-ms", max(lease, 0)]
     reply += [b"ttl-ms", max(job.expires - node.mono, 0), *tracked_deliveries.described(node, job)]
     extensions = job.extensions

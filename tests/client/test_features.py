@@ -17,7 +17,8 @@ HELLO: list[Reply] = [[1, b"a" * 40]]
 ROW: Reply = [b"q", ID.encode(), b"body", b"nacks", 0, b"additional-deliveries", 0]
 META: Reply = [
     b"q", ID.encode(), b"body", b"attempt", 3, b"nacks", 1, b"additional-deliveries", 1,
-    b"priority", 5, b"age-ms", 1500, b"lease-ms", 30000, b"ttl-ms", 60000,
+    b"priority", 5, b"created-ms", 1_700_000_000_123, b"age-ms", 1500, b"lease-ms", 30000,
+    b"ttl-ms", 60000,
     b"token", b"0123456789abcdef0123", b"key", b"today",
 ]  # fmt: skip
 
@@ -28,6 +29,7 @@ def test_a_job_that_is_late_is_lost_by_its_token(kind: str) -> None:
     async def conversation(client: Any) -> None:
         (job,) = await client.getjob("q", timeout=0, with_meta=True, is_tied=True)
         assert (job.meta.attempt, job.meta.lease, job.meta.key) == (3, 30.0, "today")
+        assert job.meta.created == 1_700_000_000.123
         with pytest.raises(LeaseLostError, match="WORKING: LOST somebody"):
             await client.working(job)
         assert await client.nack(job) == await client.release(job) == 0

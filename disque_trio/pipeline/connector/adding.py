@@ -46,6 +46,8 @@ class Added:
     """Of those with keys that wait."""
     found: list[Name] = attrs.field(factory=list)
     """Jobs with keys that were there before, and may wait for ENQUEUE."""
+    recognized: int = 0
+    """Rows with keys for which nothing was added."""
     until: float = math.inf
     """When the first hold ends, as wall clock in seconds."""
 
@@ -56,6 +58,7 @@ class Added:
                 mine.setdefault(node, []).extend(ids)
         self.names |= other.names
         self.found += other.found
+        self.recognized += other.recognized
         self.until = min(self.until, other.until)
 
 
@@ -180,6 +183,7 @@ class Adder:
         """Keep the id of the job. Returns why there is none, if so."""
         is_held = row.terms.hold_s is not None
         if isinstance(reply, Failure) and reply.text.startswith(_DUPLICATE):
+            fresh.recognized += 1
             if is_held and reply.text.endswith(_WAITING):
                 fresh.found.append((row.queue, row.key))
             return ""

@@ -18,7 +18,7 @@ from pyspark.sql.types import (
 )
 
 from disque_trio.client.records import JobDetails
-from disque_trio.pipeline.connector.consumer import Job
+from disque_trio.pipeline.connector.consumer import Job, created
 from disque_trio.pipeline.errors import PipelineError
 
 _BATCH: Final = 2_000
@@ -47,7 +47,7 @@ _COPY: Final = (
     StructField("reason", StringType()),
     StructField("holders", ArrayType(StringType())),
 )
-"""Columns from SHOW and JSCAN; null in a stream."""
+"""Columns from SHOW and JSCAN; all but `created` are null in a stream."""
 SCHEMA: Final = StructType([*_DELIVERY, *_COPY])
 
 Row = dict[str, Any]
@@ -133,7 +133,7 @@ def copied(job: JobDetails, node: str) -> Row:
         "retry": job.retry,
         "replicate": job.repl,
         "priority": job.more.get("priority", 0),
-        "created": job.ctime // 1000,  # milliseconds and a counter of six digits, to microseconds
+        "created": created(job),
         "next_requeue_ms": None if within is None else round(within * 1000),
         "backing_off_ms": None if waits is None else round(waits * 1000),
         "reason": reason.decode(errors="backslashreplace") if isinstance(reason, bytes) else None,
@@ -154,4 +154,5 @@ _VALUES: Final[dict[str, Callable[[Job], Any]]] = {
     "nacks": attrgetter("nacks"),
     "additional_deliveries": attrgetter("additional_deliveries"),
     "node": attrgetter("node"),
+    "created": attrgetter("created"),
 }

@@ -45,6 +45,8 @@ class Job:
     node: str
     lease_s: float | None = None
     """What was left of its lease; 0 is for ever, None is unknown."""
+    created: int | None = None
+    """When it was added, in Unix microseconds; None is unknown."""
 
 
 @attrs.define(eq=False)
@@ -324,6 +326,20 @@ class Consumer:
 
 
 def _from(node: str, queue: str, body: bytes, job: Delivery | JobDetails) -> Job:
-    meta = job.meta if isinstance(job, Delivery) else None
-    lease_s = None if meta is None else meta.lease
-    return Job(job.id, queue, body, job.nacks, job.additional_deliveries, node, lease_s)
+    lease_s = None
+    if isinstance(job, JobDetails):
+        made: int | None = created(job)
+    elif job.meta is None:
+        made = None
+    else:
+        lease_s, meta = job.meta.lease, job.meta
+        # A node of an earlier release reports the age alone.
+        at = time.time() - meta.age if meta.created is None else meta.created
+        made = round(at * 1_000) * 1_000
+    return Job(job.id, queue, body, job.nacks, job.additional_deliveries, node, lease_s, made)
+
+
+def created(job: JobDetails) -> int:
+    """When it was added, in Unix microseconds. The stamp has milliseconds and a counter of six
+    digits; a delivery has the milliseconds alone."""
+    return job.ctime // 1_000_000 * 1_000

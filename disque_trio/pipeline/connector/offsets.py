@@ -4,7 +4,7 @@ Spark writes an offset into its log before it runs the batch. After a crash the 
 are read again; a job whose id is not noted has not been read. The ids are jobs of a queue that
 nobody takes from, since Spark repeats offsets in its progress events and in errors.
 
-    {"seq": 7, "count": 20000, "notes": [["10.0.0.1:7711", "D-…"], …]}
+    {"seq": 7, "queue": "orders", "count": 20000, "notes": [["10.0.0.1:7711", "D-…"], …]}
 
 `seq` counts batches, so that no two offsets are equal. The text of a note lists jobs by the node
 that delivered them, which is the first to be asked for them.
@@ -38,6 +38,7 @@ _ID_LENGTH: Final = 40
 class Offset:
     """Where a batch ends."""
 
+    queue: str
     seq: int
     count: int = 0
     """How many jobs it has."""
@@ -46,10 +47,12 @@ class Offset:
 
     def dumped(self) -> dict[str, Any]:
         """As Spark stores it."""
-        return {"seq": self.seq, "count": self.count, "notes": [list(each) for each in self.notes]}
-
-
-START: Final = Offset(0)
+        return {
+            "seq": self.seq,
+            "queue": self.queue,
+            "count": self.count,
+            "notes": [list(each) for each in self.notes],
+        }
 
 
 class LostJobsError(PipelineError):
@@ -61,6 +64,8 @@ class Batches:
     """The jobs of a stream's batches, by the number of the batch."""
 
     nodes: Nodes
+    queue: str
+    """From which the stream reads."""
     _known: dict[int, Jobs] = attrs.field(init=False, factory=dict)
 
     def keep(self, seq: int, jobs: Jobs) -> Offset:
@@ -68,7 +73,7 @@ class Batches:
         texts = map(json.dumps, _parts(jobs))
         places = [notes.keep(self.nodes, partial(self._adds, text)) for text in texts]
         self._known[seq] = jobs
-        return Offset(seq, len(flat(jobs)), tuple(places))
+        return Offset(self.queue, seq, len(flat(jobs)), tuple(places))
 
     def _adds(self, text: str) -> Command[str]:
         """With as many copies as there can be now: a node that is down counts in the default."""
@@ -123,13 +128,20 @@ def _parts(jobs: Jobs) -> Iterator[Jobs]:
             yield {node: ids[at : at + NOTED]}
 
 
-def load(data: Any) -> Offset:
-    """An offset that Spark stored. Raises `PipelineError` if it is not one of a Disque stream."""
+def load(data: Any, queue: str) -> Offset:
+    """An offset that Spark stored for a stream of this queue. Raises `PipelineError` if it is not
+    one, or one of another queue."""
     match data:
         case {"seq": int(seq), "count": int(count), "notes": list(found)} if all(
             map(_is_place, found)
         ):
-            return Offset(seq, count, tuple((node, note) for node, note in found))
+            other = data.get("queue", queue)  # release 0.1 did not store it
+            if other != queue:
+                raise PipelineError(
+                    f"the checkpoint is of a stream of the queue {other}, not {queue}: "
+                    "each queue needs a checkpoint of its own"
+                )
+            return Offset(queue, seq, count, tuple((node, note) for node, note in found))
     raise PipelineError(
         f"the checkpoint's offset is not one of a Disque stream: {data!r:.120}. "
         "Does the checkpoint belong to another query, or to an earlier version?"

@@ -86,7 +86,9 @@ class Phases:
     def _keys(self, task: int, query: str, batch: int) -> Keys | None:
         if not self.has_keys:
             return None
-        return Keys(self.write_id or f"{query}/{batch}", task, self.recognize == "content")
+        # A write in `foreachBatch` has a name that other queries may have, too.
+        names = [query, self.write_id or str(batch)] if query else [self.write_id]
+        return Keys("/".join(names), task, self.recognize == "content")
 
     def _write(
         self,
@@ -111,6 +113,14 @@ class Phases:
         """In the driver: all tasks have succeeded."""
         done = [message for message in messages if isinstance(message, Written)]
         everything = [added for message in done for _, added in message.windows]
+        if again := sum(added.recognized for added in everything):
+            # A key that is a column of the rows is expected to repeat.
+            level = logging.WARNING if self.has_keys else logging.INFO
+            _log.log(
+                level,
+                "%d rows have keys that jobs of the queue have, or had: nothing was added for them",
+                again,
+            )
         with Nodes(self.link) as nodes:
             held = self._still_held(everything)
             if self.has_keys:

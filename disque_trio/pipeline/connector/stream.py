@@ -49,8 +49,8 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._schema = schema
         self._options = options
         self._consumer: Consumer = Consumer(link, options)
-        self._batches = Batches(self._consumer.nodes)
-        self._committed = offsets.START
+        self._batches = Batches(self._consumer.nodes, options.queue)
+        self._committed = Offset(options.queue, 0)
         """Where the latest batch ended that Spark has committed and nodes have heard of."""
         self._offered: tuple[Offset, Offset] | None = None
         """The last answer with its start, for Spark may ask twice."""
@@ -64,7 +64,7 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"_schema": self._schema}  # all that tasks need
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        return offsets.START.dumped()
+        return Offset(self._options.queue, 0).dumped()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         return ReadMaxRows(self._options.max_jobs)
@@ -76,7 +76,7 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @in_a_sentence
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        begin = offsets.load(start)
+        begin = self._load(start)
         if self._offered is not None and self._offered[0] == begin:
             return self._offered[1].dumped()
         try:
@@ -89,6 +89,9 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return start
         self._has_met_nodes = True
         return end.dumped()
+
+    def _load(self, data: dict[str, Any]) -> Offset:
+        return offsets.load(data, self._options.queue)
 
     def _try(self, begin: Offset, limit: ReadLimit) -> Offset:
         """Advance; with availableNow for a while, since nodes may be slow on a busy machine."""
@@ -147,8 +150,8 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @in_a_sentence
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        last = offsets.load(end)
-        if offsets.load(start) == last:
+        last = self._load(end)
+        if self._load(start) == last:
             return []
         batch = self._jobs_again(last)
         self._consumer.recover(batch)
@@ -172,4 +175,4 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return iter(pa.ipc.open_stream(partition.rows))
 
     def commit(self, end: dict[str, Any]) -> None:
-        self._consumer.acknowledge(self._batches.known(offsets.load(end)))
+        self._consumer.acknowledge(self._batches.known(self._load(end)))

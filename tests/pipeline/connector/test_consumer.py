@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
-from disque_trio.client import Command
+from disque_trio.client import Command, Meta
 from disque_trio.client.leases import Jobs
+from disque_trio.client.records import Job as Delivery
 from disque_trio.client.refusals import refused
+from disque_trio.pipeline.connector import consumer
 from disque_trio.pipeline.connector.consumer import Consumer, Job
 from disque_trio.pipeline.connector.nodes import Nodes
 from disque_trio.pipeline.connector.offsets import LostJobsError
@@ -23,6 +25,16 @@ def ids(jobs: Jobs) -> list[str]:
 
 def add(server: Server, queue: str, count: int, *terms: str | int) -> list[str]:
     return [server.client.add(queue, f"body {n}", *terms).decode() for n in range(count)]
+
+
+def test_a_node_that_reports_no_time_of_creation_reports_the_age() -> None:
+    meta = Meta(attempt=1, priority=0, age=60.0, lease=9.0, ttl=60.0, token="t")
+
+    job = consumer._from("a:1", "q", b"b", Delivery("D-1", "q", b"b", meta=meta))
+
+    assert job.created is not None
+    assert abs(job.created / 1e6 - (time.time() - 60)) < 30
+    assert consumer._from("a:1", "q", b"b", Delivery("D-1", "q", b"b")).created is None
 
 
 @contextmanager

@@ -2,10 +2,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
+from disque_trio.pipeline.connector import options
+from disque_trio.pipeline.connector.sink import phases
 from disque_trio.pipeline.connector.source import DisqueSource
 from disque_trio.pipeline.errors import PipelineError
 from tests.cluster.processes import SOON_S, Cluster, eventually
@@ -159,6 +162,46 @@ def test_a_write_with_a_name_adds_its_rows_once(session: Any, cluster: Cluster) 
     save(frame, cluster, queue="named", writeId="batch 8", recognize="content")
 
     assert len(drain(cluster, "named", 41)) == 41
+
+
+def test_two_queries_that_give_their_writes_the_same_names_add_all_their_rows(
+    session: Any, cluster: Cluster, tmp_path: Path
+) -> None:
+    """As one that is run with a new checkpoint, or copied."""
+    source = str(tmp_path / "in")
+    session.range(0, 5, 1, 1).selectExpr("cast(id as string) as body").write.parquet(source)
+
+    def add(frame: Any, number: int) -> None:
+        save(frame, cluster, queue="copied", writeId=f"counts-{number}", recognize="content")
+
+    for checkpoint in ("first", "second"):
+        writer = session.readStream.schema("body string").parquet(source).writeStream
+        writer = writer.option("checkpointLocation", str(tmp_path / checkpoint))
+        writer.foreachBatch(add).trigger(availableNow=True).start().awaitTermination()
+
+    assert len(drain(cluster, "copied", 10)) == 10
+
+
+def test_rows_that_are_recognized_are_counted_and_logged(
+    cluster: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    everything = given(cluster, queue="recognized", writeId="w")
+    schema = StructType.fromDDL("body string")
+    batch = pa.record_batch({"body": ["a", "b", "c"]})
+
+    def write() -> None:
+        link, sink = options.link(everything), options.sink(everything)
+        done = phases(link, sink, schema, overwrite=False, is_stream=False)
+        done.commit([done.write(iter([batch]))])
+
+    write()
+    assert caplog.messages == []
+    write()
+
+    assert caplog.messages == [
+        "3 rows have keys that jobs of the queue have, or had: nothing was added for them"
+    ]
+    assert len(drain(cluster, "recognized", 3)) == 3
 
 
 def test_a_rows_own_key_is_its_key(session: Any, cluster: Cluster) -> None:

@@ -1,11 +1,13 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql.functions import window
 
 from disque_trio.pipeline.connector.columns import SCHEMA
 from disque_trio.pipeline.connector.source import DisqueSource
@@ -62,6 +64,69 @@ def test_a_queue_is_drained_once(session: Any, cluster: Cluster, tmp_path: Path)
     becomes(
         lambda: [len(cluster.holders(job.encode())) for job in jobs], [0] * 250, SOON_S, "acked"
     )
+
+
+def test_a_stream_has_the_event_times_that_a_table_has(
+    session: Any, cluster: Cluster, tmp_path: Path
+) -> None:
+    jobs = add(cluster, "timed", [str(n) for n in range(30)], "REPLICATE", 2)
+    table = session.read.format("disque").options(**given(cluster, queue="timed")).load()
+    created = {row.job_id: row.created for row in table.collect()}
+    frame = stream(session, cluster, "timed").withWatermark("created", "10 minutes")
+
+    all_to(tmp_path, frame.dropDuplicatesWithinWatermark(["job_id"])).awaitTermination()
+
+    assert {row.job_id: row.created for row in written(session, tmp_path)} == created
+    assert created.keys() == set(jobs)
+    assert all(isinstance(each, datetime) for each in created.values())
+
+
+def test_windows_of_event_time_count_jobs(session: Any, cluster: Cluster, tmp_path: Path) -> None:
+    add(cluster, "windows", [str(n) for n in range(30)])
+    frame = stream(session, cluster, "windows").withWatermark("created", "10 minutes")
+    writer = frame.groupBy(window("created", "1 day")).count().writeStream.outputMode("update")
+    writer = writer.format("memory").queryName("windows").trigger(availableNow=True)
+
+    writer.option("checkpointLocation", str(tmp_path)).start().awaitTermination()
+
+    rows = session.table("windows").collect()
+    assert sum(row["count"] for row in rows) == 30
+    assert all(row["window"].start <= datetime.now() for row in rows)
+
+
+def test_a_batch_that_runs_again_has_the_same_event_times(
+    session: Any, cluster: Cluster, tmp_path: Path
+) -> None:
+    add(cluster, "times again", ["a"])
+    seen: list[Any] = []
+
+    def once_bitten(frame: Any, _: int) -> None:
+        seen.extend(row.created for row in frame.collect())
+        if len(seen) == 1:
+            raise ValueError("the first time")
+
+    def attempt() -> None:
+        writer = stream(session, cluster, "times again").writeStream.foreachBatch(once_bitten)
+        writer = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True)
+        writer.start().awaitTermination()
+
+    with pytest.raises(PySparkException, match="the first time"):
+        attempt()
+    attempt()
+
+    assert len(seen) == 2
+    assert seen[0] == seen[1] is not None
+
+
+def test_a_checkpoint_of_another_queue_is_refused(
+    session: Any, cluster: Cluster, tmp_path: Path
+) -> None:
+    add(cluster, "b", ["a"])
+    all_to(tmp_path, stream(session, cluster, "b")).awaitTermination()
+
+    query = all_to(tmp_path, stream(session, cluster, "b2"))
+    with pytest.raises(PySparkException, match="is of a stream of the queue b, not b2"):
+        query.awaitTermination()
 
 
 def test_a_batch_that_failed_comes_again_whole(
