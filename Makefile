@@ -120,7 +120,7 @@ types: $(STAMP)
 
 sweep: $(STAMP) $(filter compiled,$(FORM)) ## seeds 0 to SEEDS (300) of the one swarm, of all features and faults; OUT=folder goes on where it stopped; FORM=compiled
 	$(if $(filter compiled,$(FORM)),$(AS_COMPILED)) $(BIN)/python -m disque_trio sim sweep scenarios/everything.toml \
-		--seeds 0:$(or $(SEEDS),300) $(if $(OUT),--out $(OUT))
+		--require-marks --seeds 0:$(or $(SEEDS),300) $(if $(OUT),--out $(OUT))
 
 pins: $(STAMP) ## run every plan that once found something
 	$(BIN)/python -m pytest -q -m pins tests/sim/test_pins.py

@@ -76,6 +76,21 @@ def test_on_spark_and_in_one_process_a_sweep_brings_in_the_same(
     assert {row["seed"] for row in results(here, "traces")} == kept
 
 
+def test_each_scenario_has_a_traced_run_however_small_the_share(
+    calm: str, tmp_path: Path, capsys: Capture
+) -> None:
+    other = scenario(tmp_path, "other")
+    arguments = ["sweep", calm, other, "--seeds", "3:9", "--jobs", "1", "--trace-share", "1e-9"]
+
+    for _ in range(2):  # the second one finds all seeds there
+        assert main([*arguments, "--lake", str(tmp_path / "lake")]) == PASSED
+
+    lake = Lake.open(str(tmp_path / "lake"))
+    traced = [part.path.split("/")[1] for part in lake.parts("traces")]
+    assert sorted(traced) == ["scenario=calm", "scenario=other"]
+    assert {row["seed"] for row in results(tmp_path / "lake", "traces")} == {3}
+
+
 def test_a_lake_lets_a_sweep_go_on_where_it_stopped(
     spark: Any, calm: str, tmp_path: Path, capsys: Capture
 ) -> None:

@@ -19,8 +19,8 @@ exit status:
   0    every property held
   1    a property was violated
   2    usage: a bad option, a bad file, an output that cannot be written
-  3    nothing was tested: no job was delivered, or a sweep never hit one of the marks that a
-       scenario expects sometimes
+  3    nothing was tested: no job was delivered, or, with --require-marks, a sweep never hit one
+       of the marks that a scenario expects sometimes
   130  interrupted by Ctrl-C; what a sweep had finished is kept
 
 docs/simulation.md tells how to write scenarios, and what the properties and marks mean.

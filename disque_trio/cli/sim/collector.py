@@ -3,6 +3,7 @@
 The lake itself is `pipeline.lake`. It needs pyarrow, so it is imported only for `--lake`.
 """
 
+from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
 
@@ -29,6 +30,8 @@ class CollectorOptions:
     """Of the code and the scenario."""
     share: float
     """The share of passing seeds whose rows are kept. Rows of failures always are."""
+    first: int | None = None
+    """A seed whose rows are kept, too."""
 
 
 @attrs.frozen
@@ -51,7 +54,7 @@ class Collector:
 
     def __init__(self, collecting: CollectorOptions, scenario: str, name: str) -> None:
         """`name` is the name of the file: a repeated task writes the same file again."""
-        self._share = collecting.share
+        self._collecting = collecting
         self._version = collecting.version
         self._scenario = scenario
         self.writer: Any = import_module("disque_trio.pipeline.run_writer").RunWriter(
@@ -90,5 +93,24 @@ class Collector:
         return Collected(run, dict(self._coverage.counts), text)
 
     def _is_chosen(self, seed: int) -> bool:
-        """Drawn from the seed, so the same every time."""
-        return stream(seed, "harvest", self._scenario).random() < self._share
+        return seed == self._collecting.first or is_drawn(
+            seed, self._scenario, self._collecting.share
+        )
+
+
+def is_drawn(seed: int, scenario: str, share: float) -> bool:
+    """Does the seed belong to this share? It is drawn from the seed, so the same every time."""
+    return stream(seed, "harvest", scenario).random() < share
+
+
+def first_kept(seeds: Iterable[int], scenario: str, share: float) -> int | None:
+    """A seed of these that is kept, so that a scenario of few seeds has a traced run; None without
+    a share."""
+    if not share:
+        return None
+    first = None
+    for seed in seeds:
+        first = seed if first is None else first
+        if is_drawn(seed, scenario, share):
+            return seed
+    return first

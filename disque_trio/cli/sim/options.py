@@ -17,6 +17,7 @@ from disque_trio.terminal.options import (
     argument,
     one_of,
     option,
+    switch,
     text,
     whole,
 )
@@ -124,7 +125,12 @@ class Sweep(Options):
         "machines must have it under this name",
     )  # fmt: skip
     trace_share: float = option(
-        "--trace-share", SHARE, "share of the seeds that pass whose rows go into the lake, too", 0.0
+        "--trace-share", SHARE,
+        "share of the seeds that pass whose rows go into the lake, too; of each scenario at least "
+        "one", 0.0,
+    )  # fmt: skip
+    is_mark_required: bool = switch(
+        "--require-marks", "exit with 3 if no seed has hit a mark that a scenario expects sometimes"
     )
     most_failures: int | None = option(
         "--max-failures", COUNT, "stop after this number of failures"

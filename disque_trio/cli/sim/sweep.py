@@ -15,7 +15,7 @@ from rich.table import Table
 from disque_trio import __version__
 from disque_trio.cli.frame import INTERRUPTED, counted
 from disque_trio.cli.sim import report, spark
-from disque_trio.cli.sim.collector import CollectorOptions
+from disque_trio.cli.sim.collector import CollectorOptions, first_kept
 from disque_trio.cli.sim.execution import REPEATABLE, Finding, Result
 from disque_trio.cli.sim.options import Sweep
 from disque_trio.cli.sim.outcomes import NOTHING_TESTED, PASSED, VIOLATED
@@ -181,7 +181,7 @@ class _Sweep:
         share = options.recheck if options.engine in REPEATABLE else 0
         costs = self._stores[0].costs(options.engine) if self._stores else {}
         for path, seeds in wanted.items():
-            collecting = self._collector_options(path)
+            collecting = self._collector_options(path, seeds)
             due = 0.0
             for seed in seeds:
                 if seed in self._tallies[path].seeds:
@@ -201,12 +201,13 @@ class _Sweep:
                     self._expected[path, seed] = None
                     yield attrs.evolve(task, is_recheck=True, collecting=None)
 
-    def _collector_options(self, path: str) -> CollectorOptions | None:
+    def _collector_options(self, path: str, seeds: list[int]) -> CollectorOptions | None:
         options = self._options
         if options.lake is None:
             return None
+        first = first_kept(seeds, self._scenarios[path].name, options.trace_share)
         return CollectorOptions(
-            local_path(options.lake), self._name, self._versions[path], options.trace_share
+            local_path(options.lake), self._name, self._versions[path], options.trace_share, first
         )
 
     def _take(self, done: Done) -> Result | None:
@@ -265,8 +266,10 @@ class _Sweep:
             return INTERRUPTED
         if any(tally.failed for tally in self._tallies.values()):
             return VIOLATED
-        has_gaps = any(tally.gaps for tally in self._tallies.values())
-        return NOTHING_TESTED if has_gaps else PASSED
+        for tally in self._tallies.values():
+            if tally.delivers_nothing or (options.is_mark_required and tally.missing):
+                return NOTHING_TESTED
+        return PASSED
 
     def _facts(self, path: str) -> dict[str, object]:
         tally = self._tallies[path]
@@ -305,7 +308,8 @@ class _Sweep:
             if tally.gaps and not self._ending:
                 gaps = ", ".join(tally.gaps)
                 name = escape(tally.scenario.name)
-                console.print(f"[bold yellow]not seen[/] in {name}: {gaps}")
+                style = "bold yellow" if self._options.is_mark_required else "yellow"
+                console.print(f"[{style}]not seen[/] in {name}: {gaps}")
         pace = self._fresh / self._seconds if self._seconds else 0
         seeds = counted(self._fresh, "seed")
         console.print(f"{seeds} in {self._seconds:,.1f} s, {pace:,.1f} a second")

@@ -43,7 +43,15 @@ class Tally:
     @property
     def gaps(self) -> list[str]:
         """What should have been seen but was not."""
-        if not self.seeds:
-            return []
-        missing = [mark for mark in self.scenario.expect.sometimes if not self.marks[mark]]
-        return missing if self.sums["delivered"] else ["no job was delivered", *missing]
+        return [*(["no job was delivered"] if self.delivers_nothing else []), *self.missing]
+
+    @property
+    def delivers_nothing(self) -> bool:
+        """Was no job delivered, so that nothing was tested?"""
+        return bool(self.seeds) and not self.sums["delivered"]
+
+    @property
+    def missing(self) -> list[str]:
+        """Marks that the scenario expects of some seed, and that none has hit."""
+        expected = self.scenario.expect.sometimes if self.seeds else ()
+        return [mark for mark in expected if not self.marks[mark]]

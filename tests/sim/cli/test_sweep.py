@@ -46,9 +46,18 @@ def test_a_mark_that_no_seed_hits_is_told(tmp_path: Path, capsys: Capture) -> No
     text = SMALL + '[expect]\nsometimes = ["crash", "collected"]\n'
     path = scenario_file(tmp_path, "small", text)
 
+    for more, status in (([], PASSED), (["--require-marks"], NOTHING_TESTED)):
+        assert main(["sweep", path, "--seeds", "0:2", "--jobs", "1", *more]) == status
+
+        assert "not seen in small: crash\n" in capsys.readouterr().out
+
+
+def test_a_sweep_that_delivers_no_job_has_tested_nothing(tmp_path: Path, capsys: Capture) -> None:
+    path = scenario_file(tmp_path, "small", SMALL.replace("[[consumer]]\n", ""))
+
     assert main(["sweep", path, "--seeds", "0:2", "--jobs", "1"]) == NOTHING_TESTED
 
-    assert "not seen in small: crash\n" in capsys.readouterr().out
+    assert "not seen in small: no job was delivered\n" in capsys.readouterr().out
 
 
 def test_a_result_that_two_sweeps_have_is_one_line(tmp_path: Path) -> None:
