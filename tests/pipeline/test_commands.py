@@ -6,11 +6,12 @@ import os
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from disque_trio.__main__ import main
-from disque_trio.cli.pipeline import query
-from disque_trio.pipeline.lake import ingestion
+from disque_trio.cli.pipeline import query, report
+from disque_trio.pipeline.lake import ingestion, shape
 from disque_trio.pipeline.lake.store import Lake
 from disque_trio.pipeline.report import facts
 from disque_trio.tracing.jsonlines import line_of
@@ -100,6 +101,54 @@ def test_a_query_that_cannot_be_answered_is_explained(
     told = capfd.readouterr().err
     assert told.startswith("disque-trio pipeline: Spark does not understand it: ")
     assert told.count("\n") == 1
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A lake for which Spark must not start."""
+    lake = Lake.open(str(tmp_path / "lake"), create=True)
+    lake.commit([lake.write("rows", "live", "p", shape.rows_table(ROWS, "r", 0))])
+    for command in (query, report):
+        monkeypatch.setattr(command, "started", lambda _: pytest.fail("Spark was started"))
+    return lake.path
+
+
+def test_a_small_lake_is_asked_without_spark(small: str, tmp_path: Path, capsys: Capture) -> None:
+    asked = ["pipeline", "query", small, "SELECT job, time FROM rows ORDER BY time"]
+    assert main([*asked, "--most", "1"]) == 0
+    assert capsys.readouterr().out.split()[:5] == ["job", "time", "J0", "0", "…"]
+
+    assert main([*asked, "--json"]) == 0
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert told == [{"job": f"J{number}", "time": number} for number in range(30)]
+
+    assert main(["pipeline", "report", small, "--html", str(tmp_path / "o.html")]) == 0
+    assert "30 rows of 1 runs" in capsys.readouterr().out
+    assert main(["pipeline", "query", small, "SELECT sed FROM runs"]) == 2
+    assert 'Referenced column "sed" not found' in capsys.readouterr().err
+    assert main(["pipeline", "query", small, "SELEC 1 1", "--engine", "duckdb"]) == 2
+    assert "DuckDB does not understand it: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("rows", "more"),
+    [
+        (10_000_001, []),
+        (30, ["--engine", "spark"]),
+        (30, ["--master", "local[2]"]),
+        (30, ["SELECT java_method('a', 'b')"]),
+    ],
+)
+def test_what_is_not_for_duckdb_is_for_spark(
+    small: str, monkeypatch: pytest.MonkeyPatch, rows: int, more: list[str]
+) -> None:
+    lake = Lake.open(small)
+    (part,) = lake.parts("rows")
+    monkeypatch.setattr(Lake, "parts", lambda *_: [attrs.evolve(part, rows=rows)])
+    sql = [] if more and more[0].startswith("SELECT") else ["runs"]
+
+    with pytest.raises(pytest.fail.Exception, match="Spark was started"):
+        main(["pipeline", "query", small, *sql, *more])
 
 
 @pytest.mark.parametrize(

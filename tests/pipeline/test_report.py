@@ -88,6 +88,14 @@ def test_every_part_is_there() -> None:
     assert "calm 900 1.1 s 5 ms – 20 ms 1 s 75 ms" in read
 
 
+def test_marks_that_no_seed_has_hit_are_named() -> None:
+    assert "Not seen" not in text(page.render(TOLD))
+
+    read = text(page.render(attrs.evolve(TOLD, missed=[("calm", 4, ["crash", "cut"])])))
+
+    assert "scenario seeds marks calm 4 crash, cut" in read
+
+
 def test_what_was_swept_again_is_compared() -> None:
     day = 86_400_000_000
     later = {

@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -10,7 +11,13 @@ import attrs
 from rich.table import Table
 
 from disque_trio.cli.frame import json_switch
-from disque_trio.cli.pipeline.spark import SparkOptions, part, started, tell_of_judging
+from disque_trio.cli.pipeline.spark import (
+    AskOptions,
+    is_for_duckdb,
+    part,
+    started,
+    tell_of_judging,
+)
 from disque_trio.pipeline.lake.views import VIEWS, lines
 from disque_trio.pipeline.session import first_line
 from disque_trio.terminal.consoles import console
@@ -22,7 +29,7 @@ _NAME: Final = re.compile(r"\w+")
 
 
 @attrs.frozen(kw_only=True)
-class Options(SparkOptions):
+class Options(AskOptions):
     """`pipeline query`."""
 
     query: str | None = argument(
@@ -45,6 +52,8 @@ def run(options: Options) -> int:
         _list(_columns(options.query))
         return 0
     query = _query(options.query)  # a wrong name is told before Spark has started
+    if is_for_duckdb(options, lake) and _answered_here(options, lake, query):
+        return 0
     with started(options) as spark:
         found = _ask(spark, lake, query)
         if options.is_json:
@@ -68,6 +77,26 @@ def _query(text: str) -> str:
         near = "".join(f", did you mean {name}?" for name in get_close_matches(text, lines(), 1))
         raise UsageError(f"there is no view {text}{near or ';'} 'query LAKE' lists them")
     return f"SELECT * FROM {text}"
+
+
+def _answered_here(options: Options, lake: Any, query: str) -> bool:
+    """Ask DuckDB, and show. False if it does not understand the query and Spark may."""
+    duck = part("lake.duck")
+    try:
+        with closing(duck.Duck(lake, query, tell_of_judging)) as found:
+            answer = found.ask(query, None if options.is_json else options.most + 1)
+    except duck.QuestionError as error:
+        raise UsageError(str(error)) from None
+    except duck.OtherSqlError as error:
+        if options.engine == "auto":
+            return False
+        raise UsageError(f"DuckDB does not understand it: {first_line(error)}") from None
+    if options.is_json:
+        for facts in answer.facts():
+            say_json(facts)
+    else:
+        _show(answer.columns, answer.rows, options.most)
+    return True
 
 
 def _ask(spark: Any, lake: Any, query: str) -> Any:

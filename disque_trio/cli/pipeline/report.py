@@ -4,14 +4,20 @@ import errno
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import attrs
 
 from disque_trio.cli.frame import cannot_write
 from disque_trio.cli.pipeline.reruns import Reruns
-from disque_trio.cli.pipeline.spark import SparkOptions, part, started, tell_of_judging
+from disque_trio.cli.pipeline.spark import (
+    AskOptions,
+    is_for_duckdb,
+    part,
+    started,
+    tell_of_judging,
+)
 from disque_trio.pipeline.location import path_in
 from disque_trio.terminal.options import DIR, option, text
 from disque_trio.terminal.output import say
@@ -20,7 +26,7 @@ HELP = "Draw what a lake has to tell, as one HTML page that needs nothing else."
 
 
 @attrs.frozen(kw_only=True)
-class Options(SparkOptions):
+class Options(AskOptions):
     """`pipeline report`."""
 
     html: str = option("--html", text("OUT"), "draw it into this HTML file", is_required=True)
@@ -38,8 +44,13 @@ def run(options: Options) -> int:
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         tempfile.TemporaryFile(dir=target.parent).close()
-    with started(options) as spark:
-        told = part("report.facts").ask(spark, lake, tell_of_judging)
+    facts = part("report.facts")
+    if is_for_duckdb(options, lake):
+        with closing(part("lake.duck").Duck(lake, facts.USED, tell_of_judging)) as duck:
+            told = facts.figures(duck.facts, lake)
+    else:
+        with started(options) as spark:
+            told = facts.ask(spark, lake, tell_of_judging)
     with _telling(target):
         reruns = Reruns.among(options.scenarios or ["scenarios"])
         _write(target, part("report.page").render(told, reruns.command))

@@ -3,15 +3,20 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
+from importlib.util import find_spec
+from typing import Any, Final
 
 import attrs
 
 from disque_trio.cli.frame import spark_settings
 from disque_trio.pipeline import session, shipping
 from disque_trio.pipeline.errors import INSTALL, PipelineError
-from disque_trio.terminal.options import DIR, argument, option, text
+from disque_trio.terminal.options import DIR, argument, one_of, option, text
 from disque_trio.terminal.output import complain
+
+HERE: Final = "local[*]"
+_SMALL: Final = 10_000_000
+"""Rows of a lake up to which DuckDB answers sooner than Spark on this machine."""
 
 
 @attrs.frozen(kw_only=True)
@@ -31,11 +36,33 @@ class SparkOptions(LakeOptions):
     """Where Spark runs."""
 
     master: str = option(
-        "--master", text("MASTER"), "where Spark runs, such as spark://HOST:7077", "local[*]",
+        "--master", text("MASTER"), "where Spark runs, such as spark://HOST:7077", HERE,
         shown="local[*]: here, on all processors",
     )  # fmt: skip
     memory: str = option("--memory", text("SIZE"), "the driver's memory, such as 4g", "2g")
     spark_settings: tuple[tuple[str, str], ...] = spark_settings()
+
+
+@attrs.frozen(kw_only=True)
+class AskOptions(SparkOptions):
+    """What answers."""
+
+    engine: str = option(
+        "--engine", one_of("auto", "duckdb", "spark"),
+        "what answers: DuckDB in this process, or Spark", "auto",
+        shown="auto: DuckDB for a lake of up to ten million rows, unless --master is given",
+    )  # fmt: skip
+
+
+def is_for_duckdb(options: AskOptions, lake: Any) -> bool:
+    """Does DuckDB answer? Raises `PipelineError` if it should and is not installed."""
+    if options.engine == "spark" or (options.engine == "auto" and options.master != HERE):
+        return False
+    if not all(find_spec(name) for name in ("duckdb", "sqlglot")):
+        if options.engine == "auto":
+            return False
+        raise PipelineError(f"--engine duckdb needs DuckDB and sqlglot: {INSTALL}")
+    return options.engine == "duckdb" or sum(each.rows for each in lake.parts("rows")) <= _SMALL
 
 
 @contextmanager

@@ -21,13 +21,13 @@ _SPARK: Final = {
     pa.string(): "STRING",
     pa.bool_(): "BOOLEAN",
 }
-_MADE: Final = {view.name: view.sql for view in VIEWS.values()}
+MADE: Final = {view.name: view.sql for view in VIEWS.values()}
 """The SQL of each view, in order."""
 _SMALL: Final = 50_000
 """Most rows of a view that is computed at once."""
 _SMALL_LAKE: Final = 500_000
 """Rows of a lake in which planning a view takes longer than computing it."""
-_JOINED: Final = ("runs", "adds", "jobs", "deliveries", "copies")
+JOINED: Final = ("runs", "adds", "jobs", "deliveries", "copies")
 """Views that others are made of. In a small lake they are computed at once."""
 _WORD: Final = re.compile(r"\w+")
 _GLOB: Final = re.compile(r"([\[\]{}*?\\])")
@@ -42,20 +42,21 @@ def attach(
     parts = lake.snapshot()
     for table, schema in TABLES.items():
         _table(spark, lake, table, schema, parts[table]).createOrReplaceTempView(table)
-    spark.sql(_ONE_TRACE).createOrReplaceTempView("traces")
-    spark.sql(_ONE_RESULT).createOrReplaceTempView("results")
-    wanted = needed(text) if text is not None else dict.fromkeys(_MADE)
-    at_once = _JOINED if sum(part.rows for part in parts["rows"]) <= _SMALL_LAKE else ("runs",)
+    spark.sql(ONE_TRACE).createOrReplaceTempView("traces")
+    spark.sql(ONE_RESULT).createOrReplaceTempView("results")
+    wanted = needed(text) if text is not None else dict.fromkeys(MADE)
+    at_once = JOINED if sum(part.rows for part in parts["rows"]) <= _SMALL_LAKE else ("runs",)
     for name in wanted:
         if name == "verdicts":
             parts = {**parts, name: _judge_missing(spark, lake, tell)}
-        view = spark.sql(_MADE[name])
+        view = spark.sql(MADE[name])
         if name in at_once:
             view = _small(spark, lake, name, view, derived.key(parts, _whole_sql(name)))
         view.createOrReplaceTempView(name)
 
 
-_PENDING: Final = """
+JUDGING: Final = "judging {runs:,} runs, {events:,} rows, that have no verdict of this version yet"
+PENDING: Final = """
 SELECT r.scenario, r.run, r.seed, r.events, r.is_live, t.plan
 FROM runs r LEFT JOIN traces t USING (scenario, run, seed) LEFT ANTI JOIN verdicts v
   ON v.scenario = r.scenario AND v.run = r.run AND v.judge = '{judge}' AND v.events = r.events
@@ -68,10 +69,10 @@ def _judge_missing(spark: Any, lake: Lake, tell: Callable[[str], object]) -> lis
     """Judge each run that this judge has not judged yet, and keep its verdict. The parts of the
     table."""
     table = spark.table("verdicts")
-    pending = spark.sql(_PENDING.format(judge=verdicts.judge_digest())).cache()
+    pending = spark.sql(PENDING.format(judge=verdicts.judge_digest())).cache()
     ((runs, events),) = pending.selectExpr("count(*)", "sum(events)").collect()
     if runs:
-        tell(f"judging {runs:,} runs, {events:,} rows, that have no verdict of this version yet")
+        tell(JUDGING.format(runs=runs, events=events))
         tasks = min(runs, _TASKS * spark.sparkContext.defaultParallelism)
         rows = spark.table("rows").join(pending.select(*_KEYS), [*_KEYS], "left_semi")
         grouped = (each.repartition(tasks, *_KEYS).groupBy(*_KEYS) for each in (rows, pending))
@@ -79,8 +80,7 @@ def _judge_missing(spark: Any, lake: Lake, tell: Callable[[str], object]) -> lis
             next(grouped).cogroup(next(grouped)).applyInArrow(_judged, _shape(VERDICTS)).toArrow()
         )
         spark.createDataFrame(found).unionByName(table).createOrReplaceTempView("verdicts")
-        with suppress(LakeError):  # such as a lake that may only be read
-            _keep(lake, found)
+        keep(lake, found)
     pending.unpersist()
     return lake.parts("verdicts")
 
@@ -97,13 +97,16 @@ def _judged(rows: pa.Table, runs: pa.Table) -> pa.Table:
     return found.append_column("scenario", [[run["scenario"]]])
 
 
-def _keep(lake: Lake, found: pa.Table) -> None:
-    parts = []
-    for scenario in found.column("scenario").unique().to_pylist():
-        mine = found.filter(pc.equal(found.column("scenario"), scenario)).select(VERDICTS.names)
-        name = f"judged-{uuid.uuid4().hex[:16]}"
-        parts.append(lake.write("verdicts", scenario, name, mine.cast(VERDICTS)))
-    lake.commit(parts)
+def keep(lake: Lake, found: pa.Table) -> None:
+    """Keep verdicts, which have a column `scenario`, if the lake can be written to."""
+    with suppress(LakeError):
+        parts = []
+        for scenario in found.column("scenario").unique().to_pylist():
+            mine = found.filter(pc.equal(found.column("scenario"), scenario))
+            name = f"judged-{uuid.uuid4().hex[:16]}"
+            content = mine.select(VERDICTS.names).cast(VERDICTS)
+            parts.append(lake.write("verdicts", scenario, name, content))
+        lake.commit(parts)
 
 
 def _small(spark: Any, lake: Lake, name: str, view: Any, key: str) -> Any:
@@ -119,17 +122,17 @@ def _small(spark: Any, lake: Lake, name: str, view: Any, key: str) -> Any:
 
 def _whole_sql(name: str) -> str:
     """All SQL that makes a view."""
-    return "\n".join([_ONE_TRACE, _ONE_RESULT, *(_MADE[each] for each in needed(name))])
+    return "\n".join([ONE_TRACE, ONE_RESULT, *(MADE[each] for each in needed(name))])
 
 
 def needed(text: str) -> dict[str, None]:
     """The views that a query names, and those that they are made of. Spark takes a tenth of a
     second to plan each."""
-    names = list(_MADE)
+    names = list(MADE)
     wanted = _named_in(text, names)
     for place, name in reversed(list(enumerate(names))):
         if name in wanted:  # later views may have the names of its columns
-            wanted |= _named_in(_MADE[name], names[:place])
+            wanted |= _named_in(MADE[name], names[:place])
     return {name: None for name in names if name in wanted}
 
 
@@ -138,17 +141,17 @@ def _named_in(text: str, names: Sequence[str]) -> dict[str, None]:
     return {name: None for name in names if name in words}
 
 
-_ONE_TRACE: Final = """
+ONE_TRACE: Final = """
 SELECT * EXCEPT (number) FROM (
   SELECT *, row_number() OVER (PARTITION BY scenario, run ORDER BY seed) AS number FROM traces
 ) WHERE number = 1
 """
 """Each node of a live cluster has a trace, and all of them are one run."""
 
-_ONE_RESULT: Final = """
+ONE_RESULT: Final = """
 SELECT r.* FROM results r LEFT ANTI JOIN (
   SELECT scenario, sweep, seed, version FROM results
-  WHERE NOT ok AND exists(findings, each -> each.property = 'determinism')
+  WHERE NOT ok AND size(filter(findings, each -> each.property = 'determinism')) > 0
 ) again ON r.ok AND r.scenario = again.scenario AND r.seed = again.seed
   AND (r.version = again.version OR r.sweep = again.sweep AND r.version <=> again.version)
 """

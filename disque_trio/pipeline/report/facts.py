@@ -1,19 +1,22 @@
 """The figures of the report, from queries on a lake."""
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import attrs
 
 from disque_trio.pipeline.lake import asking
 from disque_trio.pipeline.lake.store import Lake
+from disque_trio.pipeline.lake.views.words import QUEUEING
 from disque_trio.pipeline.report import sweeps
-from disque_trio.pipeline.report.sweeps import Facts
+from disque_trio.pipeline.report.sweeps import Facts, Rows
 
 QUANTILES: Final = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9999, 1.0)
 _STRETCHES: Final = 150
 """How many intervals a curve over time has."""
-_USED: Final = "runs jobs seeds causes failures coverage violations"
+USED: Final = "runs jobs seeds causes failures coverage violations"
+"""The views that the queries name."""
 
 
 @attrs.frozen
@@ -64,6 +67,8 @@ class ReportFacts:
     """Where the time of jobs goes (`sweeps.stages`)."""
     families: Sequence[Facts] = ()
     """Duplicates by kind of fault (`sweeps.families`)."""
+    missed: Sequence[tuple[str, int, Sequence[str]]] = ()
+    """Scenarios whose latest code hit some expected marks in none of so many seeds."""
 
     @property
     def is_empty(self) -> bool:
@@ -74,18 +79,18 @@ class ReportFacts:
 def ask(spark: Any, lake: Lake, tell: Callable[[str], object] = lambda _: None) -> ReportFacts:
     """All figures, from about ten queries. `tell` is told what runs are judged for it. Raises
     `LakeError`."""
-    asking.attach(spark, lake, _USED, tell)
+    asking.attach(spark, lake, USED, tell)
     jobs = spark.table("jobs").cache()  # several queries use it
     try:
-        return _facts(spark, lake)
+        return figures(
+            lambda sql: [row.asDict(recursive=True) for row in spark.sql(sql).collect()], lake
+        )
     finally:
         jobs.unpersist()
 
 
-def _facts(spark: Any, lake: Lake) -> ReportFacts:
-    def rows(sql: str) -> list[Facts]:
-        return [row.asDict(recursive=True) for row in spark.sql(sql).collect()]
-
+def figures(rows: Rows, lake: Lake) -> ReportFacts:
+    """The figures from queries that somebody answers who knows the views of `USED`."""
     (whole,) = rows(
         "SELECT coalesce(sum(events), 0) AS events, count(*) AS runs, count_if(is_live) AS live, "
         "coalesce(sum(added), 0) AS added FROM runs"
@@ -108,23 +113,41 @@ def _facts(spark: Any, lake: Lake) -> ReportFacts:
         ],
         stages=sweeps.stages(rows),
         families=sweeps.families(rows),
+        missed=list(_missed(rows(_MARKS))),
     )
+
+
+_MARKS: Final = """
+SELECT scenario, count(*) AS seeds, max(expected) AS expected,
+  array_distinct(flatten(collect_list(seen))) AS seen
+FROM (SELECT scenario, version, at, get_json_object(plan, '$.expect.sometimes') AS expected,
+  map_keys(marks) AS seen FROM results)
+GROUP BY scenario, version ORDER BY scenario, max(at)
+"""
+"""The plans of seeds whose rows are kept say which marks some seed should hit."""
+
+
+def _missed(told: Iterable[Facts]) -> Iterator[tuple[str, int, Sequence[str]]]:
+    for row in {row["scenario"]: row for row in told}.values():
+        missing = [name for name in json.loads(row["expected"] or "[]") if name not in row["seen"]]
+        if missing:
+            yield row["scenario"], row["seeds"], missing
 
 
 _VIOLATIONS: Final = """
 SELECT property, scenario, count(DISTINCT run) AS runs, count(*) AS times, min(seed) AS seed,
-  min_by(detail, struct(seed, time)) AS text
+  min_by(detail, struct(seed, time, detail)) AS text
 FROM violations LEFT ANTI JOIN results USING (scenario, run)
 GROUP BY property, scenario ORDER BY property, scenario
 """
 
 
-def _coverage(rows: Any) -> list[Facts]:
+def _coverage(rows: Rows) -> list[Facts]:
     """By message and state: the counts of sweeps if there are any, else those of traces."""
     counted: list[Facts] = rows(
-        "SELECT split_part(pair, '/', 1) AS message, split_part(pair, '/', 2) AS state, "
-        "sum(times) AS times FROM (SELECT explode(coverage) AS (pair, times) FROM results) "
-        "GROUP BY ALL"
+        "SELECT split_part(each.key, '/', 1) AS message, split_part(each.key, '/', 2) AS state, "
+        "sum(each.value) AS times "
+        "FROM (SELECT explode(map_entries(coverage)) AS each FROM results) GROUP BY ALL"
     )
     if counted:
         return counted
@@ -149,10 +172,12 @@ WITH spans AS (
   FROM jobs JOIN scales USING (scenario, run)
   WHERE confirmed IS NOT NULL AND at_least_once
 ), steps AS (
-  SELECT scenario, inline(array(
-    struct(ceil(since * {_STRETCHES} / span) AS stretch, 1 AS change),
-    struct(ceil(until * {_STRETCHES} / span) AS stretch, -1 AS change)))
-  FROM waits WHERE until IS NULL OR until > since
+  SELECT scenario, each.* FROM (
+    SELECT scenario, explode(array(
+      struct(ceil(since * {_STRETCHES} / span) AS stretch, 1 AS change),
+      struct(ceil(until * {_STRETCHES} / span) AS stretch, -1 AS change))) AS each
+    FROM waits WHERE until IS NULL OR until > since
+  )
 ), sums AS (
   SELECT scenario, sort_array(collect_list(struct(stretch, change))) AS changes
   FROM (
@@ -166,7 +191,7 @@ FROM scales LEFT JOIN sums USING (scenario) GROUP BY scenario ORDER BY scenario
 """
 
 
-def _unseen(rows: Any) -> list[Curve]:
+def _unseen(rows: Rows) -> list[Curve]:
     return [_curve(row) for row in rows(_UNSEEN)]
 
 
@@ -182,12 +207,11 @@ def _curve(row: Facts) -> Curve:
 
 _LATENCY: Final = f"""
 WITH stages AS (
-  SELECT scenario, stack(4,
-      1, 'answered', confirmed - asked,
-      2, 'queued', queued - asked - delay,
-      3, 'delivered', delivered - queued,
-      4, 'acked', acked - delivered) AS (step, stage, took)
-  FROM jobs
+  SELECT scenario, each.* FROM (SELECT scenario, explode(array(
+      struct(1 AS step, 'answered' AS stage, confirmed - asked AS took),
+      struct(2 AS step, 'queued' AS stage, {QUEUEING} AS took),
+      struct(3 AS step, 'delivered' AS stage, delivered - queued AS took),
+      struct(4 AS step, 'acked' AS stage, acked - delivered AS took))) AS each FROM jobs)
 )
 SELECT scenario, step, stage, count(*) AS jobs,
   percentile_approx(took, array{QUANTILES}, 1000) AS at

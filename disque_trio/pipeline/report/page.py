@@ -19,6 +19,7 @@ def render(told: ReportFacts, rerun: Rerun = lambda *_: "") -> str:
     parts = (
         _head(told),
         tables.failures(told, rerun),
+        tables.missed(told),
         tables.violations(told),
         trends.trends(told),
         curves.stages(told),

@@ -62,14 +62,14 @@ FAMILIES: Final = {
 """Marks (`sim.scenarios.marks`) that tell of a fault, by kind."""
 NO_FAULT: Final = "none of these"
 
-_FAMILY: Final = ", ".join(
-    f"'{mark}', '{family}'" for family, marks in FAMILIES.items() for mark in marks
+_FAMILY: Final = " ".join(
+    f"WHEN '{mark}' THEN '{family}'" for family, marks in FAMILIES.items() for mark in marks
 )
 _FAMILIES: Final = f"""
 WITH met AS (
   SELECT added, duplicates, array_distinct(filter(
-    transform(map_keys(map_filter(marks, (mark, times) -> times > 0)),
-      mark -> element_at(map({_FAMILY}), mark)),
+    transform(filter(map_entries(marks), each -> each.value > 0),
+      each -> CASE each.key {_FAMILY} END),
     family -> family IS NOT NULL)) AS families
   FROM results
 ), by_family AS (
@@ -77,9 +77,9 @@ WITH met AS (
     explode(if(size(families) = 0, array('{NO_FAULT}'), families)) AS family
   FROM met
 ), counted AS (
-  SELECT family, cause, sum(times) AS duplicates
-  FROM (SELECT family, explode(duplicates) AS (cause, times) FROM by_family)
-  GROUP BY family, cause
+  SELECT family, each.key AS cause, sum(each.value) AS duplicates
+  FROM (SELECT family, explode(map_entries(duplicates)) AS each FROM by_family)
+  GROUP BY family, each.key
 )
 SELECT family, seeds, cause, try_divide(1e6 * duplicates, jobs) AS per_million
 FROM (SELECT family, count(*) AS seeds, sum(added) AS jobs FROM by_family GROUP BY family)

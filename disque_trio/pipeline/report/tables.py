@@ -63,6 +63,25 @@ def _failure(row: Facts, rerun: Rerun) -> list[str]:
     ]
 
 
+def missed(told: ReportFacts) -> str:
+    """Marks that no seed has hit."""
+    if not told.missed:
+        return ""
+    return section(
+        "Not seen",
+        "Marks that a scenario expects of some seed, and that no seed of its latest version has "
+        "hit. With few seeds that is usual; with many the scenario tests less than it should.",
+        table(
+            "marks that no seed has hit",
+            ("scenario", "number:seeds", "text:marks"),
+            (
+                [html.escape(scenario), f"{seeds:,}", html.escape(", ".join(marks))]
+                for scenario, seeds, marks in told.missed
+            ),
+        ),
+    )
+
+
 def _meaning(name: str) -> str:
     return PROPERTIES.get(name) or APP_PROPERTIES.get(name) or CAUSES.get(name, "")
 

@@ -62,8 +62,8 @@ def test_rows_of_other_sql_are_not_taken(
     spark: Any, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs(spark, lake)
-    changed = asking._MADE["runs"].replace("sum(events)", "sum(events) + 5")
-    monkeypatch.setitem(asking._MADE, "runs", changed)
+    changed = asking.MADE["runs"].replace("sum(events)", "sum(events) + 5")
+    monkeypatch.setitem(asking.MADE, "runs", changed)
 
     assert runs(spark, lake) == [("r0", 6)]
 

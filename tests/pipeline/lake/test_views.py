@@ -10,6 +10,7 @@ from disque_trio.pipeline.lake import asking
 from disque_trio.pipeline.lake.ingestion import ingest
 from disque_trio.pipeline.lake.store import Lake
 from disque_trio.pipeline.lake.views import TABLES, VIEWS, lines
+from disque_trio.pipeline.report import facts
 from disque_trio.tracing.jsonlines import line_of
 from disque_trio.tracing.rows import Row
 from tests.pipeline.lake.conftest import Ask
@@ -114,6 +115,24 @@ def test_latency_is_told_by_stage(views: Ask) -> None:
         "answered": 6.0, "queued": 6.0, "delivered": 994.0, "acked": 6200.0, "whole": 7200.0,
     }  # fmt: skip
     assert {row.jobs for row in stages.values()} == {1}
+
+
+def test_a_delay_that_enqueue_ends_is_no_negative_latency(spark: Any, tmp_path: Path) -> None:
+    rows = [
+        at(1, "add.invoke", job="", queue="q", client="p", ref=1, detail="delay=300 body=x"),
+        at(1.001, "hold", queue="q", cause="add"),
+        at(1.002, "add.ok", queue="q", client="p", ref=1),
+        at(4, "queue", queue="q", cause="enqueue"),
+    ]
+    Path(tmp_path, "a.jsonl").write_bytes(b"".join(line_of(row) for row in rows))
+    lake = Lake.open(str(tmp_path / "lake"), create=True)
+    ingest(spark, lake, [str(tmp_path / "a.jsonl")])
+    ask = Ask(spark, lake)
+
+    (stage,) = ask("SELECT * FROM latency WHERE stage = 'queued'")
+
+    assert (stage.jobs, stage.p50, stage.longest) == (1, 0.0, 0.0)
+    assert all(each.at[0] >= 0 for each in ask(facts._LATENCY))
 
 
 def test_federation_throughput_and_clocks(views: Ask) -> None:

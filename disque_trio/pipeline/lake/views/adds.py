@@ -34,7 +34,7 @@ WITH told AS (
   GROUP BY {KEYS}, node, client, ref
 )
 SELECT {KEYS}, node, client, ref, asked, queue,
-  lower(substring_index(detail, 'body=', 1)) AS words,
+  lower(split_part(detail, 'body=', 1)) AS words,
   if(instr(detail, 'body=') > 0, substring(detail, instr(detail, 'body=') + 5), NULL) AS body,
   outcome, nullif(cause, '') AS cause, answered, job, answers
 FROM told

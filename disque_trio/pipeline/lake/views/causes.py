@@ -14,7 +14,8 @@ SQL: Final = """
 WITH rest AS (
   SELECT scenario, run, added FROM runs LEFT ANTI JOIN results USING (scenario, run)
 ), found AS (
-  SELECT scenario, explode(duplicates) AS (cause, times) FROM results
+  SELECT scenario, each.key AS cause, each.value AS times
+  FROM (SELECT scenario, explode(map_entries(duplicates)) AS each FROM results)
   UNION ALL
   SELECT scenario, each.cause, 1
   FROM (SELECT scenario, run, explode(duplicates) AS each FROM verdicts)

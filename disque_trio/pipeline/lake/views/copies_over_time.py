@@ -28,16 +28,21 @@ WITH stays AS (
   SELECT {KEYS}, job, confirmed, replicate, coalesce(ended, {_EVER}) AS ended
   FROM jobs WHERE is_promised AND (ended IS NULL OR ended > confirmed)
 ), spans AS (
-  SELECT {KEYS}, inline(array_append(
-    transform(coalesce(stays, array()), stay -> struct(greatest(stay.since, confirmed) AS since,
-      least(stay.until, ended) AS until, 0 AS jobs, 1 AS copies, 0L AS wanted)),
-    struct(confirmed AS since, ended AS until, 1 AS jobs, 0 AS copies, replicate AS wanted)))
-  FROM alive LEFT JOIN stays USING ({KEYS}, job)
+  SELECT {KEYS}, each.* FROM (
+    SELECT {KEYS}, explode(concat(
+      transform(coalesce(stays, array()), stay -> struct(greatest(stay.since, confirmed) AS since,
+        least(stay.until, ended) AS until, 0 AS jobs, 1 AS copies, 0L AS wanted)),
+      array(struct(confirmed AS since, ended AS until, 1 AS jobs, 0 AS copies, replicate AS wanted))
+    )) AS each
+    FROM alive LEFT JOIN stays USING ({KEYS}, job)
+  )
 ), steps AS (
-  SELECT {KEYS}, inline(array(
-    struct(since AS time, jobs, copies, wanted),
-    struct(until AS time, -jobs AS jobs, -copies AS copies, -wanted AS wanted)))
-  FROM spans WHERE since < until
+  SELECT {KEYS}, each.* FROM (
+    SELECT {KEYS}, explode(array(
+      struct(since AS time, jobs AS jobs, copies AS copies, wanted AS wanted),
+      struct(until AS time, -jobs AS jobs, -copies AS copies, -wanted AS wanted))) AS each
+    FROM spans WHERE since < until
+  )
 ), seconds AS (
   SELECT {KEYS}, time DIV 1000000 AS second, sum(jobs) AS jobs, sum(copies) AS copies,
     sum(wanted) AS wanted

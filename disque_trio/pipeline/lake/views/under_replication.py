@@ -37,11 +37,13 @@ WITH stays AS (
     )) AS spans
   FROM alive LEFT JOIN stays USING ({KEYS}, job)
 ), steps AS (
-  SELECT {KEYS}, job, queue, wanted, ended, last, inline(array_append(
-    flatten(transform(filter(spans, span -> span.since < span.until), span -> array(
-      struct(span.since AS time, 1 AS change), struct(span.until AS time, -1 AS change)))),
-    struct(confirmed AS time, 0 AS change)))
-  FROM spans
+  SELECT {KEYS}, job, queue, wanted, ended, last, each.* FROM (
+    SELECT *, explode(concat(
+      flatten(transform(filter(spans, span -> span.since < span.until), span -> array(
+        struct(span.since AS time, 1 AS change), struct(span.until AS time, -1 AS change)))),
+      array(struct(confirmed AS time, 0 AS change)))) AS each
+    FROM spans
+  )
 ), counted AS (
   SELECT *, sum(change) OVER ({_W}) AS copies, lead(time) OVER ({_W}) AS next FROM steps
 ), stretches AS (

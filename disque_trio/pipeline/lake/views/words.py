@@ -23,6 +23,10 @@ TROUBLES: Final = ", ".join(f"'{row}'" for row in fault_kinds.ROWS if row != "st
 """Kinds of rows about a fault, or the end of one."""
 
 
+QUEUEING: Final = "queued - asked - if(queued_by = 'enqueue', least(delay, queued - asked), delay)"
+"""How long a job of `jobs` took to be queued after its DELAY, which ENQUEUE may end early."""
+
+
 def number(name: str, default: str) -> str:
     """SQL that reads an option of ADDJOB from the column `words`."""
     found = f"try_cast(nullif(regexp_extract(words, '\\\\b{name}[= ]([0-9]+)', 1), '') AS BIGINT)"

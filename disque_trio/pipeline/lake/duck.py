@@ -1,0 +1,157 @@
+"""Answers questions on a small lake in this process, by DuckDB: Spark takes longer to start.
+
+The views are written in Spark's SQL. sqlglot translates them, and the questions.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+import duckdb
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+
+from disque_trio.pipeline.lake import asking, verdicts
+from disque_trio.pipeline.lake.files import Part
+from disque_trio.pipeline.lake.shape import TABLES, VERDICTS, plain
+from disque_trio.pipeline.lake.store import Lake
+
+_THEIRS: Final = ("Referenced column", "Table with name")
+"""How errors begin that no other program would not find."""
+
+
+class OtherSqlError(Exception):
+    """SQL that Spark may understand, and DuckDB does not."""
+
+
+class QuestionError(Exception):
+    """A question about what is not there."""
+
+
+@attrs.frozen
+class Answer:
+    """Rows under the names of their columns."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+
+    def facts(self) -> list[dict[str, Any]]:
+        """The rows as dictionaries."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+
+class Duck:
+    """A lake as it is now, with the views that a question names."""
+
+    def __init__(
+        self, lake: Lake, text: str, tell: Callable[[str], object] = lambda _: None
+    ) -> None:
+        """Runs without a verdict are judged if the question needs verdicts, which `tell` is told.
+        Raises `LakeError`."""
+        self._lake = lake
+        self._base = duckdb.connect()
+        parts = lake.snapshot(TABLES)
+        self._stored = {name: self._source(name, parts[name]) for name in TABLES}
+        self._make("rows", "SELECT * FROM rows")
+        self._make("traces", asking.ONE_TRACE)
+        self._make("results", asking.ONE_RESULT)
+        for name in asking.needed(text):
+            if name == "verdicts":
+                self._judge_missing(tell)
+            self._make(name, asking.MADE[name], "TABLE" if name in asking.JOINED else "VIEW")
+
+    def _make(self, name: str, sql: str, kind: str = "VIEW") -> None:
+        """Make a view; of its own name, it sees the table of the lake."""
+        words = translated(sql, {name: self._stored[name]} if name in self._stored else {})
+        self._base.execute(f"CREATE TEMP {kind} {name} AS {words}")
+
+    def ask(self, sql: str, most: int | None = None) -> Answer:
+        """The rows that a question in Spark's SQL finds, all or the first ones. Raises
+        `OtherSqlError` and `QuestionError`."""
+        return self._answer(translated(sql), most)
+
+    def facts(self, sql: str) -> list[dict[str, Any]]:
+        """All rows as dictionaries."""
+        return self.ask(sql).facts()
+
+    def _answer(self, words: str, most: int | None = None) -> Answer:
+        try:
+            found = self._base.execute(words)
+            columns = [each[0] for each in found.description or ()]
+            rows = found.fetchall() if most is None else found.fetchmany(most)
+        except duckdb.Error as error:
+            text = str(error)
+            if any(begin in text for begin in _THEIRS):
+                raise QuestionError(text.partition("\n")[0].partition(": ")[2]) from None
+            raise OtherSqlError(text) from None
+        return Answer(columns, rows)
+
+    def close(self) -> None:
+        """Free its memory."""
+        self._base.close()
+
+    def _source(self, name: str, parts: Sequence[Part]) -> str:
+        """What a query selects from to read these files of a table."""
+        if not parts:
+            empty = pa.schema([*plain(TABLES[name]), ("scenario", pa.string())]).empty_table()
+            self._base.register(f"no_{name}", empty)
+            return f"no_{name}"
+        files = ", ".join(_quoted(_as_glob(self._lake.where(part))) for part in parts)
+        self._base.execute(
+            f"CREATE TEMP VIEW stored_{name} AS SELECT * FROM read_parquet([{files}], "
+            "union_by_name = true, hive_partitioning = true, hive_types = {'scenario': VARCHAR})"
+        )
+        return f"stored_{name}"
+
+    def _judge_missing(self, tell: Callable[[str], object]) -> None:
+        """As `asking` does on Spark."""
+        sql = asking.PENDING.format(judge=verdicts.judge_digest())
+        pending = self._answer(translated(sql, {"verdicts": self._stored["verdicts"]})).facts()
+        if not pending:
+            return
+        events = sum(run["events"] for run in pending)
+        tell(asking.JUDGING.format(runs=len(pending), events=events))
+        found = pa.concat_tables(map(self._judged, pending))
+        asking.keep(self._lake, found)
+        self._base.register("judged", found)
+        self._base.execute(
+            f"CREATE TEMP VIEW all_verdicts AS SELECT * FROM {self._stored['verdicts']} "
+            "UNION ALL BY NAME SELECT * FROM judged"
+        )
+        self._stored["verdicts"] = "all_verdicts"
+
+    def _judged(self, run: dict[str, Any]) -> pa.Table:
+        of_run = f"scenario = {_quoted(run['scenario'])} AND run = {_quoted(run['run'])}"
+        rows = self._base.sql(f"SELECT * FROM rows WHERE {of_run} AND seed = {run['seed']}")
+        found = verdicts.judge_table(rows.to_arrow_table(), run).cast(plain(VERDICTS))
+        return found.append_column("scenario", [[run["scenario"]] * found.num_rows])
+
+
+def translated(sql: str, names: Mapping[str, str] | None = None) -> str:
+    """SQL of Spark as DuckDB understands it, with other names of tables. Raises `OtherSqlError`."""
+
+    def changed(node: Any) -> Any:
+        if isinstance(node, exp.ApproxQuantile):  # there are few values: exactly
+            return exp.Anonymous(
+                this="quantile_disc", expressions=[node.this, node.args["quantile"]]
+            )
+        if isinstance(node, exp.Table) and names and node.name in names:
+            node.set("this", exp.to_identifier(names[node.name]))
+        return node
+
+    try:
+        (tree,) = sqlglot.parse(sql, read="spark")
+        if tree is None:
+            raise OtherSqlError("there is no SQL")
+        return str(tree.transform(changed).sql(dialect="duckdb"))
+    except (sqlglot.errors.SqlglotError, ValueError) as error:
+        raise OtherSqlError(str(error)) from None
+
+
+def _as_glob(path: str) -> str:
+    return "".join(f"[{each}]" if each in "[*?" else each for each in path)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
