@@ -136,6 +136,8 @@ def translated(sql: str, names: Mapping[str, str] | None = None) -> str:
             return exp.Anonymous(
                 this="quantile_disc", expressions=[node.this, node.args["quantile"]]
             )
+        if isinstance(node, exp.CountIf):  # DuckDB's is null without rows
+            return exp.Count(this=exp.Case().when(node.this, "1"))
         if isinstance(node, exp.Table) and names and node.name in names:
             node.set("this", exp.to_identifier(names[node.name]))
         return node
