@@ -20,7 +20,9 @@ class CompiledForm(BuildHookInterface[Any]):
     def dependencies(self) -> list[str]:
         """What the build needs: the compiler, and the types of what the package imports."""
         core = self.metadata.core
-        needed = [*core.dependencies, *core.optional_dependencies["compiled"]]
+        extras = core.optional_dependencies
+        server = [each for each in extras["server"] if not each.startswith(core.name)]
+        needed = [*core.dependencies, *extras["compiled"], *server]
         return needed if _is_wanted() else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:

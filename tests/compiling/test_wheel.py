@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from tests.cluster.processes import Server
 
 pytestmark = pytest.mark.skipif(FORM == "pure", reason="only `make test-compiled` compiles")
 PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input")
+IMPORT = re.compile(r"^(?:from|import) (\w+)[\w.]*(?: import |$)", re.MULTILINE)
 HERE = "import sys; sys.modules['mypy_extensions'] = sys.modules['librt'] = None; "
 
 
@@ -68,6 +70,33 @@ def test_a_wheel_has_the_source_and_a_native_module_beside_each_that_is_compiled
     assert {name for name in names if name.endswith(".py")} == sources | {plain + ".py"}
     text = zipfile.ZipFile(wheel).read("disque_trio/statemachine/machine.py")
     assert text == (PACKAGE / "statemachine" / "machine.py").read_bytes()
+
+
+def test_its_build_has_all_packages_that_compiled_modules_import(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """pip builds in an environment of its own, with nothing else."""
+    from hatchling.metadata.core import ProjectMetadata  # noqa: PLC0415
+    from hatchling.plugin.manager import PluginManager  # noqa: PLC0415
+
+    from compiling.wheel import CompiledForm  # noqa: PLC0415 - only here is hatchling sure to be
+
+    monkeypatch.setenv("DISQUE_FORM", "compiled")
+    metadata = ProjectMetadata(str(ROOT), PluginManager())
+    hook = CompiledForm(str(ROOT), {}, None, metadata, "", "wheel")
+    brought = {re.split(r"[^\w-]", each)[0] for each in hook.dependencies()}
+
+    sources = [PACKAGE / f"{path}.py" for path in compiled()]
+    imported = {
+        name
+        for source in sources
+        for name in re.findall(
+            r"^(?:from|import) ([\w]+)[\w.]*(?: import |$)", source.read_text(), re.MULTILINE
+        )
+    } - {*sys.stdlib_module_names, "disque_trio"}
+    owners = packages_distributions()
+    assert {owner for name in imported for owner in owners[name]} <= brought
+    assert "disque-trio" not in brought
 
 
 def test_its_description_has_no_links_that_lead_nowhere(wheel: Path) -> None:
