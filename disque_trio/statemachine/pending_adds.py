@@ -72,7 +72,7 @@ def settle(node: NodeState, job: Job, reply: Reply) -> None:
     assert pending is not None, f"{job.id!r} waits for copies without an ADDJOB"
     if isinstance(reply, Failure):
         counts.failure(node, reply.text)
-    elif reply == Status(job.id):
+    elif isinstance(reply, Status) and reply.text == job.id:
         counts.copied(node, job)
     _release(node, pending, job)
     pending.job = None

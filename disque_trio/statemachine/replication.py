@@ -43,8 +43,8 @@ from disque_trio.statemachine.copies import (
     has_enough,
     is_orphan,
     is_over,
+    keeps,
     named,
-    reads,
     snapshot,
     spread,
     tell_of_ack,
@@ -52,7 +52,7 @@ from disque_trio.statemachine.copies import (
 )
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.extensions import FOLLOWS, Extensions
-from disque_trio.statemachine.job import DESYNC, LAST_STAMP, STAMPS, Job, PendingAdd
+from disque_trio.statemachine.job import DESYNC, LAST_STAMP, STAMPS, Job, PendingAdd, needs
 from disque_trio.statemachine.messages import DelJob, Enqueue, GotJob, ReplJob, SetAck
 from disque_trio.statemachine.state import NodeState
 
@@ -143,8 +143,8 @@ def add_nodes(node: NodeState, job: Job, count: int) -> int:
     """Send the job to up to `count` more reachable nodes. Returns how many there were."""
     if count <= 0:
         return 0
-    peers = node.cluster.reachable
-    candidates = [p.id for p in peers if p.link and p.id not in job.holders and reads(p, job)]
+    peers, holders, wanted = node.cluster.reachable, job.holders, needs(job)
+    candidates = [p.id for p in peers if p.link and p.id not in holders and keeps(p, wanted)]
     if len(candidates) > count:
         candidates = _drawn(node, job, candidates, count)
     add_holders(job, tuple(candidates))

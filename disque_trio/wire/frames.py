@@ -10,6 +10,7 @@ numbers and message flags in types that do not use them. The layouts after the h
 
 import struct
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from disque_trio.statemachine.base import NODE_ID_LENGTH, NodeId
@@ -41,6 +42,11 @@ _LAST_GOSSIP: Final = 2
 """The last of the types PING, PONG and MEET."""
 _HEADER: Final = struct.Struct(">4sIHHHH40s46sHQH14s8xHHBB2x")
 _START: Final = struct.Struct(">4sI")
+_ABOUT_ALL: Final = struct.Struct(">8xHHHH40s48xQ24xHHxB2x")
+"""What is read of each header: of `_HEADER` without the start, and without what only PING, PONG
+and MEET have: address, port for nodes, formats and version."""
+_ABOUT_SENDER: Final = struct.Struct(">56x46sH8xH14s16x")
+"""These."""
 
 _WRITERS: Final[dict[type[Message], tuple[int, Callable[[Any], Body]]]] = {
     **payloads.WRITERS,
@@ -86,14 +92,20 @@ def encode_frame(frame: Frame) -> bytes:
 
 def encode_parts(sender: NodeId, port: int, flags: int, parts: Sequence[Part]) -> list[bytes]:
     """The frames of a batch: usually one, and several for a long batch."""
-    made = []
-    for body in batches.bodies(parts):
-        length = HEADER_LENGTH + len(body)
-        header = _HEADER.pack(
-            SIGNATURE, length, VERSION, 0, BATCH, 0, sender, b"", 0, 0, 0, b"", port, flags, 0, 0
-        )
-        made.append(header + body)
-    return made
+    about = _about_batch(sender, port, flags)
+    return [
+        _START.pack(SIGNATURE, HEADER_LENGTH + len(body)) + about + body
+        for body in batches.bodies(parts)
+    ]
+
+
+@lru_cache(maxsize=16)
+def _about_batch(sender: NodeId, port: int, flags: int) -> bytes:
+    """What follows the length in the header of a batch."""
+    header = _HEADER.pack(
+        SIGNATURE, 0, VERSION, 0, BATCH, 0, sender, b"", 0, 0, 0, b"", port, flags, 0, 0
+    )
+    return header[_START.size :]
 
 
 def one_by_one(frame: bytes) -> list[bytes]:
@@ -161,9 +173,10 @@ class FrameParser:
             else:
                 self._take(data, at, at + length, frames)
             at += length
-        self._rest += memoryview(data)[at:]
-        if not SIGNATURE.startswith(self._rest[: len(SIGNATURE)]):
-            self.error = _no_frame(bytes(self._rest))
+        if at < here:
+            self._rest += memoryview(data)[at:]
+            if not SIGNATURE.startswith(self._rest[: len(SIGNATURE)]):
+                self.error = _no_frame(bytes(self._rest))
         return frames
 
     def _exceeds_limit(self, length: int, data: bytes, at: int) -> bool:
@@ -190,10 +203,8 @@ class FrameParser:
     def _take(self, data: bytes, at: int, end: int, frames: list[Frame]) -> None:
         """Make a frame of the bytes in [at, end), or refuse it."""
         (
-            _, _, protocol, capabilities, number, count, sender, ip, bus_port, incarnation, format,
-            version,
-            port, flags, _, marks,
-        ) = _HEADER.unpack_from(data, at)  # fmt: skip
+            protocol, capabilities, number, count, sender, incarnation, port, flags, marks,
+        ) = _ABOUT_ALL.unpack_from(data, at)  # fmt: skip
         read = _READERS.get(number)
         if protocol != VERSION:
             self._refuse("version unknown")
@@ -207,6 +218,7 @@ class FrameParser:
             else:
                 frame = Frame(sender, port, flags, message, capabilities, incarnation)
                 if number <= _LAST_GOSSIP:
+                    ip, bus_port, format, version = _ABOUT_SENDER.unpack_from(data, at)
                     frame.format, frame.version = format, version.rstrip(b"\0")
                     frame.ip, frame.bus_port = ip.partition(b"\0")[0], bus_port
                 frames.append(frame)

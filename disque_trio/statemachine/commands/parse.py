@@ -26,6 +26,8 @@ T = TypeVar("T")
 
 _INTEGER: Final = re.compile(rb"[+-]?[0-9]{0,100}\Z")
 """Leading zeros are allowed, but Python refuses to convert thousands of digits."""
+_SHORT: Final = 18
+"""Digits of a number that needs no other look."""
 _SECONDS: Final = re.compile(rb"([0-9]{1,100})(?:\.([0-9]{1,3}))?\Z")
 _MAX_WAIT: Final[Millis] = 1 << 60
 """Half of `FOREVER`, so that a deadline is never beyond it."""
@@ -45,7 +47,11 @@ def integer(
 
     Raises CommandError: `error`, the word, and the `name` of what it is for, if it has one.
     """
-    if not _is_integer(word):
+    if word.isdigit() and len(word) <= _SHORT:  # as nearly always
+        value = int(word)
+        if value <= largest:
+            return value
+    elif not _is_integer(word):
         raise CommandError(b"%b: %b is no whole number%b" % (error, shown(word), _for(name)))
     value = int(word) if word else 0
     if not MIN_INTEGER <= value <= largest:
