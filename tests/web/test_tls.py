@@ -56,3 +56,38 @@ async def test_who_speaks_no_tls_is_let_go(nursery: trio.Nursery, tmp_path: Path
         "127.0.0.1", here.port, ssl_context=context
     ) as secure:
         await secure.do_handshake()
+
+
+async def test_leases_wait_over_tls_and_end_with_the_connection(
+    nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    here, context = await secured(nursery, tmp_path)
+    body = b'{"queues": ["mail"], "timeout": 30}'
+    head = (
+        f"POST /api/v1/jobs/lease HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer sesame\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    ).encode()
+
+    async def ask() -> trio.SSLStream[trio.SocketStream]:
+        stream = await trio.open_ssl_over_tcp_stream(
+            "127.0.0.1", here.port, ssl_context=context, https_compatible=True
+        )
+        await stream.send_all(head + body)
+        return stream
+
+    async def waiters(count: int) -> None:
+        while int((await here.client.info("clients"))["blocked_clients"]) != count:
+            await trio.sleep(0.01)
+
+    with trio.fail_after(60):
+        await trio.aclose_forcefully(await ask())
+        await waiters(0)
+        async with await ask() as stream:
+            await waiters(1)
+            await here.client.addjob("mail", "one", replicate=1)
+            assert b'"body":"one"' in await stream.receive_some()
+            await stream.send_all(head + body)  # the connection goes on
+            await waiters(1)
+            await here.client.addjob("mail", "two", replicate=1)
+            assert b'"body":"two"' in await stream.receive_some()
+        await waiters(0)

@@ -9,7 +9,7 @@ from disque_trio import __version__
 from disque_trio.observe.values import Json
 from disque_trio.web.api.jobs import ONE_BODY
 from disque_trio.web.api.routes import PREFIX, Route
-from disque_trio.web.api.schemas import TEXT, WHOLE, Field, closed, record, shown
+from disque_trio.web.api.schemas import TEXT, WHOLE, Field, record, shown
 from disque_trio.web.api.table import ROUTES
 
 _ABOUT: Final = (
@@ -75,7 +75,7 @@ def _parameter(field: Field, place: str) -> Json:
 
 
 def _body(route: Route) -> Json:
-    schema = closed(route.body)
+    schema = dict(route.body_schema)
     if route.has_raw:
         schema["oneOf"] = ONE_BODY
     content: dict[str, Any] = {"application/json": {"schema": schema}}

@@ -87,6 +87,8 @@ class Route:
     waits: bool = False
     """May it take long? Then it ends when the other side hangs up."""
     pattern: re.Pattern[str] = attrs.field(init=False, repr=False)
+    query_schema: Schema = attrs.field(init=False, repr=False)
+    body_schema: Schema = attrs.field(init=False, repr=False)
 
     @pattern.default
     def _compiled(self) -> re.Pattern[str]:
@@ -96,6 +98,14 @@ class Route:
         return re.compile(
             "".join(text + hole for text, hole in zip(texts, [*holes, ""], strict=True))
         )
+
+    @query_schema.default
+    def _of_query(self) -> Schema:
+        return closed(self.query)
+
+    @body_schema.default
+    def _of_body(self) -> Schema:
+        return closed(self.body)
 
     @property
     def has_body(self) -> bool:
@@ -114,7 +124,7 @@ class Route:
         is_raw = self.has_raw and kind != JSON
         values |= self._queried(query)
         if self.has_body and not is_raw:
-            values |= checked(_object(body), closed(self.body), "")
+            values |= checked(_object(body), self.body_schema, "")
         return Call(values, body if is_raw else None, user, ip)
 
     def _queried(self, query: str) -> Json:
@@ -126,7 +136,7 @@ class Route:
                 names = ", ".join(known) or "none"
                 raise ProblemError.invalid(name, text, f"the parameters here are: {names}")
             told[name] = read(text, known[name].schema, name)
-        return filled(told, closed(self.query))
+        return filled(told, self.query_schema)
 
 
 def _text(part: str, *, plus: bool = False) -> str:

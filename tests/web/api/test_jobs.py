@@ -5,6 +5,7 @@ import json
 from typing import Any
 from urllib.parse import quote
 
+import attrs
 import pytest
 import trio
 
@@ -169,6 +170,23 @@ async def test_a_lease_is_renewed_by_its_token_only(nursery: trio.Nursery) -> No
     assert await api.post(f"/jobs/{other['delivery']}/working") == {"lease_s": 300}
     escaped = quote(other["delivery"], safe="")
     assert await api.post(f"/jobs/{escaped}/ack") == {"count": 1}
+
+
+async def test_another_node_may_be_told_what_became_of_a_job(nursery: trio.Nursery) -> None:
+    """As behind a load balancer. By the token it asks the node that delivered the job."""
+    api = await program(nursery, 2)
+    port = api.here.nodes[1].state.config.web_port
+    other = attrs.evolve(api, here=attrs.evolve(api.here, port=port))
+    ids = [await api.add(replicate=2, retry=300) for _ in range(3)]
+    first, second, third = await api.lease(count=3)
+
+    assert await other.post(f"/jobs/{first['delivery']}/working") == {"lease_s": 300}
+    assert await other.post(f"/jobs/{first['delivery']}/ack") == {"count": 1}
+    assert await other.post(f"/jobs/{second['delivery']}/nack", {"delay": 60}) == {"count": 1}
+    assert await other.post("/jobs/release", {"jobs": [third["delivery"]]}) == {"count": 1}
+
+    [again] = await other.lease(timeout=20)
+    assert (again["id"], again["attempt"]) == (ids[2], 1)
 
 
 async def test_the_first_queue_is_preferred(nursery: trio.Nursery) -> None:
