@@ -223,3 +223,43 @@ def observed(seed: int) -> Plan:
         observers=(Observer(name="o1", every=(SECOND // 100, SECOND // 20), queues=("q", "r")),),
         expect=Expect(duplicates=TROUBLED),
     )
+
+
+def lost_creator(seed: int) -> Plan:
+    """A node sends copies that never come, gets others elsewhere, and is gone for good."""
+    return plan(
+        "lost-creator",
+        seed,
+        30,
+        nodes=3,
+        adds=jobs(10, nodes=(1,), replicate=2, retry_s=900),
+        faults=(
+            Fault(kind="cut", hold=20 * SECOND, links=((1, 3), (3, 1))),
+            Fault(kind="remove", at=4 * SECOND, nodes=(1,)),
+        ),
+        config=(("cluster-node-timeout", "1000"), ("replica-repair-after", "2")),
+        drain=150 * SECOND,
+    )
+
+
+def late_copies(seed: int) -> Plan:
+    """A node that is down when jobs are added comes back when their creator has started anew."""
+    return plan(
+        "late-copies",
+        seed,
+        30,
+        nodes=3,
+        adds=tuple(
+            attrs.evolve(add, at=add.at + 3 * SECOND)
+            for add in jobs(10, nodes=(1,), sync=2, retry_s=900)
+        ),
+        faults=(
+            Fault(kind="crash", at=SECOND, hold=18 * SECOND, nodes=(3,)),
+            Fault(kind="crash", at=8 * SECOND, hold=SECOND, nodes=(1,)),
+        ),
+        config=(
+            ("cluster-node-timeout", "1000"), ("replica-repair-after", "0"),
+            ("appendonly", "yes"), ("appendfsync", "always"),
+        ),
+        drain=150 * SECOND,
+    )  # fmt: skip
