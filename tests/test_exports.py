@@ -20,6 +20,8 @@ PUBLIC: Final = (
     "disque_trio.contrib.encryption",
     "disque_trio.contrib.flask",
     "disque_trio.contrib.otel",
+    "disque_trio.contrib.outbox.django",
+    "disque_trio.contrib.outbox.sqlalchemy",
     "disque_trio.contrib.sentry",
     "disque_trio.contrib.starlette",
 )
