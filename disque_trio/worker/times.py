@@ -3,7 +3,7 @@ another worker is that of both.
 
 Each bucket is a quarter of an octave: a run time is known to within a quarter. To note one costs a
 worker less than a microsecond, and a report has the last five to ten minutes only, so that what was
-slow last week hides nothing.
+slow last week hides nothing (decision 130).
 """
 
 from collections import Counter

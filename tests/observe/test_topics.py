@@ -8,6 +8,7 @@ import attrs
 import pytest
 import trio
 
+from disque_trio.cli.operating.workers import _task_row
 from disque_trio.client import commands
 from disque_trio.client.address import Address, Cluster
 from disque_trio.client.client import Client
@@ -387,3 +388,10 @@ async def test_run_times_of_tasks_are_those_of_all_workers(nursery: trio.Nursery
         ("D-1", "a"),
         ("D-1", "b"),
     ]
+
+
+def test_the_command_line_shows_run_times_in_units_that_fit() -> None:
+    row = {"task": "send", "runs": 3, "failures": 1, "running": 0, "workers": 2}
+    times = {"mean_s": 0.0000397, "p50_s": 0.25, "p95_s": 90.0, "p99_s": None}
+
+    assert _task_row(row | times) == ["send", 3, 1, "0.0397ms", "250ms", "90s", "-", 0, 2]

@@ -62,9 +62,14 @@ _TASK_HEADS: Final = (
 )  # fmt: skip
 
 
+def _time(seconds: float) -> str:
+    """Such as `0.04ms` or `2m`."""
+    return duration(seconds) if seconds >= 1 else f"{seconds * 1000:.3g}ms"
+
+
 def _task_row(row: dict[str, Any]) -> list[object]:
     times = [row[name] for name in ("mean_s", *QUANTILES)]
-    said = ["-" if each is None else f"{each:.3g}s" for each in times]
+    said = ["-" if each is None else _time(each) for each in times]
     return [row["task"], row["runs"], row["failures"], *said, row["running"], row["workers"]]
 
 
