@@ -140,7 +140,10 @@ def is_orphan(node: NodeState, job: Job) -> bool:
     """Is the node lost that added the job and held it? It alone knew who had confirmed a copy."""
     origin = job.id[2:10]
     lost, nodes = node.repair.lost, node.cluster.nodes
-    return any(id[:8] == origin and (id in lost or id not in nodes) for id in job.holders)
+    for id in job.holders:  # in a loop, because each copy that comes asks
+        if id.startswith(origin) and (id in lost or id not in nodes):
+            return True
+    return False
 
 
 def is_dead(copy: JobCopy) -> bool:
