@@ -25,9 +25,9 @@ def test_a_case_measures_something(case: Case) -> None:
     assert len(marks) % 2 == 0
 
 
-@pytest.mark.parametrize("form", ["pure", "compiled"])
-def test_each_case_is_recorded_and_no_other(form: str) -> None:
-    known = record.read(record.path(form))
+@pytest.mark.parametrize("file", sorted(record.path().parent.glob("*.json")), ids=lambda f: f.stem)
+def test_each_case_is_recorded_and_no_other(file: Path) -> None:
+    known = record.read(file)
 
     assert known is not None
     assert known.counts.keys() == {case.name for case in CASES}
@@ -158,6 +158,15 @@ def test_another_build_is_not_compared(
     printed = capsys.readouterr().out
     assert "not comparable" in printed
     assert "python: 3.11 is recorded, 3.12 is here" in printed
+
+
+def test_a_form_that_is_not_recorded_is_not_compared(
+    counted: dict[str, float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    record.path().unlink()
+
+    assert run() == 0
+    assert "form is not recorded" in capsys.readouterr().out
 
 
 def test_without_valgrind_nothing_is_counted(

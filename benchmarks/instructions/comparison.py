@@ -71,8 +71,11 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
 
 def _tell_builds(console: Console, known: Record | None, build: dict[str, str]) -> None:
     """Why there is no comparison."""
+    if known is None:
+        console.print(f"not comparable: the {FORM} form is not recorded", style="yellow")
+        return
     console.print(f"not comparable: the {FORM} form is recorded for another build", style="yellow")
-    for line in record.differences({} if known is None else known.build, build):
+    for line in record.differences(known.build, build):
         console.print(f"  {line}", highlight=False, markup=False)
 
 
