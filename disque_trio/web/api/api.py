@@ -153,7 +153,13 @@ class Api:
             return problem.response()
         except (DisqueError, MistakeError) as error:
             return problem_of(error).response()
-        return response(attrs.evolve(reply, status=_status(route, reply)), await _text(reply))
+        try:
+            text = await encoded_in_turns(reply.data)
+        except trio.Cancelled:
+            if reply.undelivered is not None:
+                await reply.undelivered()
+            raise
+        return response(attrs.evolve(reply, status=_status(route, reply)), text)
 
     def _document(self, request: Request) -> Response:
         if request.method not in (b"GET", b"HEAD"):
@@ -222,10 +228,6 @@ def _allowed(routes: Mapping[str, Route]) -> bytes:
 
 def _status(route: Route, reply: Reply) -> int:
     return reply.status if reply.status != 200 else route.status
-
-
-async def _text(reply: Reply) -> str:
-    return await encoded_in_turns(reply.data)
 
 
 def media_type(request: Request) -> bytes:

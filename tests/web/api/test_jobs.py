@@ -255,6 +255,34 @@ async def test_jobs_that_cannot_be_sent_are_released(
             await trio.sleep(0.01)
 
 
+async def test_jobs_of_a_worker_that_hangs_up_while_they_are_written_down_are_released(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Large bodies are encoded in turns, between which the end of the connection is noticed."""
+    monkeypatch.setattr("disque_trio.web.pieces.PIECE", 1000)
+    api = await program(nursery)
+    ids = [await api.add(body="x" * 2000, retry=300) for _ in range(20)]
+    port = api.here.port
+    body = json.dumps({"queues": ["mail"], "count": 20}).encode()
+    original = api_jobs._leased
+    async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+
+        def leased(job: Any) -> Any:
+            if job.id == ids[-1]:
+                stream.socket.shutdown(trio.socket.SHUT_RDWR)
+            return original(job)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(api_jobs, "_leased", leased)
+            await stream.send_all(_head(port, body) + body)
+            with trio.fail_after(20):
+                await everything(stream)
+
+    with trio.fail_after(20):
+        while (await api.get("/queues/mail"))["queue"]["jobs"] < len(ids):
+            await trio.sleep(0.01)
+
+
 async def test_waiting_workers_take_no_places_of_others(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
