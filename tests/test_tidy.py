@@ -19,7 +19,7 @@ _RUNGS: Final = """
     extensions joboptions commandoptions
     key_facts form suggestions address values pattern jobtraces tombstones config
     directives redaction timers messages wording records events refusals tally chores stats
-    cluster job client jobtable keys backlog sorted_entries queue memory
+    cluster job client jobtable endings keys backlog sorted_entries queue memory
     outbox strangers state lengthy invariants
     send trace journaling key_index spilling heartbeat links metrics counts tracked_deliveries
     reasons lifecycle leases nodetable stamps
@@ -31,8 +31,8 @@ _RUNGS: Final = """
     key_claim many key_cancel key_ordering
     failure handshake identity gossip hostnames membership nodesfile dispatch
     commands.rows commands.usage commands.parse admission
-    commands.ping commands.addoptions commands.addjob commands.jobs commands.keys commands.nack
-    commands.release commands.queues commands.scans commands.cluster commands.config
+    commands.ping commands.addoptions commands.addjob commands.jobs commands.ended commands.keys
+    commands.nack commands.release commands.queues commands.scans commands.cluster commands.config
     commands.clients commands.info commands.slowlog commands.latency commands.traces
     commands.server commands.greeting commands.introspection commands.unlisted commands.table
     timing pipelines timer_dispatch
@@ -184,7 +184,7 @@ OWNERS: Final = {
     """,
     "metrics": "NodeState.stats Sampler.last_time",
     "commands.addjob": "NodeState.begun",
-    "commands.jobs": "NodeState.begun",
+    "commands.jobs": "NodeState.begun NodeState.acker",
     "commands.nack": "NodeState.begun",
     "commands.queues": "NodeState.begun",
     "commands.config": "NodeState.config",

@@ -275,9 +275,16 @@ def waitjob(job: Job | str, *, timeout: float | None = None) -> Command[End | No
 
 
 @checked
-def show(job: Job | str) -> Command[JobDetails | None]:
-    """SHOW: return the state of a job at the node, or None if the node does not hold it."""
-    return Command((b"SHOW", _id(job)), replies.maybe(replies.job_details))
+def show(job: Job | str, *, is_ended: bool = False) -> Command[JobDetails | None]:
+    """SHOW: return the state of a job at the node, or None if the node does not hold it. With
+    `is_ended` also what the node remembers of it if it has ended there (`JobDetails.ending`)."""
+    plain = (b"SHOW", _id(job))
+    return Command(
+        (*plain, b"ENDED") if is_ended else plain,
+        replies.maybe(replies.job_details),
+        features=("ended-jobs",) if is_ended else (),
+        plain=plain,
+    )
 
 
 @checked
@@ -348,7 +355,8 @@ def jscan(
 ) -> Command[Scanned[JobDetails]]:
     """JSCAN: return jobs on the node, with the fields of `show`, and the next cursor. Only those
     that fit all filters: queue, one of the states, key, class of the last error, text in the body,
-    age in seconds. With `is_full` active jobs have their `phase`."""
+    age in seconds. With `is_full` active jobs have their `phase`. Jobs that have ended only if
+    `states` has "ended", behind all others and the latest first."""
     words = _given(
         {
             "COUNT": count, "QUEUE": queue, "KEY": key, "ERROR": error, "BODY": body,

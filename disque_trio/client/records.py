@@ -103,7 +103,8 @@ class JobDetails:
     """None, like the body, for an acknowledgement of a job that the node never held."""
     body: bytes | None
     state: str
-    """`wait-repl`, `active`, `queued`, `acked` or `dead`."""
+    """`wait-repl`, `active`, `queued`, `acked` or `dead`; or `ended`, with an `ending`: then most
+    of the other fields are 0 or empty."""
     repl: int
     """REPLICATE."""
     ttl: int
@@ -135,6 +136,36 @@ class JobDetails:
         head, place, trace = [*said.decode("utf-8", "replace").split("\n", 2), "", ""][:3]
         kind, _, message = head.partition(":")
         return LastError(kind, message.strip(), place, trace, at / 1000)
+
+    @property
+    def ending(self) -> "Ending | None":
+        """What has become of it, if it has ended at the node."""
+        outcome, at = self.more.get("outcome"), self.more.get("ended-at")
+        if not isinstance(outcome, bytes) or not isinstance(at, int):
+            return None
+        by, start = self.more.get("by", b""), self.more.get("body-start", b"")
+        return Ending(
+            outcome.decode(errors="backslashreplace"),
+            at / 1000,
+            by.decode(errors="backslashreplace") if isinstance(by, bytes) else "",
+            start if isinstance(start, bytes) else b"",
+        )
+
+
+@attrs.frozen
+class Ending:
+    """What a node remembers of the end of a job."""
+
+    outcome: str
+    """`acknowledged`, `expired`, `deleted`, `purged`, `cancelled`, `replaced` (by another job with
+    its key), `dropped` (it was dead), or `evicted` (for want of memory)."""
+    at: float
+    """Unix seconds."""
+    by: str
+    """The name or the address of the client that has acknowledged or deleted it at this node; empty
+    if none has."""
+    body_start: bytes
+    """The first 64 bytes of a longer body."""
 
 
 @attrs.frozen

@@ -30,9 +30,11 @@ STATES: Final[Mapping[str, tuple[str, ...]]] = {
     "delayed": ("active",),
     "waiting": ("queued", "active"),
     "dead": ("dead",),
+    "ended": ("ended",),
 }
-"""By state: those of nodes which have to be looked at. One node may have a job queued of which the
-others believe that a worker has it."""
+"""By state: those of nodes which have to be looked at. Jobs that have ended are looked at only if
+they are asked for. One node may have a job queued of which the others believe that a worker has
+it."""
 _PHASES: Final[Mapping[str, tuple[str, ...]]] = {
     "running": ("leased",),
     "backing-off": ("backing-off",),
@@ -40,7 +42,7 @@ _PHASES: Final[Mapping[str, tuple[str, ...]]] = {
     "waiting": ("restored",),
 }
 """The same for nodes that tell why an active job is not queued."""
-_REAL: Final = ("acked", "queued", "dead", "active", "wait-repl")
+_REAL: Final = ("acked", "queued", "dead", "active", "wait-repl", "ended")
 """Of several copies the one in the first of these states tells what the job is."""
 _TEXTS: Final = ("task", "worker", "key", "error", "place", "text")
 _NO_REASON: Final = "no reason given"
@@ -98,13 +100,20 @@ class Filter:
 def _has(job: "FoundJob", field: str, text: str) -> bool:
     wanted = text.lower()
     if field == "text":
-        return raw(text) in (job.details.body or b"")
+        return raw(text) in _body(job.details)
     if field == "error":
         return job.error is not None and wanted in f"{job.error.kind}: {job.error.message}".lower()
     if field == "place":
         return job.error is not None and wanted == job.error.place.lower()
     told: str = {"task": job.task, "worker": job.worker, "key": job.key}[field]
     return wanted in told.lower()
+
+
+def _body(job: JobDetails) -> bytes:
+    """Of one that has ended, the beginning of its body."""
+    if job.ending is not None and job.body is None:
+        return job.ending.body_start
+    return job.body or b""
 
 
 @attrs.define(kw_only=True)
@@ -119,7 +128,7 @@ class FoundJob:
     attempts: int | None = None
     """After how many its task gives up, as far as workers tell. The job's LIMIT comes first."""
     worker: str = ""
-    """Who runs it, as far as workers tell."""
+    """Who runs it, as far as workers tell; of a job that has ended, who has acknowledged it."""
     since_s: float | None = None
 
     @property
@@ -136,7 +145,7 @@ class FoundJob:
     @property
     def due_s(self) -> float | None:
         """Until it is queued, or is queued again unless it ends before."""
-        if self.state == "dead":
+        if self.state in ("dead", "ended"):
             return None
         return self.details.backing_off or self.details.next_requeue_within
 
@@ -158,7 +167,9 @@ class FoundJob:
             "due_s": self.due_s,
             "worker": self.worker,
             "since_s": self.since_s,
-            **body_fields(job.body),
+            "outcome": job.ending and job.ending.outcome,
+            "ended_ms": job.ending and round(job.ending.at * 1000),
+            **body_fields(_body(job)),
         }
 
 
@@ -170,7 +181,8 @@ def _at_ms(error: LastError) -> int | None:
 async def search(
     survey: Survey, counts: QueueCounts, wanted: Filter, most: int = ROWS
 ) -> tuple[Found[FoundJob], bool]:
-    """Jobs that fit, those that were added first first, and whether there may be more."""
+    """Jobs that fit, those that were added first first (of ended ones the latest), and whether
+    there may be more."""
     workers, now = await ToldByWorkers.ask(survey), time.time() + survey.clock_ms / 1000
     found = await scan(
         survey.client,
@@ -190,11 +202,21 @@ async def search(
     for job in found.items:
         copies.setdefault(job.id, []).append(Copy(node=node, job=job))
     jobs = [summary(each, workers, counts, now) for each in copies.values()]
-    fitting = sorted(
-        (each for each in jobs if wanted.fits(each, now)), key=lambda each: each.details.ctime
-    )
+    fitting = sorted((each for each in jobs if wanted.fits(each, now)), key=_order)
     is_cut = len(fitting) > most or len(found.items) >= MOST
     return Found(fitting[:most], found.unreached), is_cut
+
+
+def _order(job: FoundJob) -> tuple[float, float]:
+    """Those that were added first first; of jobs that have ended, the latest."""
+    ending = job.details.ending
+    return (0.0 if ending is None else -ending.at), job.details.ctime
+
+
+def _preference(copy: Copy) -> tuple[int, bool, bool]:
+    ending = copy.job.ending
+    is_told = ending is not None and bool(ending.by)
+    return _REAL.index(copy.job.state), copy.job.backing_off is None, not is_told
 
 
 def _may_fit(job: JobDetails, wanted: Filter, now: float) -> bool:
@@ -204,7 +226,7 @@ def _may_fit(job: JobDetails, wanted: Filter, now: float) -> bool:
     if job.queue is None or not wanted.is_old_enough(job, now):
         return False
     text = wanted.words.get("text")
-    if text and raw(text) not in (job.body or b""):
+    if text and raw(text) not in _body(job):
         return False
     if wanted.state == "backing-off":
         return job.backing_off is not None
@@ -234,7 +256,7 @@ def summary(
     copies: list[Copy], workers: ToldByWorkers, counts: QueueCounts, now: float
 ) -> FoundJob:
     """A job, out of its copies. `now` is Unix time."""
-    best = min(copies, key=lambda each: (_REAL.index(each.job.state), each.job.backing_off is None))
+    best = min(copies, key=_preference)
     task = next((each.task for each in copies if each.task), "")
     errors = [error for each in copies if (error := last_error(each))]
     latest = max(errors, key=lambda each: each.at, default=None)
@@ -247,6 +269,8 @@ def summary(
         else:
             state = _of_active(best.job, phases, counts, now)
     is_running = state == "running"
+    if best.job.ending is not None:
+        worker, is_running = best.job.ending.by, True
     return FoundJob(
         details=best.job,
         task=task,

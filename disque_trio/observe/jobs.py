@@ -45,7 +45,7 @@ async def job(survey: Survey, counts: QueueCounts, args: Json) -> tuple[Json, di
     await survey.look()
     found = await Jobs(survey.client).find(id)
     if not found.items:
-        return {"id": id, "found": False, "why": _ENDED}, found.unreached
+        return await _ended(survey, counts, id)
     nodes = survey.nodes
     names = {node.id: node.name for node in nodes.values()}
     queue = next((copy.job.queue for copy in found.items if copy.job.queue), "")
@@ -65,6 +65,25 @@ async def job(survey: Survey, counts: QueueCounts, args: Json) -> tuple[Json, di
         **body_fields(best.job.body, EDITED),
         "explain": list(await _explained(survey, best.job)),
     }, found.unreached
+
+
+async def _ended(survey: Survey, counts: QueueCounts, id: str) -> tuple[Json, dict[str, str]]:
+    """What nodes remember of a job that none of them has."""
+    found = await Jobs(survey.client).ended(id)
+    if not found.items:
+        return {"id": id, "found": False, "why": _ENDED}, found.unreached
+    [copy] = found.items
+    workers = ToldByWorkers({}, {})
+    told = summary([copy], workers, counts, time.time() + survey.clock_ms / 1000)
+    row = told.row()
+    facts = {
+        **name_fields(copy.job.queue or "", "queue"),
+        "task": copy.task,
+        "added_ms": row["added_ms"],
+        "key": told.key,
+        "reason": copy.reason,
+    }
+    return {"id": id, "found": False, "summary": row, "facts": facts}, found.unreached
 
 
 def _holders(id: str, copies: list[Copy], nodes: Mapping[str, KnownNode]) -> list[Json]:

@@ -35,6 +35,8 @@ async def scan(
 
     async def ask(node: Address) -> list[JobDetails]:
         found: list[JobDetails] = []
+        if "ended" in states and "ended-jobs" not in client.nodes.features(node):
+            return found
         wanted: dict[str, Any] = {"queue": queue, "states": states}
         if _FILTERS in client.nodes.features(node):
             wanted |= {"states": phases or states, "is_full": True, **(filters or {})}

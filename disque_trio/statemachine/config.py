@@ -72,6 +72,8 @@ class Config:
     """How many rotated files are kept."""
     trace_sample: int = 1024
     """One job of so many has its trace kept, to be had by TRACE GET; 0 is none. Ours alone."""
+    ended_jobs: int = 100_000
+    """How many jobs that have ended are remembered; 0 is none. Ours alone."""
     loglevel: str = "notice"
     pidfile: str = "/var/run/disque.pid"
     maxmemory: int = 1 << 30

@@ -91,6 +91,7 @@ def _keepalive_set(words: Sequence[str]) -> int:
 
 
 _COUNT: Final = number(0)
+MOST_ENDED: Final = 10_000_000
 _FROM_ONE: Final = number(1)
 _INT32_MAX: Final = (1 << 31) - 1
 MAX_REPLICAS: Final = 65_535
@@ -165,6 +166,7 @@ DIRECTIVES: Final = (
     Directive("trace-file-max-bytes", SIZE),
     Directive("trace-file-keep", _FROM_ONE),
     _live("trace-sample", number(0, MOST)),
+    _live("ended-jobs", number(0, MOST_ENDED)),
     Directive("spill-directory", TEXT),
     Directive("aof-format", choice("framed", "disque")),
     Directive("requirepass-file", TEXT_OR_UNSET),

@@ -3,14 +3,15 @@
 Owns `Job.state`, `queue`, `requeue_at`, `gc_at`, `flags`, `nacks` and `deliveries` of a live job,
 and `body` of one that has gone; `NodeState.table`, `queues`, `ready` and `pending_queues`, and adds
 to `ended`; `Queue.accessed`, `jobs_in` and `jobs_out`; `Memory.held`, `evictable` and `dummies`.
-Jobs that begin or end here are recorded at once; copies from other nodes are recorded by the module
-that takes them in.
+Adds to `Endings.rows`. Jobs that begin or end here are recorded at once; copies from other nodes
+are recorded by the module that takes them in.
 """
 
 from typing import Final
 
 from disque_trio.statemachine import (
     counts,
+    endings,
     journaling,
     key_index,
     send,
@@ -35,6 +36,7 @@ from disque_trio.statemachine.base import (
     WAIT_REPL,
     Millis,
 )
+from disque_trio.statemachine.endings import HEAD, OUTCOMES
 from disque_trio.statemachine.events import Cause, Kind
 from disque_trio.statemachine.job import (
     ANNOUNCE_AHEAD,
@@ -44,7 +46,7 @@ from disque_trio.statemachine.job import (
     may_be_queued,
     next_wake,
 )
-from disque_trio.statemachine.memory import is_evictable, of_job, of_queue
+from disque_trio.statemachine.memory import JOB_BYTES, is_evictable, of_job, of_queue
 from disque_trio.statemachine.messages import Queued
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.reasons import OF_PERIOD, await_delay, clear
@@ -130,16 +132,18 @@ def unregister(node: NodeState, job: Job, cause: Cause) -> None:
     node.timers.disarm(job)
     node.table.drop(job)
     memory = node.memory
-    memory.held -= of_job(job)
+    weight = of_job(job)
+    memory.held -= weight
     if memory.evictable:
         memory.evictable.pop(job.id, None)
     if memory.dummies:
         memory.dummies.pop(job.id, None)
     if memory.spillable is not None:
         spilling.forget(node, job)
-    if job.in_line:
-        # An entry of its queue remains until it is swept, and must not keep the body.
-        job.body = b""
+    if weight > JOB_BYTES + HEAD or job.in_line:
+        # Neither its entry in a queue, until that is swept, nor its row among those that have ended
+        # must keep the body.
+        job.body = endings.head(job)
     if job.flags >= TRACED:
         trace.note(node, Kind.DROP, job, cause)
 
@@ -149,6 +153,8 @@ def _conclude(node: NodeState, job: Job, cause: Cause) -> None:
     if job.state != ACKED:
         counts.leave(node, job, job.flags)
         counts.requeue(node, job)
+        if (rows := node.endings.rows) is not None and cause in OUTCOMES:
+            rows.append((job, cause, node.acker, node.wall))
     elif job.holders is not node.cluster.myself.holding and not is_ours_alone(node, job):
         node.tombstones.bury(job.id)
     if node.tracked:
@@ -369,6 +375,8 @@ def end(node: NodeState, job: Job, cause: Cause) -> None:
         dequeue(node, job, Cause.ACKED)
     counts.requeue(node, job)
     job.state = ACKED
+    if (rows := node.endings.rows) is not None:
+        rows.append((job, cause, node.acker, node.wall))
     tracked_deliveries.end(node, job)
     note_end(node, job, _ACKED)
     node.memory.evictable[job.id] = job
@@ -384,6 +392,8 @@ def finish(node: NodeState, job: Job, cause: Cause, end: Cause = Cause.COLLECTED
         dequeue(node, job, Cause.ACKED)
     counts.requeue(node, job)
     job.state = ACKED
+    if (rows := node.endings.rows) is not None:
+        rows.append((job, cause, node.acker, node.wall))
     if job.extensions is not None:
         key_index.end(node, job)
     if job.flags >= TRACED:

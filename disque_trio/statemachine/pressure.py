@@ -84,12 +84,12 @@ def level(node: NodeState) -> int:
 def used(node: NodeState) -> int:
     """Bytes in use, of the process itself and of everything it holds."""
     memory = node.memory
-    return node.facts.process_bytes + memory.held + memory.rest
+    return node.facts.process_bytes + memory.held + memory.rest + node.endings.weight
 
 
 def weighed(node: NodeState) -> int:
     """The same, with all that `review` computes as it is now."""
-    return node.facts.process_bytes + node.memory.held + _rest(node)
+    return node.facts.process_bytes + node.memory.held + _rest(node) + node.endings.weight
 
 
 def _rest(node: NodeState) -> int:
@@ -138,6 +138,10 @@ def review(node: NodeState) -> None:
         memory.spill_above = room - memory.rest
     if memory.is_refused:
         memory.soft = memory.hard = -1
+    # Jobs that have ended take what those that have not leave below all levels, so they change
+    # nothing for these.
+    room = min(memory.soft, memory.spill_above) - memory.held
+    node.endings.fit(room)
     memory.review_at = node.mono + REVIEW_EVERY
     memory.peak = max(memory.peak, used(node))
     if memory.held > memory.soft and not memory.slot:

@@ -208,4 +208,5 @@ def flush(node: NodeState) -> None:
     waiters.release_all_for_jobs(node, NULL_ARRAY)
     lifecycle.drop_queues(node)
     node.tombstones.forget_all()
+    node.endings.forget_all()
     key_index.forget_all(node)

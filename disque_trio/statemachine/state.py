@@ -19,6 +19,7 @@ from disque_trio.statemachine.base import (
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Cluster
 from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.endings import Endings
 from disque_trio.statemachine.events import Event
 from disque_trio.statemachine.job import Job, PendingAdd
 from disque_trio.statemachine.jobtable import JobTable, Walk
@@ -222,6 +223,10 @@ def _knobs(node: "NodeState") -> Knobs:
     return node.facts.knobs
 
 
+def _endings(node: "NodeState") -> Endings:
+    return Endings(node.config.ended_jobs)
+
+
 def _timers(node: "NodeState") -> Timers:
     return Timers(node.facts.knobs.empty_slots)
 
@@ -292,6 +297,10 @@ class NodeState:
     """`waiters`: the clients that wait for the end of a job."""
     ended: dict[JobId, bytes] = attrs.Factory(dict)
     """`lifecycle` adds, `waiters` tells: what became of such jobs; empty if they have left."""
+    endings: Endings = attrs.Factory(_endings, takes_self=True)
+    """`lifecycle` adds, `pressure` tidies: the latest jobs that have ended."""
+    acker: bytes = b""
+    """`commands.jobs`: the client that has acknowledged or deleted jobs last."""
     ready: dict[bytes, Queue] = attrs.Factory(dict)
     """`lifecycle` adds, `delivery` serves: queues with jobs and, maybe, waiting clients."""
     demands: dict[bytes, Demand] = attrs.Factory(dict)

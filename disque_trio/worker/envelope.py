@@ -5,6 +5,7 @@ consumer of a queue. Limits hold for what is written and for what is read.
 """
 
 import os
+import re
 import time
 import uuid
 from collections.abc import Iterator
@@ -38,6 +39,11 @@ _OTHERS: Final = {
     form: bytes(each for each in range(256) if each not in begins)
     for form, begins in _NESTING.items()
 }
+
+
+_JSON_TASK: Final = re.compile(rb'\s*\{\s*"task"\s*:\s*("(?:[^"\\\x00-\x1f]|\\["\\/bfnrt])*")')
+_PACKED_TASK: Final = re.compile(rb"[\x80-\x8f]\xa4task(?:([\xa0-\xbf])|\xd9(.))", re.DOTALL)
+"""How a body begins that the library has written."""
 
 
 class BadBodyError(DisqueError):
@@ -117,6 +123,21 @@ def task_of(body: bytes, max_body: int = MAX_BODY) -> str:
         return read(body, max_body).task
     except DisqueError:
         return ""
+
+
+def task_at_start(start: bytes) -> str:
+    """The name of the task, out of the beginning of a body; empty if that does not have it."""
+    if found := _JSON_TASK.match(start):
+        try:
+            return str(codec.read_plain(found[1], "json"))
+        except codec.BAD_INPUT:
+            return ""
+    found = _PACKED_TASK.match(start)
+    if found is None:
+        return ""
+    size = found[1][0] & 0x1F if found[1] else found[2][0]
+    name = start[found.end() : found.end() + size]
+    return name.decode(errors="replace") if len(name) == size else ""
 
 
 def write(envelope: Envelope, max_body: int = MAX_BODY) -> bytes:

@@ -82,6 +82,7 @@ def _about(queue: str, job: str) -> Iterator[tuple[str, ...]]:
     yield "jobs", "requeue", job
     yield "queues", "redrive", queue
     yield "queues", "purge", queue, "--yes"
+    yield "jobs", "ended", "--queue", queue
     yield "workers", "quiet", "ada"
 
 

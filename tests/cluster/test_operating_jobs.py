@@ -79,6 +79,30 @@ def test_a_job_that_nobody_has_is_told_so(pair: Cluster) -> None:
     )
 
 
+def test_a_job_that_has_ended_is_shown_and_listed(pair: Cluster, queue: str) -> None:
+    call(pair, "CLIENT", "SETNAME", "mailer")
+    jobs = [add(pair, queue) for _ in range(3)]
+    call(pair, "ACKJOB", *jobs[:2])
+    call(pair, "NACK", jobs[2], "DEAD", "no use")
+    call(pair, "PURGE", queue, "DEAD")
+
+    [shown] = told(pair, "jobs", "show", jobs[0])
+    listed = told(pair, "jobs", "ended", "--queue", queue)
+
+    assert (shown["state"], shown["outcome"], shown["by"]) == ("ended", "acknowledged", "mailer")
+    facts = [line.split() for line in asked(pair, "jobs", "show", jobs[0]).splitlines()]
+    assert ["outcome", "acknowledged"] in facts
+    assert ["by", "mailer"] in facts
+    assert [each["id"] for each in listed] == [jobs[2], jobs[1], jobs[0]]
+    assert [each["outcome"] for each in listed] == ["dropped", "acknowledged", "acknowledged"]
+    assert [each["task"] for each in listed] == ["shop.note"] * 3
+    head, *lines = asked(pair, "jobs", "ended", "--queue", queue, "--limit", "1").splitlines()
+    assert head.split() == ["ID", "QUEUE", "TASK", "ENDED", "OUTCOME", "BY", "ERROR"]
+    [line] = lines
+    assert line.split()[0] == jobs[2]
+    assert "no use" in line
+
+
 def test_the_way_of_a_job_is_told_by_all_nodes(pair: Cluster, queue: str) -> None:
     job = add(pair, queue, "RETRY", "60")
     said = asked(pair, "jobs", "show", job, "--timeline", status=1)

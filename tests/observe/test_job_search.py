@@ -146,6 +146,41 @@ async def test_what_is_left_out_is_said(nursery: trio.Nursery) -> None:
     assert (len(more["jobs"]), more["is_cut"]) == (101, False)
 
 
+async def test_jobs_that_have_ended_are_listed_if_they_are_asked_for(
+    nursery: trio.Nursery,
+) -> None:
+    seen = await observed(nursery, 2)
+    client = seen.client
+    args = "x" * 80
+    ids = [
+        await client.addjob("mail", f'{{"task": "shop.send", "args": ["{n}{args}"]}}', replicate=2)
+        for n in range(2)
+    ]
+    [first, second] = await client.getjob("mail", count=2)
+    await client.run(commands.call("CLIENT", "SETNAME", "mailer"))
+    await client.nack(first, error="ValueError: no\napp.py:3")
+    await client.ackjob(first)
+    await client.ackjob(second)
+    await client.addjob("mail", "queued", replicate=1)
+    await seen.observer.counts.once()
+
+    rows = (await told(seen, "jobs", state="ended"))["jobs"]
+    found = (await told(seen, "jobs", state="ended", task="send", error="valueerror"))["jobs"]
+    page = await told(seen, "job", id=ids[0])
+
+    assert [row["id"] for row in rows] == ids[::-1]
+    assert {(row["state"], row["outcome"], row["task"]) for row in rows} == {
+        ("ended", "acknowledged", "shop.send")
+    }
+    assert all(row["worker"] and row["due_s"] is None for row in rows)
+    assert abs(rows[0]["ended_ms"] - time.time() * 1000) < 60_000
+    assert [row["id"] for row in found] == [first.id]
+    assert "ended" not in await listed(seen)
+    assert (page["found"], page["summary"]["outcome"]) == (False, "acknowledged")
+    assert page["summary"]["error"]["kind"] == "ValueError"
+    assert page["facts"]["task"] == "shop.send"
+
+
 @pytest.mark.parametrize(
     "args", [{"state": "lost"}, {"older": -1}, {"older": "1"}, {"most": 1001}, {"task": 7}]
 )

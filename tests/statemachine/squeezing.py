@@ -11,7 +11,7 @@ MB = 1_000_000
 def set_level(rig: Rig, wanted: int, *, room: int = 0) -> None:
     """Let what is used now be just that much: 50, 80 or 97 % of the limit, and `room` bytes."""
     pressure.review(rig.node)
-    used = pressure.used(rig.node) + room
+    used = pressure.used(rig.node) - rig.node.endings.weight + room
     limit = used * 100 // (50, 80, 97)[wanted]
     rig.request("CONFIG", "SET", "maxmemory", limit)
     rig.replies()

@@ -59,6 +59,7 @@ DEFAULTS = [
     ("trace-file-max-bytes", "1073741824"),
     ("trace-file-keep", "8"),
     ("trace-sample", "1024"),
+    ("ended-jobs", "100000"),
     ("spill-directory", ""),
     ("aof-format", "framed"),
     ("requirepass-file", ""),

@@ -21,6 +21,7 @@ from disque_trio.worker.envelope import (
     form_of,
     new_key,
     read,
+    task_at_start,
     write,
 )
 
@@ -177,3 +178,21 @@ def test_a_key_says_when_it_was_made() -> None:
 @pytest.mark.parametrize("key", [None, "", "jid", "0189b1c2-0000-4000-8000-000000000000"])
 def test_the_key_of_another_system_says_nothing(key: str | None) -> None:
     assert created_at(key) is None
+
+
+@pytest.mark.parametrize(
+    ("start", "name"),
+    [
+        (b'{"task":"shop.send","args":[1, 2', "shop.send"),
+        (b' { "task" : "sh\\"op" , ', 'sh"op'),
+        (b'{"args":[1],"task":"later"', ""),
+        (b'{"task":"cut off', ""),
+        (b'{"task":"\xff"', ""),
+        (b"\x82\xa4task\xa9shop.send\xa4args", "shop.send"),
+        (b"\x82\xa4task\xd9\x21" + b"n" * 33 + b"\xa4", "n" * 33),
+        (b"\x82\xa4task\xa9shop", ""),
+        (b"plain", ""),
+    ],
+)
+def test_the_task_is_read_from_the_beginning_of_a_body(start: bytes, name: str) -> None:
+    assert task_at_start(start) == name

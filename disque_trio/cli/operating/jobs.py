@@ -65,6 +65,14 @@ class Listed(Options):
     limit: int = option("--limit", COUNT, "this number at most; each node shows as many", 100)
 
 
+@attrs.frozen(kw_only=True)
+class Ended(Options):
+    """`jobs ended`."""
+
+    queue: str | None = option("--queue", text("QUEUE"), "of this queue only")
+    limit: int = option("--limit", COUNT, "this number at most", 100)
+
+
 def main(argv: Sequence[str]) -> int:
     """Run a command. The exit status; `--help` says what it means."""
     return frame.run("jobs", PROGRAM, argv)
@@ -114,24 +122,33 @@ def _facts(copies: list[Copy]) -> Iterator[tuple[str, Any]]:
     limit, attempts = more.pop("limit", None), job.nacks + job.additional_deliveries
     yield "id", job.id
     yield "state", "backing off" if job.backing_off is not None else job.state
+    if (ending := job.ending) is not None:
+        yield from (("outcome", ending.outcome), ("ended", _time(ending.at)), ("by", ending.by))
     yield from (("queue", job.queue), ("task", first.task), ("key", _plain(more.pop("key", None))))
     yield "attempts", f"{attempts} of {limit!r}" if limit else attempts
     if (error := job.error) is not None:
         yield from (("error", str(error)), ("failed", _time(error.at)))
         names = chain(("traceback",), repeat(" "))
         yield from zip(names, error.traceback.splitlines(), strict=False)
-    more = {name: value for name, value in more.items() if name not in ("error", "failed-at")}
+    more = {name: value for name, value in more.items() if name not in _TOLD_ABOVE}
     yield from ((name, _plain(value)) for name, value in more.items())
     yield "next attempt in", job.next_requeue_within
-    yield from (("added", _time(first.added)), ("ttl", job.ttl), ("retry", job.retry))
-    yield from (("delay", job.delay), ("replicas", job.repl))
+    yield "added", _time(first.added)
+    if ending is None:
+        yield from (("ttl", job.ttl), ("retry", job.retry))
+        yield from (("delay", job.delay), ("replicas", job.repl))
     yield "nodes", ", ".join(f"{copy.node} ({copy.job.state})" for copy in copies)
     yield "body", _plain(job.body)
+
+
+_TOLD_ABOVE: Final = ("error", "failed-at", "outcome", "ended-at", "by")
 
 
 async def _found(jobs: Jobs, id: str) -> list[Copy]:
     found = await jobs.find(id)
     warn_of("jobs", found.unreached)
+    if not found.items:
+        found = await jobs.ended(id)
     if not found.items:
         raise NotDoneError(f"no node has job {id}: it has ended, or was never added")
     return found.items
@@ -176,6 +193,25 @@ async def _list_dead(admin: Admin, options: Dead) -> int:
     return 0
 
 
+# Jobs that have ended.
+
+
+async def _list_ended(admin: Admin, options: Ended) -> int:
+    found = await admin.jobs.ended(queue=options.queue, limit=options.limit)
+    warn_of("jobs ended", found.unreached)
+    if options.is_json:
+        say_json([_told(copy) for copy in found.items])
+        return 0
+    say_table(("ID", "QUEUE", "TASK", "ENDED", "OUTCOME", "BY", "ERROR"), map(_row, found.items))
+    return 0
+
+
+def _row(copy: Copy) -> tuple[Any, ...]:
+    job, ending = copy.job, copy.job.ending
+    told = (_time(ending.at), ending.outcome, ending.by) if ending else ("", "", "")
+    return (job.id, job.queue, copy.task, *told, str(job.error or copy.reason))
+
+
 # Output.
 
 
@@ -210,6 +246,9 @@ PROGRAM: Final = Family(
         "show": operation("jobs", "Show what the nodes know of a job.", _show_or_tell, Show),
         "list": operation(
             "jobs", "List jobs that have not ended, the youngest first.", _list, Listed
+        ),
+        "ended": operation(
+            "jobs", "List jobs that have ended, the latest first.", _list_ended, Ended
         ),
         "dead": operation("jobs", "List dead jobs, the youngest first.", _list_dead, Dead),
         **operations("jobs"),

@@ -259,6 +259,10 @@ DIRECTIVES: Final[dict[str, Row]] = {
         latency_monitor_threshold="a_threshold_set_at_runtime_counts_at_once",
     ),
     **_elsewhere(
+        "statemachine/test_endings.py",
+        ended_jobs="the_limit_can_be_changed_and_0_turns_it_off",
+    ),
+    **_elsewhere(
         "statemachine/test_jobtraces.py",
         trace_sample="the_size_of_the_sample_can_be_changed",
     ),

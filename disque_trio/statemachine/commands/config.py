@@ -86,6 +86,10 @@ def _set(node: NodeState, client: Client, name: bytes, value: bytes) -> Reply:
         ):
             node.config = directives.set_value(node.config, name, value)
             hostnames.configure(node)
+        case b"ended-jobs":
+            node.config = directives.set_value(node.config, name, value)
+            node.endings.configure(node.config.ended_jobs)
+            pressure.review(node)
         case b"trace-sample":
             node.config = directives.set_value(node.config, name, value)
             trace.sample(node)

@@ -45,6 +45,7 @@ FEATURES: Final = (
     "sync-auto",
     "last-error",
     "jscan-filters",
+    "ended-jobs",
 )
 """What this node can beyond the original, by name; a client looks here before it uses it."""
 _SHOWN_QUEUES: Final = 10

@@ -1,6 +1,6 @@
 """Commands that take job ids (original 2.4 to 2.6).
 
-Sets `NodeState.begun`.
+Sets `NodeState.begun` and `acker`.
 """
 
 from collections.abc import Generator, Sequence
@@ -51,6 +51,7 @@ def ackjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
         # Names of jobs that are here are well formed.
         ids = job_ids(args)
     node.begun = args
+    node.acker = client.name or client.address
     return longcommands.total(node, client, ids, lambda some: acks.ack_all(node, some))
 
 
@@ -58,6 +59,7 @@ def fastack(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """How many were known here; linked holders are told to drop their copies."""
     ids = job_ids(args)
     node.begun = args
+    node.acker = client.name or client.address
     return longcommands.total(
         node, client, ids, lambda some: sum([acks.fast_ack(node, job_id) for job_id in some])
     )
@@ -67,6 +69,7 @@ def deljob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """How many were dropped here, and only here."""
     ids = job_ids(args)
     node.begun = args
+    node.acker = client.name or client.address
     return longcommands.total(node, client, ids, lambda some: _delete(node, some))
 
 

@@ -5,22 +5,29 @@ from typing import Final
 from disque_trio.statemachine import key_cancel
 from disque_trio.statemachine.base import SYNTAX_ERROR, CommandError, Reply
 from disque_trio.statemachine.client import Client
-from disque_trio.statemachine.commands import jobs
+from disque_trio.statemachine.commands import ended, jobs
 from disque_trio.statemachine.commands.parse import check_key
 from disque_trio.statemachine.commands.usage import wrong_number
+from disque_trio.statemachine.job import check_id
 from disque_trio.statemachine.keys import KeyName
 from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.suggestions import shown
 
-SHOW_USAGE: Final = "id | KEY queue key"
+SHOW_USAGE: Final = "id [ENDED] | KEY queue key"
 _KEY: Final = b"KEY"
 _WORDS: Final = 4
+_ENDED: Final = b"ENDED"
 
 
 def show(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """Everything about one job, or which job has a key."""
     if len(args) == 2:
         return jobs.show(node, client, args)
+    if len(args) == _WORDS - 1 and args[2].upper() == _ENDED:
+        job_id = check_id(args[1])
+        return (
+            ended.show(node, job_id) if job_id not in node.jobs else jobs.show(node, client, args)
+        )
     if len(args) != _WORDS:
         raise CommandError(wrong_number("show", SHOW_USAGE))
     return key_cancel.begin(node, client, _name(args), cancels=False)

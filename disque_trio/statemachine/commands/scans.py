@@ -36,6 +36,7 @@ from disque_trio.statemachine.base import (
     Status,
 )
 from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.commands import ended
 from disque_trio.statemachine.commands.jobs import BODY_AT, describe
 from disque_trio.statemachine.commands.parse import integer
 from disque_trio.statemachine.commands.queues import (
@@ -43,6 +44,7 @@ from disque_trio.statemachine.commands.queues import (
     queue_of,
     waiting,
 )
+from disque_trio.statemachine.endings import NOTHING, Sheet
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.jobtable import Walk
 from disque_trio.statemachine.lengthy import FEWER, SOME, STEP_WORK, JobsLeft, of_names
@@ -93,6 +95,8 @@ class Options:
     whole: bool = False
     has_phase: bool = False
     """Whole, and with its phase."""
+    has_ended: bool = False
+    """Also jobs that have ended, behind all others."""
     has_unqueued: bool = False
     """Also queues that have only jobs that are not queued."""
 
@@ -229,6 +233,31 @@ def jscan(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     """Ids of jobs, or with REPLY all everything about them."""
     options = _parse(args[1:], _jscan_option, _JOB_OPTIONS)
     number, offset = divmod(options.cursor or 0, 1 << _OFFSET_BITS)
+    if not options.has_ended:
+        return _jscan(node, options, number, offset)
+    if options.wanted is None:
+        raise CommandError(b"ERR BUSYLOOP shows no jobs that have ended: go on by the cursor")
+    is_mixed = bool(options.states or options.phases)
+    if number or (is_mixed and not offset):
+        return _jscan(node, options, number, offset)
+    return _scan_ended(node, options, offset or node.endings.end)
+
+
+def _scan_ended(node: NodeState, options: Options, before: int) -> Reply:
+    """Those before that number, which is the cursor: iterations have none below 2 ** 40."""
+    most = min(options.wanted or 1, max(node.knobs.peeked_at_once, 1))
+    found, before = ended.look(
+        node.endings,
+        lambda sheet, at: _shows_ended(node, options, sheet, at),
+        before,
+        most,
+        _steps(node, options.wanted),
+    )
+    show = ended.describe if options.whole else lambda record: Status(record.id)
+    return [b"%d" % before, [show(record) for record in found]]
+
+
+def _jscan(node: NodeState, options: Options, number: int, offset: int) -> Reply:
     walk, seen = node.job_scans.get(number, (None, 0))
     if options.wanted is None and len(node.jobs) > node.knobs.steps_at_once:
         return Lengthy(_all_jobs(node, options, number if seen == offset else 0))
@@ -244,6 +273,8 @@ def jscan(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
         found, passed = _look(node, options, walk, steps)
         offset += passed
         cursor = b"%d" % _next_job(node, number, walk, offset)
+    if options.has_ended and cursor == b"0":
+        cursor = b"%d" % node.endings.end
     if len(found) <= node.knobs.peeked_at_once:
         return [cursor, [_show_job(node, options, job, job.body) for job in found]]
     left = JobsLeft(node, found)
@@ -377,6 +408,8 @@ def _jscan_option(options: Options, name: bytes, value: bytes) -> bool:
         setattr(options, _JOB_NUMBERS[name], integer(value, name=name))
     elif name == b"STATE" and value.lower() in PHASES:
         options.phases += (value.lower(),)
+    elif name == b"STATE" and value.lower() == ended.STATE:
+        options.has_ended = True
     elif name == b"STATE":
         options.states += (_state(value),)
     elif name == b"REPLY":
@@ -389,7 +422,7 @@ def _jscan_option(options: Options, name: bytes, value: bytes) -> bool:
 
 def _state(word: bytes) -> int:
     if word.lower() not in STATE_NAMES:
-        known = (*STATE_NAMES, *PHASES)
+        known = (*STATE_NAMES, *PHASES, ended.STATE)
         raise CommandError(b"ERR Invalid job state name: " + none_of(word, known))
     return STATE_NAMES.index(word.lower())
 
@@ -478,3 +511,21 @@ def _says(options: Options, job: Job) -> bool:
         return False
     body = job.body
     return options.body is None or (isinstance(body, bytes) and options.body in body)
+
+
+def _shows_ended(node: NodeState, options: Options, sheet: Sheet, at: int) -> bool:
+    if options.queue is not None and sheet.queues[at] != options.queue:
+        return False
+    if options.older is not None or options.younger is not None:
+        age = (node.wall - sheet.made_at(at)) // 1000
+        if options.older is not None and age < options.older:
+            return False
+        if options.younger is not None and age > options.younger:
+            return False
+    if options.key is not None or options.error is not None:
+        said = sheet.said.get(at, NOTHING)
+        if options.key is not None and said.key != options.key:
+            return False
+        if options.error is not None and said.error.kind != options.error:
+            return False
+    return options.body is None or options.body in sheet.record(at).head

@@ -27,6 +27,7 @@ export const job = {
     const line = jobline(happened, name, tracing);
     const missing = unreached({ ...put, unreached: { ...happened?.unreached, ...put.unreached } });
     app.actions = [...(put.data.found ? ofCopies : []), ...(isTraced(happened) || !tracing ? [] : [tracing])];
+    if (!put.data.found && summary) return [heading(title), missing, about(put.data), failure(summary.error), line, bodyCard(summary)];
     if (!put.data.found) return [heading(title), search, missing, lost(put.data), line];
     return [
       heading(title, null, ...buttons(ofCopies)),
@@ -99,7 +100,15 @@ function failure(error) {
   );
 }
 
-function standing({ state, attempt: nth, limit, worker, since_s: since, due_s: due }) {
+function standing({ state, attempt: nth, limit, worker, since_s: since, due_s: due, outcome, ended_ms: ended }) {
+  if (outcome) {
+    return [
+      ["state", [jobState(state), " ", outcome]],
+      ["ended", `${clock(ended)} (${inOrAgo(ended)})`],
+      worker ? ["who took it", element("a", { href: jobsLink({ worker, state }) }, named(worker))] : null,
+      ["attempts", number(nth)],
+    ];
+  }
   return [
     ["state", [jobState(state), " ", due != null && state !== "running" && element("span", { class: "small" }, `next in ${span(Math.round(due))}`)]],
     ["attempt", attempt({ attempt: nth, limit })],

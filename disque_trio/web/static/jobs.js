@@ -17,6 +17,7 @@ export const STATES = {
   delayed: "it waits for the end of its delay",
   waiting: "it waits for the end of its RETRY after a restart of its node",
   dead: "its attempts are used up, or its worker gave it up: it is not tried again",
+  ended: "it is over: each node remembers the latest ones since its start",
 };
 const FIELDS = [
   ["queue", "queue"],
@@ -109,7 +110,7 @@ function tools(rows, args) {
   const states = [...new Set(rows.flatMap(({ state }) => [asNode(state), state]))];
   const filter = filterOf(args);
   const isNarrow = Object.keys(filter).length > 0;
-  const actions = isNarrow ? ofAll(filter, states) : [];
+  const actions = isNarrow && filter.state !== "ended" ? ofAll(filter, states) : [];
   const save = (kind) => () => download(`jobs.${kind}`, kind === "csv" ? asCsv(rows) : JSON.stringify(rows, null, 2), `text/${kind}`);
   const line = (action) => element("button", { class: action.isGrave ? "grave" : "", click: () => propose([action]) }, `${action.label} all`);
   return [
@@ -127,7 +128,7 @@ export const ofAll = (filter, states) =>
 // The states of nodes, which operations are for.
 export const asNode = (state) => (["queued", "dead"].includes(state) ? state : "active");
 
-const COLUMNS = ["id", "state", "queue", "task", "key", "priority", "attempt", "limit", "error", "place", "added", "due_s", "worker", "body"];
+const COLUMNS = ["id", "state", "queue", "task", "key", "priority", "attempt", "limit", "error", "place", "added", "due_s", "worker", "outcome", "ended", "body"];
 
 function asCsv(rows) {
   // A spreadsheet takes a cell that begins so for a formula.
@@ -135,7 +136,7 @@ function asCsv(rows) {
   const cell = (value) => `"${safe(String(value ?? "")).replaceAll('"', '""')}"`;
   const line = (job) => {
     const { error } = job;
-    const told = { ...job, error: error && [error.kind, error.message].filter(Boolean).join(": "), place: error?.place, added: new Date(job.added_ms).toISOString() };
+    const told = { ...job, error: error && [error.kind, error.message].filter(Boolean).join(": "), place: error?.place, added: new Date(job.added_ms).toISOString(), ended: job.ended_ms && new Date(job.ended_ms).toISOString() };
     return COLUMNS.map((name) => cell(told[name])).join(",");
   };
   return [COLUMNS.join(","), ...rows.map(line)].join("\r\n");
@@ -151,7 +152,7 @@ export function list(rows, caption = "Jobs") {
   return table({
     caption,
     rows,
-    rowOf: (job) => ({ key: job.id, title: shortJob(job.id), link: jobLink(job.id), actions: ofJob(job.id, [asNode(job.state), job.state], job) }),
+    rowOf: (job) => ({ key: job.id, title: shortJob(job.id), link: jobLink(job.id), actions: job.outcome ? [] : ofJob(job.id, [asNode(job.state), job.state], job) }),
     columns: [
       { label: "job", cell: (job) => element("a", { href: jobLink(job.id), tabindex: "-1" }, element("code", { title: job.id }, shortJob(job.id))) },
       { label: "state", cell: (job) => jobState(job.state) },
@@ -161,7 +162,9 @@ export function list(rows, caption = "Jobs") {
       { label: "attempt", isNumber: true, cell: attempt },
       { label: "last error", needs: "error", class: "bodies", cell: (job) => (job.error ? errorWords(job.error) : "") },
       { label: "next", isNumber: true, title: "when it is queued, or queued again unless it ends before", cell: (job) => (job.due_s === null ? "" : `in ${span(Math.round(job.due_s))}`) },
-      { label: "who has it", needs: "worker", class: "names", cell: (job) => (job.worker ? [named(job.worker), job.since_s !== null && element("span", { class: "small" }, ` for ${span(Math.round(job.since_s))}`)] : "") },
+      { label: "outcome", needs: "outcome", cell: (job) => job.outcome ?? "" },
+      { label: "ended", isNumber: true, needs: "ended_ms", cell: (job) => job.ended_ms && element("span", { title: clock(job.ended_ms) }, inOrAgo(job.ended_ms)) },
+      { label: rows[0]?.outcome ? "who took it" : "who has it", needs: "worker", class: "names", cell: (job) => (job.worker ? [named(job.worker), job.since_s !== null && element("span", { class: "small" }, ` for ${span(Math.round(job.since_s))}`)] : "") },
       { label: "added", isNumber: true, cell: (job) => element("span", { title: clock(job.added_ms) }, inOrAgo(job.added_ms)) },
       { label: "body", class: "bodies", cell: (job) => body(job) },
     ],

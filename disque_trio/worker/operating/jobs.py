@@ -13,6 +13,7 @@ from disque_trio.worker.operating.plans import Operable
 from disque_trio.worker.operating.states import Copy, JobStatus, State, status_of
 from disque_trio.worker.runtime import runtime
 
+_ENDED: Final = "ended-jobs"
 MOST_AT_ONCE: Final = 200
 """Ids of one request."""
 
@@ -33,6 +34,35 @@ class Jobs(Operable):
             return [Copy(node=node, job=job)] if job is not None and is_one else []
 
         return await at_each(self.client, ask)
+
+    async def ended(
+        self, id: str | None = None, *, queue: str | None = None, limit: int = 1000
+    ) -> Found[Copy]:
+        """What nodes remember of jobs that have ended, one record of each job and the latest first:
+        of this job, or of this queue. A node remembers the latest ones since its start
+        (`ended-jobs`)."""
+
+        async def ask(node: Address) -> list[Copy]:
+            if id is not None:
+                job = given(*await self.client.ask(node, [commands.show(id, is_ended=True)]))
+                return [Copy(node=node, job=job)] if job is not None and job.ending else []
+            given(*await self.client.ask(node, [commands.ping()]))  # it tells what the node can
+            found: list[Copy] = []
+            cursor = 0
+            while len(found) < limit and _ENDED in self.client.nodes.features(node):
+                asked = commands.jscan(cursor, queue=queue, states=("ended",))
+                page = given(*await self.client.ask(node, [asked]))
+                found += [Copy(node=node, job=job) for job in page.items]
+                cursor = page.cursor
+                if not cursor:
+                    break
+            return found
+
+        found = await at_each(self.client, ask)
+        once: dict[str, Copy] = {}
+        for copy in sorted(found.items, key=_told_best, reverse=True):
+            once.setdefault(copy.job.id, copy)
+        return Found(sorted(once.values(), key=_ended_at)[:limit], found.unreached)
 
     async def status(self, id: str) -> JobStatus:
         """What has become of a job, of all nodes that answer."""
@@ -109,3 +139,12 @@ class Jobs(Operable):
                 some = ids[start : start + MOST_AT_ONCE]
                 asked += given(*await self.client.ask(node, [make(*some)]))
         return asked
+
+
+def _told_best(copy: Copy) -> bool:
+    """Of one job, the node first at which a client has ended it."""
+    return copy.job.ending is not None and bool(copy.job.ending.by)
+
+
+def _ended_at(copy: Copy) -> float:
+    return 0.0 if copy.job.ending is None else -copy.job.ending.at

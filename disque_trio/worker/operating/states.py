@@ -7,7 +7,7 @@ import attrs
 
 from disque_trio.client.address import Address
 from disque_trio.client.records import JobDetails
-from disque_trio.worker.envelope import task_of
+from disque_trio.worker.envelope import task_at_start, task_of
 
 if TYPE_CHECKING:
     from disque_trio.worker.operating.asking import Found
@@ -60,6 +60,9 @@ class Copy:
     @property
     def task(self) -> str:
         """The name of its task; empty if it is of no task."""
+        ending = self.job.ending
+        if ending is not None and self.job.body is None:
+            return task_at_start(ending.body_start)
         return task_of(self.job.body or b"")
 
     @property

@@ -120,7 +120,7 @@ QSCAN MINLEN few
     ERR value is not an integer or out of range: 'few' is no whole number for MINLEN
 JSCAN STATE quued
     ERR Invalid job state name: 'quued' is none of wait-repl, active, queued, acked, dead,
-    ... backing-off, delayed, restored, leased (did you mean 'queued'?)
+    ... backing-off, delayed, restored, leased, ended (did you mean 'queued'?)
 JSCAN REPLY some
     ERR Invalid REPLY type, try ID or ALL: 'some' is neither
 PAUSE mail of

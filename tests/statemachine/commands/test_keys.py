@@ -11,11 +11,11 @@ from tests.rig import Rig
     [
         (
             ["SHOW", "KEY", "q"],
-            b"ERR wrong number of arguments for 'show' command: SHOW id | KEY queue key",
+            b"ERR wrong number of arguments for 'show' command: SHOW id [ENDED] | KEY queue key",
         ),
         (
             ["SHOW", "KEY", "q", "k", "more"],
-            b"ERR wrong number of arguments for 'show' command: SHOW id | KEY queue key",
+            b"ERR wrong number of arguments for 'show' command: SHOW id [ENDED] | KEY queue key",
         ),
         (
             ["CANCEL", "KEY", "q"],

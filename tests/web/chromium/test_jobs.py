@@ -59,6 +59,34 @@ async def test_jobs_are_saved_as_csv_without_formulas(tab: Tab, fake: Fake) -> N
     assert json.loads(text)[0]["error"]["kind"] == "TimeoutError"
 
 
+async def test_a_job_that_has_ended_shows_its_outcome_and_offers_nothing(
+    tab: Tab, fake: Fake
+) -> None:
+    job = {
+        **scene.found(0, "ended", worker="mailer"),
+        "outcome": "acknowledged",
+        "ended_ms": 1_795_648_512_420,
+        "due_s": None,
+        "since_s": None,
+    }
+    page = {"id": job["id"], "found": False, "summary": job, "facts": {"queue": "mail"}}
+    fake.topics = {
+        **fake.topics,
+        "jobs": lambda _args: {"jobs": [job], "is_cut": False},
+        "job": lambda _args: page,
+    }
+    await opened(tab, fake, "#/jobs?state=ended&queue=mail", "acknowledged", "mailer")
+    shown = (await tab.text()).lower()
+    assert "who took it" in shown
+    assert "redrive all" not in shown
+    assert "acknowledge all" not in shown
+
+    await tab.click("tbody th a, tbody td a", "D-")
+
+    await tab.has("who took it", "TimeoutError")
+    assert "Requeue" not in await tab.text()
+
+
 async def test_a_group_of_dead_jobs_leads_to_its_jobs(tab: Tab, fake: Fake) -> None:
     await opened(tab, fake, "#/dead", "LookupError", "and 11 others")
 

@@ -278,7 +278,8 @@ class FaultActions:
         if host.machine is None:
             return False
         state = host.machine.state
-        limit = pressure.used(state) * 1_000_000 // share if share else AMPLE_BYTES
+        used = pressure.used(state) - state.endings.weight
+        limit = used * 1_000_000 // share if share else AMPLE_BYTES
         host.note("memory", detail=str(limit if share else 0))
         beyond = 0
         if mode == "resident-size" and share:

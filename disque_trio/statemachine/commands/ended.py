@@ -1,0 +1,57 @@
+"""Jobs that have ended, as JSCAN and SHOW show them."""
+
+from collections.abc import Callable
+from typing import Final
+
+from disque_trio.statemachine.base import JobId, Reply
+from disque_trio.statemachine.endings import HEAD, Endings, Record, Sheet
+from disque_trio.statemachine.job import STAMPS
+from disque_trio.statemachine.state import NodeState
+
+STATE: Final = b"ended"
+
+
+def show(node: NodeState, job_id: JobId) -> Reply:
+    """What is remembered of one job; null if nothing is."""
+    found = node.endings.find(job_id)
+    return None if found is None else describe(found)
+
+
+def look(
+    endings: Endings, fits: Callable[[Sheet, int], bool], before: int, most: int, steps: int
+) -> tuple[list[Record], int]:
+    """Up to `most` that fit, out of so many before that number, the newest first; and the number
+    before which to go on, or 0 at the end."""
+    found: list[Record] = []
+    for sheet in endings.newest():
+        first = sheet.first
+        for at in range(min(sheet.count, before - first) - 1, -1, -1):
+            if not steps or len(found) == most:
+                return found, first + at + 1
+            steps -= 1
+            if fits(sheet, at):
+                found.append(sheet.record(at))
+    return found, 0
+
+
+def describe(record: Record) -> list[Reply]:
+    """The elements of SHOW, of which most have no value any more; then what is known of its end."""
+    head, said = record.head, record.said
+    is_whole = len(head) < HEAD
+    reply: list[Reply] = [b"id", record.id, b"queue", record.queue, b"state", STATE]
+    reply += [b"repl", 0, b"ttl", 0, b"ctime", record.made * STAMPS, b"delay", 0, b"retry", 0]
+    reply += [b"nacks", record.nacks, b"additional-deliveries", record.deliveries]
+    reply += [b"nodes-delivered", [], b"nodes-confirmed", [], b"next-requeue-within", None]
+    reply += [b"next-awake-within", None, b"body", head if is_whole else None]
+    reply += [b"outcome", record.outcome, b"ended-at", record.ended]
+    if not is_whole:
+        reply += [b"body-start", head]
+    if record.by:
+        reply += [b"by", record.by]
+    if said.key is not None:
+        reply += [b"key", said.key]
+    if said.reason:
+        reply += [b"reason", said.reason]
+    if said.error.text:
+        reply += [b"failed-at", said.error.at, b"error", said.error.text]
+    return reply
