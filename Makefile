@@ -9,7 +9,7 @@ EXAMPLE := $(VENV)/.example
 SPARK  := $(VENV)/.spark
 NODE   := $(VENV)/.node
 
-.PHONY: up example test explain-sweep pipeline compiled wheel test-compiled machine shipped check format lint types fast mutants pins promises sweep soak roll pyright spark bench mixes instructions bench-workers bench-console profile crowd simbench fuzz fuzz-web docs site clean help
+.PHONY: up example test explain-sweep pipeline compiled wheel test-compiled machine shipped check format lint types fast mutants pins promises sweep explore soak roll pyright spark bench mixes instructions bench-workers bench-console profile crowd simbench fuzz fuzz-web docs site clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -124,6 +124,9 @@ sweep: $(STAMP) $(filter compiled,$(FORM)) ## seeds 0 to SEEDS (300) of the one 
 
 pins: $(STAMP) ## run every plan that once found something
 	$(BIN)/python -m pytest -q -m pins tests/sim/test_pins.py
+
+explore: $(STAMP) ## visits every state of small clusters; SCOPES='requeue moving' SECONDS=600 for each
+	$(BIN)/python -m disque_trio sim explore $(SCOPES) --seconds $(or $(SECONDS),600)
 
 promises: $(STAMP) ## ignores options one at a time, until the judge notices each
 	$(BIN)/python -m tests.sim.promises

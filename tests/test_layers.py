@@ -30,6 +30,7 @@ LADDER: Final = (
     "sim.engines.tcp sim.verbs sim.steering",
     "sim.checkers sim.shrink",
     "sim.picture sim.reference explain",
+    "sim.explore",
     "sim.sandbox",
     "worker",
     "observe",

@@ -186,6 +186,19 @@ class Timers:
             del self._slots[heapq.heappop(self._order)]
         return FOREVER
 
+    def armed(self) -> list[tuple[Millis, list[Timed]]]:
+        """The owners of each slot, and when it is due; the first one first. For the simulator."""
+        found: list[tuple[Millis, list[Timed]]] = []
+        for number in sorted(self._slots):
+            owners: list[Timed] = []
+            owner = self._slots[number].first
+            while owner is not None:
+                owners.append(owner)
+                owner = owner.later
+            if owners:
+                found.append((number << _GRAIN_BITS, owners))
+        return found
+
     def pop_due(self, now: Millis) -> Timed | None:
         """The next owner whose deadline has come, disarmed; None when there is none."""
         while self.deadline() <= now:

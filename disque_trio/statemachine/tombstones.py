@@ -33,6 +33,10 @@ class Tombstones:
     def __bool__(self) -> bool:
         return bool(self._young or self._old)
 
+    def ids(self) -> list[JobId]:
+        """All ids, without order. For the simulator."""
+        return sorted({*self._old, *self._young})
+
     def is_acked(self, job_id: JobId) -> bool:
         """Is it known that this job is over because it is acknowledged?"""
         return self._young.get(job_id, False) or self._old.get(job_id, False)

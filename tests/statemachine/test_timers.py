@@ -190,3 +190,16 @@ def test_many_owners_are_armed_as_one_after_the_other(
         one_by_one = [singly.pop_due(now) for _ in range(6)]
         partners = dict(owners)
         assert [partners[each] if each else None for each in due] == one_by_one
+
+
+def test_armed_owners_are_listed_by_their_slots() -> None:
+    timers = Timers()
+    first, second, third = Timed(), Timed(), Timed()
+    timers.arm(third, 100)
+    timers.arm(first, 8)
+    timers.arm(second, 5)
+    gone = Timed()
+    timers.arm(gone, 50)
+    timers.disarm(gone)
+
+    assert timers.armed() == [(8, [first, second]), (104, [third])]

@@ -167,3 +167,11 @@ def test_what_is_remembered_has_its_bound_and_the_latest_stay() -> None:
 
     assert all(job_id in tombstones for job_id in ids[-DEFAULTS.tombstones :])
     assert ids[0] not in tombstones
+
+
+def test_the_ids_of_both_generations_are_listed() -> None:
+    tombstones = Tombstones(generation=2)
+    for id in (b"c", b"a", b"b"):
+        tombstones.bury(id)
+
+    assert tombstones.ids() == [b"a", b"b", b"c"]

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 from disque_trio.cli import frame
+from disque_trio.cli.sim import exploring, pinning, shrinking, single, sweep
 from disque_trio.cli.sim import options as of
-from disque_trio.cli.sim import pinning, shrinking, single, sweep
 from disque_trio.pipeline.errors import PipelineError
 from disque_trio.pipeline.location import path_in
 from disque_trio.terminal.options import Command, Family, UsageError
@@ -88,6 +88,13 @@ PROGRAM: Final = Family(
             run=_located(single.draw),
             about="Draw a run as one HTML file.",
             more="A trace is drawn without running it.",
+        ),
+        "explore": Command(
+            record=of.Explore,
+            run=_located(exploring.explore),
+            about="Visit every state of small scopes: all orders of messages, timers and faults.",
+            more="Says of each scope whether it is complete, or how far it came. A violation is "
+            "written as steps that --replay plays.",
         ),
         "pin": Command(
             record=of.Pin,

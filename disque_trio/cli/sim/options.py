@@ -23,7 +23,7 @@ from disque_trio.terminal.options import (
 )
 
 _SEEDS: Final = re.compile(r"(\d+)(?::(\d+))?")
-_PATHS: Final = ("html", "trace", "out")
+_PATHS: Final = ("html", "trace", "out", "replay")
 
 
 def _seeds(word: str) -> range | str:
@@ -183,3 +183,25 @@ class Pin(Expand):
     files: tuple[str, ...] = _file("a scenario, or a plan", 1)
     note: str = option("--note", text("TEXT"), "what it has found", is_required=True)
     out: str | None = option("-o --out", _PLAN, "where to (pins/NAME-SEED.json beside the file)")
+
+
+@attrs.frozen(kw_only=True)
+class Explore(Options):
+    """`sim explore`."""
+
+    files: tuple[str, ...] = _file("shipped scopes by name, or .toml files (all shipped ones)", "*")
+    lists: bool = switch("--list", "list the scopes instead, with what they are about")
+    replay: str | None = option(
+        "--replay", text("STEPS.json"), "play the steps of a violation instead"
+    )
+    html: str | None = _html("with --replay: draw it into this HTML file")
+    late: int | None = option(
+        "--late", whole(0), "how often a timer may run while something else could happen"
+    )
+    faults: int | None = option("--faults", whole(0), "how many faults may happen")
+    seconds: int | None = option("--seconds", COUNT, "stop after so many seconds")
+    states: int | None = option("--states", COUNT, "stop after so many states")
+    out: str | None = option(
+        "-o --out", text("STEPS.json"), "where to write the steps of a violation (SCOPE.json)"
+    )
+    is_json: bool = json_switch()

@@ -1,0 +1,154 @@
+"""What must hold in every world of a scope.
+
+Everything here is a fact of one node, or one that never ceases to hold once it does: so it is found
+however independent events are ordered (docs/exploring.md, "What is checked").
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from disque_trio.sim.explore.machines import Fate
+from disque_trio.sim.explore.scope import NAMES, Job
+from disque_trio.statemachine.base import ACKED, JobId, Reply, Status
+from disque_trio.statemachine.messages import JobsMessage
+
+if TYPE_CHECKING:
+    from disque_trio.sim.explore.world import Change, Rules
+
+_ENDS: Final = (b"ACKJOB", b"FASTACK", b"DELJOB")
+
+
+@attrs.frozen
+class Life:
+    """What clients and faults have done to a job."""
+
+    added: bool = False
+    """Its ADDJOB has been answered with its id."""
+    taken: int = 0
+    """How often it was delivered."""
+    acked: tuple[int, ...] = ()
+    """The nodes to which clients have acknowledged it, and that know."""
+    done: bool = False
+    """A client has ended it."""
+    over: bool = False
+    """No node can deliver it any more."""
+    lost: int = 0
+    """How many of its copies faults have destroyed."""
+
+    def exchanged(self, order: Sequence[int]) -> "Life":
+        """The same with nodes in another order."""
+        return attrs.evolve(self, acked=tuple(sorted([order[place] for place in self.acked])))
+
+
+def asked(rules: "Rules", change: "Change", place: int, words: tuple[bytes, ...]) -> None:
+    """A client is about to ask a node."""
+    if words[0] in _ENDS:
+        for id in words[1:]:
+            if id in rules.numbers:
+                _end(rules, change, rules.numbers[id], place, is_ack=words[0] != b"DELJOB")
+    elif words[0] in (b"PURGE", b"CANCEL"):
+        for number, job in enumerate(rules.scope.jobs):
+            if words[0] == b"PURGE" or job.key.encode() in words:
+                change.lives[number] = attrs.evolve(change.lives[number], done=True)
+
+
+def _end(rules: "Rules", change: "Change", number: int, place: int, *, is_ack: bool) -> None:
+    life = change.lives[number]
+    fate = change.nodes[place].fates.get(rules.ids[number])
+    knows = is_ack and (fate is not None or rules.scope.jobs[number].retry_s > 0)
+    acked = tuple(sorted({*life.acked, place})) if knows else life.acked
+    change.lives[number] = attrs.evolve(life, acked=acked, done=True)
+
+
+def added(rules: "Rules", change: "Change", job: Job, reply: Reply) -> None:
+    """An ADDJOB has been answered, maybe with another job that has its key."""
+    if isinstance(reply, Status) and reply.text == rules.ids[job.number]:
+        life = change.lives[job.number]
+        change.lives[job.number] = attrs.evolve(life, added=True)
+
+
+def served(rules: "Rules", change: "Change", place: int, reply: Reply) -> JobId:
+    """Jobs were delivered, if the reply is that of a GETJOB. Returns the id of the last one."""
+    last = b""
+    for each in reply if isinstance(reply, list) else ():
+        if not (isinstance(each, list) and len(each) >= 3 and each[1] in rules.numbers):
+            continue
+        last = each[1]
+        number = rules.numbers[last]
+        life, job = change.lives[number], rules.scope.jobs[number]
+        if life.taken and not job.retry_s:
+            _break(change, f"{job.name} has RETRY 0 and is delivered again by {NAMES[place]}")
+        if place in life.acked:
+            _break(change, f"{job.name} was acknowledged to {NAMES[place]}, which delivers it")
+        if life.over:
+            _break(change, f"{job.name} is delivered by {NAMES[place]} after its end")
+        change.lives[number] = attrs.evolve(life, taken=min(life.taken + 1, 3))
+    return last
+
+
+def _break(change: "Change", text: str) -> None:
+    change.broken = change.broken or text
+
+
+def crashed(rules: "Rules", change: "Change", place: int) -> None:
+    """A node loses its memory, and maybe its disk."""
+    forgets = change.gone[place] or not rules.scope.journal
+    for number, life in enumerate(change.lives):
+        fate = change.nodes[place].fates.get(rules.ids[number])
+        is_acked = fate is not None and fate.state == ACKED
+        had_copy = fate is not None and not fate.is_dummy and not is_acked
+        acked = life.acked
+        if forgets or not is_acked:
+            acked = tuple([each for each in acked if each != place])
+        lost = min(life.lost + (forgets and had_copy), 4)
+        change.lives[number] = attrs.evolve(life, acked=acked, lost=lost)
+
+
+def follow(rules: "Rules", change: "Change") -> list[Life]:
+    """The lives after a change, with what follows from all nodes together."""
+    return [_followed(rules, change, number) for number in range(len(change.lives))]
+
+
+def _followed(rules: "Rules", change: "Change", number: int) -> Life:
+    life, id, job = change.lives[number], rules.ids[number], rules.scope.jobs[number]
+    must_be = life.added and job.retry_s and not life.done and life.lost < job.replicate
+    if not must_be and (life.over or not life.done):
+        return life
+    fates = [fate for fate in fates_of(rules, change, id) if not fate.is_dummy]
+    is_carried = _is_carried(change, id)
+    is_done = life.done
+    if must_be and not fates and not is_carried:
+        if not _has_heir(rules, change, job):
+            _break(change, f"{job.name} is lost")
+        is_done = True
+    is_over = is_done and not is_carried and all(fate.state == ACKED for fate in fates)
+    return attrs.evolve(life, done=is_done, over=is_over)
+
+
+def fates_of(rules: "Rules", change: "Change", id: JobId) -> Iterator[Fate]:
+    """What the nodes know of a job, those included that are down and have it on disk."""
+    for place, local in enumerate(change.nodes):
+        is_there = change.up[place] or (rules.scope.journal and not change.gone[place])
+        if is_there and id in local.fates:
+            yield local.fates[id]
+
+
+def _is_carried(change: "Change", id: JobId) -> bool:
+    """Is the job under way to a node?"""
+    return any(
+        isinstance(letter.message, JobsMessage)
+        and any(copy.id == id for copy in letter.message.copies)
+        for letters in change.letters
+        for letter in letters
+    )
+
+
+def _has_heir(rules: "Rules", change: "Change", job: Job) -> bool:
+    """Did it yield to another job with its key?"""
+    others = [each for each in rules.scope.jobs if each.key == job.key and each is not job]
+    return bool(job.key) and any(
+        change.lives[other.number].added or any(fates_of(rules, change, rules.ids[other.number]))
+        for other in others
+    )

@@ -1,0 +1,213 @@
+"""A scope: what is explored, and how far. `scopes/` has the shipped ones."""
+
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from disque_trio.statemachine.base import JobId, Millis
+from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.job import make_id
+
+SHIPPED: Final = Path(__file__).parent / "scopes"
+NAMES: Final = "abcd"
+"""Of the nodes."""
+FAULTS: Final = {
+    "crash": "the node loses its memory, keeps its disk, and may start again",
+    "lose": "the node is gone for good",
+    "cut": "the links between two nodes break, and come up again when that is undone",
+    "break": "the link from one node to another breaks, with all that is under way on it",
+    "drop": "the next message from one node to another is lost",
+    "leave": "a client disconnects",
+}
+"""The kinds of faults."""
+_DAY_S: Final = 86_400
+_SPREAD: Final = 0x9E3779B97F4A7C15F39CC0605CEDC834
+_FOREVER: Final[Millis] = 1 << 40
+
+
+class ScopeError(ValueError):
+    """A scope that cannot be explored, and why."""
+
+
+@attrs.frozen(kw_only=True)
+class Job:
+    """A job of a scope: what its ADDJOB says of it."""
+
+    name: str
+    node: int
+    number: int
+    replicate: int
+    retry_s: int
+    key: str = ""
+
+    @property
+    def bits(self) -> int:
+        """The random part of its id. The last byte is its place among the creation stamps."""
+        spread = _SPREAD * (self.number + 1) & ((1 << 136) - 1)
+        return spread << 8 | self.number
+
+    def id_at(self, node: bytes) -> JobId:
+        """Its id, if that is its node."""
+        return make_id(node, self.bits, _DAY_S, at_least_once=self.retry_s > 0)
+
+
+@attrs.frozen(kw_only=True)
+class Client:
+    """A connection to a node, and the requests that it makes in order: words, in which `$name` is
+    the id of the job with that body, and `$got` that of the job that it was given last."""
+
+    node: int
+    does: tuple[tuple[str, ...], ...]
+
+
+@attrs.frozen(kw_only=True)
+class Fault:
+    """A fault that may happen once, at any time."""
+
+    kind: str
+    where: tuple[int, ...]
+    """The nodes; of `leave` the number of the client."""
+
+
+@attrs.frozen(kw_only=True)
+class Scope:
+    """One scope."""
+
+    name: str
+    about: str
+    nodes: int
+    clients: tuple[Client, ...]
+    jobs: tuple[Job, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    most_faults: int = 1
+    exchangeable: tuple[int, ...] = ()
+    """Nodes that differ in nothing but their names."""
+    journal: bool = True
+    """Nodes keep a journal, which every write reaches at once."""
+    timeout_s: int = 0
+    """`cluster-node-timeout`; 0: no node is ever suspected."""
+    repair_after_s: int = 0
+    """`replica-repair-after`."""
+    late: int = 2
+    """How often a timer may run while there is a message to deliver or a request to make."""
+    horizon_s: int = 30
+    """How much time may pass."""
+    depth: int = 200
+    states: int = 10_000_000
+    seconds: int = 600
+
+    @property
+    def config(self) -> Config:
+        """Of every node."""
+        return Config(
+            cluster_node_timeout=self.timeout_s * 1000 or _FOREVER,
+            replica_repair_after_s=self.repair_after_s,
+            appendonly=self.journal,
+            appendfsync="always",
+            trace_sample=0,
+        )
+
+    def job(self, name: str) -> Job | None:
+        """The job with this name."""
+        return next((job for job in self.jobs if job.name == name), None)
+
+
+def load(name: str) -> Scope:
+    """A shipped scope by its name, or that of a file. Raises `ScopeError`."""
+    return parse(text_of(name), Path(name).stem)
+
+
+def text_of(name: str) -> str:
+    """How it is written. Raises `ScopeError`."""
+    path = Path(name) if name.endswith(".toml") else SHIPPED / f"{name}.toml"
+    try:
+        return path.read_text("utf-8")
+    except OSError as error:
+        known = ", ".join(shipped())
+        raise ScopeError(f"no scope {name!r} ({error.strerror}); there are: {known}") from None
+
+
+def shipped() -> list[str]:
+    """The names of the shipped scopes."""
+    return sorted(path.stem for path in SHIPPED.glob("*.toml"))
+
+
+def parse(text: str, name: str) -> Scope:
+    """A scope from its text. Raises `ScopeError`."""
+    try:
+        table = tomllib.loads(text)
+        clients = tuple(_clients(table.pop("clients", [])))
+        faults = tuple(_faults(table.pop("faults", {})))
+        exchangeable = tuple(map(_node, table.pop("exchangeable", [])))
+        scope = Scope(
+            name=name, clients=clients, jobs=tuple(_jobs(clients)), faults=faults,
+            exchangeable=exchangeable, **table,
+        )  # fmt: skip
+    except (tomllib.TOMLDecodeError, TypeError, ValueError, KeyError) as error:
+        raise ScopeError(f"{name}: {error}") from None
+    _check(scope)
+    return scope
+
+
+def _node(name: str) -> int:
+    if len(name) != 1 or name not in NAMES:
+        raise ScopeError(f"{name!r} is no node: a to {NAMES[-1]}")
+    return NAMES.index(name)
+
+
+def _clients(tables: list[dict[str, Any]]) -> Iterator[Client]:
+    for table in tables:
+        does = tuple(tuple(request.split()) for request in table["does"])
+        yield Client(node=_node(table["node"]), does=does)
+
+
+def _faults(table: dict[str, list[str]]) -> Iterator[Fault]:
+    for kind, places in table.items():
+        if kind not in FAULTS:
+            raise ScopeError(f"{kind!r} is no fault: {', '.join(FAULTS)}")
+        for place in places:
+            where = (int(place),) if kind == "leave" else tuple(map(_node, place))
+            yield Fault(kind=kind, where=where)
+
+
+def _jobs(clients: Sequence[Client]) -> Iterator[Job]:
+    number = 0
+    for client in clients:
+        for words in client.does:
+            if words[0] == "ADDJOB":
+                yield _job(words, client.node, number)
+                number += 1
+
+
+def _job(words: tuple[str, ...], node: int, number: int) -> Job:
+    def option(name: str, default: str) -> str:
+        return words[words.index(name) + 1] if name in words else default
+
+    if "RETRY" not in words:
+        raise ScopeError(f"{' '.join(words)}: give RETRY")
+    return Job(
+        name=words[2],
+        node=node,
+        number=number,
+        replicate=int(option("REPLICATE", "1")),
+        retry_s=int(option("RETRY", "0")),
+        key=option("UNIQUE", ""),
+    )
+
+
+def _check(scope: Scope) -> None:
+    if not 1 <= scope.nodes <= len(NAMES):
+        raise ScopeError(f"{scope.name}: 1 to {len(NAMES)} nodes")
+    places = [client.node for client in scope.clients]
+    of_faults = [(fault, place) for fault in scope.faults for place in fault.where]
+    places += [place for fault, place in of_faults if fault.kind != "leave"]
+    if any(place >= scope.nodes for place in (*places, *scope.exchangeable)):
+        raise ScopeError(f"{scope.name}: a node beyond the {scope.nodes} that there are")
+    if any(client.node in scope.exchangeable for client in scope.clients):
+        raise ScopeError(f"{scope.name}: a node with clients cannot be exchanged")
+    names = [job.name for job in scope.jobs]
+    if len(names) != len({*names}):
+        raise ScopeError(f"{scope.name}: two jobs have the same body")

@@ -1,0 +1,578 @@
+"""All nodes of a scope with what is between them: what may happen next, and what follows."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import attrs
+
+from disque_trio.sim.explore import judge
+from disque_trio.sim.explore.judge import Life
+from disque_trio.sim.explore.machines import START, Done, Input, Letter, Local, Machines
+from disque_trio.sim.explore.scope import NAMES, Fault, Scope
+from disque_trio.statemachine.base import FOREVER, JobId, Millis, Reply
+from disque_trio.statemachine.messages import name_of
+
+NO_LINK: Final = 0
+DIALLED: Final = 1
+UP: Final = 2
+_DOWN: Final = (-1, ())
+_BEGIN: Final[Millis] = 5_000
+"""How long nodes have to get to know each other."""
+
+
+@attrs.frozen
+class Action:
+    """Something that may happen next."""
+
+    kind: str
+    where: tuple[int, ...]
+
+    @property
+    def place(self) -> int:
+        """The only node that it concerns; -1 if there are others."""
+        if self.kind == "deliver":
+            return self.where[1]
+        return self.where[1] if self.kind == "ask" else -1
+
+
+@attrs.frozen
+class Script:
+    """How far a client has come."""
+
+    step: int = 0
+    waits: bool = False
+    ended: bool = False
+    got: JobId = b""
+
+
+@attrs.frozen(eq=False)
+class World:
+    """One state of everything. Never changed."""
+
+    now: Millis
+    nodes: tuple[Local, ...]
+    since: tuple[Millis, ...]
+    """When each node came into its state."""
+    up: tuple[bool, ...]
+    gone: tuple[bool, ...]
+    """Nodes that are lost for good."""
+    links: tuple[int, ...]
+    """From each node to each."""
+    cut: tuple[bool, ...]
+    letters: tuple[tuple[Letter, ...], ...]
+    """On the way from each node to each."""
+    scripts: tuple[Script, ...]
+    lives: tuple[Life, ...]
+    late: int = 0
+    """How often a timer has run while there was something else to do."""
+    faults: tuple[bool, ...] = ()
+    """Which faults have happened."""
+    broken: str = ""
+    """What must not be, and is."""
+
+    def wants_tick(self, place: int) -> Millis:
+        """When a node's next timer is due, its heartbeat included."""
+        local = self.nodes[place]
+        return max(self.since[place] + min(local.due, local.beat), self.now)
+
+    @property
+    def faulty(self) -> int:
+        """How many faults have happened."""
+        return sum(self.faults)
+
+
+class Rules:
+    """What may happen in the worlds of a scope."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.machines = Machines(scope.nodes, scope.config, scope.exchangeable)
+        self.ids = tuple([job.id_at(self.machines.ids[job.node]) for job in scope.jobs])
+        self.numbers = {id: number for number, id in enumerate(self.ids)}
+        self._seen: dict[Any, int] = {}
+        self._words = _Words(scope, self)
+
+    # The beginning.
+
+    def begin(self) -> World:
+        """All nodes are up, linked and quiet."""
+        count = self.scope.nodes
+        made = [self.machines.begin(place) for place in range(count)]
+        nothing: tuple[tuple[Letter, ...], ...] = ((),) * (count * count)
+        world = World(
+            START,
+            tuple([done.local for done in made]),
+            (START,) * count,
+            (True,) * count,
+            (False,) * count,
+            (NO_LINK,) * (count * count),
+            (False,) * (count * count),
+            nothing,
+            (Script(),) * len(self.scope.clients),
+            (Life(),) * len(self.scope.jobs),
+            faults=(False,) * len(self.scope.faults),
+        )
+        change = Change(self, world)
+        for place, done in enumerate(made):
+            change.take(place, done)
+        for one in range(count):
+            for other in range(count):
+                if one != other:
+                    change.link(one, other)
+        world = change.world()
+        end = START + _BEGIN
+        while (due := self.next_due(world)) < end:
+            world = self.apply(world, Action("tick", (self.due_at(world, due)[0],)))
+            while deliveries := list(self.deliveries(world)):
+                world = self.apply(world, deliveries[0])
+        return attrs.evolve(world, now=end, late=0)
+
+    def next_due(self, world: World) -> Millis:
+        """When the next timer is due, heartbeats included."""
+        running = [place for place, is_up in enumerate(world.up) if is_up]
+        return min([world.wants_tick(place) for place in running], default=FOREVER)
+
+    def due_at(self, world: World, due: Millis) -> list[int]:
+        """The nodes with timers that are due then."""
+        running = [place for place, is_up in enumerate(world.up) if is_up]
+        return [place for place in running if world.wants_tick(place) <= due]
+
+    # What may happen.
+
+    def actions(self, world: World) -> list[Action]:
+        """All that may happen, in a fixed order: messages and requests first."""
+        local = [*self.deliveries(world), *self.asks(world)]
+        found = [*local, *self.links(world), *self.starts(world)]
+        found += self.ticks(world, is_late=bool(local))
+        return [*found, *self.faults(world)]
+
+    def deliveries(self, world: World) -> Iterator[Action]:
+        """Messages that may arrive."""
+        count = self.scope.nodes
+        for at, letters in enumerate(world.letters):
+            if letters and world.links[at] == UP:
+                yield Action("deliver", divmod(at, count))
+
+    def asks(self, world: World) -> Iterator[Action]:
+        """Requests that clients may make."""
+        for number, script in enumerate(world.scripts):
+            client = self.scope.clients[number]
+            if (
+                not script.ended
+                and not script.waits
+                and script.step < len(client.does)
+                and world.up[client.node]
+                and self._words.of(world, number) is not None
+            ):
+                yield Action("ask", (number, client.node))
+
+    def has_waiting_script(self, world: World, place: int) -> bool:
+        """Will a client of the node ask when something has happened elsewhere?"""
+        return any(
+            client.node == place
+            and not script.ended
+            and not script.waits
+            and script.step < len(client.does)
+            and self._words.of(world, number) is None
+            for number, (client, script) in enumerate(
+                zip(self.scope.clients, world.scripts, strict=True)
+            )
+        )
+
+    def links(self, world: World) -> Iterator[Action]:
+        """Dials that may succeed, and cuts that may be undone."""
+        count = self.scope.nodes
+        for at, state in enumerate(world.links):
+            one, other = divmod(at, count)
+            if world.cut[at] and one < other:
+                yield Action("heal", (one, other))
+            elif state == DIALLED and world.up[other] and not world.cut[at]:
+                yield Action("link", (one, other))
+
+    def starts(self, world: World) -> Iterator[Action]:
+        """Nodes that may start again."""
+        for place, is_up in enumerate(world.up):
+            if not is_up and not world.gone[place]:
+                yield Action("start", (place,))
+
+    def ticks(self, world: World, *, is_late: bool) -> Iterator[Action]:
+        """The timers that are due first. Those of several nodes at one moment run in any order."""
+        if is_late and world.late >= self.scope.late:
+            return
+        due = self.next_due(world)
+        if due <= START + _BEGIN + self.scope.horizon_s * 1000:
+            for place in self.due_at(world, due):
+                yield Action("tick", (place,))
+
+    def faults(self, world: World) -> Iterator[Action]:
+        """Faults that may happen."""
+        if world.faulty >= self.scope.most_faults:
+            return
+        for number, fault in enumerate(self.scope.faults):
+            if not world.faults[number] and self._is_possible(world, fault):
+                yield Action("fault", (number,))
+
+    def _is_possible(self, world: World, fault: Fault) -> bool:
+        where, count = fault.where, self.scope.nodes
+        match fault.kind:
+            case "crash" | "lose":
+                return world.up[where[0]]
+            case "leave":
+                client = self.scope.clients[where[0]]
+                return world.up[client.node] and not world.scripts[where[0]].ended
+            case "drop":
+                return bool(world.letters[where[0] * count + where[1]])
+            case "break":
+                return world.links[where[0] * count + where[1]] == UP
+            case _:
+                return world.up[where[0]] and world.up[where[1]]
+
+    # What follows.
+
+    def apply(self, world: World, action: Action) -> World:
+        """The world after it."""
+        return self.change(world, action).world()
+
+    def change(self, world: World, action: Action) -> "Change":
+        """The same, with what it did."""
+        change = Change(self, world)
+        where = action.where
+        match action.kind:
+            case "deliver":
+                change.deliver(*where)
+            case "ask":
+                words = self._words.of(world, where[0])
+                assert words is not None
+                change.ask(where[0], words)
+            case "link":
+                change.link(*where)
+            case "heal":
+                change.heal(*where)
+            case "start":
+                change.start(where[0])
+            case "tick":
+                is_late = any(self.deliveries(world)) or any(self.asks(world))
+                change.tick(where[0], is_late=is_late)
+            case _:
+                change.fault(where[0])
+        return change
+
+    def key(self, world: World) -> tuple[int, ...]:
+        """What tells the world from others, however it was reached: the same for worlds in which
+        nodes are exchanged. Budgets and the time are no part of it."""
+        orders = self.machines.orders
+        if len(orders) == 1:
+            return self._key(world, 0)
+        return min([self._key(world, order) for order in range(len(orders))])
+
+    def _key(self, world: World, number: int) -> tuple[int, ...]:
+        order = self.machines.orders[number]
+        count = self.scope.nodes
+        at = [0] * count
+        for place, to in enumerate(order):
+            at[to] = place
+        pairs = [one * count + other for one in at for other in at]
+        parts: list[Any] = [
+            self.machines.form(world.nodes[place], number, world.now - world.since[place])
+            if world.up[place]
+            else self._down(world, place, number)
+            for place in at
+        ]
+        parts.append(tuple([tuple([each.forms[number] for each in world.letters[pair]])
+                            for pair in pairs]))  # fmt: skip
+        parts.append(tuple([(world.links[pair], world.cut[pair]) for pair in pairs]))
+        parts.append((world.scripts, tuple([life.exchanged(order) for life in world.lives])))
+        faults = [
+            (
+                fault.kind,
+                fault.where if fault.kind == "leave" else tuple(order[w] for w in fault.where),
+            )
+            for fault, happened in zip(self.scope.faults, world.faults, strict=True)
+            if happened
+        ]
+        parts.append(tuple(sorted(faults)))
+        seen = self._seen
+        return tuple([seen.setdefault(part, len(seen)) for part in parts])
+
+    def _down(self, world: World, place: int, number: int) -> tuple[Any, ...]:
+        if world.gone[place] or not self.scope.journal:
+            return (*_DOWN, world.gone[place])
+        return (
+            "down",
+            *self.machines.form(world.nodes[place], number, world.now - world.since[place]),
+        )
+
+    def is_settled(self, world: World) -> bool:
+        """Is nothing under way, and nobody about to ask?"""
+        return not any(self.deliveries(world)) and not any(self.asks(world))
+
+    # Words for people.
+
+    def text(self, world: World, action: Action) -> str:
+        """One line about what happens."""
+        where = action.where
+        match action.kind:
+            case "deliver":
+                letter = world.letters[where[0] * self.scope.nodes + where[1]][0]
+                name = name_of(type(letter.message))
+                job = self.numbers.get(getattr(letter.message, "id", b""))
+                about = "" if job is None else f" {self.scope.jobs[job].name}"
+                return f"{NAMES[where[0]]} > {NAMES[where[1]]}  {name}{about}"
+            case "ask":
+                client = self.scope.clients[where[0]]
+                words = client.does[world.scripts[where[0]].step]
+                return f"{NAMES[client.node]}  client {where[0]}: {' '.join(words)}"
+            case "fault":
+                fault = self.scope.faults[where[0]]
+                return f"{fault.kind} {self._named(fault)}"
+            case _:
+                return f"{action.kind} {' '.join([NAMES[each] for each in where])}"
+
+    def _named(self, fault: Fault) -> str:
+        if fault.kind == "leave":
+            return f"client {fault.where[0]}"
+        return " ".join([NAMES[each] for each in fault.where])
+
+
+class _Words:
+    """The requests of the scripts, as they are sent."""
+
+    def __init__(self, scope: Scope, rules: Rules) -> None:
+        self._scope = scope
+        self._rules = rules
+        self._names = {f"${job.name}": number for number, job in enumerate(scope.jobs)}
+
+    def of(self, world: World, number: int) -> tuple[bytes, ...] | None:
+        """The next request of a client; None if it has not got what it needs for it."""
+        script = world.scripts[number]
+        found = []
+        for word in self._scope.clients[number].does[script.step]:
+            if word == "$got":
+                if not script.got:
+                    return None
+                found.append(script.got)
+            elif word in self._names:
+                job = self._names[word]
+                if not world.lives[job].added:
+                    return None
+                found.append(self._rules.ids[job])
+            elif word.startswith("$lost-"):
+                place = NAMES.index(word[6:])
+                if not world.gone[place]:
+                    return None
+                found.append(self._rules.machines.ids[place])
+            else:
+                found.append(word.encode())
+        return tuple(found)
+
+
+class Change:
+    """A world that is becoming another one."""
+
+    def __init__(self, rules: Rules, before: World) -> None:
+        self._rules = rules
+        self._scope = rules.scope
+        self._count = rules.scope.nodes
+        self._before = before
+        self.now = before.now
+        self.nodes = list(before.nodes)
+        self.since = list(before.since)
+        self.up = list(before.up)
+        self.gone = list(before.gone)
+        self.links = list(before.links)
+        self.cut = list(before.cut)
+        self.letters = list(before.letters)
+        self.scripts = list(before.scripts)
+        self.lives = list(before.lives)
+        self.faults = list(before.faults)
+        self.late = before.late
+        self.broken = before.broken
+        self.is_wide = False
+        """Did it concern more than one node?"""
+        self.got: list[tuple[int, JobId]] = []
+        """What clients that are not of the scope were given."""
+        self.given: list[tuple[int, Input]] = []
+        """What the nodes were given, in order."""
+
+    def world(self) -> World:
+        """The world that it has become."""
+        self.lives = judge.follow(self._rules, self)
+        return World(
+            now=self.now,
+            nodes=tuple(self.nodes),
+            since=tuple(self.since),
+            up=tuple(self.up),
+            gone=tuple(self.gone),
+            links=tuple(self.links),
+            cut=tuple(self.cut),
+            letters=tuple(self.letters),
+            scripts=tuple(self.scripts),
+            lives=tuple(self.lives),
+            late=self.late,
+            faults=tuple(self.faults),
+            broken=self.broken,
+        )
+
+    # Nodes.
+
+    def give(self, place: int, kind: str, *arguments: Any) -> None:
+        """A node is given an input, and what it says is carried out."""
+        given = Input(kind, arguments)
+        self.given.append((place, given))
+        elapsed = self.now - self.since[place]
+        done = self._rules.machines.step(place, self.nodes[place], elapsed, given)
+        if done.error:
+            self.broken = self.broken or f"{NAMES[place]}: {done.error}"
+            return
+        self.take(place, done)
+
+    def take(self, place: int, done: Done) -> None:
+        """Carry out what a node says."""
+        self.nodes[place], self.since[place] = done.local, self.now
+        for to in done.dials:
+            at = place * self._count + to
+            self.links[at], self.letters[at] = DIALLED, ()
+        instant = []
+        for to, back, letter in done.letters:
+            at = place * self._count + to
+            if letter.is_instant and (back or self.links[at] == UP):
+                instant.append((to, back, letter))
+            elif self.links[at] != NO_LINK:
+                self.letters[at] += (letter,)
+        for number, reply in done.replies:
+            self._answered(number, reply, place)
+        for to, back in done.hangups:
+            self._hung_up(place, to, back=back)
+        for to, back, letter in instant:
+            self.is_wide = True
+            if self.up[to]:
+                self.give(to, "receive", place, back, letter)
+
+    def _hung_up(self, place: int, other: int, *, back: bool) -> None:
+        self.is_wide = True
+        one, to = (other, place) if back else (place, other)
+        at = one * self._count + to
+        if self.links[at] == UP:
+            self.links[at], self.letters[at] = NO_LINK, ()
+            self.give(other, "unlinked", place, not back)
+
+    # What happens.
+
+    def deliver(self, one: int, other: int) -> None:
+        """The first message arrives."""
+        at = one * self._count + other
+        letter, *rest = self.letters[at]
+        self.letters[at] = tuple(rest)
+        self.give(other, "receive", one, False, letter)
+
+    def ask(self, number: int, words: tuple[bytes, ...]) -> None:
+        """A client makes its request."""
+        client = self._scope.clients[number]
+        job = self._scope.job(words[2].decode("latin-1")) if words[0] == b"ADDJOB" else None
+        script = self.scripts[number]
+        self.scripts[number] = attrs.evolve(script, waits=True)
+        judge.asked(self._rules, self, client.node, words)
+        self.give(client.node, "ask", number, job.bits if job else 0, words)
+
+    def _answered(self, number: int, reply: Reply, place: int) -> None:
+        if number >= len(self.scripts):
+            self.got.append((number, judge.served(self._rules, self, place, reply)))
+            return
+        script = self.scripts[number]
+        words = self._scope.clients[number].does[script.step]
+        got = judge.served(self._rules, self, place, reply) or script.got
+        if words[0] == "ADDJOB":
+            job = self._scope.job(words[2])
+            assert job is not None
+            judge.added(self._rules, self, job, reply)
+        self.scripts[number] = Script(script.step + 1, False, script.ended, got)
+
+    def link(self, one: int, other: int) -> None:
+        """A dial succeeds; what was sent at once arrives, as far as it is about nodes."""
+        self.is_wide = True
+        at = one * self._count + other
+        self.links[at] = UP
+        self.give(other, "accept", one)
+        self.give(one, "linked", other)
+        waiting, self.letters[at] = self.letters[at], ()
+        for letter in waiting:
+            if letter.is_instant:
+                self.give(other, "receive", one, False, letter)
+        kept = tuple([letter for letter in waiting if not letter.is_instant])
+        self.letters[at] = kept + self.letters[at]
+
+    def heal(self, one: int, other: int) -> None:
+        """Dials succeed again."""
+        self.is_wide = True
+        for at in (one * self._count + other, other * self._count + one):
+            self.cut[at] = False
+
+    def start(self, place: int) -> None:
+        """A node starts with what its disk has."""
+        self.is_wide = True
+        machines = self._rules.machines
+        journal = machines.journal_of(self.nodes[place], place) if self._scope.journal else {}
+        self.up[place] = True
+        self.given.append((place, Input("start")))
+        mono = self.nodes[place].at + self.now - self.since[place]
+        self.take(place, machines.begin(place, journal, mono))
+
+    def tick(self, place: int, *, is_late: bool) -> None:
+        """The timer of a node runs, when it is due."""
+        self.is_wide = True
+        self.late += is_late
+        self.now = self._rules.next_due(self._before)
+        self.give(place, "tick")
+
+    def fault(self, number: int) -> None:
+        """A fault happens."""
+        self.is_wide = True
+        self.faults[number] = True
+        fault = self._scope.faults[number]
+        one, other = fault.where[0], fault.where[-1]
+        match fault.kind:
+            case "crash":
+                self._crash(one)
+            case "lose":
+                self.gone[one] = True
+                self._crash(one)
+            case "cut":
+                for this, that in ((one, other), (other, one)):
+                    self.cut[this * self._count + that] = True
+                    self._break(this, that)
+            case "break":
+                self._break(one, other)
+            case "drop":
+                at = one * self._count + other
+                self.letters[at] = self.letters[at][1:]
+            case _:
+                self.scripts[one] = attrs.evolve(self.scripts[one], ended=True)
+                self.give(self._scope.clients[one].node, "leave", one)
+
+    def _break(self, one: int, other: int) -> None:
+        at = one * self._count + other
+        was_up = self.links[at] == UP
+        if was_up:
+            self.links[at], self.letters[at] = NO_LINK, ()
+            self.give(other, "unlinked", one, True)
+            self.give(one, "unlinked", other, False)
+
+    def _crash(self, place: int) -> None:
+        judge.crashed(self._rules, self, place)
+        self.up[place] = False
+        self.given.append((place, Input("crash")))
+        for number, script in enumerate(self.scripts):
+            if self._scope.clients[number].node == place and script.waits:
+                self.scripts[number] = attrs.evolve(script, waits=False, ended=True)
+        for other in range(self._count):
+            at, back = place * self._count + other, other * self._count + place
+            was_up = self.links[at] == UP
+            self.links[at], self.letters[at] = NO_LINK, ()
+            if was_up and self.up[other]:
+                self.give(other, "unlinked", place, True)
+            if self.links[back] != NO_LINK:
+                is_up = self.links[back] == UP
+                self.letters[back] = ()
+                if is_up and self.up[other]:
+                    self.links[back] = NO_LINK
+                    self.give(other, "unlinked", place, False)
