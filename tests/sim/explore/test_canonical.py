@@ -17,7 +17,7 @@ ELSEWHERE = (
     "Client", "Cluster", "Config", "DeadState", "Duplicate", "Entry", "Extensions", "GetOptions",
     "Histogram", "HostName", "JobCopy", "JobError", "JobState", "JobTrace", "JobTraces", "KeyFact",
     "Knobs", "LastError", "Memory", "Now", "Options", "Postponed", "Process", "ResolvedOptions",
-    "Sampler", "Shutdown", "Stats", "Streak", "Unanswered", "_Options",
+    "Sampler", "Shutdown", "Stats", "Streak", "Unanswered", "Vitals", "_Options",
 )  # fmt: skip
 """Records that are in no form, or with durations only."""
 
