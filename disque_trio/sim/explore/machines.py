@@ -16,6 +16,7 @@ from typing import Any, Final
 import attrs
 
 from disque_trio.sim.explore.canonical import FAR, Canonical, Writer, frozen, numbers_of
+from disque_trio.statemachine import key_cancel, key_ordering
 from disque_trio.statemachine.base import (
     CAPABILITIES,
     FAIL,
@@ -531,19 +532,17 @@ def _restore(timers: Timers, parts: tuple[Any, Any]) -> None:
     timers._slots, timers._order = parts
 
 
-_rules: dict[Any, Rule] = {}
+_RULES: Final[dict[Any, Rule]] = {
+    (rule.decide, rule.is_cancelled, rule.before_asking): rule
+    for module in (key_cancel, key_ordering)
+    for rule in vars(module).values()
+    if isinstance(rule, Rule)
+}
 
 
 def _rule(decide: Any, is_cancelled: Any, before_asking: Any) -> Rule:
     """The one rule of these functions, which modules compare by identity."""
-    from disque_trio.statemachine import key_cancel, key_ordering  # noqa: PLC0415
-
-    if not _rules:
-        for module in (key_cancel, key_ordering):
-            for value in vars(module).values():
-                if isinstance(value, Rule):
-                    _rules[value.decide, value.is_cancelled, value.before_asking] = value
-    return _rules[decide, is_cancelled, before_asking]
+    return _RULES[decide, is_cancelled, before_asking]
 
 
 NOWHERE: Final = Local(-1, b"", 0, (), FOREVER, FOREVER, {}, ())
