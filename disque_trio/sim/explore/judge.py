@@ -5,17 +5,14 @@ however independent events are ordered (docs/exploring.md, "What is checked").
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 import attrs
 
-from disque_trio.sim.explore.machines import Fate
-from disque_trio.sim.explore.scope import NAMES, Job
+from disque_trio.sim.explore.machines import Fate, Letter, Local
+from disque_trio.sim.explore.scope import NAMES, Job, Scope
 from disque_trio.statemachine.base import ACKED, JobId, Reply, Status
 from disque_trio.statemachine.messages import JobsMessage
-
-if TYPE_CHECKING:
-    from disque_trio.sim.explore.world import Change, Rules
 
 _ENDS: Final = (b"ACKJOB", b"FASTACK", b"DELJOB")
 
@@ -42,7 +39,26 @@ class Life:
         return attrs.evolve(self, acked=tuple(sorted([order[place] for place in self.acked])))
 
 
-def asked(rules: "Rules", change: "Change", place: int, words: tuple[bytes, ...]) -> None:
+class Rules(Protocol):
+    """What is judged by: `world.Rules`."""
+
+    scope: Scope
+    ids: tuple[JobId, ...]
+    numbers: dict[JobId, int]
+
+
+class Change(Protocol):
+    """What is judged: `world.Change`."""
+
+    nodes: list[Local]
+    up: list[bool]
+    gone: list[bool]
+    letters: list[tuple[Letter, ...]]
+    lives: list[Life]
+    broken: str
+
+
+def asked(rules: Rules, change: Change, place: int, words: tuple[bytes, ...]) -> None:
     """A client is about to ask a node."""
     if words[0] in _ENDS:
         for id in words[1:]:
@@ -54,7 +70,7 @@ def asked(rules: "Rules", change: "Change", place: int, words: tuple[bytes, ...]
                 change.lives[number] = attrs.evolve(change.lives[number], done=True)
 
 
-def _end(rules: "Rules", change: "Change", number: int, place: int, *, is_ack: bool) -> None:
+def _end(rules: Rules, change: Change, number: int, place: int, *, is_ack: bool) -> None:
     life = change.lives[number]
     fate = change.nodes[place].fates.get(rules.ids[number])
     knows = is_ack and (fate is not None or rules.scope.jobs[number].retry_s > 0)
@@ -62,14 +78,14 @@ def _end(rules: "Rules", change: "Change", number: int, place: int, *, is_ack: b
     change.lives[number] = attrs.evolve(life, acked=acked, done=True)
 
 
-def added(rules: "Rules", change: "Change", job: Job, reply: Reply) -> None:
+def added(rules: Rules, change: Change, job: Job, reply: Reply) -> None:
     """An ADDJOB has been answered, maybe with another job that has its key."""
     if isinstance(reply, Status) and reply.text == rules.ids[job.number]:
         life = change.lives[job.number]
         change.lives[job.number] = attrs.evolve(life, added=True)
 
 
-def served(rules: "Rules", change: "Change", place: int, reply: Reply) -> JobId:
+def served(rules: Rules, change: Change, place: int, reply: Reply) -> JobId:
     """Jobs were delivered, if the reply is that of a GETJOB. Returns the id of the last one."""
     last = b""
     for each in reply if isinstance(reply, list) else ():
@@ -88,11 +104,11 @@ def served(rules: "Rules", change: "Change", place: int, reply: Reply) -> JobId:
     return last
 
 
-def _break(change: "Change", text: str) -> None:
+def _break(change: Change, text: str) -> None:
     change.broken = change.broken or text
 
 
-def crashed(rules: "Rules", change: "Change", place: int) -> None:
+def crashed(rules: Rules, change: Change, place: int) -> None:
     """A node loses its memory, and maybe its disk."""
     forgets = change.gone[place] or not rules.scope.journal
     for number, life in enumerate(change.lives):
@@ -106,12 +122,12 @@ def crashed(rules: "Rules", change: "Change", place: int) -> None:
         change.lives[number] = attrs.evolve(life, acked=acked, lost=lost)
 
 
-def follow(rules: "Rules", change: "Change") -> list[Life]:
+def follow(rules: Rules, change: Change) -> list[Life]:
     """The lives after a change, with what follows from all nodes together."""
     return [_followed(rules, change, number) for number in range(len(change.lives))]
 
 
-def _followed(rules: "Rules", change: "Change", number: int) -> Life:
+def _followed(rules: Rules, change: Change, number: int) -> Life:
     life, id, job = change.lives[number], rules.ids[number], rules.scope.jobs[number]
     must_be = life.added and job.retry_s and not life.done and life.lost < job.replicate
     if not must_be and (life.over or not life.done):
@@ -127,7 +143,7 @@ def _followed(rules: "Rules", change: "Change", number: int) -> Life:
     return attrs.evolve(life, done=is_done, over=is_over)
 
 
-def fates_of(rules: "Rules", change: "Change", id: JobId) -> Iterator[Fate]:
+def fates_of(rules: Rules, change: Change, id: JobId) -> Iterator[Fate]:
     """What the nodes know of a job, those included that are down and have it on disk."""
     for place, local in enumerate(change.nodes):
         is_there = change.up[place] or (rules.scope.journal and not change.gone[place])
@@ -135,7 +151,7 @@ def fates_of(rules: "Rules", change: "Change", id: JobId) -> Iterator[Fate]:
             yield local.fates[id]
 
 
-def _is_carried(change: "Change", id: JobId) -> bool:
+def _is_carried(change: Change, id: JobId) -> bool:
     """Is the job under way to a node?"""
     return any(
         isinstance(letter.message, JobsMessage)
@@ -145,7 +161,7 @@ def _is_carried(change: "Change", id: JobId) -> bool:
     )
 
 
-def _has_heir(rules: "Rules", change: "Change", job: Job) -> bool:
+def _has_heir(rules: Rules, change: Change, job: Job) -> bool:
     """Did it yield to another job with its key?"""
     others = [each for each in rules.scope.jobs if each.key == job.key and each is not job]
     return bool(job.key) and any(
