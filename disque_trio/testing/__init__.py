@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from disque_trio.sim.scenarios.plan import Plan as Plan
     from disque_trio.sim.steering import Simulation as Simulation
     from disque_trio.sim.verbs import Trouble as Trouble
+    from disque_trio.statemachine.messages import MESSAGES as MESSAGES
     from disque_trio.testing.drawing import ALLOWED as ALLOWED
-    from disque_trio.testing.drawing import MESSAGES as MESSAGES
     from disque_trio.testing.drawing import MILLI as MILLI
     from disque_trio.testing.drawing import SECOND as SECOND
     from disque_trio.testing.drawing import WAYS as WAYS

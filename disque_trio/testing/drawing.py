@@ -7,16 +7,13 @@ from disque_trio.sim.engines.heap.nodes import MachineFactory
 from disque_trio.sim.engines.heap.run import simulate
 from disque_trio.sim.scenarios.plan import Add, ClockPlan, Consumer, Expect, Fault, Micros, Plan
 from disque_trio.statemachine.machine import Machine
+from disque_trio.statemachine.messages import MESSAGES
 from disque_trio.testing.hypothesis import st
 
 MILLI: Final[Micros] = 1_000
 SECOND: Final[Micros] = 1_000_000
 ALLOWED: Final = ("D0", "D1", "D2", "D3a", "D4", "D5", "D7", "D9", "D12")
 """Causes of duplicates that faults and careless clients explain; all others are bugs."""
-MESSAGES: Final = (
-    "repljob", "gotjob", "queued", "willqueue", "working", "setack", "gotack", "deljob",
-    "needjobs", "yourjobs", "waiting", "havejobs", "holders",
-)  # fmt: skip
 WAYS: Final = ("ackjob", "fastack", "nack", "none", "die", "elsewhere", "working")
 NODE_TIMEOUT: Final = ("cluster-node-timeout", "1000")
 
