@@ -87,7 +87,7 @@ LEFT_OUT: Final[dict[type, str]] = {
     " timers"
     " delayed leased restored due_seconds unqueued adding adding_bytes awaited monitors paused"
     " memory out trace traces slowlog latency scans job_scans last_scan begun pause_timer cluster"
-    " drawn_at drawn last_client last_made last_number dead recovered recovering expired",
+    " drawn_at drawn last_client last_made last_number dead recovered recovering expired endings",
     # What only people see, and times from which nothing follows in a scope.
     Client: "id address created active name library library_version protocol command most_pending"
     " is_unix wrong_passwords awaits authenticated",

@@ -58,7 +58,7 @@ _EMPTY: Final[Mapping[JobId, Record]] = MappingProxyType({})
 _DRAWS: Final = (0.5, 0.9, 0.1, 0.7, 0.3)
 _SHARED: Final = (
     "config", "rng", "facts", "stats", "knobs", "tally", "slowlog", "latency", "traces", "trace",
-    "out",
+    "out", "endings",
 )  # fmt: skip
 """Of a node's state what all its images share: nothing that a scope can see follows from it."""
 

@@ -16,8 +16,8 @@ from tests.trees import STATEMACHINE, modules, tree
 ELSEWHERE = (
     "Client", "Cluster", "Config", "DeadState", "Duplicate", "Entry", "Extensions", "GetOptions",
     "Histogram", "HostName", "JobCopy", "JobError", "JobState", "JobTrace", "JobTraces", "KeyFact",
-    "Knobs", "LastError", "Memory", "Now", "Options", "Postponed", "Process", "ResolvedOptions",
-    "Sampler", "Shutdown", "Stats", "Streak", "Unanswered", "Vitals", "_Options",
+    "Knobs", "LastError", "Memory", "Now", "Options", "Postponed", "Process", "Record",
+    "ResolvedOptions", "Sampler", "Shutdown", "Stats", "Streak", "Unanswered", "Vitals", "_Options",
 )  # fmt: skip
 """Records that are in no form, or with durations only."""
 
