@@ -33,7 +33,7 @@ SELECT scenario, sweep, commit, min(at) AS since, max(at) AS until, count(*) AS 
   try_divide(1e6 * sum(aggregate(map_values(duplicates), 0L, (all, one) -> all + one)),
     sum(added)) AS per_million,
   sum(`end`) / 1e6 AS simulated, sum(seconds) AS seconds, 1e3 * avg(seconds) AS cost,
-  1e3 * max(seconds) AS dearest, max_by(seed, seconds) AS dearest_seed,
-  max_by(version, seconds) AS version
+  1e3 * max(seconds) AS dearest, max_by(seed, struct(seconds, seed)) AS dearest_seed,
+  max_by(version, struct(seconds, seed)) AS version
 FROM results GROUP BY scenario, sweep, commit
 """
