@@ -370,14 +370,16 @@ def on_repljob(node: NodeState, sender: Peer, message: ReplJob) -> None:
         lifecycle.mark(job, BCAST_QUEUED)
         lifecycle.register(node, job, Cause.REPLJOB)
         journaling.hold(node, job)
-    _leave_to_repair(node, job)
+    _leave_to_repair(node, sender, job)
     if not message.no_reply and copy.id in node.jobs:
         send.to_node(node, sender, GotJob(copy.id))
 
 
-def _leave_to_repair(node: NodeState, job: Job) -> None:
-    """If the creator is lost, the sender of a copy repairs the job, and asks the other holders to
-    confirm theirs (decision 127): here they count."""
+def _leave_to_repair(node: NodeState, sender: Peer, job: Job) -> None:
+    """If the creator is lost, another node that sends a copy repairs the job, and asks the other
+    holders to confirm theirs (decision 127): here they count."""
+    if sender.id.startswith(job.id[2:10]):
+        return  # the creator itself, as nearly always
     if job.confirmed is None and is_orphan(node, job):
         job.confirmed = tuple([id for id in job.holders if id[:8] != job.id[2:10]])
 

@@ -10,9 +10,9 @@ from disque_trio.sim.verbs import Trouble
 from disque_trio.sim.workload.operators import Pending
 from disque_trio.statemachine.base import Status
 from disque_trio.statemachine.machine import Machine
+from disque_trio.statemachine.messages import MESSAGES
 from disque_trio.testing.drawing import (
     ALLOWED,
-    MESSAGES,
     NODE_TIMEOUT,
     SECOND,
     durations,
