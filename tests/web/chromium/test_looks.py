@@ -65,6 +65,7 @@ async def test_every_text_stands_out(tab: Tab, fake: Fake, theme: str) -> None:
         found = await tab.run(CONTRASTS)
         assert len(found) > 20
         assert {name: ratio for name, ratio in found.items() if ratio < LEAST} == {}, title
+    await opened(tab, fake, "#/later", "Later")
     for key, text in (("?", "the pages of the bar"), (".", "Requeue")):
         await tab.press("j", key)
         await tab.has(text)
