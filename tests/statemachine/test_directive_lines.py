@@ -182,3 +182,32 @@ def test_an_unset_text_has_no_line() -> None:
 
 def test_bytes_that_are_no_text_survive_decoding() -> None:
     assert encode(decode(bytes(range(256)))) == bytes(range(256))
+
+
+TOKEN = "sha256$" + "0" * 64
+
+
+def test_users_are_lines_of_name_role_and_hash() -> None:
+    text = f"# shops\n\nann:admin:{TOKEN}\nbob:reader:{TOKEN}\n"
+
+    assert parse_line(Config(), ["web-users", text]).web_users == text.encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (
+            f"ann:admin:{TOKEN}\nbob:boss:{TOKEN}",
+            (
+                "line 2 is not NAME:ROLE:HASH with one of the roles reader, client, operator, admin; "
+                "`disque-trio users` writes it"
+            ),
+        ),
+        (f"ann:admin:{TOKEN}\nann:reader:{TOKEN}", "line 2 is a second one for ann"),
+    ],
+)
+def test_a_wrong_line_of_a_user_is_named(text: str, reason: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_line(Config(), ["web-users", text])
+
+    assert caught.value.reason == f"Invalid web-users value: {reason}"
