@@ -199,8 +199,8 @@ def test_users_are_lines_of_name_role_and_hash() -> None:
         (
             f"ann:admin:{TOKEN}\nbob:boss:{TOKEN}",
             (
-                "line 2 is not NAME:ROLE:HASH with one of the roles reader, client, operator, admin; "
-                "`disque-trio users` writes it"
+                "line 2 is not NAME:ROLE:HASH with one of the roles "
+                "reader, client, operator, admin; `disque-trio users` writes it"
             ),
         ),
         (f"ann:admin:{TOKEN}\nann:reader:{TOKEN}", "line 2 is a second one for ann"),
