@@ -20,6 +20,8 @@ from benchmarks.tool import BenchmarkError
 from disque_trio.statemachine.form import FORM
 
 WORSE: Final = 3
+_TIMES: Final = 2
+"""How often what is too much is counted again."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -34,9 +36,11 @@ def main(arguments: Sequence[str]) -> int:
         build = record.build()
         known = record.read(record.path())
         counts = counting.count(cases, options.keep)
+        is_like = known is not None and known.build == build
+        if known is not None and is_like and options.record is None:
+            _count_again(counts, known, cases)
     except BenchmarkError as error:
         return output.refuse(console, error)
-    is_like = known is not None and known.build == build
     verdicts = record.compare(counts, known if known and is_like else Record(build, {}))
     console.print(table(verdicts, cases))
     output.write_json(options.json, counts)
@@ -49,6 +53,18 @@ def main(arguments: Sequence[str]) -> int:
     else:
         _tell_builds(console, known, build)
     return 0
+
+
+def _count_again(counts: dict[str, float], known: Record, cases: Sequence[Case]) -> None:
+    """Count what is too much again, and keep the least: a busy machine may add to a count, where an
+    operation is cut into steps, and takes nothing away."""
+    for _ in range(_TIMES):
+        worse = {each.name for each in record.compare(counts, known) if each.is_worse}
+        again = [case for case in cases if case.name in worse and case.name in known.counts]
+        if not again:
+            return
+        for name, now in counting.count(again).items():
+            counts[name] = min(counts[name], now)
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
