@@ -1,6 +1,5 @@
 """The command that explores small scopes: all interleavings, not some (docs/exploring.md)."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -130,7 +129,7 @@ def _replay(options: Explore, path: str) -> int:
     except UnicodeDecodeError:
         raise UsageError(f"{path}: this is no file of steps") from None
     found = steps.read(text)
-    rows = _tell(report.out() if not options.is_json else Console(file=sys.stderr), found)
+    rows = _tell(report.errors() if options.is_json else report.out(), found)
     if options.html is not None:
         command = f"disque-trio sim explore --replay {path}"
         page = render(steps.plan_of(found.scope), rows, None, replay=command)

@@ -168,9 +168,12 @@ def _place(row: Json) -> list[Any]:
 
 async def _job(api: Any, call: Call) -> Reply:
     data = await api.told("job", {"id": call.values["id"]})
-    if not data["found"]:
+    if data["found"]:
+        return Reply(data)
+    if "summary" not in data:
         raise ProblemError(404, "NOJOB", data["why"])
-    return Reply(data)
+    body = {name: data["summary"][name] for name in _BODY}
+    return Reply({"copies": [], "holders": [], "explain": [], **body, **data})  # it has ended
 
 
 async def _operations(_api: Any, call: Call) -> Reply:
@@ -273,7 +276,8 @@ ROUTES: Final[Sequence[Route]] = (
         reply=_answer(jobs=many(JOB), next=maybe(TEXT), is_cut=FLAG),
     ),
     _reads(
-        "/jobs/{id}", "job", "One job: its state, its copies, and what it survives.", _job,
+        "/jobs/{id}", "job",
+        "One job: its state, its copies, and what it survives; or how it has ended.", _job,
         places=(ID,), problems=(404,),
         reply=_answer(
             id=TEXT, summary=JOB, copies=many(OBJECT), holders=many(OBJECT), facts=OBJECT,
@@ -313,7 +317,7 @@ ROUTES: Final[Sequence[Route]] = (
     _reads(
         "/history", "history", "The last hour or day, which nodes keep.", _topic("history"),
         query=(Field(name="span", about="how much", schema=one_of(*SPANS), default="hour"),),
-        reply=_answer(period=WHOLE, at=many(NUMBER), starts=many(OBJECT)),
+        reply=_answer(period=WHOLE, at=many(NUMBER), marks=many(OBJECT)),
     ),
     _reads(
         "/operations", "operations", "What can be done, and with which arguments.", _operations,

@@ -27,7 +27,9 @@ async def test_a_job_is_added_taken_and_acknowledged(nursery: trio.Nursery) -> N
     assert (job["id"], job["queue"], job["body"], job["attempt"]) == (id, "mail", "ä", 1)
     assert 0 < job["lease_s"] <= 60
     assert await api.post(f"/jobs/{job['delivery']}/ack") == {"count": 1}
-    await api.get(f"/jobs/{id}", 404)
+    ended = await api.get(f"/jobs/{id}")
+    assert (ended["summary"]["state"], ended["summary"]["outcome"]) == ("ended", "acknowledged")
+    assert (ended["body"], ended["copies"]) == ("ä", [])
 
 
 async def test_a_body_is_text_or_base64_or_the_body_of_the_request(nursery: trio.Nursery) -> None:
