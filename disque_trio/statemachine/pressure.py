@@ -81,6 +81,10 @@ def level(node: NodeState) -> int:
     return (memory.held > memory.soft) + (memory.held > memory.hard)
 
 
+_SHARE_OF_ENDED: Final = 50
+"""Jobs that have ended take up to one part of so many of `maxmemory`."""
+
+
 def used(node: NodeState) -> int:
     """Bytes in use, of the process itself and of everything it holds."""
     memory = node.memory
@@ -139,9 +143,9 @@ def review(node: NodeState) -> None:
     if memory.is_refused:
         memory.soft = memory.hard = -1
     # Jobs that have ended take what those that have not leave below all levels, so they change
-    # nothing for these.
+    # nothing for these. What they had is not all given back to the system, hence the share.
     room = min(memory.soft, memory.spill_above) - memory.held
-    node.endings.fit(room)
+    node.endings.fit(min(room, node.config.maxmemory // _SHARE_OF_ENDED))
     memory.review_at = node.mono + REVIEW_EVERY
     memory.peak = max(memory.peak, used(node))
     if memory.held > memory.soft and not memory.slot:

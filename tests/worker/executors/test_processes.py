@@ -1,6 +1,7 @@
 """Functions of jobs in processes, on Trio and on asyncio."""
 
 import math
+import contextlib
 import os
 import signal
 import sys
@@ -45,11 +46,12 @@ async def says(path: Path, text: str) -> None:
 async def ended(pid: int) -> None:
     """Wait until it has ended, with each of its threads, whether or not its parent knows."""
     proc = Path(f"/proc/{pid}")
-    while is_alive(pid) and (
-        proc.joinpath("stat").read_text().rpartition(")")[2].split()[0] != "Z"
-        or len(list(proc.joinpath("task").iterdir())) > 1
-    ):
-        await anyio.sleep(0.01)
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it is gone meanwhile
+        while is_alive(pid) and (
+            proc.joinpath("stat").read_text().rpartition(")")[2].split()[0] != "Z"
+            or len(list(proc.joinpath("task").iterdir())) > 1
+        ):
+            await anyio.sleep(0.01)
 
 
 def is_alive(pid: int) -> bool:
