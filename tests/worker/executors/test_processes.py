@@ -1,7 +1,7 @@
 """Functions of jobs in processes, on Trio and on asyncio."""
 
-import math
 import contextlib
+import math
 import os
 import signal
 import sys
