@@ -208,9 +208,10 @@ async def search(
 
 
 def _order(job: FoundJob) -> tuple[float, float]:
-    """Those that were added first first; of jobs that have ended, the latest."""
-    ending = job.details.ending
-    return (0.0 if ending is None else -ending.at), job.details.ctime
+    """Those that were added first first; of jobs that have ended, the latest, and of those that
+    ended in one millisecond the one that was added last."""
+    ending, ctime = job.details.ending, job.details.ctime
+    return (0.0, ctime) if ending is None else (-ending.at, -ctime)
 
 
 def _preference(copy: Copy) -> tuple[int, bool, bool]:

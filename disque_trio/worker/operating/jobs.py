@@ -62,7 +62,7 @@ class Jobs(Operable):
         once: dict[str, Copy] = {}
         for copy in sorted(found.items, key=_told_best, reverse=True):
             once.setdefault(copy.job.id, copy)
-        return Found(sorted(once.values(), key=_ended_at)[:limit], found.unreached)
+        return Found(sorted(once.values(), key=_latest_first)[:limit], found.unreached)
 
     async def status(self, id: str) -> JobStatus:
         """What has become of a job, of all nodes that answer."""
@@ -146,5 +146,7 @@ def _told_best(copy: Copy) -> bool:
     return copy.job.ending is not None and bool(copy.job.ending.by)
 
 
-def _ended_at(copy: Copy) -> float:
-    return 0.0 if copy.job.ending is None else -copy.job.ending.at
+def _latest_first(copy: Copy) -> tuple[float, float]:
+    """By the end; of those that ended in one millisecond, the one added last comes first."""
+    ending = copy.job.ending
+    return (0.0 if ending is None else -ending.at), -copy.job.ctime
