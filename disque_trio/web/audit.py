@@ -107,6 +107,7 @@ class Audit:
             if not self._has_failed:
                 self.warn(f"the audit log cannot be written: {path}: {error.strerror}")
             self._has_failed = True
+            self._unwritten.extendleft(reversed(lines))  # tried again with the next one
 
     async def close(self) -> None:
         """Write what is left."""

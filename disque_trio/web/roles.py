@@ -6,6 +6,7 @@ from typing import Final
 import attrs
 
 from disque_trio.observe.operations.operation import Operation
+from disque_trio.statemachine.values import WEB_ROLES
 
 Right = str
 SEE: Final[Right] = "see"
@@ -19,10 +20,7 @@ MANAGE: Final[Right] = "manage"
 
 Role = str
 """As what somebody is let in."""
-ADMIN: Final[Role] = "admin"
-OPERATOR: Final[Role] = "operator"
-READER: Final[Role] = "reader"
-CLIENT: Final[Role] = "client"
+READER, CLIENT, OPERATOR, ADMIN = WEB_ROLES
 NOBODY: Final[Role] = ""
 ROLES: Final[Mapping[Role, frozenset[Right]]] = {
     READER: frozenset({SEE}),

@@ -164,27 +164,26 @@ def test_lines_that_are_no_entries_are_left_out(tmp_path: Path) -> None:
     assert audit.read(tmp_path / "none") == []
 
 
-async def test_a_file_that_cannot_be_written_is_told_once(
-    tmp_path: Path, nursery: trio.Nursery
+async def test_a_file_that_cannot_be_written_is_told_once_and_tried_again(
+    tmp_path: Path,
 ) -> None:
     told: list[str] = []
-    log = made(tmp_path / "no" / "audit")
+    path = tmp_path / "no" / "audit"
+    log = made(path)
     log.warn = told.append
-    nursery.start_soon(log.run)
-
-    for _ in range(2):
-        noted(log)
-        with trio.fail_after(20):
-            while log._unwritten:
-                await trio.sleep(0.01)
+    noted(log, "q1")
     await log.close()
-
-    with trio.fail_after(20):
-        while not told:
-            await trio.sleep(0.01)
+    noted(log, "q2")
+    await log.close()
     assert len(told) == 1
     assert "No such file" in told[0]
-    assert len(log.entries) == 2
+
+    path.parent.mkdir()
+    noted(log, "q3")
+    await log.close()
+
+    assert [each["target"] for each in audit.read(path)] == ["q1", "q2", "q3"]
+    assert len(log.entries) == 3
 
 
 async def test_the_log_of_the_node_has_the_same(nursery: trio.Nursery) -> None:
