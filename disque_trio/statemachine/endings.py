@@ -18,7 +18,7 @@ import attrs
 from disque_trio.statemachine.base import JOB_ID_LENGTH, JobId, Millis
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.extensions import NO_ERROR, Extensions, LastError
-from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.job import STAMPS, Job
 
 SHEET: Final = 256
 """Records of a sheet."""
@@ -75,7 +75,8 @@ class Record:
 
     id: JobId
     queue: bytes
-    made: Millis
+    ctime: int
+    """The creation stamp (`Job.ctime`): jobs of one millisecond are told apart by it."""
     ended: Millis
     outcome: bytes
     by: bytes
@@ -97,7 +98,7 @@ class Sheet:
     queues: list[bytes]
     outcomes: list[bytes]
     by: list[bytes]
-    made: bytes
+    ctimes: bytes
     ended: bytes
     tries: bytes
     """The NACKs of all, then their redeliveries."""
@@ -114,8 +115,12 @@ class Sheet:
 
     def made_at(self, at: int) -> Millis:
         """When this one was added."""
-        [made] = struct.unpack_from("<Q", self.made, 8 * at)
-        return int(made)
+        return self.ctime(at) // STAMPS
+
+    def ctime(self, at: int) -> int:
+        """The creation stamp of this one."""
+        [ctime] = struct.unpack_from("<Q", self.ctimes, 8 * at)
+        return int(ctime)
 
     def find(self, job_id: JobId) -> int:
         """Where this job is; -1 if it is not here. Of several records the latest."""
@@ -133,7 +138,7 @@ class Sheet:
         return Record(
             self.ids[at * JOB_ID_LENGTH : (at + 1) * JOB_ID_LENGTH],
             self.queues[at],
-            self.made_at(at),
+            self.ctime(at),
             ended,
             self.outcomes[at],
             self.by[at],
@@ -267,7 +272,7 @@ def _sheet(first: int, rows: list[Row]) -> Sheet:
         queues,
         [_outcome(row[0], row[1]) for row in rows],
         by,
-        struct.pack(f"<{count}Q", *[job.made for job in jobs]),
+        struct.pack(f"<{count}Q", *[job.ctime for job in jobs]),
         struct.pack(f"<{count}Q", *[row[3] for row in rows]),
         struct.pack(
             f"<{2 * count}H", *[job.nacks for job in jobs], *[job.deliveries for job in jobs]

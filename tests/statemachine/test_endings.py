@@ -42,7 +42,7 @@ def test_an_acknowledged_job_is_remembered_with_all_that_matters() -> None:
     rig.ask("GETJOB", "FROM", "q")
     rig.ask("NACK", job.id, "ERROR", "ValueError: no\nload.py:3")
     rig.ask("GETJOB", "FROM", "q")
-    made, ended = job.made, rig.node.wall
+    ctime, ended = job.ctime, rig.node.wall
     rig.ask("ACKJOB", job.id)
 
     [told] = page(rig)
@@ -50,12 +50,25 @@ def test_an_acknowledged_job_is_remembered_with_all_that_matters() -> None:
     assert told["id"] == job.id
     assert (told["queue"], told["state"], told["outcome"]) == (b"q", b"ended", b"acknowledged")
     assert (told["by"], told["key"], told["nacks"]) == (b"worker-1", b"k", 1)
-    assert told["ctime"] == made * 1_000_000
+    assert told["ctime"] == ctime
     assert told["ended-at"] == ended
     assert told["error"] == b"ValueError: no\nload.py:3"
     assert (told["body"], told["body-start"]) == (None, b"x" * 64)
     assert page(rig, "ERROR", "ValueError") == page(rig, "KEY", "k") == [told]
     assert page(rig, "ERROR", "KeyError") == page(rig, "KEY", "other") == []
+
+
+def test_jobs_of_one_millisecond_keep_their_order_when_they_have_ended() -> None:
+    rig = Rig()
+    jobs = [rig.add(), rig.add(), rig.add()]
+    ctimes = [job.ctime for job in jobs]
+    rig.ask("ACKJOB", *[job.id for job in jobs[::-1]])
+
+    assert len({job.made for job in jobs}) == 1
+    assert {told["id"]: told["ctime"] for told in page(rig)} == {
+        job.id: ctime for job, ctime in zip(jobs, ctimes, strict=True)
+    }
+    assert ctimes == sorted(set(ctimes))
 
 
 def test_a_short_body_is_kept_whole() -> None:

@@ -5,7 +5,6 @@ from typing import Final
 
 from disque_trio.statemachine.base import JobId, Reply
 from disque_trio.statemachine.endings import HEAD, Endings, Record, Sheet
-from disque_trio.statemachine.job import STAMPS
 from disque_trio.statemachine.state import NodeState
 
 STATE: Final = b"ended"
@@ -39,7 +38,7 @@ def describe(record: Record) -> list[Reply]:
     head, said = record.head, record.said
     is_whole = len(head) < HEAD
     reply: list[Reply] = [b"id", record.id, b"queue", record.queue, b"state", STATE]
-    reply += [b"repl", 0, b"ttl", 0, b"ctime", record.made * STAMPS, b"delay", 0, b"retry", 0]
+    reply += [b"repl", 0, b"ttl", 0, b"ctime", record.ctime, b"delay", 0, b"retry", 0]
     reply += [b"nacks", record.nacks, b"additional-deliveries", record.deliveries]
     reply += [b"nodes-delivered", [], b"nodes-confirmed", [], b"next-requeue-within", None]
     reply += [b"next-awake-within", None, b"body", head if is_whole else None]
