@@ -27,6 +27,7 @@ class Silence:
     since: float
     """When it was asked, and has not answered; by anyio's clock."""
     reason: str
+    advice: str = ""
 
     def told(self, now: float) -> str:
         """In words."""
@@ -54,23 +55,27 @@ class DeadlineClient(Client):
             with anyio.fail_after(answer_s):
                 return await Client._ask(self, address, asked)
         except TimeoutError:
-            reason = f"no answer within {answer_s:g} s"
+            reason, advice = f"no answer within {answer_s:g} s", ""
         except (ConnectionFailedError, UnavailableError) as error:
-            reason = error.reason if isinstance(error, ConnectionFailedError) else str(error)
-        self.silent[name] = Silence(now, reason)
+            reason, advice = _told_by(error)
+        self.silent[name] = Silence(now, reason, advice)
         raise ConnectionFailedError(reason)
 
     async def probe(self) -> None:
         """Try silent nodes again and again, until it is cancelled."""
         while True:
             await anyio.sleep(PROBE_S)
-            known = {str(each): each for each in self.nodes.order(anyio.current_time())}
-            async with anyio.create_task_group() as tasks:
-                for name in list(self.silent):
-                    if name in known:
-                        tasks.start_soon(self._try, known[name])
-                    else:
-                        del self.silent[name]
+            await self.retry()
+
+    async def retry(self) -> None:
+        """Try silent nodes again, once."""
+        known = {str(each): each for each in self.nodes.order(anyio.current_time())}
+        async with anyio.create_task_group() as tasks:
+            for name in list(self.silent):
+                if name in known:
+                    tasks.start_soon(self._try, known[name])
+                else:
+                    del self.silent[name]
 
     async def _try(self, address: Address) -> None:
         silence = self.silent[str(address)]
@@ -80,7 +85,14 @@ class DeadlineClient(Client):
         except TimeoutError:
             return
         except DisqueError as error:
-            reason = error.reason if isinstance(error, ConnectionFailedError) else str(error)
-            self.silent[str(address)] = attrs.evolve(silence, reason=reason)
+            reason, advice = _told_by(error)
+            self.silent[str(address)] = attrs.evolve(silence, reason=reason, advice=advice)
         else:
             self.silent.pop(str(address), None)
+
+
+def _told_by(error: DisqueError) -> tuple[str, str]:
+    """The reason and the advice."""
+    if isinstance(error, ConnectionFailedError):
+        return error.reason, error.advice
+    return str(error), ""

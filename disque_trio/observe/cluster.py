@@ -2,7 +2,7 @@
 console, the doctor, `explain` and the operations.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 import attrs
@@ -164,3 +164,72 @@ def bus_place(address: Address, config: Mapping[str, str]) -> tuple[str, int] | 
     plain = number_of(config, "cluster-announce-port") or number_of(config, "port") or address.port
     port = number_of(config, "cluster-announce-bus-port") or plain + BUS_OFFSET
     return config.get("cluster-announce-ip") or address.host, port
+
+
+# Figures.
+
+RATES: Final = ("jobs_added", "jobs_delivered", "jobs_acked", "total_commands_processed")
+"""The totals of a node of which rates are shown. Original nodes have the last one alone."""
+_TOLD_BY_OTHERS: Final = ("setack",)
+"""An acknowledgement is counted at each holder, by this cause but at one."""
+
+
+@attrs.frozen
+class NodeView:
+    """One node. Numbers that it does not tell are None."""
+
+    node: str
+    name: str
+    jobs: int | None
+    memory: int | None
+    maxmemory: int | None
+    clients: int | None
+    blocked: int | None
+    under_replicated: int | None
+    totals: dict[str, int]
+    """Those of `RATES` that it tells."""
+    rates: dict[str, float]
+    """A second; empty at the first look."""
+
+
+def view_of(
+    node: str, info: Mapping[str, str], before: Mapping[str, int], seconds: float
+) -> NodeView:
+    """A node by its INFO. `before` are the totals of so many `seconds` ago; 0 is of no look."""
+    counts = {name: counted_total(info, name, _TOLD_BY_OTHERS) for name in RATES}
+    totals = {name: count for name, count in counts.items() if count is not None}
+    return NodeView(
+        node,
+        node_name(info.get("node_id", ""), printable(info.get("node_name", "")), node),
+        _number(info, "registered_jobs"),
+        _number(info, "used_memory"),
+        _number(info, "maxmemory"),
+        _number(info, "connected_clients"),
+        _number(info, "blocked_clients"),
+        _number(info, "under_replicated_jobs"),
+        totals,
+        {
+            name: rate(before[name], count, seconds)
+            for name, count in totals.items()
+            if name in before and seconds
+        },
+    )
+
+
+def rate(before: int, after: int, seconds: float) -> float:
+    """A second. None is negative: a node that was started again counts from 0."""
+    return max(after - before, 0) / seconds
+
+
+def _number(info: Mapping[str, str], field: str) -> int | None:
+    value = info.get(field, "")
+    return int(value) if value.isdecimal() else None
+
+
+def counted_total(info: Mapping[str, str], field: str, without: Collection[str] = ()) -> int | None:
+    """A number, or the sum of `ackjob=3,setack=1` `without` some of these."""
+    value = info.get(field)
+    if value is None or value.isdecimal():
+        return _number(info, field)
+    parts = [part.rpartition("=") for part in value.split(",")]
+    return sum(int(count) for name, _, count in parts if count.isdecimal() and name not in without)

@@ -43,7 +43,7 @@ def judge(nodes: list[NodeFacts]) -> list[Finding]:
             found += [*_memory(node), *_disk(node), *_jobs(node)]
     well = [node for node in nodes if not node.error and not node.is_loading]
     if well:
-        found += [*refusals.requests(well), *_delayed(well)]
+        found += [*refusals.requests(well), *_lacking(well), *_delayed(well)]
         found += [*_members(well, nodes), *_one_way(well), *_clocks(well), *zones_of(well)]
         found += _versions([node for node in nodes if not node.error])
     return found
@@ -262,19 +262,23 @@ def _disk(node: NodeFacts) -> Iterator[Finding]:
         yield note(node.where, f"{node.number('aof_delayed_fsync')} syncs took longer than planned")
 
 
-def _jobs(node: NodeFacts) -> Iterator[Finding]:
-    """Copies that are lacking, leases that end, jobs that have expired."""
-    if under := node.number("under_replicated_jobs"):
-        off = node.config.get("replica-repair-after") == "0"
+def _lacking(well: list[NodeFacts]) -> Iterator[Finding]:
+    """Jobs with too few copies, over all nodes: of the holders that are left, one counts a job."""
+    if under := sum(node.number("under_replicated_jobs") for node in well):
+        off = [node.where for node in well if node.config.get("replica-repair-after") == "0"]
         yield warning(
-            node.where,
+            "the cluster",
             f"{_counted(under, 'has', 'have')} fewer holders than REPLICATE asks for",
-            "repair is off here: set replica-repair-after" if off
+            f"repair is off at {', '.join(off)}: set replica-repair-after" if off
             else "start the nodes that are gone. After replica-repair-after seconds copies are "
             "made, if there are nodes to take them: add some, or CLUSTER FORGET those that are "
             "gone for good",
             kind="under-replicated", stake=float(under),
         )  # fmt: skip
+
+
+def _jobs(node: NodeFacts) -> Iterator[Finding]:
+    """Leases that end, jobs that have expired."""
     again, delivered = node.number("jobs_requeued_lately"), node.number("jobs_delivered_meanwhile")
     last = node.now_s - node.number("jobs_requeued_last")
     if again > _MOST_REQUEUED * max(delivered, 1) and last <= refusals.RECENT_S:

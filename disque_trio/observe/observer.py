@@ -13,11 +13,11 @@ import attrs
 from disque_trio.client.errors import DisqueError
 from disque_trio.observe import history, job_search, jobs, queues
 from disque_trio.observe.client import DeadlineClient
+from disque_trio.observe.cluster import RATES
 from disque_trio.observe.finding import Finding
 from disque_trio.observe.findings import as_rows, findings
 from disque_trio.observe.queue_counts import POINTS, QueueCounts
 from disque_trio.observe.queue_list import QueueLists
-from disque_trio.observe.sampling import RATES
 from disque_trio.observe.survey import KnownNode, Survey, node_row, sees
 from disque_trio.observe.timeline import Timelines
 from disque_trio.observe.values import Json

@@ -15,18 +15,21 @@ from disque_trio.client.address import Address
 from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.greeting import Introduction
+from disque_trio.client.refusals import AuthenticationError
 from disque_trio.explain.zones import Place
 from disque_trio.observe.client import ANSWER_S, DeadlineClient
 from disque_trio.observe.cluster import (
     NodeFacts,
+    NodeView,
     PeerLine,
     bus_place,
+    counted_total,
     lines_of,
     node_name,
     number_of,
     pairs,
+    view_of,
 )
-from disque_trio.observe.sampling import NodeView, counted_total, view_of
 from disque_trio.statemachine.base import Reply
 from disque_trio.terminal.escapes import printable
 
@@ -35,6 +38,7 @@ FRESH_S: Final = 0.4
 CONFIGURED_S: Final = 30.0
 """For so long what a node has told of its directives is good."""
 _ADVICE: Final = "see whether the node runs, and what its log says"
+ON_PASSWORD: Final = "give the password with --password-file or in $DISQUE_AUTH"
 _FIRST: Final = ("first", "import")
 """Causes for which a job enters a queue that are no further delivery of it."""
 Json = dict[str, Any]
@@ -71,6 +75,10 @@ class KnownNode:
     heard: float | None = None
     why: str = ""
     """Why it does not answer now; empty if it does."""
+    reason: str = ""
+    """The same without how long that has been so."""
+    advice: str = ""
+    """What to do about it."""
     silent_since: float | None = None
     """In Unix seconds."""
 
@@ -116,9 +124,9 @@ class KnownNode:
         loads = self.state == "loading"
         return NodeFacts(
             where=self.where,
-            error="" if loads else self.why,
+            error="" if loads or not self.why else self.reason or self.why,
             error_since=None if loads else self.silent_since,
-            advice=_ADVICE if self.why and not loads else "",
+            advice=(self.advice or _ADVICE) if self.why and not loads else "",
             id=self.id,
             info=dict(self.info) | ({"loading": "1"} if loads else {}),
             config=dict(self.config),
@@ -182,12 +190,12 @@ class Survey:
         told = (each.info.get("cluster_name", "") for each in self.nodes.values())
         return printable(next(filter(None, told), ""))
 
-    async def look(self) -> None:
+    async def look(self, fresh_s: float = FRESH_S) -> None:
         """Ask all nodes, unless somebody has just done so. None delays it for more than
         `watching.ANSWER_S`."""
         async with self._looking:
             now = anyio.current_time()
-            if self.looked is not None and now - self.looked < FRESH_S:
+            if self.looked is not None and now - self.looked < fresh_s:
                 return
             looked_at: set[str] = set()
             while new := [each for each in self._known(now) if each.where not in looked_at]:
@@ -250,7 +258,17 @@ class Survey:
             silence = self.client.silent.get(node.where)
             now = anyio.current_time()
             node.why = silence.told(now) if silence else str(error)
+            node.reason = silence.reason if silence else node.why
+            node.advice = silence.advice if silence else ""
+            if isinstance(error, AuthenticationError):
+                node.advice = ON_PASSWORD
             node.silent_since = time.time() - (now - silence.since) if silence else None
+            return
+        answers = (clock, info, hello, peers, leaving)
+        if isinstance(info, DisqueError) and all(isinstance(each, DisqueError) for each in answers):
+            node.why = node.reason = str(info)
+            needs_password = isinstance(info, AuthenticationError)
+            node.advice = ON_PASSWORD if needs_password else "see what the error says"
             return
         _note_clock(node, clock, before, time.time())
         if isinstance(info, dict):

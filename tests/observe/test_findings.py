@@ -7,13 +7,12 @@ import yaml
 from disque_trio.client.address import Address, Cluster
 from disque_trio.explain.zones import lacks
 from disque_trio.observe.client import DeadlineClient
-from disque_trio.observe.cluster import NodeFacts
+from disque_trio.observe.cluster import NodeFacts, view_of
 from disque_trio.observe.finding import Level, grouped, warning
 from disque_trio.observe.findings import as_rows, findings
 from disque_trio.observe.operations import OPERATIONS
 from disque_trio.observe.queue_counts import QueueCounts
 from disque_trio.observe.queue_stats import NOTHING, Stats, parsed
-from disque_trio.observe.sampling import view_of
 from disque_trio.observe.survey import KnownNode
 from disque_trio.observe.top_k import MOST
 from disque_trio.worker.operating.admin import KnownWorker

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+import anyio
 import attrs
 
-from disque_trio.cli.doctor.nodes import survey
 from disque_trio.cli.explain.options import Options
 from disque_trio.client import commands
 from disque_trio.client.address import Cluster
@@ -18,7 +18,9 @@ from disque_trio.explain.clusters import NodeTold, asked_by, facts_of
 from disque_trio.explain.facts import Facts
 from disque_trio.explain.holders import Holder, holders_of
 from disque_trio.explain.zones import Place
+from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.cluster import NodeFacts
+from disque_trio.observe.survey import Survey
 from disque_trio.terminal.options import UsageError
 
 _TIMEOUT_S: Final = 3.0
@@ -92,12 +94,20 @@ def _place(node: NodeFacts, zone: str) -> Place:
 
 def ask(options: Options) -> Asking:
     """Ask every node of the cluster. Raises UsageError if the first one does not answer."""
-    nodes = survey(options.address, options.password, _TIMEOUT_S)
-    if nodes[0].error:
-        raise UsageError(f"{nodes[0].where}: {nodes[0].error} ({nodes[0].advice})")
-    if nodes[0].is_loading:
-        raise UsageError(f"{nodes[0].where} still loads its append-only file: ask it later")
+    nodes = anyio.run(_nodes, Cluster([options.address], options.password))
+    first = next((each for each in nodes if each.where == str(options.address)), nodes[0])
+    if first.error:
+        raise UsageError(f"{first.where}: {first.error} ({first.advice})")
+    if first.is_loading:
+        raise UsageError(f"{first.where} still loads its append-only file: ask it later")
     return Asking(options, nodes)
+
+
+async def _nodes(cluster: Cluster) -> list[NodeFacts]:
+    async with DeadlineClient(cluster, answer_s=_TIMEOUT_S) as client:
+        survey = Survey(client)
+        await survey.look()
+        return [each.facts for each in survey.nodes.values()]
 
 
 def from_nodes(nodes: Sequence[NodeFacts]) -> Facts:

@@ -44,16 +44,19 @@ exit status:
 """.replace("DEFAULT", DEFAULT_URL)
 
 
+SomeClient = TypeVar("SomeClient", bound=Client)
+
+
 def cluster_url() -> Any:
     """The option `--url`."""
     shown = "$DISQUE_URL"
     return option("--url", URL, "nodes of the cluster", DEFAULT_URL, shown, variable="DISQUE_URL")
 
 
-def client_of(url: str) -> Client:
+def client_of(url: str, kind: type[SomeClient]) -> SomeClient:
     """A client of the cluster. Raises `UsageError`."""
     try:
-        return Client(url)
+        return kind(url)
     except (ValueError, OSError) as error:
         raise UsageError(str(error)) from error
 
@@ -88,7 +91,7 @@ def operation(
     `NotDoneError`."""
 
     def run(options: Some) -> int:
-        client = client_of(options.url)
+        client = client_of(options.url, Client)
 
         async def carried_out() -> int:
             async with client:

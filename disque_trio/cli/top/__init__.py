@@ -13,9 +13,10 @@ import attrs
 from disque_trio.cli.frame import INTERRUPTED, discard_output, fail, json_switch, run
 from disque_trio.cli.operating.frame import client_of, cluster_url
 from disque_trio.cli.top import tables
-from disque_trio.client import Client
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.settings import DEFAULT_URL
+from disque_trio.observe.client import DeadlineClient
+from disque_trio.observe.observer import Observer
 from disque_trio.observe.sampling import Sampler
 from disque_trio.terminal.options import Command, one_of, option, seconds, switch
 from disque_trio.terminal.output import flush, say_json, say_lines, terminal_width
@@ -50,7 +51,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _main(options: Options) -> int:
-    client = client_of(options.url)
+    client = client_of(options.url, DeadlineClient)
     try:
         if options.is_json or options.is_once or not sys.stdout.isatty():
             anyio.run(_print, client, options)
@@ -65,10 +66,10 @@ def _main(options: Options) -> int:
         return 0
 
 
-async def _print(client: Client, options: Options) -> None:
+async def _print(client: DeadlineClient, options: Options) -> None:
     """The first look has no rates, so it is left out."""
     async with client:
-        sampler = Sampler(client)
+        sampler = Sampler(Observer(client))
         await sampler.look()
         while True:
             await anyio.sleep(options.interval)
@@ -82,12 +83,12 @@ async def _print(client: Client, options: Options) -> None:
                 return
 
 
-def _watch(client: Client, options: Options) -> int:
+def _watch(client: DeadlineClient, options: Options) -> int:
     try:
         screen: Any = import_module("disque_trio.cli.top.screen")
     except ModuleNotFoundError:
         return fail("top", _NO_TEXTUAL)
-    error: str | None = screen.Top(Sampler(client), options.interval, options.sort).run()
+    error: str | None = screen.Top(Sampler(Observer(client)), options.interval, options.sort).run()
     return fail("top", error) if error else 0
 
 

@@ -78,7 +78,7 @@ class Top(App[str]):
 
     async def on_unmount(self) -> None:
         """The screen ends."""
-        await self._sampler.client.close()
+        await self._sampler.observer.client.close()
 
     def _table(self, name: str) -> "DataTable[Text]":
         return self.query_one(f"#{name}", DataTable)
@@ -93,8 +93,9 @@ class Top(App[str]):
         self._fill("nodes", [tables.node_row(each) for each in view.nodes])
         more = f"; the first {MOST_ROWS} are shown" if len(found) > MOST_ROWS else ""
         state = "; frozen" if self._is_frozen else ""
-        line = f"{tables.summary(view)}; by {self._by}{more}{state}"
-        self.query_one("#summary", Static).update(printable(line))
+        lines = [f"{tables.summary(view)}; by {self._by}{more}{state}", tables.wrong(view)]
+        shown = "\n".join(printable(line) for line in lines if line)
+        self.query_one("#summary", Static).update(shown)
 
     def _fill(self, name: str, rows: list[tables.Row]) -> None:
         """New rows; the cursor stays on the same line."""

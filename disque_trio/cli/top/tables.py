@@ -7,7 +7,9 @@ from typing import Any, Final
 import attrs
 
 from disque_trio.cli.frame import counted, duration
-from disque_trio.observe.sampling import RATES, NodeView, QueueView, View
+from disque_trio.observe.cluster import RATES, NodeView
+from disque_trio.observe.finding import Level
+from disque_trio.observe.sampling import QueueView, View
 from disque_trio.terminal.output import lines_of
 
 Row = tuple[str, ...]
@@ -96,11 +98,20 @@ def summary(view: View) -> str:
     )
 
 
+def wrong(view: View) -> str:
+    """The worst finding that needs attention, and how many others there are; empty without any."""
+    found = [each for each in view.findings if each.level is not Level.NOTE]
+    if not found:
+        return ""
+    more = f" (and {len(found) - 1} more: disque-trio doctor)" if len(found) > 1 else ""
+    return f"{found[0].level.name.lower()}: {found[0].where}: {found[0].what}{more}"
+
+
 def as_text(view: View, by: str, width: int | None = None) -> str:
     """Everything, for `--once`, in lines of at most `width`."""
     nodes = lines_of(NODE_HEADS, [node_row(node) for node in view.nodes], width)
     queues = lines_of(QUEUE_HEADS, [queue_row(queue) for queue in in_order(view, by)], width)
-    return "\n".join([summary(view), "", *nodes, "", *queues, ""])
+    return "\n".join([*filter(None, (summary(view), wrong(view))), "", *nodes, "", *queues, ""])
 
 
 def as_json(view: View, by: str) -> dict[str, Any]:
@@ -113,4 +124,5 @@ def as_json(view: View, by: str) -> dict[str, Any]:
             for each in in_order(view, by)
         ],
         "unreached": view.unreached,
+        "findings": [each.as_dict() for each in view.findings],
     }

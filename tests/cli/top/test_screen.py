@@ -9,9 +9,12 @@ import pytest
 from textual.widgets import DataTable
 
 from disque_trio.cli.top import tables
-from disque_trio.client import Client
 from disque_trio.client.nodes import NoNodeError
-from disque_trio.observe.sampling import NodeView, QueueView, Sampler, View
+from disque_trio.observe.client import DeadlineClient
+from disque_trio.observe.cluster import NodeView
+from disque_trio.observe.finding import note, problem, warning
+from disque_trio.observe.observer import Observer
+from disque_trio.observe.sampling import QueueView, Sampler, View
 from disque_trio.worker.operating.queues import QueueTotals
 
 pytest.importorskip("textual", reason="the extra 'top' is not installed")
@@ -57,7 +60,7 @@ class Scripted(Sampler):
 
 def played(*views: View | Exception, play: Callable[[Top, Any], Awaitable[None]]) -> Top:
     """The screen, after the keys have been pressed."""
-    app = Top(Scripted(Client(), views=list(views)), 3600, "jobs")
+    app = Top(Scripted(Observer(DeadlineClient()), views=list(views)), 3600, "jobs")
 
     async def run() -> None:
         async with app.run_test(size=(120, 30)) as pilot:
@@ -127,6 +130,17 @@ def test_a_node_that_is_silent_is_named() -> None:
         assert "n2:7711: it does not answer" in str(app.query_one("#summary").content)
 
     played(attrs.evolve(VIEW, unreached={"n2:7711": "it does not answer"}), play=play)
+
+
+def test_the_worst_finding_is_on_the_screen_with_how_many_others_there_are() -> None:
+    found = [problem("n2", "hold it", "start it"), warning("q", "stuck", ""), note("n1", "alone")]
+
+    async def play(app: Top, pilot: Any) -> None:
+        lines = str(app.query_one("#summary").content).splitlines()
+        assert lines[1:] == ["problem: n2: hold it (and 1 more: disque-trio doctor)"]
+
+    played(attrs.evolve(VIEW, findings=found), play=play)
+    assert tables.wrong(attrs.evolve(VIEW, findings=found[2:])) == ""
 
 
 def test_a_cluster_that_never_answers_ends_the_screen_with_the_reason() -> None:
