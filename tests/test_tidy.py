@@ -113,14 +113,15 @@ OWNERS: Final = {
     "repair": """
         Repair.members Repair.targets Repair.failing Repair.lost Repair.changed_at
         Repair.has_changes Repair.walk Repair.found Repair.under Repair.again Repair.awaited
-        Repair.found_lacking Repair.lacking Repair.down
+        Repair.found_lacking Repair.lacking
+        Repair.found_reported Repair.reported Repair.down
         Repair.silent Repair.trailing Job.confirmed Stats.copies_repaired
     """,
     "acks": "Job.confirmed Job.gc_attempt",
     "purging": "Purging.jobs",
     "enqueuing": "Enqueuing.orders EnqueueOrder.walk EnqueueOrder.found EnqueueOrder.is_over"
     " EnqueueOrder.is_answered_later",
-    "longcommands": "NodeState.long_commands Outbox.changing",
+    "longcommands": "NodeState.acker NodeState.long_commands Outbox.changing",
     "many": "Job.flags Job.confirmed",
     "resend": "Resend.ids Resend.queues Resend.to Resend.returned Peer.resent_on",
     "queue": "Job.in_line",

@@ -2,7 +2,7 @@
 
 One step of one command is made in a tick; several commands take turns. Further requests of the
 client wait until it has been answered. Most commands go on if it disconnects; one that takes jobs
-for it stops. Owns `NodeState.long_commands`, sets `Outbox.changing`.
+for it stops. Owns `NodeState.long_commands`, sets `Outbox.changing` and `NodeState.acker`.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -77,14 +77,16 @@ def total(
     """The sum of what `act` returns for some of the values at a time."""
     if len(values) <= node.knobs.ids_at_once:
         return act(values)
-    return run(node, client, _total(parts(node, values), act))
+    return run(node, client, _total(node, parts(node, values), act))
 
 
 def _total(
-    some: Sequence[Sequence[T]], act: Callable[[Sequence[T]], int]
+    node: NodeState, some: Sequence[Sequence[T]], act: Callable[[Sequence[T]], int]
 ) -> Generator[None, None, int]:
+    acker = node.acker
     found = act(some[0])
     for each in some[1:]:
         yield
+        node.acker = acker  # another client may have acknowledged jobs between the steps
         found += act(each)
     return found

@@ -108,7 +108,7 @@ def _failed_for_long(node: NodeState) -> tuple[NodeId, ...]:
 def _begin(node: NodeState) -> None:
     """A pass over the jobs that there are now."""
     repair = node.repair
-    repair.found = repair.found_lacking = 0
+    repair.found = repair.found_lacking = repair.found_reported = 0
     repair.down = tuple(repair.failing)
     repair.has_changes = False
     if node.jobs:
@@ -151,6 +151,7 @@ def _look_at_trailing(node: NodeState) -> None:
                 repair.silent[holder] = node.mono + SILENCE
             repair.under += 1
             repair.lacking += 1
+            repair.reported += 1
             _ask(node, job, holding)
 
 
@@ -158,6 +159,7 @@ def _end_pass(node: NodeState) -> None:
     repair = node.repair
     repair.walk = None
     repair.under, repair.lacking = repair.found, repair.found_lacking
+    repair.reported = repair.found_reported
     if not repair.has_changes:
         repair.again = node.mono + AGAIN
 
@@ -205,6 +207,7 @@ def _look(node: NodeState, walk: Walk) -> None:
         holding, present = live[holders]
         if present < job.replicas:
             repair.found_lacking += 1
+            repair.found_reported += _reports(node, job, holding)
         if len(holding) < job.replicas:
             repair.found += 1
             room -= _mend(node, job, holding)
@@ -220,6 +223,18 @@ def _counted(node: NodeState, job: Job) -> tuple[NodeId, ...]:
 
 def _is_live(node: NodeState, id: NodeId) -> bool:
     return id in node.cluster.nodes and id not in node.repair.lost
+
+
+def _reports(node: NodeState, job: Job, holding: tuple[NodeId, ...]) -> bool:
+    """Does this node report it? Of the holders that are there, the first one of ours does, so that
+    the sum over the nodes counts each job once."""
+    nodes, me = node.cluster.nodes, node.cluster.myself.id
+    there = [
+        nodes[id]
+        for id in holding
+        if id == me or (id not in node.repair.failing and nodes[id].is_ours)
+    ]
+    return not there or min(there, key=lambda each: _place(each, job)).id == me
 
 
 def _mend(node: NodeState, job: Job, holding: tuple[NodeId, ...]) -> int:
@@ -348,7 +363,9 @@ def _confirm(node: NodeState, sender: Peer, job_id: JobId) -> None:
     del repair.awaited[job_id]
     repair.under = max(repair.under - 1, 0)
     repair.lacking = max(repair.lacking - 1, 0)
+    repair.reported = max(repair.reported - 1, 0)
     repair.found = max(repair.found - 1, 0)
     repair.found_lacking = max(repair.found_lacking - 1, 0)
+    repair.found_reported = max(repair.found_reported - 1, 0)
     if not (any(_is_live(node, id) for id in _asked(job)) or is_orphan(node, job)):
         job.confirmed = None

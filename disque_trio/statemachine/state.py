@@ -66,7 +66,10 @@ class Repair(Timed):
     """What the last whole pass found, less what was repaired since."""
     found_lacking: int = 0
     lacking: int = 0
-    """The same of jobs with too few holders that are not failing now: what INFO reports."""
+    """The same of jobs with too few holders that are not failing now."""
+    found_reported: int = 0
+    reported: int = 0
+    """The same of those that this node reports: one of the holders that are left counts a job."""
     down: tuple[NodeId, ...] = ()
     """The failing nodes when that pass began."""
     again: Millis = 0

@@ -297,8 +297,9 @@ FAMILIES: Final = (
            lambda f: _first_due(f.node, f.node.delayed)),
     _gauge("jobs_expired_while_down", "Jobs of the append-only file that had expired when it was"
            " read.", lambda f: f.node.stats.expired_while_down),
-    _gauge("jobs_under_replicated", "Jobs with fewer replicas than requested.",
-           lambda f: f.node.repair.lacking),
+    _gauge("jobs_under_replicated", "Jobs with fewer replicas than requested; one of their"
+           " holders counts each.",
+           lambda f: f.node.repair.reported),
     # Queues.
     _gauge("queues", "Queues of this node.", lambda f: len(f.node.queues)),
     _gauge("queues_paused", "Queues that are paused.", lambda f: f.sums.paused),

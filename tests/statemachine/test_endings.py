@@ -147,11 +147,44 @@ def test_any_of_many_is_found_by_its_id() -> None:
     assert [ask(rig, "SHOW", id, "ENDED")[1] for id in ids] == ids
 
 
+def test_a_search_among_many_goes_in_steps_and_others_are_served_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(endings, "ROWS_AT_ONCE", 50)
+    monkeypatch.setattr(endings, "SHEETS_AT_ONCE", 1)
+    rig = Rig()
+    ids = end_many(rig, 2 * TWO_SHEETS + 70)
+    rig.node.endings.fit(1 << 30)
+    assert len(rig.node.endings.rows or ()) == 70
+    other = rig.connect()
+
+    rig.request("SHOW", ids[0], "ENDED")
+    assert rig.replies() == []
+    assert rig.ask("PING", client=other) == Status(b"PONG")
+    end_many(rig, 1)
+    assert rig.node.long_commands
+    rig.advance(1_000)
+    assert rig.reply()[1] == ids[0]  # type: ignore[index]
+
+    for unknown in (ids[0][:-1] + b"0", *ids[-60::30]):
+        rig.request("SHOW", unknown, "ENDED")
+        rig.advance(1_000)
+        assert bool(rig.reply()) is (unknown in ids)
+
+
+def test_records_of_a_burst_are_shown_before_they_are_in_sheets() -> None:
+    rig = Rig()
+    ids = end_many(rig, TWO_SHEETS + 10)
+
+    assert [told["id"] for told in page(rig, "COUNT", 20)] == ids[:-21:-1]
+    assert len(rig.node.endings.rows or ()) == len(ids)
+
+
 def test_an_id_is_found_at_its_place_only() -> None:
     rig = Rig()
     ids = end_many(rig, 3)
     across = ids[0][20:] + ids[1][:20]
-    [sheet] = rig.node.endings.newest()
+    [sheet] = rig.node.endings.newest(rig.node.endings.end)
 
     assert sheet.find(across) == -1
     assert [sheet.find(id) for id in ids] == [0, 1, 2]
@@ -253,7 +286,7 @@ def test_debug_flushall_forgets_them_and_numbers_go_on() -> None:
     rig.ask("DEBUG", "FLUSHALL")
     assert page(rig) == []
     end_many(rig, 1)
-    [sheet] = rig.node.endings.newest()
+    [sheet] = rig.node.endings.newest(rig.node.endings.end)
     assert sheet.first == 4
 
 
@@ -291,4 +324,4 @@ def test_rows_without_records_go_too_when_memory_is_short() -> None:
     kept.fit(10 * endings.ROW_BYTES)
 
     assert kept.count == 10
-    assert [sheet.first for sheet in kept.newest()] == [91]
+    assert [sheet.first for sheet in kept.newest(kept.end)] == [91]

@@ -64,6 +64,19 @@ def test_jobs_are_taken_some_at_a_time_and_answered_together_in_their_order() ->
     assert [job[1] for job in ended(rig)] == ids
 
 
+def test_the_client_of_each_acknowledgement_is_remembered_though_others_come_between() -> None:
+    rig, ids = rig_with()
+    rig.ask("CLIENT", "SETNAME", "patient")
+    other = rig.connect()
+    rig.ask("CLIENT", "SETNAME", "quick", client=other)
+    begun(rig, "ACKJOB", *ids[1:])
+    rig.ask("ACKJOB", ids[0], client=other)
+    assert ended(rig) == COUNT - 1
+
+    told = [rig.ask("SHOW", id, "ENDED") for id in ids]
+    assert [each[each.index(b"by") + 1] for each in told] == [b"quick"] + [b"patient"] * (COUNT - 1)  # type: ignore[index, union-attr]
+
+
 def test_another_client_may_take_some_between() -> None:
     rig, ids = rig_with()
     begun(rig, "GETJOB", "COUNT", COUNT, "FROM", "q")

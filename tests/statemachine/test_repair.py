@@ -2,7 +2,7 @@ import attrs
 import pytest
 
 from disque_trio.statemachine import nodetable, repair
-from disque_trio.statemachine.base import ACKED, EXTENDS, FAIL, NOADDR, PFAIL, NodeId
+from disque_trio.statemachine.base import ACKED, EXTENDS, FAIL, MEETS, NOADDR, PFAIL, NodeId
 from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.job import make_id, rank
 from disque_trio.statemachine.journaling import confirmed_in
@@ -80,6 +80,25 @@ def test_a_copy_is_lacking_at_once_though_its_holder_may_come_back() -> None:
     rig.advance(SOON)
     assert rig.node.repair.lacking == 0
     assert asked(rig) == []
+
+
+@pytest.mark.parametrize("original", [False, True])
+def test_of_the_holders_that_are_left_one_reports_that_a_copy_is_lacking(original: bool) -> None:
+    def reported(first: NodeId) -> int:
+        rig = Rig(peers=3, config=attrs.evolve(CALM, replica_repair_after_s=600))
+        held(rig, (ME, N2, N3), name=first_in_line((ME, N2), wanted=first), replicas=3)
+        nodes = rig.node.cluster.nodes
+        nodes[N2].capabilities = 0 if original else MEETS
+        nodetable.mark(rig.node, nodes[N3], FAIL)
+        rig.advance(SOON)
+        assert rig.node.repair.lacking == 1
+        told = rig.node.repair.reported
+        nodetable.mark(rig.node, nodes[N2], FAIL)
+        rig.advance(SOON)
+        assert rig.node.repair.reported == 1, "nobody else is left"
+        return told
+
+    assert (reported(ME), reported(N2)) == (1, 1 if original else 0)
 
 
 def test_its_time_begins_anew_when_it_has_been_well_meanwhile() -> None:

@@ -107,7 +107,7 @@ def _set(**facts: object) -> Callable[[World], None]:
 
 
 def _lacking(world: World) -> None:
-    world.rig.node.repair.lacking = 3
+    world.rig.node.repair.reported = 3
 
 
 def _dropping(world: World) -> None:

@@ -5,14 +5,18 @@ from typing import Final
 
 from disque_trio.statemachine.base import JobId, Reply
 from disque_trio.statemachine.endings import HEAD, Endings, Record, Sheet
+from disque_trio.statemachine.longcommands import Steps
 from disque_trio.statemachine.state import NodeState
 
 STATE: Final = b"ended"
 
 
-def show(node: NodeState, job_id: JobId) -> Reply:
+def show(node: NodeState, job_id: JobId) -> Steps:
     """What is remembered of one job; null if nothing is."""
-    found = node.endings.find(job_id)
+    found, before = node.endings.find(job_id, node.endings.end)
+    while before:
+        yield
+        found, before = node.endings.find(job_id, before)
     return None if found is None else describe(found)
 
 
@@ -22,7 +26,7 @@ def look(
     """Up to `most` that fit, out of so many before that number, the newest first; and the number
     before which to go on, or 0 at the end."""
     found: list[Record] = []
-    for sheet in endings.newest():
+    for sheet in endings.newest(before):
         first = sheet.first
         for at in range(min(sheet.count, before - first) - 1, -1, -1):
             if not steps or len(found) == most:

@@ -122,7 +122,7 @@ def _jobs(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
     yield "unqueued_jobs", sum(node.unqueued.values())
     yield from _waiting(node, "restored", node.restored)
     yield "expired_while_down", node.stats.expired_while_down
-    yield "under_replicated_jobs", node.repair.lacking
+    yield "under_replicated_jobs", node.repair.reported
     yield "repaired_copies", node.stats.copies_repaired
 
 

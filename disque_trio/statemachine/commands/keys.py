@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from disque_trio.statemachine import key_cancel
+from disque_trio.statemachine import key_cancel, longcommands
 from disque_trio.statemachine.base import SYNTAX_ERROR, CommandError, Reply
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commands import ended, jobs
@@ -25,9 +25,9 @@ def show(node: NodeState, client: Client, args: list[bytes]) -> Reply:
         return jobs.show(node, client, args)
     if len(args) == _WORDS - 1 and args[2].upper() == _ENDED:
         job_id = check_id(args[1])
-        return (
-            ended.show(node, job_id) if job_id not in node.jobs else jobs.show(node, client, args)
-        )
+        if job_id in node.jobs:
+            return jobs.show(node, client, args)
+        return longcommands.run(node, client, ended.show(node, job_id))
     if len(args) != _WORDS:
         raise CommandError(wrong_number("show", SHOW_USAGE))
     return key_cancel.begin(node, client, _name(args), cancels=False)
