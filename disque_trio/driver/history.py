@@ -5,6 +5,7 @@ A sample each ten seconds, taken in a batch that comes anyway: a node without wo
 it has some, at the latest with its next heartbeat.
 """
 
+import re
 from collections import deque
 from collections.abc import Iterator
 from typing import Final
@@ -30,10 +31,24 @@ LATELY: Final[Millis] = 600_000
 """So long INFO tells of the longest standstill."""
 MARKS_MOST: Final = 100
 MARK_FIELDS: Final = ("at", "kind", "what")
-"""Unix seconds; one of `failed`, `back`, `done`, `paused`, `leaving` and `late`; which node or
-queues, or the command."""
-_COMMANDS: Final = ("purge", "redrive")
-"""Those that mark the charts. Other ones are read from what they have changed."""
+"""Unix seconds; one of `failed`, `back`, `done`, `order`, `paused`, `leaving` and `late`; which
+node, queues or worker, or the command."""
+_COMMANDS: Final[dict[str, Millis]] = {
+    "purge": 0,
+    "redrive": 0,
+    "cancel": 600_000,
+    "deljob": 600_000,
+}
+"""Those that mark the charts, and after how long without one the next is marked: programs may go on
+and on with the latter ones. Other commands are read from what they have changed."""
+ORDERS: Final = b"disque-trio.control."
+"""Names of queues with the orders of a worker begin so (`worker.operating.notes`); then its name, a
+dot and a key."""
+_NAMED: Final = 3
+"""Workers of one mark,"""
+_LETTERS: Final = 64
+"""and how much of their names."""
+_UNUSUAL: Final = re.compile(r"[^\w .@:/-]", re.ASCII)
 _RATES: Final = 5
 Sample = tuple[float | None, ...]
 
@@ -54,6 +69,10 @@ class History:
     _marks: deque[tuple[float, str, str]] = attrs.field(factory=lambda: deque(maxlen=MARKS_MOST))
     _standing: dict[tuple[str, str], int] = attrs.Factory(dict)
     """What was so at the last look, and how often commands had been called."""
+    _ordered: dict[bytes, int] = attrs.Factory(dict)
+    """By queue of orders, how many had come."""
+    _called: dict[str, Millis] = attrs.Factory(dict)
+    """The last look at which a command had been called since the look before."""
     _late: deque[tuple[Millis, Millis]] = attrs.field(factory=lambda: deque(maxlen=MARKS_MOST))
     """When the node had stood still, by the monotonic clock, and for how long."""
 
@@ -73,29 +92,56 @@ class History:
 
     def _look_around(self, now: Now) -> None:
         """Mark what has changed since the last look."""
-        state = self.state
-        peers = {
-            (each.name or each.id[:8]).decode(errors="replace"): each.flags & FAIL
-            for each in state.cluster.nodes.values()
-        }
-        after = {("failed", name): 1 for name, has_failed in peers.items() if has_failed}
-        if state.cluster.is_leaving:
-            after["leaving", ""] = 1
-        if len(state.queues) <= _COUNTED:
-            paused = sum(1 for each in state.queues.values() if each.paused)
-            after |= {("paused", str(paused)): 1} if paused else {}
-        for name in _COMMANDS:
-            if name in state.stats.commands:
-                after["done", name.upper()] = state.stats.commands[name].calls
+        nodes = self.state.cluster.nodes.values()
+        peers = {(e.name or e.id[:8]).decode(errors="replace"): e.flags & FAIL for e in nodes}
+        after = self._now(peers)
         before, self._standing = self._standing, after
+        orders = self._new_orders()
         if not self._totals:  # of the time before nothing is known
             return
+        if orders:
+            self._mark(now, "order", orders)
         for (kind, what), many in after.items():
-            if many > before.get((kind, what), 0):
+            if many > before.get((kind, what), 0) and self._is_news(now, kind, what):
                 self._mark(now, kind, what)
         for kind, what in sorted(before.keys() - after.keys()):
             if kind == "failed" and what in peers:
                 self._mark(now, "back", what)
+
+    def _now(self, peers: dict[str, int]) -> dict[tuple[str, str], int]:
+        """What is so, and how often commands have been called."""
+        state = self.state
+        found = {("failed", name): 1 for name, has_failed in peers.items() if has_failed}
+        if state.cluster.is_leaving:
+            found["leaving", ""] = 1
+        if len(state.queues) <= _COUNTED:
+            paused = sum(1 for each in state.queues.values() if each.paused)
+            found |= {("paused", str(paused)): 1} if paused else {}
+        for name in _COMMANDS:
+            if name in state.stats.commands:
+                found["done", name.upper()] = state.stats.commands[name].calls
+        return found
+
+    def _new_orders(self) -> str:
+        """The workers that have got any since the last look. Any client may add a queue that is
+        called so, so nothing but plain letters gets into INFO."""
+        queues = self.state.queues
+        names = queues if len(queues) <= _COUNTED else ()
+        after = {name: queues[name].jobs_in for name in names if name.startswith(ORDERS)}
+        before, self._ordered = self._ordered, after
+        new = [name for name, many in after.items() if many > before.get(name, 0)]
+        workers = [name[len(ORDERS) :].rpartition(b".")[0][:_LETTERS] for name in new]
+        named = [_UNUSUAL.sub("?", each.decode("ascii", "replace")) for each in workers[:_NAMED]]
+        more = f" and {len(workers) - _NAMED} more" if len(workers) > _NAMED else ""
+        return ", ".join(named) + more
+
+    def _is_news(self, now: Now, kind: str, what: str) -> bool:
+        """Is it no command that goes on and on?"""
+        quiet = _COMMANDS[what.lower()] if kind == "done" else 0
+        last = self._called.get(what) if quiet else None
+        if quiet:
+            self._called[what] = now.mono
+        return last is None or now.mono - last >= quiet
 
     def look(self, now: Now) -> None:
         """Take a sample."""

@@ -6,6 +6,7 @@ so that any file name and any password is preserved.
 """
 
 import re
+from base64 import b64decode
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
@@ -293,6 +294,38 @@ _USER: Final = re.compile(
 )
 
 
+MOST_SCRYPT_BYTES: Final = 64 << 20
+"""What a comparison of a password may take, for anybody can have one made."""
+_SCRYPT_SIZES: Final = (16, 32)
+"""Bytes of salt and hash."""
+_MOST_SCRYPT_WORK: Final = 1 << 20
+"""n * r * p, the time that it takes: eight times what `disque-trio users` chooses, 0.5 s."""
+
+
+def _check_scrypt(secret: str) -> None:
+    """Of a scrypt that was written by hand. OpenSSL would refuse some numbers at each login, and
+    take minutes for others."""
+    kind, *rest = secret.split("$")
+    if kind != "scrypt":
+        return
+    n, r, p = map(int, rest[:3])
+    what = f"{kind}${n}${r}${p}$"
+    if not (r and p and 1 < n < 1 << 16 * r) or n & (n - 1) or n * r * p > _MOST_SCRYPT_WORK:
+        raise ValueError(
+            f"{what}: n is a power of two from 2 to 2^(16 r) / 2, r and p are 1 or more, and "
+            f"n * r * p is {_MOST_SCRYPT_WORK:,} at most"
+        )
+    if 128 * r * (n + p + 2) > MOST_SCRYPT_BYTES:
+        raise ValueError(f"{what}: 128 * n * r is less than {MOST_SCRYPT_BYTES >> 20} MiB")
+    for word, size in zip(rest[3:], _SCRYPT_SIZES, strict=True):
+        try:
+            is_right = len(b64decode(word, validate=True)) == size
+        except ValueError:
+            is_right = False
+        if not is_right:
+            raise ValueError(f"{what}: {word} is not {size} bytes in base64")
+
+
 def _users(words: Sequence[str]) -> bytes:
     lines = words[0].splitlines()
     names: set[str] = set()
@@ -304,7 +337,12 @@ def _users(words: Sequence[str]) -> bytes:
                 f"line {number} is not NAME:ROLE:HASH with one of the roles "
                 f"{', '.join(WEB_ROLES)}; `disque-trio users` writes it"
             )
-        name = line.partition(":")[0]
+        name, _, secret = line.split(":")
+        try:
+            _check_scrypt(secret)
+        except ValueError as error:
+            advice = "delete the line, then add the user with `disque-trio users add`"
+            raise ValueError(f"line {number}: {error}; {advice}") from error
         if name in names:
             raise ValueError(f"line {number} is a second one for {name}")
         names.add(name)

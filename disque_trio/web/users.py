@@ -16,6 +16,7 @@ from typing import Final
 import attrs
 
 from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.values import MOST_SCRYPT_BYTES
 from disque_trio.web.roles import ADMIN, READER, Role
 
 SCRYPT: Final = b"scrypt"
@@ -23,7 +24,6 @@ SHA256: Final = b"sha256"
 PLAIN: Final = b"plain"
 _COST: Final = (1 << 14, 8, 1)
 """n, r and p of scrypt: 16 MiB, and about 50 ms."""
-_MOST_MEMORY: Final = 64 << 20
 _TOKEN: Final = "disque_"
 
 
@@ -68,7 +68,7 @@ def nobody() -> bytes:
 
 
 def _scrypt(password: bytes, salt: bytes, n: int, r: int, p: int) -> bytes:
-    return hashlib.scrypt(password, salt=salt, n=n, r=r, p=p, maxmem=_MOST_MEMORY, dklen=32)
+    return hashlib.scrypt(password, salt=salt, n=n, r=r, p=p, maxmem=MOST_SCRYPT_BYTES, dklen=32)
 
 
 def token() -> tuple[str, bytes]:

@@ -7,10 +7,11 @@ import pytest
 import trio
 
 from disque_trio.client import commands
-from disque_trio.driver.history import COARSE, COARSE_MOST, FINE_MOST, History
+from disque_trio.driver.history import COARSE, COARSE_MOST, FINE_MOST, ORDERS, History
 from disque_trio.observe.history import NodeHistory, _series
 from disque_trio.statemachine.base import FAIL, Now
 from disque_trio.statemachine.stats import CommandStat
+from disque_trio.worker.operating.notes import CONTROL
 from disque_trio.worker.operating.plans import MistakeError
 from tests.observe.rig import observed
 from tests.observe.test_topics import told
@@ -139,6 +140,43 @@ def test_what_happens_to_a_node_is_marked_once() -> None:
         "done,PURGE",
         "leaving,",
     ]
+
+
+def test_commands_that_go_on_and_on_are_marked_when_they_begin() -> None:
+    rig = Rig()
+    history = History(rig.node)
+    commands = rig.node.stats.commands
+    cancelled, deleted = (commands.setdefault(each, CommandStat()) for each in ("cancel", "deljob"))
+    history.look(at(0))
+
+    for second in range(10, 700, 10):
+        cancelled.calls += 1
+        deleted.calls += 5
+        history.look(at(second))
+    assert marks_of(history) == ["done,CANCEL", "done,DELJOB"]
+    history.look(at(1280))
+    deleted.calls += 1
+    history.look(at(1290))
+
+    assert marks_of(history) == ["done,CANCEL", "done,DELJOB", "done,DELJOB"]
+
+
+def test_orders_to_workers_are_marked_with_their_names() -> None:
+    assert CONTROL.encode() == ORDERS
+    rig = Rig()
+    history = History(rig.node)
+    history.look(at(0))
+    for second in (10, 20, 30):
+        if second != 20:
+            rig.ask("ADDJOB", f"{CONTROL}shop-1.01a2", "quiet", "0", "RETRY", "0")
+        rig.add(queue="disque-trio.workers")
+        history.look(at(second))
+
+    assert marks_of(history) == ["order,shop-1", "order,shop-1"]
+    for name in ("a\r\nb;c\u202e", "x", "y", "z"):
+        rig.ask("ADDJOB", f"{CONTROL}{name}.1", "quiet", "0", "RETRY", "0")
+    history.look(at(40))
+    assert marks_of(history)[2:] == ["order,a??b?c???, x, y and 1 more"]
 
 
 def test_a_node_that_is_forgotten_is_not_back() -> None:

@@ -1,10 +1,20 @@
 """Directives as lines of a file: what they take, what they refuse, and how they are written."""
 
+import hashlib
+from base64 import b64encode
+
 import pytest
 
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.directives import BAD_DIRECTIVE, DIRECTIVES, parse_line
-from disque_trio.statemachine.values import ConfigError, decode, encode, quoted, size_written
+from disque_trio.statemachine.values import (
+    MOST_SCRYPT_BYTES,
+    ConfigError,
+    decode,
+    encode,
+    quoted,
+    size_written,
+)
 from tests.statemachine.directing import value_of
 
 NO_MEMORY = "You need to specify a memory limit greater than zero, such as 'maxmemory 1gb'"
@@ -185,6 +195,7 @@ def test_bytes_that_are_no_text_survive_decoding() -> None:
 
 
 TOKEN = "sha256$" + "0" * 64
+SALT, HASH = (b64encode(bytes(size)).decode() for size in (16, 32))
 
 
 def test_users_are_lines_of_name_role_and_hash() -> None:
@@ -211,3 +222,41 @@ def test_a_wrong_line_of_a_user_is_named(text: str, reason: str) -> None:
         parse_line(Config(), ["web-users", text])
 
     assert caught.value.reason == f"Invalid web-users value: {reason}"
+
+
+@pytest.mark.parametrize(
+    ("numbers", "why"),
+    [
+        ("0$8$1", "n is a power of two"),
+        ("1$8$1", "n is a power of two"),
+        ("16383$8$1", "n is a power of two"),
+        ("65536$1$1", "n is a power of two"),
+        ("16384$0$1", "r and p are 1 or more"),
+        ("16384$8$0", "r and p are 1 or more"),
+        ("16384$8$9", "n * r * p is 1,048,576 at most"),
+        ("65536$8$1", "128 * n * r is less than 64 MiB"),
+    ],
+)
+def test_numbers_of_scrypt_that_no_login_could_use_are_named(numbers: str, why: str) -> None:
+    text = f"ann:admin:{TOKEN}\nbob:reader:scrypt${numbers}${SALT}${HASH}\n"
+    with pytest.raises(ConfigError) as caught:
+        parse_line(Config(), ["web-users", text])
+
+    assert f"line 2: scrypt${numbers}$: " in caught.value.reason
+    assert why in caught.value.reason
+    assert caught.value.reason.endswith("then add the user with `disque-trio users add`")
+
+
+@pytest.mark.parametrize("numbers", ["2$1$1", "32768$1$1", "16384$8$1", "16384$8$8", "32768$8$1"])
+def test_numbers_of_scrypt_that_are_taken_can_be_computed(numbers: str) -> None:
+    text = f"bob:reader:scrypt${numbers}${SALT}${HASH}"
+    assert parse_line(Config(), ["web-users", text]).web_users == text.encode()
+
+    n, r, p = map(int, numbers.split("$"))
+    assert hashlib.scrypt(b"", salt=bytes(16), n=n, r=r, p=p, maxmem=MOST_SCRYPT_BYTES, dklen=32)
+
+
+@pytest.mark.parametrize(("salt", "digest"), [("=" * 24, HASH), (SALT, "A" * 44)])
+def test_a_salt_or_hash_that_is_no_base64_of_its_size_is_named(salt: str, digest: str) -> None:
+    with pytest.raises(ConfigError, match="bytes in base64; delete the line"):
+        parse_line(Config(), ["web-users", f"bob:reader:scrypt$16384$8$1${salt}${digest}"])

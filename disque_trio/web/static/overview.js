@@ -118,6 +118,7 @@ const HAPPENED = {
   leaving: (node) => `${node} leaves`,
   paused: (_node, what) => `${what} ${what === "1" ? "queue is" : "queues are"} paused`,
   done: (_node, what) => what,
+  order: (_node, what) => `order to worker ${what}`,
 };
 const MARKS_MOST = 12;
 
