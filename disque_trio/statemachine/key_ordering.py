@@ -42,6 +42,7 @@ from disque_trio.statemachine.key_facts import (
     GIVEN_OUT,
     HELD,
     IN_QUEUE,
+    MOVED,
     UNLESS_KNOWN_AS_TAKEN,
     UNLESS_TAKEN,
     WITH_WORKER,
@@ -101,10 +102,11 @@ def _is_wanted(node: NodeState, job: Job) -> bool:
 
 def _is_left_to_other(node: NodeState, job: Job, answers: Answers) -> bool:
     """Does a node that comes first ask about it, too? That it can be reached is not enough: it may
-    have lost its copy."""
+    have lost its copy, or have handed it over."""
     mine = _preference(node.cluster.myself.id, job)
     return any(
-        _preference(id, job) > mine and any(fact.id == job.id for fact in facts)
+        _preference(id, job) > mine
+        and any(fact.id == job.id and fact.word != MOVED for fact in facts)
         for id, facts in answers.items()
     )
 

@@ -227,6 +227,26 @@ def test_a_node_of_the_others_asks_if_that_of_the_producer_has_ended(rig: Cluste
     assert len(askers(rig, second)) == 1
 
 
+@pytest.mark.parametrize("delay", [0, 1])
+def test_a_wish_that_was_handed_over_comes_when_the_job_ends_not_a_period_later(
+    rig: ClusterRig, delay: int
+) -> None:
+    first = add(rig, A, "one", "RETRY", 100, "REPLICATE", 1)
+    take(rig, A)
+    rig.ask(C, "CLUSTER", "LEAVING", "yes")
+    second = add(rig, C, "two", *AGAIN, "REPLICATE", 2, "RETRY", 300, "DELAY", delay)
+    assert second not in rig.node(C).jobs
+    rig.run(3000)
+    assert len(askers(rig, second)) == 1
+    rig.ask(A, "ACKJOB", first)
+    rig.run(1000)
+
+    delivered = take(rig, A)
+
+    assert delivered is not None
+    assert delivered[0] == second
+
+
 def askers(rig: ClusterRig, id: bytes) -> list[str]:
     """The nodes that ask about the jobs before this one."""
     return [
