@@ -113,7 +113,7 @@ OWNERS: Final = {
     "repair": """
         Repair.members Repair.targets Repair.failing Repair.lost Repair.changed_at
         Repair.has_changes Repair.walk Repair.found Repair.under Repair.again Repair.awaited
-        Repair.found_lacking Repair.lacking
+        Repair.listed Repair.found_lacking Repair.lacking
         Repair.found_reported Repair.reported Repair.down
         Repair.silent Repair.trailing Job.confirmed Stats.copies_repaired
     """,

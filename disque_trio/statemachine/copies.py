@@ -107,7 +107,7 @@ def snapshot(node: NodeState, job: Job) -> JobCopy:
     )
 
 
-def adopt(node: NodeState, copy: JobCopy) -> Job:
+def adopt(node: NodeState, copy: JobCopy, confirmed: tuple[NodeId, ...] | None = None) -> Job:
     """A live job, not registered yet, of a copy that a message brought.
 
     It waits for its delay and one retry period, so that it is queued here only if the node that has
@@ -127,6 +127,7 @@ def adopt(node: NodeState, copy: JobCopy) -> Job:
         delay=millis(copy.delay),
         retry=millis(copy.retry),
         holders=named(node, copy.holders),
+        confirmed=confirmed,
         state=DEAD if is_dead(copy) else ACTIVE,
         flags=BCAST_WILLQUEUE if copy.retry else 0,
         requeue_at=shared(node.mono + wait) if copy.retry and not is_dead(copy) else 0,
@@ -136,14 +137,23 @@ def adopt(node: NodeState, copy: JobCopy) -> Job:
     )
 
 
-def is_orphan(node: NodeState, job: Job) -> bool:
+def is_orphan(node: NodeState, job_id: JobId, holders: tuple[NodeId, ...]) -> bool:
     """Is the node lost that added the job and held it? It alone knew who had confirmed a copy."""
-    origin = job.id[2:10]
+    origin = job_id[2:10]
     lost, nodes = node.repair.lost, node.cluster.nodes
-    for id in job.holders:  # noqa: SIM110 - each copy that comes asks, and any() takes twice as long
+    for id in holders:  # noqa: SIM110 - each copy that comes asks, and any() takes twice as long
         if id.startswith(origin) and (id in lost or id not in nodes):
             return True
     return False
+
+
+def known_to_hold(node: NodeState, giver: Peer, copy: JobCopy) -> tuple[NodeId, ...] | None:
+    """Who has a copy of a job that moves to this node, if its list may name others that have
+    received none, because its creator is lost: this node and the giver (decision 127)."""
+    if not (copy.retry and is_orphan(node, copy.id, copy.holders)):
+        return None
+    known = _shared((*node.cluster.myself.holding, giver.id))
+    return known if any(id not in known for id in named(node, copy.holders)) else None
 
 
 def is_dead(copy: JobCopy) -> bool:

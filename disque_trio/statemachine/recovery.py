@@ -39,7 +39,7 @@ from disque_trio.statemachine.base import (
     Millis,
     NodeId,
 )
-from disque_trio.statemachine.copies import is_dead, millis, named, shared_name
+from disque_trio.statemachine.copies import is_dead, is_orphan, millis, named, shared_name
 from disque_trio.statemachine.events import Cause, Kind
 from disque_trio.statemachine.job import (
     ANNOUNCE_AHEAD,
@@ -220,19 +220,13 @@ def _still_known(node: NodeState, holders: tuple[NodeId, ...]) -> tuple[NodeId, 
     return named(node, tuple(id for id in holders if id in node.cluster.nodes))
 
 
-def _is_orphan(node: NodeState, copy: JobCopy) -> bool:
-    """Has the creator of the job, which was a holder, been forgotten (`copies.is_orphan`)?"""
-    forgotten = [id[:8] for id in copy.holders if id not in node.cluster.nodes]
-    return copy.id[2:10] in forgotten
-
-
 def _job(node: NodeState, copy: JobCopy, left: Millis) -> Job:
     flags, wait = _plans(node, copy)
     holders = _still_known(node, copy.holders)
     confirmed = confirmed_in(copy.holders)
     if confirmed is not None:
         confirmed = _still_known(node, confirmed)
-    elif _is_orphan(node, copy):
+    elif is_orphan(node, copy.id, copy.holders):
         confirmed = node.cluster.myself.holding
     return Job(
         id=copy.id,

@@ -169,12 +169,17 @@ def _forget_late(node: NodeState) -> None:
     repair = node.repair
     late = [id for id, until in repair.awaited.items() if until <= node.mono]
     for id in late:
-        del repair.awaited[id]
+        _await_no_more(repair, id)
         job = node.jobs.get(id)
         if job is not None and _is_in_repair(job):
             for holder in _asked(job):
                 repair.silent[holder] = node.mono + SILENCE
             repair.again = node.mono
+
+
+def _await_no_more(repair: Repair, job_id: JobId) -> None:
+    del repair.awaited[job_id]
+    repair.listed.pop(job_id, None)
 
 
 def _is_in_repair(job: Job) -> bool:
@@ -218,7 +223,7 @@ def _counted(node: NodeState, job: Job) -> tuple[NodeId, ...]:
     unless the node that knew is lost."""
     if job.confirmed is not None:
         return job.confirmed
-    return node.cluster.myself.holding if is_orphan(node, job) else job.holders
+    return node.cluster.myself.holding if is_orphan(node, job.id, job.holders) else job.holders
 
 
 def _is_live(node: NodeState, id: NodeId) -> bool:
@@ -251,6 +256,8 @@ def _ask(node: NodeState, job: Job, holding: tuple[NodeId, ...]) -> int:
     if not chosen:
         return 0
     others = tuple(id for id in job.holders if id not in chosen)
+    if is_orphan(node, job.id, job.holders):
+        node.repair.listed[job.id] = job.holders
     job.confirmed = holding
     add_holders(job, chosen)
     journaling.hold(node, job)
@@ -350,22 +357,23 @@ def _confirm(node: NodeState, sender: Peer, job_id: JobId) -> None:
     repair = node.repair
     job = node.jobs.get(job_id)
     if job is None or not _is_in_repair(job):
-        del repair.awaited[job_id]
+        _await_no_more(repair, job_id)
         return
     repair.silent.pop(sender.id, None)
     add_holder(job, sender.id)
     confirmed = job.confirmed or ()
     if sender.id not in confirmed:
         job.confirmed = confirmed = (*confirmed, sender.id)
-        node.stats.copies_repaired += 1
+        # A holder that was listed has its copy already, as nearly always.
+        node.stats.copies_repaired += sender.id not in repair.listed.get(job_id, ())
     if sum(_is_live(node, id) for id in confirmed) < job.replicas:
         return
-    del repair.awaited[job_id]
+    _await_no_more(repair, job_id)
     repair.under = max(repair.under - 1, 0)
     repair.lacking = max(repair.lacking - 1, 0)
     repair.reported = max(repair.reported - 1, 0)
     repair.found = max(repair.found - 1, 0)
     repair.found_lacking = max(repair.found_lacking - 1, 0)
     repair.found_reported = max(repair.found_reported - 1, 0)
-    if not (any(_is_live(node, id) for id in _asked(job)) or is_orphan(node, job)):
+    if not (any(_is_live(node, id) for id in _asked(job)) or is_orphan(node, job.id, job.holders)):
         job.confirmed = None

@@ -380,7 +380,7 @@ def _leave_to_repair(node: NodeState, sender: Peer, job: Job) -> None:
     holders to confirm theirs (decision 127): here they count."""
     if sender.id.startswith(job.id[2:10]):
         return  # the creator itself, as nearly always
-    if job.confirmed is None and is_orphan(node, job):
+    if job.confirmed is None and is_orphan(node, job.id, job.holders):
         job.confirmed = tuple([id for id in job.holders if id[:8] != job.id[2:10]])
 
 

@@ -76,6 +76,8 @@ class Repair(Timed):
     """When the next pass may begin."""
     awaited: dict[JobId, Millis] = attrs.Factory(dict)
     """Jobs with copies under way, and until when their GOTJOB is awaited."""
+    listed: dict[JobId, tuple[NodeId, ...]] = attrs.Factory(dict)
+    """Those of them whose creator is lost, and their holders before: these may have copies."""
     silent: dict[NodeId, Millis] = attrs.Factory(dict)
     """Nodes that did not answer, and until when they are asked last."""
     trailing: dict[JobId, Millis] = attrs.Factory(dict)

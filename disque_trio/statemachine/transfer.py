@@ -31,6 +31,7 @@ from disque_trio.statemachine.copies import (
     add_holder,
     adopt,
     is_over,
+    known_to_hold,
     named,
     reads,
     sent_to,
@@ -152,7 +153,7 @@ def take(node: NodeState, sender: Peer, copy: JobCopy, *, is_for_clients: bool) 
     if job is None and is_over(node, sender, copy.id):
         return None
     if job is None:
-        job = adopt(node, copy)
+        job = adopt(node, copy, known_to_hold(node, sender, copy))
         lifecycle.register(node, job, Cause.YOURJOBS)
     else:
         learn(job, named(node, copy.holders))

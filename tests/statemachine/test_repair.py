@@ -3,10 +3,11 @@ import pytest
 
 from disque_trio.statemachine import nodetable, repair
 from disque_trio.statemachine.base import ACKED, EXTENDS, FAIL, MEETS, NOADDR, PFAIL, NodeId
+from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.job import make_id, rank
 from disque_trio.statemachine.journaling import confirmed_in
-from disque_trio.statemachine.messages import GotJob, Postponed, ReplJob, SetAck
+from disque_trio.statemachine.messages import GotJob, Postponed, ReplJob, SetAck, YourJobs
 from disque_trio.statemachine.records import LoadJob
 from tests.rig import CALM, JOB, ME, N2, N3, N4, ONCE, Rig, copy_of
 from tests.statemachine.repairing import (
@@ -331,11 +332,26 @@ def test_the_other_holders_have_to_confirm_if_the_creator_is_lost() -> None:
     assert [to for to, _ in asked(rig)] == [N3]
 
     rig.message(N3, GotJob(JOB))
+    assert rig.node.stats.copies_repaired == 0
     rig.advance(120_000)
 
     assert asked(rig) == []
     assert under(rig) == 0
     assert job.confirmed == (ME, N3)
+
+
+def test_copies_that_are_made_are_counted_not_those_that_were_there() -> None:
+    rig = Rig(peers=3, config=CALM)
+    job = held(rig, (ME, N2, N3), replicas=3)
+    forget(rig, N2)
+    rig.advance(SOON)
+
+    for to, _ in asked(rig):
+        rig.message(to, GotJob(JOB))
+
+    assert job.confirmed == (ME, N3, N4)
+    assert rig.node.stats.copies_repaired == 1
+    assert not rig.node.repair.listed
 
 
 def test_the_first_in_line_asks_and_the_others_leave_it_to_that() -> None:
@@ -360,6 +376,37 @@ def test_a_new_holder_leaves_it_to_the_one_that_repairs() -> None:
     rig.message(N3, ReplJob((copy_of(JOB, holders=(N2, N3, ME)),)))
 
     assert rig.node.jobs[JOB].confirmed == (N3, ME)
+
+
+@pytest.mark.parametrize("config", [CALM, attrs.evolve(CALM, replica_repair_after_s=1)])
+def test_a_job_that_moves_after_its_creator_is_lost_brings_no_list_to_trust(config: Config) -> None:
+    rig = Rig(peers=3, config=config)
+    if config is CALM:
+        forget(rig, N2)
+    else:
+        nodetable.mark(rig.node, rig.node.cluster.nodes[N2], FAIL)
+        rig.advance(1000 + SOON)
+    rig.message(N3, YourJobs((attrs.evolve(copy_of(JOB, holders=(N2, N3, N4)), replicas=2),)))
+    rig.advance(2 * SOON)
+    assert asked(rig) == []
+
+    forget(rig, N3)
+    rig.advance(SOON)
+    assert [to for to, _ in asked(rig)] == [N4]
+
+    rig.message(N4, GotJob(JOB))
+    rig.advance(2 * repair.AGAIN)
+    assert asked(rig) == []
+
+
+def test_a_job_that_moves_between_its_only_holders_brings_a_list_to_trust() -> None:
+    rig = Rig(peers=3, config=CALM)
+    forget(rig, N2)
+
+    rig.message(N3, YourJobs((copy_of(JOB, holders=(N2, N3)),)))
+
+    assert rig.node.jobs[JOB].holders == (N3, ME)
+    assert rig.node.jobs[JOB].confirmed is None
 
 
 def test_a_creator_that_keeps_no_copy_waits_for_all_so_its_list_is_right() -> None:

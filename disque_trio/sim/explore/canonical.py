@@ -98,6 +98,7 @@ LEFT_OUT: Final[dict[type, str]] = {
     Queue: "created accessed jobs_in jobs_out given acks _in_order _late _late_adds length",
     QueueAnnouncements: "began",
     Cron: "runs",
+    Repair: "listed",
 }
 """Fields that are no part of a form."""
 
