@@ -131,9 +131,9 @@ explore: $(STAMP) ## visits every state of small clusters; SCOPES='requeue movin
 promises: $(STAMP) ## ignores options one at a time, until the judge notices each
 	$(BIN)/python -m tests.sim.promises
 
-mutants: $(STAMP) ## mistakes, one at a time, until the judge finds each; DRAWN=300 drawn ones; ONLY='name ...' SEEDS=200 MINUTES=
+mutants: $(STAMP) ## mistakes, one at a time, until the judge finds each; DRAWN=300 drawn ones; ONLY='name ...' SEEDS=200 MINUTES= BUDGET=
 	$(BIN)/python -m tests.sim.mutants $(ONLY) --seeds $(or $(SEEDS),200) $(if $(MINUTES),--minutes $(MINUTES)) \
-		$(if $(DRAWN),--drawn $(DRAWN) --draw $(or $(DRAW),0)) $(MUTANTS)
+		$(if $(BUDGET),--budget $(BUDGET)) $(if $(DRAWN),--drawn $(DRAWN) --draw $(or $(DRAW),0)) $(MUTANTS)
 
 soak: $(STAMP) ## ten minutes of mixed load with a node killed every 20 s
 	$(BIN)/python -m pytest -m soak -s --timeout=1200 tests/cluster

@@ -122,9 +122,10 @@ def execute(
     run: Engine | None = None,
     *,
     is_live: bool = False,
+    stops: bool = False,
 ) -> Run:
     """Run it. A machine that raises fails the run, as a lost job does; what was found before it is
-    in the result, too."""
+    in the result, too. With `stops` it ends at the first violation."""
     run = run or engine_for(plan, engine)
     began = time.process_time() if engine in REPEATABLE else time.monotonic()
     if engine in REPEATABLE:
@@ -133,7 +134,8 @@ def execute(
         judging = judge(forgiving(plan), is_live=is_live, no_processor=NO_PROCESSOR)
     counter = _Counter()
     of_app = app_judges(plan)
-    seers = (judging.see, counter.see, *(each.see for each in of_app), *watchers)
+    stop = [_Stop(judging).see] if stops else []
+    seers = (judging.see, counter.see, *(each.see for each in of_app), *watchers, *stop)
 
     def observe(row: Row) -> None:
         for see in seers:
@@ -147,6 +149,8 @@ def execute(
             verdict = each.joined(verdict)
     except UnplayableError as error:
         raise UsageError(str(error)) from None
+    except _StoppedError:
+        pass
     except FormingError as error:
         crash = Finding("forming", str(error))
     except OverdueError as error:
@@ -171,6 +175,21 @@ def execute(
 class OverdueError(BaseException):
     """The run takes longer than its limit. A BaseException, so that nothing on the way takes it for
     a failure of a machine."""
+
+
+class _StoppedError(BaseException):
+    """A violation was found."""
+
+
+@attrs.frozen
+class _Stop:
+    """Ends the run at the first violation."""
+
+    judging: Judge
+
+    def see(self, _row: Row) -> None:
+        if self.judging.violated is not None:
+            raise _StoppedError
 
 
 def _crashed(judging: Judge, crash: Finding | None) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def main() -> int:
     """Run them; 1 if a mutant survived."""
     options = _options()
     console = Console(width=None if sys.stdout.isatty() else _WIDTH)
-    hunt = Hunt(options.seeds, _until(options.minutes))
+    hunt = Hunt(options.seeds, _until(options.minutes), options.budget)
     kept = Kept(Path(options.state))
     try:
         jobs = _drawn(console, hunt, kept, options) if options.drawn else _made(hunt, options)
@@ -88,6 +88,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("names", nargs="*", help="mutants, or patterns of their names (all)")
     parser.add_argument("--seeds", type=int, default=200, help="for each at most (200)")
     parser.add_argument("--minutes", type=float, help="begin no further seed after so long")
+    parser.add_argument(
+        "--budget", type=float, default=float("inf"), help="seconds of processor time for each"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time")
     parser.add_argument("--json", help="write what came of each to this file as well")
     parser.add_argument("--state", default=str(FILE), help=f"what is known already ({FILE.name})")

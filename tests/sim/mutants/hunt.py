@@ -74,6 +74,8 @@ class Hunt:
 
     seeds: int
     until: float = float("inf")
+    budget: float = float("inf")
+    """Seconds of processor time for each mutant: no further seed is begun after so long."""
     _server: threading.local = attrs.field(factory=threading.local, init=False)
     """By thread: the process that forks its trials."""
     _running: list[subprocess.Popen[str]] = attrs.field(factory=list, init=False)
@@ -113,6 +115,7 @@ class Hunt:
             turns=turns,
             engine=swarm.engine,
             limit=swarm.limit,
+            stops=True,
         )
         return self._hunt(trial, drawn.name)
 
@@ -127,9 +130,9 @@ class Hunt:
             runs, cpu = runs + 1, cpu + ran["cpu"]
             if ran["found"] and ran["turn"] not in trial.goes_on:
                 where = {"plan": ran["plan"], "seed": ran["seed"], "found": ran["found"]}
-            elif self._is_over():
+            elif self._is_over() or cpu >= self.budget:
                 break
-        is_cut_short = not where and runs < len(trial.turns)
+        is_cut_short = not where and runs < len(trial.turns) and cpu < self.budget
         return Catch(mutant=name, **where, runs=runs, cpu=cpu, is_cut_short=is_cut_short)
 
     def _fails_intact(self, mutant: Mutant, turn: int) -> bool:

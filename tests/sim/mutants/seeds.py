@@ -30,6 +30,8 @@ def run(
     engine: str = "heap",
     limit: float = LIMIT_S,
     goes_on: Container[int] = (),
+    *,
+    stops: bool = False,
 ) -> Iterator[dict[str, Any]]:
     """The plan, the seed, what was found, and the processor time, of each turn; the plans take
     turns. Ends when something is found, except in the turns that go on: the intact node fails
@@ -39,7 +41,7 @@ def run(
         for turn in turns:
             seed, at = divmod(turn, len(names))
             began = time.process_time()
-            found = findings(judged(drawn[at](seed), engine, limit))
+            found = findings(judged(drawn[at](seed), engine, limit, stops=stops))
             gc.collect()
             spent = round(time.process_time() - began, 3)
             yield {"turn": turn, "plan": names[at], "seed": seed, "found": found, "cpu": spent}
@@ -52,12 +54,13 @@ def findings(run: Run) -> dict[str, str]:
     return {each.property: each.text for each in reversed(run.result.findings)}
 
 
-def judged(plan: Plan, engine: str = "heap", limit: float = LIMIT_S) -> Run:
-    """The run and its verdict. One that takes longer than the limit is ended."""
+def judged(plan: Plan, engine: str = "heap", limit: float = LIMIT_S, *, stops: bool = False) -> Run:
+    """The run and its verdict. One that takes longer than the limit is ended; with `stops` it ends
+    at the first violation."""
     before = signal.signal(signal.SIGVTALRM, _give_up)
     signal.setitimer(signal.ITIMER_VIRTUAL, limit)
     try:
-        return execute(plan, engine)
+        return execute(plan, engine, stops=stops)
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, before)

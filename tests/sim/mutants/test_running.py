@@ -78,6 +78,12 @@ def test_a_mutant_that_time_was_too_short_for_has_not_survived() -> None:
     assert Scripted(10, until=0.0, failing=(9,)).run(LATE).outcome == "not finished"
 
 
+def test_a_mutant_that_has_had_its_processor_time_has_survived_the_seeds_that_ran() -> None:
+    catch = Scripted(10, budget=1.0, failing=(9,)).run(LATE)
+
+    assert (catch.outcome, catch.runs, catch.cpu) == ("survived", 2, 1.0)
+
+
 def test_a_mutant_that_ends_its_process_is_caught() -> None:
     assert Scripted(10, status=9).run(LATE).found == {"died": "status 9"}
 
@@ -124,6 +130,19 @@ def test_a_process_catches_it_whether_a_function_or_a_constant_is_wrong(
     catch = hunt.run(mutant)
 
     assert set(catch.found) & set(mutant.finds + mutant.shows)
+
+
+def test_a_seed_of_a_drawn_mutant_ends_at_its_first_violation(hunt: Hunt) -> None:
+    mutant = all_mutants()["gotack-from-non-holders-is-ignored"]
+    whole = Trial(file=mutant.file, source=mutant.source(), plans=mutant.plans[:1], turns=(0, 1))
+
+    (*_, some), (*_, one) = (
+        [each for each in hunt.trial(trial) if each.get("found")]
+        for trial in (whole, attrs.evolve(whole, stops=True))
+    )
+
+    assert len(one["found"]) == 1
+    assert one["found"].items() <= some["found"].items()
 
 
 def test_an_intact_node_that_cannot_be_run_is_an_error(hunt: Hunt) -> None:

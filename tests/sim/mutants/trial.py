@@ -43,6 +43,8 @@ class Trial:
     engine: str = "heap"
     limit: float = LIMIT_S
     """Seconds of processor time for each seed."""
+    stops: bool = False
+    """A seed ends at its first violation."""
     has_reach: bool = False
     """Note which statements are come to; all turns are run."""
 
@@ -55,7 +57,7 @@ def _run(trial: Trial) -> Iterator[dict[str, Any]]:
     seeds = import_module("tests.sim.mutants.seeds")
     what = (trial.plans, trial.turns, trial.engine, trial.limit)
     if not trial.has_reach:
-        yield from seeds.run(*what, trial.goes_on)
+        yield from seeds.run(*what, trial.goes_on, stops=trial.stops)
         return
     reach = import_module("tests.sim.mutants.reach")
     with reach.watched(reach.places(), PACKAGE) as hits:
