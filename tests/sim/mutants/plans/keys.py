@@ -97,6 +97,32 @@ def orphaned(seed: int) -> Plan:
     )
 
 
+def handed_over(seed: int) -> Plan:
+    """Producers at a node that is leaving ask for one more job while workers have the first ones.
+
+    The node keeps no copy, and says for a moment that the job has gone elsewhere.
+    """
+    adds = [
+        attrs.evolve(
+            _with_key(add, number // 2),
+            at=SECOND + number % 2 * SECOND,
+            node=1 + number % 2 * 2,
+            if_exists="again",
+            delay_s=number % 4 // 3,
+        )
+        for number, add in enumerate(jobs(8, replicate=2, retry_s=300))
+    ]
+    return plan(
+        "handed-over",
+        seed,
+        5,
+        adds=tuple(adds),
+        consumers=workers((1, 2, 4, 5), work=(60 * SECOND, 70 * SECOND)),
+        faults=(Fault(kind="leave", at=SECOND // 2, hold=3 * SECOND, nodes=(3,)),),
+        drain=120 * SECOND,
+    )
+
+
 def failing(seed: int) -> Plan:
     """Eight ADDJOBs in a row want the same key, and the first of them often fails for want of time,
     so that its copies are removed again."""
