@@ -25,13 +25,15 @@ from disque_trio.observe.job_search import (
 from disque_trio.observe.queue_counts import QueueCounts, count_of
 from disque_trio.observe.queues import due_ms, is_delayed
 from disque_trio.observe.scanning import scan
+from disque_trio.observe.schedules import rows
 from disque_trio.observe.survey import KnownNode, Survey
 from disque_trio.observe.values import EDITED, Json, body_fields, exact, name_fields, word
-from disque_trio.worker.operating.admin import Admin, KnownWorker
+from disque_trio.worker.operating.admin import Admin
 from disque_trio.worker.operating.asking import Found
 from disque_trio.worker.operating.jobs import Jobs
 from disque_trio.worker.operating.plans import MistakeError
 from disque_trio.worker.operating.states import Copy
+from disque_trio.worker.runtime import runtime
 
 ROWS: Final = 100
 _ENDED: Final = "no node that answers has it: it has ended, or was never added"
@@ -225,24 +227,13 @@ async def later(survey: Survey) -> tuple[Json, dict[str, str]]:
     if total:
         found = await scan(survey.client, states=("active",), fits=is_delayed)
     first = sorted(found.items, key=lambda job: (due_ms(job), job.id))[:ROWS]
-    workers = await Admin(survey.client).workers()
+    admin = Admin(survey.client)
+    workers, kept = await admin.workers(), await admin.schedules.all()
     return {
         "delayed": [
             {"id": job.id, **name_fields(job.queue or "", "queue"), "due_ms": due_ms(job)}
             for job in first
         ],
         "delayed_total": total,
-        "schedules": _schedules(workers.items),
-    }, found.unreached | workers.unreached
-
-
-def _schedules(workers: Sequence[KnownWorker]) -> list[Json]:
-    """Each once, however many workers keep it; the next is the first of what they say."""
-    nexts: dict[tuple[str, str], list[int]] = {}
-    for worker in workers:
-        for each in worker.schedules:
-            nexts.setdefault((each.name, each.when), []).append(each.next)
-    return [
-        {"name": name, "when": when, "next_ms": min(ticks) * 1000, "workers": len(ticks)}
-        for (name, when), ticks in sorted(nexts.items())
-    ]
+        "schedules": rows(workers.items, kept.items, runtime().now()),
+    }, found.unreached | workers.unreached | kept.unreached

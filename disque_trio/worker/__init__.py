@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from disque_trio.worker.tally import BatchEnds as BatchEnds
     from disque_trio.worker.tally import MemberEnd as MemberEnd
     from disque_trio.worker.task import Task as Task
+    from disque_trio.worker.timetable.records import UnknownScheduleError as UnknownScheduleError
 
 _EXCEPTIONS: Final = "Cancel Dead InterruptedJobError JobTimeoutError Retry Snooze"
 _ENQUEUE: Final = "Adding Call EnqueueManyError EnqueueUnknownError NotEnqueuedError"
@@ -87,6 +88,7 @@ _HOMES: Final = {
     **dict.fromkeys(("JobFailedError", "NoResultError", "Update"), ".results"),
     **dict.fromkeys(("BatchEnds", "MemberEnd"), ".tally"),
     "Task": ".task",
+    "UnknownScheduleError": ".timetable.records",
 }
 
 # The command line and the simulator import this package, and need little of it.

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from disque_trio.worker.handler import JobHandler
     from disque_trio.worker.interop.producer import Producer
     from disque_trio.worker.operating.admin import Admin
+    from disque_trio.worker.timetable.schedules import BlockingSchedules, Schedules
 
 DAY_S: Final = 86_400
 NO_EXECUTORS: Final[Mapping[str, Any]] = {}
@@ -287,9 +288,16 @@ class App(Generic[State]):
         return self._crons
 
     @property
-    def schedules(self) -> "Sequence[Schedule]":
-        """When its tasks are due by the clock."""
+    def declared_schedules(self) -> "Sequence[Schedule]":
+        """What `cron` has declared, without importing calendars if there is nothing."""
         return () if self._crons is None else self._crons.schedules
+
+    @property
+    def schedules(self) -> "Schedules":
+        """Schedules of the cluster that are added, paused and removed at run time."""
+        module = import_module("disque_trio.worker.timetable.schedules")  # it needs an event loop
+        found: Schedules = module.Schedules(self._enqueuer)
+        return found
 
     @property
     def attempts(self) -> dict[str, int]:
@@ -431,6 +439,13 @@ class BlockingApp:
         """A job by its id (`App.job`)."""
         kinds.check_kinds({"id": id}, kinds.OF_APP)
         return BlockingJobHandle(id, self._enqueuer)
+
+    @property
+    def schedules(self) -> "BlockingSchedules":
+        """Schedules that are added at run time (`App.schedules`)."""
+        module = import_module("disque_trio.worker.timetable.schedules")
+        found: BlockingSchedules = module.BlockingSchedules(self._enqueuer)
+        return found
 
     def enqueue_many(self, calls: Iterable[Call[R]]) -> list[Result[R]]:
         """Add jobs (`App.enqueue_many`)."""

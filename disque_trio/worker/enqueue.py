@@ -122,16 +122,21 @@ class Call(Generic[R_co]):
         if options.at is not None or options.unique:
             raise ValueError(f"{name}: a later step of a chain has neither at nor unique")
         args, kwargs = self.arguments.pack(self.args, dict(self.kwargs), form, int(self.is_open))
-        given = {each: getattr(options, each) for each in OF_STEPS}
         return codec.Step(
             task=name,
             key=options.key or runtime().new_key(),
             args=[codec.read_plain(bytes(each), form) for each in args],
             kwargs={each: codec.read_plain(bytes(part), form) for each, part in kwargs.items()},
-            options={each: value for each, value in given.items() if value != _DEFAULTS[each]},
+            options=step_options(options),
             is_open=self.is_open,
             once=runtime().new_key() if options.key else "",
         )
+
+
+def step_options(options: Options) -> dict[str, Any]:
+    """Those of a job that is added later, without the defaults."""
+    given = {each: getattr(options, each) for each in OF_STEPS}
+    return {each: value for each, value in given.items() if value != _DEFAULTS[each]}
 
 
 @attrs.define

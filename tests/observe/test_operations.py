@@ -4,7 +4,7 @@ from itertools import groupby
 
 import pytest
 
-from disque_trio.cli.operating import jobs, nodes, queues, workers
+from disque_trio.cli.operating import jobs, nodes, queues, schedules, workers
 from disque_trio.client import Client
 from disque_trio.observe.operations import OPERATIONS
 from disque_trio.observe.operations.operation import Operation
@@ -16,6 +16,7 @@ COMMANDS = {
     "queues": queues.PROGRAM.commands,
     "jobs": jobs.PROGRAM.commands,
     "workers": workers.PROGRAM.commands,
+    "schedules": schedules.PROGRAM.commands,
     "nodes": nodes.PROGRAM.commands,
 }
 ALL = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS.keys())

@@ -19,6 +19,7 @@ from disque_trio.observe.operations import OPERATIONS
 from disque_trio.observe.survey import Survey
 from disque_trio.observe.values import encoded
 from disque_trio.worker.codec import write
+from disque_trio.worker.operating.admin import Admin
 from disque_trio.worker.operating.notes import WORKERS, Due, Note
 from disque_trio.worker.operating.plans import Json, MistakeError, Outcome
 from disque_trio.worker.reporting import Report, RunningJob
@@ -320,9 +321,14 @@ async def test_a_schedule_is_shown_once_however_many_workers_keep_it(
         note = write(Note(control=control, report=REPORT, schedules=due), "json")
         await seen.client.addjob(WORKERS, note, replicate=1, retry=0, ttl=30)
 
+    await Admin(seen.client).schedules.add(name="ann", task="beat", cron="@daily")
+    await Admin(seen.client).schedules.pause(name="ann")
+    declared = {"schedule": "", "state": "declared", "queue": "", "next_ms": 2_000_000_040_000}
+    added = {"schedule": "ann", "state": "paused", "queue": "default", "next_ms": None}
     assert (await told(seen, "later"))["schedules"] == [
-        {"name": "beat", "when": "every 60 s", "next_ms": 2_000_000_040_000, "workers": 1},
-        {"name": "sweep", "when": "30 2 * * * UTC", "next_ms": 2_000_000_040_000, "workers": 2},
+        {**declared, "name": "beat", "when": "every 60 s", "workers": 1},
+        {**added, "name": "beat", "when": "@daily UTC", "workers": 0},
+        {**declared, "name": "sweep", "when": "30 2 * * * UTC", "workers": 2},
     ]
 
 

@@ -140,7 +140,7 @@ def run_one(app: App[Any], options: Options, child: str = "", *, has_parent: boo
         app=options.app,
         max_jobs=options.max_jobs,
     )
-    beside = None if options.no_control else partial(_register, app, worker)
+    beside = partial(_beside, app, worker, has_control=not options.no_control)
     health = _health_of(options, child)
     run = partial(_run, worker, handler, beside=beside, health=health, parent=parent)
     own = {"loop_factory": GuardedLoop} if options.loop == "asyncio" else {}
@@ -162,18 +162,27 @@ def _health_of(options: Options, child: str) -> tuple[str, int] | None:
     return host, port + int(child) - 1 if child and port else port
 
 
-async def _register(app: App[Any], worker: Worker) -> None:
-    registrar = Registrar(
-        worker=worker, client=app.client, schedules=app.schedules, attempts=app.attempts
-    )
-    await registrar.run()
+async def _beside(app: App[Any], worker: Worker, *, has_control: bool) -> None:
+    keeper = app.schedules.keeper()
+    async with anyio.create_task_group() as tasks:
+        if app.tasks:
+            tasks.start_soon(keeper.run)
+        if has_control:
+            registrar = Registrar(
+                worker=worker,
+                client=app.client,
+                schedules=app.declared_schedules,
+                added=keeper.dues,
+                attempts=app.attempts,
+            )
+            await registrar.run()
 
 
 async def _run(
     worker: Worker,
     handler: JobHandler,
     *,
-    beside: Callable[[], Coroutine[Any, Any, None]] | None,
+    beside: Callable[[], Coroutine[Any, Any, None]],
     health: tuple[str, int] | None,
     parent: int | None,
 ) -> int:
@@ -181,8 +190,7 @@ async def _run(
     async with handler, anyio.create_task_group() as tasks:
         if listener is not None:
             tasks.start_soon(serve, listener, pages(worker.report, worker.times))
-        if beside is not None:
-            tasks.start_soon(beside)
+        tasks.start_soon(beside)
         if parent is not None:
             tasks.start_soon(_follow, parent, worker)
         status = await run_in_process(worker)

@@ -12,11 +12,12 @@ from typing import Final
 import attrs
 
 from disque_trio.client import commands
-from disque_trio.observe.operations import adding, jobs, nodes, queues, workers
+from disque_trio.observe.operations import adding, jobs, nodes, queues, schedules, workers
 from disque_trio.observe.operations.operation import Argument, Operation
 from disque_trio.observe.values import Json, name_fields
 from disque_trio.statemachine.joboptions import OPTIONS
 from disque_trio.worker.operating.plans import MistakeError
+from disque_trio.worker.timetable.records import Timetable
 
 _QUEUE: Final = Argument(name="queue", about="name of the queue", is_required=True)
 _REASON: Final = Argument(name="reason", about="with these words in their reason")
@@ -41,6 +42,7 @@ _queues: Final = partial(Operation, family="queues")
 _jobs: Final = partial(Operation, family="jobs", arguments=(_ID,))
 _workers: Final = partial(Operation, family="workers", arguments=(_WORKER, _TIMEOUT))
 _nodes_: Final = partial(Operation, family="nodes", arguments=(_NODE,))
+_schedules: Final = partial(Operation, family="schedules", arguments=(schedules.NAME,))
 _ALIVE: Final = ("queued", "active")
 _BODY: Final = Argument(
     name="body", about="body of the job", kind="body", is_required=True, is_asked=True
@@ -153,6 +155,37 @@ _TABLE: Final = (
         name="dump", letter="T", label="Dump stacks",
         plan=workers.ordered("dump", "tells where all its tasks and threads are"),
         about="Show where all tasks and threads of workers are.",
+    ),
+    _schedules(
+        name="add", letter="A", label="Add a schedule", plan=schedules.add,
+        arguments=schedules.ARGUMENTS,
+        about="Add a schedule, or replace the one of this name.",
+    ),
+    _schedules(
+        name="pause", letter="P", label="Pause", when=("running",),
+        plan=schedules.changing(
+            Timetable.pause, "no tick adds a job, until resume", "paused", "it was paused"
+        ),
+        about="Let a schedule add no jobs, until resume.",
+    ),
+    _schedules(
+        name="resume", letter="S", label="Resume", when=("paused",),
+        plan=schedules.changing(
+            Timetable.resume, "ticks add jobs from now on", "resumed", "it was not paused"
+        ),
+        about="Let a schedule add jobs again; the ticks of the pause are not added.",
+    ),
+    _schedules(
+        name="run", letter="R", label="Run now", plan=schedules.run_now,
+        about="Add a job of a schedule now, beside its ticks.",
+    ),
+    _schedules(
+        name="remove", letter="X", label="Remove", is_grave=True,
+        plan=schedules.changing(
+            Timetable.remove, "it is forgotten; the jobs it has added stay", "removed",
+            "it was removed meanwhile",
+        ),
+        about="Forget a schedule; the jobs that it has added stay.",
     ),
     _nodes_(
         name="leave", letter="L", label="Let it leave", plan=nodes.leave,

@@ -86,7 +86,9 @@ TASK: Final = record(
 )  # fmt: skip
 _RUNNING: Final = record(id=TEXT, task=TEXT, queue=TEXT, worker=TEXT, since_s=NUMBER)
 _DELAYED: Final = record(id=TEXT, queue=TEXT, due_ms=WHOLE)
-_SCHEDULE: Final = record(name=TEXT, when=TEXT, next_ms=WHOLE, workers=WHOLE)
+_SCHEDULE: Final = record(
+    schedule=TEXT, state=TEXT, name=TEXT, queue=TEXT, when=TEXT, next_ms=_COUNT, workers=WHOLE
+)
 OPERATION: Final = record(
     key=TEXT, family=TEXT, name=TEXT, label=TEXT, about=TEXT, arguments=many(OBJECT), is_grave=FLAG
 )  # fmt: skip
@@ -306,7 +308,7 @@ ROUTES: Final[Sequence[Route]] = (
         reply=_answer(window_s=NUMBER, tasks=many(TASK), running=many(_RUNNING)),
     ),
     _reads(
-        "/schedules", "schedules", "The schedules that workers keep.",
+        "/schedules", "schedules", "The schedules: those of the code, and those added at run time.",
         _topic("later", schedules="schedules"), reply=_answer(schedules=many(_SCHEDULE)),
     ),
     _reads(

@@ -1,10 +1,11 @@
 // Page 7: what is due later: delayed jobs and schedules.
 
 import { element, shape } from "./elements.js";
-import { card, empty, heading, unreached, waiting } from "./parts.js";
-import { ofJob } from "./operations.js";
+import { app } from "./app.js";
+import { badge, buttons, card, empty, heading, unreached, waiting } from "./parts.js";
+import { ofJob, ofSchedule, offered } from "./operations.js";
 import { table } from "./table.js";
-import { clock, count, inOrAgo, jobLink, named, now, number, shortJob, span } from "./words.js";
+import { UNKNOWN, clock, count, inOrAgo, jobLink, named, now, number, shortJob, span } from "./words.js";
 
 const BARS = 60;
 
@@ -13,16 +14,21 @@ export const later = {
   topics: () => ({ later: {} }),
   view(heard) {
     const put = heard.later;
+    app.actions = offered("schedules", {}, "");
     if (!put?.data) return [heading("Later"), waiting(put, "what is due")];
     const { delayed, delayed_total: total, schedules } = put.data;
+    const scheduled = schedules && scheduleTable(schedules);
+    const schedulesRows = app.rows;
+    const waits = delayed.length ? [bars(delayed), delayedTable(delayed)] : empty("No job is delayed.");
+    app.rows = [...(scheduled ? schedulesRows : []), ...(delayed.length ? app.rows : [])];
     return [
-      heading("Later", words(total, schedules)),
+      heading("Later", words(total, schedules), ...buttons(app.actions)),
       unreached(put),
-      schedules && card("Schedules", {}, scheduleTable(schedules)),
+      scheduled && card("Schedules", {}, scheduled),
       card(
         "Delayed jobs",
         { note: delayed.length < total ? `the first ${delayed.length} of ${number(total)}` : null },
-        delayed.length ? [bars(delayed), delayedTable(delayed)] : empty("No job is delayed."),
+        waits,
       ),
     ];
   },
@@ -78,12 +84,15 @@ function scheduleTable(schedules) {
   return table({
     caption: "Schedules",
     rows: schedules,
+    rowOf: (one) => ({ key: `${one.schedule} ${one.name} ${one.when}`, title: one.schedule || one.name, link: null, actions: ofSchedule(one) }),
     columns: [
-      { label: "schedule", class: "names", cell: ({ name }) => named(name) },
+      { label: "schedule", class: "names", cell: ({ schedule, state }) => (schedule ? [named(schedule), " ", badge(state)] : element("span", { class: "note" }, "in the code")) },
+      { label: "task", class: "names", cell: ({ name }) => named(name) },
+      { label: "queue", class: "names", cell: ({ queue }) => (queue ? named(queue) : UNKNOWN) },
       { label: "when", cell: ({ when }) => element("code", {}, when) },
-      { label: "next", isNumber: true, cell: (one) => element("span", { title: clock(one.next_ms) }, inOrAgo(one.next_ms)) },
+      { label: "next", isNumber: true, cell: (one) => (one.next_ms === null ? UNKNOWN : element("span", { title: clock(one.next_ms) }, inOrAgo(one.next_ms))) },
       { label: "workers", isNumber: true, cell: ({ workers }) => workers },
     ],
-    none: "No worker that runs has noted a schedule.",
+    none: "No worker that runs has a schedule in its code, and none was added.",
   });
 }

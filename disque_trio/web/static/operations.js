@@ -44,6 +44,8 @@ export const ofJob = (id, states, job = {}) =>
 
 export const ofNode = ({ node, id, name, state }) => offered("nodes", { node: id || node }, name || node, [state]);
 
+export const ofSchedule = ({ schedule, state }) => (schedule ? offered("schedules", { name: schedule }, schedule, [state]) : []);
+
 // A list to choose from.
 export function choices(title, actions, choose = (action) => propose([action])) {
   const line = (action, n) =>

@@ -34,14 +34,37 @@ class Known(Protocol):
 
 
 @attrs.frozen(kw_only=True)
-class Keeper:
-    """What loops need. `wall` is Unix time. `draw` is a random number from 0 to 1: so many seconds
-    this worker is later than the tick, so that mostly one adds it and others find it."""
+class Ticker:
+    """Adds the ticks of a schedule. `wall` is Unix time. `draw` is a random number from 0 to 1: so
+    many seconds this worker is later than the tick, so that mostly one adds it and others find
+    it."""
 
     add: Add
-    known: Known
     wall: Callable[[], float]
     draw: Callable[[], float]
+
+    async def keep(self, schedule: Schedule, done: Tick) -> None:
+        """Add its ticks after this one, for ever. Raises what `add` does, but `DisqueError`."""
+        failures = 0
+        while True:
+            ticks, wait = due(schedule, done, self.wall())
+            try:
+                for tick in ticks:
+                    await self.add(schedule, tick)
+                    done, failures = tick, 0
+            except DisqueError as error:
+                name, at = schedule.name, text(tick)
+                _log.warning("%s of %s is not added yet: %s", at, name, error)
+                wait, failures = _pause(failures), failures + 1
+            if wait:
+                await anyio.sleep(wait + self.draw())
+
+
+@attrs.frozen(kw_only=True)
+class Keeper(Ticker):
+    """Adds the ticks of the declared schedules of an app."""
+
+    known: Known
 
     async def run(self, schedules: Iterable[Schedule]) -> None:
         """Add ticks for ever."""
@@ -63,28 +86,13 @@ class Keeper:
             if words:
                 tasks.start_soon(self._renew, name, since)
             for each in schedules:
-                tasks.start_soon(self._keep, each, begin(each, start, since.get(each.ticks.words)))
+                tasks.start_soon(self.keep, each, begin(each, start, since.get(each.ticks.words)))
 
     async def _renew(self, name: str, since: Mapping[str, Tick]) -> None:
         what = f"the record of the schedules of {name} is not renewed yet"
         while True:
             await anyio.sleep(RENEW_S * (0.5 + self.draw()))
             await _patiently(what, lambda: self.known.renew(name, since))
-
-    async def _keep(self, schedule: Schedule, done: Tick) -> None:
-        failures = 0
-        while True:
-            ticks, wait = due(schedule, done, self.wall())
-            try:
-                for tick in ticks:
-                    await self.add(schedule, tick)
-                    done, failures = tick, 0
-            except DisqueError as error:
-                name, at = schedule.name, text(tick)
-                _log.warning("%s of %s is not added yet: %s", at, name, error)
-                wait, failures = _pause(failures), failures + 1
-            if wait:
-                await anyio.sleep(wait + self.draw())
 
 
 async def _patiently(what: str, ask: Callable[[], Awaitable[Value]]) -> Value:

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, ClassVar, Final
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import anyio
 import attrs
@@ -32,6 +33,9 @@ from disque_trio.worker.operating.plans import Operable
 from disque_trio.worker.operating.queues import Queues
 from disque_trio.worker.reporting import Report
 from disque_trio.worker.runtime import runtime
+
+if TYPE_CHECKING:
+    from disque_trio.worker.timetable.records import Entry
 
 ANSWER_S: Final = 10.0
 """How long an order waits for its answer."""
@@ -129,6 +133,20 @@ class Nodes(Operable):
 
 
 @attrs.frozen(eq=False)
+class Schedules(Operable):
+    """The schedules of a cluster that were added at run time."""
+
+    FAMILY: ClassVar = "schedules"
+    client: Client
+
+    async def all(self) -> "Found[Entry]":
+        """All of them, by name. Raises `NoNodeError`."""
+        records: Any = import_module("disque_trio.worker.timetable.records")
+        found: Found[Entry] = await records.Timetable(self.client).all()
+        return found
+
+
+@attrs.frozen(eq=False)
 class Admin:
     """Looks after the workers, jobs and queues of a cluster."""
 
@@ -148,6 +166,11 @@ class Admin:
     def workers(self) -> Workers:
         """Its workers: `await admin.workers("shop-*")` lists those with such a name."""
         return Workers(self.client)
+
+    @property
+    def schedules(self) -> Schedules:
+        """Its schedules that were added at run time."""
+        return Schedules(self.client)
 
     @property
     def nodes(self) -> Nodes:

@@ -37,6 +37,8 @@ class Due:
     """`30 2 * * * Europe/Berlin`, or `every 60 s`."""
     next: int
     """Unix seconds by the worker's clock."""
+    schedule: str = ""
+    """Its name, if it was added at run time."""
 
 
 @attrs.frozen(kw_only=True)

@@ -58,7 +58,9 @@ class Registrar:
     worker: Worker
     client: Client
     schedules: "Sequence[Schedule]" = ()
-    """That it keeps."""
+    """That it keeps, of those that are declared."""
+    added: "Callable[[], Sequence[Due]] | None" = None
+    """Those that it keeps of the ones added at run time."""
     attempts: Mapping[str, int] = attrs.Factory(dict)
     """By task: after how many attempts a job is dead."""
     every_s: float = EVERY_S
@@ -103,10 +105,11 @@ class Registrar:
             for each in self.schedules[:MOST_SCHEDULES]
             for tick in islice(each.ticks.after(now), 1)
         ]
+        due += [] if self.added is None else self.added()
         return Note(
             control=self._control,
             report=self.worker.report(),
-            schedules=due,
+            schedules=due[:MOST_SCHEDULES],
             attempts=dict(islice(self.attempts.items(), MOST_TASKS)),
         )
 

@@ -18,6 +18,7 @@ from disque_trio.worker.operating.notes import ORDERS
 from disque_trio.worker.reporting import Report, RunningJob
 from disque_trio.worker.runtime import Runtime, for_process
 from disque_trio.worker.times import TaskTimes
+from disque_trio.worker.timetable import records
 from tests.client.fakenode import FakeNode
 from tests.client.running import url
 from tests.worker.runs import body, outcome
@@ -28,13 +29,14 @@ READERS: Final[Mapping[str, Callable[[bytes], Any]]] = {
     "result": codec.read_result,
     "token": tokens.read,
     "schedules": codec.body_reader(known.Record),
+    "timetable": records.read,
     "note": notes.read_note,
     "order": notes.read_order,
     "answer": notes.read_answer,
 }
 RECORDS: Final = (
     codec.Envelope, codec.PackedEnvelope, codec.Result, tokens.Token, tokens.Member, known.Record,
-    notes.Note, notes.Due, Report, RunningJob, TaskTimes, notes.Order, notes.Answer,
+    records.Entry, notes.Note, notes.Due, Report, RunningJob, TaskTimes, notes.Order, notes.Answer,
 )  # fmt: skip
 """What bodies consist of."""
 NOW: Final = 1_800_000_000.0
@@ -59,11 +61,19 @@ def bodies() -> Iterator[tuple[str, bytes]]:
     member = tokens.Member("D-1", 1.5, True, [("mail", "key")])
     token = tokens.Token(done=[0], ended=[(1, ("dead", "why"))], jobs=[(2, member)], is_over=True)
     yield "token", tokens.add("q", token, 600, NO_COPIES).words[2]
-    due = notes.Due(name="mail.send", when="every 60 s", next=int(NOW))
+    due = notes.Due(name="mail.send", when="every 60 s", next=int(NOW), schedule="ada")
+    entry = records.Entry(
+        name="ada", task="mail.send", cron="30 2 * * *", tz="Europe/Berlin", missed="latest",
+        within=600, partition=900, args=["ada"], kwargs={"copy": True},
+        options={"queue": "mail"}, is_told=True, is_paused=True, since=int(NOW),
+        revision=int(NOW * 1000),
+    )  # fmt: skip
     for kind, record in (
         ("result", codec.Result("k", progress=(50.0, "half"))),
         ("result", codec.Result("k", error={"type": "Bad", "text": "no", "traceback": "File x"})),
         ("schedules", known.Record({"@daily UTC": int(NOW)})),
+        ("timetable", entry),
+        ("timetable", records.Entry(name="bob", task="mail.send", every=60)),
         ("note", _note(due)),
         *(("order", notes.Order(order=each, reply_to="disque-trio.answers.k")) for each in ORDERS),
         ("answer", notes.Answer(report=REPORT, stacks="thread 1")),

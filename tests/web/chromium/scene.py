@@ -366,6 +366,13 @@ def dead(_args: Said) -> Said:
     }
 
 
+def schedule(name: str, task: str, when: str, next_ms: int | None, state: str) -> dict[str, Any]:
+    return {
+        "schedule": name, "state": state, "name": task, "queue": "mail" if name else "",
+        "when": when, "next_ms": next_ms, "workers": 4,
+    }  # fmt: skip
+
+
 def later(_args: Said) -> Said:
     now = now_ms()
     delayed = [
@@ -380,13 +387,10 @@ def later(_args: Said) -> Said:
         "delayed": delayed,
         "delayed_total": 3_802,
         "schedules": [
-            {
-                "name": "report",
-                "when": "0 8 * * 1-5 Europe/Berlin",
-                "next_ms": now + 7_200_000,
-                "workers": 4,
-            },
-            {"name": "sweep", "when": "every 300 s", "next_ms": now + 140_000, "workers": 1},
+            schedule("weekly", "digest", "0 9 * * 1 UTC", None, "paused"),
+            schedule("nightly", "digest", "30 2 * * * UTC", now + 9_000_000, "running"),
+            schedule("", "report", "0 8 * * 1-5 Europe/Berlin", now + 7_200_000, "declared"),
+            schedule("", "sweep", "every 300 s", now + 140_000, "declared"),
         ],
     }
 

@@ -32,6 +32,11 @@ DONE = [
     ("workers resume", "#/workers", "jjS"),
     ("workers stop", "#/workers", "jE"),
     ("workers dump", "#/workers", "jT"),
+    ("schedules add", "#/later", "A"),
+    ("schedules pause", "#/later", "jjP"),
+    ("schedules resume", "#/later", "jS"),
+    ("schedules run", "#/later", "jR"),
+    ("schedules remove", "#/later", "jX"),
     ("nodes kick", "#/workers", "kK"),
 ]
 """Operation, page and keys."""
@@ -62,6 +67,9 @@ async def test_every_action_tells_its_plan_and_its_outcome(
         await tab.has(asked[0].about)
         if asked[0].is_required:
             await tab.press(*"10.0.0.7:7711")
+        for each in asked[1:]:
+            if each.is_required:
+                await tab.run(f"document.querySelector('dialog [name={each.name}]').value = 'x'")
         await tab.click("dialog .main", "Show the plan")
     await tab.has(f"what {operation} would do")
     assert len(fake.done(operation)) == 1

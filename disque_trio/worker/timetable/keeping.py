@@ -1,0 +1,121 @@
+"""Adds the ticks of recorded schedules while a worker runs.
+
+Every worker whose app has the task looks at the records every few seconds, and keeps a loop for
+each schedule, as for those that are declared. Before it adds a tick it asks for the record, so that
+a schedule that was paused, changed or removed meanwhile adds none.
+"""
+
+import logging
+import random
+from collections.abc import Callable, Collection
+from functools import partial
+from importlib import import_module
+from typing import Any, Final
+
+import anyio
+import attrs
+from anyio.abc import TaskGroup
+
+from disque_trio.client.errors import DisqueError
+from disque_trio.worker.enqueue import Enqueuer
+from disque_trio.worker.operating.notes import Due
+from disque_trio.worker.runtime import runtime
+from disque_trio.worker.timetable.records import Entry, Timetable
+
+LOOK_S: Final = 4.0
+"""How often the records are read; by a quarter more or less."""
+_log: Final = logging.getLogger("disque_trio.worker.cron")
+
+
+class ChangedError(Exception):
+    """The record is another one now."""
+
+
+@attrs.define(eq=False)
+class _Loop:
+    """One schedule that is kept."""
+
+    entry: Entry
+    scope: anyio.CancelScope = attrs.field(factory=anyio.CancelScope)
+
+
+@attrs.define(eq=False, kw_only=True)
+class TimetableKeeper:
+    """Keeps the recorded schedules whose tasks these are, while `run` runs."""
+
+    enqueuer: Enqueuer
+    tasks: Collection[str]
+    look_s: float = LOOK_S
+    draw: Callable[[], float] = random.random
+    _loops: dict[str, _Loop] = attrs.field(init=False, factory=dict)
+    """By name of the schedule."""
+    _unreadable: set[str] = attrs.field(init=False, factory=set)
+    """Keys of records that were complained of."""
+    _changed: anyio.Event = attrs.field(init=False, factory=anyio.Event)
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        start = runtime().now()
+        async with anyio.create_task_group() as tasks:
+            while True:
+                self._changed = anyio.Event()
+                try:
+                    await self._look(tasks, start)
+                except DisqueError as error:
+                    _log.debug("the schedules cannot be read now: %s", error)
+                with anyio.move_on_after(self.look_s * (0.75 + 0.5 * self.draw())):
+                    await self._changed.wait()
+                    await anyio.sleep(self.draw())
+
+    def dues(self) -> list[Due]:
+        """What is kept, for the worker's notes."""
+        now, found = runtime().now(), []
+        for loop in self._loops.values():
+            entry = loop.entry
+            if (tick := entry.next(now)) is not None:
+                found.append(Due(name=entry.task, when=entry.when, next=tick, schedule=entry.name))
+        return found
+
+    async def _look(self, tasks: TaskGroup, start: float) -> None:
+        timetable = Timetable(self.enqueuer.client)
+        found = {each.name: each for each in (await timetable.all()).items}
+        for name, loop in list(self._loops.items()):
+            # Its node may be down: another one queues the record soon.
+            is_same = name not in found and await timetable.counts(loop.entry)
+            if not is_same and found.get(name) != loop.entry:
+                loop.scope.cancel()
+                del self._loops[name]
+        for name, entry in found.items():
+            if name not in self._loops and not entry.is_paused and entry.task in self.tasks:
+                self._begin(tasks, entry, start)
+
+    def _begin(self, tasks: TaskGroup, entry: Entry, start: float) -> None:
+        cron: Any = import_module("disque_trio.worker.cron.schedule")
+        try:
+            schedule = entry.schedule()
+        except (ValueError, TypeError) as error:  # a time zone that this machine does not know
+            if entry.key not in self._unreadable:
+                self._unreadable.add(entry.key)
+                _log.warning("schedule %s cannot be kept: %s", entry.name, error)
+            return
+        loop = self._loops[entry.name] = _Loop(entry)
+        tasks.start_soon(self._keep, loop, schedule, max(cron.begin(schedule, start), entry.since))
+
+    async def _keep(self, loop: _Loop, schedule: Any, done: int) -> None:
+        ticker = import_module("disque_trio.worker.cron.loop").Ticker(
+            add=partial(self._add, loop.entry), wall=runtime().now, draw=self.draw
+        )
+        with loop.scope:
+            try:
+                await ticker.keep(schedule, done)
+            except ChangedError:
+                if self._loops.get(loop.entry.name) is loop:
+                    del self._loops[loop.entry.name]
+                self._changed.set()
+            except Exception:  # its record says what no worker of this version can do
+                _log.exception("schedule %s cannot be kept", loop.entry.name)
+
+    async def _add(self, entry: Entry, _schedule: object, tick: int) -> None:
+        if not await Timetable(self.enqueuer.client).counts(entry):
+            raise ChangedError(entry.name)
+        await self.enqueuer.add(entry.request(self.enqueuer, tick))

@@ -1,0 +1,240 @@
+"""The records of schedules: jobs of a reserved queue, which nobody takes.
+
+A change adds a record with a higher revision and then ends the ones before, so a schedule is there
+at each moment; of several records with one name the highest revision counts. Each record has a key
+of its own, by which any node tells whether it still counts. `IFEXISTS replace` would not do: it
+replaces no job that a node has queued again, such as after a partition.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from disque_trio.client import commands
+from disque_trio.client.address import Address
+from disque_trio.statemachine.base import LONGEST_PERIOD_S
+from disque_trio.worker import codec
+from disque_trio.worker.codec import BAD_INPUT, body_reader
+from disque_trio.worker.copies import NO_COPIES, Copies
+from disque_trio.worker.enqueue import Enqueuer, Request
+from disque_trio.worker.operating.asking import Asking, Found, at_each, given
+from disque_trio.worker.operating.plans import MistakeError
+from disque_trio.worker.options import CARRIED, RESERVED, Options, unique_key
+from disque_trio.worker.runtime import runtime
+
+if TYPE_CHECKING:
+    from disque_trio.worker.cron.schedule import Schedule
+
+QUEUE: Final = RESERVED + "timetable"
+RETRY_S: Final = 10
+"""After the loss of the node at which a record is queued, another one shows it so soon."""
+MOST: Final = 10_000
+"""Records of one node."""
+MAX_NAME: Final = 200
+"""Bytes."""
+
+
+class UnknownScheduleError(MistakeError):
+    """No schedule has this name."""
+
+
+@attrs.frozen(kw_only=True)
+class Entry:
+    """A schedule that was added at run time, as it is recorded."""
+
+    name: str
+    task: str
+    cron: str = ""
+    """Five fields, or a nickname; empty with `every`."""
+    every: int | None = None
+    """Seconds."""
+    tz: str = "UTC"
+    missed: str = "skip"
+    within: int | None = None
+    partition: int | None = None
+    args: list[Any] = attrs.Factory(list)
+    kwargs: dict[str, Any] = attrs.Factory(dict)
+    options: dict[str, Any] = attrs.Factory(dict)
+    """Of the jobs: those that are no defaults."""
+    is_told: bool = False
+    """Does the task take `scheduled`, the instant of the tick?"""
+    is_paused: bool = False
+    since: int = 0
+    """Unix seconds: ticks up to then are not due. When it was added, got another rule, or was
+    resumed."""
+    revision: int = 0
+    """Each change has a higher one: the milliseconds of the Unix time, if the clock runs well."""
+
+    @property
+    def key(self) -> str:
+        """Of the job that has this record."""
+        return f"{self.revision:x}/{self.name}"
+
+    @property
+    def when(self) -> str:
+        """The rule, as a person would write it. Raises as `schedule`."""
+        return self.schedule().ticks.words
+
+    @property
+    def queue(self) -> str:
+        """That of its jobs."""
+        return str(self.options.get("queue", Options().queue))
+
+    def schedule(self) -> "Schedule":
+        """When it is due. Raises `ValueError` and `TypeError` for what cannot be."""
+        declaring = import_module("disque_trio.worker.cron.declaring")  # calendars, time zones
+        given = {"missed": self.missed, "within": self.within, "partition": self.partition}
+        options = {name: each for name, each in given.items() if each is not None}
+        ticks = declaring.ticks_of(self.cron or None, self.every, self.tz)
+        found: Schedule = import_module("disque_trio.worker.cron.schedule").Schedule(
+            name=self.name, ticks=ticks, **options
+        )
+        return found
+
+    def next(self, now: float) -> int | None:
+        """The next tick, in Unix seconds; None while it is paused."""
+        after = max(int(now), self.since)
+        return None if self.is_paused else next(self.schedule().ticks.after(after), None)
+
+    def request(self, enqueuer: Enqueuer, tick: int, *, is_tick: bool = True) -> Request[Any]:
+        """The ADDJOB of a tick, once by its key; or of a run out of turn, without one. Raises
+        `ValueError` for a record that cannot be."""
+        told = {"scheduled": datetime.fromtimestamp(tick, UTC)} if self.is_told else {}
+        form = enqueuer.form
+        packed = (
+            [codec.part(each, form) for each in self.args],
+            {name: codec.part(each, form) for name, each in {**self.kwargs, **told}.items()},
+        )
+        headers = {name: each for name, each in self.options.items() if name in CARRIED}
+        if is_tick:
+            text = import_module("disque_trio.worker.cron.ticks").text(tick)
+            key = f"schedule/{self.name}/{text}"
+            headers |= {"unique": unique_key(self.task, key, b""), "keep": self.schedule().keep}
+        options = Options(**self.options)
+        return enqueuer.packed(self.task, runtime().new_key(), packed, options, form, headers)
+
+
+read: Final = body_reader(Entry)
+"""Raises one of `codec.BAD_INPUT`."""
+
+
+@attrs.frozen
+class Timetable:
+    """The schedules of a cluster. Its methods raise errors of the client."""
+
+    client: Asking
+    copies: Copies = NO_COPIES
+
+    async def all(self) -> Found[Entry]:
+        """All schedules, by name."""
+        found = await self._records()
+        return Found([some[-1] for some in _by_name(found.items).values()], found.unreached)
+
+    async def _records(self) -> Found[Entry]:
+        async def ask(node: Address) -> list[Entry]:
+            (answer,) = await self.client.ask(node, [commands.qpeek(QUEUE, MOST)])
+            return [entry for job in given(answer) for entry in _entries(job.body)]
+
+        return await at_each(self.client, ask)
+
+    async def find(self, name: str) -> Entry | None:
+        """The schedule with this name; None if no node that answers knows one."""
+        return next((each for each in (await self.all()).items if each.name == name), None)
+
+    async def get(self, name: str) -> Entry:
+        """The same. Raises `UnknownScheduleError`."""
+        found = (await self.all()).items
+        for each in found:
+            if each.name == name:
+                return each
+        names = ", ".join(each.name for each in found) or "none"
+        raise UnknownScheduleError(f"no schedule is called {name}; there are {names}")
+
+    async def counts(self, entry: Entry) -> bool:
+        """Is this record still there?"""
+        return await self.client.run(commands.show_key(QUEUE, entry.key)) is not None
+
+    async def put(self, entry: Entry) -> None:
+        """Record it, in place of those that have its name. Raises `ValueError` and `TypeError` for
+        what cannot be due."""
+        check(entry)
+        before = _by_name((await self._records()).items).get(entry.name, [])
+        now_ms = int(runtime().now() * 1000)
+        revision = max([now_ms, *(each.revision + 1 for each in before)])
+        entry = attrs.evolve(entry, revision=revision)
+        await self.client.run(
+            commands.addjob(
+                QUEUE,
+                codec.write(entry, "json"),
+                retry=RETRY_S,
+                ttl=LONGEST_PERIOD_S,
+                unique=entry.key,
+                replicate=self.copies.replicate,
+                sync=self.copies.awaited,
+            )
+        )
+        for each in before:
+            await self.client.run(commands.cancel_key(QUEUE, each.key))
+
+    async def add(self, entry: Entry, before: Entry | None) -> None:
+        """Add it in place of the one before: it is paused if that was, and goes on if the rule is
+        the same."""
+        since = int(runtime().now())
+        if before is not None:
+            entry = attrs.evolve(entry, is_paused=before.is_paused)
+            since = before.since if before.when == entry.when else since
+        await self.put(attrs.evolve(entry, since=since))
+
+    async def pause(self, name: str) -> bool:
+        """Let it be due no more. False if it was paused. Raises `UnknownScheduleError`."""
+        entry = await self.get(name)
+        if not entry.is_paused:
+            await self.put(attrs.evolve(entry, is_paused=True))
+        return not entry.is_paused
+
+    async def resume(self, name: str) -> bool:
+        """Let it be due from now on. False if it was not paused. Raises `UnknownScheduleError`."""
+        entry = await self.get(name)
+        if entry.is_paused:
+            since = int(runtime().now())
+            await self.put(attrs.evolve(entry, is_paused=False, since=since))
+        return entry.is_paused
+
+    async def remove(self, name: str) -> bool:
+        """Forget it. False if there is none."""
+        before = _by_name((await self._records()).items).get(name, [])
+        for each in before:
+            await self.client.run(commands.cancel_key(QUEUE, each.key))
+        return bool(before)
+
+
+def check(entry: Entry) -> None:
+    """Raises `ValueError` and `TypeError` for what cannot be due or added."""
+    size = len(entry.name.encode(errors="surrogatepass"))
+    if not 0 < size <= MAX_NAME:
+        raise ValueError(f"the name of a schedule has 1 to {MAX_NAME} bytes, not {size}")
+    if not entry.task:
+        raise ValueError(f"schedule {entry.name}: give the name of a task")
+    try:
+        entry.schedule()
+        Options(**entry.options)
+    except ValueError as error:
+        raise ValueError(f"schedule {entry.name}: {error}") from error
+
+
+def _by_name(records: Iterable[Entry]) -> dict[str, list[Entry]]:
+    """By name, those of each in the order of their revisions."""
+    found: dict[str, list[Entry]] = {}
+    for each in sorted(records, key=lambda one: (one.name, one.revision)):
+        found.setdefault(each.name, []).append(each)
+    return found
+
+
+def _entries(body: bytes | None) -> Sequence[Entry]:
+    try:
+        return [read(body or b"")]
+    except BAD_INPUT:  # of another version
+        return []

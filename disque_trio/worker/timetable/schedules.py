@@ -1,0 +1,178 @@
+"""Schedules that an app adds at run time (`App.schedules`; docs/worker-cron.md)."""
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
+from zoneinfo import ZoneInfo
+
+import attrs
+
+from disque_trio.worker import codec
+from disque_trio.worker.codec import Form
+from disque_trio.worker.enqueue import Call, Enqueuer, step_options
+from disque_trio.worker.enqueued import Enqueued
+from disque_trio.worker.operating.asking import Asking, InSteps, finished
+from disque_trio.worker.runtime import runtime
+from disque_trio.worker.task import Prepared
+from disque_trio.worker.timetable.records import Entry, Timetable, check
+
+if TYPE_CHECKING:
+    from disque_trio.worker.cron.schedule import Missed
+    from disque_trio.worker.timetable.keeping import TimetableKeeper
+
+_FORM: Final[Form] = "json"
+What = Call[Any] | Prepared[..., Any]
+"""A call, or a task that needs no argument but `scheduled`."""
+
+
+class ScheduleOptions(TypedDict, total=False):
+    """Options of `Schedules.add`, those of `App.cron`."""
+
+    every: int
+    tz: str | ZoneInfo
+    missed: "Missed"
+    within: int
+    partition: int
+
+
+@attrs.frozen(eq=False)
+class Schedules:
+    """The schedules of a cluster that were added at run time, inside `async with app`. All methods
+    raise errors of the client, such as `NoNodeError`."""
+
+    _enqueuer: Enqueuer
+
+    async def add(
+        self,
+        name: str,
+        what: What,
+        cron: str | None = None,
+        **options: Unpack[ScheduleOptions],
+    ) -> None:
+        """Add a job of this call, or of a task without arguments, at each tick: of the five fields
+        `cron`, or `every` so many seconds. In place of the schedule that has the name: one that is
+        paused stays so. Raises `ValueError` and `TypeError` for what cannot be."""
+        await _add(self._timetable(what), name, what, cron, options)
+
+    async def pause(self, name: str) -> bool:
+        """Add no more jobs until `resume`. False if it was paused. Raises
+        `UnknownScheduleError`."""
+        return await self._timetable().pause(name)
+
+    async def resume(self, name: str) -> bool:
+        """Add jobs from now on; ticks of the pause are not added. False if it was not paused.
+        Raises `UnknownScheduleError`."""
+        return await self._timetable().resume(name)
+
+    async def remove(self, name: str) -> bool:
+        """Forget the schedule. Jobs that it has added stay. False if there is none."""
+        return await self._timetable().remove(name)
+
+    async def run_now(self, name: str) -> Enqueued[Any]:
+        """Add a job of the schedule now, beside its ticks, also while it is paused. Raises
+        `UnknownScheduleError`."""
+        entry = await self._timetable().get(name)
+        now = int(runtime().now())
+        return await self._enqueuer.add(entry.request(self._enqueuer, now, is_tick=False))
+
+    async def list(self) -> list[Entry]:
+        """All of them, by name."""
+        return (await self._timetable().all()).items
+
+    def keeper(self) -> "TimetableKeeper":
+        """What adds the jobs of the schedules whose tasks this app has, while its `run` runs.
+        `disque-trio worker` has one."""
+        keeping: Any = import_module("disque_trio.worker.timetable.keeping")
+        found: TimetableKeeper = keeping.TimetableKeeper(
+            enqueuer=self._enqueuer, tasks=frozenset(self._enqueuer.app.tasks)
+        )
+        return found
+
+    def _timetable(self, what: What | None = None) -> Timetable:
+        return _timetable(self._enqueuer.client, self._enqueuer, what)
+
+
+@attrs.frozen(eq=False)
+class BlockingSchedules:
+    """The same for threads and code without an event loop."""
+
+    _enqueuer: Enqueuer
+
+    def add(
+        self,
+        name: str,
+        what: What,
+        cron: str | None = None,
+        **options: Unpack[ScheduleOptions],
+    ) -> None:
+        """Add a schedule (`Schedules.add`)."""
+        finished(_add(self._timetable(what), name, what, cron, options))
+
+    def pause(self, name: str) -> bool:
+        """Pause a schedule (`Schedules.pause`)."""
+        return finished(self._timetable().pause(name))
+
+    def resume(self, name: str) -> bool:
+        """Resume a schedule (`Schedules.resume`)."""
+        return finished(self._timetable().resume(name))
+
+    def remove(self, name: str) -> bool:
+        """Remove a schedule (`Schedules.remove`)."""
+        return finished(self._timetable().remove(name))
+
+    def run_now(self, name: str) -> Enqueued[Any]:
+        """Add a job of a schedule (`Schedules.run_now`)."""
+        entry = finished(self._timetable().get(name))
+        now = int(runtime().now())
+        return self._enqueuer.add_blocking(entry.request(self._enqueuer, now, is_tick=False))
+
+    def list(self) -> list[Entry]:
+        """All schedules (`Schedules.list`)."""
+        return finished(self._timetable().all()).items
+
+    def _timetable(self, what: What | None = None) -> Timetable:
+        return _timetable(InSteps(self._enqueuer.blocking_client), self._enqueuer, what)
+
+
+def _timetable(client: Asking, enqueuer: Enqueuer, what: What | None) -> Timetable:
+    """Records are as safe as the jobs of their task."""
+    return Timetable(client, enqueuer.copies if what is None else what.definition.options.copies)
+
+
+async def _add(
+    timetable: Timetable, name: str, what: What, cron: str | None, options: ScheduleOptions
+) -> None:
+    entry = _entry(name, what, cron, options)
+    check(entry)
+    await timetable.add(entry, await timetable.find(name))
+
+
+def _entry(name: str, what: What, cron: str | None, options: ScheduleOptions) -> Entry:
+    args: Sequence[Any]
+    call = what if isinstance(what, Call) else None
+    given = ((), {}) if call is None else (call.args, dict(call.kwargs))
+    if call is not None and (call.then or call.is_open):
+        raise ValueError(f"schedule {name}: it adds one job, of one call with all its arguments")
+    is_told = what.arguments.accept(*given[0], **given[1], scheduled=None)
+    if not is_told and not what.arguments.accept(*given[0], **given[1]):
+        raise ValueError(f"schedule {name}: {what.definition.name} needs arguments: give a call")
+    job = what.definition.options
+    if job.at is not None or job.unique or job.delay:
+        raise ValueError(f"schedule {name}: its jobs have neither at, nor delay, nor unique")
+    # A task that is given without arguments may lack `scheduled`, which each tick brings.
+    args, kwargs = ([], {}) if call is None else what.arguments.pack(*given, _FORM)
+    zone = options.get("tz", "UTC")
+    return Entry(
+        name=name,
+        task=what.definition.name,
+        cron=cron or "",
+        every=options.get("every"),
+        tz=zone.key if isinstance(zone, ZoneInfo) else zone,
+        missed=options.get("missed", "skip"),
+        within=options.get("within"),
+        partition=options.get("partition"),
+        args=[codec.read_plain(bytes(each), _FORM) for each in args],
+        kwargs={each: codec.read_plain(bytes(part), _FORM) for each, part in kwargs.items()},
+        options=step_options(job),
+        is_told=is_told,
+    )

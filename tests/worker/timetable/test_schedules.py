@@ -1,0 +1,165 @@
+"""Schedules that are added at run time: what three nodes keep of them."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import attrs
+import pytest
+
+from disque_trio.client.records import JobDetails
+from disque_trio.testing.server.kit import Server
+from disque_trio.worker import App, UnknownScheduleError
+from disque_trio.worker.runtime import runtime
+from disque_trio.worker.timetable.records import QUEUE, Timetable
+
+
+@pytest.fixture(scope="module")
+def disque_nodes() -> int:
+    """Of this module."""
+    return 3
+
+
+@pytest.fixture
+def app(disque_server: Server) -> App[None]:
+    app: App[None] = App(disque_server.url)
+
+    @app.task(name="report", queue="reports", lease=40)
+    async def report(to: str, copies: int = 1) -> None: ...
+
+    @app.task(name="sweep")
+    async def sweep(*, scheduled: datetime) -> None: ...
+
+    return app
+
+
+async def bodies(app: App[None], queue: str) -> list[dict[str, Any]]:
+    jobs = (await app.client.jscan(queue=queue)).items
+    return [json.loads(job.body or b"") for job in jobs if job.state != "acked"]
+
+
+async def test_what_is_added_is_listed_by_any_app(app: App[None], disque_server: Server) -> None:
+    async with app:
+        call = app.tasks["report"].call("ann", copies=2)
+        await app.schedules.add("nightly", call, "30 2 * * *", tz="Europe/Berlin", missed="latest")
+        await app.schedules.add("sweeps", app.tasks["sweep"], every=60)
+
+    other: App[None] = App(disque_server.url)
+    async with other:
+        nightly, sweeps = await other.schedules.list()
+    assert (nightly.name, nightly.when, nightly.queue) == (
+        "nightly",
+        "30 2 * * * Europe/Berlin",
+        "reports",
+    )
+    assert (nightly.args, nightly.kwargs, nightly.is_told) == (["ann", 2], {}, False)
+    assert nightly.options == {"queue": "reports", "lease": 40}
+    assert (sweeps.when, sweeps.is_told, sweeps.is_paused) == ("every 60 s", True, False)
+
+
+async def test_a_name_has_one_record_and_keeps_its_pause_and_its_age(app: App[None]) -> None:
+    async with app:
+        sweep = app.tasks["sweep"]
+        await app.schedules.add("s", sweep, every=60)
+        timetable = Timetable(app.client)
+        old = await timetable.get("s")
+        await timetable.put(attrs.evolve(old, since=old.since - 500))
+        await app.schedules.pause("s")
+        await app.schedules.add("s", sweep.using(priority=3), every=60)
+        same = await timetable.get("s")
+        await app.schedules.add("s", sweep, every=90)
+        other = await timetable.get("s")
+
+        assert (same.since, same.is_paused, same.options) == (
+            old.since - 500,
+            True,
+            {"priority": 3},
+        )
+        assert other.since >= old.since
+        assert len((await timetable.all()).items) == 1
+        assert len([job for job in await records(app) if job.state != "acked"]) == 1
+
+
+async def records(app: App[None]) -> list[JobDetails]:
+    return list((await app.client.jscan(queue=QUEUE)).items)
+
+
+async def test_a_pause_and_its_end_are_recorded_and_its_ticks_are_gone(app: App[None]) -> None:
+    async with app:
+        await app.schedules.add("s", app.tasks["sweep"], every=60, missed="all")
+
+        assert [await app.schedules.pause("s"), await app.schedules.pause("s")] == [True, False]
+        [entry] = await app.schedules.list()
+        assert entry.is_paused
+        assert entry.next(runtime().now()) is None
+        assert [await app.schedules.resume("s"), await app.schedules.resume("s")] == [True, False]
+        [entry] = await app.schedules.list()
+        assert not entry.is_paused
+        assert entry.next(0) == (entry.since // 60 + 1) * 60
+
+        assert [await app.schedules.remove("s"), await app.schedules.remove("s")] == [True, False]
+        assert await app.schedules.list() == []
+        with pytest.raises(UnknownScheduleError, match="no schedule is called s; there are none"):
+            await app.schedules.pause("s")
+
+
+async def test_a_run_out_of_turn_has_the_arguments_and_options(app: App[None]) -> None:
+    async with app:
+        await app.schedules.add("n", app.tasks["report"].call("ann"), "@yearly")
+        await app.schedules.add("s", app.tasks["sweep"], "@yearly")
+        await app.schedules.pause("n")
+        first = await app.schedules.run_now("n")
+        second = await app.schedules.run_now("n")
+        await app.schedules.run_now("s")
+
+        assert first.id != second.id
+        found = await bodies(app, "reports")
+        assert [each["args"] for each in found] == [["ann"], ["ann"]]
+        job = await app.client.show(first.id)
+        assert job is not None
+        assert job.retry == 40
+        [swept] = await bodies(app, "default")
+        told = datetime.fromisoformat(swept["kwargs"]["scheduled"])
+        assert abs((datetime.now(UTC) - told).total_seconds()) < 60
+
+
+def test_threads_have_the_same_operations(app: App[None]) -> None:
+    schedules = app.blocking.schedules
+    schedules.add("s", app.tasks["sweep"], "@daily")
+    assert schedules.pause("s")
+    assert schedules.resume("s")
+    assert [each.name for each in schedules.list()] == ["s"]
+    assert schedules.run_now("s").task == "sweep"
+    assert schedules.remove("s")
+    assert schedules.list() == []
+    app.blocking.client.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "options", "why"),
+    [
+        ("", "sweep", {"every": 60}, "the name of a schedule"),
+        ("s", "sweep", {}, "cron needs either five fields"),
+        ("s", "sweep", {"every": 60, "cron": "@daily"}, "cron needs either five fields"),
+        ("s", "sweep", {"cron": "61 * * * *"}, "no schedule of cron"),
+        ("s", "sweep", {"every": 60, "missed": "some"}, "missed='some' must be one of"),
+        ("s", "sweep", {"every": 60, "tz": "Mars"}, "time zone 'Mars' is not known"),
+        ("s", "report", {"every": 60}, "report needs arguments: give a call"),
+    ],
+)
+async def test_what_cannot_be_due_is_refused(
+    app: App[None], name: str, task: str, options: dict[str, Any], why: str
+) -> None:
+    async with app:
+        with pytest.raises(ValueError, match=why):
+            await app.schedules.add(name, app.tasks[task], **options)
+        assert await app.schedules.list() == []
+
+
+async def test_a_chain_and_options_of_a_moment_are_refused(app: App[None]) -> None:
+    report = app.tasks["report"]
+    async with app:
+        with pytest.raises(ValueError, match="it adds one job"):
+            await app.schedules.add("s", report.call("ann") | report.partial(), every=60)
+        with pytest.raises(ValueError, match="neither at, nor delay, nor unique"):
+            await app.schedules.add("s", report.using(delay=9).call("ann"), every=60)
