@@ -8,6 +8,7 @@ from typing import Any, Final
 import attrs
 
 from disque_trio.client import commands
+from disque_trio.client.address import Address
 from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.records import JobDetails, QueueStats
@@ -29,10 +30,11 @@ from disque_trio.observe.schedules import rows
 from disque_trio.observe.survey import KnownNode, Survey
 from disque_trio.observe.values import EDITED, Json, body_fields, exact, name_fields, word
 from disque_trio.worker.operating.admin import Admin
-from disque_trio.worker.operating.asking import Found
+from disque_trio.worker.operating.asking import Found, at_each, given
 from disque_trio.worker.operating.jobs import Jobs
 from disque_trio.worker.operating.plans import MistakeError
 from disque_trio.worker.operating.states import Copy
+from disque_trio.worker.options import CHECKPOINTS
 from disque_trio.worker.runtime import runtime
 
 ROWS: Final = 100
@@ -220,12 +222,27 @@ def _dead_of(name: str, counts: QueueCounts, jobs: Sequence[FoundJob]) -> int:
     return max(seen, count_of(counts.parts.get(name, {}).values(), "dead") or 0)
 
 
+def _is_later(job: JobDetails) -> bool:
+    return is_delayed(job) and job.queue != CHECKPOINTS
+
+
+async def _checkpoints(survey: Survey) -> int:
+    """Jobs that have checkpoints of others: they are delayed, and never due."""
+
+    async def ask(node: Address) -> list[int]:
+        stats = given(*await survey.client.ask(node, [commands.qstat(CHECKPOINTS)]))
+        return [0 if stats is None else stats.delayed or 0]
+
+    return sum((await at_each(survey.client, ask)).items)
+
+
 async def later(survey: Survey) -> tuple[Json, dict[str, str]]:
     """Jobs that wait for the end of their delay, and the schedules that workers keep."""
     total = sum(survey.figures("delayed_jobs"))
     found: Found[JobDetails] = Found([], survey.unreached)
     if total:
-        found = await scan(survey.client, states=("active",), fits=is_delayed)
+        found = await scan(survey.client, states=("active",), fits=_is_later)
+        total -= await _checkpoints(survey)
     first = sorted(found.items, key=lambda job: (due_ms(job), job.id))[:ROWS]
     admin = Admin(survey.client)
     workers, kept = await admin.workers(), await admin.schedules.all()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from importlib import import_module
-from inspect import iscoroutinefunction
+from inspect import isasyncgenfunction, iscoroutinefunction
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -49,7 +49,15 @@ from disque_trio.worker.options import (
 )
 from disque_trio.worker.policies import Policy
 from disque_trio.worker.runtime import runtime
-from disque_trio.worker.task import AsyncTask, Declare, DeclareBound, SyncTask, Task, declare
+from disque_trio.worker.task import (
+    AsyncTask,
+    Declare,
+    DeclareBound,
+    Iterated,
+    SyncTask,
+    Task,
+    declare,
+)
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
@@ -151,6 +159,8 @@ class App(Generic[State]):
     @overload
     def task(self, fn: _Async[P, R], /) -> AsyncTask[P, R]: ...  # type: ignore[overload-overlap]
     @overload
+    def task(self, fn: Iterated[P], /) -> AsyncTask[P, None]: ...  # type: ignore[overload-overlap]
+    @overload
     def task(self, fn: Callable[P, R], /) -> SyncTask[P, R]: ...
     @overload
     def task(self, *, bind: Literal[False] = ..., **options: Unpack[TaskOptions]) -> Declare: ...
@@ -160,9 +170,12 @@ class App(Generic[State]):
     ) -> DeclareBound[State]: ...
     def task(self, *fn: Any, bind: bool = False, **options: Unpack[TaskOptions]) -> Any:
         """Declare a function as a task: `@app.task` or `@app.task(queue="mail")`. With `bind` the
-        function gets the job before its arguments. Raises `ValueError` for invalid options."""
+        function gets the job before its arguments. An `async def` that yields is run to its end; it
+        yields checkpoints (docs/worker-iterating.md). Raises `ValueError` for invalid options."""
 
         def declared(fn: Callable[..., Any]) -> Task[..., Any]:
+            if isasyncgenfunction(fn):
+                fn = import_module("disque_trio.worker.iterating").iterated(self._enqueuer, fn)
             kinds.check_function(options.get("name") or shown(fn), fn)
             definition = Definition.of(_name_of(fn, options), bind, options, self._defaults)
             for name in (definition.name, *definition.aliases):

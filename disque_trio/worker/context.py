@@ -42,6 +42,9 @@ class Job(Generic[State]):
     _tell: "Callable[[Job[Any], float, str], Awaitable[None]] | None" = None
     _usual: Copies = NO_COPIES
     """Of the jobs of its task."""
+    checkpoint: Any = attrs.field(init=False, default=None)
+    """What a handler that yields has yielded last, also in an earlier run; None before the
+    first."""
     ends: "list[Callable[[RunEnded], object]]" = attrs.field(init=False, factory=list)
     """What `on_end` was given."""
 

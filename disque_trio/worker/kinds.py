@@ -140,5 +140,5 @@ def check_function(name: str, fn: Any) -> None:
     if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
         raise ValueError(
             f"task {name} is a generator, which nobody runs to its end: return what it yields, or "
-            "add a job for each"
+            "add a job for each; an `async def` of a task may yield checkpoints"
         )

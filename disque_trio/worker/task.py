@@ -1,6 +1,6 @@
 """Declared functions, with the types of their arguments and results."""
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from functools import update_wrapper
 from importlib import import_module
 from typing import (
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 State = TypeVar("State")
+Iterated = Callable[P, AsyncIterator[Any]]
+"""An `async def` that yields checkpoints."""
 
 
 @attrs.define(eq=False, repr=False, slots=False)
@@ -149,6 +151,10 @@ class Declare(Protocol):
         self, fn: Callable[P, Coroutine[Any, Any, R]], /
     ) -> AsyncTask[P, R]: ...
     @overload
+    def __call__(  # type: ignore[overload-overlap]
+        self, fn: Iterated[P], /
+    ) -> AsyncTask[P, None]: ...
+    @overload
     def __call__(self, fn: Callable[P, R], /) -> SyncTask[P, R]: ...
 
 
@@ -159,6 +165,10 @@ class DeclareBound(Protocol[State]):
     def __call__(  # type: ignore[overload-overlap]
         self, fn: Callable[Concatenate[Job[State], P], Coroutine[Any, Any, R]], /
     ) -> AsyncTask[P, R]: ...
+    @overload
+    def __call__(  # type: ignore[overload-overlap]
+        self, fn: Callable[Concatenate[Job[State], P], AsyncIterator[Any]], /
+    ) -> AsyncTask[P, None]: ...
     @overload
     def __call__(self, fn: Callable[Concatenate[Job[State], P], R], /) -> SyncTask[P, R]: ...
 

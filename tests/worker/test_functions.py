@@ -59,7 +59,6 @@ class Method:
     ("fn", "why"),
     [
         (numbers, "is a generator"),
-        (numbers_soon, "is a generator"),
         (functools.partial(soon), "is no function"),
         (Called(), "is no function"),
         ("soon", "is no function"),
@@ -70,6 +69,11 @@ def test_what_nobody_would_run_is_refused_when_it_is_declared(fn: Any, why: str)
         App().task(name="t")(fn)
     with pytest.raises(ValueError, match=why):
         App().consumer("q")(fn)
+
+
+def test_a_consumer_yields_no_checkpoints() -> None:
+    with pytest.raises(ValueError, match="is a generator"):
+        App().consumer("q")(numbers_soon)
 
 
 @pytest.mark.parametrize("name", ["\ud800", "", "x" * 201])

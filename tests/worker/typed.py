@@ -4,7 +4,7 @@ Mypy reads it with the other tests, and so does pyright, where it is installed: 
 `type: ignore` that is not needed is an error.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, assert_type
 
@@ -155,3 +155,18 @@ async def running() -> None:
     assert_type(current_job(), Job[Any])
     async with app.handler(is_strict=True) as handler:
         assert_type(handler, JobHandler)
+
+
+async def a_task_that_yields_returns_nothing(app: App[int]) -> None:
+    @app.task
+    async def walk(steps: int) -> AsyncIterator[int]:
+        yield steps
+
+    @app.task(bind=True)
+    async def stroll(job: Job[int], steps: int) -> AsyncGenerator[str, None]:
+        yield "a"
+
+    assert_type(await walk.enqueue(3), Enqueued[None])
+    assert_type(await stroll.enqueue(3), Enqueued[None])
+    await walk.enqueue("a")  # type: ignore[arg-type]
+    await walk(3)

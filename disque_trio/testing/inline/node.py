@@ -15,9 +15,12 @@ from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.machine import Machine
+from disque_trio.worker.options import CHECKPOINTS
 
 ID: Final = b"1" * 40
 HOST: Final = "disque-inline"
+_CHECKPOINTS: Final = CHECKPOINTS.encode()
+"""Its jobs wait for nothing."""
 _GRACE: Final[Millis] = 1000
 _COPIES: Final = (b"REPLICATE", b"SYNC")
 _FIRST_OPTION: Final = 4
@@ -95,7 +98,11 @@ class MemoryNode:
 
     def next_due(self) -> Millis | None:
         """When the next job is queued, or queued again; None for never."""
-        found = [job.requeue_at for job in self.waiting() if job.state == ACTIVE and job.requeue_at]
+        found = [
+            job.requeue_at
+            for job in self.waiting()
+            if job.state == ACTIVE and job.requeue_at and job.queue != _CHECKPOINTS
+        ]
         return min(found, default=None)
 
     def _pass(self, until: Millis) -> None:

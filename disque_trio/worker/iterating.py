@@ -1,0 +1,153 @@
+"""Tasks that yield checkpoints: a job that was interrupted goes on from the last one
+(docs/worker-iterating.md).
+
+The last checkpoint of a job is in the body of another job, whose key is the id of the first. That
+one is delayed for as long as it lives, so no node ever queues it, each new one replaces it, and
+every replica shows it. It is written every few seconds, and when a run ends early.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import aclosing
+from functools import wraps
+from typing import Any, Final
+
+import anyio
+import attrs
+
+from disque_trio.client import commands
+from disque_trio.client.errors import DisqueError
+from disque_trio.worker import codec, deciding, snoozing
+from disque_trio.worker.context import Job, NoJobError, current_job
+from disque_trio.worker.engine.records import Reason
+from disque_trio.worker.enqueue import Enqueuer
+from disque_trio.worker.exceptions import Dead, Snooze
+from disque_trio.worker.operating.jobs import Jobs
+from disque_trio.worker.options import CHECKPOINTS
+from disque_trio.worker.precedence import TTL_S
+
+SAVE_EVERY_S: Final = 5.0
+"""A worker that is killed loses the work of this time."""
+MAX_CHECKPOINT: Final = 4096
+"""Bytes, as JSON."""
+AFTERWARDS_S: Final = 600
+"""How long the last checkpoint is kept after a success: the acknowledgement may be lost."""
+LAST_WORDS_S: Final = 5.0
+"""How long a checkpoint may take to be saved when a run ends."""
+_SPARE_S: Final = 60
+Checkpoints = AsyncGenerator[Any, None]
+
+
+@attrs.define(eq=False)
+class _Kept:
+    """The checkpoints of one run."""
+
+    enqueuer: Enqueuer
+    job: Job[Any]
+    _saved: bytes | None = None
+    """The last one that nodes have; None before the first."""
+    _last: bytes | None = None
+    """The last one that was yielded."""
+    _next_at: float = 0.0
+
+    async def load(self) -> None:
+        """Give the job the one that nodes keep, if any. Raises `DisqueError`."""
+        client = self.enqueuer.client
+        self._next_at = anyio.current_time() + SAVE_EVERY_S
+        holder = await client.run(commands.show_key(CHECKPOINTS, self.job.id))
+        if holder is None:
+            return
+        for copy in (await Jobs(client).find(holder.id)).items:
+            if copy.job.body is not None:
+                self._saved = self._last = copy.job.body
+                self.job.checkpoint = codec.read_plain(copy.job.body, "json")
+                return
+
+    async def reached(self, checkpoint: object) -> None:
+        """The handler has yielded this. Raises `Snooze` if the worker stops."""
+        self._last = _written(checkpoint)
+        self.job.checkpoint = codec.read_plain(self._last, "json")
+        if self.job.stopping and snoozing.can_wait(self.job.run):
+            raise Snooze(0, reason="it was interrupted at a checkpoint: the worker stops")
+        if anyio.current_time() >= self._next_at:
+            await self._save(self._left())
+            self._next_at = anyio.current_time() + SAVE_EVERY_S
+
+    async def interrupted(self) -> None:
+        """The run ends early. Never raises: work since the last checkpoint is done again."""
+        if self._last != self._saved and self.job.run.why in (None, *_STILL_OURS):
+            with anyio.move_on_after(LAST_WORDS_S, shield=True):
+                await self._save(self._left())
+
+    async def ended(self) -> None:
+        """The handler has returned."""
+        if self._saved is not None:
+            await self._save(AFTERWARDS_S)
+
+    def _left(self) -> int:
+        """How long the job lives; a dead one may be redriven."""
+        left = deciding.left_s(self.job.run)
+        return max(_SPARE_S, round(left)) if left < TTL_S else TTL_S
+
+    async def _save(self, ttl: int) -> None:
+        if self._last is None:
+            return
+        try:
+            await self.enqueuer.client.run(
+                commands.addjob(
+                    CHECKPOINTS,
+                    self._last,
+                    delay=ttl,
+                    ttl=ttl + _SPARE_S,
+                    unique=self.job.id,
+                    if_exists="replace",
+                    replicate=self.job.copies.replicate,
+                    sync=self.job.copies.awaited,
+                )
+            )
+            self._saved = self._last
+        except DisqueError as error:
+            self.job.log.warning("its checkpoint cannot be saved: %s", error)
+
+
+_STILL_OURS: Final = (Reason.SHUTDOWN, Reason.TOO_LONG)
+
+
+def _written(checkpoint: object) -> bytes:
+    """Raises `Dead` for more than nodes are to keep, and one of `codec.BAD_INPUT`."""
+    body = codec.write(checkpoint, "json")
+    if len(body) > MAX_CHECKPOINT:
+        raise Dead(
+            f"a checkpoint has {len(body)} bytes as JSON, of {MAX_CHECKPOINT} at most: yield where "
+            "to go on, not what was done"
+        )
+    return body
+
+
+def iterated(
+    enqueuer: Enqueuer, fn: Callable[..., Checkpoints]
+) -> Callable[..., Coroutine[Any, Any, None]]:
+    """An `async def` that runs the function to its end, and keeps the checkpoints it yields. Called
+    without a job it only runs it."""
+
+    @wraps(fn)
+    async def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            job = current_job()
+        except NoJobError:
+            async with aclosing(fn(*args, **kwargs)) as steps:
+                async for _ in steps:
+                    pass
+            return
+        kept = _Kept(enqueuer, job)
+        await kept.load()
+        try:
+            async with aclosing(fn(*args, **kwargs)) as steps:
+                async for checkpoint in steps:
+                    await kept.reached(checkpoint)
+        except BaseException:
+            await kept.interrupted()
+            raise
+        await kept.ended()
+
+    run.__annotations__ = {**fn.__annotations__, "return": None}
+    return run
