@@ -139,20 +139,28 @@ class FoundJob:
 
     @property
     def attempt(self) -> int:
-        """The number of the attempt that runs, or that comes next."""
-        return 1 + self.details.nacks + self.details.additional_deliveries
+        """The number of the attempt that runs, or that comes next; of a dead job, of the last."""
+        next_ = 1 + self.details.nacks + self.details.additional_deliveries
+        if self.state != "dead":
+            return next_
+        return min(next_, self.limit or max(self.details.nacks, 1))
+
+    @property
+    def limit(self) -> int | None:
+        """After how many attempts it is dead; None if no node and no worker tells."""
+        limit = self.details.more.get("limit")
+        return limit if isinstance(limit, int) else self.attempts
 
     @property
     def due_s(self) -> float | None:
-        """Until it is queued, or is queued again unless it ends before."""
-        if self.state in ("dead", "ended"):
+        """Until it is queued, or is queued again unless it ends before; None if it is queued."""
+        if self.state in ("dead", "ended", "queued"):
             return None
         return self.details.backing_off or self.details.next_requeue_within
 
     def row(self) -> Json:
         """For the browser."""
         job = self.details
-        limit = job.more.get("limit")
         return {
             "id": job.id,
             "state": self.state,
@@ -161,7 +169,7 @@ class FoundJob:
             "key": self.key,
             "priority": exact(job.more.get("priority")),
             "attempt": self.attempt,
-            "limit": limit if isinstance(limit, int) else self.attempts,
+            "limit": self.limit,
             "error": self.error and {**attrs.asdict(self.error), "at_ms": _at_ms(self.error)},
             "added_ms": job.ctime // 1_000_000,
             "due_s": self.due_s,

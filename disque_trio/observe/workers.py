@@ -15,6 +15,7 @@ from disque_trio.observe.values import Json, name_fields
 from disque_trio.worker.operating.admin import Admin, KnownWorker
 from disque_trio.worker.operating.asking import at_each, given
 from disque_trio.worker.operating.notes import SILENT_S
+from disque_trio.worker.reporting import Report
 from disque_trio.worker.times import WINDOW_S, TaskTimes, merged
 
 GONE_S: Final = 600.0
@@ -94,6 +95,7 @@ def _client(node: str, line: str) -> Json:
         "node": node,
         "id": fields.get("id", ""),
         "name": fields.get("name", ""),
+        "library": fields.get("lib-name", ""),
         "address": fields.get("addr", ""),
         "idle_s": int(idle) if idle.isdecimal() else None,
         "command": fields.get("cmd", ""),
@@ -172,11 +174,16 @@ def task_rows(workers: Sequence[KnownWorker]) -> list[Json]:
             "mean_s": each.seconds / each.runs if each.runs else None,
             **{name: each.quantile(share) for name, share in QUANTILES.items()},
             "running": runs[each.task],
-            "workers": sum(any(one.task == each.task for one in r.tasks) for r in reports),
+            "workers": sum(each.task in _tasks_of(report) for report in reports),
         }
         for each in times.values()
     ]
     return sorted(rows, key=lambda row: (-(row["p95_s"] or 0.0), row["task"]))
+
+
+def _tasks_of(report: Report) -> set[str]:
+    """Those that it ran lately or runs now."""
+    return {one.task for one in report.tasks} | {job.task for job in report.jobs}
 
 
 QUANTILES: Final = {"p50_s": 0.5, "p95_s": 0.95, "p99_s": 0.99}

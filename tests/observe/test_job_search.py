@@ -56,6 +56,8 @@ async def test_jobs_in_every_state_are_listed_once(nursery: trio.Nursery) -> Non
     assert {state: row["id"] for state, row in rows.items()} == ids
     assert (rows["running"]["worker"], rows["running"]["since_s"]) == ("mailer", 12)
     assert (rows["backing-off"]["attempt"], rows["queued"]["attempt"]) == (2, 1)
+    assert rows["dead"]["attempt"] == 1, "of a dead job it is the last one that has been"
+    assert rows["queued"]["due_s"] is None, "it is queued now"
     assert 290 < rows["backing-off"]["due_s"] <= 300
     assert rows["dead"]["error"]["kind"] == "TimeoutError"
     assert rows["dead"]["error"]["place"] == "app/mail.py:22 in send"

@@ -123,7 +123,7 @@ function details(nodes) {
       { label: "version", cell: (row) => row.version || UNKNOWN },
       { label: "up for", isNumber: true, cell: (row) => span(row.uptime_s) },
       { label: "memory", cell: (row) => share(row.memory, row.maxmemory) },
-      { label: "too few copies", isNumber: true, cell: (row) => number(row.under_replicated) },
+      { label: "too few replicas", isNumber: true, cell: (row) => number(row.under_replicated) },
       { label: "clock", isNumber: true, title: "against the others", cell: (row) => offset(row.clock_ms) },
     ],
   });

@@ -166,7 +166,7 @@ export function list(rows, caption = "Jobs") {
       { label: "ended", isNumber: true, needs: "ended_ms", cell: (job) => job.ended_ms && element("span", { title: clock(job.ended_ms) }, inOrAgo(job.ended_ms)) },
       { label: rows[0]?.outcome ? "who took it" : "who has it", needs: "worker", class: "names", cell: (job) => (job.worker ? [named(job.worker), job.since_s !== null && element("span", { class: "small" }, ` for ${span(Math.round(job.since_s))}`)] : "") },
       { label: "added", isNumber: true, cell: (job) => element("span", { title: clock(job.added_ms) }, inOrAgo(job.added_ms)) },
-      { label: "body", class: "bodies", cell: (job) => body(job) },
+      { label: "body", class: "bodies spare", cell: (job) => body(job) },
     ],
     none: "No job fits.",
   });

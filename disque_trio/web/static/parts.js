@@ -3,7 +3,7 @@
 import { app, nodeName, nodeNumber } from "./app.js";
 import { element, shape } from "./elements.js";
 import { choices, propose, remedy } from "./operations.js";
-import { UNKNOWN, bytes, count, fromBase64, named, number, sentence } from "./words.js";
+import { UNKNOWN, bytes, count, fromBase64, inOrAgo, named, number, sentence } from "./words.js";
 
 export function card(title, properties, ...children) {
   const { note = null, tools = null, ...others } = properties;
@@ -51,8 +51,9 @@ export function findings(list) {
   }
   const order = ["bad", "warn", "good", "note"];
   const sorted = [...list].sort((a, b) => order.indexOf(a.level) - order.indexOf(b.level));
-  const line = ({ level, text, link, advice }) => {
-    const said = element("span", {}, sentence(text));
+  const line = ({ level, text, link, advice, since }) => {
+    const began = typeof since === "number" && element("span", { class: "small" }, ` began ${inOrAgo(since * 1000)}`);
+    const said = element("span", {}, sentence(text), began);
     const safe = typeof link === "string" && link.startsWith("#/");
     return element(
       "li",

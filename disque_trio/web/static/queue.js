@@ -121,7 +121,7 @@ export function jobTable(caption, jobs, hasBodies) {
       { label: "added", isNumber: true, cell: (job) => element("span", { title: clock(job.added_ms) }, inOrAgo(job.added_ms)) },
       { label: "redelivered", isNumber: true, cell: (job) => number(job.deliveries) },
       { label: "given back", isNumber: true, cell: (job) => number(job.nacks) },
-      { label: "redelivered in", isNumber: true, title: "unless it is acknowledged before", cell: (job) => span(job.next_s) },
+      { label: "redelivered in", isNumber: true, title: "unless it is acknowledged before", cell: (job) => (job.state === "queued" ? "" : span(job.next_s)) },
       ...(hasBodies ? [{ label: "body", class: "bodies", cell: (job) => body(job) }] : []),
     ],
     none: "None here.",

@@ -102,7 +102,7 @@ function clientTable(clients) {
       actions: offered("nodes", { node: client.node, client: client.id }, client.name || client.address),
     }),
     columns: [
-      { label: "client", class: "names", cell: (client) => (client.name ? named(client.name) : element("span", { class: "quiet" }, "no name")) },
+      { label: "client", class: "names", cell: (client) => (client.name ? named(client.name) : element("span", { class: "quiet" }, client.library ? named(client.library) : "no name")) },
       { label: "address", cell: (client) => element("code", {}, client.address) },
       { label: "node", cell: (client) => named(nodeName(client.node)) },
       { label: "idle", isNumber: true, cell: (client) => span(client.idle_s) },

@@ -114,7 +114,7 @@ class Registrar:
         )
 
     def _removal(self) -> list[Command[Any]]:
-        return [commands.deljob(self._noted)] if self._noted else []
+        return [commands.fastack(self._noted)] if self._noted else []
 
     async def _send(self, asked: Sequence[Command[Any]]) -> list[Any]:
         """The results; errors in the place of those that are missing."""

@@ -141,6 +141,9 @@ async def test_operations_are_reached_on_every_screen(tab: Tab, fake: Fake, widt
         hidden += " const box = each.getBoundingClientRect();"
         hidden += " return box.left < 0 || box.right > innerWidth; }).map((each) => each.outerHTML)"
         assert await tab.run(hidden) == [], title
+        cut = "[...document.querySelectorAll('.table:not(.matrix)')]"
+        cut += ".filter((each) => each.scrollWidth > each.clientWidth + 1)"
+        assert await tab.run(f"{cut}.map((each) => each.ariaLabel)") == [], title
 
 
 async def test_on_a_narrow_screen_each_figure_of_a_row_has_its_label(tab: Tab, fake: Fake) -> None:

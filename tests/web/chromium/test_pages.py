@@ -218,6 +218,22 @@ async def test_pages_of_topics_that_the_server_does_not_have_are_left_out(
     ]
 
 
+async def test_a_queue_whose_workers_are_all_busy_is_not_one_that_nobody_takes(
+    tab: Tab, fake: Fake
+) -> None:
+    rows = [
+        scene.queue_row("served", 10, takers=0),
+        scene.queue_row("stuck", 10, takers=0, leased=0, out_s=0),
+        scene.queue_row("stopped", 10, takers=0, paused={scene.N2: "out"}),
+    ]
+    page = {"rows": rows, "total": 3, "page": 0, "pages": 1}
+    fake.topics = {**fake.topics, "queues": lambda _args: page}
+    await opened(tab, fake, "#/queues", "served", "stuck")
+
+    words = "[...document.querySelectorAll('tbody tr')].map((row) => row.innerText.match"
+    assert await tab.run(f"{words}(/busy|none/)?.[0])") == ["busy", "none", "none"]
+
+
 async def test_the_slowest_tasks_and_who_runs_the_slowest_jobs(tab: Tab, fake: Fake) -> None:
     await opened(tab, fake, "#/workers", "Run times of tasks")
     await tab.click("a", "Run times of tasks")

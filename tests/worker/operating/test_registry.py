@@ -78,4 +78,4 @@ def test_a_note_that_was_on_its_way_is_taken_away_too(kind: str) -> None:
     added, removed = anyio.run(told, backend=kind)
 
     assert added[0] == b"ADDJOB"
-    assert removed == (b"DELJOB", b"D-note")
+    assert removed == (b"FASTACK", b"D-note")
