@@ -2,6 +2,7 @@
 
 import functools
 import json
+from copy import deepcopy
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -75,7 +76,7 @@ def _parameter(field: Field, place: str) -> Json:
 
 
 def _body(route: Route) -> Json:
-    schema = dict(route.body_schema)
+    schema = deepcopy(route.body_schema)  # who reads the document may change it
     if route.has_raw:
         schema["oneOf"] = ONE_BODY
     content: dict[str, Any] = {"application/json": {"schema": schema}}

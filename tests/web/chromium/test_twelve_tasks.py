@@ -83,7 +83,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 def _filled(cluster: Cluster, shop: Shop) -> str:
     client = cluster[0].client
 
-    def add(queue: str, task: str, *args: object, options: tuple[object, ...] = ()) -> bytes:
+    def add(queue: str, task: str, *args: object, options: tuple[str | int, ...] = ()) -> bytes:
         body = json.dumps({"task": task, "args": args})
         return client.text("ADDJOB", queue, body, 0, "RETRY", 600, *options)
 
