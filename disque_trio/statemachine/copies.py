@@ -150,7 +150,9 @@ def is_orphan(node: NodeState, job_id: JobId, holders: tuple[NodeId, ...]) -> bo
 def known_to_hold(node: NodeState, giver: Peer, copy: JobCopy) -> tuple[NodeId, ...] | None:
     """Who has a copy of a job that moves to this node, if its list may name others that have
     received none, because its creator is lost: this node and the giver (decision 127)."""
-    if not (copy.retry and is_orphan(node, copy.id, copy.holders)):
+    if not copy.retry or giver.id.startswith(copy.id[2:10]):
+        return None  # most jobs come from their creator
+    if not is_orphan(node, copy.id, copy.holders):
         return None
     known = _shared((*node.cluster.myself.holding, giver.id))
     return known if any(id not in known for id in named(node, copy.holders)) else None

@@ -120,7 +120,7 @@ def _drawn(console: Console, hunt: Hunt, kept: Kept, options: argparse.Namespace
         task = progress.add_task("the intact node", total=hunt.seeds)
         for swarm in kept.swarm(hunt, options.scenario, options.engine):  # noqa: B007
             progress.advance(task)
-    where = f"{options.scenario} {options.engine} {hunt.seeds}"
+    where = f"{options.scenario} {options.engine} {hunt.seeds} {hunt.budget}"
 
     def job(each: Drawn) -> Job:
         return Job(

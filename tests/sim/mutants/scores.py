@@ -33,19 +33,25 @@ def survivors(path: Path = FILE) -> dict[str, Survivor]:
 
 def score(caught: Iterable[Catch], known: Mapping[str, Survivor]) -> dict[str, dict[str, int]]:
     """By part of the package: how many were drawn, caught, are equivalent, cost something, are
-    holes, and were not looked at."""
+    holes, are where no seed came, and survived and were not looked at. Those that are not finished
+    are left out."""
     found: dict[str, dict[str, int]] = {}
     for each in caught:
+        if each.outcome == "not finished":
+            continue
         row = found.setdefault(each.mutant.partition("/")[0], dict.fromkeys(COLUMNS, 0))
         row["drawn"] += 1
         if each.found:
             row["caught"] += 1
+        elif each.mutant in known:
+            row[known[each.mutant].kind] += 1
         else:
-            row[known[each.mutant].kind if each.mutant in known else "not looked at"] += 1
+            row["not looked at" if each.is_reached else NOT_REACHED] += 1
     return dict(sorted(found.items()))
 
 
-COLUMNS: Final = ("drawn", "caught", *KINDS, "not looked at")
+NOT_REACHED: Final = "not reached"
+COLUMNS: Final = ("drawn", "caught", *KINDS, NOT_REACHED, "not looked at")
 
 
 def table(caught: Iterable[Catch], known: Mapping[str, Survivor]) -> Table:

@@ -251,11 +251,12 @@ def test_equivalent_mutants_do_not_count() -> None:
         Catch(mutant="wire/a:f:drop:3"),
         Catch(mutant="driver/b:f:drop:1", is_reached=False),
     ]
+    caught.append(Catch(mutant="driver/b:f:drop:2", is_cut_short=True))
     known = {"wire/a:f:drop:2": Survivor(kind="equivalent", why="Both are one.")}
 
     assert scores.score(caught, known) == {
-        "driver": dict(zip(scores.COLUMNS, (1, 0, 0, 0, 0, 1), strict=True)),
-        "wire": dict(zip(scores.COLUMNS, (3, 1, 1, 0, 0, 1), strict=True)),
+        "driver": dict(zip(scores.COLUMNS, (1, 0, 0, 0, 0, 1, 0), strict=True)),
+        "wire": dict(zip(scores.COLUMNS, (3, 1, 1, 0, 0, 0, 1), strict=True)),
     }
 
 
