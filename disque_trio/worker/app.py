@@ -11,6 +11,7 @@ from inspect import isasyncgenfunction, iscoroutinefunction
 from typing import (
     TYPE_CHECKING,
     Any,
+    Concatenate,
     Final,
     Generic,
     Literal,
@@ -65,10 +66,12 @@ if TYPE_CHECKING:
     from disque_trio.worker.batches import Batch, IfFailed
     from disque_trio.worker.cron.declaring import CronOptions, Crons
     from disque_trio.worker.cron.schedule import Schedule
+    from disque_trio.worker.enqueue import OpenCall
     from disque_trio.worker.executors.dispatch import Executor
     from disque_trio.worker.handler import JobHandler
     from disque_trio.worker.interop.producer import Producer
     from disque_trio.worker.operating.admin import Admin
+    from disque_trio.worker.tally import BatchEnds
     from disque_trio.worker.timetable.schedules import BlockingSchedules, Schedules
 
 DAY_S: Final = 86_400
@@ -380,7 +383,7 @@ class App(Generic[State]):
     async def batch(
         self,
         calls: Iterable[Call[R]],
-        then: Call[Any] | None = None,
+        then: "Call[Any] | OpenCall[Concatenate[BatchEnds, ...], Any] | None" = None,
         *,
         deadline: int = DAY_S,
         if_failed: "IfFailed" = "run",

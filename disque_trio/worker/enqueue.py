@@ -11,7 +11,16 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from functools import partial
 from importlib import import_module
 from inspect import unwrap
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Final,
+    Generic,
+    ParamSpec,
+    TypeVar,
+    overload,
+)
 from weakref import WeakKeyDictionary
 
 import attrs
@@ -50,7 +59,9 @@ from disque_trio.worker.options import (
 )
 from disque_trio.worker.runtime import Runtime, runtime
 
+P = ParamSpec("P")
 S = TypeVar("S")
+A = TypeVar("A")
 
 _DEFAULTS: Final = attrs.asdict(Options())
 
@@ -104,11 +115,15 @@ class Call(Generic[R_co]):
         """That of the task."""
         return self.definition.name
 
-    def __or__(self, following: "Call[S]") -> "Call[S]":
-        """Make a chain: when this call is done, the other one is added."""
+    @overload
+    def __or__(self: "Call[A]", following: "OpenCall[Concatenate[A, ...], S]") -> "Call[S]": ...
+    @overload
+    def __or__(self, following: "Call[S]") -> "Call[S]": ...
+    def __or__(self, following: Any) -> Any:
+        """Make a chain: when this call is done, the other one is added. An open call takes what
+        this one returns, which type checkers check."""
         one = attrs.evolve(following, then=())
-        chain: Any = attrs.evolve(self, then=(*self.then, one, *following.then))
-        return cast("Call[S]", chain)
+        return attrs.evolve(self, then=(*self.then, one, *following.then))
 
     async def enqueue(self) -> Enqueued[R_co]:
         """Add the job. For a chain this adds the first step; the result is that of the last one.
@@ -131,6 +146,25 @@ class Call(Generic[R_co]):
             is_open=self.is_open,
             once=runtime().new_key() if options.key else "",
         )
+
+
+if TYPE_CHECKING:
+
+    class OpenCall(Generic[P, R_co]):
+        """A call that lacks its first argument, which the step before it returns
+        (`Task.partial`). `P` are all arguments of the task."""
+
+        @overload
+        def __or__(
+            self: "OpenCall[P, A]", following: "OpenCall[Concatenate[A, ...], S]"
+        ) -> "OpenCall[P, S]": ...
+        @overload
+        def __or__(self, following: "Call[S]") -> "OpenCall[P, S]": ...
+        def __or__(self, following: Any) -> Any:
+            """Make a chain of what follows (`Call`)."""
+
+else:
+    OpenCall = Call  # one kind of step when it runs
 
 
 def step_options(options: Options) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import (
     Protocol,
     TypeVar,
     Unpack,
+    cast,
     overload,
 )
 
@@ -20,7 +21,7 @@ import attrs
 from disque_trio.client import commands
 from disque_trio.worker.arguments import Arguments
 from disque_trio.worker.context import Job, current_job
-from disque_trio.worker.enqueue import Call, Enqueuer
+from disque_trio.worker.enqueue import Call, Enqueuer, OpenCall
 from disque_trio.worker.enqueued import Enqueued
 from disque_trio.worker.handles import BlockingJobHandle, JobHandle
 from disque_trio.worker.options import Definition, JobOptions, check_options, unique_key
@@ -53,10 +54,11 @@ class Prepared(Generic[P, R]):
         """A call with these arguments, for `App.enqueue_many`, chains and batches."""
         return Call(self.definition, self.arguments, args, kwargs, self.enqueuer, self.changes)
 
-    def partial(self, *args: Any, **kwargs: Any) -> Call[R]:
-        """A step of a chain, whose first argument is the return value of the previous step. The
-        other arguments are checked when the chain is added."""
-        return attrs.evolve(self.call(*args, **kwargs), is_open=True)
+    def partial(self, *args: Any, **kwargs: Any) -> "OpenCall[P, R]":
+        """A step of a chain, whose first argument is the return value of the previous step, as type
+        checkers check. The other arguments are checked when the chain is added."""
+        step: Any = self.call
+        return cast("OpenCall[P, R]", attrs.evolve(step(*args, **kwargs), is_open=True))
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued[R]:
         """Add a job. Raises `NotEncodableError` for arguments that do not fit, errors of the

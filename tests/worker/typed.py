@@ -14,6 +14,7 @@ from disque_trio.worker import (
     Adding,
     App,
     Backoff,
+    BatchEnds,
     Call,
     Enqueued,
     Fixed,
@@ -125,7 +126,7 @@ async def asynchronous() -> None:
     assert_type(await cut.using(delay=600, priority=5).enqueue("a", speed=2.0), Enqueued[int])
     assert_type(await bound.enqueue(page=3), Enqueued[str])
     assert_type(send.call("ada"), Call[Receipt])
-    assert_type(send.call("ada") | cut.partial(speed=2.0), Call[int])
+    assert_type(bound.call(3) | cut.partial(speed=2.0), Call[int])
     assert_type(await (await cut.enqueue("a")).result(timeout=10), int)
     found = await app.enqueue_many(send.call(each) for each in ["a", "b"])
     assert_type(found, list[Enqueued[Receipt] | DisqueError])
@@ -170,3 +171,39 @@ async def a_task_that_yields_returns_nothing(app: App[int]) -> None:
     assert_type(await stroll.enqueue(3), Enqueued[None])
     await walk.enqueue("a")  # type: ignore[arg-type]
     await walk(3)
+
+
+@app.task
+async def fetch(url: str) -> bytes:
+    return b""
+
+
+@app.task
+async def count(data: bytes, *, by: int = 1) -> int:
+    return by
+
+
+@app.task
+def note(figure: float, text: str = "") -> None: ...
+
+
+@app.task
+def summed(ends: BatchEnds) -> int:
+    return ends.size
+
+
+@app.task
+def clean() -> None: ...
+
+
+async def joints_of_chains() -> None:
+    assert_type(fetch.call("a") | count.partial(), Call[int])
+    assert_type(fetch.call("a") | count.partial(by=2) | note.partial("x"), Call[None])
+    assert_type(fetch.call("a") | count.using(priority=1).partial() | clean.call(), Call[None])
+    fetch.call("a") | note.partial()  # type: ignore[operator]
+    note.call(1) | count.partial()  # type: ignore[operator]
+    fetch.call("a") | clean.partial()  # type: ignore[operator]
+    await app.batch([fetch.call("a")], summed.partial() | note.partial())
+    await app.batch([fetch.call("a")], clean.call())
+    await app.batch([fetch.call("a")], count.partial())  # type: ignore[arg-type]
+    await count.partial().enqueue()  # type: ignore[attr-defined]
