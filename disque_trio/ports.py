@@ -224,6 +224,10 @@ class JournalStore(Protocol):
     def salt(self) -> int:
         """32 random bits."""
 
+    def boot(self) -> str:
+        """What tells this run of the system from others: what was written in it is there, whatever
+        has become of the process. Empty if the system does not say."""
+
 
 class Spill(Protocol):
     """Where bodies go when memory runs short. Nothing there outlives the process."""

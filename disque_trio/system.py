@@ -134,6 +134,11 @@ def _limits_of_cgroups(root: str) -> list[int]:
     return found
 
 
+def boot_id(path: str = "/proc/sys/kernel/random/boot_id") -> str:
+    """What Linux draws as it starts; empty where there is none."""
+    return _read(path).strip()
+
+
 def _read(path: str) -> str:
     """The text of a file that need not exist."""
     try:

@@ -96,8 +96,10 @@ OWNERS: Final = {
     "resident_size": "Memory.surplus Memory.trial Memory.trial_at Memory.trial_pause",
     "jobtable": "Job.before Job.after",
     "copies": "Job.holders",
-    "journaling": "Outbox.records NodeState.is_recording NodeState.is_recording_queues",
+    "journaling": "Outbox.records NodeState.is_recording NodeState.is_recording_queues"
+    " NodeState.is_stopping",
     "recovery": "NodeState.recovered NodeState.recovering NodeState.was_stopped"
+    " NodeState.queues_note"
     " NodeState.expired Stats.expired_while_down"
     " NodeState.refusal Memory.held Job.state Job.flags Job.requeue_at",
     "replication": """

@@ -210,6 +210,10 @@ class Store:
         """Always the same."""
         return 0x5EED
 
+    def boot(self) -> str:
+        """Always the same."""
+        return "a boot"
+
 
 class Loop:
     """The event loop of a node, and the node."""

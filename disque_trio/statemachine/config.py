@@ -109,6 +109,8 @@ class Config:
     appendfilename: str = "disque.aof"
     aof_format: str = "framed"
     """`framed`, or `disque` as original servers write it; ours alone."""
+    aof_queues: bool = False
+    """Is it recorded when a job leaves a queue, so that queues outlive a kill? Ours alone."""
     syslog_enabled: bool = False
     syslog_ident: str = "disque"
     syslog_facility: str = "local0"
@@ -156,6 +158,12 @@ class Config:
     def keeps_extensions(self) -> bool:
         """Can jobs with extensions be kept? The original's file has no place for them."""
         return self.aof_format == "framed" or not self.appendonly
+
+    @property
+    def records_queues(self) -> bool:
+        """Is it recorded when a job leaves a queue? Not in the original's file: a server that had
+        it meanwhile would leave no trace there."""
+        return self.aof_queues and self.aof_format == "framed"
 
     @property
     def capabilities(self) -> int:

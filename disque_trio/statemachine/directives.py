@@ -169,6 +169,7 @@ DIRECTIVES: Final = (
     _live("ended-jobs", number(0, MOST_ENDED)),
     Directive("spill-directory", TEXT),
     Directive("aof-format", choice("framed", "disque")),
+    Directive("aof-queues", FLAG),
     Directive("requirepass-file", TEXT_OR_UNSET),
     Directive("cluster-secret-file", TEXT_OR_UNSET),
     _live("protected-mode", FLAG),

@@ -12,9 +12,16 @@ job is queued. When the file has been rewritten meanwhile and nothing changes an
 written last: a node that finds it at the end may queue at once the jobs that were queued. It is the
 deletion of a job that never existed, so readers of either format ignore it.
 
-Owns `Outbox.records`, `NodeState.is_recording` and `is_recording_queues`.
+With `aof-queues` it is also recorded, before a job leaves the node, that it has left its queue: as
+the deletion of a job whose id is that of the job with other letters in place of hexadecimal digits.
+After the death of the process, though not of the system, the file is complete, so that what is
+recorded as queued may be queued at once. A note of the running system (`known_since`) tells the two
+apart.
+
+Owns `Outbox.records`, `NodeState.is_recording`, `is_recording_queues` and `is_stopping`.
 """
 
+import hashlib
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
@@ -26,9 +33,11 @@ from disque_trio.statemachine.base import (
     DELIVERED,
     MAX_SECONDS,
     POSTPONED,
+    QUEUED,
     RECORDED,
     STORED_FLAGS,
     WAIT_REPL,
+    JobId,
     Millis,
     NodeId,
 )
@@ -38,29 +47,67 @@ from disque_trio.statemachine.job import Job, needs
 from disque_trio.statemachine.key_facts import KEPT
 from disque_trio.statemachine.keys import Kept
 from disque_trio.statemachine.messages import JobCopy
-from disque_trio.statemachine.records import DeleteJob, LoadJob
+from disque_trio.statemachine.records import DeleteJob, LoadJob, Record
 from disque_trio.statemachine.state import NodeState
 
 STOPPED: Final = DeleteJob(b"D-00000000-the+node+was+stopped++++-0000")
 """The last record of a controlled stop: jobs that are recorded as queued are queued."""
 STARTED: Final = DeleteJob(b"D-00000000-the+node+has+started++++-0000")
 """The node runs again, so STOPPED does not hold any more."""
+QUEUES: Final = b"D-00000000-queues+"
+"""How the notes about queues begin."""
+UNKNOWN: Final = DeleteJob(QUEUES + b"unknown++++++++++-0000")
+"""What was recorded as queued up to here may have been delivered since."""
+_LEFT: Final = bytes.maketrans(b"0123456789abcdef", b"ghijklmnopqrstuv")
+_BACK: Final = bytes.maketrans(b"ghijklmnopqrstuv", b"0123456789abcdef")
+_LAST_DIGIT: Final = b"f"[0]
+
+
+def known_since(boot: str) -> DeleteJob:
+    """The note that from here on each job that leaves a queue has a record, while the system has
+    not been started anew. `boot` identifies its present run."""
+    digest = hashlib.sha256(boot.encode()).hexdigest()
+    return DeleteJob(QUEUES + digest[:17].encode() + b"-0000")
+
+
+def first_notes(config: Config, boot: str) -> list[Record]:
+    """What a new file says of queues. `boot` is empty if the system does not say it."""
+    return [known_since(boot)] if config.records_queues and boot else []
+
+
+def left(job_id: JobId) -> DeleteJob:
+    """The record that a job has left its queue."""
+    return DeleteJob(job_id[:2] + job_id[2:10].translate(_LEFT) + job_id[10:])
+
+
+def has_left(job_id: JobId) -> JobId | None:
+    """The job of such a record; None if it is the deletion of a job."""
+    if job_id[2] <= _LAST_DIGIT:
+        return None
+    return job_id[:2] + job_id[2:10].translate(_BACK) + job_id[10:]
 
 
 def record(node: NodeState, *, on: bool) -> None:
     """Is there a journal from now on?"""
     node.is_recording = on
+    record_queues(node, on=False)
 
 
 def record_queues(node: NodeState, *, on: bool) -> None:
-    """Is it recorded from now on what is queued?"""
-    node.is_recording_queues = on
+    """Is it recorded from now on what is queued, because the node is about to stop? Otherwise
+    `aof-queues` decides."""
+    node.is_stopping = on
+    node.is_recording_queues = on or (node.is_recording and node.config.records_queues)
 
 
 def moved(node: NodeState, job: Job) -> None:
     """The job has come into a queue, or has left it, and queues are recorded."""
-    if node.is_recording_queues:
+    if not node.is_recording_queues:
+        return
+    if node.is_stopping or job.state == QUEUED:
         hold(node, job)
+    elif has_record(node, job):
+        node.out.records.append(left(job.id))
 
 
 def handed_out(node: NodeState, jobs: Iterable[Job]) -> None:

@@ -286,7 +286,7 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
     queue.accessed = node.mono
     queue.jobs_in += 1
     counts.queued(node, cause)
-    if node.is_recording_queues:
+    if node.is_recording_queues and cause is not Cause.FIRST:  # `begin` records that
         journaling.moved(node, job)
     trace.note(node, Kind.QUEUE, job, cause)
     if queue.waiting:

@@ -97,6 +97,7 @@ class Machine:
             facts=facts,
             stats=Stats(started=now.mono),
             is_recording=config.appendonly,
+            is_recording_queues=config.appendonly and config.records_queues,
         )
         self._commands = renamed(config.renamed_commands)
         membership.restore(self.state, nodes)

@@ -5,15 +5,16 @@ rest of it (original, defect 24). An at-most-once job is queued again only if it
 been delivered: see `_is_untouched`. The collection of acknowledged jobs goes on.
 
 After a controlled restart jobs that were queued are queued again at once, which counts as no
-additional delivery (original, defect 23): when the journal ends with `journaling.STOPPED`, or when
-the operator says so (`aof-enqueue-jobs-once`). In the first case the other holders of a job are
-asked before, because the node may have been away for any time.
+additional delivery (original, defect 23): when the journal ends with `journaling.STOPPED`, when
+the process alone has died and queues were recorded (`aof-queues`), or when the operator says so
+(`aof-enqueue-jobs-once`). In the first two cases the other holders of a job are asked before,
+because the node may have been away for any time.
 
 Jobs count in `Memory.held` as they are read, so that bodies can be spilled during the load.
 
-Owns `NodeState.recovered`, `recovering`, `expired` and `was_stopped`, `Stats.expired_while_down`,
-and while the journal is loaded `refusal`, `Memory.held`, and `Job.state`, `flags` and
-`requeue_at`.
+Owns `NodeState.recovered`, `recovering`, `expired`, `was_stopped` and `queues_note`,
+`Stats.expired_while_down`, and while the journal is loaded `refusal`, `Memory.held`, and
+`Job.state`, `flags` and `requeue_at`.
 """
 
 from collections.abc import Iterable
@@ -49,7 +50,7 @@ from disque_trio.statemachine.job import (
     may_be_queued,
     was_ever_queued,
 )
-from disque_trio.statemachine.journaling import STOPPED, confirmed_in
+from disque_trio.statemachine.journaling import QUEUES, STOPPED, UNKNOWN, confirmed_in, has_left
 from disque_trio.statemachine.memory import of_job
 from disque_trio.statemachine.messages import JobCopy
 from disque_trio.statemachine.records import LoadJob, Record
@@ -66,6 +67,10 @@ def load(node: NodeState, records: Iterable[Record]) -> None:
     for record in records:
         if isinstance(record, LoadJob):
             _load(node, record.copy)
+        elif (moved := has_left(record.id)) is not None:
+            _leave(node, moved)
+        elif record.id.startswith(QUEUES):
+            _note_queues(node, record.id)
         else:
             _drop(node, record.id)
         node.was_stopped = record == STOPPED
@@ -91,6 +96,7 @@ def finish(node: NodeState, most: int) -> bool:
     if len(jobs) == most:
         return False
     node.was_stopped = False
+    node.queues_note = b""
     node.recovering = None
     node.recovered = {}
     node.stats.expired_while_down = len(node.expired)
@@ -184,6 +190,22 @@ def _drop(node: NodeState, job_id: JobId) -> None:
     if job is not None:
         node.memory.held -= of_job(job)
         spilling.forget(node, job)
+
+
+def _leave(node: NodeState, job_id: JobId) -> None:
+    """The job has left its queue."""
+    job = node.recovered.get(job_id)
+    if job is not None and job.state == QUEUED:
+        job.state = ACTIVE
+
+
+def _note_queues(node: NodeState, note: JobId) -> None:
+    """Are queues known from here on, or not any more?"""
+    node.queues_note = note
+    if note == UNKNOWN.id:
+        for job in node.recovered.values():
+            if job.state == QUEUED:
+                job.state = ACTIVE
 
 
 def _is_kept_key(job: Job) -> bool:

@@ -315,11 +315,15 @@ class NodeState:
     jobs, for `federation.settle`. The value says whether a client asked in vain."""
     announcements: QueueAnnouncements = attrs.Factory(QueueAnnouncements)
     is_recording: bool = False
+    """`journaling`: is there a journal?"""
     is_recording_queues: bool = False
     """`journaling`: is it also recorded when a job enters or leaves a queue?"""
+    is_stopping: bool = False
+    """`journaling`: is that because of a controlled stop?"""
     was_stopped: bool = False
     """`recovery`: does the journal that is read end with a controlled stop?"""
-    """`journaling`: is there a journal?"""
+    queues_note: bytes = b""
+    """`recovery`: the last note about queues in the journal that is read."""
     refusal: Failure | None = None
     """`recovery`, `sessions` and `identity`: why commands are refused (LOADING, MISCONF,
     DUPLICATEID)."""

@@ -10,8 +10,15 @@ from typing import Final
 from disque_trio import __version__
 from disque_trio.ports import JournalError, JournalFile, JournalStore, Log
 from disque_trio.statemachine.chores import JournalVitals
-from disque_trio.statemachine.journaling import STARTED, STOPPED, has_no_place
-from disque_trio.statemachine.records import LoadJob, Record
+from disque_trio.statemachine.journaling import (
+    STARTED,
+    STOPPED,
+    UNKNOWN,
+    first_notes,
+    has_no_place,
+    known_since,
+)
+from disque_trio.statemachine.records import DeleteJob, LoadJob, Record
 from disque_trio.statemachine.state import NodeState
 from disque_trio.storage.append import STALL_S, Appender, put
 from disque_trio.storage.load import Loading, load, read_at_once
@@ -135,6 +142,8 @@ class Journal:
     async def load(self, take: Callable[[list[Record]], None]) -> None:
         """Read the file, and append to it if `appendonly` says so. JournalError if that fails."""
         config, store = self._state.config, self._store
+        if config.aof_queues and not config.records_queues:
+            self._log.warning("aof-queues has no effect with aof-format disque")
         self.loading.begin(self._state.wall // 1000, 0)
         if not config.appendonly and not await self.tasks.on(store.thread, store.exists):
             raise JournalError(
@@ -152,13 +161,14 @@ class Journal:
         reader = await load(
             store, file, self.loading, took, self._log, may_cut=config.aof_load_truncated
         )
+        unwritten: list[bytes] = []
         if reader.format is not None:
-            await self._note_start(file, reader, take, was_stopped=last == [STOPPED])
+            unwritten = await self._note_start(file, reader, take, was_stopped=last == [STOPPED])
         self.loading.since = 0
         if not config.appendonly:
             await self.tasks.on(store.thread, file.close)
         elif reader.format is not None:
-            self._use(file, reader.writer(), [])
+            self._use(file, reader.writer(), unwritten)
         else:
             await self._begin(file)
 
@@ -169,17 +179,28 @@ class Journal:
         take: Callable[[list[Record]], None],
         *,
         was_stopped: bool,
-    ) -> None:
-        """STOPPED at the end of the file says that its queues are complete. From now on jobs may
-        leave them, so STARTED must follow before the next start. If it cannot be written, this
-        start does not rely on the queues either. Another version has its name noted, too."""
+    ) -> list[bytes]:
+        """Write down what the next start must know of this one, and have this one rely on the
+        queues in the file if they are complete: with STOPPED at its end, or because the process
+        alone has died since each job that left a queue had a record. If it cannot be written, this
+        start does not rely on them either, and it is returned, to be written first."""
+        state, boot = self._state, self._store.boot()
+        said, first = state.queues_note, first_notes(state.config, boot)
+        is_same = reader.format is Format.FRAMED and reader.written_by == this(__version__)
+        are_known = was_stopped or (is_same and bool(boot) and said == known_since(boot).id)
         notes: list[Record] = [STARTED] if was_stopped else []
-        if reader.format is Format.FRAMED and reader.written_by != this(__version__):
+        if reader.format is Format.FRAMED and not is_same:
             notes.append(this(__version__).note())
-        if not notes:
-            return
+        if not are_known if first else said not in (b"", UNKNOWN.id):
+            notes.append(UNKNOWN)
+        if notes or first != [DeleteJob(said)]:
+            notes += first
+        if are_known:
+            take([STOPPED])
+        data = list(map(reader.writer().encode_live, notes))
+        if not data:
+            return []
         try:
-            data = list(map(reader.writer().encode_live, notes))
             await self.tasks.on(self._store.thread, put, file, data, True)
         except OSError as error:
             self._log.warning(
@@ -187,6 +208,8 @@ class Journal:
                 error=error.strerror or str(error),
             )
             take([STARTED])
+            return data
+        return []
 
     async def mend_format(self) -> None:
         """Rewrite the loaded file if its format is not that of `aof-format`. JournalError if that
@@ -203,10 +226,10 @@ class Journal:
     async def _begin(self, file: JournalFile) -> None:
         """Begin with an empty file."""
         writer = Writer(self.rewriter.format(), self._store.salt())
+        notes = first_notes(self._state.config, self._store.boot())
+        beginning = [writer.beginning(__version__), *map(writer.encode_live, notes)]
         try:
-            await self.tasks.on(
-                self._store.thread, put, file, [writer.beginning(__version__)], True
-            )
+            await self.tasks.on(self._store.thread, put, file, beginning, True)
         except OSError as error:
             raise JournalError(f"cannot write {self._store.name}: {error.strerror}") from None
         self._use(file, writer, [])
@@ -231,6 +254,7 @@ class Journal:
 
     def start(self) -> None:
         """Write, sync and rewrite from now on."""
+        self.end.write_on()
         self.tasks.start(self.end.watch())
         self.tasks.start(self._run())
 

@@ -172,3 +172,7 @@ class JournalDisk:
     def salt(self) -> int:
         """32 random bits."""
         return int.from_bytes(os.urandom(4), "little")
+
+    def boot(self) -> str:
+        """What Linux draws as it starts."""
+        return system.boot_id()

@@ -50,8 +50,12 @@ class Rewrite:
         self._tasks = tasks
         self._jobs = state.table.walk()
         self._kept = iter(journaling.kept_keys(state))
-        self._chunks: list[bytes] = [self.writer.beginning(__version__)]
-        self.unwritten = len(self._chunks[0])
+        notes = journaling.first_notes(state.config, store.boot())
+        self._chunks: list[bytes] = [
+            self.writer.beginning(__version__),
+            *map(self.writer.encode_live, notes),
+        ]
+        self.unwritten = sum(map(len, self._chunks))
         """Bytes not written yet."""
         self._unsynced = 0
 

@@ -89,6 +89,7 @@ class MemoryDisk:
         self.settle_error: OSError | None = None
         self.close_error: OSError | None = None
         self.in_use = False
+        self.booted = "a boot"
         self.loss = ""
         """What another process has done to the file."""
         self.aside = 0
@@ -137,6 +138,9 @@ class MemoryDisk:
 
     def salt(self) -> int:
         return 7
+
+    def boot(self) -> str:
+        return self.booted
 
     async def _delay(self) -> None:
         if self.latency:

@@ -15,9 +15,11 @@ from disque_trio.cli.aof.scan import Scan, scan
 from disque_trio.cli.aof.source import Source
 from disque_trio.cli.aof.target import Target, keep
 from disque_trio.cli.frame import counted
+from disque_trio.statemachine.journaling import QUEUES, UNKNOWN
 from disque_trio.statemachine.records import Record
 from disque_trio.terminal.options import UsageError
 from disque_trio.terminal.output import say_json
+from disque_trio.wire import framed
 from disque_trio.wire.jobs import DamagedError
 from disque_trio.wire.journal import Format, NewerFileError, Writer
 from disque_trio.wire.salvage import Gap, salvage
@@ -66,7 +68,7 @@ def _repair(options: Repair, source: Source) -> int:
             )
         chunks, loss = _salvaged(source)
     else:
-        chunks = _copied(source, found.end) if found.end else _anew(found)
+        chunks = _copied(source, found) if found.end else _anew(found)
         loss = Loss(gaps=[_rest(found)], sound=_sound_behind(source, found))
     _agree(options, found, loss)
     with Target(options.file, source.status) as target:
@@ -106,11 +108,26 @@ def _anew(found: Scan) -> Iterator[bytes]:
     yield Writer(found.format or Format.FRAMED, secrets.randbits(32)).header
 
 
-def _copied(source: Source, size: int) -> Iterator[bytes]:
+def _copied(source: Source, found: Scan) -> Iterator[bytes]:
+    left = found.end
     with open(source.path, "rb") as file:
-        while size and (chunk := file.read(min(_CHUNK, size))):
-            size -= len(chunk)
+        while left and (chunk := file.read(min(_CHUNK, left))):
+            left -= len(chunk)
             yield chunk
+    if found.damage is not None and found.format is Format.FRAMED and _says_queues(source):
+        yield framed.encode(_salt(source), UNKNOWN)
+
+
+def _salt(source: Source) -> int:
+    with open(source.path, "rb") as file:
+        return framed.salt_of(file.read(framed.HEADER_SIZE))
+
+
+def _says_queues(source: Source) -> bool:
+    """Does the file say what is queued (`aof-queues`)? What is left out may say that jobs have left
+    their queues."""
+    with mmap.mmap(source.descriptor, 0, access=mmap.ACCESS_READ) as data:
+        return data.find(QUEUES) >= 0
 
 
 def _salvaged(source: Source) -> tuple[Iterator[bytes], Loss]:
@@ -141,6 +158,8 @@ def _sound_parts(source: Source, loss: Loss) -> Iterator[bytes]:
                 else:
                     loss.records += 1
                     yield writer.encode(part)
+            if _says_queues(source):
+                yield writer.encode(UNKNOWN)
         except DamagedError as error:
             raise UsageError(
                 f"{source.path}: {error.reason}, and no record of our format behind it"

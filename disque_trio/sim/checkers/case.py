@@ -90,7 +90,11 @@ class Case:
     received_from: dict[tuple[str, str], None] = attrs.Factory(dict)
     """Pairs of nodes of which the first has received gossip of the second since the heal (L6)."""
     stopped: dict[str, dict[str, None]] = attrs.Factory(dict)
-    """What was queued at nodes that an orderly stop has ended, until they have started (S21)."""
+    """What was queued at nodes that an orderly stop has ended, or a kill where journals have the
+    queues, until they have started (S21)."""
+    unwritten: dict[str, dict[str, None]] = attrs.Factory(dict)
+    """By node that was killed: what had entered or left its queue so late that the journal may not
+    have it (S21)."""
     due_again: dict[tuple[str, str], Micros] = attrs.Factory(dict)
     """By node and job that was queued there: when the node started again (S21)."""
     answered: dict[tuple[str, str], None] = attrs.Factory(dict)

@@ -197,6 +197,7 @@ def on_unqueue(case: Case, row: Row, job: Job) -> None:
     copy = job.copies.get(row.node)
     if copy is not None:
         copy.queueing = None
+        copy.unqueued_at = row.time
     if row.cause in _UNQUEUE_MARKS:
         case.mark(_UNQUEUE_MARKS[row.cause])
     if row.cause == "working" and not job.was_recalled:

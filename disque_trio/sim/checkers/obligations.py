@@ -223,6 +223,8 @@ class Obligations:
     has_original_file: bool
     """There are journals in the original's format, which has only the creator's time, and no place
     for extensions of jobs."""
+    has_queues: bool
+    """The journals have what is queued (`aof-queues`)."""
     grace: Micros
     """`tied-grace`."""
     dead_life: Micros
@@ -335,6 +337,9 @@ def obligations_of(plan: Plan, no_processor: Micros = 0) -> Obligations:
         can_step=bool(steps),
         differs=bool(steps) or any(clock.wall_offset_ms for clock in plan.clocks),
         has_original_file=has_disk and config.get("aof-format", "framed") == "disque",
+        has_queues=has_disk
+        and config.get("aof-queues", "no") == "yes"
+        and config.get("aof-format", "framed") != "disque",
         no_processor=no_processor,
         capabilities=plan.shared_capabilities,
         grace=int(config.get("tied-grace", "2000")) * MILLI,

@@ -284,6 +284,7 @@ DIRECTIVES: Final[dict[str, Row]] = {
     "replica-zone": _judged("S30", "S31"),
     "appendfsync": _judged("S15"),
     "appendonly": _judged("S15"),
+    "aof-queues": _judged("S21"),
     "default-replicate": _judged("S16"),
     "replica-repair-after": _judged("L7"),
     "tied-grace": _judged("S23"),

@@ -25,7 +25,7 @@ PROPERTIES: Final[dict[str, str]] = {
     "S18": "nodes know every member, and no forgotten node",
     "S19": "replies are true, and options of commands are carried out",
     "S20": "no job is accepted beyond MAXLEN, or by a leaving node",
-    "S21": "after an orderly stop, queued jobs are enqueued at once, and no others",
+    "S21": "after a stop in order, or a kill with aof-queues, queues are as they were",
     "S22": "replies to queries report the true state of jobs and queues",
     "S23": "a worker loses a job only to another; PURGE takes queued jobs; WAITJOB reports the end",
     "S24": "at most one job with a key lives or keeps it, in calm",

@@ -110,6 +110,8 @@ class Copy:
     acked_stamp: Stamp = ()
     queueing: Queueing | None = None
     """While it is queued."""
+    unqueued_at: Micros = NEVER
+    """When it last left the queue."""
     last_queueing: Queueing | None = None
     interrupted: Queueing | None = None
     """Its stay in the queue when the node was stopped in order, until it is queued again."""

@@ -1,9 +1,11 @@
-"""S21: after an orderly stop and a start a node has its queues as they were.
+"""S21: after an orderly stop and a start a node has its queues as they were; so it has after a kill
+if its journal has the queues (`aof-queues`).
 
 What was queued when it ended is queued there again at once, unless another holder has it queued or
 in hand, or the node has heard of its death. What was not, for a worker has it, or its DELAY is not
 over, is not: neither at once nor before a whole RETRY. That an operator killed the process, or the
-disk was in trouble, is no stop.
+disk was in trouble, is no stop. Of what happened just before a kill, and was not in the journal
+yet, nobody was told: both may be.
 """
 
 from typing import Final
@@ -22,13 +24,36 @@ REQUEUE_WITHIN: Final[Micros] = 2 * SECOND
 def on_crash(case: Case, row: Row) -> None:
     """A process ends: what is queued there now shall be again."""
     case.stopped.pop(row.node, None)
+    case.unwritten.pop(row.node, None)
     for key in [key for key in case.due_again if key[0] == row.node]:
         del case.due_again[key]
     if (row.cause, row.detail) == ("stop", "queues"):
         case.mark("stop.in_order")
-        case.stopped[row.node] = {
-            job_id: None for job_id, copy in case.table(row.node).items() if copy.queueing
+    elif not _has_queues(case, row):
+        return
+    else:
+        case.mark("kill.queues_kept")
+        since = row.time - case.obligations.write
+        case.unwritten[row.node] = {
+            job_id: None
+            for job_id, copy in case.table(row.node).items()
+            if max(copy.unqueued_at, copy.last_queueing.time if copy.last_queueing else 0) >= since
         }
+    case.stopped[row.node] = {
+        job_id: None for job_id, copy in case.table(row.node).items() if copy.queueing
+    }
+
+
+def _has_queues(case: Case, row: Row) -> bool:
+    """Has the journal of a node that is killed all that left its queues, but for the last of it?"""
+    world, since = case.world, row.time - case.obligations.write
+    return (
+        row.cause == "kill"
+        and case.obligations.has_queues
+        and not world.was_disk_faulty(row.node, row.time)
+        and not world.was_mute(row.node, since, row.time)
+        and not world.is_stopped(row.node, since, row.time)
+    )
 
 
 def before_queue(case: Case, row: Row, job: Job) -> None:
@@ -37,10 +62,12 @@ def before_queue(case: Case, row: Row, job: Job) -> None:
     copy = job.copies.get(row.node)
     if copy is None or copy.cause != "loaded" or copy.last_queueing or case.is_live:
         return
+    if job.id in case.unwritten.get(row.node, ()):
+        return
     if row.cause == "loaded":
         case.check("S21")
         if job.id not in case.stopped.get(row.node, {}):
-            detail = f"{row.node} queues it as it starts, and had not when it was stopped in order"
+            detail = f"{row.node} queues it as it starts, and had not when it ended"
             case.violate("S21", detail, job.id, row.node)
     elif row.cause == "retry" and copy.was_handed_out:
         case.check("S21")
@@ -50,7 +77,7 @@ def before_queue(case: Case, row: Row, job: Job) -> None:
         if waited < least:
             detail = (
                 f"{row.node} queues it {waited / SECOND:.3f} s after its start; it was not queued "
-                f"when it was stopped in order, and RETRY is {case.retry_of(job) // SECOND} s"
+                f"when it ended, and RETRY is {case.retry_of(job) // SECOND} s"
             )
             case.violate("S21", detail, job.id, row.node)
 
@@ -58,10 +85,13 @@ def before_queue(case: Case, row: Row, job: Job) -> None:
 def on_loaded(case: Case, row: Row) -> None:
     """The node runs again: what was queued, and is not yet, is due."""
     queued = case.stopped.pop(row.node, None)
+    unwritten = case.unwritten.pop(row.node, {})
     if queued is None or row.cause != "kept" or case.world.was_disk_faulty(row.node, row.time):
         return
     for job_id, copy in case.table(row.node).items():
         job = case.jobs[job_id]
+        if job_id in unwritten:
+            continue
         if job_id in queued:
             case.check("S21")
             if not copy.queueing and not copy.is_acked:
@@ -83,7 +113,7 @@ def judge_overdue(case: Case) -> None:
             continue
         if not _is_taken(job, copy, since) and not _was_hindered(case, job, node, since):
             detail = (
-                f"it was queued when {node} was stopped in order, and is not "
+                f"it was queued when {node} ended, and is not "
                 f"{(case.now - since) / SECOND:.3f} s after the start"
             )
             case.violate("S21", detail, job_id, node)

@@ -107,6 +107,7 @@ class Disk:
         self.file = Content()
         self.before: Content | None = None
         """The file that it has replaced, until that is synced."""
+        self.power_losses = 0
         self.written = 0
         """How many writes there have been."""
         self.sync_began = self.sync_ends = 0
@@ -149,6 +150,7 @@ class Disk:
 
     def lose_power(self) -> None:
         """An arbitrary first part of what is unsynced stays."""
+        self.power_losses += 1
         if self.before is not None and self.rng.random() < 0.5:
             self.file = self.before
         self.before = None

@@ -111,7 +111,8 @@ KINDS: Final[tuple[FaultKind, ...]] = (
             more_marks={
                 "restart": "a process was started again",
                 "stop.in_order":
-                    "a node was shut down in order and wrote its queues to its journal"}),
+                    "a node was shut down in order and wrote its queues to its journal",
+                "kill.queues_kept": "a process was killed whose journal had its queues"}),
     _killed("restart", "the same, but it starts again at once"),
     _ended("remove", "the process is killed and never starts again",
            row="remove",

@@ -149,11 +149,10 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
 
 def _may_be_short(node: NodeState, resolved: ResolvedOptions) -> bool:
     """May a job of one copy take the fast path: is there enough memory, is the node not leaving,
-    does the TTL fit, and are queues not recorded?"""
+    and does the TTL fit?"""
     memory = node.memory
     return (
         memory.held <= memory.soft
-        and not node.is_recording_queues
         and memory.spillable is None
         and node.wall <= resolved.last_wall
         and not node.cluster.myself.flags & LEAVING

@@ -9,6 +9,7 @@ import pytest
 from disque_trio.cli.aof import main
 from disque_trio.cli.aof.outcomes import DAMAGED, SOUND
 from disque_trio.cli.frame import USAGE
+from disque_trio.statemachine.journaling import UNKNOWN, known_since
 from disque_trio.wire.framed import HEADER_SIZE
 from tests.cli.aof.conftest import Make
 from tests.cli.aof.files import RECORDS, disque, framed
@@ -109,6 +110,19 @@ def test_damaged_records_are_left_out_and_counted(make: Make, capsys: Capture) -
     out = capsys.readouterr().out
     assert "in 3 places" in out
     assert "checksum wrong" in out
+
+
+@pytest.mark.parametrize("way", ["--skip-damaged", "--cut-damaged"])
+def test_queues_are_unknown_where_deliveries_may_be_missing(make: Make, way: str) -> None:
+    whole = framed([known_since("a boot"), *RECORDS])
+    path = make(whole[:400] + b"x" + whole[401:])
+
+    assert main(["repair", path, "--yes", way]) == SOUND
+
+    found, _ = read(Path(path).read_bytes())
+    assert found[0] == known_since("a boot")
+    assert found[-1] == UNKNOWN
+    assert UNKNOWN not in found[:-1]
 
 
 def test_everything_from_the_damage_on_is_cut(make: Make, capsys: Capture) -> None:

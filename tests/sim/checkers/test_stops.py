@@ -13,9 +13,11 @@ def told(
     cause: str = "loaded",
     to: tuple[str, ...] = (),
     loaded_at: float = 11,
+    keeps: bool = False,
 ) -> Trace:
     """A job is queued at n1, which ends at 10 s, and starts at 11 s."""
-    trace = Trace(config=(("appendonly", "yes"), ("appendfsync", "everysec")), consumers=())
+    config = (("appendonly", "yes"), ("appendfsync", "everysec"), ("aof-queues", "yes"))
+    trace = Trace(config=config[: 2 + keeps], consumers=())
     trace.add(0, to=to, options="replicate=1 retry=30 ttl=3600")
     if served_at is not None:
         trace.row(served_at, "unqueue", "n1", job=JOB, cause="served")
@@ -51,7 +53,7 @@ def test_the_others_may_be_asked_before() -> None:
 def test_what_waits_for_retry_is_found_out() -> None:
     [problem] = problems(told(queued_at=None))
 
-    assert problem.startswith("it was queued when n1 was stopped in order, and is not 9.0")
+    assert problem.startswith("it was queued when n1 ended, and is not 9.0")
 
 
 @pytest.mark.parametrize(("queued_at", "is_early"), [(40.7, True), (40.76, False)])
@@ -143,3 +145,26 @@ def test_a_job_that_was_given_back_before_the_stop_was_asked_for() -> None:
         assert nacked("stop queues", cause).verdict(end=20).duplicates == {"D0": 1}
     assert nacked("stop queues", "first").verdict(end=20).duplicates == {"DX": 1}
     assert nacked("kill").verdict(end=20).duplicates != {"D0": 1}
+
+
+def test_after_a_kill_the_same_holds_where_journals_have_the_queues() -> None:
+    kept = told(ends="kill", keeps=True)
+    [late] = problems(told(ends="kill", keeps=True, queued_at=None))
+    [early] = problems(told(ends="kill", keeps=True, served_at=5))
+
+    assert problems(kept) == []
+    assert kept.verdict(end=20).marks["kill.queues_kept"]
+    assert late.startswith("it was queued when n1 ended")
+    assert early == "n1 queues it as it starts, and had not when it ended"
+
+
+def test_after_a_loss_of_power_nothing_is_due() -> None:
+    for cause in ("power", "error"):
+        trace = told(ends=cause, keeps=True, queued_at=None)
+        assert problems(trace) == []
+        assert not trace.verdict(end=20).checks.get("S21")
+
+
+@pytest.mark.parametrize("queued_at", [11, None])
+def test_what_happened_just_before_a_kill_may_have_no_record(queued_at: float | None) -> None:
+    assert problems(told(ends="kill", keeps=True, served_at=9.9999, queued_at=queued_at)) == []

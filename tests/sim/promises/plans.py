@@ -13,6 +13,7 @@ from tests.sim.mutants.plans.conditions import (
     squeezed,
     workers,
 )
+from tests.sim.mutants.plans.upkeep import kept_stoppings
 
 ALL: Final = (1, 2, 3, 4, 5)
 ANY: Final = Expect(duplicates=("D0", "D1", "D2", "D4", "D5"))
@@ -172,6 +173,7 @@ DIRECTIVES: Final[dict[str, Plan]] = {
     "default-replicate": _configured(added(replicate=None), ("default-replicate", "2")),
     "default-sync": _configured(added(replicate=5, faults=(SLOW_NODE,)), ("default-sync", "3")),
     "appendonly": blackouts(0),
+    "aof-queues": kept_stoppings(0),
     "appendfsync": blackouts(0),
     "replica-repair-after": attrs.evolve(
         _configured(added(200, (GONE,), retry_s=90), ("replica-repair-after", "2")),

@@ -155,3 +155,7 @@ class DiskStore:
     def salt(self) -> int:
         """Always the same, to find code that relies on a new one."""
         return SALT
+
+    def boot(self) -> str:
+        """Another one after each loss of power."""
+        return f"boot {self._disk.power_losses}"

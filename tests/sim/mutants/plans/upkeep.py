@@ -159,6 +159,14 @@ def stoppings(seed: int) -> Plan:
     )
 
 
+def kept_stoppings(seed: int) -> Plan:
+    """The same, and journals have the queues at any time (`aof-queues`): kills are as good."""
+    plan = stoppings(seed)
+    return attrs.evolve(
+        plan, scenario="kept-stoppings", config=(*plan.config, ("aof-queues", "yes"))
+    )
+
+
 def killings_of_unknown_jobs(seed: int) -> Plan:
     """The same with workers that acknowledge elsewhere, mostly where the job is unknown."""
     return attrs.evolve(
