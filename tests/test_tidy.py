@@ -23,7 +23,7 @@ _RUNGS: Final = """
     outbox strangers state lengthy invariants
     send trace journaling key_index spilling heartbeat links metrics counts tracked_deliveries
     reasons lifecycle leases nodetable stamps
-    postponing pressure resident_size
+    postponing pressure resident_size results
     shortcuts copies waiters longcommands pausing recovery
     pending_adds holder_exchange joberrors deadletters key_search versions
     replication transfer offering federation queue_announcements acks purging resend requeue
@@ -94,6 +94,7 @@ OWNERS: Final = {
         Memory.is_refused
     """,
     "resident_size": "Memory.surplus Memory.trial Memory.trial_at Memory.trial_pause",
+    "results": "NodeState.results Memory.held",
     "jobtable": "Job.before Job.after",
     "copies": "Job.holders",
     "journaling": "Outbox.records NodeState.is_recording NodeState.is_recording_queues"
@@ -129,7 +130,7 @@ OWNERS: Final = {
     "queue": "Job.in_line",
     "waiters": """
         Client.blocked Client.queues Client.deadline Client.wants Client.active
-        Client.awaited NodeState.awaited NodeState.ended
+        Client.awaited Client.wants_result NodeState.awaited NodeState.ended
         Queue.waiting Outbox.resumed
     """,
     "pausing": "Queue.paused",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from disque_trio.client.nodes import NoNodeError as NoNodeError
     from disque_trio.client.records import Job as Job
     from disque_trio.client.records import JobDetails as JobDetails
+    from disque_trio.client.records import JobResult as JobResult
     from disque_trio.client.records import KeyHolder as KeyHolder
     from disque_trio.client.records import Meta as Meta
     from disque_trio.client.records import QueueStats as QueueStats
@@ -59,7 +60,9 @@ _HOMES: Final = {
         ".errors",
     ),
     "NoNodeError": ".nodes",
-    **dict.fromkeys(("Job", "JobDetails", "KeyHolder", "Meta", "QueueStats"), ".records"),
+    **dict.fromkeys(
+        ("Job", "JobDetails", "JobResult", "KeyHolder", "Meta", "QueueStats"), ".records"
+    ),
     **dict.fromkeys(_REFUSALS, ".refusals"),
 }
 

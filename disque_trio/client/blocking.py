@@ -117,6 +117,7 @@ class BlockingClient(ClusterClient):
     dequeue = blocking(commands.dequeue)
     deljob = blocking(commands.deljob)
     waitjob = blocking(commands.waitjob)
+    waitresult = blocking(commands.waitresult)
     show = blocking(commands.show)
     show_key = blocking(commands.show_key)
     cancel_key = blocking(commands.cancel_key)

@@ -151,6 +151,7 @@ class Client(ClusterClient):
     dequeue = method(commands.dequeue)
     deljob = method(commands.deljob)
     waitjob = method(commands.waitjob)
+    waitresult = method(commands.waitresult)
     show = method(commands.show)
     show_key = method(commands.show_key)
     cancel_key = method(commands.cancel_key)

@@ -13,11 +13,20 @@ import attrs
 from disque_trio.client import replies
 from disque_trio.client.checking import checked
 from disque_trio.client.command import Command, Text, milliseconds, span, word
-from disque_trio.client.records import End, Job, JobDetails, KeyHolder, QueueStats, Scanned
+from disque_trio.client.records import (
+    End,
+    Job,
+    JobDetails,
+    JobResult,
+    KeyHolder,
+    QueueStats,
+    Scanned,
+)
 from disque_trio.client.refusals import RefusedError
 from disque_trio.statemachine import commandoptions, joboptions
 from disque_trio.statemachine.base import Reply
 from disque_trio.statemachine.commandoptions import (
+    ACKJOB,
     COUNTED,
     GETJOB,
     NACK,
@@ -30,6 +39,8 @@ from disque_trio.statemachine.commandoptions import (
 ADD_TIMEOUT_S: Final = 5.0
 _KEY_WAIT_S: Final = 5.0
 """A node answers commands about keys within this time, even if another one is silent."""
+_RESULTS: Final = "results"
+"""The feature of nodes that keep results."""
 _NODE_DIGITS: Final = 8
 """A token begins with the first digits of the id of the node that made it."""
 
@@ -150,9 +161,19 @@ def begin(*jobs: Job | str) -> Command[int]:
 
 
 @checked
-def ackjob(*jobs: Job | str) -> Command[int]:
-    """ACKJOB: return how many jobs the node held that were not acknowledged yet."""
-    return _of_jobs(b"ACKJOB", jobs)
+def ackjob(*jobs: Job | str, result: Text | None = None, keep: float | None = None) -> Command[int]:
+    """ACKJOB: return how many jobs the node held that were not acknowledged yet. Nodes keep the
+    `result` of one job for `keep` seconds, an hour if not given; a node that keeps no results
+    acknowledges it without."""
+    plain = _of_jobs(b"ACKJOB", jobs)
+    if result is None and keep is None:
+        return plain
+    if result is None or len(jobs) != 1:
+        raise ValueError("ackjob: a result, with or without keep, is of one job")
+    options = _words(ACKJOB, {"result": word(result), "keep": keep})
+    return attrs.evolve(
+        plain, words=(*plain.words, *options), plain=plain.words, features=(_RESULTS,)
+    )
 
 
 @checked
@@ -270,6 +291,21 @@ def waitjob(job: Job | str, *, timeout: float | None = None) -> Command[End | No
         wait_s=span(timeout),
         features=("waitjob-nohang",) if timeout == 0 else (),
         plain=waiting,
+        is_sought=True,
+    )
+
+
+@checked
+def waitresult(job: Job | str, *, timeout: float | None = None) -> Command[JobResult | None]:
+    """WAITJOB WITHRESULT: as `waitjob`, with the result that `ackjob` has given, also after the job
+    is gone. A node that keeps no results returns none."""
+    command = waitjob(job, timeout=timeout)
+    return Command(
+        (*command.words, b"WITHRESULT"),
+        replies.maybe(replies.job_result),
+        wait_s=command.wait_s,
+        features=(*command.features, _RESULTS),
+        plain=command.plain,
         is_sought=True,
     )
 

@@ -125,7 +125,8 @@ class JobDetails:
     more: Mapping[str, Reply] = attrs.field(factory=dict, hash=False)
     """Its options beyond the original's, by their names in SHOW: `priority`, `key`, `keep`,
     `limit`, `redriven`, `reason`, `backoff`, `max-backoff`, `follows`, and `snoozes`; and its
-    `failed-at` and `error` (see the property). Times are in milliseconds, text is bytes."""
+    `failed-at` and `error` (see the property); of an acknowledged job with a result `result`,
+    `result-at` and `result-kept-within`. Times are in milliseconds, text is bytes."""
 
     @property
     def error(self) -> "LastError | None":
@@ -184,6 +185,15 @@ class LastError:
     def __str__(self) -> str:
         text = f"{self.kind}: {self.message}" if self.message else self.kind
         return f"{text} ({self.place})" if self.place else text
+
+
+@attrs.frozen
+class JobResult:
+    """WAITJOB WITHRESULT: how a job has ended, and what ACKJOB RESULT has given."""
+
+    end: End
+    result: bytes | None
+    """None if it has none, or none is kept at the node."""
 
 
 @attrs.frozen(kw_only=True)

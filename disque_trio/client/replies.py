@@ -12,6 +12,7 @@ from disque_trio.client.records import (
     Item,
     Job,
     JobDetails,
+    JobResult,
     KeyHolder,
     Meta,
     QueueStats,
@@ -172,6 +173,14 @@ def key_holder(reply: Reply) -> KeyHolder:
 def end(reply: Reply) -> End:
     """WAITJOB."""
     return _ENDS[text(reply)]
+
+
+def job_result(reply: Reply) -> JobResult:
+    """WAITJOB WITHRESULT; a node that does not know it answers WAITJOB."""
+    if not isinstance(reply, list):
+        return JobResult(end(reply), None)
+    how, value = reply
+    return JobResult(end(how), None if value is None else blob(value))
 
 
 def scanned(meaning: Callable[[Reply], Item]) -> Callable[[Reply], Scanned[Item]]:

@@ -15,6 +15,7 @@ from disque_trio.statemachine import (
     lifecycle,
     pressure,
     replication,
+    results,
     send,
     shortcuts,
 )
@@ -29,15 +30,16 @@ from disque_trio.statemachine.base import (
     RESTORED,
     WAIT_REPL,
     JobId,
+    Millis,
     NodeId,
 )
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.copies import add_holder
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import MAX_GC_ATTEMPT, Job, is_at_least_once, ttl_minutes
-from disque_trio.statemachine.messages import DelJob, GotAck, SetAck
+from disque_trio.statemachine.messages import DelJob, GotAck, Result, SetAck
 from disque_trio.statemachine.nodetable import is_banned
-from disque_trio.statemachine.state import NodeState
+from disque_trio.statemachine.state import KeptResult, NodeState
 
 _OURS_TO_END: Final = (ACTIVE, QUEUED)
 _OF_WAITS: Final = DELAYED | RESTORED
@@ -117,6 +119,17 @@ def ack(node: NodeState, job_id: JobId, cause: Cause = Cause.ACKJOB) -> bool:
     return was_pending
 
 
+def ack_with_result(node: NodeState, job_id: JobId, value: bytes, keep: Millis) -> bool:
+    """A client acknowledges a job with a result, which is kept for so long. As `ack`; a job that
+    has been acknowledged before takes no result."""
+    job = node.jobs.get(job_id)
+    if job is None or job.state != ACKED:
+        queue = (job.queue if job is not None else None) or b""
+        until = node.mono + keep
+        results.keep(node, job_id, KeptResult(job_id, queue, node.wall, until, value))
+    return ack(node, job_id)
+
+
 def _record(node: NodeState, job: Job) -> None:
     """Record the acknowledgement for a restart, unless the job has been collected at once."""
     if node.is_recording and job.id in node.jobs:
@@ -145,7 +158,7 @@ def _remember_unknown(node: NodeState, job_id: JobId) -> None:
         return
     if cluster.is_leaving:
         # A leaving node keeps no record, but it tells the others once.
-        send.to_all(node, SetAck(job_id, 0))
+        results.say_ack_to_all(node, job_id)
         return
     job = Job(
         id=job_id,
@@ -180,7 +193,7 @@ def try_collect(node: NodeState, job: Job) -> None:
         job.confirmed = node.cluster.myself.holding
     missing = unconfirmed(node, job)
     if missing:
-        send.to_ids(node, missing, SetAck(job.id, len(job.holders)))
+        results.say_ack(node, missing, job.id, len(job.holders))
     elif not _awaits_unknown_nodes(node, job):
         collect(node, job)
 
@@ -224,13 +237,13 @@ def ask_again(node: NodeState, job: Job, ids: Sequence[NodeId]) -> None:
     missing = [id for id in ids if id not in confirmed and (job.is_dummy or id in job.holders)]
     if missing:
         job.confirmed = confirmed or node.cluster.myself.holding
-        send.to_ids(node, missing, SetAck(job.id, len(job.holders)))
+        results.say_ack(node, missing, job.id, len(job.holders))
 
 
 def collect(node: NodeState, job: Job) -> None:
     """Every holder has confirmed: tell all of them to drop the job."""
     if _misses_holders(node, job):
-        send.to_all(node, SetAck(job.id, 0))
+        results.say_ack_to_all(node, job.id)
     elif not job.is_dummy:
         send.to_holders(node, job, DelJob(job.id))
     lifecycle.unregister(node, job, Cause.COLLECTED)
@@ -280,6 +293,12 @@ def on_setack(node: NodeState, sender: Peer, message: SetAck) -> None:
         try_collect(node, job)
     if was_pending:
         _record(node, job)
+
+
+def on_result(node: NodeState, sender: Peer, message: Result) -> None:
+    """SETACK, with a result."""
+    results.take(node, message, node.jobs.get(message.id))
+    on_setack(node, sender, SetAck(message.id, message.holders))
 
 
 def is_last_but_one(node: NodeState, sender: Peer, job: Job, message: SetAck) -> bool:

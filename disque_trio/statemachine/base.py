@@ -29,6 +29,8 @@ ORIGINAL_PERIOD_S: Final = (1 << 31) // 1000
 """The longest DELAY and RETRY that original nodes can count, in 32-bit milliseconds: 24.8 days."""
 LONGEST_PERIOD_S: Final = 10 * 366 * 86_400
 """The longest that is taken, and the longest KEEP: ten years."""
+MAX_RESULT: Final = 64 << 20
+"""Bytes of a result of a job, whatever `result-max-bytes` says."""
 MAX_INTEGER: Final = (1 << 63) - 1
 """Of a word of a request."""
 
@@ -135,9 +137,11 @@ LONG_WAITS: Final = 1024
 """It reads a POSTPONED whose wait has more than 32 bits of milliseconds, which are 49.7 days."""
 ERRORS: Final = 2048
 """It keeps the last error of a job, and understands JOBERROR."""
+RESULTS: Final = 4096
+"""It keeps results of jobs, and understands RESULT."""
 CAPABILITIES: Final = (
     BATCHES | MEETS | LISTS | EXTENDS | PURGES | CLAIMS | BURIES | POSTPONES | SNOOZES
-    | ZONES | LONG_WAITS | ERRORS
+    | ZONES | LONG_WAITS | ERRORS | RESULTS
 )  # fmt: skip
 """What a node of ours announces, in PING, PONG and MEET."""
 KEEPS_ALL: Final = EXTENDS | BURIES

@@ -78,6 +78,8 @@ class Client(Timed):
     """Jobs whose leases end with this connection. `tracked_deliveries` writes it."""
     awaited: JobId = b""
     """The job whose end it waits for."""
+    wants_result: bool = False
+    """And its result."""
     pending_adds: list[PendingAdd] = attrs.Factory(list)
     """While it waits for copies: its ADDJOBs that are not answered, in order."""
     most_pending: int = 0

@@ -6,7 +6,7 @@ From the rows follow the parsers, the usage, the tables of the manual, and what 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from disque_trio.statemachine.base import LONGEST_PERIOD_S
+from disque_trio.statemachine.base import LONGEST_PERIOD_S, MAX_RESULT, Millis
 from disque_trio.statemachine.extensions import MAX_ERROR, MAX_REASON
 from disque_trio.statemachine.joboptions import Option, in_words
 
@@ -102,9 +102,38 @@ NACK: Final = _table(
         meaning="why the jobs have failed",
     ),
 )
+ACKJOB: Final = _table(
+    Option(
+        word=b"RESULT",
+        name="result",
+        usage="value",
+        most=MAX_RESULT,
+        meaning="what has come of the job, of which there is only one then; up to "
+        "`result-max-bytes` bytes",
+    ),
+    Option(
+        word=b"KEEP",
+        name="keep",
+        usage="sec",
+        most=LONGEST_PERIOD_S,
+        has_decimals=True,
+        least=1,
+        default="3600",
+        needs=b"RESULT",
+        meaning="with RESULT: how long the result is kept, with up to three decimals",
+    ),
+)
+KEEP_RESULT: Final[Millis] = 3_600_000
+"""For how long a result is kept without KEEP."""
 WAITJOB: Final = _table(
     _NOHANG,
     _TIMEOUT,
+    Option(
+        word=b"WITHRESULT",
+        name="with_result",
+        usage="",
+        meaning="reply with an array: how the job has ended, and its result or null",
+    ),
 )
 QSTAT: Final = _table(
     Option(

@@ -74,6 +74,8 @@ class Config:
     """One job of so many has its trace kept, to be had by TRACE GET; 0 is none. Ours alone."""
     ended_jobs: int = 100_000
     """How many jobs that have ended are remembered; 0 is none. Ours alone."""
+    result_max_bytes: int = 1 << 20
+    """How large the result of a job may be. Ours alone."""
     loglevel: str = "notice"
     pidfile: str = "/var/run/disque.pid"
     maxmemory: int = 1 << 30

@@ -9,7 +9,7 @@ from typing import Final
 
 import attrs
 
-from disque_trio.statemachine import counts, send
+from disque_trio.statemachine import counts, results, send
 from disque_trio.statemachine.base import (
     ACTIVE,
     BCAST_WILLQUEUE,
@@ -27,7 +27,7 @@ from disque_trio.statemachine.base import (
 from disque_trio.statemachine.cluster import UNREACHABLE, Peer
 from disque_trio.statemachine.job import STAMPS, Job, needs
 from disque_trio.statemachine.lifecycle import desync
-from disque_trio.statemachine.messages import JobCopy, JobState, SetAck, Working
+from disque_trio.statemachine.messages import JobCopy, JobState, Working
 from disque_trio.statemachine.nodetable import is_banned
 from disque_trio.statemachine.state import NodeState
 
@@ -288,7 +288,7 @@ def is_over(node: NodeState, sender: Peer, job_id: JobId) -> bool:
     told."""
     if job_id not in node.tombstones:
         return False
-    send.to_node(node, sender, SetAck(job_id, 0))
+    results.say_ack(node, (sender.id,), job_id, 0)
     return True
 
 
@@ -300,6 +300,5 @@ def tell_of_ack(node: NodeState, sender: Peer, job: Job, holders: tuple[NodeId, 
     known = job.holders
     if not job.is_dummy:
         add_holders(job, named(node, holders))
-    message = SetAck(job.id, len(job.holders))
-    send.to_node(node, sender, message)
-    send.to_ids(node, [id for id in job.holders if id not in known and id != sender.id], message)
+    unknown = [id for id in job.holders if id not in known and id != sender.id]
+    results.say_ack(node, (sender.id, *unknown), job.id, len(job.holders))

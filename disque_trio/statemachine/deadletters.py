@@ -21,7 +21,7 @@ from disque_trio.statemachine import (
     key_index,
     lifecycle,
     reasons,
-    send,
+    results,
     spilling,
     trace,
     tracked_deliveries,
@@ -56,7 +56,7 @@ from disque_trio.statemachine.extensions import (
 from disque_trio.statemachine.holder_exchange import exchange_holders, learn
 from disque_trio.statemachine.job import Job, may_be_queued, ttl_range
 from disque_trio.statemachine.memory import put_extensions
-from disque_trio.statemachine.messages import JobCopy, JobError, JobState, SetAck
+from disque_trio.statemachine.messages import JobCopy, JobError, JobState
 from disque_trio.statemachine.state import NodeState
 
 OVER_LIMIT: Final = b"LIMIT %d: delivered %d times"
@@ -209,7 +209,7 @@ def known(node: NodeState, sender: Peer, job_id: JobId) -> Job | None:
         # Its collection waits for the sender from now on.
         if not job.is_dummy:
             add_holder(job, sender.id)
-        send.to_node(node, sender, SetAck(job.id, len(job.holders)))
+        results.say_ack(node, (sender.id,), job.id, len(job.holders))
         return None
     if sender.id not in job.holders:
         learn(job, (sender.id,))

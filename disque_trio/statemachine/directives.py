@@ -11,7 +11,7 @@ from typing import Any, Final
 import attrs
 
 from disque_trio.statemachine.address import LAST_PORT
-from disque_trio.statemachine.base import CommandError
+from disque_trio.statemachine.base import MAX_RESULT, CommandError
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.jobtraces import MOST
 from disque_trio.statemachine.pattern import matches
@@ -167,6 +167,7 @@ DIRECTIVES: Final = (
     Directive("trace-file-keep", _FROM_ONE),
     _live("trace-sample", number(0, MOST)),
     _live("ended-jobs", number(0, MOST_ENDED)),
+    _live("result-max-bytes", size_from_to(0, MAX_RESULT)),
     Directive("spill-directory", TEXT),
     Directive("aof-format", choice("framed", "disque")),
     Directive("aof-queues", FLAG),

@@ -31,6 +31,7 @@ from disque_trio.statemachine.memory import (
     of_kept,
     of_key,
     of_queue,
+    of_result,
 )
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
@@ -234,6 +235,7 @@ def _check_memory(node: NodeState) -> None:
     held += sum(of_demand(each.name, len(each.askers)) for each in node.demands.values())
     held += sum(of_key(name) * len(jobs) for name, jobs in node.keys.index.items())
     held += sum(of_kept(name) * len(some) for name, some in node.keys.kept.items())
+    held += sum(of_result(each.queue, each.value) for each in node.results.values())
     assert memory.held == held, f"{memory.held} bytes are on the account, not {held}"
     dummies = [job.id for job in node.jobs.values() if job.is_dummy]
     assert sorted(memory.dummies) == sorted(dummies), "dummy acks are counted wrongly"

@@ -47,8 +47,8 @@ from disque_trio.statemachine.job import Job, needs
 from disque_trio.statemachine.key_facts import KEPT
 from disque_trio.statemachine.keys import Kept
 from disque_trio.statemachine.messages import JobCopy
-from disque_trio.statemachine.records import DeleteJob, LoadJob, Record
-from disque_trio.statemachine.state import NodeState
+from disque_trio.statemachine.records import DeleteJob, LoadJob, Record, StoredResult
+from disque_trio.statemachine.state import KeptResult, NodeState
 
 STOPPED: Final = DeleteJob(b"D-00000000-the+node+was+stopped++++-0000")
 """The last record of a controlled stop: jobs that are recorded as queued are queued."""
@@ -164,6 +164,25 @@ def release(node: NodeState, kept: Kept) -> None:
     """The key is free."""
     if node.is_recording and node.keeps_extensions:
         node.out.records.append(DeleteJob(kept.id))
+
+
+def keep_result(node: NodeState, kept: KeptResult) -> None:
+    """This node keeps this result. Nothing is written when its time is over."""
+    if node.is_recording and node.keeps_extensions:
+        node.out.records.append(_stored_result(node, kept))
+
+
+def kept_results(node: NodeState) -> Iterable[StoredResult]:
+    """For a file that is written anew: the results that are kept."""
+    for job_id in list(node.results) if node.keeps_extensions else ():
+        kept = node.results.get(job_id)
+        if kept is not None:
+            yield _stored_result(node, kept)
+
+
+def _stored_result(node: NodeState, kept: KeptResult) -> StoredResult:
+    until = node.wall + kept.until - node.mono
+    return StoredResult(kept.id, kept.queue, kept.at, until, kept.value)
 
 
 def unwrite(node: NodeState) -> None:

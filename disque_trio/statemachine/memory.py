@@ -41,6 +41,8 @@ SEARCH_BYTES: Final = 2200
 """What is asked about a key, for a client of SHOW KEY or CANCEL KEY, or for a job."""
 KEPT_BYTES: Final = 700
 """A key that stays taken, likewise."""
+RESULT_BYTES: Final = 700
+"""A result that is kept, without its bytes, likewise."""
 SLOT_BYTES: Final = 360
 """A slot of the timer wheel without its jobs' entries, with the moments that are shared by few
 jobs. Jobs that come in quick succession share slots and moments."""
@@ -141,6 +143,11 @@ def of_key(name: tuple[bytes, bytes]) -> int:
 def of_kept(name: tuple[bytes, bytes]) -> int:
     """What the key of a job that is gone weighs."""
     return KEPT_BYTES + len(name[0]) + len(name[1])
+
+
+def of_result(queue: bytes, value: bytes) -> int:
+    """What the result of a job of this queue weighs."""
+    return RESULT_BYTES + len(queue) + len(value)
 
 
 def of_queue(queue: Queue) -> int:

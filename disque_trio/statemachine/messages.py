@@ -518,6 +518,34 @@ class JobError(BusMessage):
         return f"at={self.at}"
 
 
+@attrs.define
+class Result(BusMessage):
+    """SETACK of a job of which a result is kept (`results`). Ours."""
+
+    NUMBER: ClassVar[int] = 32
+    NEEDS: ClassVar[int] = base.RESULTS
+    LAYOUT: ClassVar[tuple[Part, ...]] = (
+        identity("id"),
+        uint("holders", 32),
+        uint("at", 64),
+        uint("left", 64),
+        data("value"),
+    )
+
+    id: JobId
+    holders: int
+    """As in SETACK."""
+    at: Millis
+    """When it was given, by the wall clock of the node of the ACKJOB."""
+    left: Millis
+    """For how long it is kept."""
+    value: bytes
+
+    def detail(self, _names: Names) -> str:
+        """What SETACK says, and when and for how long it is kept."""
+        return f"holders={self.holders} at={self.at} left={self.left}"
+
+
 AboutJob = GotJob | Enqueue | Queued | SetAck | WillQueue | GotAck | DelJob | Working
 
 
@@ -546,7 +574,7 @@ class Batch:
 Message = (
     Ping | Pong | Meet | Fail | ReplJob | YourJobs | AboutJob | NeedJobs | Pause | Many | Batch
     | Waiting | HaveJobs | Holders | Purge | KeyClaim | KeyAnswer | KeyCancel
-    | JobState | Postponed | JobError
+    | JobState | Postponed | JobError | Result
 )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 import attrs
 
-from disque_trio.statemachine.base import JobId
+from disque_trio.statemachine.base import JobId, Millis
 from disque_trio.statemachine.messages import JobCopy
 
 
@@ -20,4 +20,17 @@ class DeleteJob:
     id: JobId
 
 
-Record = LoadJob | DeleteJob
+@attrs.define
+class StoredResult:
+    """This node keeps this result. Times are Unix milliseconds."""
+
+    id: JobId
+    queue: bytes
+    at: Millis
+    """When it was given."""
+    until: Millis
+    """By the clock of the node that wrote this."""
+    value: bytes
+
+
+Record = LoadJob | DeleteJob | StoredResult

@@ -21,7 +21,15 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 
-from disque_trio.statemachine import key_index, lifecycle, pressure, reasons, spilling, trace
+from disque_trio.statemachine import (
+    key_index,
+    lifecycle,
+    pressure,
+    reasons,
+    results,
+    spilling,
+    trace,
+)
 from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
@@ -53,7 +61,7 @@ from disque_trio.statemachine.job import (
 from disque_trio.statemachine.journaling import QUEUES, STOPPED, UNKNOWN, confirmed_in, has_left
 from disque_trio.statemachine.memory import of_job
 from disque_trio.statemachine.messages import JobCopy
-from disque_trio.statemachine.records import LoadJob, Record
+from disque_trio.statemachine.records import LoadJob, Record, StoredResult
 from disque_trio.statemachine.state import NodeState
 
 LINKS_UP: Final[Millis] = 1000
@@ -67,6 +75,8 @@ def load(node: NodeState, records: Iterable[Record]) -> None:
     for record in records:
         if isinstance(record, LoadJob):
             _load(node, record.copy)
+        elif isinstance(record, StoredResult):
+            results.load(node, record)
         elif (moved := has_left(record.id)) is not None:
             _leave(node, moved)
         elif record.id.startswith(QUEUES):

@@ -16,6 +16,7 @@ from disque_trio.statemachine import (
     key_search,
     lifecycle,
     pending_adds,
+    results,
     send,
     stamps,
 )
@@ -53,7 +54,7 @@ from disque_trio.statemachine.copies import (
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.extensions import FOLLOWS, Extensions
 from disque_trio.statemachine.job import DESYNC, LAST_STAMP, STAMPS, Job, PendingAdd, needs
-from disque_trio.statemachine.messages import DelJob, Enqueue, GotJob, ReplJob, SetAck
+from disque_trio.statemachine.messages import DelJob, Enqueue, GotJob, ReplJob
 from disque_trio.statemachine.state import NodeState
 
 RESEND_EVERY: Final[Millis] = 100
@@ -293,7 +294,7 @@ def achieved_by_ack(node: NodeState, job: Job) -> bool:
     job.confirmed = None
     if node.cluster.myself.id in job.holders:
         return True
-    send.to_holders(node, job, SetAck(job.id, len(job.holders)))
+    results.say_ack(node, job.holders, job.id, len(job.holders))
     node.tombstones.bury(job.id)
     lifecycle.unregister(node, job, Cause.HANDED_OVER)
     return False

@@ -16,6 +16,7 @@ from disque_trio.statemachine import (
     offering,
     replication,
     requeue,
+    results,
     send,
     waiters,
 )
@@ -210,3 +211,4 @@ def flush(node: NodeState) -> None:
     node.tombstones.forget_all()
     node.endings.forget_all()
     key_index.forget_all(node)
+    results.forget_all(node)

@@ -100,6 +100,24 @@ class Resend(Timed):
 
 
 @attrs.define(eq=False, weakref_slot=False)
+class KeptResult(Timed):
+    """What ACKJOB RESULT said of a job. `results` makes it, and nobody changes it."""
+
+    id: JobId
+    queue: bytes
+    """Empty if it is not known here."""
+    at: Millis
+    """When it was given, by the wall clock of the node of the ACKJOB."""
+    until: Millis
+    value: bytes
+
+    @property
+    def order(self) -> tuple[Millis, bytes]:
+        """Of two results of one job that with the smaller order holds."""
+        return self.at, self.value
+
+
+@attrs.define(eq=False, weakref_slot=False)
 class TrackedDelivery:
     """The last delivery of a job at this node, if the consumer has asked for more than the job.
     `tracked_deliveries` writes it."""
@@ -298,6 +316,8 @@ class NodeState:
     """`pending_adds`: the ADDJOBs that wait for copies, by job, and the bytes of their bodies."""
     tracked: dict[JobId, TrackedDelivery] = attrs.Factory(dict)
     """`tracked_deliveries`: deliveries with a token, or tied to a connection."""
+    results: dict[JobId, KeptResult] = attrs.Factory(dict)
+    """`results`: what ACKJOB RESULT has said, of jobs that are acknowledged or gone."""
     awaited: dict[JobId, dict[ClientId, Client]] = attrs.Factory(dict)
     """`waiters`: the clients that wait for the end of a job."""
     ended: dict[JobId, bytes] = attrs.Factory(dict)

@@ -19,6 +19,7 @@ from disque_trio.statemachine import (
     repair,
     requeue,
     resend,
+    results,
     sessions,
 )
 from disque_trio.statemachine.client import Client
@@ -30,6 +31,7 @@ from disque_trio.statemachine.state import (
     Cron,
     Demand,
     Enqueuing,
+    KeptResult,
     NodeState,
     Purging,
     QueueAnnouncements,
@@ -52,6 +54,7 @@ ON_TIMER: Final[dict[type, Callable[[NodeState, Any], None]]] = {
     Timed: sessions.on_pause_end,
     Keys: key_claim.on_due,
     Kept: key_index.on_due,
+    KeptResult: results.on_due,
     Search: key_search.on_due,
     Reconciliation: key_ordering.on_reconcile_due,
     Ordering: key_ordering.on_due,

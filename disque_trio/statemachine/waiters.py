@@ -1,8 +1,9 @@
 """Waiting clients, of GETJOB and WAITJOB: blocking, releasing, timing out (original 1.5, 6.6).
 
-Owns `Client.blocked`, `queues`, `awaited`, `deadline`, `wants`, `NodeState.awaited` and
-`Queue.waiting`, takes out of `NodeState.ended`, sets `Client.active` and `Outbox.resumed`, and arms
-the client's timer: for the end of its wait, or for the end of its idleness.
+Owns `Client.blocked`, `queues`, `awaited`, `deadline`, `wants`, `wants_result`,
+`NodeState.awaited` and `Queue.waiting`, takes out of `NodeState.ended`, sets `Client.active` and
+`Outbox.resumed`, and arms the client's timer: for the end of its wait, or for the end of its
+idleness.
 """
 
 from collections.abc import Sequence
@@ -32,9 +33,12 @@ def block_for_jobs(
     block(node, client, Blocked.JOBS, deadline)
 
 
-def block_for_end(node: NodeState, client: Client, job_id: JobId, deadline: Millis) -> None:
-    """Let the client wait for the end of a job; deadline 0 is for ever."""
+def block_for_end(
+    node: NodeState, client: Client, job_id: JobId, deadline: Millis, *, with_result: bool
+) -> None:
+    """Let the client wait for the end of a job, maybe with its result; deadline 0 is for ever."""
     client.awaited = job_id
+    client.wants_result = with_result
     node.awaited.setdefault(job_id, {})[client.id] = client
     block(node, client, Blocked.JOB, deadline)
 
@@ -45,7 +49,16 @@ def tell_ends(node: NodeState) -> None:
         job_id = next(iter(node.ended))
         end = node.ended.pop(job_id)
         for client in list(node.awaited.get(job_id, {}).values()):
-            release(node, client, end or Failure(NO_JOB))
+            reply = told(node, job_id, end, with_result=client.wants_result)
+            release(node, client, reply if end else Failure(NO_JOB))
+
+
+def told(node: NodeState, job_id: JobId, end: bytes, *, with_result: bool) -> Reply:
+    """What WAITJOB answers: how the job has ended, with WITHRESULT and its result."""
+    if not with_result:
+        return end
+    kept = node.results.get(job_id)
+    return [end, None if kept is None else kept.value]
 
 
 def block(node: NodeState, client: Client, reason: Blocked, deadline: Millis) -> None:

@@ -7,14 +7,14 @@ state, and a portion holds up the event loop for about a millisecond.
 
 import errno
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from disque_trio import __version__
 from disque_trio.ports import JournalFile, JournalStore
 from disque_trio.statemachine import journaling
 from disque_trio.statemachine.job import Job
-from disque_trio.statemachine.records import LoadJob
+from disque_trio.statemachine.records import LoadJob, Record
 from disque_trio.statemachine.state import NodeState
 from disque_trio.storage.tasks import Tasks
 from disque_trio.wire.journal import Format, Writer
@@ -49,7 +49,9 @@ class Rewrite:
         self._state = state
         self._tasks = tasks
         self._jobs = state.table.walk()
-        self._kept = iter(journaling.kept_keys(state))
+        self._kept: Iterator[Record] = itertools.chain(
+            journaling.kept_keys(state), journaling.kept_results(state)
+        )
         notes = journaling.first_notes(state.config, store.boot())
         self._chunks: list[bytes] = [
             self.writer.beginning(__version__),
@@ -111,7 +113,7 @@ class Rewrite:
         self._store.replace(self.file)
 
     def _portion(self) -> bool:
-        """Turn the next keys or jobs into bytes. False once there are none."""
+        """Turn the next keys, results or jobs into bytes. False once there are none."""
         size = 0
         found = False
         for record in itertools.islice(self._kept, self._state.knobs.rewritten_jobs):

@@ -11,7 +11,7 @@ from zlib import crc32
 import attrs
 
 from disque_trio.statemachine.base import Failure, Reply, Status
-from disque_trio.statemachine.commandoptions import NACK, RELEASE
+from disque_trio.statemachine.commandoptions import ACKJOB, KEEP_RESULT, NACK, RELEASE
 from disque_trio.statemachine.job import is_well_formed
 from disque_trio.statemachine.joboptions import BY_WORD
 
@@ -63,7 +63,7 @@ def invoked(words: list[bytes]) -> list[Note]:
         return []
     option = "nohang" if verb == "wait" and b"NOHANG" in words else _option(words)
     named = _named(words)
-    error = _error(words[1 + len(named) :]) if verb == "nack" else ""
+    error = _SAID[verb](words[1 + len(named) :]) if verb in _SAID else ""
     return [Note(f"{verb}.invoke", _id(id), "", option, _token(id) + error) for id in named]
 
 
@@ -71,6 +71,23 @@ def _error(options: list[bytes]) -> str:
     """The CRC-32 of the text of ERROR."""
     at = options.index(b"ERROR") if b"ERROR" in options else len(options)
     return f" error={crc32(options[at + 1])}" if at + 1 < len(options) else ""
+
+
+def _result(options: list[bytes]) -> str:
+    """The CRC-32 of a result, and for how many milliseconds it is kept."""
+    told = {word.upper(): value for word, value in zip(options[::2], options[1::2], strict=False)}
+    if b"RESULT" not in told:
+        return ""
+    keep = round(float(told.get(b"KEEP", KEEP_RESULT / 1000)) * 1000)
+    return f"result={crc32(told[b'RESULT'])} keep={keep}"
+
+
+def _with_result(options: list[bytes]) -> str:
+    return "withresult" if b"WITHRESULT" in options else ""
+
+
+_SAID: Final = {"nack": _error, "ack": _result, "wait": _with_result}
+"""What the options of a command say, for its row."""
 
 
 def answered(words: list[bytes], reply: Reply) -> list[Note]:
@@ -87,6 +104,8 @@ def answered(words: list[bytes], reply: Reply) -> list[Note]:
     verb = _VERBS.get(command)
     if verb is None:
         return []
+    if verb == "wait":
+        reply = [reply]
     each = reply if isinstance(reply, list) else [reply] * len(words)
     return [_outcome(verb, id, said) for id, said in zip(_named(words), each, strict=False)]
 
@@ -112,7 +131,10 @@ def _named(words: list[bytes]) -> list[bytes]:
     if command in _OPTIONS:
         options = [at for at, word in enumerate(words) if word.upper() in _OPTIONS[command]]
         return words[1 : options[0] if options else len(words)]
-    return words[1:2] if command == b"WAITJOB" else words[1:]
+    has_options = command == b"WAITJOB" or (
+        command == b"ACKJOB" and words[2:3] and words[2].upper() in ACKJOB
+    )
+    return words[1:2] if has_options else words[1:]
 
 
 def _option(words: list[bytes]) -> str:
@@ -156,6 +178,10 @@ def _outcome(verb: str, id: bytes, reply: Reply) -> Note:
     if isinstance(reply, Failure):
         text = reply.text.decode("utf-8", "replace")
         return Note(f"{verb}.refused", _id(id), cause=error_code(reply), detail=text)
+    if isinstance(reply, list):  # WAITJOB WITHRESULT
+        end, value = reply
+        told = f" result={crc32(value)}" if isinstance(value, bytes) else ""
+        return Note(f"{verb}.ok", _id(id), detail=f"{end!r}{told}")
     return Note(f"{verb}.ok", _id(id), detail=repr(reply))
 
 

@@ -119,6 +119,7 @@ def _job(reply: Reply) -> str:
             *(f"{name}={_milliseconds(facts[name])}" for name in ("delay", "retry")),
             f"body={_checksum(facts['body'])}",
             f"failed={facts.get('failed-at', 0)!r} error={_checksum(facts.get('error'))}",
+            *([f"result={_checksum(facts['result'])}"] if "result" in facts else []),
             f"holders={','.join(_text(id)[:_SHORT] for id in holders)}",
             f"queue={'' if queue is None else _text(queue)}",
         ]

@@ -11,7 +11,7 @@ import attrs
 
 from disque_trio.statemachine.base import ACKED, JOB_ID_LENGTH
 from disque_trio.statemachine.extensions import needs_of
-from disque_trio.statemachine.records import DeleteJob, LoadJob, Record
+from disque_trio.statemachine.records import DeleteJob, LoadJob, Record, StoredResult
 from disque_trio.wire import jobs
 from disque_trio.wire.framed import Stop
 from disque_trio.wire.jobs import DamagedError
@@ -32,7 +32,8 @@ class NoPlaceError(ValueError):
 
 def encode(record: Record) -> bytes:
     """A record's bytes, without the time at which a delay is over and the count of snoozes.
-    NoPlaceError for a job with other extensions, or with times that an original server misreads."""
+    NoPlaceError for a result, and for a job with other extensions, or with times that an original
+    server misreads."""
     if isinstance(record, LoadJob):
         copy = record.copy
         if needs_of(copy.delay * 1000, copy.retry * 1000, copy.extensions):
@@ -41,6 +42,8 @@ def encode(record: Record) -> bytes:
             copy = attrs.evolve(copy, extensions=None, due=0)
         payload = jobs.encode(copy)
         return b"".join((_LOAD, b"%d\r\n" % len(payload), payload, _END))
+    if isinstance(record, StoredResult):
+        raise NoPlaceError(record.id.decode())
     return b"".join((_DELETE, record.id, _END))
 
 

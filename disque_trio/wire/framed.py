@@ -18,7 +18,7 @@ import attrs
 import google_crc32c
 
 from disque_trio.statemachine.base import JOB_ID_LENGTH
-from disque_trio.statemachine.records import DeleteJob, LoadJob, Record
+from disque_trio.statemachine.records import DeleteJob, LoadJob, Record, StoredResult
 from disque_trio.wire import jobs
 from disque_trio.wire.jobs import DamagedError
 
@@ -36,7 +36,10 @@ _OVERHEAD: Final = _HEAD.size + _CHECKSUM.size
 _LOAD: Final = MARK + b"LJ"
 _LOAD_EXTENDED: Final = MARK + b"LX"
 _DELETE: Final = MARK + b"DJ"
-_KINDS: Final = frozenset({_LOAD, _LOAD_EXTENDED, _DELETE})
+_RESULT: Final = MARK + b"KR"
+_KINDS: Final = frozenset({_LOAD, _LOAD_EXTENDED, _DELETE, _RESULT})
+_RESULT_HEAD: Final = struct.Struct("<40sQQI")
+"""A result: the id, when it was given, until when it is kept, the length of the queue's name."""
 _VERSION_AT: Final = 10
 _ALL_ONES: Final = 0xFFFFFFFF
 _STRANGE: Final = "record of a kind that is not known here"
@@ -106,6 +109,9 @@ def draft(record: Record) -> bytes:
         copy = record.copy
         tag = _LOAD if copy.extensions is None and not copy.due else _LOAD_EXTENDED
         payload = jobs.encode(copy)
+    elif isinstance(record, StoredResult):
+        head = _RESULT_HEAD.pack(record.id, record.at, record.until, len(record.queue))
+        tag, payload = _RESULT, head + record.queue + record.value
     else:
         tag, payload = _DELETE, record.id
     size = len(payload)
@@ -158,6 +164,11 @@ def _record(tag: bytes, data: bytes, at: int, end: int) -> Record | None:
         return LoadJob(copy)
     if tag == _DELETE and end - at == JOB_ID_LENGTH:
         return DeleteJob(data[at:end])
+    if tag == _RESULT and end - at >= _RESULT_HEAD.size:
+        id, given, until, length = _RESULT_HEAD.unpack_from(data, at)
+        at += _RESULT_HEAD.size
+        if at + length <= end:
+            return StoredResult(id, data[at : at + length], given, until, data[at + length : end])
     raise DamagedError(_STRANGE)
 
 

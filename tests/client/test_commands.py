@@ -3,7 +3,7 @@ from typing import Any, Literal
 
 import pytest
 
-from disque_trio.client import Command, Job, KeyHolder, Meta, QueueStats, commands
+from disque_trio.client import Command, Job, JobResult, KeyHolder, Meta, QueueStats, commands
 from disque_trio.client.records import Scanned
 from disque_trio.client.refusals import (
     BadReplyError,
@@ -305,6 +305,30 @@ def test_asking_whether_a_job_has_ended_waits_at_nodes_that_know_no_nohang() -> 
     assert words(command) == f"WAITJOB {ID} NOHANG"
     assert command.wait_s == 0
     assert command.words_for(()) == (b"WAITJOB", ID.encode(), b"TIMEOUT", b"1")
+
+
+def test_a_result_goes_to_nodes_that_keep_results_and_is_of_one_job() -> None:
+    command = commands.ackjob(DELIVERED, result="done", keep=1.5)
+
+    assert words(command) == f"ACKJOB {ID} RESULT done KEEP 1.500"
+    assert command.words_for(()) == (b"ACKJOB", ID.encode())
+    assert words(commands.ackjob(ID, result=b"")) == f"ACKJOB {ID} RESULT "
+    with pytest.raises(ValueError, match="is of one job"):
+        commands.ackjob(ID, ID, result="x")
+    with pytest.raises(ValueError, match="is of one job"):
+        commands.ackjob(ID, keep=1)
+
+
+def test_a_result_comes_with_the_end() -> None:
+    command = commands.waitresult(DELIVERED, timeout=0)
+
+    assert words(command) == f"WAITJOB {ID} NOHANG WITHRESULT"
+    assert words(commands.waitresult(ID, timeout=2)) == f"WAITJOB {ID} TIMEOUT 2000 WITHRESULT"
+    assert command.words_for(()) == (b"WAITJOB", ID.encode(), b"TIMEOUT", b"1")
+    assert command.result([b"acked", b"x"]) == JobResult("acked", b"x")
+    assert command.result([b"dead", None]) == JobResult("dead", None)
+    assert command.result(b"acked") == JobResult("acked", None)
+    assert command.result(None) is None
 
 
 def test_queues_are_purged_and_waits_ended() -> None:

@@ -13,6 +13,7 @@ from disque_trio.client import (
     DisqueError,
     Job,
     JobDetails,
+    JobResult,
     KeyHolder,
     Meta,
     QueueStats,
@@ -33,6 +34,8 @@ async def asynchronous(client: Client, job: Job) -> None:
     assert_type(await client.working_all(job), list[int | RefusedError])
     assert_type(await client.nack(job, delay=0.5), int)
     assert_type(await client.waitjob(job), End | None)
+    assert_type(await client.waitresult(job), JobResult | None)
+    assert_type(await client.ackjob(job, result=b"done", keep=60), int)
     assert_type(await client.show(job), JobDetails | None)
     assert_type(await client.show_key("q", "k"), KeyHolder | None)
     assert_type(await client.qstat("q"), QueueStats | None)
@@ -59,6 +62,7 @@ def blocking(client: BlockingClient, job: Job) -> None:
     assert_type(client.working_all(job), list[int | RefusedError])
     assert_type(client.nack(job, delay=0.5), int)
     assert_type(client.waitjob(job), End | None)
+    assert_type(client.waitresult(job), JobResult | None)
     assert_type(client.show(job), JobDetails | None)
     assert_type(client.show_key("q", "k"), KeyHolder | None)
     assert_type(client.qstat("q"), QueueStats | None)

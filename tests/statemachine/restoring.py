@@ -5,7 +5,7 @@ import attrs
 from disque_trio.statemachine.base import ACTIVE, BCAST_QUEUED, BCAST_WILLQUEUE, QUEUED, JobId, Now
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.messages import JobCopy
-from disque_trio.statemachine.records import DeleteJob, LoadJob
+from disque_trio.statemachine.records import LoadJob, Record
 from tests.rig import ME, WALL, Rig, copy_of
 
 _CONFIG = Config(appendonly=True, cluster_node_timeout=1_000_000_000, trace_sample=0)
@@ -33,7 +33,7 @@ def _record(copy: JobCopy, flags: int = _WAS_QUEUED) -> LoadJob:
     return LoadJob(attrs.evolve(copy, state=state, flags=flags, etime=WALL // 1000 + 86_400))
 
 
-def restarted(*records: LoadJob | DeleteJob, peers: int = 0, late: int = 0) -> Rig:
+def restarted(*records: Record, peers: int = 0, late: int = 0) -> Rig:
     """A node with this journal, `late` milliseconds after the jobs' creation."""
     rig = Rig(peers=peers, config=_CONFIG)
     rig.now = Now(rig.now.mono + late, WALL + late)

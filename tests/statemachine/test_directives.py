@@ -60,6 +60,7 @@ DEFAULTS = [
     ("trace-file-keep", "8"),
     ("trace-sample", "1024"),
     ("ended-jobs", "100000"),
+    ("result-max-bytes", "1048576"),
     ("spill-directory", ""),
     ("aof-format", "framed"),
     ("aof-queues", "no"),

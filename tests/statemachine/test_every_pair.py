@@ -35,6 +35,7 @@ from disque_trio.statemachine.messages import (
     Purge,
     Queued,
     ReplJob,
+    Result,
     SetAck,
     Waiting,
     WillQueue,
@@ -148,6 +149,18 @@ TABLE: dict[str, tuple[Callable[[JobId], Message], dict[str, Outcome]]] = {
             "dead": Outcome("dead", to((N2,), dead)),
             "acked": Outcome("acked", set_ack(3)),
             "dummy": Outcome("dummy", set_ack(0)),
+        },
+    ),
+    "Result": (
+        lambda job_id: Result(job_id, 3, 1, 60_000, b"done"),
+        {
+            "unknown": Outcome("unknown", got_ack(known=False)),
+            "wait-repl": Outcome("acked", got_ack(known=True)),
+            "active": Outcome("acked", got_ack(known=True)),
+            "queued": Outcome("acked", got_ack(known=True)),
+            "dead": Outcome("acked", got_ack(known=True)),
+            "acked": Outcome("acked", got_ack(known=True)),
+            "dummy": Outcome("dummy", got_ack(known=False)),
         },
     ),
     "SetAck of a holder": (
@@ -326,6 +339,7 @@ def test_what_a_message_says_to_a_client_whose_job_waits(name: str) -> None:
 
     expected = {
         "SetAck of a holder": [Status(job_id)],
+        "Result": [Status(job_id)],
         "SetAck of a dummy": [Status(job_id)],
         "KeyCancel": [Status(job_id)],
         "DelJob": [
@@ -341,4 +355,4 @@ def test_the_table_has_every_message_that_there_is() -> None:
     types = {type(make(JOB)) for make, _ in TABLE.values()}
 
     assert types == {*ON_MESSAGE, *GossipMessage.__subclasses__()}
-    assert len(types) == 26
+    assert len(types) == 27

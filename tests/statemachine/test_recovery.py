@@ -30,7 +30,7 @@ from disque_trio.statemachine.messages import (
     WillQueue,
     YourJobs,
 )
-from disque_trio.statemachine.records import DeleteJob, LoadJob
+from disque_trio.statemachine.records import DeleteJob, LoadJob, Record
 from tests.rig import JOB, ME, N2, N3, ONCE, UNKNOWN, WALL, Rig, copy_of
 
 ETIME = WALL // 1000 + 86_400
@@ -47,9 +47,7 @@ def recorded(copy: JobCopy, state: int = QUEUED, flags: int = AGAIN) -> LoadJob:
     return LoadJob(attrs.evolve(copy, state=state, flags=flags, etime=ETIME))
 
 
-def started(
-    *records: LoadJob | DeleteJob, config: Config = CONFIG, peers: int = 1, late: int = 0
-) -> Rig:
+def started(*records: Record, config: Config = CONFIG, peers: int = 1, late: int = 0) -> Rig:
     """A node with a journal, `late` milliseconds after the jobs' creation."""
     rig = Rig(peers=peers, config=config)
     rig.now = Now(rig.now.mono + late, WALL + late)

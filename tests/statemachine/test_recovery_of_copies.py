@@ -7,7 +7,7 @@ from disque_trio.statemachine.base import NodeId
 from disque_trio.statemachine.job import Job, make_id
 from disque_trio.statemachine.journaling import confirmed_in
 from disque_trio.statemachine.messages import GotJob
-from disque_trio.statemachine.records import DeleteJob, LoadJob
+from disque_trio.statemachine.records import LoadJob, Record
 from tests.rig import CALM, ME, N2, N3, N4, Rig
 from tests.statemachine.repairing import SOON, asked, under
 from tests.statemachine.replicating import waiting_job
@@ -26,7 +26,7 @@ def _answered_early(rig: Rig) -> Job:
     return job
 
 
-def _records(rig: Rig) -> list[LoadJob | DeleteJob]:
+def _records(rig: Rig) -> list[Record]:
     return [record for out in rig.outboxes for record in out.records]
 
 

@@ -22,6 +22,7 @@ def check(options: Check) -> int:
             **found.facts,
             "loads": tally.loads,
             "deletes": tally.deletes,
+            "results": tally.results,
             "jobs": jobs.alive,
             "queues": jobs.queues,
             "acked": jobs.acked,
@@ -31,7 +32,11 @@ def check(options: Check) -> int:
         return found.status
     say = out().print
     say(f"{options.file}: {found.name}, {counted(source.size, 'byte')}")
-    say(f"  {counted(tally.records, 'record')}: {tally.loads:,} LOADJOB, {tally.deletes:,} DELJOB")
+    results = f", {counted(tally.results, 'result')}" if tally.results else ""
+    say(
+        f"  {counted(tally.records, 'record')}: {tally.loads:,} LOADJOB, {tally.deletes:,} DELJOB"
+        + results
+    )
     say(
         f"  {counted(jobs.alive, 'job')} alive in {counted(jobs.queues, 'queue')}"
         + (f", {jobs.acked:,} acknowledged" if jobs.acked else "")

@@ -76,14 +76,15 @@ def _encoded(writer: Writer, record: Record) -> bytes:
         return writer.encode_live(record)
     except NoPlaceError as error:
         raise UsageError(
-            f"job {error} has extensions, such as PRIORITY, for which the original's format has no "
-            "place; nothing was written"
+            f"job {error} has extensions, such as PRIORITY, or a result, for which the original's "
+            "format has no place; nothing was written"
         ) from None
 
 
 def _living(tally: Tally) -> Callable[[list[Record]], list[Record]]:
     """A filter of batches of records in turn that keeps those that a node would have in the end."""
-    last = {last.number for last in tally.left(time.time())}
+    now = time.time()
+    last = {last.number for last in (*tally.left(now), *tally.left_results(now))}
     passed = 0
 
     def chosen(records: list[Record]) -> list[Record]:

@@ -12,7 +12,7 @@ from disque_trio.cli.formats import quoted, text_of
 from disque_trio.statemachine.base import STATE_NAMES
 from disque_trio.statemachine.journaling import confirmed_in
 from disque_trio.statemachine.messages import JobCopy
-from disque_trio.statemachine.records import LoadJob, Record
+from disque_trio.statemachine.records import LoadJob, Record, StoredResult
 from disque_trio.terminal.output import flush, json_text, say_lines
 
 
@@ -34,6 +34,8 @@ def dump(options: Dump) -> int:
 
 
 def _line(record: Record, *, has_body: bool) -> str:
+    if isinstance(record, StoredResult):
+        return " ".join(_of_result(record, has_body=has_body)) + "\n"
     if not isinstance(record, LoadJob):
         return f"DELJOB {text_of(record.id)}\n"
     copy = record.copy
@@ -58,6 +60,12 @@ def _line(record: Record, *, has_body: bool) -> str:
     return " ".join(words) + "\n"
 
 
+def _of_result(record: StoredResult, *, has_body: bool) -> list[str]:
+    value = f"value={_word(record.value)}" if has_body else f"bytes={len(record.value)}"
+    times = [f"at={_moment(record.at // 1000)}", f"until={_moment(record.until // 1000)}"]
+    return ["RESULT", text_of(record.id), _word(record.queue), *times, value]
+
+
 def _holders(copy: JobCopy) -> dict[str, list[str]]:
     """All of them, and those that have not confirmed their copies, if there are any."""
     holders = list(dict.fromkeys(copy.holders))
@@ -69,6 +77,18 @@ def _holders(copy: JobCopy) -> dict[str, list[str]]:
 
 
 def _json_line(record: Record, *, has_body: bool) -> str:
+    if isinstance(record, StoredResult):
+        found: dict[str, Any] = {
+            "record": "RESULT",
+            "id": text_of(record.id),
+            "queue": text_of(record.queue),
+            "at": record.at,
+            "until": record.until,
+            "bytes": len(record.value),
+        }
+        if has_body:
+            found["value"] = text_of(record.value)
+        return json_text(found, is_compact=True) + "\n"
     if not isinstance(record, LoadJob):
         deletion = {"record": "DELJOB", "id": text_of(record.id)}
         return json_text(deletion, is_compact=True) + "\n"

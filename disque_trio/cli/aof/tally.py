@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import attrs
 
 from disque_trio.statemachine.base import ACKED, JobId
-from disque_trio.statemachine.records import LoadJob, Record
+from disque_trio.statemachine.records import LoadJob, Record, StoredResult
 
 
 @attrs.define
@@ -25,12 +25,15 @@ class Tally:
 
     loads: int = 0
     deletes: int = 0
+    results: int = 0
     jobs: dict[JobId, Last] = attrs.field(factory=dict)
+    kept: dict[JobId, Last] = attrs.field(factory=dict)
+    """The last result of each."""
 
     @property
     def records(self) -> int:
         """All records."""
-        return self.loads + self.deletes
+        return self.loads + self.deletes + self.results
 
     def count(self, records: list[Record]) -> None:
         """Count the next records of the file."""
@@ -41,6 +44,10 @@ class Tally:
                 copy = record.copy
                 jobs[copy.id] = Last(number, copy.etime, copy.queue, copy.state == ACKED)
                 self.loads += 1
+            elif isinstance(record, StoredResult):
+                until = record.until // 1000
+                self.kept[record.id] = Last(number, until, record.queue, is_acked=True)
+                self.results += 1
             else:
                 jobs.pop(record.id, None)
                 self.deletes += 1
@@ -49,6 +56,10 @@ class Tally:
     def left(self, now_s: float) -> Iterator[Last]:
         """Jobs and acknowledgements that a node would load."""
         return (last for last in self.jobs.values() if last.etime > now_s)
+
+    def left_results(self, now_s: float) -> Iterator[Last]:
+        """The same of results."""
+        return (last for last in self.kept.values() if last.etime > now_s)
 
 
 @attrs.frozen

@@ -11,7 +11,16 @@ import attrs
 from disque_trio.sim.checkers.intervals import Interval
 from disque_trio.sim.checkers.obligations import SECOND, Obligations, life_of, obligations_of
 from disque_trio.sim.checkers.properties import NEEDS
-from disque_trio.sim.checkers.records import NEVER, Add, Copy, Job, Question, Request
+from disque_trio.sim.checkers.records import (
+    NEVER,
+    Add,
+    Copy,
+    GivenResult,
+    Job,
+    KeptResult,
+    Question,
+    Request,
+)
 from disque_trio.sim.checkers.requests import Purge, Query
 from disque_trio.sim.checkers.run_records import Process
 from disque_trio.sim.checkers.waits import Failures, Held, Snoozes
@@ -156,6 +165,19 @@ class Case:
     """By job: the CRC-32 of each text that was sent (S22)."""
     failures: dict[tuple[str, str], Failures] = attrs.Factory(dict)
     """By job and node (S22)."""
+    results: dict[str, dict[str, None]] = attrs.Factory(dict)
+    """By job: the CRC-32 of each result that ACKJOB has given (S36)."""
+    giving: dict[tuple[str, int, str], GivenResult] = attrs.Factory(dict)
+    """By client, number and job: an ACKJOB RESULT under way (S36)."""
+    kept_results: dict[str, dict[str, KeptResult]] = attrs.Factory(dict)
+    """By node and job: what must be kept there (S36)."""
+    told_results: dict[tuple[str, str], Micros] = attrs.Factory(dict)
+    """By node and job: a RESULT that has come and is not confirmed, and until when it is kept at
+    least (S36)."""
+    result_ends: dict[tuple[str, str], Micros | None] = attrs.Factory(dict)
+    """By node and job: until when a result is kept at most; None if that is not known (S36)."""
+    looking: dict[tuple[str, int, str], Micros] = attrs.Factory(dict)
+    """By client, number and job: when WAITJOB WITHRESULT was sent (S36)."""
     held: dict[tuple[str, str], Held] = attrs.Factory(dict)
     """By job and node (S23)."""
     begins: dict[tuple[str, int], int] = attrs.Factory(dict)

@@ -26,6 +26,7 @@ from disque_trio.sim.checkers import (
     refusals,
     repairs,
     replies,
+    results,
     returns,
     runs,
     safety,
@@ -226,9 +227,19 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         zones.after_add_ok,
         runs.on_added,
     ),
-    "ack.invoke": (replies.on_invoke, client_events.on_ack_invoke, runs.on_ack),
-    "ack.ok": (replies.on_end, client_events.on_ack_ok, durability.on_ack_ok),
-    "ack.unknown": (replies.on_end, client_events.on_ack_unknown),
+    "ack.invoke": (
+        replies.on_invoke,
+        client_events.on_ack_invoke,
+        runs.on_ack,
+        results.on_ack_invoke,
+    ),
+    "ack.ok": (
+        replies.on_end,
+        client_events.on_ack_ok,
+        durability.on_ack_ok,
+        results.on_ack_ok,
+    ),
+    "ack.unknown": (replies.on_end, client_events.on_ack_unknown, results.on_ack_unknown),
     "fastack.invoke": (
         situations.on_fastack,
         _note_kind,
@@ -255,7 +266,9 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
     "run.cancel": (runs.on_cancel,),
     "run.end": (runs.on_end, giving_back.after_end),
     "run.drop": (giving_back.before_drop, runs.on_drop),
-    "wait.ok": (workers.on_wait_ok,),
+    "wait.invoke": (results.on_wait_invoke,),
+    "wait.ok": (workers.on_wait_ok, results.on_wait_ok),
+    "wait.refused": (results.on_wait_refused,),
     "wait.unknown": (answers.on_wait_unknown,),
     **dict.fromkeys(("deljob.invoke", "dequeue.invoke"), (replies.on_invoke,)),
     **dict.fromkeys(
@@ -264,7 +277,12 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
             *(f"{verb}.unknown" for verb in _GIVING),
             *(f"{verb}.refused" for verb in replies.VERBS),
         ),
-        (replies.on_end, runs.on_given_back, giving_back.on_given_back),
+        (
+            replies.on_end,
+            runs.on_given_back,
+            giving_back.on_given_back,
+            results.on_refused,
+        ),
     ),
     **dict.fromkeys(
         ("nack.ok", "release.ok"),
@@ -310,8 +328,8 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
 }
 _AFTER_SENDING: Final[dict[str, tuple[_Step, ...]]] = {
     "deljob": (custody.after_deljob, durability.after_setack),
-    "setack": (durability.after_setack,),
-    "gotack": (custody.after_gotack, durability.after_setack),
+    **dict.fromkeys(("setack", "result"), (durability.after_setack,)),
+    "gotack": (custody.after_gotack, durability.after_setack, results.after_confirmed),
     "gotjob": (durability.after_gotjob,),
     "queued": (postponing.after_queued,),
     "postponed": (snoozes.after_sending,),
@@ -329,6 +347,7 @@ _AFTER_RECEIVING: Final[dict[str, tuple[_Step, ...]]] = {
     "fail": (tables.on_fail,),
     "keyanswer": (silence.on_claim_answer,),
     "gotjob": (answers.on_gotjob,),
+    "result": (results.after_received,),
 }
 """Both by the message's name."""
 OF_THE_WORLD: Final[dict[str, tuple[_Step, ...]]] = {
@@ -371,6 +390,7 @@ OF_THE_WORLD: Final[dict[str, tuple[_Step, ...]]] = {
         stops.on_crash,
         faults.on_crash,
         workers.on_crash,
+        results.on_crash,
         queries.on_restart,
     ),
     "start": (
@@ -380,8 +400,8 @@ OF_THE_WORLD: Final[dict[str, tuple[_Step, ...]]] = {
         tables.on_start,
         queries.on_restart,
     ),
-    "wipe": (faults.on_wipe, queries.on_restart),
-    "remove": (situations.on_remove, faults.on_wipe, queries.on_restart),
+    "wipe": (faults.on_wipe, results.on_wipe, queries.on_restart),
+    "remove": (situations.on_remove, faults.on_wipe, results.on_wipe, queries.on_restart),
     "loaded": (durability.on_loaded, stops.on_loaded),
     **dict.fromkeys(durability.TROUBLES, (durability.on_trouble,)),
     "disk.flip": (durability.on_flip,),

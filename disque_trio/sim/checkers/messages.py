@@ -26,6 +26,7 @@ SORTS: Final = {
     "working": WORKING,
     "postponed": POSTPONED,
     "setack": ACK,
+    "result": ACK,
     "deljob": ACK,
     "jobstate": STATE,
 }
@@ -117,6 +118,7 @@ _SENDING: Final[dict[str, Callable[[Case, Row], Bases | None]]] = {
     "working": _send_announcement,
     "postponed": _send_announcement,
     "setack": _send_setack,
+    "result": _send_setack,
     "deljob": _send_deljob,
     "repljob": _send_copies,
     "yourjobs": _send_copies,
@@ -332,6 +334,7 @@ _RECEIVING: Final[dict[str, Callable[[Case, Row, Flight | None], None]]] = {
     "postponed": _take_announcement,
     "jobstate": _take_state,
     "setack": _take_announcement,
+    "result": _take_announcement,
     "deljob": _take_announcement,
     "joberror": _learn_of_copy,
     "willqueue": _learn_of_copy,

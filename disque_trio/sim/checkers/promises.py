@@ -62,6 +62,7 @@ OPTIONS: Final[dict[str, dict[str, Row]]] = {
         "BACKOFF": _judged("S32", "S16"),
         "ASYNC": _judged("L13"),
     },
+    "ackjob": {"RESULT": _judged("S36"), "KEEP": _judged("S36")},
     "getjob": {
         "NOHANG": _judged("L13"),
         "WITHCOUNTERS": _judged("S19"),
@@ -74,7 +75,11 @@ OPTIONS: Final[dict[str, dict[str, Row]]] = {
     "nack": {"DELAY": _judged("S19"), "DEAD": _judged("S19"), "ERROR": _judged("S22")},
     "release": {"DELAY": _judged("S19")},
     "enqueue": {"COUNT": _judged("S19")},
-    "waitjob": {"NOHANG": _judged("L13"), "TIMEOUT": _judged("L13")},
+    "waitjob": {
+        "NOHANG": _judged("L13"),
+        "TIMEOUT": _judged("L13"),
+        "WITHRESULT": _judged("S36"),
+    },
     "pause": {"BCAST": _judged("S6")},
     "purge": {"DEAD": _judged("S23"), "BCAST": _judged("S19")},
     "redrive": {"COUNT": _judged("S19")},
@@ -261,6 +266,10 @@ DIRECTIVES: Final[dict[str, Row]] = {
     **_elsewhere(
         "statemachine/test_endings.py",
         ended_jobs="the_limit_can_be_changed_and_0_turns_it_off",
+    ),
+    **_elsewhere(
+        "statemachine/test_results.py",
+        result_max_bytes="wrong_options_acknowledge_nothing",
     ),
     **_elsewhere(
         "statemachine/test_jobtraces.py",

@@ -40,6 +40,7 @@ PROPERTIES: Final[dict[str, str]] = {
     "S33": "nodes request and offer jobs only as often as events require, in calm",
     "S34": "a node accepts no replica beyond maxmemory",
     "S35": "nodes send messages about a job, and gossip, only for a reason, in calm",
+    "S36": "a result that ACKJOB has given is what WAITJOB and SHOW tell until its KEEP is over",
     "L1": "every job is delivered within the bound",
     "L2": "a job that is not acknowledged is redelivered within the bound",
     "L3": "acknowledged jobs are removed within the bound",

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from disque_trio.sim.checkers import errors
+from disque_trio.sim.checkers import errors, results
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.copy_options import read, rounded
 from disque_trio.sim.checkers.obligations import GRAIN, MILLI
@@ -248,10 +248,15 @@ def _judge_show(case: Case, row: Row, query: Query) -> Iterator[str]:
     job = case.job(row.job)
     stood = _ever(query).get(row.job, {GONE: None})
     if not row.detail:
+        results.judge(case, row, job, query.time, "")
         if GONE not in stood:
             yield f"not held, and it {_how({row.job: stood}, row.job)}"
         return
     said = _spelled(row.detail)
+    if "result" in said or said["state"] == "acked":
+        results.judge(case, row, job, query.time, said.get("result", ""))
+    if "result" in said and GONE in stood:
+        return
     if not any(each in stood for each in _STATES[said["state"]]):
         yield f"state {said['state']}, and it {_how({row.job: stood}, row.job)}"
     elif said["state"] == "wait-repl" and _is_settled(job, row.node, query):

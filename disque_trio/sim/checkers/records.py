@@ -405,3 +405,19 @@ class Job:
     def announcement(self, sender: str, receiver: str, sort: str) -> Announcement:
         """The last such message; one without times if there was none."""
         return self.announcements.get((sender, receiver, sort)) or Announcement()
+
+
+@attrs.define(eq=False)
+class KeptResult:
+    """A result that a node has to keep."""
+
+    since: Micros
+    until: Micros
+
+
+@attrs.define(eq=False)
+class GivenResult:
+    """An ACKJOB RESULT."""
+
+    time: Micros
+    keep: Micros

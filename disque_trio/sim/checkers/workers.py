@@ -270,15 +270,16 @@ def before_ack(case: Case, row: Row, job: Job) -> None:
 def on_wait_ok(case: Case, row: Row, job: Job) -> None:
     """S23: the end of which WAITJOB tells has come."""
     case.check("S23")
-    case.mark("wait.told" if row.detail != "None" else "wait.timeout")
-    if row.detail == "b'acked'":
+    end = row.detail.partition(" result=")[0]
+    case.mark("wait.told" if end != "None" else "wait.timeout")
+    if end == "b'acked'":
         if not (job.acks or job.ack_invoked is not None or job.may_delete):
             case.violate("S23", "WAITJOB says acked, and nobody has", job.id, row.node)
-    elif row.detail == "b'dead'":
+    elif end == "b'dead'":
         case.mark("wait.dead")
         if job.state == ALIVE:
             case.violate("S23", "WAITJOB says dead, and nobody has known it so", job.id, row.node)
-    elif row.detail == "b'expired'":
+    elif end == "b'expired'":
         options, created = job.options, job.created_at
         if options is None or created is None:
             return

@@ -45,7 +45,7 @@ from disque_trio.statemachine.keys import Rule
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.messages import Fail, Frame, GossipMessage, Message, singles
 from disque_trio.statemachine.outbox import Outbox
-from disque_trio.statemachine.records import LoadJob, Record
+from disque_trio.statemachine.records import DeleteJob, LoadJob, Record
 from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.timers import Timed, Timers
 
@@ -226,7 +226,7 @@ class Running:
         for record in out.records:
             if isinstance(record, LoadJob):
                 self.journal[record.copy.id] = record
-            else:
+            elif isinstance(record, DeleteJob):
                 self.journal.pop(record.id, None)
         for client, chore in out.chores:
             assert isinstance(chore, AwaitNodes), f"{chore} needs a driver"

@@ -104,7 +104,8 @@ class Consumer:
 
     The mix gives relative weights to: ackjob, together (one ACKJOB of all jobs in hand), fastack,
     nack, nack-delay, none (forgets the job), die (drops its connection with the job in hand and
-    comes back), elsewhere (acks at another node), fastack-elsewhere, nack-elsewhere,
+    comes back), result (ACKJOB RESULT), elsewhere (acks at another node), result-elsewhere,
+    fastack-elsewhere, nack-elsewhere,
     working-elsewhere, working (asks for time, then
     acks), deljob, dequeue, release, release-delay, bury, stall (its process stops for a while;
     engines only).

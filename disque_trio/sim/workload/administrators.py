@@ -130,6 +130,7 @@ class Commander:
                 self._ask(now, [b"ACKJOB", job])
             else:
                 how = [b"TIMEOUT", b"%d" % wait] if wait > _LOOKS_MS else [b"NOHANG"]
+                how += [b"WITHRESULT"] if wait % 2 else []
                 self._ask(now, [b"WAITJOB", job, *how], wait * 1000)
         else:
             self.wishes.append(Hang(self._connection, "quit"))

@@ -20,10 +20,11 @@ ENDLESS: Final[Micros] = 60_000_000
 _ELSEWHERE: Final = {
     "elsewhere": "ackjob",
     "fastack-elsewhere": "fastack",
+    "result-elsewhere": "result",
     "nack-elsewhere": "nack",
     "working-elsewhere": "working",
 }
-_REPEATED: Final = ("ackjob", "together", "fastack")
+_REPEATED: Final = ("ackjob", "together", "fastack", "result")
 ACK_TRIES: Final = 3
 """At how many nodes a consumer tries an ack, when connections break."""
 
@@ -320,6 +321,9 @@ class Worker:
         if way == "working" and not (isinstance(reply, Failure) and reply.text[:4] == b"LOST"):
             self._next_way = "ackjob"
             self._work(now)
+            return
+        if way == "result":
+            self._tell(now, "look", self._home)
             return
         self._drop(way)
         self._go_on(now)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Final
+from zlib import crc32
 
 from disque_trio.sim.scenarios.plan import Add, Consumer
 from disque_trio.sim.scenarios.vocabulary import DELAYING
@@ -40,6 +41,11 @@ def error_of(job: bytes) -> bytes:
     return b"ValueError: not " + job
 
 
+def result_words(job: bytes) -> list[bytes]:
+    """The options of an ACKJOB with a result: for two seconds, or for half a minute."""
+    return [b"RESULT", b"result of " + job, b"KEEP", b"2.5" if crc32(job) % 2 else b"30"]
+
+
 def way_words(
     way: str, jobs: Sequence[bytes], tokens: dict[bytes, bytes], delay_ms: int = 0
 ) -> list[bytes]:
@@ -48,6 +54,10 @@ def way_words(
     if way == "together":
         return [b"ACKJOB", *jobs]
     job = jobs[0]
+    if way == "result":
+        return [b"ACKJOB", job, *result_words(job)]
+    if way == "look":
+        return [b"WAITJOB", job, b"NOHANG", b"WITHRESULT"]
     token = tokens.get(job, b"") if way in _WITH_TOKEN else b""
     named = job + b"@" + token if token else job
     if way == "bury":

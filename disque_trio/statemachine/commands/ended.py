@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from disque_trio.statemachine.base import JobId, Reply
+from disque_trio.statemachine.commands import jobs
 from disque_trio.statemachine.endings import HEAD, Endings, Record, Sheet
 from disque_trio.statemachine.longcommands import Steps
 from disque_trio.statemachine.state import NodeState
@@ -12,12 +13,14 @@ STATE: Final = b"ended"
 
 
 def show(node: NodeState, job_id: JobId) -> Steps:
-    """What is remembered of one job; null if nothing is."""
+    """What is remembered of one job, with its result; null if nothing is."""
     found, before = node.endings.find(job_id, node.endings.end)
     while before:
         yield
         found, before = node.endings.find(job_id, before)
-    return None if found is None else describe(found)
+    if found is None:
+        return jobs.left(node, job_id)
+    return describe(found) + jobs.result_of(node, job_id)
 
 
 def look(

@@ -46,6 +46,7 @@ FEATURES: Final = (
     "last-error",
     "jscan-filters",
     "ended-jobs",
+    "results",
 )
 """What this node can beyond the original, by name; a client looks here before it uses it."""
 _SHOWN_QUEUES: Final = 10

@@ -14,6 +14,7 @@ from disque_trio.statemachine import (
     journaling,
     lifecycle,
     longcommands,
+    pressure,
     replication,
     requeue,
     tracked_deliveries,
@@ -23,6 +24,7 @@ from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
     DEAD,
+    JOB_ID_LENGTH,
     PENDING,
     STATE_NAMES,
     CommandError,
@@ -31,7 +33,7 @@ from disque_trio.statemachine.base import (
     Reply,
 )
 from disque_trio.statemachine.client import Client
-from disque_trio.statemachine.commandoptions import COUNTED, WAITJOB
+from disque_trio.statemachine.commandoptions import ACKJOB, COUNTED, KEEP_RESULT, WAITJOB
 from disque_trio.statemachine.commands.parse import Words, job_ids, read_options, with_tokens
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import Job, check_id
@@ -42,6 +44,10 @@ Named = tuple[JobId, bytes]
 """An id, and the token of a delivery or nothing."""
 BODY_AT: Final = 29
 """Where `describe` has the body."""
+_ONE_ID: Final = 2
+"""Where options begin behind one id."""
+_SHORTAGE: Final = 2
+"""The level of memory at which results are refused."""
 
 
 def ackjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
@@ -49,10 +55,41 @@ def ackjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     ids = args[1:]
     if not all(map(node.jobs.__contains__, ids)):
         # Names of jobs that are here are well formed.
+        at = _options_at(args)
+        if at:
+            return _ack_with_result(node, client, args, at)
         ids = job_ids(args)
     node.begun = args
     node.acker = client.name or client.address
     return longcommands.total(node, client, ids, lambda some: acks.ack_all(node, some))
+
+
+def _options_at(args: list[bytes]) -> int:
+    """Where the options of ACKJOB begin; 0 if it has none."""
+    for at, word in enumerate(args):
+        if at > 1 and len(word) != JOB_ID_LENGTH:
+            return at if word.upper() in ACKJOB else 0
+    return 0
+
+
+def _ack_with_result(node: NodeState, client: Client, args: list[bytes], at: int) -> Reply:
+    given = read_options(args[at:], b"ACKJOB", ACKJOB)
+    value = given.get("result")
+    if value is None:
+        raise CommandError(b"ERR KEEP is for results: it needs RESULT")
+    if at > _ONE_ID:
+        raise CommandError(b"ERR RESULT is for one job: ACKJOB names %d" % (at - 1))
+    job_id, most = check_id(args[1]), node.config.result_max_bytes
+    if len(value) > most:
+        raise CommandError(
+            b"ERR A result has at most %d bytes (result-max-bytes): this one has %d"
+            % (most, len(value))
+        )
+    if pressure.level(node) == _SHORTAGE:
+        raise CommandError(pressure.refusal(node).text)
+    node.begun = args
+    node.acker = client.name or client.address
+    return int(acks.ack_with_result(node, job_id, value, given.get("keep", KEEP_RESULT)))
 
 
 def fastack(node: NodeState, client: Client, args: list[bytes]) -> Reply:
@@ -215,24 +252,29 @@ def waitjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     job_id = check_id(args[1])
     given = read_options(args[2:], b"WAITJOB", WAITJOB)
     job = node.jobs.get(job_id)
+    with_result = "with_result" in given
+    if (job is None and job_id in node.results) or (job is not None and job.state == ACKED):
+        return waiters.told(node, job_id, b"acked", with_result=with_result)
     if job is None:
         origin = b" It was added at the node whose ID begins with " + job_id[2:10]
         raise CommandError(waiters.NO_JOB + origin)
-    if job.state == ACKED:
-        return b"acked"
     if job.state == DEAD:
-        return b"dead"
+        return waiters.told(node, job_id, b"dead", with_result=with_result)
     if "no_hang" in given:
         return None
     wait = given.get("wait", 0)
-    waiters.block_for_end(node, client, job_id, node.mono + wait if wait else 0)
+    until = node.mono + wait if wait else 0
+    waiters.block_for_end(node, client, job_id, until, with_result=with_result)
     return PENDING
 
 
 def show(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     """Everything about one job."""
-    job = node.jobs.get(check_id(args[1]))
-    return None if job is None else describe(node, job)
+    job_id = check_id(args[1])
+    job = node.jobs.get(job_id)
+    if job is not None:
+        return describe(node, job)
+    return left(node, job_id)
 
 
 def describe(node: NodeState, job: Job) -> list[Reply]:
@@ -253,7 +295,28 @@ def describe(node: NodeState, job: Job) -> list[Reply]:
     if job.extensions is not None:
         for name, value in job.extensions.fields:
             reply += [name, value]
-    return reply
+    return reply + result_of(node, job.id) if job.state == ACKED else reply
+
+
+def left(node: NodeState, job_id: JobId) -> Reply:
+    """What is left of a job that is not here, if its result is kept: as of a dummy ack."""
+    kept = node.results.get(job_id)
+    if kept is None:
+        return None
+    nothing = Job(
+        id=kept.id, queue=kept.queue or None, body=None, replicas=0, made=0, number=0,
+        expires=node.mono, delay=0, retry=0, holders=(), state=ACKED,
+    )  # fmt: skip
+    return describe(node, nothing)
+
+
+def result_of(node: NodeState, job_id: JobId) -> list[Reply]:
+    """What SHOW has of the result of a job that has ended, if one is kept."""
+    kept = node.results.get(job_id)
+    if kept is None:
+        return []
+    left = max(kept.until - node.mono, 0)
+    return [b"result", kept.value, b"result-at", kept.at, b"result-kept-within", left]
 
 
 def _within(node: NodeState, when: int) -> int | None:

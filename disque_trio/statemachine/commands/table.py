@@ -9,6 +9,7 @@ from typing import Final
 from disque_trio.statemachine.base import Reply
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commandoptions import (
+    ACKJOB,
     COUNTED,
     GETJOB,
     NACK,
@@ -101,8 +102,9 @@ ROWS: Final = (
             "Take jobs from queues; waits when there are none, unless NOHANG is given."),
     Command("begin", begin, -2, W | FAST, _IDS_WITH_TOKENS,
             "Begin jobs that were taken with GETJOB HELD."),
-    Command("ackjob", ackjob, -1, W | FAST, _IDS,
-            "Acknowledge jobs as done; all copies are removed."),
+    Command("ackjob", ackjob, -1, W | FAST, f"{_IDS} {usage(ACKJOB)}",
+            "Acknowledge jobs as done; all copies are removed. With RESULT the result of one job"
+            " is kept."),
     Command("fastack", fastack, -1, W | FAST, _IDS,
             "Acknowledge jobs with fewer messages; failures cause more duplicates."),
     Command("working", working, -2, W | FAST, _IDS_WITH_TOKENS,

@@ -38,13 +38,14 @@ from disque_trio.statemachine.messages import (
     Purge,
     Queued,
     ReplJob,
+    Result,
     SetAck,
     Waiting,
     WillQueue,
     Working,
     YourJobs,
 )
-from disque_trio.statemachine.records import DeleteJob, LoadJob, Record
+from disque_trio.statemachine.records import DeleteJob, LoadJob, Record, StoredResult
 from disque_trio.tracing.rows import Row
 
 ME: Final = b"a" * 40
@@ -106,6 +107,7 @@ def journal(*, is_ours: bool) -> list[Record]:
             LoadJob(EXTENDED),
             LoadJob(attrs.evolve(PLAIN, due=1_800_000_010_000)),
             LoadJob(attrs.evolve(EXTENDED, due=1_800_000_010_000)),
+            StoredResult(JOB, b"orders", 1_800_000_000_000, 1_900_000_000_000, b"any\0bytes\xff"),
         ]
     return [*plain, DeleteJob(JOB), STOPPED, STARTED]
 
@@ -131,6 +133,7 @@ def messages() -> Iterator[Message]:
     yield from (KeyCancel(JOB, b"q", b"order-17"), KeyCancel(JOB, b"q", b"order-17", unless=2))
     yield JobState(JOB, 1000, EXTENSIONS.dead)
     yield JobError(JOB, 1_800_000_000_000, EXTENSIONS.error.text)
+    yield Result(JOB, 3, 1_800_000_000_000, 60_000, b"any\0bytes\xff")
     yield Batch((ReplJob((EXTENDED,)), Many(SetAck(JOB, 3), [JOB, SECOND]), Queued(JOB, nack=True)))
 
 

@@ -20,8 +20,8 @@ from disque_trio.statemachine.machine import Machine
 
 _OPTION: Final = re.compile(r"\[([A-Z]{3,})( [^\]]+| \[[a-z]+\])?\]|\[(bcast)\]")
 _OF_JOBS: Final = (
-    "addjob", "getjob", "nack", "release", "enqueue", "waitjob", "pause", "purge", "redrive",
-    "qscan", "jscan", "qstat",
+    "addjob", "getjob", "ackjob", "nack", "release", "enqueue", "waitjob", "pause", "purge",
+    "redrive", "qscan", "jscan", "qstat",
 )  # fmt: skip
 """Commands whose options are promises about jobs; the others are about the process."""
 

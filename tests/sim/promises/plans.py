@@ -45,6 +45,12 @@ ERRING: Final = attrs.evolve(
 )
 
 
+RESULTS: Final = attrs.evolve(
+    given_back("result", "result-elsewhere"),
+    observers=(Observer(name="o1", every=(SECOND // 50, SECOND // 10), queues=("q",)),),
+)
+
+
 def taken(**wishes: Any) -> Plan:
     """Many jobs wait for workers with these wishes."""
     adds = jobs(60, every=SECOND // 20, retry_s=5)
@@ -142,6 +148,9 @@ OPTIONS: Final[dict[tuple[str, str], Plan]] = {
         )
     ),
     ("enqueue", "COUNT"): restarted(),
+    ("ackjob", "RESULT"): RESULTS,
+    ("ackjob", "KEEP"): RESULTS,
+    ("waitjob", "WITHRESULT"): RESULTS,
     ("waitjob", "NOHANG"): asked_for_ends(),
     ("waitjob", "TIMEOUT"): asked_for_ends(),
     ("getjob", "WITHCOUNTERS"): taken(),

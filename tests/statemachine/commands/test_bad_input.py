@@ -54,13 +54,16 @@ VALUES: Final = [
     ("NACK WORKER", "DEAD", "ERR The reason behind DEAD has at most", "r" * 1025),
     ("NACK WORKER", "ERROR", "ERR The text behind ERROR has at most", "e" * 4097),
     ("REDRIVE q", "COUNT", "ERR COUNT must be a number greater than zero", f"0 -1 '' {NO_WHOLE}"),
+    ("ACKJOB WORKER RESULT done", "KEEP", "ERR KEEP must be seconds from 0.001", "0 -1 x"),
+    ("ACKJOB WORKER", "RESULT", "ERR syntax error", ""),
     ("WAITJOB WORKER", "TIMEOUT", "ERR timeout is", f"-1 {NO_WHOLE}"),
 ]
 FLAGS: Final = {
     "addjob": {"ASYNC"},
     "getjob": {"NOHANG", "WITHCOUNTERS", "WITHMETA", "TIED", "HELD"},
     "purge": {"DEAD", "BCAST"},
-    "waitjob": {"NOHANG"},
+    "waitjob": {"NOHANG", "WITHRESULT"},
+    "ackjob": set(),
 }
 REPEATED: Final = {
     # Of options of the original the last one counts, as there.
@@ -251,7 +254,7 @@ def test_bad_input_has_one_error_and_changes_nothing(line: str, error: str) -> N
     assert [record for out in rig.outboxes for record in out.records] == []
 
 
-@pytest.mark.parametrize("command", ["addjob", "getjob", "nack", "redrive", "waitjob", "purge"])
+@pytest.mark.parametrize("command", [*FLAGS, "nack", "redrive"])
 def test_every_option_is_tried(command: str) -> None:
     options = set(re.findall(r"\[([A-Z]+)", BY_NAME[command].usage))
 

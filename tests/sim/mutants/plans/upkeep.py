@@ -233,6 +233,26 @@ def observed(seed: int) -> Plan:
     )
 
 
+def resulting(seed: int) -> Plan:
+    """Workers acknowledge jobs with results, clients look at all jobs, and a node with a journal
+    is killed."""
+    mix = (("result", 1.0), ("result-elsewhere", 1.0))
+    return plan(
+        "resulting",
+        seed,
+        14,
+        adds=jobs(24, every=SECOND // 4, retry_s=3),
+        consumers=workers((1, 2, 3, 4, 5), mix=mix, work=(5_000, SECOND // 2)),
+        observers=tuple(
+            Observer(name=name, every=(SECOND // 100, SECOND // 25), queues=("q",))
+            for name in ("o1", "o2")
+        ),
+        faults=(Fault(kind="crash", mode="kill", at=7 * SECOND, hold=SECOND, nodes=(2,)),),
+        config=(("cluster-node-timeout", "1000"), ("appendonly", "yes")),
+        expect=Expect(duplicates=TROUBLED),
+    )
+
+
 def lost_creator(seed: int) -> Plan:
     """A node sends copies that never come, gets others elsewhere, and is gone for good."""
     return plan(

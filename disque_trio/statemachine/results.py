@@ -1,0 +1,88 @@
+"""Results of jobs: what ACKJOB RESULT says, kept when the job itself is gone (decision 137).
+
+A result is kept for its KEEP at the node of the ACKJOB and at each holder that learns of the
+acknowledgement from a message that has the result, RESULT, which stands for SETACK and is repeated
+like it until its receiver has answered GOTACK. So a result is lost only with the acknowledgement,
+or with all these nodes. Of two results of one job the earlier one holds, wherever they come from.
+
+Owns `NodeState.results`; writes `Memory.held` for what they weigh.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from disque_trio.statemachine import journaling, pressure, send
+from disque_trio.statemachine.base import HANDSHAKE, RESULTS, JobId, NodeId
+from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.memory import of_result
+from disque_trio.statemachine.messages import Result, SetAck
+from disque_trio.statemachine.records import StoredResult
+from disque_trio.statemachine.state import KeptResult, NodeState
+
+_SHORTAGE: Final = 2
+
+
+def keep(node: NodeState, job_id: JobId, kept: KeptResult) -> None:
+    """Keep this result, unless an earlier one of the job is kept, or its time is over."""
+    before = node.results.get(job_id)
+    if kept.until <= node.mono or (before is not None and before.order <= kept.order):
+        return
+    if before is not None:
+        _forget(node, before)
+    node.results[job_id] = kept
+    node.memory.held += of_result(kept.queue, kept.value)
+    node.timers.arm(kept, kept.until)
+    journaling.keep_result(node, kept)
+
+
+def on_due(node: NodeState, kept: KeptResult) -> None:
+    """Its KEEP is over."""
+    _forget(node, kept)
+
+
+def _forget(node: NodeState, kept: KeptResult) -> None:
+    del node.results[kept.id]
+    node.memory.held -= of_result(kept.queue, kept.value)
+    node.timers.disarm(kept)
+
+
+def forget_all(node: NodeState) -> None:
+    """Drop all of them."""
+    for kept in list(node.results.values()):
+        _forget(node, kept)
+
+
+def load(node: NodeState, stored: StoredResult) -> None:
+    """A result of the journal."""
+    until = node.mono + stored.until - node.wall
+    keep(node, stored.id, KeptResult(stored.id, stored.queue, stored.at, until, stored.value))
+
+
+def take(node: NodeState, message: Result, job: Job | None) -> None:
+    """Keep the result of this job, of which another node tells, if the job is known here and there
+    is memory for it."""
+    if job is None or job.is_dummy or pressure.level(node) == _SHORTAGE:
+        return
+    until = node.mono + message.left
+    queue = job.queue or b""
+    keep(node, job.id, KeptResult(job.id, queue, message.at, until, message.value))
+
+
+def say_ack(node: NodeState, ids: Iterable[NodeId], job_id: JobId, holders: int) -> None:
+    """SETACK to these nodes: as RESULT, with the result, if one is kept here and they know such."""
+    kept = node.results.get(job_id) if node.results else None
+    if kept is None:
+        send.to_ids(node, ids, SetAck(job_id, holders))
+        return
+    found = [peer for id in ids if (peer := node.cluster.nodes.get(id)) is not None and peer.link]
+    knowing = [peer.link for peer in found if peer.capabilities & RESULTS]
+    others = [peer.link for peer in found if not peer.capabilities & RESULTS]
+    left = kept.until - node.mono
+    send.broadcast(node, knowing, Result(job_id, holders, kept.at, left, kept.value))
+    send.broadcast(node, others, SetAck(job_id, holders))
+
+
+def say_ack_to_all(node: NodeState, job_id: JobId) -> None:
+    """The same to every node, of a job whose holders are not known."""
+    nodes = node.cluster.nodes
+    say_ack(node, [id for id, peer in nodes.items() if not peer.flags & HANDSHAKE], job_id, 0)
