@@ -215,7 +215,7 @@ async def test_the_rates_of_the_last_hour(tab: Tab, place: Place) -> None:
     await begun(tab, place, "Overview")
     await tab.click("button", "1 h")
 
-    await tab.has("1 h ago", "added", "delivered", "acknowledged", "What happened", "n1 started")
+    await tab.has("1 h ago", "added", "delivered", "acknowledged", "refused")
 
 
 async def test_the_error_of_a_job_that_is_retried(tab: Tab, place: Place) -> None:
