@@ -14,7 +14,7 @@ from disque_trio.statemachine.base import CAPABILITIES
 
 NEWEST: Final = CAPABILITIES
 ORIGINAL: Final = "original"
-VERSIONS: Final = {ORIGINAL: 0, "0": 255, "1": 511, "2": 2047, "3": NEWEST}
+VERSIONS: Final = {ORIGINAL: 0, "0": 255, "1": 511, "2": 2047, "3": 4095, "4": NEWEST}
 """Capabilities by the number of the first format that has them (docs/versions.md)."""
 _LIVES: Final = 3
 """So many may be of different versions."""

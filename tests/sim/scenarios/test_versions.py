@@ -24,7 +24,7 @@ from tests.sim.mutants.plans.conditions import SCENARIOS, SECOND, careless
 
 EVERYTHING = load(SCENARIOS / "everything.toml")
 MIXED = attrs.evolve(EVERYTHING, cluster=attrs.evolve(EVERYTHING.cluster, mixed=fixed(1)))
-VARIED = (("original",), ("0", "3"), ("3", "2", "original"))
+VARIED = (("original",), ("0", "4"), ("4", "2", "original"))
 
 
 def test_they_are_the_original_and_each_recorded_format_with_new_capabilities() -> None:
