@@ -71,7 +71,8 @@ def take(node: NodeState, message: Result, job: Job | None) -> None:
 def say_ack(node: NodeState, ids: Iterable[NodeId], job_id: JobId, holders: int) -> None:
     """SETACK to these nodes: as RESULT, with the result, if one is kept here and they know such."""
     kept = node.results.get(job_id) if node.results else None
-    if kept is None:
+    if kept is None or kept.until <= node.mono:
+        # Its timer may come a moment after its time.
         send.to_ids(node, ids, SetAck(job_id, holders))
         return
     found = [peer for id in ids if (peer := node.cluster.nodes.get(id)) is not None and peer.link]

@@ -15,7 +15,15 @@ from disque_trio.statemachine.base import (
 )
 from disque_trio.statemachine.journaling import kept_results
 from disque_trio.statemachine.memory import RESULT_BYTES
-from disque_trio.statemachine.messages import DelJob, GotAck, Message, ReplJob, Result, SetAck
+from disque_trio.statemachine.messages import (
+    DelJob,
+    GotAck,
+    Message,
+    Queued,
+    ReplJob,
+    Result,
+    SetAck,
+)
 from disque_trio.statemachine.records import StoredResult
 from tests.rig import CALM, JOB, ME, N2, N3, WALL, Rig, copy_of
 from tests.statemachine.giving import cluster, delivered, held
@@ -280,6 +288,20 @@ def test_an_acknowledged_job_takes_no_other_result() -> None:
     rig.ask("ACKJOB", JOB)
     assert acked(rig) == 0
     assert result(rig) == [b"acked", None]
+
+
+def test_a_result_over_its_time_is_not_told_even_before_its_timer_comes() -> None:
+    rig = cluster()
+    delivered(rig)
+    acked(rig, "KEEP", 60)
+    rig.sent()
+    kept = rig.node.results[JOB]
+    rig.now = Now(kept.until + 1, rig.now.wall)
+
+    rig.message(N2, Queued(JOB))
+
+    assert rig.node.results == {JOB: kept}
+    assert said(rig) == [(N2, SetAck(JOB, 3))]
 
 
 def test_a_result_over_its_time_is_not_kept() -> None:
