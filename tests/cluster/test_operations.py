@@ -47,7 +47,7 @@ def test_the_doctor_sees_a_node_die_and_the_cluster_get_over_it(
 
     becomes(
         complaints,
-        ["5 jobs have fewer holders than REPLICATE asks for"] * 2,
+        ["5 jobs have fewer holders than REPLICATE asks for"],
         SOON_S,
         "two nodes cannot hold three copies, and say so",
     )

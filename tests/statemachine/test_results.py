@@ -51,6 +51,10 @@ def shown(rig: Rig, job_id: JobId = JOB) -> dict[bytes, object]:
     return dict(zip(reply[::2], reply[1::2], strict=True))  # type: ignore[arg-type]
 
 
+def test_a_message_with_a_result_says_when_and_for_how_long_in_traces() -> None:
+    assert LATER.detail({}) == f"holders=3 at={WALL + 5000} left=60000"
+
+
 def test_the_result_of_a_job_outlives_it_for_so_long() -> None:
     rig = Rig()
     job = rig.add()

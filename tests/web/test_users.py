@@ -92,13 +92,18 @@ async def test_an_operator_is_offered_no_operations_on_nodes(nursery: trio.Nurse
     cookie = ("Cookie", (await log_in(here, "operator"))[1])
     async with here.browser(cookie) as browser:
         hello = await browser.hear("hello")
-        assert {each["family"] for each in hello["operations"]} == {"queues", "jobs", "workers"}
+        assert {each["family"] for each in hello["operations"]} == {
+            "queues",
+            "jobs",
+            "schedules",
+            "workers",
+        }
         await browser.say(t="do", id=5, operation="nodes leave", args={"node": "x"})
         assert "may not run" in (await browser.hear("error", 5))["says"]
         assert (await browser.plan("queues pause", queue="q", side="out"))["token"]
     api = as_(here, basic("operator"))
     assert {each["family"] for each in (await api.get("/operations"))["operations"]} == {
-        "queues", "jobs", "workers",
+        "queues", "jobs", "schedules", "workers",
     }  # fmt: skip
     leave = {"arguments": {"node": "x"}, "sure": True}
     assert (await api.post("/operations/nodes/leave", leave, 403))["right"] == MANAGE

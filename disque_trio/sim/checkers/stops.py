@@ -29,27 +29,29 @@ def on_crash(case: Case, row: Row) -> None:
         del case.due_again[key]
     if (row.cause, row.detail) == ("stop", "queues"):
         case.mark("stop.in_order")
-    elif not _has_queues(case, row):
+    elif not case.obligations.has_queues or row.cause == "power":
         return
     else:
-        case.mark("kill.queues_kept")
-        since = row.time - case.obligations.write
+        since = 0
+        if _is_complete(case, row):
+            case.mark("kill.queues_kept")
+            since = row.time - case.obligations.write
         case.unwritten[row.node] = {
             job_id: None
             for job_id, copy in case.table(row.node).items()
-            if max(copy.unqueued_at, copy.last_queueing.time if copy.last_queueing else 0) >= since
+            if not since
+            or max(copy.unqueued_at, copy.last_queueing.time if copy.last_queueing else 0) >= since
         }
     case.stopped[row.node] = {
         job_id: None for job_id, copy in case.table(row.node).items() if copy.queueing
     }
 
 
-def _has_queues(case: Case, row: Row) -> bool:
-    """Has the journal of a node that is killed all that left its queues, but for the last of it?"""
+def _is_complete(case: Case, row: Row) -> bool:
+    """Has the journal of a node that ended all that left its queues, but for the last of it?"""
     world, since = case.world, row.time - case.obligations.write
     return (
         row.cause == "kill"
-        and case.obligations.has_queues
         and not world.was_disk_faulty(row.node, row.time)
         and not world.was_mute(row.node, since, row.time)
         and not world.is_stopped(row.node, since, row.time)

@@ -30,6 +30,7 @@ from disque_trio.statemachine.state import (
     Asker,
     Cron,
     Demand,
+    KeptResult,
     NodeState,
     QueueAnnouncements,
     Repair,
@@ -64,6 +65,7 @@ MOMENTS: Final[dict[type, str]] = {
     Demand: "again_at",
     Job: "expires requeue_at gc_at",
     Kept: "until",
+    KeptResult: "until",
     NodeState: "paused_until",
     Peer: "reports",
     PendingAdd: "deadline widen_at",
@@ -91,6 +93,7 @@ LEFT_OUT: Final[dict[type, str]] = {
     # What only people see, and times from which nothing follows in a scope.
     Client: "id address created active name library library_version protocol command most_pending"
     " is_unix wrong_passwords awaits authenticated",
+    KeptResult: "at",
     Peer: "ip port bus_port zone name created ping_sent pong_received link link_created processes"
     " resent_on holding version format",
     Cluster: "nodes links last_link reachable duplicate own_addresses probe_at hosts"

@@ -168,3 +168,10 @@ def test_after_a_loss_of_power_nothing_is_due() -> None:
 @pytest.mark.parametrize("queued_at", [11, None])
 def test_what_happened_just_before_a_kill_may_have_no_record(queued_at: float | None) -> None:
     assert problems(told(ends="kill", keeps=True, served_at=9.9999, queued_at=queued_at)) == []
+
+
+@pytest.mark.parametrize("served_at", [5, None])
+def test_where_the_disk_was_in_trouble_a_kill_may_lose_it_or_not(served_at: float | None) -> None:
+    for queued_at in (11, None):
+        trace = told(ends="error", keeps=True, served_at=served_at, queued_at=queued_at)
+        assert problems(trace) == []

@@ -17,7 +17,8 @@ ELSEWHERE = (
     "Client", "Cluster", "Config", "DeadState", "Duplicate", "Entry", "Extensions", "GetOptions",
     "Histogram", "HostName", "JobCopy", "JobError", "JobState", "JobTrace", "JobTraces", "KeyFact",
     "Knobs", "LastError", "Memory", "Now", "Options", "Postponed", "Process", "Record",
-    "ResolvedOptions", "Sampler", "Shutdown", "Stats", "Streak", "Unanswered", "Vitals", "_Options",
+    "ResolvedOptions", "Result", "Sampler", "Shutdown", "Stats", "StoredResult", "Streak",
+    "Unanswered", "Vitals", "_Options",
 )  # fmt: skip
 """Records that are in no form, or with durations only."""
 

@@ -29,7 +29,7 @@ def _talkative() -> Plan:
         )
         for number in range(60)
     ]
-    ways = ("ackjob", "ackjob", "nack", "nack-delay", "bury", "working")
+    ways = ("ackjob", "ackjob", "result", "nack", "nack-delay", "bury", "working")
     mix = tuple((way, 1.0) for way in (*ways, "fastack", "elsewhere", "none"))
     workers = [
         Consumer(

@@ -66,7 +66,7 @@ async def test_every_text_stands_out(tab: Tab, fake: Fake, theme: str) -> None:
         assert len(found) > 20
         assert {name: ratio for name, ratio in found.items() if ratio < LEAST} == {}, title
     await opened(tab, fake, "#/later", "Later")
-    for key, text in (("?", "the pages of the bar"), (".", "Requeue")):
+    for key, text in (("?", "the pages of the bar"), (".", "Run now")):
         await tab.press("j", key)
         await tab.has(text)
         found = await tab.run(CONTRASTS)
