@@ -222,6 +222,8 @@ async def test_the_error_of_a_job_that_is_retried(tab: Tab, place: Place) -> Non
     await begun(tab, place, "Jobs")
     await tab.click("button", "backing-off")
     await tab.has("TimeoutError: smtp.example.org did not answer for ada", "2 of 25")
+    rows = "[...document.querySelectorAll('tbody tr')]"  # the filter may come a moment later
+    await tab.until(f"{rows}.every((row) => row.innerText.includes('TimeoutError'))")
     await tab.click("tbody a", "D-")
 
     await tab.has("Traceback", "tasks.py", "smtp.example.org did not answer for ada")
