@@ -102,6 +102,8 @@ NACK: Final = _table(
         meaning="why the jobs have failed",
     ),
 )
+KEEP_RESULT: Final[Millis] = 3_600_000
+"""For how long a result is kept without KEEP."""
 ACKJOB: Final = _table(
     Option(
         word=b"RESULT",
@@ -118,13 +120,11 @@ ACKJOB: Final = _table(
         most=LONGEST_PERIOD_S,
         has_decimals=True,
         least=1,
-        default="3600",
+        default=str(KEEP_RESULT // 1000),
         needs=b"RESULT",
         meaning="with RESULT: how long the result is kept, with up to three decimals",
     ),
 )
-KEEP_RESULT: Final[Millis] = 3_600_000
-"""For how long a result is kept without KEEP."""
 WAITJOB: Final = _table(
     _NOHANG,
     _TIMEOUT,

@@ -9,7 +9,6 @@ Owns `NodeState.results`; writes `Memory.held` for what they weigh.
 """
 
 from collections.abc import Iterable
-from typing import Final
 
 from disque_trio.statemachine import journaling, pressure, send
 from disque_trio.statemachine.base import HANDSHAKE, RESULTS, JobId, NodeId
@@ -18,8 +17,6 @@ from disque_trio.statemachine.memory import of_result
 from disque_trio.statemachine.messages import Result, SetAck
 from disque_trio.statemachine.records import StoredResult
 from disque_trio.statemachine.state import KeptResult, NodeState
-
-_SHORTAGE: Final = 2
 
 
 def keep(node: NodeState, job_id: JobId, kept: KeptResult) -> None:
@@ -61,7 +58,7 @@ def load(node: NodeState, stored: StoredResult) -> None:
 def take(node: NodeState, message: Result, job: Job | None) -> None:
     """Keep the result of this job, of which another node tells, if the job is known here and there
     is memory for it."""
-    if job is None or job.is_dummy or pressure.level(node) == _SHORTAGE:
+    if job is None or job.is_dummy or pressure.level(node) == pressure.WANT:
         return
     until = node.mono + message.left
     queue = job.queue or b""

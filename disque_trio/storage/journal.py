@@ -185,7 +185,8 @@ class Journal:
         alone has died since each job that left a queue had a record. If it cannot be written, this
         start does not rely on them either, and it is returned, to be written first."""
         state, boot = self._state, self._store.boot()
-        said, first = state.queues_note, first_notes(state.config, boot)
+        said = state.queues_note
+        first = first_notes(state.config, boot) if state.config.appendonly else []
         is_same = reader.format is Format.FRAMED and reader.written_by == this(__version__)
         are_known = was_stopped or (is_same and bool(boot) and said == known_since(boot).id)
         notes: list[Record] = [STARTED] if was_stopped else []
@@ -321,11 +322,14 @@ class Journal:
         return self.rewrite is None or not config.no_appendfsync_on_rewrite
 
     def stop(self) -> None:
-        """Keep no more records: write what there is, and close."""
+        """Keep no more records: write what there is, and close. From now on jobs leave their queues
+        without one."""
         if self.rewrite is not None:
             self.rewrite.is_cancelled = True
         if not self._is_stopping:
             self._is_stopping = True
+            if self._state.config.records_queues:
+                self.record([UNKNOWN])
             self.tasks.start(self._stop())
 
     async def _stop(self) -> None:

@@ -52,7 +52,7 @@ class Rewrite:
         self._kept: Iterator[Record] = itertools.chain(
             journaling.kept_keys(state), journaling.kept_results(state)
         )
-        notes = journaling.first_notes(state.config, store.boot())
+        notes = journaling.first_notes(state.config, store.boot()) if stays else []
         self._chunks: list[bytes] = [
             self.writer.beginning(__version__),
             *map(self.writer.encode_live, notes),

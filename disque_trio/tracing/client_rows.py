@@ -63,8 +63,8 @@ def invoked(words: list[bytes]) -> list[Note]:
         return []
     option = "nohang" if verb == "wait" and b"NOHANG" in words else _option(words)
     named = _named(words)
-    error = _SAID[verb](words[1 + len(named) :]) if verb in _SAID else ""
-    return [Note(f"{verb}.invoke", _id(id), "", option, _token(id) + error) for id in named]
+    said = _SAID[verb](words[1 + len(named) :]) if verb in _SAID else ""
+    return [Note(f"{verb}.invoke", _id(id), "", option, _token(id) + said) for id in named]
 
 
 def _error(options: list[bytes]) -> str:

@@ -139,6 +139,55 @@ async def test_what_was_delivered_while_it_was_off_is_not_queued_after_it_is_on(
     assert await length(world.client()) == b":0\r\n"
 
 
+@pytest.mark.parametrize("wanted", ["no", "yes"])
+async def test_while_the_journal_is_off_its_file_is_not_relied_on(
+    nursery: trio.Nursery, autojump_clock: MockClock, wanted: str
+) -> None:
+    world = await started(nursery, KEPT)
+    client = world.client()
+    await add(client)
+    await client.ask("CONFIG", "SET", "appendonly", "no")
+    await trio.sleep(1)
+    if wanted == "yes":
+        await client.ask("CONFIG", "SET", "appendonly", "yes")
+        await trio.sleep(1)
+    await take(client)
+    await add(client)
+
+    world = await again(nursery, world)
+
+    assert await length(world.client()) == (b":1\r\n" if wanted == "yes" else b":0\r\n")
+
+
+async def test_a_file_that_is_written_once_is_not_relied_on(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    world = await started(nursery, attrs.evolve(KEPT, appendonly=False))
+    client = world.client()
+    await add(client)
+    await client.ask("BGREWRITEAOF")
+    await trio.sleep(1)
+    await take(client)
+
+    world = await again(nursery, world)
+
+    assert await length(world.client()) == b":0\r\n"
+
+
+async def test_a_file_that_is_only_read_is_not_relied_on_later(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    world = await started(nursery, KEPT)
+    await add(world.client())
+    once = attrs.evolve(KEPT, appendonly=False, aof_enqueue_jobs_once=True)
+    world = await again(nursery, world, once)
+    await take(world.client())
+
+    world = await again(nursery, world)
+
+    assert await length(world.client()) == b":0\r\n"
+
+
 async def test_a_file_that_another_version_has_had_is_not_relied_on(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:

@@ -114,20 +114,16 @@ def _copied(source: Source, found: Scan) -> Iterator[bytes]:
         while left and (chunk := file.read(min(_CHUNK, left))):
             left -= len(chunk)
             yield chunk
-    if found.damage is not None and found.format is Format.FRAMED and _says_queues(source):
-        yield framed.encode(_salt(source), UNKNOWN)
+    if found.damage is not None and found.format is Format.FRAMED:
+        with mmap.mmap(source.descriptor, 0, access=mmap.ACCESS_READ) as data:
+            if _says_queues(data):
+                yield framed.encode(framed.salt_of(data[: framed.HEADER_SIZE]), UNKNOWN)
 
 
-def _salt(source: Source) -> int:
-    with open(source.path, "rb") as file:
-        return framed.salt_of(file.read(framed.HEADER_SIZE))
-
-
-def _says_queues(source: Source) -> bool:
+def _says_queues(data: mmap.mmap) -> bool:
     """Does the file say what is queued (`aof-queues`)? What is left out may say that jobs have left
     their queues."""
-    with mmap.mmap(source.descriptor, 0, access=mmap.ACCESS_READ) as data:
-        return data.find(QUEUES) >= 0
+    return data.find(QUEUES) >= 0
 
 
 def _salvaged(source: Source) -> tuple[Iterator[bytes], Loss]:
@@ -158,7 +154,7 @@ def _sound_parts(source: Source, loss: Loss) -> Iterator[bytes]:
                 else:
                     loss.records += 1
                     yield writer.encode(part)
-            if _says_queues(source):
+            if _says_queues(data):
                 yield writer.encode(UNKNOWN)
         except DamagedError as error:
             raise UsageError(

@@ -46,8 +46,6 @@ BODY_AT: Final = 29
 """Where `describe` has the body."""
 _ONE_ID: Final = 2
 """Where options begin behind one id."""
-_SHORTAGE: Final = 2
-"""The level of memory at which results are refused."""
 
 
 def ackjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
@@ -85,7 +83,7 @@ def _ack_with_result(node: NodeState, client: Client, args: list[bytes], at: int
             b"ERR A result has at most %d bytes (result-max-bytes): this one has %d"
             % (most, len(value))
         )
-    if pressure.level(node) == _SHORTAGE:
+    if pressure.level(node) == pressure.WANT:
         raise CommandError(pressure.refusal(node).text)
     node.begun = args
     node.acker = client.name or client.address
