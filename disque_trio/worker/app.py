@@ -11,7 +11,6 @@ from inspect import isasyncgenfunction, iscoroutinefunction
 from typing import (
     TYPE_CHECKING,
     Any,
-    Concatenate,
     Final,
     Generic,
     Literal,
@@ -66,7 +65,7 @@ if TYPE_CHECKING:
     from disque_trio.worker.batches import Batch, IfFailed
     from disque_trio.worker.cron.declaring import CronOptions, Crons
     from disque_trio.worker.cron.schedule import Schedule
-    from disque_trio.worker.enqueue import OpenCall
+    from disque_trio.worker.enqueue import After
     from disque_trio.worker.executors.dispatch import Executor
     from disque_trio.worker.handler import JobHandler
     from disque_trio.worker.interop.producer import Producer
@@ -383,7 +382,7 @@ class App(Generic[State]):
     async def batch(
         self,
         calls: Iterable[Call[R]],
-        then: "Call[Any] | OpenCall[Concatenate[BatchEnds, ...], Any] | None" = None,
+        then: "Call[Any] | After[BatchEnds, Any] | None" = None,
         *,
         deadline: int = DAY_S,
         if_failed: "IfFailed" = "run",

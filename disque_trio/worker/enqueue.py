@@ -18,6 +18,7 @@ from typing import (
     Final,
     Generic,
     ParamSpec,
+    Protocol,
     TypeVar,
     overload,
 )
@@ -62,6 +63,8 @@ from disque_trio.worker.runtime import Runtime, runtime
 P = ParamSpec("P")
 S = TypeVar("S")
 A = TypeVar("A")
+A_contra = TypeVar("A_contra", contravariant=True)
+S_co = TypeVar("S_co", covariant=True)
 
 _DEFAULTS: Final = attrs.asdict(Options())
 
@@ -116,7 +119,7 @@ class Call(Generic[R_co]):
         return self.definition.name
 
     @overload
-    def __or__(self: "Call[A]", following: "OpenCall[Concatenate[A, ...], S]") -> "Call[S]": ...
+    def __or__(self: "Call[A]", following: "After[A, S]") -> "Call[S]": ...
     @overload
     def __or__(self, following: "Call[S]") -> "Call[S]": ...
     def __or__(self, following: Any) -> Any:
@@ -155,13 +158,23 @@ if TYPE_CHECKING:
         (`Task.partial`). `P` are all arguments of the task."""
 
         @overload
-        def __or__(
-            self: "OpenCall[P, A]", following: "OpenCall[Concatenate[A, ...], S]"
-        ) -> "OpenCall[P, S]": ...
+        def __or__(self: "OpenCall[P, A]", following: "After[A, S]") -> "OpenCall[P, S]": ...
         @overload
         def __or__(self, following: "Call[S]") -> "OpenCall[P, S]": ...
         def __or__(self, following: Any) -> Any:
             """Make a chain of what follows (`Call`)."""
+
+        @property
+        def takes(self) -> Callable[P, R_co]:
+            """For type checkers: they compare parameters of functions, but not those of classes,
+            by what may be given."""
+
+    class After(Protocol[A_contra, S_co]):
+        """An open call whose first argument may be an `A_contra`."""
+
+        @property
+        def takes(self) -> Callable[Concatenate[A_contra, ...], S_co]:
+            """As of `OpenCall`."""
 
 else:
     OpenCall = Call  # one kind of step when it runs
