@@ -110,8 +110,7 @@ def on_reply(case: Case, row: Row) -> None:
         return
     case.check("S19")
     for job_id, copy in case.table(row.node).items():
-        queueing = copy.queueing
-        if queueing is None or queueing.time >= time:
+        if copy.queueing is None or copy.queued_at >= time:
             continue
         queue = case.jobs[job_id].queue
         if queue in queues and not case.world.queue_pauses.is_possible(row.node, queue, time):

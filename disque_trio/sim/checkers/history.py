@@ -146,6 +146,7 @@ def on_queue(case: Case, row: Row, job: Job) -> None:
             queueing = copy.interrupted  # that stay goes on
         copy.interrupted = None
         copy.queueing = copy.last_queueing = queueing
+        copy.queued_at = row.time
     job.last_event = row.time
     if job.first_queueing is None:
         job.first_queueing = queueing

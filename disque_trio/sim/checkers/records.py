@@ -110,6 +110,8 @@ class Copy:
     acked_stamp: Stamp = ()
     queueing: Queueing | None = None
     """While it is queued."""
+    queued_at: Micros = NEVER
+    """When it last came into the queue: a stay that a stop has interrupted began before that."""
     unqueued_at: Micros = NEVER
     """When it last left the queue."""
     last_queueing: Queueing | None = None

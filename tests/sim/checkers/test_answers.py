@@ -116,6 +116,31 @@ def test_a_getjob_leaves_no_job_that_it_has_asked_for(
     assert ("S19" not in broken(trace.verdict())) == is_right
 
 
+@pytest.mark.parametrize(("queued", "is_right"), [(20.5, False), (21, True)])
+def test_a_job_that_comes_back_into_its_queue_after_a_stop_was_not_there_before(
+    queued: float, *, is_right: bool
+) -> None:
+    trace = Trace(config=(("appendonly", "yes"),))
+    trace.plan = attrs.evolve(
+        trace.plan, consumers=tuple(attrs.evolve(each, count=2) for each in trace.plan.consumers)
+    )
+    trace.add(1)
+    trace.add(1, OTHER, body="c")
+    trace.row(11, "crash", "n1", cause="stop", detail="queues")
+    trace.row(20, "start", "n1", cause="loaded")
+    for job in (JOB, OTHER):
+        trace.row(20, "hold", "n1", job=job, queue="q", cause="loaded")
+    trace.row(20, "loaded", "n1", cause="kept")
+    trace.row(20.5, "queue", "n1", job=JOB, cause="delay-over")
+    trace.row(queued, "queue", "n1", job=OTHER, cause="delay-over")
+    trace.row(21, "unqueue", "n1", job=JOB, cause="served")
+    trace.row(21, "serve", "n1", job=JOB, client="c1", cause="served")
+    detail = "nacks=0 additional=0 body=b"
+    trace.row(21.01, "get.deliver", "n1", job=JOB, client="c1", detail=detail, ref=50)
+
+    assert ("S19" not in broken(trace.verdict())) == is_right
+
+
 @pytest.mark.parametrize(
     ("lasts", "is_told", "is_right"), [(20, False, False), (20, True, True), (3, False, True)]
 )
