@@ -29,8 +29,10 @@ from disque_trio.statemachine.commandoptions import (
     ACKJOB,
     COUNTED,
     GETJOB,
+    JSCAN,
     NACK,
     PURGE,
+    QSCAN,
     RELEASE,
     Table,
     behind_from,
@@ -369,9 +371,9 @@ def qscan(
 ) -> Command[Scanned[str]]:
     """QSCAN: return names of queues on the node and the next cursor. With `has_unqueued` it
     includes queues without enqueued jobs, if the node supports that."""
-    options = {"COUNT": count, "MINLEN": minlen, "MAXLEN": maxlen, "IMPORTRATE": import_rate}
-    plain = (b"QSCAN", word(cursor), *_given(options))
-    words = (*plain, b"UNQUEUED") if has_unqueued else plain
+    options = {"count": count, "minlen": minlen, "maxlen": maxlen, "import_rate": import_rate}
+    plain = (b"QSCAN", word(cursor), *_words(QSCAN, options))
+    words = (*plain, *_words(QSCAN, {"has_unqueued": has_unqueued}))
     return Command(words, replies.scanned(replies.text), features=("unqueued",), plain=plain)
 
 
@@ -393,15 +395,11 @@ def jscan(
     that fit all filters: queue, one of the states, key, class of the last error, text in the body,
     age in seconds. With `is_full` active jobs have their `phase`. Jobs that have ended only if
     `states` has "ended", behind all others and the latest first."""
-    words = _given(
-        {
-            "COUNT": count, "QUEUE": queue, "KEY": key, "ERROR": error, "BODY": body,
-            "OLDER": older, "YOUNGER": younger,
-        }
-    )  # fmt: skip
-    for state in states:
-        words += (b"STATE", word(state))
-    asked = (b"JSCAN", word(cursor), b"REPLY", b"full" if is_full else b"all", *words)
+    options = {
+        "count": count, "queue": queue, "states": states, "key": key, "error": error, "body": body,
+        "older": older, "younger": younger, "reply": "full" if is_full else "all",
+    }  # fmt: skip
+    asked = (b"JSCAN", word(cursor), *_words(JSCAN, options))
     return Command(asked, replies.scanned(replies.job_details))
 
 
@@ -481,9 +479,3 @@ def _delivery(job: Job | str) -> bytes:
     if isinstance(job, Job):
         return word(job.id if job.meta is None else f"{job.id}@{job.meta.token}")
     return word(job)
-
-
-def _given(options: Mapping[str, Text | int | None]) -> list[bytes]:
-    """Names and values of the options that are given."""
-    given = [(name.encode(), word(value)) for name, value in options.items() if value is not None]
-    return [each for pair in given for each in pair]

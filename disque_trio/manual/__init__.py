@@ -5,28 +5,36 @@ the id of the job that was added last, `…` any text, and alone on its line any
 `{options of ADDJOB}` stands for their table, and so on.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from importlib.resources import files
+from typing import Final
 
-from disque_trio.statemachine.commandoptions import GETJOB
+from disque_trio.statemachine.commandoptions import GETJOB, JSCAN, QSCAN, QSTAT
 from disque_trio.statemachine.joboptions import OPTIONS, Option
+
+_OPTIONS: Final = {
+    "ADDJOB": OPTIONS,
+    "GETJOB": GETJOB.values(),
+    "JSCAN": JSCAN.values(),
+    "QSCAN": QSCAN.values(),
+    "QSTAT": QSTAT.values(),
+}
 
 
 def text(name: str) -> str:
     """The page of the command with this lower-case name. Raises FileNotFoundError if it has
     none."""
     page = files(__name__).joinpath(f"{name}.md").read_text(encoding="utf-8")
-    for command, options in {"ADDJOB": OPTIONS, "GETJOB": tuple(GETJOB.values())}.items():
+    for command, options in _OPTIONS.items():
         page = page.replace(f"{{options of {command}}}\n", _table(options))
     return page
 
 
-def _table(options: Sequence[Option]) -> str:
+def _table(options: Iterable[Option]) -> str:
     rows = [f"| {_form(each)} | {each.default} | {each.meaning} |\n" for each in options]
     return "".join(["| option | default | meaning |\n|---|---|---|\n", *rows])
 
 
 def _form(option: Option) -> str:
-    """What has alternatives would end a cell of the table."""
-    first, alternative, _ = option.usage.partition("|")
-    return f"{option.text} {first if option.is_number or not alternative else 'way'}".rstrip()
+    """A bar would end a cell of the table."""
+    return option.form.replace("|", r"\|")

@@ -140,7 +140,8 @@ QSTAT: Final = _table(
         word=b"UNQUEUED",
         name="has_unqueued",
         usage="",
-        meaning="also of a queue of which no job is enqueued",
+        meaning="also report queues whose jobs are not enqueued here, such as delayed jobs only. "
+        "Ours",
     )
 )
 PURGE: Final = _table(
@@ -153,14 +154,113 @@ COUNTED: Final = _table(
 """Of ENQUEUE QUEUE, and of REDRIVE of a queue."""
 
 
+_BUSYLOOP: Final = Option(
+    word=b"BUSYLOOP",
+    name="is_busy_loop",
+    usage="",
+    meaning="all of them in one call, at the end of which the cursor is 0",
+)
+
+
+def _page(what: str) -> Option:
+    return Option(
+        word=b"COUNT",
+        name="count",
+        default="100",
+        meaning=f"about n {what} per call, up to 20,000",
+    )
+
+
+QSCAN: Final = _table(
+    _page("queues"),
+    _BUSYLOOP,
+    Option(word=b"MINLEN", name="minlen", meaning="only queues with at least n jobs here"),
+    Option(word=b"MAXLEN", name="maxlen", meaning="only queues with at most n jobs here"),
+    Option(
+        word=b"IMPORTRATE",
+        name="import_rate",
+        meaning="only queues that import at least n jobs per second",
+    ),
+    Option(
+        word=b"UNQUEUED",
+        name="has_unqueued",
+        usage="",
+        feature="unqueued",
+        meaning="also queues that have only jobs that are not queued, or dead ones",
+    ),
+    Option(
+        word=b"REPLY",
+        name="reply",
+        usage="name|stat",
+        default="name",
+        meaning="`stat` includes figures of each queue",
+    ),
+)
+JSCAN: Final = _table(
+    _page("jobs"),
+    _BUSYLOOP,
+    Option(word=b"QUEUE", name="queue", usage="queue", meaning="only jobs of this queue"),
+    Option(
+        word=b"STATE",
+        name="states",
+        usage="state",
+        is_repeatable=True,
+        meaning="only jobs in this state (see SHOW), active jobs in one of the phases below, or, "
+        "with `ended`, jobs that have ended; may be given several times",
+    ),
+    Option(word=b"KEY", name="key", usage="key", meaning="only jobs with this UNIQUE key"),
+    Option(
+        word=b"ERROR",
+        name="error",
+        usage="class",
+        meaning="only jobs whose last error (NACK ERROR) has this class: the text before the first "
+        "colon of its first line",
+    ),
+    Option(
+        word=b"BODY",
+        name="body",
+        usage="text",
+        meaning="only jobs whose body contains this text; bodies that are on disk do not match",
+    ),
+    Option(
+        word=b"OLDER",
+        name="older",
+        usage="sec",
+        meaning="only jobs that were added at least so many seconds ago",
+    ),
+    Option(
+        word=b"YOUNGER",
+        name="younger",
+        usage="sec",
+        meaning="only jobs that were added at most so many seconds ago",
+    ),
+    Option(
+        word=b"REPLY",
+        name="reply",
+        usage="id|all|full",
+        default="id",
+        meaning="ids, all that SHOW gives, or that with the phase of active jobs as `phase`",
+    ),
+)
+
+
 def usage(options: Table) -> str:
     """The options as they stand in the usage of their command."""
-    return " ".join([f"[{each.form}]" for each in options.values()])
+    return " ".join(
+        [f"[{each.form}{' ...' if each.is_repeatable else ''}]" for each in options.values()]
+    )
 
 
 def words(options: Table, values: Mapping[str, Any]) -> list[Any]:
-    """The words of the options whose value is neither None nor False."""
-    given = [(each, values.get(each.name)) for each in options.values()]
+    """The words of the options whose value is neither None nor False; of a repeatable one it is a
+    sequence of values."""
+    given = [
+        (option, value)
+        for option in options.values()
+        for value in (
+            values.get(option.name, ()) if option.is_repeatable else (values.get(option.name),)
+        )
+    ]
     return in_words((each, value) for each, value in given if not (value is None or value is False))
 
 

@@ -51,6 +51,8 @@ class Option:
     error: bytes = b""
     """What the original answers to a wrong value; empty for an option that it does not have. That
     may be given once, where of the original's the last one counts."""
+    is_repeatable: bool = False
+    """May it be given several times, each with one of its values?"""
     needs: bytes = b""
     """The option without which it means nothing. A time may not be shorter than that one's."""
     needs_retry: bool = False

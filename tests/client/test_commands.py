@@ -140,7 +140,7 @@ def test_queues_and_jobs_are_gone_through_a_page_at_a_time() -> None:
 
     assert words(queues) == "QSCAN 7 COUNT 10 MINLEN 1 MAXLEN 9 IMPORTRATE 2"
     assert queues.result([b"12", [b"a", b"b"]]) == Scanned(12, ["a", "b"])
-    assert words(jobs) == "JSCAN 7 REPLY all COUNT 5 QUEUE q STATE dead STATE acked"
+    assert words(jobs) == "JSCAN 7 COUNT 5 QUEUE q STATE dead STATE acked REPLY all"
     assert [each.id for each in jobs.result([b"0", [SHOWN]]).items] == [ID]
 
 

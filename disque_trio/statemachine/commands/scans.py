@@ -11,7 +11,7 @@ in one direction only, so a cursor that was used before begins a new iteration.
 Owns `NodeState.scans`, `job_scans` and `last_scan`.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from typing import Final
 
 import attrs
@@ -36,6 +36,7 @@ from disque_trio.statemachine.base import (
     Status,
 )
 from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.commandoptions import JSCAN, QSCAN, Table
 from disque_trio.statemachine.commands import ended
 from disque_trio.statemachine.commands.jobs import BODY_AT, describe
 from disque_trio.statemachine.commands.parse import integer
@@ -46,6 +47,7 @@ from disque_trio.statemachine.commands.queues import (
 )
 from disque_trio.statemachine.endings import NOTHING, Sheet
 from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.joboptions import Option
 from disque_trio.statemachine.jobtable import Walk
 from disque_trio.statemachine.lengthy import FEWER, SOME, STEP_WORK, JobsLeft, of_names
 from disque_trio.statemachine.queue import Queue
@@ -74,57 +76,49 @@ _LAST_NUMBER: Final = (1 << 23) - 1
 
 @attrs.define
 class Options:
-    """The options of both scans, with their filters; -1 is no filter."""
+    """The options of both scans; -1 is no filter of a queue."""
 
     cursor: int | None = None
     count: int = DEFAULT_COUNT
-    busy_loop: bool = False
-    min_len: int = -1
-    max_len: int = -1
+    is_busy_loop: bool = False
+    minlen: int = -1
+    maxlen: int = -1
     import_rate: int = -1
+    has_unqueued: bool = False
+    """Also queues that have only jobs that are not queued."""
     queue: bytes | None = None
     states: tuple[int, ...] = ()
     phases: tuple[bytes, ...] = ()
     """Where there are states or phases, a job in any of them is shown."""
+    has_ended: bool = False
+    """Also jobs that have ended, behind all others."""
     key: bytes | None = None
     error: bytes | None = None
     body: bytes | None = None
     older: int | None = None
     younger: int | None = None
     """Its age in seconds, at least and at most."""
-    whole: bool = False
-    has_phase: bool = False
-    """Whole, and with its phase."""
-    has_ended: bool = False
-    """Also jobs that have ended, behind all others."""
-    has_unqueued: bool = False
-    """Also queues that have only jobs that are not queued."""
+    reply: bytes = b""
+    """`name`, `id`, or nothing: names alone; `stat`, `all` or `full`: everything about each."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Is everything about each wanted?"""
+        return self.reply in _WHOLE
 
     @property
     def wanted(self) -> int | None:
         """How many items; None if all are wanted at once."""
-        return None if self.busy_loop or self.count < 0 else max(self.count, 1)
+        return None if self.is_busy_loop or self.count < 0 else max(self.count, 1)
 
 
 _INVALID: Final = b"ERR invalid cursor or option name"
-_QUEUE_OPTIONS: Final = (
-    b"COUNT",
-    b"BUSYLOOP",
-    b"MINLEN",
-    b"MAXLEN",
-    b"IMPORTRATE",
-    b"REPLY",
-    b"UNQUEUED",
-)
-_JOB_BYTES: Final = {b"QUEUE": "queue", b"KEY": "key", b"ERROR": "error", b"BODY": "body"}
-_JOB_NUMBERS: Final = {b"OLDER": "older", b"YOUNGER": "younger"}
-_JOB_OPTIONS: Final = (b"COUNT", b"BUSYLOOP", b"STATE", *_JOB_BYTES, *_JOB_NUMBERS, b"REPLY")
-_QUEUE_NUMBERS: Final = {b"MINLEN": "min_len", b"MAXLEN": "max_len", b"IMPORTRATE": "import_rate"}
+_WHOLE: Final = (b"stat", b"all", b"full")
 
 
 def qscan(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     """Names of queues; with REPLY stat each with its figures."""
-    options = _parse(args[1:], _qscan_option, _QUEUE_OPTIONS)
+    options = _parse(args[1:], QSCAN)
     number, offset = divmod(options.cursor or 0, 1 << _OFFSET_BITS)
     names = node.scans.get(number)
     if names is None:
@@ -161,12 +155,12 @@ def _all_queues(
 def _queues(
     node: NodeState, options: Options, names: list[bytes], cursor: bytes, steps: int
 ) -> Lengthy:
-    head: list[Reply] = [Opening(2), cursor, Opening(len(names) << options.whole)]
+    head: list[Reply] = [Opening(2), cursor, Opening(len(names) << options.is_whole)]
     return of_names(names, lambda name: _show_queue(node, options, name), head, steps * STEP_WORK)
 
 
 def _show_queue(node: NodeState, options: Options, name: bytes) -> list[Reply]:
-    if not options.whole:
+    if not options.is_whole:
         return [name]
     return [name, _figures(node, options, name)]
 
@@ -231,7 +225,7 @@ def _next_queue(node: NodeState, number: int, names: list[bytes], offset: int) -
 
 def jscan(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     """Ids of jobs, or with REPLY all everything about them."""
-    options = _parse(args[1:], _jscan_option, _JOB_OPTIONS)
+    options = _parse(args[1:], JSCAN)
     number, offset = divmod(options.cursor or 0, 1 << _OFFSET_BITS)
     if not options.has_ended:
         return _jscan(node, options, number, offset)
@@ -253,7 +247,7 @@ def _scan_ended(node: NodeState, options: Options, before: int) -> Reply:
         most,
         _steps(node, options.wanted),
     )
-    show = ended.describe if options.whole else lambda record: Status(record.id)
+    show = ended.describe if options.is_whole else lambda record: Status(record.id)
     return [b"%d" % before, [show(record) for record in found]]
 
 
@@ -304,15 +298,15 @@ def _jobs(
     def show(job: Job, body: Body | None) -> Reply:
         return _show_job(node, options, job, body)
 
-    return left.parts([Opening(2), cursor], show, FEWER if options.whole else SOME)
+    return left.parts([Opening(2), cursor], show, FEWER if options.is_whole else SOME)
 
 
 def _show_job(node: NodeState, options: Options, job: Job, body: Body | None) -> Reply:
-    if not options.whole:
+    if not options.is_whole:
         return Status(job.id)
     shown = describe(node, job)
     shown[BODY_AT] = body
-    if options.has_phase and (phase := phase_of(job)):
+    if options.reply == b"full" and (phase := phase_of(job)):
         shown += [b"phase", phase]
     return shown
 
@@ -343,42 +337,36 @@ def _steps(node: NodeState, wanted: int | None) -> int:
     return min(wanted * WORK_PER_ITEM, knobs.scan_steps)
 
 
-def _parse(
-    words: list[bytes],
-    specific: Callable[[Options, bytes, bytes], bool],
-    known: tuple[bytes, ...],
-) -> Options:
-    """Words in any order. One that is none of the `known` options is taken as the cursor."""
+def _parse(words: list[bytes], known: Table) -> Options:
+    """Words in any order; of an option that is given twice the last value counts. A word that is no
+    option is taken as the cursor."""
     options = Options()
     index = 0
     while index < len(words):
-        name = words[index].upper()
-        value = words[index + 1] if index + 1 < len(words) else None
-        if name == b"BUSYLOOP":
-            options.busy_loop = True
-        elif name == b"UNQUEUED" and name in known:
-            options.has_unqueued = True
-        elif value is not None and _option(options, name, value, specific):
+        option = known.get(words[index].upper())
+        if option is not None and not option.usage:
+            setattr(options, option.name, True)
+        elif option is not None and index + 1 < len(words):
             index += 1
+            _take_value(options, option, words[index])
         else:
             _take_cursor(options, words[index], known)
         index += 1
     return options
 
 
-def _option(
-    options: Options,
-    name: bytes,
-    value: bytes,
-    specific: Callable[[Options, bytes, bytes], bool],
-) -> bool:
-    if name == b"COUNT":
-        options.count = integer(value, name=name)
-        return True
-    return specific(options, name, value)
+def _take_value(options: Options, option: Option, word: bytes) -> None:
+    if option.is_repeatable:
+        _take_state(options, word.lower())
+    elif option.is_number:
+        setattr(options, option.name, integer(word, name=option.word))
+    elif "|" in option.usage:
+        setattr(options, option.name, _one_of(option, word))
+    else:
+        setattr(options, option.name, word)
 
 
-def _take_cursor(options: Options, word: bytes, known: tuple[bytes, ...]) -> None:
+def _take_cursor(options: Options, word: bytes, known: Table) -> None:
     error = _INVALID if options.cursor is None else SYNTAX_ERROR
     if word.upper() in known:
         raise CommandError(b"%b: %b has no value behind it" % (error, word.upper()))
@@ -390,55 +378,31 @@ def _take_cursor(options: Options, word: bytes, known: tuple[bytes, ...]) -> Non
     options.cursor = integer(word, _INVALID, largest=_MAX_CURSOR)
 
 
-def _qscan_option(options: Options, name: bytes, value: bytes) -> bool:
-    if name == b"REPLY":
-        options.whole = _is_whole(value, b"name", b"stat")
-        return True
-    field = _QUEUE_NUMBERS.get(name)
-    if field is None:
-        return False
-    setattr(options, field, integer(value, name=name))
-    return True
-
-
-def _jscan_option(options: Options, name: bytes, value: bytes) -> bool:
-    if name in _JOB_BYTES:
-        setattr(options, _JOB_BYTES[name], value)
-    elif name in _JOB_NUMBERS:
-        setattr(options, _JOB_NUMBERS[name], integer(value, name=name))
-    elif name == b"STATE" and value.lower() in PHASES:
-        options.phases += (value.lower(),)
-    elif name == b"STATE" and value.lower() == ended.STATE:
+def _take_state(options: Options, word: bytes) -> None:
+    if word in PHASES:
+        options.phases += (word,)
+    elif word == ended.STATE:
         options.has_ended = True
-    elif name == b"STATE":
-        options.states += (_state(value),)
-    elif name == b"REPLY":
-        options.has_phase = value.lower() == b"full"
-        options.whole = options.has_phase or _is_whole(value, b"id", b"all")
+    elif word in STATE_NAMES:
+        options.states += (STATE_NAMES.index(word),)
     else:
-        return False
-    return True
-
-
-def _state(word: bytes) -> int:
-    if word.lower() not in STATE_NAMES:
         known = (*STATE_NAMES, *PHASES, ended.STATE)
         raise CommandError(b"ERR Invalid job state name: " + none_of(word, known))
-    return STATE_NAMES.index(word.lower())
 
 
-def _is_whole(word: bytes, less: bytes, more: bytes) -> bool:
-    if word.lower() not in (less, more):
-        told = less.upper(), more.upper(), shown(word)
-        raise CommandError(b"ERR Invalid REPLY type, try %b or %b: %b is neither" % told)
-    return word.lower() == more
+def _one_of(option: Option, word: bytes) -> bytes:
+    ways = option.usage.encode().split(b"|")
+    if word.lower() not in ways:
+        told = b" or ".join([way.upper() for way in ways]), shown(word)
+        raise CommandError(b"ERR Invalid REPLY type, try %b: %b is neither" % told)
+    return word.lower()
 
 
 def _shows_queue(node: NodeState, options: Options, name: bytes) -> bool:
     queue = queue_of(node, name) if options.has_unqueued else node.queues.get(name)
-    if queue is None or len(queue) < options.min_len:
+    if queue is None or len(queue) < options.minlen:
         return False
-    if 0 <= options.max_len < len(queue):
+    if 0 <= options.maxlen < len(queue):
         return False
     return options.import_rate <= 0 or transfer.import_rate(node, queue) >= options.import_rate
 

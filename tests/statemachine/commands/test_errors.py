@@ -112,7 +112,7 @@ QSCAN CUONT 5
 QSCAN 0 COUNT
     ERR syntax error: COUNT has no value behind it
 JSCAN 0 zzz
-    ERR syntax error: 'zzz' is neither; there are COUNT, BUSYLOOP, STATE, QUEUE, KEY, ERROR, BODY,
+    ERR syntax error: 'zzz' is neither; there are COUNT, BUSYLOOP, QUEUE, STATE, KEY, ERROR, BODY,
     ... OLDER, YOUNGER, REPLY
 QSCAN 0 0
     ERR syntax error: '0' comes behind another cursor
@@ -122,7 +122,7 @@ JSCAN STATE quued
     ERR Invalid job state name: 'quued' is none of wait-repl, active, queued, acked, dead,
     ... backing-off, delayed, restored, leased, ended (did you mean 'queued'?)
 JSCAN REPLY some
-    ERR Invalid REPLY type, try ID or ALL: 'some' is neither
+    ERR Invalid REPLY type, try ID or ALL or FULL: 'some' is neither
 PAUSE mail of
     ERR syntax error: 'of' is none of in, out, all, none, state, bcast
 CLUSTER NODE
