@@ -58,6 +58,7 @@ QUEUES: Final = b"D-00000000-queues+"
 """How the notes about queues begin."""
 UNKNOWN: Final = DeleteJob(QUEUES + b"unknown++++++++++-0000")
 """What was recorded as queued up to here may have been delivered since."""
+_NOTES: Final = {STOPPED.id: "stopped", STARTED.id: "started", UNKNOWN.id: "queues-unknown"}
 _LEFT: Final = bytes.maketrans(b"0123456789abcdef", b"ghijklmnopqrstuv")
 _BACK: Final = bytes.maketrans(b"ghijklmnopqrstuv", b"0123456789abcdef")
 _LAST_DIGIT: Final = b"f"[0]
@@ -85,6 +86,16 @@ def has_left(job_id: JobId) -> JobId | None:
     if job_id[2] <= _LAST_DIGIT:
         return None
     return job_id[:2] + job_id[2:10].translate(_BACK) + job_id[10:]
+
+
+def described(record: DeleteJob) -> tuple[str, str]:
+    """What it says, for reports: NOTE and the note, DEQUEUED and the job that has left its queue,
+    or DELJOB and the job."""
+    note = _NOTES.get(record.id)
+    if note is not None or record.id.startswith(QUEUES):
+        return "NOTE", note or "queues-known"
+    job_id = has_left(record.id)
+    return ("DELJOB", record.id.decode()) if job_id is None else ("DEQUEUED", job_id.decode())
 
 
 def record(node: NodeState, *, on: bool) -> None:

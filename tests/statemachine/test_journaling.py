@@ -2,6 +2,7 @@
 
 import pytest
 
+from disque_trio.statemachine import journaling
 from disque_trio.statemachine.base import ACKED, ACTIVE, QUEUED, RECORDED, JobId
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.job import check_id
@@ -385,3 +386,19 @@ def test_what_a_node_gives_away_while_it_stops_has_left_its_queue_for_good() -> 
     assert [type(record) for record in found] == [LoadJob] * len(found)
     assert found
     assert job.state == ACTIVE
+
+
+@pytest.mark.parametrize(
+    ("record", "kind", "what"),
+    [
+        (DeleteJob(JOB), "DELJOB", JOB.decode()),
+        (journaling.left(JOB), "DEQUEUED", JOB.decode()),
+        (journaling.STOPPED, "NOTE", "stopped"),
+        (journaling.UNKNOWN, "NOTE", "queues-unknown"),
+        (journaling.known_since("boot"), "NOTE", "queues-known"),
+    ],
+)
+def test_deletions_of_jobs_that_never_existed_are_told_from_others(
+    record: DeleteJob, kind: str, what: str
+) -> None:
+    assert journaling.described(record) == (kind, what)

@@ -16,13 +16,15 @@ def check(options: Check) -> int:
     source = Source(options.file)
     found, tally = scan_and_count(source, "checking")
     source.close()
-    jobs = sum_up(tally, time.time())
+    jobs, counts = sum_up(tally, time.time()), tally.counts
     if options.is_json:
         facts = {
             **found.facts,
-            "loads": tally.loads,
-            "deletes": tally.deletes,
-            "results": tally.results,
+            "loads": counts["LOADJOB"],
+            "deletes": counts["DELJOB"],
+            "dequeued": counts["DEQUEUED"],
+            "notes": counts["NOTE"],
+            "results": counts["RESULT"],
             "jobs": jobs.alive,
             "queues": jobs.queues,
             "acked": jobs.acked,
@@ -32,11 +34,8 @@ def check(options: Check) -> int:
         return found.status
     say = out().print
     say(f"{options.file}: {found.name}, {counted(source.size, 'byte')}")
-    results = f", {counted(tally.results, 'result')}" if tally.results else ""
-    say(
-        f"  {counted(tally.records, 'record')}: {tally.loads:,} LOADJOB, {tally.deletes:,} DELJOB"
-        + results
-    )
+    kinds = ", ".join([f"{count:,} {kind}" for kind, count in counts.items()])
+    say(f"  {counted(tally.records, 'record')}" + (f": {kinds}" if kinds else ""))
     say(
         f"  {counted(jobs.alive, 'job')} alive in {counted(jobs.queues, 'queue')}"
         + (f", {jobs.acked:,} acknowledged" if jobs.acked else "")

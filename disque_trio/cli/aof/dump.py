@@ -10,7 +10,7 @@ from disque_trio.cli.aof.scan import scan
 from disque_trio.cli.aof.source import Source
 from disque_trio.cli.formats import quoted, text_of
 from disque_trio.statemachine.base import STATE_NAMES
-from disque_trio.statemachine.journaling import confirmed_in
+from disque_trio.statemachine.journaling import confirmed_in, described
 from disque_trio.statemachine.messages import JobCopy
 from disque_trio.statemachine.records import LoadJob, Record, StoredResult
 from disque_trio.terminal.output import flush, json_text, say_lines
@@ -37,7 +37,7 @@ def _line(record: Record, *, has_body: bool) -> str:
     if isinstance(record, StoredResult):
         return " ".join(_of_result(record, has_body=has_body)) + "\n"
     if not isinstance(record, LoadJob):
-        return f"DELJOB {text_of(record.id)}\n"
+        return " ".join(described(record)) + "\n"
     copy = record.copy
     words = [
         "LOADJOB",
@@ -90,8 +90,9 @@ def _json_line(record: Record, *, has_body: bool) -> str:
             found["value"] = text_of(record.value)
         return json_text(found, is_compact=True) + "\n"
     if not isinstance(record, LoadJob):
-        deletion = {"record": "DELJOB", "id": text_of(record.id)}
-        return json_text(deletion, is_compact=True) + "\n"
+        kind, what = described(record)
+        said = {"record": kind, "note" if kind == "NOTE" else "id": what}
+        return json_text(said, is_compact=True) + "\n"
     copy = record.copy
     facts: dict[str, Any] = {
         "record": "LOADJOB",

@@ -1,10 +1,12 @@
 """Counts of a file: its records, and the jobs at its end."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 import attrs
 
 from disque_trio.statemachine.base import ACKED, JobId
+from disque_trio.statemachine.journaling import described
 from disque_trio.statemachine.records import LoadJob, Record, StoredResult
 
 
@@ -23,9 +25,8 @@ class Last:
 class Tally:
     """Counts records, and keeps the last one of each job."""
 
-    loads: int = 0
-    deletes: int = 0
-    results: int = 0
+    counts: Counter[str] = attrs.field(factory=Counter)
+    """Records by their kind, as `aof dump` names it."""
     jobs: dict[JobId, Last] = attrs.field(factory=dict)
     kept: dict[JobId, Last] = attrs.field(factory=dict)
     """The last result of each."""
@@ -33,7 +34,7 @@ class Tally:
     @property
     def records(self) -> int:
         """All records."""
-        return self.loads + self.deletes + self.results
+        return self.counts.total()
 
     def count(self, records: list[Record]) -> None:
         """Count the next records of the file."""
@@ -43,14 +44,14 @@ class Tally:
             if isinstance(record, LoadJob):
                 copy = record.copy
                 jobs[copy.id] = Last(number, copy.etime, copy.queue, copy.state == ACKED)
-                self.loads += 1
+                self.counts["LOADJOB"] += 1
             elif isinstance(record, StoredResult):
                 until = record.until // 1000
                 self.kept[record.id] = Last(number, until, record.queue, is_acked=True)
-                self.results += 1
+                self.counts["RESULT"] += 1
             else:
                 jobs.pop(record.id, None)
-                self.deletes += 1
+                self.counts[described(record)[0]] += 1
             number += 1
 
     def left(self, now_s: float) -> Iterator[Last]:

@@ -5,9 +5,10 @@ import pytest
 
 from disque_trio.cli.aof import main
 from disque_trio.cli.aof.outcomes import DAMAGED, SOUND, TORN
+from disque_trio.statemachine.journaling import STARTED, STOPPED, UNKNOWN, known_since, left
 from disque_trio.statemachine.records import LoadJob
 from tests.cli.aof.conftest import Make
-from tests.cli.aof.files import disque, framed
+from tests.cli.aof.files import delete, disque, framed, load
 from tests.wire.test_jobs import COPY
 
 Capture = pytest.CaptureFixture[str]
@@ -56,6 +57,27 @@ def test_json_has_every_field(make: Make, capsys: Capture) -> None:
     }
     assert rows[2] == {"record": "DELJOB", "id": "D-8f3c6c1a-000000000000000000000001-05a1"}
     assert rows[4]["body"] == "ÿ\n"
+
+
+def test_what_is_noted_of_queues_is_told_from_deletions(make: Make, capsys: Capture) -> None:
+    job = load(1)
+    notes = [known_since("boot"), UNKNOWN, STOPPED, STARTED]
+    path = make(framed([job, left(job.copy.id), *notes, delete(1)]))
+
+    assert main(["dump", path]) == SOUND
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == "DEQUEUED D-8f3c6c1a-000000000000000000000001-05a1"
+    said = ["NOTE queues-known", "NOTE queues-unknown", "NOTE stopped", "NOTE started"]
+    assert lines[2:6] == said
+    assert lines[6] == "DELJOB D-8f3c6c1a-000000000000000000000001-05a1"
+
+    assert main(["dump", "--json", path]) == SOUND
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert rows[1] == {"record": "DEQUEUED", "id": "D-8f3c6c1a-000000000000000000000001-05a1"}
+    assert rows[4] == {"record": "NOTE", "note": "stopped"}
+
+    assert main(["check", path]) == SOUND
+    assert "7 records: 1 LOADJOB, 1 DEQUEUED, 4 NOTE, 1 DELJOB" in capsys.readouterr().out
 
 
 def test_records_before_damage_are_shown_and_then_the_damage(make: Make, capsys: Capture) -> None:
