@@ -28,7 +28,7 @@ LADDER: Final = (
     "sim.engines.heap",
     "sim.engines.trio",
     "sim.engines.tcp sim.verbs sim.steering",
-    "sim.checkers sim.shrink",
+    "sim.checkers sim.histories sim.shrink",
     "sim.picture sim.reference explain",
     "sim.explore",
     "sim.sandbox",

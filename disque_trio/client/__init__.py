@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from disque_trio.client.errors import LostError as LostError
     from disque_trio.client.errors import OtherLoopError as OtherLoopError
     from disque_trio.client.nodes import NoNodeError as NoNodeError
+    from disque_trio.client.recorder import Recorder as Recorder
     from disque_trio.client.records import Job as Job
     from disque_trio.client.records import JobDetails as JobDetails
     from disque_trio.client.records import JobResult as JobResult
@@ -60,6 +61,7 @@ _HOMES: Final = {
         ".errors",
     ),
     "NoNodeError": ".nodes",
+    "Recorder": ".recorder",
     **dict.fromkeys(
         ("Job", "JobDetails", "JobResult", "KeyHolder", "Meta", "QueueStats"), ".records"
     ),

@@ -1,6 +1,8 @@
 """What the asynchronous and the blocking client have in common: which nodes, and how to greet
 them."""
 
+from typing import TYPE_CHECKING
+
 import attrs
 
 from disque_trio.client.address import Cluster
@@ -8,6 +10,9 @@ from disque_trio.client.greeting import Greeting
 from disque_trio.client.nodes import Nodes
 from disque_trio.client.settings import CONNECT_TIMEOUT_S, DEFAULT_URL, PATIENCE_S
 from disque_trio.client.url import parse_url
+
+if TYPE_CHECKING:  # most users record nothing
+    from disque_trio.client.recorder import Recorder
 
 
 @attrs.define(eq=False, repr=False)
@@ -22,6 +27,8 @@ class ClusterClient:
     patience_s: float = attrs.field(default=PATIENCE_S, kw_only=True)
     """A node that is silent for so long, besides the time that it was asked to wait, is given
     up."""
+    recorder: "Recorder | None" = attrs.field(default=None, kw_only=True)
+    """Keeps what the client asks and is answered (docs/histories.md)."""
     nodes: Nodes = attrs.field(init=False)
     """The nodes that are known."""
     _cluster: Cluster = attrs.field(init=False)

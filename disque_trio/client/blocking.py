@@ -186,7 +186,10 @@ class BlockingClient(ClusterClient):
         """Open a separate connection to this node, for raw replies. Raises
         `ConnectionFailedError`."""
         connection = Connection(
-            address, connect_timeout_s=self.connect_timeout_s, patience_s=self.patience_s
+            address,
+            connect_timeout_s=self.connect_timeout_s,
+            patience_s=self.patience_s,
+            recorder=self.recorder,
         )
         self._greet(connection)
         return connection

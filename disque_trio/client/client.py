@@ -22,6 +22,7 @@ from disque_trio.client.methods import method
 from disque_trio.client.records import Job
 from disque_trio.client.settings import WINDOW
 from disque_trio.client.streams import Connect
+from disque_trio.client.watched import watching
 from disque_trio.statemachine.base import Reply
 
 _ADDS: Final = "adds"
@@ -292,7 +293,10 @@ class Client(ClusterClient):
         return link
 
     async def _open(self, address: Address) -> Link:
-        stream = await self.connect(address, self.connect_timeout_s)
+        connect = self.connect
+        if self.recorder is not None:
+            connect = watching(self.recorder, connect)
+        stream = await connect(address, self.connect_timeout_s)
         link = Link(address, stream, self.patience_s)
         greeting = self._greeting()
         try:

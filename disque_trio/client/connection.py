@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -24,6 +24,9 @@ from disque_trio.client.settings import KEEPALIVE_S
 from disque_trio.statemachine.base import Failure, Reply
 from disque_trio.system import keep_alive
 from disque_trio.wire.resp import ProtocolError, ReplyParser, encode_request
+
+if TYPE_CHECKING:  # most users record nothing
+    from disque_trio.client.recorder import Recorder, Tap
 
 _CHUNK: Final = 1 << 16
 
@@ -37,9 +40,12 @@ class Connection:
     connect_timeout_s: float = 5.0
     patience_s: float | None = None
     """How long to wait for more of a reply, and for room to send; None is for ever."""
+    recorder: "Recorder | None" = None
+    """Keeps what is asked and answered. CLIENT REPLY must not be sent then."""
     heard_at: float = attrs.field(init=False, default=0.0)
     """When something was last read, by `time.monotonic`."""
     _socket: socket.socket | None = attrs.field(init=False, default=None)
+    _tap: "Tap | None" = attrs.field(init=False, default=None)
     _parser: ReplyParser = attrs.field(init=False, factory=ReplyParser)
     _replies: deque[Reply] = attrs.field(init=False, factory=deque)
     _silent_requests: float = attrs.field(init=False, default=0)
@@ -59,6 +65,7 @@ class Connection:
         self.close()
         self._socket = _connected(self.address, self.connect_timeout_s)
         self._has_answered = False
+        self._tap = None if self.recorder is None else self.recorder.tap(self.address)
         if self.password is None:
             self._socket.settimeout(self.patience_s)
             return None
@@ -84,7 +91,9 @@ class Connection:
         """Close the connection, and forget replies that were still to come."""
         if self._socket is not None:
             self._socket.close()
-        self._socket = None
+        if self._tap is not None:
+            self._tap.closed()
+        self._socket = self._tap = None
         self._silent_requests = 0
         self._forget_replies()
 
@@ -95,7 +104,7 @@ class Connection:
     def send(self, args: Sequence[bytes]) -> bool:
         """Send a request; is there a reply to wait for?"""
         try:
-            self._open_socket().sendall(encode_request(list(args)))
+            self._send_all(encode_request(list(args)))
         except OSError as error:
             raise self._lost(error) from error
         return self._is_answered(args)
@@ -104,9 +113,14 @@ class Connection:
         """Send requests in one piece. Each must have a reply. The replies must be short or few,
         since nothing is read meanwhile."""
         try:
-            self._open_socket().sendall(b"".join(encode_request(args) for args in requests))
+            self._send_all(b"".join(encode_request(args) for args in requests))
         except OSError as error:
             raise self._lost(error) from error
+
+    def _send_all(self, data: bytes) -> None:
+        if self._tap is not None:
+            self._tap.sent(data)
+        self._open_socket().sendall(data)
 
     def send_some(self, data: bytes) -> int:
         """Send as much of the data as fits now; how many bytes that was."""
@@ -141,6 +155,8 @@ class Connection:
         if not data:
             raise self._lost(None)
         self.heard_at = time.monotonic()
+        if self._tap is not None:
+            self._tap.received(data)
         try:
             self._replies += self._parser.feed(data)
             self._has_answered = True

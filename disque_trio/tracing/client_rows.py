@@ -190,11 +190,14 @@ def _added(queue: str, reply: Reply) -> Note:
         return Note("add.ok", _id(reply.text), queue)
     if not isinstance(reply, Failure):
         return Note("add.unknown", queue=queue, cause="reply", detail=repr(reply))
-    text = reply.text
-    is_doubtful = text.startswith(_DOUBTFUL) and not text.startswith(_NO_COPY_SENT)
-    kind = "add.unknown" if is_doubtful else "add.refused"
+    kind = "add.unknown" if is_doubtful(reply.text) else "add.refused"
     detail = reply.text.decode("utf-8", "replace")
     return Note(kind, queue=queue, cause=error_code(reply), detail=detail)
+
+
+def is_doubtful(error: bytes) -> bool:
+    """May there be a job although ADDJOB was answered by this error?"""
+    return error.startswith(_DOUBTFUL) and not error.startswith(_NO_COPY_SENT)
 
 
 def _delivered(job: list[Reply], tied: str) -> Note:

@@ -19,7 +19,9 @@ from disque_trio.client.address import Address, Cluster
 from disque_trio.client.errors import ConnectionFailedError
 from disque_trio.client.greeting import Introduction
 from disque_trio.client.nodes import Nodes
+from disque_trio.client.recorder import Recorder
 from disque_trio.client.streams import Connect
+from disque_trio.client.watched import watching
 from disque_trio.statemachine.base import Reply
 from disque_trio.worker import workerlog
 from disque_trio.worker.beginning import Batch, Beginnings
@@ -58,6 +60,8 @@ class Worker:
     handler: Handler
     cluster: Cluster
     connect: Connect = streams.connect
+    recorder: Recorder | None = None
+    """Keeps what the worker asks and is answered (docs/histories.md)."""
     discover: bool | None = None
     """Use the nodes that these know, too? None is yes, unless TLS is spoken."""
     max_stuck: int = 4
@@ -294,7 +298,10 @@ class Worker:
 
     def _open(self, number: int, node: str) -> Link:
         link = self._links[number] = Link(number, node, self._addresses[node], self, self.name)
-        self._dialling.start_soon(link.serve, self.connect, self.cluster.secret)
+        connect = self.connect
+        if self.recorder is not None:
+            connect = watching(self.recorder, connect, hides_socket=True)
+        self._dialling.start_soon(link.serve, connect, self.cluster.secret)
         return link
 
     def greeted(self, link: Link, hello: Reply) -> None:

@@ -66,3 +66,14 @@ def for_task(found: Runtime) -> Iterator[None]:
         yield
     finally:
         _of_task.reset(token)
+
+
+def recorded(recorder: "clients.Recorder | None") -> Runtime:
+    """That of the process, with clients that have this recorder."""
+    if recorder is None:
+        return runtime()
+    return attrs.evolve(
+        runtime(),
+        client=lambda url: clients.Client(url, recorder=recorder),
+        blocking_client=lambda url: clients.BlockingClient(url, recorder=recorder),
+    )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 from disque_trio.cli import frame
-from disque_trio.cli.sim import exploring, pinning, shrinking, single, sweep
+from disque_trio.cli.sim import exploring, judging, pinning, shrinking, single, sweep
 from disque_trio.cli.sim import options as of
 from disque_trio.pipeline.errors import PipelineError
 from disque_trio.pipeline.location import path_in
@@ -54,6 +54,14 @@ PROGRAM: Final = Family(
             about="Run one seed of a scenario, or plans.",
             more="A failure prints the property, how to run it again, and the last events of the "
             "job.",
+        ),
+        "judge": Command(
+            record=of.Judge,
+            run=_located(judging.judge),
+            about="Judge what clients of a cluster saw.",
+            more="A history is written by the client library's Recorder, by 'disque-trio worker "
+            "--history', by 'sim run --history', or by any client (docs/histories.md). Nothing is "
+            "known of nodes; promises that hold in calm only are judged if the faults are known.",
         ),
         "sweep": Command(
             record=of.Sweep,

@@ -17,13 +17,14 @@ from disque_trio.terminal.options import (
     argument,
     one_of,
     option,
+    seconds,
     switch,
     text,
     whole,
 )
 
 _SEEDS: Final = re.compile(r"(\d+)(?::(\d+))?")
-_PATHS: Final = ("html", "trace", "out", "replay")
+_PATHS: Final = ("html", "trace", "history", "out", "replay")
 
 
 def _seeds(word: str) -> range | str:
@@ -87,6 +88,7 @@ class Replay(Options):
     html: str | None = _html("draw it into this HTML file")
     is_json: bool = json_switch()
     trace: str | None = None
+    history: str | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -98,6 +100,32 @@ class Run(Replay):
     trace: str | None = option(
         "--trace", text("OUT"), "write every row to this .jsonl, .arrow or .parquet file"
     )
+    history: str | None = option(
+        "--history", text("OUT"), "write what clients see to this file, for 'sim judge'; the run "
+        "goes on for 40 s more, so that a client waits in vain for a job that is lost",
+    )  # fmt: skip
+
+
+@attrs.frozen(kw_only=True)
+class Judge(Options):
+    """`sim judge`."""
+
+    files: tuple[str, ...] = _file("histories of the clients of one cluster", "+")
+    faults: str | None = option(
+        "--faults", one_of("known", "unknown"),
+        "known: the cluster had no other faults than those in the files (as the files say)",
+    )  # fmt: skip
+    are_others: bool = switch(
+        "--others", "clients that were not recorded used the same queues; less is judged"
+    )
+    settle: float = option(
+        "--settle", seconds(), "how long after a fault the cluster is not calm yet", 30.0
+    )
+    slack: float = option(
+        "--slack", seconds(), "how far messages in a calm cluster may be behind", 2.0
+    )
+    skew: float = option("--skew", seconds(), "how far the clocks of machines may differ", 0.05)
+    is_json: bool = json_switch()
 
 
 @attrs.frozen(kw_only=True)

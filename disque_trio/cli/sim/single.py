@@ -1,13 +1,15 @@
 """The commands about one run: run, replay, expand and draw."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from importlib import import_module
 from itertools import zip_longest
+from typing import Any
 
 import attrs
 from rich.markup import escape
 
-from disque_trio.cli.frame import check_folder
+from disque_trio.cli.frame import cannot_write, check_folder
 from disque_trio.cli.sim import report
 from disque_trio.cli.sim.execution import (
     REPEATABLE,
@@ -16,6 +18,7 @@ from disque_trio.cli.sim.execution import (
     Run,
     Tail,
     Watcher,
+    engine_for,
     execute,
     judged,
 )
@@ -30,6 +33,7 @@ from disque_trio.cli.sim.sources import (
     replay_command,
     write_text,
 )
+from disque_trio.sim.histories.of_runs import RunHistory
 from disque_trio.sim.scenarios import plan_file
 from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.sim.traces import files as traces_files
@@ -45,8 +49,8 @@ def run(options: Replay) -> int:
     """`sim run`."""
     if len(options.files) == 1:
         return _run(options, options.files[0])
-    if options.html is not None or options.trace is not None:
-        raise UsageError("--html and --trace are for one run: name one file")
+    if any(each is not None for each in (options.html, options.trace, options.history)):
+        raise UsageError("--html, --trace and --history are for one run: name one file")
     statuses = {_run(options, path) for path in options.files}
     return next((one for one in (VIOLATED, NOTHING_TESTED) if one in statuses), PASSED)
 
@@ -61,10 +65,28 @@ def _run(options: Replay, path: str) -> int:
     return _finish(options, plan, done, rows, replay_command(path, plan, options.engine))
 
 
+def _recorded(plan: Plan, options: Replay, watchers: list[Watcher]) -> Run:
+    """Run it, and write the history of its clients if there is a file for it."""
+    if options.history is None:
+        return execute(plan, options.engine, watchers)
+    if options.engine not in REPEATABLE:
+        raise UsageError(f"--history is for the engines {' and '.join(REPEATABLE)}")
+    try:
+        with open(options.history, "wb") as file:
+            history = RunHistory(plan, file.write)
+            engine: Any = engine_for(plan, options.engine)
+            play = partial(engine, prepare=history.prepare)
+            done = execute(plan, options.engine, [*watchers, history.see], run=play)
+            history.close()
+    except OSError as error:
+        raise cannot_write(options.history, error) from None
+    return done
+
+
 def _traced(plan: Plan, options: Replay, watchers: list[Watcher]) -> Run:
     """Run it, and write every row to the trace file if there is one."""
     if options.trace is None:
-        return execute(plan, options.engine, watchers)
+        return _recorded(plan, options, watchers)
     if not options.trace.endswith(TRACES):
         raise UsageError(f"{options.trace}: a trace ends in {', '.join(TRACES)}")
     check_folder(options.trace)
@@ -74,7 +96,7 @@ def _traced(plan: Plan, options: Replay, watchers: list[Watcher]) -> Run:
         raise UsageError(str(error)) from None
     trace = _TraceObserver(writer)
     try:
-        done = execute(plan, options.engine, [*watchers, trace.see])
+        done = _recorded(plan, options, [*watchers, trace.see])
     finally:
         trace.close()
     if trace.error is not None:

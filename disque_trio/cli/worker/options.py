@@ -151,6 +151,10 @@ class Options:
         "--log-format", one_of(*FORMATS), "json: one object per line", "human"
     )
     log_done: bool = _switch("--log-done", "log a line for each job that succeeds, too")
+    history: str = _process(
+        "--history", text("FILE"), "append what the worker and its tasks ask nodes, and the "
+        "replies, to this file, for `disque-trio sim judge`", "", shown="no file",
+    )  # fmt: skip
     reload: bool = _switch(
         "--reload", "start anew when a Python file below the current directory changes"
     )

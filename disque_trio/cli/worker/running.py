@@ -17,8 +17,9 @@ from anyio.abc import Listener, Process, SocketAttribute, SocketStream
 
 from disque_trio.cli.worker.logs import log_to_stderr
 from disque_trio.cli.worker.options import Options
+from disque_trio.client.recorder import Recorder
 from disque_trio.terminal.options import UsageError
-from disque_trio.worker import App, UnfitTypeError
+from disque_trio.worker import App, UnfitTypeError, runtime
 from disque_trio.worker.driver import Worker
 from disque_trio.worker.engine.records import SECOND, Queue, Settings
 from disque_trio.worker.guarding import GuardedLoop
@@ -132,10 +133,12 @@ def run_one(app: App[Any], options: Options, child: str = "", *, has_parent: boo
         ", ".join(os.fsdecode(queue.name) for queue in settings.queues),
         ", ".join(settings.nodes),
     )
+    recorder = _recorder(options)
     worker = Worker(
         settings=settings,
         handler=handler,
         cluster=app.cluster,
+        recorder=recorder,
         name=name_of(options, child),
         app=options.app,
         max_jobs=options.max_jobs,
@@ -144,7 +147,18 @@ def run_one(app: App[Any], options: Options, child: str = "", *, has_parent: boo
     health = _health_of(options, child)
     run = partial(_run, worker, handler, beside=beside, health=health, parent=parent)
     own = {"loop_factory": GuardedLoop} if options.loop == "asyncio" else {}
-    return anyio.run(run, backend=options.loop, backend_options=own)
+    with runtime.for_process(runtime.recorded(recorder)):
+        return anyio.run(run, backend=options.loop, backend_options=own)
+
+
+def _recorder(options: Options) -> Recorder | None:
+    """Raises `UsageError`."""
+    if not options.history:
+        return None
+    try:
+        return Recorder(options.history)
+    except OSError as error:
+        raise UsageError(f"cannot write {options.history}: {error.strerror or error}") from None
 
 
 def name_of(options: Options, child: str) -> str:

@@ -38,10 +38,17 @@ QUIET: Final = 3
 _STATES: Final = {WAIT_REPL: "wait-repl", ACTIVE: "active", QUEUED: "queued", DEAD: "dead"}
 
 
-def simulate(plan: Plan, observer: Callable[[Row], None] | None = None) -> Outcome:
-    """Play a plan that has an app. Every row goes to the observer."""
+def simulate(
+    plan: Plan,
+    observer: Callable[[Row], None] | None = None,
+    *,
+    prepare: Callable[[Run], None] = lambda _: None,
+) -> Outcome:
+    """Play a plan that has an app. Every row goes to the observer. `prepare` is called before it
+    begins."""
     engine = ScenarioEngine(-warm_up_of(plan))
     run = run_on_heap(plan, observer, engine=engine)
+    prepare(run)
     run.recorder.keep_back()
     clock = ScenarioClock()
     try:

@@ -44,6 +44,19 @@ class Line(Protocol):
         """The agent has hung up."""
 
 
+class CallLog(Protocol):
+    """Keeps what clients see; `number` is that of the operation."""
+
+    def begin(self, client: str, number: int, node: str, words: list[bytes]) -> None:
+        """A client sends a request."""
+
+    def reply(self, client: str, number: int, words: list[bytes], reply: Reply) -> None:
+        """It has the reply."""
+
+    def lost(self, client: str, number: int, words: list[bytes], cause: str) -> None:
+        """There will be none."""
+
+
 @attrs.define(eq=False)
 class Actor:
     """An agent with its clock, connections and alarm."""
@@ -90,6 +103,8 @@ class ClientConnections:
         self._open: dict[Host, dict[ClientConnection, None]] = {}
         self._operations = 0
         self.actors: list[Actor] = []
+        self.log: CallLog | None = None
+        """Gets all calls, too."""
 
     def add_host(self, host: Host) -> None:
         """Add a node."""
@@ -140,6 +155,8 @@ class ClientConnections:
             )
         self._operations += 1
         operation = Operation(wish.words, self._operations, ())
+        if self.log is not None:
+            self.log.begin(actor.agent.name, operation.ref, host.name, wish.words)
         for note in client_rows.invoked(wish.words) or query_rows.invoked(wish.words):
             self._note(connection, operation, note)
         operation.stamp = actor.vector.stamp()
@@ -169,6 +186,8 @@ class ClientConnections:
         connection.is_dropped = True
         for operation in connection.unanswered:
             words = operation.words
+            if self.log is not None:
+                self.log.lost(connection.actor.agent.name, operation.ref, words, cause)
             for note in client_rows.lost(words, cause) or query_rows.lost(words, cause):
                 self._note(connection, operation, note)
         connection.unanswered.clear()
@@ -180,6 +199,8 @@ class ClientConnections:
         operation = connection.unanswered.popleft()
         connection.actor.vector.join(stamp)
         words = operation.words
+        if self.log is not None:
+            self.log.reply(connection.actor.agent.name, operation.ref, words, reply)
         for note in client_rows.answered(words, reply) or query_rows.answered(words, reply):
             self._note(connection, operation, note)
         connection.actor.agent.answered(self._engine.now, connection.number, reply)

@@ -39,7 +39,7 @@ REUNITE: Final[Micros] = 5_000_000
 TELL: Final[Micros] = 1_000_000
 """For how long rows are kept back from the observer."""
 QUIET: Final[Micros] = 3_000_000
-"""How long all must be idle before the drain ends: longer than any packet is in flight."""
+"""`Run.quiet`: longer than any packet is in flight."""
 
 
 class UnplayableError(Exception):
@@ -74,6 +74,8 @@ class Run:
         self.meetings = Meetings(world)
         self.core: Sequence[int] | None = None
         """The nodes that have been healed, if not all."""
+        self.quiet: Micros = QUIET
+        """How long all must be idle before the drain ends."""
 
     # Its course.
 
@@ -154,7 +156,7 @@ class Run:
 
     def drain(self) -> Iterator[Micros]:
         """Wait until nothing is left to do, or until the bound."""
-        end = self.engine.now + drain_bound(self.plan)
+        end = self.engine.now + drain_bound(self.plan) + self.quiet - QUIET
         core = self.core or self.fault_actions.numbers()
         quiet_since = None
         is_whole = False
@@ -171,7 +173,7 @@ class Run:
                 quiet_since = None
             elif quiet_since is None:
                 quiet_since = self.engine.now
-            elif self.engine.now - quiet_since >= QUIET:
+            elif self.engine.now - quiet_since >= self.quiet:
                 return
 
     def _is_quiet(self) -> bool:
@@ -215,9 +217,12 @@ def simulate(
     *,
     machine_factory: MachineFactory = Machine,
     messages: bool = True,
+    prepare: Callable[[Run], None] = lambda _: None,
 ) -> Outcome:
-    """Play a plan. Every row goes to the observer.
+    """Play a plan. Every row goes to the observer. `prepare` is called before it begins.
 
     Without `messages` it gets no rows of messages; the digest counts them all the same.
     """
-    return run_on_heap(plan, observer, machine_factory, messages=messages).play()
+    run = run_on_heap(plan, observer, machine_factory, messages=messages)
+    prepare(run)
+    return run.play()

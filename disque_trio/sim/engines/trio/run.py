@@ -35,9 +35,10 @@ def simulate(
     machine_factory: MachineFactory = Machine,
     messages: bool = True,
     look: Callable[[Run], None] = lambda _: None,
+    prepare: Callable[[Run], None] = lambda _: None,
 ) -> Outcome:
     """Play a plan. Every row goes to the observer; without `messages` but those of messages.
-    `look` is called before each part."""
+    `prepare` is called before it begins, `look` before each part."""
 
     async def main() -> Outcome:
         engine = LiveEngine(lambda: round(trio.current_time() * SECOND), -warm_up_of(plan))
@@ -48,6 +49,7 @@ def simulate(
                 return TaskDriver(host, event_loop, engine, nursery)
 
             run = Run(NodeWorld(plan, engine, recorder, machine_factory, drive))
+            prepare(run)
             for until in run.parts():
                 look(run)
                 await engine.live(until)

@@ -1,0 +1,188 @@
+"""Judges deliveries: H1, H2, H3, H5, H6, H10 and H11."""
+
+from collections.abc import Iterator, Sequence
+
+from disque_trio.sim.histories.facts import (
+    Add,
+    Delivery,
+    Facts,
+    Job,
+    number_of,
+    queues_of,
+)
+from disque_trio.sim.histories.records import ENDLESS, Call, Violation
+
+_WAIT_S = 1.0
+"""Holders count whole seconds of a TTL, so a job may live so much longer at another node."""
+
+
+def check_integrity(facts: Facts) -> Iterator[Violation]:
+    """H1. An ADDJOB without an outcome may have added one job with its queue and body."""
+    unknown: dict[tuple[str, str], list[Add]] = {}
+    for add in facts.adds:
+        if add.is_unknown:
+            unknown.setdefault((add.queue, add.body), []).append(add)
+    unexplained: dict[tuple[str, str], list[Delivery]] = {}
+    for job in facts.jobs.values():
+        if not job.deliveries:
+            continue
+        yield from _changed(job)
+        first = min(job.deliveries, key=lambda each: each.end)
+        place = (first.queue, first.body)
+        if place not in [(add.queue, add.body) for add in job.adds if add.begin <= first.end]:
+            unexplained.setdefault(place, []).append(first)
+    if facts.history.has_all_clients:
+        for place, deliveries in unexplained.items():
+            yield from _unexplained(facts, deliveries, unknown.get(place, ()))
+
+
+def _changed(job: Job) -> Iterator[Violation]:
+    first = job.deliveries[0]
+    for other in job.deliveries:
+        if other.queue != first.queue:
+            text = f"was delivered from {first.queue}, and from {other.queue}"
+        elif other.body != first.body:
+            text = f"was delivered from {first.queue} with two bodies"
+        else:
+            continue
+        yield _violation("H1", text, other, (first.call.line, other.call.line))
+
+
+def _unexplained(
+    facts: Facts, deliveries: list[Delivery], adds: Sequence[Add]
+) -> Iterator[Violation]:
+    """Of the n first deliveries each needs n ADDJOBs that began before it."""
+    begins = sorted(add.begin for add in adds)
+    used = 0
+    for delivery in sorted(deliveries, key=lambda each: each.end):
+        if used < len(begins) and begins[used] <= delivery.end:
+            used += 1
+            continue
+        job = facts.jobs[delivery.id]
+        text = f"was delivered from {delivery.queue}, and no ADDJOB has added it"
+        if job.adds:
+            add = job.adds[0]
+            text = f"was added to {add.queue} with another body or queue than it was delivered with"
+            if (add.queue, add.body) == (delivery.queue, delivery.body):
+                text = f"was delivered from {delivery.queue} before it was added"
+        lines = (*(add.call.line for add in job.adds), delivery.call.line)
+        yield _violation("H1", text, delivery, lines)
+
+
+def check_ids(facts: Facts) -> Iterator[Violation]:
+    """H2."""
+    for job in facts.jobs.values():
+        places = {(add.queue, add.key) for add in job.adds}
+        if len(job.adds) > 1 and (len(places) > 1 or job.adds[0].key is None):
+            text = f"was returned by {len(job.adds)} ADDJOBs that cannot mean one job"
+            yield _of_adds("H2", text, job.adds)
+        for add in job.adds:
+            if add.key is None and (add.retry == 0) != job.is_at_most_once:
+                text = f"has an id that does not fit RETRY {add.retry:g}"
+                yield _of_adds("H2", text, [add])
+
+
+def _of_adds(name: str, text: str, adds: Sequence[Add]) -> Violation:
+    lines = tuple(add.call.line for add in adds[:4])
+    return Violation(property=name, text=text, job=adds[0].id, at=adds[-1].end, lines=lines)
+
+
+def check_at_most_once(facts: Facts) -> Iterator[Violation]:
+    """H3."""
+    for job in facts.jobs.values():
+        if job.is_at_most_once and len(job.deliveries) > 1 and not facts.may_be_redriven(job):
+            text = f"was delivered {len(job.deliveries)} times with RETRY 0"
+            lines = tuple(each.call.line for each in job.deliveries)
+            yield _violation("H3", text, job.deliveries[1], lines)
+
+
+def check_acknowledged(facts: Facts) -> Iterator[Violation]:
+    """H5. FASTACK and jobs with RETRY 0 have weaker promises."""
+    history = facts.history
+    for job in facts.jobs.values():
+        acks = [told for told in job.tells("ACKJOB") if told.call.is_ok]
+        if not acks or not job.deliveries or job.is_at_most_once:
+            continue
+        ack = min(acks, key=lambda told: told.call.end)
+        since = min((add.begin for add in job.adds), default=job.deliveries[0].begin)
+        for delivery in job.deliveries:
+            late = delivery.begin - ack.call.end
+            if late > history.limits.slack and history.is_calm(since, delivery.end):
+                text = f"was delivered {late:.3f} s after its acknowledgement, in calm"
+                yield _violation("H5", text, delivery, (ack.call.line, delivery.call.line))
+
+
+def check_times(facts: Facts) -> Iterator[Violation]:
+    """H6. Not judged if a clock was wrong at any time."""
+    history = facts.history
+    if any(fault.kind.startswith(("clock", "wall")) for fault in history.faults):
+        return
+    skew = history.limits.skew
+    for job in facts.jobs.values():
+        if not job.adds or any(job.tells("ENQUEUE")):
+            continue
+        earliest = min(add.begin + add.seconds("delay", 0) for add in job.adds) - skew
+        ends = max(add.end + add.ttl for add in job.adds) + skew + _WAIT_S
+        is_delayed = len(job.adds) == 1 and job.adds[0].seconds("delay", 0) > 0
+        is_exact = is_delayed and not _may_have_creator(facts, job)
+        for delivery in job.deliveries:
+            if delivery.end < earliest and is_exact:
+                text = f"was delivered {earliest - delivery.end:.3f} s before its DELAY was over"
+                yield _violation("H6", text, delivery, (job.adds[0].call.line, delivery.call.line))
+            if delivery.begin > ends and not facts.may_be_redriven(job):
+                text = f"was delivered {delivery.begin - ends:.3f} s after its TTL"
+                yield _violation("H6", text, delivery, (job.adds[0].call.line, delivery.call.line))
+
+
+def _may_have_creator(facts: Facts, job: Job) -> bool:
+    """May an ADDJOB without an outcome have added it, with other options?"""
+    first = job.adds[0]
+    return first.key is not None and any(
+        add.is_unknown and add.queue == first.queue and add.key == first.key for add in facts.adds
+    )
+
+
+def check_limit(facts: Facts) -> Iterator[Violation]:
+    """H10. Without jobs that were given back, whose deliveries do not count."""
+    for job in facts.jobs.values():
+        if len(job.adds) != 1 or facts.may_be_redriven(job) or any(job.tells("RELEASE", "BEGIN")):
+            continue
+        add = job.adds[0]
+        limit = int(add.seconds("limit", 0))
+        if not limit or len(job.deliveries) <= limit or add.key is not None:
+            continue
+        last = job.deliveries[-1]
+        is_held = any("HELD" in map(str.upper, each.call.request) for each in job.deliveries)
+        if not is_held and facts.history.is_calm(add.begin, last.end):
+            text = f"was delivered {len(job.deliveries)} times with LIMIT {limit}, in calm"
+            lines = (add.call.line, *(each.call.line for each in job.deliveries))
+            yield _violation("H10", text, last, lines)
+
+
+def check_replies(facts: Facts) -> Iterator[Violation]:
+    """H11."""
+    for call in facts.gets:
+        if not call.is_ok or call.reply is None:
+            continue
+        queues, most = queues_of(call), number_of(call, "COUNT", 1)
+        if len(call.reply) > most:
+            yield _of_call(f"GETJOB returned {len(call.reply)} jobs with COUNT {most}", call)
+        if not call.reply:
+            yield _of_call("GETJOB returned no job, and not null", call)
+        for queue, id, *_ in call.reply:
+            if queues and queue not in queues:
+                yield _of_call(f"GETJOB returned a job of {queue}, which it did not ask for", call,
+                               id)  # fmt: skip
+    for add in facts.adds:
+        if add.named and add.if_exists != "reject":
+            yield _of_call("ADDJOB was refused by -DUPLICATE without IFEXISTS reject", add.call,
+                           add.named)  # fmt: skip
+
+
+def _of_call(text: str, call: Call, job: str = "") -> Violation:
+    at = call.end if call.end < ENDLESS else call.begin
+    return Violation(property="H11", text=text, job=job, at=at, lines=(call.line,))
+
+
+def _violation(name: str, text: str, delivery: Delivery, lines: Sequence[str]) -> Violation:
+    return Violation(property=name, text=text, job=delivery.id, at=delivery.end, lines=tuple(lines))

@@ -1,0 +1,125 @@
+"""The history of a simulated run: the calls of all its clients, and its faults.
+
+What a fault does to the promises that clients have is the same for simulated and real clusters, so
+a history has its begin, its end, and whether a node has lost jobs.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from disque_trio.sim.engines.heap.run import Run
+from disque_trio.sim.model.clock import EPOCH_MS
+from disque_trio.sim.scenarios import fault_kinds
+from disque_trio.sim.scenarios.fault_kinds import ENDED, FaultKind
+from disque_trio.sim.scenarios.plan import Micros, Plan
+from disque_trio.statemachine.base import Reply
+from disque_trio.tracing.histories import (
+    begin_line,
+    fault_line,
+    header_line,
+    is_recorded,
+    lost_line,
+    reply_line,
+)
+from disque_trio.tracing.rows import Row
+
+QUIET: Final[Micros] = 40_000_000
+"""How long a run goes on when nothing is left to do: a lost job is noticed by a client that waits
+in vain, after the time that a cluster needs to settle."""
+_SECOND: Final = 1_000_000
+_SURVIVED: Final = ("kill", "shutdown", "stop")
+"""Ways in which a process ends that an append-only file survives."""
+_LOSING: Final = ("disk.flip", "disk.error", "disk.full", "disk.stall", "memory", "remove", "wipe")
+"""Faults that may cost jobs at a node."""
+
+
+class RunHistory:
+    """Writes the history of a run: what it plays is given to `prepare`, its rows to `see`."""
+
+    def __init__(self, plan: Plan, write: Callable[[bytes], object]) -> None:
+        self._write = write
+        self._plan = plan
+        self._run: Run | None = None
+        self._open: dict[tuple[str, str, str], tuple[Micros, bool]] = {}
+        """Faults, by their kind, node and peer: since when, and whether jobs may be lost."""
+        config = dict(plan.config)
+        self._has_journal = config.get("appendonly") == "yes"
+        write(header_line(has_all_faults=True))
+        if plan.link.model != "stream":
+            self._open["links", "", ""] = 0, False
+        if any(clock.drift_ppm or clock.wall_offset_ms for clock in plan.clocks):
+            self._open["clock", "", ""] = 0, False
+
+    def prepare(self, run: Run) -> None:
+        """Watch this run."""
+        self._run = run
+        run.quiet = max(run.quiet, QUIET)
+        run.world.clients.log = self
+
+    def close(self) -> None:
+        """The run is over: faults that are still there."""
+        for key in list(self._open):
+            self._end(key, None)
+
+    # Calls (`CallLog`).
+
+    def begin(self, client: str, number: int, node: str, words: list[bytes]) -> None:
+        """A client sends a request."""
+        if is_recorded(words):
+            self._write(begin_line(client, number, self._now(), node, words))
+
+    def reply(self, client: str, number: int, words: list[bytes], reply: Reply) -> None:
+        """It has the reply."""
+        if is_recorded(words):
+            self._write(reply_line(client, number, self._now(), reply))
+
+    def lost(self, client: str, number: int, words: list[bytes], cause: str) -> None:
+        """There will be none."""
+        if is_recorded(words):
+            self._write(lost_line(client, number, self._now(), cause))
+
+    def _now(self) -> float:
+        assert self._run is not None
+        return _seconds(self._run.engine.now)
+
+    # Faults.
+
+    def see(self, row: Row) -> None:
+        """A row of the run."""
+        kind = fault_kinds.ROWS.get(row.kind)
+        if row.kind == "heal.end" and self._plan.heal == "full":
+            for key in list(self._open):
+                if not key[0].startswith("clock"):
+                    self._end(key, row.time)
+        elif row.kind == "start" and row.cause == "fresh" and row.time > 0:
+            self._write(fault_line("join", _seconds(row.time), _seconds(row.time), node=row.node))
+        if kind is not None:
+            self._see(kind, row)
+
+    def _see(self, kind: FaultKind, row: Row) -> None:
+        key = kind.bar, row.node, row.peer
+        is_over = row.kind == kind.end_row
+        if kind.is_level:
+            is_over = row.detail.split(" ")[-1] in ENDED
+            key = kind.bar, row.node, row.peer or row.queue
+        if is_over:
+            self._end(key, row.time)
+        else:
+            self._open.setdefault(key, (row.time, self._may_lose(kind, row)))
+
+    def _may_lose(self, kind: FaultKind, row: Row) -> bool:
+        if row.kind == "crash":
+            return not (self._has_journal and row.cause in _SURVIVED)
+        return kind.bar in _LOSING
+
+    def _end(self, key: tuple[str, str, str], at: Micros | None) -> None:
+        found = self._open.pop(key, None)
+        if found is not None:
+            until = None if at is None else _seconds(at)
+            memory = "lost" if found[1] else "kept"
+            line = fault_line(key[0], _seconds(found[0]), until, node=key[1], memory=memory)
+            self._write(line)
+
+
+def _seconds(time: Micros) -> float:
+    return EPOCH_MS / 1000 + time / _SECOND

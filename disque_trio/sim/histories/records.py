@@ -1,0 +1,137 @@
+"""What histories are made of: calls of clients and faults; and what is found in them."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+import attrs
+
+Seconds = float
+ENDLESS: Final = math.inf
+
+PROPERTIES: Final = {
+    "H1": "integrity: what is delivered was added to this queue, with this body",
+    "H2": "ids are unique, and encode the delivery semantics",
+    "H3": "a job with RETRY 0 is delivered at most once",
+    "H4": "an added job with RETRY is delivered until it is acknowledged",
+    "H5": "in calm, no job is delivered after its acknowledgement",
+    "H6": "no job is delivered before its DELAY, or after its TTL",
+    "H7": "in calm, the calls about a key have an order in which one job has it at a time",
+    "H8": "MAXLEN refuses only, and on a lone node always, what would make the queue too long",
+    "H9": "in calm, a lone node delivers a queue by priority, then by age",
+    "H10": "in calm, a job is delivered at most LIMIT times",
+    "H11": "replies are to what was asked: the queues, COUNT, IFEXISTS",
+}
+
+
+@attrs.frozen(eq=False, kw_only=True)
+class Call:
+    """One request and its outcome. An open call has the end `ENDLESS`."""
+
+    client: str
+    number: int
+    node: str = ""
+    """Which one was asked, if it is known."""
+    request: Sequence[str]
+    begin: Seconds
+    end: Seconds = ENDLESS
+    """When it was answered."""
+    reply: Any = None
+    error: str | None = None
+    lost_at: Seconds = ENDLESS
+    """When the client gave it up; `ENDLESS` also for an answered call."""
+    line: str = ""
+    """Where its request is: ``file:number``."""
+
+    @property
+    def is_ok(self) -> bool:
+        """Was it answered, and not by an error?"""
+        return self.end < ENDLESS and self.error is None
+
+    @property
+    def command(self) -> str:
+        """The name of the command."""
+        return self.request[0].upper()
+
+
+@attrs.frozen(kw_only=True)
+class Fault:
+    """A fault that is known."""
+
+    kind: str
+    at: Seconds
+    until: Seconds = ENDLESS
+    node: str = ""
+    has_lost_memory: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class Limits:
+    """What the judge allows for, in seconds."""
+
+    settle: Seconds = 30.0
+    """How long after the end of a fault the cluster is not calm yet."""
+    slack: Seconds = 2.0
+    """How far messages in a calm cluster may be behind."""
+    skew: Seconds = 0.05
+    """How far the clocks of two clients, or of a client and a node, may differ."""
+
+
+@attrs.define(eq=False, kw_only=True)
+class History:
+    """Calls in the order of their beginnings, and faults in the order of theirs."""
+
+    calls: Sequence[Call]
+    faults: Sequence[Fault] = ()
+    has_all_faults: bool = False
+    """Are there no other faults than these?"""
+    has_all_clients: bool = True
+    """Have no other clients used these queues?"""
+    limits: Limits = Limits()
+
+    @property
+    def end(self) -> Seconds:
+        """When the last call began or ended."""
+        ends = [each for call in self.calls for each in (call.begin, call.end) if each < ENDLESS]
+        return max(ends, default=0.0)
+
+    def is_calm(self, begin: Seconds, end: Seconds) -> bool:
+        """Has no fault, and no time after one, a part of this period? False if faults are not
+        known."""
+        settle = self.limits.settle
+        return self.has_all_faults and not any(
+            fault.at <= end and begin <= fault.until + settle for fault in self.faults
+        )
+
+    def calm_periods(self) -> list[tuple[Seconds, Seconds]]:
+        """The periods between faults, in order; none if faults are not known."""
+        if not self.has_all_faults:
+            return []
+        found, begin = [], -math.inf
+        for fault in sorted(self.faults, key=lambda fault: fault.at):
+            if begin < fault.at:
+                found.append((begin, fault.at))
+            begin = max(begin, fault.until + self.limits.settle)
+        return [*found, (begin, math.inf)] if begin < math.inf else found
+
+
+@attrs.frozen(kw_only=True)
+class Violation:
+    """A promise that was broken."""
+
+    property: str
+    text: str
+    job: str = ""
+    at: Seconds = 0.0
+    lines: tuple[str, ...] = ()
+    """The requests that show it, as ``file:number``."""
+
+
+class HistoryError(ValueError):
+    """A line cannot be part of a history: which one, which field, its value, and what to do."""
+
+    def __init__(self, place: str, field: str, value: object, advice: str) -> None:
+        shown = f"{value!r:.80}"
+        super().__init__(
+            f"{place}: {field} cannot be {shown}: {advice}" if field else f"{place}: {advice}"
+        )
