@@ -9,7 +9,7 @@ EXAMPLE := $(VENV)/.example
 SPARK  := $(VENV)/.spark
 NODE   := $(VENV)/.node
 
-.PHONY: up example test explain-sweep pipeline compiled wheel test-compiled machine shipped check format lint types fast mutants pins promises sweep explore soak roll pyright spark bench mixes instructions bench-workers bench-console profile crowd simbench fuzz fuzz-web docs site clean help
+.PHONY: up example test explain-sweep pipeline compiled wheel test-compiled machine shipped check format lint types fast mutants pins promises sweep explore soak chaos roll pyright spark bench mixes instructions bench-workers bench-console profile crowd simbench fuzz fuzz-web docs site clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -137,6 +137,9 @@ mutants: $(STAMP) ## mistakes, one at a time, until the judge finds each; DRAWN=
 
 soak: $(STAMP) ## ten minutes of mixed load with a node killed every 20 s
 	$(BIN)/python -m pytest -m soak -s --timeout=1200 tests/cluster
+
+chaos: $(STAMP) ## MINUTES (10) of kills, cuts and slow links at five real nodes, judged by what their clients saw; SEED=
+	$(BIN)/python -m tests.chaos --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
 
 roll: $(STAMP) ## rolls a cluster from the commit OLD (85a2abcb) to this version and back, under load
 	$(BIN)/python -m tests.rolling $(or $(OLD),85a2abcb)

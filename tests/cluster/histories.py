@@ -4,6 +4,7 @@ import random
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Literal
@@ -29,6 +30,8 @@ class Crowd:
     cluster: Cluster
     recorder: Recorder
     seed: int = 1
+    producers: int = 2
+    consumers: int = 3
     is_producing: bool = True
     is_careless: bool = True
     """Do consumers leave some jobs without an answer?"""
@@ -37,27 +40,49 @@ class Crowd:
     idle: dict[int, float] = attrs.Factory(dict)
     """By consumer: for how long it has waited for jobs of all queues, and received none."""
     _threads: list[threading.Thread] = attrs.Factory(list)
+    _errors: list[Exception] = attrs.Factory(list)
 
-    def start(self, producers: int = 2, consumers: int = 3) -> None:
+    def start(self) -> None:
         """Let them begin."""
-        works = [(self._produce, n) for n in range(producers)]
-        works += [(self._consume, n) for n in range(consumers)]
+        works = [(self._produce, n) for n in range(self.producers)]
+        works += [(self._consume, n) for n in range(self.consumers)]
         for work, number in works:
             rng = random.Random(f"{self.seed}/{work.__name__}/{number}")
-            thread = threading.Thread(target=work, args=(number, rng))
+            thread = threading.Thread(target=self._do, args=(work, number, rng))
             self._threads.append(thread)
             thread.start()
 
+    def drain(self, settle_s: float, slack_s: float) -> None:
+        """Let producers end, and consumers take all jobs: the last fault is over."""
+        self.is_producing = self.is_careless = False
+        time.sleep(settle_s)
+        self.idle.clear()
+        enough = RETRY_S + 3 * slack_s
+        eventually(
+            lambda: len(self.idle) == self.consumers and min(self.idle.values()) > enough,
+            SOON_S, "the consumers have taken everything",
+        )  # fmt: skip
+
     def stop(self) -> None:
-        """Let them end, and wait for them."""
+        """Let them end, and wait for them. Raises what one of them has raised."""
         self.is_producing, self.is_over = False, True
         for thread in self._threads:
             thread.join()
+        if self._errors:
+            raise self._errors[0]
+
+    def _do(
+        self, work: Callable[[int, random.Random], None], number: int, rng: random.Random
+    ) -> None:
+        try:
+            work(number, rng)
+        except Exception as error:  # `stop` raises it
+            self._errors.append(error)
 
     def _client(self, rng: random.Random) -> BlockingClient:
-        ports = [server.port for server in self.cluster.servers]
-        rng.shuffle(ports)
-        url = "disque://" + ",".join(f"{LOOPBACK}:{port}" for port in ports)
+        nodes = [f"{server.host}:{server.port}" for server in self.cluster.servers]
+        rng.shuffle(nodes)
+        url = "disque://" + ",".join(nodes)
         return BlockingClient(url, discover=False, recorder=self.recorder)
 
     def _produce(self, number: int, rng: random.Random) -> None:
@@ -128,14 +153,7 @@ def storm(
                 victim.kill()
                 _work(crowd)
                 cluster.heal()
-        crowd.is_producing = crowd.is_careless = False
-        time.sleep(settle_s)
-        crowd.idle.clear()
-        enough = RETRY_S + 3 * slack_s
-        eventually(
-            lambda: min(crowd.idle.values(), default=0.0) > enough,
-            SOON_S, "the consumers have taken everything",
-        )  # fmt: skip
+        crowd.drain(settle_s, slack_s)
     finally:
         crowd.stop()
     recorder.close()

@@ -131,6 +131,8 @@ class Server:
     options: Sequence[str] = ()
     command: Sequence[str] = DISQUE_TRIO
     port: int = attrs.Factory(free_port)
+    host: str = LOOPBACK
+    """Where it listens, and whence it dials others."""
     _process: subprocess.Popen[bytes] | None = None
     _client: Client | None = None
 
@@ -151,7 +153,7 @@ class Server:
 
     def words(self) -> list[str]:
         """The command line."""
-        where = ("--port", str(self.port), "--bind", LOOPBACK, "--dir", str(self.directory))
+        where = ("--port", str(self.port), "--bind", self.host, "--dir", str(self.directory))
         return [*self.command, *where, *self.options]
 
     def wait(self, within_s: float = START_S) -> "Server":
@@ -242,7 +244,7 @@ class Server:
         if self._client is not None and not self._client.is_usable:
             self.hang_up()
         if self._client is None:
-            self._client = Client(self.port)
+            self._client = Client(self.port, host=self.host)
         return self._client
 
     def hang_up(self) -> None:

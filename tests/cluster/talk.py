@@ -37,8 +37,8 @@ class Delivery:
 class Client:
     """One connection. Nothing waits longer than `patience_s`."""
 
-    def __init__(self, port: int, patience_s: float = PATIENCE_S) -> None:
-        self._socket = socket.create_connection((LOOPBACK, port), patience_s)
+    def __init__(self, port: int, patience_s: float = PATIENCE_S, host: str = LOOPBACK) -> None:
+        self._socket = socket.create_connection((host, port), patience_s)
         self._parser = ReplyParser()
         self._replies: list[Reply] = []
         self.is_usable = True

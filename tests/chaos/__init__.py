@@ -1,0 +1,1 @@
+"""Real nodes under real faults, judged by what their clients saw (`make chaos`)."""
