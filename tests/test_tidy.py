@@ -22,7 +22,7 @@ _RUNGS: Final = """
     cluster job client jobtable endings keys backlog sorted_entries queue memory
     outbox strangers state lengthy invariants
     send trace journaling key_index spilling heartbeat links metrics counts tracked_deliveries
-    reasons lifecycle leases nodetable stamps
+    reasons lifecycle leases watchers nodetable stamps
     postponing pressure resident_size results
     shortcuts copies waiters longcommands pausing recovery
     pending_adds holder_exchange joberrors deadletters key_search versions
@@ -171,6 +171,9 @@ OWNERS: Final = {
         Cluster.is_own_ip_learned
         Peer.holding Peer.ip Peer.port Peer.bus_port Peer.zone Peer.name Peer.flags Peer.reports
         Outbox.nodes_changed
+    """,
+    "watchers": """
+        Cluster.ring Peer.is_watched Peer.used_at Peer.told_at Peer.doubted_at Peer.voted_at
     """,
     "failure": "Peer.reports",
     "identity": """

@@ -10,11 +10,9 @@ from typing import Final
 from disque_trio.statemachine.chores import ReadVitals
 from disque_trio.statemachine.commands.rows import Flag
 from disque_trio.statemachine.commands.table import ROWS
-from disque_trio.statemachine.messages import Fail, GossipMessage
 from disque_trio.statemachine.outbox import Outbox
+from disque_trio.statemachine.watchers import ABOUT_NODES
 
-HEARTBEAT: Final = (GossipMessage, Fail)
-"""Messages that say nothing of jobs: by them other nodes know that this one is alive."""
 _WRITERS: Final = frozenset(row.name for row in ROWS if Flag.WRITE in row.flags)
 
 
@@ -40,9 +38,9 @@ def overtaking(out: Outbox, kept: int, number: int) -> Outbox | None:
     early.dials, out.dials = out.dials, []
     early.lookups, out.lookups = out.lookups, ()
     early.resumed, out.resumed = out.resumed, []
-    early.messages = [each for each in out.messages if isinstance(each[1], HEARTBEAT)]
+    early.messages = [each for each in out.messages if isinstance(each[1], ABOUT_NODES)]
     if early.messages:
-        out.messages = [each for each in out.messages if not isinstance(each[1], HEARTBEAT)]
+        out.messages = [each for each in out.messages if not isinstance(each[1], ABOUT_NODES)]
     early.chores = [each for each in out.chores if isinstance(each[1], ReadVitals)]
     if early.chores:
         out.chores = [each for each in out.chores if not isinstance(each[1], ReadVitals)]

@@ -82,6 +82,16 @@ class Peer:
     """The outgoing link is up."""
     resent_on: LinkId = 0
     """The last link on which it was sent the acknowledgements that it had missed."""
+    is_watched: bool = False
+    """In a large cluster: does this node watch it?"""
+    used_at: Millis = 0
+    """In a large cluster: when something was last sent to it."""
+    told_at: Millis = 0
+    """When this node last told all others that it does not answer; 0 since it has answered."""
+    doubted_at: Millis = 0
+    """When another node first told this one so; 0 since it has answered here."""
+    voted_at: Millis = 0
+    """When this node last told its watchers that it suspects it; 0 since it has answered."""
     reports: dict[NodeId, Millis] = attrs.Factory(dict)
     """Nodes that report it as failing, and when each last did."""
     capabilities: int = 0
@@ -176,6 +186,8 @@ class Cluster:
     """Known nodes that are not in handshake, this one included (original 5.8)."""
     places: int = 1
     """How many copies may make sense: nodes, or where nodes are workers, addresses."""
+    ring: list[NodeId] = attrs.Factory(list)
+    """In a large cluster: the nodes that have not failed, in the order of their IDs; else none."""
     is_crowded: bool = False
     """Do some of the nodes that may hold a job share a zone or an address, and not all of them?"""
     blacklist: dict[NodeId, Millis] = attrs.Factory(dict)

@@ -5,7 +5,7 @@ suspects has failed, and all nodes are told. Both flags are cleared by its next 
 Failure decides only where new copies go and where clients connect: jobs never move because of it.
 """
 
-from disque_trio.statemachine import send
+from disque_trio.statemachine import send, watchers
 from disque_trio.statemachine.base import FAIL, PFAIL, NodeId
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.messages import Fail
@@ -14,16 +14,24 @@ from disque_trio.statemachine.state import NodeState
 
 
 def suspect_if_silent(node: NodeState, peer: Peer) -> None:
-    """Suspect the node once its ping has been unanswered for longer than the node timeout."""
+    """Suspect the node once its ping has been unanswered for longer than the node timeout, or for
+    half of it, and another node has had no answer for all of it."""
     if not peer.ping_sent or peer.flags & (PFAIL | FAIL):
         return
-    if node.mono - peer.ping_sent > node.config.cluster_node_timeout:
+    silence, timeout = node.mono - peer.ping_sent, node.config.cluster_node_timeout
+    if silence > timeout or (silence > timeout // 2 and watchers.is_doubted(node, peer)):
         mark(node, peer, PFAIL)
+        if node.cluster.ring:  # the votes of others may have come before
+            _decide(node, peer)
 
 
 def report(node: NodeState, peer: Peer, reporter: NodeId) -> None:
     """Another node has it flagged as PFAIL or FAIL. A majority of such reports is a verdict."""
     peer.reports[reporter] = node.mono
+    _decide(node, peer)
+
+
+def _decide(node: NodeState, peer: Peer) -> None:
     if peer.flags & PFAIL and _votes(node, peer) > node.cluster.size // 2:
         mark_failed(node, peer)
         send.to_all(node, Fail(peer.id))

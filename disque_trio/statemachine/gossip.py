@@ -6,7 +6,7 @@ ones first; so every node learns of every other, and of which nodes suspect it.
 
 from typing import Final
 
-from disque_trio.statemachine import send
+from disque_trio.statemachine import send, watchers
 from disque_trio.statemachine.base import FAIL, HANDSHAKE, MEET, NOADDR, PFAIL, Millis, NodeId
 from disque_trio.statemachine.cluster import Peer, Process
 from disque_trio.statemachine.failure import recover, report, withdraw
@@ -18,6 +18,9 @@ from disque_trio.statemachine.state import NodeState
 
 MAX_ENTRIES: Final = 100
 """Entries of a message that are read: a tenth of the largest table (`handshake.MAX_NODES`)."""
+_FEW: Final = 3
+_NEWS: Final[Millis] = 60_000
+"""For so long a node is new: pings reach all nodes of a large cluster many times meanwhile."""
 _NOT_LISTED: Final = HANDSHAKE | NOADDR
 _FAILING: Final = PFAIL | FAIL
 
@@ -35,6 +38,7 @@ def on_pong(node: NodeState, peer: Peer) -> None:
     """The node has answered."""
     peer.pong_received = node.mono
     peer.ping_sent = 0
+    watchers.settle(peer)
     recover(node, peer)
 
 
@@ -44,26 +48,38 @@ def expect_nothing(peer: Peer) -> None:
 
 
 def section(node: NodeState) -> tuple[Gossip, ...]:
-    """Entries about random nodes: a tenth of the table, at least three.
+    """Entries about three random nodes, and in a large cluster three of those that this one has
+    met a short while ago.
 
     The first draws take failing nodes only, so that failures spread faster than the rest. A draw of
     a node that may not be listed is lost, as in the original.
     """
     nodes = list(node.cluster.nodes.values())
-    count = len(nodes)
-    wanted = min(max(3, count // 10), count - 2)
     entries: dict[bytes, Gossip] = {}
-    draw_one = node.rng.random
-    for draw in range(wanted * 3):
+    if node.cluster.ring:
+        new = [peer for peer in nodes if node.mono - peer.created < _NEWS]
+        _draw(node, entries, new, _FEW)
+        _draw(node, entries, nodes, len(entries) + _FEW)
+    else:
+        wanted = min(_FEW, len(nodes) - 2)
+        _draw(node, entries, nodes, wanted, failing=wanted - 1)
+    return tuple(entries.values())
+
+
+def _draw(
+    node: NodeState, entries: dict[bytes, Gossip], nodes: list[Peer], wanted: int, failing: int = 0
+) -> None:
+    """Entries until there are as many as wanted. The first draws take failing nodes only."""
+    draw_one, count = node.rng.random, len(nodes)
+    for draw in range(wanted * 3 if nodes else 0):
         # randrange takes three times as long, in what is most of a large cluster's idle work.
         peer = nodes[int(draw_one() * count)]
-        if draw < wanted - 1 and not peer.flags & _FAILING:
+        if draw < failing and not peer.flags & _FAILING:
             continue
         if peer.link and not peer.flags & _NOT_LISTED and peer.id not in entries:
             entries[peer.id] = _tell(node, peer)
             if len(entries) == wanted:
                 break
-    return tuple(entries.values())
 
 
 def _tell(node: NodeState, peer: Peer) -> Gossip:

@@ -30,6 +30,8 @@ class Knobs:
     add_bytes_of_client: int = knob(1 << 20, 64, "bytes", "of bodies in `adds_of_client`")
     add_bytes_of_all: int = knob(4 << 20, 64, "bytes", "of bodies in `adds_of_all`")
     widen_every: Millis = knob(50, 5, "ms", "until one more node is asked to keep a copy")
+    watch_all: int = knob(10, 1, "nodes", "of a cluster in which each pings all others")
+    watchers: int = knob(8, 1, "nodes", "that ping a node of a larger cluster all the time")
     jobs_per_request: int = knob(100, 1, "jobs", "that another node is asked for, or given")
     request_least: int = knob(5, 1, "jobs", "that another node is asked for at least")
     demands: int = knob(100_000, 1, "queues", "for which waiting clients of others are known")

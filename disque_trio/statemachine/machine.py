@@ -41,6 +41,7 @@ from disque_trio.statemachine import (
     timing,
     trace,
     waiters,
+    watchers,
 )
 from disque_trio.statemachine.admission import must_check, refusal_of
 from disque_trio.statemachine.base import (
@@ -385,6 +386,8 @@ class Machine:
         self.complete()
         node = self.state
         out, node.out, node.begun = node.out, Outbox(), None
+        if out.messages and node.cluster.ring:
+            watchers.note_use(node, out.messages)
         if out.messages and node.traces.is_on:
             trace.sent(node, out.messages)
         return out

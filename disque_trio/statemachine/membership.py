@@ -25,14 +25,24 @@ from disque_trio.statemachine import (
     resend,
     send,
     versions,
+    watchers,
 )
 from disque_trio.statemachine.address import is_node_id, new_node_id
 from disque_trio.statemachine.base import FAIL, HANDSHAKE, LEAVING, NOADDR, ZONES, NodeId
 from disque_trio.statemachine.cluster import Link, Peer
-from disque_trio.statemachine.failure import mark_failed, suspect_if_silent
-from disque_trio.statemachine.heartbeat import HEARTBEAT, beat, rest
+from disque_trio.statemachine.failure import mark_failed, report, suspect_if_silent
+from disque_trio.statemachine.heartbeat import HEARTBEAT, beat, rest, rouse
 from disque_trio.statemachine.links import dial, hang_up
-from disque_trio.statemachine.messages import Fail, Frame, Gossip, GossipMessage, Meet, Ping, Pong
+from disque_trio.statemachine.messages import (
+    Fail,
+    Frame,
+    Gossip,
+    GossipMessage,
+    Meet,
+    Ping,
+    Pong,
+    Suspect,
+)
 from disque_trio.statemachine.nodetable import (
     add,
     ban,
@@ -152,6 +162,19 @@ def on_fail(node: NodeState, _sender: Peer, message: Fail) -> None:
         gossip.ping(node, peer)
 
 
+def on_suspect(node: NodeState, sender: Peer, message: Suspect) -> None:
+    """Another node gets no answer from one: ping it. If it suspects it, that is a report."""
+    peer = node.cluster.nodes.get(message.node)
+    if peer is None or peer is node.cluster.myself or peer.flags & (FAIL | HANDSHAKE):
+        return
+    watchers.doubt(node, peer)
+    if message.is_vote:
+        report(node, peer, sender.id)
+    if peer.link and not peer.ping_sent:
+        gossip.ping(node, peer)
+    rouse(node)
+
+
 def on_cron(node: NodeState, cron: Cron) -> None:
     """The heartbeat. For a node that is alone it stops until another node is added."""
     beats = beat(cron)
@@ -185,11 +208,12 @@ def on_cron(node: NodeState, cron: Cron) -> None:
 def _idle_beats(node: NodeState, others: list[Peer], beats: int) -> int:
     """How many heartbeats may be skipped unless something calls `rouse`."""
     soonest = node.mono + _BEATS_PER_PING * HEARTBEAT
-    half_timeout = node.config.cluster_node_timeout // 2
     for peer in others:
         if peer.ping_sent or not peer.link or peer.flags & HANDSHAKE:
             return 0
-        soonest = min(soonest, peer.pong_received + half_timeout)
+        allowed = watchers.patience(node, peer)
+        if allowed is not None:
+            soonest = min(soonest, peer.pong_received + allowed)
     until_silence = max((soonest - node.mono) // HEARTBEAT, 0)
     until_ping = _BEATS_PER_PING - 1 - beats % _BEATS_PER_PING
     return min(until_silence, until_ping)
@@ -219,7 +243,8 @@ def _ping_somebody(node: NodeState) -> None:
 
 
 def _watch(node: NodeState, peer: Peer) -> None:
-    """Ping a node that was silent for half the node timeout; suspect one that does not answer.
+    """Ping a node that was silent for half the node timeout, or as `watchers.patience` says;
+    suspect one that does not answer.
 
     A link without an answer for as long is replaced first, because the node may be well and only
     the connection dead.
@@ -229,9 +254,13 @@ def _watch(node: NodeState, peer: Peer) -> None:
         is_old = node.mono - peer.link_created > timeout
         if is_old and node.mono - peer.ping_sent > timeout // 2:
             hang_up(node, peer)
-    elif peer.link and node.mono - peer.pong_received > timeout // 2:
-        gossip.ping(node, peer)
+    elif peer.link:
+        allowed = watchers.patience(node, peer)
+        if allowed is not None and node.mono - peer.pong_received > allowed:
+            gossip.ping(node, peer)
     suspect_if_silent(node, peer)
+    if peer.ping_sent:
+        watchers.report_silence(node, peer)
 
 
 def meet(node: NodeState, ip: str, port: int, bus_port: int = 0) -> bool:

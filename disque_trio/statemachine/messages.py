@@ -151,6 +151,23 @@ class Fail(BusMessage):
 
 
 @attrs.define
+class Suspect(BusMessage):
+    """I have had no answer from this node for half the node timeout: ping it, too. As a vote: I
+    suspect it. Ours, in large clusters."""
+
+    NUMBER: ClassVar[int] = 37
+    NEEDS: ClassVar[int] = base.WATCHES
+    LAYOUT: ClassVar[tuple[Part, ...]] = (mark("is_vote", 1), identity("node"))
+
+    node: NodeId
+    is_vote: bool = False
+
+    def detail(self, names: Names) -> str:
+        """The node, and whether it is a vote."""
+        return named([self.node], names) + (" vote" if self.is_vote else "")
+
+
+@attrs.define
 class JobsMessage(BusMessage):
     """Shape of REPLJOB and YOURJOBS."""
 
@@ -574,7 +591,7 @@ class Batch:
 Message = (
     Ping | Pong | Meet | Fail | ReplJob | YourJobs | AboutJob | NeedJobs | Pause | Many | Batch
     | Waiting | HaveJobs | Holders | Purge | KeyClaim | KeyAnswer | KeyCancel
-    | JobState | Postponed | JobError | Result
+    | JobState | Postponed | JobError | Result | Suspect
 )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ nodes.conf is changed here, so that every change is saved (`Outbox.nodes_changed
 from collections.abc import Sequence
 from typing import Final
 
+from disque_trio.statemachine import watchers
 from disque_trio.statemachine.address import BUS_OFFSET, is_port, literal_ip
 from disque_trio.statemachine.base import HANDSHAKE, LEAVING, MYSELF, NOADDR, Millis, NodeId
 from disque_trio.statemachine.cluster import UNREACHABLE, Link, Peer
@@ -85,6 +86,7 @@ def refresh(node: NodeState) -> None:
     if node.config.workers > 1:
         machines = {peer.ip for peer in nodes if peer.ip and not peer.flags & HANDSHAKE}
         node.cluster.places = max(len(machines), 1)
+    watchers.refresh(node)
     able = (node.cluster.myself, *node.cluster.reachable)
     addresses = [peer.ip for peer in able if peer.ip]
     node.cluster.is_crowded = _some_share(addresses) or _some_share([peer.zone for peer in able])

@@ -15,6 +15,7 @@ from disque_trio.statemachine.messages import (
     JobsMessage,
     Message,
     Names,
+    Suspect,
     name_of,
 )
 
@@ -34,7 +35,7 @@ def names_in(message: Message) -> Names:
         ids = [holder for copy in message.copies for holder in copy.holders]
     elif isinstance(message, Holders):
         ids = message.holders
-    elif isinstance(message, Fail):
+    elif isinstance(message, Fail | Suspect):
         ids = [message.node]
     return {node: short_name(node) for node in ids}
 

@@ -37,6 +37,7 @@ from disque_trio.statemachine.messages import (
     ReplJob,
     Result,
     SetAck,
+    Suspect,
     Waiting,
     WillQueue,
     Working,
@@ -104,6 +105,7 @@ TABLE: dict[str, tuple[Callable[[JobId], Message], dict[str, Outcome]]] = {
     "Pong": (lambda _: Pong(), {}),
     "Meet": (lambda _: Meet(), {}),
     "Fail": (lambda _: Fail(N3), {}),
+    "Suspect": (lambda _: Suspect(N3), {}),
     "Pause": (lambda _: Pause(b"q", 3), {}),
     "Purge": (
         lambda _: Purge(b"q"),
@@ -355,4 +357,4 @@ def test_the_table_has_every_message_that_there_is() -> None:
     types = {type(make(JOB)) for make, _ in TABLE.values()}
 
     assert types == {*ON_MESSAGE, *GossipMessage.__subclasses__()}
-    assert len(types) == 27
+    assert len(types) == 28

@@ -32,9 +32,11 @@ def most(rig: Rig, rounds: int = 100) -> int:
 
 
 @pytest.mark.parametrize(
-    ("nodes", "entries"), [(1, 0), (2, 0), (3, 1), (4, 2), (5, 3), (39, 3), (49, 4), (50, 5)]
+    ("nodes", "entries"), [(1, 0), (2, 0), (3, 1), (4, 2), (5, 3), (10, 3), (11, 6), (50, 6)]
 )
-def test_a_tenth_of_the_table_is_told_of_and_at_least_three(nodes: int, entries: int) -> None:
+def test_three_nodes_are_told_of_and_in_a_large_cluster_three_new_ones(
+    nodes: int, entries: int
+) -> None:
     rig = Rig()
     populate(rig, nodes)
 

@@ -30,6 +30,7 @@ from disque_trio.statemachine.messages import (
     Queued,
     ReplJob,
     SetAck,
+    Suspect,
     Waiting,
     WillQueue,
     Working,
@@ -87,6 +88,8 @@ GOLDEN: list[tuple[Message, bytes]] = [
         + bytes.fromhex("1f17 0000 0000 00000000"),
     ),
     (Fail(OTHER), head(184, 3) + OTHER),
+    (Suspect(OTHER), head(184, 37) + OTHER),
+    (Suspect(OTHER, is_vote=True), head(184, 37, marks=1) + OTHER),
     (ReplJob((COPY,)), head(0x13F, 4) + bytes.fromhex("00000001 000000a7") + SENT),
     (
         ReplJob((COPY,), no_reply=True),

@@ -406,7 +406,7 @@ OF_THE_WORLD: Final[dict[str, tuple[_Step, ...]]] = {
     **dict.fromkeys(durability.TROUBLES, (durability.on_trouble,)),
     "disk.flip": (durability.on_flip,),
     "pause": (faults.on_pause,),
-    "resume": (faults.on_resume,),
+    "resume": (tables.judge_outage, faults.on_resume),
     "clock.step": (faults.on_clock,),
     "clock.rate": (faults.on_clock,),
     "leave": (faults.on_leave,),

@@ -54,7 +54,7 @@ PROPERTIES: Final[dict[str, str]] = {
     "L11": "after a partition, one of two undelivered jobs with one key is removed",
     "L12": "a follower is enqueued when the jobs with its key have ended, not later",
     "L13": "GETJOB and WAITJOB return in time, and ADDJOB when its replicas are confirmed",
-    "L14": "a node that is down is marked as failed in time, if nothing else is wrong",
+    "L14": "a node that is down or hangs is marked as failed in time, if nothing else is wrong",
     "W1": "a worker acknowledges completed jobs, and nothing else",
     "W2": "a worker returns a job only while its lease lasts",
     "W3": "a job begins with enough of its lease left",

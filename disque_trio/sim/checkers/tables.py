@@ -15,6 +15,7 @@ from disque_trio.sim.checkers.findings import Findings
 from disque_trio.sim.checkers.intervals import meets_any
 from disque_trio.sim.checkers.obligations import SECOND
 from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.statemachine.knobs import Knobs
 from disque_trio.tracing.rows import Row
 
 FORGETS_WITHIN: Final[Micros] = SECOND // 10
@@ -99,16 +100,19 @@ def on_fail(case: Case, row: Row) -> None:
 
 
 def judge_outage(case: Case, row: Row) -> None:
-    """L14: a node that was down, and nothing else wrong, was marked as failed if that was long."""
+    """L14: a node that was down or hung, and nothing else wrong, was marked as failed if that was
+    long: in a large cluster, where watchers collect votes, half as long as in a small one."""
     world = case.world
-    down = world.down.get(row.node)
+    down = world.down.get(row.node) or world.paused.get(row.node)
     if down is None or case.is_live or len(world.nodes) < _MAJORITY or world.is_changing:
         return
-    allowed = case.obligations.longest(3 * case.obligations.node_timeout + GOSSIP)
+    in_all = dict(case.plan.knobs).get("watch_all", Knobs().watch_all)
+    halves = 3 if len(world.nodes) > in_all else 6
+    allowed = case.obligations.longest(halves * case.obligations.node_timeout // 2 + GOSSIP)
     since = down.start - case.obligations.calm_after
     others = [
         *world.link_troubles.values(),
-        *world.pauses.values(),
+        *(found for node, found in world.pauses.items() if node != row.node),
         *(found for node, found in world.outages.items() if node != row.node),
         world.planned,
     ]

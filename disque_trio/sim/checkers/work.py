@@ -99,7 +99,8 @@ def _periods(case: Case, row: Row, job: Job) -> int:
 
 def on_gossip(case: Case, row: Row) -> None:
     """S35: a node sends another one PING in a second by chance, one whenever half the node timeout
-    is over, one on a new link, and an answer to each. The links of the cluster are made until time
+    is over, or a quarter if it watches it in a larger cluster, one on a new link, and an answer to
+    each. The links of the cluster are made until time
     0, and in a second after that where time is real."""
     second, key = row.time // SECOND, (row.node, row.peer, row.cause)
     if second < 1:
@@ -107,8 +108,13 @@ def on_gossip(case: Case, row: Row) -> None:
     since, count = case.work.get(key, (second, 0))
     count = count + 1 if since == second else 1
     case.work[key] = (second, count)
-    most = SPARE + 1 + 2 * SECOND // case.obligations.shortest(case.obligations.node_timeout)
-    if count <= most or case.is_live or case.obligations.has_tail:
+    if count <= SPARE + 1 or case.is_live or case.obligations.has_tail:
+        return
+    in_all = dict(case.plan.knobs).get("watch_all", Knobs().watch_all)
+    of_timeout = 4 if len(case.world.nodes) > in_all else 2
+    timeout = case.obligations.shortest(case.obligations.node_timeout)
+    most = SPARE + 1 + of_timeout * SECOND // timeout
+    if count <= most:
         return
     case.check("S35")
     if case.world.is_calm(second * SECOND, row.time):

@@ -43,16 +43,17 @@ from disque_trio.statemachine.events import Event
 from disque_trio.statemachine.invariants import check
 from disque_trio.statemachine.keys import Rule
 from disque_trio.statemachine.machine import Machine
-from disque_trio.statemachine.messages import Fail, Frame, GossipMessage, Message, singles
+from disque_trio.statemachine.messages import Frame, GossipMessage, Message, singles
 from disque_trio.statemachine.outbox import Outbox
 from disque_trio.statemachine.records import DeleteJob, LoadJob, Record
 from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.timers import Timed, Timers
+from disque_trio.statemachine.watchers import ABOUT_NODES
 
 START: Final[Millis] = 80_000
 WALL: Final[Millis] = 1_800_000_000_000
 PORT: Final = 7711
-INSTANT: Final = (GossipMessage, Fail)
+INSTANT: Final = ABOUT_NODES
 """Messages that arrive at once: what the heartbeat says of nodes is not explored."""
 _EMPTY: Final[Mapping[JobId, Record]] = MappingProxyType({})
 _DRAWS: Final = (0.5, 0.9, 0.1, 0.7, 0.3)

@@ -40,6 +40,7 @@ from disque_trio.statemachine.messages import (
     ReplJob,
     Result,
     SetAck,
+    Suspect,
     Waiting,
     WillQueue,
     Working,
@@ -132,6 +133,7 @@ def messages() -> Iterator[Message]:
     yield KeyAnswer(1, 2, (KeyFact(JOB, 42, HELD, IN_QUEUE, 60_000, HELD_BACK),))
     yield from (KeyCancel(JOB, b"q", b"order-17"), KeyCancel(JOB, b"q", b"order-17", unless=2))
     yield JobState(JOB, 1000, EXTENSIONS.dead)
+    yield Suspect(OTHER, is_vote=True)
     yield JobError(JOB, 1_800_000_000_000, EXTENSIONS.error.text)
     yield Result(JOB, 3, 1_800_000_000_000, 60_000, b"any\0bytes\xff")
     yield Batch((ReplJob((EXTENDED,)), Many(SetAck(JOB, 3), [JOB, SECOND]), Queued(JOB, nack=True)))

@@ -155,6 +155,23 @@ def test_a_node_that_is_down_is_marked_as_failed(
     assert ("L14" not in broken(trace.verdict())) == is_right
 
 
+def test_so_is_one_that_hangs() -> None:
+    trace = Trace()
+    trace.row(30, "pause", "n3")
+    trace.row(50, "resume", "n3")
+
+    assert "L14" in broken(trace.verdict())
+
+
+@pytest.mark.parametrize("in_all", [3, 2])
+def test_in_a_large_cluster_that_takes_less_time(in_all: int) -> None:
+    trace = Trace(config=(("cluster-node-timeout", "10000"),))
+    trace.plan = attrs.evolve(trace.plan, knobs=(("watch_all", in_all),))
+    trace.crash(30, "n3", back=30 + 25)
+
+    assert ("L14" in broken(trace.verdict())) == (in_all == 2)
+
+
 @pytest.mark.parametrize(("size", "is_right"), [(500, True), (2000, False)])
 def test_a_node_accepts_no_more_than_it_has_room_for(size: int, *, is_right: bool) -> None:
     trace = Trace(config=[("maxmemory", "3000b")])

@@ -54,6 +54,7 @@ def _talkative() -> Plan:
         administrators=(operator,),
         faults=faults,
         config=FAST_DETECTION,
+        knobs=(("watch_all", 3), ("watchers", 2)),
         chaos=END,
         drain=SECOND,
     )

@@ -129,6 +129,12 @@ def island(seed: int) -> Plan:
     )
 
 
+def large_cluster(seed: int) -> Plan:
+    """A node of a large cluster hangs."""
+    hangs = Fault(kind="pause", at=5 * SECOND, hold=10 * SECOND, nodes=(2,))
+    return plan("large-cluster", seed, 20, nodes=40, faults=(hangs,))
+
+
 def refusals(seed: int) -> Plan:
     """Jobs ask for more copies than nodes can be reached."""
     _, _, cut = cut_off(seed, 3 * SECOND)

@@ -1,0 +1,132 @@
+"""Watchers: which nodes ping a node in a large cluster (docs/bus.md, "Large clusters").
+
+In a cluster of up to `Knobs.watch_all` nodes each pings every other one (original 5.7). In a larger
+one that costs too much, so each node is watched by `Knobs.watchers` others, which are those before
+it on the ring of node IDs. A node also pings those to which it has sent something since they last
+answered, so that a dead link is noticed, and those that do not know of watchers. A watcher that
+gets no answer tells all nodes, and each of them pings in turn: so a verdict needs a majority, as in
+a small cluster.
+
+Owns `Cluster.ring`, and of a peer `is_watched`, `used_at`, `told_at`, `doubted_at` and `voted_at`.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from disque_trio.statemachine import send
+from disque_trio.statemachine.base import (
+    FAIL,
+    HANDSHAKE,
+    NOADDR,
+    PFAIL,
+    WATCHES,
+    LinkId,
+    Millis,
+    NodeId,
+)
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.messages import Fail, GossipMessage, Message, Suspect
+from disque_trio.statemachine.state import NodeState
+
+ABOUT_NODES: Final = (GossipMessage, Fail, Suspect)
+"""Messages that say nothing of jobs: by them nodes know of each other whether they are alive."""
+_ABSENT: Final = HANDSHAKE | NOADDR | FAIL
+
+
+def refresh(node: NodeState) -> None:
+    """Compute anew whom this node watches. To be called after each change of the nodes or their
+    flags."""
+    cluster = node.cluster
+    if cluster.size <= node.knobs.watch_all:
+        cluster.ring = []
+        return
+    peers = cluster.nodes.values()
+    cluster.ring = sorted([peer.id for peer in peers if not peer.flags & _ABSENT])
+    for peer in peers:
+        peer.is_watched = False
+    for peer in _neighbours(node, cluster.myself.id, 1):
+        peer.is_watched = True
+
+
+def _neighbours(node: NodeState, id: NodeId, step: int) -> Iterator[Peer]:
+    """The nodes behind this one on the ring, which it watches, or with step -1 those that watch
+    it."""
+    ring, nodes = node.cluster.ring, node.cluster.nodes
+    at = bisect_left(ring, id)
+    is_there = at < len(ring) and ring[at] == id
+    count = min(node.knobs.watchers, len(ring) - is_there)
+    first = at + step if is_there or step < 0 else at
+    return (nodes[ring[(first + step * number) % len(ring)]] for number in range(count))
+
+
+def patience(node: NodeState, peer: Peer) -> Millis | None:
+    """For how long the node may be silent before this one pings it; None for any time."""
+    timeout = node.config.cluster_node_timeout
+    if not node.cluster.ring:
+        return timeout // 2
+    if peer.is_watched:
+        return timeout // 4
+    if peer.used_at > peer.pong_received or not peer.capabilities & WATCHES:
+        return timeout // 2
+    return None
+
+
+def note_use(node: NodeState, messages: Iterable[tuple[Iterable[LinkId], Message]]) -> None:
+    """Something is sent on these links: the nodes are to show that they are there."""
+    links = node.cluster.links
+    for on, message in messages:
+        if not isinstance(message, ABOUT_NODES):
+            for id in on:
+                link = links.get(id)
+                if link is not None and link.peer is not None:
+                    link.peer.used_at = node.mono
+
+
+def report_silence(node: NodeState, peer: Peer) -> None:
+    """A node does not answer. Once that has lasted for half the node timeout, all are told, unless
+    one has told them already; once it is suspected, its watchers are, again and again."""
+    timeout = node.config.cluster_node_timeout
+    if not node.cluster.ring or peer.flags & FAIL:
+        return
+    if peer.flags & PFAIL:
+        if _is_past(node, peer.voted_at, timeout):
+            peer.voted_at = node.mono
+            _tell(node, _neighbours(node, peer.id, -1), Suspect(peer.id, is_vote=True))
+    elif node.mono - peer.ping_sent > timeout // 2 and _is_past(
+        node, max(peer.told_at, peer.doubted_at), timeout
+    ):
+        peer.told_at = node.mono
+        others = [each for each in node.cluster.nodes.values() if each is not peer]
+        _tell(node, others, Suspect(peer.id))
+
+
+def _is_past(node: NodeState, moment: Millis, wait: Millis) -> bool:
+    return not moment or node.mono - moment >= wait
+
+
+def _tell(node: NodeState, peers: Iterable[Peer], message: Suspect) -> None:
+    links = [
+        peer.link
+        for peer in peers
+        if peer.link and peer.capabilities & WATCHES and not peer.flags & HANDSHAKE
+    ]
+    send.broadcast(node, links, message)
+
+
+def doubt(node: NodeState, peer: Peer) -> None:
+    """Another node has had no answer from this one for half the node timeout."""
+    if _is_past(node, peer.doubted_at, 2 * node.config.cluster_node_timeout):
+        peer.doubted_at = node.mono
+
+
+def is_doubted(node: NodeState, peer: Peer) -> bool:
+    """Has another node had no answer for the whole node timeout by now?"""
+    passed = node.mono - peer.doubted_at
+    timeout = node.config.cluster_node_timeout
+    return bool(peer.doubted_at) and timeout // 2 < passed <= 2 * timeout
+
+
+def settle(peer: Peer) -> None:
+    """The node has answered."""
+    peer.told_at = peer.doubted_at = peer.voted_at = 0
