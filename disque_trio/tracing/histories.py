@@ -13,9 +13,9 @@ from disque_trio.statemachine.base import Failure, Reply, Special, Status
 
 RECORDED: Final = frozenset(
     b"ADDJOB GETJOB BEGIN ACKJOB FASTACK WORKING NACK RELEASE ENQUEUE DEQUEUE DELJOB CANCEL PURGE "
-    b"REDRIVE PAUSE".split()
+    b"REDRIVE PAUSE WAITJOB".split()
 )
-"""The commands that histories have: those that change jobs or deliver them."""
+"""The commands that histories have: those that change jobs, deliver them, or wait for their end."""
 LONGEST_BODY: Final = 64
 """Of longer bodies a history has the digest."""
 _BODIES: Final = {b"ADDJOB": 2, b"ACKJOB": 3}
@@ -90,15 +90,18 @@ def _answer(reply: Reply) -> dict[str, Any]:
     if isinstance(reply, Failure):
         return {"error": _text(reply.text)}
     if isinstance(reply, list):
-        return {"reply": [_job(each) if isinstance(each, list) else _plain(each) for each in reply]}
+        return {"reply": [_job(each) if isinstance(each, list) else _short(each) for each in reply]}
     return {"reply": _plain(reply)}
 
 
 def _job(reply: list[Reply]) -> list[Any]:
     """A delivered job: its queue, id and body, then names and values."""
-    short = [body_of(each) if isinstance(each, bytes) and at == 2 else each
-             for at, each in enumerate(reply)]  # fmt: skip
-    return [_plain(each) for each in short]
+    return [_short(each) if at == 2 else _plain(each) for at, each in enumerate(reply)]
+
+
+def _short(reply: Reply) -> Any:
+    """A body or a result."""
+    return _plain(body_of(reply) if isinstance(reply, bytes) else reply)
 
 
 def _plain(reply: Reply) -> Any:

@@ -21,6 +21,8 @@ RETRY_S: Final = 2
 BETWEEN_KILLS: Final = 15
 """So many jobs are acknowledged from one kill to the next, however long that takes."""
 KEYS: Final = 6
+KEYS_LAST_S: Final = 30
+"""Then others are used: keys with many ADDJOBs without an outcome are not judged."""
 
 
 @attrs.define(eq=False)
@@ -101,7 +103,7 @@ class Crowd:
         if draw < 0.2:
             client.addjob("once", body, retry=0, replicate=1)
         elif draw < 0.5:
-            key = f"k{rng.randrange(KEYS)}"
+            key = f"k{rng.randrange(KEYS)}-{time.monotonic() // KEYS_LAST_S:.0f}"
             ways: tuple[Literal["return", "reject"], ...] = ("return", "reject")
             with suppress(DuplicateJobError):
                 client.addjob(

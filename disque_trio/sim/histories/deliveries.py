@@ -10,10 +10,11 @@ from disque_trio.sim.histories.facts import (
     number_of,
     queues_of,
 )
-from disque_trio.sim.histories.records import ENDLESS, Call, Violation
+from disque_trio.sim.histories.records import ENDLESS, Call, History, Seconds, Violation
 
 _WAIT_S = 1.0
-"""Holders count whole seconds of a TTL, so a job may live so much longer at another node."""
+"""Messages have whole seconds of a TTL, rounded up: so much longer a job may live at each node to
+which it is passed on. It is, for a client that waits there, or because nodes are gone."""
 
 
 def check_integrity(facts: Facts) -> Iterator[Violation]:
@@ -115,23 +116,29 @@ def check_acknowledged(facts: Facts) -> Iterator[Violation]:
 def check_times(facts: Facts) -> Iterator[Violation]:
     """H6. Not judged if a clock was wrong at any time."""
     history = facts.history
-    if any(fault.kind.startswith(("clock", "wall")) for fault in history.faults):
+    if history.has_wrong_clocks:
         return
     skew = history.limits.skew
     for job in facts.jobs.values():
         if not job.adds or any(job.tells("ENQUEUE")):
             continue
         earliest = min(add.begin + add.seconds("delay", 0) for add in job.adds) - skew
-        ends = max(add.end + add.ttl for add in job.adds) + skew + _WAIT_S
+        ends = max(add.end + add.ttl for add in job.adds) + skew
         is_delayed = len(job.adds) == 1 and job.adds[0].seconds("delay", 0) > 0
         is_exact = is_delayed and not _may_have_creator(facts, job)
-        for delivery in job.deliveries:
+        for number, delivery in enumerate(sorted(job.deliveries, key=lambda each: each.end), 1):
             if delivery.end < earliest and is_exact:
                 text = f"was delivered {earliest - delivery.end:.3f} s before its DELAY was over"
                 yield _violation("H6", text, delivery, (job.adds[0].call.line, delivery.call.line))
-            if delivery.begin > ends and not facts.may_be_redriven(job):
-                text = f"was delivered {delivery.begin - ends:.3f} s after its TTL"
+            late = delivery.begin - ends - _WAIT_S * (number + _troubles(history, delivery.begin))
+            if late > 0 and not facts.may_be_redriven(job):
+                text = f"was delivered {late:.3f} s after its TTL"
                 yield _violation("H6", text, delivery, (job.adds[0].call.line, delivery.call.line))
+
+
+def _troubles(history: History, until: Seconds) -> int:
+    """How many faults there were: each may have made nodes pass the job on."""
+    return sum(fault.at < until for fault in history.faults)
 
 
 def _may_have_creator(facts: Facts, job: Job) -> bool:

@@ -174,6 +174,8 @@ class Facts:
     gets: list[Call] = attrs.Factory(list)
     queue_calls: dict[str, list[Call]] = attrs.Factory(dict)
     """By queue: PURGE, REDRIVE, PAUSE and CANCEL."""
+    waits: list[Call] = attrs.Factory(list)
+    """WAITJOB."""
     redriven: set[str] = attrs.Factory(set)
     """Jobs that REDRIVE named."""
 
@@ -202,6 +204,8 @@ def facts_of(history: History) -> Facts:
             _add(facts, call)
         elif command == "GETJOB":
             _get(facts, call)
+        elif command == "WAITJOB" and len(call.request) > 1:
+            facts.waits.append(call)
         elif command == "ENQUEUE" and call.request[1:2] and call.request[1].upper() == "QUEUE":
             continue
         elif command in OF_JOBS:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from disque_trio.sim.histories import deliveries, queues
+from disque_trio.sim.histories import deliveries, ends, queues
 from disque_trio.sim.histories.facts import Facts, facts_of
 from disque_trio.sim.histories.keys import Keys
 from disque_trio.sim.histories.losses import Losses
@@ -19,6 +19,7 @@ _CHECKS = (
     deliveries.check_times,
     deliveries.check_limit,
     deliveries.check_replies,
+    ends.check_ends,
     queues.check_lengths,
     queues.check_order,
 )

@@ -19,7 +19,7 @@ from disque_trio.sim.histories.facts import (
     number_of,
     queues_of,
 )
-from disque_trio.sim.histories.records import ENDLESS, Call, Seconds, Violation
+from disque_trio.sim.histories.records import ENDLESS, Call, History, Seconds, Violation
 from disque_trio.statemachine.joboptions import MAX_BACKOFF
 
 SPREAD: float = 0.75
@@ -114,10 +114,8 @@ class Losses:
             return True
         if not facts.history.has_all_clients:
             return True
-        destroyed = sum(
-            fault.has_lost_memory and fault.until + facts.history.limits.settle >= begin
-            for fault in facts.history.faults
-        )
+        settle = facts.history.limits.settle
+        destroyed = sum(until + settle >= begin for until in _destroyed(facts.history))
         if destroyed >= min(each.copies for each in job.adds):
             return True
         is_calm = facts.history.is_calm(begin, facts.history.end)
@@ -178,6 +176,21 @@ class Losses:
             elif each.command in ("WORKING", "BEGIN", "DEQUEUE"):
                 due = max(due, each.last + retry)
         return due
+
+
+def _destroyed(history: History) -> list[Seconds]:
+    """Until when each loss of memory lasted. Those of one node at one time are one, such as a crash
+    of a node that is removed."""
+    found: dict[str, list[Seconds]] = {}
+    for fault in history.faults:
+        ends = found.setdefault(fault.node, [])
+        if not fault.has_lost_memory:
+            continue
+        if fault.node and ends and fault.at <= ends[-1]:
+            ends[-1] = max(ends[-1], fault.until)
+        else:
+            ends.append(fault.until)
+    return [until for ends in found.values() for until in ends]
 
 
 def _keys(facts: Facts) -> dict[tuple[str, str], list[Add]]:

@@ -7,12 +7,13 @@ a history has its begin, its end, and whether a node has lost jobs.
 from collections.abc import Callable
 from typing import Final
 
+from disque_trio.sim.engines.heap.clients import REFUSED
 from disque_trio.sim.engines.heap.run import Run
 from disque_trio.sim.model.clock import EPOCH_MS
 from disque_trio.sim.scenarios import fault_kinds
 from disque_trio.sim.scenarios.fault_kinds import ENDED, FaultKind
 from disque_trio.sim.scenarios.plan import Micros, Plan
-from disque_trio.statemachine.base import Reply
+from disque_trio.statemachine.base import KEEPS_ALL, Failure, Reply
 from disque_trio.tracing.histories import (
     begin_line,
     fault_line,
@@ -43,7 +44,11 @@ class RunHistory:
         self._open: dict[tuple[str, str, str], tuple[Micros, bool]] = {}
         """Faults, by their kind, node and peer: since when, and whether jobs may be lost."""
         config = dict(plan.config)
-        self._has_journal = config.get("appendonly") == "yes"
+        self._keeps_all = (
+            config.get("appendonly") == "yes"
+            and config.get("aof-format") != "disque"
+            and plan.shared_capabilities & KEEPS_ALL == KEEPS_ALL
+        )
         write(header_line(has_all_faults=True))
         if plan.link.model != "stream":
             self._open["links", "", ""] = 0, False
@@ -76,7 +81,11 @@ class RunHistory:
     def lost(self, client: str, number: int, words: list[bytes], cause: str) -> None:
         """There will be none."""
         if is_recorded(words):
-            self._write(lost_line(client, number, self._now(), cause))
+            at = self._now()
+            if cause == REFUSED:
+                self._write(reply_line(client, number, at, Failure(b"REFUSED no connection")))
+            else:
+                self._write(lost_line(client, number, at, cause))
 
     def _now(self) -> float:
         assert self._run is not None
@@ -109,7 +118,7 @@ class RunHistory:
 
     def _may_lose(self, kind: FaultKind, row: Row) -> bool:
         if row.kind == "crash":
-            return not (self._has_journal and row.cause in _SURVIVED)
+            return not (self._keeps_all and row.cause in _SURVIVED)
         return kind.bar in _LOSING
 
     def _end(self, key: tuple[str, str, str], at: Micros | None) -> None:

@@ -127,6 +127,18 @@ def _check_reply(call: Call, line: "_Line", reply: Any) -> None:
         advice = "GETJOB returns null, or a list of jobs, each a list of queue, id and body"
         raise HistoryError(line.place, "'reply'", reply, advice)
 
+    if call.command == "WAITJOB" and not (_is_end(reply) or _is_end_with_result(reply)):
+        advice = "WAITJOB returns a text or null, and WITHRESULT a list of that and a text or null"
+        raise HistoryError(line.place, "'reply'", reply, advice)
+
+
+def _is_end(value: Any) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _is_end_with_result(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(map(_is_end, value))
+
 
 def _is_id(value: Any) -> bool:
     return isinstance(value, str) and is_well_formed(value.encode("utf-8", "surrogateescape"))

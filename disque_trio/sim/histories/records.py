@@ -21,6 +21,7 @@ PROPERTIES: Final = {
     "H9": "in calm, a lone node delivers a queue by priority, then by age",
     "H10": "in calm, a job is delivered at most LIMIT times",
     "H11": "replies are to what was asked: the queues, COUNT, IFEXISTS",
+    "H12": "WAITJOB reports an end that the job may have had, and a result that was given",
 }
 
 
@@ -101,6 +102,23 @@ class History:
         settle = self.limits.settle
         return self.has_all_faults and not any(
             fault.at <= end and begin <= fault.until + settle for fault in self.faults
+        )
+
+    @property
+    def has_wrong_clocks(self) -> bool:
+        """Was a clock wrong at any time?"""
+        return any(fault.kind.startswith(("clock", "wall")) for fault in self.faults)
+
+    def keeps_memory(self, begin: Seconds, end: Seconds) -> bool:
+        """Has no node lost jobs in this period, and was no clock wrong? False if faults are not
+        known."""
+        return (
+            self.has_all_faults
+            and not self.has_wrong_clocks
+            and not any(
+                fault.has_lost_memory and fault.at <= end and begin <= fault.until
+                for fault in self.faults
+            )
         )
 
     def calm_periods(self) -> list[tuple[Seconds, Seconds]]:

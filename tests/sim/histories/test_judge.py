@@ -239,6 +239,18 @@ def test_one_lost_memory_does_not_excuse_a_job_with_two_copies() -> None:
     assert said.broken() == []
 
 
+def test_a_crash_of_a_node_that_is_removed_is_one_loss_of_memory() -> None:
+    said = Said()
+    said.add(0, ONE, "REPLICATE", 2)
+    said.fault(10, 20, memory="lost", node="n1")
+    said.fault(10, 15, memory="lost", node="n1")
+    waited(said)
+    assert said.broken() == ["H4"]
+
+    said.fault(21, 22, memory="lost", node="n1")
+    assert said.broken() == []
+
+
 def test_a_job_is_not_lost_after_its_ttl() -> None:
     said = Said()
     said.add(0, ONE, "TTL", 50)
@@ -299,10 +311,27 @@ def test_a_job_waits_for_its_delay() -> None:
 def test_a_job_is_not_delivered_after_its_ttl() -> None:
     said = Said()
     said.add(0, ONE, "TTL", 5)
-    said.get(6, 9, ONE)
+    said.get(6, 7, ONE)
     assert said.broken() == []
 
-    said.get(6.3, 9, ONE)
+    said = Said()
+    said.add(0, ONE, "TTL", 5)
+    said.get(6.3, 7, ONE)
+    assert said.broken() == ["H6"]
+
+
+def test_a_ttl_may_end_a_second_later_with_each_node_to_which_a_job_is_passed_on() -> None:
+    said = Said()
+    said.add(0, ONE, "TTL", 5)
+    said.get(1, 2, ONE)
+    said.get(7, 8, ONE)
+    assert said.broken() == []
+
+    said.fault(3, 4)
+    said.get(9, 10, ONE)
+    assert said.broken() == []
+
+    said.get(11, 12, ONE)
     assert said.broken() == ["H6"]
 
 

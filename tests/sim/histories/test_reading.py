@@ -68,6 +68,7 @@ def test_faults_are_known_if_every_file_says_so() -> None:
         ([BEGIN, {**END, "reply": "OK"}], "'reply' cannot be 'OK': ADDJOB returns the id of a job"),
         ([BEGIN, {"client": "c", "call": 1, "at": 6}], "write 'reply', 'error' or 'lost'"),
         ([{**BEGIN, "request": ["GETJOB", "FROM", "q"], "reply": [1]}], "GETJOB returns null, or"),
+        ([{**BEGIN, "request": ["WAITJOB", job(1)], "reply": [1]}], "WAITJOB returns a text or"),
         ([{"history": 2}], "'history' cannot be 2: this version reads format 1"),
         ([{"history": 1, "faults": "no"}], "'faults' cannot be 'no': write 'known' or 'unknown'"),
         ([{"fault": "cut", "at": 5, "until": 4}], "'until' cannot be 4.0: the fault began at 5"),

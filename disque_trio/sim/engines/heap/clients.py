@@ -23,6 +23,9 @@ from disque_trio.tracing.client_rows import Note
 
 DISTANCE: Final[Micros] = 150
 """The latency between agents and nodes; each agent's is a little longer than the last one's."""
+REFUSED: Final = "refused"
+"""Why a request was lost that no node has got."""
+_ENDED: Final = "disconnect"
 
 
 @attrs.define(eq=False)
@@ -54,7 +57,7 @@ class CallLog(Protocol):
         """It has the reply."""
 
     def lost(self, client: str, number: int, words: list[bytes], cause: str) -> None:
-        """There will be none."""
+        """There will be none. The cause `REFUSED`: the node was down, and has not got it."""
 
 
 @attrs.define(eq=False)
@@ -187,7 +190,8 @@ class ClientConnections:
         for operation in connection.unanswered:
             words = operation.words
             if self.log is not None:
-                self.log.lost(connection.actor.agent.name, operation.ref, words, cause)
+                why = REFUSED if connection.line is None and cause == _ENDED else cause
+                self.log.lost(connection.actor.agent.name, operation.ref, words, why)
             for note in client_rows.lost(words, cause) or query_rows.lost(words, cause):
                 self._note(connection, operation, note)
         connection.unanswered.clear()
@@ -209,7 +213,7 @@ class ClientConnections:
     def _lost(self, connection: ClientConnection) -> None:
         if not connection.is_dropped:
             connection.actor.connections.pop(connection.number, None)
-            self._drop(connection, "disconnect")
+            self._drop(connection, _ENDED)
             connection.actor.agent.lost(self._engine.now, connection.number)
             self.settle(connection.actor)
 
