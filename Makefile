@@ -9,7 +9,7 @@ EXAMPLE := $(VENV)/.example
 SPARK  := $(VENV)/.spark
 NODE   := $(VENV)/.node
 
-.PHONY: up example test explain-sweep pipeline compiled wheel test-compiled machine shipped check format lint types fast mutants pins promises sweep explore soak chaos roll pyright spark bench mixes instructions bench-workers bench-console profile crowd simbench fuzz fuzz-web docs site clean help
+.PHONY: up example test explain-sweep pipeline compiled wheel test-compiled machine shipped check format lint types fast mutants pins promises sweep histories explore soak chaos roll pyright spark bench mixes instructions bench-workers bench-console profile crowd simbench fuzz fuzz-web docs site clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -134,6 +134,9 @@ promises: $(STAMP) ## ignores options one at a time, until the judge notices eac
 mutants: $(STAMP) ## mistakes, one at a time, until the judge finds each; DRAWN=300 drawn ones; ONLY='name ...' SEEDS=200 MINUTES= BUDGET=
 	$(BIN)/python -m tests.sim.mutants $(ONLY) --seeds $(or $(SEEDS),200) $(if $(MINUTES),--minutes $(MINUTES)) \
 		$(if $(BUDGET),--budget $(BUDGET)) $(if $(DRAWN),--drawn $(DRAWN) --draw $(or $(DRAW),0)) $(MUTANTS)
+
+histories: $(STAMP) ## SEEDS (200) of the one swarm, judged by rows and by what clients saw; ONLY='scenarios/unique.toml ...'
+	$(BIN)/python -m tests.sim.histories $(ONLY) --seeds $(or $(SEEDS),200)
 
 soak: $(STAMP) ## ten minutes of mixed load with a node killed every 20 s
 	$(BIN)/python -m pytest -m soak -s --timeout=1200 tests/cluster

@@ -7,7 +7,6 @@ three copies, without faults.
 
 import argparse
 import gc
-import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,10 +22,9 @@ from disque_trio.cli.sim.pool import cycles_collected_between_seeds
 from disque_trio.sim.checkers.verdict import judge
 from disque_trio.sim.engines.events import Engine
 from disque_trio.sim.engines.heap.run import simulate
-from disque_trio.sim.scenarios.plan import Add, Consumer, Fault, Plan
+from disque_trio.sim.scenarios.plan import Add, Consumer, Plan
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.outbox import Outbox
-from disque_trio.tracing.rows import Row
 from disque_trio.wire.frames import encode
 
 SECOND: Final = 1_000_000
@@ -36,8 +34,8 @@ STANDARD: Final = 120
 SIZES: Final = (3, 10, 30, 100)
 """Sizes of the clusters whose gossip is measured."""
 GOSSIP_SECONDS: Final = 60
-SETTLED: Final = 15
-"""Simulated seconds after which all links are up."""
+WARM_UP: Final = 2
+"""Simulated seconds before time 0."""
 BARE_EVENTS: Final = 500_000
 BAR: Final = 40
 """Columns of the longest bar."""
@@ -222,45 +220,34 @@ class _TrafficCounter(Machine):
 
 @attrs.frozen
 class Gossip:
-    """The cost of gossip per node, in a cluster of this size, and what it is good for."""
+    """The cost of gossip per node, in a cluster of this size."""
 
     nodes: int
     messages: float
     """Sent per second."""
     size: float
     """Bytes sent per second."""
-    verdict: float
-    """Seconds from the end of a node's process until another node hears that it has failed; of
-    which the node timeout is 15."""
+    cpu: float
+    """Microseconds of CPU time per simulated second, engine included."""
     wall: float
     """Seconds that the whole run took."""
 
 
 def gossip(nodes: int, seconds: int) -> Gossip:
-    """Measure the cost of gossip from time 15 s on, when all links are up, and then kill a node."""
-    end = (SETTLED + seconds) * SECOND
-    counted = [0, 0]
-    verdicts: list[float] = []
-
-    def see(row: Row) -> None:
-        traffic = _TrafficCounter
-        if not counted[0] and row.time >= SETTLED * SECOND:
-            counted[0], traffic.messages, traffic.size = 1, 0, 0
-        if not counted[1] and row.time >= end:
-            counted[0], counted[1] = traffic.messages, traffic.size
-        if row.kind == "recv" and row.cause == "fail" and row.time >= end:
-            verdicts.append((row.time - end) / SECOND)
-
-    killed = Fault(kind="crash", mode="kill", at=end, nodes=(2,))
-    plan = attrs.evolve(idle(nodes, SETTLED + seconds + 60), faults=(killed,))
+    """Measure the cost of gossip."""
+    plan = idle(nodes, seconds)
     began = time.monotonic()
-    simulate(plan, see, machine_factory=_TrafficCounter)
+    _, cpu = _timed(lambda: simulate(plan).steps)
+    wall = time.monotonic() - began
+    _TrafficCounter.messages = _TrafficCounter.size = 0
+    short = idle(nodes, min(seconds, 15))
+    lasted = simulate(short, machine_factory=_TrafficCounter).end / SECOND + WARM_UP
     return Gossip(
         nodes=nodes,
-        messages=counted[0] / nodes / seconds,
-        size=counted[1] / nodes / seconds,
-        verdict=min(verdicts, default=math.nan),
-        wall=time.monotonic() - began,
+        messages=_TrafficCounter.messages / nodes / lasted,
+        size=_TrafficCounter.size / nodes / lasted,
+        cpu=cpu * 1e6 / nodes / (seconds + WARM_UP),
+        wall=wall,
     )
 
 
@@ -286,9 +273,9 @@ def main(argv: Sequence[str]) -> int:
     for nodes in options.sizes:
         with console.status(f"gossip among {nodes} nodes"):
             weighed.append(gossip(nodes, options.seconds))
-    for line in bars("gossip: bytes sent per node", _points(weighed, "size"), "B/s"):
+    for line in bars("gossip: CPU per node", _points(weighed, "cpu"), "us/s"):
         console.print(line)
-    for line in bars("until a killed node counts as failed", _points(weighed, "verdict"), "s"):
+    for line in bars("gossip: bytes sent per node", _points(weighed, "size"), "B/s"):
         console.print(line)
     facts = {
         "python": sys.version.split()[0],

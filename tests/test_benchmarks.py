@@ -9,7 +9,6 @@ import pytest
 
 from benchmarks import duplicates, simulator
 from benchmarks.__main__ import main
-from disque_trio.statemachine.config import Config
 
 SMALL = """
 schema = 1
@@ -64,17 +63,11 @@ def test_a_node_without_sockets_costs_more_for_a_job_than_for_nothing(tmp_path: 
     assert 0 < found["PING"]["16"] < found["ADDJOB"]["16"]
 
 
-def test_gossip_costs_a_node_no_more_in_a_large_cluster_than_in_a_larger_one() -> None:
-    few, many, more = (simulator.gossip(nodes, 20) for nodes in (3, 15, 30))
+def test_gossip_costs_a_node_more_among_more_nodes() -> None:
+    few, many = simulator.gossip(3, 5), simulator.gossip(12, 5)
 
+    assert few.messages < many.messages
     assert few.size < many.size
-    assert more.size < 1.1 * many.size
-
-
-def test_in_a_large_cluster_a_killed_node_counts_as_failed_after_one_timeout() -> None:
-    timeout = Config().cluster_node_timeout / 1000
-
-    assert timeout < simulator.gossip(15, 5).verdict < 1.25 * timeout
 
 
 def test_the_longest_bar_is_that_of_the_largest() -> None:

@@ -299,11 +299,9 @@ def restore(node: NodeState, peers: Iterable[Peer]) -> None:
     Their times are those of another process, so they start now: a node whose ping was unanswered
     then is suspected a node timeout from now.
     """
-    known = tuple(peers)
-    for peer in known:
+    for peer in peers:
         peer.created = node.mono
         peer.ping_sent = node.mono if peer.ping_sent else 0
         peer.pong_received = node.mono if peer.pong_received else 0
-    if known:
-        add(node, *known)
+        add(node, peer)
     hostnames.configure(node)

@@ -23,9 +23,9 @@ BLACKLIST_TTL: Final[Millis] = 60_000
 """How long gossip may not bring a forgotten node back (original 5.9)."""
 
 
-def add(node: NodeState, *peers: Peer) -> None:
-    """Take the nodes into the table, and start the heartbeat if it has stopped."""
-    node.cluster.nodes |= {peer.id: peer for peer in peers}
+def add(node: NodeState, peer: Peer) -> None:
+    """Take the node into the table, and start the heartbeat if it has stopped."""
+    node.cluster.nodes[peer.id] = peer
     refresh(node)
     rouse(node)
 

@@ -84,8 +84,11 @@ class Keys:
         in_period = [add for add in adds if begin <= add.begin < end and add.end < ENDLESS]
         operations = [_of_add(add, end) for add in in_period if add.id or add.named]
         returned = {add.id for add in in_period if add.end <= end}
-        keeps = [add.seconds("keep", 0) for add in adds]
+        unknown = [add for add in adds if add.is_unknown]
         for job in jobs:
+            # One of these has added it, and says how long it keeps the key.
+            makers = [*job.adds, *unknown] if job.adds else adds
+            keeps = [add.seconds("keep", 0) for add in makers]
             freed = _freed(job, min(keeps), max(keeps), slack)
             if freed is not None and freed.end > begin and freed.begin < end:
                 operations.append(_within(freed, begin, end))

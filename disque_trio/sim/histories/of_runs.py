@@ -28,6 +28,8 @@ QUIET: Final[Micros] = 40_000_000
 """How long a run goes on when nothing is left to do: a lost job is noticed by a client that waits
 in vain, after the time that a cluster needs to settle."""
 _SECOND: Final = 1_000_000
+_DRIFT_PPM: Final = 1000
+"""A clock that drifts by no more is right: `Limits.skew` and `slack` allow for it."""
 _SURVIVED: Final = ("kill", "shutdown", "stop")
 """Ways in which a process ends that an append-only file survives."""
 _LOSING: Final = ("disk.flip", "disk.error", "disk.full", "disk.stall", "memory", "remove", "wipe")
@@ -52,8 +54,6 @@ class RunHistory:
         write(header_line(has_all_faults=True))
         if plan.link.model != "stream":
             self._open["links", "", ""] = 0, False
-        if any(clock.drift_ppm or clock.wall_offset_ms for clock in plan.clocks):
-            self._open["clock", "", ""] = 0, False
 
     def prepare(self, run: Run) -> None:
         """Watch this run."""
@@ -108,9 +108,15 @@ class RunHistory:
     def _see(self, kind: FaultKind, row: Row) -> None:
         key = kind.bar, row.node, row.peer
         is_over = row.kind == kind.end_row
+        at = _seconds(row.time)
+        if row.kind == "clock.step":  # what is wrong since then is the time of day
+            self._write(fault_line(kind.bar, at, at, node=row.node))
+            return
         if kind.is_level:
             is_over = row.detail.split(" ")[-1] in ENDED
             key = kind.bar, row.node, row.peer or row.queue
+        if row.kind == "clock.rate":
+            is_over = abs(int(row.detail)) <= _DRIFT_PPM
         if is_over:
             self._end(key, row.time)
         else:

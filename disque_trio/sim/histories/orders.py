@@ -80,7 +80,10 @@ class GivenUpError(Exception):
 
 def search(problem: Problem) -> Stuck | None:
     """The first call that no order explains; None if there is an order. Raises `GivenUpError`."""
-    operations = problem.operations
+    # The end of an earlier job changes nothing: that it has the key is never known.
+    operations = [
+        each for each in problem.operations if each.kind != "free" or each.id not in problem.earlier
+    ]
     last_use = {each.id: each.end for each in sorted(operations, key=lambda each: each.end)}
     states = {State(problem.start)}
     pending: dict[int, Operation] = {}
@@ -161,5 +164,5 @@ def _freed(problem: Problem, state: State, operation: Operation) -> Iterator[Sta
     id = operation.id
     if state.holder == id:
         yield attrs.evolve(state, holder=NOBODY, gone=state.gone | {id})
-    elif id in problem.earlier or id in problem.late or id in state.known:
+    elif operation.must_happen and (id in problem.late or id in state.known):
         yield state

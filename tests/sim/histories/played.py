@@ -11,18 +11,23 @@ from disque_trio.sim.histories.reading import Reader
 from disque_trio.sim.histories.records import Limits
 from disque_trio.sim.scenarios.expand import expand
 from disque_trio.sim.scenarios.file import load
+from disque_trio.sim.scenarios.plan import Plan
 
 HERE: Final = Path(__file__).parent
 
 
 def played(name: str, seed: int) -> tuple[bool, Verdict]:
     """Is a run of `NAME.toml` right by its rows, and the verdict on its history?"""
-    plan = expand(load(str(HERE / f"{name}.toml")), seed)
+    return judged(expand(load(str(HERE / f"{name}.toml")), seed))
+
+
+def judged(plan: Plan) -> tuple[bool, Verdict]:
+    """The same of a plan."""
     lines: list[bytes] = []
     history = RunHistory(plan, lines.append)
     engine: Any = engine_for(plan, "heap")
     done = execute(plan, watchers=[history.see], run=partial(engine, prepare=history.prepare))
     history.close()
     reader = Reader()
-    reader.feed(lines, name)
+    reader.feed(lines, plan.scenario)
     return done.result.is_ok, judge(reader.history(Limits()))

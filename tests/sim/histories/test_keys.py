@@ -89,6 +89,25 @@ def test_a_key_is_not_given_again_before_its_keep_is_over() -> None:
     assert said.broken() == ["H7"]
 
 
+def test_how_long_a_key_is_kept_is_said_by_who_added_its_job() -> None:
+    said = Said()
+    unique(said, 0, ONE, "KEEP", 20)
+    said.get(1, 1.1, ONE)
+    said.ack(2, ONE)
+    unique(said, 30, TWO)
+    assert said.broken() == []
+
+    said.get(31, 31.1, TWO)
+    said.ack(32, TWO)
+    unique(said, 40, THREE, "KEEP", 20)
+    assert said.broken() == []
+
+    said.get(41, 41.1, THREE)
+    said.ack(42, THREE)
+    unique(said, 50, job(4))
+    assert said.broken() == ["H7"]
+
+
 def test_a_job_that_has_ended_is_not_returned() -> None:
     said = Said()
     unique(said, 0, ONE)
@@ -170,3 +189,21 @@ def test_calls_that_change_nothing_cost_no_states(monkeypatch: pytest.MonkeyPatc
     operations = [Operation(kind="add", id=ONE, begin=n / 100, end=50 + n) for n in range(100)]
 
     assert search(Problem(operations=operations, start="")) is None
+
+
+def test_ends_that_nobody_can_notice_cost_no_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(orders, "MOST_STATES", 200)
+    earlier = [job(number) for number in range(10, 40)]
+    ends = [Operation(kind="free", id=id, begin=0, end=50) for id in earlier]
+    may_end = [
+        Operation(kind="free", id=job(n), begin=0, end=60, must_happen=False) for n in range(40, 70)
+    ]
+    adds = [Operation(kind="add", id=job(n), begin=n, end=n + 5) for n in (1, 9)]
+    adds.append(Operation(kind="free", id=job(1), begin=7, end=12))
+
+    late = frozenset(each.id for each in may_end)
+    problem = Problem(
+        operations=[*ends, *may_end, *adds], earlier=frozenset(earlier), late=late, start="?"
+    )
+
+    assert search(problem) is None

@@ -1,9 +1,15 @@
 """Simulated runs are judged by what their clients saw: intact nodes pass, mistakes are noticed."""
 
+import attrs
 import pytest
 
-from tests.sim.histories.played import played
+from disque_trio.sim.scenarios.expand import expand
+from disque_trio.sim.scenarios.file import load
+from disque_trio.sim.scenarios.plan import ClockPlan
+from tests.sim.histories.played import HERE, judged, played
+from tests.sim.mutants import plans
 from tests.sim.mutants.mutant import all_mutants
+from tests.sim.mutants.plans.conditions import SCENARIOS
 from tests.sim.mutants.swapping import applied
 
 pytestmark = pytest.mark.pure
@@ -41,3 +47,35 @@ def test_a_mistake_of_a_node_is_noticed_by_its_clients_alone(
         _, verdict = played(plan, 0)
 
     assert property in {each.property for each in verdict.violations}
+
+
+def test_a_node_that_is_killed_and_removed_explains_one_lost_replica() -> None:
+    # The judge of histories had taken that for two losses, and requests to the node that is gone
+    # for deliveries whose replies were lost.
+    plan = plans.called("zones")(0)
+    with applied(all_mutants()["dying-with-a-zone"]):
+        is_right, verdict = judged(plan)
+
+    assert not is_right
+    assert {each.property for each in verdict.violations} == {"H4"}
+    assert judged(plan)[1].violations == []
+
+
+def test_a_ttl_that_has_grown_while_a_job_was_passed_on_is_within_its_bound() -> None:
+    # Rows are judged by the clock of each holder, and do not show it.
+    is_right, verdict = judged(expand(load(str(SCENARIOS / "careless-clients.toml")), 2))
+
+    assert is_right
+    assert verdict.violations == []
+
+
+def test_clocks_that_differ_and_drift_leave_a_run_calm() -> None:
+    # As long as they did not, hardly anything was judged of the one swarm.
+    plan = expand(load(str(HERE / "calm.toml")), 0)
+    plan = attrs.evolve(plan, clocks=(ClockPlan(drift_ppm=500, wall_offset_ms=3_600_000),) * 3)
+    with applied(all_mutants()["asking-nobody"]):
+        _, verdict = judged(plan)
+
+    assert verdict.faults == 0
+    assert "H7" in {each.property for each in verdict.violations}
+    assert judged(plan)[1].violations == []
