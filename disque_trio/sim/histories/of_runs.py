@@ -52,6 +52,11 @@ class RunHistory:
             and plan.shared_capabilities & KEEPS_ALL == KEEPS_ALL
         )
         write(header_line(has_all_faults=True))
+        if config.get("aof-format") == "disque" and any(
+            each.wall_offset_ms for each in plan.clocks
+        ):
+            # A node that restarts measures a DELAY by the clock of the job's creator.
+            write(fault_line("clock", _seconds(0), _seconds(0)))
         if plan.link.model != "stream":
             self._open["links", "", ""] = 0, False
 

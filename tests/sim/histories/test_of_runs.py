@@ -3,6 +3,7 @@
 import attrs
 import pytest
 
+from disque_trio.sim.histories.of_runs import RunHistory
 from disque_trio.sim.scenarios.expand import expand
 from disque_trio.sim.scenarios.file import load
 from disque_trio.sim.scenarios.plan import ClockPlan
@@ -67,6 +68,18 @@ def test_a_ttl_that_has_grown_while_a_job_was_passed_on_is_within_its_bound() ->
 
     assert is_right
     assert verdict.violations == []
+
+
+def test_a_delay_is_measured_by_the_clock_of_the_creator_in_the_file_of_the_original() -> None:
+    plan = expand(load(str(HERE / "calm.toml")), 0)
+    clocks = (ClockPlan(wall_offset_ms=3_600_000),) * 3
+    written: list[list[bytes]] = []
+    for config in ((), (("aof-format", "disque"),)):
+        written.append([])
+        changed = attrs.evolve(plan, clocks=clocks, config=(*plan.config, *config))
+        RunHistory(changed, written[-1].append)
+
+    assert [sum(b'"fault":"clock"' in line for line in lines) for lines in written] == [0, 1]
 
 
 def test_clocks_that_differ_and_drift_leave_a_run_calm() -> None:
