@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import attrs
 
+from disque_trio.statemachine import limiting
 from disque_trio.statemachine.address import new_node_id
 from disque_trio.statemachine.base import (
     CAPABILITIES,
@@ -28,7 +29,7 @@ from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.invariants import check
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.messages import Frame, GossipMessage, Message
-from disque_trio.statemachine.nodesfile import nodes_text, parse_nodes
+from disque_trio.statemachine.nodesfile import nodes_text, parse_limits, parse_nodes
 from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.stats import Facts
 from disque_trio.wire.frames import FrameParser, encode
@@ -156,6 +157,7 @@ class ClusterRig:
             myself = Peer(new_node_id(rng), "", PORT, MYSELF)
         facts = Facts(incarnation=next(self._incarnations))
         host.machine = Machine(config or self._config, myself, rng, self.now, facts, nodes)
+        limiting.restore(host.machine.state, parse_limits(host.nodes_conf))
         host.nodes_conf = nodes_text(host.machine.state, handshakes=False)
         host.client = self.connect(name)
 

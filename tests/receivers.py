@@ -42,6 +42,8 @@ RECEIVERS: Final = {
     "repair": "Repair",
     "resend": "Resend",
     "delivery": "TrackedDelivery",
+    "limit": "Limit",
+    **dict.fromkeys(("share", "limit.shares"), "Share"),
     "purging": "Purging",
     "node.purging": "Purging",
     "order": "EnqueueOrder",

@@ -19,11 +19,11 @@ _RUNGS: Final = """
     extensions joboptions commandoptions
     key_facts form suggestions address values pattern jobtraces tombstones config
     directives redaction timers messages wording records events refusals tally chores stats
-    cluster job client jobtable endings keys backlog sorted_entries queue memory
+    cluster job client jobtable endings keys backlog sorted_entries limit queue memory
     outbox strangers state lengthy invariants
     send trace journaling key_index spilling heartbeat links metrics counts tracked_deliveries
     reasons lifecycle leases watchers nodetable stamps
-    postponing pressure resident_size results
+    postponing pressure resident_size results limiting keeping
     shortcuts copies waiters longcommands pausing recovery
     pending_adds holder_exchange joberrors deadletters key_search versions
     replication transfer offering federation queue_announcements acks purging resend requeue
@@ -32,7 +32,8 @@ _RUNGS: Final = """
     failure handshake identity gossip hostnames membership nodesfile dispatch
     commands.rows commands.usage commands.parse admission
     commands.ping commands.addoptions commands.addjob commands.jobs commands.ended commands.keys
-    commands.nack commands.release commands.queues commands.scans commands.cluster commands.config
+    commands.nack commands.release commands.limits commands.queues commands.scans
+    commands.cluster commands.config
     commands.clients commands.info commands.slowlog commands.latency commands.traces
     commands.server commands.greeting commands.introspection commands.unlisted commands.table
     timing pipelines timer_dispatch
@@ -134,6 +135,16 @@ OWNERS: Final = {
         Queue.waiting Outbox.resumed
     """,
     "pausing": "Queue.paused",
+    "limiting": """
+        NodeState.limits NodeState.short Queue.limit Outbox.nodes_changed Limit.setting Limit.slots
+        Limit.tokens Limit.slots_until Limit.tokens_until Limit.number Limit.asked_at Limit.asked
+        Limit.reported Limit.missed Limit.retry Limit.promised_to Limit.promised_until
+    """,
+    "keeping": """
+        Share.number Share.link Share.used Share.slots Share.wanted Share.until Share.heard_at
+        Share.voted_until Limit.shares Limit.gained_at Limit.part Limit.is_complete Limit.ceiling
+        Limit.level Limit.level_at Limit.poll Limit.polled_at Limit.woken_at Limit.fair Limit.retry
+    """,
     "transfer": """
         Queue.import_started Queue.import_count Queue.import_previous_started
         Queue.import_previous_count

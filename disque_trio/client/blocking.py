@@ -127,6 +127,7 @@ class BlockingClient(ClusterClient):
     qscan = blocking(commands.qscan)
     jscan = blocking(commands.jscan)
     pause = blocking(commands.pause)
+    limit_queue = blocking(commands.limit_queue)
     purge = blocking(commands.purge)
     unblock = blocking(commands.unblock)
     time = blocking(commands.time)

@@ -162,6 +162,7 @@ class Client(ClusterClient):
     qscan = method(commands.qscan)
     jscan = method(commands.jscan)
     pause = method(commands.pause)
+    limit_queue = method(commands.limit_queue)
     purge = method(commands.purge)
     unblock = method(commands.unblock)
     time = method(commands.time)

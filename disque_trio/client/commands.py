@@ -30,6 +30,7 @@ from disque_trio.statemachine.commandoptions import (
     COUNTED,
     GETJOB,
     JSCAN,
+    LIMIT,
     NACK,
     PURGE,
     QSCAN,
@@ -407,6 +408,22 @@ def jscan(
 def pause(queue: Text, *options: str) -> Command[str]:
     """PAUSE with `in`, `out`, `all`, `none`, `state` or `bcast`: return the resulting state."""
     return Command((b"PAUSE", word(queue), *map(word, options)), replies.text)
+
+
+@checked
+def limit_queue(
+    queue: Text,
+    *,
+    concurrency: int | None = None,
+    rate: int | None = None,
+    per: float | None = None,
+    burst: int | None = None,
+) -> Command[str]:
+    """QUEUE LIMIT: limit the leases of a queue, and the deliveries in `per` seconds (1), in the
+    whole cluster, in place of earlier limits. Without limits remove them."""
+    given = {"concurrency": concurrency, "rate": rate, "period": per, "burst": burst}
+    words = map(word, commandoptions.words(LIMIT, given))
+    return Command((b"QUEUE", b"LIMIT", word(queue), *(tuple(words) or (b"NONE",))), replies.text)
 
 
 @checked

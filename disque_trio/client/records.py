@@ -92,6 +92,13 @@ class QueueStats:
     """Time until the first of those is enqueued; None without any."""
     delayed_due: float | None = None
     """Time until the first delayed job is enqueued; None without any."""
+    concurrency: int | None = None
+    """The limits of the queue, in the whole cluster; None, or 0, without any."""
+    rate: int | None = None
+    rate_per: float | None = None
+    burst: int | None = None
+    is_limited: bool = False
+    """Clients wait at the node only because of the limits."""
 
 
 @attrs.frozen(kw_only=True)

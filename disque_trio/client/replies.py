@@ -127,14 +127,17 @@ def queue_stats(reply: Reply) -> QueueStats:
         next_age=_seconds(told["age-ms"]) if "age-ms" in told else None,
         restored_due=_seconds_or_none(told.get("restored-due-ms")),
         delayed_due=_seconds_or_none(told.get("delayed-due-ms")),
+        rate_per=_seconds_or_none(told.get("period-ms")),
+        is_limited=bool(number(told.get("limited", 0))),
         **counts,
     )
 
 
 _QUEUE_COUNTS: Final = (
-    "delayed", "leased", "dead", "deliveries", "acks", "unqueued", "restored"
+    "delayed", "leased", "dead", "deliveries", "acks", "unqueued", "restored",
+    "concurrency", "rate", "burst",
 )  # fmt: skip
-"""Those that an original node lacks."""
+"""Those that an original node, or a queue without limits, lacks."""
 _QUEUE_NUMBERS: Final = ("age", "idle", "blocked", "import-rate", "jobs-in", "jobs-out")
 
 

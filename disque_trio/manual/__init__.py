@@ -9,13 +9,14 @@ from collections.abc import Iterable
 from importlib.resources import files
 from typing import Final
 
-from disque_trio.statemachine.commandoptions import GETJOB, JSCAN, QSCAN, QSTAT
+from disque_trio.statemachine.commandoptions import GETJOB, JSCAN, LIMIT, QSCAN, QSTAT
 from disque_trio.statemachine.joboptions import OPTIONS, Option
 
 _OPTIONS: Final = {
     "ADDJOB": OPTIONS,
     "GETJOB": GETJOB.values(),
     "JSCAN": JSCAN.values(),
+    "LIMIT": LIMIT.values(),
     "QSCAN": QSCAN.values(),
     "QSTAT": QSTAT.values(),
 }

@@ -52,13 +52,14 @@ from disque_trio.serving.secret_files import (
     with_secrets,
 )
 from disque_trio.serving.systemd import Supervisor
-from disque_trio.statemachine import hostnames
+from disque_trio.statemachine import hostnames, limiting
 from disque_trio.statemachine.address import BUS_OFFSET, new_node_id
 from disque_trio.statemachine.base import MYSELF
 from disque_trio.statemachine.chores import Shutdown
 from disque_trio.statemachine.cluster import HostName, Peer
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.form import FORM
+from disque_trio.statemachine.limit import Setting
 from disque_trio.statemachine.machine import Machine
 from disque_trio.statemachine.nodesfile import nodes_text
 from disque_trio.storage.journal import Journal
@@ -162,7 +163,9 @@ def _run(loaded: Loaded, *, from_stdin: bool) -> Shutdown:
         host = SystemHost(loaded.path, restart_refusal=refusal, tls=tls)
         event_loop = event_loop_for(config, listeners, tls)
         event_loop.linger()
-        node = assemble(config, event_loop, store, known, host, log, loaded.path, store.names)
+        node = assemble(
+            config, event_loop, store, known, host, log, loaded.path, store.names, store.limits
+        )
         if detach is not None:
             cleanup.enter_context(pid_file(os.path.abspath(config.pidfile), log))
             detach()
@@ -203,6 +206,7 @@ def assemble(
     log: ServerLog,
     config_file: str = "",
     names: Iterable[HostName] = (),
+    limits: Iterable[tuple[bytes, Setting]] = (),
 ) -> Node:
     """A node on real ports, not running yet.
 
@@ -216,6 +220,7 @@ def assemble(
     kind = TracedMachine if config.trace_file else Machine
     machine = kind(config, myself, rng, clock.now(), facts(config, config_file), others)
     hostnames.restore(machine.state, names)
+    limiting.restore(machine.state, limits)
     if isinstance(machine, TracedMachine):
         _trace(machine, "fresh" if known is None else "empty", log)
     try:

@@ -149,7 +149,9 @@ def node(
     host = SystemHost(restart_refusal=refusal, tls=Keeper(config))
     event_loop = event_loop_for(config, listeners, host.tls)
     store, known = _store(config, directory, cleanup)
-    found = assemble(config, event_loop, store, known, host, log, names=store.names)
+    found = assemble(
+        config, event_loop, store, known, host, log, names=store.names, limits=store.limits
+    )
     if doors is not None:
         doors += web_tasks(found, listeners, host.tls)
     return found

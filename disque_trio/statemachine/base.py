@@ -139,11 +139,13 @@ ERRORS: Final = 2048
 """It keeps the last error of a job, and understands JOBERROR."""
 RESULTS: Final = 4096
 """It keeps results of jobs, and understands RESULT."""
+LIMITS: Final = 8192
+"""It keeps the limits of queues, and delivers within them: QUEUELIMIT, LIMITPOLL and the like."""
 WATCHES: Final = 16384
 """It pings few others in a large cluster, and understands SUSPECT (`watchers`)."""
 CAPABILITIES: Final = (
     BATCHES | MEETS | LISTS | EXTENDS | PURGES | CLAIMS | BURIES | POSTPONES | SNOOZES
-    | ZONES | LONG_WAITS | ERRORS | RESULTS | WATCHES
+    | ZONES | LONG_WAITS | ERRORS | RESULTS | LIMITS | WATCHES
 )  # fmt: skip
 """What a node of ours announces, in PING, PONG and MEET."""
 KEEPS_ALL: Final = EXTENDS | BURIES

@@ -10,6 +10,7 @@ from disque_trio.statemachine.base import LONGEST_PERIOD_S, MAX_RESULT, Millis
 from disque_trio.statemachine.extensions import MAX_ERROR, MAX_REASON
 from disque_trio.statemachine.joboptions import Option, in_words
 
+MOST_LIMIT: Final = 1_000_000_000
 Table = Mapping[bytes, Option]
 """By word, in the order of the usage."""
 
@@ -152,6 +153,43 @@ COUNTED: Final = _table(
     Option(word=b"COUNT", name="count", least=1, error=_COUNT, meaning="enqueue up to n jobs")
 )
 """Of ENQUEUE QUEUE, and of REDRIVE of a queue."""
+LIMIT: Final = _table(
+    Option(
+        word=b"CONCURRENCY",
+        name="concurrency",
+        least=1,
+        most=MOST_LIMIT,
+        meaning="at most n jobs are leased at the same time, at all nodes together",
+    ),
+    Option(
+        word=b"RATE",
+        name="rate",
+        least=1,
+        most=MOST_LIMIT,
+        meaning="at most n jobs are delivered in PER, at all nodes together",
+    ),
+    Option(
+        word=b"PER",
+        name="period",
+        usage="sec",
+        least=1,
+        most=LONGEST_PERIOD_S,
+        has_decimals=True,
+        needs=b"RATE",
+        default="1",
+        meaning="the time of RATE, with up to three decimals",
+    ),
+    Option(
+        word=b"BURST",
+        name="burst",
+        least=1,
+        most=MOST_LIMIT,
+        needs=b"RATE",
+        default="1",
+        meaning="up to n jobs are delivered at once after a pause",
+    ),
+)
+"""Of QUEUE LIMIT."""
 
 
 _BUSYLOOP: Final = Option(

@@ -6,8 +6,10 @@ from itertools import islice
 from disque_trio.statemachine import (
     counts,
     federation,
+    keeping,
     leases,
     lifecycle,
+    limiting,
     shortcuts,
     trace,
     tracked_deliveries,
@@ -45,7 +47,11 @@ def _take_of_one(node: NodeState, client: Client, name: bytes, count: int) -> li
         if (job := take(node, queue, client)) is not None:
             taken.append(job)
     elif not queue.paused & PAUSE_OUT:
-        taken, was_last = shortcuts.deliver(node, queue, count, client.id)
+        limit = queue.limit
+        most = count if limit is None else keeping.admits(node, queue, limit, count)
+        taken, was_last = shortcuts.deliver(node, queue, most, client.id)
+        if limit is not None:
+            limiting.spend(limit, taken)
         if was_last:
             federation.need_jobs(node, queue, Reason.REACHED_ZERO)
     if len(taken) < count:
@@ -114,12 +120,21 @@ def rounds(
 def _filled(node: NodeState, names: Sequence[bytes]) -> list[bytes]:
     """Those that have jobs to give."""
     found = [queue for name in names if (queue := node.queues.get(name)) is not None]
-    return [queue.name for queue in found if queue.length and not queue.paused & PAUSE_OUT]
+    return [
+        queue.name
+        for queue in found
+        if queue.length
+        and not queue.paused & PAUSE_OUT
+        and (queue.limit is None or keeping.admits(node, queue, queue.limit, 1))
+    ]
 
 
 def take(node: NodeState, queue: Queue, client: Client) -> Job | None:
-    """Deliver the oldest job of a queue, if deliveries are not paused."""
+    """Deliver the oldest job of a queue, if deliveries are not paused and its limits allow."""
     if queue.paused & PAUSE_OUT:
+        return None
+    limit = queue.limit
+    if limit is not None and not keeping.admits(node, queue, limit, 1):
         return None
     job = lifecycle.fetch(node, queue, Cause.SERVED)
     if job is None:
@@ -128,6 +143,8 @@ def take(node: NodeState, queue: Queue, client: Client) -> Job | None:
         trace.note(node, Kind.SERVE, job, Cause.SERVED, client=client.id)
     counts.delivered(node, (job,))
     leases.start(node, job)
+    if limit is not None:
+        limiting.spend(limit, (job,))
     if not queue.length:
         federation.need_jobs(node, queue, Reason.REACHED_ZERO)
     return job

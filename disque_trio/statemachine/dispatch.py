@@ -12,8 +12,10 @@ from disque_trio.statemachine import (
     delivery,
     federation,
     holder_exchange,
+    keeping,
     key_cancel,
     key_claim,
+    limiting,
     many,
     membership,
     offering,
@@ -53,6 +55,8 @@ _HANDLERS: Final[tuple[Any, ...]] = (
     key_claim,
     key_cancel,
     pausing,
+    limiting,
+    keeping,
     purging,
 )
 """The modules that handle messages: one of them has a function `on_` with the message's name."""

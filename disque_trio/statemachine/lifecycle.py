@@ -230,7 +230,8 @@ def queue_for(node: NodeState, name: bytes) -> Queue:
     queue = node.queues.get(name)
     if queue is None:
         now = node.mono
-        queue = Queue(name, now, now, import_started=now, import_previous_started=now)
+        limit = node.limits.get(name)
+        queue = Queue(name, now, now, limit=limit, import_started=now, import_previous_started=now)
         held = node.memory.held + of_queue(queue)
         node.queues[name] = queue
         try:

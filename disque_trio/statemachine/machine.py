@@ -26,6 +26,7 @@ from disque_trio.statemachine import (
     federation,
     hostnames,
     journaling,
+    keeping,
     links,
     membership,
     metrics,
@@ -375,6 +376,9 @@ class Machine:
             metrics.sample(node)
         if node.ended:
             waiters.tell_ends(node)
+        if node.short:
+            keeping.settle(node)
+            self._serve()
         if node.pending_queues:
             federation.settle(node)
         if node.mono >= node.memory.review_at and node.out:

@@ -19,6 +19,7 @@ from disque_trio.statemachine import (
     hostnames,
     identity,
     key_ordering,
+    limiting,
     metrics,
     queue_announcements,
     repair,
@@ -95,6 +96,7 @@ def _receive_on_own_link(node: NodeState, sender: Peer, frame: Frame) -> None:
     if isinstance(frame.message, Pong):
         is_back = resend.is_back(sender)
         learn_names(node, sender, frame.message.zone, frame.message.name)
+        limiting.compare(node, sender, frame.message.limits)
         gossip.on_pong(node, sender)
         if is_back:
             resend.begin(node, sender)
@@ -114,7 +116,7 @@ def _answer(node: NodeState, link: Link, frame: Frame) -> None:
     entries = gossip.section(node)
     if sender is not None and frame.incarnation:
         entries += _other_process(node, link, sender, frame)
-    names = (myself.zone, myself.name) if frame.capabilities & ZONES else ()
+    names = (myself.zone, myself.name, limiting.digest(node)) if frame.capabilities & ZONES else ()
     send.on_link(node, link.id, Pong(entries, *names))
 
 

@@ -121,12 +121,14 @@ class Ping(GossipMessage):
 
 @attrs.define
 class Pong(GossipMessage):
-    """I am here, in this zone and with this name (ours, for nodes that announce `ZONES`)."""
+    """I am here, in this zone, with this name, and with limits of queues that have this digest
+    (ours, for nodes that announce `ZONES`)."""
 
     NUMBER: ClassVar[int] = 1
 
     zone: bytes = b""
     name: bytes = b""
+    limits: bytes = b""
 
 
 @attrs.define
@@ -563,6 +565,92 @@ class Result(BusMessage):
         return f"holders={self.holders} at={self.at} left={self.left}"
 
 
+@attrs.define
+class QueueLimit(QueueMessage):
+    """The limits of this queue, as far as I know. Ours."""
+
+    NUMBER: ClassVar[int] = 33
+    NEEDS: ClassVar[int] = base.LIMITS
+    LAYOUT: ClassVar[tuple[Part, ...]] = (
+        uint("epoch", 64),
+        uint("concurrency", 32),
+        uint("rate", 32),
+        uint("period", 64),
+        uint("burst", 32),
+        data("queue"),
+    )
+
+    epoch: Millis
+    concurrency: int
+    rate: int
+    period: Millis
+    burst: int
+
+    def detail(self, _names: Names) -> str:
+        """The limits."""
+        return f"concurrency={self.concurrency} rate={self.rate}/{self.period} burst={self.burst}"
+
+
+@attrs.define
+class LimitPoll(QueueMessage):
+    """I keep the limits of this queue: report what you use. Ours."""
+
+    NUMBER: ClassVar[int] = 34
+    NEEDS: ClassVar[int] = base.LIMITS
+    LAYOUT: ClassVar[tuple[Part, ...]] = (uint("number", 32), data("queue"))
+
+    number: int
+
+
+@attrs.define
+class LimitReport(QueueMessage):
+    """I have given `used` leases that run, may have `slots`, and could deliver `wanted` jobs more.
+    Ours; answered with LIMITGRANT."""
+
+    NUMBER: ClassVar[int] = 35
+    NEEDS: ClassVar[int] = base.LIMITS
+    LAYOUT: ClassVar[tuple[Part, ...]] = (
+        uint("number", 32),
+        uint("poll", 32),
+        uint("used", 32),
+        uint("slots", 32),
+        uint("wanted", 32),
+        uint("retry", 64),
+        uint("moved", 8, (0, 1)),
+        data("queue"),
+    )
+
+    number: int
+    poll: int
+    """The poll with which the receiver may grant the sender's part of the limits; 0 for none."""
+    used: int
+    slots: int
+    wanted: int
+    retry: Millis
+    """The longest RETRY of the sender's leases."""
+    moved: int = 0
+    """1: another keeper had the sender's part before this poll."""
+
+
+@attrs.define
+class LimitGrant(QueueMessage):
+    """You may have given `slots` leases, and deliver `tokens` jobs more: the answer to the report
+    with this number. Ours."""
+
+    NUMBER: ClassVar[int] = 36
+    NEEDS: ClassVar[int] = base.LIMITS
+    LAYOUT: ClassVar[tuple[Part, ...]] = (
+        uint("number", 32),
+        uint("slots", 32),
+        uint("tokens", 32),
+        data("queue"),
+    )
+
+    number: int
+    slots: int
+    tokens: int
+
+
 AboutJob = GotJob | Enqueue | Queued | SetAck | WillQueue | GotAck | DelJob | Working
 
 
@@ -592,6 +680,7 @@ Message = (
     Ping | Pong | Meet | Fail | ReplJob | YourJobs | AboutJob | NeedJobs | Pause | Many | Batch
     | Waiting | HaveJobs | Holders | Purge | KeyClaim | KeyAnswer | KeyCancel
     | JobState | Postponed | JobError | Result | Suspect
+    | QueueLimit | LimitPoll | LimitReport | LimitGrant
 )  # fmt: skip
 
 

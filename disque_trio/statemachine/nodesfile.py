@@ -4,12 +4,16 @@ Pure in both directions; the driver reads and writes the file. A file with an er
 whole: a node that started under a wrong ID or without its cluster would do harm.
 """
 
+import re
 from typing import Final
+
+import attrs
 
 from disque_trio.statemachine.address import is_node_id, is_port, literal_ip, parse_place
 from disque_trio.statemachine.base import FAIL, HANDSHAKE, LEAVING, MYSELF, NOADDR, PFAIL, NodeId
 from disque_trio.statemachine.cluster import HostName, Peer
 from disque_trio.statemachine.gossip import wall_time
+from disque_trio.statemachine.limit import Setting
 from disque_trio.statemachine.state import NodeState
 
 _FLAG_WORDS: Final = {
@@ -26,6 +30,8 @@ _WORDS: Final = 6
 _ZONE: Final = b"zone="
 _NAME: Final = b"name="
 _MET: Final = b"met"
+_LIMIT: Final = b"limit"
+_LIMIT_LINE: Final = re.compile(rb"vars limit ((?:[0-9a-f]{2})*)" + rb":([0-9]{1,19})" * 5)
 _HOST_WORDS: Final = 3
 _MAX_DIGITS: Final = 20
 
@@ -49,7 +55,26 @@ def nodes_text(node: NodeState, *, handshakes: bool) -> bytes:
         _line(node, peer, has_names=handshakes)
         for peer in node.cluster.nodes.values()
         if handshakes or not peer.flags & HANDSHAKE
-    ) + (b"" if handshakes else b"".join(map(_host_line, node.cluster.hosts)))
+    ) + (b"" if handshakes else b"".join([*map(_host_line, node.cluster.hosts), *_limits(node)]))
+
+
+def _limits(node: NodeState) -> list[bytes]:
+    """Lines that earlier versions and originals skip, too."""
+    return [
+        b"vars %b %b:%d:%d:%d:%d:%d\n"
+        % (_LIMIT, limit.name.hex().encode(), *attrs.astuple(limit.setting))
+        for limit in node.limits.values()
+    ]
+
+
+def parse_limits(text: bytes) -> list[tuple[bytes, Setting]]:
+    """The limits of queues, as `nodes_text` wrote them; lines of another form are skipped."""
+    found = [_LIMIT_LINE.fullmatch(line) for line in text.split(b"\n")]
+    return [
+        (bytes.fromhex(match[1].decode()), Setting(*map(int, match.groups()[1:])))
+        for match in found
+        if match
+    ]
 
 
 def _host_line(host: HostName) -> bytes:

@@ -12,7 +12,7 @@ Owns `NodeState.demands` and the fields of `Demand` and `Asker`; charges `Memory
 from collections.abc import Iterable
 from typing import Final
 
-from disque_trio.statemachine import lifecycle, send, transfer
+from disque_trio.statemachine import lifecycle, limiting, send, transfer
 from disque_trio.statemachine.base import KEEPS_ALL, PAUSE_OUT, Millis, NodeId
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.job import Job, was_ever_queued
@@ -83,6 +83,8 @@ def _give(node: NodeState, queue: Queue, receiver: Peer, message: NeedJobs) -> i
 
 def _may_go(node: NodeState, queue: Queue) -> bool:
     """Are there jobs of the queue for other nodes?"""
+    if limiting.keeps(queue):
+        return False
     return bool(queue.length) and not queue.paused & PAUSE_OUT and node.refusal is None
 
 

@@ -7,7 +7,7 @@ leaves a stale entry, which is ignored unless the job comes back; stale entries 
 outnumber the jobs.
 
 Owns `Job.in_line`. The counters are written by `lifecycle` and `counts`, `waiting` by `waiters`,
-the import and broadcast fields by `federation`, `paused` by `pausing`.
+the import and broadcast fields by `federation`, `paused` by `pausing`, `limit` by `limiting`.
 """
 
 import heapq
@@ -20,6 +20,7 @@ from disque_trio.statemachine.base import FOREVER, QUEUED, ClientId, Millis, Nod
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.knobs import DEFAULTS
+from disque_trio.statemachine.limit import Limit
 from disque_trio.statemachine.sorted_entries import Key, SortedEntries
 from disque_trio.statemachine.timers import Timed
 
@@ -46,6 +47,8 @@ class Queue(Timed):
     accessed: Millis
     """Last enqueue or fetch."""
     paused: int = 0
+    limit: Limit | None = None
+    """None for a queue that never had limits."""
     waiting: dict[ClientId, Client] = attrs.Factory(dict)
     jobs_in: int = 0
     jobs_out: int = 0

@@ -26,6 +26,7 @@ from disque_trio.statemachine.jobtable import JobTable, Walk
 from disque_trio.statemachine.jobtraces import JobTraces, sampling
 from disque_trio.statemachine.keys import Keys
 from disque_trio.statemachine.knobs import Knobs
+from disque_trio.statemachine.limit import Limit
 from disque_trio.statemachine.memory import Memory
 from disque_trio.statemachine.outbox import Outbox
 from disque_trio.statemachine.queue import Queue
@@ -330,6 +331,10 @@ class NodeState:
     """`lifecycle` adds, `delivery` serves: queues with jobs and, maybe, waiting clients."""
     demands: dict[bytes, Demand] = attrs.Factory(dict)
     """`offering`: at which other nodes clients wait, by queue."""
+    limits: dict[bytes, Limit] = attrs.Factory(dict)
+    """`limiting`: the queues that have, or had, limits."""
+    short: dict[bytes, Limit] = attrs.Factory(dict)
+    """`limiting`: those whose clients wait for them, and whose jobs are here."""
     pending_queues: dict[bytes, bool] = attrs.Factory(dict)
     """`lifecycle` and `federation`: queues that may have jobs but no clients, or clients but no
     jobs, for `federation.settle`. The value says whether a client asked in vain."""

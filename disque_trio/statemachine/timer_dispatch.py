@@ -6,6 +6,7 @@ from typing import Any, Final
 from disque_trio.statemachine import (
     enqueuing,
     federation,
+    keeping,
     key_claim,
     key_index,
     key_ordering,
@@ -25,6 +26,7 @@ from disque_trio.statemachine import (
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.keys import Kept, Keys, Ordering, Reconciliation, Search
+from disque_trio.statemachine.limit import Limit
 from disque_trio.statemachine.memory import Memory
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import (
@@ -59,6 +61,7 @@ ON_TIMER: Final[dict[type, Callable[[NodeState, Any], None]]] = {
     Reconciliation: key_ordering.on_reconcile_due,
     Ordering: key_ordering.on_due,
     Memory: pressure.on_review,
+    Limit: keeping.on_due,
 }
 
 

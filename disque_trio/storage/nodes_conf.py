@@ -11,7 +11,13 @@ import os
 import threading
 
 from disque_trio.statemachine.cluster import HostName, Peer
-from disque_trio.statemachine.nodesfile import NodesFileError, parse_hosts, parse_nodes
+from disque_trio.statemachine.limit import Setting
+from disque_trio.statemachine.nodesfile import (
+    NodesFileError,
+    parse_hosts,
+    parse_limits,
+    parse_nodes,
+)
 from disque_trio.storage.disk_thread import OwnThread
 from disque_trio.system import FILE_MODE, sync_directory, tighten
 
@@ -28,7 +34,8 @@ class NodesConf:
         self.path = os.path.abspath(path)
         self.thread = OwnThread()
         self.names: list[HostName] = []
-        """The names of hosts in what was loaded."""
+        self.limits: list[tuple[bytes, Setting]] = []
+        """The names of hosts, and the limits of queues, in what was loaded."""
         self._locked: int | None = _open_locked(self.path)
         """The descriptor of the file, which has the lock; None once this has been closed."""
         self._swapping = threading.Lock()
@@ -38,7 +45,7 @@ class NodesConf:
         try:
             with open(self.path, "rb") as file:
                 text = file.read()
-            self.names = parse_hosts(text)
+            self.names, self.limits = parse_hosts(text), parse_limits(text)
             return parse_nodes(text) if text.strip() else None
         except OSError as error:
             raise NodesConfError(f"cannot read {self.path}: {error.strerror}") from None
@@ -83,6 +90,7 @@ class NoNodesConf:
     def __init__(self) -> None:
         self.thread = OwnThread()
         self.names: list[HostName] = []
+        self.limits: list[tuple[bytes, Setting]] = []
 
     def save(self, text: bytes) -> None:
         """Forget it."""

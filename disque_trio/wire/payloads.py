@@ -43,6 +43,7 @@ _GOSSIP: Final = struct.Struct(">40sII46sHHHI")
 _FIELD: Final = struct.Struct(">HH")
 ZONE: Final = 1
 NAME: Final = 2
+LIMITS: Final = 3
 """The numbers of a PONG's fields."""
 _JOB: Final = struct.Struct(">40sI")
 _PAIR: Final = struct.Struct(">II")
@@ -246,7 +247,7 @@ def _write_gossip(message: GossipMessage) -> Body:
 
 def _write_pong(message: Pong) -> Body:
     count, marks, entries = _write_gossip(message)
-    texts = ((ZONE, message.zone), (NAME, message.name))
+    texts = ((ZONE, message.zone), (NAME, message.name), (LIMITS, message.limits))
     fields = [_FIELD.pack(number, len(text)) + text for number, text in texts if text]
     return count, marks, entries + b"".join(fields)
 
@@ -300,7 +301,8 @@ def _read_pong(data: bytes, at: int, end: int, count: int, _marks: int) -> Messa
     after = at + count * _GOSSIP.size
     expect(after <= end)
     fields = dict(_fields(data, after, end))
-    return Pong(_gossip(data, at, after, count), fields.get(ZONE, b""), fields.get(NAME, b""))
+    texts = [fields.get(number, b"") for number in (ZONE, NAME, LIMITS)]
+    return Pong(_gossip(data, at, after, count), *texts)
 
 
 def _fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, bytes]]:

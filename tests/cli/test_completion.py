@@ -16,7 +16,7 @@ def completed(line: str) -> list[str]:
     [
         ("ADDJ", ["ADDJOB"]),
         ("addj", ["addjob"]),
-        ("q", ["qlen", "qpeek", "qstat", "qscan"]),
+        ("q", ["qlen", "qpeek", "qstat", "qscan", "queue"]),
         ("ex", ["exit"]),
         ("3 PIN", ["3 PING"]),
         ("help sho", ["help show"]),

@@ -176,6 +176,35 @@ def test_what_must_not_be_sent_twice_says_so() -> None:
     assert commands.pause("q", "in").result(Status(b"in")) == "in"
 
 
+def test_limits_of_a_queue_are_set_and_removed() -> None:
+    limit = commands.limit_queue("q", concurrency=20, rate=100, per=2.5, burst=5)
+
+    assert b" ".join(limit.words) == b"QUEUE LIMIT q CONCURRENCY 20 RATE 100 PER 2.500 BURST 5"
+    assert commands.limit_queue("q").words == (b"QUEUE", b"LIMIT", b"q", b"NONE")
+    assert limit.result(Status(b"OK")) == "OK"
+
+
+def test_qstat_of_a_queue_with_limits() -> None:
+    limits: list[Reply] = [
+        b"concurrency",
+        2,
+        b"rate",
+        7,
+        b"period-ms",
+        500,
+        b"burst",
+        3,
+        b"limited",
+        1,
+    ]
+
+    stats = commands.qstat("q").result([*STATS, *OURS, *limits])
+
+    assert stats is not None
+    assert (stats.concurrency, stats.rate, stats.rate_per, stats.burst) == (2, 7, 0.5, 3)
+    assert stats.is_limited
+
+
 def test_a_key_is_sent_with_its_options_and_allows_the_command_to_be_sent_again() -> None:
     command = commands.addjob("q", "b", unique="k", keep=1.5)
 

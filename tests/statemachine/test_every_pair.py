@@ -25,6 +25,9 @@ from disque_trio.statemachine.messages import (
     KeyAnswer,
     KeyCancel,
     KeyClaim,
+    LimitGrant,
+    LimitPoll,
+    LimitReport,
     Meet,
     Message,
     NeedJobs,
@@ -34,6 +37,7 @@ from disque_trio.statemachine.messages import (
     Postponed,
     Purge,
     Queued,
+    QueueLimit,
     ReplJob,
     Result,
     SetAck,
@@ -106,6 +110,10 @@ TABLE: dict[str, tuple[Callable[[JobId], Message], dict[str, Outcome]]] = {
     "Meet": (lambda _: Meet(), {}),
     "Fail": (lambda _: Fail(N3), {}),
     "Suspect": (lambda _: Suspect(N3), {}),
+    "QueueLimit": (lambda _: QueueLimit(b"r", 1, 1, 0, 0, 0), {}),
+    "LimitPoll": (lambda _: LimitPoll(b"r", 1), {}),
+    "LimitReport": (lambda _: LimitReport(b"r", 1, 0, 0, 0, 0, 1000), {}),
+    "LimitGrant": (lambda _: LimitGrant(b"r", 1, 1, 1), {}),
     "Pause": (lambda _: Pause(b"q", 3), {}),
     "Purge": (
         lambda _: Purge(b"q"),
@@ -357,4 +365,4 @@ def test_the_table_has_every_message_that_there_is() -> None:
     types = {type(make(JOB)) for make, _ in TABLE.values()}
 
     assert types == {*ON_MESSAGE, *GossipMessage.__subclasses__()}
-    assert len(types) == 28
+    assert len(types) == 32

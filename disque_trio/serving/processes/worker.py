@@ -71,7 +71,17 @@ def _run(order: Order, line: socket.socket) -> Shutdown:
         config = with_room_for_clients(config, log)
         event_loop = event_loop_for(config, listeners, host.tls, shared)
         event_loop.linger()
-        node = assemble(config, event_loop, store, known, host, log, order.config_file, store.names)
+        node = assemble(
+            config,
+            event_loop,
+            store,
+            known,
+            host,
+            log,
+            order.config_file,
+            store.names,
+            store.limits,
+        )
 
         def open_doors() -> None:
             event_loop.open_doors()

@@ -47,6 +47,7 @@ FEATURES: Final = (
     "jscan-filters",
     "ended-jobs",
     "results",
+    "queue-limits",
 )
 """What this node can beyond the original, by name; a client looks here before it uses it."""
 _SHOWN_QUEUES: Final = 10

@@ -13,6 +13,7 @@ from disque_trio.statemachine import (
     deadletters,
     delivery,
     federation,
+    limiting,
     longcommands,
     pausing,
     pressure,
@@ -48,6 +49,7 @@ from disque_trio.statemachine.commands.parse import (
 )
 from disque_trio.statemachine.job import Job, is_well_formed
 from disque_trio.statemachine.lengthy import STEP_WORK, JobsLeft
+from disque_trio.statemachine.limit import Setting
 from disque_trio.statemachine.messages import Pause
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
@@ -297,7 +299,16 @@ def qstat(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
     reply += [b"unqueued", node.unqueued.get(queue.name, 0)]
     restored, due = waiting(node, node.restored.get(queue.name))
     reply += [b"restored", restored, b"restored-due-ms", due, b"delayed-due-ms", delayed_due]
+    limit = node.limits.get(queue.name)
+    if limit is not None and limit.setting.is_set:
+        reply += _of_limit(node, queue, limit.setting)
     return reply
+
+
+def _of_limit(node: NodeState, queue: Queue, setting: Setting) -> list[Reply]:
+    reply: list[Reply] = [b"concurrency", setting.concurrency, b"rate", setting.rate]
+    reply += [b"period-ms", setting.period, b"burst", setting.burst]
+    return [*reply, b"limited", int(limiting.waits(node, queue))]
 
 
 def queue_of(node: NodeState, name: bytes) -> Queue | None:

@@ -45,6 +45,8 @@ from disque_trio.statemachine.commands.jobs import (
 from disque_trio.statemachine.commands.keys import SHOW_USAGE, cancel, show
 from disque_trio.statemachine.commands.latency import USAGE as LATENCY_USAGE
 from disque_trio.statemachine.commands.latency import latency
+from disque_trio.statemachine.commands.limits import USAGE as QUEUE_USAGE
+from disque_trio.statemachine.commands.limits import queue
 from disque_trio.statemachine.commands.nack import nack
 from disque_trio.statemachine.commands.ping import ping
 from disque_trio.statemachine.commands.queues import (
@@ -143,6 +145,8 @@ ROWS: Final = (
             "Go through the jobs."),
     Command("pause", pause, -3, R | FAST, "queue in|out|all|none|state [bcast]",
             "Pause a queue's input or output, on this node or, with bcast, on all nodes."),
+    Command("queue", queue, -2, W, QUEUE_USAGE,
+            "Limit the deliveries of a queue in the whole cluster, and show its limits."),
     Command("purge", purge, -2, W, f"queue {usage(PURGE)}",
             "Acknowledge all jobs that a queue has, or all that are dead, on this node or, with"
             " BCAST, on all nodes."),

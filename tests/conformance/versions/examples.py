@@ -27,6 +27,9 @@ from disque_trio.statemachine.messages import (
     KeyAnswer,
     KeyCancel,
     KeyClaim,
+    LimitGrant,
+    LimitPoll,
+    LimitReport,
     Many,
     Meet,
     Message,
@@ -37,6 +40,7 @@ from disque_trio.statemachine.messages import (
     Postponed,
     Purge,
     Queued,
+    QueueLimit,
     ReplJob,
     Result,
     SetAck,
@@ -115,7 +119,12 @@ def journal(*, is_ours: bool) -> list[Record]:
 
 def messages() -> Iterator[Message]:
     """Every kind of message."""
-    yield from (Ping(GOSSIP), Pong(GOSSIP, b"eu-1a", b"node-a"), Meet(GOSSIP), Fail(OTHER))
+    yield from (
+        Ping(GOSSIP),
+        Pong(GOSSIP, b"eu-1a", b"node-a", b"0123abcd"),
+        Meet(GOSSIP),
+        Fail(OTHER),
+    )
     yield from (ReplJob((PLAIN,)), ReplJob((EXTENDED,), no_reply=True))
     yield from (YourJobs((PLAIN, EXTENDED)), YourJobs((PLAIN,), more=True))
     yield from (GotJob(JOB), Enqueue(JOB, 7), WillQueue(JOB), DelJob(JOB), Working(JOB))
@@ -136,6 +145,9 @@ def messages() -> Iterator[Message]:
     yield Suspect(OTHER, is_vote=True)
     yield JobError(JOB, 1_800_000_000_000, EXTENSIONS.error.text)
     yield Result(JOB, 3, 1_800_000_000_000, 60_000, b"any\0bytes\xff")
+    yield QueueLimit(b"q", 1_800_000_000_000, 20, 100, 1000, 10)
+    yield from (LimitPoll(b"q", 7), LimitReport(b"q", 3, 7, 2, 4, 5, 30_000, moved=1))
+    yield LimitGrant(b"q", 3, 6, 5)
     yield Batch((ReplJob((EXTENDED,)), Many(SetAck(JOB, 3), [JOB, SECOND]), Queued(JOB, nack=True)))
 
 

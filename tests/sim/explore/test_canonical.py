@@ -16,9 +16,9 @@ from tests.trees import STATEMACHINE, modules, tree
 ELSEWHERE = (
     "Client", "Cluster", "Config", "DeadState", "Duplicate", "Entry", "Extensions", "GetOptions",
     "Histogram", "HostName", "JobCopy", "JobError", "JobState", "JobTrace", "JobTraces", "KeyFact",
-    "Knobs", "LastError", "Memory", "Now", "Options", "Postponed", "Process", "Record",
-    "ResolvedOptions", "Result", "Sampler", "Shutdown", "Stats", "StoredResult", "Streak",
-    "Unanswered", "Vitals", "_Options",
+    "Knobs", "LastError", "Limit", "LimitReport", "Memory", "Now", "Options", "Postponed",
+    "Process", "QueueLimit", "Record", "ResolvedOptions", "Result", "Sampler", "Setting", "Share",
+    "Shutdown", "Stats", "StoredResult", "Streak", "Unanswered", "Vitals", "_Options",
 )  # fmt: skip
 """Records that are in no form, or with durations only."""
 

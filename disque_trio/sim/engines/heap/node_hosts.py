@@ -27,11 +27,12 @@ from disque_trio.sim.engines.task_errors import root_of
 from disque_trio.sim.model.disk import Found
 from disque_trio.sim.model.recorder import Recorder
 from disque_trio.sim.random_streams import stream
+from disque_trio.statemachine import limiting
 from disque_trio.statemachine.base import CAPABILITIES, MYSELF, ClientId, LinkId, NodeId
 from disque_trio.statemachine.chores import Shutdown
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.messages import Frame
-from disque_trio.statemachine.nodesfile import nodes_text, parse_nodes
+from disque_trio.statemachine.nodesfile import nodes_text, parse_limits, parse_nodes
 from disque_trio.statemachine.stats import Facts
 from disque_trio.storage.journal import Journal
 from disque_trio.storage.spill import Spiller
@@ -242,6 +243,7 @@ class NodeHost(Host):
         facts = Facts(port=PORT, knobs=site.knobs, capabilities=capabilities)
         machine = self._factory(config, myself, rng, self.now, facts, list(others))
         self.machine = machine
+        limiting.restore(machine.state, parse_limits(self.nodes_conf))
         machine.state.trace = []
         self.nodes_conf = nodes_text(machine.state, handshakes=False)
         self.is_paused = self.is_stopping = self.starts_again = False

@@ -1,0 +1,78 @@
+"""QUEUE: the limits of a queue, for the whole cluster (docs/commands.md)."""
+
+from typing import Any, Final
+
+from disque_trio.statemachine import keeping, limiting
+from disque_trio.statemachine.base import (
+    LIMITS,
+    OK,
+    SYNTAX_ERROR,
+    CommandError,
+    Reply,
+    map_for,
+)
+from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.commandoptions import LIMIT, usage
+from disque_trio.statemachine.commands.parse import read_options
+from disque_trio.statemachine.commands.usage import mistake
+from disque_trio.statemachine.limit import Setting
+from disque_trio.statemachine.state import NodeState
+
+USAGE: Final = f"LIMIT queue NONE | LIMIT queue {usage(LIMIT)} | INFO queue"
+_NO_LIMIT: Final = SYNTAX_ERROR + b": QUEUE LIMIT needs CONCURRENCY, RATE or NONE behind the queue"
+_NEEDS: Final = SYNTAX_ERROR + b": %b needs %b"
+
+
+def queue(node: NodeState, client: Client, args: list[bytes]) -> Reply:
+    """QUEUE LIMIT queue ... | INFO queue."""
+    match [args[1].lower(), *args[2:]]:
+        case [b"limit", name, *words] if words:
+            limiting.set_limits(node, name, _setting(words))
+            return OK
+        case [b"limit", _]:
+            raise CommandError(_NO_LIMIT)
+        case [b"info", name]:
+            return map_for(client.protocol, _described(node, name))
+    text = b"ERR Unknown QUEUE subcommand or wrong number of arguments"
+    raise CommandError(text + b": " + mistake("QUEUE", USAGE, args))
+
+
+def _setting(words: list[bytes]) -> Setting:
+    if [each.upper() for each in words] == [b"NONE"]:
+        return Setting()
+    given: dict[str, Any] = read_options(words, b"QUEUE LIMIT", LIMIT)
+    for option in LIMIT.values():
+        if option.needs and option.name in given and LIMIT[option.needs].name not in given:
+            raise CommandError(_NEEDS % (option.word, option.needs))
+    if "rate" in given:
+        given.setdefault("period", 1000)
+    return Setting(**given)
+
+
+def _described(node: NodeState, name: bytes) -> dict[bytes, Reply]:
+    limit = node.limits.get(name)
+    setting = Setting() if limit is None else limit.setting
+    items: dict[bytes, Reply] = {
+        b"name": name,
+        b"concurrency": setting.concurrency,
+        b"rate": setting.rate,
+        b"period-ms": setting.period,
+        b"burst": setting.burst,
+        b"set-at-ms": setting.epoch,
+    }
+    if limit is None or not setting.is_set:
+        return items
+    queue = node.queues.get(name)
+    peers = node.cluster.nodes.values()
+    return items | {
+        b"keeper": limiting.keeper(node, limit),
+        b"leased": node.leased.get(name, 0),
+        b"may-deliver": limiting.allowed(node, limit),
+        b"waits": int(queue is not None and limiting.waits(node, queue)),
+        b"parts": keeping.parts(node, limit),
+        b"unlimited-nodes": [
+            peer.id
+            for peer in peers
+            if peer is not node.cluster.myself and peer.link and not peer.capabilities & LIMITS
+        ],
+    }

@@ -1,0 +1,399 @@
+"""The keeper of a limited queue: it grants leases and tokens to nodes (decision 136).
+
+Each node that delivers jobs of the queue reports what it uses and wants, and is granted a number of
+leases that it may have given, and tokens of the rate. The keeper polls all nodes while the queue is
+in use. With the answer a node leaves its part of the limits, one of as many as there are nodes, to
+this keeper, and to no other until that has expired. So the parts of all keepers, if there are
+several, are never more than the whole, whichever nodes can reach each other.
+
+Owns the fields of `Share`, and those of `Limit` about the keeper.
+"""
+
+from typing import Final
+
+from disque_trio.statemachine import limiting, send
+from disque_trio.statemachine.base import HANDSHAKE, LIMITS, Millis, NodeId
+from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.lifecycle import mark_ready
+from disque_trio.statemachine.limit import Limit, Share
+from disque_trio.statemachine.messages import LimitGrant, LimitPoll, LimitReport
+from disque_trio.statemachine.queue import Queue
+from disque_trio.statemachine.state import NodeState
+
+RENEW: Final[Millis] = 500
+"""How often the keeper polls, and nodes report."""
+AGAIN: Final[Millis] = 250
+"""How often a node repeats what it wants."""
+NEWS: Final[Millis] = 20
+"""The same if it wants more than it has asked for."""
+FRESH: Final[Millis] = 1000
+"""How long a report says what a node uses, for a keeper that has been left more."""
+VOTE: Final[Millis] = 2000
+"""How long a node's part is granted, from the poll; less than `limiting.PROMISE`."""
+HOLD: Final[Millis] = limiting.SLOTS_VALID * 5 // 4
+"""How long a grant may be used after the report that it answers has come; clocks differ."""
+ANSWERS_WITHIN: Final[Millis] = 100
+"""How long the parts of other nodes are awaited before the bucket is filled."""
+AT_ONCE: Final[Millis] = 50
+"""The tokens of this time may be spent at once besides BURST: timers are not more exact."""
+
+
+def admits(node: NodeState, queue: Queue, limit: Limit, count: int) -> int:
+    """How many of so many jobs of the queue may be delivered here now. If it is less, more are
+    asked for."""
+    if not limit.setting.is_set or not queue.length:
+        return count
+    able = limiting.allowed(node, limit)
+    if able < count:
+        limiting.miss(node, limit, min(count, queue.length) - able)
+        _ask(node, limit)
+        able = limiting.allowed(node, limit)
+    return min(able, count)
+
+
+def settle(node: NodeState) -> None:
+    """End of a batch: serve clients that wait for leases, of which some may have ended."""
+    for limit in list(node.short.values()):
+        queue = node.queues.get(limit.name)
+        if queue is None or not queue.waiting or not queue.length:
+            limiting.forget_short(node, limit)
+        elif limiting.allowed(node, limit):
+            mark_ready(node, queue)
+        elif node.leased.get(limit.name, 0) < limit.reported > limit.slots:
+            _give_up(node, limit)
+
+
+def parts(node: NodeState, limit: Limit) -> int:
+    """How many nodes' parts of the limits this node grants; 0 if it is not the keeper."""
+    if not limit.gained_at:
+        return 0
+    return _votes(node, limit)
+
+
+def _give_up(node: NodeState, limit: Limit) -> None:
+    """Another node waits for leases that have ended here."""
+    keeper = limiting.keeper(node, limit)
+    if keeper == node.cluster.myself.id:
+        _keep(node, limit)
+    elif node.mono >= limit.asked_at + NEWS:
+        _report(node, limit, keeper)
+
+
+# Reports.
+
+
+def _ask(node: NodeState, limit: Limit) -> None:
+    """Clients could get more jobs than may be delivered."""
+    keeper = limiting.keeper(node, limit)
+    if keeper == node.cluster.myself.id:
+        _keep(node, limit)
+    elif (
+        not limit.asked
+        or node.mono >= limit.asked_at + AGAIN
+        or (limiting.wanted(node, limit) > limit.asked and node.mono >= limit.asked_at + NEWS)
+    ):
+        _report(node, limit, keeper)
+    _arm(node, limit)
+
+
+def _report(
+    node: NodeState, limit: Limit, keeper: NodeId, poll: int = 0, *, has_moved: bool = False
+) -> None:
+    used, slots, wanted = limiting.report(node, limit)
+    message = LimitReport(
+        limit.name, limit.number, poll, used, slots, wanted, limit.retry, int(has_moved)
+    )
+    # The one that may grant, and the one that is to be the next.
+    send.to_ids(node, dict.fromkeys((keeper, limit.promised_to)), message)
+
+
+def on_limitpoll(node: NodeState, sender: Peer, message: LimitPoll) -> None:
+    """The sender keeps the limits of the queue."""
+    limit = node.limits.get(message.queue)
+    if limit is None or not limit.setting.is_set:
+        return
+    has_moved = limit.promised_to != sender.id
+    if limiting.vote(node, limit, sender.id):
+        _step_down(limit)
+        _report(node, limit, sender.id, message.number, has_moved=has_moved)
+        _arm(node, limit)
+        return
+    used = node.leased.get(limit.name, 0)
+    slots = max(limit.slots, used)
+    send.to_node(
+        node, sender, LimitReport(limit.name, limit.number, 0, used, slots, 0, limit.retry)
+    )
+
+
+def on_limitgrant(node: NodeState, sender: Peer, message: LimitGrant) -> None:
+    """The keeper has answered. Older answers are void: more than was reported since is not used."""
+    limit = node.limits.get(message.queue)
+    if limit is None or message.number != limit.number:
+        return
+    if sender.id == limit.promised_to:
+        limiting.granted(node, limit, message.slots, message.tokens)
+        _arm(node, limit)
+
+
+def on_limitreport(node: NodeState, sender: Peer, message: LimitReport) -> None:
+    """A node reports what it uses: it takes this one for the keeper, or has been polled."""
+    limit = node.limits.get(message.queue)
+    if limit is None or not limit.setting.is_set:
+        return
+    share = limit.shares.get(sender.id)
+    if share is None:
+        share = limit.shares[sender.id] = Share()
+    if message.number > share.number or share.link != sender.link:
+        share.number, share.link = message.number, sender.link
+        share.used, share.slots, share.wanted = message.used, message.slots, message.wanted
+    limit.retry = max(limit.retry, message.retry)
+    share.heard_at = node.mono
+    share.until = node.mono + HOLD + message.retry
+    if message.poll and message.poll == limit.poll:
+        share.voted_until = limit.polled_at + VOTE
+        if message.moved:
+            _gain(node, limit)
+    before = share.slots, share.wanted
+    _keep(node, limit)
+    if (share.slots, share.wanted) == before and _is_left(node, limit, sender.id):
+        _grant(node, limit, sender.id, 0)
+    _arm(node, limit)
+
+
+# Grants.
+
+
+def _keep(node: NodeState, limit: Limit) -> None:
+    """Grant what is wanted, as far as the limits allow."""
+    _begin(node, limit)
+    votes = _votes(node, limit)
+    _review_own(node, limit)
+    _note_complete(node, limit)
+    _fill(node, limit, votes)
+    _grant_all(node, limit, votes)
+
+
+def _begin(node: NodeState, limit: Limit) -> None:
+    """Become the keeper, and poll the nodes if it is time."""
+    if not limit.gained_at:
+        limit.part = 0
+        limit.level, limit.level_at = 0.0, node.mono
+        _gain(node, limit)
+    if node.mono >= limit.polled_at + RENEW or not limit.poll:
+        if node.mono >= limit.polled_at + VOTE:
+            limit.woken_at = node.mono
+        limit.poll = (limit.poll + 1) & 0xFFFF_FFFF or 1
+        limit.polled_at = node.mono
+        peers = node.cluster.nodes.values()
+        links = [each.link for each in peers if each.link and each.capabilities & LIMITS]
+        send.broadcast(node, links, LimitPoll(limit.name, limit.poll))
+
+
+def _gain(node: NodeState, limit: Limit) -> None:
+    """Another keeper may have granted the part of a node that is left to this one now."""
+    limit.gained_at = max(node.mono, 1)
+    if limit.is_complete or not limit.part:
+        limit.ceiling = limit.part
+    limit.is_complete = False
+
+
+def _step_down(limit: Limit) -> None:
+    """Another node is the keeper."""
+    limit.gained_at = limit.part = 0
+    limit.shares.clear()
+
+
+def _review_own(node: NodeState, limit: Limit) -> None:
+    """What this node uses and wants itself."""
+    share = limit.shares.get(node.cluster.myself.id)
+    if share is None:
+        share = limit.shares[node.cluster.myself.id] = Share()
+    share.heard_at = node.mono
+    share.until = node.mono + HOLD + limit.retry
+    if _is_left(node, limit, node.cluster.myself.id):
+        share.used, share.slots, share.wanted = limiting.report(node, limit)
+        limiting.granted(node, limit, limit.slots, 0)
+    else:
+        share.used, share.slots, share.wanted = limiting.used(node, limit), limit.slots, 0
+
+
+def _votes(node: NodeState, limit: Limit) -> int:
+    """How many nodes leave their part of the limits to this one."""
+    myself = node.cluster.myself.id
+    has_moved = limit.promised_to != myself
+    if limiting.vote(node, limit, myself) and has_moved:
+        _gain(node, limit)
+    own = myself not in limit.shares and _is_left(node, limit, myself)
+    return own + sum([_is_left(node, limit, id) for id in limit.shares])
+
+
+def _note_complete(node: NodeState, limit: Limit) -> None:
+    """Does this node know of all that others may have granted?"""
+    if limit.is_complete:
+        return
+    using = [share.used for id, share in limit.shares.items() if _is_left(node, limit, id)]
+    limit.ceiling = max(limit.ceiling, sum(using))
+    known = [each.id for each in node.cluster.nodes.values() if not each.flags & HANDSHAKE]
+    has_all = all(
+        id in limit.shares and node.mono < limit.shares[id].heard_at + FRESH for id in known
+    )
+    limit.is_complete = has_all or node.mono >= limit.gained_at + HOLD + _longest(node, limit)
+
+
+def _is_left(node: NodeState, limit: Limit, id: NodeId) -> bool:
+    """Does that node leave its part to this one?"""
+    if id == node.cluster.myself.id:
+        return limit.promised_to == id and node.mono < limit.promised_until
+    return node.mono < limit.shares[id].voted_until
+
+
+def _longest(node: NodeState, limit: Limit) -> Millis:
+    """The longest RETRY of jobs that may be leased elsewhere."""
+    queue = node.queues.get(limit.name)
+    oldest = None if queue is None else queue.oldest()
+    return max(limit.retry, 0 if oldest is None else oldest.retry)
+
+
+def _fill(node: NodeState, limit: Limit, votes: int) -> None:
+    """Put the tokens of the time since the last call into the bucket: the part of the nodes that
+    are left to this one."""
+    setting, known = limit.setting, node.cluster.size
+    if not setting.rate or (votes < known and node.mono < limit.woken_at + ANSWERS_WITHIN):
+        return
+    part = min(votes / known, 1.0)
+    most = max(setting.burst, 1) + setting.rate * AT_ONCE / setting.period
+    come = (node.mono - limit.level_at) * setting.rate * part / setting.period
+    limit.level = min(limit.level + come, max(most * part, 1.0))
+    limit.level_at = node.mono
+
+
+def _part(node: NodeState, limit: Limit, votes: int) -> int:
+    """How many leases the nodes may have that are left to this one. At most one keeper has more
+    than half of them; it rounds up."""
+    most, known = limit.setting.concurrency, node.cluster.size
+    part = most * min(votes, known)
+    part = -(-part // known) if 2 * votes > known else part // known
+    if not limit.is_complete:
+        return min(part, limit.ceiling)
+    limit.part = part
+    return part
+
+
+def _held(node: NodeState, share: Share) -> int:
+    return max(share.slots, share.used) if node.mono < share.until else 0
+
+
+def _free(node: NodeState, limit: Limit, votes: int) -> int:
+    """How many more leases may be granted; less than 0 if there are too many."""
+    everywhere = here = 0
+    for id, share in limit.shares.items():
+        held = _held(node, share)
+        everywhere += held
+        if _is_left(node, limit, id):
+            here += held
+    return min(_part(node, limit, votes) - here, limit.setting.concurrency - everywhere)
+
+
+def _grant_all(node: NodeState, limit: Limit, votes: int) -> None:
+    """Give each node that wants something an equal part of what there is, in turn."""
+    setting = limit.setting
+    asking = [
+        id for id, share in limit.shares.items() if share.wanted and _is_left(node, limit, id)
+    ]
+    free = _free(node, limit, votes) if setting.concurrency else 0
+    left = len(asking)
+    limit.fair = -1
+    if setting.concurrency and (free < 0 or (asking and not free)):
+        using = [
+            id
+            for id, share in limit.shares.items()
+            if (share.wanted or _held(node, share)) and _is_left(node, limit, id)
+        ]
+        limit.fair = _part(node, limit, votes) // max(len(using), 1)
+        _yield(node, limit)
+    for id in asking:
+        share = limit.shares[id]
+        given = share.wanted
+        if setting.concurrency:
+            given = min(given, -(-free // left))
+        if setting.rate:
+            given = min(given, -(-int(limit.level) // left))
+        left -= 1
+        if given > 0:
+            free -= given
+            limit.level -= given if setting.rate else 0
+            share.slots += given if setting.concurrency else 0
+            share.wanted -= given
+            limit.shares[id] = limit.shares.pop(id)
+            _grant(node, limit, id, given if setting.rate else 0)
+
+
+def _yield(node: NodeState, limit: Limit) -> None:
+    """Others want leases, or there are too many: use no more than a fair part from now on."""
+    myself = node.cluster.myself.id
+    share = limit.shares[myself]
+    if share.slots > limit.fair and _is_left(node, limit, myself):
+        limiting.granted(node, limit, limit.fair, 0)
+        share.slots = limit.fair
+
+
+def _grant(node: NodeState, limit: Limit, id: NodeId, tokens: int) -> None:
+    """Answer the last report of a node. It is asked to keep no more than its fair part if others
+    want leases: that counts once it reports so."""
+    share = limit.shares[id]
+    slots = share.slots if limit.fair < 0 else min(share.slots, limit.fair)
+    if id == node.cluster.myself.id:
+        limiting.granted(node, limit, slots, tokens)
+    else:
+        send.to_ids(node, (id,), LimitGrant(limit.name, share.number, slots, tokens))
+
+
+# Time.
+
+
+def on_due(node: NodeState, limit: Limit) -> None:
+    """Report, poll, and grant the tokens that have come."""
+    if not limit.setting.is_set:
+        return
+    keeper = limiting.keeper(node, limit)
+    if keeper == node.cluster.myself.id or (limit.gained_at and _is_in_use(node, limit)):
+        _keep(node, limit)
+    if keeper != node.cluster.myself.id and node.mono >= _next_report(node, limit):
+        _report(node, limit, keeper)
+    _arm(node, limit)
+
+
+def _next_report(node: NodeState, limit: Limit) -> Millis:
+    return limit.asked_at + (AGAIN if limiting.wanted(node, limit) else RENEW)
+
+
+def _is_used_here(node: NodeState, limit: Limit) -> bool:
+    return bool(
+        limit.reported
+        or limiting.wanted(node, limit)
+        or (limit.setting.concurrency and limit.name in node.leased)
+    )
+
+
+def _is_in_use(node: NodeState, limit: Limit) -> bool:
+    return any(each.wanted or _held(node, each) for each in limit.shares.values())
+
+
+def _arm(node: NodeState, limit: Limit) -> None:
+    """Set the timer, while the queue is in use."""
+    due: list[Millis] = []
+    if _is_used_here(node, limit):
+        due.append(_next_report(node, limit))
+    if limit.gained_at and _is_in_use(node, limit):
+        due.append(limit.polled_at + RENEW)
+        if limit.setting.rate and any(each.wanted for each in limit.shares.values()):
+            due.append(node.mono + _until_token(node, limit))
+    if due:
+        node.timers.arm(limit, max(min(due), node.mono + 1))
+
+
+def _until_token(node: NodeState, limit: Limit) -> Millis:
+    """When there may be a whole token: at the earliest, with the parts of all nodes."""
+    setting = limit.setting
+    missing = max(1.0 - limit.level, 0.0)
+    return int(missing * setting.period / setting.rate) + 1

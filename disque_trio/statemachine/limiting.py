@@ -1,0 +1,242 @@
+"""Limits of queues: how they become known, and what this node may deliver (decision 136).
+
+A setting is sent to all nodes at once, and again to one whose PONG shows that it has other ones.
+What a node may deliver is granted by the keeper of the queue (`keeping`).
+
+Owns `NodeState.limits` and `short`, `Queue.limit`, and of `Limit` the setting and the fields about
+this node; sets `Outbox.nodes_changed`, because nodes.conf has the settings.
+"""
+
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import Final
+from zlib import crc32
+
+import attrs
+
+from disque_trio.statemachine import lifecycle, send
+from disque_trio.statemachine.base import LEAVING, LIMITS, PAUSE_OUT, CommandError, Millis, NodeId
+from disque_trio.statemachine.cluster import UNREACHABLE, Peer
+from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.limit import MOST_LIMITS, Limit, Setting
+from disque_trio.statemachine.messages import QueueLimit
+from disque_trio.statemachine.queue import Queue
+from disque_trio.statemachine.state import NodeState
+
+SLOTS_VALID: Final[Millis] = 2000
+"""How long leases may be given by a grant, from the report that it answers."""
+TOKENS_VALID: Final[Millis] = 1000
+"""The same of tokens of a rate."""
+PROMISE: Final[Millis] = 2500
+"""How long a node's part of a limit is its keeper's, from the report that says so."""
+MOST_WANTED: Final = 10_000
+"""What a node asks for at once."""
+_KEPT_FOR: Final[Millis] = 86_400_000
+"""How long it is remembered that the limits of a queue were removed."""
+
+
+# Settings.
+
+
+def set_limits(node: NodeState, name: bytes, setting: Setting) -> None:
+    """A client sets, or removes, the limits of a queue for the whole cluster."""
+    known = node.limits.get(name)
+    if known is None:
+        if not setting.is_set:
+            return
+        if len(node.limits) >= MOST_LIMITS:
+            raise CommandError(b"ERR %d queues have limits, which is the most" % MOST_LIMITS)
+    epoch = node.wall if known is None else max(node.wall, known.setting.epoch + 1)
+    apply(node, name, attrs.evolve(setting, epoch=epoch))
+    message = _message(name, node.limits[name].setting)
+    peers = node.cluster.nodes.values()
+    send.broadcast(
+        node, [each.link for each in peers if each.link and each.capabilities & LIMITS], message
+    )
+
+
+def apply(node: NodeState, name: bytes, setting: Setting) -> None:
+    """Take in a setting, unless a later one is known. Clients that it lets through are served."""
+    limit = node.limits.get(name)
+    if limit is None:
+        if len(node.limits) >= MOST_LIMITS:
+            return
+        limit = node.limits[name] = Limit(name, setting)
+    elif setting > limit.setting:
+        limit.setting = setting
+    else:
+        return
+    node.out.nodes_changed = True
+    queue = node.queues.get(name)
+    if queue is not None:
+        queue.limit = limit
+        if queue.waiting:
+            lifecycle.mark_ready(node, queue)
+
+
+def restore(node: NodeState, settings: Iterable[tuple[bytes, Setting]]) -> None:
+    """Take in the settings of nodes.conf, but for limits that were removed long ago."""
+    for name, setting in settings:
+        if setting.is_set or setting.epoch > node.wall - _KEPT_FOR:
+            apply(node, name, setting)
+    if node.cluster.size > 1:
+        # What the process before this one has promised is not known.
+        for limit in node.limits.values():
+            limit.promised_until = node.mono + PROMISE
+
+
+def digest(node: NodeState) -> bytes:
+    """A number for all settings; empty if there are none."""
+    sum = 0
+    for name, limit in sorted(node.limits.items()):
+        sum = crc32(b"%b %d %r" % (name, len(name), attrs.astuple(limit.setting)), sum)
+    return b"%08x" % sum if node.limits else b""
+
+
+def compare(node: NodeState, peer: Peer, digest_there: bytes) -> None:
+    """The settings at this node have that digest: send it ours if they differ."""
+    if peer.capabilities & LIMITS and digest_there != digest(node):
+        for name, limit in node.limits.items():
+            send.to_node(node, peer, _message(name, limit.setting))
+
+
+def _message(name: bytes, setting: Setting) -> QueueLimit:
+    return QueueLimit(name, *attrs.astuple(setting))
+
+
+def on_queuelimit(node: NodeState, _sender: Peer, message: QueueLimit) -> None:
+    """Another node knows these limits."""
+    setting = Setting(
+        message.epoch, message.concurrency, message.rate, message.period, message.burst
+    )
+    if not setting.rate or setting.period:
+        apply(node, message.queue, setting)
+
+
+# The keeper.
+
+
+def keeper(node: NodeState, limit: Limit, also: NodeId = b"") -> NodeId:
+    """Which node keeps the limits of the queue: of those that can be reached, the one with the
+    greatest hash. A node that has polled this one lately, or does so now, can be reached."""
+    cluster = node.cluster
+    ids = [
+        peer.id
+        for peer in cluster.nodes.values()
+        if peer.is_connected and peer.capabilities & LIMITS and not peer.flags & UNREACHABLE
+    ]
+    promised_to = limit.promised_to if node.mono < limit.promised_until else b""
+    for id in (promised_to, also):
+        peer = cluster.nodes.get(id)
+        if peer is not None and not peer.flags & LEAVING:
+            ids.append(id)
+    if not cluster.is_leaving or not ids:
+        ids.append(cluster.myself.id)
+    return max(ids, key=lambda id: _rank(limit.name, id))
+
+
+def _rank(name: bytes, id: NodeId) -> tuple[bytes, NodeId]:
+    return blake2b(name, key=id, digest_size=8).digest(), id
+
+
+def vote(node: NodeState, limit: Limit, id: NodeId) -> bool:
+    """May that node grant this node's part of the limits? One at a time may, and none that ranks
+    below a node that can be reached."""
+    if limit.promised_to != id and node.mono < limit.promised_until:
+        return False
+    if keeper(node, limit, id) != id:
+        return False
+    limit.promised_to = id
+    limit.promised_until = node.mono + PROMISE
+    return True
+
+
+# What may be delivered here.
+
+
+def allowed(node: NodeState, limit: Limit) -> int:
+    """How many jobs of the queue may be delivered here now."""
+    setting = limit.setting
+    most = MOST_WANTED
+    if setting.concurrency:
+        slots = limit.slots if node.mono < limit.slots_until else 0
+        most = slots - node.leased.get(limit.name, 0)
+    if setting.rate:
+        most = min(most, limit.tokens if node.mono < limit.tokens_until else 0)
+    return max(most, 0)
+
+
+def wanted(node: NodeState, limit: Limit) -> int:
+    """How many jobs could be delivered here, beyond those that may be."""
+    return max(_deliverable(node, limit) - allowed(node, limit), 0)
+
+
+def _deliverable(node: NodeState, limit: Limit) -> int:
+    queue = node.queues.get(limit.name)
+    if queue is None or queue.paused & PAUSE_OUT:
+        return 0
+    return min(queue.length, max(len(queue.waiting), limit.missed), MOST_WANTED)
+
+
+def waits(node: NodeState, queue: Queue) -> bool:
+    """Do clients wait for jobs that are here, only because of the limits?"""
+    limit = queue.limit
+    if limit is None or not limit.setting.is_set or queue.paused & PAUSE_OUT:
+        return False
+    return bool(queue.length and queue.waiting) and not allowed(node, limit)
+
+
+def keeps(queue: Queue) -> bool:
+    """Do its jobs stay here for clients that wait until the limits allow?"""
+    return queue.limit is not None and queue.limit.setting.is_set and bool(queue.waiting)
+
+
+def miss(node: NodeState, limit: Limit, count: int) -> None:
+    """So many jobs could have been delivered."""
+    limit.missed = max(limit.missed, count)
+    node.short[limit.name] = limit
+
+
+def forget_short(node: NodeState, limit: Limit) -> None:
+    """Nothing waits for the limits any more."""
+    del node.short[limit.name]
+
+
+def spend(limit: Limit, jobs: Sequence[Job]) -> None:
+    """These are delivered."""
+    limit.tokens = max(limit.tokens - len(jobs), 0)
+    for job in jobs:
+        limit.retry = max(limit.retry, job.retry)
+
+
+def used(node: NodeState, limit: Limit) -> int:
+    """How many leases that count run here."""
+    return node.leased.get(limit.name, 0) if limit.setting.concurrency else 0
+
+
+def report(node: NodeState, limit: Limit) -> tuple[int, int, int]:
+    """What this node uses, may use, and wants. From now on it uses no more than it reports, until
+    it is granted more."""
+    has_slots = limit.setting.concurrency
+    here, more = used(node, limit), wanted(node, limit)
+    kept = limit.slots if has_slots and node.mono < limit.slots_until else 0
+    limit.slots = min(kept, here + _deliverable(node, limit))
+    limit.number += 1
+    limit.asked_at, limit.asked, limit.missed = node.mono, more, 0
+    limit.reported = max(limit.slots, here)
+    return here, limit.reported, more
+
+
+def granted(node: NodeState, limit: Limit, slots: int, tokens: int) -> None:
+    """The keeper has answered the last report."""
+    if tokens or slots > limit.slots:
+        limit.asked = 0
+    limit.slots, limit.slots_until = slots, limit.asked_at + SLOTS_VALID
+    if node.mono >= limit.tokens_until:
+        limit.tokens = 0
+    if tokens:
+        limit.tokens += tokens
+        limit.tokens_until = limit.asked_at + TOKENS_VALID
+    queue = node.queues.get(limit.name)
+    if queue is not None and queue.waiting and queue.length and allowed(node, limit):
+        lifecycle.mark_ready(node, queue)

@@ -1,0 +1,98 @@
+import pytest
+
+from disque_trio.statemachine.base import OK, Failure, Map, Reply
+from tests.rig import ME, N2, Rig
+
+
+def info(rig: Rig, name: str = "q") -> dict[bytes, Reply]:
+    reply = rig.ask("QUEUE", "INFO", name)
+    assert isinstance(reply, list)
+    named = iter(reply)
+    return {
+        name: value for name, value in zip(named, named, strict=True) if isinstance(name, bytes)
+    }
+
+
+def test_the_limits_of_a_queue_are_shown() -> None:
+    rig = Rig(peers=1)
+
+    assert (
+        rig.ask("queue", "limit", "q", "CONCURRENCY", 5, "rate", 7, "per", "0.5", "Burst", 3) == OK
+    )
+
+    found = info(rig)
+    assert found | {b"concurrency": 5, b"rate": 7, b"period-ms": 500, b"burst": 3} == found
+    assert (found[b"keeper"], found[b"leased"], found[b"may-deliver"]) == (ME, 0, 0)
+    assert (found[b"waits"], found[b"parts"], found[b"unlimited-nodes"]) == (0, 0, [N2])
+
+
+def test_a_queue_without_limits_has_none_to_show() -> None:
+    rig = Rig()
+
+    assert info(rig)[b"concurrency"] == 0
+    rig.ask("QUEUE", "LIMIT", "q", "RATE", 5)
+    rig.ask("QUEUE", "LIMIT", "q", "NONE")
+    assert b"keeper" not in info(rig)
+
+
+def test_a_rate_is_per_second_unless_told_otherwise() -> None:
+    rig = Rig()
+
+    rig.ask("QUEUE", "LIMIT", "q", "RATE", 7)
+
+    assert info(rig)[b"period-ms"] == 1000
+
+
+def test_limits_replace_those_before() -> None:
+    rig = Rig()
+    rig.ask("QUEUE", "LIMIT", "q", "RATE", 7)
+
+    rig.ask("QUEUE", "LIMIT", "q", "CONCURRENCY", 1)
+
+    assert (info(rig)[b"concurrency"], info(rig)[b"rate"]) == (1, 0)
+
+
+def test_a_map_for_clients_that_know_it() -> None:
+    rig = Rig()
+    rig.client.protocol = 3
+
+    assert isinstance(rig.ask("QUEUE", "INFO", "q"), Map)
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["LIMIT", "q"], b"QUEUE LIMIT needs CONCURRENCY, RATE or NONE behind the queue"),
+        (["LIMIT", "q", "PER", "1"], b"PER needs RATE"),
+        (["LIMIT", "q", "CONCURRENCY", "1", "BURST", "1"], b"BURST needs RATE"),
+        (["LIMIT", "q", "CONCURRENCY", "0"], b"CONCURRENCY must be a whole number from 1"),
+        (["LIMIT", "q", "RATE", "1", "PER", "0"], b"PER must be seconds from 0.001"),
+        (["LIMIT", "q", "RAET", "1"], b"RAET"),
+        (["LIMIT"], b"ERR Unknown QUEUE subcommand"),
+        (["INFO", "q", "r"], b"ERR Unknown QUEUE subcommand"),
+        (["LIMITS", "q", "NONE"], b"ERR Unknown QUEUE subcommand"),
+    ],
+)
+def test_mistakes_are_named(words: list[str], error: bytes) -> None:
+    rig = Rig()
+
+    reply = rig.ask("QUEUE", *words)
+
+    assert isinstance(reply, Failure)
+    assert error in reply.text
+    assert rig.node.limits == {}
+
+
+def test_qstat_says_that_a_queue_waits_for_its_limits() -> None:
+    rig = Rig()
+    rig.ask("QUEUE", "LIMIT", "q", "CONCURRENCY", 1)
+    for _ in range(2):
+        rig.add()
+        rig.request("GETJOB", "FROM", "q", client=rig.connect())
+
+    reply = rig.ask("QSTAT", "q")
+
+    assert isinstance(reply, list)
+    assert reply[-10:] == [
+        b"concurrency", 1, b"rate", 0, b"period-ms", 0, b"burst", 0, b"limited", 1,
+    ]  # fmt: skip
