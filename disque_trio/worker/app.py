@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from disque_trio.worker.executors.dispatch import Executor
     from disque_trio.worker.handler import JobHandler
     from disque_trio.worker.interop.producer import Producer
+    from disque_trio.worker.limits import QueueLimit
     from disque_trio.worker.operating.admin import Admin
     from disque_trio.worker.tally import BatchEnds
     from disque_trio.worker.timetable.schedules import BlockingSchedules, Schedules
@@ -151,6 +152,8 @@ class App(Generic[State]):
         self._layers: list[Middleware] = []
         self._executors = dict(executors)
         self._crons: Crons | None = None
+        self.limits: dict[str, QueueLimit] = {}
+        """What `limit` has declared, by queue."""
         self._lifespan = lifespan
         codecs = Codecs.of(codec, decodes, max_body, max_decoded)
         copies = Copies.of(defaults)
@@ -231,6 +234,22 @@ class App(Generic[State]):
         self._readers[queue.encode(errors="surrogateescape")] = partial(
             payloads.read_payload, max_body=self._enqueuer.codecs.longest, systems=systems
         )
+
+    def limit(
+        self,
+        queue: str,
+        *,
+        concurrency: int | None = None,
+        rate: tuple[int, float] | None = None,
+        burst: int | None = None,
+    ) -> None:
+        """Limit a queue in the whole cluster: how many of its jobs may be in work at the same time,
+        and how many may begin in so many seconds, up to `burst` of them at once. Workers set it
+        when they start, in place of earlier limits of the queue. Raises `ValueError` for invalid
+        options."""
+        check_options({"queue": queue})
+        limits = import_module("disque_trio.worker.limits")  # few apps need it
+        self.limits[queue] = limits.QueueLimit(queue, concurrency, rate, burst)
 
     def producer(self, system: System) -> "Producer":
         """Add jobs in the format of another system, for its workers."""
@@ -423,6 +442,7 @@ class App(Generic[State]):
             self._consumers,
             self._layers,
             crons=self._crons if has_cron else None,
+            limits=tuple(self.limits.values()),
             readers=self._readers,
             enqueuer=self._enqueuer,
             lifespan=self._lifespan,

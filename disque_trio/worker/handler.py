@@ -46,6 +46,7 @@ from disque_trio.worker.telling import Teller
 
 if TYPE_CHECKING:
     from disque_trio.worker.cron.declaring import Crons
+    from disque_trio.worker.limits import QueueLimit
 
 DONE: Final = records.Done()
 _TICK_S: Final = 0.001
@@ -331,6 +332,7 @@ def make_handler(
     own_executors: "Mapping[str, int | Executor]",
     is_inline: bool,
     crons: "Crons | None",
+    limits: "Sequence[QueueLimit]",
     enqueuer: Enqueuer,
     now: Callable[[], float],
     draw: Callable[[], float],
@@ -357,6 +359,8 @@ def make_handler(
     beside = None
     if crons is not None and crons.schedules:
         beside = import_module("disque_trio.worker.cron.known").keeping(enqueuer, crons, now, draw)
+    if limits:
+        beside = import_module("disque_trio.worker.limits").applying(enqueuer, limits, beside)
     return JobHandler(
         tasks=entries,
         consumers={

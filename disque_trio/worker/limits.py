@@ -1,0 +1,107 @@
+"""Limits of queues that an app declares: a worker sets them when it starts (decision 136)."""
+
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final
+
+import anyio
+import attrs
+from attrs.validators import optional
+
+from disque_trio.client import commands
+from disque_trio.client.errors import DisqueError
+from disque_trio.client.refusals import RefusedError, UnavailableError
+from disque_trio.client.replies import facts
+from disque_trio.terminal.escapes import printable
+from disque_trio.worker.checks import is_number, is_whole, shown, whole
+from disque_trio.worker.enqueue import Enqueuer
+
+AGAIN_S: Final = 5.0
+"""How long to wait after an error."""
+_SHORTEST_S: Final = 0.001
+_log: Final = logging.getLogger(__name__)
+_AT_LEAST_1: Final = optional(whole(1))
+
+
+def _rate(_: object, field: "attrs.Attribute[Any]", value: object) -> None:
+    """A whole number of jobs, and a number of seconds."""
+    match value:
+        case (jobs, per) if is_whole(jobs) and jobs >= 1 and is_number(per) and per >= _SHORTEST_S:
+            return
+    raise ValueError(f"{field.name}={shown(value)} must be a number of jobs and of seconds")
+
+
+@attrs.frozen
+class QueueLimit:
+    """The limits of a queue in the whole cluster."""
+
+    queue: str
+    concurrency: int | None = attrs.field(default=None, validator=_AT_LEAST_1)
+    """How many of its jobs may be leased at the same time."""
+    rate: tuple[int, float] | None = attrs.field(default=None, validator=optional(_rate))
+    """How many may be delivered in so many seconds."""
+    burst: int | None = attrs.field(default=None, validator=_AT_LEAST_1)
+    """How many of them at once, after a pause."""
+
+    def __attrs_post_init__(self) -> None:
+        if self.concurrency is None and self.rate is None:
+            raise ValueError(f"limit of queue {printable(self.queue)}: give concurrency or rate")
+        if self.burst is not None and self.rate is None:
+            raise ValueError(f"limit of queue {printable(self.queue)}: burst needs rate")
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """As arguments of `limit_queue`."""
+        rate, per = self.rate or (None, None)
+        return {
+            "concurrency": self.concurrency, "rate": rate, "per": per, "burst": self.burst
+        }  # fmt: skip
+
+    @property
+    def settings(self) -> dict[str, int]:
+        """As QUEUE INFO reports it."""
+        rate, per = self.rate or (0, 0)
+        return {
+            "concurrency": self.concurrency or 0,
+            "rate": rate,
+            "period-ms": round(per * 1000),
+            "burst": self.burst or 0,
+        }
+
+
+async def _apply(enqueuer: Enqueuer, limit: QueueLimit) -> None:
+    """Set the limits, unless they are set already. Raises `DisqueError`."""
+    client = enqueuer.client
+    known = facts(await client.call("QUEUE", "INFO", limit.queue))
+    if {name: known.get(name) for name in limit.settings} != limit.settings:
+        await client.run(commands.limit_queue(limit.queue, **limit.words))
+
+
+async def _apply_all(enqueuer: Enqueuer, limits: Sequence[QueueLimit]) -> None:
+    for limit in limits:
+        while True:
+            try:
+                await _apply(enqueuer, limit)
+                break
+            except DisqueError as error:
+                if isinstance(error, RefusedError) and not isinstance(error, UnavailableError):
+                    _log.error("limit of queue %s is refused: %s", printable(limit.queue), error)
+                    break
+                _log.warning("limit of queue %s is not set yet: %s", printable(limit.queue), error)
+                await anyio.sleep(AGAIN_S)
+
+
+def applying(
+    enqueuer: Enqueuer,
+    limits: Sequence[QueueLimit],
+    beside: Callable[[], Coroutine[Any, Any, None]] | None,
+) -> Callable[[], Coroutine[Any, Any, None]]:
+    """What sets the limits while the worker begins, and runs what else runs beside its jobs."""
+
+    async def run() -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_apply_all, enqueuer, limits)
+            if beside is not None:
+                tasks.start_soon(beside)
+
+    return run

@@ -1,0 +1,78 @@
+"""Limits that an app declares."""
+
+from typing import Any
+
+import anyio
+import pytest
+
+from disque_trio.client.replies import facts
+from disque_trio.testing.server.kit import Server
+from disque_trio.worker import App
+from disque_trio.worker.limits import QueueLimit
+
+
+async def told(app: App[None], queue: str) -> dict[str, object]:
+    return dict(facts(await app.client.call("QUEUE", "INFO", queue)))
+
+
+async def until_limited(app: App[None], queue: str) -> dict[str, object]:
+    while not (await told(app, queue))["set-at-ms"]:
+        await anyio.sleep(0.01)
+    return await told(app, queue)
+
+
+async def test_a_worker_sets_the_limits_when_it_starts(disque_server: Server) -> None:
+    app: App[None] = App(disque_server.url)
+    app.limit("mail", concurrency=20, rate=(100, 2.5), burst=7)
+
+    async with app, app.handler(is_inline=True):
+        found = await until_limited(app, "mail")
+
+    expected = {"concurrency": 20, "rate": 100, "period-ms": 2500, "burst": 7}
+    assert found == found | expected
+
+
+async def test_limits_that_are_set_already_are_not_set_again(disque_server: Server) -> None:
+    app: App[None] = App(disque_server.url)
+    app.limit("again", concurrency=3)
+    app.limit("later", concurrency=4)
+
+    async with app:
+        await app.client.limit_queue("again", concurrency=3)
+        before = await told(app, "again")
+        async with app.handler(is_inline=True):
+            await until_limited(app, "later")
+        assert (await told(app, "again"))["set-at-ms"] == before["set-at-ms"]
+
+
+async def test_limits_that_a_node_refuses_are_logged(
+    disque_server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    app: App[None] = App(disque_server.url)
+    app.limits["bad"] = QueueLimit("bad", concurrency=2_000_000_000)
+    app.limit("good", concurrency=4)
+
+    async with app, app.handler(is_inline=True):
+        await until_limited(app, "good")
+
+    assert "limit of queue bad is refused" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({}, "give concurrency or rate"),
+        ({"concurrency": 1, "burst": 2}, "burst needs rate"),
+        ({"concurrency": 0}, "concurrency=0 must be a whole number"),
+        ({"rate": (1, 1), "burst": 0}, "burst=0 must be a whole number"),
+        ({"rate": 100}, "rate=100 must be a number of jobs and of seconds"),
+        ({"rate": (0, 1)}, "rate=.0, 1. must be"),
+        ({"rate": (1.5, 1)}, "rate=.1.5, 1. must be"),
+        ({"rate": (1, 0)}, "rate=.1, 0. must be"),
+    ],
+)
+def test_limits_without_a_meaning_are_refused(options: dict[str, Any], error: str) -> None:
+    app: App[None] = App()
+
+    with pytest.raises(ValueError, match=error):
+        app.limit("mail", **options)
