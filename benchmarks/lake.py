@@ -139,7 +139,7 @@ def _works(
 ) -> Iterator[tuple[str, Callable[[], object]]]:
     if files:
         yield "ingest", partial(ingest, spark, lake, files)
-        yield "compact", partial(compact, spark, lake)
+        yield "compact", partial(compact, lake)
     for view in _ASKED:
         yield view, partial(_ask, spark, lake, view)
     yield "report", partial(facts.ask, spark, lake)

@@ -10,16 +10,14 @@ from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from disque_trio.pipeline.lake import shape
-from disque_trio.pipeline.lake.files import SWEEPS, LakeError, Part
-from disque_trio.pipeline.lake.store import Lake
+from disque_trio.pipeline.lake.files import Part
+from disque_trio.pipeline.lake.store import SWEEPING, Lake, Version
 
 _PYTHON = f"{platform.python_implementation()} {platform.python_version()}"
 
@@ -80,33 +78,40 @@ class Results:
         """Commit what was added, but for seeds that are in the lake."""
         if not self._pieces:
             return
-        with self.lake.locked(SWEEPS):
-            self._look()
-            parts: list[Part] = []
-            mine: set[Seed] = set()
-            rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
-            for piece in self._pieces:
-                new = [row for row in piece.rows if _seed(row) not in self._there]
-                mine.update(map(_seed, new))
-                rows[piece.scenario] += new
-                parts += self._parts_of(piece, new)
-            for scenario, some in rows.items():
-                if some:
-                    content = pa.Table.from_pylist(some, schema=shape.RESULTS)
-                    name = f"{self.sweep}-results-{self._portions}"
-                    parts.append(self.lake.write("results", scenario, name, content))
-            self.lake.commit(parts)
+        while True:  # another sweep may be quicker
+            seen = self.lake.now()
+            self._look(seen)
+            parts, mine = self._parts()
+            if self.lake.commit(parts, (), seen, SWEEPING):
+                break
         self._there |= mine
         self.elsewhere += sum(len(piece.rows) for piece in self._pieces) - len(mine)
         self._portions += 1
         self._pieces.clear()
 
-    def _look(self) -> None:
+    def _look(self, version: Version) -> None:
         """Read what has been added to the lake since the last look."""
         columns = ["version", "seed", "ok", "findings"]
-        for part, _, table in _tables(self.lake, columns, self._known):
+        for part, _, table in _tables(self.lake, columns, version, self._known):
             self._there.update(map(_seed, table.to_pylist()))
             self._known.add(part.path)
+
+    def _parts(self) -> tuple[list[Part], set[Seed]]:
+        """The files of seeds that are not in the lake, and these seeds."""
+        parts: list[Part] = []
+        mine: set[Seed] = set()
+        rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        for piece in self._pieces:
+            new = [row for row in piece.rows if _seed(row) not in self._there]
+            mine.update(map(_seed, new))
+            rows[piece.scenario] += new
+            parts += self._parts_of(piece, new)
+        for scenario, some in rows.items():
+            if some:
+                content = pa.Table.from_pylist(some, schema=shape.RESULTS)
+                name = f"{self.sweep}-results-{self._portions}"
+                parts.append(self.lake.write("results", scenario, name, content))
+        return parts, mine
 
     def _parts_of(self, piece: _Piece, new: Sequence[dict[str, Any]]) -> Iterator[Part]:
         """The files of a piece without the rows of seeds that are in the lake."""
@@ -115,11 +120,10 @@ class Results:
             if not left:
                 yield part
                 continue
-            path = self.lake.where(part)
-            whole = pq.read_table(path, schema=shape.SCHEMAS[part.table], partitioning=None)
-            is_left = pc.is_in(whole["run"].cast(pa.string()), value_set=pa.array(sorted(left)))
+            whole = self.lake.read(part, shape.SCHEMAS[part.table].names)
+            is_left = pc.is_in(whole["run"], value_set=pa.array(sorted(left)))
             name = f"{Path(part.path).stem}-rest"
-            rest = whole.filter(pc.invert(is_left))
+            rest = whole.filter(pc.invert(is_left)).cast(shape.SCHEMAS[part.table])
             if rest.num_rows:
                 yield self.lake.write(part.table, piece.scenario, name, rest)
 
@@ -132,7 +136,7 @@ def _seed(row: dict[str, Any]) -> Seed:
 def read(lake: Lake, versions: Iterable[str]) -> Iterator[dict[str, Any]]:
     """The facts of all seeds of these versions, the oldest first, but for coverage and plans."""
     wanted = pa.array(sorted(set(versions)))
-    for _, scenario, table in _tables(lake, _FACTS):
+    for _, scenario, table in _tables(lake, _FACTS, lake.now()):
         for facts in table.filter(pc.is_in(table["version"], value_set=wanted)).to_pylist():
             for name in ("duplicates", "marks"):
                 facts[name] = dict(facts[name] or ())
@@ -143,7 +147,7 @@ def costs(lake: Lake, engine: str) -> dict[tuple[str, int], float]:
     """The seconds of a processor that each seed of each scenario has taken in this engine; the
     latest sweep counts."""
     found: dict[tuple[str, int], float] = {}
-    for _, scenario, table in _tables(lake, ["seed", "engine", "seconds"]):
+    for _, scenario, table in _tables(lake, ["seed", "engine", "seconds"], lake.now()):
         same = table.filter(pc.equal(table["engine"], engine))
         keys = ((scenario, seed) for seed in same["seed"].to_pylist())
         found.update(zip(keys, same["seconds"].to_pylist(), strict=True))
@@ -151,15 +155,9 @@ def costs(lake: Lake, engine: str) -> dict[tuple[str, int], float]:
 
 
 def _tables(
-    lake: Lake, columns: list[str], without: Container[str] = ()
+    lake: Lake, columns: list[str], version: Version, without: Container[str] = ()
 ) -> Iterator[tuple[Part, str, pa.Table]]:
     """Results by scenario, the oldest first, but for the parts with these paths."""
-    for part in lake.parts("results"):
-        if part.path in without:
-            continue
-        scenario = unquote(Path(part.path).parent.name.partition("=")[2])
-        try:
-            table = pq.read_table(lake.where(part), columns=columns, partitioning=None)
-        except (OSError, pa.ArrowException) as error:
-            raise LakeError(f"{lake.where(part)}: {error}") from None
-        yield part, scenario, table
+    for part in version.parts["results"]:
+        if part.path not in without:
+            yield part, part.keys["scenario"] or "", lake.read(part, columns)

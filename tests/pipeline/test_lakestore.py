@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import pyarrow.parquet as pq
 import pytest
 
 from disque_trio.cli.sim import lakestore
@@ -76,7 +75,7 @@ def piece(keeping: LakeStore, folder: Path, name: str, seeds: range) -> None:
 
 def seeds_in(folder: Path, table: str) -> list[int]:
     lake = Lake.open(str(folder / "lake"))
-    tables = (pq.read_table(lake.where(part), columns=["seed"]) for part in lake.parts(table))
+    tables = (lake.read(part, ["seed"]) for part in lake.parts(table))
     return sorted(seed for found in tables for seed in found["seed"].to_pylist())
 
 
@@ -154,7 +153,7 @@ def test_what_could_not_be_written_is_told_when_the_next_result_comes(
 ) -> None:
     monkeypatch.setattr(lakestore, "_PATIENCE_S", 0.01)
     keeping = store(tmp_path)
-    in_the_way = tmp_path / "lake" / "results" / "scenario=calm"
+    in_the_way = tmp_path / "lake" / "relation=results"
     in_the_way.touch()
 
     keeping.add("calm", done(0))

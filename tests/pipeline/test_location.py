@@ -8,7 +8,7 @@ import pytest
 from disque_trio.__main__ import main
 from disque_trio.pipeline.errors import PipelineError
 from disque_trio.pipeline.lake.store import Lake
-from disque_trio.pipeline.location import local_path
+from disque_trio.pipeline.location import lake_path, local_path
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,25 @@ from disque_trio.pipeline.location import local_path
 )
 def test_a_path_may_be_a_file_address(text: str, path: str) -> None:
     assert local_path(text) == path
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("s3://bucket/a/lake/", "s3://bucket/a/lake"),
+        ("s3a://bucket/lake", "s3://bucket/lake"),
+        ("gs://bucket/lake", "gs://bucket/lake"),
+        ("abfss://box@account.dfs.core.windows.net/lake",) * 2,
+        ("file:///data/lake", "/data/lake"),
+    ],
+)
+def test_a_lake_may_be_in_an_object_store(text: str, address: str) -> None:
+    assert lake_path(text) == address
+
+
+def test_a_lake_anywhere_else_is_refused_with_what_would_do() -> None:
+    with pytest.raises(PipelineError, match=r"hdfs:// cannot be opened.* may be in s3://, gs://"):
+        lake_path("hdfs://host:8020/lake")
 
 
 def test_a_relative_path_begins_here() -> None:
@@ -52,12 +71,12 @@ def test_a_drive_is_refused_where_there_are_none(text: str) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ["pipeline", "ingest", "s3a://bucket/lake", "t.jsonl"],
+        ["pipeline", "ingest", "hdfs://host/lake", "t.jsonl"],
         ["pipeline", "ingest", "lake", "s3a://bucket/t.jsonl"],
-        ["pipeline", "query", "s3a://bucket/lake", "jobs"],
-        ["pipeline", "report", "s3a://bucket/lake", "--html", "out.html"],
-        ["pipeline", "compact", "s3a://bucket/lake"],
-        ["sim", "sweep", "SCENARIO", "--seeds", "0:1", "--lake", "s3a://bucket/lake"],
+        ["pipeline", "query", "hdfs://host/lake", "jobs"],
+        ["pipeline", "report", "hdfs://host/lake", "--html", "out.html"],
+        ["pipeline", "compact", "hdfs://host/lake"],
+        ["sim", "sweep", "SCENARIO", "--seeds", "0:1", "--lake", "hdfs://host/lake"],
         ["sim", "sweep", "SCENARIO", "--seeds", "0:1", "--out", "s3a://bucket/out"],
         ["sim", "run", "SCENARIO", "--trace", "s3a://bucket/t.jsonl"],
         ["sim", "run", "SCENARIO", "--html", "s3a://bucket/page.html"],
@@ -80,7 +99,8 @@ def test_no_command_makes_a_folder_of_an_address(
     status = main([scenario if word == "SCENARIO" else word for word in words])
 
     assert status == 2
-    assert "s3a:// cannot be opened" in capsys.readouterr().err
+    scheme = next(word for word in words if "://" in word).partition(":")[0]
+    assert f"{scheme}:// cannot be opened" in capsys.readouterr().err
     assert [each.name for each in tmp_path.iterdir()] == ["t.jsonl"]
 
 

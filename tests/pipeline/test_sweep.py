@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 from disque_trio.cli.frame import INTERRUPTED, USAGE
@@ -39,8 +38,9 @@ def careless(tmp_path: Path) -> str:
 def results(lake: Path, table: str = "results") -> list[dict[str, Any]]:
     """Rows of a table, in an order that does not depend on who came first."""
     found: list[dict[str, Any]] = []
-    for part in Lake.open(str(lake)).parts(table):
-        found += pq.read_table(lake / part.path, partitioning=None).to_pylist()
+    opened = Lake.open(str(lake))
+    for part in opened.parts(table):
+        found += opened.read(part).to_pylist()
     return sorted(found, key=lambda row: (row["seed"], row["run"], row.get("seq", 0)))
 
 
@@ -224,7 +224,7 @@ def test_a_sweep_is_told_what_keeps_an_executor_from_its_work(
 ) -> None:
     lake = tmp_path / "lake"
     Lake.open(str(lake), create=True)
-    Path(lake, "rows", f"scenario={Path(careless).stem}").write_text("where a folder should be")
+    Path(lake, "relation=rows").write_text("where a folder should be")
 
     status = main(["sweep", careless, "--seeds", "0:40", "--lake", str(lake), *SPARK])
 

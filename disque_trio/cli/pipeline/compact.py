@@ -2,7 +2,7 @@
 
 import attrs
 
-from disque_trio.cli.pipeline.spark import SparkOptions, part, started
+from disque_trio.cli.pipeline.spark import SparkOptions, part
 from disque_trio.terminal.options import option, whole
 from disque_trio.terminal.output import say
 
@@ -23,7 +23,6 @@ class Options(SparkOptions):
 def run(options: Options) -> int:
     """Compact, and tell."""
     lake = part("lake.store").Lake.open(options.lake)
-    with started(options) as spark:
-        tidied = part("lake.compaction").compact(spark, lake, grace_s=options.grace)
+    tidied = part("lake.compaction").compact(lake, grace_s=options.grace)
     say(f"{tidied.before} files became {tidied.after}; {tidied.removed} old ones removed")
     return 0

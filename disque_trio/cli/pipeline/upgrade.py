@@ -1,16 +1,21 @@
-"""`disque-trio pipeline upgrade`: give a lake of an earlier release its Delta tables."""
+"""`disque-trio pipeline upgrade`: bring a lake of release 0.1.0 to its one table."""
+
+from pathlib import Path
 
 from disque_trio.cli.pipeline.spark import LakeOptions, part
+from disque_trio.pipeline.location import local_path
 from disque_trio.terminal.output import say
 
-HELP = "Give a lake that an earlier release has made its Delta tables. Nothing may write into it."
+HELP = "Upgrade a lake of release 0.1.0, as its first use does. Nothing may write into it."
 
 
 def run(options: LakeOptions) -> int:
     """Upgrade, and tell."""
-    done = part("lake.upgrade").upgrade(options.lake)
-    if done.parts:
-        say(f"{done.parts} files of {done.sources} sources are in Delta tables now")
-    else:
-        say("nothing to do")
+    upgrade, store = part("lake.upgrade"), part("lake.store")
+    if Path(options.lake, upgrade.HEAD).exists():
+        done = upgrade.upgrade(store.Lake(local_path(options.lake)))
+        say(f"{done.parts} files of {done.sources} sources are in one Delta table now")
+        return 0
+    store.Lake.open(options.lake)
+    say("nothing to do")
     return 0

@@ -33,7 +33,7 @@ from disque_trio.cli.sim.sources import (
 from disque_trio.cli.sim.tally import Tally
 from disque_trio.pipeline import session
 from disque_trio.pipeline.errors import INSTALL, PipelineError
-from disque_trio.pipeline.location import local_path
+from disque_trio.pipeline.location import lake_path, local_path
 from disque_trio.sim.scenarios.scenario import Scenario
 from disque_trio.terminal.options import UsageError
 from disque_trio.terminal.output import say_json
@@ -207,7 +207,7 @@ class _Sweep:
             return None
         first = first_kept(seeds, self._scenarios[path].name, options.trace_share)
         return CollectorOptions(
-            local_path(options.lake), self._name, self._versions[path], options.trace_share, first
+            lake_path(options.lake), self._name, self._versions[path], options.trace_share, first
         )
 
     def _take(self, done: Done) -> Result | None:

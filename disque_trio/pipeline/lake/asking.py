@@ -2,7 +2,7 @@
 
 import re
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from disque_trio.pipeline.lake import derived, verdicts
-from disque_trio.pipeline.lake.files import LakeError, Part
-from disque_trio.pipeline.lake.shape import TABLES, VERDICTS, plain
+from disque_trio.pipeline.lake.files import LakeError, LakeFiles, Part, is_local
+from disque_trio.pipeline.lake.shape import TABLES, VERDICTS, plain, stored
 from disque_trio.pipeline.lake.store import Lake
 from disque_trio.pipeline.lake.views import VIEWS
 
@@ -20,6 +20,8 @@ _SPARK: Final = {
     pa.float64(): "DOUBLE",
     pa.string(): "STRING",
     pa.bool_(): "BOOLEAN",
+    pa.date32(): "DATE",
+    pa.timestamp("us", "UTC"): "TIMESTAMP",
 }
 MADE: Final = {view.name: view.sql for view in VIEWS.values()}
 """The SQL of each view, in order."""
@@ -40,8 +42,8 @@ def attach(
     names, or all. If one of them needs verdicts, runs without one are judged first, which `tell`
     is told. Raises `LakeError`."""
     parts = lake.snapshot()
-    for table, schema in TABLES.items():
-        _table(spark, lake, table, schema, parts[table]).createOrReplaceTempView(table)
+    for table in TABLES:
+        _table(spark, lake, table, parts[table]).createOrReplaceTempView(table)
     spark.sql(ONE_TRACE).createOrReplaceTempView("traces")
     spark.sql(ONE_RESULT).createOrReplaceTempView("results")
     wanted = needed(text) if text is not None else dict.fromkeys(MADE)
@@ -77,7 +79,10 @@ def _judge_missing(spark: Any, lake: Lake, tell: Callable[[str], object]) -> lis
         rows = spark.table("rows").join(pending.select(*_KEYS), [*_KEYS], "left_semi")
         grouped = (each.repartition(tasks, *_KEYS).groupBy(*_KEYS) for each in (rows, pending))
         found = (
-            next(grouped).cogroup(next(grouped)).applyInArrow(_judged, _shape(VERDICTS)).toArrow()
+            next(grouped)
+            .cogroup(next(grouped))
+            .applyInArrow(_judged, _shape(stored("verdicts")))
+            .toArrow()
         )
         spark.createDataFrame(found).unionByName(table).createOrReplaceTempView("verdicts")
         keep(lake, found)
@@ -149,7 +154,7 @@ SELECT * EXCEPT (number) FROM (
 """Each node of a live cluster has a trace, and all of them are one run."""
 
 ONE_RESULT: Final = """
-SELECT r.* FROM results r LEFT ANTI JOIN (
+SELECT r.* EXCEPT (at), unix_micros(r.at) AS at FROM results r LEFT ANTI JOIN (
   SELECT scenario, sweep, seed, version FROM results
   WHERE NOT ok AND size(filter(findings, each -> each.property = 'determinism')) > 0
 ) again ON r.ok AND r.scenario = again.scenario AND r.seed = again.seed
@@ -159,23 +164,34 @@ SELECT r.* FROM results r LEFT ANTI JOIN (
 sweeps has stored it."""
 
 
-def _table(spark: Any, lake: Lake, table: str, schema: pa.Schema, parts: Sequence[Part]) -> Any:
-    types = _types(schema)
+def _table(spark: Any, lake: Lake, table: str, parts: Sequence[Part]) -> Any:
+    columns = stored(table)
     if not parts:
         # Not an empty list: Spark would start a Python process to read it, in each query.
-        nulls = ", ".join(f"CAST(NULL AS {type}) AS {name}" for name, type in types.items())
+        nulls = ", ".join(f"CAST(NULL AS {type}) AS {name}" for name, type in _types(columns))
         return spark.sql(f"SELECT {nulls} WHERE false")
+    if not is_local(lake.path):  # Spark lacks what it would need to read there
+        return _read_by_python(spark, LakeFiles(lake.path), columns, parts)
     paths = [_GLOB.sub(r"\\\1", lake.where(part)) for part in parts]
-    reader = spark.read.schema(_shape(schema)).option("basePath", f"{lake.path}/{table}")
-    return reader.parquet(*paths)
+    reader = spark.read.schema(_shape(columns)).option("basePath", lake.path)
+    return reader.parquet(*paths).select(columns.names)
 
 
-def _types(schema: pa.Schema) -> dict[str, str]:
-    return {f"`{field.name}`": ddl(field.type) for field in schema} | {"scenario": "STRING"}
+def _read_by_python(spark: Any, lake: LakeFiles, columns: pa.Schema, parts: Sequence[Part]) -> Any:
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from lake.read(parts[number], columns.names).to_batches()
+
+    return spark.range(0, len(parts), 1, len(parts)).mapInArrow(work, _shape(columns))
+
+
+def _types(schema: pa.Schema) -> list[tuple[str, str]]:
+    return [(f"`{field.name}`", ddl(field.type)) for field in schema]
 
 
 def _shape(schema: pa.Schema) -> str:
-    return ", ".join(f"{name} {type}" for name, type in _types(schema).items())
+    return ", ".join(f"{name} {type}" for name, type in _types(schema))
 
 
 def ddl(kind: pa.DataType) -> str:

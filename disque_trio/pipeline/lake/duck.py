@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from disque_trio.pipeline.lake import asking, verdicts
 from disque_trio.pipeline.lake.files import Part
-from disque_trio.pipeline.lake.shape import TABLES, VERDICTS, plain
+from disque_trio.pipeline.lake.shape import TABLES, VERDICTS, plain, stored
 from disque_trio.pipeline.lake.store import Lake
 
 _THEIRS: Final = ("Referenced column", "Table with name")
@@ -51,7 +51,8 @@ class Duck:
         Raises `LakeError`."""
         self._lake = lake
         self._base = duckdb.connect()
-        parts = lake.snapshot(TABLES)
+        self._base.execute("SET TimeZone = 'UTC'")
+        parts = lake.snapshot()
         self._stored = {name: self._source(name, parts[name]) for name in TABLES}
         self._make("rows", "SELECT * FROM rows")
         self._make("traces", asking.ONE_TRACE)
@@ -93,14 +94,9 @@ class Duck:
 
     def _source(self, name: str, parts: Sequence[Part]) -> str:
         """What a query selects from to read these files of a table."""
-        if not parts:
-            empty = pa.schema([*plain(TABLES[name]), ("scenario", pa.string())]).empty_table()
-            self._base.register(f"no_{name}", empty)
-            return f"no_{name}"
-        files = ", ".join(_quoted(_as_glob(self._lake.where(part))) for part in parts)
-        self._base.execute(
-            f"CREATE TEMP VIEW stored_{name} AS SELECT * FROM read_parquet([{files}], "
-            "union_by_name = true, hive_partitioning = true, hive_types = {'scenario': VARCHAR})"
+        columns = stored(name)
+        self._base.register(
+            f"stored_{name}", self._lake.dataset(name, parts) if parts else columns.empty_table()
         )
         return f"stored_{name}"
 
@@ -149,10 +145,6 @@ def translated(sql: str, names: Mapping[str, str] | None = None) -> str:
         return str(tree.transform(changed).sql(dialect="duckdb"))
     except (sqlglot.errors.SqlglotError, ValueError) as error:
         raise OtherSqlError(str(error)) from None
-
-
-def _as_glob(path: str) -> str:
-    return "".join(f"[{each}]" if each in "[*?" else each for each in path)
 
 
 def _quoted(text: str) -> str:

@@ -1,40 +1,39 @@
 """The files of a lake, which every machine writes; they are valid once `store` has committed them.
 
-A lake is a folder on storage that all who use it share:
+A lake is a folder on storage that all who use it share, or in an object store:
 
-    lake.json                            which layout it has
-    TABLE/_delta_log/                    what is valid in a table, as Delta Lake keeps it
-    TABLE/scenario=NAME/PART.parquet     the tables: rows, traces, verdicts, results; and sources,
-                                         which has no scenarios
-    recent/ID.json                       a commit that some of its tables may lack
-    sweeps.lock                          locked while a sweep commits
-    derived/VIEW-KEY.parquet             rows of a view, which can be computed again (`derived`)
+    _delta_log/                  what is valid, as Delta Lake keeps it
+    relation=TABLE/scenario=NAME/cluster=NAME/date=DAY/PART.parquet
+    _derived/VIEW-KEY.parquet    rows of a view, which can be computed again (`derived`)
 """
 
+import datetime
 import json
-import os
 import re
 import uuid
+from collections.abc import Iterable
 from contextlib import suppress
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, Self
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import attrs
 import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.fs as pf
 import pyarrow.parquet as pq
 
 from disque_trio.pipeline.errors import PipelineError
-from disque_trio.pipeline.lake.shape import SCHEMAS, TABLES
-from disque_trio.pipeline.location import local_path
+from disque_trio.pipeline.lake.shape import PARTITIONS, SCHEMAS, stored
+from disque_trio.pipeline.location import lake_path
 
-LAYOUT: Final = 2
-"""The version of the folder. An unknown version is refused."""
-HEAD: Final = "lake.json"
-SWEEPS: Final = "sweeps.lock"
-DERIVED: Final = "derived"
-DRAFT: Final = ".writing-"
-"""How the names of files begin that are not whole."""
+LOG: Final = "_delta_log"
+_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+_LONGEST: Final = 64
+"""Characters of a text that is kept as the least or greatest of a file."""
+_EPOCH: Final = datetime.date(1970, 1, 1)
 
 
 class LakeError(PipelineError):
@@ -49,6 +48,15 @@ class Part:
     path: str
     """Within the lake."""
     rows: int
+    size: int = attrs.field(default=0, eq=False)
+    stats: str = attrs.field(default="", eq=False)
+    """What Delta stores about its columns. Of a part that is valid already it is empty."""
+
+    @property
+    def keys(self) -> dict[str, str | None]:
+        """The values of its partitions."""
+        pairs = (each.split("=", 1) for each in self.path.split("/")[:-1])
+        return {name: None if text == _NULL else unquote(text) for name, text in pairs}
 
 
 @attrs.frozen(kw_only=True)
@@ -66,76 +74,114 @@ class Source:
 
 
 class LakeFiles:
-    """The folder of a lake that is there."""
+    """A lake that is there. Executors use it: where lakes are in folders, they need no Delta."""
 
     def __init__(self, path: str) -> None:
         self.path = path
 
     @classmethod
     def open(cls, path: str) -> Self:
-        """The lake at a path. Raises `LakeError`."""
-        path = local_path(path)
-        try:
-            found = json.loads(Path(path, HEAD).read_text("utf-8"))
-        except FileNotFoundError:
+        """The lake at a path or address. Raises `LakeError`."""
+        path = lake_path(path)
+        if is_local(path) and not Path(path, LOG).is_dir():
             raise LakeError(
-                f"{path} is no lake: it has no {HEAD}; 'disque-trio pipeline ingest' makes one"
-            ) from None
-        except (OSError, ValueError) as error:
-            raise LakeError(f"cannot open the lake {path}: {reason(error)}") from None
-        version = found.get("schema") if isinstance(found, dict) else None
-        if version != LAYOUT:
-            help = _WITHOUT_TABLES if version == 1 else _UNKNOWN
-            raise LakeError(f"{path} is a lake of schema {version}, {help}")
+                f"{path} is no lake: it has no {LOG}; 'disque-trio pipeline ingest' makes one"
+            )
         return cls(path)
 
+    @property
+    def storage(self) -> pf.FileSystem:
+        """The storage, whose paths begin in the lake."""
+        return _storage(self.path)
+
     def write(self, table: str, scenario: str, name: str, content: pa.Table) -> Part:
-        """Write a part, which is not valid yet. One of the same name is replaced."""
+        """Write a part, which is not valid yet."""
         with self.part(table, scenario, name, content.schema) as writer:
             writer.write_table(content)
         return writer.done
 
-    def part(self, table: str, scenario: str, name: str, schema: pa.Schema) -> "PartWriter":
+    def part(
+        self,
+        table: str,
+        scenario: str,
+        name: str,
+        schema: pa.Schema,
+        cluster: str | None = None,
+        date: str | None = None,
+    ) -> "PartWriter":
         """A part to be written bit by bit."""
+        path = self.new_path(table, scenario, name, cluster, date)
+        return PartWriter(self, table, path, schema)
+
+    def new_path(
+        self,
+        table: str,
+        scenario: str,
+        name: str,
+        cluster: str | None = None,
+        date: str | None = None,
+    ) -> str:
+        """A path in the lake that no other part has; its name begins as is given."""
         if table not in SCHEMAS:
             raise LakeError(f"a lake has no table {table}")
-        folder = f"/scenario={quote(scenario or 'unnamed', safe=' ')}" if table in TABLES else ""
-        return self.part_at(table, f"{table}{folder}/{name}.parquet", schema)
+        keys = (table, None if table == "sources" else scenario or "unnamed", cluster, date)
+        texts = (_NULL if text is None else quote(text, safe=" ") for text in keys)
+        folders = (f"{key}={text}" for key, text in zip(PARTITIONS, texts, strict=True))
+        return f"{'/'.join(folders)}/{name}-{uuid.uuid4().hex[:8]}.parquet"
 
-    def part_at(self, table: str, path: str, schema: pa.Schema) -> "PartWriter":
-        """The same, at a path within the lake."""
-        return PartWriter(self.path, table, path, schema)
+    def read(self, part: Part, columns: list[str] | None = None) -> pa.Table:
+        """The rows of a part. Raises `LakeError`."""
+        try:
+            return self.dataset(part.table, [part]).to_table(columns)
+        except (OSError, pa.ArrowException) as error:
+            raise LakeError(f"{self.where(part)}: {reason(error)}") from None
+
+    def dataset(self, table: str, parts: Iterable[Part]) -> ds.Dataset:
+        """These parts of a table, with the columns of its partitions."""
+        return ds.dataset(
+            [part.path for part in parts],
+            stored(table),
+            "parquet",
+            self.storage,
+            ds.HivePartitioning(pa.schema(PARTITIONS.items())),
+        )
 
     def where(self, part: Part) -> str:
-        """The path of a part."""
-        return str(Path(self.path, part.path))
+        """The path or the address of a part."""
+        return f"{self.path}/{part.path}"
 
 
-_UNKNOWN: Final = (
-    f"this program knows {LAYOUT}: use the release that wrote it, or ingest its sources into a new "
-    "lake"
-)
-_WITHOUT_TABLES: Final = "without Delta tables: 'disque-trio pipeline upgrade LAKE' makes them"
+def is_local(path: str) -> bool:
+    """Is it no address in an object store?"""
+    return "://" not in path
+
+
+@cache
+def _storage(path: str) -> pf.FileSystem:
+    if is_local(path):
+        return pf.SubTreeFileSystem(path, pf.LocalFileSystem())
+    return pf.PyFileSystem(import_module("deltalake.fs").DeltaStorageHandler(path))
 
 
 class PartWriter:
-    """Writes one part under another name; it gets its own once it is whole."""
+    """Writes one part."""
 
-    def __init__(self, lake: str, table: str, path: str, schema: pa.Schema) -> None:
+    def __init__(self, lake: LakeFiles, table: str, path: str, schema: pa.Schema) -> None:
         self._lake, self._table, self._path, self._schema = lake, table, path, schema
-        self._rows = 0
-        self._target = Path(lake, path)
-        self._draft = self._target.with_name(f"{DRAFT}{uuid.uuid4().hex}")
+        self._rows = self._size = 0
+        self._metadata: list[pq.FileMetaData] = []
 
     @property
     def done(self) -> Part:
         """What was written."""
-        return Part(self._table, self._path, self._rows)
+        return Part(self._table, self._path, self._rows, self._size, statistics(*self._metadata))
 
     def __enter__(self) -> "PartWriter":
         try:
-            self._target.parent.mkdir(parents=True, exist_ok=True)
-            self._writer = pq.ParquetWriter(self._draft, self._schema, compression="zstd")
+            self._file = open_new(self._lake, self._path)
+            self._writer = pq.ParquetWriter(
+                self._file, self._schema, compression="zstd", metadata_collector=self._metadata
+            )
         except OSError as error:
             raise self._failed(error) from None
         return self
@@ -149,58 +195,61 @@ class PartWriter:
         self._rows += content.num_rows
 
     def __exit__(self, kind: object, *_: object) -> None:
+        is_whole = False
         try:
-            self._writer.close()
             if kind is None:
-                sync(self._draft)
-                os.replace(self._draft, self._target)
-                sync(self._target.parent)
+                self._writer.close()
+                self._size = self._file.tell()
+            self._writer.is_open = False  # no footer for half a file
+            self._file.close()
+            is_whole = kind is None
         except OSError as error:
             raise self._failed(error) from None
         finally:
-            self._draft.unlink(missing_ok=True)
+            if not is_whole:
+                with suppress(OSError):
+                    self._lake.storage.delete_file(self._path)
 
     def _failed(self, error: OSError) -> LakeError:
-        return LakeError(f"cannot write to the lake {self._lake}: {reason(error)}")
+        return LakeError(f"cannot write to the lake {self._lake.path}: {reason(error)}")
 
 
-def write_whole(path: Path, content: Any, *, keeps: bool = False) -> None:
-    """JSON under its name completely, or not at all. `keeps` what is there: others may have locked
-    it. Raises `LakeError`."""
-    draft = path.with_name(f"{DRAFT}{uuid.uuid4().hex}")
-    try:
-        with draft.open("w", encoding="utf-8") as file:
-            json.dump(content, file, separators=(",", ":"))
-            file.flush()
-            os.fsync(file.fileno())
-        if keeps:
-            _link(draft, path)
-        else:
-            os.replace(draft, path)
-        sync(path.parent)
-    except OSError as error:
-        raise LakeError(f"cannot write {path}: {reason(error)}") from None
-    finally:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
+def open_new(lake: LakeFiles, path: str) -> pa.NativeFile:
+    """A new file of a lake."""
+    if is_local(lake.path):  # object stores have no folders
+        lake.storage.create_dir(path.rpartition("/")[0])
+    return lake.storage.open_output_stream(path)
 
 
-def _link(draft: Path, path: Path) -> None:
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        pass
-    except OSError:  # a file system without links
-        os.replace(draft, path)
+def statistics(metadata: pq.FileMetaData) -> str:
+    """The least and greatest values of a file's columns, as Delta stores them."""
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    lows, highs, nulls = dict[str, Any](), dict[str, Any](), dict[str, int]()
+    for at in range(metadata.num_columns):
+        columns = [group.column(at) for group in groups]
+        found = [each.statistics for each in columns if each.statistics is not None]
+        if not found or len(found) < len(columns) or "." in columns[0].path_in_schema:
+            continue
+        name = columns[0].path_in_schema
+        nulls[name] = sum(each.null_count for each in found)
+        some = [each for each in found if each.has_min_max]
+        is_all = all(each.has_min_max or not each.num_values for each in found)
+        ends = [end for each in some for end in (each.min, each.max)]
+        if ends and is_all and not any(len(end) > _LONGEST for end in ends if isinstance(end, str)):
+            lows[name], highs[name] = min(ends), max(ends)
+    facts = {"minValues": lows, "maxValues": highs, "nullCount": nulls}
+    return json.dumps({"numRecords": metadata.num_rows, **facts}, default=_as_text)
 
 
-def sync(path: Path) -> None:
-    """Of a file or a folder: what was written outlives the machine."""
-    file = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
+def _as_text(instant: datetime.datetime) -> str:
+    return instant.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def day_of(days: int) -> str | None:
+    """The date so many days after 1970; None if no calendar has it."""
+    with suppress(OverflowError):
+        return str(_EPOCH + datetime.timedelta(days))
+    return None
 
 
 def reason(error: Exception) -> str:

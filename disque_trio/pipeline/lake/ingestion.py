@@ -4,7 +4,8 @@ Pieces of files are read by Spark's executors, which see the files and the lake 
 paths. One commit at the end makes all of it count.
 """
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ import pyarrow as pa
 from disque_trio.pipeline.lake import shape
 from disque_trio.pipeline.lake.files import LakeError, LakeFiles, Part
 from disque_trio.pipeline.lake.reading import Piece, read
-from disque_trio.pipeline.lake.store import Lake, Source
+from disque_trio.pipeline.lake.store import INGESTING, Lake, Source, Version
 from disque_trio.pipeline.lake.survey import LINES, BadFileError, Found, files_in, survey
 
 _PIECE: Final = 64 << 20
@@ -43,28 +44,31 @@ class Outcome:
 def ingest(spark: Any, lake: Lake, paths: Sequence[str], *, run: str = shape.LIVE) -> Outcome:
     """Take in these files, and what lies in these folders. `run` names the cluster that the traces
     of live nodes are of. Raises `LakeError`."""
-    with lake.locked():
-        found, known, bad, bases = _surveyed(lake, files_in(paths), run)
-        pieces = [piece for each in found for piece in _pieces(each)]
-        parts, faults = _read_all(spark, lake, pieces)
+    read: dict[Piece, list[Part] | str] = {}
+    while True:
+        seen = lake.now()
+        found, known, bad, bases = _surveyed(lake.sources(seen), files_in(paths), run)
+        pieces = {each.path: list(_pieces(each)) for each in found}
+        read |= _read_all(spark, lake, [each for some in pieces.values() for each in some], read)
+        parts, faults = _sorted_out(pieces, read)
         bad |= faults | {each.path: _REPLACED for each in found if each.is_replaced}
         for path, base in bases.items():
             if base in bad:
                 bad[path] = bad[base]
         known = [path for path in known if path not in bad]
-        _discard(lake, [part for path, made in parts.items() if path in bad for part in made])
         good = [each for each in found if each.path not in bad]
         taken = [_source(each, parts.get(each.path, [])) for each in good]
-        _commit(lake, good, [part for each in good for part in parts.get(each.path, [])], taken)
-    return Outcome(tuple(taken), tuple(known), bad)
+        # Another ingestion may have been quicker, and may know some of these files.
+        made = [part for each in good for part in parts.get(each.path, [])]
+        if _commit(lake, good, made, taken, seen):
+            return Outcome(tuple(taken), tuple(known), bad)
 
 
 def _surveyed(
-    lake: Lake, paths: Sequence[str], run: str
+    known: list[Source], paths: Sequence[str], run: str
 ) -> tuple[list[Found], list[str], dict[str, str], dict[str, str]]:
     """What there is to read, what is known, what is bad, and by path a file of these that another
     one begins with: it is known only if that one is good."""
-    known = lake.sources()
     found: list[Found] = []
     old: list[str] = []
     bad: dict[str, str] = {}
@@ -120,61 +124,59 @@ def _line_end(path: str, at: int, size: int) -> int:
         return min(at + len(file.readline()), size)
 
 
-_OUTCOMES: Final = (
-    "piece int, error string, is_ours boolean, table string, path string, rows bigint"
+_OUTCOMES: Final = "piece int, error string, is_ours boolean, parts string"
+_AS_ARROW: Final = pa.schema(
+    [("piece", pa.int32()), ("error", pa.string()), ("is_ours", pa.bool_()), ("parts", pa.string())]
 )
 
 
 def _read_all(
-    spark: Any, lake: Lake, pieces: Sequence[Piece]
-) -> tuple[dict[str, list[Part]], dict[str, str]]:
-    """The parts by path of the file, and what was wrong by path."""
-    parts: dict[str, list[Part]] = {}
-    bad: dict[str, str] = {}
+    spark: Any, lake: Lake, wanted: Sequence[Piece], read: Container[Piece]
+) -> dict[Piece, list[Part] | str]:
+    """The parts of the pieces that are not read yet, or what is wrong with one."""
+    pieces = [each for each in wanted if each not in read]
     if not pieces:
-        return parts, bad
+        return {}
     tasks = min(len(pieces), _TASKS)
     folder = LakeFiles(lake.path)  # executors need not have what commits need
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield _attempt(folder, number, pieces[number])
+                facts = {"piece": number, **_attempt(folder, pieces[number])}
+                yield pa.RecordBatch.from_pylist([facts], schema=_AS_ARROW)
 
-    done = spark.range(0, len(pieces), 1, tasks).mapInArrow(work, _OUTCOMES).collect()
-    for row in done:
-        path = pieces[row.piece].path
+    found: dict[Piece, list[Part] | str] = {}
+    for row in spark.range(0, len(pieces), 1, tasks).mapInArrow(work, _OUTCOMES).collect():
         if row.is_ours:
             raise LakeError(row.error)
-        if row.error is not None:
-            bad.setdefault(path, row.error)
-        else:
-            parts.setdefault(path, []).append(Part(row.table, row.path, row.rows))
-    return parts, bad
+        parts = [Part(**facts) for facts in json.loads(row.parts or "[]")]
+        found[pieces[row.piece]] = parts if row.error is None else row.error
+    return found
 
 
-def _attempt(lake: LakeFiles, number: int, piece: Piece) -> pa.RecordBatch:
+def _attempt(lake: LakeFiles, piece: Piece) -> dict[str, Any]:
     try:
-        rows = [{"piece": number, **attrs.asdict(part)} for part in read(lake, piece)]
+        return {"parts": json.dumps([attrs.asdict(part) for part in read(lake, piece)])}
     except BadFileError as error:
-        rows = [{"piece": number, "error": str(error)}]
+        return {"error": str(error)}
     except LakeError as error:
-        rows = [{"piece": number, "error": str(error), "is_ours": True}]
-    schema = pa.schema(
-        [
-            ("piece", pa.int32()),
-            ("error", pa.string()),
-            ("is_ours", pa.bool_()),
-            *((name, pa.string()) for name in ("table", "path")),
-            ("rows", pa.int64()),
-        ]
-    )
-    return pa.RecordBatch.from_pylist(rows, schema=schema)
+        return {"error": str(error), "is_ours": True}
 
 
-def _discard(lake: Lake, parts: Sequence[Part]) -> None:
-    for part in parts:
-        Path(lake.where(part)).unlink(missing_ok=True)
+def _sorted_out(
+    pieces: Mapping[str, Sequence[Piece]], read: Mapping[Piece, list[Part] | str]
+) -> tuple[dict[str, list[Part]], dict[str, str]]:
+    """The parts by path of the file, and what was wrong by path."""
+    parts: dict[str, list[Part]] = {}
+    bad: dict[str, str] = {}
+    for path, some in pieces.items():
+        for found in (read[each] for each in some):
+            if isinstance(found, str):
+                bad.setdefault(path, found)
+            else:
+                parts.setdefault(path, []).extend(found)
+    return parts, bad
 
 
 def _source(found: Found, parts: Sequence[Part]) -> Source:
@@ -182,17 +184,15 @@ def _source(found: Found, parts: Sequence[Part]) -> Source:
 
 
 def _commit(
-    lake: Lake, found: Sequence[Found], parts: list[Part], sources: Sequence[Source]
-) -> None:
+    lake: Lake, found: Sequence[Found], parts: list[Part], sources: Sequence[Source], over: Version
+) -> bool:
     """The parts, and a row for each trace that is not known yet."""
-    if not found:
-        return
     for each in found:
         if each.sort != "results" and not each.begin:
             row = shape.traces_table(each.plan, each.run)
             name = f"{each.source.sha256[: shape.RUN_DIGITS]}"
             parts.append(lake.write("traces", each.scenario, name, row))
-    lake.commit([part for part in parts if part.rows], sources)
+    return lake.commit([part for part in parts if part.rows], sources, over, INGESTING)
 
 
 __all__ = ["LakeError", "Outcome", "ingest"]

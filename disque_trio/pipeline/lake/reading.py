@@ -6,7 +6,8 @@ is the piece read again, for the number of the line and a better word for what i
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -17,8 +18,8 @@ import pyarrow.json as pj
 import pyarrow.parquet as pq
 
 from disque_trio.pipeline.lake import shape
-from disque_trio.pipeline.lake.files import LakeFiles, Part
-from disque_trio.pipeline.lake.shape import RESULTS, ROWS, RUN_DIGITS
+from disque_trio.pipeline.lake.files import LakeFiles, Part, PartWriter, day_of
+from disque_trio.pipeline.lake.shape import LIVE, RESULTS, ROWS, RUN_DIGITS
 from disque_trio.pipeline.lake.survey import LINES, TABLE, BadFileError
 from disque_trio.sim.traces.files import PLAN_KIND
 from disque_trio.tracing.jsonlines import NewerRow, RowError, rows_of
@@ -37,6 +38,7 @@ _TEXT: Final = pa.schema(
 )
 _NEWER: Final = "; if a later version has written the file, ingest it with that version"
 _NEEDED: Final = ("time", "kind")
+_DAY: Final = 86_400e6
 
 
 @attrs.frozen(kw_only=True)
@@ -51,16 +53,15 @@ class Piece:
     run: str
     seed: int
     name: str
-    """The name of the part; a repeated task writes the same part."""
+    """The name of the part; its parts have names that begin so."""
 
 
 def read(lake: LakeFiles, piece: Piece) -> list[Part]:
     """Write the piece's rows into the lake. Raises `BadFileError` and `LakeError`."""
     try:
-        if piece.sort == TABLE:
-            return [_write(lake, piece, _of_table(piece))]
-        if piece.sort == LINES:
-            return [_write(lake, piece, _of_lines(piece))]
+        if piece.sort in (TABLE, LINES):
+            tables = _of_table(piece) if piece.sort == TABLE else _of_lines(piece)
+            return write_rows(lake, piece.scenario, piece.name, _numbered_all(tables, piece))
         return _write_results(lake, piece)
     except OSError as error:
         raise BadFileError(error.strerror or str(error)) from None
@@ -68,13 +69,40 @@ def read(lake: LakeFiles, piece: Piece) -> list[Part]:
         raise BadFileError(str(error)) from None
 
 
-def _write(lake: LakeFiles, piece: Piece, tables: Iterator[pa.Table]) -> Part:
-    with lake.part("rows", piece.scenario, piece.name, ROWS) as writer:
-        first = piece.begin
+def write_rows(lake: LakeFiles, scenario: str, name: str, tables: Iterable[pa.Table]) -> list[Part]:
+    """Write trace rows; those of live nodes by cluster and day."""
+    writers: dict[tuple[str | None, str | None], PartWriter] = {}
+    with ExitStack() as stack:
         for table in tables:
-            writer.write_table(_numbered(table, piece, first))
-            first += table.num_rows
-    return writer.done
+            some = _by_day(table) if scenario == LIVE else {(None, None): table}
+            for (cluster, day), rows in some.items():
+                if (cluster, day) not in writers:
+                    writer = lake.part("rows", scenario, name, ROWS, cluster, day)
+                    writers[cluster, day] = stack.enter_context(writer)
+                writers[cluster, day].write_table(rows)
+    return [writer.done for writer in writers.values()]
+
+
+def _by_day(rows: pa.Table) -> dict[tuple[str | None, str | None], pa.Table]:
+    """With their `at`."""
+    at = rows.schema.get_field_index("at")
+    rows = rows.set_column(at, ROWS.field(at), rows["time"].cast(ROWS.field(at).type))
+    # Arrow's division of integers is not that of Python below zero.
+    days = pc.floor(pc.divide(rows["time"].cast(pa.float64()), _DAY))
+    found: dict[tuple[str | None, str | None], pa.Table] = {}
+    for run in rows["run"].unique().to_pylist():
+        for day in days.unique().to_pylist():
+            mine = rows.filter(pc.and_(pc.equal(rows["run"], run), pc.equal(days, day)))
+            if mine.num_rows:
+                found[run, day_of(int(day))] = mine
+    return found
+
+
+def _numbered_all(tables: Iterable[pa.Table], piece: Piece) -> Iterator[pa.Table]:
+    first = piece.begin
+    for table in tables:
+        yield _numbered(table, piece, first)
+        first += table.num_rows
 
 
 def _numbered(table: pa.Table, piece: Piece, first: int) -> pa.Table:
@@ -87,7 +115,8 @@ def _numbered(table: pa.Table, piece: Piece, first: int) -> pa.Table:
         pa.array(range(first, first + count), pa.int64()),
     ]
     columns = [_filled(table.column(name), ROWS.field(name).type) for name in shape.OF_ROW]
-    return pa.Table.from_arrays([*keys, *columns], schema=ROWS)
+    at = pa.nulls(count, ROWS.field("at").type)
+    return pa.Table.from_arrays([*keys, *columns, at], schema=ROWS)
 
 
 def _filled(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:

@@ -1,8 +1,9 @@
 """The tables of the lake: their columns, as Arrow schemas.
 
-All but `sources` have `scenario` too, which is the name of the folder that a part lies in. `run`
-tells runs apart: of a sweep it is the beginning of the digest, of an ingested file that of its
-SHA-256, of a live cluster the name that the user has given.
+They are relations of one Delta table, whose columns are those of all. Its partitions are further
+columns: `relation`, `scenario` of all but `sources`, and of rows of live nodes the `cluster` and
+the `date`. `run` tells runs apart: of a sweep it is the beginning of the digest, of an ingested
+file that of its SHA-256, of a live cluster the name that the user has given.
 """
 
 import json
@@ -35,8 +36,12 @@ _ROW: Final = {
     **dict.fromkeys(("ref", "mono", "wall"), pa.int64()),
     "clock": pa.list_(pa.int64()),
 }
-ROWS: Final = pa.schema([*_KEYS, ("seq", pa.int64()), *((name, _ROW[name]) for name in OF_ROW)])
-"""Trace rows (`sim.rows`). `seq` puts those of one file in the order in which they were written."""
+_INSTANT: Final = pa.timestamp("us", "UTC")
+ROWS: Final = pa.schema(
+    [*_KEYS, ("seq", pa.int64()), *((name, _ROW[name]) for name in OF_ROW), ("at", _INSTANT)]
+)
+"""Trace rows (`sim.rows`). `seq` puts those of one file in the order in which they were written.
+`at` is the time of a row of a live node."""
 
 TRACES: Final = pa.schema(
     [
@@ -60,7 +65,7 @@ RESULTS: Final = pa.schema(
     [
         *_KEYS,
         ("sweep", pa.string()),
-        ("at", pa.int64()),
+        ("at", _INSTANT),
         ("engine", pa.string()),
         ("ok", pa.bool_()),
         *((name, pa.int64()) for name in ("lost", "added", "delivered", "steps", "end")),
@@ -85,14 +90,14 @@ RESULTS: Final = pa.schema(
         ("plan", pa.string()),
     ]
 )
-"""One row for each seed of a sweep, with its verdict. `at` is when, in microseconds
-since 1970, `end` how long the run was in simulated ones, `seconds` what it cost of a processor."""
+"""One row for each seed of a sweep, with its verdict. `at` is when it was run, `end` how many
+simulated microseconds the run was long, `seconds` what it cost of a processor."""
 
 VERDICTS: Final = pa.schema(
     [
         *_KEYS,
         ("judge", _WORD),
-        ("at", pa.int64()),
+        ("at", _INSTANT),
         ("events", pa.int64()),
         ("ok", pa.bool_()),
         *((name, pa.int64()) for name in ("lost", "delivered")),
@@ -111,7 +116,7 @@ VERDICTS: Final = pa.schema(
             ),
         ),
         (
-            "duplicates",
+            "repeats",
             pa.list_(
                 pa.struct(
                     [
@@ -140,8 +145,9 @@ TABLES: Final = {"rows": ROWS, "traces": TRACES, "results": RESULTS, "verdicts":
 """The tables that have a scenario, and that queries name."""
 SCHEMAS: Final = {**TABLES, "sources": SOURCES}
 """All tables of a lake."""
-LATER: Final = ("verdicts",)
-"""Tables that a lake lacks which an earlier release has made, until something is written there."""
+PARTITIONS: Final = {
+    "relation": pa.string(), "scenario": pa.string(), "cluster": pa.string(), "date": pa.date32()
+}  # fmt: skip
 
 
 def plain(schema: pa.Schema) -> pa.Schema:
@@ -152,11 +158,24 @@ def plain(schema: pa.Schema) -> pa.Schema:
     )
 
 
+def stored(table: str) -> pa.Schema:
+    """The columns of a table with those of its partitions that it has."""
+    keys = {"rows": ("scenario", "cluster", "date"), "sources": ()}.get(table, ("scenario",))
+    return pa.schema([*plain(SCHEMAS[table]), *((name, PARTITIONS[name]) for name in keys)])
+
+
+def whole() -> pa.Schema:
+    """The columns of the one table."""
+    columns = {field.name: field for schema in SCHEMAS.values() for field in plain(schema)}
+    return pa.schema([*PARTITIONS.items(), *columns.values()])
+
+
 def rows_table(rows: Sequence[Row], run: str, seed: int, first: int = 0) -> pa.Table:
     """Trace rows; the first of them is the row of this number in its trace."""
     count = len(rows)
     columns: list[Sequence[Any]] = [[run] * count, [seed] * count, range(first, first + count)]
     columns += [[getattr(row, name) for row in rows] for name in OF_ROW]
+    columns.append([None] * count)
     arrays = [pa.array(values, field.type) for values, field in zip(columns, ROWS, strict=True)]
     return pa.Table.from_arrays(arrays, schema=ROWS)
 

@@ -1,42 +1,60 @@
-"""The commits of a lake: what is valid in its tables, whatever is killed and when.
+"""The commits of a lake: what is valid in it, whatever is killed and when.
 
-Each table is a Delta table (`delta`), whose commits count as a whole or not at all. A commit that
-may concern several tables is first written as one file under `recent`, and counts from then on:
-whoever reads the lake adds its parts to those of the tables that lack it, and whoever commits next
-brings it into them. The file stays for `_KEPT_S`, so a reader that has seen a commit in one of the
-tables only finds it there. A process that dies before leaves parts that a later compaction removes.
+A lake is one Delta table, and each change is one of its transactions, which object stores carry out
+by conditional put. Who must not add what another adds at the same time (`INGESTING`, `SWEEPING`)
+names what he does: of two such commits over the same version Delta refuses the later one, which is
+then made anew over what is there. A process that dies leaves parts that a later compaction removes.
+
+<https://github.com/delta-io/delta/blob/master/PROTOCOL.md>
 """
 
-import fcntl
-import json
-import os
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Self
+from urllib.parse import unquote
 
 import attrs
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.fs as pf
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.transaction import AddAction
 
-from disque_trio.pipeline.lake import files
-from disque_trio.pipeline.lake.delta import DeltaFiles, Version
-from disque_trio.pipeline.lake.files import LakeError, LakeFiles, Part, Source, reason
-from disque_trio.pipeline.lake.shape import SCHEMAS, SOURCES
-from disque_trio.pipeline.location import local_path
+from disque_trio.pipeline.lake import upgrade
+from disque_trio.pipeline.lake.files import (
+    LOG,
+    LakeError,
+    LakeFiles,
+    Part,
+    Source,
+    is_local,
+    reason,
+)
+from disque_trio.pipeline.lake.shape import PARTITIONS, SCHEMAS, SOURCES, whole
+from disque_trio.pipeline.location import lake_path
 
-_RECENT: Final = "recent"
-_KEPT_S: Final = 60.0
-"""How long the file of a commit stays that all tables have."""
-_LOOKS: Final = 10
-"""So often a reader begins again that was slower than that."""
+INGESTING: Final = "disque-trio-ingest"
+SWEEPING: Final = "disque-trio-sweep"
+_NAME: Final = "disque-trio"
+_LAYOUT: Final = "schema 3"
+_SETTINGS: Final = {"delta.logRetentionDuration": "interval 7 days"}
+_COLUMNS: Final = ("path", "num_records", "size_bytes")
+_HARMLESS: Final = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
+"""Features of readers that change neither which rows of a file count nor what its columns are."""
 
 Snapshot = dict[str, list[Part]]
 """The parts of all tables at one time, by table, oldest first."""
-Recent = dict[str, list[Part]]
-"""The parts of commits that some tables may lack, by their id, oldest first."""
+
+
+@attrs.frozen
+class Version:
+    """A lake at one time."""
+
+    table: DeltaTable
+    parts: Snapshot
 
 
 class Lake(LakeFiles):
@@ -44,151 +62,138 @@ class Lake(LakeFiles):
 
     @classmethod
     def open(cls, path: str, *, create: bool = False) -> Self:
-        """The lake at a path. Raises `LakeError`."""
-        path = local_path(path)
+        """The lake at a path or address. One of release 0.1.0 is upgraded. Raises `LakeError`."""
+        path = lake_path(path)
+        lake = cls(path)
+        if is_local(path) and Path(path, upgrade.HEAD).exists():
+            upgrade.upgrade(lake)
+        with lake.said():
+            if not DeltaTable.is_deltatable(path):
+                if not create:
+                    raise LakeError(
+                        f"{path} is no lake: it has no {LOG}; 'disque-trio pipeline ingest' makes "
+                        "one"
+                    )
+                lake.create()
+        lake._checked()
+        return lake
+
+    def create(self) -> None:
+        """Make the table. Whoever does the same at this moment is in nobody's way."""
+        entries = self.storage.get_file_info(pf.FileSelector("", allow_not_found=True))
+        for name in (entry.base_name for entry in entries):
+            if name != LOG and not name.startswith("relation="):
+                raise LakeError(f"{self.path} is no lake, and not empty either: it has {name}")
+        self.make()
+
+    def make(self) -> None:
+        """The same, beside what is there."""
         try:
-            if create and not Path(path, files.HEAD).exists():
-                _create(Path(path))
-        except OSError as error:
-            raise LakeError(f"cannot open the lake {path}: {reason(error)}") from None
-        return super().open(path)
-
-    def table(self, name: str) -> DeltaFiles:
-        """One of its tables."""
-        return DeltaFiles(self, name)
-
-    # Writing.
-
-    def commit(self, parts: Sequence[Part], sources: Sequence[Source] = ()) -> None:
-        """Make these parts valid, and these files known. Raises `LakeError`."""
-        id = f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}"
-        if sources:
-            rows = pa.Table.from_pylist([attrs.asdict(each) for each in sources], schema=SOURCES)
-            parts = [*parts, self.write("sources", "", id, rows)]
-        if parts:
-            content = [attrs.asdict(part) for part in parts]
-            files.write_whole(self._recent_file(id), content)
-            self.finish()
-
-    def finish(self) -> None:
-        """Bring recent commits into the tables that lack them. Raises `LakeError`."""
-        recent = self._recent()
-        versions = self._versions()
-        for id, parts in recent.items():
-            for name, version in versions.items():
-                mine = [part for part in parts if part.table == name]
-                if mine and not version.has(id):
-                    self.table(name).add(id, mine)
-            with suppress(FileNotFoundError):  # another has just done the same
-                path = self._recent_file(id)
-                if path.stat().st_mtime <= time.time() - _KEPT_S:
-                    path.unlink()
+            DeltaTable.create(
+                self.path, whole(), mode="ignore", partition_by=list(PARTITIONS), name=_NAME,
+                description=_LAYOUT, configuration=_SETTINGS,
+            )  # fmt: skip
+        except DeltaError:
+            if not DeltaTable.is_deltatable(self.path):  # another has just made it
+                raise
 
     @contextmanager
-    def locked(self, name: str = files.HEAD) -> Iterator[None]:
-        """Do alone what takes this lock, and wait for it. That of the head is for ingestions and
-        compactions."""
+    def said(self) -> Iterator[None]:
+        """Raise what Delta and the storage say as `LakeError`."""
         try:
-            file = os.open(Path(self.path, name), os.O_RDWR | os.O_CREAT, 0o666)
-        except OSError as error:
-            raise LakeError(f"cannot lock the lake {self.path}: {reason(error)}") from None
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            self.finish()
             yield
-        finally:
-            os.close(file)
+        except (DeltaError, OSError) as error:
+            raise LakeError(f"cannot use the lake {self.path}: {reason(error)}") from None
 
     # Reading.
 
-    def snapshot(self, names: Iterable[str] = SCHEMAS) -> Snapshot:
-        """The parts of these tables that are valid now. Raises `LakeError`, also if one of them is
-        not there."""
-        names = tuple(names)
-        for _ in range(_LOOKS):
-            begun, before = time.monotonic(), self._recent()
-            versions = self._versions(names)
-            after = self._recent()
-            if time.monotonic() < begun + _KEPT_S / 2:
-                break  # a commit that came and went meanwhile has no old file yet
-        else:
-            raise LakeError(f"the lake {self.path} is too slow: its tables are not read in time")
-        found = {name: {part.path: part for part in versions[name].parts} for name in versions}
-        for id, parts in {**before, **after}.items():
-            for part in parts:
-                if part.table in versions and not versions[part.table].has(id):
-                    found[part.table][part.path] = part
-        for part in (part for parts in found.values() for part in parts.values()):
-            if not Path(self.where(part)).exists():
-                raise LakeError(f"{self.path} is damaged: {part.path} is missing")
-        return {name: list(parts.values()) for name, parts in found.items()}
+    def _checked(self) -> DeltaTable:
+        """The table. Its parts are read as they are, so no feature may say that some of their rows
+        do not count, or that their columns have other names."""
+        with self.said():
+            table = DeltaTable(self.path)
+            protocol, facts = table.protocol(), table.metadata()
+        if (facts.name, facts.description) != (_NAME, _LAYOUT):
+            raise LakeError(
+                f"{self.path} is no lake of {_LAYOUT}, which this program knows, but "
+                f"'{facts.name}', '{facts.description}': use the release that wrote it"
+            )
+        unknown = set(protocol.reader_features or ()) - _HARMLESS
+        if protocol.min_reader_version not in (1, 3) or unknown:
+            needs = ", ".join(sorted(unknown)) or f"reader version {protocol.min_reader_version}"
+            raise LakeError(
+                f"the lake {self.path} needs {needs} of Delta, which another program has turned "
+                "on: copy its rows into a table without it"
+            )
+        return table
 
-    def _versions(self, names: Iterable[str] = SCHEMAS) -> dict[str, Version]:
-        return {name: self.table(name).read() for name in names}
+    def now(self) -> Version:
+        """The lake as it is now. Raises `LakeError`, also if a part is not there."""
+        table = self._checked()
+        with self.said():
+            found = pa.table(table.get_add_actions())
+            in_order = found.sort_by([("modification_time", "ascending"), ("path", "ascending")])
+            columns = [in_order[each].to_pylist() for each in _COLUMNS]
+            parts: Snapshot = {name: [] for name in SCHEMAS}
+            for path, *numbers in zip(*columns, strict=True):
+                relation = path.partition("/")[0].partition("=")[2]
+                parts[relation].append(Part(relation, unquote(path), *numbers))
+            paths = [part.path for some in parts.values() for part in some]
+            for entry in self.storage.get_file_info(paths) if is_local(self.path) else ():
+                if entry.type == pf.FileType.NotFound:
+                    raise LakeError(f"{self.path} is damaged: {entry.path} is missing")
+        return Version(table, parts)
+
+    def snapshot(self) -> Snapshot:
+        """The parts of all tables that are valid now. Raises `LakeError`."""
+        return self.now().parts
 
     def parts(self, table: str) -> list[Part]:
         """The parts of a table that are valid now. Raises `LakeError`."""
-        return self.snapshot([table])[table]
+        return self.snapshot()[table]
 
-    def sources(self) -> list[Source]:
-        """Everything that has been ingested. Raises `LakeError`."""
-        found = [pq.read_table(self.where(part)) for part in self.parts("sources")]
-        return [Source(**row) for table in found for row in table.to_pylist()]
+    def sources(self, version: Version | None = None) -> list[Source]:
+        """Everything that had been ingested then, or has been now. Raises `LakeError`."""
+        parts = (version or self.now()).parts["sources"]
+        return [Source(**row) for part in parts for row in self.read(part).to_pylist()]
 
-    def _recent(self) -> Recent:
-        found: Recent = {}
-        for path in sorted(Path(self.path, _RECENT).glob("*.json")):
-            with suppress(FileNotFoundError):  # all tables have it
-                found[path.stem] = _read_commit(path)
-        return found
+    # Writing.
 
-    def _recent_file(self, id: str) -> Path:
-        return Path(self.path, _RECENT, f"{id}.json")
+    def commit(
+        self,
+        parts: Sequence[Part],
+        sources: Sequence[Source] = (),
+        over: Version | None = None,
+        doing: str = "",
+    ) -> bool:
+        """Make these parts valid, and these files known. False, and nothing of it, if another has
+        been `doing` the same since that version. Raises `LakeError`."""
+        if sources:
+            rows = pa.Table.from_pylist([attrs.asdict(each) for each in sources], schema=SOURCES)
+            parts = [*parts, self.write("sources", "", uuid.uuid4().hex[:16], rows)]
+        return not parts or self._committed(parts, over or self.now(), doing)
 
-    # Removing.
+    def _committed(self, parts: Iterable[Part], over: Version, doing: str) -> bool:
+        now = time.time_ns() // 1_000_000
+        actions = [
+            AddAction(part.path, part.size, part.keys, now, True, part.stats) for part in parts
+        ]
+        marks = [Transaction(doing, over.table.version() + 1)] if doing else None
+        with self.said():
+            try:
+                over.table.create_write_transaction(
+                    actions, "append", whole(), list(PARTITIONS),
+                    commit_properties=CommitProperties(app_transactions=marks),
+                )  # fmt: skip
+            except CommitFailedError:
+                if not doing or not self._has_been(doing, over):
+                    raise
+                return False
+        return True
 
-    def remove_drafts(self, age_s: float) -> int:
-        """Remove what processes have left that died while they wrote. How many files."""
-        until, removed = time.time() - age_s, 0
-        # Below folders of scenarios, Delta looks.
-        for folder in ("", _RECENT, "sources", files.DERIVED):
-            for path in Path(self.path, folder).glob(f"{files.DRAFT}*"):
-                with suppress(FileNotFoundError):
-                    if path.stat().st_mtime <= until:
-                        path.unlink()
-                        removed += 1
-        return removed
-
-
-def _read_commit(path: Path) -> list[Part]:
-    try:
-        return [Part(**each) for each in json.loads(path.read_text("utf-8"))]
-    except FileNotFoundError:
-        raise
-    except (OSError, ValueError, TypeError) as error:
-        raise LakeError(f"the lake is damaged: {path}: {reason(error)}") from None
-
-
-def _create(path: Path) -> None:
-    """Whoever does the same at this moment, or has died of it, is in nobody's way."""
-    path.mkdir(parents=True, exist_ok=True)
-    ours = {files.HEAD, _RECENT, *SCHEMAS}
-    for name in (each.name for each in path.iterdir()):
-        if name not in ours and not name.startswith(files.DRAFT):
-            if Path(path, files.HEAD).exists():  # made, and used, since it was looked for
-                return
-            raise LakeError(f"{path} is no lake, and not empty either: there is {name} in it")
-    make(path)
-    files.write_whole(Path(path, files.HEAD), {"schema": files.LAYOUT}, keeps=True)
-
-
-def make(path: Path) -> Lake:
-    """The tables of a lake that has no head yet. Raises `LakeError`."""
-    Path(path, _RECENT).mkdir(exist_ok=True)
-    lake = Lake(str(path))
-    for name in SCHEMAS:
-        lake.table(name).create()
-    return lake
+    def _has_been(self, doing: str, since: Version) -> bool:
+        before, after = since.table.transaction_version, DeltaTable(self.path).transaction_version
+        return bool(before(doing) != after(doing))
 
 
 __all__ = ["Lake", "LakeError", "Part", "Source"]

@@ -56,13 +56,13 @@ def facts(
         "lost": verdict and verdict.lost,
         "delivered": verdict and verdict.deliveries,
         "violations": [attrs.asdict(each) for each in violations],
-        "duplicates": list(_duplicates(verdict)) if verdict else [],
+        "repeats": list(_repeats(verdict)) if verdict else [],
         "not_judged": list(verdict.not_judged.items()) if verdict else [],
         "notes": list(verdict.notes) if verdict else [],
     }
 
 
-def _duplicates(verdict: Verdict) -> Iterator[dict[str, Any]]:
+def _repeats(verdict: Verdict) -> Iterator[dict[str, Any]]:
     """Every delivery after the first is a duplicate, so its place tells its number."""
     before = Counter[str]()
     for each in verdict.records:

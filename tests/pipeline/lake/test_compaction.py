@@ -1,6 +1,5 @@
-"""Many small parts become one, and nothing is different for who asks."""
+"""Many small files become one, and nothing is different for who asks."""
 
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,8 @@ import pytest
 
 from disque_trio.pipeline.lake import asking, compaction, shape
 from disque_trio.pipeline.lake.compaction import compact
-from disque_trio.pipeline.lake.store import Lake, LakeError, Part, Source
+from disque_trio.pipeline.lake.reading import write_rows
+from disque_trio.pipeline.lake.store import SWEEPING, Lake, Part, Source
 from disque_trio.tracing.rows import Row
 from tests.pipeline.lake.folder import strays
 from tests.pipeline.lake.test_ingestion import content
@@ -17,66 +17,9 @@ from tests.pipeline.lake.test_ingestion import content
 SOURCE = Source(name="f", head="h", sha256="s", size=1, run="r", rows=1)
 
 
-def test_small_parts_become_one_and_old_files_go_after_a_while(spark: Any, tmp_path: Path) -> None:
-    lake = Lake.open(str(tmp_path / "lake"), create=True)
-    for number in range(3):
-        lake.commit([part_of(lake, number)], [SOURCE])
-    before = content(lake)
-
-    tidied = compact(spark, lake)
-
-    assert (tidied.before, tidied.after, tidied.removed) == (6, 2, 0)
-    assert content(lake) == before
-    assert lake.sources() == [SOURCE] * 3
-    assert len(strays(lake)) == 6
-
-    again = compact(spark, lake, grace_s=0)
-
-    assert (again.before, again.after, again.removed) == (2, 2, 6)
-    assert content(lake) == before
-    assert lake.sources() == [SOURCE] * 3
-    assert strays(lake) == []
-
-
-def test_what_comes_during_a_compaction_is_there_after_it(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lake = Lake.open(str(tmp_path / "lake"), create=True)
-    for number in range(2):
-        lake.commit([part_of(lake, number)])
-    merged = compaction._merged_all
-
-    def meanwhile(*args: Any) -> Any:
-        lake.commit([part_of(lake, 2)])
-        return merged(*args)
-
-    monkeypatch.setattr(compaction, "_merged_all", meanwhile)
-    compact(spark, lake, grace_s=0)
-
-    assert sorted(row.job for row in content(lake)) == ["J0", "J1", "J2"]
-
-
-def test_of_two_compactions_at_once_one_fails(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lake = Lake.open(str(tmp_path / "lake"), create=True)
-    for number in range(2):
-        lake.commit([part_of(lake, number)])
-    merged = compaction._merged_all
-
-    def meanwhile(*args: Any) -> Any:
-        made = merged(*args)
-        with monkeypatch.context() as patch:
-            patch.setattr(compaction, "_merged_all", merged)
-            patch.setattr(Lake, "locked", lambda _: nullcontext())  # storage without locks
-            compact(spark, lake, grace_s=60)
-        return made
-
-    monkeypatch.setattr(compaction, "_merged_all", meanwhile)
-    with pytest.raises(LakeError, match="is being compacted by another: rows"):
-        compact(spark, lake)
-
-    assert sorted(row.job for row in content(lake)) == ["J0", "J1"]
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake.open(str(tmp_path / "lake"), create=True)
 
 
 def part_of(lake: Lake, number: int) -> Part:
@@ -84,36 +27,122 @@ def part_of(lake: Lake, number: int) -> Part:
     return lake.write("rows", "s", f"p{number}", rows)
 
 
-def test_rows_of_a_kind_lie_together_so_that_a_query_reads_no_others(
-    spark: Any, tmp_path: Path
+def test_small_files_become_one_and_old_ones_go_after_a_while(lake: Lake) -> None:
+    for number in range(3):
+        lake.commit([part_of(lake, number)], [SOURCE])
+    before = content(lake)
+
+    tidied = compact(lake)
+
+    assert (tidied.before, tidied.after, tidied.removed) == (6, 2, 0)
+    assert content(lake) == before
+    assert lake.sources() == [SOURCE] * 3
+    assert len(strays(lake)) == 6
+
+    again = compact(lake, grace_s=0)
+
+    assert (again.before, again.after, again.removed) == (2, 2, 6)
+    assert content(lake) == before
+    assert lake.sources() == [SOURCE] * 3
+    assert strays(lake) == []
+
+
+def test_what_was_written_and_never_named_goes_and_what_is_kept_of_views_stays(lake: Lake) -> None:
+    part_of(lake, 0)
+    kept = Path(lake.path, "_derived", "runs-1.parquet")
+    kept.parent.mkdir()
+    kept.touch()
+
+    assert compact(lake).removed == 0, "a sweep under way may be about to name it"
+    assert compact(lake, grace_s=0).removed == 1
+    assert kept.exists()
+
+
+def test_what_comes_during_a_compaction_is_there_after_it(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lake = Lake.open(str(tmp_path / "lake"), create=True)
-    for run in ("b", "a"):
-        for first in (50, 0):
-            rows = [Row(first + n, kind) for n in range(3) for kind in ("send", "hold", "recv")]
-            lake.commit([lake.write("rows", "s", f"{run}{first}", shape.rows_table(rows, run, 0))])
+    for number in range(2):
+        lake.commit([part_of(lake, number)])
+    seen, merge = lake.now(), compaction._merge
 
-    compact(spark, lake)
+    def meanwhile(*args: Any) -> None:
+        merge(*args)
+        assert lake.commit([part_of(lake, 2)], (), seen, SWEEPING)
 
-    (part,) = lake.parts("rows")
-    found = pq.read_table(lake.where(part), partitioning=None).select(["kind", "run", "time"])
-    assert [tuple(row.values()) for row in found.to_pylist()] == [
-        (kind, run, time)
-        for kind in ("hold", "recv", "send")
-        for run in ("a", "b")
-        for time in (0, 1, 2, 50, 51, 52)
+    monkeypatch.setattr(compaction, "_merge", meanwhile)
+    compact(lake, grace_s=0)
+
+    assert sorted(row.job for row in content(lake)) == ["J0", "J1", "J2"]
+
+
+def test_days_and_clusters_of_live_nodes_stay_apart(lake: Lake) -> None:
+    for number in range(2):
+        for run in ("berlin", "paris"):
+            rows = [Row(day * 86_400_000_000 + number, "hold") for day in range(2)]
+            lake.commit(write_rows(lake, "live", "p", [shape.rows_table(rows, run, 0)]))
+    assert len(lake.parts("rows")) == 8
+
+    compact(lake)
+
+    found = sorted((part.keys["cluster"], part.keys["date"]) for part in lake.parts("rows"))
+    assert found == [
+        (run, day) for run in ("berlin", "paris") for day in ("1970-01-01", "1970-01-02")
     ]
 
 
-def test_a_query_for_many_kinds_skips_groups_of_rows_without_them(
-    spark: Any, tmp_path: Path
+def test_few_new_rows_beside_many_are_merged_by_themselves(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lake = Lake.open(str(tmp_path / "lake"), create=True)
+    many = [Row(number, "hold", job=f"J{number * number}") for number in range(20_000)]
+    lake.commit([lake.write("rows", "s", "many", shape.rows_table(many, "r", 0))])
+    for number in range(2):
+        lake.commit([part_of(lake, number)])
+    monkeypatch.setattr(compaction, "LARGE", 50_000)
+    (large,) = (part for part in lake.parts("rows") if part.rows == 20_000)
+
+    compact(lake)
+
+    assert sorted(part.rows for part in lake.parts("rows")) == [2, 20_000]
+    assert large in lake.parts("rows")
+
+
+def test_rows_of_a_kind_lie_together_so_that_a_query_reads_no_others(lake: Lake) -> None:
+    for run in ("b", "a"):
+        rows = [Row(n, kind) for n in range(3) for kind in ("send", "hold", "recv")]
+        lake.commit([lake.write("rows", "s", run, shape.rows_table(rows, run, 0))])
+
+    compact(lake)
+
+    (part,) = lake.parts("rows")
+    found = lake.read(part, ["kind"])["kind"].to_pylist()
+    assert found == [kind for kind in ("hold", "recv", "send") for _ in range(6)]
+
+
+def test_two_compactions_at_once_lose_nothing_and_double_nothing(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(2):
+        lake.commit([part_of(lake, number)])
+    merge = compaction._merge
+
+    def meanwhile(*args: Any) -> None:
+        monkeypatch.setattr(compaction, "_merge", merge)
+        compact(lake)
+        merge(*args)
+
+    monkeypatch.setattr(compaction, "_merge", meanwhile)
+    compact(lake)
+
+    assert sorted(row.job for row in content(lake)) == ["J0", "J1"]
+
+
+def test_a_query_for_many_kinds_skips_groups_of_rows_without_them(spark: Any, lake: Lake) -> None:
     with lake.part("rows", "s", "p", shape.ROWS) as writer:
         for kind in ("acked", "lost", "recv", "send"):
             rows = [Row(number, kind) for number in range(200)]
             writer.write_table(shape.rows_table(rows, "r", 0))
     lake.commit([writer.done])
+    assert pq.read_metadata(lake.where(writer.done)).num_row_groups == 4
     asking.attach(spark, lake, "rows")
 
     kinds = ", ".join(f"'{kind}'" for kind in ["acked", *map(str, range(20))])

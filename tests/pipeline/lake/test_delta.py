@@ -1,4 +1,4 @@
-"""Tables that other programs have changed with features of Delta of theirs."""
+"""Lakes that other programs have changed with features of Delta of theirs."""
 
 import json
 from pathlib import Path
@@ -15,9 +15,9 @@ def lake(tmp_path: Path) -> Lake:
     return Lake.open(str(tmp_path / "lake"), create=True)
 
 
-def raise_protocol(lake: Lake, table: str, protocol: dict[str, Any]) -> None:
+def raise_protocol(lake: Lake, protocol: dict[str, Any]) -> None:
     """As another program does it that turns a feature of Delta on."""
-    log = Path(lake.path, table, "_delta_log")
+    log = Path(lake.path, "_delta_log")
     number = len(list(log.glob("*.json")))
     Path(log, f"{number:020d}.json").write_text(json.dumps({"protocol": protocol}) + "\n")
 
@@ -37,9 +37,9 @@ def test_a_table_whose_files_may_not_be_read_as_they_are_is_refused(
 ) -> None:
     lake.commit([lake.write("rows", "s", "a", TABLE)])
     names = ("minReaderVersion", "minWriterVersion", "readerFeatures", "writerFeatures")
-    raise_protocol(lake, "rows", dict(zip(names, protocol, strict=False)))
+    raise_protocol(lake, dict(zip(names, protocol, strict=False)))
 
-    with pytest.raises(LakeError, match=f"the table rows of the lake .*{needs}"):
+    with pytest.raises(LakeError, match=f"the lake .*{needs}"):
         lake.parts("rows")
 
 
@@ -47,8 +47,8 @@ def test_a_table_that_needs_a_newer_program_to_write_is_read_and_says_so(lake: L
     part = lake.write("rows", "s", "a", TABLE)
     lake.commit([part])
     newer = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["laterFeature"]}
-    raise_protocol(lake, "rows", newer)
+    raise_protocol(lake, newer)
 
     assert lake.parts("rows") == [part]
-    with pytest.raises(LakeError, match=r"cannot write to the table rows .*laterFeature"):
+    with pytest.raises(LakeError, match=r"cannot use the lake .*laterFeature"):
         lake.commit([lake.write("rows", "s", "b", TABLE)])

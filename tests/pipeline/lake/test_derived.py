@@ -7,10 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from disque_trio.pipeline.lake import asking, shape
-from disque_trio.pipeline.lake.files import DERIVED
+from disque_trio.pipeline.lake.derived import FOLDER
 from disque_trio.pipeline.lake.store import Lake
 from disque_trio.tracing.rows import Row
-from tests.pipeline.lake.folder import strays
 
 NAMES = ("a", "b")
 
@@ -34,7 +33,7 @@ def runs(spark: Any, lake: Lake) -> list[tuple[str, int]]:
 
 
 def kept(lake: Lake) -> list[Path]:
-    return sorted(Path(lake.path, DERIVED).glob("*"))
+    return sorted(Path(lake.path, FOLDER).glob("*"))
 
 
 def test_a_second_question_reads_what_the_first_has_computed(spark: Any, lake: Lake) -> None:
@@ -78,15 +77,6 @@ def test_a_damaged_file_is_made_anew(spark: Any, lake: Lake) -> None:
 
 
 def test_a_lake_in_which_nothing_can_be_kept_is_asked_all_the_same(spark: Any, lake: Lake) -> None:
-    Path(lake.path, DERIVED).write_text("no folder")
+    Path(lake.path, FOLDER).write_text("no folder")
 
     assert runs(spark, lake) == [("r0", 1)]
-    assert strays(lake) == [DERIVED]
-
-
-def test_no_draft_stays(spark: Any, lake: Lake) -> None:
-    runs(spark, lake)
-    Path(lake.path, DERIVED, ".writing-1").write_text("half")
-
-    assert lake.remove_drafts(0) == 1
-    assert strays(lake) == []

@@ -4,10 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
-from disque_trio.pipeline.lake import ingestion, reading
+from disque_trio.pipeline.lake import ingestion, reading, shape
 from disque_trio.pipeline.lake.ingestion import ingest
 from disque_trio.pipeline.lake.reading import Piece
 from disque_trio.pipeline.lake.store import Lake
@@ -17,7 +16,6 @@ from disque_trio.sim.traces import files as traces_files
 from disque_trio.tracing.jsonlines import line_of
 from disque_trio.tracing.rows import Row
 from disque_trio.tracing.sampling import heading
-from tests.pipeline.lake.folder import strays
 from tests.pipeline.lake.runs import traced
 from tests.sim.mutants.plans import conditions
 
@@ -36,12 +34,11 @@ def lines(path: Path, rows: list[Row]) -> str:
 
 def content(lake: Lake) -> list[Row]:
     """All rows, as they were written."""
-    found = []
-    for part in lake.parts("rows"):
-        for facts in pq.read_table(lake.where(part), partitioning=None).to_pylist():
-            keys = {facts.pop(name) for name in ("run", "seq", "seed")}
-            assert keys
-            found.append(Row(**{**facts, "clock": tuple(facts["clock"])}))
+    found = [
+        Row(**{**facts, "clock": tuple(facts["clock"])})
+        for part in lake.parts("rows")
+        for facts in lake.read(part, list(shape.OF_ROW)).to_pylist()
+    ]
     return sorted(found, key=lambda row: row.time)
 
 
@@ -134,7 +131,6 @@ def test_a_file_that_is_rotated_while_it_is_read_is_not_taken_for_the_one_that_w
 
     assert "was moved or replaced while it was read" in outcome.bad[str(trace)]
     assert content(store) == []
-    assert strays(store) == []
     assert ingest(spark, store, [str(tmp_path / "trace.jsonl.1"), str(trace)]).rows == 50
     assert content(store) == ROWS
 
@@ -168,7 +164,6 @@ def test_bad_files_are_named_and_the_others_are_taken(
         assert reason in outcome.bad[str(tmp_path / name)], name
     assert outcome.rows == 50
     assert content(store) == ROWS
-    assert strays(store) == []
 
 
 @pytest.mark.parametrize("form", ["jsonl", "arrow", "parquet"])
@@ -237,7 +232,6 @@ def test_what_begins_with_a_bad_file_is_bad_too(spark: Any, store: Lake, tmp_pat
     assert list(outcome.bad) == paths
     assert len(set(outcome.bad.values())) == 1
     assert (outcome.taken, outcome.known) == ((), ())
-    assert strays(store) == []
 
 
 def test_a_known_file_stays_known_beside_a_bad_one_of_its_first_line_and_size(
@@ -267,7 +261,7 @@ def test_tables_and_folders_are_taken_too(
     assert outcome.rows == len(case.rows)
     assert content(store) == sorted(case.rows, key=lambda row: row.time)
     (trace,) = store.parts("traces")
-    facts = pq.read_table(store.where(trace), partitioning=None).to_pylist()
+    facts = store.read(trace).to_pylist()
     assert (facts[0]["seed"], facts[0]["is_live"], facts[0]["nodes"]) == (3, False, 5)
     assert ingest(spark, store, [str(folder)]).rows == 0
 
@@ -284,7 +278,7 @@ def test_results_of_a_sweep_are_taken_as_results(spark: Any, store: Lake, tmp_pa
     assert ingest(spark, store, [str(file)]).rows == 1
 
     (part,) = store.parts("results")
-    (row,) = pq.read_table(store.where(part), partitioning=None).to_pylist()
+    (row,) = store.read(part).to_pylist()
     assert (row["run"], row["seed"], row["ok"], row["added"]) == ("ab" * 8, 7, False, 9)
     assert row["duplicates"] == [("D1", 2)]
     assert row["findings"] == result["findings"]
@@ -329,3 +323,49 @@ def test_the_run_of_live_nodes_has_the_name_that_is_given(tmp_path: Path) -> Non
     trace = lines(tmp_path / "one.jsonl", ROWS)
 
     assert survey(trace, "berlin", []).run == "berlin"
+
+
+def test_of_two_ingestions_at_once_of_the_same_files_each_file_counts_once(
+    spark: Any, store: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = lines(tmp_path / "one.jsonl", ROWS[:20]), lines(tmp_path / "two.jsonl", ROWS[20:])
+    commit, reads = ingestion._commit, list[int]()
+    read_all = ingestion._read_all
+
+    def meanwhile(*args: Any) -> Any:
+        with monkeypatch.context() as patch:
+            patch.setattr(ingestion, "_commit", commit)
+            assert ingest(spark, store, [one]).rows == 20
+        monkeypatch.setattr(ingestion, "_commit", commit)
+        return commit(*args)
+
+    def counted(*args: Any) -> Any:
+        found = read_all(*args)
+        reads.append(len(found))
+        return found
+
+    monkeypatch.setattr(ingestion, "_commit", meanwhile)
+    monkeypatch.setattr(ingestion, "_read_all", counted)
+    outcome = ingest(spark, store, [one, other])
+
+    assert (outcome.rows, outcome.known) == (30, (one,))
+    assert content(store) == ROWS
+    assert reads == [2, 1, 0], "nothing is read again"
+
+
+def test_rows_of_live_nodes_lie_by_cluster_and_day_and_have_their_time(
+    spark: Any, store: Lake, tmp_path: Path
+) -> None:
+    days = [Row(day * 86_400_000_000 + 5, "hold", "a1", f"J{day}") for day in (-1, 0, 20_000)]
+    trace = lines(tmp_path / "one.jsonl", days)
+
+    assert ingest(spark, store, [trace], run="berlin").rows == 3
+
+    found = [row for part in store.parts("rows") for row in store.read(part).to_pylist()]
+    told = sorted((str(row["date"]), row["cluster"], str(row["at"])[:19]) for row in found)
+    assert told == [
+        ("1969-12-31", "berlin", "1969-12-31 00:00:00"),
+        ("1970-01-01", "berlin", "1970-01-01 00:00:00"),
+        ("2024-10-04", "berlin", "2024-10-04 00:00:00"),
+    ]
+    assert len(store.parts("rows")) == 3

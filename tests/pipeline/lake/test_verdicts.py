@@ -179,9 +179,6 @@ def test_live_nodes_are_judged_with_their_names_and_times_and_again_when_traces_
 
 def test_a_lake_of_an_earlier_release_is_judged_when_it_is_asked(spark: Any, fresh: Lake) -> None:
     swept(fresh, 0, is_judged=False)
-    for path in sorted(Path(fresh.path, "verdicts").rglob("*"), reverse=True):
-        path.rmdir() if path.is_dir() else path.unlink()
-    Path(fresh.path, "verdicts").rmdir()
     ask = Telling(spark, fresh)
 
     assert not fresh.parts("verdicts")

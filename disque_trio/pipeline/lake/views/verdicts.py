@@ -23,8 +23,9 @@ COLUMNS: Final = {
 
 SQL: Final = f"""
 SELECT * EXCEPT (place) FROM (
-  SELECT {KEYS}, ok, lost, delivered, violations, duplicates, not_judged, notes, judge, at,
-    row_number() OVER (PARTITION BY {KEYS} ORDER BY at DESC) AS place
-  FROM verdicts JOIN runs USING ({KEYS})
+  SELECT {KEYS}, ok, lost, delivered, violations, repeats AS duplicates, not_judged, notes, judge,
+    unix_micros(at) AS at,
+    row_number() OVER (PARTITION BY {KEYS} ORDER BY v.at DESC) AS place
+  FROM verdicts v JOIN runs USING ({KEYS})
 ) WHERE place = 1
 """

@@ -1,0 +1,132 @@
+"""A lake in an object store: the same rows, two writers, a writer that is killed.
+
+The store is moto's server, a process of its own: what Delta asks of it holds the interpreter.
+"""
+
+import os
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from disque_trio.pipeline.lake import asking
+from disque_trio.pipeline.lake.compaction import compact
+from disque_trio.pipeline.lake.duck import Duck
+from disque_trio.pipeline.lake.ingestion import ingest
+from disque_trio.pipeline.lake.store import Lake
+from tests.cluster.processes import SOON_S, eventually
+from tests.pipeline.conftest import IN_STORE, STORE
+from tests.pipeline.lake.test_ingestion import ROWS, content, lines
+from tests.pipeline.lake.test_killed import WRITE
+from tests.pipeline.test_lakestore import piece, seeds_in, store
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[str]:
+    """The address of a bucket."""
+    host, port = STORE.removeprefix("http://").split(":")
+    server = subprocess.Popen(
+        [sys.executable, "-m", "moto.server", "-H", host, "-p", port],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in IN_STORE.items():
+            patch.setenv(name, value)
+        try:
+            eventually(lambda: _made(f"{STORE}/lakes"), 4 * SOON_S, "the store answers")
+            yield "s3://lakes"
+        finally:
+            server.kill()
+            server.wait()
+
+
+def _made(address: str) -> bool:
+    try:
+        return bool(urllib.request.urlopen(urllib.request.Request(address, method="PUT")))
+    except OSError:
+        return False
+
+
+QUESTION = "SELECT run, node, kind, job, time, date, at FROM rows ORDER BY time"
+
+
+def test_a_lake_there_equals_one_on_disk_row_for_row(
+    spark: Any, bucket: str, tmp_path: Path
+) -> None:
+    trace = tmp_path / "trace.jsonl"
+    lakes = [Lake.open(path, create=True) for path in (f"{bucket}/same", str(tmp_path / "lake"))]
+    answers = []
+    for lake in lakes:
+        for count in (20, 50):  # it grows
+            lines(trace, ROWS[:count])
+            assert ingest(spark, lake, [str(trace)], run="berlin").rows in (20, 30)
+        assert ingest(spark, lake, [str(trace)]).known == (str(trace),)
+        assert content(lake) == ROWS
+        duck = Duck(lake, QUESTION)
+        answers.append([tuple(row) for row in duck.ask(QUESTION).rows])
+        duck.close()
+        session = spark.newSession()
+        asking.attach(session, lake, QUESTION)
+        (told,) = session.sql("SELECT count(*), sum(time), max(date) FROM rows").collect()
+        assert tuple(map(str, told)) == ("50", str(sum(range(50))), "1970-01-01")
+
+    assert len(answers[0]) == 50
+    assert answers[0] == answers[1]
+
+
+def test_there_too_two_sweeps_store_each_seed_once_and_a_compaction_changes_nothing(
+    bucket: str,
+) -> None:
+    folder: Any = _Folder(f"{bucket}/sweeps")
+    one, other = store(folder, "one"), store(folder, "other")
+    piece(one, folder, "one", range(3))
+    piece(other, folder, "other", range(2, 5))
+    one.close()
+    other.close()
+
+    for _ in range(2):
+        assert seeds_in(folder, "results") == seeds_in(folder, "traces") == list(range(5))
+        assert (one.elsewhere, other.elsewhere) == (0, 1)
+        removed = compact(Lake.open(f"{bucket}/sweeps/lake"), grace_s=0).removed
+    assert removed == 0
+
+
+class _Folder:
+    """An address, to which names can be added."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    def __truediv__(self, name: str) -> str:
+        return f"{self._address}/{name}"
+
+
+def test_there_too_what_was_committed_outlives_a_kill_and_nothing_is_there_by_halves(
+    bucket: str,
+) -> None:
+    path = f"{bucket}/killed"
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITE, path, str(each)],
+            stdout=subprocess.PIPE, text=True, env=dict(os.environ),
+        )
+        for each in range(2)
+    ]  # fmt: skip
+    said = set[str]()
+    for writer in writers:
+        assert writer.stdout is not None
+        said |= {writer.stdout.readline().strip() for _ in range(2)}
+        writer.kill()
+        said.update(line for line in writer.communicate()[0].split() if line)
+
+    found = Lake.open(path).snapshot()
+    rows, traces = (
+        {part.path.rpartition("/")[2].rpartition("-")[0] for part in found[name]}
+        for name in ("rows", "traces")
+    )
+    assert rows == traces >= said
+    assert len(said) >= 4
