@@ -13,7 +13,8 @@ def run(options: LakeOptions) -> int:
     """Upgrade, and tell."""
     upgrade, store = part("lake.upgrade"), part("lake.store")
     if Path(options.lake, upgrade.HEAD).exists():
-        done = upgrade.upgrade(store.Lake(local_path(options.lake)))
+        lake = store.Lake(local_path(options.lake))
+        done = upgrade.upgrade(lake, lake.fill)
         say(f"{done.parts} files of {done.sources} sources are in one Delta table now")
         return 0
     store.Lake.open(options.lake)

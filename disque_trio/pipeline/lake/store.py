@@ -10,7 +10,7 @@ then made anew over what is there. A process that dies leaves parts that a later
 
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Self
@@ -66,7 +66,7 @@ class Lake(LakeFiles):
         path = lake_path(path)
         lake = cls(path)
         if is_local(path) and Path(path, upgrade.HEAD).exists():
-            upgrade.upgrade(lake)
+            upgrade.upgrade(lake, lake.fill)
         with lake.said():
             if not DeltaTable.is_deltatable(path):
                 if not create:
@@ -96,6 +96,14 @@ class Lake(LakeFiles):
         except DeltaError:
             if not DeltaTable.is_deltatable(self.path):  # another has just made it
                 raise
+
+    def fill(self, doing: str, find: Callable[[], list[Part]]) -> Snapshot:
+        """Make the table of these parts, unless a commit of this name has, and say what it has."""
+        self.make()
+        version = self.now()
+        if version.table.transaction_version(doing) is None:
+            self.commit(find(), (), version, doing)
+        return self.snapshot()
 
     @contextmanager
     def said(self) -> Iterator[None]:

@@ -7,10 +7,10 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import unquote
 
 import attrs
@@ -20,11 +20,8 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from disque_trio.pipeline.lake import shape
-from disque_trio.pipeline.lake.files import LakeError, Part, reason, statistics
+from disque_trio.pipeline.lake.files import LakeError, LakeFiles, Part, reason, statistics
 from disque_trio.pipeline.lake.reading import write_rows
-
-if TYPE_CHECKING:
-    from disque_trio.pipeline.lake.store import Lake
 
 HEAD: Final = "lake.json"
 _SWEEPS: Final = "sweeps.lock"
@@ -42,8 +39,12 @@ class Upgraded:
     sources: int
 
 
-def upgrade(lake: "Lake") -> Upgraded:
+Fill = Callable[[str, Callable[[], list[Part]]], dict[str, list[Part]]]
+
+
+def upgrade(lake: LakeFiles, fill: Fill) -> Upgraded:
     """Make the table of a lake of release 0.1.0; of one that has it already, nothing is moved.
+    `fill` makes it of parts, unless a commit of that name has, and returns what it has then.
     Raises `LakeError`."""
     folder = Path(lake.path)
     try:
@@ -51,12 +52,10 @@ def upgrade(lake: "Lake") -> Upgraded:
             if not (folder / HEAD).exists():
                 return Upgraded(0, 0)  # another has just done it
             _check(folder)
-            lake.make()
-            version = lake.now()
-            if version.table.transaction_version(_DOING) is None:
-                parts = [part for old in _old_parts(folder) for part in _moved(lake, *old)]
-                lake.commit(parts, (), version, _DOING)
-            done = lake.snapshot()
+            done = fill(
+                _DOING,
+                lambda: [part for old in _old_parts(folder) for part in _moved(lake, *old)],
+            )
             for name in (*shape.SCHEMAS, *_OTHERS):
                 shutil.rmtree(folder / name, ignore_errors=True)
             (folder / HEAD).unlink()
@@ -106,7 +105,7 @@ def _old_parts(folder: Path) -> Iterator[tuple[str, str, dict[str, str]]]:
         yield name, path, {key: unquote(text) for key, _, text in keys}
 
 
-def _moved(lake: "Lake", table: str, path: str, keys: dict[str, str]) -> list[Part]:
+def _moved(lake: LakeFiles, table: str, path: str, keys: dict[str, str]) -> list[Part]:
     """The parts that have the rows of an old one."""
     source, scenario = Path(lake.path, path), keys.get("scenario", "")
     if table == "rows" and scenario == shape.LIVE:
