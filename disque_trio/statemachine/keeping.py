@@ -61,6 +61,8 @@ def settle(node: NodeState) -> None:
             mark_ready(node, queue)
         elif node.leased.get(limit.name, 0) < limit.reported > limit.slots:
             _give_up(node, limit)
+        elif limiting.lacks_tokens(node, limit):
+            _ask(node, limit)
 
 
 def parts(node: NodeState, limit: Limit) -> int:
@@ -90,7 +92,13 @@ def _ask(node: NodeState, limit: Limit) -> None:
     elif (
         not limit.asked
         or node.mono >= limit.asked_at + AGAIN
-        or (limiting.wanted(node, limit) > limit.asked and node.mono >= limit.asked_at + NEWS)
+        or (
+            node.mono >= limit.asked_at + NEWS
+            and (
+                limiting.wanted(node, limit) > limit.asked
+                or limiting.lacks_tokens(node, limit)  # a lease may have ended
+            )
+        )
     ):
         _report(node, limit, keeper)
     _arm(node, limit)
@@ -303,7 +311,8 @@ def _grant_all(node: NodeState, limit: Limit, votes: int) -> None:
     free = _free(node, limit, votes) if setting.concurrency else 0
     left = len(asking)
     limit.fair = -1
-    if setting.concurrency and (free < 0 or (asking and not free)):
+    lacks = any(_lacked(limit, limit.shares[id]) for id in asking)
+    if setting.concurrency and (free < 0 or (lacks and not free)):
         using = [
             id
             for id, share in limit.shares.items()
@@ -313,19 +322,29 @@ def _grant_all(node: NodeState, limit: Limit, votes: int) -> None:
         _yield(node, limit)
     for id in asking:
         share = limit.shares[id]
-        given = share.wanted
+        slots = min(_lacked(limit, share), -(-free // left)) if setting.concurrency else 0
+        slots = max(slots, 0)
+        tokens = min(share.wanted, -(-int(limit.level) // left)) if setting.rate else 0
+        share.slots += slots
         if setting.concurrency:
-            given = min(given, -(-free // left))
-        if setting.rate:
-            given = min(given, -(-int(limit.level) // left))
+            tokens = max(min(tokens, share.slots - share.used), 0)
         left -= 1
-        if given > 0:
-            free -= given
-            limit.level -= given if setting.rate else 0
-            share.slots += given if setting.concurrency else 0
-            share.wanted -= given
+        if slots or tokens:
+            free -= slots
+            limit.level -= tokens
+            if setting.rate and setting.concurrency:
+                share.used += tokens  # soon
+            share.wanted -= tokens if setting.rate else slots
             limit.shares[id] = limit.shares.pop(id)
-            _grant(node, limit, id, given if setting.rate else 0)
+            _grant(node, limit, id, tokens)
+
+
+def _lacked(limit: Limit, share: Share) -> int:
+    """How many more leases a node needs. If the rate is limited, too, it may have enough of them,
+    and want tokens."""
+    if limit.setting.rate:
+        return max(share.used + share.wanted - share.slots, 0)
+    return share.wanted
 
 
 def _yield(node: NodeState, limit: Limit) -> None:
@@ -386,7 +405,10 @@ def _arm(node: NodeState, limit: Limit) -> None:
         due.append(_next_report(node, limit))
     if limit.gained_at and _is_in_use(node, limit):
         due.append(limit.polled_at + RENEW)
-        if limit.setting.rate and any(each.wanted for each in limit.shares.values()):
+        if limit.setting.rate and any(
+            each.wanted and (not limit.setting.concurrency or each.used < each.slots)
+            for each in limit.shares.values()
+        ):
             due.append(node.mono + _until_token(node, limit))
     if due:
         node.timers.arm(limit, max(min(due), node.mono + 1))

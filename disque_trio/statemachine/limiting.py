@@ -178,6 +178,14 @@ def _deliverable(node: NodeState, limit: Limit) -> int:
     return min(queue.length, max(len(queue.waiting), limit.missed), MOST_WANTED)
 
 
+def lacks_tokens(node: NodeState, limit: Limit) -> bool:
+    """May leases be given here, but no jobs delivered?"""
+    if not (limit.setting.rate and limit.setting.concurrency):
+        return False
+    has_slots = node.mono < limit.slots_until and limit.slots > node.leased.get(limit.name, 0)
+    return has_slots and not allowed(node, limit)
+
+
 def waits(node: NodeState, queue: Queue) -> bool:
     """Do clients wait for jobs that are here, only because of the limits?"""
     limit = queue.limit
@@ -219,6 +227,8 @@ def report(node: NodeState, limit: Limit) -> tuple[int, int, int]:
     it is granted more."""
     has_slots = limit.setting.concurrency
     here, more = used(node, limit), wanted(node, limit)
+    if has_slots and limit.setting.rate:
+        here += allowed(node, limit)  # each token becomes a lease
     kept = limit.slots if has_slots and node.mono < limit.slots_until else 0
     limit.slots = min(kept, here + _deliverable(node, limit))
     limit.number += 1

@@ -72,6 +72,45 @@ def test_a_rate_is_used_up_and_not_exceeded(names: str) -> None:
     assert 185 <= done <= 10 + 200 + 100
 
 
+@pytest.mark.parametrize("names", ["a", "abc"])
+@pytest.mark.parametrize("concurrency", [3, 7])
+def test_both_limits_together_are_used_up_and_not_exceeded(names: str, concurrency: int) -> None:
+    rig = cluster("CONCURRENCY", concurrency, "RATE", 20, names=names, jobs=120 // len(names))
+    workers = Workers(rig)
+    for name in names:
+        workers.wait(name, 4)
+    began, times = rig.now.mono, list[int]()
+
+    while rig.now.mono < began + 4000:
+        rig.run(5)
+        assert leased(rig) <= concurrency
+        workers.take()
+        times += [rig.now.mono] * len(workers.got)
+        workers.acknowledge(len(workers.got))
+
+    assert 60 <= len(times) <= 2 + 20 * 5.05
+    assert max(sum(at <= each < at + 1000 for each in times) for at in times) <= 2 + 20 * 2.05
+
+
+def test_tokens_are_not_hoarded_while_all_leases_are_in_use() -> None:
+    rig = cluster("CONCURRENCY", 3, "RATE", 20, jobs=40)
+    workers = Workers(rig)
+    for name in rig.names():
+        workers.wait(name, 4)
+    rig.run(10_000)
+    assert leased(rig) == 3
+    assert all(rig.node(name).limits[b"q"].tokens <= 3 for name in rig.names())
+
+    done = 0
+    for _ in range(200):
+        workers.take()
+        done += len(workers.got)
+        workers.acknowledge(len(workers.got))
+        rig.run(5)
+
+    assert done <= 3 + 2 + 20 * 2.05
+
+
 def test_a_pause_fills_the_bucket_up_to_the_burst() -> None:
     rig = cluster("RATE", 1, "PER", 10, "BURST", 3, names="a", jobs=9)
     workers = Workers(rig)

@@ -102,3 +102,14 @@ def test_deliveries_in_any_second_are_within_the_rate(seed: int) -> None:
     most = max(bisect_right(times, time + 1000) - at for at, time in enumerate(times))
     assert most <= 1 + 1 + rate * 2.05
     assert len(times) > 20
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_both_limits_together_hold(seed: int) -> None:
+    found = storm(seed, "CONCURRENCY", 4, "RATE", 5)
+
+    times = found.deliveries
+    most = max(bisect_right(times, time + 1000) - at for at, time in enumerate(times))
+    assert found.most <= 4
+    assert most <= 1 + 1 + 5 * 2.05
+    assert len(times) > 20
