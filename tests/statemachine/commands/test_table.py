@@ -42,6 +42,7 @@ REFERENCE = """
     pause -3 readonly fast
     waitjob -2 readonly
     purge -2 write
+    queue -2 write
     trace -2 readonly admin
     addjob -4 write denyoom fast
     ackjob -1 write fast
