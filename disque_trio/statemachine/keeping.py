@@ -333,7 +333,7 @@ def _grant_all(node: NodeState, limit: Limit, votes: int) -> None:
             free -= slots
             limit.level -= tokens
             if setting.rate and setting.concurrency:
-                share.used += tokens  # soon
+                share.used += tokens  # each becomes a lease
             share.wanted -= tokens if setting.rate else slots
             limit.shares[id] = limit.shares.pop(id)
             _grant(node, limit, id, tokens)
@@ -406,8 +406,10 @@ def _arm(node: NodeState, limit: Limit) -> None:
     if limit.gained_at and _is_in_use(node, limit):
         due.append(limit.polled_at + RENEW)
         if limit.setting.rate and any(
-            each.wanted and (not limit.setting.concurrency or each.used < each.slots)
-            for each in limit.shares.values()
+            each.wanted
+            and (not limit.setting.concurrency or each.used < each.slots)
+            and _is_left(node, limit, id)  # else its report ends the wait
+            for id, each in limit.shares.items()
         ):
             due.append(node.mono + _until_token(node, limit))
     if due:

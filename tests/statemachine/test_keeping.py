@@ -1,5 +1,6 @@
 import pytest
 
+from disque_trio.statemachine import keeping
 from disque_trio.statemachine.knobs import Knobs
 from disque_trio.statemachine.limiting import keeper
 from disque_trio.statemachine.messages import LimitGrant, LimitPoll, LimitReport
@@ -90,6 +91,22 @@ def test_both_limits_together_are_used_up_and_not_exceeded(names: str, concurren
 
     assert 60 <= len(times) <= 2 + 20 * 5.05
     assert max(sum(at <= each < at + 1000 for each in times) for at in times) <= 2 + 20 * 2.05
+
+
+def test_tokens_for_a_node_that_has_not_left_its_part_wait_for_its_report() -> None:
+    rig = cluster("RATE", 10)
+    Workers(rig).wait("a")
+    rig.run(200)
+    node = rig.node(keeper_of(rig))
+    limit = node.limits[b"q"]
+    for id, share in limit.shares.items():
+        share.wanted = 0 if id == node.cluster.myself.id else 5
+        share.voted_until = 0
+    limit.level = 5
+
+    keeping._arm(node, limit)
+
+    assert limit.due > node.mono + 20
 
 
 def test_tokens_are_not_hoarded_while_all_leases_are_in_use() -> None:
