@@ -38,7 +38,8 @@ def on_pong(node: NodeState, peer: Peer) -> None:
     """The node has answered."""
     peer.pong_received = node.mono
     peer.ping_sent = 0
-    watchers.settle(peer)
+    if node.cluster.ring or peer.doubted_at:
+        watchers.settle(peer)
     recover(node, peer)
 
 

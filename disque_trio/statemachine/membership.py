@@ -96,7 +96,8 @@ def _receive_on_own_link(node: NodeState, sender: Peer, frame: Frame) -> None:
     if isinstance(frame.message, Pong):
         is_back = resend.is_back(sender)
         learn_names(node, sender, frame.message.zone, frame.message.name)
-        limiting.compare(node, sender, frame.message.limits)
+        if frame.message.limits or node.limits:
+            limiting.compare(node, sender, frame.message.limits)
         gossip.on_pong(node, sender)
         if is_back:
             resend.begin(node, sender)
@@ -116,8 +117,12 @@ def _answer(node: NodeState, link: Link, frame: Frame) -> None:
     entries = gossip.section(node)
     if sender is not None and frame.incarnation:
         entries += _other_process(node, link, sender, frame)
-    names = (myself.zone, myself.name, limiting.digest(node)) if frame.capabilities & ZONES else ()
-    send.on_link(node, link.id, Pong(entries, *names))
+    pong = Pong(entries)
+    if frame.capabilities & ZONES:
+        pong.zone, pong.name = myself.zone, myself.name
+        if node.limits:
+            pong.limits = limiting.digest(node)
+    send.on_link(node, link.id, pong)
 
 
 def _other_process(node: NodeState, link: Link, sender: Peer, frame: Frame) -> tuple[Gossip, ...]:
@@ -210,10 +215,12 @@ def on_cron(node: NodeState, cron: Cron) -> None:
 def _idle_beats(node: NodeState, others: list[Peer], beats: int) -> int:
     """How many heartbeats may be skipped unless something calls `rouse`."""
     soonest = node.mono + _BEATS_PER_PING * HEARTBEAT
+    half_timeout = node.config.cluster_node_timeout // 2
+    is_large = bool(node.cluster.ring)
     for peer in others:
         if peer.ping_sent or not peer.link or peer.flags & HANDSHAKE:
             return 0
-        allowed = watchers.patience(node, peer)
+        allowed = watchers.patience(node, peer) if is_large else half_timeout
         if allowed is not None:
             soonest = min(soonest, peer.pong_received + allowed)
     until_silence = max((soonest - node.mono) // HEARTBEAT, 0)
@@ -245,8 +252,8 @@ def _ping_somebody(node: NodeState) -> None:
 
 
 def _watch(node: NodeState, peer: Peer) -> None:
-    """Ping a node that was silent for half the node timeout, or as `watchers.patience` says;
-    suspect one that does not answer.
+    """Ping a node that was silent for half the node timeout, or in a large cluster for as long as
+    `watchers.patience` says; suspect one that does not answer.
 
     A link without an answer for as long is replaced first, because the node may be well and only
     the connection dead.
@@ -257,11 +264,11 @@ def _watch(node: NodeState, peer: Peer) -> None:
         if is_old and node.mono - peer.ping_sent > timeout // 2:
             hang_up(node, peer)
     elif peer.link:
-        allowed = watchers.patience(node, peer)
+        allowed = watchers.patience(node, peer) if node.cluster.ring else timeout // 2
         if allowed is not None and node.mono - peer.pong_received > allowed:
             gossip.ping(node, peer)
     suspect_if_silent(node, peer)
-    if peer.ping_sent:
+    if peer.ping_sent and node.cluster.ring:
         watchers.report_silence(node, peer)
 
 

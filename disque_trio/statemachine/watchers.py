@@ -61,10 +61,9 @@ def _neighbours(node: NodeState, id: NodeId, step: int) -> Iterator[Peer]:
 
 
 def patience(node: NodeState, peer: Peer) -> Millis | None:
-    """For how long the node may be silent before this one pings it; None for any time."""
+    """For how long a node of a large cluster may be silent before this one pings it; None for any
+    time."""
     timeout = node.config.cluster_node_timeout
-    if not node.cluster.ring:
-        return timeout // 2
     if peer.is_watched:
         return timeout // 4
     if peer.used_at > peer.pong_received or not peer.capabilities & WATCHES:
@@ -84,10 +83,11 @@ def note_use(node: NodeState, messages: Iterable[tuple[Iterable[LinkId], Message
 
 
 def report_silence(node: NodeState, peer: Peer) -> None:
-    """A node does not answer. Once that has lasted for half the node timeout, all are told, unless
-    one has told them already; once it is suspected, its watchers are, again and again."""
+    """A node of a large cluster does not answer. Once that has lasted for half the node timeout,
+    all are told, unless one has told them already; once it is suspected, its watchers are, again
+    and again."""
     timeout = node.config.cluster_node_timeout
-    if not node.cluster.ring or peer.flags & FAIL:
+    if peer.flags & FAIL:
         return
     if peer.flags & PFAIL:
         if _is_past(node, peer.voted_at, timeout):

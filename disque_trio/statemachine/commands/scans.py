@@ -99,12 +99,8 @@ class Options:
     younger: int | None = None
     """Its age in seconds, at least and at most."""
     reply: bytes = b""
-    """`name`, `id`, or nothing: names alone; `stat`, `all` or `full`: everything about each."""
-
-    @property
-    def is_whole(self) -> bool:
-        """Is everything about each wanted?"""
-        return self.reply in _WHOLE
+    is_whole: bool = False
+    """Everything about each, not its name alone: REPLY `stat`, `all` or `full`."""
 
     @property
     def wanted(self) -> int | None:
@@ -361,7 +357,8 @@ def _take_value(options: Options, option: Option, word: bytes) -> None:
     elif option.is_number:
         setattr(options, option.name, integer(word, name=option.word))
     elif "|" in option.usage:
-        setattr(options, option.name, _one_of(option, word))
+        options.reply = _one_of(option, word)
+        options.is_whole = options.reply in _WHOLE
     else:
         setattr(options, option.name, word)
 
