@@ -14,9 +14,9 @@ MOST_LIMITS: Final = 1000
 """Queues with limits that a node keeps."""
 
 
-@attrs.frozen(order=True)
+@attrs.frozen
 class Setting:
-    """The limits of a queue. The greatest one holds, so the one with the latest epoch."""
+    """The limits of a queue."""
 
     epoch: Millis = 0
     """When it was set, in Unix milliseconds by the clock of that node; later than the one
@@ -28,6 +28,11 @@ class Setting:
     period: Millis = 0
     burst: int = 0
     """How many of them may be delivered at once after a pause; 0 is as few as possible."""
+
+    def is_after(self, other: "Setting") -> bool:
+        """Does it hold in place of the other one? The one with the latest epoch holds, and of two
+        with the same one the greater."""
+        return attrs.astuple(self) > attrs.astuple(other)
 
     @property
     def is_set(self) -> bool:

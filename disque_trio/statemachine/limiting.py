@@ -62,7 +62,7 @@ def apply(node: NodeState, name: bytes, setting: Setting) -> None:
         if len(node.limits) >= MOST_LIMITS:
             return
         limit = node.limits[name] = Limit(name, setting)
-    elif setting > limit.setting:
+    elif setting.is_after(limit.setting):
         limit.setting = setting
     else:
         return
