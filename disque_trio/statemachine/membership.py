@@ -117,11 +117,11 @@ def _answer(node: NodeState, link: Link, frame: Frame) -> None:
     entries = gossip.section(node)
     if sender is not None and frame.incarnation:
         entries += _other_process(node, link, sender, frame)
-    pong = Pong(entries)
     if frame.capabilities & ZONES:
-        pong.zone, pong.name = myself.zone, myself.name
-        if node.limits:
-            pong.limits = limiting.digest(node)
+        limits = limiting.digest(node) if node.limits else b""
+        pong = Pong(entries, myself.zone, myself.name, limits)
+    else:
+        pong = Pong(entries)
     send.on_link(node, link.id, pong)
 
 
