@@ -27,8 +27,10 @@ from disque_trio.statemachine.messages import (
     Postponed,
     Purge,
     Queued,
+    QueueLimit,
     ReplJob,
     SetAck,
+    Suspect,
     Waiting,
     WillQueue,
     Working,
@@ -54,6 +56,12 @@ OTHER = attrs.evolve(COPY, id=b"other", holders=(TWO,))
         (Pong(), Wording("pong")),
         (Meet(), Wording("meet")),
         (Fail(TWO), Wording("fail", detail="n2")),
+        (Suspect(TWO), Wording("suspect", detail="n2")),
+        (Suspect(TWO, is_vote=True), Wording("suspect", detail="n2 vote")),
+        (
+            QueueLimit(b"mail", 1, 20, 100, 1000, 5),
+            Wording("queuelimit", "", "mail", "concurrency=20 rate=100/1000 burst=5"),
+        ),
         (ReplJob((COPY,)), Wording("repljob", ID, "mail", f"jobs={ID} holders=n1,n2,?")),
         (
             ReplJob((COPY,), no_reply=True),
