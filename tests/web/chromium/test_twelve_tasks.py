@@ -122,8 +122,8 @@ async def begun(tab: Tab, place: Place, page: str = "") -> None:
 async def choose(tab: Tab, row: str, operation: str) -> None:
     """⋯ of a row, and what is offered there."""
     found = ROW % json.dumps(row)
-    await tab.until(f"{found}.querySelector('.more')")
-    await tab.run(f"{found}.querySelector('.more').click()")
+    # In one step: the row that is found may be another one a moment later.
+    await tab.until(f"{found} && ({found}.querySelector('.more').click(), true)")
     await tab.click("dialog button", operation)
 
 
@@ -266,6 +266,7 @@ async def test_the_worker_with_the_longest_job_is_stopped(tab: Tab, place: Place
     await tab.click("a", "Run times of tasks")
     await tab.has("Running longest", "video.cut", "ada")
     await tab.click("nav a", "Workers")
+    await tab.until("!document.body.innerText.includes('Running longest')")
     await choose(tab, "ada", "Stop")
     await carry_out(tab)
 
