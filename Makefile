@@ -9,7 +9,7 @@ EXAMPLE := $(VENV)/.example
 SPARK  := $(VENV)/.spark
 NODE   := $(VENV)/.node
 
-.PHONY: up example test explain-sweep pipeline compiled wheel test-compiled machine shipped check format lint types fast mutants pins promises sweep histories explore soak chaos roll pyright spark bench mixes instructions bench-workers bench-console profile crowd simbench fuzz fuzz-web docs site clean help
+.PHONY: up example test explain-sweep pipeline compiled wheel test-compiled machine shipped check format lint types fast mutants pins promises sweep histories explore spec soak chaos roll pyright spark bench mixes instructions bench-workers bench-console profile crowd simbench fuzz fuzz-web docs site clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -137,6 +137,10 @@ mutants: $(STAMP) ## mistakes, one at a time, until the judge finds each; DRAWN=
 
 histories: $(STAMP) ## SEEDS (200) of the one swarm, judged by rows and by what clients saw; ONLY='scenarios/unique.toml ...'
 	$(BIN)/python -m tests.sim.histories $(ONLY) --seeds $(or $(SEEDS),200)
+
+spec: $(STAMP) ## checks the specification in docs/spec with TLC, and holds seeds 0 to SEEDS (10) against it; ONLY='Job-once ...' models only
+	$(BIN)/python -m tests.spec $(ONLY)
+	$(if $(ONLY),,$(BIN)/python -m tests.spec.validating 0:$(or $(SEEDS),10))
 
 soak: $(STAMP) ## ten minutes of mixed load with a node killed every 20 s
 	$(BIN)/python -m pytest -m soak -s --timeout=1200 tests/cluster

@@ -44,10 +44,14 @@ from tests.web.chromium.devtools import Tab
 
 QUEUES: Final = 100_000
 JOBS: Final = 2_000_000
+NEEDLES: Final = 7
+"""Delayed jobs with a body of their own, which filters have to find."""
 RATE: Final = 5000
 """Jobs a second that are added, taken and acknowledged."""
 PAINT_MS: Final = 2000.0
 ACTION_MS: Final = 300.0
+LOOK_MS: Final = 1500.0 + ACTION_MS
+"""Of filters for which a node looks through all of its jobs."""
 RAISED: Final = 1.10
 _BODY: Final = b"x" * 100
 _PORTION: Final = 200_000
@@ -62,9 +66,14 @@ _COUNTED: Final = (
     "Number(/([\\d,]+) queues,/.exec(document.body.innerText)?.[1].replaceAll(',', ''))"
 )
 _CLICK: Final = "document.querySelector('%s').click()"
-_STOP: Final = (
+_PURGE: Final = (
     "[...document.querySelectorAll('button')]"
-    ".find((button) => button.innerText.includes('Stop deliveries')).click()"
+    ".find((button) => button.innerText.includes('Purge')).click()"
+)
+_FITTING: Final = (
+    "[...document.querySelectorAll('#page tbody tr:has(td + td)')]"
+    ".every((row) => row.innerText.includes('%s')) &&"
+    r" /\d jobs?/.test(document.querySelector('#page .heading .note').innerText)"
 )
 _ROW: Final = "document.querySelector('tbody tr')?.cells[0]?.innerText"
 _WATCH: Final = """
@@ -141,6 +150,8 @@ def _measure(
     for begun in range(0, options.jobs, _PORTION):
         count = min(_PORTION, options.jobs - begun)
         work([Task(tasks.adding, (server.port, Disque(), names, _BODY, count, 4, 128))])
+    for _ in range(NEEDLES):
+        server.client.add(names[0].decode(), "needle", "REPLICATE", 1, "DELAY", 43_200)
     steps: list[Took] = []
 
     def tell(took: Took) -> None:
@@ -154,7 +165,7 @@ def _measure(
             raise BenchmarkError("there is no Chromium: `apt install chromium`, or --no-browser")
         with devtools.chromium(directory / "chromium") as browser:
             address = f"http://{LOOPBACK}:{port}/"
-            trio.run(_walk, browser, address, options.queues, tell)
+            trio.run(_walk, browser, address, options, tell)
     looks = _compare(server, port, directory / _TURNS, options)
     out.print(_looks_table(looks))
     return {"queues": options.queues, "jobs": options.jobs, "steps": steps, "looks": looks}
@@ -171,14 +182,23 @@ def _steps(queues: int) -> list[Step]:
     def go(where: str) -> str:
         return f"location.hash = '#/{where}'"
 
+    def look(name: str, words: str, fits: str) -> Iterator[Step]:
+        """At jobs with a filter: none of those that were shown before fits."""
+        yield Step("jobs", go("jobs"), f"{page}.includes('the first 100 jobs')")
+        yield Step(name, go(f"jobs?{words}"), _FITTING % fits, LOOK_MS)
+
     return [
         Step("sort by name", go("queues?sort=name&desc=true"), f"{_ROW} === '{last}'"),
         Step("sort by jobs", go("queues?sort=jobs"), f"{_ROW} !== '{last}'"),
         Step("the next page", _CLICK % ".pager button:last-of-type", f"{page}.includes('101–')"),
         Step("filter", go(f"queues?match={some[:-1]}"), f"{_ROW} === '{some}'"),
         Step("open a queue", go(f"queue/{some}"), f"{page}.includes('Oldest (')"),
-        Step("plan an action", _STOP, "document.querySelector('dialog .main')?.innerText"),
+        Step("plan an action", _PURGE, "document.querySelector('dialog .plan')?.innerText"),
         Step("open a job", _CLICK % 'tbody a[href*="/job/"]', f"{page}.includes('survives')"),
+        *look("jobs of a queue", f"queue={some}", some),
+        *look("jobs by text", "text=needle", "needle"),
+        *look("jobs delayed", "state=delayed", "delayed"),
+        *look("jobs older than an hour", "older=3600", "no job is as old"),
         Step("workers", go("workers"), f"{page}.includes('Plain clients')"),
         Step("delayed jobs", go("later"), f"{page}.includes('delayed jobs')"),
         Step("overview", go("overview"), "document.querySelector('tbody tr td:not(.empty)')"),
@@ -189,7 +209,9 @@ Took = tuple[str, float, float]
 """A step, the milliseconds until it is shown, and how many they may be; 0 is no limit."""
 
 
-async def _walk(browser: str, address: str, queues: int, tell: Callable[[Took], None]) -> None:
+async def _walk(
+    browser: str, address: str, options: argparse.Namespace, tell: Callable[[Took], None]
+) -> None:
     async with _ungrouped(), devtools.tab(browser) as tab:
         for page in ("overview", "queues"):
             await tab.ask("Page.navigate", url="about:blank")
@@ -198,13 +220,13 @@ async def _walk(browser: str, address: str, queues: int, tell: Callable[[Took], 
             shows = "document.querySelector('tbody tr td:not(.empty)')"
             # The page's clock begins with the navigation.
             tell((f"first paint of {page}", await _timed(tab, "0", "", shows), PAINT_MS))
-        counted = f"{_COUNTED} >= {queues}"
+        counted = f"{_COUNTED} >= {options.queues}"
         began_s = time.monotonic()
         with trio.fail_after(_COUNTED_S):
             while not await tab.run(counted):
                 await trio.sleep(0.1)
         tell(("all queues are counted, further", (time.monotonic() - began_s) * 1000, 0.0))
-        for step in _steps(queues):
+        for step in _steps(options.queues):
             took = await _timed(tab, "performance.now()", step.does, step.shows)
             tell((step.name, took, step.limit_ms))
             await tab.press("Escape")

@@ -21,7 +21,7 @@ _SINGLE: Final = tuple(
         "sim/model": "clock disk network recorder vector_clocks",
         "sim/workload": "agents",
         "sim/checkers": "case client_events copy_options counters custody dispatch durability"
-        " history messages obligations records replies safety timers verdict world",
+        " faults history messages obligations records replies safety timers verdict world",
     }.items()
     for name in names.split()
 )

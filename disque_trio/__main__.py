@@ -15,24 +15,24 @@ from disque_trio.terminal.arguments import Parser
 _EPILOG: Final = """\
 commands:
   server   run one node: disque-trio server [disque.conf] [--port 7711 ...]
-  up       run a whole cluster in this process, to try things on
-  cli      talk to a node: disque-trio cli -p 7711
+  up       run a cluster in one process, to try things out
+  cli      send commands to a node: disque-trio cli -p 7711
   sim      run a cluster in simulated time, through faults: disque-trio sim run FILE
-  aof      check, mend and convert append-only files: disque-trio aof check disque.aof
-  doctor   look at a cluster, say what is wrong and what to do: disque-trio doctor -p 7711
+  aof      check, repair and convert append-only files: disque-trio aof check disque.aof
+  doctor   check a cluster and recommend what to do: disque-trio doctor -p 7711
   pipeline traces, sweeps and queues in Spark: disque-trio pipeline doctor
   worker   run the tasks of an app: disque-trio worker shop.tasks:app
-  workers  see workers, and give them orders: disque-trio workers list
-  jobs     see and end jobs, also dead ones: disque-trio jobs dead
-  queues   see, pause and empty queues: disque-trio queues list
-  nodes    see nodes, join them, let them leave: disque-trio nodes list
+  workers  list and control workers: disque-trio workers list
+  jobs     list, redrive and end jobs: disque-trio jobs dead
+  queues   list, pause, limit and purge queues: disque-trio queues list
+  nodes    list, join and remove nodes: disque-trio nodes list
   top      watch nodes and queues: disque-trio top
-  explain  what a job survives: disque-trio explain ADDJOB mail body 0 RETRY 60
-  console  see a cluster in a browser, and look after it: disque-trio console 127.0.0.1:7711
-  users    who may use the console and HTTP: disque-trio users add FILE NAME --role operator
+  explain  show which failures a job survives: disque-trio explain ADDJOB mail body 0 RETRY 60
+  console  view and operate a cluster in a browser: disque-trio console 127.0.0.1:7711
+  users    manage users of the console and of HTTP: disque-trio users add FILE NAME --role operator
   completion  complete command lines in bash, zsh or fish: disque-trio completion bash
 
-disque-trio COMMAND --help tells more.
+disque-trio COMMAND --help describes a command.
 """
 
 _FASTER: Final = (

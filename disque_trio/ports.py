@@ -167,11 +167,11 @@ class DiskThread(Protocol):
         args: tuple[Any, ...],
         then: Callable[[OSError | None], None],
         *,
-        syncs: bool,
+        sync: Callable[[], object] | None = None,
         wait_s: float = 0.0,
     ) -> None:
-        """Do something, after all that was started before. `collect` calls `then` in the loop, with
-        the OSError if there was one. `syncs`: it includes a sync. If it ends within `wait_s`
+        """Do something, after all that was started before, and `sync` unless that failed. `collect`
+        calls `then` in the loop, with the OSError if there was one. If it ends within `wait_s`
         seconds, for which the loop stands still, `then` is called at once."""
 
     def beside(

@@ -6,6 +6,8 @@ RECEIVERS: Final = {
     "job": "Job",
     "late.pop_first()[-1]": "Job",
     "in_order.popleft()": "Job",
+    "line": "Line",
+    "level": "Level",
     "before": "Job",
     "after": "Job",
     "last": "Job",

@@ -170,6 +170,7 @@ def _values_of(part: Part) -> st.SearchStrategy[Any]:
         MARK: st.booleans(),
         TRUTH: st.booleans(),
         UINT32: u32,
+        "B": st.integers(0, 1),
         "Q": u64,
     }[part.form]
 

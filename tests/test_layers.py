@@ -30,7 +30,7 @@ LADDER: Final = (
     "sim.engines.tcp sim.verbs sim.steering",
     "sim.checkers sim.histories sim.shrink",
     "sim.picture sim.reference explain",
-    "sim.explore",
+    "sim.explore sim.guided",
     "sim.sandbox",
     "worker",
     "observe",

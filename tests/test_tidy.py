@@ -19,7 +19,7 @@ _RUNGS: Final = """
     extensions joboptions commandoptions
     key_facts form suggestions address values pattern jobtraces tombstones config
     directives redaction timers messages wording records events refusals tally chores stats
-    cluster job client jobtable endings keys backlog sorted_entries limit queue memory
+    cluster job client jobtable endings keys backlog sorted_entries limit groups queue memory
     outbox strangers state lengthy invariants
     send trace journaling key_index spilling heartbeat links metrics counts tracked_deliveries
     reasons lifecycle leases watchers nodetable stamps
@@ -32,7 +32,7 @@ _RUNGS: Final = """
     failure handshake identity gossip hostnames membership nodesfile dispatch
     commands.rows commands.usage commands.parse admission
     commands.ping commands.addoptions commands.addjob commands.jobs commands.ended commands.keys
-    commands.nack commands.release commands.limits commands.queues commands.scans
+    commands.nack commands.release commands.limits commands.queues commands.prefilter commands.scans
     commands.cluster commands.config
     commands.clients commands.info commands.slowlog commands.latency commands.traces
     commands.server commands.greeting commands.introspection commands.unlisted commands.table
@@ -129,6 +129,7 @@ OWNERS: Final = {
     "many": "Job.flags Job.confirmed",
     "resend": "Resend.ids Resend.queues Resend.to Resend.returned Peer.resent_on",
     "queue": "Job.in_line",
+    "groups": "Job.in_line Level.lines Level.ring",
     "waiters": """
         Client.blocked Client.queues Client.deadline Client.wants Client.active
         Client.awaited Client.wants_result NodeState.awaited NodeState.ended

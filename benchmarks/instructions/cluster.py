@@ -14,7 +14,7 @@ from disque_trio.driver.sessions import LinkSession, Session
 from disque_trio.node import Node
 from disque_trio.ports import JournalFile
 from disque_trio.sim.engines.heap.ports import HostProcess, NoLog
-from disque_trio.sim.engines.simulated_thread import SimulatedThread
+from disque_trio.sim.engines.simulated_thread import Act, SimulatedThread
 from disque_trio.statemachine.address import BUS_OFFSET
 from disque_trio.statemachine.base import MYSELF, Millis, Now
 from disque_trio.statemachine.chores import Connection
@@ -157,7 +157,7 @@ class Thread(SimulatedThread):
         args: tuple[Any, ...],
         then: Callable[[OSError | None], None],
         *,
-        syncs: bool,
+        sync: Act | None = None,
         wait_s: float = 0.0,
     ) -> None:
         """Do something."""
@@ -165,7 +165,7 @@ class Thread(SimulatedThread):
             act(*args)
             then(None)
         else:
-            super().start(act, args, then, syncs=syncs)
+            super().start(act, args, then, sync=sync)
 
 
 class Store:

@@ -206,6 +206,6 @@ async def _serve(
 PROGRAM: Final = Command(
     record=Options,
     run=_main,
-    about="Show a cluster in a browser, and look after it.",
+    about="View and operate a cluster in a browser.",
     epilog=_EPILOG,
 )

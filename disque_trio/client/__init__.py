@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from disque_trio.client.records import JobResult as JobResult
     from disque_trio.client.records import KeyHolder as KeyHolder
     from disque_trio.client.records import Meta as Meta
+    from disque_trio.client.records import QueueInfo as QueueInfo
+    from disque_trio.client.records import QueueLimits as QueueLimits
     from disque_trio.client.records import QueueStats as QueueStats
     from disque_trio.client.refusals import AlreadyAckedError as AlreadyAckedError
     from disque_trio.client.refusals import AuthenticationError as AuthenticationError
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from disque_trio.client.refusals import RefusedError as RefusedError
     from disque_trio.client.refusals import TooLateError as TooLateError
     from disque_trio.client.refusals import UnknownJobError as UnknownJobError
+    from disque_trio.client.refusals import UnsupportedError as UnsupportedError
 
 _REFUSALS: Final = (
     "AlreadyAckedError",
@@ -51,6 +54,7 @@ _REFUSALS: Final = (
     "RefusedError",
     "TooLateError",
     "UnknownJobError",
+    "UnsupportedError",
 )
 _HOMES: Final = {
     "BlockingClient": ".blocking",
@@ -63,7 +67,17 @@ _HOMES: Final = {
     "NoNodeError": ".nodes",
     "Recorder": ".recorder",
     **dict.fromkeys(
-        ("Job", "JobDetails", "JobResult", "KeyHolder", "Meta", "QueueStats"), ".records"
+        (
+            "Job",
+            "JobDetails",
+            "JobResult",
+            "KeyHolder",
+            "Meta",
+            "QueueInfo",
+            "QueueLimits",
+            "QueueStats",
+        ),
+        ".records",
     ),
     **dict.fromkeys(_REFUSALS, ".refusals"),
 }

@@ -128,6 +128,7 @@ class BlockingClient(ClusterClient):
     jscan = blocking(commands.jscan)
     pause = blocking(commands.pause)
     limit_queue = blocking(commands.limit_queue)
+    queue_info = blocking(commands.queue_info)
     purge = blocking(commands.purge)
     unblock = blocking(commands.unblock)
     time = blocking(commands.time)

@@ -163,6 +163,7 @@ class Client(ClusterClient):
     jscan = method(commands.jscan)
     pause = method(commands.pause)
     limit_queue = method(commands.limit_queue)
+    queue_info = method(commands.queue_info)
     purge = method(commands.purge)
     unblock = method(commands.unblock)
     time = method(commands.time)

@@ -6,7 +6,7 @@ by its id; WORKING, NACK and RELEASE of a delivered job also send its token.
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 import attrs
 
@@ -19,12 +19,13 @@ from disque_trio.client.records import (
     JobDetails,
     JobResult,
     KeyHolder,
+    QueueInfo,
     QueueStats,
     Scanned,
 )
-from disque_trio.client.refusals import RefusedError
+from disque_trio.client.refusals import RefusedError, UnsupportedError
 from disque_trio.statemachine import commandoptions, joboptions
-from disque_trio.statemachine.base import Reply
+from disque_trio.statemachine.base import Reply, Status
 from disque_trio.statemachine.commandoptions import (
     ACKJOB,
     COUNTED,
@@ -38,6 +39,8 @@ from disque_trio.statemachine.commandoptions import (
     Table,
     behind_from,
 )
+
+Result = TypeVar("Result")
 
 ADD_TIMEOUT_S: Final = 5.0
 _KEY_WAIT_S: Final = 5.0
@@ -68,6 +71,7 @@ def addjob(
     maxlen: int | None = None,
     is_async: bool = False,
     priority: int | None = None,
+    group: Text | None = None,
     limit: int | None = None,
     backoff: float | None = None,
     max_backoff: float | None = None,
@@ -82,9 +86,9 @@ def addjob(
     "replace" a job of its own is added, if that one is with a worker or was never delivered."""
     values = {
         "replicate": replicate, "sync": sync, "delay": delay or None, "retry": retry, "ttl": ttl,
-        "maxlen": maxlen, "is_async": is_async, "priority": priority, "limit": limit,
-        "backoff": backoff, "max_backoff": max_backoff, "unique": unique, "keep": keep,
-        "if_exists": if_exists,
+        "maxlen": maxlen, "is_async": is_async, "priority": priority, "group": group,
+        "limit": limit, "backoff": backoff, "max_backoff": max_backoff, "unique": unique,
+        "keep": keep, "if_exists": if_exists,
     }  # fmt: skip
     options = map(word, joboptions.words(values))
     asked = (b"ADDJOB", word(queue), word(body), milliseconds(timeout), *options)
@@ -166,17 +170,27 @@ def begin(*jobs: Job | str) -> Command[int]:
 @checked
 def ackjob(*jobs: Job | str, result: Text | None = None, keep: float | None = None) -> Command[int]:
     """ACKJOB: return how many jobs the node held that were not acknowledged yet. Nodes keep the
-    `result` of one job for `keep` seconds, an hour if not given; a node that keeps no results
-    acknowledges it without."""
+    `result` of one job for `keep` seconds, an hour if not given. Raises `UnsupportedError`, and
+    acknowledges nothing, if no node keeps results."""
     plain = _of_jobs(b"ACKJOB", jobs)
     if result is None and keep is None:
         return plain
     if result is None or len(jobs) != 1:
         raise ValueError("ackjob: a result, with or without keep, is of one job")
     options = _words(ACKJOB, {"result": word(result), "keep": keep})
-    return attrs.evolve(
-        plain, words=(*plain.words, *options), plain=plain.words, features=(_RESULTS,)
-    )
+    return _of_results(attrs.evolve(plain, words=(*plain.words, *options)))
+
+
+def _of_results(command: Command[Result]) -> Command[Result]:
+    """The command for nodes that keep results. Others get a PING, which does nothing."""
+
+    def meaning(reply: Reply) -> Result:
+        if reply == Status(b"PONG"):
+            raise UnsupportedError(f"{command.name}: the node keeps no results (feature `results`)")
+        return command.meaning(reply)
+
+    features = (*command.features, _RESULTS)
+    return attrs.evolve(command, meaning=meaning, plain=(b"PING",), features=features)
 
 
 @checked
@@ -301,15 +315,15 @@ def waitjob(job: Job | str, *, timeout: float | None = None) -> Command[End | No
 @checked
 def waitresult(job: Job | str, *, timeout: float | None = None) -> Command[JobResult | None]:
     """WAITJOB WITHRESULT: as `waitjob`, with the result that `ackjob` has given, also after the job
-    is gone. A node that keeps no results returns none."""
+    is gone. Raises `UnsupportedError` if no node keeps results."""
     command = waitjob(job, timeout=timeout)
-    return Command(
-        (*command.words, b"WITHRESULT"),
-        replies.maybe(replies.job_result),
-        wait_s=command.wait_s,
-        features=(*command.features, _RESULTS),
-        plain=command.plain,
-        is_sought=True,
+    return _of_results(
+        Command(
+            (*command.words, b"WITHRESULT"),
+            replies.maybe(replies.job_result),
+            wait_s=command.wait_s,
+            is_sought=True,
+        )
     )
 
 
@@ -418,12 +432,22 @@ def limit_queue(
     rate: int | None = None,
     per: float | None = None,
     burst: int | None = None,
+    is_loose: bool = False,
 ) -> Command[str]:
     """QUEUE LIMIT: limit the leases of a queue, and the deliveries in `per` seconds (1), in the
     whole cluster, in place of earlier limits. Without limits remove them."""
-    given = {"concurrency": concurrency, "rate": rate, "period": per, "burst": burst}
+    given = {
+        "concurrency": concurrency, "rate": rate, "period": per, "burst": burst,
+        "is_loose": is_loose,
+    }  # fmt: skip
     words = map(word, commandoptions.words(LIMIT, given))
     return Command((b"QUEUE", b"LIMIT", word(queue), *(tuple(words) or (b"NONE",))), replies.text)
+
+
+@checked
+def queue_info(queue: Text) -> Command[QueueInfo]:
+    """QUEUE INFO: return the limits of the queue, and what the node may deliver."""
+    return Command((b"QUEUE", b"INFO", word(queue)), replies.queue_info)
 
 
 @checked

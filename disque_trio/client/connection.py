@@ -21,7 +21,7 @@ import attrs
 from disque_trio.client.address import Address, Tls
 from disque_trio.client.errors import ConnectionFailedError, LostError, lost, not_connected
 from disque_trio.client.settings import KEEPALIVE_S
-from disque_trio.statemachine.base import Failure, Reply
+from disque_trio.statemachine.base import LAST_PORT, Failure, Reply
 from disque_trio.system import keep_alive
 from disque_trio.wire.resp import ProtocolError, ReplyParser, encode_request
 
@@ -213,6 +213,11 @@ class Connection:
 
 
 def _connected(address: Address, timeout_s: float) -> socket.socket:
+    if address.path is None and not 0 < address.port <= LAST_PORT:
+        # The C library would take the lower 16 bits, which may be the port of another server.
+        raise ConnectionFailedError(
+            f"{address} is no address of a node: a port is from 1 to {LAST_PORT}"
+        )
     try:
         if address.path is not None:
             return _connected_locally(address.path, timeout_s)
@@ -222,7 +227,7 @@ def _connected(address: Address, timeout_s: float) -> socket.socket:
     except OSError as error:
         has_tls = address.tls is not None
         raise not_connected(str(address), error, address.path, has_tls=has_tls) from error
-    except (ValueError, OverflowError) as error:  # the name cannot be encoded; the port is too big
+    except ValueError as error:  # the name cannot be encoded
         raise ConnectionFailedError(f"{address} is no address of a node: {error}") from error
     stream.settimeout(None)
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import attrs
 
 from disque_trio.client import commands
+from disque_trio.client.command import outcome
+from disque_trio.client.errors import DisqueError
 from disque_trio.client.refusals import AuthenticationError
 from disque_trio.statemachine.base import Failure, Reply
 
@@ -24,6 +26,8 @@ class Greeting:
     """AUTH, if there is a password, HELLO, and INFO."""
 
     password: bytes | None = attrs.field(repr=False)
+    is_lenient: bool = False
+    """Go on with a node that refuses HELLO, because it loads its jobs or has no such command?"""
 
     @property
     def requests(self) -> list[tuple[bytes, ...]]:
@@ -32,13 +36,18 @@ class Greeting:
         return [*auth, commands.hello().words, commands.info("server").words]
 
     def meaning(self, replies: Sequence[Reply]) -> Introduction:
-        """What they say. Raises `AuthenticationError`, or `UnavailableError` while it loads."""
+        """What they say. Raises `AuthenticationError`, or `UnavailableError` while it loads, unless
+        the greeting is lenient."""
         *auths, hello, info = replies
         for auth in auths:
             if isinstance(auth, Failure):
                 code, _, text = auth.text.decode(errors="backslashreplace").partition(" ")
                 raise AuthenticationError(code, text, "AUTH")
-        told = commands.hello().result(hello)
+        told = outcome(commands.hello(), hello)
+        if isinstance(told, DisqueError):
+            if not self.is_lenient or isinstance(told, AuthenticationError):
+                raise told
+            told = []
         if isinstance(info, Failure):  # renamed, or taken away
             return Introduction(told)
         features = commands.info().result(info).get("features", "")

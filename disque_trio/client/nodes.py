@@ -3,7 +3,7 @@
 A node that did not answer rests: others are asked first, for a time that doubles with each failure.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Final
 
@@ -12,7 +12,7 @@ import attrs
 from disque_trio.client.address import Address
 from disque_trio.client.errors import ConnectionFailedError, DisqueError, LostError
 from disque_trio.client.greeting import Introduction
-from disque_trio.client.refusals import UnavailableError, UnknownJobError
+from disque_trio.client.refusals import UnavailableError, UnknownJobError, UnsupportedError
 from disque_trio.statemachine.base import NodeId, Reply
 
 REST_S: Final = 2.0
@@ -93,9 +93,11 @@ class Nodes:
         known.features, known.has_answered = told.features, True
         match told.hello:
             case [_, bytes(myself), *rows] if self.discovers:
-                named = {myself: address} | _others(rows, address)
-            case _:
-                return
+                self.learned(address, myself, _others(rows, address))
+
+    def learned(self, address: Address, myself: NodeId, others: Mapping[NodeId, Address]) -> None:
+        """A node that has answered has this id, and knows these nodes."""
+        named = {myself: address, **others}
         for node, other in named.items():
             name = self._names.setdefault(node, str(other))
             if node != myself and name != str(other) and self._has_failed(name):
@@ -166,6 +168,7 @@ class Attempts:
     _reasons: dict[str, str] = attrs.field(init=False, factory=dict)
     _last: DisqueError | None = attrs.field(init=False, default=None)
     _unknown: UnknownJobError | None = attrs.field(init=False, default=None)
+    _unsupported: UnsupportedError | None = attrs.field(init=False, default=None)
 
     def __iter__(self) -> Iterator[Address]:
         order = self.nodes.order(self.now)
@@ -174,8 +177,9 @@ class Attempts:
         for address in order:
             self._address = address
             yield address
-        if self._unknown is not None:
-            raise self._unknown
+        found = self._unknown or self._unsupported
+        if found is not None:
+            raise found
         reasons = "; ".join(self._reasons.values())
         raise NoNodeError(f"no node could do it: {reasons}") from self._last
 
@@ -194,6 +198,10 @@ class Attempts:
             return False
         if isinstance(error, UnknownJobError) and self.is_sought:
             self._unknown = error
+            return True
+        if isinstance(error, UnsupportedError):
+            self.nodes.answered(self._address)
+            self._unsupported = error
             return True
         if not isinstance(error, ConnectionFailedError | UnavailableError):
             return False

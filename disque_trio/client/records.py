@@ -38,6 +38,8 @@ class Meta:
     created: float | None = None
     """When the job was added, in Unix seconds, by the clock of the node that added it; None from a
     node of release 0.1."""
+    group: str | None = None
+    """GROUP, if the job has one."""
 
 
 @attrs.frozen
@@ -97,8 +99,64 @@ class QueueStats:
     rate: int | None = None
     rate_per: float | None = None
     burst: int | None = None
+    is_loose: bool = False
+    """Each side of a partition uses the whole limits."""
     is_limited: bool = False
     """Clients wait at the node only because of the limits."""
+
+    @property
+    def limits(self) -> "QueueLimits | None":
+        """The same in one record; None without any."""
+        if not self.concurrency and not self.rate:
+            return None
+        rate, per = self.rate or 0, self.rate_per or 0.0
+        return QueueLimits(self.concurrency or 0, rate, per, self.burst or 0, self.is_loose)
+
+
+@attrs.frozen
+class QueueLimits:
+    """The limits of a queue in the whole cluster; 0 is no limit."""
+
+    concurrency: int = 0
+    """The number of its jobs that may be leased at the same time."""
+    rate: int = 0
+    """The number of its jobs that may be delivered in `rate_per` seconds."""
+    rate_per: float = 0.0
+    burst: int = 0
+    """The number that may be delivered at once after a pause."""
+    is_loose: bool = False
+    """Each side of a partition uses the whole, and not only its part."""
+
+    def __str__(self) -> str:
+        """Such as `20 leased, 100 per 1 s, burst 20, loose`; `none`."""
+        parts = [f"{self.concurrency:,} leased"] if self.concurrency else []
+        parts += [f"{self.rate:,} per {self.rate_per:g} s"] if self.rate else []
+        parts += [f"burst {self.burst:,}"] if self.burst else []
+        parts += ["loose"] if self.is_loose else []
+        return ", ".join(parts) or "none"
+
+
+@attrs.frozen(kw_only=True)
+class QueueInfo:
+    """QUEUE INFO: the limits of a queue, and what the node may deliver."""
+
+    name: str
+    limits: QueueLimits | None
+    """None without any; all fields below are empty then."""
+    set_at: float | None = None
+    """When they were set or removed, in Unix seconds; None if they never were."""
+    keeper: str = ""
+    """The id of the node that the node takes for the keeper."""
+    leased: int = 0
+    """Leases that the node has given and that run."""
+    may_deliver: int = 0
+    """Jobs that the node may deliver now."""
+    is_limited: bool = False
+    """Clients wait at the node only because of the limits."""
+    parts: int = 0
+    """At the keeper: nodes that leave their part of the limits to it."""
+    unlimited_nodes: tuple[str, ...] = ()
+    """Ids of the nodes that do not know limits, and deliver without them."""
 
 
 @attrs.frozen(kw_only=True)

@@ -77,6 +77,10 @@ class UnavailableError(RefusedError):
     """This node cannot serve the request now; another one may."""
 
 
+class UnsupportedError(DisqueError):
+    """No node that could be asked has a feature that the command needs. Nothing was done."""
+
+
 class BadReplyError(DisqueError):
     """A reply that is invalid for the command: the other side may not be a Disque node."""
 

@@ -15,6 +15,8 @@ from disque_trio.client.records import (
     JobResult,
     KeyHolder,
     Meta,
+    QueueInfo,
+    QueueLimits,
     QueueStats,
     Scanned,
 )
@@ -97,7 +99,7 @@ def _job(row: list[Reply]) -> Job:
 
 
 def _meta(told: dict[Any, Reply]) -> Meta:
-    key = told.get(b"key")
+    key, group = told.get(b"key"), told.get(b"group")
     return Meta(
         attempt=number(told[b"attempt"]),
         priority=number(told[b"priority"]),
@@ -109,6 +111,7 @@ def _meta(told: dict[Any, Reply]) -> Meta:
         snoozes=number(told.get(b"snoozes", 0)),
         unbegun=b"unbegun" in told,
         created=_seconds(told[b"created-ms"]) if b"created-ms" in told else None,
+        group=None if group is None else text(group),
     )
 
 
@@ -129,6 +132,7 @@ def queue_stats(reply: Reply) -> QueueStats:
         delayed_due=_seconds_or_none(told.get("delayed-due-ms")),
         rate_per=_seconds_or_none(told.get("period-ms")),
         is_limited=bool(number(told.get("limited", 0))),
+        is_loose=bool(number(told.get("loose", 0))),
         **counts,
     )
 
@@ -139,6 +143,30 @@ _QUEUE_COUNTS: Final = (
 )  # fmt: skip
 """Those that an original node, or a queue without limits, lacks."""
 _QUEUE_NUMBERS: Final = ("age", "idle", "blocked", "import-rate", "jobs-in", "jobs-out")
+
+
+def queue_info(reply: Reply) -> QueueInfo:
+    """QUEUE INFO."""
+    told = facts(reply)
+    counts = [number(told[name]) for name in ("concurrency", "rate", "period-ms", "burst")]
+    name, moment = text(told["name"]), number(told["set-at-ms"])
+    set_at = moment / 1000 if moment else None
+    if not counts[0] and not counts[1]:
+        return QueueInfo(name=name, limits=None, set_at=set_at)
+    concurrency, rate, period, burst = counts
+    return QueueInfo(
+        name=name,
+        limits=QueueLimits(
+            concurrency, rate, period / 1000, burst, bool(number(told.get("loose", 0)))
+        ),
+        set_at=set_at,
+        keeper=text(told["keeper"]),
+        leased=number(told["leased"]),
+        may_deliver=number(told["may-deliver"]),
+        is_limited=bool(number(told["waits"])),
+        parts=number(told["parts"]),
+        unlimited_nodes=_texts(told["unlimited-nodes"]),
+    )
 
 
 def job_details(reply: Reply) -> JobDetails:
@@ -179,10 +207,8 @@ def end(reply: Reply) -> End:
 
 
 def job_result(reply: Reply) -> JobResult:
-    """WAITJOB WITHRESULT; a node that does not know it answers WAITJOB."""
-    if not isinstance(reply, list):
-        return JobResult(end(reply), None)
-    how, value = reply
+    """WAITJOB WITHRESULT."""
+    how, value = items(reply)
     return JobResult(end(how), None if value is None else blob(value))
 
 

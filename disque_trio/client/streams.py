@@ -26,11 +26,16 @@ async def connect(address: Address, timeout_s: float) -> ByteStream:
         with anyio.fail_after(timeout_s):
             return await _opened(address)
     except OSError as error:
-        cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
-        if isinstance(cause, ConnectionError) and cause.errno:  # asyncio has texts of its own
-            cause = OSError(cause.errno, os.strerror(cause.errno))
-        has_tls = address.tls is not None
+        cause, has_tls = cause_of(error), address.tls is not None
         raise not_connected(str(address), cause, address.path, has_tls=has_tls) from error
+
+
+def cause_of(error: OSError) -> OSError:
+    """Why anyio's attempts to connect failed."""
+    cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
+    if isinstance(cause, ConnectionError) and cause.errno:  # asyncio has texts of its own
+        return OSError(cause.errno, os.strerror(cause.errno))
+    return cause
 
 
 async def _opened(address: Address) -> ByteStream:

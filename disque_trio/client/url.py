@@ -4,6 +4,7 @@ from typing import Any, Final
 from urllib.parse import parse_qs, unquote, unquote_to_bytes, urlsplit
 
 from disque_trio.client.address import Address, Cluster, Tls
+from disque_trio.statemachine.base import LAST_PORT
 
 _SCHEMES: Final = ("disque", "disques", "disque+unix")
 _PORT: Final = "7711"
@@ -52,6 +53,6 @@ def _node(text: str, tls: Tls | None) -> Address:
     host, colon, port = text.rpartition(":")
     if not colon or text.endswith("]"):
         host, port = text, _PORT
-    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 1 << 16:
+    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) <= LAST_PORT:
         raise ValueError(f"{text!r} is no host:port, such as 127.0.0.1:7711")
     return Address(host=host.removeprefix("[").removesuffix("]"), port=int(port), tls=tls)

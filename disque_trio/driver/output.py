@@ -101,9 +101,10 @@ class Output:
             return 0
         for frame in frames:
             message(session.link, frame, now)
-        for reason, count in parser.refused.items():
-            self._machine.refused(reason, count)
-        parser.refused.clear()
+        if parser.refused:
+            for reason, count in parser.refused.items():
+                self._machine.refused(reason, count)
+            parser.refused.clear()
         if parser.error is not None:
             self._end_link(session, str(parser.error), now)
         return len(frames)

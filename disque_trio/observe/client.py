@@ -8,16 +8,20 @@ import attrs
 
 from disque_trio.client import commands
 from disque_trio.client.address import Address
+from disque_trio.client.base import ClusterClient
 from disque_trio.client.client import Client
 from disque_trio.client.command import Command
 from disque_trio.client.errors import ConnectionFailedError, DisqueError
-from disque_trio.client.refusals import UnavailableError
+from disque_trio.client.greeting import Greeting
+from disque_trio.client.refusals import AuthenticationError
 from disque_trio.statemachine.base import Reply
 
 ANSWER_S: Final = 1.0
 """A node that takes longer is silent."""
 PROBE_S: Final = 1.0
 """How often silent nodes are tried again."""
+ON_PASSWORD: Final = "give the password with --password-file or in $DISQUE_AUTH"
+WITHOUT_PASSWORD: Final = "give the node the password of the others: CONFIG SET requirepass"
 
 
 @attrs.frozen
@@ -41,8 +45,14 @@ class DeadlineClient(Client):
 
     silent: dict[str, Silence] = attrs.field(init=False, factory=dict)
     """By address."""
-    answer_s: float | None = attrs.field(default=None, kw_only=True)
-    """A node that takes longer is silent; `ANSWER_S` if there is none."""
+    answer_s: float = attrs.field(factory=lambda: ANSWER_S, kw_only=True)
+    """A node that takes longer is silent."""
+    follows_tls: bool = attrs.field(default=False, kw_only=True)
+    """Under TLS, does a survey ask the others, too? Nodes tell their plain ports only, so each is
+    taken to have the same distance between its ports as the node that tells of it."""
+
+    def _greeting(self) -> Greeting:
+        return attrs.evolve(ClusterClient._greeting(self), is_lenient=True)
 
     async def _ask(self, address: Address, asked: Sequence[Command[Any]]) -> list[Reply]:
         if any(each.wait_s for each in asked):
@@ -50,14 +60,13 @@ class DeadlineClient(Client):
         name, now = str(address), anyio.current_time()
         if silence := self.silent.get(name):
             raise ConnectionFailedError(silence.told(now))
-        answer_s = self.answer_s or ANSWER_S
         try:
-            with anyio.fail_after(answer_s):
+            with anyio.fail_after(self.answer_s):
                 return await Client._ask(self, address, asked)
         except TimeoutError:
-            reason, advice = f"no answer within {answer_s:g} s", ""
-        except (ConnectionFailedError, UnavailableError) as error:
-            reason, advice = _told_by(error)
+            reason, advice = f"no answer within {self.answer_s:g} s", ""
+        except ConnectionFailedError as error:
+            reason, advice = told_by(error)
         self.silent[name] = Silence(now, reason, advice)
         raise ConnectionFailedError(reason)
 
@@ -80,19 +89,22 @@ class DeadlineClient(Client):
     async def _try(self, address: Address) -> None:
         silence = self.silent[str(address)]
         try:
-            with anyio.fail_after(ANSWER_S):
+            with anyio.fail_after(self.answer_s):
                 await Client._ask(self, address, [commands.ping()])
         except TimeoutError:
             return
         except DisqueError as error:
-            reason, advice = _told_by(error)
+            reason, advice = told_by(error)
             self.silent[str(address)] = attrs.evolve(silence, reason=reason, advice=advice)
         else:
             self.silent.pop(str(address), None)
 
 
-def _told_by(error: DisqueError) -> tuple[str, str]:
+def told_by(error: DisqueError) -> tuple[str, str]:
     """The reason and the advice."""
     if isinstance(error, ConnectionFailedError):
         return error.reason, error.advice
+    if isinstance(error, AuthenticationError):
+        is_needless = "no password is set" in error.text
+        return f"{error.code} {error.text}", WITHOUT_PASSWORD if is_needless else ON_PASSWORD
     return str(error), ""

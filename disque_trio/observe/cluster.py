@@ -112,11 +112,6 @@ class NodeFacts:
         return int(value) if value.lstrip("-").isdigit() else 0
 
 
-def peer_lines(text: str, own_host: str) -> tuple[PeerLine, ...]:
-    """The others, of CLUSTER NODES. A node that does not know its own address leaves it empty."""
-    return tuple(each for each in lines_of(text, own_host) if "myself" not in each.flags)
-
-
 def lines_of(text: str, own_host: str) -> list[PeerLine]:
     """All lines of CLUSTER NODES."""
     found = (line.split() for line in text.splitlines())

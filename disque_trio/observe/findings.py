@@ -5,7 +5,7 @@ are one finding, which names those with most at stake and how many others there 
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final
 from urllib.parse import quote
 
@@ -13,8 +13,14 @@ import attrs
 
 from disque_trio.observe import node_checks
 from disque_trio.observe.cluster import NodeFacts
-from disque_trio.observe.finding import Finding, Level, grouped, ordered, spelled, warning
-from disque_trio.observe.queue_counts import BEHIND_S, QueueCounts, age_of, until_restored
+from disque_trio.observe.finding import Finding, Level, grouped, note, ordered, spelled, warning
+from disque_trio.observe.queue_counts import (
+    BEHIND_S,
+    QueueCounts,
+    age_of,
+    until_restored,
+    waits_for,
+)
 from disque_trio.observe.values import Json, name_fields, readable
 from disque_trio.worker.operating.admin import KnownWorker
 
@@ -88,6 +94,8 @@ class _Kind:
     """The console's page of them."""
     operation: str = ""
     """That fits one of them."""
+    is_note: bool = False
+    """Is it as somebody wanted it?"""
 
 
 _ALONE: Final = _Kind(
@@ -100,7 +108,7 @@ _ALONE: Final = _Kind(
 )
 _STOPPED: Final = _Kind(
     "stopped",
-    "{jobs}, the oldest {age}; nobody takes from it, for its deliveries are stopped",
+    "{jobs}, the oldest {age}; nobody takes from it, for its deliveries are stopped: {more}",
     "{count} queues whose deliveries are stopped, {jobs}, the oldest {age}",
     "disque-trio queues resume ends the pause",
     "paused",
@@ -120,6 +128,14 @@ _PAUSED: Final = _Kind(
     "disque-trio queues resume ends the pause",
     "paused",
     "queues resume",
+)
+_LIMITED: Final = _Kind(
+    "limited",
+    "{jobs} waiting for its limits ({more}), the oldest for {age}",
+    "{count} queues have {jobs} waiting for their limits, the oldest for {age}",
+    "disque-trio queues show has what each node may deliver; queues limit changes the limits",
+    "limited",
+    is_note=True,
 )
 _RESTORED: Final = _Kind(
     "restored",
@@ -143,8 +159,10 @@ _DEAD: Final = _Kind(
 
 def of_queues(counts: QueueCounts) -> Iterator[Finding]:
     """Those of a count of the queues."""
-    yield from _told(_behind(counts))
-    yield from _told(_others(counts))
+    behind = _behind(counts)
+    yield from _told(behind)
+    stopped = {each.name for kind, queues in behind if kind is _STOPPED for each in queues}
+    yield from _told(_others(counts, stopped))
     more = len(counts.behind_names) - len(counts.behind.ranks)
     if more > 0:
         what = f"{more:,} more queues have jobs that have waited for a minute or longer"
@@ -182,9 +200,10 @@ def _finding(kind: _Kind, text: str, where: str, queues: list[_Queue]) -> Findin
         more=queues[0].more,
     )
     stake = sum(each.jobs * max(each.age_s, 1.0) for each in queues)
-    is_old = kind in (_ALONE, _STOPPED, _SLOW)
+    is_old = kind in (_ALONE, _STOPPED, _SLOW, _LIMITED)
     is_one = len(queues) == 1 and kind.operation
-    return warning(
+    grade = note if kind.is_note else warning
+    return grade(
         where,
         what,
         kind.advice,
@@ -207,12 +226,14 @@ def _behind(counts: QueueCounts) -> list[tuple[_Kind, list[_Queue]]]:
         jobs, age = sum(one.stats.length for one in each), age_of(parts, now_ms)
         if not jobs or age < BEHIND_S or any(one.stats.blocked for one in each):
             continue
-        kind = _ALONE
-        if any(one.out_s for one in each):
+        kind, more = _ALONE, ""
+        if any(one.stats.pause in ("out", "all") for one in each):
+            kind, more = _STOPPED, _sides(counts, name)
+        elif limits := waits_for(parts):
+            kind, more = _LIMITED, str(limits)
+        elif any(one.out_s for one in each):
             kind = _SLOW
-        elif any(one.stats.pause in ("out", "all") for one in each):
-            kind = _STOPPED
-        found.setdefault(kind.name, (kind, []))[1].append(_Queue(name, jobs, age))
+        found.setdefault(kind.name, (kind, []))[1].append(_Queue(name, jobs, age, more))
     return list(found.values())
 
 
@@ -221,7 +242,9 @@ def _sides(counts: QueueCounts, name: str) -> str:
     return ", ".join(f"{side} at {where}" for where, side in paused.items() if side != "none")
 
 
-def _others(counts: QueueCounts) -> Iterator[tuple[_Kind, list[_Queue]]]:
+def _others(counts: QueueCounts, stopped: Collection[str]) -> Iterator[tuple[_Kind, list[_Queue]]]:
+    """Of the paused queues those that are not `stopped`, which are told of already."""
+
     def queues(names: Sequence[str], jobs: Callable[[str], int]) -> list[_Queue]:
         return [_Queue(name, jobs(name), 0.0) for name in names]
 
@@ -237,11 +260,25 @@ def _others(counts: QueueCounts) -> Iterator[tuple[_Kind, list[_Queue]]]:
             for each in queues(list(counts.restored), total("restored"))
         ],
     )
+    now_ms = time.time() * 1000
+    yield (
+        _LIMITED,
+        [
+            attrs.evolve(
+                each,
+                age_s=age_of(counts.parts[each.name], now_ms),
+                more=str(waits_for(counts.parts[each.name])),
+            )
+            for each in queues(list(counts.limited), total("length"))
+        ],
+    )
     yield (
         _PAUSED,
         [
             attrs.evolve(each, more=_sides(counts, each.name))
-            for each in queues(list(counts.paused), total("length"))
+            for each in queues(
+                [name for name in counts.paused if name not in stopped], total("length")
+            )
         ],
     )
 

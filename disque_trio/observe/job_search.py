@@ -9,7 +9,7 @@ import attrs
 
 from disque_trio.client.records import JobDetails, LastError
 from disque_trio.observe.queue_counts import QueueCounts, count_of
-from disque_trio.observe.scanning import scan
+from disque_trio.observe.scanning import PATIENT_S, scan
 from disque_trio.observe.survey import Survey
 from disque_trio.observe.values import Json, body_fields, exact, given_name, name_fields, raw
 from disque_trio.worker.operating.admin import Admin
@@ -44,7 +44,7 @@ _PHASES: Final[Mapping[str, tuple[str, ...]]] = {
 """The same for nodes that tell why an active job is not queued."""
 _REAL: Final = ("acked", "queued", "dead", "active", "wait-repl", "ended")
 """Of several copies the one in the first of these states tells what the job is."""
-_TEXTS: Final = ("task", "worker", "key", "error", "place", "text")
+_TEXTS: Final = ("task", "worker", "group", "key", "error", "place", "text")
 _NO_REASON: Final = "no reason given"
 
 
@@ -105,7 +105,7 @@ def _has(job: "FoundJob", field: str, text: str) -> bool:
         return job.error is not None and wanted in f"{job.error.kind}: {job.error.message}".lower()
     if field == "place":
         return job.error is not None and wanted == job.error.place.lower()
-    told: str = {"task": job.task, "worker": job.worker, "key": job.key}[field]
+    told: str = getattr(job, field)
     return wanted in told.lower()
 
 
@@ -134,8 +134,16 @@ class FoundJob:
     @property
     def key(self) -> str:
         """Its UNIQUE key; empty without one."""
-        key = self.details.more.get("key", b"")
-        return key.decode(errors="backslashreplace") if isinstance(key, bytes) else ""
+        return self._text("key")
+
+    @property
+    def group(self) -> str:
+        """Its GROUP; empty without one."""
+        return self._text("group")
+
+    def _text(self, name: str) -> str:
+        text = self.details.more.get(name, b"")
+        return text.decode(errors="backslashreplace") if isinstance(text, bytes) else ""
 
     @property
     def attempt(self) -> int:
@@ -166,6 +174,7 @@ class FoundJob:
             "state": self.state,
             **name_fields(job.queue or "", "queue"),
             "task": self.task,
+            "group": self.group,
             "key": self.key,
             "priority": exact(job.more.get("priority")),
             "attempt": self.attempt,
@@ -187,11 +196,18 @@ def _at_ms(error: LastError) -> int | None:
 
 
 async def search(
-    survey: Survey, counts: QueueCounts, wanted: Filter, most: int = ROWS
+    survey: Survey,
+    counts: QueueCounts,
+    wanted: Filter,
+    most: int = ROWS,
+    *,
+    is_patient: bool = False,
 ) -> tuple[Found[FoundJob], bool]:
     """Jobs that fit, those that were added first first (of ended ones the latest), and whether
-    there may be more."""
+    there may be more. A search whose time was over gets more time if it is repeated, as one that
+    `is_patient` does at once."""
     workers, now = await ToldByWorkers.ask(survey), time.time() + survey.clock_ms / 1000
+    key = repr(wanted)
     found = await scan(
         survey.client,
         queue=wanted.queue,
@@ -204,14 +220,17 @@ async def search(
         },
         most=MOST if wanted.state in ("running", "waiting", "") else most + 1,
         is_once=False,
+        seconds=PATIENT_S if is_patient or key in survey.long_searches else None,
     )
+    if found.is_late:
+        survey.note_long(key)
     copies: dict[str, list[Copy]] = {}
     node = survey.client.nodes.seeds[0]
     for job in found.items:
         copies.setdefault(job.id, []).append(Copy(node=node, job=job))
     jobs = [summary(each, workers, counts, now) for each in copies.values()]
     fitting = sorted((each for each in jobs if wanted.fits(each, now)), key=_order)
-    is_cut = len(fitting) > most or len(found.items) >= MOST
+    is_cut = len(fitting) > most or found.is_partial
     return Found(fitting[:most], found.unreached), is_cut
 
 

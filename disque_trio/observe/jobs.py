@@ -23,7 +23,7 @@ from disque_trio.observe.job_search import (
     search,
     summary,
 )
-from disque_trio.observe.queue_counts import QueueCounts, count_of
+from disque_trio.observe.queue_counts import QueueCounts, count_of, waits_for
 from disque_trio.observe.queues import due_ms, is_delayed
 from disque_trio.observe.scanning import scan
 from disque_trio.observe.schedules import rows
@@ -66,7 +66,9 @@ async def job(survey: Survey, counts: QueueCounts, args: Json) -> tuple[Json, di
         "holders": _holders(id, found.items, nodes),
         "zones": _zones(found.items, nodes),
         "facts": _facts(best),
+        "result": _result(found.items),
         **body_fields(best.job.body, EDITED),
+        "waits_for": _waits_for(counts, queue, found.items),
         "explain": list(await _explained(survey, best.job)),
     }, found.unreached
 
@@ -84,10 +86,27 @@ async def _ended(survey: Survey, counts: QueueCounts, id: str) -> tuple[Json, di
         **name_fields(copy.job.queue or "", "queue"),
         "task": copy.task,
         "added_ms": row["added_ms"],
+        "group": told.group,
         "key": told.key,
         "reason": copy.reason,
     }
-    return {"id": id, "found": False, "summary": row, "facts": facts}, found.unreached
+    told_result = {"result": _result(found.items)}
+    return {
+        "id": id,
+        "found": False,
+        "summary": row,
+        "facts": facts,
+        **told_result,
+    }, found.unreached
+
+
+def _result(copies: list[Copy]) -> Json | None:
+    """The result that nodes keep; None if they keep none."""
+    for copy in copies:
+        match copy.job.more:
+            case {"result": bytes(value), "result-at": int(at), "result-kept-within": int(left)}:
+                return {**body_fields(value, EDITED), "at_ms": at, "left_s": left / 1000}
+    return None
 
 
 def _holders(id: str, copies: list[Copy], nodes: Mapping[str, KnownNode]) -> list[Json]:
@@ -120,6 +139,13 @@ async def _leasing(survey: Survey, copies: list[Copy]) -> str:
     return able[0] if len(able) == 1 else ""
 
 
+def _waits_for(counts: QueueCounts, queue: str, copies: list[Copy]) -> str:
+    """The limits of its queue, if the job waits for them; empty if it does not."""
+    if all(copy.job.state != "queued" for copy in copies):
+        return ""
+    return str(waits_for(counts.parts.get(queue, {})) or "")
+
+
 def _waits(job: JobDetails) -> bool:
     return job.backing_off is not None or is_delayed(job)
 
@@ -147,7 +173,7 @@ def _facts(copy: Copy) -> Json:
     more = {
         name: value.decode(errors="backslashreplace") if isinstance(value, bytes) else value
         for name, value in job.more.items()
-        if isinstance(value, int | bytes)
+        if isinstance(value, int | bytes) and not name.startswith("result")
     }
     facts = {
         **name_fields(job.queue or "", "queue"),
@@ -223,7 +249,18 @@ def _dead_of(name: str, counts: QueueCounts, jobs: Sequence[FoundJob]) -> int:
 
 
 def _is_later(job: JobDetails) -> bool:
-    return is_delayed(job) and job.queue != CHECKPOINTS
+    return (is_delayed(job) or job.backing_off is not None) and job.queue != CHECKPOINTS
+
+
+def _later_row(job: JobDetails, now: float) -> Json:
+    """`now` is Unix time."""
+    wait = job.backing_off
+    return {
+        "id": job.id,
+        **name_fields(job.queue or "", "queue"),
+        "state": "delayed" if wait is None else "backing-off",
+        "due_ms": due_ms(job) if wait is None else round((now + wait) * 1000),
+    }
 
 
 async def _checkpoints(survey: Survey) -> int:
@@ -236,21 +273,32 @@ async def _checkpoints(survey: Survey) -> int:
     return sum((await at_each(survey.client, ask)).items)
 
 
+def _due_first(row: Json) -> tuple[int, str]:
+    return row["due_ms"], row["id"]
+
+
 async def later(survey: Survey) -> tuple[Json, dict[str, str]]:
-    """Jobs that wait for the end of their delay, and the schedules that workers keep."""
+    """Jobs that wait for the end of a delay, their own or that of a NACK, and the schedules that
+    workers keep."""
     total = sum(survey.figures("delayed_jobs"))
     found: Found[JobDetails] = Found([], survey.unreached)
     if total:
-        found = await scan(survey.client, states=("active",), fits=_is_later)
+        found = await scan(
+            survey.client,
+            states=("active",),
+            phases=("delayed", "backing-off"),
+            fits=_is_later,
+            is_once=False,
+        )
         total -= await _checkpoints(survey)
-    first = sorted(found.items, key=lambda job: (due_ms(job), job.id))[:ROWS]
+    now = time.time() + survey.clock_ms / 1000
+    copies = sorted((_later_row(each, now) for each in found.items), key=_due_first)
+    waiting = {row["id"]: row for row in reversed(copies)}  # of several copies the first due
+    first = sorted(waiting.values(), key=_due_first)[:ROWS]
     admin = Admin(survey.client)
     workers, kept = await admin.workers(), await admin.schedules.all()
     return {
-        "delayed": [
-            {"id": job.id, **name_fields(job.queue or "", "queue"), "due_ms": due_ms(job)}
-            for job in first
-        ],
+        "delayed": first,
         "delayed_total": total,
         "schedules": rows(workers.items, kept.items, runtime().now()),
     }, found.unreached | workers.unreached | kept.unreached

@@ -30,8 +30,12 @@ def judge(nodes: list[NodeFacts]) -> list[Finding]:
     """All findings about a cluster."""
     found: list[Finding] = []
     nodes = [attrs.evolve(node, where=node.label) for node in nodes]
+    well = [node for node in nodes if not node.error and not node.is_loading]
+    failed = _failed(well)
     for node in nodes:
-        if node.error:
+        if node.error and node.id in failed:
+            pass  # that others hold it for failed says more: `_members`
+        elif node.error:
             found.append(
                 problem(node.where, node.error, node.advice, kind="silent", since=node.error_since)
             )
@@ -41,10 +45,10 @@ def judge(nodes: list[NodeFacts]) -> list[Finding]:
             found += [*_duplicate(node), *_reach(node), *_process(node), *refusals.judge(node)]
             found += _standstill(node)
             found += [*_memory(node), *_disk(node), *_jobs(node)]
-    well = [node for node in nodes if not node.error and not node.is_loading]
     if well:
         found += [*refusals.requests(well), *_lacking(well), *_delayed(well)]
         found += [*_members(well, nodes), *_one_way(well), *_clocks(well), *zones_of(well)]
+        found += _limits(well)
         found += _versions([node for node in nodes if not node.error])
     return found
 
@@ -98,11 +102,11 @@ def _duplicate(node: NodeFacts) -> Iterator[Finding]:
 
 
 def _loading(node: NodeFacts) -> Finding:
-    percent = node.info.get("loading_loaded_perc", "?")
-    left = node.number("loading_eta_seconds")
+    percent, left = node.info.get("loading_loaded_perc"), node.number("loading_eta_seconds")
+    how_far = f"{percent} % are read, and about {left} s are left" if percent else "all is read"
     return warning(
         node.where,
-        f"it loads its append-only file: {percent} % are read, and about {left} s are left",
+        f"it loads its append-only file: {how_far}",
         "wait: it serves clients and joins the others once that is done",
         kind="not-ready",
     )
@@ -285,7 +289,8 @@ def _jobs(node: NodeFacts) -> Iterator[Finding]:
         yield warning(
             node.where,
             f"{_counted(again, 'was', 'were')} queued again because no worker acknowledged in "
-            f"time, of {delivered:,} deliveries; the last {spelled(round(max(last, 0)))} ago",
+            f"time, the last {spelled(round(max(last, 0)))} ago; meanwhile "
+            f"{_counted(delivered, 'was', 'were')} delivered",
             "workers die, or work longer than RETRY without renewing the lease (WORKING)",
             kind="redelivered", stake=float(again), since=float(node.number("jobs_requeued_since")),
         )  # fmt: skip
@@ -323,8 +328,18 @@ def _delayed(well: list[NodeFacts]) -> Iterator[Finding]:
     )
 
 
+def _failed(well: list[NodeFacts]) -> set[str]:
+    """Nodes that another one holds for failed, and whose address is known."""
+    flags: dict[str, set[str]] = {}
+    for peer in (peer for node in well for peer in node.peers):
+        flags.setdefault(peer.id, set()).update(peer.flags)
+    return {id for id, told in flags.items() if "fail" in told and "noaddr" not in told}
+
+
 def _members(well: list[NodeFacts], nodes: list[NodeFacts]) -> Iterator[Finding]:
     names = {node.id: node.where for node in nodes}
+    errors = {node.id: f"; {node.error}" for node in nodes if node.error}
+    failed = _failed(well)
     loading = {node.id for node in nodes if node.is_loading}
     known = {peer.id: peer for node in well for peer in node.peers}
     for peer_id, peer in known.items():
@@ -333,17 +348,17 @@ def _members(well: list[NodeFacts], nodes: list[NodeFacts]) -> Iterator[Finding]
         address = f"{peer.name} ({peer.address})" if peer.name else peer.address
         where = names.get(peer_id, address)
         thoughts = [p.flags for node in well for p in node.peers if p.id == peer_id]
-        count = f"{len(thoughts)} nodes" if len(thoughts) > 1 else "a node"
+        count = f"{len(thoughts)} nodes report" if len(thoughts) > 1 else "one node reports"
         if any("noaddr" in flags for flags in thoughts):
             yield warning(
                 where,
-                f"nobody knows where node {peer_id} is: another node answers at its address",
+                f"the address of node {peer_id} is unknown: another node answers at its last one",
                 f"if it is gone for good: CLUSTER FORGET {peer_id} on every node",
             )
-        elif any("fail" in flags for flags in thoughts):
+        elif peer_id in failed:
             yield problem(
                 where,
-                f"{count} hold it for failed" + _silent_for(well, peer_id),
+                f"{count} it as failed" + _silent_for(well, peer_id) + errors.get(peer_id, ""),
                 f"start it again, or if it is gone for good: CLUSTER FORGET {peer_id} on every "
                 "node",
                 kind="failed",
@@ -352,9 +367,10 @@ def _members(well: list[NodeFacts], nodes: list[NodeFacts]) -> Iterator[Finding]
                 args={"node": peer_id},
             )
         elif any("fail?" in flags for flags in thoughts):
+            suspecting = sum("fail?" in flags for flags in thoughts)
             yield warning(
                 where,
-                f"suspected to fail by some of {count}",
+                f"{suspecting} of {len(thoughts)} nodes suspect it",
                 "see its log and network",
                 since=_heard(well, peer_id),
             )
@@ -379,7 +395,7 @@ def _members(well: list[NodeFacts], nodes: list[NodeFacts]) -> Iterator[Finding]
 
 def _silent_for(well: list[NodeFacts], id: str) -> str:
     heard = _heard(well, id)
-    return f"; heard last {spelled(max(round(well[0].now_s - heard), 0))} ago" if heard else ""
+    return f"; last heard from {spelled(max(round(well[0].now_s - heard), 0))} ago" if heard else ""
 
 
 def _heard(well: list[NodeFacts], id: str) -> float | None:
@@ -459,6 +475,24 @@ def _versions(well: list[NodeFacts]) -> Iterator[Finding]:
             "finish the upgrade, node by node (docs/versions.md)",
             kind="versions",
         )
+
+
+def _limits(well: list[NodeFacts]) -> Iterator[Finding]:
+    """Limits of queues that are not held, because nodes do not know them."""
+    limited = max(node.number("limited_queues") for node in well)
+    unlimited = max(node.number("nodes_without_limits") for node in well)
+    if not limited or not unlimited:
+        return
+    known = [node.where for node in well if "queue-limits" not in node.info.get("features", "")]
+    yield warning(
+        ", ".join(known) or "the cluster",
+        f"{'1 node delivers' if unlimited == 1 else f'{unlimited} nodes deliver'} jobs of "
+        f"{'1 queue' if limited == 1 else f'{limited} queues'} without regard to their limits: "
+        "earlier versions and original servers do not know any",
+        "finish the upgrade, node by node (docs/versions.md); until then let workers of these "
+        "queues use the other nodes",
+        kind="limits-not-held",
+    )
 
 
 def zones_of(well: list[NodeFacts]) -> Iterator[Finding]:

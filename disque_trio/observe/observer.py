@@ -78,7 +78,9 @@ class Observer:
         """Of the jobs that fit. Raises `MistakeError` for filters that cannot be."""
         await self.look()
         wanted = job_search.Filter.of(args)
-        found, _ = await job_search.search(self.survey, self.counts, wanted, job_search.MOST)
+        found, _ = await job_search.search(
+            self.survey, self.counts, wanted, job_search.MOST, is_patient=True
+        )
         return [each.details.id for each in found.items]
 
     async def look(self) -> list[KnownNode]:

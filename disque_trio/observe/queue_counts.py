@@ -13,7 +13,7 @@ from disque_trio.client import commands
 from disque_trio.client.address import Address
 from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError
-from disque_trio.client.records import QueueStats
+from disque_trio.client.records import QueueLimits, QueueStats
 from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.queue_stats import FEW, MANY, NOTHING, SOME, Stats, of_stats, parsed, scan
 from disque_trio.observe.top_k import TopK
@@ -98,6 +98,8 @@ class QueueCounts:
     with_dead: dict[str, None] = attrs.Factory(dict)
     restored: dict[str, None] = attrs.Factory(dict)
     """Queues with jobs that wait for the end of their RETRY after a restart of a node."""
+    limited: dict[str, None] = attrs.Factory(dict)
+    """Queues for which clients wait only because of their limits."""
     _sums: Counter[str] = attrs.Factory(Counter)
     """Of the queues that are not the library's: by field, and queued jobs by node."""
     _number: int = 0
@@ -246,6 +248,9 @@ class QueueCounts:
         if stats.restored != before.restored:
             is_so = any(one.stats.restored for one in parts.values())
             _mark(self.restored, name, is_so=is_so)
+        if stats.is_limited != before.is_limited:
+            is_so = any(one.stats.is_limited for one in parts.values())
+            _mark(self.limited, name, is_so=is_so)
         is_behind = age_of(parts, time.time() * 1000) >= BEHIND_S
         _mark(self.behind_names, name, is_so=is_behind)
         if is_behind:
@@ -342,6 +347,22 @@ def age_of(parts: Mapping[str, Part], now_ms: float) -> float:
     return max([one.stats.age_s(now_ms) for one in parts.values()], default=0.0)
 
 
+def limits_of(parts: Iterable[Part]) -> QueueLimits | None:
+    """The limits of the queue: those that most nodes know, while a change spreads."""
+    known = Counter([one.stats.limits for one in parts if one.stats.limits])
+    return known.most_common(1)[0][0] if known else None
+
+
+def waits_for(parts: Parts) -> QueueLimits | None:
+    """The limits for which the jobs of the queue wait, as far as it can be told: clients wait only
+    because of them, or as many jobs are leased as may be."""
+    limits = limits_of(parts.values())
+    if limits is None or any(one.stats.is_limited for one in parts.values()):
+        return limits
+    leased = count_of(parts.values(), "leased") or 0
+    return limits if 0 < limits.concurrency <= leased else None
+
+
 def queue_row(name: str, parts: Parts) -> Json:
     """A queue of the whole cluster."""
     each = list(parts.values())
@@ -362,7 +383,14 @@ def queue_row(name: str, parts: Parts) -> Json:
         "restored_due_s": until_restored(each),
         "takers": sum(one.stats.blocked for one in each),
         "paused": {w: one.stats.pause for w, one in parts.items() if one.stats.pause != "none"},
+        "limits": _limits(limits_of(each)),
+        "limited": any(one.stats.is_limited for one in each),
     }
+
+
+def _limits(limits: QueueLimits | None) -> Json | None:
+    """With words for people; 0 is no limit."""
+    return None if limits is None else {"text": str(limits), **attrs.asdict(limits)}
 
 
 def _sum(rates: Iterable[float | None]) -> float | None:

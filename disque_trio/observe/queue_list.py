@@ -39,7 +39,7 @@ SORTS: Final[Mapping[str, Callable[[Parts], float]]] = {
     "name": lambda _parts: 0,
 }
 """What queues are sorted by: what is most comes first; names from A on."""
-_ONLY: Final[Mapping[str, Callable[[Parts], bool]]] = {
+ONLY: Final[Mapping[str, Callable[[Parts], bool]]] = {
     "": lambda _parts: True,
     "stuck": lambda parts: (
         any(one.stats.length for one in parts.values())
@@ -47,6 +47,7 @@ _ONLY: Final[Mapping[str, Callable[[Parts], bool]]] = {
     ),
     "paused": lambda parts: any(one.stats.pause != "none" for one in parts.values()),
     "dead": lambda parts: bool(count_of(parts.values(), "dead")),
+    "limited": lambda parts: any(one.stats.limits for one in parts.values()),
 }
 
 
@@ -64,8 +65,8 @@ class Query:
         """Raises `MistakeError`."""
         if self.by not in SORTS:
             raise MistakeError(f"queues cannot be sorted by '{self.by}': {', '.join(SORTS)}")
-        if self.only not in _ONLY:
-            raise MistakeError(f"only='{self.only}' is not one of stuck, paused and dead")
+        if self.only not in ONLY:
+            raise MistakeError(f"only='{self.only}' is not one of {', '.join(filter(None, ONLY))}")
 
     def filter(self) -> Callable[[str], object]:
         """Does a name fit?"""
@@ -125,7 +126,7 @@ class QueueLists:
 
     async def _runs(self, query: Query) -> AsyncIterator[_Run]:
         known, names = self.counts.parts, list(self.counts.parts)
-        fits, key, is_in = query.filter(), SORTS[query.by], _ONLY[query.only]
+        fits, key, is_in = query.filter(), SORTS[query.by], ONLY[query.only]
         hidden = () if query.has_reserved else (RESERVED,)
         for start in range(0, len(names), PIECE):
             yield sorted(

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from disque_trio.client import replies
 from disque_trio.client.command import Command, word
-from disque_trio.client.records import QueueStats
+from disque_trio.client.records import QueueLimits, QueueStats
 from disque_trio.statemachine.base import Reply
 
 MANY: Final = 40
@@ -21,6 +21,8 @@ _WITH_UNQUEUED: Final = 12
 """Figures of a node that tells of jobs that are not queued,"""
 _WITH_DELAYED: Final = 13
 """and also when the first delayed one is queued."""
+_WITH_LIMITS: Final = 19
+"""The same of a queue with limits."""
 
 
 class Stats(NamedTuple):
@@ -43,6 +45,9 @@ class Stats(NamedTuple):
     """When the first of those is queued, in Unix seconds; 0 without any."""
     delayed_due: int = 0
     """The same of the delayed ones; 0 also if the node does not tell."""
+    limits: QueueLimits | None = None
+    is_limited: bool = False
+    """Do clients wait here only because of the limits?"""
 
     def age_s(self, now_ms: float) -> float:
         """How long the next job has waited; 0 without one."""
@@ -59,9 +64,14 @@ def parsed(told: bytes) -> Stats:
     if len(numbers) < _WITH_UNQUEUED:
         return figures
     delayed_due = int(numbers[12]) if len(numbers) >= _WITH_DELAYED else 0
-    return figures._replace(
+    figures = figures._replace(
         restored=int(numbers[10]), due=int(numbers[11]), delayed_due=delayed_due
     )
+    if len(numbers) < _WITH_LIMITS:
+        return figures
+    concurrency, rate, period, burst, is_limited, is_loose = map(int, numbers[13:_WITH_LIMITS])
+    limits = QueueLimits(concurrency, rate, period / 1000, burst, bool(is_loose))
+    return figures._replace(limits=limits, is_limited=bool(is_limited))
 
 
 def of_stats(stats: QueueStats) -> Stats:
@@ -80,6 +90,8 @@ def of_stats(stats: QueueStats) -> Stats:
         stats.restored,
         _moment(stats.restored_due),
         _moment(stats.delayed_due),
+        stats.limits,
+        stats.is_limited,
     )
 
 

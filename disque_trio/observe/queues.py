@@ -81,7 +81,9 @@ async def _ends(counts: QueueCounts, name: str) -> list[JobDetails]:
 
 async def _delayed(counts: QueueCounts, name: str) -> list[JobDetails]:
     """Those that are due first, of the ones that were looked at."""
-    found = await scan(counts.client, queue=name, states=("active",), fits=is_delayed)
+    found = await scan(
+        counts.client, queue=name, states=("active",), phases=("delayed",), fits=is_delayed
+    )
     return sorted(found.items, key=due_ms)[:SOME]
 
 

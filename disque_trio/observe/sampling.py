@@ -15,6 +15,7 @@ from disque_trio.observe.queue_counts import (
     Parts,
     age_of,
     count_of,
+    limits_of,
     until_delayed,
     until_restored,
 )
@@ -108,4 +109,6 @@ def _totals(name: str, parts: Parts) -> QueueTotals:
         jobs_in=sum(one.stats.jobs_in for one in each),
         jobs_out=sum(one.stats.jobs_out for one in each),
         paused={node: one.stats.pause for node, one in parts.items() if one.stats.pause != "none"},
+        limits=limits_of(each),
+        is_limited=any(one.stats.is_limited for one in each),
     )

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import anyio
+import attrs
 
 from disque_trio.client import commands
 from disque_trio.client.address import Address
@@ -11,11 +12,25 @@ from disque_trio.client.client import Client
 from disque_trio.client.records import JobDetails
 from disque_trio.worker.operating.asking import Found, at_each, given
 
-SECONDS: Final = 0.5
+SECONDS: Final = 1.5
 """How long one look through the jobs of a node takes at most. What comes later is not seen."""
+PATIENT_S: Final = 15.0
+"""The same for somebody who waits for all."""
+_STRIDE: Final = 1000
+"""How many jobs a node is asked for at once when few fit: it passes ten times as many."""
 _FILTERS: Final = "jscan-filters"
 MOST: Final = 1000
 """Jobs of each node."""
+
+
+@attrs.frozen
+class Scanned(Found[JobDetails]):
+    """What was seen."""
+
+    is_partial: bool
+    """May nodes have more that fit? There were `most`, or the time was over."""
+    is_late: bool = False
+    """Was the time over?"""
 
 
 async def scan(
@@ -28,10 +43,14 @@ async def scan(
     filters: Mapping[str, Any] | None = None,
     most: int = MOST,
     is_once: bool = True,
-) -> Found[JobDetails]:
+    seconds: float | None = None,
+) -> Scanned:
     """Jobs that fit, each once, or without `is_once` each copy. Of more than `most` at a node, or
-    than can be seen in `SECONDS`, some. Nodes that have filters take `phases` in place of `states`,
-    and `filters`, words of JSCAN: `fits` has to check the same."""
+    than can be seen in the `seconds` (`SECONDS`), some. Nodes that have filters take `phases` in
+    place of `states`, and `filters`, words of JSCAN: `fits` has to check the same."""
+
+    unseen: list[Address] = []
+    late: list[Address] = []
 
     async def ask(node: Address) -> list[JobDetails]:
         found: list[JobDetails] = []
@@ -40,17 +59,23 @@ async def scan(
         wanted: dict[str, Any] = {"queue": queue, "states": states}
         if _FILTERS in client.nodes.features(node):
             wanted |= {"states": phases or states, "is_full": True, **(filters or {})}
-        cursor, end = 0, anyio.current_time() + SECONDS
+        cursor, count = 0, None
+        end = anyio.current_time() + (SECONDS if seconds is None else seconds)
         while len(found) < most:
-            [page] = await client.ask(node, [commands.jscan(cursor, **wanted)])
+            [page] = await client.ask(node, [commands.jscan(cursor, count=count, **wanted)])
             told = given(page)
             found += filter(fits, told.items)
             cursor = told.cursor
-            if not cursor or anyio.current_time() > end:
+            if not cursor:
                 break
+            if anyio.current_time() > end:
+                late.append(node)
+                break
+            count = None if told.items else _STRIDE
+        if cursor:
+            unseen.append(node)
         return found
 
     found = await at_each(client, ask)
-    if not is_once:
-        return found
-    return Found(list({job.id: job for job in found.items}.values()), found.unreached)
+    items = list({job.id: job for job in found.items}.values()) if is_once else found.items
+    return Scanned(items, found.unreached, bool(unseen), bool(late))

@@ -15,9 +15,9 @@ from disque_trio.client.address import Address
 from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.greeting import Introduction
-from disque_trio.client.refusals import AuthenticationError
+from disque_trio.client.streams import cause_of
 from disque_trio.explain.zones import Place
-from disque_trio.observe.client import ANSWER_S, DeadlineClient
+from disque_trio.observe.client import DeadlineClient, told_by
 from disque_trio.observe.cluster import (
     NodeFacts,
     NodeView,
@@ -37,10 +37,12 @@ FRESH_S: Final = 0.4
 """A look that is not older serves all who ask."""
 CONFIGURED_S: Final = 30.0
 """For so long what a node has told of its directives is good."""
+_SEARCHES: Final = 100
+"""That are remembered."""
 _ADVICE: Final = "see whether the node runs, and what its log says"
-ON_PASSWORD: Final = "give the password with --password-file or in $DISQUE_AUTH"
 _FIRST: Final = ("first", "import")
 """Causes for which a job enters a queue that are no further delivery of it."""
+_PORTS: Final = 65536
 Json = dict[str, Any]
 
 
@@ -94,12 +96,26 @@ class KnownNode:
         return str(self.address)
 
     @property
+    def shares_port(self) -> bool:
+        """Is it one of several processes behind a port, at which any of them may answer?"""
+        return number_of(self.config, "workers") > 1
+
+    @property
+    def own_address(self) -> Address:
+        """Where no other process answers."""
+        own = number_of(self.config, "cluster-announce-port")
+        own = own or number_of(self.config, "port" if self.address.tls is None else "tls-port")
+        if not self.shares_port or self.address.path is not None or not own:
+            return self.address
+        return attrs.evolve(self.address, port=own)
+
+    @property
     def state(self) -> str:
         """In a word."""
-        if self.info.get("loading", "0") != "0" or "LOADING" in self.why:
-            return "loading"
         if self.why or self.view is None:
             return "silent"
+        if self.info.get("loading", "0") != "0":
+            return "loading"
         return "leaving" if self.is_leaving else "up"
 
     @property
@@ -121,14 +137,13 @@ class KnownNode:
     @property
     def facts(self) -> NodeFacts:
         """For the checks."""
-        loads = self.state == "loading"
         return NodeFacts(
-            where=self.where,
-            error="" if loads or not self.why else self.reason or self.why,
-            error_since=None if loads else self.silent_since,
-            advice=(self.advice or _ADVICE) if self.why and not loads else "",
+            where=str(self.own_address),
+            error=(self.reason or self.why) if self.why else "",
+            error_since=self.silent_since,
+            advice=(self.advice or _ADVICE) if self.why else "",
             id=self.id,
-            info=dict(self.info) | ({"loading": "1"} if loads else {}),
+            info=dict(self.info),
             config=dict(self.config),
             peers=self.lines,
             has_password=self.has_password,
@@ -177,7 +192,16 @@ class Survey:
     """By address, in the order of their names."""
     looked: float | None = None
     """When, by anyio's clock."""
+    long_searches: dict[str, None] = attrs.Factory(dict)
+    """Those for which the usual time was too short, the latest last."""
     _looking: anyio.Lock = attrs.Factory(anyio.Lock)
+
+    def note_long(self, search: str) -> None:
+        """That search of jobs gets more time when it is repeated."""
+        self.long_searches.pop(search, None)
+        self.long_searches[search] = None
+        while len(self.long_searches) > _SEARCHES:
+            del self.long_searches[next(iter(self.long_searches))]
 
     @property
     def unreached(self) -> dict[str, str]:
@@ -192,7 +216,7 @@ class Survey:
 
     async def look(self, fresh_s: float = FRESH_S) -> None:
         """Ask all nodes, unless somebody has just done so. None delays it for more than
-        `watching.ANSWER_S`."""
+        `answer_s` of the client."""
         async with self._looking:
             now = anyio.current_time()
             if self.looked is not None and now - self.looked < fresh_s:
@@ -255,20 +279,11 @@ class Survey:
         try:
             clock, info, hello, peers, leaving = await self.client.ask(node.address, asked)
         except DisqueError as error:
-            silence = self.client.silent.get(node.where)
-            now = anyio.current_time()
-            node.why = silence.told(now) if silence else str(error)
-            node.reason = silence.reason if silence else node.why
-            node.advice = silence.advice if silence else ""
-            if isinstance(error, AuthenticationError):
-                node.advice = ON_PASSWORD
-            node.silent_since = time.time() - (now - silence.since) if silence else None
+            self._note_silence(node, error)
             return
         answers = (clock, info, hello, peers, leaving)
         if isinstance(info, DisqueError) and all(isinstance(each, DisqueError) for each in answers):
-            node.why = node.reason = str(info)
-            needs_password = isinstance(info, AuthenticationError)
-            node.advice = ON_PASSWORD if needs_password else "see what the error says"
+            self._note_silence(node, info)
             return
         _note_clock(node, clock, before, time.time())
         if isinstance(info, dict):
@@ -279,7 +294,38 @@ class Survey:
             )
         _note_peers(node, peers)
         node.is_leaving = getattr(leaving, "text", b"") == b"yes"
-        await self._configure(node)
+        if node.state != "loading":  # one that loads tells nothing but INFO, and has no links
+            await self._configure(node)
+            self._follow(node)
+
+    def _note_silence(self, node: KnownNode, error: DisqueError) -> None:
+        node.reason, node.advice = told_by(error)
+        node.why, node.silent_since = node.reason, None
+        if silence := self.client.silent.get(node.where):
+            now = anyio.current_time()
+            node.why, node.reason, node.advice = silence.told(now), silence.reason, silence.advice
+            node.silent_since = time.time() - (now - silence.since)
+
+    def _follow(self, node: KnownNode) -> None:
+        """Under TLS, ask the others, too."""
+        if not self.client.follows_tls or node.address.tls is None:
+            return
+        plain = number_of(node.config, "cluster-announce-port") or number_of(node.config, "port")
+        # The port that was asked may be the one that workers share.
+        own = number_of(node.config, "tls-port") if node.shares_port else node.address.port
+        shift = own - plain if plain else 0
+        node.lines = tuple(
+            attrs.evolve(each, port=each.port + shift)
+            if each.port and 0 < each.port + shift < _PORTS
+            else each
+            for each in node.lines
+        )
+        others = {
+            each.id.encode(): attrs.evolve(node.address, host=each.host, port=each.port)
+            for each in node.lines
+            if each.port and not each.flags & {"handshake", "noaddr"}
+        }
+        self.client.nodes.learned(node.address, node.id.encode(), others)
 
     async def _configure(self, node: KnownNode) -> None:
         """Its directives, and whether its bus port is open, which change seldom."""
@@ -292,7 +338,7 @@ class Survey:
             asked: Command[Reply] = commands.call("CONFIG", "GET", "*")
             [told] = await self.client.ask(node.address, [asked])
             node.config = {} if isinstance(told, DisqueError) else pairs(told)
-        node.bus_error = await _bus_error(node)
+        node.bus_error = await _bus_error(node, self.client.answer_s)
 
     def _note(self, node: KnownNode, info: Mapping[str, str]) -> None:
         now = anyio.current_time()
@@ -306,17 +352,18 @@ class Survey:
         node.silent_since, node.named = None, printable(info.get("node_name", ""))
 
 
-async def _bus_error(node: KnownNode) -> str:
+async def _bus_error(node: KnownNode, answer_s: float) -> str:
     place = bus_place(node.address, node.config)
     if place is None:
         return ""
     try:
-        with anyio.fail_after(ANSWER_S):
+        with anyio.fail_after(answer_s):
             stream = await anyio.connect_tcp(*place)
     except TimeoutError:
         return "no answer in time"
     except OSError as error:
-        return error.strerror or str(error)
+        cause = cause_of(error)
+        return cause.strerror or str(cause)
     await stream.aclose()
     return ""
 

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from disque_trio.pipeline import java, python
 from disque_trio.pipeline.errors import INSTALL, PipelineError
+from disque_trio.statemachine.base import LAST_PORT
 
 CONF: Final = Path(__file__).parent / "conf"
 """Has a log4j2.properties that silences Spark's logs."""
@@ -68,9 +69,10 @@ def start(
         try:
             return builder.getOrCreate()
         except Exception as error:  # any error of a JVM
+            reason = first_line(error)  # asks the JVM
             _end_gateway()
             raise PipelineError(
-                f"Spark did not start on {master}: {first_line(error)}; "
+                f"Spark did not start on {master}: {reason}; "
                 "'disque-trio pipeline doctor --start' helps to find out why"
             ) from error
 
@@ -121,6 +123,9 @@ def check_master(master: str) -> None:
             f"{master} is no master of Spark: local[*] for this machine, local[2] for two of its "
             "processors, or spark://HOST:PORT for a cluster"
         )
+    if not all(0 < port <= LAST_PORT for _, port in _addresses(master)):
+        # The C library would take the lower 16 bits.
+        raise PipelineError(f"{master} is no master of Spark: a port is from 1 to {LAST_PORT}")
 
 
 def is_local(master: str) -> bool:

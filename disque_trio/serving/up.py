@@ -77,7 +77,7 @@ class Options:
 
 PROGRAM: Final = Command(
     record=Options,
-    about="Run a cluster of nodes in this process, to try things on. Ctrl-C ends it.",
+    about="Run a cluster in this process, to try things out. Ctrl-C ends it.",
 )
 
 

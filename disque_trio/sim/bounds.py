@@ -34,7 +34,8 @@ def delivery_bound(plan: Plan) -> Micros:
     delay += longest_wait(plan)
     waits = _stretched(plan, delay + retry) + DESYNC * 1000 + _TICK + poll
     discovery = MAX_BROADCAST_DELAY * 1000
-    return waits + discovery + reconnect_bound(plan) + _ROUND_TRIPS + backlog(plan)
+    drain = sum(backlog_of_limits(plan, each.queue) for each in plan.limits)
+    return waits + discovery + reconnect_bound(plan) + _ROUND_TRIPS + backlog(plan) + drain
 
 
 def longest_wait(plan: Plan) -> Micros:
@@ -87,6 +88,24 @@ def backlog(plan: Plan) -> Micros:
         spans = [consumer.work[1] for consumer in plan.consumers if queue in consumer.queues]
         if spans:
             longest = max(longest, jobs * (max(spans) + _TICK // 10) // len(spans))
+    return longest
+
+
+def backlog_of_limits(plan: Plan, queue: str) -> Micros:
+    """How much longer it takes because of the limits of the queue: all jobs by turns; and first the
+    leases of lost nodes, which count until they expire. Nodes that are gone may leave no more than
+    a third of the limits to the others."""
+    adds = [add for add in plan.adds if add.queue == queue]
+    work = max([each.work[1] for each in plan.consumers if queue in each.queues], default=0)
+    longest = 0
+    for limit in plan.limits:
+        if limit.queue == queue and adds:
+            turns = (
+                -(-len(adds) // limit.concurrency) * (work + _SECOND) if limit.concurrency else 0
+            )
+            pace = len(adds) * limit.per_s * _SECOND // limit.rate if limit.rate else 0
+            settling = max(map(retry_of, adds)) + 5 * _SECOND
+            longest = max(longest, settling + 3 * (turns + pace))
     return longest
 
 

@@ -91,6 +91,7 @@ class Shrinker:
         plan = self._ddmin(plan, "adds", plan.adds)
         plan = self._ddmin(plan, "consumers", plan.consumers)
         plan = self._ddmin(plan, "observers", plan.observers)
+        plan = self._ddmin(plan, "limits", plan.limits)
         return self._ddmin(plan, "administrators", plan.administrators)
 
     def _ddmin(self, plan: Plan, field: str, items: Sequence[_Item]) -> Plan:
@@ -247,6 +248,7 @@ def _no_option(add: Add) -> Iterator[Add]:
     )
     yield attrs.evolve(add, unique=None, keep_s=None, if_exists=None, again=0)
     yield attrs.evolve(add, keep_s=None, if_exists=None)
+    yield attrs.evolve(add, group=None)
     for option in CARRIED:
         if option.is_number and not option.needs:
             both = [each for each in CARRIED if option.word in (each.word, each.needs)]

@@ -9,11 +9,10 @@ import random
 import re
 from typing import Final
 
-from disque_trio.statemachine.base import NODE_ID_LENGTH, NodeId
+from disque_trio.statemachine.base import LAST_PORT, NODE_ID_LENGTH, NodeId
 
 BUS_OFFSET: Final = 10_000
 """The bus listens this far above the client port (original 1.1)."""
-LAST_PORT: Final = 65_535
 MAX_PORT: Final = LAST_PORT - BUS_OFFSET
 """The last client port whose bus port is at the usual place."""
 _HOST_NAME: Final = re.compile(

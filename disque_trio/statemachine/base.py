@@ -23,6 +23,7 @@ Millis = int
 FOREVER: Final[Millis] = 1 << 61
 NODE_ID_LENGTH: Final = 40
 JOB_ID_LENGTH: Final = 40
+LAST_PORT: Final = 65_535
 MAX_SECONDS: Final = 0xFFFF_FFFF
 """What a serialized job can say of its expiry."""
 ORIGINAL_PERIOD_S: Final = (1 << 31) // 1000

@@ -188,6 +188,12 @@ LIMIT: Final = _table(
         default="1",
         meaning="up to n jobs are delivered at once after a pause",
     ),
+    Option(
+        word=b"LOOSE",
+        name="is_loose",
+        usage="",
+        meaning="nodes that cannot reach the others use the whole limits, and not only their part",
+    ),
 )
 """Of QUEUE LIMIT."""
 
@@ -246,6 +252,7 @@ JSCAN: Final = _table(
         meaning="only jobs in this state (see SHOW), active jobs in one of the phases below, or, "
         "with `ended`, jobs that have ended; may be given several times",
     ),
+    Option(word=b"GROUP", name="group", usage="name", meaning="only jobs of this group"),
     Option(word=b"KEY", name="key", usage="key", meaning="only jobs with this UNIQUE key"),
     Option(
         word=b"ERROR",
@@ -264,13 +271,13 @@ JSCAN: Final = _table(
         word=b"OLDER",
         name="older",
         usage="sec",
-        meaning="only jobs that were added at least so many seconds ago",
+        meaning="only jobs that were added at least this many seconds ago",
     ),
     Option(
         word=b"YOUNGER",
         name="younger",
         usage="sec",
-        meaning="only jobs that were added at most so many seconds ago",
+        meaning="only jobs that were added at most this many seconds ago",
     ),
     Option(
         word=b"REPLY",

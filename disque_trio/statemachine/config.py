@@ -111,7 +111,7 @@ class Config:
     appendfilename: str = "disque.aof"
     aof_format: str = "framed"
     """`framed`, or `disque` as original servers write it; ours alone."""
-    aof_queues: bool = False
+    aof_queues: bool = True
     """Is it recorded when a job leaves a queue, so that queues outlive a kill? Ours alone."""
     syslog_enabled: bool = False
     syslog_ident: str = "disque"

@@ -217,11 +217,12 @@ def copy_taken(node: NodeState) -> None:
 OUT_OF_MEMORY: Final = b"OOM the process has not enough memory for this command"
 
 
-def failure(node: NodeState, text: bytes) -> Failure:
-    """The error as a reply."""
+def failure(node: NodeState, text: bytes, *, is_work: bool = True) -> Failure:
+    """The error as a reply. Only a request that adds or changes something `is_work` that was
+    refused: health checks and consoles, which look at a node that loads, are no trouble."""
     errors, code = node.tally.errors, text.split(b" ", 1)[0]
     errors[code] = errors.get(code, 0) + 1
-    if code in REFUSALS:
+    if is_work and code in REFUSALS:
         node.tally.refused[code] = _once_more(node, node.tally.refused.get(code))
     return Failure(text)
 

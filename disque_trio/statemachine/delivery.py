@@ -196,6 +196,8 @@ def meta(node: NodeState, job: Job) -> list[Reply]:
     reply += [b"age-ms", max(node.wall - job.made, 0), b"lease-ms", max(lease, 0)]
     reply += [b"ttl-ms", max(job.expires - node.mono, 0), *tracked_deliveries.described(node, job)]
     extensions = job.extensions
+    if extensions is not None and extensions.group is not None:
+        reply += [b"group", extensions.group]
     if extensions is not None and extensions.key is not None:
         reply += [b"key", extensions.key]
     if extensions is not None and extensions.snoozes:

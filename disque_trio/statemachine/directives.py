@@ -10,8 +10,7 @@ from typing import Any, Final
 
 import attrs
 
-from disque_trio.statemachine.address import LAST_PORT
-from disque_trio.statemachine.base import MAX_RESULT, CommandError
+from disque_trio.statemachine.base import LAST_PORT, MAX_RESULT, CommandError
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.jobtraces import MOST
 from disque_trio.statemachine.pattern import matches
@@ -190,7 +189,7 @@ DIRECTIVES: Final = (
     _live("tls-cluster-ca-cert-file", TEXT_OR_UNSET),
     _live("tls-auth-clients", choice("yes", "no", "optional")),
     Directive("tls-cluster", FLAG),
-    Directive("web-port", number(0, 65535)),
+    Directive("web-port", number(0, LAST_PORT)),
     _live("web-names", HOST_NAMES),
     _live("web-metrics-open", FLAG),
     _live("web-read-only", FLAG),

@@ -112,6 +112,7 @@ class Field:
 
 FIELDS: Final = (
     Field(1, "priority", "<i"),
+    Field(2, "group", TEXT),
     Field(16, "key", TEXT),
     Field(17, "keep", "<Q"),
     Field(18, "follows", "<B"),
@@ -132,6 +133,8 @@ class Extensions:
 
     priority: int = 0
     """Jobs of a queue with a higher one are delivered first."""
+    group: bytes | None = None
+    """Within one priority the groups of a queue are served in turn; None for none."""
     key: bytes | None = None
     """UNIQUE: no other job of its queue may have it; None for none."""
     keep: int = 0

@@ -92,9 +92,12 @@ def _check_job(node: NodeState, job: Job) -> None:
 def _check_queue(node: NodeState, queue: Queue) -> None:
     jobs = [j for j in node.jobs.values() if j.queue == queue.name and j.state == QUEUED]
     assert len(queue) == len(jobs), f"{queue.name!r} counts {len(queue)} of {len(jobs)} jobs"
-    order = sorted(map(_place, jobs))
-    seen = [_place(job) for job in queue.peek(len(jobs))]
-    assert seen == order, f"{queue.name!r} is out of order"
+    order = sorted(jobs, key=_place)
+    assert queue.peek(-len(jobs)) == order[::-1], f"{queue.name!r} is out of order"
+    seen = queue.peek(len(jobs))
+    ranks = [-job.priority for job in seen]
+    assert ranks == sorted(ranks), f"{queue.name!r} has priorities out of order"
+    assert sorted(seen, key=_group) == sorted(order, key=_group), f"{queue.name!r} is out of order"
     for client in queue.waiting.values():
         assert queue.name in client.queues, f"{queue.name!r} holds client {client.id}"
         assert node.clients.get(client.id) is client, f"client {client.id} has gone"
@@ -163,6 +166,11 @@ def _check_dead(node: NodeState) -> None:
             )
     listed = {name: set(jobs) for name, jobs in node.dead.items()}
     assert listed == dead, f"{listed} are listed as dead, and {dead} are"
+
+
+def _group(job: Job) -> bytes:
+    """Within a group the order is that of the queue."""
+    return job.group or b""
 
 
 def _place(job: Job) -> tuple[int, int, bytes]:

@@ -3,9 +3,9 @@
 Fields are written by: `lifecycle` (state, times, flags, counters), `copies` (holders),
 `replication` (confirmed while it waits for copies), `repair` (confirmed while it is active or
 queued), `acks` (confirmed and attempts while it is acked), `many` (confirmed likewise, and flags),
-`shortcuts` (as `lifecycle`), `queue` (in_line), `jobtable` (before and after), `deadletters` (as
-`lifecycle`, and expires), `memory` (other `extensions` in the place of those that the job was made
-with).
+`shortcuts` (as `lifecycle`), `queue` and `groups` (in_line), `jobtable` (before and after),
+`deadletters` (as `lifecycle`, and expires), `memory` (other `extensions` in the place of those that
+the job was made with).
 """
 
 from binascii import b2a_base64
@@ -115,6 +115,11 @@ class Job(Timed):
     def priority(self) -> int:
         """The place in its queue is by this first; 0 for most jobs."""
         return 0 if self.extensions is None else self.extensions.priority
+
+    @property
+    def group(self) -> bytes | None:
+        """Groups of a queue are served in turn; None for most jobs."""
+        return None if self.extensions is None else self.extensions.group
 
     @property
     def dead_state(self) -> DeadState:

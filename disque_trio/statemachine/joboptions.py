@@ -44,8 +44,8 @@ class Option:
     flag."""
     least: int = 0
     most: int = MAX_INTEGER
-    """The smallest and the largest value of a number, and the most bytes of a text. The original
-    takes more for RETRY and TTL, and keeps the largest that it can count."""
+    """The smallest and the largest value of a number, and the fewest and most bytes of a text. The
+    original takes more for RETRY and TTL, and keeps the largest that it can count."""
     has_decimals: bool = False
     """A time with up to three decimals, which `Options` has in milliseconds."""
     error: bytes = b""
@@ -88,7 +88,7 @@ class Option:
     @property
     def is_text(self) -> bool:
         """Is its value any bytes? Rows of traces have their CRC-32."""
-        return self.usage in ("key", "text")
+        return self.usage in ("key", "name", "text")
 
     @property
     def planned(self) -> str:
@@ -183,6 +183,17 @@ OPTIONS: Final = (
         "the oldest. Ours",
     ),
     Option(
+        word=b"GROUP",
+        name="group",
+        usage="name",
+        least=1,
+        most=256,
+        extension="group",
+        meaning="the tenant, customer or host of the job, 1 to 256 bytes: within one priority the "
+        "groups of a queue are served in turn, one job each; jobs without GROUP are one group. "
+        "Ours",
+    ),
+    Option(
         word=b"LIMIT",
         name="limit",
         least=1,
@@ -273,6 +284,7 @@ class Options:
     maxlen: int | None = None
     is_async: bool = False
     priority: int | None = None
+    group: bytes | None = None
     limit: int | None = None
     backoff: Millis | None = None
     max_backoff: Millis | None = None

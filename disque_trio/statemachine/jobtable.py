@@ -101,6 +101,14 @@ class Walk:
         if job is self.last:
             self.last = job.before
 
+    def go_on(self, job: Job | None) -> None:
+        """Those before this job, which comes later in the walk, have been looked at; with None, all
+        have."""
+        if job is None:
+            self.end()
+        else:
+            self.next = job
+
     def end(self) -> None:
         """The rest is not needed."""
         if self.next is not None:

@@ -22,7 +22,7 @@ Owns `Outbox.records`, `NodeState.is_recording`, `is_recording_queues` and `is_s
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -86,6 +86,12 @@ def has_left(job_id: JobId) -> JobId | None:
     if job_id[2] <= _LAST_DIGIT:
         return None
     return job_id[:2] + job_id[2:10].translate(_BACK) + job_id[10:]
+
+
+def are_dequeuings(records: Sequence[Record]) -> bool:
+    """Do all of these say that jobs have left their queues? Nobody relies on that after a loss of
+    power."""
+    return all(type(record) is DeleteJob and record.id[2] > _LAST_DIGIT for record in records)
 
 
 def described(record: DeleteJob) -> tuple[str, str]:
@@ -181,6 +187,12 @@ def keep_result(node: NodeState, kept: KeptResult) -> None:
     """This node keeps this result. Nothing is written when its time is over."""
     if node.is_recording and node.keeps_extensions:
         node.out.records.append(_stored_result(node, kept))
+
+
+def delete_result(node: NodeState, kept: KeptResult) -> None:
+    """This node keeps it no more, before its time is over."""
+    if node.is_recording and node.keeps_extensions:
+        node.out.records.append(StoredResult(kept.id, kept.queue, kept.at, 0, b""))
 
 
 def kept_results(node: NodeState) -> Iterable[StoredResult]:

@@ -4,7 +4,8 @@ Each node that delivers jobs of the queue reports what it uses and wants, and is
 leases that it may have given, and tokens of the rate. The keeper polls all nodes while the queue is
 in use. With the answer a node leaves its part of the limits, one of as many as there are nodes, to
 this keeper, and to no other until that has expired. So the parts of all keepers, if there are
-several, are never more than the whole, whichever nodes can reach each other.
+several, are never more than the whole, whichever nodes can reach each other. A keeper of loose
+limits also grants the parts of nodes that it cannot reach, and does not count what those have.
 
 Owns the fields of `Share`, and those of `Limit` about the keeper.
 """
@@ -12,8 +13,8 @@ Owns the fields of `Share`, and those of `Limit` about the keeper.
 from typing import Final
 
 from disque_trio.statemachine import limiting, send
-from disque_trio.statemachine.base import HANDSHAKE, LIMITS, Millis, NodeId
-from disque_trio.statemachine.cluster import Peer
+from disque_trio.statemachine.base import HANDSHAKE, LEAVING, LIMITS, Millis, NodeId
+from disque_trio.statemachine.cluster import UNREACHABLE, Peer
 from disque_trio.statemachine.lifecycle import mark_ready
 from disque_trio.statemachine.limit import Limit, Share
 from disque_trio.statemachine.messages import LimitGrant, LimitPoll, LimitReport
@@ -175,6 +176,8 @@ def _keep(node: NodeState, limit: Limit) -> None:
     """Grant what is wanted, as far as the limits allow."""
     _begin(node, limit)
     votes = _votes(node, limit)
+    if limit.setting.is_loose and votes:
+        votes += sum([not _counts(node, limit, each.id) for each in _known(node)])
     _review_own(node, limit)
     _note_complete(node, limit)
     _fill(node, limit, votes)
@@ -241,7 +244,7 @@ def _note_complete(node: NodeState, limit: Limit) -> None:
         return
     using = [share.used for id, share in limit.shares.items() if _is_left(node, limit, id)]
     limit.ceiling = max(limit.ceiling, sum(using))
-    known = [each.id for each in node.cluster.nodes.values() if not each.flags & HANDSHAKE]
+    known = [each.id for each in _known(node) if _counts(node, limit, each.id)]
     has_all = all(
         id in limit.shares and node.mono < limit.shares[id].heard_at + FRESH for id in known
     )
@@ -253,6 +256,18 @@ def _is_left(node: NodeState, limit: Limit, id: NodeId) -> bool:
     if id == node.cluster.myself.id:
         return limit.promised_to == id and node.mono < limit.promised_until
     return node.mono < limit.shares[id].voted_until
+
+
+def _known(node: NodeState) -> list[Peer]:
+    return [each for each in node.cluster.nodes.values() if not each.flags & HANDSHAKE]
+
+
+def _counts(node: NodeState, limit: Limit, id: NodeId) -> bool:
+    """Does it count what that node may have? With loose limits only if it can be reached."""
+    if not limit.setting.is_loose or id == node.cluster.myself.id:
+        return True
+    peer = node.cluster.nodes.get(id)
+    return peer is not None and peer.is_connected and not peer.flags & UNREACHABLE & ~LEAVING
 
 
 def _longest(node: NodeState, limit: Limit) -> Millis:
@@ -296,7 +311,7 @@ def _free(node: NodeState, limit: Limit, votes: int) -> int:
     everywhere = here = 0
     for id, share in limit.shares.items():
         held = _held(node, share)
-        everywhere += held
+        everywhere += held if _counts(node, limit, id) else 0
         if _is_left(node, limit, id):
             here += held
     return min(_part(node, limit, votes) - here, limit.setting.concurrency - everywhere)

@@ -287,7 +287,8 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
     queue.accessed = node.mono
     queue.jobs_in += 1
     counts.queued(node, cause)
-    if node.is_recording_queues and cause is not Cause.FIRST:  # `begin` records that
+    if node.is_recording_queues and cause is not Cause.FIRST and cause is not Cause.LOADED:
+        # `begin` records the first time, and `recovery` knows whether there is a record.
         journaling.moved(node, job)
     trace.note(node, Kind.QUEUE, job, cause)
     if queue.waiting:

@@ -28,6 +28,8 @@ class Setting:
     period: Millis = 0
     burst: int = 0
     """How many of them may be delivered at once after a pause; 0 is as few as possible."""
+    is_loose: bool = False
+    """May each side of a partition use the whole, and not only its part?"""
 
     def is_after(self, other: "Setting") -> bool:
         """Does it hold in place of the other one? The one with the latest epoch holds, and of two

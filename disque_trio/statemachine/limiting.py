@@ -106,9 +106,8 @@ def _message(name: bytes, setting: Setting) -> QueueLimit:
 
 def on_queuelimit(node: NodeState, _sender: Peer, message: QueueLimit) -> None:
     """Another node knows these limits."""
-    setting = Setting(
-        message.epoch, message.concurrency, message.rate, message.period, message.burst
-    )
+    rate = message.rate, message.period, message.burst
+    setting = Setting(message.epoch, message.concurrency, *rate, bool(message.loose))
     if not setting.rate or setting.period:
         apply(node, message.queue, setting)
 
@@ -192,6 +191,20 @@ def waits(node: NodeState, queue: Queue) -> bool:
     if limit is None or not limit.setting.is_set or queue.paused & PAUSE_OUT:
         return False
     return bool(queue.length and queue.waiting) and not allowed(node, limit)
+
+
+def limited(node: NodeState) -> list[Limit]:
+    """The queues that have limits."""
+    return [each for each in node.limits.values() if each.setting.is_set]
+
+
+def unlimited_nodes(node: NodeState) -> list[NodeId]:
+    """The nodes that do not know limits, and deliver without them."""
+    return [
+        peer.id
+        for peer in node.cluster.nodes.values()
+        if peer is not node.cluster.myself and peer.link and not peer.capabilities & LIMITS
+    ]
 
 
 def keeps(queue: Queue) -> bool:

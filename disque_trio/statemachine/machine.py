@@ -61,7 +61,7 @@ from disque_trio.statemachine.client import Blocked, Client, ReplyMode
 from disque_trio.statemachine.cluster import Cluster, Peer
 from disque_trio.statemachine.commands import addjob, latency, server, unlisted
 from disque_trio.statemachine.commands import config as configuration
-from disque_trio.statemachine.commands.rows import Command
+from disque_trio.statemachine.commands.rows import Command, Flag
 from disque_trio.statemachine.commands.table import renamed
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.job import Job
@@ -203,7 +203,8 @@ class Machine:
         if refusal is None and row is not None:
             refusal = refusal_of(node, client, args, row)
         if refusal is not None:
-            send.answer(node, client, counts.failure(node, refusal.text))
+            is_work = row is not None and Flag.WRITE in row.flags
+            send.answer(node, client, counts.failure(node, refusal.text, is_work=is_work))
         elif row is None:
             send.answer(node, client, unlisted.answer(node, client, args[0], self._commands))
         else:

@@ -577,6 +577,7 @@ class QueueLimit(QueueMessage):
         uint("rate", 32),
         uint("period", 64),
         uint("burst", 32),
+        uint("loose", 8),
         data("queue"),
     )
 
@@ -585,10 +586,13 @@ class QueueLimit(QueueMessage):
     rate: int
     period: Millis
     burst: int
+    loose: int
+    """1 if each side of a partition may use the whole."""
 
     def detail(self, _names: Names) -> str:
         """The limits."""
-        return f"concurrency={self.concurrency} rate={self.rate}/{self.period} burst={self.burst}"
+        rate = f"rate={self.rate}/{self.period} burst={self.burst}"
+        return f"concurrency={self.concurrency} {rate}" + " loose" * bool(self.loose)
 
 
 @attrs.define

@@ -31,7 +31,7 @@ _ZONE: Final = b"zone="
 _NAME: Final = b"name="
 _MET: Final = b"met"
 _LIMIT: Final = b"limit"
-_LIMIT_LINE: Final = re.compile(rb"vars limit ((?:[0-9a-f]{2})*)" + rb":([0-9]{1,19})" * 5)
+_LIMIT_LINE: Final = re.compile(rb"vars limit ((?:[0-9a-f]{2})*)" + rb":([0-9]{1,19})" * 6)
 _HOST_WORDS: Final = 3
 _MAX_DIGITS: Final = 20
 
@@ -61,7 +61,7 @@ def nodes_text(node: NodeState, *, handshakes: bool) -> bytes:
 def _limits(node: NodeState) -> list[bytes]:
     """Lines that earlier versions and originals skip, too."""
     return [
-        b"vars %b %b:%d:%d:%d:%d:%d\n"
+        b"vars %b %b:%d:%d:%d:%d:%d:%d\n"
         % (_LIMIT, limit.name.hex().encode(), *attrs.astuple(limit.setting))
         for limit in node.limits.values()
     ]
@@ -70,11 +70,12 @@ def _limits(node: NodeState) -> list[bytes]:
 def parse_limits(text: bytes) -> list[tuple[bytes, Setting]]:
     """The limits of queues, as `nodes_text` wrote them; lines of another form are skipped."""
     found = [_LIMIT_LINE.fullmatch(line) for line in text.split(b"\n")]
-    return [
-        (bytes.fromhex(match[1].decode()), Setting(*map(int, match.groups()[1:])))
-        for match in found
-        if match
-    ]
+    return [(bytes.fromhex(match[1].decode()), _setting(match)) for match in found if match]
+
+
+def _setting(match: re.Match[bytes]) -> Setting:
+    epoch, concurrency, rate, period, burst, is_loose = map(int, match.groups()[1:])
+    return Setting(epoch, concurrency, rate, period, burst, bool(is_loose))
 
 
 def _host_line(host: HostName) -> bytes:

@@ -4,20 +4,23 @@ The order of two jobs never changes: it is that of priority (the higher one firs
 and id. So most jobs arrive in order and are kept in a deque; the others (requeued after younger
 ones, imported, with a priority other than 0) in `SortedEntries`. A job that leaves the middle
 leaves a stale entry, which is ignored unless the job comes back; stale entries are swept when they
-outnumber the jobs.
+outnumber the jobs. Jobs with a GROUP are in `Groups`, and served in turn with the others.
 
-Owns `Job.in_line`. The counters are written by `lifecycle` and `counts`, `waiting` by `waiters`,
-the import and broadcast fields by `federation`, `paused` by `pausing`, `limit` by `limiting`.
+Owns `Job.in_line`, with `groups`. The counters are written by `lifecycle` and `counts`, `waiting`
+by `waiters`, the import and broadcast fields by `federation`, `paused` by `pausing`, `limit` by
+`limiting`.
 """
 
 import heapq
 from collections import deque
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 import attrs
 
 from disque_trio.statemachine.base import FOREVER, QUEUED, ClientId, Millis, NodeId
 from disque_trio.statemachine.client import Client
+from disque_trio.statemachine.groups import Groups
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.knobs import DEFAULTS
 from disque_trio.statemachine.limit import Limit
@@ -79,6 +82,8 @@ class Queue(Timed):
     _late: SortedEntries | None = None
     """None until there is one, to save memory: few of 100,000 queues have any."""
     _late_adds: int = 0
+    _groups: Groups | None = None
+    """None while no job has a group."""
 
     def __len__(self) -> int:
         return self.length
@@ -93,7 +98,8 @@ class Queue(Timed):
             return
         job.in_line = True
         in_order = self._in_order
-        if job.extensions is not None and job.extensions.priority:
+        more = job.extensions
+        if more is not None and (more.priority or more.group is not None):
             self._add_late(job)
             return
         if not in_order:
@@ -109,14 +115,22 @@ class Queue(Timed):
 
     def _add_late(self, job: Job) -> None:
         self._late_adds += 1
+        entry = (*_key(job), self._late_adds, job)
+        if (group := job.group) is not None:
+            if self._groups is None:
+                self._groups = Groups()
+            self._groups.add(group, entry)
+            return
         if self._late is None:
             self._late = SortedEntries()
-        self._late.add((*_key(job), self._late_adds, job))
+        self._late.add(entry)
 
     def comes_late(self, job: Job, ahead: int) -> bool:
         """Are there more than so many jobs before this one, which has just come? Estimated for a
         job with a priority above 0: the jobs that did not come in order are taken to be before
         it."""
+        if self._groups is not None and (group := job.group) is not None:
+            return self.length > ahead and self._groups.has_before(job, group, ahead)
         if job.priority > 0:
             return len(self._late or ()) > ahead
         return self.length > ahead
@@ -125,11 +139,21 @@ class Queue(Timed):
         """A job of the queue is not queued any more; its entry stays until it is swept: when there
         are more than `spare` beside as many as jobs."""
         self.length -= 1
-        if len(self._in_order) + len(self._late or ()) > 2 * self.length + spare:
+        entries = len(self._in_order) + len(self._late or ()) + len(self._groups or ())
+        if entries > 2 * self.length + spare:
             self.sweep()
 
     def oldest(self) -> Job | None:
         """The job that is delivered next."""
+        job = self._oldest_plain()
+        if self._groups is not None:
+            job = self._groups.next(job)
+            if not self._groups.levels:
+                self._groups = None
+        return job
+
+    def _oldest_plain(self) -> Job | None:
+        """The first of the jobs without a group."""
         in_order, late = self._in_order, self._late
         while in_order and in_order[0].state != QUEUED:
             in_order.popleft().in_line = False
@@ -142,14 +166,16 @@ class Queue(Timed):
     def pop(self) -> Job | None:
         """Take out the oldest job. The caller changes its state."""
         in_order = self._in_order
-        if in_order and not self._late and in_order[0].state == QUEUED:
+        if in_order and not (self._late or self._groups) and in_order[0].state == QUEUED:
             job = in_order.popleft()
         else:
             oldest = self.oldest()
             if oldest is None:
                 return None
             job = oldest
-            if in_order and in_order[0] is job:
+            if self._groups is not None and self._groups.take(job):
+                pass
+            elif in_order and in_order[0] is job:
                 in_order.popleft()
             elif self._late:
                 self._late.pop_first()
@@ -161,30 +187,40 @@ class Queue(Timed):
         """Take out up to so many of the oldest. The caller changes their states."""
         jobs: list[Job] = []
         in_order = self._in_order
-        while in_order and not self._late and len(jobs) < count:
+        while in_order and not (self._late or self._groups) and len(jobs) < count:
             job = in_order.popleft()
             job.in_line = False
             if job.state == QUEUED:
                 jobs.append(job)
+        if self._groups is not None and self._oldest_plain() is None:
+            jobs += self._groups.take_many(count - len(jobs))
         self.length -= len(jobs)
-        while self._late and len(jobs) < count and (late := self.pop()) is not None:
+        while (
+            (self._late or self._groups) and len(jobs) < count and (late := self.pop()) is not None
+        ):
             jobs.append(late)
         return jobs
 
     def peek(self, count: int) -> list[Job]:
-        """Up to `count` jobs in their order; with a negative count in the reverse order."""
-        backwards = count < 0
-        in_order = reversed(self._in_order) if backwards else iter(self._in_order)
-        entries = self._late or ()
-        late = reversed(entries) if backwards else iter(entries)
-        both = heapq.merge(in_order, (entry[-1] for entry in late), key=_key, reverse=backwards)
-        return list(
-            islice((job for job in both if job.state == QUEUED), min(abs(count), len(self)))
-        )
+        """Up to `count` jobs in the order of their delivery. With a negative count from the other
+        end of the order of priority and age, whatever their groups."""
+        if count < 0:
+            lines = self._groups.lines() if self._groups is not None else []
+            ends = [reversed(each) for each in (self._late or (), *lines)]
+            lates = [(entry[-1] for entry in end) for end in ends]
+            found = _queued(heapq.merge(reversed(self._in_order), *lates, key=_key, reverse=True))
+        else:
+            late = (entry[-1] for entry in self._late or ())
+            found = _queued(heapq.merge(self._in_order, late, key=_key))
+            if self._groups is not None:
+                found = self._groups.in_turn(found)
+        return list(islice(found, min(abs(count), len(self))))
 
     def entries(self) -> list[Job]:
         """All jobs, mostly from the last to the first, and some that are not queued any more."""
-        return [*(entry[-1] for entry in self._late or ()), *reversed(self._in_order)]
+        lines = self._groups.lines() if self._groups is not None else []
+        grouped = [entry[-1] for line in lines for entry in reversed(line)]
+        return [*grouped, *(entry[-1] for entry in self._late or ()), *reversed(self._in_order)]
 
     def sweep(self) -> None:
         """Drop the entries of jobs that are not queued any more."""
@@ -194,6 +230,12 @@ class Queue(Timed):
         self._in_order = deque(job for job in self._in_order if job.in_line)
         if late is not None:
             late.only(entry for entry in late if entry[-1].in_line)
+        if self._groups is not None:
+            self._groups.sweep()
+
+
+def _queued(jobs: Iterable[Job]) -> Iterator[Job]:
+    return (job for job in jobs if job.state == QUEUED)
 
 
 def _key(job: Job) -> Key:

@@ -29,7 +29,7 @@ class StoredResult:
     at: Millis
     """When it was given."""
     until: Millis
-    """By the clock of the node that wrote this."""
+    """By the clock of the node that wrote this; 0 if a client has deleted it."""
     value: bytes
 
 

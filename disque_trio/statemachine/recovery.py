@@ -22,6 +22,7 @@ from itertools import islice
 from typing import Final
 
 from disque_trio.statemachine import (
+    journaling,
     key_index,
     lifecycle,
     pressure,
@@ -137,6 +138,8 @@ def _restore(node: NodeState, job: Job, *, is_queued: bool, may_ask: bool) -> No
         _await(node, job)
     elif not asks:
         lifecycle.enqueue(node, job, Cause.LOADED)
+        if not node.was_stopped:  # else the file says so, and the next start relies on it
+            journaling.moved(node, job)
     if job.state == ACTIVE and key_index.is_held_back(job):
         key_index.await_end(node, job)
 

@@ -43,6 +43,14 @@ def _forget(node: NodeState, kept: KeptResult) -> None:
     node.timers.disarm(kept)
 
 
+def delete(node: NodeState, job_id: JobId) -> None:
+    """A client deletes what is left of the job here: its result, too, also after a restart."""
+    kept = node.results.get(job_id)
+    if kept is not None:
+        _forget(node, kept)
+        journaling.delete_result(node, kept)
+
+
 def forget_all(node: NodeState) -> None:
     """Drop all of them."""
     for kept in list(node.results.values()):
@@ -50,7 +58,12 @@ def forget_all(node: NodeState) -> None:
 
 
 def load(node: NodeState, stored: StoredResult) -> None:
-    """A result of the journal."""
+    """A result of the journal, or that it was deleted."""
+    if not stored.until:
+        before = node.results.get(stored.id)
+        if before is not None:
+            _forget(node, before)
+        return
     until = node.mono + stored.until - node.wall
     keep(node, stored.id, KeptResult(stored.id, stored.queue, stored.at, until, stored.value))
 

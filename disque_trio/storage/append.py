@@ -3,13 +3,14 @@
 Batches are numbered. `add` takes one; it is durable once `kept` has reached its number:
 
 * everysec, no: when it has been written;
-* always: when it has been synced.
+* always: when it has been synced, if a loss of power must not undo it.
 
-The event loop never writes or syncs itself, whatever the policy: a write into the page cache seldom
-waits for the disk, but when it does, it may wait as long as a sync. The journal's own thread
-(`disk_thread`) writes one group of batches at a time, and batches that come meanwhile make the next
-group (group commit). The loop waits a moment for a write, so that the outputs of the batch nearly
-always leave in the same turn; it does not wait for a sync. Syncs of everysec run in another thread.
+A write into the page cache seldom waits for the disk, but when it does, it may wait as long as a
+sync. So the event loop writes itself only while the disk is quick (`disk_thread`), and never syncs.
+Otherwise the journal's own thread writes one group of batches at a time, and batches that come
+meanwhile make the next group (group commit). The loop waits a moment for a write, so that the
+outputs of the batch nearly always leave in the same turn; it does not wait for a sync. Syncs of
+everysec run in another thread.
 
 A failed write or sync sets `trouble`, and nothing is kept until it is mended: once a second
 everything since the last good sync is written again and synced, since after a failed sync it is
@@ -84,6 +85,8 @@ class Appender:
         self._log = log
         self._pending: list[bytes] = []
         """Batches not written yet."""
+        self._must_last = False
+        """Is there any among them that a loss of power must not undo?"""
         self._unsynced: list[bytes] = []
         """Batches written since the last sync, to be written again if the next one fails."""
         self._unsynced_bytes = 0
@@ -106,6 +109,7 @@ class Appender:
         self._unsynced = []
         self._unsynced_bytes = 0
         self._pending = pending
+        self._must_last = bool(pending)
 
     def drop(self) -> None:
         """There is no file any more: give up what could not be written."""
@@ -152,13 +156,14 @@ class Appender:
 
     # Without waiting.
 
-    def add(self, data: bytes) -> None:
-        """The next batch."""
+    def add(self, data: bytes, *, must_last: bool = True) -> None:
+        """The next batch. Without `must_last` it is for a start after a kill only."""
         self.last += 1
         if self.file is None:
             self.kept = self.last
         else:
             self._pending.append(data)
+            self._must_last |= must_last
             self.waiting += len(data)
             if self.group is None:
                 self.write_on(QUICK_S)
@@ -176,15 +181,16 @@ class Appender:
         ):
             return
         batches, self._pending = self._pending, []
-        must_sync = self._state.config.appendfsync == "always"
+        must_sync = self._must_last and self._state.config.appendfsync == "always"
+        self._must_last = False
         started = self._tasks.time()
         group = self.group = Group(file, batches, self.last, must_sync, started)
         self._busy.append(started)
         self._store.thread.start(
-            put,
-            (file, batches, must_sync),
+            write,
+            (file, batches),
             partial(self._written, group),
-            syncs=must_sync,
+            sync=file.sync if must_sync else None,
             wait_s=0.0 if must_sync else wait_s,
         )
 
@@ -197,6 +203,7 @@ class Appender:
         self._idle.set()
         if error is not None:
             self._pending = group.batches + self._pending
+            self._must_last = True
             self.fail(error)
             return
         self._note_written(group.file, group.batches)
@@ -302,7 +309,7 @@ class Appender:
                 if self.trouble:
                     await self.in_thread(self._put_anew, file, self._unsynced + group)
                 else:
-                    await self.in_thread(put, file, group, True)
+                    await self.in_thread(put, file, group)
             except (OSError, Cancelled) as error:
                 if file is self.file:
                     self._pending = group + self._pending
@@ -322,7 +329,7 @@ class Appender:
             self._store.settle()
             self._is_settled = True
         file.rewind(self._synced_size)
-        put(file, group, must_sync=True)
+        put(file, group)
 
     async def settle(self) -> bool:
         """The file has replaced another: make the rename durable before relying on it."""
@@ -355,8 +362,12 @@ class Appender:
         return now - min(self._busy) > STALL_S
 
 
-def put(file: JournalFile, group: list[bytes], must_sync: bool) -> None:
-    """In a thread: write, and sync if asked to."""
+def write(file: JournalFile, group: list[bytes]) -> None:
+    """In a thread, or while the disk is quick in the loop: write."""
     file.append(group[0] if len(group) == 1 else b"".join(group))
-    if must_sync:
-        file.sync()
+
+
+def put(file: JournalFile, group: list[bytes]) -> None:
+    """In a thread: write and sync."""
+    write(file, group)
+    file.sync()

@@ -1,28 +1,46 @@
 """The threads of a journal: its own, which writes one group of batches after another to the disk,
 and Trio's for all else.
 
-One of Trio's for each group would work, but costs some 100 us of two processors. The journal's own
-lives as long as the journal, takes its work from a queue, and leaves the outcome in another queue.
-There the loop waits for it, or reads it at its next turn, for which it is woken through the event
-loop's poller. So a batch costs two thread switches.
+A write for which the loop would wait is done by the loop itself, while the disk is quick: a thread
+costs 20 us for each, and the write takes half a microsecond. While anything else is under way, and
+for some time after the disk was slow, the journal's thread writes, so that a disk that hangs does
+not stop the node (decision 160).
+
+One thread of Trio's for each group would work, but costs some 100 us of two processors. The
+journal's own lives as long as the journal, takes its work from a queue, and leaves the outcome in
+another queue. There the loop waits for it, or reads it at its next turn, for which it is woken
+through the event loop's poller. So a batch costs two thread switches.
 """
 
 import errno
+import math
 import os
 import threading
 from collections.abc import Callable
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any
+from time import monotonic
+from typing import Any, Final
 
 import trio
 from outcome import Outcome
 
 Then = Callable[[OSError | None], None]
-Work = tuple[Callable[..., object], tuple[Any, ...], Then]
-"""What to do, with which arguments, and what to call in the loop with its outcome."""
+Sync = Callable[[], object] | None
+Work = tuple[Callable[..., object], tuple[Any, ...], Sync, Then]
+"""What to do, with which arguments, how to sync that, and what to call in the loop with the
+outcome."""
 Done = tuple[Callable[[Any], None], Any]
 """What is to be called, and the outcome."""
+
+SLOW_WRITE_S: Final = 0.005
+"""A write by the loop takes a thousandth of that, unless the disk is busy or the process waits for
+a processor. Two writes in a row that take longer count as a slow disk."""
+SLOW_S: Final = 0.25
+"""Anything else, such as a sync, takes some milliseconds. One that takes longer than this counts as
+a slow disk, and so does one write."""
+CAREFUL_S: Final = 10.0
+"""For so long after something was slow the loop does not write."""
 
 
 class OwnThread:
@@ -37,6 +55,10 @@ class OwnThread:
         self._done_beside: SimpleQueue[Done] = SimpleQueue()
         self._is_awaited = False
         """Does the loop wait, so that it need not be woken?"""
+        self._was_late = False
+        """Did the last write by the loop take more than `SLOW_WRITE_S`?"""
+        self._careful_until = -math.inf
+        """Until then only the thread writes."""
 
     def start(
         self,
@@ -44,18 +66,25 @@ class OwnThread:
         args: tuple[Any, ...],
         then: Then,
         *,
-        syncs: bool,  # noqa: ARG002
+        sync: Sync = None,
         wait_s: float = 0.0,
     ) -> None:
-        """Do it in the thread. `collect` calls `then`, with the OSError if there was one, or this
-        does, if it ends soon."""
+        """Do it in the thread, and sync. `collect` calls `then`, with the OSError if there was one,
+        or this does, if it ends soon. If the disk is quick, and nothing is under way, do it at
+        once."""
+        if wait_s and not self.pending and (began := monotonic()) >= self._careful_until:
+            error = _tried(act, args, sync)
+            took = self._look_at(began, SLOW_WRITE_S if self._was_late else SLOW_S)
+            self._was_late = took > SLOW_WRITE_S
+            then(error)
+            return
         if self._work is None:
             self._work = SimpleQueue()
             arguments = (self._work, self._done)
             # A daemon: a disk that never answers does not keep the process alive.
             threading.Thread(target=self._run, args=arguments, name="journal", daemon=True).start()
         self.pending += 1
-        self._work.put((act, args, then))
+        self._work.put((act, args, sync, then))
         if wait_s:
             self._wait(wait_s)
 
@@ -67,11 +96,23 @@ class OwnThread:
     ) -> None:
         """Do it in another thread. `collect` calls `then`."""
         self.pending += 1
-        trio.lowlevel.start_thread_soon(partial(act, *args), partial(self._did_beside, then))
+        did = partial(self._did_beside, then, monotonic())
+        trio.lowlevel.start_thread_soon(partial(act, *args), did)
 
-    def _did_beside(self, then: Callable[[Outcome[Any]], None], outcome: Outcome[object]) -> None:
+    def _did_beside(
+        self, then: Callable[[Outcome[Any]], None], began: float, outcome: Outcome[object]
+    ) -> None:
+        self._look_at(began, SLOW_S)
         self._done_beside.put((then, outcome))
         self.wake()
+
+    def _look_at(self, began: float, most: float) -> float:
+        """Something that began then has ended: the disk is slow if that took longer than `most`.
+        Seconds that it took."""
+        now = monotonic()
+        if now - began > most:
+            self._careful_until = now + CAREFUL_S
+        return now - began
 
     def collect(self) -> None:
         """In the loop: call `then` for what has finished."""
@@ -106,16 +147,23 @@ class OwnThread:
 
     def _run(self, work: "SimpleQueue[Work | None]", done: "SimpleQueue[Done]") -> None:
         while (piece := work.get()) is not None:
-            act, args, then = piece
-            error = None
-            try:
-                act(*args)
-            except OSError as met:
-                error = met
-            except MemoryError:
-                error = OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+            act, args, sync, then = piece
+            error = _tried(act, args, sync)
             done.put((then, error))
             if not self._is_awaited:
                 self.wake()
             # Else the written bytes would stay in memory until the next piece comes.
-            del piece, act, args, then, error
+            del piece, act, args, sync, then, error
+
+
+def _tried(act: Callable[..., object], args: tuple[Any, ...], sync: Sync) -> OSError | None:
+    """Do it; what it has met."""
+    try:
+        act(*args)
+        if sync is not None:
+            sync()
+    except OSError as met:
+        return met
+    except MemoryError:
+        return OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+    return None

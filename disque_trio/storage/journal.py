@@ -14,6 +14,7 @@ from disque_trio.statemachine.journaling import (
     STARTED,
     STOPPED,
     UNKNOWN,
+    are_dequeuings,
     first_notes,
     has_no_place,
     known_since,
@@ -92,7 +93,8 @@ class Journal:
         rewrite, end = self.rewrite, self.end
         if rewrite is None:
             has_file = end.file is not None
-            end.add(b"".join(self._bytes(self._writer.encode_live, records)) if has_file else b"")
+            data = b"".join(self._bytes(self._writer.encode_live, records)) if has_file else b""
+            end.add(data, must_last=not are_dequeuings(records))
             return
         drafts = self._bytes(rewrite.writer.draft, records)
         rewrite.follow(drafts)
@@ -102,7 +104,7 @@ class Journal:
         writer = self._writer
         if writer.format is not rewrite.writer.format:
             drafts = self._bytes(writer.draft, records)
-        end.add(b"".join(map(writer.seal, drafts)))
+        end.add(b"".join(map(writer.seal, drafts)), must_last=not are_dequeuings(records))
 
     def _bytes(self, encode: Callable[[Record], bytes], records: Sequence[Record]) -> list[bytes]:
         """The encoded records. One whose spilled body cannot be read is left out: earlier records
@@ -142,8 +144,6 @@ class Journal:
     async def load(self, take: Callable[[list[Record]], None]) -> None:
         """Read the file, and append to it if `appendonly` says so. JournalError if that fails."""
         config, store = self._state.config, self._store
-        if config.aof_queues and not config.records_queues:
-            self._log.warning("aof-queues has no effect with aof-format disque")
         self.loading.begin(self._state.wall // 1000, 0)
         if not config.appendonly and not await self.tasks.on(store.thread, store.exists):
             raise JournalError(
@@ -202,7 +202,7 @@ class Journal:
         if not data:
             return []
         try:
-            await self.tasks.on(self._store.thread, put, file, data, True)
+            await self.tasks.on(self._store.thread, put, file, data)
         except OSError as error:
             self._log.warning(
                 "cannot note the start in the journal: what was queued waits for RETRY",
@@ -230,7 +230,7 @@ class Journal:
         notes = first_notes(self._state.config, self._store.boot())
         beginning = [writer.beginning(__version__), *map(writer.encode_live, notes)]
         try:
-            await self.tasks.on(self._store.thread, put, file, beginning, True)
+            await self.tasks.on(self._store.thread, put, file, beginning)
         except OSError as error:
             raise JournalError(f"cannot write {self._store.name}: {error.strerror}") from None
         self._use(file, writer, [])

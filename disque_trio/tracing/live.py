@@ -280,6 +280,7 @@ class TracedMachine(Machine):
             client=client.address.decode("utf-8", "replace") if client is not None else "",
             peer=short_name(event.peer) if event.peer else "",
             cause=event.cause.value,
+            detail=event.detail,
         )
 
     def _add_messages(self, kind: str, peer: str, message: Message) -> None:

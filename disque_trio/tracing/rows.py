@@ -41,7 +41,8 @@ Nodes (from `statemachine.trace`): ``hold``, ``drop``, ``queue``, ``unqueue``, `
 raised, which ends the run. ``invariant``: the node's state is inconsistent, `detail` says why.
 ``nodes``: which nodes it knows (`inspection`). ``unmet``: the node has a job queued while a client
 waits for it at `peer`, `detail` is ``since=`` when; ``pairs``: `detail` is how many of these there
-were, for a moment at least (`meetings`).
+were, for a moment at least; ``demand``: a client could get a job of the queue, which has limits in
+the plan, ``since=`` when without a break (`meetings`).
 
 Messages: ``send``, ``recv``, ``lost``: `peer` is the other node, `ref` numbers the message, `cause`
 is its type's name in lower case, `detail` what it says (`wording`). A message about several jobs
@@ -62,11 +63,13 @@ Apps (`client` is the process, w1, p1 …; `ref` the number of the job in the pl
 ``app.start``, ``app.kill``, ``app.stop`` (the order), ``app.ended`` (by itself; `cause` is how),
 ``app.pause`` and ``app.resume``, ``app.cut`` and ``app.mend``, ``app.reset`` of processes;
 ``app.call`` (`cause` its kind), then ``app.added`` or ``app.refused``, ``app.batch`` and
-``app.then``; ``app.wait`` and ``app.told`` (`cause` value or the error) of results; ``app.begin``
-of a handler (`cause` what it will do), ``app.ends`` (what it was told of the
-members of its batch), ``app.deed`` when it does that, ``app.end`` (`cause` what
-the library makes of it); ``app.tick`` of a task of cron; ``app.log``; ``app.heal``, ``app.left`` (a
-job that has not ended) and ``app.over``.
+``app.then``, of a flow ``app.flow`` and ``app.cancel``; ``app.wait`` and ``app.told`` (`cause`
+value or the error) of results; ``app.begin`` of a handler (`cause` what it will do), ``app.ends``
+(what it was told of the members of its batch), ``app.deed`` when it does that, ``app.end`` (`cause`
+what the library makes of it); ``app.tick`` of a task of cron; ``app.log``; ``app.heal``,
+``app.left`` (a job that has not ended) and ``app.over``.
+
+The operator: ``limit`` (QUEUE LIMIT at `node`, `detail` its words from the queue on).
 
 The first row of a file alone: ``plan`` of a simulated run, ``sample`` of a live node that writes of
 some jobs only (`sampling`).

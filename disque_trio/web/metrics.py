@@ -22,7 +22,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from disque_trio.node import Node
-from disque_trio.statemachine import metrics, pressure
+from disque_trio.statemachine import limiting, metrics, pressure
 from disque_trio.statemachine.backlog import Backlog
 from disque_trio.statemachine.base import FAIL, HANDSHAKE, PFAIL, Millis
 from disque_trio.statemachine.chores import Vitals
@@ -59,12 +59,15 @@ class Sums:
     unqueued: int = 0
     waiting: int = 0
     """Clients that wait for jobs."""
+    at_limits: int = 0
+    """Queues for which clients wait only because of limits."""
 
     def add(self, node: NodeState, queue: Queue) -> None:
         """Count one queue."""
         self.paused += bool(queue.paused)
         if not queue.length or (oldest := queue.oldest()) is None:
             return
+        self.at_limits += limiting.waits(node, queue)
         self.queued += queue.length
         age = max(node.wall - oldest.made - oldest.delay, 0)
         self.head_age = max(self.head_age, age)
@@ -159,6 +162,10 @@ def _state_of(peer: Peer) -> str:
     if peer.flags & FAIL:
         return "failed"
     return "suspected" if peer.flags & PFAIL else "up"
+
+
+def _unlimited_nodes(facts: Facts) -> float:
+    return len(limiting.unlimited_nodes(facts.node)) if limiting.limited(facts.node) else 0.0
 
 
 def _peer_up(facts: Facts) -> Iterator[Sample]:
@@ -305,6 +312,12 @@ FAMILIES: Final = (
     _gauge("queues_paused", "Queues that are paused.", lambda f: f.sums.paused),
     _gauge("queues_behind", "Queues whose next job has waited for a minute, and for which no client"
            " waits.", lambda f: f.sums.behind),
+    _gauge("queues_limited", "Queues with limits, in the whole cluster.",
+           lambda f: len(limiting.limited(f.node))),
+    _gauge("queues_at_limits", "Queues of this node for which clients wait only because of the"
+           " limits.", lambda f: f.sums.at_limits),
+    _gauge("peers_without_limits", "Other nodes that do not know limits, and deliver without them;"
+           " 0 if no queue has limits.", _unlimited_nodes),
     _gauge("queue_head_age_max_seconds", "How long the next job of a queue has waited, of the queue"
            " where that is longest.", lambda f: f.sums.head_age / 1000),
     Family("disque_queue_wait_seconds", HISTOGRAM, "From when a job is due for the first time to"

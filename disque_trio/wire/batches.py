@@ -100,6 +100,9 @@ def read(data: bytes, at: int, end: int, _count: int, _marks: int) -> Batch:
         make = SAID.get(number)
         if make is not None:
             start, at = at, at + count * JOB_ID_LENGTH
+            if count == 1 and at == end and not messages:
+                # As nearly always where a client waits alone.
+                return Batch((make(data[start:end], marks, aux),))
             expect(at <= end)
             ids = [data[place : place + JOB_ID_LENGTH] for place in range(start, at, JOB_ID_LENGTH)]
             if count > 1:

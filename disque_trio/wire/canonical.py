@@ -2,7 +2,7 @@
 
 A request is canonical when it is an array of bulk strings without CR LF inside an argument: nearly
 all requests are. Split at CR LF, such a request alternates between headers and arguments, and it is
-valid exactly if each header is that of the argument after it. All loops run inside built-in list
+valid exactly if each header is that of the argument after it. Most loops run inside built-in list
 functions: 0.3 us for a request of four short arguments in a pipeline; hiredis needs 0.4 with the
 checks for input that it accepts but that is not a request, such as status lines between arguments.
 """
@@ -14,7 +14,6 @@ SHORT: Final = 4096
 _FEW: Final = 256
 BULK_HEADERS: Final = [b"$%d" % size for size in range(SHORT)]
 _ARRAY_HEADERS: Final = [b"*%d" % count for count in range(_FEW)]
-_header_of: Final = BULK_HEADERS.__getitem__
 BULK_SIZES: Final = {header: size for size, header in enumerate(BULK_HEADERS)}
 ARRAY_SIZES: Final = {header: count for count, header in enumerate(_ARRAY_HEADERS) if count}
 
@@ -31,10 +30,15 @@ def array_header(count: int) -> bytes:
 
 def fit(headers: list[bytes], args: list[bytes]) -> bool:
     """Is each header the one of its argument? Never for long arguments."""
+    if len(headers) != len(args):
+        return False
     try:
-        return list(map(_header_of, map(len, args))) == headers
+        for at, arg in enumerate(args):
+            if BULK_HEADERS[len(arg)] != headers[at]:
+                return False
     except IndexError:
         return False
+    return True
 
 
 def take(lines: list[bytes]) -> list[list[bytes]]:

@@ -46,29 +46,39 @@ if TYPE_CHECKING:
     from disque_trio.worker.exceptions import Cancel as Cancel
     from disque_trio.worker.exceptions import Dead as Dead
     from disque_trio.worker.exceptions import InterruptedJobError as InterruptedJobError
+    from disque_trio.worker.exceptions import JobFailedError as JobFailedError
     from disque_trio.worker.exceptions import JobTimeoutError as JobTimeoutError
+    from disque_trio.worker.exceptions import NoResultError as NoResultError
     from disque_trio.worker.exceptions import Retry as Retry
     from disque_trio.worker.exceptions import Snooze as Snooze
+    from disque_trio.worker.flows.building import Flow as Flow
+    from disque_trio.worker.flows.building import FlowMember as FlowMember
+    from disque_trio.worker.flows.handles import BlockingEnqueuedFlow as BlockingEnqueuedFlow
+    from disque_trio.worker.flows.handles import EnqueuedFlow as EnqueuedFlow
+    from disque_trio.worker.flows.handles import FlowFailedError as FlowFailedError
+    from disque_trio.worker.flows.handles import FlowMemberStatus as FlowMemberStatus
+    from disque_trio.worker.flows.handles import FlowStatus as FlowStatus
     from disque_trio.worker.handles import BlockingJobHandle as BlockingJobHandle
     from disque_trio.worker.handles import JobHandle as JobHandle
     from disque_trio.worker.operating.states import JobStatus as JobStatus
     from disque_trio.worker.policies import Backoff as Backoff
     from disque_trio.worker.policies import Fixed as Fixed
     from disque_trio.worker.policies import Polynomial as Polynomial
-    from disque_trio.worker.results import JobFailedError as JobFailedError
-    from disque_trio.worker.results import NoResultError as NoResultError
     from disque_trio.worker.results import Update as Update
     from disque_trio.worker.tally import BatchEnds as BatchEnds
     from disque_trio.worker.tally import MemberEnd as MemberEnd
     from disque_trio.worker.task import Task as Task
     from disque_trio.worker.timetable.records import UnknownScheduleError as UnknownScheduleError
 
-_EXCEPTIONS: Final = "Cancel Dead InterruptedJobError JobTimeoutError Retry Snooze"
+_EXCEPTIONS: Final = (
+    "Cancel Dead InterruptedJobError JobFailedError JobTimeoutError NoResultError Retry Snooze"
+)
 _ENQUEUE: Final = "Adding Call EnqueueManyError EnqueueUnknownError NotEnqueuedError"
 _EVENTS: Final = (
     "Event JobCancelled JobDead JobEnqueued JobReleased JobRetried JobStarted JobSucceeded "
     "RunEnded RunEvent WorkerStarted WorkerStopped"
 )
+_FLOWS: Final = "BlockingEnqueuedFlow EnqueuedFlow FlowFailedError FlowMemberStatus FlowStatus"
 _HOMES: Final = {
     "App": ".app",
     **dict.fromkeys(("Batch", "BatchFailedError"), ".batches"),
@@ -82,10 +92,12 @@ _HOMES: Final = {
     ),
     **dict.fromkeys(_EVENTS.split(), ".events"),
     **dict.fromkeys(_EXCEPTIONS.split(), ".exceptions"),
+    **dict.fromkeys(("Flow", "FlowMember"), ".flows.building"),
+    **dict.fromkeys(_FLOWS.split(), ".flows.handles"),
     **dict.fromkeys(("BlockingJobHandle", "JobHandle"), ".handles"),
     "JobStatus": ".operating.states",
     **dict.fromkeys(("Backoff", "Fixed", "Polynomial"), ".policies"),
-    **dict.fromkeys(("JobFailedError", "NoResultError", "Update"), ".results"),
+    "Update": ".results",
     **dict.fromkeys(("BatchEnds", "MemberEnd"), ".tally"),
     "Task": ".task",
     "UnknownScheduleError": ".timetable.records",

@@ -67,6 +67,8 @@ if TYPE_CHECKING:
     from disque_trio.worker.cron.schedule import Schedule
     from disque_trio.worker.enqueue import After
     from disque_trio.worker.executors.dispatch import Executor
+    from disque_trio.worker.flows.building import Flow
+    from disque_trio.worker.flows.handles import BlockingEnqueuedFlow, EnqueuedFlow
     from disque_trio.worker.handler import JobHandler
     from disque_trio.worker.interop.producer import Producer
     from disque_trio.worker.limits import QueueLimit
@@ -242,14 +244,16 @@ class App(Generic[State]):
         concurrency: int | None = None,
         rate: tuple[int, float] | None = None,
         burst: int | None = None,
+        loose: bool = False,
     ) -> None:
         """Limit a queue in the whole cluster: how many of its jobs may be in work at the same time,
-        and how many may begin in so many seconds, up to `burst` of them at once. Workers set it
+        and how many may begin in so many seconds, up to `burst` of them at once. While nodes
+        cannot reach each other, each side has its part, or with `loose` the whole. Workers set it
         when they start, in place of earlier limits of the queue. Raises `ValueError` for invalid
         options."""
         check_options({"queue": queue})
         limits = import_module("disque_trio.worker.limits")  # few apps need it
-        self.limits[queue] = limits.QueueLimit(queue, concurrency, rate, burst)
+        self.limits[queue] = limits.QueueLimit(queue, concurrency, rate, burst, loose)
 
     def producer(self, system: System) -> "Producer":
         """Add jobs in the format of another system, for its workers."""
@@ -352,6 +356,11 @@ class App(Generic[State]):
         url = self._enqueuer.url
         return parse_url(url) if isinstance(url, str) else url
 
+    @property
+    def codecs(self) -> Codecs:
+        """By which bodies are written and read."""
+        return self._enqueuer.codecs
+
     def use(self, url: str | Cluster) -> None:
         """Use these nodes from now on, in place of the previous ones. Raises `ValueError` for a URL
         without nodes."""
@@ -378,6 +387,15 @@ class App(Generic[State]):
         `ValueError` for an id that is not text."""
         kinds.check_kinds({"id": id}, kinds.OF_APP)
         return JobHandle(id, enqueuer=self._enqueuer)
+
+    async def result(self, id: str, timeout: float | None = None) -> Any:
+        """The result of a job by its id, possibly added by another process that has ended since
+        (`JobHandle.result`)."""
+        return await self.job(id).result(timeout)
+
+    def find_task(self, name: str) -> Task[..., Any] | None:
+        """The task of this name, or with this alias; None if the app has none."""
+        return self.tasks.get(self._names.get(name, name))
 
     @property
     def admin(self) -> "Admin":
@@ -412,6 +430,23 @@ class App(Generic[State]):
         job is dead, has expired, could not be added, or has not ended at the deadline."""
         batches = import_module("disque_trio.worker.batches")  # it needs an event loop
         found: Batch[R] = await batches.add(self._enqueuer, calls, then, deadline, if_failed)
+        return found
+
+    def flow(self, *, deadline: int = DAY_S, queue: str | None = None) -> "Flow":
+        """A new flow, of jobs of which each is added when those before it are done: `add` its
+        members, then `enqueue` it. After `deadline` seconds no more members are added. A worker
+        that serves `queue` adds them; the default is the queue of the first member. Raises
+        `ValueError` for invalid options."""
+        building = import_module("disque_trio.worker.flows.building")  # few apps need it
+        found: Flow = building.Flow(self._enqueuer, deadline, queue)
+        return found
+
+    async def find_flow(self, id: str) -> "EnqueuedFlow | None":
+        """The flow with this id, possibly added by another process; None if no node has it, or it
+        is over. The app must be open. Raises `NoNodeError` if no node answers."""
+        kinds.check_kinds({"id": id}, kinds.OF_APP)
+        asking = import_module("disque_trio.worker.flows.asking")  # it needs an event loop
+        found: EnqueuedFlow | None = await asking.find(self._enqueuer, self.client, id)
         return found
 
     # Running them.
@@ -475,6 +510,10 @@ class BlockingApp:
         kinds.check_kinds({"id": id}, kinds.OF_APP)
         return BlockingJobHandle(id, self._enqueuer)
 
+    def result(self, id: str, timeout: float | None = None) -> Any:
+        """The result of a job by its id (`App.result`)."""
+        return self.job(id).result(timeout)
+
     @property
     def schedules(self) -> "BlockingSchedules":
         """Schedules that are added at run time (`App.schedules`)."""
@@ -485,6 +524,15 @@ class BlockingApp:
     def enqueue_many(self, calls: Iterable[Call[R]]) -> list[Result[R]]:
         """Add jobs (`App.enqueue_many`)."""
         return self._enqueuer.add_many_blocking(calls)
+
+    def find_flow(self, id: str) -> "BlockingEnqueuedFlow | None":
+        """The flow with this id (`App.find_flow`)."""
+        kinds.check_kinds({"id": id}, kinds.OF_APP)
+        asking = import_module("disque_trio.worker.operating.asking")
+        flows = import_module("disque_trio.worker.flows.asking")
+        client = asking.InSteps(self.client)
+        found: EnqueuedFlow | None = asking.finished(flows.find(self._enqueuer, client, id))
+        return None if found is None else found.blocking
 
 
 def _name_of(fn: Callable[..., Any], options: TaskOptions) -> str:

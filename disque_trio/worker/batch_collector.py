@@ -74,7 +74,7 @@ def collector(
         sync: int | None = None,
     ) -> None:
         born, copies = created_at(batch) or 0.0, Copies(replicate=replicate, sync=sync)
-        found = _Collector(enqueuer, TOKENS + batch, Tally(size), born, now, copies)
+        found = Collector(enqueuer, TOKENS + batch, Tally(size), born, now, copies)
         if await over(found.client, found.queue) != "no":  # a collector was delivered twice
             await found.sweep()
             return
@@ -103,7 +103,7 @@ def collector(
 
 
 @attrs.define(eq=False)
-class _Collector:
+class Collector:
     """One look at a batch."""
 
     enqueuer: Enqueuer
@@ -116,8 +116,8 @@ class _Collector:
     _held: list[tuple[Delivered, Token]] = attrs.field(init=False, factory=list)
     _refused_at: float = attrs.field(init=False, default=0.0)
     """When a node has last refused a job for want of others, in Unix seconds."""
-    _changed: list[int] = attrs.field(init=False, factory=list)
-    """Places of members of which a node has said that they have ended."""
+    changed: list[int] = attrs.field(init=False, factory=list)
+    """Places of members of which more is known than tokens say."""
 
     @property
     def client(self) -> "clients.Client":
@@ -127,8 +127,13 @@ class _Collector:
     async def collect(self) -> None:
         """Take tokens until all members have ended or no more tokens come; ask for the others."""
         await self._take(_LOOK_S)
+        if not self.tally.is_complete:
+            await self.look()
+
+    async def look(self) -> None:
+        """Ask nodes for members whose ends no token tells."""
         pending = self.tally.pending()
-        if self.tally.is_complete or not pending:
+        if not pending:
             return
         watched = {place: Watched(each.id, each.steps) for place, each in pending.items()}
         await look(self.client, watched.values())
@@ -139,29 +144,40 @@ class _Collector:
         await self._take(_REST_S)
         left = await self._left()
         if left is not None and left <= len(self._held):
-            self._changed = [place for place in ended if place not in self.tally.ended]
-            self.tally.untold({place: ended[place] for place in self._changed}, self.now())
+            fresh = {n: end for n, end in ended.items() if not self.tally.has_ended(n)}
+            known = {place: self.tally.ended.get(place) for place in fresh}
+            self.tally.untold(fresh, self.now())
+            self.changed += [n for n, end in known.items() if self.tally.ended.get(n) != end]
             self.tally.join()
 
     async def _take(self, wait: float) -> None:
         ends = anyio.current_time() + _ROUND_S
         while not self.tally.is_complete and anyio.current_time() < ends:
-            found = await self.client.getjob(
-                self.queue, count=_AT_ONCE, timeout=wait, with_meta=True
-            )
-            if not found:
+            if not await self.take_some(wait):
                 break
-            for job in found:
-                token = _read(job)
-                self._held.append((job, token))
-                self.tally.take(token)
-            self.tally.join()
+
+    async def take_some(self, wait: float) -> bool:
+        """Take tokens that are there, or the first ones within so many seconds. Are there any?"""
+        found = await self.client.getjob(self.queue, count=_AT_ONCE, timeout=wait, with_meta=True)
+        for job in found:
+            token = _read(job)
+            self._held.append((job, token))
+            self.tally.take(token)
+        self.tally.join()
+        return bool(found)
+
+    def quiet_s(self) -> float:
+        """For how long nothing has become known of the batch, in seconds."""
+        if self.changed:
+            return 0.0
+        ages = [job.meta.age for job, _ in self._held if job.meta is not None]
+        return max(min([self.now() - self.born, *ages]), 0.0)
 
     async def put_back(self, ttl: float) -> None:
         """Give the tokens back, in fewer of them if that is possible."""
-        which = crowded([token for _, token in self._held], self._changed)
+        which = crowded([token for _, token in self._held], self.changed)
         merged = [each for each, is_merged in zip(self._held, which, strict=True) if is_merged]
-        places = [*self._changed, *(n for _, token in merged for n in token.places())]
+        places = [*self.changed, *(n for _, token in merged for n in token.places())]
         for token in self.tally.chunks(places):
             await self.client.run(tokens.add(self.queue, token, ttl, self.copies))
         if merged:

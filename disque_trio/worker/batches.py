@@ -19,10 +19,10 @@ from disque_trio.worker import codec, tokens
 from disque_trio.worker.copies import Copies
 from disque_trio.worker.enqueue import Call, Enqueuer, EnqueueUnknownError, Result
 from disque_trio.worker.enqueued import Enqueued
-from disque_trio.worker.options import Options, place_of
-from disque_trio.worker.results import JobFailedError, NoResultError
+from disque_trio.worker.exceptions import JobFailedError, NoResultError
+from disque_trio.worker.options import UNKEPT, Options, place_of
 from disque_trio.worker.runtime import runtime
-from disque_trio.worker.tokens import SPARE_S, TOKENS, End, Member, Token, shortened
+from disque_trio.worker.tokens import LEASE_S, SPARE_S, TOKENS, End, Member, Token, shortened
 
 R = TypeVar("R")
 
@@ -192,7 +192,9 @@ def _with_result(call: Call[R], ttl: int) -> Call[R]:
         return call
     options = attrs.evolve(last.definition.options, result_ttl=ttl)
     last = attrs.evolve(last, definition=attrs.evolve(last.definition, options=options))
-    return attrs.evolve(call, then=(*call.then[:-1], last)) if call.then else last
+    found = attrs.evolve(call, then=(*call.then[:-1], last)) if call.then else last
+    # They go to this producer, which alone can wait for them: nodes need not keep them.
+    return attrs.evolve(found, headers={**found.headers, UNKEPT: True})
 
 
 async def _add_collector(
@@ -221,6 +223,12 @@ async def _add_collector(
     arguments |= options.copies.told()
     kwargs = {name: codec.part(value, enqueuer.form) for name, value in arguments.items()}
     ttl = math.ceil(until - runtime().now()) + SPARE_S
-    options = Options(queue=options.queue, ttl=ttl, replicate=options.replicate, sync=options.sync)
+    options = Options(
+        queue=options.queue,
+        ttl=ttl,
+        lease=LEASE_S,
+        replicate=options.replicate,
+        sync=options.sync,
+    )
     request = enqueuer.packed(COLLECT, batch, ([], kwargs), options, enqueuer.form, {})
     return await enqueuer.add(attrs.evolve(request, steps=places, wait=wait))

@@ -64,6 +64,18 @@ class Step(msgspec.Struct, omit_defaults=True, frozen=True):
     """Names it for nodes, if others may have its key."""
 
 
+class FlowStep(msgspec.Struct, omit_defaults=True, frozen=True):
+    """A member of a flow: a job that is added when those before it are done."""
+
+    steps: list[Step]
+    """Itself, and those of its chain that follow."""
+    after: list[int] = []
+    """Places of the members before it, which are less than its own."""
+    headers: dict[str, Any] = {}
+    has_parents: bool = False
+    """Is it told the ids of those jobs?"""
+
+
 class Result(msgspec.Struct, omit_defaults=True, frozen=True):
     """What the body of a result says."""
 
@@ -75,6 +87,10 @@ class Result(msgspec.Struct, omit_defaults=True, frozen=True):
     """Why there is no value: type, text, traceback."""
     progress: tuple[float, str] | None = None
     """There is no value yet: how far the handler is, and what it says."""
+    task: str = ""
+    """Of a result that nodes keep: the task that has returned it."""
+    next: str = ""
+    """The same, of a step of a chain: the job of the next step, which has the result."""
 
 
 def _to_plain(value: Any) -> Any:
@@ -137,6 +153,11 @@ def read_result(body: bytes) -> Result:
 def read_step(value: Any) -> Step:
     """The step that was read from a header. Raises one of `BAD_INPUT`."""
     return msgspec.convert(value, Step)
+
+
+def read_flow(value: Any) -> list[FlowStep]:
+    """The members of a flow that were read from a body. Raises one of `BAD_INPUT`."""
+    return msgspec.convert(value, list[FlowStep])
 
 
 def read_plain(body: bytes, form: Form) -> Any:

@@ -36,7 +36,10 @@ class Codec:
     """Written into bodies: it stands for the format, and must never mean another one."""
     blocks: ClassVar[bool] = False
     """Does it wait for files or for the network? Then event loops call it in a thread. Results of
-    jobs are not encoded by it."""
+    jobs are not encoded by it, unless it `encodes_results`."""
+    encodes_results: bool | None = None
+    """Are results of jobs encoded by it, too? None: if it does not wait. One that waits encodes
+    those that nodes keep, and not those in the queue of a client."""
     keeps: ClassVar[bool] = False
     """Is there anything to `forget`?"""
 
@@ -103,14 +106,15 @@ class Store(Protocol):
 
 
 class ClaimCheck(Codec):
-    """Keeps bodies of more than `above` bytes in a store; the job has the key."""
+    """Keeps bodies of more than `above` bytes in a store; the job has the key. With `results` large
+    results, too: nobody deletes these, so let the store expire them, after `result_ttl`."""
 
     name = "claim"
     blocks = True
     keeps = True
 
-    def __init__(self, store: Store, above: int = 256 << 10) -> None:
-        self.store, self.above = store, above
+    def __init__(self, store: Store, above: int = 256 << 10, *, results: bool = False) -> None:
+        self.store, self.above, self.encodes_results = store, above, results
 
     def encode(self, body: bytes) -> bytes | None:
         """The key of the body, which is in the store now."""
@@ -194,7 +198,11 @@ class Codecs:
     @property
     def of_results(self) -> Sequence[Codec]:
         """Those by which results are encoded."""
-        return [each for each in self.known.values() if not each.blocks]
+        return [each for each in self.known.values() if _encodes_results(each)]
+
+    def waits_for_result(self, names: object) -> bool:
+        """Does any codec wait by which a result is encoded for a client that reads these?"""
+        return any(each.blocks for each in self._usable(names, may_wait=True))
 
     def encode(self, task: str, key: str | None, body: bytes) -> bytes:
         """The body as it is added. Raises `TooLargeError`, and what a codec raises."""
@@ -205,12 +213,19 @@ class Codecs:
             )
         return found
 
-    def encode_result(self, names: object, key: str, body: bytes) -> bytes:
-        """The body of a result for a client that can read codecs of these names."""
-        if not isinstance(names, list):
-            return body
-        usable = [each for each in self.of_results if each.name in names]
+    def encode_result(
+        self, names: object, key: str, body: bytes, *, may_wait: bool = False
+    ) -> bytes:
+        """The body of a result for a client that can read codecs of these names; by codecs that
+        wait only if this may."""
+        usable = self._usable(names, may_wait=may_wait)
         return encoded(usable, "", key, body) if usable else body
+
+    def _usable(self, names: object, *, may_wait: bool) -> Sequence[Codec]:
+        if not isinstance(names, list):
+            return ()
+        known = [each for each in self.of_results if each.name in names]
+        return known if may_wait else [each for each in known if not each.blocks]
 
     def decode(self, coded: codec.Coded) -> bytes:
         """The body before it was encoded. Raises `BadBodyError`, `NewerBodyError`, and what a codec
@@ -250,6 +265,10 @@ class Codecs:
                 each.forget(body)
             if any(self.known[name].keeps for name in coded.codecs[:place]):
                 body = each.decode(body, self.longest)
+
+
+def _encodes_results(each: Codec) -> bool:
+    return not each.blocks if each.encodes_results is None else each.encodes_results
 
 
 def encoded(codecs: Sequence[Codec], task: str, key: str | None, body: bytes) -> bytes:

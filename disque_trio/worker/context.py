@@ -90,6 +90,15 @@ class Job(Generic[State]):
         return max(counted, 0) + number(self.headers, "snoozes")
 
     @property
+    def parents(self) -> list[str]:
+        """The ids of the jobs before it in its flow, in the order of `after`, if it was added to
+        the flow with `parents=True`."""
+        match self.headers.get("batch"):
+            case {"parents": [*ids]}:
+                return [each for each in ids if isinstance(each, str)]
+        return []
+
+    @property
     def copies(self) -> Copies:
         """Its replicas and confirmations, as set by its producer or its task."""
         own = Copies.of(self.headers)

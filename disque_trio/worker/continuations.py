@@ -8,6 +8,7 @@ import itertools
 from typing import Any, Final
 
 import anyio
+import msgspec
 
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.nodes import NoNodeError
@@ -21,6 +22,7 @@ from disque_trio.worker import codec, membership, replies, steps
 from disque_trio.worker.context import Job
 from disque_trio.worker.deciding import End
 from disque_trio.worker.describing import describe, escaped, leaves, name_of, text_of, trace_of
+from disque_trio.worker.engine import records
 from disque_trio.worker.engine.records import Reason
 from disque_trio.worker.enqueue import Enqueuer, EnqueueUnknownError
 from disque_trio.worker.tokens import State
@@ -32,7 +34,7 @@ TELL_S: Final = 5.0
 _SPARE_S: Final = 10.0
 """Of that for the last try."""
 _PAUSES_S: Final = (0.1, 0.5, 1.0, 2.0, 5.0)
-_PASSING: Final = (
+PASSING: Final = (
     EnqueueUnknownError,
     NoNodeError,
     NotReplicatedError,
@@ -40,20 +42,21 @@ _PASSING: Final = (
     QueuePausedError,
     UnavailableError,
 )
+DONE: Final = records.Done()
 _LONGEST_TEXT: Final = 1000
 _LONGEST_TRACEBACK: Final = 8192
 """Characters."""
 
 
-async def keep(enqueuer: Enqueuer, job: Job[Any], value: object) -> None:
+async def keep(enqueuer: Enqueuer, job: Job[Any], value: object) -> records.Done:
     """The handler has returned this. While no node takes what was promised, this tries again, for a
     minute, or until the worker stops: the lease is renewed, and the handler need not run again.
-    Raises `DisqueError`."""
+    Returns the outcome, with the result that nodes are to keep. Raises `DisqueError`."""
     last = anyio.current_time() + PATIENCE_S - _SPARE_S
     for pause in itertools.chain(_PAUSES_S, itertools.repeat(_PAUSES_S[-1])):
         try:
-            await _keep(enqueuer, job, value)
-        except _PASSING as error:
+            return await _keep(enqueuer, job, value)
+        except PASSING as error:
             if job.stopping or anyio.current_time() + pause > last:
                 _warn(job, "the attempt has failed")
                 raise
@@ -62,9 +65,8 @@ async def keep(enqueuer: Enqueuer, job: Job[Any], value: object) -> None:
         except DisqueError:
             _warn(job, "the attempt has failed")
             raise
-        else:
-            return
         await anyio.sleep(pause)
+    raise AssertionError("tries are endless")
 
 
 def _warn(job: Job[Any], what: str) -> None:
@@ -75,18 +77,37 @@ def _warn(job: Job[Any], what: str) -> None:
     )
 
 
-async def _keep(enqueuer: Enqueuer, job: Job[Any], value: object) -> None:
+async def _keep(enqueuer: Enqueuer, job: Job[Any], value: object) -> records.Done:
     if job.headers.get("then"):
-        await enqueuer.add(steps.next_request(enqueuer, job, value))
-        return
-    if replies.is_awaited(job.headers):
-        await replies.add(enqueuer, job.headers, job.copies, _result(job, value))
+        added = await enqueuer.add(steps.next_request(enqueuer, job, value))
+        following = codec.Result(_key(job), next=added.id)
+        return await _with_result(enqueuer, job, following, steps.KEEP_S)
+    outcome = DONE
+    if "result_ttl" in job.headers or replies.is_awaited(job.headers):
+        result = _result(job, value)
+        if replies.is_awaited(job.headers):
+            told = replies.or_where_it_is(enqueuer, job.headers, result, job.id)
+            await replies.add(enqueuer, job.headers, job.copies, told)
+        outcome = await _with_result(enqueuer, job, result)
     await membership.leave(enqueuer.client, job, None)
+    return outcome
 
 
-async def ended(enqueuer: Enqueuer, job: Job[Any], end: End) -> None:
+async def _with_result(
+    enqueuer: Enqueuer, job: Job[Any], result: codec.Result, least_s: int = 0
+) -> records.Done:
+    """The outcome of a job that is done, with what nodes keep of it, if its producer wants that."""
+    keep_s = replies.kept_s(job.headers)
+    if not keep_s:
+        return DONE
+    told = msgspec.structs.replace(result, task=job.task)
+    body = await replies.kept_body(enqueuer, job.headers, told)
+    return records.Done(body, max(keep_s, least_s))
+
+
+async def ended(enqueuer: Enqueuer, job: Job[Any], end: End) -> records.Outcome:
     """The job has ended for good, and its handler has not returned: tell those who wait. This may
-    take `TELL_S`. Never raises."""
+    take `TELL_S`. Returns its outcome, for nodes. Never raises."""
     try:
         with anyio.move_on_after(TELL_S, shield=job.run.why is Reason.TOO_LONG) as scope:
             await _tell_end(enqueuer, job, end)
@@ -94,6 +115,12 @@ async def ended(enqueuer: Enqueuer, job: Job[Any], end: End) -> None:
             _unsaid(job, f"no node has taken it within {TELL_S:.0f} s")
     except BaseException as error:  # an encoder of users, or a cancellation: the job is over
         _unsaid(job, describe(error))
+    if isinstance(end.outcome, records.Done):  # dead jobs are kept as such
+        try:
+            return await _with_result(enqueuer, job, _failure(job, end.error))
+        except Exception as error:
+            _unsaid(job, describe(error))
+    return end.outcome
 
 
 async def _tell_end(enqueuer: Enqueuer, job: Job[Any], end: End) -> None:

@@ -128,6 +128,22 @@ class Call(Generic[R_co]):
         one = attrs.evolve(following, then=())
         return attrs.evolve(self, then=(*self.then, one, *following.then))
 
+    def options(self) -> Options:
+        """Those of its job, with the group that its arguments have. Raises `ValueError`."""
+        options = self.definition.options
+        if options.group is None or isinstance(options.group, str):
+            return options
+        if self.is_open:
+            raise ValueError(
+                f"{self.name}: the group of a later step that gets a result is not known before: "
+                "name it by using(group=…)"
+            )
+        found = options.group(*self.args, **self.kwargs) or None
+        try:
+            return attrs.evolve(options, group=found)
+        except ValueError as error:
+            raise ValueError(f"{self.name}: its function has returned {error}") from error
+
     async def enqueue(self) -> Enqueued[R_co]:
         """Add the job. For a chain this adds the first step; the result is that of the last one.
         Raises as `Task.enqueue`."""
@@ -136,9 +152,11 @@ class Call(Generic[R_co]):
     def step(self, form: Form) -> codec.Step:
         """What a chain says of it. Raises `NotEncodableError`, and `ValueError` for options that
         cannot be carried along."""
-        options, name = self.definition.options, self.definition.name
+        options, name = self.options(), self.definition.name
         if options.at is not None or options.unique:
-            raise ValueError(f"{name}: a later step of a chain has neither at nor unique")
+            raise ValueError(
+                f"{name}: a later step of a chain, or a member of a flow, has neither at nor unique"
+            )
         args, kwargs = self.arguments.pack(self.args, dict(self.kwargs), form, int(self.is_open))
         return codec.Step(
             task=name,
@@ -348,11 +366,17 @@ class Enqueuer:
 
     async def add(self, request: Request[R_co]) -> Enqueued[R_co]:
         """Add a job. Raises errors of the client, and `EnqueueUnknownError`."""
-        return _only(await self._carry_out(exchange(await self.encoded([request]))))
+        return _only(await self.add_requests([request]))
 
     def add_blocking(self, request: Request[R_co]) -> Enqueued[R_co]:
         """The same, by the client of this thread."""
         return _only(self._carry_out_blocking(exchange(self.encoded_blocking([request]))))
+
+    async def add_requests(
+        self, asked: Sequence[Request[R_co] | DisqueError]
+    ) -> list[Result[R_co]]:
+        """Add these in pipelines. What became of each."""
+        return await self._carry_out(exchange(await self.encoded(asked)))
 
     async def add_many(self, calls: Iterable[Call[R_co]]) -> list[Result[R_co]]:
         """Add jobs in pipelines. What became of each, in their order. Raises `NotOpenError`, and
@@ -468,16 +492,11 @@ class Enqueuer:
 
     def request(self, call: Call[R_co]) -> Request[R_co]:
         """The ADDJOB of a call. Raises `NotEncodableError` or `ValueError`."""
-        options, name = call.definition.options, call.definition.name
+        options, name = call.options(), call.definition.name
         if call.is_open:
             raise ValueError(f"{name}: `partial` is for later steps of a chain")
         packed = call.arguments.pack(call.args, dict(call.kwargs), self.form)
-        adding = Adding(
-            name, options.queue, options.key or runtime().new_key(), dict(options.headers)
-        )
-        for hook in self.hooks.adding:
-            hook(adding)
-            adding.check()
+        adding = self.adding(call, options, options.key or runtime().new_key())
         headers = {
             **adding.headers,
             **call.headers,
@@ -501,24 +520,52 @@ class Enqueuer:
             return found
         return attrs.evolve(found, steps=places, wait=wait, follow=follow)
 
+    def adding(self, call: Call[Any], options: Options, key: str) -> Adding:
+        """The job of a call as hooks leave it. Raises `ValueError`, and what hooks raise."""
+        found = Adding(call.name, options.queue, key, dict(options.headers))
+        for hook in self.hooks.adding:
+            hook(found)
+            found.check()
+        return found
+
     def awaited(
         self, last: Call[R_co], key: str, steps: Sequence[Place] = ()
     ) -> tuple[dict[str, Any], Wait[R_co] | None, Follow | None]:
         """Headers that ask for the result of a call under this key, and what waits for it; of a
         chain for the last of its later `steps`."""
         result_ttl = last.definition.options.result_ttl
-        opened = None if result_ttl is None else self.opened.find()
-        if opened is None or result_ttl is None:
+        if result_ttl is None:
             return {}, None, None
+        kept = self.kept(result_ttl)
+        read, opened = last.arguments.read_result, self.opened.find()
+        if opened is None:
+            return kept, partial(self._kept, read), None
         if last.definition.options.key:
             key = runtime().new_key()  # other jobs may have it
-        read, since = last.arguments.read_result, opened.results.now()
+        since = opened.results.now()
         wait = partial(self.opened.wait, opened.results, key, read, steps=steps, since=since)
         follow = partial(self.opened.updates, opened.results, key, steps=steps, since=since)
-        asked = {**opened.results.ask(result_ttl), "reply_key": key}
-        if names := [each.name for each in self.codecs.of_results]:
-            asked["reply_codecs"] = names
-        return asked, wait, follow
+        return {**kept, **opened.results.ask(result_ttl), "reply_key": key}, wait, follow
+
+    def kept(self, result_ttl: int) -> dict[str, Any]:
+        """Headers of a job whose result nodes are to keep."""
+        names = [each.name for each in self.codecs.of_results]
+        return {"result_ttl": result_ttl} | ({"reply_codecs": names} if names else {})
+
+    async def _kept(
+        self, read: Callable[[codec.Part], R_co], job: str, timeout: float | None
+    ) -> R_co:
+        """The result that nodes keep of a job, for who has added it without an open app."""
+        kept = import_module("disque_trio.worker.kept")
+        found: R_co = kept.value_of(await kept.wait(self.client, self.codecs, job, timeout), read)
+        return found
+
+    def read_kept(self, result: codec.Result) -> Any:
+        """The value of a result, of the type that its task returns if the app has the task. Raises
+        `JobFailedError`."""
+        task = None if self.app is None else self.app.find_task(result.task)
+        read = _plain if task is None else task.arguments.read_result
+        return import_module("disque_trio.worker.kept").value_of(result, read)
 
     def packed(
         self,
@@ -545,6 +592,10 @@ class Enqueuer:
             command, key, task, options.queue, repeat,
             enqueuer=self, unique=found, headers=headers, options=options,
         )  # fmt: skip
+
+
+def _plain(value: codec.Part) -> Any:
+    return codec.read_plain(bytes(value), "json")
 
 
 def _under_way(asked: Request[R_co] | DisqueError) -> DisqueError:
@@ -630,6 +681,7 @@ def _addjob(
         ttl=ttl,
         maxlen=options.maxlen,
         priority=options.priority,
+        group=options.group if isinstance(options.group, str) else None,
         unique=unique,
         keep=keep,
         if_exists=None if unique is None else options.on_conflict,

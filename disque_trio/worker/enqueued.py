@@ -38,22 +38,20 @@ class Enqueued(JobHandle, Generic[R_co]):
     """Where nodes find the later steps of a chain: their queues, and their keys there."""
 
     async def result(self, timeout: float | None = None) -> R_co:
-        """The return value of the function, for a job with `result_ttl`; the app must still be
-        open. Raises `JobFailedError` if it is dead, and `NoResultError` after `timeout` seconds, or
-        when it has ended and no worker sends a result."""
+        """The return value of the function, for a job with `result_ttl`; the app must be open, and
+        if it was when the job was added, still be. Raises `JobFailedError` if it is dead, and
+        `NoResultError` after `timeout` seconds, or when it has ended without a result."""
         if self._wait is None:
-            raise self._sends_nothing()
+            raise self._sends("no result: give the task result_ttl")
         return await self._wait(self.id, timeout)
 
     def updates(self, timeout: float | None = None) -> "AsyncIterator[Update]":
         """The updates of `Job.progress`, for a job with `result_ttl`, until its result arrives.
         Raises `NoResultError` after `timeout` seconds."""
         if self._follow is None:
-            raise self._sends_nothing()
+            inside = "and add the job inside of `async with app:`"
+            raise self._sends(f"no updates: give the task result_ttl, {inside}")
         return self._follow(self.id, timeout)
 
-    def _sends_nothing(self) -> NotOpenError:
-        return NotOpenError(
-            f"job {self.key} of {self.task} sends no result: give the task result_ttl, and add "
-            "the job inside of `async with app:`"
-        )
+    def _sends(self, what: str) -> NotOpenError:
+        return NotOpenError(f"job {self.key} of {self.task} sends {what}")

@@ -1,8 +1,10 @@
-"""Exceptions by which a handler decides the outcome of its job, and those that end a run."""
+"""Exceptions by which a handler decides the outcome of its job, those that end a run, and those of
+results."""
 
 from typing import Final
 
 from disque_trio.client.errors import DisqueError
+from disque_trio.client.records import End
 from disque_trio.statemachine.base import LONGEST_PERIOD_S
 from disque_trio.worker import checks
 from disque_trio.worker.engine.records import Reason
@@ -58,6 +60,29 @@ class InterruptedJobError(DisqueError):
     def __init__(self, why: Reason) -> None:
         super().__init__(why.value)
         self.why = why
+
+
+class JobFailedError(DisqueError):
+    """The job is dead or cancelled, or its result is invalid."""
+
+    def __init__(self, kind: str, text: str, traceback: str = "") -> None:
+        super().__init__(f"{kind}: {text}".removesuffix(": "))
+        self.kind = kind
+        """The name of the exception's class."""
+        self.text = text
+        self.traceback = traceback
+        """The traceback in the worker; empty if there is none."""
+        if traceback:
+            self.add_note(f"On the worker:\n{traceback}")
+
+
+class NoResultError(DisqueError):
+    """No result arrived in time, or the job ended without one."""
+
+    def __init__(self, job: str, end: End | None, text: str) -> None:
+        super().__init__(f"no result of job {job}: {text}")
+        self.end = end
+        """How the job ended, if a node still has this information."""
 
 
 def _seconds(after: float | None) -> float | None:

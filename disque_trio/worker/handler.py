@@ -35,6 +35,7 @@ from disque_trio.worker.exceptions import JobTimeoutError, Snooze
 from disque_trio.worker.executors.dispatch import Executor, body_of, executors, inline, of_app
 from disque_trio.worker.executors.forks import end_fork
 from disque_trio.worker.executors.threads import ThreadExecutor
+from disque_trio.worker.flows import coordinator
 from disque_trio.worker.middleware import Body, Middleware, compose
 from disque_trio.worker.options import Definition
 from disque_trio.worker.policies import DEFAULT, crashed
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from disque_trio.worker.cron.declaring import Crons
     from disque_trio.worker.limits import QueueLimit
 
-DONE: Final = records.Done()
 _TICK_S: Final = 0.001
 """A node counts in milliseconds: what is due by its clock is due by this one, too."""
 Stage = Literal["reading", "running", "keeping"]
@@ -188,8 +188,9 @@ class JobHandler:
                 if nest.innermost() is not nest.outer:
                     await nest.leave()
                 stage = "keeping"
+                outcome = continuations.DONE
                 if job.headers:
-                    await continuations.keep(self.enqueuer, job, value)
+                    outcome = await continuations.keep(self.enqueuer, job, value)
             finally:
                 current.reset(token)
         except BaseException as error:  # of handlers, policies, executors, encoders, middleware
@@ -206,7 +207,7 @@ class JobHandler:
         self._log.done(job)
         self._teller.succeeded(job)
         self._decoding.ended(run)
-        return DONE
+        return outcome
 
     def _known(self, run: Run) -> tuple[Entry, Job[Any], Envelope | None]:
         """What runs the job, and its envelope, which a job of a consumer has not."""
@@ -259,7 +260,7 @@ class JobHandler:
         if isinstance(end.outcome, records.Done):
             self._decoding.ended(run)
         if end.is_final:
-            await continuations.ended(self.enqueuer, job, end)
+            return await continuations.ended(self.enqueuer, job, end)
         return end.outcome
 
     def _decide(
@@ -322,6 +323,11 @@ def _check_crashes(entry: Entry, run: Run) -> None:
         raise CrashedError(reason)
 
 
+def _own(definition: Definition, fn: Callable[..., Any], known: Mapping[str, Executor]) -> Entry:
+    """A task of this library."""
+    return Entry(definition, body_of(definition, fn, known), Arguments(definition.name, fn, 1))
+
+
 def make_handler(
     tasks: Iterable[Task[..., Any]],
     consumers: Mapping[str, tuple[Definition, Callable[..., Any]]],
@@ -354,8 +360,9 @@ def make_handler(
         names = (task.name, *task.definition.aliases)
         entries |= dict.fromkeys(names, Entry(task.definition, body, task.arguments))
     collect, definition = batch_collector.collector(enqueuer, now), batch_collector.definition()
-    body = body_of(definition, collect, known)
-    entries[definition.name] = Entry(definition, body, Arguments(definition.name, collect, 1))
+    entries[definition.name] = _own(definition, collect, known)
+    coordinate, definition = coordinator.coordinator(enqueuer, now), coordinator.definition()
+    entries[definition.name] = _own(definition, coordinate, known)
     beside = None
     if crons is not None and crons.schedules:
         beside = import_module("disque_trio.worker.cron.known").keeping(enqueuer, crons, now, draw)

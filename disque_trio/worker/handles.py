@@ -1,4 +1,5 @@
-"""A job by its id, for any process that has the app: what has become of it, and its end."""
+"""A job by its id, for any process that has the app: what has become of it, its result, and its
+end."""
 
 import re
 from collections.abc import Sequence
@@ -12,6 +13,8 @@ from disque_trio.worker.options import Place
 
 if TYPE_CHECKING:
     from disque_trio.client import BlockingClient, Client
+    from disque_trio.worker.codec import Result
+    from disque_trio.worker.codecs import Codecs
     from disque_trio.worker.operating.asking import Asking
     from disque_trio.worker.operating.states import JobStatus
 
@@ -33,6 +36,15 @@ class Clients(Protocol):
         """That of the thread."""
         ...
 
+    @property
+    def codecs(self) -> "Codecs":
+        """By which results are read."""
+        ...
+
+    def read_kept(self, result: "Result") -> Any:
+        """The value of a result. Raises `JobFailedError`."""
+        ...
+
 
 @attrs.frozen
 class BlockingJobHandle:
@@ -50,6 +62,12 @@ class BlockingJobHandle:
     def cancel(self) -> bool:
         """Cancel the job (`JobHandle.cancel`)."""
         return bool(self._finished(_cancel))
+
+    def result(self, timeout: float | None = None) -> Any:
+        """The result of the job (`JobHandle.result`)."""
+        asking = _operating("asking")
+        client = asking.InSteps(self._enqueuer.blocking_client)
+        return asking.finished(_result(self._enqueuer, client, self.id, timeout))
 
     def _finished(self, ask: Any) -> Any:
         asking = _operating("asking")
@@ -78,6 +96,14 @@ class JobHandle:
         `NoNodeError` if no node answers."""
         return await _cancel(self._enqueuer.client, self.id, self._places)
 
+    async def result(self, timeout: float | None = None) -> Any:
+        """The return value of the function, for a job with `result_ttl`, as nodes keep it; of a
+        chain that of its last step. It has the type of the task's annotation if the app has the
+        task. The app must be open. Raises `JobFailedError` if the job is dead or was cancelled by
+        its handler, `NoResultError` after `timeout` seconds, or when it has ended and nodes keep no
+        result, and `NoNodeError` if no node answers."""
+        return await _result(self._enqueuer, self._enqueuer.client, self.id, timeout)
+
     @property
     def blocking(self) -> BlockingJobHandle:
         """The same for threads and code without an event loop."""
@@ -98,6 +124,13 @@ async def _cancel(client: "Asking", id: str, places: Places) -> bool:
     if not now and not _ID.fullmatch(id):
         return False
     return bool(await _operating("jobs").Jobs(client).cancel(now or id))
+
+
+async def _result(enqueuer: Clients, client: "Asking", id: str, timeout: float | None) -> Any:
+    kept = import_module("disque_trio.worker.kept")
+    if not _ID.fullmatch(id):
+        raise kept.NoResultError(id, None, "this is no id of a job")
+    return enqueuer.read_kept(await kept.wait(client, enqueuer.codecs, id, timeout))
 
 
 async def _under_way(client: "Asking", id: str, places: Places) -> str | None:

@@ -7,7 +7,7 @@ from inspect import iscoroutinefunction
 from typing import Any, Final
 
 from disque_trio.client.address import Cluster
-from disque_trio.client.command import is_encodable
+from disque_trio.client.command import is_encodable, word
 from disque_trio.worker.checks import is_number, is_whole, shown
 from disque_trio.worker.policies import Policy
 
@@ -71,6 +71,17 @@ def whole(least: int | None = None, most: int | None = None) -> Kind:
     if most is not None:
         return is_one, f"a whole number from {least} to {most}"
     return is_one, "a whole number" if least is None else f"a whole number, {least} or more"
+
+
+def group(most: int) -> Kind:
+    """The name of a group of up to so many bytes, or a function that returns it."""
+
+    def is_one(value: object) -> bool:
+        if isinstance(value, str):
+            return _is_name(value) and 0 < len(word(value)) <= most
+        return callable(value) and not iscoroutinefunction(value)
+
+    return is_one, f"text of 1 to {most} bytes, or a function that returns it"
 
 
 TEXT: Final[Kind] = _is_utf8, "text without lone surrogates"

@@ -42,6 +42,8 @@ class QueueLimit:
     """How many may be delivered in so many seconds."""
     burst: int | None = attrs.field(default=None, validator=_AT_LEAST_1)
     """How many of them at once, after a pause."""
+    is_loose: bool = False
+    """May each side of a partition use the whole?"""
 
     def __attrs_post_init__(self) -> None:
         if self.concurrency is None and self.rate is None:
@@ -54,7 +56,8 @@ class QueueLimit:
         """As arguments of `limit_queue`."""
         rate, per = self.rate or (None, None)
         return {
-            "concurrency": self.concurrency, "rate": rate, "per": per, "burst": self.burst
+            "concurrency": self.concurrency, "rate": rate, "per": per, "burst": self.burst,
+            "is_loose": self.is_loose,
         }  # fmt: skip
 
     @property
@@ -66,6 +69,7 @@ class QueueLimit:
             "rate": rate,
             "period-ms": round(per * 1000),
             "burst": self.burst or 0,
+            "loose": int(self.is_loose),
         }
 
 

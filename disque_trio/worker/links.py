@@ -23,7 +23,7 @@ from disque_trio.worker.parsing import Parser, make_parser
 CONNECT_TIMEOUT_S: Final = 5.0
 LAST_WORDS_S: Final = 1.0
 """How long what is unsent may take, once a connection is to end."""
-_CHUNK: Final = 1 << 17
+READ_SIZE: Final = 1 << 16
 _BROKEN: Final = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError)
 _REFUSALS: Final = (b"NOAUTH", b"WRONGPASS", b"DENIED")
 
@@ -176,7 +176,7 @@ class Link:
 
     async def _read_on(self, stream: ByteStream, parser: Parser) -> None:
         while self._error is None:
-            replies = parser.feed(await stream.receive(_CHUNK))
+            replies = parser.feed(await stream.receive(READ_SIZE))
             if self._greeting:
                 replies = self._hear_greeting(replies)
             if replies:

@@ -30,6 +30,8 @@ class Membership:
     """The deadline of the batch, in Unix seconds."""
     copies: Copies
     """Of a token."""
+    may_be_cancelled: bool = False
+    """Is it a flow, which may be over while its members run?"""
 
     @classmethod
     def of(cls, headers: Mapping[str, Any]) -> Self | None:
@@ -39,7 +41,8 @@ class Membership:
                 until = more.get("until")
                 if not isinstance(until, int | float):
                     until = runtime().now() + ttl - SPARE_S
-                return cls(TOKENS + batch, place, until, Copies.of(more))
+                copies, is_flow = Copies.of(more), more.get("flow") is True
+                return cls(TOKENS + batch, place, until, copies, is_flow)
         return None
 
 
@@ -50,9 +53,8 @@ async def leave(client: "clients.Client", job: Job[Any], end: End | None) -> Non
     if member is None:
         return
     left = member.until - runtime().now()
-    if left < -SPARE_S or (
-        _may_be_late(job, end, left) and await over(client, member.queue) != "no"
-    ):
+    may_be_over = member.may_be_cancelled or _may_be_late(job, end, left)
+    if left < -SPARE_S or (may_be_over and await over(client, member.queue) != "no"):
         return
     if end is None:
         token = Token(done=[member.place])

@@ -153,7 +153,8 @@ class OpenedApp:
         if opened is None or opened.results is not results:
             raise NotOpenError(
                 f"the result of job {job} is sent to another event loop, or the app has been "
-                "closed since: await it inside of the `async with app:` that added the job"
+                "closed since: await it inside of the `async with app:` that added the job, or "
+                "read what nodes keep by `app.result(id)`"
             )
 
 

@@ -35,9 +35,11 @@ CHECKPOINTS: Final = RESERVED + "checkpoints"
 OWN_HEADERS: Final = frozenset((
     "added", "attempts", "batch", "due", "hops", "keep", "lease", "priority", "replicate",
     "reply_codecs", "reply_key", "reply_to", "result_ttl", "snoozes", "sync", "then", "tries",
-    "ttl", "unique",
+    "ttl", "unique", "unkept",
 ))  # fmt: skip
 """Headers that this library writes."""
+UNKEPT: Final = "unkept"
+"""The header of a job whose result nodes do not keep, though its producer waits for it."""
 
 
 def without_own(headers: Mapping[str, Any]) -> dict[str, Any]:
@@ -49,11 +51,14 @@ _TOO_LATE: Final = "{}: a job waits for ten years (" + f"{LONGEST_S} s) at most"
 _MAX_UNIQUE: Final = 256
 """Bytes that a node takes as a key."""
 _PRIORITY: Final = BY_WORD[b"PRIORITY"]
+_GROUP: Final = BY_WORD[b"GROUP"]
 _ROW: Final = "row"
 
 Conflict = Literal["return", "reject", "again", "replace"]
 EXECUTORS: Final = ("loop", "thread", "process")
 """Where functions run, without those of the app."""
+GroupOf = Callable[..., str | None]
+"""The group of a job, from its arguments; None or empty for none."""
 Decide = Callable[[Any, BaseException], float | None]
 """A policy that is a function of the job and the error: the wait, or None if the job is dead."""
 
@@ -77,6 +82,7 @@ class Defaults(TypedDict, total=False):
 class Shared(Defaults, total=False):
     """Options of a task, and of one of its jobs."""
 
+    group: str | GroupOf
     unique: str | bool
     unique_for: Literal["until-done"] | float
     on_conflict: Conflict
@@ -187,6 +193,12 @@ class Options:
         is_of_steps=True,
         is_carried=True,
     )
+    group: str | GroupOf | None = option(
+        kinds.or_none(kinds.group(_GROUP.most)),
+        "the tenant, customer or host of the job, or a function of its arguments that returns it "
+        "([groups](#groups))",
+        is_of_steps=True,
+    )
     lease: int = option(
         kinds.WHOLE_SECONDS,
         "if the worker dies, the job is redelivered after this time; 0 is at-most-once delivery",
@@ -241,7 +253,7 @@ class Options:
     )
     result_ttl: int | None = option(
         kinds.or_none(kinds.whole(1)),
-        "return the result to the app that adds the job, and keep it for this many seconds "
+        "return the result to whoever has the id of the job, and keep it for this many seconds "
         "([results](worker-results.md))",
     )
     key: str | None = option(

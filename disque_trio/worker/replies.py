@@ -1,15 +1,21 @@
-"""Results on their way to the client that waits for them: jobs in its queue."""
+"""What clients learn of the end of a job: a result for the client that waits, as a job in its
+queue, and one for everybody, which nodes keep with the acknowledgement."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
+import anyio
+import anyio.to_thread
 import attrs
 
 from disque_trio.client import commands
 from disque_trio.worker import codec
 from disque_trio.worker.context import number
 from disque_trio.worker.copies import Copies
+from disque_trio.worker.decoding import PATIENCE_S
 from disque_trio.worker.enqueue import Enqueuer
+from disque_trio.worker.options import UNKEPT
 from disque_trio.worker.results import QUEUES
 
 RETRY_S: Final = 60
@@ -23,22 +29,59 @@ def is_awaited(headers: Mapping[str, Any]) -> bool:
     return isinstance(queue, str) and queue.startswith(QUEUES)
 
 
+def kept_s(headers: Mapping[str, Any]) -> int:
+    """For how many seconds nodes keep the result of a job with these headers; 0 is not at all."""
+    return 0 if headers.get(UNKEPT) else number(headers, "result_ttl")
+
+
 def key_of(headers: Mapping[str, Any], otherwise: str) -> str:
     """What the client calls the job."""
     key = headers.get("reply_key")
     return key if isinstance(key, str) else otherwise
 
 
+async def kept_body(enqueuer: Enqueuer, headers: Mapping[str, Any], result: codec.Result) -> bytes:
+    """The result for nodes to keep, as clients can read it by what these headers say. Raises what a
+    codec raises, and `TimeoutError`."""
+    codecs, names = enqueuer.codecs, headers.get("reply_codecs")
+    body = codec.write(result, "json")
+    if codecs.waits_for_result(names) and len(body) <= codecs.longest:
+        encode = partial(codecs.encode_result, names, result.key, body, may_wait=True)
+        with anyio.fail_after(PATIENCE_S):
+            found = await anyio.to_thread.run_sync(encode, abandon_on_cancel=True)
+        if len(found) <= enqueuer.max_body:
+            return found
+    return _body_of(enqueuer, names, result, body)
+
+
+def _body_of(
+    enqueuer: Enqueuer, names: object, result: codec.Result, body: bytes | None = None
+) -> bytes:
+    """The result, or why there is none."""
+    body = codec.write(result, "json") if body is None else body
+    if len(body) > enqueuer.max_body:
+        text = f"the result has {len(body)} bytes, of {enqueuer.max_body} at most"
+        too_large = {"type": "TooLargeError", "text": text}
+        body = codec.write(codec.Result(result.key, error=too_large, task=result.task), "json")
+    return enqueuer.codecs.encode_result(names, result.key, body)
+
+
+def or_where_it_is(
+    enqueuer: Enqueuer, headers: Mapping[str, Any], result: codec.Result, job: str
+) -> codec.Result:
+    """The result for the queue of a client; of one that is too large for it, and that nodes can
+    keep by a codec that waits, that they have it."""
+    waits = enqueuer.codecs.waits_for_result(headers.get("reply_codecs"))
+    if waits and kept_s(headers) and len(codec.write(result, "json")) > enqueuer.max_body:
+        return codec.Result(result.key, next=job)
+    return result
+
+
 async def add(
     enqueuer: Enqueuer, headers: Mapping[str, Any], copies: Copies, result: codec.Result
 ) -> None:
     """Add a result for the client that these headers name. Raises `DisqueError`."""
-    body = codec.write(result, "json")
-    if len(body) > enqueuer.max_body:
-        text = f"the result has {len(body)} bytes, of {enqueuer.max_body} at most"
-        too_large = {"type": "TooLargeError", "text": text}
-        body = codec.write(codec.Result(result.key, error=too_large), "json")
-    body = enqueuer.codecs.encode_result(headers.get("reply_codecs"), result.key, body)
+    body = _body_of(enqueuer, headers.get("reply_codecs"), result)
     ttl = max(number(headers, "result_ttl") or _TTL_S, 2)
     command = commands.addjob(
         headers["reply_to"],

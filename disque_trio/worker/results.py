@@ -18,13 +18,22 @@ from disque_trio import client as clients
 from disque_trio.client import commands, records
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.nodes import NoNodeError
-from disque_trio.client.records import End, JobDetails
+from disque_trio.client.records import JobDetails
 from disque_trio.client.refusals import UnknownJobError
-from disque_trio.worker import codec
+from disque_trio.worker import codec, kept
 from disque_trio.worker.codec import Part
 from disque_trio.worker.codecs import Codecs
-from disque_trio.worker.ends import SETTLED_S, Ended, Found, Watched, at_all, jobs_in, look
+from disque_trio.worker.ends import (
+    PATIENCE_S,
+    SETTLED_S,
+    Found,
+    Watched,
+    at_all,
+    jobs_in,
+    look,
+)
 from disque_trio.worker.envelope import as_coded
+from disque_trio.worker.exceptions import NoResultError
 from disque_trio.worker.options import Place
 from disque_trio.worker.runtime import runtime
 
@@ -47,29 +56,6 @@ _MOST_UPDATES: Final = 100
 """Kept for a job of which nobody reads them."""
 
 _log: Final = logging.getLogger("disque_trio.worker.results")
-
-
-class JobFailedError(DisqueError):
-    """The job is dead or cancelled, or its result is invalid."""
-
-    def __init__(self, kind: str, text: str, traceback: str = "") -> None:
-        super().__init__(f"{kind}: {text}".removesuffix(": "))
-        self.kind = kind
-        """The name of the exception's class."""
-        self.text = text
-        self.traceback = traceback
-        """The traceback in the worker; empty if there is none."""
-        if traceback:
-            self.add_note(f"On the worker:\n{traceback}")
-
-
-class NoResultError(DisqueError):
-    """No result arrived in time, or the job ended without one."""
-
-    def __init__(self, job: str, end: End | None, text: str) -> None:
-        super().__init__(f"no result of job {job}: {text}")
-        self.end = end
-        """How the job ended, if a node still has this information."""
 
 
 @attrs.frozen
@@ -153,19 +139,17 @@ class Results:
         """The result of a job, or of the last of its steps, which was made at `since`. Raises
         `JobFailedError`, and `NoResultError` after so many seconds or when the job has ended
         without a result."""
+        ends = anyio.current_time() + (math.inf if timeout is None else timeout)
         with self._waiting_for(key, job, steps, since) as waiting:
-            with anyio.move_on_after(timeout):
+            with anyio.move_on_at(ends):
                 await self._wait(waiting, lambda: key in self._found)
-            if key not in self._found:
+            result = self._found[key][1] if key in self._found else await self._kept(waiting)
+            if result is None:
                 raise await self._no_result(job, waiting)
-        result = self._found[key][1]
-        if result.error is not None:
-            raise JobFailedError(*(result.error.get(each, "") for each in _ERROR))
-        try:
-            return read(result.value)
-        except Exception as error:
-            text = f"the job is done, but its result does not fit: {error}"
-            raise JobFailedError(type(error).__qualname__, text) from error
+        if result.next:  # it is too large for a queue
+            left = None if timeout is None else max(ends - anyio.current_time(), 0)
+            result = await kept.wait(self.client, self.codecs, result.next, left)
+        return kept.value_of(result, read)
 
     async def updates(
         self,
@@ -343,16 +327,24 @@ class Results:
                 come.append(Update(*result.progress))
                 self._updates[result.key] = now, come
 
+    async def _kept(self, waiting: _Waiting) -> codec.Result | None:
+        """What nodes keep of a job that has been acknowledged: its result went to another producer,
+        or was lost on its way."""
+        if waiting.watched.end in ("acked", "gone"):
+            with anyio.move_on_after(PATIENCE_S):
+                return await kept.safely(self.client, self.codecs, waiting.watched.id)
+        return None
+
     async def _no_result(self, job: str, waiting: _Waiting) -> NoResultError:
         id, end = waiting.watched.id, waiting.watched.end
         try:
             if end is None:
                 end = await self.client.waitjob(id, timeout=0)
-            text = _ENDS[end]
+            text = kept.ENDS[end]
             if end == "dead" and (reason := await self._reason(id)):
                 text += f": {reason}"
         except UnknownJobError:
-            text = _ENDS["gone"]
+            text = kept.ENDS["gone"]
         except DisqueError as error:
             text = str(error)
         if id != job:
@@ -385,14 +377,3 @@ def _forget(kept: dict[str, tuple[float, Kept]], until: float) -> None:
         if came_at > until:
             break
         del kept[key]
-
-
-_ERROR: Final = ("type", "text", "traceback")
-_ENDS: Final[dict[Ended | None, str]] = {
-    None: "it has not ended",
-    "acked": "it was cancelled, or acknowledged without a result",
-    "dead": "it is dead",
-    "expired": "its life is over (ttl)",
-    "gone": "no node knows it any more: it was cancelled, acknowledged without a result, or its "
-    "life is over (ttl)",
-}

@@ -16,6 +16,7 @@ from disque_trio.worker.context import Job, logger
 from disque_trio.worker.deciding import End
 from disque_trio.worker.describing import cause_of, is_of
 from disque_trio.worker.exceptions import JobTimeoutError
+from disque_trio.worker.options import RESERVED
 from disque_trio.worker.repeats import Repeats, write_with_traceback
 from disque_trio.worker.runtime import runtime
 
@@ -73,6 +74,8 @@ class RunLog:
 
 def _of_run(job: Job[Any], end: End) -> None:
     level, text, args = _line(end)
+    if end.how == "snoozed" and job.task.startswith(RESERVED):
+        level = logging.DEBUG  # a collector looks again
     is_told = is_of(end.error, JobTimeoutError) and cause_of(end.error) is None
     if end.is_expected or job.run.is_traced or is_told:
         job.log.log(level, text, *args)

@@ -84,6 +84,7 @@ def _request(
         at=None,
         ttl=options.ttl + math.ceil(after),
         maxlen=None,
+        group=None,  # nodes that know groups let the job itself wait
         on_conflict="again",
     )
     key, packed = body.key or runtime().new_key(), (body.args, body.kwargs)

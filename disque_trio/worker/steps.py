@@ -15,11 +15,13 @@ from disque_trio.worker.codec import Form, Step
 from disque_trio.worker.context import Job
 from disque_trio.worker.enqueue import Enqueuer, Request
 from disque_trio.worker.envelope import BadBodyError, NotEncodableError
-from disque_trio.worker.options import CARRIED, OWN_HEADERS, Options, place_of
+from disque_trio.worker.options import CARRIED, OWN_HEADERS, UNKEPT, Options, place_of
 
 KEEP_S: Final = 3600
 """A job may be delivered again so long after the next step has ended, and does not double it."""
-_PASSED_ON: Final = frozenset(("batch", "reply_key", "reply_to", "result_ttl"))
+_PASSED_ON: Final = frozenset((
+    "batch", "reply_codecs", "reply_key", "reply_to", "result_ttl", UNKEPT,
+))  # fmt: skip
 
 
 def next_request(enqueuer: Enqueuer, job: Job[Any], value: object) -> Request[Any]:
@@ -48,13 +50,14 @@ def request(
     options: Options,
     first: Sequence[object],
     headers: dict[str, Any],
+    keep: int = KEEP_S,
 ) -> Request[Any]:
-    """The ADDJOB of a step, once for its key where nodes know keys; `first` are arguments before
-    its own."""
+    """The ADDJOB of a step, once for its key where nodes know keys, which keep it for `keep` more
+    seconds; `first` are arguments before its own."""
     packed = _packed(step, first, enqueuer.form)
     found = enqueuer.packed(step.task, step.key, packed, options, enqueuer.form, headers)
     words = found.command.words
-    unique = (b"UNIQUE", place_of(step)[1].encode(), b"KEEP", b"%d" % KEEP_S)
+    unique = (b"UNIQUE", place_of(step)[1].encode(), b"KEEP", b"%d" % keep)
     command = attrs.evolve(
         found.command,
         words=(*words, *unique),

@@ -82,6 +82,10 @@ class Tally:
             if place not in self.ended and member.id in by_id:
                 self.ended[place] = by_id[member.id]
 
+    def has_ended(self, place: int) -> bool:
+        """Is its end known, and final?"""
+        return place in self.ended
+
     @property
     def is_complete(self) -> bool:
         """Have all ended?"""
@@ -105,7 +109,7 @@ class Tally:
                 end = _UNTOLD["expired"]
             elif end[0] == "cancelled" and member.is_unique:
                 end = ("merged", "its unique key is another job's, which has ended")
-            self.ended.setdefault(place, end)
+            self._end(place, end)
 
     def late(self) -> None:
         """The deadline is over."""

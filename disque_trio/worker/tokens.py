@@ -21,6 +21,9 @@ CHUNK: Final = 128
 """Members of which one token tells."""
 SPARE_S: Final = 24 * 3600
 """Tokens and collectors live so much longer than the batch may take."""
+LEASE_S: Final = 20
+"""A collector or coordinator that has lost its worker and its node is delivered again after this
+time. Until then nothing follows members that have ended."""
 KEEP_S: Final = 3600
 """How long nodes know that a batch is over."""
 RETRY_S: Final = 60
@@ -71,12 +74,15 @@ class Token:
     jobs: Sequence[tuple[int, Member]] = ()
     is_over: bool = False
     """The batch is over."""
+    is_cancelled: bool = False
+    """The flow is cancelled."""
 
     def places(self) -> Iterable[int]:
         """Those of which it says something."""
         return (*self.done, *(place for place, _ in (*self.ended, *self.jobs)))
 
 
+_OVER: Final = Token(is_over=True)
 read: Final = codec.body_reader(Token)
 """What turns the body of a token into one. Raises one of `codec.BAD_INPUT`."""
 
@@ -105,8 +111,16 @@ def add(queue: str, token: Token, ttl: float, copies: Copies) -> Command[str]:
     return attrs.evolve(command, is_repeatable=True)
 
 
-def add_mark(queue: str, ttl: float, copies: Copies) -> Command[str]:
-    """The ADDJOB of the mark that the batch is over; once, where nodes know keys."""
-    found = add(queue, Token(is_over=True), ttl, copies)
-    words = (*found.words, b"UNIQUE", OVER.encode(), b"KEEP", b"%d" % KEEP_S)
+def add_mark(
+    queue: str,
+    ttl: float,
+    copies: Copies,
+    key: str = OVER,
+    token: Token = _OVER,
+    keep: int = KEEP_S,
+) -> Command[str]:
+    """The ADDJOB of the mark that the batch is over, or of another one; once, where nodes know
+    keys."""
+    found = add(queue, token, ttl, copies)
+    words = (*found.words, b"UNIQUE", key.encode(), b"KEEP", b"%d" % keep)
     return attrs.evolve(found, words=words, features=(*found.features, "unique"))

@@ -11,7 +11,9 @@ from disque_trio.worker.repeats import write_with_traceback
 from disque_trio.worker.slots import Slot
 from disque_trio.worker.stalls import Seen
 
-_LOUD: Final = (Reason.LEASE_OVER, Reason.REFUSED, Reason.UNKNOWN)
+_LOUD: Final = (
+    Reason.LEASE_OVER, Reason.REFUSED, Reason.UNKNOWN, Reason.NOT_KEPT, Reason.RESULT_REFUSED,
+)  # fmt: skip
 _BLOCKED: Final = (
     "the event loop stood still for %.1f s%s%s. Declare what blocks as `def`, which runs in a "
     "thread, or with executor=, or await a thread"

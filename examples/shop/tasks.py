@@ -8,7 +8,7 @@ from datetime import datetime
 
 import anyio
 
-from disque_trio.worker import App, Backoff, Dead, Job
+from disque_trio.worker import App, Backoff, Dead, EnqueuedFlow, Job
 from disque_trio.worker.once import CREATE_TABLE
 
 TABLES = (
@@ -16,6 +16,7 @@ TABLES = (
     "CREATE TABLE IF NOT EXISTS charges (number INTEGER, cents INTEGER)",
     "CREATE TABLE IF NOT EXISTS invoices (number INTEGER)",
     "CREATE TABLE IF NOT EXISTS mails (number INTEGER)",
+    "CREATE TABLE IF NOT EXISTS parcels (number INTEGER, step TEXT)",
     "CREATE TABLE IF NOT EXISTS reports (hour TEXT, cents INTEGER)",
 )
 
@@ -39,6 +40,8 @@ async def lifespan() -> AsyncIterator[sqlite3.Connection]:
 
 
 app = App(os.environ.get("DISQUE_URL", "disque://127.0.0.1:7711"), lifespan=lifespan)
+
+app.limit("mail", concurrency=4)  # all workers together: the mail server accepts 4 connections
 
 # Two copies: orders are taken while one of three nodes is down.
 
@@ -71,16 +74,26 @@ async def invoice(job: Job[sqlite3.Connection], number: int) -> int:
     queue="mail",
     lease=5,
     replicate=2,
+    result_ttl=3600,
     bind=True,
     retry=Backoff(attempts=5, base=1, expected=(ConnectionError,)),
 )
-async def mail(job: Job[sqlite3.Connection], number: int) -> None:
+async def mail(job: Job[sqlite3.Connection], number: int) -> str:
     """Tell the customer. The mail server refuses each third order at first."""
     if job.attempt == 1 and number % 3 == 0:
         raise ConnectionError("the mail server does not answer")
     with job.state:
         if job.once(job.state):
             job.state.execute("INSERT INTO mails VALUES (?)", [number])
+    return f"order {number} is paid, and its customer knows"
+
+
+@app.task(name="shop.parcel", queue="parcels", lease=5, replicate=2, bind=True)
+async def parcel(job: Job[sqlite3.Connection], number: int, step: str) -> None:
+    """Do a step on the way of a parcel."""
+    with job.state:
+        if job.once(job.state):
+            job.state.execute("INSERT INTO parcels VALUES (?, ?)", [number, step])
 
 
 @app.cron("0 * * * *")
@@ -95,9 +108,18 @@ async def report(job: Job[sqlite3.Connection], *, scheduled: datetime) -> None:
             )
 
 
-async def place(number: int, cents: int) -> str:
+async def place(number: int, cents: int, customer: str = "guest") -> str:
     """Add the jobs of an order: charge, then invoice, then mail. The id of the first one."""
-    # The order's number is the key: an order that is placed twice is charged once.
-    first = charge.using(key=f"order-{number}").call(number, cents)
+    # The order's number is the key: an order that is placed twice is charged once. Customers are
+    # served in turn, so one with many orders does not delay the others.
+    first = charge.using(key=f"order-{number}", group=customer).call(number, cents)
     job = await (first | invoice.partial() | mail.partial()).enqueue()
     return job.id
+
+
+async def ship(number: int) -> EnqueuedFlow:
+    """Add the flow of a parcel: it is packed and labelled in any order, then handed over."""
+    flow = app.flow(deadline=3600)
+    steps = [flow.add(parcel.call(number, step)) for step in ("packed", "labelled")]
+    flow.add(parcel.call(number, "handed over"), after=steps)
+    return await flow.enqueue()

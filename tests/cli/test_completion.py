@@ -23,8 +23,9 @@ def completed(line: str) -> list[str]:
         (
             "JSCAN ",
             [
-                "JSCAN COUNT", "JSCAN BUSYLOOP", "JSCAN QUEUE", "JSCAN STATE", "JSCAN KEY",
-                "JSCAN ERROR", "JSCAN BODY", "JSCAN OLDER", "JSCAN YOUNGER", "JSCAN REPLY",
+                "JSCAN COUNT", "JSCAN BUSYLOOP", "JSCAN QUEUE", "JSCAN STATE", "JSCAN GROUP",
+                "JSCAN KEY", "JSCAN ERROR", "JSCAN BODY", "JSCAN OLDER", "JSCAN YOUNGER",
+                "JSCAN REPLY",
             ],
         ),
         ("getjob nohang f", ["getjob nohang from"]),

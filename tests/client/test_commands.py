@@ -13,6 +13,7 @@ from disque_trio.client.refusals import (
     NotReplicatedError,
     RefusedError,
     UnavailableError,
+    UnsupportedError,
 )
 from disque_trio.statemachine import joboptions
 from disque_trio.statemachine.base import NULL_ARRAY, Failure, Reply, Status
@@ -39,7 +40,7 @@ def test_all_options_of_addjob_are_sent() -> None:
 
 @pytest.mark.parametrize("option", joboptions.OPTIONS, ids=lambda option: option.text)
 def test_every_option_of_the_table_is_an_argument_of_addjob(option: joboptions.Option) -> None:
-    value: Any = "return" if option.name == "if_exists" else "k" if option.name == "unique" else 3
+    value: Any = "return" if option.name == "if_exists" else "k" if option.is_text else 3
     given: dict[str, Any] = {option.name: value if option.usage else True}
 
     assert option.word in commands.addjob("q", "b", **given).words
@@ -180,6 +181,8 @@ def test_limits_of_a_queue_are_set_and_removed() -> None:
     limit = commands.limit_queue("q", concurrency=20, rate=100, per=2.5, burst=5)
 
     assert b" ".join(limit.words) == b"QUEUE LIMIT q CONCURRENCY 20 RATE 100 PER 2.500 BURST 5"
+    loose = commands.limit_queue("q", concurrency=2, is_loose=True)
+    assert b" ".join(loose.words) == b"QUEUE LIMIT q CONCURRENCY 2 LOOSE"
     assert commands.limit_queue("q").words == (b"QUEUE", b"LIMIT", b"q", b"NONE")
     assert limit.result(Status(b"OK")) == "OK"
 
@@ -340,7 +343,7 @@ def test_a_result_goes_to_nodes_that_keep_results_and_is_of_one_job() -> None:
     command = commands.ackjob(DELIVERED, result="done", keep=1.5)
 
     assert words(command) == f"ACKJOB {ID} RESULT done KEEP 1.500"
-    assert command.words_for(()) == (b"ACKJOB", ID.encode())
+    assert command.result(1) == 1
     assert words(commands.ackjob(ID, result=b"")) == f"ACKJOB {ID} RESULT "
     with pytest.raises(ValueError, match="is of one job"):
         commands.ackjob(ID, ID, result="x")
@@ -353,11 +356,21 @@ def test_a_result_comes_with_the_end() -> None:
 
     assert words(command) == f"WAITJOB {ID} NOHANG WITHRESULT"
     assert words(commands.waitresult(ID, timeout=2)) == f"WAITJOB {ID} TIMEOUT 2000 WITHRESULT"
-    assert command.words_for(()) == (b"WAITJOB", ID.encode(), b"TIMEOUT", b"1")
     assert command.result([b"acked", b"x"]) == JobResult("acked", b"x")
     assert command.result([b"dead", None]) == JobResult("dead", None)
-    assert command.result(b"acked") == JobResult("acked", None)
     assert command.result(None) is None
+
+
+@pytest.mark.parametrize(
+    "command", [commands.ackjob(ID, result="x"), commands.waitresult(ID)], ids=lambda c: c.name
+)
+def test_a_node_that_keeps_no_results_is_asked_nothing_and_that_is_an_error(
+    command: Command[object],
+) -> None:
+    assert command.words_for(()) == (b"PING",)
+    assert command.words_for(("results",)) == command.words
+    with pytest.raises(UnsupportedError, match=f"{command.name}: the node keeps no results"):
+        command.result(Status(b"PONG"))
 
 
 def test_queues_are_purged_and_waits_ended() -> None:

@@ -40,13 +40,23 @@ def test_an_address_reads_as_people_write_it(address: Address, text: str) -> Non
     [
         Address(host="no..host"),
         Address(host="a\0b"),
+        Address(port=0),
         Address(port=99999),
+        Address(port=-1),
+        Address(port=1 << 70),
         Address(path="x" * 200),
     ],
 )
 def test_what_is_no_address_is_a_failed_connection(address: Address) -> None:
     with pytest.raises(ConnectionFailedError):
         Connection(address).ready()
+
+
+def test_a_port_above_65535_is_not_the_port_of_its_lower_bits() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1] + (1 << 16)
+        with pytest.raises(ConnectionFailedError, match="a port is from 1 to 65535"):
+            Connection(Address(port=port)).ready()
 
 
 def test_a_node_that_does_not_accept_is_given_up() -> None:

@@ -6,7 +6,12 @@ from disque_trio.client.address import Address
 from disque_trio.client.errors import LostError
 from disque_trio.client.greeting import Introduction
 from disque_trio.client.nodes import LONGEST_REST_S, REST_S, Nodes, NoNodeError
-from disque_trio.client.refusals import RefusedError, UnavailableError, UnknownJobError
+from disque_trio.client.refusals import (
+    RefusedError,
+    UnavailableError,
+    UnknownJobError,
+    UnsupportedError,
+)
 from disque_trio.statemachine.base import Reply
 
 A, B, C = (Address(host=name) for name in "abc")
@@ -174,6 +179,16 @@ def test_a_job_that_one_node_does_not_know_is_sought_at_the_others() -> None:
         ask_all(Nodes([A]), unknown, is_sought=True)
     with pytest.raises(UnknownJobError):
         ask_all(nodes, unknown)
+
+
+def test_a_node_that_lacks_a_feature_is_not_the_last_one_asked_and_rests_not() -> None:
+    lacking = UnsupportedError("it keeps no results")
+    nodes = Nodes([A, B])
+
+    assert ask_all(nodes, lacking) == [A, B]
+    assert not nodes.is_resting(A, 0)
+    with pytest.raises(UnsupportedError):
+        ask_all(Nodes([A]), lacking)
 
 
 def ask_all(

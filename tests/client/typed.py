@@ -16,6 +16,7 @@ from disque_trio.client import (
     JobResult,
     KeyHolder,
     Meta,
+    QueueInfo,
     QueueStats,
     RefusedError,
     commands,
@@ -39,6 +40,7 @@ async def asynchronous(client: Client, job: Job) -> None:
     assert_type(await client.show(job), JobDetails | None)
     assert_type(await client.show_key("q", "k"), KeyHolder | None)
     assert_type(await client.qstat("q"), QueueStats | None)
+    assert_type(await client.queue_info("q"), QueueInfo)
     assert_type(await client.qscan(), Scanned[str])
     assert_type(await client.jscan(), Scanned[JobDetails])
     assert_type(await client.info(), dict[str, str])
@@ -66,6 +68,7 @@ def blocking(client: BlockingClient, job: Job) -> None:
     assert_type(client.show(job), JobDetails | None)
     assert_type(client.show_key("q", "k"), KeyHolder | None)
     assert_type(client.qstat("q"), QueueStats | None)
+    assert_type(client.queue_info("q"), QueueInfo)
     assert_type(client.qscan(), Scanned[str])
     assert_type(client.jscan(), Scanned[JobDetails])
     assert_type(client.info(), dict[str, str])

@@ -27,7 +27,9 @@ def restored(server: Server) -> int:
 def test_a_backlog_is_seen_after_a_crash_and_is_queued_when_an_operator_says_so(
     fleet: Fleet,
 ) -> None:
-    server = fleet.server("--appendonly", "yes", "--appendfsync", "always").wait()
+    server = fleet.server(
+        "--appendonly", "yes", "--appendfsync", "always", "--aof-queues", "no"
+    ).wait()
     for number in range(20):
         server.client.call("ADDJOB", "orders", f"order {number}", "0", "RETRY", "3600")
 

@@ -43,8 +43,24 @@ async def test_nor_after_many_kills(fleet: Fleet, policy: str) -> None:
     judge(await storm(fleet.cluster(3, *KEEPING, "--appendfsync", policy), ROUNDS))
 
 
-def test_a_job_comes_back_after_a_kill_and_waits_for_its_retry_time(fleet: Fleet) -> None:
-    server = fleet.server(*ALWAYS)
+def test_after_a_kill_queues_are_as_they_were_and_a_worker_keeps_its_job(fleet: Fleet) -> None:
+    server = fleet.server(*KEEPING)
+    taken = server.client.add("q", "body", "RETRY", 600)
+    assert server.client.get("q", timeout=10_000)[0].id == taken
+    queued = [server.client.add("q", "body", "RETRY", 600) for _ in range(3)]
+
+    server.kill()
+    server.start().wait()
+
+    assert [server.client.get("q", timeout=10_000)[0].id for _ in queued] == queued
+    assert server.client.state(taken) == b"active"
+    assert server.client.call("QLEN", "q") == 0
+
+
+def test_without_records_of_queues_a_job_waits_for_its_retry_time_after_a_kill(
+    fleet: Fleet,
+) -> None:
+    server = fleet.server(*ALWAYS, "--aof-queues", "no")
     soon = server.client.add("soon", "body", "RETRY", 1)
     later = server.client.add("q", "body", "RETRY", 600)
     once = server.client.add("q", "body", "RETRY", 0)
@@ -134,7 +150,7 @@ def test_a_limit_of_the_file_size_is_a_full_disk(fleet: Fleet) -> None:
     job = server.client.add("q", "body")
     server.kill()
     server.start().wait()
-    assert server.client.state(job) == b"active"
+    assert server.client.state(job) == b"queued"
 
 
 def test_two_nodes_do_not_share_a_journal(fleet: Fleet) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pytest
 
+from disque_trio.client.replies import facts
 from disque_trio.statemachine.base import Status
 from tests.cluster.processes import SOON_S, Cluster, becomes, eventually
 from tests.cluster.test_python_clients import url
@@ -287,6 +288,26 @@ def test_a_queue_is_paused_and_resumed_at_all_nodes(pair: Cluster, queue: str) -
     ]
     [found] = [each for each in told(pair, "queues", "list") if each["name"] == queue]
     assert found["paused"] == {}
+
+
+def test_limits_of_a_queue_are_set_shown_and_removed(pair: Cluster, queue: str) -> None:
+    plan = asked(pair, "queues", "limit", queue, "--concurrency", "1", "--plan")
+    assert plan.startswith(f'queue "{queue}" has these limits in the whole cluster: 1 leased\n')
+    assert told(pair, "queues", "limit", queue, "--concurrency", "1")["count"] == 1
+
+    for server in (pair[0], pair[1]):
+        found = facts(server.client.call("QUEUE", "INFO", queue))
+        assert found["concurrency"] == 1
+    rows = [line.split() for line in asked(pair, "queues", "list").splitlines()]
+    assert next(row for row in rows if row[0] == queue)[-2:] == ["1", "leased"]
+    shown = dict(line.split("  ", 1) for line in asked(pair, "queues", "show", queue).splitlines())
+    assert shown["limits"].strip() == "1 leased"
+    assert len([name for name in shown if name.startswith("at 127.0.0.1:")]) == 2
+    assert len(told(pair, "queues", "show", queue)["limits_at"]) == 2
+    assert "no node that answers has a queue" in asked(pair, "queues", "show", "no", status=1)
+
+    asked(pair, "queues", "unlimit", queue)
+    assert f'queue "{queue}" has no limits' in asked(pair, "queues", "unlimit", queue, status=1)
 
 
 def test_a_purge_ends_the_jobs_of_all_nodes_if_one_is_sure(pair: Cluster, queue: str) -> None:

@@ -32,6 +32,8 @@ def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def timeless(level: str, kind: str, text: str) -> tuple[str, str, str]:
     where, _, what = text.partition(": ")
+    if kind == "failed":
+        what = what.partition("; ")[0]  # how it does not answer may differ
     return level, kind, "" if kind == "silent" else f"{where}: {re.sub(r'[0-9.,]+', '#', what)}"
 
 
@@ -65,7 +67,7 @@ def kinds(found: Told) -> set[str]:
 @pytest.fixture
 def cluster(fleet: Fleet) -> Cluster:
     return fleet.cluster(
-        3, "--appendonly", "yes", "--appendfsync", "always",
+        3, "--appendonly", "yes", "--appendfsync", "always", "--aof-queues", "no",
         "--cluster-node-timeout", str(NODE_TIMEOUT),
     )  # fmt: skip
 
@@ -89,16 +91,17 @@ def test_of_queues_jobs_and_a_dead_node_both_list_the_same(
 
     gone.kill()
     eventually(lambda: _refuses(second), SOON_S, "a job cannot have three copies")
-    eventually(lambda: _lacks(second), SOON_S, "jobs that the node held lack a copy")
+    eventually(lambda: _lacks(first, second), SOON_S, "jobs that the node held lack a copy")
 
     expected = {
-        *("silent", "failed", "refused", "under-replicated", "paused", "dead", "restored"),
+        *("failed", "refused", "under-replicated", "paused", "dead", "restored"),
         "delayed",
     }
 
     def is_same() -> bool:
         doctor, overview = of_doctor(second, capsys), of_overview(second)
-        return doctor == overview and kinds(doctor) >= expected
+        is_once = "silent" not in kinds(doctor)
+        return doctor == overview and is_once and kinds(doctor) >= expected
 
     eventually(is_same, SOON_S, "doctor and overview list the same findings")
 
@@ -111,5 +114,6 @@ def _refuses(server: Server) -> bool:
     return False
 
 
-def _lacks(server: Server) -> bool:
-    return server.client.info("jobs")["under_replicated_jobs"] != "0"
+def _lacks(*servers: Server) -> bool:
+    """One of the holders reports a job for all: which one, their IDs decide."""
+    return any(each.client.info("jobs")["under_replicated_jobs"] != "0" for each in servers)

@@ -100,3 +100,18 @@ def test_the_examples_of_results_run(server: Server, capsys: pytest.CaptureFixtu
     printed = ["6", "ValueError: no text", "50 %: page 1 of 2", "100 %: page 2 of 2", "2"]
     printed += ["4 words on shelf b", "[1, 2]", "c without 0 of 2 pages"]
     assert capsys.readouterr().out.splitlines() == printed
+
+
+def test_the_examples_of_flows_run(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    page = examples("worker-flows.md", server)
+    for name in ("main", "reported"):
+        worked(page["app"], server, page[name])
+
+    whole, told = capsys.readouterr().out.splitlines()
+    id, rest = whole.split(" ", 1)
+    assert (rest, told) == ("done {'done': 12}", "sea.mp4: 183 s")
+
+    async def looked() -> None:
+        await page["look"](id)
+
+    anyio.run(looked, backend="trio")

@@ -58,6 +58,24 @@ def test_a_job_whose_worker_is_killed_runs_again_within_its_lease(
     assert time.monotonic() - killed < 3 + 1 + SLACK_S
 
 
+def test_a_worker_goes_on_at_once_when_its_only_node_has_been_killed_and_is_back(
+    fleet: Fleet, tmp_path: Path
+) -> None:
+    """Its jobs have a RETRY of ten minutes."""
+    server = fleet.server("--appendonly", "yes")
+    with Crew(tmp_path, tmp_path.name, [server]) as crew:
+        crew.start("one")
+        bodies = [f"sleep 0.1 {each}" for each in range(60)]
+        for body in bodies:
+            server.client.add(crew.queue, body, "RETRY", 600)
+        crew.has_said(f"one end {bodies[4]}")
+
+        server.kill()
+        server.start().wait()
+
+        eventually(lambda: crew.done() == set(bodies), SOON_S, "all jobs are done")
+
+
 def test_what_a_worker_says_after_its_lease_is_not_said(cluster: Cluster, crew: Crew) -> None:
     late = crew.start("late")
     add(crew, "late 1 x", retry=2)

@@ -4,6 +4,7 @@ import django
 from django.conf import settings
 
 from disque_trio.contrib.django import api
+from disque_trio.worker import Fixed
 
 if not settings.configured:
     settings.configure(
@@ -16,6 +17,15 @@ if not settings.configured:
             "outbox": {
                 "BACKEND": "disque_trio.contrib.django.Backend",
                 "OPTIONS": {"outbox": "default"},
+            },
+            "kept": {
+                "BACKEND": "disque_trio.contrib.django.Backend",
+                "QUEUES": ["default", "mail"],
+                "OPTIONS": {"lease": 30, "retry": Fixed([600]), "result_ttl": 60},
+            },
+            "kept-outbox": {
+                "BACKEND": "disque_trio.contrib.django.Backend",
+                "OPTIONS": {"outbox": "default", "result_ttl": 60},
             },
             "any": {"BACKEND": "disque_trio.contrib.django.Backend", "QUEUES": []},
             "here": {"BACKEND": f"{api.home.__name__}.backends.immediate.ImmediateBackend"},

@@ -233,11 +233,34 @@ def test_codecs_are_applied_in_the_table(disque_inline: Inline, tmp_path: Any) -
     shop.engine.dispose()
 
 
+@pytest.mark.parametrize("of_chain", [False, True])
+async def test_the_result_of_a_job_of_an_outbox_is_kept_by_nodes_and_sent_to_nobody(
+    disque_inline: Inline, tmp_path: Any, of_chain: bool
+) -> None:
+    shop = opened(tmp_path, codec=Zlib(above=0))
+
+    @shop.app.task(name="show", queue="cards", result_ttl=60)
+    def show(text: str) -> str:
+        return text[:2000]
+
+    first = show.using(unique="order-1", unique_for=60).call("a" * 10_000)
+    async with shop.app:
+        with shop.engine.begin() as connection:
+            shop.outbox.add(connection, (first | show.partial()) if of_chain else first)
+        shop.relay.step()
+        await disque_inline.run_all(shop.app)
+
+        job = await show.find("order-1")
+        assert job is not None
+        assert await job.result(10) == "a" * 2000
+        queues = (await shop.app.client.qscan()).items
+        assert not [each for each in queues if each.startswith("disque-trio.reply")]
+    shop.engine.dispose()
+
+
 def test_what_cannot_be_added_is_refused_in_the_transaction(shop: Shop) -> None:
     with pytest.raises(NotEncodableError):
         shop.place("x")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="result_ttl"):
-        shop.place(1, result_ttl=60)
     with pytest.raises(ValueError, match="key has more than 255"):
         shop.place(1, key="k" * 256)
     with pytest.raises(TooLargeError):

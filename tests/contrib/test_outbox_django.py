@@ -31,6 +31,11 @@ def greet(name: str) -> None:
     seen.append(name)
 
 
+@api.home.task(backend="kept-outbox")
+def double(number: int) -> int:
+    return 2 * number
+
+
 @pytest.fixture(autouse=True)
 def table() -> Iterator[Any]:
     call_command("migrate", verbosity=0)
@@ -99,3 +104,19 @@ def test_the_command_needs_an_app(name: str) -> None:
 def test_the_migrations_are_those_of_the_model() -> None:
     call_command("makemigrations", "disque_outbox", check=True, dry_run=True, verbosity=0)
     assert "disque_outbox" in connection.introspection.table_names()
+
+
+def test_the_result_of_a_task_of_an_outbox_is_found_by_its_key(
+    disque_inline: Inline, table: Any
+) -> None:
+    added = double.enqueue(21)
+    assert table.count() == 1
+    with pytest.raises(api.exceptions.TaskResultDoesNotExist):
+        double.get_result(added.id)
+
+    backend = worker.__getattr__("kept-outbox")
+    outbox.relay(backend).step()
+    assert double.get_result(added.id).args == [21]
+    disque_inline.blocking.run_all(backend)
+
+    assert double.get_result(added.id).return_value == 42

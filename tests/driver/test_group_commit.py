@@ -9,6 +9,7 @@ from trio.testing import MockClock
 
 from disque_trio.driver import limits
 from disque_trio.driver.sessions import CHOKE
+from disque_trio.sim.engines.simulated_thread import Act
 from disque_trio.statemachine.knobs import DEFAULTS
 from disque_trio.storage.append import STALL_S
 from tests.node.world import MemoryClient, World, until
@@ -31,12 +32,14 @@ class PromptThread(MemoryThread):
         args: tuple[Any, ...],
         then: Callable[[OSError | None], None],
         *,
-        syncs: bool,  # noqa: ARG002
+        sync: Act | None = None,
         wait_s: float = 0.0,  # noqa: ARG002
     ) -> None:
         error = None
         try:
             act(*args)
+            if sync is not None:
+                sync()
         except OSError as met:
             error = met
         then(error)

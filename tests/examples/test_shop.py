@@ -13,7 +13,7 @@ from disque_trio.testing.inline.kit import Inline
 from disque_trio.testing.simulated.cluster import Cluster
 from disque_trio.testing.simulated.kit import Sim
 from examples.shop import run
-from examples.shop.tasks import app, charge, connect, invoice, mail, place
+from examples.shop.tasks import app, charge, connect, invoice, mail, place, ship
 
 TABLES = ("charges", "invoices", "mails")
 
@@ -36,7 +36,7 @@ def rows(database: sqlite3.Connection) -> list[list[int]]:
 
 def empty(database: sqlite3.Connection) -> None:
     with database:
-        for table in ("disque_once", *TABLES):
+        for table in ("disque_once", "parcels", *TABLES):
             database.execute(f"DELETE FROM {table}")
 
 
@@ -63,6 +63,56 @@ async def test_the_api_takes_orders(disque_inline: Inline) -> None:
     [job] = disque_inline.jobs(charge)
     assert answer == {"job": job.id}
     assert "/orders/{number}" in api.api.openapi()["paths"]
+
+
+async def test_the_api_reads_what_has_become_of_an_order(disque_inline: Inline) -> None:
+    pytest.importorskip("fastapi")
+    from examples.shop import api  # noqa: PLC0415
+
+    async with app:
+        good, bad = await place(1, 500), await place(2, 0)
+        assert await api.look(good) == {"state": "open"}
+        await disque_inline.run_all(app, may_die=True)
+
+        assert await api.look(good) == {
+            "state": "done",
+            "result": "order 1 is paid, and its customer knows",
+        }
+        assert (await api.look(bad))["state"] == "failed"
+
+
+async def test_the_api_ships_parcels_and_knows_how_far_they_are(
+    disque_inline: Inline, database: sqlite3.Connection
+) -> None:
+    pytest.importorskip("fastapi")
+    from examples.shop import api  # noqa: PLC0415
+
+    async with app:
+        sent = await api.send(1)
+        assert await api.track(sent["flow"]) == {"state": "running"}
+        await disque_inline.run_all(app)
+
+        assert await api.track(sent["flow"]) == {"state": "over"}
+        assert len(database.execute("SELECT * FROM parcels").fetchall()) == 3
+
+
+@pytest.mark.parametrize("path", ["/orders/jobs/D-1/2-3", "/parcels/flows/D-1/2-3"])
+def test_the_api_takes_ids_with_slashes(path: str) -> None:
+    pytest.importorskip("fastapi")
+    from starlette.routing import Match  # noqa: PLC0415
+
+    from examples.shop import api  # noqa: PLC0415
+
+    scope = {"type": "http", "method": "GET", "path": path, "root_path": ""}
+    assert any(each.matches(scope)[0] is Match.FULL for each in api.api.routes)
+
+
+async def test_each_customer_is_a_group(disque_inline: Inline) -> None:
+    async with app:
+        await place(1, 500, "acme")
+        await place(2, 500)
+
+    assert [each.group for each in disque_inline.jobs(charge)] == ["acme", "guest"]
 
 
 async def test_an_order_that_is_placed_twice_is_charged_once(
@@ -125,6 +175,30 @@ def test_nobody_is_charged_twice_and_every_order_ends(
         await cluster.drained()
         assert cluster.dead() == []
         assert rows(database) == [[1, 2, 3, 4]] * 3
+
+    disque_sim.run(story, app, state={}, seeds=3)
+
+
+def test_a_parcel_is_handed_over_last_and_mails_are_limited_in_the_whole_cluster(
+    disque_sim: Sim, database: sqlite3.Connection
+) -> None:
+    async def story(cluster: Cluster) -> None:
+        empty(database)
+        found = await app.find_flow((await ship(1)).id)  # as another process does
+        assert found is not None
+        with cluster.crash("w1"):
+            await cluster.sleep(20)
+        assert (await found.wait(timeout=60)).counts == {"done": 3}
+        steps = [step for (step,) in database.execute("SELECT step FROM parcels WHERE number = 1")]
+        assert sorted(steps[:2]) == ["labelled", "packed"]
+        assert steps[2:] == ["handed over"]
+
+        id = await place(1, 500)
+        await cluster.drained()
+        assert await app.result(id, timeout=60) == "order 1 is paid, and its customer knows"
+        told = await app.admin.queues.limits("mail")
+        known = [str(info.limits) for _, info in told.items if info is not None]
+        assert known == ["4 leased"] * 3
 
     disque_sim.run(story, app, state={}, seeds=3)
 

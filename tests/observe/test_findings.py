@@ -5,6 +5,7 @@ import pytest
 import yaml
 
 from disque_trio.client.address import Address, Cluster
+from disque_trio.client.records import QueueLimits
 from disque_trio.explain.zones import lacks
 from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.cluster import NodeFacts, view_of
@@ -40,14 +41,14 @@ def told(counts: QueueCounts) -> list[str]:
     ("pause", "why"),
     [
         ("none", "nobody takes from it: no client waits for its jobs"),
-        ("out", "nobody takes from it, for its deliveries are stopped"),
+        ("out", "nobody takes from it, for its deliveries are stopped: out at n1"),
     ],
 )
-def test_a_queue_that_is_stuck_says_why(pause: str, why: str) -> None:
+def test_a_queue_that_is_stuck_says_why_once(pause: str, why: str) -> None:
     seen = counts()
     seen._note("mail", "n1", behind(pause=pause), 0.0)
 
-    assert told(seen)[0] == f'queue "mail": 10 jobs, the oldest 3 min; {why}'
+    assert told(seen) == [f'queue "mail": 10 jobs, the oldest 3 min; {why}']
 
 
 def test_a_queue_from_which_jobs_are_taken_has_workers_that_do_not_keep_up() -> None:
@@ -123,6 +124,55 @@ def test_producers_that_are_refused_come_first() -> None:
 
     assert (first.level, first.where) == (Level.PROBLEM, "n1:7711")
     assert first.what.startswith("90 requests were refused with NOREPL, the last 3 s ago")
+
+
+LIMITS = QueueLimits(20, 100, 60.0)
+
+
+def test_a_queue_that_waits_for_its_limits_is_a_note_with_its_jobs_and_since_when() -> None:
+    seen = counts()
+    seen._note("mail", "n1", behind(blocked=3, limits=LIMITS, is_limited=True), 0.0)
+
+    [found] = findings([], seen)
+
+    assert (found.level, found.kind, found.link) == (Level.NOTE, "limited", "#/queue/mail")
+    what = "10 jobs waiting for its limits (20 leased, 100 per 60 s), the oldest for 3 min"
+    assert (found.where, found.what) == ('queue "mail"', what)
+    assert found.since == pytest.approx(time.time() - 180, abs=30)
+    seen._note("mail", "n1", behind(blocked=3, limits=LIMITS), 1.0)
+    assert findings([], seen) == []
+
+
+def test_a_queue_at_its_concurrency_is_neither_slow_nor_abandoned() -> None:
+    seen = counts()
+    seen._note("mail", "n1", behind(leased=12, limits=LIMITS), 0.0)
+    assert [each.kind for each in findings([], seen)] == ["unattended"]
+
+    seen._note("mail", "n2", NOTHING._replace(leased=8, limits=LIMITS), 0.0)
+
+    assert [each.kind for each in findings([], seen)] == ["limited"]
+
+
+def test_many_queues_that_wait_for_their_limits_are_one_note() -> None:
+    seen = counts()
+    for n in range(5):
+        seen._note(f"q{n}", "n1", behind(blocked=1, limits=LIMITS, is_limited=True), 0.0)
+
+    [found] = findings([], seen)
+
+    assert found.what.startswith("5 queues have 50 jobs waiting for their limits, the oldest for 3")
+    assert found.link == "#/queues?only=limited"
+
+
+def test_nodes_that_do_not_know_limits_are_named() -> None:
+    found = cluster(info={"limited_queues": "2", "nodes_without_limits": "1", "features": "x"})
+    other = [attrs.evolve(each, info=each.info | {"features": "queue-limits"}) for each in found]
+
+    [told] = [each for each in findings(found[:1] + other[1:], counts()) if each.advice]
+    assert told.where == found[0].where
+    assert told.what.startswith("1 node delivers jobs of 2 queues without regard to their limits")
+    calm = cluster(info={"limited_queues": "2", "nodes_without_limits": "0"})
+    assert not [each for each in findings(calm, counts()) if each.kind == "limits-not-held"]
 
 
 def test_dead_jobs_of_all_holders_count_once() -> None:
@@ -257,6 +307,7 @@ TROUBLES: dict[str, list[NodeFacts] | QueueCounts] = {
     "DisquePeerLost": [clusters.node("n1", line("n2", "fail"))],
     "DisqueUnderReplicated": cluster(info={"under_replicated_jobs": "3"}),
     "DisqueQueuesBehind": lone(),
+    "DisqueLimitsNotHeld": cluster(info={"limited_queues": "1", "nodes_without_limits": "1"}),
     "DisqueWaitHigh": lone(jobs_out=5),
     "DisqueRedeliveries": cluster(info=REQUEUED, now_s=NOW),
     "DisqueDeadJobs": lone(dead=1),

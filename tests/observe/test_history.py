@@ -233,8 +233,9 @@ async def test_a_loop_that_stands_still_is_a_finding(nursery: trio.Nursery) -> N
             await trio.sleep(0.05)
 
     assert found[0]["level"] == "note"
-    marks = (await told(seen, "history", span="hour"))["marks"]
-    assert [each["kind"] for each in marks] == ["start", "late", "done"]
+    kinds = [each["kind"] for each in (await told(seen, "history", span="hour"))["marks"]]
+    # On a busy machine the loop is late more than once.
+    assert list(dict.fromkeys(kinds)) == ["start", "late", "done"]
 
 
 def test_no_node_tells_of_anything() -> None:

@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from disque_trio.client import commands
-from disque_trio.observe import bulk
+from disque_trio.observe import bulk, scanning
 from disque_trio.observe.operations import OPERATIONS
 from disque_trio.worker.codec import write
 from disque_trio.worker.operating.notes import WORKERS, Note
@@ -146,6 +146,21 @@ async def test_what_is_left_out_is_said(nursery: trio.Nursery) -> None:
 
     assert (len(first["jobs"]), first["is_cut"]) == (100, True)
     assert (len(more["jobs"]), more["is_cut"]) == (101, False)
+
+
+async def test_a_look_that_ran_out_of_time_says_so_and_gets_more_time_when_it_is_repeated(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = await observed(nursery)
+    adds = [commands.addjob(f"q{n % 2}", f"{n}", replicate=1) for n in range(3000)]
+    await seen.client.run_all(adds)
+    with monkeypatch.context() as patched:
+        patched.setattr(scanning, "SECONDS", -1.0)
+        cut = await told(seen, "jobs", text="none has this")
+        whole = await told(seen, "jobs", text="none has this")
+
+    assert (cut["jobs"], cut["is_cut"]) == ([], True)
+    assert (whole["jobs"], whole["is_cut"]) == ([], False)
 
 
 async def test_jobs_that_have_ended_are_listed_if_they_are_asked_for(

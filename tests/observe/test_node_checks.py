@@ -40,7 +40,7 @@ def test_jobs_that_workers_do_not_acknowledge_in_time_are_told_while_it_goes_on(
     finding = the_one(cluster(info=info, now_s=1930.0))
 
     assert (finding.kind, finding.since) == ("redelivered", 1000.0)
-    assert "of 100 deliveries; the last 30 s ago" in finding.what
+    assert "in time, the last 30 s ago; meanwhile 100 jobs were delivered" in finding.what
     assert said(cluster(info=info, now_s=3000.0)) == []
     assert said(cluster(info=info | {"jobs_delivered_meanwhile": "1000"}, now_s=1930.0)) == []
 
@@ -128,6 +128,9 @@ def test_a_node_that_loads_is_not_told_of_as_gone() -> None:
     assert (finding.level, finding.where) == (Level.WARNING, "10.0.0.1:7713")
     assert "42.00 % are read, and about 12 s are left" in finding.what
     assert finding.advice.startswith("wait")
+    restoring = {name: told for name, told in nodes[2].info.items() if "loading_" not in name}
+    nodes[2] = attrs.evolve(nodes[2], info=restoring)
+    assert the_one(nodes).what == "it loads its append-only file: all is read"
 
 
 def test_repair_that_is_off_is_named_as_the_cause() -> None:
@@ -188,9 +191,9 @@ def test_clients_without_a_password_are_told_of(bind: str, protected: str, is_to
 @pytest.mark.parametrize(
     ("flags", "level", "word"),
     [
-        (("fail",), Level.PROBLEM, "hold it for failed"),
-        (("fail?",), Level.WARNING, "suspected"),
-        (("noaddr",), Level.WARNING, "nobody knows where"),
+        (("fail",), Level.PROBLEM, "2 nodes report it as failed"),
+        (("fail?",), Level.WARNING, "2 of 2 nodes suspect it"),
+        (("noaddr",), Level.WARNING, "address of node n3 is unknown"),
         (("handshake",), Level.NOTE, "join"),
         (("leaving",), Level.NOTE, "leaving"),
     ],
@@ -207,6 +210,27 @@ def test_what_nodes_think_of_one_is_told_once(
 
     assert found is level
     assert word in what
+
+
+def test_a_node_that_others_hold_for_failed_and_that_does_not_answer_is_told_once() -> None:
+    nodes = cluster()
+    for number in (0, 1):
+        peers = [p if p.id != "n3" else line("n3", "fail") for p in nodes[number].peers]
+        nodes[number] = attrs.evolve(nodes[number], peers=tuple(peers))
+    nodes[2] = attrs.evolve(nodes[2], error="connection refused")
+
+    finding = the_one(nodes)
+
+    assert (finding.kind, finding.operation) == ("failed", "nodes forget")
+    assert finding.what == "2 nodes report it as failed; connection refused"
+
+
+def test_what_a_single_node_thinks_is_told_of_one() -> None:
+    nodes = cluster()
+    peers = [p if p.id != "n3" else line("n3", "fail") for p in nodes[0].peers]
+    alone = [attrs.evolve(nodes[0], peers=tuple(peers))]
+
+    assert any(what.startswith("one node reports it as failed") for _, what in said(alone))
 
 
 def test_a_node_that_another_has_no_link_to_is_told() -> None:

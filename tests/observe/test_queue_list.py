@@ -68,6 +68,7 @@ async def test_what_does_not_fit_is_left_out() -> None:
     assert await in_order(lists, only="stuck", by="name") == [
         f"q{n:04}" for n in ALL if jobs_of(n) and n % 3 == 0
     ]
+    assert await in_order(lists, only="limited") == []
     assert await in_order(lists, match=RESERVED) == [f"{RESERVED}x"], "the library's own"
     assert await in_order(lists, match="nothing like it") == []
 
@@ -107,5 +108,7 @@ async def test_one_order_serves_all_its_pages(monkeypatch: pytest.MonkeyPatch) -
 def test_what_there_is_not_is_refused_with_what_there_is() -> None:
     with pytest.raises(MistakeError, match="cannot be sorted by 'size': jobs, age, "):
         Query("size", "", "", False).check()
-    with pytest.raises(MistakeError, match="only='busy' is not one of stuck, paused and dead"):
+    with pytest.raises(
+        MistakeError, match="only='busy' is not one of stuck, paused, dead, limited"
+    ):
         Query("jobs", "", "busy", False).check()

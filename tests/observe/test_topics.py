@@ -134,9 +134,9 @@ async def test_a_silent_node_is_named_and_costs_the_others_nothing(
     [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
     mute = Address(port=listener.socket.getsockname()[1])
     seen = await observed(nursery, 1, mute)
-    with monkeypatch.context() as patched:
-        patched.setattr(deadline_client, "ANSWER_S", 0.3)
-        await seen.observer.look()
+    before, seen.client.answer_s = seen.client.answer_s, 0.3
+    await seen.observer.look()
+    seen.client.answer_s = before
     seen.client.silent.pop(str(seen.client.nodes.seeds[0]), None)  # on a busy machine
     seen.observer.survey.looked = None
     asked: list[str] = []
@@ -297,6 +297,9 @@ async def test_dead_and_delayed_jobs_are_listed(nursery: trio.Nursery) -> None:
     [job] = await seen.client.getjob("mail")
     await seen.client.run(commands.nack(job, dead="no such user"))
     later = await seen.client.addjob("sms", "body", replicate=1, delay=60)
+    sooner = await seen.client.addjob("mail", "body", replicate=1)
+    [job] = await seen.client.getjob("mail")
+    await seen.client.run(commands.nack(job, delay=30))
     await seen.observer.counts.once()
 
     dead = await told(seen, "dead")
@@ -305,8 +308,9 @@ async def test_dead_and_delayed_jobs_are_listed(nursery: trio.Nursery) -> None:
     assert dead["total"] == 1
     assert dead["queues"] == [{"queue": "mail", "dead": 1}]
     assert [(each["error"], each["count"]) for each in dead["groups"]] == [("no such user", 1)]
-    assert [each["id"] for each in delayed["delayed"]] == [later]
-    assert delayed["delayed_total"] == 1
+    waiting = [(each["id"], each["state"]) for each in delayed["delayed"]]
+    assert waiting == [(sooner, "backing-off"), (later, "delayed")]
+    assert delayed["delayed_total"] == 2
 
 
 async def test_a_schedule_is_shown_once_however_many_workers_keep_it(

@@ -3,16 +3,19 @@
 import errno
 import json
 import os
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import attrs
+import duckdb
 import pytest
 
 from disque_trio.__main__ import main
 from disque_trio.cli.pipeline import query, report
 from disque_trio.pipeline.lake import ingestion, shape
 from disque_trio.pipeline.lake.store import Lake
+from disque_trio.pipeline.lake.views import VIEWS
 from disque_trio.pipeline.report import facts
 from disque_trio.tracing.jsonlines import line_of
 from disque_trio.tracing.rows import Row
@@ -75,6 +78,31 @@ def test_a_view_that_there_is_not_is_told_before_spark_starts(
     assert "there is no view job, did you mean jobs? 'query LAKE' lists" in capsys.readouterr().err
     assert pipeline("query", str(tmp_path), "xyz") == 2
     assert "there is no view xyz; 'query LAKE' lists them" in capsys.readouterr().err
+
+
+def test_views_become_tables_of_a_duckdb_file_that_replaces_the_last_one(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, file = Lake.open(str(tmp_path / "lake"), create=True), str(tmp_path / "lake.duckdb")
+    lake.commit([lake.write("rows", "calm", "p", shape.rows_table(ROWS, "r", 0))])
+    export = ["pipeline", "export", lake.path, file]
+
+    assert main(export) == 0
+    assert capsys.readouterr().out.startswith(f"{file}: {len(VIEWS)} tables, ")
+    with closing(duckdb.connect(file, read_only=True)) as early:
+        assert main([*export, "copies", "RUNS"]) == 0
+        assert capsys.readouterr().out == f"{file}: 2 tables, 31 rows\n"
+        assert len(early.execute("SHOW TABLES").fetchall()) == len(VIEWS)
+    with closing(duckdb.connect(file, read_only=True)) as late:
+        assert late.execute("SHOW TABLES").fetchall() == [("copies",), ("runs",)]
+    assert sorted(os.listdir(tmp_path)) == ["lake", "lake.duckdb"]
+
+    assert main([*export, "job"]) == 2
+    assert "there is no view job, did you mean jobs?" in capsys.readouterr().err
+    assert main([*export[:3], str(tmp_path / "no" / "file")]) == 2
+    assert f"there is no folder {tmp_path}/no" in capsys.readouterr().err
+    assert main([*export[:3], str(tmp_path)]) == 2
+    assert "cannot write" in capsys.readouterr().err
 
 
 def test_without_anything_to_take_no_lake_is_made(tmp_path: Path, capsys: Capture) -> None:

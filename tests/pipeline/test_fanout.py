@@ -125,11 +125,19 @@ def interrupted_after(count: int) -> Iterator[int]:
     raise KeyboardInterrupt
 
 
-def test_the_package_is_shipped_whole_and_the_same_every_time() -> None:
+def test_the_package_is_shipped_whole_with_its_native_modules_and_the_same_every_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "shop"
+    for name in ["__init__.py", "a/b.py", "a/b.cpython-311.so", "a/b.pyc", "../shop__mypyc.so"]:
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / name).write_text(name)
+    (tmp_path / "other.so").write_text("of another package")
+    monkeypatch.setattr(shipping, "_PACKAGE", package)
+
     content = shipping.zipped()
 
     names = zipfile.ZipFile(BytesIO(content)).namelist()
-    assert "disque_trio/__init__.py" in names
-    assert "disque_trio/cli/sim/spark.py" in names
-    assert not any(name.endswith(".pyc") for name in names)
+    expected = ["shop/__init__.py", "shop/a/b.cpython-311.so", "shop/a/b.py", "shop__mypyc.so"]
+    assert sorted(names) == expected
     assert content == shipping.zipped()

@@ -86,3 +86,28 @@ async def test_everything_can_be_read(browser: str, written: Path, width: int, t
         assert len(pictures) == await tab.run("document.querySelectorAll('svg').length") > 5
         assert all(pictures), "each picture has a name"
         assert tab.errors == []
+
+
+_TOPS: Final = """
+[...document.querySelectorAll("section:has(.plots > :only-child)")]
+  .map((node) => node.getBoundingClientRect().top)
+"""
+_SCROLLING: Final = """
+[...document.querySelectorAll(".wide")].filter((node) => node.scrollWidth > node.clientWidth)
+  .map((node) => getComputedStyle(node).backgroundImage.split("gradient").length - 1)
+"""
+
+
+@pytest.mark.parametrize(("width", "rows"), [(1440, 1), (390, 2)])
+async def test_narrow_parts_share_a_row_where_there_is_room(
+    browser: str, written: Path, width: int, rows: int
+) -> None:
+    async with devtools.tab(browser, width=width) as tab:
+        await tab.open(written.as_uri())
+
+        tops = await tab.run(_TOPS)
+        assert (len(tops), len(set(tops))) == (2, rows)
+        shadows = await tab.run(_SCROLLING)
+        # Two shadows, and what covers them at the ends.
+        assert set(shadows) == ({4} if width < 1000 else set())
+        assert await tab.run("document.querySelector('h1').textContent") == "<lake>"

@@ -76,7 +76,9 @@ def test_two_masters_in_one_process_are_refused(spark: Any) -> None:
         session.start("local[3]")
 
 
-@pytest.mark.parametrize("master", ["", "locl[2]", "local[x]", "spark://host", "http://host:1"])
+@pytest.mark.parametrize(
+    "master", ["", "locl[2]", "local[x]", "spark://host", "http://host:1", "spark://host:65536"]
+)
 def test_what_is_no_master_is_refused_before_spark_is_started(master: str) -> None:
     with pytest.raises(PipelineError, match="is no master of Spark"):
         session.start(master)

@@ -14,6 +14,7 @@ import pytest
 
 from disque_trio.cli.sim.pool import Task, run_task
 from disque_trio.pipeline.lake.store import Lake
+from disque_trio.statemachine.form import FORM
 from tests.pipeline.standalone import Standalone, standalone
 
 TINY = """
@@ -112,6 +113,7 @@ def test_a_sweep_loses_a_machine_and_no_result(tmp_path: Path, bare_python: Path
         assert cluster.facts()["aliveworkers"] == 1
 
     assert status == 1, told
+    assert " ".join(told.split()).count(f"Executors run the {FORM} form") == 1
     check(tmp_path, paths, 40)
     failed = {line["seed"] for line in lines(tmp_path) if not line["is_ok"]}
     assert failed

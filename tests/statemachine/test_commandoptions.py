@@ -14,4 +14,4 @@ def test_words_stand_in_the_order_of_the_table_and_what_is_not_given_is_left_out
 def test_texts_are_told_from_numbers_and_flags() -> None:
     texts = [word for word, option in {**BY_WORD, **NACK}.items() if option.is_text]
 
-    assert texts == [b"UNIQUE", b"ERROR"]
+    assert texts == [b"GROUP", b"UNIQUE", b"ERROR"]

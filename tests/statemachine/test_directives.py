@@ -63,7 +63,7 @@ DEFAULTS = [
     ("result-max-bytes", "1048576"),
     ("spill-directory", ""),
     ("aof-format", "framed"),
-    ("aof-queues", "no"),
+    ("aof-queues", "yes"),
     ("requirepass-file", ""),
     ("cluster-secret-file", ""),
     ("protected-mode", "yes"),

@@ -110,7 +110,7 @@ TABLE: dict[str, tuple[Callable[[JobId], Message], dict[str, Outcome]]] = {
     "Meet": (lambda _: Meet(), {}),
     "Fail": (lambda _: Fail(N3), {}),
     "Suspect": (lambda _: Suspect(N3), {}),
-    "QueueLimit": (lambda _: QueueLimit(b"r", 1, 1, 0, 0, 0), {}),
+    "QueueLimit": (lambda _: QueueLimit(b"r", 1, 1, 0, 0, 0, 0), {}),
     "LimitPoll": (lambda _: LimitPoll(b"r", 1), {}),
     "LimitReport": (lambda _: LimitReport(b"r", 1, 0, 0, 0, 0, 1000), {}),
     "LimitGrant": (lambda _: LimitGrant(b"r", 1, 1, 1), {}),

@@ -129,7 +129,7 @@ def test_with_too_few_such_nodes_the_client_is_told_why() -> None:
 
     assert reply == Failure(
         b"NOREPL Not enough reachable nodes for the requested replication level: 1 of the 2 other"
-        b" nodes can keep a job with extensions (PRIORITY, LIMIT, UNIQUE, BACKOFF)"
+        b" nodes can keep a job with extensions (PRIORITY, GROUP, LIMIT, UNIQUE, BACKOFF)"
     )
     assert not rig.node.jobs
     rig.request("ADDJOB", "q", "body", 0, "REPLICATE", 3)

@@ -20,7 +20,7 @@ from disque_trio.statemachine.messages import (
 from disque_trio.statemachine.records import DeleteJob, LoadJob, Record
 from tests.rig import JOB, ME, N2, N3, ONCE, WALL, Rig, copy_of
 
-KEEPING = Config(appendonly=True, cluster_node_timeout=1_000_000_000)
+KEEPING = Config(appendonly=True, aof_queues=False, cluster_node_timeout=1_000_000_000)
 
 
 def keeper(peers: int = 0) -> Rig:

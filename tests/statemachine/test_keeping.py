@@ -215,6 +215,61 @@ def test_each_side_of_a_partition_delivers_its_part_only() -> None:
     assert rig.node(keeper).leased.get(b"q", 0) <= 2
 
 
+def test_each_side_of_a_partition_has_the_whole_of_loose_limits() -> None:
+    rig = cluster("CONCURRENCY", 6, "LOOSE", jobs=20)
+    workers = Workers(rig)
+    for name in rig.names():
+        workers.wait(name, 9)
+    rig.run(500)
+    assert leased(rig) == 6
+    keeper = keeper_of(rig)
+    isolate(rig, keeper)
+
+    rig.run(12_000)
+
+    alone = rig.node(keeper).leased.get(b"q", 0)
+    assert (alone, leased(rig) - alone) == (6, 6)
+    rig.heal()
+    rig.run(5000)
+    workers.acknowledge(12)
+    rig.run(2000)
+    assert leased(rig) == 6
+
+
+def test_each_side_of_a_partition_has_the_whole_of_a_loose_rate() -> None:
+    rig = cluster("RATE", 30, "LOOSE", jobs=240)
+    workers = Workers(rig)
+    for name in rig.names():
+        workers.wait(name, 4)
+    rig.run(500)
+    keeper = keeper_of(rig)
+    isolate(rig, keeper)
+    rig.run(6000)
+    workers.take()
+    workers.acknowledge(len(workers.got))
+    counts = dict.fromkeys(rig.names(), 0)
+
+    for _ in range(200):
+        rig.run(10)
+        workers.take()
+        for name, _, _ in workers.got:
+            counts[name] += 1
+        workers.acknowledge(len(workers.got))
+
+    others = sum(counts.values()) - counts[keeper]
+    assert 50 <= counts[keeper] <= 2 + 30 * 3.05
+    assert 50 <= others <= 2 + 30 * 3.05
+
+
+def test_in_calm_loose_limits_hold_while_the_keeper_changes() -> None:
+    rig, workers, keeper = busy(retry=2)
+    rig.ask(keeper, "QUEUE", "LIMIT", "q", "CONCURRENCY", 6, "LOOSE")
+    rig.run(50)
+    rig.ask(keeper, "CLUSTER", "LEAVING", "yes")
+
+    play(rig, workers, 6, 6000)
+
+
 def test_without_its_keeper_the_others_go_on_with_what_is_in_use_and_then_with_their_part() -> None:
     rig, workers, keeper = busy(retry=2)
     others = [name for name in rig.names() if name != keeper]
@@ -295,7 +350,7 @@ def test_lowering_a_limit_waits_for_leases_to_end() -> None:
 
 def limited(concurrency: int = 2, rate: int = 0) -> Rig:
     rig = Rig(peers=2, ours=True)
-    rig.message(N2, Setting(b"q", WALL, concurrency, rate, 1000, 0))
+    rig.message(N2, Setting(b"q", WALL, concurrency, rate, 1000, 0, 0))
     rig.add("REPLICATE", 1)
     rig.take()
     rig.sent()
@@ -314,7 +369,7 @@ def test_messages_about_queues_without_limits_are_ignored() -> None:
 
 def test_a_node_without_jobs_leaves_its_part_to_the_keeper_and_wants_nothing() -> None:
     rig = Rig(peers=1, ours=True)
-    rig.message(N2, Setting(b"q", WALL, 2, 0, 0, 0))
+    rig.message(N2, Setting(b"q", WALL, 2, 0, 0, 0, 0))
 
     rig.message(N2, LimitPoll(b"q", 7))
 

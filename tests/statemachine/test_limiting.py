@@ -51,7 +51,7 @@ def test_a_message_with_an_earlier_setting_changes_nothing() -> None:
     rig = Rig(peers=1, ours=True)
     rig.ask("QUEUE", "LIMIT", "q", "RATE", 5)
 
-    rig.message(N2, QueueLimit(b"q", WALL - 1, 7, 0, 0, 0))
+    rig.message(N2, QueueLimit(b"q", WALL - 1, 7, 0, 0, 0, 0))
 
     assert rig.node.limits[b"q"].setting.rate == 5
 
@@ -59,7 +59,7 @@ def test_a_message_with_an_earlier_setting_changes_nothing() -> None:
 def test_a_rate_without_a_period_is_ignored() -> None:
     rig = Rig(peers=1, ours=True)
 
-    rig.message(N2, QueueLimit(b"q", WALL, 0, 7, 0, 0))
+    rig.message(N2, QueueLimit(b"q", WALL, 0, 7, 0, 0, 0))
 
     assert rig.node.limits == {}
 
@@ -76,9 +76,9 @@ def test_a_node_that_does_not_know_limits_is_sent_none() -> None:
 def test_limits_of_more_queues_than_a_node_keeps_are_refused() -> None:
     rig = Rig(peers=1, ours=True)
     for number in range(MOST_LIMITS):
-        rig.message(N2, QueueLimit(b"%d" % number, WALL, 1, 0, 0, 0))
+        rig.message(N2, QueueLimit(b"%d" % number, WALL, 1, 0, 0, 0, 0))
 
-    rig.message(N2, QueueLimit(b"q", WALL, 1, 0, 0, 0))
+    rig.message(N2, QueueLimit(b"q", WALL, 1, 0, 0, 0, 0))
     reply = rig.ask("QUEUE", "LIMIT", "q", "RATE", 5)
 
     assert b"1000 queues have limits" in repr(reply).encode()
@@ -110,17 +110,20 @@ def test_clients_are_served_when_limits_are_removed() -> None:
 
 
 def test_limits_outlast_a_restart() -> None:
-    rig = cluster("CONCURRENCY", 3, "RATE", 10, "PER", 2, "BURST", 4, names="a", jobs=0)
+    rig = cluster("CONCURRENCY", 3, "RATE", 10, "PER", 2, "BURST", 4, "LOOSE", names="a", jobs=0)
     text = nodes_text(rig.node("a"), handshakes=False)
 
     [(name, setting)] = parse_limits(text)
 
     assert (name, setting) == (b"q", rig.node("a").limits[b"q"].setting)
+    assert setting.is_loose
     assert parse_nodes(text)[0].id == rig.id("a")
     assert not parse_limits(nodes_text(rig.node("a"), handshakes=True))
 
 
-@pytest.mark.parametrize("line", [b"vars limit q:1:2:3:4:5", b"vars limit 71:1:2", b"vars met x:1"])
+@pytest.mark.parametrize(
+    "line", [b"vars limit q:1:2:3:4:5:0", b"vars limit 71:1:2", b"vars met x:1"]
+)
 def test_other_lines_of_nodes_conf_are_no_limits(line: bytes) -> None:
     assert parse_limits(line) == []
 

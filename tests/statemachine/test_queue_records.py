@@ -7,6 +7,7 @@ from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.journaling import (
     STOPPED,
     UNKNOWN,
+    are_dequeuings,
     first_notes,
     has_left,
     known_since,
@@ -17,7 +18,7 @@ from tests.rig import JOB, ME, Rig, copy_of
 from tests.statemachine.test_journaling import records
 from tests.statemachine.test_recovery import recorded, started
 
-KEPT = Config(appendonly=True, aof_queues=True)
+KEPT = Config(appendonly=True)
 MINE = b"D-aaaaaaaa-AAAAAAAAAAAAAAAAAAAAAAAA-05a1"
 
 
@@ -36,6 +37,12 @@ def test_a_delivery_is_recorded_and_so_is_what_comes_back() -> None:
     assert added.copy.state == back.copy.state == QUEUED
 
 
+def test_nobody_relies_on_what_has_left_its_queue_alone() -> None:
+    assert are_dequeuings([left(MINE), left(JOB)])
+    assert not are_dequeuings([left(MINE), DeleteJob(MINE)])
+    assert not are_dequeuings([LoadJob(copy_of())])
+
+
 def test_of_an_at_most_once_job_that_is_delivered_its_deletion_is_enough() -> None:
     rig = Rig(config=KEPT)
     job = rig.add("RETRY", 0)
@@ -50,7 +57,7 @@ def test_without_the_setting_or_a_journal_or_in_the_original_s_format_no_deliver
     None
 ):
     original = attrs.evolve(KEPT, aof_format="disque")
-    for config in (Config(appendonly=True), Config(aof_queues=True), original):
+    for config in (attrs.evolve(KEPT, aof_queues=False), Config(), original):
         rig = Rig(config=config)
         rig.add()
         records(rig)
@@ -98,7 +105,7 @@ def test_the_record_of_a_job_that_has_left_names_it_and_no_job() -> None:
 
 def test_a_file_says_since_when_queues_are_known_if_the_system_says_who_it_is() -> None:
     assert first_notes(KEPT, "a") == [known_since("a")] != [known_since("b")]
-    assert first_notes(KEPT, "") == first_notes(Config(), "a") == []
+    assert first_notes(KEPT, "") == first_notes(Config(aof_queues=False), "a") == []
     assert len(known_since("a").id) == len(UNKNOWN.id) == len(JOB)
 
 

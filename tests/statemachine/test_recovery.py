@@ -20,6 +20,7 @@ from disque_trio.statemachine.base import (
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.events import Cause, Kind
 from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.journaling import STOPPED
 from disque_trio.statemachine.messages import (
     GotAck,
     GotJob,
@@ -137,8 +138,18 @@ def test_a_job_that_waited_for_its_copies_in_an_odd_file_is_active() -> None:
     assert rig.node.jobs[JOB].state == ACTIVE
 
 
+def test_queues_that_are_as_the_file_says_are_not_recorded_again() -> None:
+    for notes in [STOPPED], []:
+        rig = Rig(config=ONCE_MORE)
+        rig.machine.load([recorded(copy_of()), *notes], rig.now)
+        rig.machine.loaded(rig.now)
+
+        assert rig.node.jobs[JOB].state == QUEUED
+        assert bool(rig.take().records) is not bool(notes)
+
+
 def test_loading_records_nothing() -> None:
-    rig = Rig(config=ONCE_MORE)
+    rig = Rig(config=attrs.evolve(ONCE_MORE, aof_queues=False))
     rig.machine.load([recorded(copy_of()), DeleteJob(JOB), recorded(copy_of())], rig.now)
     rig.machine.loaded(rig.now)
 

@@ -399,10 +399,31 @@ def test_a_restart_keeps_results_for_the_rest_of_their_time() -> None:
     assert shown(later, job.id)[b"result-kept-within"] == 50_000
 
 
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_deljob_drops_the_result_here_also_after_a_restart(is_gone: bool) -> None:
+    rig = Rig(peers=0 if is_gone else 2, config=attrs.evolve(CALM, appendonly=True), ours=True)
+    job = rig.add() if is_gone else delivered(rig)
+    acked(rig, "KEEP", 60, job_id=job.id)
+    assert (job.id in rig.node.jobs) is not is_gone
+
+    assert rig.ask("DELJOB", JOB, job.id) == (0 if is_gone else 1)
+
+    assert isinstance(result(rig, job.id), Failure)
+    assert rig.node.results == {}
+    given, deleted = stored(rig)
+    assert (deleted.id, deleted.until, deleted.value) == (job.id, 0, b"")
+    later = Rig(config=CALM)
+    later.machine.load([given, deleted, attrs.evolve(deleted, id=JOB)], later.now)
+    assert later.machine.loaded(later.now)
+    assert isinstance(result(later, job.id), Failure)
+
+
 def test_a_file_of_the_original_has_no_place_for_results() -> None:
     rig = Rig(config=attrs.evolve(CALM, appendonly=True))
     rig.node.facts.capabilities = 0
-    acked(rig, job_id=rig.add().id)
+    job = rig.add()
+    acked(rig, job_id=job.id)
+    rig.ask("DELJOB", job.id)
 
     assert stored(rig) == []
     assert list(kept_results(rig.node)) == []

@@ -59,8 +59,12 @@ OTHER = attrs.evolve(COPY, id=b"other", holders=(TWO,))
         (Suspect(TWO), Wording("suspect", detail="n2")),
         (Suspect(TWO, is_vote=True), Wording("suspect", detail="n2 vote")),
         (
-            QueueLimit(b"mail", 1, 20, 100, 1000, 5),
+            QueueLimit(b"mail", 1, 20, 100, 1000, 5, 0),
             Wording("queuelimit", "", "mail", "concurrency=20 rate=100/1000 burst=5"),
+        ),
+        (
+            QueueLimit(b"mail", 1, 20, 0, 0, 0, 1),
+            Wording("queuelimit", "", "mail", "concurrency=20 rate=0/0 burst=0 loose"),
         ),
         (ReplJob((COPY,)), Wording("repljob", ID, "mail", f"jobs={ID} holders=n1,n2,?")),
         (

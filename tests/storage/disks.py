@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 import trio
 
 from disque_trio.ports import JournalError, JournalFile
-from disque_trio.sim.engines.simulated_thread import Act, SimulatedThread, Then
+from disque_trio.sim.engines.simulated_thread import Act, SimulatedThread, Then, done
 from disque_trio.statemachine.records import Record
 from disque_trio.wire.journal import Reader
 
@@ -17,12 +17,12 @@ class MemoryThread(SimulatedThread):
         super().__init__()
         self._delay = delay
 
-    def _begin(self, act: Act, then: Then, *, syncs: bool) -> None:  # noqa: ARG002
-        trio.lowlevel.spawn_system_task(self._work, act, then)
+    def _begin(self, write: Act | None, sync: Act | None, then: Then) -> None:
+        trio.lowlevel.spawn_system_task(self._work, write, sync, then)
 
-    async def _work(self, act: Act, then: Then) -> None:
+    async def _work(self, write: Act | None, sync: Act | None, then: Then) -> None:
         await self._delay()
-        self._finish(act, then)
+        self._finish(done(write, sync), then)
 
 
 class MemoryFile:

@@ -14,9 +14,9 @@ from tests.node.world import MemoryClient, World
 from tests.rig import copy_of
 from tests.storage.disks import MemoryDisk, read
 
-ALWAYS = Config(appendonly=True, appendfsync="always")
-EVERYSEC = Config(appendonly=True)
-NO = Config(appendonly=True, appendfsync="no")
+ALWAYS = Config(appendonly=True, appendfsync="always", aof_queues=False)
+EVERYSEC = Config(appendonly=True, aof_queues=False)
+NO = Config(appendonly=True, appendfsync="no", aof_queues=False)
 MISCONF = b"-MISCONF Errors writing to the AOF file: %b\r\n"
 NO_SPACE = MISCONF % b"No space left on device"
 IO_ERROR = MISCONF % b"Input/output error"

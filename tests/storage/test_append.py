@@ -6,16 +6,21 @@ import tempfile
 import threading
 import time
 
+import attrs
 import pytest
 import trio
 from trio.testing import MockClock
 
 from disque_trio.statemachine.config import Config
+from disque_trio.storage import disk_thread
 from disque_trio.storage.append import STALL_S
-from disque_trio.storage.disk_thread import OwnThread
+from disque_trio.storage.disk_thread import CAREFUL_S, SLOW_S, SLOW_WRITE_S, OwnThread
 from disque_trio.storage.journal_file import JournalDisk
 from tests.node.world import MemoryClient, World, until
 from tests.storage.journals import ADD, ALWAYS, EVERYSEC, MISCONF, NO, STALLED, add, alive, started
+
+LATE_S = 2 * SLOW_WRITE_S
+LOOP = threading.main_thread().name
 
 
 async def always_since_a_sync(nursery: trio.Nursery) -> tuple[World, MemoryClient, set[bytes]]:
@@ -133,9 +138,9 @@ async def test_a_thread_that_hangs_is_left_to_itself_when_the_journal_is_turned_
     with tempfile.TemporaryDirectory() as path:
         disk, gate = JournalDisk(f"{path}/disque.aof"), threading.Event()
         outcomes: list[str] = []
-        disk.thread.start(gate.wait, (), lambda _: outcomes.append("hung"), syncs=False)
+        disk.thread.start(gate.wait, (), lambda _: outcomes.append("hung"))
         disk.thread.abandon()
-        disk.thread.start(lambda: None, (), lambda error: outcomes.append(str(error)), syncs=False)
+        disk.thread.start(lambda: None, (), lambda error: outcomes.append(str(error)))
         with trio.fail_after(60):
             while not outcomes:
                 await trio.sleep(0.01)
@@ -146,12 +151,97 @@ async def test_a_thread_that_hangs_is_left_to_itself_when_the_journal_is_turned_
     assert outcomes == ["None"]
 
 
+def _where(thread: OwnThread, found: list[str]) -> None:
+    """Note which thread writes next."""
+
+    def act() -> None:
+        found.append(threading.current_thread().name)
+
+    thread.start(act, (), lambda _: None, wait_s=60)
+
+
+def _slow(thread: OwnThread) -> None:
+    """Two writes by the loop take long."""
+    for _ in range(2):
+        thread.start(time.sleep, (LATE_S,), lambda _: None, wait_s=60)
+
+
+@attrs.define
+class Clock:
+    """Of the thread's measurements, so that a busy machine does not count as a slow disk."""
+
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def write(self, thread: OwnThread, seconds: float) -> None:
+        """A write that takes so long."""
+        thread.start(self._wait, (seconds,), lambda _: None, wait_s=60)
+
+    def _wait(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(disk_thread, "monotonic", clock)
+    return clock
+
+
+@pytest.mark.parametrize(
+    ("writes", "writer"),
+    [
+        ([], LOOP),
+        ([LATE_S], LOOP),
+        ([LATE_S, 0.0, LATE_S], LOOP),
+        ([LATE_S, LATE_S], "journal"),
+        ([2 * SLOW_S], "journal"),
+    ],
+)
+def test_the_loop_writes_unless_two_writes_in_a_row_or_a_long_one_show_a_slow_disk(
+    clock: Clock, writes: list[float], writer: str
+) -> None:
+    thread, found = OwnThread(), list[str]()
+    for seconds in writes:
+        clock.write(thread, seconds)
+
+    _where(thread, found)
+    clock.now += CAREFUL_S
+    _where(thread, found)
+    thread.abandon()
+
+    assert found == [writer, LOOP]
+    assert not thread.pending
+
+
+def test_the_thread_writes_while_a_sync_is_under_way_and_after_a_slow_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(disk_thread, "SLOW_S", 0.0)
+    thread, found, gate, rung = OwnThread(), list[str](), threading.Event(), threading.Event()
+    thread.wake = rung.set
+    thread.beside(gate.wait, (), lambda _: None)
+
+    _where(thread, found)
+    gate.set()
+    assert rung.wait(60)
+    thread.collect()
+    assert not thread.pending
+    _where(thread, found)
+    thread.abandon()
+
+    assert found == ["journal", "journal"]
+
+
 def test_the_loop_that_waits_for_the_thread_is_told_at_once_and_not_woken() -> None:
     thread, woken = OwnThread(), threading.Event()
     outcomes: list[OSError | None] = []
     thread.wake = woken.set
+    _slow(thread)
 
-    thread.start(time.sleep, (0.01,), outcomes.append, syncs=False, wait_s=60)
+    thread.start(time.sleep, (0.01,), outcomes.append, wait_s=60)
     thread.abandon()
 
     assert outcomes == [None]
@@ -162,8 +252,9 @@ def test_a_loop_that_has_waited_long_enough_is_woken_when_the_thread_has_finishe
     thread, gate, woken = OwnThread(), threading.Event(), threading.Event()
     thread.wake = woken.set
     outcomes: list[OSError | None] = []
+    _slow(thread)
 
-    thread.start(gate.wait, (), outcomes.append, syncs=False, wait_s=0.001)
+    thread.start(gate.wait, (), outcomes.append, wait_s=0.001)
 
     assert not outcomes
     gate.set()
@@ -182,7 +273,7 @@ async def test_what_a_write_in_the_thread_meets_is_told_in_the_loop() -> None:
         outcomes: list[OSError | None] = []
         file = disk.open()
         file.close()
-        disk.thread.start(file.append, (b"x",), outcomes.append, syncs=False)
+        disk.thread.start(file.append, (b"x",), outcomes.append)
         await trio.to_thread.run_sync(rung.wait, 60)
         assert not outcomes
         disk.thread.collect()
@@ -200,11 +291,14 @@ def _exhausted() -> None:
 def test_a_write_for_which_there_is_no_memory_fails_and_the_next_one_is_tried() -> None:
     thread = OwnThread()
     outcomes: list[OSError | None] = []
-    for act in (_exhausted, bool):
-        thread.start(act, (), outcomes.append, syncs=False, wait_s=60)
+    for _ in "in the loop", "in the thread":
+        for act in (_exhausted, bool):
+            thread.start(act, (), outcomes.append, wait_s=60)
+        _slow(thread)
     thread.abandon()
 
-    failed, tried = outcomes
+    failed, tried = outcomes[:2]
+    assert [str(each) for each in outcomes[2:]] == [str(failed), str(tried)]
     assert failed is not None
     assert failed.errno == errno.ENOMEM
     assert tried is None

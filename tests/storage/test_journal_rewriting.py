@@ -43,7 +43,7 @@ async def test_a_rewrite_has_what_is_there_and_what_comes_meanwhile(
 async def test_a_file_that_has_doubled_is_rewritten(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    config = Config(appendonly=True, auto_aof_rewrite_min_size=2000)
+    config = Config(appendonly=True, aof_queues=False, auto_aof_rewrite_min_size=2000)
     world = await started(nursery, config)
     client = world.client()
     for _ in range(20):

@@ -139,7 +139,8 @@ def test_a_node_whose_spill_files_are_cut_goes_on_and_a_restart_brings_everythin
 ) -> None:
     (tmp_path / "spill").mkdir()
     options = (
-        "--maxmemory", "64mb", "--appendonly", "yes", "--spill-directory", str(tmp_path / "spill"),
+        "--maxmemory", "64mb", "--appendonly", "yes", "--aof-queues", "no",
+        "--spill-directory", str(tmp_path / "spill"),
     )  # fmt: skip
     bodies = [b"%06d" % number * 40_000 for number in range(200)]
     with server(tmp_path, *options) as (process, port), connection(port) as client:

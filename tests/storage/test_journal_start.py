@@ -245,7 +245,7 @@ async def test_what_comes_before_a_shutdown_is_synced_and_answered(
     assert alive(world.disk.durable) == {client.read[1:41]}
 
 
-@pytest.mark.parametrize("config", [EVERYSEC, Config()], ids=["on", "off"])
+@pytest.mark.parametrize("config", [EVERYSEC, Config(aof_queues=False)], ids=["on", "off"])
 async def test_shutdown_may_write_the_file_anew(autojump_clock: MockClock, config: Config) -> None:
     world = World(config)
 

@@ -26,7 +26,7 @@ class Held:
     ) -> None:
         self.told.append(then)
 
-    def start(self, *_: object, syncs: bool, wait_s: float = 0.0) -> None:  # noqa: ARG002
+    def start(self, *_: object, sync: object = None, wait_s: float = 0.0) -> None:  # noqa: ARG002
         raise AssertionError("not in order")
 
     def collect(self) -> None: ...

@@ -296,6 +296,66 @@ def test_jobs_that_never_end_end_the_test(disque_inline: Inline) -> None:
         disque_inline.blocking.run_all(endless)
 
 
+def limited(jobs: int, **limits: Any) -> App[None]:
+    """So many jobs of a queue with these limits are queued. They note their numbers."""
+    numbers = App[None]()
+    number = numbers.task(name="number", queue="limited")(seen.append)
+    numbers.limit("limited", **limits)
+    for each in range(jobs):
+        number.blocking.enqueue(each)
+    return numbers
+
+
+@pytest.mark.parametrize(
+    ("limits", "seconds"),
+    [
+        ({"rate": (20, 1)}, 1.5),
+        ({"rate": (5, 1), "burst": 10}, 6),  # a new keeper has no tokens left over
+        ({"rate": (1, 3600)}, 29 * 3600),
+        ({"rate": (20, 1), "concurrency": 2}, 1.5),
+        ({"concurrency": 1}, 0),
+    ],
+)
+def test_jobs_that_wait_for_the_rate_of_their_queue_are_run_when_it_allows_them(
+    disque_inline: Inline, limits: dict[str, Any], seconds: float
+) -> None:
+    numbers = limited(30, **limits)
+    began = disque_inline.now
+
+    disque_inline.blocking.run_all(numbers)
+
+    assert seen == list(range(30))
+    assert disque_inline.now - began == pytest.approx(seconds, rel=0.2, abs=0.2)
+
+
+def test_of_jobs_within_a_rate_those_that_it_allows_in_that_time_are_run(
+    disque_inline: Inline,
+) -> None:
+    numbers = limited(5, rate=(1, 10))
+
+    at_once = disque_inline.blocking.run_for(numbers, 0)
+    later = disque_inline.blocking.run_for(numbers, 25)
+
+    assert len(at_once) in (1, 2), "a token, and the one of the next moments"
+    assert len(later) == 2
+
+
+def test_a_paused_queue_and_one_of_another_app_are_not_awaited_within_their_rates(
+    disque_inline: Inline,
+) -> None:
+    numbers = limited(9, rate=(1, 10))
+
+    disque_inline.blocking.run_for(numbers, 0)  # sets the limits
+    began = disque_inline.now
+    assert disque_inline.blocking.run_all(app) == []
+    disque_inline.node.ask((b"PAUSE", b"limited", b"out"))
+    assert disque_inline.blocking.run_all(numbers) == []
+    assert disque_inline.now == began
+    disque_inline.node.ask((b"PAUSE", b"limited", b"none"))
+    disque_inline.blocking.run_all(numbers)
+    assert seen == list(range(9))
+
+
 def test_only_what_is_due_in_that_time_is_run(disque_inline: Inline) -> None:
     send.using(delay=30).blocking.enqueue("ada")
     send.using(delay=90).blocking.enqueue("bob")

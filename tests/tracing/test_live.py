@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from disque_trio.sim.checkers import copy_options
 from disque_trio.statemachine import acks, links
 from disque_trio.statemachine.base import JobId
 from disque_trio.statemachine.messages import GotAck, GotJob, Ping
@@ -67,6 +68,29 @@ def test_an_add_is_told_with_its_options_and_its_outcome() -> None:
     assert rows[0].detail == "timeout=0 retry=60 body=hello"
 
 
+def test_a_held_job_is_told_with_its_record() -> None:
+    rig = TracedRig()
+    rig.told()
+
+    rig.add("RETRY", 60, "PRIORITY", 7, body="hello")
+    [hold] = [row for row in rig.told() if row.kind == "hold"]
+    options = copy_options.read(hold.detail)
+
+    assert (options["retry"], options["priority"]) == (60_000, 7)
+
+
+def test_a_postponed_job_is_told_with_its_wait() -> None:
+    rig = TracedRig()
+    job = rig.add("RETRY", 60, "BACKOFF", 5, body="hello").id
+    rig.request("GETJOB", "FROM", "q")
+    rig.told()
+
+    rig.request("NACK", job)
+
+    [postponed] = [row for row in rig.told() if row.kind == "postpone"]
+    assert postponed.detail.startswith("wait=")
+
+
 def test_an_add_that_waits_is_told_when_it_is_answered() -> None:
     rig = TracedRig(peers=1)
     rig.told()
@@ -125,7 +149,7 @@ def test_a_long_body_is_told_as_a_digest() -> None:
     rig = TracedRig()
     rig.add(body="x" * 65)
 
-    [body] = [row.detail.rpartition("body=")[2] for row in rig.told() if "body=" in row.detail]
+    [body] = [row.detail.rpartition("body=")[2] for row in rig.told() if row.kind == "add.invoke"]
 
     assert body.startswith("sha256:")
     assert len(body) == 71

@@ -69,6 +69,10 @@ class World:
         self.rig.ask("ADDJOB", "left", "body", 0, "REPLICATE", 1, "RETRY", 0)
         self.rig.advance(MINUTE + 1_000)
 
+    def limited(self) -> None:
+        """A queue has limits, and the peer, which is an original node, does not know them."""
+        self.rig.ask("QUEUE", "LIMIT", "q", "CONCURRENCY", 9)
+
     def late(self) -> None:
         """Jobs that are taken five minutes after they were due."""
         for _ in range(200):
@@ -120,6 +124,7 @@ TROUBLES: Final[dict[str, Callable[[World], None]]] = {
     "DisquePeerLost": World.lost_peer,
     "DisqueUnderReplicated": _lacking,
     "DisqueQueuesBehind": World.left,
+    "DisqueLimitsNotHeld": World.limited,
     "DisqueWaitHigh": World.late,
     "DisqueRedeliveries": World.unacknowledged,
     "DisqueDeadJobs": World.dying,

@@ -12,7 +12,7 @@ from disque_trio.client import DisqueError
 from disque_trio.statemachine.base import Failure, Reply
 from disque_trio.worker import App, Batch, BatchFailedError, Enqueued
 from disque_trio.worker.engine.records import Done, Outcome
-from disque_trio.worker.results import JobFailedError, NoResultError
+from disque_trio.worker.exceptions import JobFailedError, NoResultError
 from tests.client.fakenode import Answer, FakeNode, fake_node
 from tests.client.running import url
 from tests.worker.runs import body, outcome
@@ -40,12 +40,13 @@ async def test_the_collector_is_added_before_the_members() -> None:
         async with app:
             batch = await app.batch(map(resize.call, [7, 8]), publish.call("a"), deadline=600)
 
-        (queue, collector, _), first, second, roster = added(node)
+        (queue, collector, options), first, second, roster = added(node)
         assert (queue, collector["task"], collector["key"]) == (
             "web",
             "disque-trio.collect",
             batch.id,
         )
+        assert options["RETRY"] == "20"
         given = collector["kwargs"]
         assert (given["batch"], given["size"], given["headers"]) == (batch.id, 2, {})
         assert given["then"] == THEN | {"key": given["then"]["key"]}

@@ -14,7 +14,7 @@ from disque_trio.testing.simulated.cluster import Cluster
 from disque_trio.testing.simulated.kit import Sim
 from disque_trio.worker import App, Backoff, Batch, BatchEnds, Cancel, Dead, Snooze, current_job
 from disque_trio.worker.enqueue import Call
-from disque_trio.worker.results import JobFailedError
+from disque_trio.worker.exceptions import JobFailedError
 
 app = App[None]()
 TWICE = Backoff(attempts=2, base=1)

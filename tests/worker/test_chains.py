@@ -1,5 +1,6 @@
 """Chains: what the first job carries, and what a worker adds before it acknowledges a step."""
 
+import json
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from disque_trio.worker.engine import records
 from tests.client.fakenode import FakeNode, fake_node
 from tests.client.running import url
 from tests.worker.runs import Driver, body, outcome
-from tests.worker.test_enqueue import ADDED, HELLO, added, node_that_adds
+from tests.worker.test_enqueue import ADDED, HELLO, ID, added, node_that_adds
 
 
 def tasks(node: FakeNode, form: Form = "json") -> tuple[App[None], Any, Any, Any]:
@@ -99,6 +100,22 @@ def test_a_step_that_is_done_adds_the_next_one_with_its_result(backend: str) -> 
             "headers": {"traceparent": "00-1", "lease": 60, "reply_key": "k3", "then": STEPS[1:]},
         }
         assert (options["UNIQUE"], options["KEEP"], options["RETRY"]) == ("parse:k2", "3600", "60")
+
+
+def test_nodes_keep_which_step_has_the_result_for_as_long_as_its_key() -> None:
+    with node_that_adds() as node:
+        app, *_ = tasks(node)
+        headers = {"then": STEPS, "result_ttl": 60, "reply_codecs": ["mark"]}
+
+        found = outcome(app, body("fetch", "a", key="k1", headers=headers))
+
+        assert isinstance(found, records.Done)
+        told = json.loads(found.result or b"")
+        assert told == {"key": "k1", "task": "fetch", "next": ID}
+        assert found.keep_s == 3600
+        [(_, following, _)] = added(node)
+        assert following["headers"]["result_ttl"] == 60
+        assert following["headers"]["reply_codecs"] == ["mark"], "or it would be plain text"
 
 
 def test_the_last_step_adds_nothing_but_its_result() -> None:

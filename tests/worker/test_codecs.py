@@ -3,7 +3,7 @@
 import json
 import zlib
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pytest
 
@@ -24,6 +24,7 @@ from disque_trio.worker import (
 from disque_trio.worker.codecs import Codecs, encoded
 from disque_trio.worker.engine import records
 from disque_trio.worker.envelope import as_coded, read, task_of
+from tests.client.running import url
 from tests.worker.runs import body, outcome
 from tests.worker.test_enqueue import Adder, app_with, node_that_adds, talk
 
@@ -154,6 +155,60 @@ async def test_results_are_encoded_for_who_can_read_them(disque_inline: Inline) 
             assert await job.result(10) == "a"
     plain = Codecs().encode_result(["mark"], "k", b"{}")
     assert plain == b"{}"
+
+
+@pytest.mark.parametrize("kind", ["producer", "another process", "blocking"])
+async def test_a_large_result_is_in_the_store_and_only_its_key_at_nodes(
+    disque_inline: Inline, kind: str
+) -> None:
+    shelf = Shelf()
+    app = app_of(ClaimCheck(shelf, 100, results=True), max_body=3000)
+    text = LONG * 3
+    async with app:
+        job = await app.tasks["t"].using(result_ttl=60).enqueue(text)
+        [key] = shelf.bodies
+        await disque_inline.run_all(app)
+
+        details = await app.client.show(job.id)
+        assert details is not None
+        assert len(cast("bytes", details.more["result"])) < 200
+        [kept] = shelf.bodies.keys() - {key}
+        assert text.encode() in shelf.bodies[kept]
+        if kind == "producer":
+            assert await job.result(10) == text
+        elif kind == "blocking":
+            assert app.blocking.result(job.id, 10) == text
+        else:
+            async with app_of(decodes=[ClaimCheck(shelf)]) as other:
+                assert await other.result(job.id, 10) == text
+
+
+def test_a_store_that_fails_fails_the_attempt() -> None:
+    class Broken(Shelf):
+        def put(self, key: str, body: bytes) -> None:
+            raise OSError(f"the store has no room for {key}, {len(body)} bytes")
+
+    with node_that_adds() as node:
+        app = app_of(ClaimCheck(Broken(), 100, results=True))
+        app.use(url(node))
+        headers = {"result_ttl": 60, "reply_codecs": ["claim"]}
+        found = outcome(app, body("t", LONG, key="k", headers=headers))
+
+    assert isinstance(found, records.Retry)
+    assert b"the store has no room" in found.error
+
+
+def test_without_results_a_store_has_none_of_them() -> None:
+    shelf = Shelf()
+    with node_that_adds() as node:
+        app = app_of(ClaimCheck(shelf, 100))
+        app.use(url(node))
+        headers = {"result_ttl": 60, "reply_codecs": ["claim"]}
+        found = outcome(app, body("t", LONG, key="k", headers=headers))
+
+    assert isinstance(found, records.Done)
+    assert LONG.encode() in (found.result or b"")
+    assert shelf.bodies == {}
 
 
 @pytest.mark.parametrize(

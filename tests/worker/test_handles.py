@@ -1,6 +1,7 @@
 """A job by its id: its status and its end, for another process than the one that added it."""
 
 import functools
+import json
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -9,7 +10,9 @@ import anyio
 import attrs
 import pytest
 
-from disque_trio.client import NoNodeError
+from disque_trio.client import NoNodeError, commands
+from disque_trio.client.records import JobResult
+from disque_trio.client.refusals import UnknownJobError
 from disque_trio.testing.server.kit import Server
 from disque_trio.worker import (
     App,
@@ -23,6 +26,9 @@ from disque_trio.worker import (
     Snooze,
     Task,
 )
+from disque_trio.worker.codec import write
+from disque_trio.worker.operating.notes import WORKERS, Note
+from disque_trio.worker.reporting import Report, RunningJob
 
 KINDS: Final = ("trio", "asyncio", "blocking")
 
@@ -116,7 +122,7 @@ def story_of(story: Story) -> Callable[[str, Server], None]:
 
 
 @story_of
-async def test_a_job_waits_and_is_done_or_unknown_in_the_end(two: Processes) -> None:
+async def test_a_job_waits_and_is_done_in_the_end(two: Processes) -> None:
     job = await two.task.enqueue("done")
 
     found = await two.status(job.id)
@@ -128,9 +134,23 @@ async def test_a_job_waits_and_is_done_or_unknown_in_the_end(two: Processes) -> 
 
     async with two.server.worker(two.adds):
         await job.result(60)
-        while not (ended := await two.status(job.id)).is_over:
+        while not (ended := await two.status(job.id)).outcome:
+            assert ended.state in ("leased", "done")
             await anyio.sleep(0.01)
-    assert ended.state in ("done", "unknown")
+    assert (ended.state, ended.outcome, ended.task) == ("done", "acknowledged", "work")
+    assert (ended.has_result, found.has_result) == (True, False)
+    assert ended.ended_at is not None
+    assert ended.ended_at >= found.added_at
+
+
+@story_of
+async def test_a_job_that_is_deleted_has_ended_but_is_not_done(two: Processes) -> None:
+    job = await two.task.enqueue("done")
+    for seed in two.server.cluster.seeds:
+        await two.adds.client.ask(seed, [commands.deljob(job.id)])
+
+    ended = await two.status(job.id)
+    assert (ended.state, ended.outcome, ended.is_over) == ("ended", "deleted", True)
 
 
 @story_of
@@ -156,6 +176,8 @@ async def test_a_job_backs_off_or_is_dead_with_the_reason(two: Processes) -> Non
         dead = await two.becomes(dying.id, "dead")
 
     assert (failed.failures, snoozed.failures) == (1, 0)
+    assert failed.error is not None
+    assert (failed.error.kind, failed.error.message, snoozed.error) == ("ValueError", "fail", None)
     assert failed.due_in is not None
     assert 200 < failed.due_in <= 300
     assert (dead.reason, dead.is_over) == ("no address", True)
@@ -171,6 +193,30 @@ async def test_a_running_job_is_leased_and_ends_when_it_is_cancelled(two: Proces
         while not (await two.status(job.id)).is_over:
             await anyio.sleep(0.01)
         assert not await two.cancel(job.id)
+
+
+@story_of
+async def test_a_running_job_says_which_worker_runs_it_and_since_when(two: Processes) -> None:
+    began = datetime.now(UTC).timestamp()
+    job = await two.task.enqueue("wait")
+    report = Report(
+        name="shop-1", host="h", pid=7, version="1", app="shop:app", state="running",
+        healthy=True, why="", node="", queues=["jobs"], slots=1, busy=1, held=0, unsettled=0,
+        stuck=0, ended=0, answered_s=0, lag_s=0, rss_bytes=0, up_s=9, tasks=[],
+        jobs=[RunningJob(id=job.id, task="work", queue="jobs", age_s=2, lease_s=9)],
+    )  # fmt: skip
+    note = write(Note(control="c", report=report, schedules=[], attempts={}), "json")
+
+    async with two.server.worker(two.adds):
+        assert (await two.becomes(job.id, "leased")).worker == "", "none has reported it"
+        await two.adds.client.addjob(WORKERS, note, ttl=60)
+        while not (found := await two.status(job.id)).worker:
+            await anyio.sleep(0.01)
+        await two.cancel(job.id)
+
+    assert (found.state, found.worker) == ("leased", "shop-1")
+    assert found.since is not None
+    assert began - 3 < found.since <= datetime.now(UTC).timestamp() - 1.9
 
 
 @story_of
@@ -259,3 +305,19 @@ async def test_a_job_with_sync_has_its_copies_in_the_end(two: Processes) -> None
     while len((await two.adds.admin.jobs.find(job.id)).items) < 3:
         await anyio.sleep(0.01)
     assert {copy.job.repl for copy in (await two.adds.admin.jobs.find(job.id)).items} == {3}
+
+
+@story_of
+async def test_the_result_outlives_whoever_waits_for_it(two: Processes) -> None:
+    job = await two.task.enqueue("done")
+    async with two.server.worker(two.adds):
+        await two.becomes(job.id, "done")
+
+    for seed in two.server.cluster.seeds:
+        [found] = await two.asks.client.ask(seed, [commands.waitresult(job.id, timeout=0)])
+        assert isinstance(found, JobResult | UnknownJobError), found
+        if isinstance(found, JobResult) and found.result is not None:
+            break
+    else:
+        raise AssertionError("no node has it")
+    assert json.loads(found.result) == {"key": job.key, "task": "work", "value": None}

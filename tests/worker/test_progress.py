@@ -184,7 +184,7 @@ async def test_a_job_that_sends_no_result_has_no_updates() -> None:
         app = app_at(node)
         async with app:
             job = await app.tasks["t"].enqueue()
-            with pytest.raises(NotOpenError, match="sends no result"):
+            with pytest.raises(NotOpenError, match="sends no updates"):
                 job.updates()
 
 

@@ -25,7 +25,8 @@ from disque_trio.worker import (
 from disque_trio.worker.codec import Part
 from disque_trio.worker.ends import Found, Watched
 from disque_trio.worker.engine import records
-from disque_trio.worker.results import JobFailedError, NoResultError, Results
+from disque_trio.worker.exceptions import JobFailedError, NoResultError
+from disque_trio.worker.results import Results
 from tests.client.fakenode import FakeNode
 from tests.client.running import url
 from tests.worker.runs import body, outcome
@@ -115,6 +116,45 @@ def test_a_failure_that_no_node_takes_changes_nothing() -> None:
     assert found == records.Dead(b"gone")
 
 
+def kept(found: records.Outcome) -> tuple[Any, int]:
+    """What nodes are to keep, and for how many seconds."""
+    assert isinstance(found, records.Done)
+    assert found.result is not None
+    return json.loads(found.result), found.keep_s
+
+
+def test_nodes_keep_the_result_under_the_name_of_its_task_also_if_nobody_waits() -> None:
+    told = {"key": "k", "value": {"pages": 3}, "task": "t"}
+    for awaited in (HEADERS["reply_to"], None):
+        found, results = ends(lambda: {"pages": 3}, headers={"reply_to": awaited})
+        assert kept(found) == (told, 30)
+        assert len(results) == (awaited is not None)
+
+
+def test_a_job_whose_producer_wants_no_result_leaves_none() -> None:
+    with node_that_adds() as node:
+        app = app_that(node, lambda: 1)
+        for headers in ({}, {"traceparent": "00-1"}, {"reply_to": HEADERS["reply_to"]}):
+            found = outcome(app, body("t", key="k", headers=headers))
+            assert isinstance(found, records.Done)
+            assert found.result is None
+
+
+def test_the_reason_why_a_job_was_cancelled_is_kept_as_its_result() -> None:
+    told, _ = kept(ends(failing(Cancel("no such page")))[0])
+
+    assert (told["task"], told["error"]["text"]) == ("t", "no such page")
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"), [("x" * 3000, "TooLargeError"), (object(), "TypeError")]
+)
+def test_why_there_is_no_result_is_kept_in_its_place(value: object, kind: str) -> None:
+    told, _ = kept(ends(lambda: value)[0])
+
+    assert (told["task"], told["error"]["type"]) == ("t", kind)
+
+
 @pytest.mark.parametrize("queue", ["mail", 7, None])
 def test_only_queues_of_clients_are_written_to(queue: object) -> None:
     assert ends(lambda: 1, headers={"reply_to": queue}) == (records.Done(), [])
@@ -152,6 +192,10 @@ class Node:
             raise NoNodeError("no node could do it")
         self.acked += [job.id for job in jobs]
         return len(jobs)
+
+    async def run(self, command: object) -> object:
+        """What nodes keep is asked for; here there are none."""
+        raise NoNodeError(f"no node could do it: {command}")
 
     async def waitjob(self, job: str, *, timeout: float) -> object:
         assert (job, timeout) == ("D-1", 0)

@@ -9,11 +9,12 @@ import pytest
 import trio
 import trio.testing
 
-from disque_trio.client.nodes import Nodes
+from disque_trio.client.nodes import Nodes, NoNodeError
 from disque_trio.client.records import Job
 from disque_trio.worker.codec import Part
 from disque_trio.worker.ends import Found, Watched
-from disque_trio.worker.results import NoResultError, Results
+from disque_trio.worker.exceptions import NoResultError
+from disque_trio.worker.results import Results
 
 ROUND_TRIP_S = 0.002
 EACH_S = 0.001
@@ -52,6 +53,10 @@ class Node:
         await trio.sleep(ROUND_TRIP_S)
         self.leased = [job for job in self.leased if job not in jobs]
         return len(jobs)
+
+    async def run(self, _: object) -> object:
+        """What it keeps is asked for."""
+        raise NoNodeError("no node could do it")
 
     async def waitjob(self, *_: str, **__: float) -> object:
         return "acked"

@@ -31,13 +31,13 @@ def main(arguments: Sequence[str]) -> int:
 
 
 PROGRAM: Final = Family(
-    about="Look at, mend and convert append-only files.",
+    about="Check, repair, convert and print append-only files.",
     epilog=_EPILOG,
     commands={
         "check": Command(
             record=options.Check,
             run=check,
-            about="Read a whole file, and tell what is in it and whether it is sound.",
+            about="Read a whole file, and report its contents and any damage.",
             more="A running node may hold it; then its last record may be seen half written.",
         ),
         "repair": Command(
@@ -50,7 +50,7 @@ PROGRAM: Final = Family(
         "convert": Command(
             record=options.Convert,
             run=convert,
-            about="Write a file anew, in either format.",
+            about="Rewrite a file in either format.",
             more="A torn tail is left out.",
         ),
         "dump": Command(

@@ -1,29 +1,24 @@
 """`disque-trio doctor`: what is wrong with a cluster, and what to do about it (docs/doctor.md)."""
 
-import contextlib
 import shutil
 import textwrap
 from collections.abc import Sequence
 from typing import Final
 
 import anyio
-import attrs
 
 from disque_trio.cli.doctor import machine
-from disque_trio.cli.doctor.nodes import examine, survey
 from disque_trio.cli.doctor.options import Options
 from disque_trio.cli.frame import run
-from disque_trio.client.address import Address, Cluster
-from disque_trio.client.errors import DisqueError
+from disque_trio.client.address import Cluster
 from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.cluster import NodeFacts
 from disque_trio.observe.finding import STATUS_NAMES, Finding, Level, grouped, ordered, worst
-from disque_trio.observe.findings import findings as cluster_findings
-from disque_trio.observe.queue_counts import QueueCounts
+from disque_trio.observe.observer import Observer
+from disque_trio.observe.survey import Survey
 from disque_trio.terminal.escapes import printable
 from disque_trio.terminal.options import Command
 from disque_trio.terminal.output import say, say_json
-from disque_trio.worker.operating.admin import Admin, KnownWorker
 
 BETWEEN_S: Final = 1.0
 """Between two counts of the queues."""
@@ -57,19 +52,26 @@ def _serves(options: Options) -> int:
     if not options.has_node:
         findings = list(machine.judge_file(options.config or "", is_running=False))
         return 1 if worst(findings) is Level.PROBLEM else 0
-    node = examine(options.address, options.password, options.timeout_s)
+    node = anyio.run(_alone, options)
     if node.error:
         return 0 if node.error.startswith("NOAUTH") else 1
     is_waiting = node.is_loading or node.number("duplicate_node_id_yields")
     return 1 if is_waiting else 0
 
 
+async def _alone(options: Options) -> NodeFacts:
+    async with _client(options, discovers=False) as client:
+        survey = Survey(client)
+        await survey.look()
+        [node] = survey.nodes.values()
+        return node.facts
+
+
 def _examine_all(options: Options) -> int:
     nodes: list[NodeFacts] = []
     findings: list[Finding] = []
     if options.has_node:
-        nodes = survey(options.address, options.password, options.timeout_s)
-        findings += anyio.run(_of_cluster, options, nodes)
+        nodes, findings = anyio.run(_asked, options)
         for node in nodes:
             findings += machine.judge_node(node)
     if options.config is not None:
@@ -86,27 +88,30 @@ def _examine_all(options: Options) -> int:
     return level.value
 
 
-async def _of_cluster(options: Options, nodes: list[NodeFacts]) -> list[Finding]:
-    """The findings that the console has, too. Two counts of the queues tell which of them move."""
-    seeds = [_address_of(node, options.address) for node in nodes if not node.error]
-    cluster = Cluster(seeds or [options.address], options.password)
-    async with DeadlineClient(cluster, answer_s=options.timeout_s) as client:
-        counts, workers = QueueCounts(client), list[KnownWorker]()
-        if any(node.is_ours and not node.is_loading for node in nodes):
-            await counts.once()
-            if counts.behind_names:
-                await anyio.sleep(BETWEEN_S)
-                await counts.once()
-            with contextlib.suppress(DisqueError):
-                workers = (await Admin(client).workers()).items
-        return list(cluster_findings(nodes, counts, workers))
+async def _asked(options: Options) -> tuple[list[NodeFacts], list[Finding]]:
+    """The nodes and the findings, as the console has them. Two counts of the queues tell which of
+    them move."""
+    async with _client(options) as client:
+        observer = Observer(client)
+        await observer.survey.look()
+        await observer.counts.once()
+        if observer.counts.behind_names:
+            await anyio.sleep(BETWEEN_S)
+            await observer.counts.once()
+        nodes = list(observer.survey.nodes.values())
+        return [each.facts for each in nodes], await observer.findings(nodes)
 
 
-def _address_of(node: NodeFacts, first: Address) -> Address:
-    if first.path is not None and node.where == str(first):
-        return first
-    host, _, port = node.where.rpartition(":")
-    return attrs.evolve(first, host=host.strip("[]"), port=int(port), path=None)
+def _client(options: Options, *, discovers: bool | None = None) -> DeadlineClient:
+    limit_s = options.timeout_s
+    return DeadlineClient(
+        Cluster([options.address], options.password),
+        discover=discovers,
+        connect_timeout_s=limit_s,
+        patience_s=limit_s,
+        answer_s=limit_s,
+        follows_tls=discovers is None,
+    )
 
 
 def _as_json(nodes: list[NodeFacts], findings: list[Finding]) -> dict[str, object]:
@@ -163,8 +168,8 @@ PROGRAM: Final = Command(
     record=Options,
     run=_main,
     about="""\
-Asks a node, and every node that it knows, how they are, and tells what is wrong and what to do.
-With --config it looks at a configuration file instead, or as well when a port is given.""",
+Checks a node and every node that it knows, reports what is wrong, and recommends what to do. With
+--config it checks a configuration file instead, or as well if a port is given.""",
     epilog=_EPILOG,
     has_host=True,
 )

@@ -52,10 +52,12 @@ def _subject(options: Options) -> tuple[Asked, Facts, str, tuple[Holder, ...]]:
     cluster = ask(options)
     if options.job is not None:
         asked, holders = cluster.job(options.job)
-        return asked, cluster.facts, "", holders
+        is_queued = any(each.state == "queued" for each in holders)
+        return asked, cluster.facts, cluster.waiting(asked.queue) if is_queued else "", holders
     if options.queue is not None:
         asked, heading = cluster.queue(options.queue)
-        return asked, cluster.facts, heading, ()
+        waiting = cluster.waiting(options.queue)
+        return asked, cluster.facts, "\n".join(filter(None, (heading, waiting))), ()
     return read(options.words, cluster.facts), cluster.facts, "", ()
 
 
@@ -90,9 +92,9 @@ PROGRAM: Final = Command(
     record=Options,
     run=_main,
     about="""\
-Tells what a job survives: node crashes, power cuts, cuts of the network, workers that die; what
-makes it come twice, and how late it may be. The rules are those of docs/guarantees.md; --trials
-runs the simulator with the same faults, and shows whether rules and trials agree.""",
+Shows which failures a job survives (crashes of nodes and workers, power cuts, partitions), when it
+is delivered twice, and how late it may be. The rules are those of docs/guarantees.md; --trials runs
+the simulator with the same faults, and shows whether rules and trials agree.""",
     epilog=_EPILOG,
     usage="disque-trio explain [options] ADDJOB queue body ms-timeout [options of the job]",
     has_host=True,

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import anyio
@@ -20,8 +21,12 @@ from disque_trio.explain.holders import Holder, holders_of
 from disque_trio.explain.zones import Place
 from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.cluster import NodeFacts
+from disque_trio.observe.queue_counts import Part, waits_for
+from disque_trio.observe.queue_stats import of_stats
 from disque_trio.observe.survey import Survey
 from disque_trio.terminal.options import UsageError
+from disque_trio.worker.operating.jobs import Jobs
+from disque_trio.worker.operating.states import JobStatus
 
 _TIMEOUT_S: Final = 3.0
 _MOST_JOBS: Final = 1_000
@@ -45,10 +50,18 @@ class Asking:
         answers = list(self._answers(commands.show(id)))
         told = {node.id: found for node, found in answers if found is not None}
         if not told:
-            raise UsageError(f"no node has job {id}: it has ended, or was never added")
+            raise UsageError(self._ending(id))
         silent = {node.id for node in self.nodes} - {node.id for node, _ in answers}
         places = [_place(node, self._zone(node)) for node in self.nodes]
         return asked_by(next(iter(told.values()))), holders_of(id, told, places, silent)
+
+    def _ending(self, id: str) -> str:
+        """Why nobody has the job."""
+        status = anyio.run(_status, Cluster([self.options.address], self.options.password), id)
+        if status.ended_at is None:
+            return f"no node has job {id}: it has ended, or was never added"
+        at = datetime.fromtimestamp(status.ended_at, UTC).isoformat(timespec="seconds")
+        return f"job {id} has ended: {status.outcome} at {at}; `disque-trio jobs show` has more"
 
     def _zone(self, node: NodeFacts) -> str:
         """Of one that does not answer, as the others tell it."""
@@ -56,6 +69,20 @@ class Asking:
             return node.info.get("replica_zone", "")
         lines = (peer for each in self.nodes for peer in each.peers)
         return next((peer.zone for peer in lines if peer.id == node.id and peer.zone), "")
+
+    def waiting(self, queue: str) -> str:
+        """That the jobs of a queue wait for its limits; empty if they do not."""
+        told = {
+            node.where: Part(of_stats(stats), 0.0, 0, 0)
+            for node, stats in self._answers(commands.qstat(queue))
+            if stats is not None
+        }
+        limits = waits_for(told)
+        jobs = sum(part.stats.length for part in told.values())
+        if limits is None or not jobs:
+            return ""
+        which = "1 job waits" if jobs == 1 else f"{jobs:,} jobs wait"
+        return f"queue {queue} is at its limits, {limits}: {which} for them"
 
     def queue(self, name: str) -> tuple[Asked, str]:
         """What most jobs of a queue ask for, and how many that are. Raises UsageError if it has
@@ -95,7 +122,10 @@ def _place(node: NodeFacts, zone: str) -> Place:
 def ask(options: Options) -> Asking:
     """Ask every node of the cluster. Raises UsageError if the first one does not answer."""
     nodes = anyio.run(_nodes, Cluster([options.address], options.password))
-    first = next((each for each in nodes if each.where == str(options.address)), nodes[0])
+    where = str(options.address)  # a process that shares its port is named by its own
+    first = next((each for each in nodes if each.where == where), None)
+    if first is None:
+        return Asking(options, nodes)
     if first.error:
         raise UsageError(f"{first.where}: {first.error} ({first.advice})")
     if first.is_loading:
@@ -103,8 +133,13 @@ def ask(options: Options) -> Asking:
     return Asking(options, nodes)
 
 
+async def _status(cluster: Cluster, id: str) -> JobStatus:
+    async with DeadlineClient(cluster, answer_s=_TIMEOUT_S, follows_tls=True) as client:
+        return await Jobs(client).status(id)
+
+
 async def _nodes(cluster: Cluster) -> list[NodeFacts]:
-    async with DeadlineClient(cluster, answer_s=_TIMEOUT_S) as client:
+    async with DeadlineClient(cluster, answer_s=_TIMEOUT_S, follows_tls=True) as client:
         survey = Survey(client)
         await survey.look()
         return [each.facts for each in survey.nodes.values()]

@@ -141,6 +141,10 @@ def _facts(copies: list[Copy]) -> Iterator[tuple[str, Any]]:
     yield "body", _plain(job.body)
 
 
+_OF_ONE: Final = (
+    "unreached", "outcome", "ended_at", "error", "worker", "since", "has_result",
+)  # fmt: skip
+"""Of a status: what a list does not ask for."""
 _TOLD_ABOVE: Final = ("error", "failed-at", "outcome", "ended-at", "by")
 
 
@@ -168,8 +172,8 @@ async def _list(admin: Admin, options: Listed) -> int:
     )
     warn_of("jobs list", found.unreached)
     if options.is_json:
-        no_nodes = attrs.filters.exclude("unreached")
-        say_json([attrs.asdict(job, filter=no_nodes) for job in found.items])
+        of_live = attrs.filters.exclude(*_OF_ONE)
+        say_json([attrs.asdict(job, filter=of_live) for job in found.items])
         return 0
     rows = [
         (job.id, job.queue, job.task, job.state, job.failures, _time(job.added_at or 0))
@@ -240,7 +244,7 @@ def _time(seconds: float) -> str:
 
 
 PROGRAM: Final = Family(
-    about="See and end jobs, wherever they are.",
+    about="List, redrive and end jobs, whichever nodes hold them.",
     epilog=EPILOG,
     commands={
         "show": operation("jobs", "Show what the nodes know of a job.", _show_or_tell, Show),

@@ -32,7 +32,7 @@ async def _list(admin: Admin, options: Options) -> int:
 
 
 PROGRAM: Final = Family(
-    about="See the nodes of a cluster, and change who belongs to it.",
+    about="List, join and remove the nodes of a cluster.",
     epilog=EPILOG,
     commands={
         "list": operation(NAME, "List the nodes, as they know each other.", _list, Options),

@@ -1,14 +1,25 @@
 """`disque-trio queues`: the queues of a cluster."""
 
 from collections.abc import Sequence
-from typing import Final
+from datetime import UTC, datetime
+from typing import Any, Final
 
 import attrs
 
 from disque_trio.cli.frame import duration, run
-from disque_trio.cli.operating.frame import EPILOG, Options, operation, operations, warn_of
-from disque_trio.terminal.options import Family, switch
-from disque_trio.terminal.output import say_json, say_table
+from disque_trio.cli.operating.frame import (
+    EPILOG,
+    NotDoneError,
+    Options,
+    operation,
+    operations,
+    warn_of,
+)
+from disque_trio.client.address import Address
+from disque_trio.client.records import QueueInfo
+from disque_trio.observe.operations.members import members
+from disque_trio.terminal.options import Family, argument, switch, text
+from disque_trio.terminal.output import say_facts, say_json, say_table
 from disque_trio.worker.operating.admin import Admin
 from disque_trio.worker.operating.notes import RESERVED
 from disque_trio.worker.operating.queues import QueueTotals
@@ -24,6 +35,7 @@ _HEADS: Final = (
     "RESTORED",
     "WAITERS",
     "PAUSED",
+    "LIMITS",
 )
 
 
@@ -32,6 +44,13 @@ class List(Options):
     """`queues list`."""
 
     has_all: bool = switch("--all", f"also those of the library, {RESERVED}…")
+
+
+@attrs.frozen(kw_only=True)
+class Show(Options):
+    """`queues show`."""
+
+    queue: str = argument(text("QUEUE"), "name of the queue")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -51,6 +70,7 @@ async def _list(admin: Admin, options: List) -> int:
 
 
 def _row(queue: QueueTotals) -> list[object]:
+    """In the order of the heads."""
     counts = (queue.delayed, queue.leased, queue.dead, queue.restored)
     figures: list[object] = ["?" if each is None else each for each in counts]
     for at, due_s in ((0, queue.delayed_due_s), (-1, queue.restored_due_s)):
@@ -58,14 +78,56 @@ def _row(queue: QueueTotals) -> list[object]:
             figures[at] = f"{figures[at]}, next in {duration(due_s)}"
     paused = ", ".join(f"{state} at {node}" for node, state in queue.paused.items())
     oldest = duration(queue.next_age_s) if queue.length else "-"
-    return [queue.name, queue.length, oldest, *figures, queue.blocked, paused or "-"]
+    limits = "-" if queue.limits is None else str(queue.limits)
+    limits += "; waits for them" if queue.is_limited else ""
+    return [queue.name, queue.length, oldest, *figures, queue.blocked, paused or "-", limits]
+
+
+async def _show(admin: Admin, options: Show) -> int:
+    found, told = await admin.queues.find(options.queue), await admin.queues.limits(options.queue)
+    warn_of(NAME, found.unreached | told.unreached)
+    if not found.items:
+        raise NotDoneError(f"no node that answers has a queue {options.queue}")
+    [queue] = found.items
+    known = [(node, info) for node, info in told.items if info is not None and info.limits]
+    _, latest = max(known, key=lambda pair: pair[1].set_at or 0, default=(None, None))
+    if options.is_json:
+        where = {str(node): info and attrs.asdict(info) for node, info in told.items}
+        say_json({**attrs.asdict(queue), "limits_at": where})
+        return 0
+    facts: list[tuple[str, Any]] = [
+        (head.lower(), each) for head, each in zip(_HEADS, _row(queue), strict=True)
+    ]
+    if latest is not None:
+        facts += await _of_limits(admin, latest, told.items)
+    say_facts(facts)
+    return 0
+
+
+async def _of_limits(
+    admin: Admin, latest: QueueInfo, told: Sequence[tuple[Address, QueueInfo | None]]
+) -> list[tuple[str, Any]]:
+    """When they were set, who keeps them, and what each node may deliver."""
+    names = {each.id: f"{each.name} {each.where}".strip() for each in await members(admin.client)}
+    at = datetime.fromtimestamp(latest.set_at or 0, UTC).isoformat(timespec="seconds")
+    facts = [("limits set", at), ("keeper", names.get(latest.keeper, latest.keeper))]
+    for node, info in told:
+        if info is None:
+            facts.append((f"at {node}", "does not know limits, and delivers without them"))
+            continue
+        waits = ", clients wait" if info.is_limited else ""
+        other = f", other limits: {info.limits or 'none'}" if info.limits != latest.limits else ""
+        may = f"{info.leased:,} leased, {info.may_deliver:,} may be delivered now"
+        facts.append((f"at {node}", f"{may}{waits}{other}"))
+    return facts
 
 
 PROGRAM: Final = Family(
-    about="See, pause and empty the queues of a cluster.",
+    about="List, pause, limit and purge the queues of a cluster.",
     epilog=EPILOG,
     commands={
         "list": operation(NAME, "List the queues, with their figures of all nodes.", _list, List),
+        "show": operation(NAME, "Show the figures and the limits of a queue.", _show, Show),
         **operations(NAME),
     },
 )

@@ -39,7 +39,7 @@ def _row(row: dict[str, Any]) -> list[object]:
 
 
 PROGRAM: Final = Family(
-    about="See when tasks are due, and change the schedules that are added at run time.",
+    about="List when tasks are due, and change schedules that were added at run time.",
     epilog=EPILOG,
     commands={
         "list": operation(

@@ -131,7 +131,7 @@ async def _named(admin: Admin, name: str) -> Found[KnownWorker]:
 
 
 PROGRAM: Final = Family(
-    about="See the workers of a cluster, and give them orders.",
+    about="List and control the workers of a cluster.",
     epilog=EPILOG,
     commands={
         "list": operation(NAME, "List the workers that run.", _list, Options),

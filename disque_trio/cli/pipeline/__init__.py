@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 from disque_trio.cli import frame
-from disque_trio.cli.pipeline import compact, doctor, ingest, query, report, upgrade
+from disque_trio.cli.pipeline import compact, doctor, export, ingest, query, report, upgrade
 from disque_trio.cli.pipeline.spark import LakeOptions
 from disque_trio.pipeline.errors import PipelineError
 from disque_trio.terminal.options import Command, Family, UsageError
@@ -47,6 +47,7 @@ PROGRAM: Final = Family(
         "ingest": _command(ingest.HELP, ingest.Options, ingest.run),
         "compact": _command(compact.HELP, compact.Options, compact.run),
         "upgrade": _command(upgrade.HELP, LakeOptions, upgrade.run),
+        "export": _command(export.HELP, export.Options, export.run),
         "query": _command(query.HELP, query.Options, query.run),
         "report": _command(report.HELP, report.Options, report.run),
     },

@@ -71,12 +71,15 @@ def _columns(name: str) -> Mapping[str, str]:
 
 
 def _query(text: str) -> str:
-    if not _NAME.fullmatch(text):
-        return text
-    if text.lower() not in lines():
-        near = "".join(f", did you mean {name}?" for name in get_close_matches(text, lines(), 1))
-        raise UsageError(f"there is no view {text}{near or ';'} 'query LAKE' lists them")
-    return f"SELECT * FROM {text}"
+    return f"SELECT * FROM {view_named(text)}" if _NAME.fullmatch(text) else text
+
+
+def view_named(text: str) -> str:
+    """The name of a view or table, as the lake has it. Raises `UsageError`."""
+    if text.lower() in lines():
+        return text.lower()
+    near = "".join(f", did you mean {name}?" for name in get_close_matches(text, lines(), 1))
+    raise UsageError(f"there is no view {text}{near or ';'} 'query LAKE' lists them")
 
 
 def _answered_here(options: Options, lake: Any, query: str) -> bool:

@@ -82,14 +82,14 @@ PROGRAM: Final = Family(
         "shrink": Command(
             record=of.Shrink,
             run=_located(shrinking.shrink),
-            about="Cut a failing seed down to a smallest plan that fails in the same way.",
+            about="Reduce a failing seed to a smaller plan that fails in the same way.",
             more="Whole families of faults go first, then faults, adds and consumers, then nodes; "
             "then times are shortened. The plan is saved, to be run with 'sim run'.",
         ),
         "expand": Command(
             record=of.Expand,
             run=_located(single.expand_),
-            about="Show the plan that a scenario comes to for a seed.",
+            about="Show the plan of a scenario and a seed.",
         ),
         "draw": Command(
             record=of.Draw,
@@ -107,7 +107,7 @@ PROGRAM: Final = Family(
         "pin": Command(
             record=of.Pin,
             run=_located(pinning.pin),
-            about="Keep a run for good, as a plan with a note.",
+            about="Save a run as a plan with a note.",
             more="What a seed comes to changes with the scenario and the code; a plan stays as it "
             "is. 'sim shrink' makes a failing one small first. Run pins with 'sim run "
             "pins/*.json'.",

@@ -8,6 +8,7 @@ import attrs
 
 from disque_trio.cli.sim.pool import Done, Task
 from disque_trio.sim.scenarios.scenario import Scenario
+from disque_trio.statemachine.form import FORM
 
 PIECE_S: Final = 10.0
 """How long a piece should take. Spark adds some 50 ms to each."""
@@ -38,6 +39,8 @@ class Outcome:
     host: str = ""
     error: str = ""
     """Why it cannot be run, as a sentence."""
+    form: str = FORM
+    """Of the code that ran it."""
 
 
 @attrs.define

@@ -170,6 +170,21 @@ class Sweep(Options):
         "--limit", whole(1, what="number of seconds", metavar="SECONDS"),
         "a seed that takes longer has failed", 600,
     )  # fmt: skip
+    is_guided: bool = switch(
+        "--guided", "choose seeds by what earlier ones have shown; plans that show something new "
+        "are kept and changed (docs/guided.md)",
+    )  # fmt: skip
+    corpus: str | None = option(
+        "--corpus", DIR, "with --guided: the directory with the plans that are kept; the same "
+        "command goes on from there",
+    )  # fmt: skip
+    minutes: int | None = option(
+        "--minutes", COUNT, "with --guided: end after so much processor time of the runs (10)"
+    )
+    seed: int = option("--seed", whole(), "with --guided: which search", 0)
+    is_compared: bool = switch(
+        "--compare", "with --guided: give blind seeds the same time, and show both"
+    )
     is_json: bool = json_switch()
 
 

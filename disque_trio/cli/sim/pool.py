@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from types import FrameType
 
@@ -28,6 +28,7 @@ from disque_trio.cli.sim.execution import (
 )
 from disque_trio.cli.sim.sources import scenario_from
 from disque_trio.sim.engines.tcp.processes import die_with_parent
+from disque_trio.sim.guided.signature import Signature, with_marks
 from disque_trio.sim.scenarios.expand import expand
 from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.sim.scenarios.scenario import Scenario
@@ -78,12 +79,81 @@ def run_all(tasks: Iterable[Task], jobs: int) -> Generator[Done, None, None]:
         yield from _flow(pool, iter(tasks), jobs * _AHEAD)
         pool.shutdown()
     except BrokenProcessPool:
-        raise UsageError("a process of the sweep was killed; is there too little memory?") from None
+        raise UsageError(_KILLED) from None
     finally:
-        for process in multiprocessing.active_children():
-            process.terminate()
-        # Its thread must have ended before the interpreter does: both close the same pipe.
-        pool.shutdown(cancel_futures=True)
+        _end(pool)
+
+
+_KILLED = "a process of the sweep was killed; is there too little memory?"
+
+
+def _end(pool: ProcessPoolExecutor) -> None:
+    for process in multiprocessing.active_children():
+        process.terminate()
+    # Its thread must have ended before the interpreter does: both close the same pipe.
+    pool.shutdown(cancel_futures=True)
+
+
+@attrs.frozen
+class Play:
+    """A plan to run for its signature."""
+
+    plan: Plan
+    engine: str
+    limit_s: int
+
+
+@attrs.frozen
+class Played:
+    """Its result."""
+
+    result: Result
+    signature: tuple[str, ...]
+
+
+class Runner:
+    """Plays batches of plans, in this process or in several that stay for all batches."""
+
+    def __init__(self, jobs: int | None) -> None:
+        self._jobs = jobs or os.cpu_count() or 1
+        self._stack = ExitStack()
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> "Runner":
+        if self._jobs == 1:
+            self._stack.enter_context(cycles_collected_between_seeds())
+            return self
+        context = multiprocessing.get_context("spawn")
+        self._pool = ProcessPoolExecutor(
+            self._jobs, context, initializer=_begin, initargs=(os.getpid(),)
+        )
+        self._stack.callback(_end, self._pool)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def all(self, plays: Sequence[Play]) -> Iterator[Played]:
+        """The results, in the order of the plans."""
+        if self._pool is None:
+            yield from map(play, plays)
+            return
+        try:
+            with _ctrl_c_held_back():  # processes may begin here
+                futures = [self._pool.submit(play, each) for each in plays]
+            for future in futures:
+                yield future.result()
+        except BrokenProcessPool:
+            raise UsageError(_KILLED) from None
+
+
+def play(what: Play) -> Played:
+    """Run a plan, and note its signature."""
+    signature = Signature()
+    with _limited(what.limit_s):
+        result = execute(what.plan, what.engine, [signature.see]).result
+    gc.collect()
+    return Played(result, tuple(with_marks(signature.elements, result.marks)))
 
 
 def _flow(pool: ProcessPoolExecutor, tasks: Iterator[Task], ahead: int) -> Iterator[Done]:

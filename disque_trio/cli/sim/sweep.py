@@ -14,7 +14,7 @@ from rich.table import Table
 
 from disque_trio import __version__
 from disque_trio.cli.frame import INTERRUPTED, counted
-from disque_trio.cli.sim import report, spark
+from disque_trio.cli.sim import guiding, report, spark
 from disque_trio.cli.sim.collector import CollectorOptions, first_kept
 from disque_trio.cli.sim.execution import REPEATABLE, Finding, Result
 from disque_trio.cli.sim.options import Sweep
@@ -44,6 +44,9 @@ DETAILED = 10
 
 def sweep(options: Sweep) -> int:
     """`sim sweep`."""
+    guiding.check(options)
+    if options.is_guided:
+        return guiding.guided(options)
     if options.trace_share and options.lake is None:
         raise UsageError("--trace-share needs a --lake to put the rows into")
     if options.spark_settings and options.spark is None:
@@ -174,7 +177,9 @@ class _Sweep:
             progress.console.print(f"Spark runs at {options.spark}, processors: {processors}")
 
         settings = dict(options.spark_settings)
-        return spark.run_all(tasks, self._scenarios, options.spark, settings, ready)
+        return spark.run_all(
+            tasks, self._scenarios, options.spark, settings, ready, progress.console.print
+        )
 
     def _tasks(self, wanted: dict[str, list[int]]) -> Iterator[Task]:
         options = self._options

@@ -48,7 +48,7 @@ def queue_row(queue: QueueView) -> Row:
         _count(totals.length),
         duration(totals.next_age_s) if totals.length else "-",
         _rate(queue.in_rate),
-        _rate(queue.out_rate),
+        _rate(queue.out_rate) + " limited" * totals.is_limited,
         _count(totals.delayed),
         _count(totals.leased),
         _count(totals.dead),

@@ -6,6 +6,7 @@ from typing import Any, Final, Literal
 import attrs
 
 from disque_trio.cli.worker.logs import FORMATS
+from disque_trio.statemachine.base import LAST_PORT
 from disque_trio.terminal.options import (
     COUNT,
     URL,
@@ -67,7 +68,7 @@ def _names(word: str) -> tuple[str, ...]:
 def endpoint(word: str) -> tuple[str, int]:
     """Host and port of `ADDRESS:PORT`. Raises `ValueError`."""
     host, _, number = word.rpartition(":")
-    if not host or not number.isdecimal() or int(number) > 65535:
+    if not host or not number.isdecimal() or int(number) > LAST_PORT:
         raise ValueError
     return host.removeprefix("[").removesuffix("]"), int(number)
 

@@ -15,5 +15,6 @@ except ImportError as error:
         'Django before 6.0 has no tasks: pip install "disque-trio[django]"', name=error.name
     ) from error
 base: Any = import_module(f"{_HOME}.base")
+exceptions: Any = import_module(f"{_HOME}.exceptions")
 backends: Any = import_module(f"{_HOME}.backends.base")
 signals: Any = import_module(f"{_HOME}.signals")

@@ -10,23 +10,25 @@ from django.core.exceptions import ImproperlyConfigured
 from django.utils import timezone
 
 from disque_trio.client.settings import DEFAULT_URL
-from disque_trio.contrib.django import api
+from disque_trio.contrib.django import api, results
 from disque_trio.contrib.django.performing import perform, perform_async, result_of
 from disque_trio.contrib.outbox import django as outbox
 from disque_trio.worker import App
 from disque_trio.worker.options import AppOptions
+from disque_trio.worker.runtime import runtime
 from disque_trio.worker.task import Task
 
-OPTIONS: Final = AppOptions.__annotations__.keys() - {"queue", "result_ttl"}
-"""Of `App`, for all tasks of a backend: Django names the queues, and no results are kept. `url`
-names the nodes, `outbox` a database."""
+OPTIONS: Final = AppOptions.__annotations__.keys() - {"queue"}
+"""Of `App`, for all tasks of a backend: Django names the queues. `url` names the nodes, `outbox` a
+database."""
 
 
 class Backend(api.backends.BaseTaskBackend):
     """`TASKS = {"default": {"BACKEND": "disque_trio.contrib.django.Backend", "OPTIONS": {…}}}`.
 
     Jobs are added at once: within a transaction use `transaction.on_commit`, or the option
-    `outbox`, which names the database whose transaction adds them. Results are not kept.
+    `outbox`, which names the database whose transaction adds them. With the option `result_ttl`
+    nodes keep results for so many seconds, for `get_result`.
     Raises `ImproperlyConfigured` for options that cannot work.
     """
 
@@ -43,6 +45,12 @@ class Backend(api.backends.BaseTaskBackend):
             known = ", ".join(sorted({"url", "outbox"} | OPTIONS))
             raise ImproperlyConfigured(
                 f"TASKS[{alias!r}]: OPTIONS has {', '.join(unknown)}; there are {known}"
+            )
+        self._result_ttl = options.get("result_ttl")
+        self.supports_get_result = self._result_ttl is not None
+        if self.supports_get_result and not self.queues:
+            raise ImproperlyConfigured(
+                f"TASKS[{alias!r}]: result_ttl needs QUEUES, in which results are looked for"
             )
         self._tasks: dict[tuple[str, bool], Task[..., Any]] = {}
         try:
@@ -66,7 +74,7 @@ class Backend(api.backends.BaseTaskBackend):
         known = result_of(task, "", args, kwargs)  # what is no JSON is refused
         is_async = iscoroutinefunction(task.func)
         name = task.queue_name if (task.queue_name, is_async) in self._tasks else self._any_queue
-        prepared = self._tasks[name, is_async].using(**_options(task))
+        prepared = self._tasks[name, is_async].using(**_options(task), **self._findable())
         given = task.module_path, self.alias, known.args, known.kwargs
         if self._outbox is None:
             key = prepared.blocking.enqueue(*given).key
@@ -79,6 +87,24 @@ class Backend(api.backends.BaseTaskBackend):
     async def aenqueue(self, task: Any, args: Any, kwargs: Any) -> Any:
         """The same, in a thread, because receivers of signals may block."""
         return await sync_to_async(self.enqueue, thread_sensitive=True)(task, args, kwargs)
+
+    def get_result(self, result_id: str) -> Any:
+        """What has become of a job. Raises `TaskResultDoesNotExist` if no node knows it, or keeps
+        its result, and errors of the client."""
+        if not self.supports_get_result:
+            return super().get_result(result_id)
+        for task in self._tasks.values() if result_id else ():
+            handle = task.blocking.find(result_id)
+            if handle is not None:
+                return results.result_by(self.app, task, handle, result_id)
+        raise results.missing(result_id)
+
+    def _findable(self) -> dict[str, Any]:
+        """The options of a job that is found by its key."""
+        if self._result_ttl is None:
+            return {}
+        key = runtime().new_key()
+        return {"key": key, "unique": key, "unique_for": self._result_ttl}
 
     @property
     def _any_queue(self) -> str:

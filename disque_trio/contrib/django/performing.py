@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from disque_trio.contrib.django import api
-from disque_trio.worker import Dead, Job
+from disque_trio.worker import Dead, Job, codec
 
 
 def result_of(
@@ -40,25 +40,26 @@ def result_of(
     )
 
 
-def perform(job: Job[Any], path: str, alias: str, args: list[Any], kwargs: dict[str, Any]) -> None:
-    """Run a function, in a thread of the worker."""
+def perform(job: Job[Any], path: str, alias: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Run a function, in a thread of the worker. Returns what `results` reads."""
     run = _Run(job, path, alias, args, kwargs)
     close_old_connections()
     try:
         run.began()
         try:
-            run.task.func(*run.args, **kwargs)
+            value = run.kept(run.task.func(*run.args, **kwargs))
         except BaseException as error:
             run.ended(error)
             raise
         run.ended()
+        return run.told(value)
     finally:
         close_old_connections()
 
 
 async def perform_async(
     job: Job[Any], path: str, alias: str, args: list[Any], kwargs: dict[str, Any]
-) -> None:
+) -> Any:
     """Run a coroutine function, in the event loop. Django's asynchronous code needs asyncio."""
     if sniffio.current_async_library() != "asyncio":
         raise Dead(f"{path} needs asyncio: start the worker with --loop asyncio")
@@ -68,11 +69,12 @@ async def perform_async(
     try:
         await in_thread(run.began)()
         try:
-            await run.task.func(*run.args, **kwargs)
+            value = run.kept(await run.task.func(*run.args, **kwargs))
         except Exception as error:
             await in_thread(run.ended)(error)
             raise
         await in_thread(run.ended)()
+        return run.told(value)
     finally:
         await in_thread(close_old_connections)()
 
@@ -92,7 +94,7 @@ class _Run:
         self.task = found.using(queue_name=job.queue, backend=alias)
         # Who made the earlier attempts is not known; Django counts them by this list.
         self._workers = [f"{socket.gethostname()}-{os.getpid()}"] * job.attempt
-        self._now = timezone.now()
+        self._path, self._now = path, timezone.now()
         self._job, self._given, self._kwargs = job, args, kwargs
         self.args: list[Any] = args
         if found.takes_context:
@@ -110,6 +112,23 @@ class _Run:
         self._send(api.signals.task_finished, result)
         # Django's own receiver has logged it; the worker adds when the task runs again.
         self._job.run.is_traced = api.LOGGER.isEnabledFor(logging.ERROR)
+
+    def kept(self, value: Any) -> Any:
+        """The return value as JSON has it, if it is wanted. Raises `TypeError` for what is none."""
+        return codec.plain(value) if "result_ttl" in self._job.headers else None
+
+    def told(self, value: Any) -> dict[str, Any]:
+        """What nodes keep: the job is gone then, with what it was enqueued with."""
+        return {
+            "path": self._path,
+            "alias": self.task.backend,
+            "args": self._given,
+            "kwargs": self._kwargs,
+            "value": value,
+            "started": self._now.timestamp(),
+            "finished": timezone.now().timestamp(),
+            "workers": self._workers,
+        }
 
     def _result(self, status: str, **more: Any) -> Any:
         return result_of(

@@ -14,7 +14,9 @@ from disque_trio.worker.runtime import runtime
 TABLE: Final = "disque_outbox"
 LONGEST_KEY: Final = 255
 LONGEST_QUEUE: Final = 255
-_KEPT: Final = ("lease", "ttl", "priority", "replicate", "sync", "maxlen", "on_conflict", "repeat")
+_KEPT: Final = (
+    "lease", "ttl", "priority", "group", "replicate", "sync", "maxlen", "on_conflict", "repeat",
+)  # fmt: skip
 """Options of a job that its ADDJOB needs. Its queue is a column."""
 
 
@@ -50,16 +52,19 @@ class Row:
 
 def rows_of(calls: Iterable[Call[Any]]) -> list[Row]:
     """The rows of these calls. Raises as `Task.enqueue` for what cannot be added, and `ValueError`
-    for `result_ttl`, because nobody waits for the result, and for long names."""
+    for long names. Results with `result_ttl` are kept by nodes, and sent to nobody."""
     found = []
     for call in calls:
-        enqueuer, options = call.enqueuer, call.definition.options
-        if options.result_ttl is not None and "result_ttl" in call.changes:
-            raise ValueError(f"{call.name}: result_ttl: a job of an outbox has nobody who waits")
+        enqueuer, options = call.enqueuer, call.options()
+        last: Call[Any] = call.then[-1] if call.then else call
+        result_ttl = last.definition.options.result_ttl
+        kept = {} if result_ttl is None else enqueuer.kept(result_ttl)
         plain = attrs.evolve(options, result_ttl=None)
         then = tuple(_without_result(each) for each in call.then)
         definition = attrs.evolve(call.definition, options=plain)
-        asked = enqueuer.request(attrs.evolve(call, definition=definition, then=then))
+        headers = {**call.headers, **kept}
+        bare = attrs.evolve(call, definition=definition, then=then, headers=headers)
+        asked = enqueuer.request(bare)
         [request] = enqueuer.encoded_blocking([asked])
         if isinstance(request, DisqueError):
             raise request

@@ -12,7 +12,15 @@ from typing import Final
 import attrs
 
 from disque_trio.client import commands
-from disque_trio.observe.operations import adding, jobs, nodes, queues, schedules, workers
+from disque_trio.observe.operations import (
+    adding,
+    jobs,
+    limits,
+    nodes,
+    queues,
+    schedules,
+    workers,
+)
 from disque_trio.observe.operations.operation import Argument, Operation
 from disque_trio.observe.values import Json, name_fields
 from disque_trio.statemachine.joboptions import OPTIONS
@@ -76,6 +84,15 @@ _TABLE: Final = (
     _queues(
         name="resume", letter="S", label="Resume", plan=queues.resume, arguments=(_QUEUE,),
         about="End a pause.", when=("paused",),
+    ),
+    _queues(
+        name="limit", letter="L", label="Limit", plan=limits.limit,
+        arguments=(_QUEUE, *limits.ARGUMENTS),
+        about="Limit the leases of a queue, or its deliveries per time, in the whole cluster.",
+    ),
+    _queues(
+        name="unlimit", letter="U", label="Remove limits", plan=limits.unlimit,
+        arguments=(_QUEUE,), when=("limited",), about="Remove the limits of a queue.",
     ),
     _queues(
         name="requeue", letter="Q", label="Requeue", plan=queues.requeue,

@@ -16,7 +16,7 @@ from disque_trio.client.errors import URL_TERMS
 from disque_trio.pipeline.connector import unknown
 from disque_trio.pipeline.errors import PipelineError
 from disque_trio.statemachine import joboptions
-from disque_trio.statemachine.base import ORIGINAL_PERIOD_S
+from disque_trio.statemachine.base import LAST_PORT, ORIGINAL_PERIOD_S
 
 _MOST_JOBS: Final = 1_000_000
 """Of a batch: the driver has all of their bodies in memory."""
@@ -103,6 +103,10 @@ RECOGNIZING: Final = ("keys", "content", "notes", "none")
 """How the sink recognizes a row that it has written."""
 _LONGEST_ID: Final = 100
 """Bytes of `writeId`, which is a part of keys."""
+_CATALOG: Final = (
+    "Spark passes the options of tables in its catalog to no source in Python: use CREATE "
+    "TEMPORARY VIEW, or give the table columns, and its options in each statement by WITH (...)"
+)
 _KNOWN: Final = {option.name.lower(): option for option in OPTIONS}
 _NAMES: Final = [option.name for option in OPTIONS]
 _ANY: Final = "any"
@@ -182,6 +186,8 @@ class Sink:
 
 def check_names(given: Mapping[str, str], use: str) -> None:
     """Raises `OptionError` for an unknown option, or one that does not apply to this use."""
+    if "provider" in given:  # among the properties of a table in Spark's catalog
+        raise OptionError(_CATALOG)
     for name in given:
         if name.lower() in _SPARKS:
             continue
@@ -352,8 +358,8 @@ def _seeds(text: str) -> tuple[tuple[str, int], ...]:
         host, colon, port = part.rpartition(":")
         if not colon or not host or not port.isascii() or not port.isdigit():
             raise OptionError(f"option nodes: {part!r} is not host:port, such as 127.0.0.1:7711")
-        if not 0 < int(port) < 1 << 16:
-            raise OptionError(f"option nodes: {part!r}: a port is from 1 to 65535")
+        if not 0 < int(port) <= LAST_PORT:
+            raise OptionError(f"option nodes: {part!r}: a port is from 1 to {LAST_PORT}")
         seeds.append((host.removeprefix("[").removesuffix("]"), int(port)))
     if not seeds:
         raise OptionError(f"option nodes: {text!r} names no node; write host:port,host:port")

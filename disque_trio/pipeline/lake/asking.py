@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from disque_trio.pipeline.lake import derived, verdicts
+from disque_trio.pipeline.lake import verdicts
 from disque_trio.pipeline.lake.files import LakeError, LakeFiles, Part, is_local
 from disque_trio.pipeline.lake.shape import TABLES, VERDICTS, plain, stored
 from disque_trio.pipeline.lake.store import Lake
@@ -50,10 +50,10 @@ def attach(
     at_once = JOINED if sum(part.rows for part in parts["rows"]) <= _SMALL_LAKE else ("runs",)
     for name in wanted:
         if name == "verdicts":
-            parts = {**parts, name: _judge_missing(spark, lake, tell)}
+            _judge_missing(spark, lake, tell)
         view = spark.sql(MADE[name])
         if name in at_once:
-            view = _small(spark, lake, name, view, derived.key(parts, _whole_sql(name)))
+            view = _small(spark, view)
         view.createOrReplaceTempView(name)
 
 
@@ -67,9 +67,8 @@ FROM runs r LEFT JOIN traces t USING (scenario, run, seed) LEFT ANTI JOIN verdic
 runs that an earlier release has ingested before they had ended."""
 
 
-def _judge_missing(spark: Any, lake: Lake, tell: Callable[[str], object]) -> list[Part]:
-    """Judge each run that this judge has not judged yet, and keep its verdict. The parts of the
-    table."""
+def _judge_missing(spark: Any, lake: Lake, tell: Callable[[str], object]) -> None:
+    """Judge each run that this judge has not judged yet, and keep its verdict."""
     table = spark.table("verdicts")
     pending = spark.sql(PENDING.format(judge=verdicts.judge_digest())).cache()
     ((runs, events),) = pending.selectExpr("count(*)", "sum(events)").collect()
@@ -87,7 +86,6 @@ def _judge_missing(spark: Any, lake: Lake, tell: Callable[[str], object]) -> lis
         spark.createDataFrame(found).unionByName(table).createOrReplaceTempView("verdicts")
         keep(lake, found)
     pending.unpersist()
-    return lake.parts("verdicts")
 
 
 _KEYS: Final = ("scenario", "run", "seed")
@@ -114,20 +112,10 @@ def keep(lake: Lake, found: pa.Table) -> None:
         lake.commit(parts)
 
 
-def _small(spark: Any, lake: Lake, name: str, view: Any, key: str) -> Any:
+def _small(spark: Any, view: Any) -> Any:
     """The view's present rows, if it is small, so that views that join it need not compute it."""
-    found = derived.read(lake, name, key)
-    if found is None:
-        found = view.limit(_SMALL + 1).toArrow()
-        if found.num_rows > _SMALL:
-            return view
-        derived.keep(lake, name, key, found)
-    return spark.createDataFrame(found, view.schema)
-
-
-def _whole_sql(name: str) -> str:
-    """All SQL that makes a view."""
-    return "\n".join([ONE_TRACE, ONE_RESULT, *(MADE[each] for each in needed(name))])
+    found = view.limit(_SMALL + 1).toArrow()
+    return view if found.num_rows > _SMALL else spark.createDataFrame(found, view.schema)
 
 
 def needed(text: str) -> dict[str, None]:

@@ -3,7 +3,9 @@
 The views are written in Spark's SQL. sqlglot translates them, and the questions.
 """
 
+import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import attrs
@@ -13,10 +15,12 @@ import sqlglot
 from sqlglot import exp
 
 from disque_trio.pipeline.lake import asking, verdicts
-from disque_trio.pipeline.lake.files import Part
+from disque_trio.pipeline.lake.files import LakeError, Part, reason
 from disque_trio.pipeline.lake.shape import TABLES, VERDICTS, plain, stored
 from disque_trio.pipeline.lake.store import Lake
 
+_READABLE: Final = "STORAGE_VERSION 'v1.0.0'"
+"""Files of which other programs can have DuckDB 1.0, or any later one."""
 _THEIRS: Final = ("Referenced column", "Table with name")
 """How errors begin that no other program would not find."""
 
@@ -87,6 +91,24 @@ class Duck:
                 raise QuestionError(text.partition("\n")[0].partition(": ")[2]) from None
             raise OtherSqlError(text) from None
         return Answer(columns, rows)
+
+    def export(self, path: str, names: Sequence[str]) -> int:
+        """Write views as tables of a DuckDB file, which replaces an earlier one when it is whole.
+        How many rows they have. Raises `LakeError`."""
+        new, rows = f"{path}.{os.getpid()}.new", 0
+        try:
+            self._base.execute(f"ATTACH {_quoted(new)} AS made ({_READABLE})")
+            for name in names:
+                made = f"CREATE TABLE made.{name} AS SELECT * FROM {name}"
+                rows += self._base.execute(made).fetchall()[0][0]
+            self._base.execute("DETACH made")
+            os.replace(new, path)
+        except (duckdb.Error, OSError) as error:
+            raise LakeError(f"cannot write {path}: {reason(error)}") from None
+        finally:
+            with suppress(OSError):
+                os.unlink(new)
+        return rows
 
     def close(self) -> None:
         """Free its memory."""

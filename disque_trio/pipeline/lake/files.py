@@ -4,7 +4,6 @@ A lake is a folder on storage that all who use it share, or in an object store:
 
     _delta_log/                  what is valid, as Delta Lake keeps it
     relation=TABLE/scenario=NAME/cluster=NAME/date=DAY/PART.parquet
-    _derived/VIEW-KEY.parquet    rows of a view, which can be computed again (`derived`)
 """
 
 import datetime

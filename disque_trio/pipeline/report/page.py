@@ -30,7 +30,7 @@ def render(told: ReportFacts, rerun: Rerun = lambda *_: "") -> str:
         tables.cost(told, rerun),
     )
     body = "\n".join(part for part in parts if part)
-    return sheet.sheet(f"Report on {told.lake}", sheet.dark() + sheet.text(_STYLE), body)
+    return sheet.sheet(f"Report on {_name(told.lake)}", sheet.dark() + sheet.text(_STYLE), body)
 
 
 # The head.
@@ -53,9 +53,15 @@ def _head(told: ReportFacts) -> str:
     )  # fmt: skip
     return (
         f'<header><div class="verdict {kind}">{word}</div>'
-        f"<h1>{html.escape(told.lake)}</h1>{trends.swept(told.seeds)}"
+        f'<h1 title="{html.escape(told.lake)}">{html.escape(_name(told.lake))}</h1>'
+        f"{trends.swept(told.seeds)}"
         f'<div class="figures">{shown}{empty}</div></header>'
     )
+
+
+def _name(lake: str) -> str:
+    """A lake by the last part of its path, which says which it is to those who have some."""
+    return lake.rstrip("/").rpartition("/")[2] or lake
 
 
 def _figures(told: ReportFacts, seeds: int, failed: int) -> Iterable[tuple[str, str, str]]:

@@ -4,7 +4,6 @@ import html
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from disque_trio.pipeline.report import charts
 from disque_trio.pipeline.report.facts import ReportFacts
 from disque_trio.pipeline.report.markup import section, shade, short, table
 from disque_trio.pipeline.report.sweeps import FAMILIES, NO_FAULT, Facts
@@ -241,13 +240,7 @@ def cost(told: ReportFacts, rerun: Rerun) -> str:
         ),
         (_cost_row(row, rerun) for row in rows),
     )  # fmt: skip
-    drawing = charts.draw(_cost_chart(rows), "what a seed costs, which the table has as numbers")
-    return section(
-        "Cost per seed",
-        "Processor time of all sweeps: the point is the mean of a scenario's seeds, the stroke its "
-        "most expensive one, on a logarithmic scale.",
-        f'<div class="beside"><figure>{drawing}</figure>{figures}</div>',
-    )
+    return section("Cost per seed", "Processor time of all sweeps, in milliseconds.", figures)
 
 
 def _costs(name: str, rows: Sequence[Facts]) -> Facts:
@@ -269,47 +262,4 @@ def _cost_row(row: Facts, rerun: Rerun) -> list[str]:
         f"{row['dearest']:,.0f}",
         str(row["seed"]),
         _command(rerun(row["scenario"], row["seed"], row["version"] or "")),
-    ]
-
-
-_TICKS: Final = [step * 10**power for power in range(-1, 7) for step in (1, 3)]
-_TICK_NAME: Final = "datum.value < 1000 ? datum.label + ' ms' : datum.value / 1000 + ' s'"
-_COST_SCALE: Final = {"type": "log", "nice": True}
-_COST_AXIS: Final = {
-    "values": _TICKS,
-    "grid": True,
-    "labelExpr": _TICK_NAME,
-    "labelOverlap": True,
-    "labelSeparation": 9,
-}
-
-
-def _cost_chart(rows: Sequence[Facts]) -> charts.Spec:
-    return {
-        "height": 30 + 24 * len(rows),
-        "data": charts.data([_cost_shown(row) for row in rows]),
-        "encoding": {"y": charts.names("scenario", sort=None)},
-        "layer": _cost_layers(),
-    }
-
-
-def _cost_shown(row: Facts) -> Facts:
-    """On a logarithmic scale there is no place for 0."""
-    costs = {name: max(row[name], 0.1) for name in ("mean", "dearest")}
-    return {"scenario": row["scenario"], **costs}
-
-
-def _cost_layers() -> list[charts.Spec]:
-    """From the mean to the dearest seed a line, with a mark at each end."""
-    accent = "var(--accent)"
-    mean = charts.field("mean", scale=_COST_SCALE)
-    dearest = charts.field("dearest", scale=_COST_SCALE)
-    whole = charts.field("mean", scale=_COST_SCALE, axis=_COST_AXIS)
-    line = {"type": "rule", "stroke": "var(--line)", "strokeWidth": 2}
-    stroke = {"type": "tick", "stroke": accent, "thickness": 2, "size": 12}
-    point = {"type": "point", "fill": accent, "filled": True, "size": 60}
-    return [
-        {"mark": line, "encoding": {"x": whole, "x2": {"field": "dearest"}}},
-        {"mark": stroke, "encoding": {"x": dearest}},
-        {"mark": point, "encoding": {"x": mean}},
     ]

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import attrs
 
-from disque_trio.statemachine.address import LAST_PORT, MAX_PORT
+from disque_trio.statemachine.address import MAX_PORT
+from disque_trio.statemachine.base import LAST_PORT
 from disque_trio.statemachine.config import Config
 from disque_trio.system import shares_ports_evenly
 

@@ -113,6 +113,8 @@ def on_reply(case: Case, row: Row) -> None:
         if copy.queueing is None or copy.queued_at >= time:
             continue
         queue = case.jobs[job_id].queue
+        if queue in case.limits:
+            continue
         if queue in queues and not case.world.queue_pauses.is_possible(row.node, queue, time):
             detail = f"{row.client} asked for {count} jobs and got {taken}, and this one stayed"
             case.violate("S19", detail, job_id, row.node)

@@ -9,6 +9,7 @@ from collections import deque
 import attrs
 
 from disque_trio.sim.checkers.intervals import Interval
+from disque_trio.sim.checkers.limited import Limited
 from disque_trio.sim.checkers.obligations import SECOND, Obligations, life_of, obligations_of
 from disque_trio.sim.checkers.properties import NEEDS
 from disque_trio.sim.checkers.records import (
@@ -20,6 +21,7 @@ from disque_trio.sim.checkers.records import (
     KeptResult,
     Question,
     Request,
+    Turns,
 )
 from disque_trio.sim.checkers.requests import Purge, Query
 from disque_trio.sim.checkers.run_records import Process
@@ -93,9 +95,15 @@ class Case:
     """Does any ADDJOB say MAXLEN?"""
     creations: dict[str, int] = attrs.Factory(dict)
     """By node: how many jobs it has created."""
-    waiting_by_place: dict[tuple[str, str], list[tuple[int, int, str]]] = attrs.Factory(dict)
-    """By node and queue: the node's own jobs that are queued there, a heap by priority and age
-    (S13)."""
+    waiting_by_place: dict[tuple[str, str], dict[int, list[tuple[int, int, str]]]] = attrs.Factory(
+        dict
+    )
+    """By node and queue, then group: the node's own jobs that are queued there, a heap by priority
+    and age (S13)."""
+    has_groups: bool = attrs.field()
+    """Has any job of an open-loop producer a GROUP?"""
+    turns: dict[tuple[str, str, int], Turns] = attrs.Factory(dict)
+    """By node, queue and priority (S37)."""
     received_from: dict[tuple[str, str], None] = attrs.Factory(dict)
     """Pairs of nodes of which the first has received gossip of the second since the heal (L6)."""
     stopped: dict[str, dict[str, None]] = attrs.Factory(dict)
@@ -110,8 +118,11 @@ class Case:
     """Pairs of nodes of which the first has received a PONG of the second since the heal (L10)."""
     pending_orders: dict[str, list[Row]] = attrs.Factory(dict)
     """By node that is down or stopped: the orders to leave, or not to leave."""
+    resumed_orders: dict[str, list[Row]] = attrs.Factory(dict)
+    """By node: the orders that it had when its process went on."""
     doubtful_orders: dict[str, None] = attrs.Factory(dict)
-    """Nodes that started at the moment of an operator's last order, and may have missed it."""
+    """Nodes that started at the moment of an operator's last order, or ended as they went on after
+    it, and may have missed it."""
     unanswered: dict[tuple[str, str], Question] = attrs.Factory(dict)
     """By node and peer: the PING that has no answer yet."""
     given_up: dict[tuple[str, str], Interval] = attrs.Factory(dict)
@@ -171,6 +182,10 @@ class Case:
     """By client, number and job: an ACKJOB RESULT under way (S36)."""
     kept_results: dict[str, dict[str, KeptResult]] = attrs.Factory(dict)
     """By node and job: what must be kept there (S36)."""
+    deleted_results: set[tuple[str, str]] = attrs.Factory(set)
+    """Nodes and jobs: a client has deleted what the node has of the job (S36)."""
+    limits: dict[str, Limited] = attrs.Factory(dict)
+    """By queue: its limits, and their use (S38, L15)."""
     told_results: dict[tuple[str, str], Micros] = attrs.Factory(dict)
     """By node and job: a RESULT that has come and is not confirmed, and until when it is kept at
     least (S36)."""
@@ -236,6 +251,10 @@ class Case:
     jobs_created: int = 0
     collection_times: list[Micros] = attrs.Factory(list)
     """How long jobs were still held after their first ack."""
+
+    @has_groups.default
+    def _has_groups(self) -> bool:
+        return any(add.group is not None for add in self.plan.adds)
 
     # Findings.
 

@@ -62,6 +62,11 @@ def priority_of(job: Job) -> int:
     return read(job.first_record).get("priority", 0) if "priority=" in job.first_record else 0
 
 
+def group_of(job: Job) -> int:
+    """The CRC-32 of its GROUP, as the first record has it; −1 without one."""
+    return read(job.first_record).get("group", -1) if "group=" in job.first_record else -1
+
+
 def _compare(case: Case, row: Row, job: Job, fixed: str) -> None:
     if fixed == job.first_record:
         return

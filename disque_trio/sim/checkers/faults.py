@@ -1,5 +1,7 @@
 """Rows about faults: what they change in the world, and which copies they destroy."""
 
+import attrs
+
 from disque_trio.sim.checkers import history
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.queue_pauses import ORDER_DELAY
@@ -42,6 +44,7 @@ def on_crash(case: Case, row: Row) -> None:
     """A process ends, and with it its memory."""
     case.mark("crash")
     case.pending_orders.pop(row.node, None)
+    _doubt(case, row)
     case.world.on_crash(row)
     jobs = list(case.table(row.node))
     history.on_crash(case, row)
@@ -92,8 +95,18 @@ def on_pause(case: Case, row: Row) -> None:
 def on_resume(case: Case, row: Row) -> None:
     """It goes on, and receives what has come meanwhile."""
     case.world.resume(row.node, row.time)
-    for order in case.pending_orders.pop(row.node, ()):
+    orders = case.pending_orders.pop(row.node, [])
+    case.resumed_orders[row.node] = [attrs.evolve(order, time=row.time) for order in orders]
+    for order in orders:
         _apply(case, order)
+
+
+def _doubt(case: Case, row: Row) -> None:
+    """The process ends as soon as it went on: it may not have read the orders that it had."""
+    for order in case.resumed_orders.pop(row.node, ()):
+        if row.time - order.time <= ORDER_DELAY:
+            case.doubtful_orders[row.node] = None
+            case.world.leaving.setdefault(row.node, order.time)
 
 
 def on_clock(case: Case, row: Row) -> None:

@@ -66,8 +66,8 @@ def on_hold(case: Case, row: Row, job: Job) -> None:
         _make_dummy(case, row, job, copy)
     elif cause == "loaded":
         _load(row, job, copy, before)
-        if before is not None and job.id in case.stopped.get(node, ()):
-            copy.interrupted = before.last_queueing
+        if before is not None:
+            copy.interrupted = before.interrupted or _interrupted(case, job, before)
     else:
         incoming = job.incoming.pop((node, cause), None)
         if incoming is not None:
@@ -78,15 +78,30 @@ def on_hold(case: Case, row: Row, job: Job) -> None:
         case.mark("late_repljob")
 
 
+def _interrupted(case: Case, job: Job, before: Copy) -> Queueing | None:
+    """The stay in the queue that goes on at the next start. A kill undoes its end if that has no
+    record: then neither the reply nor the message with the job was sent."""
+    stay = before.last_queueing
+    if job.id in case.stopped.get(before.node, ()):
+        return stay
+    if job.id not in case.unwritten.get(before.node, ()):
+        return None
+    ends: list[Lease | Give] = [*job.open_serves, *job.gives]
+    return stay if any(end.queueing is stay for end in ends) else None
+
+
 def _load(row: Row, job: Job, copy: Copy, before: Copy | None) -> None:
-    """A copy from the disk: what its record does not have is lost. Only a dummy has no queue."""
+    """A copy from the disk: what its record does not have is lost. Only a dummy has no queue. Its
+    life is not that of the job, which the disk may have had before, and has again after a power
+    cut."""
     copy.before = before
     copy.is_dummy = not row.queue
     copy.confirmed_at = row.time
     if copy.is_late and row.node not in job.drop_on_disk:
         job.resurrected_at = row.time
     if before is not None:
-        copy.base, copy.postponed_at = before.base, before.postponed_at
+        copy.base = before.base if before.is_dummy == copy.is_dummy else None
+        copy.postponed_at = before.postponed_at
     told = job.listed.pop(row.node, {})
     job.perhaps_listed.setdefault(row.node, []).extend(told)
     _forget_gc(job, row.node)
@@ -144,6 +159,8 @@ def on_queue(case: Case, row: Row, job: Job) -> None:
     if copy is not None:
         if copy.interrupted is not None and row.cause in _AFTER_A_STOP:
             queueing = copy.interrupted  # that stay goes on
+            if job.lease is not None and job.lease.queueing is queueing:
+                job.lease = job.lease.before
         copy.interrupted = None
         copy.queueing = copy.last_queueing = queueing
         copy.queued_at = row.time

@@ -4,7 +4,7 @@ T0 is the end of the heal; the core are the healed nodes. Most is judged at the 
 run that ends before a bound proves nothing for the jobs concerned, which `Findings.open` counts.
 """
 
-from disque_trio.sim.bounds import absence
+from disque_trio.sim.bounds import absence, backlog_of_limits
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.cluster_liveness import is_whole, judge_rejoin, judge_unanswered
 from disque_trio.sim.checkers.copy_options import read
@@ -92,6 +92,7 @@ def delivery_bound(case: Case, job: Job, since: Micros) -> Micros:
         + case.obligations.delivery(options.retry)
         + polls
         + backlog(len(case.jobs), work, len(workers))
+        + backlog_of_limits(case.plan, job.queue)
     )
 
 

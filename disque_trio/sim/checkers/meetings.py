@@ -12,12 +12,13 @@ from disque_trio.tracing.rows import Row
 
 
 def on_unmet(case: Case, row: Row) -> None:
-    """A node has the job queued, and a client waits for it at another node."""
+    """A node has the job queued, and a client waits for it at another node. Of queues with limits
+    L15 is judged."""
     since = int(row.detail.removeprefix("since="))
     waited = row.time - since
     if waited <= bound(case) or not case.obligations.is_stream or _was_hindered(case, row, since):
         return
-    if _is_forgotten(case, row):
+    if _is_forgotten(case, row) or row.queue in case.limits:
         return
     detail = (
         f"queued there for {waited / SECOND:.1f} s at least, while a client waits for "

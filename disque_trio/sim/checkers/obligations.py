@@ -60,6 +60,8 @@ class Options:
     is_async: bool = False
     maxlen: int | None = None
     priority: int = 0
+    group: int | None = None
+    """The CRC-32 of its name."""
     limit: int = 0
     unique: int | None = None
     """The CRC-32 of its key."""
@@ -338,7 +340,7 @@ def obligations_of(plan: Plan, no_processor: Micros = 0) -> Obligations:
         differs=bool(steps) or any(clock.wall_offset_ms for clock in plan.clocks),
         has_original_file=has_disk and config.get("aof-format", "framed") == "disque",
         has_queues=has_disk
-        and config.get("aof-queues", "no") == "yes"
+        and config.get("aof-queues", "yes") == "yes"
         and config.get("aof-format", "framed") != "disque",
         no_processor=no_processor,
         capabilities=plan.shared_capabilities,

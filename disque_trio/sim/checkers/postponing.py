@@ -212,10 +212,13 @@ def _unanswered(job: Job, copy: Copy, wait: Wait) -> str:
 
 def on_queued_elsewhere(case: Case, row: Row) -> None:
     """QUEUED has come. With a NACK without a delay it ends the wait here, though that NACK may be
-    the earlier one."""
+    the earlier one: of another node, or of the same one on a link that keeps no order."""
     job = case.jobs.get(row.job)
     wait = None if job is None else job.wait
-    if wait is not None and row.detail == "nack" and row.peer != wait.node:
+    if wait is None or row.detail != "nack":
+        return
+    flight = None if case.obligations.is_stream else case.flights.get(row.ref)
+    if row.peer != wait.node or (flight is not None and flight[0] < wait.time):
         wait.ended[row.node] = row.time
 
 

@@ -105,6 +105,7 @@ OPTIONS: Final[dict[str, dict[str, Row]]] = {
         BUSYLOOP="all_can_be_had_at_once",
         QUEUE="jobs_by_queue_and_state",
         STATE="jobs_by_queue_and_state",
+        GROUP="jobs_by_what_they_say",
         KEY="jobs_by_what_they_say",
         ERROR="jobs_by_what_they_say",
         BODY="jobs_by_what_they_say",
@@ -280,6 +281,10 @@ DIRECTIVES: Final[dict[str, Row]] = {
         auto_aof_rewrite_min_size="a_file_that_has_doubled_is_rewritten",
     ),
     **_elsewhere(
+        "storage/test_journal_kills.py",
+        aof_queues="a_delivery_costs_a_short_record_and_a_file_without_it_none",
+    ),
+    **_elsewhere(
         "storage/test_journal_start.py",
         aof_load_truncated="a_torn_end_may_be_an_error",
         aof_format="a_node_does_not_start_with_jobs_for_which_its_format_has_no_place",
@@ -293,7 +298,6 @@ DIRECTIVES: Final[dict[str, Row]] = {
     "replica-zone": _judged("S30", "S31"),
     "appendfsync": _judged("S15"),
     "appendonly": _judged("S15"),
-    "aof-queues": _judged("S21"),
     "default-replicate": _judged("S16"),
     "replica-repair-after": _judged("L7"),
     "tied-grace": _judged("S23"),

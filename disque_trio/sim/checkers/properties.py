@@ -2,7 +2,15 @@
 
 from typing import Final
 
-from disque_trio.statemachine.base import BURIES, MEETS, POSTPONES, SNOOZES, ZONES
+from disque_trio.statemachine.base import (
+    BURIES,
+    KEEPS_ALL,
+    LIMITS,
+    MEETS,
+    POSTPONES,
+    SNOOZES,
+    ZONES,
+)
 
 PROPERTIES: Final[dict[str, str]] = {
     "S1": "retention: no more replicas are missing than faults have destroyed",
@@ -41,6 +49,8 @@ PROPERTIES: Final[dict[str, str]] = {
     "S34": "a node accepts no replica beyond maxmemory",
     "S35": "nodes send messages about a job, and gossip, only for a reason, in calm",
     "S36": "a result that ACKJOB has given is what WAITJOB and SHOW tell until its KEEP is over",
+    "S37": "the groups of a queue are served in turn at each node, within one priority",
+    "S38": "leases and deliveries of a queue stay within its limits",
     "L1": "every job is delivered within the bound",
     "L2": "a job that is not acknowledged is redelivered within the bound",
     "L3": "acknowledged jobs are removed within the bound",
@@ -55,6 +65,7 @@ PROPERTIES: Final[dict[str, str]] = {
     "L12": "a follower is enqueued when the jobs with its key have ended, not later",
     "L13": "GETJOB and WAITJOB return in time, and ADDJOB when its replicas are confirmed",
     "L14": "a node that is down or hangs is marked as failed in time, if nothing else is wrong",
+    "L15": "a queue with limits is delivered as fast as they allow, in calm",
     "W1": "a worker acknowledges completed jobs, and nothing else",
     "W2": "a worker returns a job only while its lease lasts",
     "W3": "a job begins with enough of its lease left",
@@ -78,6 +89,9 @@ NEEDS: Final[dict[str, int]] = {
     "S30": ZONES,
     "S31": ZONES,
     "S33": MEETS,
+    "S37": KEEPS_ALL,
+    "S38": LIMITS,
+    "L15": LIMITS,
     "L9": MEETS,
 }
 """Capabilities without which a property is not promised: it is judged if all nodes have them."""
@@ -95,5 +109,7 @@ APP_PROPERTIES: Final[dict[str, str]] = {
     "A10": "a snoozed job runs again under its id, after the delay, at the same attempt",
     "A11": "a job never ends the process of its worker",
     "A12": "each run logs at most a few lines, and each of them can be written",
+    "A13": "a member of a flow runs when those before it are done; none is added once the flow is "
+    "cancelled, in calm",
 }
 """Likewise, of apps (`testing.apps`)."""

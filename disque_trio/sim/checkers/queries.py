@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from disque_trio.sim.checkers import errors, results
+from disque_trio.sim.checkers import copy_options, errors, results
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.copy_options import read, rounded
 from disque_trio.sim.checkers.obligations import GRAIN, MILLI
@@ -222,15 +222,28 @@ def _judge_qpeek(case: Case, row: Row, query: Query) -> Iterator[str]:
     yield from (f"shows {job}, which {_how(stood, job)}" for job in told if job not in ever)
     if len(told) > abs(count) or len(dict.fromkeys(told)) < len(told):
         yield f"shows {len(told)} jobs for a count of {count}, or one of them twice"
-    places = [_place(case, job) for job in told]
-    if any((one > next) != (count < 0) for one, next in itertools.pairwise(places)):
-        yield f"shows jobs in the wrong order: {' '.join(told)}"
+    # Groups take turns within a priority. From the other end the order is that of age.
+    of_all = [(_place(case, job), _group(case, job) if count > 0 else 0) for job in told]
+    last = {group: place for place, group in of_all}
+    ranks = [(place[0], 0, "") for place, _ in of_all]
+    for places in (ranks, *([each for each, group in of_all if group == one] for one in last)):
+        if any(
+            (one > next) != (count < 0) and one != next for one, next in itertools.pairwise(places)
+        ):
+            yield f"shows jobs in the wrong order: {' '.join(told)}"
+            break
     for job in always:
-        is_before = bool(told) and (_place(case, job) < places[-1]) != (count < 0)
+        place, group = _place(case, job), _group(case, job) if count > 0 else 0
+        is_before = group in last and (place < last[group]) != (count < 0)
+        is_before |= count > 0 and bool(told) and place[0] < ranks[-1][0]
         if job not in told and (len(told) < abs(count) or is_before):
             yield f"leaves {job} out, which {_how(stood, job)}"
     for job, _, body in pairs:
         yield from _judge_body(case.job(job), body)
+
+
+def _group(case: Case, job_id: str) -> int:
+    return copy_options.group_of(case.job(job_id))
 
 
 def _place(case: Case, job_id: str) -> tuple[int, int, str]:

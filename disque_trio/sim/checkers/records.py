@@ -1,5 +1,7 @@
 """What the judge knows of each job: its copies, deliveries, acknowledgements and messages."""
 
+from collections import deque
+
 import attrs
 
 from disque_trio.sim.checkers.obligations import Options, is_at_least_once
@@ -61,6 +63,23 @@ class Queueing:
 
 
 @attrs.define(eq=False)
+class Turns:
+    """What the groups of a queue get at a node, within one priority (S37)."""
+
+    events: int = 0
+    waiting: dict[int, deque[tuple[int, str, Queueing]]] = attrs.Factory(dict)
+    """By group: since which event a job waits, the one that waits longest first; with some that do
+    not any more."""
+    served: dict[int, int] = attrs.Factory(dict)
+    """By group: the event of its last turn."""
+
+    def begin(self) -> int:
+        """The number of the next event."""
+        self.events += 1
+        return self.events
+
+
+@attrs.define(eq=False)
 class Lease:
     """A worker has the job from this time on: a delivery, or a WORKING."""
 
@@ -116,7 +135,7 @@ class Copy:
     """When it last left the queue."""
     last_queueing: Queueing | None = None
     interrupted: Queueing | None = None
-    """Its stay in the queue when the node was stopped in order, until it is queued again."""
+    """Its stay in the queue when its process ended, if that goes on, until it is queued again."""
     ack_received_at: Micros = NEVER
     """When it was last told of an acknowledgement."""
     came_counted: bool = False

@@ -118,6 +118,12 @@ def on_wipe(case: Case, row: Row) -> None:
     case.kept_results.pop(row.node, None)
 
 
+def on_delete(case: Case, row: Row, job: Job) -> None:
+    """DELJOB is sent: the node may keep nothing of the job from now on. An acknowledgement that it
+    has answered before may be known later only."""
+    case.deleted_results.add((row.node, job.id))
+
+
 def on_wait_invoke(case: Case, row: Row, job: Job) -> None:
     """WAITJOB is sent, maybe WITHRESULT."""
     if "withresult" in row.detail:
@@ -153,5 +159,7 @@ def judge(case: Case, row: Row, job: Job, asked: Micros, told: str) -> None:
             case.violate("S36", "a result whose KEEP is over", job.id, row.node)
         return
     kept = case.kept_results.get(row.node, {}).get(job.id)
+    if (row.node, job.id) in case.deleted_results:
+        return
     if kept is not None and kept.since <= asked and row.time < kept.until:
         case.violate("S36", "no result, and one is kept there", job.id, row.node)

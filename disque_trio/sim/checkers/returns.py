@@ -22,6 +22,9 @@ def on_pong(case: Case, row: Row) -> None:
     pair = (row.node, row.peer)
     if pair in case.answered or not case.obligations.is_stream:
         return
+    if ("half-open", pair) in case.world.blocked:
+        # It answers what was sent before its end of the connection was closed.
+        return
     case.answered[pair] = None
     for job in case.jobs.values():
         mine, theirs = job.copies.get(row.node), job.copies.get(row.peer)

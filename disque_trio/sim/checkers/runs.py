@@ -360,6 +360,8 @@ def judge_silence(case: Case) -> None:
         stay = None if copy is None else copy.queueing
         if stay is None or stay.time != since or not _is_quiet(case, since):
             continue
+        if job.queue in case.limits:
+            continue
         case.check("W7")
         for name, process in case.processes.items():
             if _is_free(process, job.queue, since):

@@ -200,7 +200,8 @@ def after_queue(case: Case, row: Row, job: Job) -> None:
     # The creation stamp of a job that follows another one may be later than those of jobs added
     # after it.
     if not case.plan.faults and job.origin == row.node and not succession.follows(job):
-        line = case.waiting_by_place.setdefault((row.node, row.queue), [])
+        lines = case.waiting_by_place.setdefault((row.node, row.queue), {})
+        line = lines.setdefault(copy_options.group_of(job), [])
         heapq.heappush(line, (-copy_options.priority_of(job), job.serial, job.id))
 
 
@@ -366,21 +367,25 @@ def before_working_ok(case: Case, row: Row, job: Job) -> None:
 
 
 def _check_order(case: Case, row: Row, job: Job) -> None:
-    """S13: with nothing wrong, a node delivers its own jobs in order of priority and creation."""
-    line = case.waiting_by_place.get((row.node, row.queue))
-    if line is None:
+    """S13: with nothing wrong, a node delivers its own jobs in order of priority, and those of a
+    group in order of creation."""
+    lines = case.waiting_by_place.get((row.node, row.queue))
+    if lines is None:
         return
     table = case.table(row.node)
-    while line:
-        copy = table.get(line[0][2])
-        if copy is not None and copy.queueing is not None:
-            break
-        heapq.heappop(line)
+    rank, own = -copy_options.priority_of(job), copy_options.group_of(job)
     case.check("S13")
-    if line and line[0][:2] < (-copy_options.priority_of(job), job.serial):
-        what = "is older" if -line[0][0] == copy_options.priority_of(job) else "has priority"
-        detail = f"served before {line[0][2]}, which {what} and waits in the same queue"
-        case.violate("S13", detail, job.id, row.node)
+    for group, line in lines.items():
+        while line:
+            copy = table.get(line[0][2])
+            if copy is not None and copy.queueing is not None:
+                break
+            heapq.heappop(line)
+        # Groups take turns within a priority (S37).
+        if line and line[0][:2] < (rank, job.serial if group == own else 0):
+            what = "is older" if line[0][0] == rank else "has priority"
+            detail = f"served before {line[0][2]}, which {what} and waits in the same queue"
+            case.violate("S13", detail, job.id, row.node)
 
 
 # S12.

@@ -85,8 +85,8 @@ def _count(case: Case, job_id: str, key: tuple[str, str, str]) -> int:
 
 def _periods(case: Case, row: Row, job: Job) -> int:
     """How many times its timers may have come: those of RETRY, and of a copy that is not
-    confirmed."""
-    since = row.time - job.first_seen
+    confirmed. Where time is real, a row is as late as its node was."""
+    since = row.time - job.first_seen + case.obligations.no_processor
     if row.cause == "repljob":
         # Nodes are added, and copies sent again, until they are confirmed. A node that lacks memory
         # refuses them without a word.

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from outcome import Error, Outcome, capture
+from outcome import Error, Outcome, Value, capture
 
 Act = Callable[[], object]
 Then = Callable[[Outcome[Any]], None]
@@ -20,13 +20,13 @@ class SimulatedThread:
         self._abandoned = 0
         """How often what was started was abandoned."""
 
-    def _begin(self, act: Act, then: Then, *, syncs: bool) -> None:  # noqa: ARG002
-        """Call `_finish` with both, now or later."""
-        self._finish(act, then)
+    def _begin(self, write: Act | None, sync: Act | None, then: Then) -> None:
+        """Do what there is of both, and `_finish`, now or later."""
+        self._finish(done(write, sync), then)
 
-    def _finish(self, act: Act, then: Then) -> None:
-        """Do it."""
-        self._done.append(partial(then, capture(act)))
+    def _finish(self, outcome: Outcome[Any], then: Then) -> None:
+        """All is done."""
+        self._done.append(partial(then, outcome))
         self.wake()
 
     def start(
@@ -35,7 +35,7 @@ class SimulatedThread:
         args: tuple[Any, ...],
         then: Callable[[OSError | None], None],
         *,
-        syncs: bool,
+        sync: Act | None = None,
         wait_s: float = 0.0,  # noqa: ARG002
     ) -> None:
         """Do something. The journal starts nothing else before `then` has been called."""
@@ -48,12 +48,12 @@ class SimulatedThread:
                 then(error)
 
         self.pending += 1
-        self._begin(partial(act, *args), told, syncs=syncs)
+        self._begin(partial(act, *args), sync, told)
 
     def beside(self, act: Callable[..., object], args: tuple[Any, ...], then: Then) -> None:
         """Do something meanwhile."""
         self.pending += 1
-        self._begin(partial(act, *args), then, syncs=True)
+        self._begin(None, partial(act, *args), then)
 
     def collect(self) -> None:
         """Tell what has been done."""
@@ -65,3 +65,13 @@ class SimulatedThread:
     def abandon(self) -> None:
         """Do not call `then` for what was started."""
         self._abandoned += 1
+
+
+def done(*acts: Act | None) -> Outcome[Any]:
+    """Do what there is of them, until one fails; the outcome of the last."""
+    outcome: Outcome[Any] = Value(None)
+    for act in filter(None, acts):
+        outcome = capture(act)
+        if isinstance(outcome, Error):
+            break
+    return outcome

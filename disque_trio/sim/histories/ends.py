@@ -81,6 +81,8 @@ def _check_result(
         return
     if "WITHRESULT" not in map(str.upper, call.request):
         return
+    if any(told.call.node == call.node for told in job.tells("DELJOB")):
+        return  # it drops what this node keeps
     for each in given:
         # The node that has counted the acknowledgement keeps the result.
         is_kept = each.call.reply == 1 and each.call.node == call.node != ""

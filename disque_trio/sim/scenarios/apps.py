@@ -90,6 +90,8 @@ class AppJob:
     """By run, the first begun first; the runs after these return."""
     key: str = ""
     delay_s: float = 0.0
+    after: tuple[int, ...] = ()
+    """Of a member of a flow: the places of those before it among the jobs of the call."""
 
 
 @attrs.frozen(kw_only=True)
@@ -97,7 +99,7 @@ class AppCall:
     """What a producer does at once.
 
     Kinds: single, many (`enqueue_many`), chain, batch (whose results are awaited if `waits`), then
-    (a batch with `then`, the last of the jobs).
+    (a batch with `then`, the last of the jobs), flow.
     """
 
     at: Micros
@@ -106,6 +108,8 @@ class AppCall:
     jobs: tuple[AppJob, ...] = ()
     waits: bool = False
     """Does the producer wait for the result?"""
+    cancel_s: float = 0.0
+    """When the flow is cancelled after it was added; 0 is never."""
 
 
 @attrs.frozen(kw_only=True)

@@ -132,18 +132,37 @@ class _Producer:
             kind = _one(kinds, rng)
             jobs = tuple(self._jobs(kind))
             yield AppCall(
-                at=at, producer=self.number, kind=kind, jobs=jobs, waits=rng.random() < 0.5
+                at=at,
+                producer=self.number,
+                kind=kind,
+                jobs=jobs,
+                waits=rng.random() < 0.5,
+                cancel_s=self._cancel_s(kind),
             )
 
+    def _cancel_s(self, kind: str) -> float:
+        if kind != "flow" or self.rng.random() < 0.7:
+            return 0.0
+        return round(self.rng.uniform(0.01, 15), 2)
+
     def _jobs(self, kind: str) -> Iterator[AppJob]:
-        size = 1 if kind == "single" else self.rng.randint(2, 5)
+        size = 1 if kind == "single" else self.rng.randint(2, 7 if kind == "flow" else 5)
         plain = [each for each in self.tasks if not each.is_consumer]
         for place in range(size):
             is_later = (kind == "chain" and place > 0) or (kind == "then" and place == size - 1)
+            is_later = is_later or kind == "flow"
             tasks = [each for each in plain if not each.conflict] if is_later else plain
             if kind == "single":
                 tasks = list(self.tasks)
-            yield self._job(self.rng.choice(tasks or plain), is_later=is_later)
+            job = self._job(self.rng.choice(tasks or plain), is_later=is_later)
+            if kind == "flow":
+                job = attrs.evolve(job, after=self._after(place))
+            yield job
+
+    def _after(self, place: int) -> tuple[int, ...]:
+        """Which members come before the one at this place."""
+        share = self.rng.choice((0.3, 0.6, 1.0))
+        return tuple(each for each in range(place) if self.rng.random() < share)
 
     def _job(self, task: AppTask, *, is_later: bool) -> AppJob:
         spec, rng = self.spec, self.rng

@@ -17,7 +17,7 @@ from disque_trio.sim.scenarios.value_types import (
     words_of,
 )
 
-_CALLS = ("single", "many", "chain", "batch", "then")
+_CALLS = ("single", "many", "chain", "batch", "then", "flow")
 _EXECUTORS = ("loop", "thread", "process")
 _CONFLICTS = ("return", "reject", "again", "replace")
 
@@ -51,7 +51,7 @@ class AppsSpec:
     calls: tuple[tuple[str, Range], ...] = key(
         weights(_CALLS),
         "what producers do: `single`, `many` (`enqueue_many`), `chain`, `batch`, `then` (a batch "
-        "with `then`)",
+        "with `then`), `flow`",
         default={"single": 1},
     )
     deeds: tuple[tuple[str, Range], ...] = key(

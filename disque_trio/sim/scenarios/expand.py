@@ -2,8 +2,9 @@
 
 Each part has a random stream of its own: ``cfg`` for what holds for the whole run, ``swarm`` for
 what is left out, ``strikes`` for the faults, ``adds/p1`` for the jobs of producer p1,
-``extensions/p1`` for what the original's jobs do not have, ``observers`` and ``administrators``. So
-a change to one part of a scenario does not change the draws of the others.
+``extensions/p1`` and ``groups/p1`` for what the original's jobs do not have, ``observers``,
+``administrators`` and ``limits``. So a change to one part of a scenario does not change the draws
+of the others.
 """
 
 import random
@@ -25,6 +26,7 @@ from disque_trio.sim.scenarios.plan import (
     Consumer,
     Expect,
     Latency,
+    Limit,
     LinkPlan,
     Micros,
     Observer,
@@ -70,6 +72,7 @@ def expand(scenario: Scenario, seed: int) -> Plan:
         consumers=_consumers(scenario, nodes, cfg),
         observers=_observers(scenario, stream(seed, "observers")),
         administrators=_administrators(scenario, stream(seed, "administrators")),
+        limits=_limits(scenario, nodes, stream(seed, "limits")),
         apps=None if scenario.apps is None else apps_draw.draw(scenario.apps, seed, nodes, chaos),
         faults=occurrences(faults, nodes, zones, chaos, stream(seed, "strikes")),
         chaos=chaos,
@@ -168,7 +171,8 @@ def _adds(
         for node in _places(spec.at, nodes, default=0):
             number += 1
             name = f"p{number}"
-            run = _Run(nodes, chaos, stream(seed, "adds", name), stream(seed, "extensions", name))
+            streams = [stream(seed, part, name) for part in ("adds", "extensions", "groups")]
+            run = _Run(nodes, chaos, *streams)
             adds += _of_producer(name, spec, rate, node, run)
     return tuple(sorted(adds, key=lambda add: add.at))
 
@@ -187,6 +191,7 @@ class _Run:
     rng: random.Random
     extensions: random.Random
     """For the options that the original does not have, so that they change no other draw."""
+    groups: random.Random
 
 
 def _of_producer(name: str, spec: ProducerSpec, rate: float, node: int, run: _Run) -> Iterator[Add]:
@@ -238,6 +243,7 @@ def _add(spec: ProducerSpec, body: str, producer: str, node: int, at: Micros, ru
         dies_after=spec.dies_after.draw_int(rng) if _happens(spec.dies, rng) else None,
         again=spec.again.draw_int(rng),
         **({} if job.unique is None else _key(job, job.unique, rng)),
+        group=None if job.group is None else _group(job.group, run.groups),
     )
     return attrs.evolve(add, sync=None) if add.is_async else add
 
@@ -265,6 +271,11 @@ def _key(job: JobSpec, keys: Range, rng: random.Random) -> dict[str, Any]:
         "keep_s": job.keep.draw_int(rng),
         "if_exists": None if way == "default" else way,
     }
+
+
+def _group(groups: Range, rng: random.Random) -> str | None:
+    number = rng.randint(0, groups.draw_int(rng))
+    return f"g{number}" if number else None
 
 
 def _happens(share: Range, rng: random.Random) -> bool:
@@ -337,6 +348,28 @@ def _administrators(scenario: Scenario, rng: random.Random) -> tuple[Administrat
             name = f"a{len(found) + 1}"
             found.append(Administrator(name=name, every=spec.every.span, queues=queues, mix=mix))
     return tuple(found)
+
+
+# Limits.
+
+
+def _limits(scenario: Scenario, nodes: int, rng: random.Random) -> tuple[Limit, ...]:
+    drawn = [
+        Limit(
+            at=spec.at.draw_int(rng),
+            node=rng.randint(1, nodes),
+            queue=queue,
+            concurrency=spec.concurrency.draw_int(rng) or 0,
+            rate=(rate := spec.rate.draw_int(rng) or 0),
+            per_s=(spec.per.draw_int(rng) or 1) if rate else 1,
+            burst=(spec.burst.draw_int(rng) or 0) if rate else 0,
+            is_loose=_happens(spec.loose, rng),
+        )
+        for spec in scenario.limits
+        for queue in spec.queues
+        if _happens(spec.share, rng)
+    ]
+    return tuple(each for each in drawn if each.concurrency or each.rate)
 
 
 # Observers.

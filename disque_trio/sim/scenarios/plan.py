@@ -75,6 +75,7 @@ class Add:
     maxlen: int | None = None
     is_async: bool = False
     priority: int | None = None
+    group: str | None = None
     limit: int | None = None
     unique: str | None = None
     keep_s: int | None = None
@@ -180,6 +181,21 @@ class Administrator:
 
 
 @attrs.frozen(kw_only=True)
+class Limit:
+    """One QUEUE LIMIT of the operator; NONE without `concurrency` and `rate`. A node that is down
+    or stopped then does not get it."""
+
+    at: Micros
+    node: int
+    queue: str
+    concurrency: int = 0
+    rate: int = 0
+    per_s: int = 1
+    burst: int = 0
+    is_loose: bool = False
+
+
+@attrs.frozen(kw_only=True)
 class Fault:
     """One fault: what, when or upon which event, where, for how long.
 
@@ -241,6 +257,7 @@ class Plan:
     consumers: tuple[Consumer, ...] = ()
     observers: tuple[Observer, ...] = ()
     administrators: tuple[Administrator, ...] = ()
+    limits: tuple[Limit, ...] = ()
     apps: AppsPlan | None = None
     """The app that runs in the cluster: then `testing.apps` plays the plan."""
     faults: tuple[Fault, ...] = ()

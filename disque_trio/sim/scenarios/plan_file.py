@@ -139,6 +139,7 @@ def _check(plan: Plan, name: str) -> None:
     for key, places in (
         ("adds", [add.node for add in plan.adds]),
         ("consumers", [consumer.node for consumer in plan.consumers]),
+        ("limits", [limit.node for limit in plan.limits]),
     ):
         for number, node in enumerate(places):
             if not 1 <= node <= plan.nodes:

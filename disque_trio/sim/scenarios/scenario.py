@@ -190,6 +190,11 @@ class JobSpec:
     )
     ttl: Choice = key(choice(POSITIVE_SECONDS), "TTL", default="default")
     maxlen: Choice = key(choice(whole(1)), "MAXLEN", default="default")
+    group: Range | None = key(
+        whole(1),
+        "GROUP; each job has one of so many groups, or none: as often as each of them",
+        default=None,
+    )
     unique: Range | None = key(
         whole(1), "UNIQUE; each job has one of so many keys of its queue", default=None
     )
@@ -269,6 +274,21 @@ class AdministratorSpec:
         weights(tuple(vocabulary.ORDERS)), "what they order", default={"wait": 1}
     )
     share: Range = key(SHARE, "chance that a run has administrators", default=1)
+
+
+@attrs.frozen(kw_only=True)
+class LimitSpec:
+    """QUEUE LIMIT of queues, ordered at a random node. Each queue has limits of its own; one for
+    which neither CONCURRENCY nor RATE is drawn has none. The checker judges them (S38, L15)."""
+
+    queues: tuple[str, ...] = key(QUEUES, "the queues")
+    share: Range = key(SHARE, "chance that a queue has limits in a seed", default=1)
+    at: Range = key(DURATION, "when they are set", default="0s")
+    concurrency: Choice = key(choice(whole(1)), "CONCURRENCY", default="default")
+    rate: Choice = key(choice(whole(1)), "RATE", default="default")
+    per: Choice = key(choice(POSITIVE_SECONDS), "PER; only with `rate`", default="default")
+    burst: Choice = key(choice(whole(1)), "BURST; only with `rate`", default="default")
+    loose: Range = key(SHARE, "chance of LOOSE", default=0)
 
 
 @attrs.frozen(kw_only=True)
@@ -376,6 +396,9 @@ class Scenario:
     )
     administrators: tuple[AdministratorSpec, ...] = key(
         array_of(table(AdministratorSpec)), "the administrators", default=[], name="administrator"
+    )
+    limits: tuple[LimitSpec, ...] = key(
+        array_of(table(LimitSpec)), "the limits of queues", default=[], name="limit"
     )
     apps: AppsSpec | None = key(table(AppsSpec), "an app of the library, if one runs", default=None)
     faults: tuple[FaultSpec, ...] = key(

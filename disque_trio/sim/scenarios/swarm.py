@@ -72,6 +72,8 @@ def _plainer(job: JobSpec, p: float, rng: random.Random) -> JobSpec:
             left_out[name] = DEFAULT
     if rng.random() >= p:
         left_out["async_"] = fixed(0)
+    if job.group is not None and rng.random() >= p:
+        left_out["group"] = None
     return attrs.evolve(job, **left_out)
 
 

@@ -11,7 +11,8 @@ from disque_trio.statemachine.joboptions import BY_WORD, OPTIONS, WAYS, Option, 
 from disque_trio.statemachine.suggestions import no_option, none_of
 
 _LISTED: Final = (
-    b"REPLICATE", b"TTL", b"RETRY", b"MAXLEN", b"DELAY", b"PRIORITY", b"LIMIT", b"SYNC", b"BACKOFF",
+    b"REPLICATE", b"TTL", b"RETRY", b"MAXLEN", b"DELAY", b"PRIORITY", b"GROUP", b"LIMIT", b"SYNC",
+    b"BACKOFF",
 )  # fmt: skip
 NAMES: Final = tuple(
     dict.fromkeys(

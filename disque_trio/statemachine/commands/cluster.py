@@ -4,10 +4,11 @@ from functools import partial
 from typing import Final
 
 from disque_trio.statemachine import hostnames, membership, sessions, waiters
-from disque_trio.statemachine.address import LAST_PORT, MAX_PORT, is_host_name, is_port
+from disque_trio.statemachine.address import MAX_PORT, is_host_name, is_port
 from disque_trio.statemachine.base import (
     FAIL,
     HANDSHAKE,
+    LAST_PORT,
     LEAVING,
     NODE_ID_LENGTH,
     OK,

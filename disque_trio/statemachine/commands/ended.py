@@ -54,6 +54,8 @@ def describe(record: Record) -> list[Reply]:
         reply += [b"body-start", head]
     if record.by:
         reply += [b"by", record.by]
+    if said.group is not None:
+        reply += [b"group", said.group]
     if said.key is not None:
         reply += [b"key", said.key]
     if said.reason:

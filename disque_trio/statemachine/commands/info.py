@@ -7,7 +7,15 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from disque_trio.statemachine import hostnames, metrics, pressure, recovery, sessions, versions
+from disque_trio.statemachine import (
+    hostnames,
+    limiting,
+    metrics,
+    pressure,
+    recovery,
+    sessions,
+    versions,
+)
 from disque_trio.statemachine.backlog import Backlog
 from disque_trio.statemachine.base import FORMAT, SYNTAX_ERROR, CommandError, Reply
 from disque_trio.statemachine.chores import ReadVitals, Vitals
@@ -48,13 +56,14 @@ FEATURES: Final = (
     "ended-jobs",
     "results",
     "queue-limits",
+    "groups",
 )
 """What this node can beyond the original, by name; a client looks here before it uses it."""
 _SHOWN_QUEUES: Final = 10
 """How many queues with dead or restored jobs are named."""
 _SHOWN_MEETS: Final = 8
 _SHOWN_BYTES: Final = 64
-_NEED_EXTENSIONS: Final = ("priority", "unique", "dead-letters", "backoff")
+_NEED_EXTENSIONS: Final = ("priority", "unique", "dead-letters", "backoff", "groups")
 """Those that need a place for the extensions of jobs."""
 Field = tuple[str, object]
 """A name and what is shown after the colon."""
@@ -151,6 +160,11 @@ def _plain(name: bytes) -> str:
 
 def _queues(node: NodeState, _vitals: Vitals) -> Iterator[Field]:
     yield "registered_queues", len(node.queues)
+    if limited := limiting.limited(node):
+        queues = [queue for each in limited if (queue := node.queues.get(each.name))]
+        yield "limited_queues", len(limited)
+        yield "limited_queues_waiting", sum([limiting.waits(node, each) for each in queues])
+        yield "nodes_without_limits", len(limiting.unlimited_nodes(node))
 
 
 def _persistence(node: NodeState, vitals: Vitals) -> Iterator[Field]:

@@ -17,6 +17,7 @@ from disque_trio.statemachine import (
     pressure,
     replication,
     requeue,
+    results,
     tracked_deliveries,
     waiters,
 )
@@ -101,7 +102,7 @@ def fastack(node: NodeState, client: Client, args: list[bytes]) -> Reply:
 
 
 def deljob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
-    """How many were dropped here, and only here."""
+    """How many were dropped here, and only here, with their results."""
     ids = job_ids(args)
     node.begun = args
     node.acker = client.name or client.address
@@ -112,6 +113,8 @@ def _delete(node: NodeState, ids: Sequence[JobId]) -> int:
     jobs = _known(node, ids)
     for job in jobs:
         replication.drop(node, job, Cause.CLIENT_DELJOB)
+    for job_id in ids if node.results else ():
+        results.delete(node, job_id)
     return len(jobs)
 
 

@@ -4,7 +4,6 @@ from typing import Any, Final
 
 from disque_trio.statemachine import keeping, limiting
 from disque_trio.statemachine.base import (
-    LIMITS,
     OK,
     SYNTAX_ERROR,
     CommandError,
@@ -44,9 +43,11 @@ def _setting(words: list[bytes]) -> Setting:
     for option in LIMIT.values():
         if option.needs and option.name in given and LIMIT[option.needs].name not in given:
             raise CommandError(_NEEDS % (option.word, option.needs))
+    if not given.keys() & {"concurrency", "rate"}:
+        raise CommandError(_NO_LIMIT)
     if "rate" in given:
         given.setdefault("period", 1000)
-    return Setting(**given)
+    return Setting(**given | {"is_loose": "is_loose" in given})
 
 
 def _described(node: NodeState, name: bytes) -> dict[bytes, Reply]:
@@ -58,21 +59,17 @@ def _described(node: NodeState, name: bytes) -> dict[bytes, Reply]:
         b"rate": setting.rate,
         b"period-ms": setting.period,
         b"burst": setting.burst,
+        b"loose": int(setting.is_loose),
         b"set-at-ms": setting.epoch,
     }
     if limit is None or not setting.is_set:
         return items
     queue = node.queues.get(name)
-    peers = node.cluster.nodes.values()
     return items | {
         b"keeper": limiting.keeper(node, limit),
         b"leased": node.leased.get(name, 0),
         b"may-deliver": limiting.allowed(node, limit),
         b"waits": int(queue is not None and limiting.waits(node, queue)),
         b"parts": keeping.parts(node, limit),
-        b"unlimited-nodes": [
-            peer.id
-            for peer in peers
-            if peer is not node.cluster.myself and peer.link and not peer.capabilities & LIMITS
-        ],
+        b"unlimited-nodes": list(limiting.unlimited_nodes(node)),
     }

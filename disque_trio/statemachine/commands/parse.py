@@ -237,8 +237,10 @@ def read_value(option: Option, words: Words) -> Any:
 
 
 def _text(option: Option, word: bytes) -> bytes:
+    what = option.usage.strip("[]").encode()
+    if len(word) < option.least:
+        raise CommandError(b"ERR The %b behind %b is empty" % (what, option.word))
     if len(word) > option.most:
-        what = option.usage.strip("[]").encode()
         raise CommandError(
             b"ERR The %b behind %b has at most %d bytes: this one has %d"
             % (what, option.word, option.most, len(word))

@@ -308,13 +308,20 @@ def qstat(node: NodeState, _client: Client, args: list[bytes]) -> Reply:
 def _of_limit(node: NodeState, queue: Queue, setting: Setting) -> list[Reply]:
     reply: list[Reply] = [b"concurrency", setting.concurrency, b"rate", setting.rate]
     reply += [b"period-ms", setting.period, b"burst", setting.burst]
-    return [*reply, b"limited", int(limiting.waits(node, queue))]
+    reply += [b"limited", int(limiting.waits(node, queue))]
+    return [*reply, b"loose", int(setting.is_loose)]
 
 
 def queue_of(node: NodeState, name: bytes) -> Queue | None:
-    """The queue; an empty one in its place if all its jobs here are dead, or none is queued."""
-    has_jobs = name in node.dead or name in node.unqueued
-    return node.queues.get(name) or (Queue(name, node.mono, node.mono) if has_jobs else None)
+    """The queue; an empty one in its place if all its jobs here are dead, none is queued, or it has
+    only limits."""
+    if (queue := node.queues.get(name)) is not None:
+        return queue
+    limit = node.limits.get(name)
+    is_limited = limit is not None and limit.setting.is_set
+    if not is_limited and name not in node.dead and name not in node.unqueued:
+        return None
+    return Queue(name, node.mono, node.mono, limit=limit)
 
 
 def waiting(node: NodeState, backlog: Backlog | None) -> tuple[int, Millis | None]:

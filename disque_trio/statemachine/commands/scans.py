@@ -16,12 +16,12 @@ from typing import Final
 
 import attrs
 
-from disque_trio.statemachine import transfer
+from disque_trio.statemachine import limiting, transfer
 from disque_trio.statemachine.base import (
     ACTIVE,
-    DEAD,
     DELAYED,
     DELIVERED_HERE,
+    FOREVER,
     POSTPONED,
     RESTORED,
     STATE_NAMES,
@@ -37,9 +37,10 @@ from disque_trio.statemachine.base import (
 )
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.commandoptions import JSCAN, QSCAN, Table
-from disque_trio.statemachine.commands import ended
+from disque_trio.statemachine.commands import ended, prefilter
 from disque_trio.statemachine.commands.jobs import BODY_AT, describe
 from disque_trio.statemachine.commands.parse import integer
+from disque_trio.statemachine.commands.prefilter import Prefilter
 from disque_trio.statemachine.commands.queues import (
     PAUSE_NAMES,
     queue_of,
@@ -50,6 +51,7 @@ from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.joboptions import Option
 from disque_trio.statemachine.jobtable import Walk
 from disque_trio.statemachine.lengthy import FEWER, SOME, STEP_WORK, JobsLeft, of_names
+from disque_trio.statemachine.limit import Setting
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.suggestions import did_you_mean, none_of, shown
@@ -63,11 +65,10 @@ PHASES: Final = {
 }
 """What JSCAN takes for a state, besides those that SHOW has: the flags of an active job, of which
 the first that it has counts (`phase_of`)."""
-_BODY_STEP: Final = 4096
-"""So many bytes of a body that is searched are a step."""
 WORK_PER_ITEM: Final = 10
 MAX_ITERATIONS: Final = 32
 """For queues and for jobs. Every iteration over jobs is checked when a job is dropped."""
+_ALL: Final = tuple(range(len(STATE_NAMES)))
 _MAX_CURSOR: Final = (1 << 64) - 1
 _OFFSET_BITS: Final = 40
 _LAST_NUMBER: Final = (1 << 23) - 1
@@ -92,6 +93,7 @@ class Options:
     """Where there are states or phases, a job in any of them is shown."""
     has_ended: bool = False
     """Also jobs that have ended, behind all others."""
+    group: bytes | None = None
     key: bytes | None = None
     error: bytes | None = None
     body: bytes | None = None
@@ -164,7 +166,8 @@ def _show_queue(node: NodeState, options: Options, name: bytes) -> list[Reply]:
 def _names(node: NodeState, options: Options) -> list[bytes]:
     if not options.has_unqueued:
         return list(node.queues)
-    return list({**node.queues, **node.unqueued, **node.dead})
+    limited = [each.name for each in limiting.limited(node)]
+    return list({**node.queues, **node.unqueued, **node.dead, **dict.fromkeys(limited)})
 
 
 def _figures(node: NodeState, options: Options, name: bytes) -> bytes:
@@ -177,13 +180,22 @@ def _figures(node: NodeState, options: Options, name: bytes) -> bytes:
         return figures
     restored, due = waiting(node, node.restored.get(name))
     _, delayed_due = waiting(node, node.delayed.get(name))
-    return b"%b %d %d %d %d" % (
+    figures = b"%b %d %d %d %d" % (
         figures,
         node.unqueued.get(name, 0),
         restored,
         _moment(node, due),
         _moment(node, delayed_due),
     )
+    limit = node.limits.get(name)
+    if limit is None or not limit.setting.is_set:
+        return figures
+    return b"%b %b" % (figures, _limits(node, queue, limit.setting))
+
+
+def _limits(node: NodeState, queue: Queue, setting: Setting) -> bytes:
+    limits = setting.concurrency, setting.rate, setting.period, setting.burst
+    return b"%d %d %d %d %d %d" % (*limits, limiting.waits(node, queue), setting.is_loose)
 
 
 def _moment(node: NodeState, due: Millis | None) -> int:
@@ -252,7 +264,10 @@ def _jscan(node: NodeState, options: Options, number: int, offset: int) -> Reply
     if options.wanted is None and len(node.jobs) > node.knobs.steps_at_once:
         return Lengthy(_all_jobs(node, options, number if seen == offset else 0))
     steps = _steps(node, options.wanted)
-    few = None if options.cursor else _indexed(node, options, steps)
+    checks = _prefilter(node, options)
+    # Of a walk that goes on, jobs that it has passed may be among those that are counted.
+    most = None if options.cursor else prefilter.most_of(node, checks, steps)
+    few = None if options.cursor else _few(node, options, checks, most, steps)
     begun = offset
     if few is not None:
         found, cursor = [job for job in few if _shows_job(node, options, job)], b"0"
@@ -260,7 +275,7 @@ def _jscan(node: NodeState, options: Options, number: int, offset: int) -> Reply
         if walk is None or seen != offset:
             walk, number, offset = node.table.walk(), 0, 0
             begun = 0
-        found, passed = _look(node, options, walk, steps)
+        found, passed = _look(node, options, walk, checks, steps, most)
         offset += passed
         cursor = b"%d" % _next_job(node, number, walk, offset)
     if options.has_ended and cursor == b"0":
@@ -272,6 +287,24 @@ def _jscan(node: NodeState, options: Options, number: int, offset: int) -> Reply
     return Lengthy(parts, 2 * (offset - begun) * STEP_WORK, left.sizes)
 
 
+def _few(
+    node: NodeState, options: Options, checks: Prefilter, most: int | None, limit: int
+) -> list[Job] | None:
+    """The only jobs that can be wanted, if an index has them and they are few; or None."""
+    if options.key is not None and options.queue is not None:
+        return list(node.keys.index.get((options.queue, options.key), ()))
+    return prefilter.few(node, checks, most, limit)
+
+
+def _look(
+    node: NodeState, options: Options, walk: Walk, checks: Prefilter, steps: int, most: int | None
+) -> tuple[list[Job], int]:
+    def fits(job: Job) -> bool:
+        return _shows_job(node, options, job)
+
+    return prefilter.look(walk, checks, fits, options.wanted, steps, most)
+
+
 def _all_jobs(node: NodeState, options: Options, number: int) -> Generator[list[Reply], None, None]:
     """BUSYLOOP, perhaps from a cursor on: the jobs that are wanted first, since the reply begins
     with their number."""
@@ -280,7 +313,8 @@ def _all_jobs(node: NodeState, options: Options, number: int) -> Generator[list[
     walk = walk or node.table.walk()
     try:
         while not walk.is_over:
-            left.add(_look(node, options, walk, node.knobs.steps_at_once)[0])
+            checks = _prefilter(node, options)  # ages count from now
+            left.add(_look(node, options, walk, checks, node.knobs.steps_at_once, None)[0])
             yield []
     finally:
         walk.end()
@@ -414,44 +448,27 @@ def phase_of(job: Job) -> bytes:
     return b""
 
 
-def _indexed(node: NodeState, options: Options, most: int) -> list[Job] | None:
-    """The only jobs that can be wanted, if an index has them and they are few; or None."""
-    if options.key is not None and options.queue is not None:
-        return list(node.keys.index.get((options.queue, options.key), ()))
-    if options.states != (DEAD,) or options.phases:
-        return None
-    queues = node.dead if options.queue is None else (options.queue,)
-    if len(queues) > most:
-        return None
-    dead = [node.dead.get(name, {}) for name in queues]
-    if sum(map(len, dead)) > most:
-        return None
-    return [job for jobs in dead for job in jobs.values()]
-
-
-def _look(node: NodeState, options: Options, walk: Walk, steps: int) -> tuple[list[Job], int]:
-    """The wanted jobs among the next ones, and how many were passed: as many as `steps`, or fewer
-    where bodies are searched."""
-    found: list[Job] = []
-    passed = 0
-    for job in walk:
-        passed += 1
-        steps -= 1
-        if _shows_job(node, options, job):
-            found.append(job)
-            if len(found) == options.wanted:
-                break
-        if options.body is not None and isinstance(job.body, bytes):
-            steps -= len(job.body) // _BODY_STEP
-        if steps <= 0:
-            break
-    return found, passed
+def _prefilter(node: NodeState, options: Options) -> Prefilter:
+    """What `_shows_job` requires, as far as cheap checks can tell."""
+    flags = 0
+    for phase in options.phases:
+        flags |= PHASES[phase]
+    is_any = not (options.states or options.phases)
+    older, younger = options.older, options.younger
+    return Prefilter(
+        queue=options.queue,
+        states=_ALL if is_any else options.states,
+        flags=flags,
+        since=-FOREVER if younger is None else node.wall - 1000 * younger - 999,
+        until=FOREVER if older is None else node.wall - 1000 * older,
+        is_extended=(options.key, options.group, options.error) != (None, None, None),
+        body=options.body,
+    )
 
 
 def _shows_job(node: NodeState, options: Options, job: Job) -> bool:
+    """Of a job of the queue, if one is asked for."""
     if job.is_dummy:
-        return False
-    if options.queue is not None and job.queue != options.queue:
         return False
     if options.states or options.phases:
         is_in = job.state in options.states
@@ -464,8 +481,10 @@ def _shows_job(node: NodeState, options: Options, job: Job) -> bool:
 
 
 def _says(options: Options, job: Job) -> bool:
-    """Has it this key, error and text? A body that is on disk has none."""
+    """Has it this group, key, error and text? A body that is on disk has none."""
     more = job.extensions
+    if options.group is not None and job.group != options.group:
+        return False
     if options.key is not None and (more is None or more.key != options.key):
         return False
     if options.error is not None and job.error.kind != options.error:
@@ -483,8 +502,10 @@ def _shows_ended(node: NodeState, options: Options, sheet: Sheet, at: int) -> bo
             return False
         if options.younger is not None and age > options.younger:
             return False
-    if options.key is not None or options.error is not None:
+    if (options.group, options.key, options.error) != (None, None, None):
         said = sheet.said.get(at, NOTHING)
+        if options.group is not None and said.group != options.group:
+            return False
         if options.key is not None and said.key != options.key:
             return False
         if options.error is not None and said.error.kind != options.error:

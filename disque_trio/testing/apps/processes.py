@@ -37,6 +37,8 @@ WAIT_S: Final = 3600.0
 """How long a producer waits for a result."""
 DEADLINE_S: Final = 120
 """Of batches with `then`."""
+FLOW_S: Final = 180
+"""The same of flows."""
 
 
 def runtime_of(stage: Stage, connections: Connections, name: str, life: int) -> Runtime:
@@ -332,6 +334,21 @@ class AppProducer:
         self.stage.row("then", self.name, job=batch.then.id, ref=last.number, batch=batch.id)
         self._members(batch.id, jobs, batch.jobs)
 
+    async def flow(self, call: AppCall) -> None:
+        """A flow, which may be cancelled."""
+        flow = self.app.flow(deadline=FLOW_S)
+        members: list[Any] = []
+        for job in call.jobs:
+            after = [members[place] for place in job.after]
+            members.append(flow.add(self.call_of(job), after=after))
+        enqueued = await flow.enqueue()
+        number = call.jobs[0].number
+        self.stage.row("flow", self.name, job=enqueued.id, ref=number)
+        if call.cancel_s:
+            await trio.sleep(call.cancel_s)
+            is_cancelled = await enqueued.cancel()
+            self.stage.row("cancel", self.name, job=enqueued.id, ref=number, done=is_cancelled)
+
     def _members(self, batch: str, jobs: Sequence[AppJob], found: Sequence[object]) -> None:
         self.stage.row("batch", self.name, cause=batch,
                        jobs=",".join(str(job.number) for job in jobs))  # fmt: skip
@@ -362,4 +379,5 @@ _CALLS: Final[dict[str, Callable[[AppProducer, AppCall], Any]]] = {
     "chain": AppProducer.chain,
     "batch": AppProducer.batch,
     "then": AppProducer.then,
+    "flow": AppProducer.flow,
 }

@@ -52,7 +52,10 @@ def _reply(node: MemoryNode, command: Command[Result]) -> Reply:
         if reply is NULL_ARRAY:
             raise InlineError(_NO_RESULT)
         return reply
-    return node.ask(words, command.wait_s)
+    reply = node.ask(words, command.wait_s)
+    if reply is None and words[0] == b"WAITJOB" and words[-1] == b"WITHRESULT" and command.wait_s:
+        raise InlineError(_NO_RESULT)
+    return reply
 
 
 def world_of(node: MemoryNode) -> Runtime:

@@ -37,6 +37,8 @@ class Waiting:
     attempt: int
     reason: str
     """Why it is dead; empty if it is not."""
+    group: str | None = None
+    """GROUP, if it has one."""
 
     def __str__(self) -> str:
         given = [repr(each) for each in self.args]
@@ -73,6 +75,7 @@ def shown(node: MemoryNode, job: Job) -> Waiting:
         due_in=max(job.requeue_at - node.now.mono, 0) / 1000 if is_later else 0.0,
         priority=job.priority,
         attempt=job.nacks + 1,
+        group=None if job.group is None else job.group.decode(errors="surrogateescape"),
         reason=extensions.dead.reason.decode(errors="replace") if extensions else "",
     )
 

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar, cast
 import anyio
 import attrs
 
+from disque_trio.statemachine.base import Millis
 from disque_trio.testing.inline.clients import world_of
 from disque_trio.testing.inline.jobs import Waiting, Wanted, missing, shown
 from disque_trio.testing.inline.node import MemoryNode
@@ -115,7 +116,7 @@ class Inline:
         they may."""
         async with Runner.of(app, self.node) as runner:
             ran = await self._run_due(runner, may_die)
-            while (due := self.node.next_due()) is not None:
+            while (due := self._due(runner)) is not None:
                 self.node.sleep((due - self.node.now.mono) / 1000)
                 ran += await self._run_due(runner, may_die, len(ran))
         return ran
@@ -126,7 +127,7 @@ class Inline:
         end = self.now + seconds
         async with Runner.of(app, self.node) as runner:
             ran = await self._run_due(runner, may_die)
-            while (at := self._next(app)) <= end:
+            while (at := self._next(runner)) <= end:
                 self.node.sleep(max(at - self.now, 0))
                 for schedule in app.crons.schedules:
                     if _tick(schedule, at - 1) == at:
@@ -135,11 +136,16 @@ class Inline:
             self.node.sleep(max(end - self.now, 0))
         return ran
 
-    def _next(self, app: AnyApp) -> float:
+    def _due(self, runner: Runner) -> Millis | None:
+        """When a job is due, or may be delivered within the limits of its queue."""
+        found = (self.node.next_due(), self.node.next_token(runner.queues))
+        return min((each for each in found if each is not None), default=None)
+
+    def _next(self, runner: Runner) -> float:
         """When something is due."""
-        due = self.node.next_due()
+        due = self._due(runner)
         jobs = [] if due is None else [self.now + (due - self.node.now.mono) / 1000]
-        ticks = [_tick(schedule, self.now) for schedule in app.crons.schedules]
+        ticks = [_tick(schedule, self.now) for schedule in runner.app.crons.schedules]
         return min([*jobs, *ticks], default=float("inf"))
 
     async def _run_due(self, runner: Runner, may_die: bool, before: int = 0) -> list[Ran]:

@@ -3,12 +3,21 @@
 import random
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 import attrs
 
-from disque_trio.statemachine.base import ACTIVE, DEAD, MYSELF, QUEUED, Millis, Now, Reply
+from disque_trio.statemachine.base import (
+    ACTIVE,
+    DEAD,
+    MYSELF,
+    PAUSE_OUT,
+    QUEUED,
+    Millis,
+    Now,
+    Reply,
+)
 from disque_trio.statemachine.chores import ReadVitals, Vitals
 from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Peer
@@ -102,6 +111,16 @@ class MemoryNode:
             job.requeue_at
             for job in self.waiting()
             if job.state == ACTIVE and job.requeue_at and job.queue != _CHECKPOINTS
+        ]
+        return min(found, default=None)
+
+    def next_token(self, queues: Collection[bytes]) -> Millis | None:
+        """When the rate of one of these queues may allow the next of its jobs; None for never."""
+        found = [
+            self.now.mono + -(-queue.limit.setting.period // queue.limit.setting.rate)
+            for queue in self.machine.state.queues.values()
+            if queue.name in queues and queue.length and not queue.paused & PAUSE_OUT
+            if queue.limit is not None and queue.limit.setting.rate
         ]
         return min(found, default=None)
 

@@ -40,7 +40,7 @@ End = Literal["done", "retried", "snoozed", "cancelled", "dead"]
 
 _FEATURES: Final = frozenset((
     words.META, words.TOKENS, words.RELEASE, words.RELEASE_DELAY, words.DELAY, words.BURY,
-    words.LONG_WAITS,
+    words.LAST_ERROR, words.LONG_WAITS, words.RESULTS,
 ))  # fmt: skip
 _NODE: Final = Node(HOST, features=_FEATURES)
 _PERFORMED: Final = b"D-11111111-performedperformedperfor-05a1"
@@ -160,12 +160,16 @@ class Runner:
         start = Start(_PERFORMED, queue, body, nacks, interrupted)
         return self._ran(start, await self._outcome(start, math.inf))
 
+    @property
+    def queues(self) -> list[bytes]:
+        """From where jobs are taken."""
+        return [name.encode(errors="surrogateescape") for name in self.app.queues]
+
     async def run_next(self) -> Ran | None:
         """Run the next job of the app's queues; None if none is due."""
-        queues = [name.encode(errors="surrogateescape") for name in self.app.queues]
-        if not queues:
+        if not self.queues:
             return None
-        reply = self.node.ask((b"GETJOB", b"NOHANG", b"WITHMETA", b"FROM", *queues))
+        reply = self.node.ask((b"GETJOB", b"NOHANG", b"WITHMETA", b"FROM", *self.queues))
         for queue, id, body, facts in words.jobs(reply):
             nacks, crashes = (
                 words.number(facts, name) for name in (b"nacks", b"additional-deliveries")

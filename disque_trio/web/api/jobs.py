@@ -71,7 +71,7 @@ def _schema(option: Option) -> Schema:
     if option.is_number:
         return whole(option.least, min(option.most, 1 << 53))
     if option.is_text or option.usage.startswith("["):
-        return named(0, 256 if option.usage == "key" else option.most)
+        return named(option.least, 256 if option.usage == "key" else option.most)
     return one_of(*option.usage.split("|"))
 
 
@@ -192,6 +192,7 @@ def _leased(job: Job) -> Json:
         "left_s": meta.ttl if meta else None,
         "age_s": meta.age if meta else None,
         "priority": meta.priority if meta else 0,
+        "group": meta.group if meta else None,
         "key": meta.key if meta else None,
     }
 
@@ -208,6 +209,8 @@ def _of_jobs(verb: Verb) -> Callable[[Any, Call], Awaitable[Reply]]:
     async def answer(api: Any, call: Call) -> Reply:
         named_jobs = [call.values["id"]] if "id" in call.values else call.values["jobs"]
         options = {name: each for name, each in call.values.items() if name not in ("id", "jobs")}
+        if "result" not in options:
+            options.pop("keep", None)  # of what it is said
         return Reply({"count": await api.jobs.run(verb(*named_jobs, **options))})
 
     return answer
@@ -228,6 +231,17 @@ _DELIVERIES: Final = Field(
 _COUNT: Final = record(count=WHOLE)
 _NACK: Final = tuple(map(_field, commandoptions.NACK.values()))
 _RELEASE: Final = tuple(map(_field, commandoptions.RELEASE.values()))
+_RESULT: Final = (
+    Field(
+        name="result", schema=TEXT,
+        about="what has come of the job, as text, which nodes keep: GET /jobs/{id} shows it",
+    ),
+    Field(
+        name="keep", schema=seconds(0.001, commandoptions.ACKJOB[b"KEEP"].most),
+        about="with result: seconds for which it is kept (default: 3600)",
+    ),
+)  # fmt: skip
+"""Of the acknowledgement of one job."""
 _VERBS: Final[Mapping[str, tuple[Verb, str, tuple[Field, ...]]]] = {
     "ack": (commands.ackjob, "Acknowledge: the job has been done, and ends at all nodes.", ()),
     "nack": (commands.nack, "Reject: the job has failed, and is queued again.", _NACK),
@@ -249,7 +263,11 @@ def _verbs() -> Sequence[Route]:
         found += [
             Route(path=f"/jobs/{name}", name=f"{name}All", body=(_DELIVERIES, *fields), **of_both),
             Route(
-                path=f"/jobs/{{id}}/{name}", name=name, places=(_DELIVERY,), body=fields, **of_both
+                path=f"/jobs/{{id}}/{name}",
+                name=name,
+                places=(_DELIVERY,),
+                body=_RESULT if name == "ack" else fields,
+                **of_both,
             ),
         ]
     return found
@@ -258,7 +276,7 @@ def _verbs() -> Sequence[Route]:
 _LEASED: Final = record(
     id=TEXT, delivery=TEXT, queue=TEXT, body=maybe(TEXT), body_b64=maybe(TEXT), nacks=WHOLE,
     additional_deliveries=WHOLE, attempt=WHOLE, lease_s=maybe(NUMBER), left_s=maybe(NUMBER),
-    age_s=maybe(NUMBER), priority=WHOLE, key=maybe(TEXT),
+    age_s=maybe(NUMBER), priority=WHOLE, group=maybe(TEXT), key=maybe(TEXT),
 )  # fmt: skip
 _OF_ADDING: Final = (409, 422, 429, 502, 503, 504)
 ROUTES: Final[Sequence[Route]] = (

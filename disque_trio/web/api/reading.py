@@ -8,7 +8,7 @@ from typing import Any, Final
 from disque_trio.observe.history import SPANS
 from disque_trio.observe.job_search import MOST, ROWS, STATES
 from disque_trio.observe.operations import OPERATIONS
-from disque_trio.observe.queue_list import SORTS
+from disque_trio.observe.queue_list import ONLY, SORTS
 from disque_trio.observe.values import Json, encoded, name_fields
 from disque_trio.web.api.problems import ProblemError
 from disque_trio.web.api.routes import Call, Reply, Route
@@ -58,12 +58,18 @@ NODE: Final = record(
 QUEUE_ROW: Final = record(
     name=TEXT, jobs=WHOLE, where=by_name(WHOLE), age_s=_NUMBERS, in_s=_NUMBERS, out_s=_NUMBERS,
     delayed=_COUNT, delayed_due_s=_NUMBERS, leased=_COUNT, dead=_COUNT, restored=_COUNT,
-    restored_due_s=_NUMBERS, takers=WHOLE, paused=by_name(TEXT),
+    restored_due_s=_NUMBERS, takers=WHOLE, paused=by_name(TEXT), limited=FLAG,
+    limits=maybe(
+        record(
+            text=TEXT, concurrency=WHOLE, rate=WHOLE, rate_per=NUMBER, burst=WHOLE, is_loose=FLAG
+        )
+    ),
 )  # fmt: skip
 _BODY: Final[Mapping[str, Schema]] = {
     "body": maybe(TEXT), "body_b64": maybe(BASE64), "bytes": _COUNT
 }  # fmt: skip
 """Its begin, as text or in base64, and its whole length."""
+_RESULT: Final = record(at_ms=WHOLE, left_s=NUMBER, **_BODY)
 JOB: Final = record(
     id=TEXT, state=TEXT, queue=TEXT, task=TEXT, key=TEXT, attempt=WHOLE, limit=_COUNT,
     error=maybe(OBJECT), added_ms=WHOLE, due_s=_NUMBERS, worker=TEXT, since_s=_NUMBERS, **_BODY,
@@ -216,6 +222,7 @@ FILTERS: Final = (
     ),
     Field(name="task", about="a part of the name of its task", schema=named()),
     Field(name="worker", about="a part of the name of the worker that runs it", schema=named()),
+    Field(name="group", about="a part of its GROUP", schema=named()),
     Field(name="key", about="a part of its UNIQUE key", schema=named()),
     Field(name="error", about="a part of its last error", schema=named()),
     Field(name="place", about="where it failed last", schema=named()),
@@ -255,7 +262,7 @@ ROUTES: Final[Sequence[Route]] = (
             Field(name="desc", about="the largest first", schema=FLAG),
             Field(name="match", about="a part of the name, or a pattern", schema=named()),
             Field(
-                name="only", about="those in this state", schema=one_of("stuck", "paused", "dead")
+                name="only", about="those in this state", schema=one_of(*filter(None, ONLY)),
             ),
             CURSOR,
         ),
@@ -273,7 +280,7 @@ ROUTES: Final[Sequence[Route]] = (
     _reads(
         "/jobs", "jobs",
         "Jobs that fit all filters, those that were added first first; 1,000 at most, and `is_cut` "
-        "says whether there are more.",
+        "says whether there may be more.",
         _jobs, query=(*FILTERS, _LIMIT, CURSOR), problems=(422,),
         reply=_answer(jobs=many(JOB), next=maybe(TEXT), is_cut=FLAG),
     ),
@@ -283,7 +290,7 @@ ROUTES: Final[Sequence[Route]] = (
         places=(ID,), problems=(404,),
         reply=_answer(
             id=TEXT, summary=JOB, copies=many(OBJECT), holders=many(OBJECT), facts=OBJECT,
-            explain=TEXTS, **_BODY,
+            explain=TEXTS, result=maybe(_RESULT), **_BODY,
         ),
     ),
     _reads(

@@ -27,13 +27,14 @@ export const job = {
     const line = jobline(happened, name, tracing);
     const missing = unreached({ ...put, unreached: { ...happened?.unreached, ...put.unreached } });
     app.actions = [...(put.data.found ? ofCopies : []), ...(isTraced(happened) || !tracing ? [] : [tracing])];
-    if (!put.data.found && summary) return [heading(title), missing, about(put.data), failure(summary.error), line, bodyCard(summary)];
+    if (!put.data.found && summary) return [heading(title), missing, about(put.data), failure(summary.error), result(put.data), line, bodyCard(summary)];
     if (!put.data.found) return [heading(title), search, missing, lost(put.data), line];
     return [
       heading(title, null, ...buttons(ofCopies)),
       missing,
       about(put.data),
       failure(summary?.error),
+      result(put.data),
       line,
       copies(put.data),
       holders(put.data),
@@ -73,6 +74,7 @@ const lost = ({ why }) =>
 const milliseconds = (value) => span(Number(value) / 1000);
 
 const NAMES = {
+  group: ["group", (group) => (group ? element("a", { href: jobsLink({ group }) }, named(group)) : "")],
   key: ["unique key", (key) => element("a", { href: jobsLink({ key }) }, named(key))],
   task: ["task", (task) => element("a", { href: jobsLink({ task }) }, named(task))],
   queue: ["queue", (name) => element("a", { href: queueLink({ name }) }, named(name))],
@@ -100,6 +102,11 @@ function failure(error) {
   );
 }
 
+function result({ result: kept }) {
+  if (!kept) return null;
+  return card("Result", { note: `kept for ${span(Math.round(kept.left_s))} more` }, body(kept, true));
+}
+
 function standing({ state, attempt: nth, limit, worker, since_s: since, due_s: due, outcome, ended_ms: ended }) {
   if (outcome) {
     return [
@@ -116,14 +123,15 @@ function standing({ state, attempt: nth, limit, worker, since_s: since, due_s: d
   ];
 }
 
-function about({ facts: known, summary }) {
+function about({ facts: known, summary, waits_for: limits }) {
   // What it does not have is left out.
   const given = Object.entries(known ?? {}).filter(([, value]) => value !== null && value !== "");
   const pairs = given.map(([name, value]) => {
     const [label, words] = NAMES[name] ?? [name.replaceAll(/[_-]/g, " "), (text) => named(text)];
     return [label, words(value)];
   });
-  return element("section", { class: "card" }, facts([...(summary ? standing(summary) : []), ...pairs]));
+  const waits = limits ? [["waits for", `the limits of its queue: ${limits}`]] : [];
+  return element("section", { class: "card" }, facts([...(summary ? standing(summary) : []), ...waits, ...pairs]));
 }
 
 function copies(data) {

@@ -23,6 +23,7 @@ const FIELDS = [
   ["queue", "queue"],
   ["task", "task"],
   ["worker", "worker"],
+  ["group", "group"],
   ["key", "key"],
   ["error", "error"],
   ["text", "text in the body"],
@@ -33,6 +34,7 @@ const AGES = [
   ["3600", "older than 1 h"],
   ["86400", "older than 1 d"],
 ];
+const ROWS = 100;
 const MOST = 1000;
 const TYPING_MS = 300;
 let typing = null;
@@ -58,15 +60,15 @@ export const jobs = {
   },
 };
 
-const found = ({ jobs: rows, is_cut: isCut }) => `${isCut ? "the first " : ""}${count(rows.length, "job")}`;
+const found = ({ jobs: rows, is_cut: isCut }) => `${isCut && rows.length ? "the first " : ""}${count(rows.length, "job")}${isCut && !rows.length ? " so far" : ""}`;
 
 function rest({ is_cut: isCut, jobs: rows }, args) {
   if (!isCut) return null;
   return element(
     "p",
     { class: "pager" },
-    `There are more than these ${number(rows.length)}. Narrow the filters`,
-    !args.most && [", or ", element("button", { click: () => amend({ most: "1" }) }, `show ${number(MOST)}`)],
+    `${rows.length ? `There may be more than these ${number(rows.length)}` : "There may be some: nodes had time to look through a part of their jobs only. They are asked again, with more time"}. Narrow the filters`,
+    !args.most && rows.length >= ROWS && [", or ", element("button", { click: () => amend({ most: "1" }) }, `show ${number(MOST)}`)],
   );
 }
 
@@ -128,7 +130,7 @@ export const ofAll = (filter, states) =>
 // The states of nodes, which operations are for.
 export const asNode = (state) => (["queued", "dead"].includes(state) ? state : "active");
 
-const COLUMNS = ["id", "state", "queue", "task", "key", "priority", "attempt", "limit", "error", "place", "added", "due_s", "worker", "outcome", "ended", "body"];
+const COLUMNS = ["id", "state", "queue", "task", "group", "key", "priority", "attempt", "limit", "error", "place", "added", "due_s", "worker", "outcome", "ended", "body"];
 
 function asCsv(rows) {
   // A spreadsheet takes a cell that begins so for a formula.
@@ -158,6 +160,7 @@ export function list(rows, caption = "Jobs") {
       { label: "state", cell: (job) => jobState(job.state) },
       { label: "task", needs: "task", class: "names", cell: (job) => (job.task ? named(job.task) : UNKNOWN) },
       { label: "queue", class: "names", cell: (job) => element("a", { href: queueLink({ name: job.queue, name_b64: job.queue_b64 }) }, named(job.queue)) },
+      { label: "group", needs: "group", class: "names", cell: (job) => (job.group ? element("a", { href: jobsLink({ group: job.group }) }, named(job.group)) : "") },
       { label: "key", needs: "key", class: "names", cell: (job) => (job.key ? named(job.key) : "") },
       { label: "attempt", isNumber: true, cell: attempt },
       { label: "last error", needs: "error", class: "bodies", cell: (job) => (job.error ? errorWords(job.error) : "") },

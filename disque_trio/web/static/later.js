@@ -74,6 +74,7 @@ function delayedTable(delayed) {
     columns: [
       { label: "job", cell: (job) => element("a", { href: jobLink(job.id), tabindex: "-1" }, element("code", { title: job.id }, shortJob(job.id))) },
       { label: "queue", class: "names", cell: (job) => named(job.queue) },
+      { label: "state", cell: (job) => badge(job.state) },
       { label: "due", isNumber: true, cell: (job) => inOrAgo(job.due_ms) },
       { label: "at", isNumber: true, cell: (job) => clock(job.due_ms) },
     ],

@@ -27,7 +27,15 @@ export const ofQueue = (queue) =>
   offered("queues", queue.name_b64 ? { queue_b64: queue.name_b64 } : { queue: queue.name }, nameWords(queue), [
     ...(Object.keys(queue.paused ?? {}).length ? ["paused"] : []),
     ...(queue.dead ? ["dead"] : []),
-  ]);
+    ...(queue.limits ? ["limited"] : []),
+  ]).map((action) => (action.operation === "queues limit" ? withLimits(action, queue.limits) : action));
+
+// New limits replace all earlier ones: the form begins with those.
+function withLimits(action, limits) {
+  if (!limits) return action;
+  const values = { ...limits, per: limits.rate_per };
+  return { ...action, form: action.form.map((field) => ({ ...field, default: values[field.name] || null })) };
+}
 
 // A body can be edited if the whole of it is here, as text.
 const isWhole = ({ body, bytes }) => typeof body === "string" && new Blob([body]).size === bytes;
@@ -142,7 +150,7 @@ function formField(field, n) {
   const input = () => {
     if (words.length) return element("select", shared, (required || value ? words : ["", ...words]).map((each) => element("option", { value: each }, each)));
     if (kind === "body") return element("textarea", { ...shared, rows: 8, spellcheck: "false", value: value ?? "" });
-    if (kind === "flag") return element("input", { name, type: "checkbox" });
+    if (kind === "flag") return element("input", { name, type: "checkbox", checked: value === true });
     return element("input", { ...shared, value: value ?? "", ...bounds });
   };
   return element("label", { class: "field" }, element("span", {}, about), input());

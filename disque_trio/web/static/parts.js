@@ -108,7 +108,7 @@ export function unreached(put, so = "What follows is without it.") {
     { class: "findings" },
     put.error && element("li", { class: "bad" }, sign("bad"), element("span", {}, sentence(put.error))),
     missing.map(([node, why]) =>
-      element("li", { class: "warn" }, sign("warn"), element("span", {}, "No answer from ", named(nodeName(node)), ": ", sentence(why), ". ", so)),
+      element("li", { class: "warn" }, sign("warn"), element("span", {}, "No answer from ", named(nodeName(node)), ": ", sentence(why.replace(/\.$/, "")), ". ", so)),
     ),
   );
 }

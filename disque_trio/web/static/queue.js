@@ -6,7 +6,7 @@ import { element } from "./elements.js";
 import { AS_LAST, body, buttons, card, facts, heading, unreached, waiting, where } from "./parts.js";
 import { jobState, jobsLink } from "./jobs.js";
 import { ofJob, ofQueue } from "./operations.js";
-import { paused, takers } from "./queues.js";
+import { limits, paused, takers } from "./queues.js";
 import { table } from "./table.js";
 import { clock, fromBase64, inOrAgo, jobLink, named, number, rate, shortJob, span } from "./words.js";
 
@@ -53,6 +53,7 @@ function summary(found) {
       found.restored ? ["wait after a restart", `${number(found.restored)}, the next for ${span(found.restored_due_s)}`] : null,
       ["dead", found.dead ? element("a", { href: `#/dead?queue=${encodeURIComponent(found.name)}` }, number(found.dead)) : number(found.dead)],
       ["takers", takers(found)],
+      found.limits ? ["limits", limits(found)] : null,
       ["where", where(found.where)],
     ]),
   );

@@ -13,6 +13,7 @@ const ONLY = [
   ["stuck", "stuck: nobody takes"],
   ["paused", "paused"],
   ["dead", "with dead jobs"],
+  ["limited", "with limits"],
 ];
 const STOPPED = { out: "deliveries stopped", in: "new jobs refused", all: "stopped both ways" };
 const TYPING_MS = 250;
@@ -125,6 +126,7 @@ function list({ rows }, args, isPartial) {
         { label: "dead", isNumber: true, cell: dead, needs: "dead" },
         { label: "takers", sort: "waiting", isNumber: true, title: "clients that wait for its jobs", cell: takers },
         { label: "paused", cell: paused, needs: "paused" },
+        { label: "limits", class: "wraps", cell: limits, needs: "limits" },
       ],
       none: args.match || args.only ? noneLike(args) : isPartial ? "No queue is known of the nodes that answer." : "No queue has been used yet.",
     }),
@@ -150,6 +152,13 @@ export function takers(row) {
   return isStuck
     ? element("span", { class: "warn-text", title: "jobs, and nobody takes them" }, "▲ none")
     : number(row.takers);
+}
+
+// The limits in the whole cluster, and whether clients wait for them.
+export function limits(row) {
+  if (!row.limits) return "";
+  const waits = row.limited && badge("waits for its limits", "note", "clients could get its jobs, and wait only because of the limits");
+  return [row.limits.text, waits && " ", waits];
 }
 
 // How the nodes have it, and whether all have it so.

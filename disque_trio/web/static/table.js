@@ -41,8 +41,8 @@ export function table({ caption, columns: all, rows, rowOf = null, sort = null, 
 
 const isFilled = (value) => (value && typeof value === "object" ? Object.keys(value).length > 0 : Boolean(value));
 
-function header({ label, title = null, isNumber, sort: name }, sort) {
-  const properties = { scope: "col", class: `${isNumber ? "number" : ""} ${name && sort ? "sorts" : ""}`, title };
+function header({ label, title = null, isNumber, class: kind = "", sort: name }, sort) {
+  const properties = { scope: "col", class: `${isNumber ? "number" : ""} ${name && sort ? "sorts" : ""} ${kind.includes("spare") ? "spare" : ""}`, title };
   if (!name || !sort) return element("th", properties, label);
   const isIt = sort.by === name;
   const direction = sort.isDown ? "descending" : "ascending";

@@ -27,8 +27,10 @@ PATIENCE: Final[Micros] = 5 * SECOND
 """How long a node may take to answer, besides the time that it was asked to wait."""
 HURRY: Final[Micros] = 500 * MILLI
 """After so long without an answer to the greeting, the next node is tried as well."""
-REST: Final[Micros] = 1 * SECOND
+REST: Final[Micros] = 250 * MILLI
 LONGEST_REST: Final[Micros] = 30 * SECOND
+LONGEST_WITHOUT: Final[Micros] = 1 * SECOND
+"""The same while all others rest too: the worker has nothing else to do."""
 AGAIN: Final[Micros] = 20 * MILLI
 """After so long CLIENT UNBLOCK is sent again, if it came before the GETJOB that it was to end."""
 REFUSAL: Final[Micros] = 5 * SECOND
@@ -111,7 +113,9 @@ def look_again_at(state: State, now: Micros) -> Micros:
 def rest(state: State, now: Micros, node: Node) -> None:
     """It has not answered: ask others first."""
     if node.rests_until <= now:
-        node.rests_until = now + min(REST << node.failures, LONGEST_REST)
+        others = any(each.rests_until <= now for each in state.nodes.values() if each is not node)
+        most = LONGEST_REST if others else LONGEST_WITHOUT
+        node.rests_until = now + min(REST << node.failures, most)
         node.failures = min(node.failures + 1, 10)
     if state.home == node.name:
         state.home = ""

@@ -278,8 +278,9 @@ def _receive(state: State, now: Micros, job: Job) -> None:
     state.jobs[job.id] = state.held[job.id] = job
     state.in_hand[job.queue] += 1
     leases.watch(state, job)
-    if job.id in state.done:
-        outcomes.settle(state, now, job, Done())
+    done = state.done.get(job.id)
+    if done is not None:
+        outcomes.settle(state, now, job, done)
         state.out.drops.append(Drop(job.id, Reason.DONE_BEFORE))
 
 

@@ -17,6 +17,7 @@ from disque_trio.worker.engine.records import (
     SETTLING,
     WAITING,
     Done,
+    Drop,
     Job,
     Micros,
     Node,
@@ -34,6 +35,9 @@ LINGER: Final[Micros] = 2 * MILLI
 """How long an acknowledgement waits for others."""
 MOST_DONE: Final = 10_000
 """Jobs that are remembered as done."""
+LONGEST_KEPT: Final = 4096
+"""Bytes of a result that is remembered with its job. A job with a longer one runs again if it comes
+again, because an acknowledgement without the result would lose it."""
 _BUSY: Final = (b"LOADING", b"LEAVING", b"MISCONF", b"OOM", b"NOREPL", b"NOAUTH", b"DENIED")
 """Errors of a node that cannot do it now."""
 
@@ -121,7 +125,7 @@ def _tell(state: State, now: Micros, node: Node, jobs: list[Job]) -> None:
     for job in jobs:
         if not _is_open(state, job):
             continue
-        if isinstance(job.outcome, Done):  # the usual case
+        if isinstance(job.outcome, Done) and job.outcome.result is None:  # the usual case
             groups.setdefault(words.ACK, []).append(job)
             continue
         if _must_wait_here(state, now, node, job):
@@ -133,9 +137,13 @@ def _tell(state: State, now: Micros, node: Node, jobs: list[Job]) -> None:
             if words.may_snooze(other):  # that this node cannot was not known before
                 route(state, now, job)
                 continue
-        groups.setdefault(words.settle(node, job), []).append(job)
-    for (before, _), group in groups.items():
-        size = 1 if before[0] == b"ADDJOB" else leases.BATCH
+        told = words.settle(node, job)
+        if told == words.ACK and not node.has_lost_results:
+            node.has_lost_results = True
+            state.out.drops.append(Drop(job.id, Reason.NOT_KEPT))
+        groups.setdefault(told, []).append(job)
+    for (before, behind), group in groups.items():
+        size = 1 if before[0] == b"ADDJOB" or behind[:1] == (b"RESULT",) else leases.BATCH
         for at in range(0, len(group), size):
             _send(state, now, node, tuple(group[at : at + size]))
 
@@ -162,7 +170,10 @@ def _end_lease(job: Job) -> None:
 
 
 def _remember(state: State, job: Job) -> None:
-    state.done[job.id] = None
+    done = job.outcome
+    if not isinstance(done, Done) or len(done.result or b"") > LONGEST_KEPT:
+        return
+    state.done[job.id] = done
     state.done.move_to_end(job.id)
     if len(state.done) > MOST_DONE:
         state.done.popitem(last=False)
@@ -172,7 +183,9 @@ def on_answer(state: State, now: Micros, node: Node, request: Request, reply: Re
     """A node has answered."""
     jobs = [job for job in request.jobs if _is_open(state, job)]
     code = words.code(reply)
-    if code in _BUSY:
+    if code and jobs and _is_refused(code, jobs[0]):
+        _give_no_result(state, now, jobs[0])
+    elif code in _BUSY:
         connecting.rest(state, now, node)
         _again(state, now, jobs)
     elif code and len(jobs) > 1:
@@ -186,6 +199,18 @@ def on_answer(state: State, now: Micros, node: Node, request: Request, reply: Re
     else:
         for job in jobs:
             leases.forget(state, job, Reason.REFUSED if code else None)
+
+
+def _is_refused(code: bytes, job: Job) -> bool:
+    """Is it the result that a node does not take? It takes any acknowledgement without one."""
+    has_result = isinstance(job.outcome, Done) and job.outcome.result is not None
+    return has_result and (code == b"OOM" or code not in _BUSY)
+
+
+def _give_no_result(state: State, now: Micros, job: Job) -> None:
+    state.out.drops.append(Drop(job.id, Reason.RESULT_REFUSED))
+    job.outcome = Done()
+    route(state, now, job)
 
 
 def _is_open(state: State, job: Job) -> bool:

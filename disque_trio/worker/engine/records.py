@@ -102,6 +102,11 @@ class Settings:
 class Done:
     """The job is done: acknowledge it."""
 
+    result: bytes | None = attrs.field(default=None, eq=False)
+    """What nodes that know results keep of it, for `keep_s` seconds. Outcomes are equal whatever
+    it is."""
+    keep_s: int = attrs.field(default=0, eq=False)
+
 
 @attrs.frozen
 class Retry:
@@ -150,6 +155,8 @@ class Reason(enum.Enum):
     RELEASED = "the job has not begun and is given back"
     REFUSED = "no node accepts the outcome"
     UNKNOWN = "whether a node has learned the outcome is unknown"
+    NOT_KEPT = "the node keeps no results, so only the client that added the job gets this one"
+    RESULT_REFUSED = "the job is done, but the node refuses to keep its result"
 
 
 # Effects.
@@ -341,6 +348,8 @@ class Node:
     refuses_until: Micros = 0
     """It gives no jobs, because it leaves, for example."""
     failures: int = 0
+    has_lost_results: bool = False
+    """Was it reported that it keeps none?"""
     fetch: Link | None = None
     control: Link | None = None
 
@@ -417,7 +426,7 @@ class State:
     """By node: jobs whose outcome it is to learn."""
     linger_until: Micros = NEVER
     """When these are sent."""
-    done: OrderedDict[bytes, None] = attrs.Factory(OrderedDict)
+    done: OrderedDict[bytes, Done] = attrs.Factory(OrderedDict)
     """Jobs that were done here lately, oldest first."""
     origins: dict[bytes, str] = attrs.Factory(dict)
     """By the beginning of a node's id: which node it is."""

@@ -31,6 +31,7 @@ RELEASE_DELAY: Final = b"release-delay"
 BURY: Final = b"dead-letters"
 LONG_WAITS: Final = b"long-waits"
 LAST_ERROR: Final = b"last-error"
+RESULTS: Final = b"results"
 
 TRANSIT: Final[Micros] = 50 * MILLI
 """How long a reply may have been under way."""
@@ -92,8 +93,9 @@ def named(node: Node, job: Job) -> bytes:
 def settle(node: Node, job: Job) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
     """The words before and behind the ids, for the job's outcome at this node."""
     match job.outcome:
-        case Done():
-            return ACK
+        case Done(result, keep_s):
+            is_kept = result is not None and has(node, RESULTS)
+            return (ACK[0], _result(result, keep_s)) if is_kept else ACK
         case Release(delay) if delay is not None and has(node, RELEASE_DELAY):
             return (b"RELEASE",), (b"DELAY", _seconds(node, delay))
         case Release(delay) if delay and has(node, DELAY):
@@ -108,6 +110,10 @@ def settle(node: Node, job: Job) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
             return (b"NACK",), (b"DELAY", _seconds(node, delay), *_error(node, error))
         case Retry(_, error):
             return (b"NACK",), _error(node, error)
+
+
+def _result(value: bytes | None, keep_s: int) -> tuple[bytes, ...]:
+    return b"RESULT", value or b"", b"KEEP", b"%d" % keep_s
 
 
 def _error(node: Node, text: bytes) -> tuple[bytes, ...]:

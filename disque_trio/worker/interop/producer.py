@@ -34,6 +34,8 @@ class Producer:
         for name in ("unique", "headers"):
             if options.get(name):
                 raise ValueError(f"a job of {self.system} has no {name}")
+        if callable(options.get("group")):
+            raise ValueError(f"the group of a job of {self.system} is a text")
         return attrs.evolve(self, named=with_changes(self._named, options))
 
     async def enqueue(self, name: str, *args: Any) -> Enqueued[Any]:

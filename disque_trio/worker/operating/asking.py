@@ -5,17 +5,19 @@ With `InSteps` the same code runs in a thread without an event loop.
 
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import anyio
 import attrs
 
 from disque_trio.client import commands
 from disque_trio.client.address import Address
-from disque_trio.client.blocking import BlockingClient
 from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.nodes import Nodes
+
+if TYPE_CHECKING:
+    from disque_trio.client.blocking import BlockingClient
 
 Item = TypeVar("Item")
 
@@ -43,7 +45,7 @@ class Asking(Protocol):
 class InSteps:
     """A blocking client that is awaited. It never yields to an event loop (`finished`)."""
 
-    client: BlockingClient
+    client: "BlockingClient"
 
     @property
     def nodes(self) -> Nodes:
@@ -103,6 +105,19 @@ async def at_each(client: Asking, ask: Callable[[Address], Awaitable[list[Item]]
             for address in nodes:
                 tasks.start_soon(one, address)
     return Found([item for node in nodes for item in answers.get(str(node), [])], unreached)
+
+
+async def answered(client: Asking, asked: Sequence[Command[Item]]) -> list[Item]:
+    """What the first node answers that can be reached. Raises errors of the client."""
+    await client.run(commands.ping())  # it tells which nodes there are
+    is_blocking = isinstance(client, InSteps)
+    nodes = client.nodes.order(time.monotonic() if is_blocking else anyio.current_time())
+    for node in nodes[:-1]:
+        try:
+            return [given(each) for each in await client.ask(node, asked)]
+        except DisqueError:
+            continue
+    return [given(each) for each in await client.ask(nodes[-1], asked)]
 
 
 def given(result: Item | DisqueError) -> Item:

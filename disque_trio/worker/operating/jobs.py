@@ -1,6 +1,7 @@
 """Looks after single jobs of a cluster, and after dead ones (`Admin.jobs`)."""
 
 from collections.abc import Callable, Collection, Iterable
+from importlib import import_module
 from typing import Any, ClassVar, Final
 
 import attrs
@@ -30,8 +31,8 @@ class Jobs(Operable):
 
         async def ask(node: Address) -> list[Copy]:
             job = given(*await self.client.ask(node, [commands.show(id)]))
-            is_one = job is not None and job.queue is not None
-            return [Copy(node=node, job=job)] if job is not None and is_one else []
+            # An acknowledgement, or a result, that is kept of a job is no copy of it.
+            return [Copy(node=node, job=job)] if job is not None and job.body is not None else []
 
         return await at_each(self.client, ask)
 
@@ -39,13 +40,14 @@ class Jobs(Operable):
         self, id: str | None = None, *, queue: str | None = None, limit: int = 1000
     ) -> Found[Copy]:
         """What nodes remember of jobs that have ended, one record of each job and the latest first:
-        of this job, or of this queue. A node remembers the latest ones since its start
-        (`ended-jobs`)."""
+        of this job, with its result if one is kept, or of this queue. A node remembers the latest
+        ones since its start (`ended-jobs`)."""
 
         async def ask(node: Address) -> list[Copy]:
             if id is not None:
                 job = given(*await self.client.ask(node, [commands.show(id, is_ended=True)]))
-                return [Copy(node=node, job=job)] if job is not None and job.ending else []
+                is_told = job is not None and (job.ending or "result" in job.more)
+                return [Copy(node=node, job=job)] if job is not None and is_told else []
             given(*await self.client.ask(node, [commands.ping()]))  # it tells what the node can
             found: list[Copy] = []
             cursor = 0
@@ -65,8 +67,21 @@ class Jobs(Operable):
         return Found(sorted(once.values(), key=_latest_first)[:limit], found.unreached)
 
     async def status(self, id: str) -> JobStatus:
-        """What has become of a job, of all nodes that answer."""
-        return status_of(id, await self.find(id), runtime().now())
+        """What has become of a job, of all nodes that answer; of one that they no longer have, what
+        they remember of its end; of one that runs, which worker reports it."""
+        found = await self.find(id)
+        ended = Found[Copy]([], {}) if found.items else await self.ended(id)
+        status = status_of(id, ended if ended.items else found, runtime().now())
+        return await self._with_worker(status) if status.state == "leased" else status
+
+    async def _with_worker(self, status: JobStatus) -> JobStatus:
+        admin: Any = import_module("disque_trio.worker.operating.admin")
+        for worker in (await admin.Workers(self.client)()).items:
+            for job in worker.report.jobs:
+                if job.id == status.id:
+                    since = runtime().now() - worker.age_s - job.age_s
+                    return attrs.evolve(status, worker=worker.report.name, since=since)
+        return status
 
     async def cancel(self, id: str) -> bool:
         """End a job, wherever it is. A worker that runs it learns of that when it renews the lease,
@@ -141,9 +156,10 @@ class Jobs(Operable):
         return asked
 
 
-def _told_best(copy: Copy) -> bool:
-    """Of one job, the node first at which a client has ended it."""
-    return copy.job.ending is not None and bool(copy.job.ending.by)
+def _told_best(copy: Copy) -> tuple[bool, bool]:
+    """Of one job, the node first at which a client has ended it, then those that keep a result."""
+    is_first = copy.job.ending is not None and bool(copy.job.ending.by)
+    return is_first, "result" in copy.job.more
 
 
 def _latest_first(copy: Copy) -> tuple[float, float]:

@@ -1,15 +1,18 @@
 """Looks after the queues of a cluster (`Admin.queues`)."""
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import attrs
 
 from disque_trio.client import commands
 from disque_trio.client.address import Address
 from disque_trio.client.client import Client
-from disque_trio.client.records import QueueStats
+from disque_trio.client.errors import DisqueError
+from disque_trio.client.records import QueueInfo, QueueLimits, QueueStats
 from disque_trio.worker.operating.asking import Found, at_each, given
 from disque_trio.worker.operating.plans import Operable
+
+_FEATURE: Final = "queue-limits"
 
 
 @attrs.frozen(kw_only=True)
@@ -39,6 +42,10 @@ class QueueTotals:
     jobs_out: int
     paused: dict[str, str]
     """By node that has paused it: `in`, `out` or `all`."""
+    limits: QueueLimits | None = None
+    """Those of QUEUE LIMIT; None without any."""
+    is_limited: bool = False
+    """Do clients wait, at a node, only because of the limits?"""
 
 
 @attrs.frozen(eq=False)
@@ -49,14 +56,35 @@ class Queues(Operable):
     client: Client
 
     async def all(self) -> Found[QueueTotals]:
-        """The queues that nodes know, by name. Those that have no job are forgotten after five
-        minutes."""
+        """The queues that nodes know, by name. Those that have no job and no limits are forgotten
+        after five minutes."""
         found = await at_each(self.client, self._of_node)
         by_name: dict[str, list[tuple[str, QueueStats]]] = {}
         for node, stats in found.items:
             by_name.setdefault(stats.name, []).append((node, stats))
         totals = [_totals(name, of_nodes) for name, of_nodes in sorted(by_name.items())]
         return Found(totals, found.unreached)
+
+    async def find(self, name: str) -> Found[QueueTotals]:
+        """The queue of this name; no item if no node knows it."""
+
+        async def ask(node: Address) -> list[tuple[str, QueueStats]]:
+            stats = given(*await self.client.ask(node, [commands.qstat(name)]))
+            return [] if stats is None else [(str(node), stats)]
+
+        found = await at_each(self.client, ask)
+        return Found([_totals(name, found.items)] if found.items else [], found.unreached)
+
+    async def limits(self, name: str) -> Found[tuple[Address, QueueInfo | None]]:
+        """What each node tells of the limits of a queue; None from one that does not know
+        limits."""
+
+        async def ask(node: Address) -> list[tuple[Address, QueueInfo | None]]:
+            [told] = await self.client.ask(node, [commands.queue_info(name)])
+            knows = _FEATURE in self.client.nodes.features(node)
+            return [(node, None if isinstance(told, DisqueError) and not knows else given(told))]
+
+        return await at_each(self.client, ask)
 
     async def _of_node(self, node: Address) -> list[tuple[str, QueueStats]]:
         names: dict[str, None] = {}
@@ -87,6 +115,8 @@ def _totals(name: str, of_nodes: list[tuple[str, QueueStats]]) -> QueueTotals:
         jobs_in=sum(one.jobs_in for one in each),
         jobs_out=sum(one.jobs_out for one in each),
         paused={node: one.pause for node, one in of_nodes if one.pause != "none"},
+        limits=next((one.limits for one in each if one.limits), None),
+        is_limited=any(one.is_limited for one in each),
     )
 
 

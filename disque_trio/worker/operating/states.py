@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Final, Literal
 import attrs
 
 from disque_trio.client.address import Address
-from disque_trio.client.records import JobDetails
+from disque_trio.client.records import JobDetails, LastError
 from disque_trio.worker.envelope import task_at_start, task_of
 
 if TYPE_CHECKING:
     from disque_trio.worker.operating.asking import Found
 
-State = Literal["waiting", "delayed", "leased", "backing-off", "dead", "done", "unknown"]
+State = Literal["waiting", "delayed", "leased", "backing-off", "dead", "done", "ended", "unknown"]
 
 _FOLLOWS: Final = 1
 """In SHOW: it is held back until another job has ended."""
@@ -27,8 +27,9 @@ class JobStatus:
     """`waiting`: it is queued, or held back until the job that has its key has ended. `delayed`:
     its `delay` or `at` is not over. `leased`: a worker has it, which runs it or soon will.
     `backing-off`: it waits after a failed attempt, or was snoozed. `dead`: it is not tried again.
-    `done`: it was acknowledged, by a worker or because it was cancelled. `unknown`: no node that
-    answered knows it: it was never added, or has ended, which nodes soon forget."""
+    `done`: it was acknowledged, by a worker or because it was cancelled. `ended`: it has ended
+    without that, see `outcome`. `unknown`: no node that answered knows it: it was never added, or
+    ended before the jobs whose ends nodes remember (`ended-jobs`)."""
     task: str = ""
     queue: str = ""
     failures: int = 0
@@ -41,13 +42,25 @@ class JobStatus:
     """Unix time."""
     due_in: float | None = None
     """Seconds until it is enqueued, if it is delayed or backs off."""
+    outcome: str = ""
+    """How it ended (`Ending.outcome`), if a node remembers that."""
+    ended_at: float | None = None
+    """Unix time, likewise."""
+    error: LastError | None = None
+    """Of the last failed attempt."""
+    worker: str = ""
+    """The name of the worker that runs it, as that reports every few seconds."""
+    since: float | None = None
+    """When that has begun the run, in Unix time."""
+    has_result: bool = False
+    """Do nodes keep its result (`App.result`)?"""
     unreached: Mapping[str, str] = attrs.field(factory=dict)
     """The reason of each node that did not answer. The state lacks what only such nodes hold."""
 
     @property
     def is_over(self) -> bool:
         """True if it will not run again, as far as is known."""
-        return self.state in ("dead", "done", "unknown")
+        return self.state in ("dead", "done", "ended", "unknown")
 
 
 @attrs.frozen(kw_only=True)
@@ -87,6 +100,8 @@ def status_of(id: str, found: "Found[Copy]", now: float) -> JobStatus:
     # A copy that is not queued says "leased" whoever has the job, so others know better.
     state = next(each for each in _BEST_FIRST if each in of_states)
     copy = of_states[state]
+    ending = copy.job.ending
+    errors = [each.job.error for each in found.items if each.job.error is not None]
     return JobStatus(
         id=id,
         state=state,
@@ -95,18 +110,27 @@ def status_of(id: str, found: "Found[Copy]", now: float) -> JobStatus:
         failures=max(each.job.nacks for each in found.items),
         deliveries=max(each.job.additional_deliveries for each in found.items),
         reason=copy.reason,
-        added_at=copy.added,
+        added_at=copy.added or None,
         due_in=_due_in(copy, state, now),
+        outcome=ending.outcome if ending else "",
+        ended_at=ending.at if ending else None,
+        error=max(errors, key=lambda error: error.at, default=None),
+        has_result=any("result" in each.job.more for each in found.items),
         unreached=found.unreached,
     )
 
 
 _BEST_FIRST: Final[tuple[State, ...]] = (
-    "done", "waiting", "dead", "backing-off", "delayed", "leased",
+    "done", "ended", "waiting", "dead", "backing-off", "delayed", "leased",
 )  # fmt: skip
 
 
+_ACKNOWLEDGED: Final = ("acknowledged", "cancelled", "purged", "replaced")
+
+
 def _state(job: JobDetails, now: float) -> State:
+    if job.ending is not None:
+        return "done" if job.ending.outcome in _ACKNOWLEDGED else "ended"
     if job.state == "acked":
         return "done"
     if job.state == "dead":

@@ -8,8 +8,8 @@ from disque_trio.__main__ import main
 from disque_trio.cli.doctor import machine
 from disque_trio.observe.finding import note, problem, warning
 from disque_trio.statemachine.base import Failure
-from tests.cli.doctor.test_nodes import answers
 from tests.client.fakenode import fake_node
+from tests.observe.test_survey import answers
 
 
 @pytest.fixture(autouse=True)

@@ -123,6 +123,24 @@ def test_a_queue_is_explained_by_what_most_of_its_jobs_ask_for(
     assert "a worker has 9 s" in shown
 
 
+def test_a_job_that_waits_for_the_limits_of_its_queue_says_so(
+    disque_server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with BlockingClient(disque_server.cluster) as client:
+        client.limit_queue("mail", concurrency=1)
+        id = client.addjob("mail", "body", replicate=1)
+        says = "queue mail is at its limits, 1 leased: 1 job waits for them"
+        assert says not in explained(capsys, *at(disque_server)[:-1], "--job", id)
+
+        client.addjob("mail", "body", replicate=1)
+        [taken] = client.getjob("mail")
+        other = client.qpeek("mail", 1)[0].id
+
+        for about in (("--job", other), ("--queue", "mail")):
+            assert says in explained(capsys, *at(disque_server)[:-1], *about)
+        assert says not in explained(capsys, *at(disque_server)[:-1], "--job", taken.id)
+
+
 def test_what_no_node_has_is_an_error(
     disque_server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -131,6 +149,17 @@ def test_what_no_node_has_is_an_error(
     absent = "D-5a1f30c2-Wd0m1Zk3bq0dJYpB6LkYl0kN-05a1"
     assert main(["explain", *at(disque_server), "--job", absent]) == 2
     assert f"no node has job {absent}" in capsys.readouterr().err
+
+
+def test_of_a_job_that_has_ended_it_is_told_how(
+    disque_server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with BlockingClient(disque_server.cluster) as client:
+        id = client.addjob("mail", "body", replicate=1)
+        client.deljob(id)
+
+    assert main(["explain", *at(disque_server), "--job", id]) == 2
+    assert f"job {id} has ended: deleted at 20" in capsys.readouterr().err
 
 
 def test_a_job_that_is_refused_says_so(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ from textual.widgets import DataTable
 
 from disque_trio.cli.top import tables
 from disque_trio.client.nodes import NoNodeError
+from disque_trio.client.records import QueueLimits
 from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.cluster import NodeView
 from disque_trio.observe.finding import note, problem, warning
@@ -70,6 +71,22 @@ def played(*views: View | Exception, play: Callable[[Top, Any], Awaitable[None]]
 
     asyncio.run(run())
     return app
+
+
+def on_screen(view: View, width: int) -> str:
+    """The lines of the table of queues, as wide as the terminal."""
+    lines: list[str] = []
+
+    async def run() -> None:
+        app = Top(Scripted(Observer(DeadlineClient()), views=[view]), 3600, "name")
+        async with app.run_test(size=(width, 30)) as pilot:
+            await app.workers.wait_for_complete()
+            await pilot.pause()
+            table = app.query_one("#queues", DataTable)
+            lines.extend(table.render_line(each).text for each in range(table.size.height))
+
+    asyncio.run(run())
+    return "\n".join(lines)
 
 
 def shown(app: Top, name: str) -> list[str]:
@@ -158,6 +175,17 @@ def test_jobs_that_a_restart_has_brought_back_are_counted() -> None:
 
     assert row[tables.QUEUE_HEADS.index("RESTORED")] == "20"
     assert len(row) == len(tables.QUEUE_HEADS)
+
+
+def test_a_queue_that_waits_for_its_limits_is_marked_within_80_columns() -> None:
+    plain, waiting = queue("x" * 60, 12_345, 90.0), queue("y" * 60, 12_345, 90.0)
+    totals = attrs.evolve(waiting.totals, limits=QueueLimits(20, 0, 1.0, 0), is_limited=True)
+    view = attrs.evolve(VIEW, queues=[plain, attrs.evolve(waiting, totals=totals)])
+
+    for lines in (tables.as_text(view, "name", 80), on_screen(view, 80)):
+        first, second = [line[:80] for line in lines.splitlines() if line.strip()[:1] in {"x", "y"}]
+        assert "0.5 limited" in second
+        assert "limited" not in first
 
 
 def test_the_order_of_queues_can_be_chosen() -> None:

@@ -61,6 +61,7 @@ def bodies() -> Iterator[tuple[str, bytes]]:
     member = tokens.Member("D-1", 1.5, True, [("mail", "key")])
     token = tokens.Token(done=[0], ended=[(1, ("dead", "why"))], jobs=[(2, member)], is_over=True)
     yield "token", tokens.add("q", token, 600, NO_COPIES).words[2]
+    yield "token", tokens.add("q", tokens.Token(is_cancelled=True), 600, NO_COPIES).words[2]
     due = notes.Due(name="mail.send", when="every 60 s", next=int(NOW), schedule="ada")
     entry = records.Entry(
         name="ada", task="mail.send", cron="30 2 * * *", tz="Europe/Berlin", missed="latest",
@@ -71,6 +72,8 @@ def bodies() -> Iterator[tuple[str, bytes]]:
     for kind, record in (
         ("result", codec.Result("k", progress=(50.0, "half"))),
         ("result", codec.Result("k", error={"type": "Bad", "text": "no", "traceback": "File x"})),
+        ("result", codec.Result("k", codec.Part(b"3.5"), task="resize")),
+        ("result", codec.Result("k", task="resize", next="D-1")),
         ("schedules", known.Record({"@daily UTC": int(NOW)})),
         ("timetable", entry),
         ("timetable", records.Entry(name="bob", task="mail.send", every=60)),
@@ -119,6 +122,10 @@ def _added(form: Form) -> list[tuple[str, bytes]]:
                 await (resize.call(7) | publish.using(delay=5).partial(to="ada")).enqueue()
                 then = publish.call(1.0) | publish.using(key="last").call(2.0)
                 await app.batch([resize.call(1), resize.call(2)], then, deadline=600)
+                flow = app.flow(deadline=600)
+                first = flow.add(resize.using(headers={"own": 1}).call(7))
+                flow.add(publish.call(1.0) | publish.call(2.0), after=[first], parents=True)
+                await flow.enqueue()
 
         trio.run(add)
         return _jobs(node)

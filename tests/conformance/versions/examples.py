@@ -59,6 +59,7 @@ JOB: Final = b"D-aaaaaaaa-dNZ9vS2xMWHExBW39zgS0gOV-05a1"
 SECOND: Final = b"D-aaaaaaaa-0123456789abcdefghijklmn-05a1"
 EXTENSIONS: Final = Extensions(
     priority=-5,
+    group=b"acme \xff",
     key=b"order-17",
     keep=60_000,
     limit=20,
@@ -145,7 +146,7 @@ def messages() -> Iterator[Message]:
     yield Suspect(OTHER, is_vote=True)
     yield JobError(JOB, 1_800_000_000_000, EXTENSIONS.error.text)
     yield Result(JOB, 3, 1_800_000_000_000, 60_000, b"any\0bytes\xff")
-    yield QueueLimit(b"q", 1_800_000_000_000, 20, 100, 1000, 10)
+    yield QueueLimit(b"q", 1_800_000_000_000, 20, 100, 1000, 10, 1)
     yield from (LimitPoll(b"q", 7), LimitReport(b"q", 3, 7, 2, 4, 5, 30_000, moved=1))
     yield LimitGrant(b"q", 3, 6, 5)
     yield Batch((ReplJob((EXTENDED,)), Many(SetAck(JOB, 3), [JOB, SECOND]), Queued(JOB, nack=True)))

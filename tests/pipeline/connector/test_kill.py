@@ -20,11 +20,12 @@ from tests.pipeline.connector.killing.harness import (
     rows_committed,
     rows_in_files,
 )
-from tests.pipeline.connector.killing.query import ROWS_PER_SECOND
+from tests.pipeline.connector.killing.query import MASTER, ROWS_PER_SECOND
 
 RETRY_S = 30  # of both queues: each job that waits costs the nodes messages at this interval
 HOLD_S = 20
 KILLS = int(os.environ.get("KILLS", "6"))
+VICTIMS = ("driver", "executor", "JVM", "executor") if "cluster" in MASTER else ("driver", "JVM")
 SEED = int(os.environ.get("SEED") or random.SystemRandom().randrange(1 << 32))
 """When whom is killed, as far as a test decides it. It is told, so that it can be given again."""
 
@@ -96,14 +97,15 @@ def test_source_and_sink_lose_nothing_however_often_they_are_killed(
     began = time.monotonic()
 
     for number in range(KILLS):
-        both.start()
+        if not both.is_running():
+            both.start()
         both.wait_for_batches(1)
         # When it is killed is what is tried: some seconds from now, as jobs come.
         producer.wait_for_more(rng.randrange(6 * ROWS_PER_SECOND))
         if number == KILLS // 3:
             trio[2].kill()  # for good
             both.wait_for_batches(1)
-        both.kill(("driver", "JVM")[number % 2])
+        both.kill(VICTIMS[number % len(VICTIMS)])
     producer.stop()
 
     def all_are_in_files() -> bool:  # what was taken and never logged is queued after its RETRY

@@ -37,6 +37,12 @@ class User:
         writer = self.spark.sql(rows).write.format("disque").mode("append")
         writer.options(**{"nodes": self.nodes, "queue": "mistakes", **options}).save()
 
+    def insert(self, how: str) -> None:
+        """A row in SQL."""
+        options = f"OPTIONS (nodes '{self.nodes}', queue 'mistakes')"
+        self.spark.sql(f"CREATE OR REPLACE TEMP VIEW filled (body STRING) USING disque {options}")
+        self.spark.sql(f"INSERT {how} filled VALUES ('a')")
+
     def run(self, frame: Any, mode: str = "append", sink: str = "noop") -> None:
         """A stream to its end."""
         writer = frame.writeStream.format(sink).outputMode(mode)
@@ -76,9 +82,17 @@ MISTAKES: dict[str, tuple[Callable[[User], object], str]] = {
         lambda user: user.table(nodes="myhost").load(),
         "option nodes: 'myhost' is not host:port, such as 127.0.0.1:7711",
     ),
+    "INSERT OVERWRITE": (
+        lambda user: user.insert("OVERWRITE"),
+        "a queue cannot be overwritten",
+    ),
     "a path": (
         lambda user: user.table().load("orders"),
         "load() and save() take no path here: name the queue",
+    ),
+    "a table of the catalog": (
+        lambda user: user.spark.sql(f"CREATE TABLE c USING disque OPTIONS (nodes '{user.nodes}')"),
+        "passes the options of tables in its catalog to no source in Python: use CREATE TEMPORARY",
     ),
     "a stream of no queue": (
         lambda user: user.run(user.stream(queue="").load()),

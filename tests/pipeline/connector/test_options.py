@@ -181,3 +181,10 @@ def test_each_option_is_documented_with_its_default(option: options.Option) -> N
 
     assert len(rows) == 1
     assert f"| {option.default or '–'} |" in rows[0]
+
+
+def test_a_table_of_the_catalog_is_refused_with_what_works_instead() -> None:
+    properties = {"owner": "me", "option.nodes": "a:1", "nodes": "a:1", "provider": "disque"}
+
+    with pytest.raises(OptionError, match=r"use CREATE TEMPORARY VIEW, or .* by WITH"):
+        options.check_read(properties)

@@ -1,12 +1,8 @@
-"""A lake in an object store: the same rows, two writers, a writer that is killed.
-
-The store is moto's server, a process of its own: what Delta asks of it holds the interpreter.
-"""
+"""A lake in an object store: the same rows, two writers, a writer that is killed."""
 
 import os
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,8 +14,7 @@ from disque_trio.pipeline.lake.compaction import compact
 from disque_trio.pipeline.lake.duck import Duck
 from disque_trio.pipeline.lake.ingestion import ingest
 from disque_trio.pipeline.lake.store import Lake
-from tests.cluster.processes import SOON_S, eventually
-from tests.pipeline.conftest import IN_STORE, STORE
+from tests.pipeline.lake.store_server import object_store
 from tests.pipeline.lake.test_ingestion import ROWS, content, lines
 from tests.pipeline.lake.test_killed import WRITE
 from tests.pipeline.test_lakestore import piece, seeds_in, store
@@ -28,27 +23,8 @@ from tests.pipeline.test_lakestore import piece, seeds_in, store
 @pytest.fixture(scope="module")
 def bucket() -> Iterator[str]:
     """The address of a bucket."""
-    host, port = STORE.removeprefix("http://").split(":")
-    server = subprocess.Popen(
-        [sys.executable, "-m", "moto.server", "-H", host, "-p", port],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in IN_STORE.items():
-            patch.setenv(name, value)
-        try:
-            eventually(lambda: _made(f"{STORE}/lakes"), 4 * SOON_S, "the store answers")
-            yield "s3://lakes"
-        finally:
-            server.kill()
-            server.wait()
-
-
-def _made(address: str) -> bool:
-    try:
-        return bool(urllib.request.urlopen(urllib.request.Request(address, method="PUT")))
-    except OSError:
-        return False
+    with object_store() as found:
+        yield found
 
 
 QUESTION = "SELECT run, node, kind, job, time, date, at FROM rows ORDER BY time"

@@ -283,3 +283,16 @@ def test_copies_are_owed_as_many_as_the_add_has_waited_for(detail: str, sync: in
 
     assert (asked.sync, asked.retry) == (sync, 5_000_000)
     assert read_options("100 SYNC AUTO", nodes=3, sync=3).sync == 3
+
+
+def test_a_job_that_a_power_cut_brings_back_has_its_own_life_and_not_that_of_a_dummy() -> None:
+    trace = Trace(config=(("appendonly", "yes"), ("appendfsync", "everysec")))
+    trace.add(0, to=("n2",), record=says())
+    trace.row(3, "drop", "n2", job=JOB, cause="deljob")
+    trace.row(4, "hold", "n2", job=JOB, cause="dummy")
+    trace.row(5, "crash", "n2", cause="power")
+    trace.row(7, "start", "n2", cause="loaded")
+    trace.row(7, "hold", "n2", job=JOB, queue="q", cause="loaded", detail=says(left=HOUR - 7000))
+    trace.row(7, "loaded", "n2", cause="kept")
+
+    assert problems(trace) == []

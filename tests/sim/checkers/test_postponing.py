@@ -2,6 +2,7 @@
 
 import pytest
 
+from disque_trio.sim.scenarios.plan import LinkPlan
 from tests.sim.checkers.trace import JOB, Trace, broken
 
 
@@ -11,10 +12,11 @@ def given_back(
     fsync: str = "",
     cut: float | None = None,
     config: tuple[tuple[str, str], ...] = (),
+    link: LinkPlan | None = None,
 ) -> Trace:
     """At 2 s a worker gives the job back to n1 for ten seconds, of which these nodes hear."""
     disk = (("appendonly", "yes"), ("appendfsync", fsync)) if fsync else ()
-    trace = Trace(config=(*disk, *config))
+    trace = Trace(config=(*disk, *config), link=link)
     trace.add(1)
     if cut is not None:
         trace.cut(cut, ["n1"], ["n3"], until=20)
@@ -174,6 +176,17 @@ def test_an_older_nack_without_a_delay_may_come_later_and_end_the_wait(
 ) -> None:
     trace = given_back("n2")
     trace.send(1.9, "queued", sender, "n2", lag=1, detail=detail)
+    queue(trace, 11, "n2", "retry")
+
+    assert ("S6" not in broken(trace.verdict())) == is_excused
+
+
+@pytest.mark.parametrize(("sent", "is_excused"), [(1.9, True), (2.5, False)])
+def test_so_may_one_of_the_same_node_on_a_link_that_keeps_no_order(
+    sent: float, *, is_excused: bool
+) -> None:
+    trace = given_back("n2", link=LinkPlan(model="hostile"))
+    trace.send(sent, "queued", "n1", "n2", lag=1, detail="nack")
     queue(trace, 11, "n2", "retry")
 
     assert ("S6" not in broken(trace.verdict())) == is_excused

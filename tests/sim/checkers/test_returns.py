@@ -95,6 +95,23 @@ def test_it_may_not_wait_for_the_next_attempt() -> None:
     assert broken(returning(told_at=None).verdict(end=25)) == ["L10"]
 
 
+@pytest.mark.parametrize(("ends", "is_due"), [(21.5, True), (None, False)])
+def test_what_is_sent_on_a_half_open_connection_tells_nobody(
+    ends: float | None, *, is_due: bool
+) -> None:
+    """n2 answers a PING of before; the time counts from the first answer on a new connection."""
+    trace = waiting(consumers=())
+    trace.row(10, "acked", "n1", job=JOB, cause="ackjob")
+    trace.row(19, "half-open", "n1", peer="n2")
+    trace.send(21, "pong", "n2", "n1", job="")
+    if ends is not None:
+        trace.row(ends, "half-open.end", "n1", peer="n2")
+        trace.send(22, "pong", "n2", "n1", job="")
+    trace.send(24, "ping", "n3", "n1", job="")
+
+    assert ("L10" in broken(trace.verdict(end=25))) == is_due
+
+
 def test_nothing_is_said_of_a_run_that_ends_before() -> None:
     trace = waiting(consumers=())
     trace.row(10, "acked", "n1", job=JOB, cause="ackjob")

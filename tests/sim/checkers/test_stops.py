@@ -5,6 +5,10 @@ import pytest
 from tests.sim.checkers.trace import JOB, Trace
 
 
+def journals(queues: str) -> tuple[tuple[str, str], ...]:
+    return ("appendonly", "yes"), ("appendfsync", "everysec"), ("aof-queues", queues)
+
+
 def told(
     *,
     ends: str = "stop queues",
@@ -16,8 +20,7 @@ def told(
     keeps: bool = False,
 ) -> Trace:
     """A job is queued at n1, which ends at 10 s, and starts at 11 s."""
-    config = (("appendonly", "yes"), ("appendfsync", "everysec"), ("aof-queues", "yes"))
-    trace = Trace(config=config[: 2 + keeps], consumers=())
+    trace = Trace(config=journals("yes" if keeps else "no"), consumers=())
     trace.add(0, to=to, options="replicate=1 retry=30 ttl=3600")
     if served_at is not None:
         trace.row(served_at, "unqueue", "n1", job=JOB, cause="served")
@@ -63,6 +66,14 @@ def test_what_a_worker_has_waits_for_retry_from_the_start_not_from_the_last_reco
     trace = told(served_at=5, loaded_at=11.05, queued_at=queued_at, cause="retry")
 
     assert bool(problems(trace, end=50)) == is_early
+
+
+def test_it_does_not_wait_if_an_operator_orders_so() -> None:
+    for ordered_at, is_early in ((9, True), (11.5, False)):
+        trace = told(served_at=5, loaded_at=11.05, queued_at=None)
+        trace.row(ordered_at, "enqueue-queue.invoke", "n1", queue="q", client="a1", ref=7)
+        trace.row(13, "queue", "n1", job=JOB, cause="retry")
+        assert bool(problems(trace)) == is_early, ordered_at
 
 
 def test_after_a_kill_or_a_stop_without_the_mark_it_may() -> None:
@@ -125,7 +136,7 @@ def test_a_queue_that_is_paused_after_the_start_takes_nothing_back() -> None:
 
 def nacked(ends: str, cause: str = "delay-over") -> Trace:
     """A worker gives the job back, and the node ends before anybody takes it again."""
-    trace = Trace(config=(("appendonly", "yes"), ("appendfsync", "everysec")), consumers=())
+    trace = Trace(config=journals("no"), consumers=())
     trace.add(0, to=(), options="replicate=1 retry=30 ttl=3600")
     trace.serve(2)
     trace.row(3, "nack.invoke", "n1", job=JOB, client="c1")
@@ -156,6 +167,30 @@ def test_after_a_kill_the_same_holds_where_journals_have_the_queues() -> None:
     assert kept.verdict(end=20).marks["kill.queues_kept"]
     assert late.startswith("it was queued when n1 ended")
     assert early == "n1 queues it as it starts, and had not when it ended"
+
+
+@pytest.mark.parametrize(
+    ("left_at", "kills", "cause"), [(9.9999, 1, "D0"), (9.9999, 2, "D0"), (9.9, 1, "DX")]
+)
+def test_a_kill_undoes_a_delivery_of_which_there_is_no_record_yet(
+    left_at: float, kills: int, cause: str
+) -> None:
+    trace = Trace(config=journals("yes"), consumers=())
+    trace.add(0, to=(), options="replicate=1 retry=30 ttl=3600")
+    trace.serve(2)
+    trace.row(3, "nack.invoke", "n1", job=JOB, client="c1")
+    trace.row(3, "queue", "n1", job=JOB, cause="nack")
+    trace.row(left_at, "unqueue", "n1", job=JOB, cause="served")
+    trace.row(left_at, "serve", "n1", job=JOB, client="c2")
+    for ended in range(10, 10 + 2 * kills, 2):
+        trace.row(ended, "crash", "n1", cause="kill")
+        trace.row(ended + 1, "start", "n1", cause="loaded")
+        trace.row(ended + 1, "hold", "n1", job=JOB, cause="loaded")
+        trace.row(ended + 1, "loaded", "n1", cause="kept")
+    trace.row(14.6, "queue", "n1", job=JOB, cause="delay-over")
+    trace.serve(15)
+
+    assert trace.verdict(end=20).duplicates == {cause: 1}
 
 
 def test_after_a_loss_of_power_nothing_is_due() -> None:

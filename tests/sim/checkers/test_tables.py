@@ -177,3 +177,21 @@ def test_too_soon_after_the_heal_nothing_is_said() -> None:
     verdict = trace.verdict(end=2.6)
     assert broken(verdict) == []
     assert "S18" in verdict.not_judged
+
+
+@pytest.mark.parametrize(("killed", "is_judged"), [(5, False), (5.5, True)])
+def test_a_process_that_is_killed_as_it_goes_on_may_not_have_read_its_orders(
+    killed: float, *, is_judged: bool
+) -> None:
+    trace = Trace()
+    trace.row(1, "leave", "n2", detail="yes")
+    trace.row(2, "pause", "n2")
+    trace.row(3, "leave", "n2", detail="no")
+    trace.row(5, "resume", "n2")
+    trace.row(killed, "crash", "n2", cause="kill")
+    trace.row(6, "start", "n2", cause="empty")
+    trace.heal(7)
+    for node in ("n1", "n2", "n3"):
+        knows(trace, 40, node, "n1 n2:leaving n3")
+
+    assert bool(problems(trace, end=41)) == is_judged

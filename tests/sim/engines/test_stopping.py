@@ -12,7 +12,12 @@ SLOW = 2 * SOON
 
 
 def journaling(fsync: str = "everysec", *, sync: int = 5_000) -> Simulation:
-    config = (("appendonly", "yes"), ("appendfsync", fsync), ("cluster-node-timeout", "2000"))
+    config = (
+        ("appendonly", "yes"),
+        ("appendfsync", fsync),
+        ("aof-queues", "no"),
+        ("cluster-node-timeout", "2000"),
+    )
     return Simulation(Plan(scenario="", seed=1, nodes=1, config=config, sync=(sync, sync)))
 
 

@@ -169,7 +169,7 @@ def stopped(*faults: Fault, hold: int = 2 * SECOND) -> Plan:
         faults=(stop, *faults),
         chaos=4 * SECOND,
         drain=SECOND // 2,
-        config=(("appendonly", "yes"),),
+        config=(("appendonly", "yes"), ("aof-queues", "no")),
     )
 
 

@@ -18,7 +18,7 @@ ELSEWHERE = (
     "Histogram", "HostName", "JobCopy", "JobError", "JobState", "JobTrace", "JobTraces", "KeyFact",
     "Knobs", "LastError", "Limit", "LimitReport", "Memory", "Now", "Options", "Postponed",
     "Process", "QueueLimit", "Record", "ResolvedOptions", "Result", "Sampler", "Setting", "Share",
-    "Shutdown", "Stats", "StoredResult", "Streak", "Unanswered", "Vitals", "_Options",
+    "Prefilter", "Shutdown", "Stats", "StoredResult", "Streak", "Unanswered", "Vitals", "_Options",
 )  # fmt: skip
 """Records that are in no form, or with durations only."""
 

@@ -114,6 +114,16 @@ def test_a_node_that_knows_no_such_job_keeps_no_result() -> None:
     assert said.broken() == ["H12"]
 
 
+@pytest.mark.parametrize("node", ["n1", "n2"])
+def test_a_node_that_was_asked_to_delete_the_job_keeps_no_result(node: str) -> None:
+    said = added()
+    said.call(1, 2, "ACKJOB", ONE, *RESULT, reply=1)
+    said.call(3, 4, "DELJOB", ONE, reply=0)
+    said.lines[-2]["node"] = node
+
+    assert bool(waited(said, ["acked", None])) == (node == "n2")
+
+
 def test_other_clients_may_have_ended_it() -> None:
     said = added()
     waited(said, "acked")

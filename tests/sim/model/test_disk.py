@@ -6,7 +6,7 @@ import pytest
 
 from disque_trio.cli.sim.execution import execute
 from disque_trio.sim.engines.events import Engine
-from disque_trio.sim.engines.heap.store import DiskStore, SimFile
+from disque_trio.sim.engines.heap.store import WRITE, DiskStore, SimFile, SimThread
 from disque_trio.sim.model.disk import BROKEN, FULL, Disk
 from disque_trio.sim.scenarios.expand import expand
 from disque_trio.sim.scenarios.file import load
@@ -15,7 +15,6 @@ from disque_trio.sim.steering import Simulation
 from disque_trio.sim.workload.operators import Pending
 from disque_trio.statemachine.base import Failure, Status
 from disque_trio.statemachine.records import LoadJob
-from disque_trio.storage import append
 from disque_trio.wire.journal import DamagedFileError, Reader
 from tests.sim.runs import of
 from tests.sim.scenarios.test_shipped import ROOT
@@ -74,6 +73,42 @@ def test_what_is_written_during_a_sync_may_be_missed_by_it() -> None:
     engine.run(2_000)
 
     assert one.file.durable == b"before"
+
+
+def test_a_kill_within_a_sync_keeps_what_was_written_and_a_loss_of_power_may_not() -> None:
+    left = set()
+    for seed in range(20):
+        engine, one = Engine(), disk(seed)
+        store = DiskStore(engine, one)
+        file = store.open()
+        store.thread.start(file.append, (b"ab",), lambda _error: None, sync=file.sync)
+
+        engine.run(WRITE)
+        store.thread.end()
+        engine.run(2_000)
+
+        assert one.file.data == b"ab"
+        one.lose_power()
+        left.add(bytes(one.file.data))
+
+    assert {b"", b"ab"} < left
+
+
+@pytest.mark.parametrize(("name", "text"), [("is_full", FULL), ("is_broken", BROKEN)])
+def test_what_cannot_be_written_is_not_synced(name: str, text: str) -> None:
+    engine, one = Engine(), disk()
+    store = DiskStore(engine, one)
+    file, errors, syncs = store.open(), list[str](), list[str]()
+    store.thread.wake = store.thread.collect
+    setattr(one, name, True)
+
+    store.thread.start(
+        file.append, (b"x",), lambda error: errors.append(str(error)), sync=lambda: syncs.append("")
+    )
+    engine.run(2_000)
+
+    assert text in errors[0]
+    assert not syncs
 
 
 def test_a_file_that_has_taken_anothers_place_may_not_have_done_so() -> None:
@@ -313,7 +348,10 @@ def test_of_a_file_without_checksums_any_bit_is_flipped_that_is_noticed() -> Non
 def test_a_node_that_talks_before_its_disk_has_synced_is_found_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(append, "put", lambda file, group, _must_sync: file.append(b"".join(group)))
+    start = SimThread.start
+    monkeypatch.setattr(
+        SimThread, "start", lambda *given, **others: start(*given, **others | {"sync": None})
+    )
     scenario = load(ROOT / "scenarios" / "torn-aof.toml")
 
     found: set[str] = set()

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import pytest
 
+from disque_trio.cli.sim.pool import cycles_collected_between_seeds
 from disque_trio.sim.checkers.properties import PROPERTIES
 from tests.sim.mutants import listing, plans, seeds
 from tests.sim.mutants.mutant import Mutant, StaleError, all_mutants
@@ -51,7 +52,8 @@ def test_the_judge_finds_what_is_wrong(name: str) -> None:
     mutant = MUTANTS[name]
     missing, found = set(mutant.shows), dict[str, str]()
 
-    with applied(mutant):
+    # The exception that ends a run that hangs would be lost in a callback of the collector.
+    with applied(mutant), cycles_collected_between_seeds():
         for turn in range(mutant.seeds):
             seed, at = divmod(turn, len(mutant.plans))
             found |= seeds.findings(seeds.judged(plans.called(mutant.plans[at])(seed)))

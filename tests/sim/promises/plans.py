@@ -13,7 +13,6 @@ from tests.sim.mutants.plans.conditions import (
     squeezed,
     workers,
 )
-from tests.sim.mutants.plans.upkeep import kept_stoppings
 
 ALL: Final = (1, 2, 3, 4, 5)
 ANY: Final = Expect(duplicates=("D0", "D1", "D2", "D4", "D5"))
@@ -124,6 +123,7 @@ OPTIONS: Final[dict[tuple[str, str], Plan]] = {
     ("addjob", "TTL"): added(ttl_s=5, seconds=20),
     ("addjob", "MAXLEN"): _late(added(maxlen=2, replicate=1)),
     ("addjob", "PRIORITY"): added(priority=7),
+    ("addjob", "GROUP"): added(group="g"),
     ("addjob", "LIMIT"): given_back("nack", limit=2),
     ("addjob", "UNIQUE"): _late(_keyed()),
     ("addjob", "KEEP"): _keyed(keep_s=5),
@@ -182,7 +182,6 @@ DIRECTIVES: Final[dict[str, Plan]] = {
     "default-replicate": _configured(added(replicate=None), ("default-replicate", "2")),
     "default-sync": _configured(added(replicate=5, faults=(SLOW_NODE,)), ("default-sync", "3")),
     "appendonly": blackouts(0),
-    "aof-queues": kept_stoppings(0),
     "appendfsync": blackouts(0),
     "replica-repair-after": attrs.evolve(
         _configured(added(200, (GONE,), retry_s=90), ("replica-repair-after", "2")),

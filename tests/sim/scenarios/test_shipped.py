@@ -15,8 +15,11 @@ from tests.trees import HOME
 ROOT: Final = HOME
 SCENARIOS: Final = sorted(ROOT.glob("scenarios/*.toml"))
 SWARMS: Final = sorted(ROOT.glob("scenarios/swarm*.toml"))
-LONG: Final = ("soak-30-days", "soak-1-day", "soak-1-day-aof", "apps", "apps-calm", "apps-day")
-"""They take longer than a test may; of `apps` tests/testing/apps has some seeds."""
+LONG: Final = (
+    "soak-30-days", "soak-1-day", "soak-1-day-aof", "apps", "apps-calm", "apps-day", "flows",
+    "flows-calm",
+)  # fmt: skip
+"""They take longer than a test may; of apps tests/testing/apps has some seeds."""
 SWARM_SEEDS: Final = (1, 2, 3, 5, 6)
 """Of the one swarm, beside seed 0: less than a minute of a processor. `make sweep` plays more."""
 

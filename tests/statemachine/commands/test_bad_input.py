@@ -41,6 +41,8 @@ VALUES: Final = [
     (ADD, "MAXLEN", "ERR MAXLEN must be a positive number", f"0 -1 '' {NO_WHOLE}"),
     (ADD, "PRIORITY", "ERR PRIORITY must be a whole number", f"-101 101 '' {NO_WHOLE}"),
     (ADD, "LIMIT", "ERR LIMIT must be a whole number", f"0 -1 10001 '' {NO_WHOLE}"),
+    (ADD, "GROUP", "ERR The name behind GROUP is empty", "''"),
+    (ADD, "GROUP", "ERR The name behind GROUP has at most 256 bytes", "g" * 257),
     (ADD, "UNIQUE", "ERR A key has at most 256 bytes", "k" * 257),
     (f"{ADD} UNIQUE k", "KEEP", "ERR KEEP must be seconds", f"0 '' 316224000.001 {NO_SECONDS}"),
     (f"{ADD} UNIQUE k", "IFEXISTS", "ERR syntax error: IFEXISTS", "'' maybe 1 return,reject"),

@@ -30,7 +30,7 @@ ADDJOB mail body 0 RETYR 60
     ERR syntax error: 'RETYR' is no option of ADDJOB (did you mean 'RETRY'?)
 ADDJOB mail body 0 urgent
     ERR syntax error: 'urgent' is no option of ADDJOB; there are REPLICATE, TTL, RETRY, MAXLEN,
-    ... DELAY, PRIORITY, LIMIT, SYNC, BACKOFF, MAXBACKOFF, UNIQUE, KEEP, IFEXISTS, ASYNC
+    ... DELAY, PRIORITY, GROUP, LIMIT, SYNC, BACKOFF, MAXBACKOFF, UNIQUE, KEEP, IFEXISTS, ASYNC
 ADDJOB mail body 0 PRIORITY
     ERR syntax error: PRIORITY has no value behind it
 ADDJOB mail body 0 PRIORITY high
@@ -112,8 +112,8 @@ QSCAN CUONT 5
 QSCAN 0 COUNT
     ERR syntax error: COUNT has no value behind it
 JSCAN 0 zzz
-    ERR syntax error: 'zzz' is neither; there are COUNT, BUSYLOOP, QUEUE, STATE, KEY, ERROR, BODY,
-    ... OLDER, YOUNGER, REPLY
+    ERR syntax error: 'zzz' is neither; there are COUNT, BUSYLOOP, QUEUE, STATE, GROUP, KEY, ERROR,
+    ... BODY, OLDER, YOUNGER, REPLY
 QSCAN 0 0
     ERR syntax error: '0' comes behind another cursor
 QSCAN MINLEN few

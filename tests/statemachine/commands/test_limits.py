@@ -2,6 +2,7 @@ import pytest
 
 from disque_trio.statemachine.base import OK, Failure, Map, Reply
 from tests.rig import ME, N2, Rig
+from tests.statemachine.commands.informed import fields_of
 
 
 def info(rig: Rig, name: str = "q") -> dict[bytes, Reply]:
@@ -24,6 +25,16 @@ def test_the_limits_of_a_queue_are_shown() -> None:
     assert found | {b"concurrency": 5, b"rate": 7, b"period-ms": 500, b"burst": 3} == found
     assert (found[b"keeper"], found[b"leased"], found[b"may-deliver"]) == (ME, 0, 0)
     assert (found[b"waits"], found[b"parts"], found[b"unlimited-nodes"]) == (0, 0, [N2])
+
+
+def test_loose_limits_are_shown() -> None:
+    rig = Rig()
+    rig.ask("QUEUE", "LIMIT", "q", "CONCURRENCY", 5)
+    assert info(rig)[b"loose"] == 0
+
+    rig.ask("QUEUE", "LIMIT", "q", "loose", "CONCURRENCY", 5)
+
+    assert info(rig)[b"loose"] == 1
 
 
 def test_a_queue_without_limits_has_none_to_show() -> None:
@@ -64,6 +75,7 @@ def test_a_map_for_clients_that_know_it() -> None:
     [
         (["LIMIT", "q"], b"QUEUE LIMIT needs CONCURRENCY, RATE or NONE behind the queue"),
         (["LIMIT", "q", "PER", "1"], b"PER needs RATE"),
+        (["LIMIT", "q", "LOOSE"], b"QUEUE LIMIT needs CONCURRENCY, RATE or NONE"),
         (["LIMIT", "q", "CONCURRENCY", "1", "BURST", "1"], b"BURST needs RATE"),
         (["LIMIT", "q", "CONCURRENCY", "0"], b"CONCURRENCY must be a whole number from 1"),
         (["LIMIT", "q", "RATE", "1", "PER", "0"], b"PER must be seconds from 0.001"),
@@ -83,6 +95,22 @@ def test_mistakes_are_named(words: list[str], error: bytes) -> None:
     assert rig.node.limits == {}
 
 
+def test_info_counts_queues_with_limits_and_nodes_that_do_not_know_them() -> None:
+    rig = Rig(peers=1)
+    assert fields_of(rig, "queues").keys() == {"registered_queues"}
+    rig.ask("QUEUE", "LIMIT", "q", "CONCURRENCY", 1)
+    rig.ask("QUEUE", "LIMIT", "idle", "RATE", 1)
+    for _ in range(2):
+        rig.add("REPLICATE", 1)
+        rig.request("GETJOB", "FROM", "q", client=rig.connect())
+
+    found = fields_of(rig, "queues")
+
+    assert found | {
+        "limited_queues": "2", "limited_queues_waiting": "1", "nodes_without_limits": "1"
+    } == found  # fmt: skip
+
+
 def test_qstat_says_that_a_queue_waits_for_its_limits() -> None:
     rig = Rig()
     rig.ask("QUEUE", "LIMIT", "q", "CONCURRENCY", 1)
@@ -93,6 +121,6 @@ def test_qstat_says_that_a_queue_waits_for_its_limits() -> None:
     reply = rig.ask("QSTAT", "q")
 
     assert isinstance(reply, list)
-    assert reply[-10:] == [
-        b"concurrency", 1, b"rate", 0, b"period-ms", 0, b"burst", 0, b"limited", 1,
+    assert reply[-12:] == [
+        b"concurrency", 1, b"rate", 0, b"period-ms", 0, b"burst", 0, b"limited", 1, b"loose", 0,
     ]  # fmt: skip

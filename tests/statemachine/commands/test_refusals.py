@@ -72,6 +72,17 @@ def test_an_addjob_whose_copies_do_not_come_in_time_is_counted() -> None:
     assert fields_of(rig, "stats")["refused_requests_by_cause"] == "NOREPL=1"
 
 
+def test_looking_at_a_node_that_loads_is_no_refused_request() -> None:
+    rig = Rig()
+    rig.machine.load([], rig.now)
+    for words in (("PING",), ("HELLO",), ("QSCAN",), ("SHOW", "D-1")):
+        assert isinstance(rig.ask(*words), Failure)
+
+    assert fields_of(rig, "stats")["refused_requests"] == "0"
+    assert isinstance(rig.ask("ADDJOB", "q", "body", 0), Failure)
+    assert fields_of(rig, "stats")["refused_lately_by_cause"] == "LOADING=1"
+
+
 def test_that_a_node_leaves_is_counted() -> None:
     rig = Rig(peers=1)
     rig.ask("CLUSTER", "LEAVING", "yes")

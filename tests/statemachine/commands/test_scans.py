@@ -1,6 +1,6 @@
 import pytest
 
-from disque_trio.statemachine.base import Failure, Reply, Status
+from disque_trio.statemachine.base import ACTIVE, NULL_ARRAY, Failure, Reply, Status
 from disque_trio.statemachine.commands.scans import phase_of
 from disque_trio.statemachine.knobs import Knobs
 from disque_trio.statemachine.lengthy import whole
@@ -336,6 +336,32 @@ def test_each_queue_comes_with_its_figures() -> None:
     )
 
 
+def test_a_queue_with_limits_has_them_behind_its_figures() -> None:
+    rig = Rig()
+    rig.ask("QUEUE", "LIMIT", "q", "CONCURRENCY", 1)
+    rig.ask("QUEUE", "LIMIT", "idle", "RATE", 7, "PER", "0.5", "BURST", 3, "LOOSE")
+    rig.ask("QUEUE", "LIMIT", "removed", "RATE", 2)
+    rig.ask("QUEUE", "LIMIT", "removed", "NONE")
+    first = rig.add(queue="q")
+    for _ in range(2):
+        rig.request("GETJOB", "FROM", "q", client=rig.connect())
+    job = rig.add(queue="q")
+    assert first.state == ACTIVE
+
+    assert everything(rig, "QSCAN", "UNQUEUED", "REPLY", "stat") == [
+        *(b"q", b"1 1 2 1 0 1 0 %d none 1 0 0 0 1 0 0 0 1 0" % job.made),
+        *(b"idle", b"0 0 0 0 0 0 0 0 none 0 0 0 0 0 7 500 3 0 1"),
+    ]
+    assert everything(rig, "QSCAN", "REPLY", "stat") == [
+        *(b"q", b"1 1 2 1 0 1 0 %d none" % job.made)
+    ]
+    assert rig.ask("QSTAT", "idle") == NULL_ARRAY
+    assert rig.ask("QSTAT", "removed", "UNQUEUED") == NULL_ARRAY
+    idle = rig.ask("QSTAT", "idle", "UNQUEUED")
+    assert isinstance(idle, list)
+    assert idle[-8:] == [b"period-ms", 500, b"burst", 3, b"limited", 0, b"loose", 1]
+
+
 def found(rig: Rig, *words: bytes | str | int) -> list[bytes]:
     """The ids on the first page."""
     return [each.text for each in page(rig, "JSCAN", *words)[1] if isinstance(each, Status)]
@@ -347,8 +373,10 @@ def test_jobs_by_what_they_say() -> None:
     second = rig.add("UNIQUE", "k", queue="other", body="to: eve")
     rig.ask("NACK", first.id, "DEAD", "ERROR", "KeyError: 'ada'\nmails.py:7")
     rig.ask("NACK", second.id, "DEAD", "ERROR", "KeyError")
-    third = rig.add(body="to: adam")
+    third = rig.add("GROUP", "acme", body="to: adam")
 
+    assert found(rig, "GROUP", "acme") == [third.id]
+    assert found(rig, "GROUP", "acm") == []
     assert found(rig, "KEY", "k") == [first.id, second.id]
     assert found(rig, "KEY", "k", "QUEUE", "other") == [second.id]
     assert found(rig, "KEY", "k", "QUEUE", "none") == []

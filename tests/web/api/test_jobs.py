@@ -53,8 +53,8 @@ async def test_every_option_of_addjob_is_a_field(nursery: trio.Nursery) -> None:
     api = await program(nursery)
     given: dict[str, Any] = {
         "replicate": 1, "sync": 1, "delay": 30.5, "retry": 20, "ttl": 600, "maxlen": 10,
-        "priority": 7, "limit": 3, "unique": "k", "keep": 60, "if_exists": "reject",
-        "backoff": 2.5, "max_backoff": 60,
+        "priority": 7, "group": "acme", "limit": 3, "unique": "k", "keep": 60,
+        "if_exists": "reject", "backoff": 2.5, "max_backoff": 60,
     }  # fmt: skip
     fields = {each.name for each in api_jobs.OPTIONS}
     assert fields == {each.name.removeprefix("is_") for each in joboptions.OPTIONS}
@@ -65,7 +65,7 @@ async def test_every_option_of_addjob_is_a_field(nursery: trio.Nursery) -> None:
     assert facts["delay_s"] in (30, 31)
     assert (facts["retry_s"], facts["priority"], facts["key"]) == (20, 7, "k")
     assert (facts["limit"], facts["backoff"], facts["max-backoff"]) == (3, 2500, 60_000)
-    assert facts["keep"] == 60_000
+    assert (facts["keep"], facts["group"]) == (60_000, "acme")
     given_async: dict[str, Any] = {"async": True, "replicate": 1}
     await api.add(**given_async)
     query = "&".join(f"{name}={value}" for name, value in given.items() if name != "unique")

@@ -135,3 +135,20 @@ async def test_fields_that_the_document_promises_are_there(nursery: trio.Nursery
 
     for row, schema in ((job, reading.JOB), (node, reading.NODE), (queue, reading.QUEUE_ROW)):
         assert set(schema["required"]) <= row.keys()
+
+
+async def test_a_job_has_the_result_that_nodes_keep_when_it_is_gone_too(
+    nursery: trio.Nursery,
+) -> None:
+    api = await program(nursery)
+    id = await api.add()
+    assert (await api.get(f"/jobs/{id}"))["result"] is None
+
+    await api.post(f"/jobs/{id}/ack", {"result": '{"pages": 3}', "keep": 60})
+
+    found = await api.get(f"/jobs/{id}")
+    assert (found["summary"]["state"], found["copies"]) == ("ended", [])
+    kept = found["result"]
+    assert (kept["body"], kept["body_b64"], kept["bytes"]) == ('{"pages": 3}', None, 12)
+    assert 50 < kept["left_s"] <= 60
+    assert abs(kept["at_ms"] - found["summary"]["ended_ms"]) < 1000

@@ -139,13 +139,19 @@ def queue_row(name: str, jobs: int = 0, **others: object) -> Said:
         "dead": 0,
         "takers": 48,
         "paused": {},
+        "limits": None,
+        "limited": False,
         **others,
     }
 
 
+LIMITS: Final = {
+    "text": "20 leased, 100 per 60 s, burst 5, loose",
+    "concurrency": 20, "rate": 100, "rate_per": 60.0, "burst": 5, "is_loose": True,
+}  # fmt: skip
 FIRST: Final = [
-    queue_row("mail", 41_209, takers=0, out_s=0, dead=1_100, paused={N2: "out"}),
-    queue_row("sms", 1_204),
+    queue_row("mail", 41_209, takers=0, out_s=0, dead=1_100, paused={N2: "out"}, limits=LIMITS),
+    queue_row("sms", 1_204, limits=LIMITS, limited=True),
     queue_row(NASTY, 17),
     queue_row(RIGHT_TO_LEFT, 16),
     queue_row(LONG, 15),
@@ -379,6 +385,7 @@ def later(_args: Said) -> Said:
         {
             "id": f"D-99bb00c2-{n:04}vYmFyYmF6cXV4MTIzNDU2-05a1",
             "queue": WORDS[n % 7],
+            "state": "backing-off" if n % 9 == 4 else "delayed",
             "due_ms": now + 1000 * int(3600 * (n / 60) ** 1.4) + 20_000,
         }
         for n in range(60)

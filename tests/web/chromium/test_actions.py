@@ -10,6 +10,8 @@ _JOB = f"#/job/{scene.JOB}"
 DONE = [
     ("queues add", "#/queue/mail", "A"),
     ("queues pause", "#/queue/mail", "P"),
+    ("queues limit", "#/queue/mail", "L"),
+    ("queues unlimit", "#/queue/mail", "U"),
     ("queues purge", "#/queue/mail", "D"),
     ("queues requeue", "#/queue/mail", "Q"),
     ("queues cancel", "#/queue/mail", "K"),
@@ -147,6 +149,30 @@ async def test_a_form_asks_for_what_an_action_has_to_know(tab: Tab, fake: Fake) 
     await tab.has("1 of 1,100 dead jobs is queued again")
 
     assert fake.done("queues redrive") == [{"queue": "mail", "reason": "", "limit": 20, "rate": 50}]
+
+
+async def test_the_form_of_limits_begins_with_those_of_the_queue(tab: Tab, fake: Fake) -> None:
+    fake.plans["queues limit"] = {"says": ["it has these limits"], "token": "t"}
+    await opened(
+        tab, fake, "#/queue/sms", "20 leased, 100 per 60 s, burst 5", "waits for its limits"
+    )
+
+    await tab.press("L")
+    await tab.has("at most so many jobs leased")
+    await tab.run("void (document.querySelector('[name=burst]').value = '')")
+    await tab.run("void (document.querySelector('[name=per]').value = '0.5')")
+    await tab.click("dialog .main", "Show the plan")
+    await tab.has("it has these limits")
+
+    wanted = {"queue": "sms", "concurrency": 20, "rate": 100, "per": 0.5, "is_loose": True}
+    assert fake.done("queues limit") == [wanted]
+
+
+async def test_limits_are_removed_where_there_are_some(tab: Tab, fake: Fake) -> None:
+    await opened(tab, fake, "#/queue/billing-00000", "Oldest (10)")
+
+    assert await tab.run("document.body.innerText.includes('Limit')")
+    assert not await tab.run("document.body.innerText.includes('Remove limits')")
 
 
 async def test_a_client_is_kicked_from_its_row(tab: Tab, fake: Fake) -> None:

@@ -146,6 +146,17 @@ async def test_operations_are_reached_on_every_screen(tab: Tab, fake: Fake, widt
         assert await tab.run(f"{cut}.map((each) => each.ariaLabel)") == [], title
 
 
+async def test_a_column_without_room_goes_with_its_heading(tab: Tab, fake: Fake) -> None:
+    await wide(tab, 1024)
+
+    await opened(tab, fake, "#/jobs", "mail.send")
+
+    shown = "[...document.querySelectorAll('#page table tr')].slice(0, 2).map((row) =>"
+    shown += " [...row.cells].filter((each) => each.getClientRects().length).length)"
+    heading, row = await tab.run(shown)
+    assert heading == row
+
+
 async def test_on_a_narrow_screen_each_figure_of_a_row_has_its_label(tab: Tab, fake: Fake) -> None:
     await wide(tab, 390)
 
@@ -246,3 +257,22 @@ async def test_on_a_narrow_screen_each_queue_with_dead_jobs_has_its_name(
 
     widths = "[...document.querySelectorAll('.reasons a')].map((each) => each.offsetWidth)"
     assert min(await tab.run(widths)) > 15
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+async def test_a_table_that_scrolls_has_a_shadow_at_the_edge_beyond_which_there_is_more(
+    tab: Tab, fake: Fake, theme: str
+) -> None:
+    shade = [{"name": "prefers-color-scheme", "value": theme}]
+    await tab.ask("Emulation.setEmulatedMedia", features=shade)
+    opacity = "getComputedStyle(document.querySelector('td.actions'), '::before').opacity"
+    frame = "new Promise(requestAnimationFrame)"
+
+    await wide(tab, 700)
+    await opened(tab, fake, "#/queues", "mail")
+    assert float(await tab.run(f"{frame}.then(() => {opacity})")) == 1
+    await tab.run("document.querySelector('.table').scrollTo(9999, 0)")
+    assert float(await tab.run(f"{frame}.then(() => {frame}).then(() => {opacity})")) < 0.1
+    await wide(tab, 1600)
+    await opened(tab, fake, "#/queues", "mail")
+    assert float(await tab.run(f"{frame}.then(() => {opacity})")) == 0, "nothing is cut"

@@ -14,13 +14,27 @@ def test_it_takes_jobs_from_the_next_node_if_the_first_fails_and_comes_back() ->
     talk.greet()
     assert talk.last(b"GETJOB").node == "n2"
 
-    talk.wait(1_001)
+    talk.wait(251)
     talk.greet()
     wake = talk.last(b"CLIENT")
     assert (wake.node, wake.words) == ("n2", (b"CLIENT", b"UNBLOCK", b"7"))
     talk.answer(b"GETJOB", NULL_ARRAY)
 
     assert talk.last(b"GETJOB").node == "n1"
+
+
+def test_while_no_node_answers_one_is_tried_again_every_second() -> None:
+    talk = Talk()
+    for _ in range(10):
+        for name in ("n1", "n2", "n3"):
+            talk.lose(name)
+        dials = talk.count(b"INFO")
+        talk.wait(1_001)
+        assert talk.count(b"INFO") > dials
+
+    talk.greet()
+
+    assert talk.count(b"GETJOB")
 
 
 def test_a_wait_that_had_not_begun_when_it_was_to_end_is_ended_again() -> None:

@@ -6,6 +6,10 @@ has links in both directions. A pair of the same job and the same client that la
 `REPORTED_AFTER` is a row ``unmet``: `node` has the job, the client waits at `peer`, `detail` is
 ``since=`` a time. It is written again each time the wait has doubled. The row ``pairs`` at the end
 has the number of all pairs in `detail`. `checkers.meetings` judges them.
+
+Of queues with limits in the plan it also writes a row ``demand`` at each look at which a client
+could get a job, at whichever nodes they are: ``since=`` the first such look without a break.
+`checkers.limits` judges them.
 """
 
 from collections.abc import Iterator
@@ -47,6 +51,8 @@ class Meetings:
         self._recorder = world.recorder
         self._pairs: dict[_Place, _Pair] = {}
         self._count = 0
+        self._demands: dict[bytes, Micros] = {}
+        self._limited = list(dict.fromkeys(limit.queue.encode() for limit in world.plan.limits))
 
     def begin(self) -> None:
         """Begin to look."""
@@ -77,6 +83,8 @@ class Meetings:
                 queue = name.decode("utf-8", "replace")
                 self._say("unmet", giver.name, taker.name, queue, before.job.decode(), detail)
         self._pairs = pairs
+        if self._limited:
+            self._look_at_demands(now)
         self._engine.later(EVERY, self._look, None)
 
     def _apart(self, now: Micros) -> Iterator[tuple[Host, Host, bytes, _Pair]]:
@@ -97,6 +105,21 @@ class Meetings:
                         lives = (giver.lives, taker.lives)
                         yield giver, taker, name, _Pair(job, client, lives, now)
 
+    def _look_at_demands(self, now: Micros) -> None:
+        demands: dict[bytes, Micros] = {}
+        nodes = [
+            (host, host.machine.state)
+            for host in self._world.hosts.values()
+            if host.machine is not None and not host.is_paused
+        ]
+        for name in self._limited:
+            givers = [host for host, node in nodes if _oldest(node, name) is not None]
+            takers = [host for host, node in nodes if _is_awaited(node, name)]
+            if any(one is other or _are_linked(one, other) for one in givers for other in takers):
+                since = demands[name] = self._demands.get(name, now)
+                self._say("demand", "", "", name.decode(), "", f"since={since}")
+        self._demands = demands
+
     def _say(self, kind: str, node: str, peer: str, queue: str, job: str, detail: str) -> None:
         self._recorder.add(
             (self._engine.now, kind, node, job, queue, "", peer, "", detail, 0, 0, 0, ())
@@ -109,6 +132,12 @@ def _oldest(node: NodeState, name: bytes) -> JobId | None:
     if queue is None or not queue.length or queue.paused & PAUSE_OUT or node.refusal is not None:
         return None
     return next((job.id for job in queue.peek(1) if job.expires > node.mono), None)
+
+
+def _is_awaited(node: NodeState, name: bytes) -> bool:
+    """Does a client wait for jobs of the queue, which may be delivered?"""
+    queue = node.queues.get(name)
+    return queue is not None and bool(queue.waiting) and not queue.paused & PAUSE_OUT
 
 
 def _are_linked(one: Host, other: Host) -> bool:

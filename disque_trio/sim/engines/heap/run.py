@@ -22,7 +22,7 @@ from disque_trio.sim.engines.heap.world import World
 from disque_trio.sim.model.faults import Faults, draw_core
 from disque_trio.sim.model.recorder import Recorder
 from disque_trio.sim.scenarios.fault_check import impossible
-from disque_trio.sim.scenarios.plan import Fault, Micros, Plan
+from disque_trio.sim.scenarios.plan import Fault, Limit, Micros, Plan
 from disque_trio.sim.workload.administrators import administrators
 from disque_trio.sim.workload.agents import agents
 from disque_trio.sim.workload.observers import observers
@@ -129,12 +129,32 @@ class Run:
             self.recorder.watch(kind, self.faults.see)
         for fault in self.faults.timed:
             self.engine.at(fault.at, self._apply_fault, fault)
+        for limit in self.plan.limits:
+            self.engine.at(limit.at, self._set_limit, limit)
         self.inspection.begin()
         self.meetings.begin()
 
     def _apply_fault(self, fault: Fault) -> None:
         self.faults.apply(fault)
         self.inspection.check_all()
+
+    def _set_limit(self, limit: Limit) -> None:
+        """QUEUE LIMIT. The row is written before the order is answered."""
+        host = self.world.hosts[limit.node]
+        if not host.is_up or host.is_paused:
+            return
+        words: list[str | int] = []
+        if limit.concurrency:
+            words += ["CONCURRENCY", limit.concurrency]
+        if limit.rate:
+            words += ["RATE", limit.rate, "PER", limit.per_s]
+        if limit.burst:
+            words += ["BURST", limit.burst]
+        if limit.is_loose:
+            words += ["LOOSE"]
+        words = words or ["NONE"]
+        host.note("limit", detail=" ".join(map(str, (limit.queue, *words))))
+        self.world.command(host, "QUEUE", "LIMIT", limit.queue, *words)
 
     def heal(self) -> None:
         """End all faults, or all within the core."""

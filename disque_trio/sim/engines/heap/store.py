@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Final
 
+from outcome import Error, capture
+
 from disque_trio.ports import JournalFile
 from disque_trio.sim.engines.events import Engine
 from disque_trio.sim.engines.simulated_thread import Act, SimulatedThread, Then
@@ -58,12 +60,16 @@ class SimFile:
         """Let go of it."""
 
 
-Work = tuple[Act, Then, int]
+Writing = tuple[Act, Act | None, Then]
+"""What to write, how to sync it, and what to call then."""
+Syncing = tuple[Act, Then, int]
 """What to do, what to call then, and how many writes the disk had seen when it was begun."""
 
 
 class SimThread(SimulatedThread):
-    """The `DiskThread` of one life: what it does ends after the time that the disk takes."""
+    """The `DiskThread` of one life. What is written is in the system's cache at once, and outlives
+    the process from then on; what syncs, and all that is done beside it, ends after the time that
+    the disk takes."""
 
     def __init__(self, engine: Engine, disk: Disk) -> None:
         super().__init__()
@@ -72,19 +78,38 @@ class SimThread(SimulatedThread):
         self._is_over = False
         """The process is gone, and its threads with it."""
 
-    def _begin(self, act: Act, then: Then, *, syncs: bool) -> None:
-        work = act, then, self._disk.written
-        self._engine.later(self._disk.sync_time() if syncs else WRITE, self._end_of, work)
+    def _begin(self, write: Act | None, sync: Act | None, then: Then) -> None:
+        if write is not None:
+            self._engine.later(WRITE, self._write, (write, sync, then))
+        elif sync is not None:
+            self._sync(sync, then)
 
-    def _end_of(self, work: Work) -> None:
+    def _write(self, work: Writing) -> None:
+        if self._is_over:
+            return
+        if self._disk.is_stalled:
+            self._engine.later(_LOOK, self._write, work)
+            return
+        write, sync, then = work
+        outcome = capture(write)
+        if sync is None or isinstance(outcome, Error):
+            self._finish(outcome, then)
+        else:
+            self._sync(sync, then)
+
+    def _sync(self, sync: Act, then: Then) -> None:
+        work = sync, then, self._disk.written
+        self._engine.later(self._disk.sync_time(), self._end_of, work)
+
+    def _end_of(self, work: Syncing) -> None:
         if self._is_over:
             return
         if self._disk.is_stalled:
             self._engine.later(_LOOK, self._end_of, work)
-        else:
-            act, then, began = work
-            self._disk.sync_began, self._disk.sync_ends = began, self._disk.written
-            self._finish(act, then)
+            return
+        sync, then, began = work
+        self._disk.sync_began, self._disk.sync_ends = began, self._disk.written
+        self._finish(capture(sync), then)
 
     def start(
         self,
@@ -92,13 +117,13 @@ class SimThread(SimulatedThread):
         args: tuple[Any, ...],
         then: Callable[[OSError | None], None],
         *,
-        syncs: bool,
+        sync: Act | None = None,
         wait_s: float = 0.0,
     ) -> None:
         """If the node waits for it, a write takes no time, or is late."""
         disk = self._disk
-        if not wait_s or disk.is_stalled or disk.rng.random() < _LATE:
-            super().start(act, args, then, syncs=syncs)
+        if not wait_s or sync is not None or disk.is_stalled or disk.rng.random() < _LATE:
+            super().start(act, args, then, sync=sync)
             return
         failed = None
         try:

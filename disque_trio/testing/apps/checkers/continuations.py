@@ -39,17 +39,18 @@ def _check_step(history: History, one: JobRecord, following: JobRecord) -> None:
     if following.runs and not returned:
         text = f"{following.name} runs, and {one.name} before it was not done"
         history.violate("A6", text, following.runs[0].at, following.runs[0].job)
-    if done and not following.runs and not _is_in_hand(history, one):
+    if done and not following.runs and not is_in_hand(history, one):
         text = f"{one.name} is done, and the next step of its chain, {following.name}, never runs"
         history.violate("A6", text, done[0].ended_at or 0, one.id)
-    _check_once(history, following, "A6")
+    check_once(history, following, "A6")
 
 
-def _is_in_hand(history: History, job: JobRecord) -> bool:
+def is_in_hand(history: History, job: JobRecord) -> bool:
+    """Has a node a job of it that has not ended?"""
     return any(id in history.left for id in job.ids)
 
 
-def _check_once(history: History, job: JobRecord, name: str) -> None:
+def check_once(history: History, job: JobRecord, name: str) -> None:
     """It was added once, in calm."""
     ids = list(dict.fromkeys(run.job for run in job.runs))
     if len(ids) > 1 and "snooze" not in [run.deed for run in job.runs]:
@@ -70,7 +71,7 @@ def _check_then(history: History, members: list[JobRecord], then: JobRecord) -> 
             text = f"{then.name} never runs, and all members of its batch ({numbers}) have ended"
             history.violate("A7", text, max(ends), members[0].id)
         return
-    _check_once(history, then, "A7")
+    check_once(history, then, "A7")
     begins = then.runs[0].at
     _check_told(history, members, then)
     if then.told.get("late"):
@@ -119,4 +120,4 @@ def _ended_at(history: History, job: JobRecord) -> Micros:
         for at in (history.acked.get(id), history.dead.get(id), history.expired.get(id))
         if at is not None
     ]
-    return NEVER if not ends or _is_in_hand(history, job) else max(ends)
+    return NEVER if not ends or is_in_hand(history, job) else max(ends)

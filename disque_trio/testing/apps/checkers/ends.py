@@ -21,6 +21,8 @@ def check(history: History) -> None:
         elif not acked and not any(id in history.dead or id in history.expired for id in job.ids):
             text = f"{name} is lost: no node has it, and none says how it ended"
             history.violate("A1", text, history.over_at, job.ids[0])
+        elif job.call.cancel_s:
+            continue  # with its flow
         elif acked and job.number not in replaced and not _was_done(job):
             text = f"{name} was acknowledged, and no run of it was done"
             history.violate("A2", text, history.acked[acked[0]], acked[0])

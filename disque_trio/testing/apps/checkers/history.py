@@ -73,9 +73,9 @@ class JobRecord:
 
     @property
     def is_step(self) -> bool:
-        """Is it a later step of a chain, or what follows a batch?"""
+        """Is it a later step of a chain, what follows a batch, or a member of a flow?"""
         jobs = self.call.jobs
-        places = {"chain": jobs[1:], "then": jobs[-1:]}
+        places = {"chain": jobs[1:], "then": jobs[-1:], "flow": jobs}
         return self.plan in places.get(self.call.kind, ())
 
     @property
@@ -135,6 +135,12 @@ class History:
         self.expired: dict[str, Micros] = {}
         self.taken_back: dict[str, list[Micros]] = defaultdict(list)
         """By id: when nodes queued it because its worker had not answered in time."""
+        self.held: dict[str, Micros] = {}
+        """By id: when a node first had it."""
+        self.flows: dict[int, Micros] = {}
+        """By the number of the first member: when the flow was added."""
+        self.cancelled: dict[int, Micros] = {}
+        """By the same: when its producer was told that it is cancelled."""
         self.left: dict[str, tuple[str, str]] = {}
         """By id: the state and the queue."""
         self.waits: list[Wait] = []
@@ -296,6 +302,16 @@ class History:
             if wait.number == row.ref and wait.told_at is None and not wait.is_gone:
                 wait.told_at, wait.how = row.time, row.cause
 
+    def _hold(self, row: Row) -> None:
+        self.held.setdefault(row.job, row.time)
+
+    def _flow(self, row: Row) -> None:
+        self.flows[row.ref] = row.time
+
+    def _cancel(self, row: Row) -> None:
+        if facts_of(row)["done"] == "True":
+            self.cancelled[row.ref] = row.time
+
     def _tick(self, row: Row) -> None:
         facts = facts_of(row)
         self.ticks[facts["task"], facts["tick"]].setdefault(row.job, row.time)
@@ -338,9 +354,12 @@ _TAKES: Final[dict[str, Callable[[History, Row], None]]] = {
     "app.left": History._left,
     "app.wait": History._wait,
     "app.told": History._told,
+    "app.flow": History._flow,
+    "app.cancel": History._cancel,
     "app.tick": History._tick,
     "app.log": History._log,
     "app.over": History._over,
+    "hold": History._hold,
     "acked": History._acked,
     "dead": History._dead,
     "get.deliver": History._deliver,

@@ -8,6 +8,7 @@ from disque_trio.sim.scenarios.apps import AppsPlan
 from disque_trio.testing.apps.checkers import (
     continuations,
     ends,
+    flows,
     outcomes,
     processes,
     ticks,
@@ -39,7 +40,7 @@ class AppJudge:
         """The run is over: what did not hold, in order of time."""
         history = self.history
         history.finish()
-        for each in (ends, outcomes, timing, continuations, waiters, ticks, processes):
+        for each in (ends, outcomes, timing, continuations, flows, waiters, ticks, processes):
             each.check(history)
         timing.check_crashes(history)
         return sorted(history.violations, key=lambda found: found.time)

@@ -37,9 +37,9 @@ class Queries:
     kills: list[str] = attrs.field(factory=list)
     replicas: int = 2
     """Copies of a job that the sink adds."""
-    excuses: tuple[str, ...] = ("failed to connect back",)
+    excuses: tuple[str, ...] = ("failed to connect back", "no answer in time")
     """With these last words a query may end; it is started again. Spark waits 10 s for a Python
-    process to start: too little where much else runs."""
+    process to start, and the query 10 s for a node: too little where much else runs."""
     _process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -81,14 +81,20 @@ class Queries:
         return all(self.batches(kind) >= count for kind, count in wanted.items())
 
     def kill(self, what: str) -> None:
-        """kill -9 of the driver, or of its JVM; then wait until all its processes have gone."""
+        """kill -9 of the driver, its JVM, an executor, or a Python process of Spark; then wait
+        until all its processes have gone. Without an executor, Spark starts another."""
         assert self._process is not None
         others = [(pid, name) for pid, name in self._processes() if pid != self._process.pid]
         jvms = [pid for pid, name in others if name == "java"]
+        executors = [pid for pid in jvms if _is_executor(pid)]
         workers = [pid for pid, name in others if name != "java"]
-        victims = {"JVM": jvms, "worker": workers}.get(what, []) or [self._process.pid]
-        os.kill(victims[-1], signal.SIGKILL)
+        drivers = [pid for pid in jvms if pid not in executors]
+        found = {"JVM": drivers, "executor": executors, "worker": workers}
+        os.kill((found.get(what) or [self._process.pid])[-1], signal.SIGKILL)
         self.kills.append(what)
+        if what == "executor":
+            assert executors
+            return
         if what == "worker":  # its query fails, unless it had nothing to do
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(3)
@@ -150,6 +156,12 @@ class Queries:
             state, _, _, session, *_ = facts.split()
             if int(session) == self._process.pid and state != "Z":
                 yield int(pid), name
+
+
+def _is_executor(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return b"CoarseGrainedExecutorBackend" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
 
 
 @attrs.define(eq=False)

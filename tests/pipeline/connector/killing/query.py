@@ -15,12 +15,20 @@ from disque_trio.pipeline.connector.source import register
 
 ROWS_PER_SECOND: Final = int(os.environ.get("JOBS_PER_SECOND", "500"))
 """Less where the machine has much else to do."""
+MASTER: Final = os.environ.get("MASTER", "local[2]")
+"""With `local-cluster[2,1,1024]`, executors are processes that can be killed."""
 SETTINGS: Final = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     # It lives for seconds: to start soon matters more than to run fast.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    # Executors only: a task that runs longer than most others runs a second time beside it.
+    "spark.speculation": "true",
+    "spark.speculation.multiplier": "1.1",
+    "spark.speculation.quantile": "0.5",
+    "spark.speculation.minTaskRuntime": "1ms",
+    "spark.task.maxFailures": "20",
 }
 
 
@@ -88,7 +96,7 @@ class Watched:
 def main(kinds: str, place: str, nodes: str) -> None:
     """Run them."""
     folder = Path(place)
-    spark = session.start("local[2]", app="killed", memory="1g", settings=SETTINGS)
+    spark = session.start(MASTER, app="killed", memory="1g", settings=SETTINGS)
     register(spark)
     is_last = (folder / "finish").exists()
     running = []

@@ -12,17 +12,18 @@ from tests.sim.mutants.plans import (
     conditions,
     keys,
     letters,
+    limited,
     others,
     promised,
     upkeep,
 )
 
-_ALONE: Final = {"keys": keys, "letters": letters}
+_ALONE: Final = {"keys": keys, "letters": letters, "limited": limited}
 
 
 def called(name: str) -> Callable[[int], Plan]:
-    """By seed: a function of these modules (those of `keys` and `letters` are `keys.parted`), a
-    scenario, or a plan of `scenarios/pins`; `backoff:26` begins with seed 26. Raises OSError."""
+    """By seed: a function of these modules (those of `_ALONE` are `keys.parted`), a scenario, or a
+    plan of `scenarios/pins`; `backoff:26` begins with seed 26. Raises OSError."""
     if (here := _here(name)) is not None:
         return here
     name, _, first = name.partition(":")

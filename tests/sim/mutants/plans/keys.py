@@ -144,7 +144,11 @@ def restarted(seed: int) -> Plan:
         "restarted",
         seed,
         65,
-        config=(("cluster-node-timeout", "1000"), ("appendonly", "yes"), ("appendfsync", "always")),
+        config=(
+            ("cluster-node-timeout", "1000"),
+            ("appendonly", "yes"),
+            ("appendfsync", "always"),
+        ),
         adds=tuple(_with_key(add, 0) for add in adds),
         faults=kills,
         drain=SECOND,

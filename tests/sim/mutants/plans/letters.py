@@ -99,7 +99,11 @@ def written_letters(seed: int) -> Plan:
     return attrs.evolve(
         letters(seed),
         scenario="written-letters",
-        config=(("cluster-node-timeout", "1000"), ("appendonly", "yes"), ("appendfsync", "always")),
+        config=(
+            ("cluster-node-timeout", "1000"),
+            ("appendonly", "yes"),
+            ("appendfsync", "always"),
+        ),
         faults=kills,
         expect=Expect(duplicates=(*TROUBLED, "D8")),
     )

@@ -59,6 +59,22 @@ def at_once(seed: int) -> Plan:
     return plan("at once", seed, 20, adds=adds, consumers=consumers, expect=expect)
 
 
+def grouped(seed: int) -> Plan:
+    """Jobs of a noisy group, of quiet ones and of none have come when the workers start."""
+    groups, priorities = (None, "noisy", "noisy", "noisy", "quiet"), (None, 1, None, -1)
+    adds = tuple(
+        attrs.evolve(
+            add,
+            at=SECOND * (1 + number // 20),
+            group=groups[(number + seed) % 5],
+            priority=priorities[number // 7 % 4],
+        )
+        for number, add in enumerate(jobs(90, nodes=(1, 2), replicate=1, retry_s=60))
+    )
+    consumers = workers((1, 2), start=7 * SECOND, count=2)
+    return plan("grouped", seed, 15, adds=adds, consumers=consumers)
+
+
 def hurried(seed: int) -> Plan:
     """Workers take longer than RETRY, and then acknowledge what has been queued again, or ask for
     more time."""
@@ -135,7 +151,7 @@ def recorded_waits(seed: int) -> Plan:
         Fault(kind="restart", at=at * SECOND, nodes=(1 + at % plan.nodes,), mode="kill")
         for at in range(5, 55, 3)
     ]
-    config = (("appendonly", "yes"), ("appendfsync", "always"))
+    config = (("appendonly", "yes"), ("aof-queues", "no"), ("appendfsync", "always"))
     lonely = [
         attrs.evolve(add, replicate=1, retry_s=1, delay_s=None)
         for add in plan.adds

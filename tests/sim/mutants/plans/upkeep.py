@@ -148,6 +148,7 @@ def stoppings(seed: int) -> Plan:
         config=(
             ("cluster-node-timeout", "1000"),
             ("appendonly", "yes"),
+            ("aof-queues", "no"),
             ("appendfsync", "everysec"),
         ),
         adds=jobs(60, nodes=(1, 2, 3), replicate=1, retry_s=20, every=SECOND // 5)
@@ -162,9 +163,8 @@ def stoppings(seed: int) -> Plan:
 def kept_stoppings(seed: int) -> Plan:
     """The same, and journals have the queues at any time (`aof-queues`): kills are as good."""
     plan = stoppings(seed)
-    return attrs.evolve(
-        plan, scenario="kept-stoppings", config=(*plan.config, ("aof-queues", "yes"))
-    )
+    config = tuple(dict(plan.config, **{"aof-queues": "yes"}).items())
+    return attrs.evolve(plan, scenario="kept-stoppings", config=config)
 
 
 def killings_of_unknown_jobs(seed: int) -> Plan:

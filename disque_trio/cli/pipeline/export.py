@@ -1,0 +1,36 @@
+"""`disque-trio pipeline export`: the views of a lake as tables of a DuckDB file."""
+
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+import attrs
+
+from disque_trio.cli.pipeline.query import view_named
+from disque_trio.cli.pipeline.spark import LakeOptions, part, tell_of_judging
+from disque_trio.pipeline.lake.views import VIEWS
+from disque_trio.terminal.options import FILE, UsageError, argument, text
+from disque_trio.terminal.output import say
+
+HELP = "Write views of a lake as tables of a DuckDB file, for other programs."
+
+
+@attrs.frozen(kw_only=True)
+class Options(LakeOptions):
+    """`pipeline export`."""
+
+    file: str = argument(FILE, "the file; it replaces an earlier one once it is complete")
+    views: Sequence[str] = argument(text("VIEW"), "the views; without any, all of them", "*")
+
+
+def run(options: Options) -> int:
+    """Export, and tell."""
+    names = [view_named(each) for each in options.views] or list(VIEWS)
+    folder = Path(options.file).absolute().parent
+    if not folder.is_dir():
+        raise UsageError(f"there is no folder {folder}")
+    lake = part("lake.store").Lake.open(options.lake)
+    with closing(part("lake.duck").Duck(lake, " ".join(names), tell_of_judging)) as duck:
+        rows = duck.export(options.file, names)
+    say(f"{options.file}: {len(names)} tables, {rows:,} rows")
+    return 0

@@ -1,0 +1,190 @@
+"""Operations on the limits of queues: their plans (decision 136).
+
+A setting is sent to one node, which tells the others: the latest setting is valid in the cluster.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+import anyio
+import attrs
+
+from disque_trio.client import commands
+from disque_trio.client.address import Address
+from disque_trio.client.client import Client
+from disque_trio.client.errors import DisqueError
+from disque_trio.client.records import QueueInfo, QueueLimits
+from disque_trio.observe.operations.members import Names, members, names_of
+from disque_trio.observe.operations.operation import Argument, at, jobs_of, silent
+from disque_trio.observe.values import Json, given_name, readable
+from disque_trio.statemachine.base import LONGEST_PERIOD_S
+from disque_trio.statemachine.commandoptions import MOST_LIMIT
+from disque_trio.worker.operating.asking import Found, given
+from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Tell
+from disque_trio.worker.operating.queues import Queues
+
+KNOWN_S: Final = 2.0
+"""How long to wait until all nodes that answer know a setting."""
+_AGAIN_S: Final = 0.05
+_number: Final = partial(Argument, kind="number", least=1, most=MOST_LIMIT, is_asked=True)
+ARGUMENTS: Final = (
+    _number(name="concurrency", about="at most so many jobs leased at the same time"),
+    _number(name="rate", about="at most so many jobs delivered in a time"),
+    Argument(
+        name="per", about="that time, in seconds; 1 if there is a rate and no time",
+        kind="seconds", least=0.001, most=LONGEST_PERIOD_S, is_asked=True,
+    ),
+    _number(name="burst", about="so many of them at once after a pause"),
+    Argument(
+        name="is_loose", about="each side of a partition uses the whole limits", kind="flag",
+        is_asked=True,
+    ),
+)  # fmt: skip
+"""Of new limits."""
+
+
+@attrs.frozen
+class _Now:
+    """What the nodes know before."""
+
+    told: Found[tuple[Address, QueueInfo | None]]
+    names: Names
+    unlimited: list[str]
+    """The names of nodes that do not know limits."""
+
+    @property
+    def knowing(self) -> list[Address]:
+        """The nodes that know limits."""
+        return [node for node, info in self.told.items if info is not None]
+
+    @property
+    def infos(self) -> list[QueueInfo]:
+        """What they tell."""
+        return [info for _, info in self.told.items if info is not None]
+
+    @property
+    def before(self) -> list[QueueLimits]:
+        """The limits that nodes have now: several while a change spreads, or in a cut."""
+        return list(dict.fromkeys([each.limits for each in self.infos if each.limits]))
+
+    @property
+    def leased(self) -> int:
+        """Jobs of the queue that workers have, as far as it has limits."""
+        return sum(each.leased for each in self.infos)
+
+    @property
+    def missing(self) -> list[str]:
+        """Lines about nodes that will not hold the setting at once, or never."""
+        later = "; it learns of the change when it is back"
+        silent_ = [line + later for line in silent(self.told, self.names)]
+        without = "does not know limits, and delivers without them"
+        return [*silent_, *(f"{name} {without}" for name in self.unlimited)]
+
+
+async def _now(client: Client, queue: str) -> _Now:
+    told, names = await Queues(client).limits(queue), await names_of(client)
+    unlimited = [names(node) for node, info in told.items if info is None]
+    known = {each.id: names(each.where) for each in await members(client)}
+    for _, info in told.items:
+        ids = () if info is None else info.unlimited_nodes
+        unlimited += [known.get(id, id[:8]) for id in ids]
+    now = _Now(told, names, list(dict.fromkeys(unlimited)))
+    if not now.knowing:
+        raise MistakeError("no node that answers knows limits: upgrade the nodes")
+    return now
+
+
+def _wanted(args: Json) -> QueueLimits:
+    """Raises `MistakeError` for what cannot be."""
+    concurrency, rate, per, burst, is_loose = (args.get(each.name) for each in ARGUMENTS)
+    if not concurrency and not rate:
+        raise MistakeError("give concurrency, rate, or both; queues unlimit removes limits")
+    if (per or burst) and not rate:
+        raise MistakeError(f"{'burst' if burst else 'per'} needs rate")
+    seconds = round(float(per or 1.0), 3) if rate else 0.0
+    counts = int(concurrency or 0), int(rate or 0), seconds, int(burst or 0)
+    return QueueLimits(*counts, bool(is_loose))
+
+
+async def limit(client: Client, args: Json) -> Plan:
+    """QUEUE LIMIT, which replaces the whole setting."""
+    name, wanted = given_name(args, "queue"), _wanted(args)
+    now = await _now(client, name)
+    says = [f'queue "{readable(name)}" has these limits in the whole cluster: {wanted}']
+    says += [f"the limits that it has now end: {each}" for each in now.before if each != wanted]
+    if now.before == [wanted]:
+        says.append("it has them already")
+    if wanted.is_loose:
+        says.append("nodes that cannot reach each other deliver as much as that on each side")
+    if wanted.concurrency and now.leased > wanted.concurrency:
+        says.append(f"{jobs_of(now.leased)} are leased: none is delivered until fewer are")
+    says += [
+        "jobs that may not be delivered yet wait in the queue, and none is refused",
+        "a worker that starts sets the limits that its app declares (app.limit)",
+        *now.missing,
+    ]
+    asked = commands.limit_queue(
+        name,
+        concurrency=wanted.concurrency or None,
+        rate=wanted.rate or None,
+        per=wanted.rate_per or None,
+        burst=wanted.burst or None,
+        is_loose=wanted.is_loose,
+    )
+    run = _run(client, now, asked, name, wanted)
+    return Plan(target=f"{readable(name)}: {wanted}", says=says, run=run)
+
+
+async def unlimit(client: Client, args: Json) -> Plan:
+    """QUEUE LIMIT queue NONE."""
+    name = given_name(args, "queue")
+    now = await _now(client, name)
+    if not now.before:
+        raise MistakeError(f'queue "{readable(name)}" has no limits')
+    says = [
+        *(f'queue "{readable(name)}" loses its limits: {each}' for each in now.before),
+        "the jobs that wait for them are delivered to all who wait for jobs, at once",
+        "a worker that starts sets the limits that its app declares (app.limit)",
+        *now.missing,
+    ]
+    run = _run(client, now, commands.limit_queue(name), name, None)
+    return Plan(target=readable(name), says=says, run=run)
+
+
+def _run(client: Client, now: _Now, asked: Any, queue: str, wanted: QueueLimits | None) -> Any:
+    async def run(outcome: Outcome, _tell: Tell) -> None:
+        at_node = await _send(client, now.knowing, asked)
+        outcome.count = 1
+        late = await _wait(client, queue, wanted)
+        known = len(now.knowing) - len(late)
+        outcome.says.append(f"{now.names(at_node)} has set it; it is known at {at(known)}")
+        for node in late:
+            outcome.says.append(f"{now.names(node)} does not know it yet")
+
+    return run
+
+
+async def _send(client: Client, nodes: Sequence[Address], asked: Any) -> Address:
+    """To one of the nodes that know limits, the first that answers."""
+    for node in nodes[:-1]:
+        try:
+            given(*await client.ask(node, [asked]))
+        except DisqueError:
+            continue
+        return node
+    given(*await client.ask(nodes[-1], [asked]))
+    return nodes[-1]
+
+
+async def _wait(client: Client, queue: str, wanted: QueueLimits | None) -> list[Address]:
+    """Until all nodes that answer and know limits have the setting; those that do not."""
+    late: list[Address] = []
+    with anyio.move_on_after(KNOWN_S):
+        while True:
+            told = await Queues(client).limits(queue)
+            late = [node for node, info in told.items if info and info.limits != wanted]
+            if not late:
+                break
+            await anyio.sleep(_AGAIN_S)
+    return late

@@ -1,0 +1,60 @@
+"""Groups of a queue are served in turn (S37; docs/guarantees.md): of two groups that have jobs of
+one priority at a node, neither gets two before the other gets one. The jobs without a group are one
+group more. So over any 100 deliveries neither gets more than twice as many as the other.
+
+This is a rule of each node alone, so it is judged under all faults.
+"""
+
+from collections import deque
+
+from disque_trio.sim.checkers.case import Case
+from disque_trio.sim.checkers.copy_options import group_of, priority_of
+from disque_trio.sim.checkers.records import Copy, Job, Queueing, Turns
+from disque_trio.tracing.rows import Row
+
+
+def after_queue(case: Case, row: Row, job: Job) -> None:
+    """A job of a group waits from now on."""
+    turns = _turns(case, row, job)
+    copy = job.copies.get(row.node)
+    if turns is not None and copy is not None and copy.queueing is not None:
+        waiting = turns.waiting.setdefault(group_of(job), deque())
+        waiting.append((turns.begin(), job.id, copy.queueing))
+
+
+def on_leave(case: Case, row: Row, job: Job) -> None:
+    """If it had expired when its turn came, its group has had that."""
+    if row.cause == "dropped" and (turns := _turns(case, row, job)) is not None:
+        turns.served[group_of(job)] = turns.begin()
+
+
+def on_taken(case: Case, row: Row, job: Job) -> None:
+    """S37: a client or another node gets a job. Has any other group waited since before the last
+    turn of this one?"""
+    turns = _turns(case, row, job)
+    if turns is None:
+        return
+    group = group_of(job)
+    last = turns.served.get(group, 0)
+    table = case.table(row.node)
+    for other, waiting in turns.waiting.items():
+        while waiting and _is_gone(table.get(waiting[0][1]), waiting[0][2]):
+            waiting.popleft()
+        if other == group or not waiting:
+            continue
+        case.check("S37")
+        if max(waiting[0][0], turns.served.get(other, 0)) < last:
+            detail = f"its group was served before, and since then not that of {waiting[0][1]}"
+            case.violate("S37", detail, job.id, row.node)
+    turns.served[group] = turns.begin()
+
+
+def _turns(case: Case, row: Row, job: Job) -> Turns | None:
+    """Those of its priority in this queue; None in a run without groups."""
+    if not case.has_groups:
+        return None
+    return case.turns.setdefault((row.node, job.queue or row.queue, priority_of(job)), Turns())
+
+
+def _is_gone(copy: Copy | None, queueing: Queueing) -> bool:
+    return copy is None or copy.queueing is not queueing

@@ -1,0 +1,254 @@
+"""The jobs of a queue that have a GROUP, and whose turn it is (decision 135).
+
+Within one priority the groups of a queue are served in turn, one job each, and the jobs without a
+group are one group more. Within its group the order of a job is that of the queue. A group whose
+last job was delivered gives up its place, and takes the last one when a job of it comes.
+
+The jobs without a group stay where `queue` keeps them, so the first job with a group moves none of
+them; a ring of each priority has a place for them. Owns `Job.in_line`, with `queue`, and fields of
+`Level` and `Line`.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+
+import attrs
+
+from disque_trio.statemachine.base import QUEUED
+from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.sorted_entries import Entry, SortedEntries
+
+
+@attrs.define(eq=False, weakref_slot=False)
+class Line:
+    """The jobs of one group and one priority. Most groups of many have one job or few."""
+
+    group: bytes | None
+    """None: the place of the jobs without a group, which are not here."""
+    first: Entry | None = None
+    rest: SortedEntries | None = None
+    """Those behind the first; None until there was one."""
+
+    def __len__(self) -> int:
+        return (self.first is not None) + len(self.rest or ())
+
+    def __bool__(self) -> bool:
+        return self.first is not None
+
+    def __iter__(self) -> Iterator[Entry]:
+        if self.first is not None:
+            yield self.first
+        yield from self.rest or ()
+
+    def __reversed__(self) -> Iterator[Entry]:
+        if self.rest is not None:
+            yield from reversed(self.rest)
+        if self.first is not None:
+            yield self.first
+
+    def add(self, entry: Entry) -> None:
+        """Put in an entry at its place."""
+        if self.first is None:
+            self.first = entry
+            return
+        if entry < self.first:
+            entry, self.first = self.first, entry
+        if self.rest is None:
+            self.rest = SortedEntries()
+        self.rest.add(entry)
+
+    def pop_first(self) -> None:
+        """Take out the lowest entry."""
+        self.first = self.rest.pop_first() if self.rest else None
+
+    def only(self, kept: Iterable[Entry]) -> None:
+        """Keep only these of its entries, in their order."""
+        entries = list(kept)
+        self.first = entries[0] if entries else None
+        if self.rest is not None:
+            self.rest.only(entries[1:])
+
+    def queued(self) -> Iterator[Job]:
+        """Its jobs that are queued, in their order."""
+        return (entry[-1] for entry in self if entry[-1].state == QUEUED)
+
+
+@attrs.define(eq=False, weakref_slot=False)
+class Level:
+    """The groups of one priority."""
+
+    rank: int
+    """The priority negated."""
+    lines: dict[bytes, Line] = attrs.Factory(dict)
+    ring: deque[Line] = attrs.Factory(lambda: deque([Line(None)]))
+    """In the order of their turns."""
+
+
+@attrs.define(eq=False, weakref_slot=False)
+class Groups:
+    """Those of one queue, which has none of this record while no job of it has a group."""
+
+    levels: list[Level] = attrs.Factory(list)
+    """By their ranks."""
+    count: int = 0
+    """How many entries there are, with those of jobs that are not queued any more."""
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __bool__(self) -> bool:
+        return True
+
+    def add(self, group: bytes, entry: Entry) -> None:
+        """Put in a job of this group."""
+        level = self._level(entry[0])
+        line = level.lines.get(group)
+        if line is None:
+            line = level.lines[group] = Line(group)
+            level.ring.append(line)
+        line.add(entry)
+        self.count += 1
+
+    def _level(self, rank: int) -> Level:
+        at = 0
+        for level in self.levels:
+            if level.rank == rank:
+                return level
+            if level.rank > rank:
+                break
+            at += 1
+        self.levels.insert(at, Level(rank))
+        return self.levels[at]
+
+    def next(self, plain: Job | None) -> Job | None:
+        """The job that is delivered next: of a group, or `plain`, the first without one. There are
+        no levels left if no job has a group."""
+        while self.levels:
+            level = self.levels[0]
+            rank = level.rank if plain is None else -plain.priority
+            if plain is not None and rank < level.rank and level.lines:
+                return plain
+            job = self._first(level, plain if rank == level.rank else None)
+            if job is not None:
+                return job
+            del self.levels[0]
+        return plain
+
+    def _first(self, level: Level, plain: Job | None) -> Job | None:
+        """Of this level; `plain` is the first job without a group that belongs to it. None if no
+        job of a group is left there."""
+        ring = level.ring
+        while len(ring) > 1:
+            line = ring[0]
+            if line.group is None:
+                if plain is not None:
+                    return plain
+                ring.rotate(-1)
+                continue
+            while line.first is not None:
+                job = line.first[-1]
+                if job.state == QUEUED:
+                    return job
+                self._drop_first(line)
+                job.in_line = False
+            ring.popleft()
+            del level.lines[line.group]
+        return None
+
+    def _drop_first(self, line: Line) -> None:
+        line.pop_first()
+        self.count -= 1
+
+    def take(self, job: Job) -> bool:
+        """The job that `next` has just returned is taken: its group has had its turn. False if it
+        has no group, so it is not here."""
+        level = self.levels[0]
+        line = level.ring[0]
+        if line.group is not None and line.first is not None and line.first[-1] is job:
+            self._drop_first(line)
+            if not line:
+                level.ring.popleft()
+                del level.lines[line.group]
+                return True
+            level.ring.rotate(-1)
+            return True
+        if line.group is None and level.rank == -job.priority:
+            level.ring.rotate(-1)
+        return False
+
+    def take_many(self, count: int) -> list[Job]:
+        """Take up to so many in turn, of a queue whose jobs all have a group."""
+        jobs: list[Job] = []
+        while self.levels and len(jobs) < count:
+            level = self.levels[0]
+            ring, lines = level.ring, level.lines
+            while len(ring) > 1 and len(jobs) < count:
+                line = ring.popleft()
+                while line.first is not None:
+                    job = line.first[-1]
+                    self._drop_first(line)
+                    job.in_line = False
+                    if job.state == QUEUED:
+                        jobs.append(job)
+                        break
+                if line.first is not None or line.group is None:
+                    ring.append(line)
+                else:
+                    del lines[line.group]
+            if len(ring) == 1:
+                del self.levels[0]
+        return jobs
+
+    def has_before(self, job: Job, group: bytes, count: int) -> bool:
+        """Are there more than so many jobs before this one, which has just come? Estimated: as many
+        of each other group as of its own."""
+        level = self._level(-job.priority)
+        return len(level.lines[group]) * len(level.ring) > count
+
+    def in_turn(self, plain: Iterator[Job]) -> Iterator[Job]:
+        """All jobs that are queued, in the order of their delivery; `plain` are those without a
+        group, in theirs."""
+        first = next(plain, None)
+        for level in self.levels:
+            while first is not None and -first.priority < level.rank:
+                yield first
+                first = next(plain, None)
+            turns = _turns(level)
+            while turns is not None:
+                again: list[Iterator[Job] | None] = []
+                for jobs in turns:
+                    if jobs is not None:
+                        job = next(jobs, None)
+                    elif first is not None and -first.priority == level.rank:
+                        job, first = first, next(plain, None)
+                    else:
+                        job = None
+                    if job is not None:
+                        yield job
+                        again.append(jobs)
+                turns = again or None
+        if first is not None:
+            yield first
+        yield from plain
+
+    def lines(self) -> list[Line]:
+        """Of all priorities, without the place of jobs that have no group."""
+        return [line for level in self.levels for line in level.lines.values()]
+
+    def sweep(self) -> None:
+        """Drop the entries of jobs that are not queued any more; the places of groups stay."""
+        for level in self.levels:
+            for line in level.lines.values():
+                for entry in line:
+                    job = entry[-1]
+                    job.in_line = job.state == QUEUED
+                line.only(entry for entry in line if entry[-1].in_line)
+            level.lines = {group: line for group, line in level.lines.items() if line}
+            level.ring = deque([line for line in level.ring if line.group is None or line])
+        self.levels = [level for level in self.levels if level.lines]
+        self.count = sum(map(len, self.lines()))
+
+
+def _turns(level: Level) -> Iterable[Iterator[Job] | None] | None:
+    """The jobs of each group, begun when its turn comes; None for those without a group."""
+    return (None if line.group is None else line.queued() for line in level.ring)

@@ -1,0 +1,168 @@
+"""What has become of a flow, asked of nodes by the keys of its jobs."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from disque_trio.client import commands
+from disque_trio.client.records import KeyHolder
+from disque_trio.worker import codec, tokens
+from disque_trio.worker.copies import NO_COPIES
+from disque_trio.worker.enqueue import Enqueuer
+from disque_trio.worker.envelope import as_coded
+from disque_trio.worker.envelope import read as read_body
+from disque_trio.worker.flows import building
+from disque_trio.worker.flows.handles import (
+    CANCELLED,
+    FAILED,
+    EnqueuedFlow,
+    FlowFailedError,
+    FlowMemberStatus,
+    FlowState,
+    FlowStatus,
+    MemberState,
+    Planned,
+)
+from disque_trio.worker.operating.asking import Asking, answered
+from disque_trio.worker.operating.jobs import Jobs
+from disque_trio.worker.options import Place
+from disque_trio.worker.tokens import OVER, TOKENS, Token
+
+_STATES: Final[dict[str, MemberState]] = {
+    "waiting": "waiting",
+    "queued": "waiting",
+    "with-worker": "leased",
+    "backing-off": "backing-off",
+    "dead": "dead",
+    "done-kept": "done",
+}
+"""By what SHOW KEY says."""
+_LIVELY: Final = ("waiting", "leased", "backing-off")
+_CANCEL_TTL_S: Final = 7 * 24 * 3600
+"""So long a worker may take to see that a flow is cancelled."""
+_CANCEL_KEEP_S: Final = 24 * 3600
+"""So long `status` says so."""
+
+
+async def status(flow: EnqueuedFlow, client: Asking) -> FlowStatus:
+    """The state of a flow and of each member."""
+    return await _with_members(flow, client, await _marks(flow, client))
+
+
+async def look(flow: EnqueuedFlow, client: Asking, *, is_full: bool) -> FlowStatus | None:
+    """The state of a flow that is done; None for one that runs, as far as is known: whether members
+    are dead is only asked if the look `is_full`. Raises `FlowFailedError`."""
+    marks = await _marks(flow, client)
+    if not is_full and not _is_over(marks):
+        return None
+    found = await _with_members(flow, client, marks)
+    if found.state == "running":
+        return None
+    if found.state != "done":
+        raise FlowFailedError(found)
+    return found
+
+
+async def cancel(flow: EnqueuedFlow, client: Asking) -> bool:
+    """Cancel a flow. False if it is over."""
+    if _is_over(await _marks(flow, client)):
+        return False
+    token = Token(is_cancelled=True)
+    told = CANCELLED, token, _CANCEL_KEEP_S
+    mark = await client.run(tokens.add_mark(flow.tokens, _CANCEL_TTL_S, NO_COPIES, *told))
+    if _is_over(await _marks(flow, client)):  # nobody may take it away
+        await client.run(commands.ackjob(mark))
+    return True
+
+
+async def retry(flow: EnqueuedFlow, client: Asking) -> int:
+    """Redrive dead members. How many?"""
+    jobs = Jobs(client)
+    found = await status(flow, client)
+    copies = [copy for each in found.dead for copy in (await jobs.find(each.id)).items]
+    dead = [copy for copy in copies if copy.job.state == "dead"]
+    return await jobs.of_each(dead, commands.redrive)
+
+
+async def find(enqueuer: Enqueuer, client: Asking, id: str) -> EnqueuedFlow | None:
+    """The flow that this job holds; None if no node has the job, or it holds none."""
+    copies = (await Jobs(client).find(id)).items
+    body = next((each.job.body for each in copies if each.job.body), None)
+    if body is None:
+        return None
+    coded = as_coded(body)
+    found = read_body(body if coded is None else enqueuer.codecs.decode(coded), enqueuer.longest)
+    if found.task != building.FLOW:
+        return None
+    kwargs = {
+        name: codec.read_plain(bytes(part), found.form) for name, part in found.kwargs.items()
+    }
+    members = building.planned(building.read(kwargs))
+    queue = next(each.job.queue for each in copies if each.job.body) or ""
+    key = str(kwargs["flow"])
+    return EnqueuedFlow(id, members, building.place_in(queue, key), TOKENS + key, enqueuer)
+
+
+# Keys.
+
+_Marks = Sequence[KeyHolder | None]
+"""Who has the key of the coordinator, and those of the marks `OVER`, `FAILED` and `CANCELLED`."""
+
+
+async def _marks(flow: EnqueuedFlow, client: Asking) -> _Marks:
+    marks = [(flow.tokens, key) for key in (OVER, FAILED, CANCELLED)]
+    return await _holders(client, [flow.place, *marks])
+
+
+async def _holders(client: Asking, places: Sequence[Place]) -> list[KeyHolder | None]:
+    return await answered(client, [commands.show_key(*place) for place in places])
+
+
+def _is_over(marks: _Marks) -> bool:
+    coordinator, over, *_ = marks
+    is_alive = coordinator is not None and coordinator.state not in ("done-kept", "dead")
+    return over is not None or not is_alive
+
+
+async def _with_members(flow: EnqueuedFlow, client: Asking, marks: _Marks) -> FlowStatus:
+    places = [place for each in flow.members for place in each.places]
+    holders = iter(await _holders(client, places))
+    is_over = _is_over(marks)
+    members = [
+        _member(number, each, [next(holders) for _ in each.places], is_over=is_over)
+        for number, each in enumerate(flow.members)
+    ]
+    return FlowStatus(id=flow.id, state=_state(flow, marks, members), members=members)
+
+
+def _member(
+    number: int, planned: Planned, holders: Sequence[KeyHolder | None], *, is_over: bool
+) -> FlowMemberStatus:
+    known = [(step, each) for step, each in enumerate(holders) if each is not None]
+    if not known:
+        state: MemberState = "skipped" if is_over else "pending"
+        return FlowMemberStatus(place=number, task=planned.task, state=state)
+    step, last = known[-1]
+    state = _STATES.get(last.state, "waiting")
+    if state == "done" and step < len(holders) - 1 and not is_over:
+        state = "waiting"  # the next step of its chain is on its way, or never will be
+    return FlowMemberStatus(place=number, task=planned.task, state=state, id=last.id)
+
+
+def _state(flow: EnqueuedFlow, marks: _Marks, members: Sequence[FlowMemberStatus]) -> FlowState:
+    *_, failed, cancelled = marks
+    if all(each is None for each in marks) and not any(each.id for each in members):
+        return "unknown"
+    if cancelled is not None:
+        return "cancelled"
+    if _is_over(marks):
+        is_done = failed is None and all(each.state == "done" for each in members)
+        return "done" if is_done else "failed"
+    if any(each.state in _LIVELY for each in members):
+        return "running"
+    are_done = [each.state == "done" for each in members]
+    can_run = [
+        each.state == "pending" and all(are_done[n] for n in planned.after)
+        for each, planned in zip(members, flow.members, strict=True)
+    ]
+    is_stuck = any(each.state == "dead" for each in members) and not any(can_run)
+    return "failed" if is_stuck else "running"

@@ -1,0 +1,216 @@
+"""A flow, as its producer makes it: members, and which of them come before which."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from disque_trio.client.errors import DisqueError
+from disque_trio.worker import checks, codec, steps
+from disque_trio.worker.codec import FlowStep, Step
+from disque_trio.worker.copies import Copies
+from disque_trio.worker.enqueue import Call, Enqueuer, Request, step_options
+from disque_trio.worker.enqueued import Enqueued
+from disque_trio.worker.flows.handles import EnqueuedFlow, Planned
+from disque_trio.worker.options import CARRIED, Options, Place, place_of
+from disque_trio.worker.runtime import runtime
+from disque_trio.worker.tokens import LEASE_S, SPARE_S, TOKENS
+
+FLOW: Final = "disque-trio.flow"
+"""The task of coordinators."""
+MOST_MEMBERS: Final = 1000
+MOST_PARENTS: Final = 100
+"""Of a member that is told their ids."""
+_ID: Final = "D-" + 38 * "0"
+"""As long as an id."""
+
+
+@attrs.frozen(eq=False)
+class FlowMember:
+    """A member of a flow, to be named in `after`."""
+
+    place: int
+    """Its position, from 0."""
+    task: str
+
+
+@attrs.define(eq=False, repr=False)
+class Flow:
+    """Jobs of which each is added when those before it are done (`App.flow`)."""
+
+    _enqueuer: Enqueuer
+    _deadline: int
+    _queue: str | None = None
+    _members: list[FlowMember] = attrs.field(init=False, factory=list)
+    _calls: list[tuple[Call[Any], list[int], bool]] = attrs.field(init=False, factory=list)
+
+    def __attrs_post_init__(self) -> None:
+        if not checks.is_whole(self._deadline) or self._deadline <= 0:
+            raise ValueError(
+                f"deadline={checks.shown(self._deadline)} must be a whole number of seconds, "
+                "1 or more"
+            )
+        if self._queue is not None:
+            Options(queue=self._queue)
+
+    def add(
+        self, call: Call[Any], after: Iterable[FlowMember] = (), *, parents: bool = False
+    ) -> FlowMember:
+        """Add a member: a call, or a chain. It runs when all members in `after` are done; they have
+        been added to this flow before, so no member can wait for itself. With `parents` its handler
+        finds the ids of their jobs in `Job.parents`, 100 at most. Raises `ValueError`."""
+        if not isinstance(call, Call):
+            raise ValueError(f"{checks.shown(call)} is no call: write task.call(…)")
+        if len(self._members) >= MOST_MEMBERS:
+            raise ValueError(f"a flow has {MOST_MEMBERS} members at most; let one add another flow")
+        if call.is_open:
+            raise ValueError(f"{call.name}: `partial` is for later steps of a chain")
+        before = list(dict.fromkeys(self._place(each, call.name) for each in after))
+        if parents and len(before) > MOST_PARENTS:
+            raise ValueError(
+                f"{call.name}: parents=True with {len(before)} members in after: its headers have "
+                f"room for {MOST_PARENTS}"
+            )
+        member = FlowMember(len(self._members), call.name)
+        self._members.append(member)
+        self._calls.append((call, before, parents))
+        return member
+
+    def _place(self, member: FlowMember, name: str) -> int:
+        place = member.place if isinstance(member, FlowMember) else -1
+        if not 0 <= place < len(self._members) or self._members[place] is not member:
+            raise ValueError(
+                f"{name}: after has {checks.shown(member)}, which is no member of this flow: name "
+                "what its `add` has returned"
+            )
+        return place
+
+    async def enqueue(self) -> EnqueuedFlow:
+        """Add the flow; workers add its members. Raises `ValueError` and `NotEncodableError` before
+        anything is added, and as `Task.enqueue`."""
+        request, made = self._made()
+        return made(await self._enqueuer.add(request))
+
+    @property
+    def blocking(self) -> "BlockingFlow":
+        """The same for threads and code without an event loop."""
+        return BlockingFlow(self)
+
+    def _made(self) -> tuple[Request[Any], "_Handle"]:
+        if not self._calls:
+            raise ValueError("the flow is empty: add members to it")
+        enqueuer = self._enqueuer
+        flow, until = runtime().new_key(), runtime().now() + self._deadline
+        members = [_member(enqueuer, *each) for each in self._calls]
+        for place in range(len(members)):
+            request_of(enqueuer, flow, until, enqueuer.copies, members, place, None)
+        queue = self._queue or self._calls[0][0].definition.options.queue
+        copies = enqueuer.copies
+        arguments = {"flow": flow, "members": members, "until": until, **copies.told()}
+        ttl = math.ceil(self._deadline) + SPARE_S
+        options = Options(
+            queue=queue, ttl=ttl, lease=LEASE_S, replicate=copies.replicate, sync=copies.sync
+        )
+        step = Step(FLOW, flow, kwargs=arguments, options=step_options(options))
+        request = steps.request(enqueuer, step, options, [], {}, kept_s(until))
+        return request, _Handle(enqueuer, flow, place_of(step), planned(members))
+
+
+@attrs.frozen(eq=False)
+class BlockingFlow:
+    """Adds a flow by a client of the thread."""
+
+    _flow: Flow
+
+    def enqueue(self) -> EnqueuedFlow:
+        """Add the flow (`Flow.enqueue`)."""
+        request, made = self._flow._made()
+        return made(self._flow._enqueuer.add_blocking(request))
+
+
+def place_in(queue: str, flow: str) -> Place:
+    """By which nodes find the coordinator of a flow."""
+    return place_of(Step(FLOW, flow, options={"queue": queue}))
+
+
+@attrs.frozen
+class _Handle:
+    """Makes the handle of a flow that is being added."""
+
+    enqueuer: Enqueuer
+    flow: str
+    place: Place
+    members: Sequence[Planned]
+
+    def __call__(self, added: Enqueued[Any]) -> EnqueuedFlow:
+        return EnqueuedFlow(added.id, self.members, self.place, TOKENS + self.flow, self.enqueuer)
+
+
+def planned(members: Sequence[FlowStep]) -> list[Planned]:
+    """What a handle knows of members."""
+    return [
+        Planned(
+            task=each.steps[0].task,
+            after=tuple(each.after),
+            places=tuple(place_of(step) for step in each.steps),
+        )
+        for each in members
+    ]
+
+
+def kept_s(until: float) -> int:
+    """For how long nodes keep the key of what belongs to a flow, in seconds."""
+    return max(steps.KEEP_S, math.ceil(until - runtime().now()))
+
+
+def _member(enqueuer: Enqueuer, call: Call[Any], after: list[int], has_parents: bool) -> FlowStep:
+    calls = (call, *call.then)
+    made = [each.step(enqueuer.form) for each in calls]
+    adding = enqueuer.adding(call, call.options(), made[0].key)
+    headers: dict[str, Any] = {**adding.headers, **call.headers}
+    if (result_ttl := calls[-1].definition.options.result_ttl) is not None:
+        headers |= enqueuer.kept(result_ttl)
+    return FlowStep(steps=made, after=after, headers=headers, has_parents=has_parents)
+
+
+def request_of(
+    enqueuer: Enqueuer,
+    flow: str,
+    until: float,
+    copies: Copies,
+    members: Sequence[FlowStep],
+    place: int,
+    ids: Mapping[int, str] | None,
+) -> Request[Any]:
+    """The ADDJOB of a member; `ids` are those of the jobs before it, by place. None is for a trial:
+    does it fit? Raises `NotEncodableError`, and `ValueError`."""
+    member = members[place]
+    first, *others = member.steps
+    left = max(math.ceil(until - runtime().now()), 0)
+    batch: dict[str, Any] = {"id": flow, "n": place, "ttl": left + SPARE_S, "until": until}
+    batch |= {"flow": True, **copies.told()}
+    if member.has_parents:
+        batch["parents"] = [_ID if ids is None else ids.get(each, "") for each in member.after]
+    headers = {**member.headers, "batch": batch}
+    headers |= {name: each for name, each in first.options.items() if name in CARRIED}
+    if others:
+        headers["then"] = others
+    options = Options(**first.options)
+    return steps.request(enqueuer, first, options, [], headers, kept_s(until))
+
+
+class NotAFlowError(DisqueError):
+    """A job that holds no flow."""
+
+
+def read(kwargs: Mapping[str, Any]) -> list[FlowStep]:
+    """The members in the arguments of a coordinator. Raises `NotAFlowError`."""
+    try:
+        members = codec.read_flow(kwargs["members"])
+    except (*codec.BAD_INPUT, LookupError) as error:
+        raise NotAFlowError(f"unreadable: the members of the flow: {error}") from error
+    for place, member in enumerate(members):
+        if not member.steps or not all(0 <= each < place for each in member.after):
+            raise NotAFlowError(f"member {place} of the flow has no step, or is after itself")
+    return members

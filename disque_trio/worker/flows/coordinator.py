@@ -1,0 +1,217 @@
+"""The task of coordinators: which members of a flow are added now, and is it over? (decision 145)
+
+A coordinator holds the members of its flow, and takes tokens as the collector of a batch does. It
+adds each member when those before it are done, under a key that is fixed from the start, and looks
+again later. When no member can run any more, or the flow is cancelled, it says that the flow is
+over, and takes away all that is left in the flow's queue.
+"""
+
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final
+
+import anyio
+import attrs
+
+from disque_trio.client import commands
+from disque_trio.client.errors import DisqueError
+from disque_trio.client.settings import WINDOW
+from disque_trio.worker import tokens
+from disque_trio.worker.batch_collector import Collector
+from disque_trio.worker.codec import FlowStep
+from disque_trio.worker.context import Job
+from disque_trio.worker.continuations import PASSING
+from disque_trio.worker.copies import Copies
+from disque_trio.worker.enqueue import Enqueuer
+from disque_trio.worker.enqueued import Enqueued
+from disque_trio.worker.envelope import created_at
+from disque_trio.worker.exceptions import Dead, Snooze
+from disque_trio.worker.flows.building import FLOW, NotAFlowError, kept_s, read, request_of
+from disque_trio.worker.flows.graph import Graph
+from disque_trio.worker.flows.handles import FAILED
+from disque_trio.worker.handles import JobHandle
+from disque_trio.worker.membership import over
+from disque_trio.worker.options import Definition, place_of
+from disque_trio.worker.policies import Backoff
+from disque_trio.worker.tally import DONE
+from disque_trio.worker.tokens import SPARE_S, TOKENS, Member, Token, shortened
+
+_LOOK_S: Final = 2.0
+"""How long the next token is waited for when one has come."""
+_REST_S: Final = 0.2
+"""The same when none is expected."""
+_ROUND_S: Final = 20.0
+_PAUSES_S: Final = (0.25, 15.0)
+"""The shortest and the longest pause between two looks,"""
+_PART: Final = 4
+"""which is this part of the time since anything has happened. So a flow of long jobs takes an
+eighth longer than its jobs."""
+_LOOKS_PER_S: Final = 200
+"""Members of a flow that nodes are asked for, in each second at most."""
+_RETRY: Final = Backoff(attempts=10_000, base=1, most=30)
+"""While nodes are down it is tried for days."""
+_SHOWN: Final = 10
+
+_log: Final = logging.getLogger("disque_trio.worker.flows")
+
+
+def definition() -> Definition:
+    """How coordinators are run."""
+    return Definition(name=FLOW, is_bound=True, retry=_RETRY)
+
+
+def coordinator(
+    enqueuer: Enqueuer, now: Callable[[], float]
+) -> Callable[..., Coroutine[Any, Any, None]]:
+    """The function of the task. `now` is Unix time."""
+
+    async def coordinate(
+        job: Job[Any],
+        flow: str,
+        members: list[dict[str, Any]],
+        until: float,
+        replicate: int | None = None,
+        sync: int | None = None,
+    ) -> None:
+        try:
+            known = read({"members": members})
+        except NotAFlowError as error:
+            raise Dead(str(error)) from error
+        copies = Copies(replicate=replicate, sync=sync)
+        graph = Graph(len(known), after=[each.after for each in known])
+        born = created_at(flow) or 0.0
+        collector = Collector(enqueuer, TOKENS + flow, graph, born, now, copies)
+        if await over(collector.client, collector.queue) != "no":  # it was delivered twice
+            await collector.sweep()
+            return
+        looking = _Look(job, enqueuer, flow, known, until, graph, collector)
+        await looking.go_on()
+        left_s = max(until - now(), 0) + SPARE_S
+        if not looking.is_over:
+            await collector.put_back(left_s)
+            raise Snooze(looking.pause())
+        await looking.end(left_s)
+        await collector.finish(left_s)
+
+    return coordinate
+
+
+@attrs.define(eq=False)
+class _Look:
+    """One look at a flow."""
+
+    job: Job[Any]
+    enqueuer: Enqueuer
+    flow: str
+    members: Sequence[FlowStep]
+    until: float
+    graph: Graph
+    collector: Collector
+
+    @property
+    def is_over(self) -> bool:
+        """Is no member to be added any more?"""
+        return self.graph.is_complete or self.collector.now() > self.until
+
+    async def go_on(self) -> None:
+        """Take tokens and add members until no more tokens come; then ask for other ends."""
+        ends = anyio.current_time() + _ROUND_S
+        is_new = self.job.snoozes == 0 and self.job.delivery == 1
+        has_news = is_new or await self.collector.take_some(_REST_S)
+        while True:
+            has_news = await self._add_ready() or has_news
+            if self.is_over or self.job.stopping or anyio.current_time() > ends:
+                return
+            if not has_news:
+                break
+            wait = _LOOK_S if self.graph.running() else _REST_S
+            has_news = await self.collector.take_some(wait)
+        await self.collector.look()
+        if not self.is_over:
+            await self._add_ready()
+
+    async def _add_ready(self) -> bool:
+        """Add those that can be. Was one added?"""
+        ready = [] if self.is_over else self.graph.ready()
+        has_added = False
+        for start in range(0, len(ready), WINDOW):
+            some = ready[start : start + WINDOW]
+            requests = [self._request(place) for place in some]
+            results = await self.enqueuer.add_requests(requests)
+            for place, result in zip(some, results, strict=True):
+                if isinstance(result, PASSING):
+                    self.job.log.debug("member %d is not added yet: %s", place, result)
+                    continue
+                if isinstance(result, Enqueued):
+                    self.graph.members[place] = self._member(place, result.id)
+                    has_added = True
+                else:
+                    self.graph.ended[place] = ("refused", shortened(str(result)))
+                self.collector.changed.append(place)
+        return has_added
+
+    def _request(self, place: int) -> Any:
+        ids = {n: member.id for n, member in self.graph.members.items()}
+        copies = self.collector.copies
+        try:
+            return request_of(
+                self.enqueuer, self.flow, self.until, copies, self.members, place, ids
+            )
+        except DisqueError as error:
+            return error
+        except ValueError as error:  # an option that this version does not take
+            return DisqueError(str(error))
+
+    def _member(self, place: int, id: str) -> Member:
+        first, *others = self.members[place].steps
+        ttl = first.options.get("ttl")
+        life = ttl if isinstance(ttl, int) else definition().options.ttl
+        expires = round(self.collector.now() + life)
+        return Member(id, expires=expires, steps=[place_of(step) for step in others])
+
+    def pause(self) -> float:
+        """How long until the next look."""
+        if self.job.stopping:
+            return 0.0
+        shortest, longest = _PAUSES_S
+        if self.graph.ready():
+            return 4 * shortest  # no node takes them now
+        pause = min(max(self.collector.quiet_s() / _PART, shortest), longest)
+        return max(pause, len(self.graph.pending()) / _LOOKS_PER_S)
+
+    async def end(self, left_s: float) -> None:
+        """The flow is over: say so if not all members are done, and cancel those of a cancelled
+        flow."""
+        if self.graph.is_cancelled:
+            await self._cancel()
+            return
+        final = self.graph.final()
+        others = [n for n in range(self.graph.size) if final.get(n) != DONE]
+        if not others:
+            return
+        shown = ", ".join(
+            f"{n} {self.members[n].steps[0].task}: {final.get(n, ('not ended', ''))[0]}"
+            for n in others[:_SHOWN]
+        )
+        more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
+        self.job.log.warning(
+            "flow %s is over, and %d of %d members are not done: %s%s",
+            self.flow, len(others), self.graph.size, shown, more,
+        )  # fmt: skip
+        queue, copies = self.collector.queue, self.collector.copies
+        keep = kept_s(self.until)
+        mark = tokens.add_mark(queue, left_s, copies, FAILED, Token(), keep)
+        await self.collector.client.run(mark)
+
+    async def _cancel(self) -> None:
+        """End the members that run or wait. Dead ones stay where they are."""
+        client = self.collector.client
+        running = {place: self.graph.members[place] for place in self.graph.running()}
+        if ids := [each.id for each in running.values() if not each.steps]:
+            await client.ackjob(*ids)
+        for member in running.values():
+            if member.steps:
+                places = (None, *member.steps)
+                await JobHandle(member.id, enqueuer=self.enqueuer, places=places).cancel()
+        for place in self.graph.ready():  # a look that was broken off may have added them
+            await client.run(commands.cancel_key(*place_of(self.members[place].steps[0])))

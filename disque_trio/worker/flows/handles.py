@@ -1,0 +1,187 @@
+"""A flow that was added, for any process that has the app."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from typing import Any, Final, Literal
+
+import attrs
+
+from disque_trio.client.errors import DisqueError
+from disque_trio.worker.handles import Clients
+from disque_trio.worker.options import Place
+
+CANCELLED: Final = "cancelled"
+FAILED: Final = "failed"
+"""Keys of marks in the queue of a flow's tokens: it is cancelled, or over with members that are not
+done."""
+_PAUSES_S: Final = (0.1, 2.0)
+_LOOKS: Final = 5
+"""One of so many looks of `wait` asks for all members."""
+
+FlowState = Literal["running", "failed", "done", "cancelled", "unknown"]
+MemberState = Literal[
+    "pending", "waiting", "leased", "backing-off", "dead", "done", "skipped"
+]  # fmt: skip
+
+
+@attrs.frozen
+class Planned:
+    """A member, as its producer made it."""
+
+    task: str
+    after: tuple[int, ...]
+    places: tuple[Place, ...]
+    """By which nodes find its job, and those of the later steps of its chain."""
+
+
+@attrs.frozen(kw_only=True)
+class FlowMemberStatus:
+    """The state of one member."""
+
+    place: int
+    """Its position in the flow, from 0."""
+    task: str
+    state: MemberState
+    """`pending`: members before it are not done. `waiting`, `leased`, `backing-off`, `dead`: as of
+    `JobStatus`. `done`: its job, of a chain the last one, was acknowledged or has expired.
+    `skipped`: the flow is over, and it was not added."""
+    id: str = ""
+    """Its job; empty before it is added."""
+
+
+@attrs.frozen(kw_only=True)
+class FlowStatus:
+    """The state of a flow. `attrs.asdict` converts it to a dictionary for a JSON response."""
+
+    id: str
+    state: FlowState
+    """`running`: a member runs, or will. `failed`: no member can run, because others are dead
+    (`EnqueuedFlow.retry`), or the flow is over and not all members are done. `done`: all are.
+    `unknown`: no node knows the flow, or not any more."""
+    members: Sequence[FlowMemberStatus] = ()
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The number of members by state."""
+        return dict(Counter(each.state for each in self.members))
+
+    @property
+    def dead(self) -> Sequence[FlowMemberStatus]:
+        """The members that are dead."""
+        return [each for each in self.members if each.state == "dead"]
+
+
+class FlowFailedError(DisqueError):
+    """The flow is not done: members are dead, skipped or cancelled."""
+
+    def __init__(self, status: FlowStatus) -> None:
+        counts = ", ".join(f"{count} {state}" for state, count in status.counts.items())
+        super().__init__(f"flow {status.id} is {status.state}: {counts or 'no members known'}")
+        self.status = status
+
+
+@attrs.frozen
+class EnqueuedFlow:
+    """A flow that was added. All methods raise errors of the client, such as `NoNodeError`."""
+
+    id: str
+    """The job that adds the members (`App.find_flow`)."""
+    members: Sequence[Planned] = attrs.field(eq=False, repr=False)
+    place: Place = attrs.field(eq=False, repr=False)
+    """By which nodes find that job."""
+    tokens: str = attrs.field(eq=False, repr=False)
+    """The queue of the flow's tokens."""
+    _enqueuer: Clients = attrs.field(eq=False, repr=False)
+
+    async def status(self) -> FlowStatus:
+        """The state of the flow and of each member, as far as nodes still know."""
+        found: FlowStatus = await _asking().status(self, self._enqueuer.client)
+        return found
+
+    async def cancel(self) -> bool:
+        """Cancel the flow: no further member is added, and those that wait or run are cancelled,
+        within 15 s while a worker serves the flow's queue. False if it is over."""
+        return bool(await _asking().cancel(self, self._enqueuer.client))
+
+    async def retry(self) -> int:
+        """Redrive the dead members, and return their number. What follows them is added when they
+        are done."""
+        return int(await _asking().retry(self, self._enqueuer.client))
+
+    async def wait(self, timeout: float | None = None) -> FlowStatus:
+        """Wait until all members are done. Raises `FlowFailedError` if that cannot be without
+        `retry`, and `TimeoutError` after `timeout` seconds."""
+        anyio: Any = import_module("anyio")
+        with anyio.fail_after(timeout):
+            for pause, is_full in _looks():
+                found: FlowStatus | None = await _asking().look(
+                    self, self._enqueuer.client, is_full=is_full
+                )
+                if found is not None:
+                    return found
+                await anyio.sleep(pause)
+        raise AssertionError("looks are endless")
+
+    @property
+    def blocking(self) -> "BlockingEnqueuedFlow":
+        """The same for threads and code without an event loop."""
+        return BlockingEnqueuedFlow(self)
+
+
+@attrs.frozen
+class BlockingEnqueuedFlow:
+    """A flow that was added, by a client of the thread."""
+
+    _flow: EnqueuedFlow
+
+    @property
+    def id(self) -> str:
+        """That of the flow."""
+        return self._flow.id
+
+    def status(self) -> FlowStatus:
+        """The state of the flow (`EnqueuedFlow.status`)."""
+        found: FlowStatus = self._finished(_asking().status)
+        return found
+
+    def cancel(self) -> bool:
+        """Cancel the flow (`EnqueuedFlow.cancel`)."""
+        return bool(self._finished(_asking().cancel))
+
+    def retry(self) -> int:
+        """Redrive the dead members (`EnqueuedFlow.retry`)."""
+        return int(self._finished(_asking().retry))
+
+    def wait(self, timeout: float | None = None) -> FlowStatus:
+        """Wait until all members are done (`EnqueuedFlow.wait`)."""
+        ends = None if timeout is None else time.monotonic() + timeout
+        for pause, is_full in _looks():
+            found: FlowStatus | None = self._finished(_asking().look, is_full=is_full)
+            if found is not None:
+                return found
+            if ends is not None and time.monotonic() + pause > ends:
+                break
+            time.sleep(pause)
+        raise TimeoutError(f"flow {self.id} is not done within {timeout} s")
+
+    def _finished(self, ask: Any, **more: Any) -> Any:
+        asking: Any = import_module("disque_trio.worker.operating.asking")
+        client = asking.InSteps(self._flow._enqueuer.blocking_client)
+        return asking.finished(ask(self._flow, client, **more))
+
+
+def _asking() -> Any:
+    """A module that needs an event loop: who adds flows does without it."""
+    return import_module("disque_trio.worker.flows.asking")
+
+
+def _looks() -> Iterator[tuple[float, bool]]:
+    """The pauses between looks of `wait`, and which looks ask for all members."""
+    pause, longest = _PAUSES_S
+    number = 0
+    while True:
+        number += 1
+        yield pause, number % _LOOKS == 0
+        pause = min(1.5 * pause, longest)

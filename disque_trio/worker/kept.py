@@ -1,0 +1,227 @@
+"""Results that nodes keep, for any process that has the app (docs/worker-results.md).
+
+A node has the result of a job if it has learned of the acknowledgement together with it. So one
+node is asked to wait for the end of the job, and then all nodes are asked for the result.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, TypeVar
+
+import anyio
+import anyio.to_thread
+import attrs
+
+from disque_trio.client import commands
+from disque_trio.client.address import Address
+from disque_trio.client.errors import DisqueError
+from disque_trio.client.records import JobDetails, JobResult
+from disque_trio.client.refusals import UnknownJobError, UnsupportedError
+from disque_trio.worker import codec
+from disque_trio.worker.codec import Part
+from disque_trio.worker.codecs import Codecs
+from disque_trio.worker.ends import SETTLED_S, Ended
+from disque_trio.worker.envelope import as_coded
+from disque_trio.worker.exceptions import JobFailedError, NoResultError
+from disque_trio.worker.operating.asking import Asking, Found, InSteps, at_each, given
+
+Value = TypeVar("Value")
+
+SLICE_S: Final = 5.0
+"""For how long one node is asked to wait: if it stops to answer, others are asked after that."""
+_PAUSE_S: Final = 0.2
+"""Between two questions to all nodes, whose answers contradict each other or are missing."""
+_MOST_STEPS: Final = 1000
+"""Of a chain that is followed."""
+_ERROR: Final = ("type", "text", "traceback")
+ENDS: Final[dict[Ended | None, str]] = {
+    None: "it has not ended",
+    "acked": "it was cancelled, or acknowledged without a result",
+    "dead": "it is dead",
+    "expired": "its life is over (ttl)",
+    "gone": "no node knows it any more: it was cancelled, acknowledged without a result, or its "
+    "life is over (ttl)",
+}
+"""Why there is no result."""
+
+
+def value_of(result: codec.Result, read: Callable[[Part], Value]) -> Value:
+    """The value that a result has. Raises `JobFailedError`."""
+    if result.error is not None:
+        raise JobFailedError(*(result.error.get(each, "") for each in _ERROR))
+    try:
+        return read(result.value)
+    except Exception as error:
+        text = f"the job is done, but its result does not fit: {error}"
+        raise JobFailedError(type(error).__qualname__, text) from error
+
+
+async def find(client: Asking, codecs: Codecs, job: str) -> codec.Result | None:
+    """What nodes keep of this job now; of a step of a chain, of the last step that has one. Raises
+    `DisqueError`, or one of `codec.BAD_INPUT`."""
+    for _ in range(_MOST_STEPS):
+        told = _best((await _ask_all(client, job)).items)
+        if told is None or told.result is None:
+            return None
+        result = codec.read_result(await _decoded(client, codecs, told.result))
+        if not result.next:
+            return result
+        job = result.next
+    return None
+
+
+async def wait(client: Asking, codecs: Codecs, job: str, timeout: float | None) -> codec.Result:
+    """The result of this job; of a chain, of its last step. Raises `JobFailedError` if it is dead,
+    and `NoResultError` after `timeout` seconds, or if it has ended without a result."""
+    waiting = _Waiting(client, job, timeout)
+    for _ in range(_MOST_STEPS):
+        value = await waiting.value()
+        try:
+            result = codec.read_result(await _decoded(client, codecs, value))
+        except codec.BAD_INPUT as error:
+            raise NoResultError(job, "acked", f"what nodes keep is no result: {error}") from error
+        if not result.next:
+            return result
+        waiting.step = result.next
+    raise NoResultError(job, "acked", "its chain has no end")
+
+
+async def _decoded(client: Asking, codecs: Codecs, body: bytes) -> bytes:
+    """The result before codecs have changed it. Raises as `Codecs.decode`."""
+    coded = as_coded(body)
+    if coded is None:
+        return body
+    codecs.check(coded)
+    if isinstance(client, InSteps) or not codecs.waits(coded):
+        return codecs.decode(coded)
+    return await anyio.to_thread.run_sync(codecs.decode, coded, abandon_on_cancel=True)
+
+
+@attrs.define(eq=False)
+class _Waiting:
+    """The wait for the result of one job."""
+
+    client: Asking
+    job: str
+    left: float | None
+    """How many seconds more, at most."""
+    step: str = attrs.field(init=False, default=attrs.Factory(lambda self: self.job, True))
+    """The step that is waited for."""
+
+    async def value(self) -> bytes:
+        """What nodes keep of the step."""
+        missing_since: float | None = None
+        while True:
+            told = await self._wait()
+            if told is not None and told.result is not None:
+                return told.result
+            if told is None and self.left == 0:
+                raise self._none(None)
+            if told is None:
+                continue
+            found = await _ask_all(self.client, self.step)
+            best = _best(found.items)
+            if best is not None and best.result is not None:
+                return best.result
+            end = _end(found.items)
+            if end == "dead":
+                raise await self._dead()
+            if end is not None and not found.unreached:
+                raise self._none(end)
+            # A node that does not answer may be the one that has it.
+            missing_since = self._now() if missing_since is None else missing_since
+            if self.left == 0 or self._now() - missing_since > SETTLED_S:
+                raise self._none(end, found.unreached)
+            await self._pause()
+
+    async def _wait(self) -> JobResult | None:
+        """What one node says when the job has ended; None if it has not within this slice."""
+        slice_s = SLICE_S if self.left is None else min(self.left, SLICE_S)
+        began = self._now()
+        told: JobResult | None
+        try:
+            told = await self.client.run(commands.waitresult(self.step, timeout=slice_s))
+        except UnknownJobError:
+            told = JobResult("acked", None)
+        # A node has waited for the whole slice, whatever the clock of a test says.
+        self._passed(max(self._now() - began, slice_s if told is None else 0.0))
+        return told
+
+    async def _pause(self) -> None:
+        if isinstance(self.client, InSteps):
+            time.sleep(_PAUSE_S)
+        else:
+            await anyio.sleep(_PAUSE_S)
+        self._passed(_PAUSE_S)
+
+    def _now(self) -> float:
+        return time.monotonic() if isinstance(self.client, InSteps) else anyio.current_time()
+
+    def _passed(self, seconds: float) -> None:
+        if self.left is not None:
+            self.left = max(self.left - seconds, 0.0)
+
+    def _none(self, end: Ended | None, unreached: Iterable[str] = ()) -> NoResultError:
+        text = ENDS[end]
+        if unreached:
+            text = f"{', '.join(unreached)} did not answer; of the others: {text}"
+        return self._error(end, text)
+
+    def _error(self, end: Ended | None, text: str) -> NoResultError:
+        if self.step != self.job:
+            text = f"its step {self.step}: {text}"
+        return NoResultError(self.job, None if end == "gone" else end, text)
+
+    async def _dead(self) -> JobFailedError:
+        """Why the step is dead, as nodes say it."""
+
+        async def ask(node: Address) -> list[JobDetails]:
+            found = given(*await self.client.ask(node, [commands.show(self.step)]))
+            return [found] if found is not None and found.state == "dead" else []
+
+        copies = (await at_each(self.client, ask)).items
+        errors = [each.error for each in copies if each.error is not None]
+        if errors:
+            latest = max(errors, key=lambda error: error.at)
+            return JobFailedError(latest.kind, latest.message, latest.traceback)
+        reasons = (each.more.get("reason") for each in copies)
+        reason = next((each for each in reasons if isinstance(each, bytes)), b"")
+        return JobFailedError("Dead", reason.decode(errors="backslashreplace"))
+
+
+_Told = JobResult | None
+"""What a node says: how the job has ended, maybe with its result; None if it has not."""
+
+
+async def _ask_all(client: Asking, job: str) -> Found[_Told]:
+    async def ask(node: Address) -> list[_Told]:
+        [told] = await client.ask(node, [commands.waitresult(job, timeout=0)])
+        if isinstance(told, UnknownJobError | UnsupportedError):
+            return []
+        return [given(told)]
+
+    return await at_each(client, ask)
+
+
+def _best(told: Sequence[_Told]) -> JobResult | None:
+    """That with the result, if any."""
+    return next((each for each in told if each is not None and each.result is not None), None)
+
+
+def _end(told: Sequence[_Told]) -> Ended | None:
+    """How the job has ended, by what all nodes say that know it; None if it has not."""
+    ends: list[Any] = [None if each is None else each.end for each in told]
+    for end in ("acked", "expired"):  # these are for good, whatever a node has not heard
+        if end in ends:
+            return end
+    if not ends:
+        return "gone"
+    return None if None in ends else "dead"
+
+
+async def safely(client: Asking, codecs: Codecs, job: str) -> codec.Result | None:
+    """As `find`; None if nodes do not answer, or what they keep cannot be read."""
+    try:
+        return await find(client, codecs, job)
+    except (DisqueError, *codec.BAD_INPUT):
+        return None

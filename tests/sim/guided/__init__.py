@@ -1,0 +1,1 @@
+"""Guided seeds: signatures, operators, and the search."""

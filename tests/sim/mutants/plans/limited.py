@@ -1,0 +1,70 @@
+"""Plans of queues with limits."""
+
+from typing import Any
+
+import attrs
+
+from disque_trio.sim.scenarios.plan import Add, Consumer, Expect, Fault, Limit, Micros, Plan
+from tests.sim.mutants.plans.conditions import SECOND, TROUBLED, jobs, plan, workers
+
+_EVERYWHERE = (1, 2, 3)
+
+
+def _limited(name: str, seed: int, seconds: int, limit: Limit, **rest: Any) -> Plan:
+    """Three nodes with more jobs and workers than the limits allow."""
+    base: dict[str, Any] = {"nodes": 3, "adds": _jobs(seconds), "limits": (limit,)}
+    return plan(name, seed, seconds, **(base | rest))
+
+
+def _jobs(seconds: int) -> tuple[Add, ...]:
+    """Ten a second."""
+    return jobs(10 * seconds, every=SECOND // 10, nodes=_EVERYWHERE, replicate=2, retry_s=8)
+
+
+def _workers(nodes: tuple[int, ...], *work: Micros, start: Micros = 0) -> tuple[Consumer, ...]:
+    """Three at each node."""
+    return tuple(
+        attrs.evolve(each, name=f"{each.name}-{number}")
+        for number in range(3)
+        for each in workers(nodes, mix=(("ackjob", 1.0),), work=work, start=start)
+    )
+
+
+def rated(seed: int) -> Plan:
+    """At most five deliveries a second, and four at once after a pause."""
+    limit = Limit(at=0, node=1, queue="q", rate=5, burst=4)
+    return _limited(
+        "rated", seed, 14, limit, consumers=_workers(_EVERYWHERE, SECOND // 200, SECOND // 20)
+    )
+
+
+def rested(seed: int) -> Plan:
+    """The same queue, that is empty for a while and then has many jobs."""
+    busy = rated(seed)
+    adds = [each for each in busy.adds if each.at < SECOND]
+    adds += [attrs.evolve(each, at=11 * SECOND) for each in busy.adds[len(adds) :]]
+    return attrs.evolve(busy, scenario="rested", adds=tuple(adds))
+
+
+def leased(seed: int) -> Plan:
+    """At most three leases."""
+    limit = Limit(at=0, node=1, queue="q", concurrency=3)
+    return _limited("leased", seed, 14, limit, consumers=_workers(_EVERYWHERE, SECOND // 3, SECOND))
+
+
+def keeper_parted(seed: int) -> Plan:
+    """A node that has all leases, and maybe is the keeper, is cut off from nodes with workers."""
+    alone = 1 + seed % 3
+    others = tuple(each for each in _EVERYWHERE if each != alone)
+    work = 3 * SECOND, 6 * SECOND
+    return _limited(
+        "keeper-parted",
+        seed,
+        20,
+        Limit(at=0, node=1, queue="q", concurrency=3),
+        consumers=_workers((alone,), *work) + _workers(others, *work, start=10 * SECOND),
+        faults=(
+            Fault(kind="partition", at=9 * SECOND, hold=8 * SECOND, groups=((alone,), others)),
+        ),
+        expect=Expect(duplicates=TROUBLED),
+    )

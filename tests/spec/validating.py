@@ -1,0 +1,463 @@
+"""Holds runs of the simulator against docs/spec/Job.tla: each event of each job must be a step of
+the specification (docs/spec.md, "Runs").
+
+    python -m tests.spec.validating [FROM:TO] [SCENARIO]
+
+The comments above the actions say which events show them. What no event shows is inferred: a state
+of the specification is kept for each way in which the events so far can be explained.
+"""
+
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from disque_trio.sim.engines.heap.run import simulate
+from disque_trio.sim.scenarios.expand import expand
+from disque_trio.sim.scenarios.file import load
+from disque_trio.sim.scenarios.plan import Plan
+from disque_trio.tracing.rows import Row
+from tests.spec.evaluating import Function, Specification, Values
+from tests.spec.models import parsed
+from tests.spec.parsing import Module, listed_in
+
+SWARM: Final = Path(__file__).parents[2] / "scenarios" / "everything.toml"
+INVARIANTS: Final = ("NotLost", "AtMostOnce", "GoneEverywhere")
+_ALSO: Final = frozenset(
+    [
+        "repair", "fail", "requeue", "dequeue", "remind", "move", "dummy", "fastack", "expire",
+        "dead", "forget", "outside", "return",
+    ]
+)  # fmt: skip
+_BY_SENDING: Final = ("msgs", "holders")
+_BOUNDLESS: Final = 1_000_000
+_EVENTS: Final = frozenset(
+    ["hold", "drop", "queue", "unqueue", "serve", "give", "acked", "dead", "redrive"]
+)
+_OF_NODES: Final = frozenset(["crash", "start", "forget"])
+_SYNCED_WITHIN: Final = 2_000_000
+"""Microseconds."""
+_MOST: Final = 64
+"""Explanations of one job that are kept."""
+
+
+@cache
+def module() -> Module:
+    """The parsed Job.tla."""
+    return parsed("Job")
+
+
+@attrs.frozen
+class Table:
+    """Which actions the comments of the specification name."""
+
+    rows: Mapping[str, tuple[str, ...]]
+    """By kind and cause of an event."""
+    halves: frozenset[str]
+    sends: Mapping[str, tuple[str, ...]]
+    reads: Mapping[str, tuple[str, ...]]
+    """By the name of a message."""
+
+
+@cache
+def table() -> Table:
+    """The table of Job.tla."""
+    found: dict[str, dict[str, tuple[str, ...]]] = {
+        "rows": {},
+        "half": {},
+        "sends": {},
+        "reads": {},
+    }
+    for one in module().definitions.values():
+        for word, names in found.items():
+            for key in listed_in(one.comment, word):
+                names[key] = (*names.get(key, ()), one.name)
+    return Table(found["rows"], frozenset(found["half"]), found["sends"], found["reads"])
+
+
+@attrs.frozen
+class Finding:
+    """An event that no step of the specification explains, or after which a promise is broken."""
+
+    job: str
+    row: Row
+    why: str
+
+    def __str__(self) -> str:
+        row = self.row
+        words = [row.kind, row.cause, row.node, row.peer and f"peer {row.peer}"]
+        return f"{self.why}: {row.time / 1e6:.6f} s {' '.join(filter(None, words))} ({self.job})"
+
+
+@attrs.frozen
+class Case:
+    """A job with its rows, and those that concern all jobs of a node."""
+
+    job: str
+    rows: tuple[Row, ...]
+    nodes: frozenset[str]
+    later: frozenset[str]
+    """Nodes that had not been started when the job was added."""
+    need: int
+    journal: str
+
+
+# Cases of a run.
+
+
+def _jobs_in(row: Row) -> tuple[str, ...]:
+    if row.job:
+        return (row.job,)
+    word = next((each for each in row.detail.split() if each.startswith("jobs=")), "")
+    return tuple(word[5:].split(",")) if word else ()
+
+
+def _option(detail: str, name: str) -> str:
+    words = detail.partition("body=")[0].split()
+    return next((each[len(name) + 1 :] for each in words if each.startswith(f"{name}=")), "")
+
+
+def cases(rows: Iterable[Row], config: Mapping[str, str]) -> Iterator[Case]:
+    """Each job that was added in the run, with directives that all nodes have."""
+    journal = "late" if config.get("appendonly") == "yes" else "none"
+    messages = {*table().sends, *table().reads}
+    found: dict[str, list[Row]] = {}
+    common: list[Row] = []
+    asked: dict[int, str] = {}
+    needs: dict[str, int] = {}
+    order: dict[int, int] = {}
+    names: dict[str, None] = {}
+    for number, row in enumerate(rows):
+        order[id(row)] = number
+        if row.kind in _OF_NODES:
+            common.append(row)
+            names[row.node] = None
+        elif row.kind in _EVENTS or (row.kind in ("send", "recv") and row.cause in messages):
+            for job in _jobs_in(row):
+                found.setdefault(job, []).append(row)
+        elif row.kind == "add.invoke":
+            asked[row.ref] = row.detail
+        elif row.kind == "add.ok":
+            needs[row.job] = _need(asked.get(row.ref, "async"), config)
+    for job, own in found.items():
+        if any(row.kind == "hold" and row.cause == "add" for row in own):
+            every = sorted([*common, *own], key=lambda row: order[id(row)])
+            known = tuple(_of_one_identity(every))
+            late = frozenset(names).difference(_there(known))
+            yield Case(job, known, frozenset(names), late, needs.get(job, 0), journal)
+
+
+def _of_one_identity(rows: Iterable[Row]) -> Iterator[Row]:
+    """The rows up to the first in which a node gets another id: rows have only its name."""
+    began = False
+    for row in rows:
+        began = began or row.kind == "hold"
+        if began and (row.kind, row.cause) == ("start", "fresh"):
+            return
+        yield row
+
+
+def _there(rows: Iterable[Row]) -> Iterator[str]:
+    """The nodes that have been started when the job is added."""
+    for row in rows:
+        if row.kind == "hold":
+            return
+        if row.kind == "start":
+            yield row.node
+
+
+def _need(options: str, config: Mapping[str, str]) -> int:
+    """How many copies must be confirmed before ADDJOB may return, as far as its words say."""
+    if "async" in options.partition("body=")[0].split():
+        return 0
+    sync, replicate = _option(options, "sync"), _option(options, "replicate")
+    copies = int(replicate or config.get("default-replicate", "1"))
+    default = int(config.get("default-sync", "0"))
+    if sync == "AUTO":
+        return min(default or copies // 2 + 1, copies)
+    return min(int(sync or default) or copies, copies)
+
+
+# One job.
+
+
+@attrs.define
+class _Player:
+    case: Case
+    specification: Specification
+    states: list[Values]
+    read: dict[str, list[Row]] = attrs.Factory(dict)
+    """By node: messages that it has read in the batch of this moment."""
+    to_send: dict[str, deque[Row]] = attrs.Factory(dict)
+    """By node: messages that it sends, which may wait for the disk."""
+
+    def play(self) -> Finding | None:
+        for row in self.case.rows:
+            if row.kind == "send":
+                self.to_send.setdefault(row.node, deque()).append(row)
+        for number, row in enumerate(self.case.rows):
+            self.end_batches(row)
+            why = self.step(number, row)
+            if why:
+                return Finding(self.case.job, row, why)
+            self.send_ahead(row)
+            for invariant in INVARIANTS:
+                if not any(self.specification.value(invariant, each) for each in self.states):
+                    return Finding(self.case.job, row, f"{invariant} is broken")
+        return None
+
+    def step(self, number: int, row: Row) -> str:
+        """Why no step explains the row; empty if one does."""
+        if row.kind in ("send", "recv"):
+            return self.receive(row) if row.kind == "recv" else self.send(row)
+        if row.kind == "crash":
+            self.read.pop(row.node, None)
+            return self.move("Crash", [(row.node,)])
+        if row.kind == "start":
+            return self.start(number, row)
+        if row.kind == "forget":
+            return self.move("Forget", [(row.node, row.peer)])
+        key = f"{row.kind} {row.cause}"
+        if key in table().halves or (row.kind == "hold" and row.cause == "loaded"):
+            return ""
+        names = table().rows.get(key)
+        if names is None:
+            return "the specification has no such event"
+        self.keep(self.explained(row, names))
+        self.catch_up(row.node)
+        return "" if self.states else "this is no step of the specification"
+
+    def explained(self, row: Row, names: Iterable[str]) -> Iterator[Values]:
+        """The states after an event. An ADDJOB may have returned first, unseen."""
+        peers = [row.peer] if row.peer else sorted(self.case.nodes)
+        for state in self.states:
+            befores = [state, *self.specification.steps("Begin", state, row.node)]
+            for name in names:
+                for arguments in self.arguments(name, row.node, peers):
+                    for before in befores:
+                        yield from self.specification.steps(name, before, *arguments)
+
+    def arguments(self, name: str, node: str, peers: Iterable[str]) -> Iterable[tuple[object, ...]]:
+        params = self.specification.module.definitions[name].params
+        return [(node,)] if len(params) == 1 else [(node, peer) for peer in peers]
+
+    def keep(self, states: Iterable[Values]) -> None:
+        kept: list[Values] = []
+        for each in states:
+            if each not in kept:
+                kept.append(each)
+            if len(kept) == _MOST:
+                break
+        self.states = kept
+
+    def move(self, name: str, arguments: Iterable[tuple[object, ...]]) -> str:
+        """A row that concerns all jobs of the node: where it changes nothing, nothing happens."""
+        after = [
+            next(iter(self.specification.steps(name, state, *each)), state)
+            for state in self.states
+            for each in arguments
+        ]
+        self.keep(after)
+        return ""
+
+    def start(self, number: int, row: Row) -> str:
+        """With what the journal had: a record, if one is loaded before the node is down again."""
+        node = row.node
+        record: Row | None = None
+        for later in self.case.rows[number + 1 :]:
+            if later.node == node and (later.kind in ("crash", "start") or later.job):
+                record = later if (later.kind, later.cause) == ("hold", "loaded") else None
+                break
+        ups = [state for state in self.states if node in state["down"]]
+        if not ups:
+            return "" if record is None else "it is loaded by a node that was not down"
+        words: tuple[str, ...] = ("absent",)
+        if record is not None:
+            words = ("active", "acked", "dead") if record.queue else ("dummy",)
+        self.keep(
+            after
+            for state in ups
+            for word in words
+            for after in self.specification.steps("Start", state, node, word)
+        )
+        return "" if self.states else "its journal cannot have had that"
+
+    # Messages.
+
+    def receive(self, row: Row) -> str:
+        kinds = _types(row)
+        self.keep(
+            state
+            for state in self.states
+            if any(
+                each["type"] in kinds and each["from"] == row.peer and each["to"] == row.node
+                for each in state["msgs"]
+            )
+        )
+        if not self.states:
+            return "it reads a message that the specification does not send"
+        self.read.setdefault(row.node, []).append(row)
+        self.catch_up(row.node)
+        return ""
+
+    def catch_up(self, node: str, *, is_over: bool = False) -> None:
+        """What it has read takes effect as soon as the record can have it. The rows of a batch have
+        all of its messages first, and then what came of them: so a tombstone may be later than a
+        copy that is taken in."""
+        for row in self.read.get(node, ()):
+            for name in table().reads.get(row.cause, ()):
+                if is_over or name != "Bury":
+                    self.states = [self.absorbed(name, state, row) for state in self.states]
+
+    def end_batches(self, row: Row) -> None:
+        for node in [node for node, read in self.read.items() if read[0].time < row.time]:
+            self.catch_up(node, is_over=True)
+            del self.read[node]
+
+    def send_ahead(self, row: Row) -> None:
+        """A message may leave long after the step that sends it, once the journal is synced."""
+        queue = self.to_send.get(row.node, deque())
+        while queue and (queue[0].time < row.time or queue[0] is row):
+            queue.popleft()
+        for each in queue:
+            if each.time > row.time + _SYNCED_WITHIN:
+                break
+            kinds = _types(each)
+            self.states = [
+                state if _has(state, kinds, each) else self.after_sending(state, each, kinds)
+                for state in self.states
+            ]
+
+    def after_sending(self, state: Values, row: Row, kinds: Iterable[str]) -> Values:
+        for after in self.sent([state], row, kinds):
+            if all(after[name] == state[name] for name in state if name not in _BY_SENDING):
+                return after
+        return state
+
+    def absorbed(self, name: str, state: Values, row: Row) -> Values:
+        """The state in which the node knows most of what the message says."""
+        after = list(self.specification.steps(name, state, row.node, row.peer))
+        return max(after, key=lambda each: len(each["holders"][row.node]), default=state)
+
+    def send(self, row: Row) -> str:
+        if row.node in self.read:
+            self.catch_up(row.node, is_over=True)
+            del self.read[row.node]
+        kinds = _types(row)
+        found = [state for state in self.states if _has(state, kinds, row)]
+        if not found or row.cause in ("repljob", "setack", "holders"):
+            # These carry a list, which may have changed since.
+            found += self.sent(self.states, row, kinds)
+        self.keep(found)
+        return "" if self.states else "the specification does not send that"
+
+    def sent(self, states: Iterable[Values], row: Row, kinds: Iterable[str]) -> list[Values]:
+        found = []
+        for state in states:
+            for name in table().sends.get(row.cause, ()):
+                for arguments in self.sendings(name, row, kinds):
+                    after = self.specification.steps(name, state, *arguments)
+                    found += [each for each in after if _has(each, kinds, row)]
+        return found
+
+    def sendings(self, name: str, row: Row, kinds: Iterable[str]) -> Iterable[tuple[object, ...]]:
+        params = self.specification.module.definitions[name].params
+        if params == ("n",):
+            return [(row.node,)]
+        if params == ("n", "S"):
+            return [(row.node, frozenset(self.holders_in(row)))]
+        if params == ("n", "m"):
+            return [(row.node, row.peer)]
+        return [(row.node, row.peer, kind) for kind in kinds]
+
+    def holders_in(self, row: Row) -> tuple[str, ...]:
+        lists = _option(row.detail, "holders").split(";")
+        at = _jobs_in(row).index(self.case.job) if len(lists) > 1 else 0
+        return tuple(lists[at].split(","))
+
+
+def _has(state: Values, kinds: Iterable[str], row: Row) -> bool:
+    return any(
+        each["type"] in kinds and each["from"] == row.node and each["to"] == row.peer
+        for each in state["msgs"]
+    )
+
+
+def _types(row: Row) -> tuple[str, ...]:
+    """The type of the message in the specification."""
+    if row.cause == "gotack":
+        return ("GOTACK",) if row.detail == "known" else ("UNKNOWN",)
+    return ("SETACK",) if row.cause == "result" else (row.cause.upper(),)
+
+
+def check(case: Case) -> Finding | None:
+    """Play the rows of one job. Returns the first that is no step of the specification."""
+    first = next(row for row in case.rows if row.kind == "hold" and row.cause == "add")
+    constants = {
+        "Node": case.nodes,
+        "Retry": _option(first.detail, "retry") != "0",
+        "Need": case.need,
+        "Journal": case.journal,
+        "MaxServed": _BOUNDLESS,
+        "MaxCrashes": _BOUNDLESS,
+        "MaxCopies": _BOUNDLESS,
+        "Also": _ALSO,
+    }
+    specification = Specification(module(), constants)
+    # Nobody asks a node that is not there yet. If it comes, it may still get a copy.
+    gone = Function(dict.fromkeys(case.nodes, case.later))
+    beginnings = [{**each, "gone": gone} for each in specification.beginnings()]
+    return _Player(case, specification, beginnings).play()
+
+
+@attrs.define
+class Result:
+    """What was checked of a run."""
+
+    jobs: int = 0
+    rows: int = 0
+    findings: list[Finding] = attrs.Factory(list)
+
+
+def validate(plan: Plan) -> Result:
+    """Play a plan, and hold each of its jobs against the specification."""
+    rows: list[Row] = []
+    simulate(plan, rows.append)
+    result = Result()
+    for case in cases(rows, dict(plan.config)):
+        result.jobs += 1
+        result.rows += len(case.rows)
+        found = check(case)
+        if found is not None:
+            result.findings.append(found)
+    return result
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def main(arguments: list[str]) -> int:
+    """Play seeds, and print what is no step of the specification."""
+    first, _, last = (arguments[0] if arguments else "0:5").partition(":")
+    scenario = load(arguments[1] if len(arguments) > 1 else SWARM)
+    jobs = rows = wrong = 0
+    for seed in range(int(first), int(last or int(first) + 1)):
+        result = validate(expand(scenario, seed))
+        jobs, rows, wrong = jobs + result.jobs, rows + result.rows, wrong + len(result.findings)
+        _say(
+            f"seed {seed}: {result.jobs} jobs, {result.rows} rows, {len(result.findings)} findings"
+        )
+        for finding in result.findings[:5]:
+            _say(f"  {finding}")
+    _say(f"{jobs} jobs, {rows} rows: {wrong} findings")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
