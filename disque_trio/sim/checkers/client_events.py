@@ -172,3 +172,6 @@ def on_working_end(case: Case, row: Row, job: Job) -> None:
     job.expected_since = max(job.expected_since, row.time)
     if job.lease is None or job.lease.time <= invoked:
         job.lease = Lease(invoked, row.node, row.client, before=job.lease)
+    copy = job.copies.get(row.node)
+    if copy is not None:
+        copy.interrupted = None

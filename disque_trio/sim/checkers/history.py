@@ -157,8 +157,9 @@ def on_queue(case: Case, row: Row, job: Job) -> None:
     if row.cause == "import" or _was_given(row, job, copy):
         _link_import(case, row, job, queueing)
     if copy is not None:
-        if copy.interrupted is not None and row.cause in _AFTER_A_STOP:
-            queueing = copy.interrupted  # that stay goes on
+        stay = copy.interrupted
+        if stay is not None and row.cause in _AFTER_A_STOP and _goes_on(case, job, copy):
+            queueing = stay
             if job.lease is not None and job.lease.queueing is queueing:
                 job.lease = job.lease.before
         copy.interrupted = None
@@ -175,6 +176,12 @@ def on_queue(case: Case, row: Row, job: Job) -> None:
             case.mark("requeue.after_heal")
         if job.lease is not None and job.lease.node != row.node:
             case.mark("requeue.remote")
+
+
+def _goes_on(case: Case, job: Job, copy: Copy) -> bool:
+    """Does the stay go on that the end of the process has interrupted? Without messages in the
+    trace a delivery since then explains that it does not."""
+    return case.has_messages or job.lease is None or job.lease.time < copy.since
 
 
 def _count_queueing(job: Job, copy: Copy | None, cause: str) -> None:

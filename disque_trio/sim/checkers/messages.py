@@ -21,6 +21,9 @@ ACK: Final = "ack"
 """The job is acknowledged or deleted."""
 STATE: Final = "state"
 """The job is dead, or has been redriven."""
+_OF_ANOTHER_STAY: Final = {QUEUED, WORKING, POSTPONED}
+"""Sent by a holder that has the job queued or delivered, or knows that it waits. The receiver
+begins a new period."""
 SORTS: Final = {
     "queued": QUEUED,
     "working": WORKING,
@@ -299,6 +302,8 @@ def _take_announcement(case: Case, row: Row, flight: Flight | None) -> None:
     announcement.got = max(announcement.got, sent)
     announcement.got_at = row.time
     copy = job.copies.get(row.node)
+    if copy is not None and sort in _OF_ANOTHER_STAY:
+        copy.interrupted = None
     if sort is not ACK:
         _learn_of_copy(case, row, flight)
     elif copy is not None:

@@ -135,7 +135,8 @@ class Copy:
     """When it last left the queue."""
     last_queueing: Queueing | None = None
     interrupted: Queueing | None = None
-    """Its stay in the queue when its process ended, if that goes on, until it is queued again."""
+    """Its stay in the queue when its process ended, if that goes on, until it is queued again, or
+    its node learns that somebody has the job, or that it waits: then a new period begins."""
     ack_received_at: Micros = NEVER
     """When it was last told of an acknowledgement."""
     came_counted: bool = False

@@ -151,6 +151,46 @@ def nacked(ends: str, cause: str = "delay-over") -> Trace:
     return trace
 
 
+def nacked_elsewhere(*messages: str, delay: str = "") -> Trace:
+    """n1 is killed while it has a job queued that was given back. While it asks n2 whether it may
+    queue the job again, n2 sends these messages, or it has word of a delay itself. RETRY is over
+    when it queues the job."""
+    trace = Trace(config=journals("yes"), consumers=())
+    trace.add(0, to=("n2",), options="replicate=1 retry=2 ttl=3600")
+    trace.serve(2)
+    trace.row(3, "nack.invoke", "n1", job=JOB, client="c1")
+    trace.row(3, "queue", "n1", job=JOB, cause="nack")
+    trace.row(10, "crash", "n1", cause="kill")
+    trace.row(11, "start", "n1", cause="loaded")
+    trace.row(11, "hold", "n1", job=JOB, cause="loaded")
+    trace.row(11, "loaded", "n1", cause="kept")
+    trace.row(11.5, "queue", "n2", job=JOB, cause="retry")
+    trace.serve(11.6, "n2", client="c2")
+    for message in messages:
+        trace.send(11.7, message, "n2", "n1", detail="wait=2000 nacks=1 new")
+    if delay:
+        trace.row(11.8, "postpone", "n1", job=JOB, cause=delay, detail="wait=2000")
+    trace.row(14, "queue", "n1", job=JOB, cause="retry")
+    trace.serve(14.1)
+    return trace
+
+
+@pytest.mark.parametrize("message", ["queued", "working", "postponed"])
+def test_a_stay_in_the_queue_does_not_go_on_once_another_node_has_the_job(message: str) -> None:
+    """Seed 1 of `recorded_waits`: what follows is the end of a new period."""
+    assert nacked_elsewhere(message).verdict(end=20).duplicates == {"D1": 2}
+
+
+def test_nor_once_a_client_has_it_or_has_given_it_back() -> None:
+    worked_on = nacked_elsewhere()
+    worked_on.row(11.8, "working.invoke", "n1", job=JOB, client="c2", ref=7)
+    worked_on.row(11.81, "working.ok", "n1", job=JOB, client="c2", ref=7, detail="2")
+
+    assert worked_on.verdict(end=20).duplicates == {"D1": 2}
+    assert nacked_elsewhere(delay="nack").verdict(end=20).duplicates == {"D1": 2}
+    assert nacked_elsewhere().verdict(end=20).duplicates == {"D1": 1, "D4": 1}
+
+
 def test_a_job_that_was_given_back_before_the_stop_was_asked_for() -> None:
     for cause in ("delay-over", "retry"):
         assert nacked("stop queues", cause).verdict(end=20).duplicates == {"D0": 1}

@@ -151,7 +151,7 @@ def recorded_waits(seed: int) -> Plan:
         Fault(kind="restart", at=at * SECOND, nodes=(1 + at % plan.nodes,), mode="kill")
         for at in range(5, 55, 3)
     ]
-    config = (("appendonly", "yes"), ("aof-queues", "no"), ("appendfsync", "always"))
+    config = (("appendonly", "yes"), ("appendfsync", "always"))
     lonely = [
         attrs.evolve(add, replicate=1, retry_s=1, delay_s=None)
         for add in plan.adds
