@@ -67,6 +67,11 @@ class Drawn:
         """The file."""
         return PACKAGE / self.file
 
+    @property
+    def text_of_line(self) -> str:
+        """The line that is changed, as it is in the intact module, without its indentation."""
+        return self.path.read_text("utf-8").splitlines()[self.line - 1].strip()
+
     def source(self) -> str:
         """The module with the change."""
         source = self.path.read_bytes()
@@ -90,6 +95,13 @@ def draw(count: int, seed: int, files: Iterable[Path] | None = None) -> list[Dra
                 chosen[place] = rank, each
     ranked = sorted(chosen.values(), key=lambda pair: pair[0])
     return [each for _, each in ranked[:count]]
+
+
+def named(name: str) -> Drawn | None:
+    """The mutant of this name, if today's source has one."""
+    path = PACKAGE / f"{name.partition(':')[0]}.py"
+    found = candidates(path) if path in sources() else []
+    return next((each for each in found if each.name == name), None)
 
 
 def sources() -> list[Path]:

@@ -22,6 +22,9 @@ class Survivor:
     """Why a drawn mutant was not caught."""
 
     kind: str
+    line: str
+    """What the mutant changes. Mutants are numbered within their functions, so after a change of a
+    function the same name may be another mutant's."""
     why: str
 
 

@@ -122,3 +122,11 @@ def test_what_is_not_in_a_function_is_for_another_process(old: str, new: str) ->
 
 def test_files_for_people_are_not_changed() -> None:
     assert all(Path(path).suffix == ".py" for path in sources())
+
+
+def test_a_mutant_is_found_by_its_name() -> None:
+    (each,) = draw(1, 0, [ACKS])
+
+    assert operators.named(each.name) == each
+    assert operators.named("statemachine/acks:gone:drop:1") is None
+    assert operators.named("statemachine/gone:gone:drop:1") is None

@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from tests.sim.mutants import __main__ as runner
-from tests.sim.mutants import scores
+from tests.sim.mutants import operators, scores
 from tests.sim.mutants.hunt import Catch, Hunt, Swarm
 from tests.sim.mutants.kept import Kept
 from tests.sim.mutants.mutant import PACKAGE, Mutant, all_mutants
@@ -252,7 +252,7 @@ def test_equivalent_mutants_do_not_count() -> None:
         Catch(mutant="driver/b:f:drop:1", is_reached=False),
     ]
     caught.append(Catch(mutant="driver/b:f:drop:2", is_cut_short=True))
-    known = {"wire/a:f:drop:2": Survivor(kind="equivalent", why="Both are one.")}
+    known = {"wire/a:f:drop:2": Survivor(kind="equivalent", line="f()", why="Both are one.")}
 
     assert scores.score(caught, known) == {
         "driver": dict(zip(scores.COLUMNS, (1, 0, 0, 0, 0, 1, 0), strict=True)),
@@ -260,7 +260,11 @@ def test_equivalent_mutants_do_not_count() -> None:
     }
 
 
-def test_survivors_were_looked_at_and_say_why() -> None:
-    for name, each in scores.survivors().items():
-        assert each.kind in scores.KINDS, name
-        assert each.why.endswith("."), name
+@pytest.mark.parametrize(("name", "row"), scores.survivors().items())
+def test_a_survivor_is_a_mutant_of_today_and_says_why(name: str, row: Survivor) -> None:
+    mutant = operators.named(name)
+
+    assert mutant is not None
+    assert mutant.text_of_line == row.line
+    assert row.kind in scores.KINDS
+    assert row.why.endswith(".")
