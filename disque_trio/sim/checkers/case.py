@@ -125,6 +125,8 @@ class Case:
     it, and may have missed it."""
     unanswered: dict[tuple[str, str], Question] = attrs.Factory(dict)
     """By node and peer: the PING that has no answer yet."""
+    ponged: dict[tuple[str, str], Micros] = attrs.Factory(dict)
+    """By node and peer: when its last PONG came."""
     given_up: dict[tuple[str, str], Interval] = attrs.Factory(dict)
     """When a node last had no link to another because a PING was not answered."""
     missed: deque[Missed] = attrs.Factory(deque)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.intervals import Interval
 from disque_trio.sim.checkers.obligations import SECOND
-from disque_trio.sim.checkers.records import Question
+from disque_trio.sim.checkers.records import NEVER, Question
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
@@ -45,6 +45,7 @@ def on_receive(case: Case, row: Row) -> None:
             question.has_arrived = True
     elif row.cause == "pong":
         case.unanswered.pop((row.node, row.peer), None)
+        case.ponged[row.node, row.peer] = row.time
 
 
 def on_lost(case: Case, row: Row) -> None:
@@ -86,6 +87,13 @@ def may_be_unlinked(case: Case, node: str, peer: str) -> bool:
     return _gives_up_at(case, question) <= case.now or (
         last is not None and last.end == question.time
     )
+
+
+def is_unanswered_since_start(case: Case, node: str, peer: str) -> bool:
+    """Has the peer not answered the node since one of them was started? Until then the node does
+    not know the peer's capabilities."""
+    started = max(case.world.started_at(node), case.world.started_at(peer))
+    return case.ponged.get((node, peer), NEVER) < started
 
 
 def is_suspected(case: Case, node: str, peer: str) -> bool:

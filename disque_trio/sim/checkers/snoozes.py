@@ -8,7 +8,7 @@ from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.copy_options import read
 from disque_trio.sim.checkers.messages import number_in
 from disque_trio.sim.checkers.records import NEVER, Job, Lease
-from disque_trio.sim.checkers.silence import may_be_unlinked
+from disque_trio.sim.checkers.silence import is_unanswered_since_start, may_be_unlinked
 from disque_trio.sim.checkers.waits import Snoozes
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
@@ -96,7 +96,11 @@ def on_give(case: Case, row: Row, job: Job) -> None:
     found = case.snoozes.get(job.id)
     if found is None:
         return
-    is_stripped = case.obligations.has_original_file or may_be_unlinked(case, row.node, row.peer)
+    is_stripped = (
+        case.obligations.has_original_file
+        or may_be_unlinked(case, row.node, row.peer)
+        or is_unanswered_since_start(case, row.node, row.peer)
+    )
     count = 0 if is_stripped else found.known.get(row.node, _NONE)[0]
     found.given[row.node, row.peer] = count
 
