@@ -27,7 +27,7 @@ LADDER: Final = (
     "sim.engines.simulated_thread",
     "sim.engines.heap",
     "sim.engines.trio",
-    "sim.engines.tcp sim.verbs sim.steering",
+    "sim.engines.tcp sim.fault_controls sim.steering",
     "sim.checkers sim.histories sim.shrink",
     "sim.picture sim.reference explain",
     "sim.explore sim.guided",

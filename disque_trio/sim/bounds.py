@@ -8,8 +8,8 @@ from typing import Final
 from disque_trio.sim.model.network import DIAL_WAITS, STALL
 from disque_trio.sim.scenarios.plan import Add, Consumer, Micros, Plan
 from disque_trio.sim.scenarios.vocabulary import DELAYING
+from disque_trio.sim.workload.actions import RECONNECT
 from disque_trio.sim.workload.engine_workers import ABORT, DRAIN
-from disque_trio.sim.workload.wishes import RECONNECT
 from disque_trio.statemachine.federation import MAX_BROADCAST_DELAY
 from disque_trio.statemachine.job import DESYNC, MAX_GC_WAIT
 from disque_trio.statemachine.joboptions import (

@@ -17,9 +17,9 @@ from typing import Final
 
 from disque_trio.sim.engines.heap.nodes import MachineFactory
 from disque_trio.sim.engines.heap.run import LOOK, QUIET, run_on_heap
+from disque_trio.sim.fault_controls import FaultControls, Name, Trouble, number_of
 from disque_trio.sim.random_streams import stream
 from disque_trio.sim.scenarios.plan import ClockPlan, Consumer, LinkPlan, Micros, Plan
-from disque_trio.sim.verbs import Name, Trouble, Verbs, number_of
 from disque_trio.sim.workload.agents import Worker
 from disque_trio.sim.workload.operators import Operator, Pending, Word
 from disque_trio.statemachine.invariants import check
@@ -76,7 +76,7 @@ class Client:
         self._simulation.world.clients.settle(self._actor)
 
 
-class Simulation(Verbs):
+class Simulation(FaultControls):
     """The heap engine with its controls."""
 
     def __init__(

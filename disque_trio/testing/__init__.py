@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from disque_trio.sim.checkers.verdict import Judge as Judge
     from disque_trio.sim.checkers.verdict import Verdict as Verdict
     from disque_trio.sim.checkers.verdict import judge as judge
+    from disque_trio.sim.fault_controls import Trouble as Trouble
     from disque_trio.sim.scenarios.plan import Add as Add
     from disque_trio.sim.scenarios.plan import ClockPlan as ClockPlan
     from disque_trio.sim.scenarios.plan import Consumer as Consumer
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from disque_trio.sim.scenarios.plan import Micros as Micros
     from disque_trio.sim.scenarios.plan import Plan as Plan
     from disque_trio.sim.steering import Simulation as Simulation
-    from disque_trio.sim.verbs import Trouble as Trouble
     from disque_trio.statemachine.messages import MESSAGES as MESSAGES
     from disque_trio.testing.drawing import ALLOWED as ALLOWED
     from disque_trio.testing.drawing import MILLI as MILLI
@@ -47,7 +47,7 @@ _HOMES: Final = {
     **dict.fromkeys(_PLAN.split(), "..sim.scenarios.plan"),
     **dict.fromkeys(("Judge", "Verdict", "judge"), "..sim.checkers.verdict"),
     "Simulation": "..sim.steering",
-    "Trouble": "..sim.verbs",
+    "Trouble": "..sim.fault_controls",
     **dict.fromkeys(_DRAWING.split(), ".drawing"),
     "ClusterStateMachine": ".stateful",
     "chaos": ".simulated.chaos",

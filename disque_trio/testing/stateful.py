@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from disque_trio.sim.checkers.verdict import Judge, judge
+from disque_trio.sim.fault_controls import Trouble
 from disque_trio.sim.scenarios.plan import Expect, Micros, Plan
 from disque_trio.sim.steering import Simulation
-from disque_trio.sim.verbs import Trouble
 from disque_trio.sim.workload.operators import Pending
 from disque_trio.statemachine.base import Status
 from disque_trio.statemachine.machine import Machine

@@ -15,8 +15,8 @@ import trio
 from disque_trio.observe.values import Json, encoded
 from disque_trio.sim.picture.plan_words import duration
 from disque_trio.sim.picture.table import Table
-from disque_trio.sim.sandbox.args import Args, DeedError
-from disque_trio.sim.sandbox.box import GRID, Sandbox
+from disque_trio.sim.sandbox.args import Args, OperationError
+from disque_trio.sim.sandbox.sandbox import GRID, Sandbox
 from disque_trio.sim.sandbox.script import script
 from disque_trio.sim.sandbox.state import state
 from disque_trio.sim.sandbox.verdicts import judging
@@ -105,7 +105,7 @@ class SandboxRoom:
         self.pace, self._course, self._verdict = 0, None, None
         self._failed = self._undrawn = ""
         self._owed, self._is_judged = 0.0, False
-        self._table = Table(self.box.sim.plan.nodes, self.box.stage.nodes)
+        self._table = Table(self.box.sim.plan.nodes, self.box.context.nodes)
         self._slices, self._told = [], 0
 
     # What is shown.
@@ -130,7 +130,9 @@ class SandboxRoom:
         if name == "deeds.py":
             return _file(name, script(self.box, self.path), b"text/x-python; charset=utf-8")
         if name == "plan.json":
-            text = plan_file.dump(self.box.plan(), "deeds of a sandbox, but for jobs taken by hand")
+            text = plan_file.dump(
+                self.box.plan(), "operations of a sandbox, but for jobs taken by hand"
+            )
             return _file(name, text, JSON)
         kind, _, rest = name.partition("/")
         epoch, _, first = rest.partition("/")
@@ -179,7 +181,7 @@ class SandboxRoom:
     # What is done.
 
     def do(self, args: Json) -> list[str]:
-        """One deed, or one order about time: in words what was done. Raises `MistakeError`."""
+        """One operation, or one order about time: in words what was done. Raises `MistakeError`."""
         given = dict(args)
         name = given.pop("deed", None)
         if not isinstance(name, str):
@@ -189,8 +191,8 @@ class SandboxRoom:
             if order is None:
                 self._check_free()
                 return [self.box.do(name, **given)]
-            return [order(self, Args(given, self.box.stage.nodes))]
-        except DeedError as error:
+            return [order(self, Args(given, self.box.context.nodes))]
+        except OperationError as error:
             raise MistakeError(str(error)) from None
         except Exception as error:
             self._end_by(error)
@@ -200,12 +202,12 @@ class SandboxRoom:
 
     def _check_free(self) -> None:
         if self._course is not None and self._course.is_closed:
-            raise DeedError(f"wait: {self._course.words}")
+            raise OperationError(f"wait: {self._course.words}")
 
     def _set_pace(self, args: Args) -> str:
         pace = args.given.get("pace")
         if pace not in PACES or isinstance(pace, bool):
-            raise DeedError(f"the pace is one of {', '.join(map(str, PACES))}")
+            raise OperationError(f"the pace is one of {', '.join(map(str, PACES))}")
         if pace:
             self._check_time()
         self._check_free()
@@ -215,7 +217,7 @@ class SandboxRoom:
 
     def _check_time(self) -> None:
         if self.box.ended:
-            raise DeedError(f"{self.box.ended}: begin anew")
+            raise OperationError(f"{self.box.ended}: begin anew")
 
     def _step(self, _args: Args) -> str:
         self._check_time()
@@ -262,7 +264,9 @@ class SandboxRoom:
     def _anew(self, args: Args) -> str:
         """An empty cluster; or the scenario, up to a moment, from which a person goes on."""
         if self.plan is None and args.has("at"):
-            raise DeedError("there is no scenario to go on from: give --scenario to the console")
+            raise OperationError(
+                "there is no scenario to go on from: give --scenario to the console"
+            )
         if self.plan is None or args.has("nodes"):
             nodes = args.number("nodes", 1, NODES, self.nodes)
             seed = args.number("seed", 0, SEED, self.seed)
@@ -348,7 +352,7 @@ _ORDERS: Final[Mapping[str, Any]] = {
     "judge": SandboxRoom._judge,
     "anew": SandboxRoom._anew,
 }
-"""Orders about time, beside the deeds."""
+"""Orders about time, beside the operations."""
 
 
 def _file(name: str, text: str, kind: bytes) -> Response:

@@ -34,7 +34,7 @@ class Steered(Protocol):
         """How things are in it."""
 
     def do(self, args: Json) -> list[str]:
-        """One deed. In words what was done. Raises `MistakeError`."""
+        """One operation. In words what was done. Raises `MistakeError`."""
 
     def answer(self, request: Request) -> Response | None:
         """A file of it."""

@@ -12,7 +12,7 @@ from typing import Final
 import attrs
 
 from disque_trio.client import Recorder
-from disque_trio.sim.engines.tcp import places
+from disque_trio.sim.engines.tcp import addresses
 from tests.chaos.faults import Faults
 from tests.chaos.ways import Ways
 from tests.cluster.histories import Crowd
@@ -61,7 +61,7 @@ class Chaos:
 
     def run(self, until: float) -> Result:
         """Rounds until then, by `time.monotonic`; one at least."""
-        found = places.find(self.nodes)
+        found = addresses.find(self.nodes)
         recorder = Recorder(self.directory / "history.jsonl", has_all_faults=True)
         servers = [
             Server(self.directory / f"n{n}", OPTIONS, port=found.port, host=found.own(n))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from disque_trio.cli.sim import main
 from disque_trio.cli.sim.outcomes import PASSED
-from disque_trio.sim.engines.tcp import places
+from disque_trio.sim.engines.tcp import addresses
 from tests.chaos.running import OPTIONS, SLACK_S, Chaos
 from tests.chaos.ways import Ways
 from tests.cluster.processes import SOON_S, Cluster, Server, becomes, eventually, flags_of
@@ -13,7 +13,7 @@ SETTLE_S = 5.0
 
 
 def test_a_cut_parts_nodes_until_it_is_mended(tmp_path: Path) -> None:
-    found = places.find(2)
+    found = addresses.find(2)
     one, two = (
         Server(tmp_path / f"{n}", OPTIONS, port=found.port, host=found.own(n)) for n in (1, 2)
     )

@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from disque_trio.client import Recorder
-from disque_trio.sim.engines.tcp import places
+from disque_trio.sim.engines.tcp import addresses
 from disque_trio.sim.histories.reading import Reader
 from disque_trio.sim.histories.records import Limits
 from tests.chaos.faults import KINDS, Faults
@@ -51,7 +51,7 @@ class Puppet(Server):
 
 @pytest.fixture
 def ways() -> Iterator[Ways]:
-    with Ways(places.find(NODES), NODES) as found:
+    with Ways(addresses.find(NODES), NODES) as found:
         yield found
 
 

@@ -16,7 +16,7 @@ import trio
 
 from disque_trio.sim.engines.links import FramePacket, Links
 from disque_trio.sim.engines.live_events import LiveEngine
-from disque_trio.sim.engines.tcp.places import Places
+from disque_trio.sim.engines.tcp.addresses import NodeAddresses
 from disque_trio.sim.engines.tcp.proxies import Proxies
 from disque_trio.sim.model.network import Network
 from disque_trio.sim.scenarios.plan import LinkPlan, Micros
@@ -41,7 +41,7 @@ class _Unnoted:
 class Ways:
     """All links among some nodes. Enter it before the nodes are started."""
 
-    places: Places
+    addresses: NodeAddresses
     nodes: int
     seed: int = 0
     _engine: LiveEngine = attrs.field(init=False)
@@ -90,7 +90,9 @@ class Ways:
         self._links = Links(self._engine, self._network, _Unnoted())
         with self._scope:
             async with trio.open_nursery() as nursery:
-                proxies = Proxies(self.places, self._engine, self._links, nursery, lambda *_: None)
+                proxies = Proxies(
+                    self.addresses, self._engine, self._links, nursery, lambda *_: None
+                )
                 for node in range(1, self.nodes + 1):
                     proxies.add(node, lambda: 1)
                 self._token = trio.lowlevel.current_trio_token()

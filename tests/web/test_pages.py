@@ -9,7 +9,7 @@ import attrs
 import trio
 
 from disque_trio.client.address import Address, Cluster
-from disque_trio.sim.picture.sheet import sheet
+from disque_trio.sim.picture.html_page import html_page
 from disque_trio.statemachine.config import Config
 from disque_trio.web.messages import Request, Response
 from disque_trio.web.site import Site
@@ -17,7 +17,7 @@ from disque_trio.web.source import Picture, alone
 from tests.node.world import MemoryLog
 from tests.web.browser import console
 
-PICTURE = sheet("a run", "p { color: red }", "<script>\nlet a = 1;\n</script>")
+PICTURE = html_page("a run", "p { color: red }", "<script>\nlet a = 1;\n</script>")
 
 
 async def asked(site: Site, path: str, **headers: bytes) -> Response:

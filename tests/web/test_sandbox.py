@@ -7,8 +7,8 @@ import trio
 import trio.testing
 
 from disque_trio.sim.picture.table import Table
-from disque_trio.sim.sandbox import box as boxes
-from disque_trio.sim.sandbox.box import Sandbox
+from disque_trio.sim.sandbox import sandbox as sandboxes
+from disque_trio.sim.sandbox.sandbox import Sandbox
 from disque_trio.sim.scenarios import plan_file
 from disque_trio.sim.scenarios.plan import Fault
 from disque_trio.web import sandbox as rooms
@@ -115,7 +115,7 @@ async def test_an_end_by_too_many_events_is_told_and_judged(
     autojump_clock: trio.testing.MockClock,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(boxes, "EVENTS", 500)
+    monkeypatch.setattr(sandboxes, "EVENTS", 500)
     there = await opened(nursery)
     there.do({"deed": "pace", "pace": 10})
     await until(there, lambda: there.tell()["verdict"] is not None)
@@ -217,7 +217,7 @@ async def test_rows_that_are_many_come_in_answers_of_bounded_size(
         assert max(sizes) == most // 100 * 100
     slices = [each for one in again for each in one["slices"]]
     assert [len(each["bars"]) > 0 for each in slices] == [False] * (len(slices) - 1) + [True]
-    whole = Table(3, there.box.stage.nodes).extend(there.box.rows, there.box.now)
+    whole = Table(3, there.box.context.nodes).extend(there.box.rows, there.box.now)
     assert slices[-1]["bars"] == whole["bars"]
     assert [n for each in slices for n in each["moves"]] == whole["moves"]
 

@@ -15,7 +15,7 @@ from disque_trio.sim.engines.events import NEVER
 from disque_trio.sim.engines.heap import run as heap_run
 from disque_trio.sim.engines.heap.run import Outcome, UnplayableError
 from disque_trio.sim.engines.heap.world import FormingError
-from disque_trio.sim.engines.tcp.lateness import NO_PROCESSOR, forgiving
+from disque_trio.sim.engines.tcp.slack import NO_PROCESSOR, with_slack
 from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.terminal.options import UsageError
 from disque_trio.tracing.rows import Row
@@ -131,7 +131,7 @@ def execute(
     if engine in REPEATABLE:
         judging = judge(plan, is_live=is_live)
     else:
-        judging = judge(forgiving(plan), is_live=is_live, no_processor=NO_PROCESSOR)
+        judging = judge(with_slack(plan), is_live=is_live, no_processor=NO_PROCESSOR)
     counter = _Counter()
     of_app = app_judges(plan)
     stop = [_Stop(judging).see] if stops else []

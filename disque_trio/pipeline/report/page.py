@@ -9,7 +9,7 @@ from disque_trio.pipeline.report import curves, tables, trends
 from disque_trio.pipeline.report.facts import ReportFacts
 from disque_trio.pipeline.report.markup import short
 from disque_trio.pipeline.report.tables import Rerun
-from disque_trio.sim.picture import sheet
+from disque_trio.sim.picture import html_page
 
 _STYLE: Final = resources.files("disque_trio.pipeline.report") / "page.css"
 
@@ -30,7 +30,9 @@ def render(told: ReportFacts, rerun: Rerun = lambda *_: "") -> str:
         tables.cost(told, rerun),
     )
     body = "\n".join(part for part in parts if part)
-    return sheet.sheet(f"Report on {_name(told.lake)}", sheet.dark() + sheet.text(_STYLE), body)
+    return html_page.html_page(
+        f"Report on {_name(told.lake)}", html_page.dark() + html_page.text(_STYLE), body
+    )
 
 
 # The head.

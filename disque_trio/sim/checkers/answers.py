@@ -15,8 +15,8 @@ from disque_trio.sim.checkers.obligations import MILLI, SECOND
 from disque_trio.sim.checkers.records import Job
 from disque_trio.sim.checkers.refusals import may_be_short_of_memory
 from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.sim.workload.actions import PATIENCE
 from disque_trio.sim.workload.administrators import LONGEST_WAIT_MS
-from disque_trio.sim.workload.wishes import PATIENCE
 from disque_trio.statemachine.knobs import DEFAULTS
 from disque_trio.tracing.rows import Row
 

@@ -14,7 +14,7 @@ from disque_trio.sim.checkers.verdict import Verdict
 from disque_trio.sim.picture import findings, links, plan_words, scripts, strips
 from disque_trio.sim.picture.curves import Curves, Point, thinned
 from disque_trio.sim.picture.findings import Repeats
-from disque_trio.sim.picture.sheet import filled, sheet, text
+from disque_trio.sim.picture.html_page import filled, html_page, text
 from disque_trio.sim.picture.table import Table, from_zero
 from disque_trio.sim.scenarios.plan import Micros, Plan
 from disque_trio.tracing.rows import Row
@@ -45,7 +45,7 @@ def frame(title: str) -> str:
 
 def _file(title: str, data: str) -> str:
     body = filled(text(FILES / "page.html"), {"data": data, "script": scripts.joined()})
-    return sheet(title, "".join(text(FILES / name) for name in STYLES), body)
+    return html_page(title, "".join(text(FILES / name) for name in STYLES), body)
 
 
 def embedded(value: object) -> str:

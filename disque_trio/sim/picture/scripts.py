@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Final
 
-from disque_trio.sim.picture.sheet import text
+from disque_trio.sim.picture.html_page import text
 
 _FILES: Final = resources.files("disque_trio.sim.picture")
 TIMELINE: Final = (

@@ -1,12 +1,12 @@
-"""A simulated cluster for a person to break: deeds by name, time that passes only when it is told
-to, and a verdict.
+"""A simulated cluster for experiments: operations by name, time that passes only on request, and a
+verdict.
 
-`deeds` reads what a person wants and does it, `hands` adds, takes and answers jobs, `plans` writes
-what was done as a plan, by which `verdicts` judges, `state` tells how things are, and `script`
-repeats it. It imports the simulator, and knows nothing of browsers. Import `Sandbox`.
+`operations` carries out what a person requests, `manual_client` adds, takes and answers jobs,
+`plans` writes the operations as a plan, by which `verdicts` judges, `state` reports the state, and
+`script` repeats them. It imports the simulator, and nothing of browsers. Import `Sandbox`.
 """
 
-from disque_trio.sim.sandbox.args import DeedError
-from disque_trio.sim.sandbox.box import Sandbox
+from disque_trio.sim.sandbox.args import OperationError
+from disque_trio.sim.sandbox.sandbox import Sandbox
 
-__all__ = ["DeedError", "Sandbox"]
+__all__ = ["OperationError", "Sandbox"]

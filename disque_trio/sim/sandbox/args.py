@@ -1,17 +1,17 @@
-"""Reads the arguments of a deed, which come from a browser or a file: anything may be in them."""
+"""Reads the arguments of an operation. They come from a browser or a file, and may be anything."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
-from disque_trio.sim.verbs import number_of
+from disque_trio.sim.fault_controls import number_of
 
 Json = dict[str, Any]
 _SHOWN = 40
 
 
-class DeedError(Exception):
+class OperationError(Exception):
     """It cannot be done; the text says why, and what could be."""
 
 
@@ -37,11 +37,11 @@ class Args:
         """Groups of nodes, none of them twice."""
         given = self.given.get(name)
         if not isinstance(given, list) or not all(isinstance(side, list) for side in given):
-            raise DeedError(f"'{name}' is no list of lists of nodes")
+            raise OperationError(f"'{name}' is no list of lists of nodes")
         found = [[self._known(node) for node in side] for side in given if side]
         flat = [node for side in found for node in side]
         if len(found) < 2 or len(set(flat)) < len(flat):
-            raise DeedError("choose two sides or more, and each node for one of them")
+            raise OperationError("choose two sides or more, and each node for one of them")
         self.used[name] = found
         return found
 
@@ -49,7 +49,7 @@ class Args:
         """A whole number within bounds. Without a default it must be given."""
         value = self.given.get(name, default)
         if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-            raise DeedError(f"'{name}' is {_shown(value)}, not a number from {low} to {high}")
+            raise OperationError(f"'{name}' is {_shown(value)}, not a number from {low} to {high}")
         self.used[name] = value
         return value
 
@@ -61,7 +61,7 @@ class Args:
         """A text that is not empty."""
         value = self.given.get(name, default)
         if not isinstance(value, str) or not 0 < len(value) <= most or not _is_text(value):
-            raise DeedError(f"'{name}' is {_shown(value)}, not a text of 1 to {most} letters")
+            raise OperationError(f"'{name}' is {_shown(value)}, not a text of 1 to {most} letters")
         self.used[name] = value
         return value
 
@@ -69,13 +69,13 @@ class Args:
         """Yes or no."""
         value = self.given.get(name, default)
         if not isinstance(value, bool):
-            raise DeedError(f"'{name}' is {_shown(value)}, neither true nor false")
+            raise OperationError(f"'{name}' is {_shown(value)}, neither true nor false")
         self.used[name] = value
         return value
 
     def _known(self, value: object) -> str:
         if not isinstance(value, str) or value not in self.nodes:
-            raise DeedError(f"there is no node {_shown(value)}: {', '.join(self.nodes)}")
+            raise OperationError(f"there is no node {_shown(value)}: {', '.join(self.nodes)}")
         return value
 
 

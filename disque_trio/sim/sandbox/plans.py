@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from disque_trio.sim.sandbox.stage import Begun, Stage
+from disque_trio.sim.sandbox.context import Begun, Context
 from disque_trio.sim.scenarios.plan import Consumer, Expect, Fault, Micros, Plan
 from disque_trio.sim.scenarios.vocabulary import DUPLICATE_CAUSES
 
@@ -25,39 +25,39 @@ def by_hand(nodes: int, seed: int) -> Plan:
     )
 
 
-def plan_of(stage: Stage, until: Micros) -> Plan:
-    """The plan of the simulation with the deeds in it. The causes of duplicates are known, so that
+def plan_of(context: Context, until: Micros) -> Plan:
+    """The plan of the simulation with its operations. The causes of duplicates are known, so that
     only one without a cause is a violation; and it may lose what faults have destroyed."""
-    plan = stage.sim.plan
+    plan = context.sim.plan
     return attrs.evolve(
         plan,
-        adds=(*plan.adds, *stage.added),
-        consumers=(*plan.consumers, *_hired(stage), *_drain(stage, plan)),
-        faults=(*plan.faults, *_faults(stage)),
+        adds=(*plan.adds, *context.added),
+        consumers=(*plan.consumers, *_workers(context), *_drain(context, plan)),
+        faults=(*plan.faults, *_faults(context)),
         chaos=max(plan.chaos, until + 1),
         expect=Expect(duplicates=DUPLICATE_CAUSES),
     )
 
 
-def _hired(stage: Stage) -> Iterator[Consumer]:
-    for each in stage.hands.hired:
+def _workers(context: Context) -> Iterator[Consumer]:
+    for each in context.client.workers:
         yield attrs.evolve(each.plan, stop=each.until or 0)
 
 
-def _drain(stage: Stage, plan: Plan) -> Iterator[Consumer]:
+def _drain(context: Context, plan: Plan) -> Iterator[Consumer]:
     """At the end each queue has a worker at every node."""
     known = {queue for each in plan.consumers for queue in each.queues}
-    for queue in dict.fromkeys(each.queue for each in stage.added):
+    for queue in dict.fromkeys(each.queue for each in context.added):
         if queue not in known:
-            for number in stage.sim.world.hosts:
+            for number in context.sim.world.hosts:
                 name = f"drain/{queue}/{number}"
                 yield Consumer(
-                    name=name, node=number, queues=(queue,), start=stage.sim.now, work=DRAIN_WORK
+                    name=name, node=number, queues=(queue,), start=context.sim.now, work=DRAIN_WORK
                 )
 
 
-def _faults(stage: Stage) -> Iterator[Fault]:
-    for each in stage.begun:
+def _faults(context: Context) -> Iterator[Fault]:
+    for each in context.begun:
         if each.trouble is None or each.until != each.fault.at:
             yield attrs.evolve(each.fault, hold=_hold(each))
 

@@ -1,10 +1,10 @@
 """A Python script that does the same again."""
 
 from disque_trio.sim.picture.plan_words import duration
-from disque_trio.sim.sandbox.box import FINISH, Sandbox
+from disque_trio.sim.sandbox.sandbox import FINISH, Sandbox
 
 _HEAD = '''\
-"""What was done in a sandbox of disque-trio: the same deeds at the same times, the same digest."""
+"""Repeats a sandbox of disque-trio: the same operations at the same times, the same digest."""
 
 {imports}
 box = Sandbox({made})

@@ -5,11 +5,11 @@ from itertools import islice
 from typing import Any, Final
 
 from disque_trio.sim.engines.heap.nodes import Host
+from disque_trio.sim.fault_controls import number_of
 from disque_trio.sim.model.clock import EPOCH_MS
-from disque_trio.sim.sandbox.box import Sandbox
-from disque_trio.sim.sandbox.hands import in_words
-from disque_trio.sim.sandbox.stage import Stage
-from disque_trio.sim.verbs import number_of
+from disque_trio.sim.sandbox.context import Context
+from disque_trio.sim.sandbox.manual_client import in_words
+from disque_trio.sim.sandbox.sandbox import Sandbox
 from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
@@ -27,15 +27,15 @@ from disque_trio.statemachine.job import Job
 Json = dict[str, Any]
 JOBS: Final = 60
 """Those that are shown: the oldest, for they are in trouble."""
-DEEDS: Final = 60
+OPERATIONS: Final = 60
 """The newest."""
 _STATES: Final = {WAIT_REPL: "copying", ACTIVE: "held", QUEUED: "queued", ACKED: "acked"}
 
 
 def state(box: Sandbox) -> Json:
     """All of it."""
-    stage = box.stage
-    jobs = _jobs(stage)
+    context = box.context
+    jobs = _jobs(context)
     return {
         "scenario": "" if box.is_by_hand else box.sim.plan.scenario,
         "seed": box.sim.plan.seed,
@@ -45,11 +45,11 @@ def state(box: Sandbox) -> Json:
         "is_finished": box.is_finished,
         "digest": box.digest,
         "counts": _counts(box),
-        "nodes": [_node(stage, host) for host in stage.sim.world.hosts.values()],
-        "links": _links(stage),
+        "nodes": [_node(context, host) for host in context.sim.world.hosts.values()],
+        "links": _links(context),
         "faults": [
             {"number": each.number, "words": each.words, "at": each.fault.at}
-            for each in stage.going_on()
+            for each in context.going_on()
         ],
         "jobs": [_job(box, id, copies) for id, copies in islice(jobs.items(), JOBS)],
         "all_jobs": len(jobs),
@@ -61,14 +61,14 @@ def state(box: Sandbox) -> Json:
                 "nacks": each.nacks,
                 "again": each.again,
             }
-            for each in stage.hands.in_hand()
+            for each in context.client.held_jobs()
         ],
-        "workers": list(_workers(stage)),
+        "workers": list(_workers(context)),
         "asked": [
             {"at": each.at, "node": each.node, "words": each.words, "reply": in_words(each.pending)}
-            for each in stage.hands.asked
+            for each in context.client.asked
         ],
-        "deeds": [{"at": each.at, "words": each.words} for each in box.done[-DEEDS:]],
+        "deeds": [{"at": each.at, "words": each.words} for each in box.done[-OPERATIONS:]],
         "all_deeds": len(box.done),
     }
 
@@ -85,10 +85,10 @@ def _counts(box: Sandbox) -> Json:
     }
 
 
-def _node(stage: Stage, host: Host) -> Json:
+def _node(context: Context, host: Host) -> Json:
     machine, name = host.machine, host.name
     known: Json = {"name": name, "life": host.lives, "slow_ms": host.slowness // 1000}
-    known["clock_ms"] = host.clock.now(stage.sim.now).wall - EPOCH_MS - stage.sim.now // 1000
+    known["clock_ms"] = host.clock.now(context.sim.now).wall - EPOCH_MS - context.sim.now // 1000
     if machine is None:
         return known | {"state": "down", "jobs": None, "queued": None, "queues": None, "sees": {}}
     state = machine.state
@@ -101,14 +101,14 @@ def _node(stage: Stage, host: Host) -> Json:
         "queues": {
             queue.name.decode("utf-8", "replace"): queue.length for queue in state.queues.values()
         },
-        "sees": dict(_sees(stage, machine.state.cluster.nodes.values())),
+        "sees": dict(_sees(context, machine.state.cluster.nodes.values())),
     }
 
 
-def _sees(stage: Stage, peers: Any) -> Iterator[tuple[str, str]]:
+def _sees(context: Context, peers: Any) -> Iterator[tuple[str, str]]:
     for peer in peers:
-        name = stage.sim.world.names.get(peer.id)
-        if name and stage.sim.world.hosts[number_of(name)].id == peer.id:
+        name = context.sim.world.names.get(peer.id)
+        if name and context.sim.world.hosts[number_of(name)].id == peer.id:
             yield name, _view(peer)
 
 
@@ -120,9 +120,9 @@ def _view(peer: Peer) -> str:
     return "suspect" if peer.flags & PFAIL else "up"
 
 
-def _links(stage: Stage) -> list[tuple[str, str, str]]:
+def _links(context: Context) -> list[tuple[str, str, str]]:
     """Directions in which something is wrong."""
-    network, names = stage.sim.world.network, stage.nodes
+    network, names = context.sim.world.network, context.nodes
     found = []
     for source in names:
         for target in names:
@@ -133,10 +133,10 @@ def _links(stage: Stage) -> list[tuple[str, str, str]]:
     return found
 
 
-def _jobs(stage: Stage) -> dict[JobId, dict[str, Job]]:
+def _jobs(context: Context) -> dict[JobId, dict[str, Job]]:
     """By id, oldest first: the copies by node, of nodes that run."""
     found: dict[JobId, dict[str, Job]] = {}
-    for host in stage.sim.world.hosts.values():
+    for host in context.sim.world.hosts.values():
         if host.machine is not None:
             for job in host.machine.state.jobs.values():
                 found.setdefault(job.id, {})[host.name] = job
@@ -167,15 +167,15 @@ def _again(box: Sandbox, copies: dict[str, Job]) -> int | None:
     if any(job.state == QUEUED for job in copies.values()):
         return None
     dues = [
-        job.requeue_at - box.stage.sim.world.hosts[number_of(node)].now.mono
+        job.requeue_at - box.context.sim.world.hosts[number_of(node)].now.mono
         for node, job in copies.items()
         if job.state == ACTIVE and job.requeue_at
     ]
     return max(0, min(dues)) if dues else None
 
 
-def _workers(stage: Stage) -> Iterator[Json]:
-    for each in stage.hands.hired:
+def _workers(context: Context) -> Iterator[Json]:
+    for each in context.client.workers:
         if each.until is None:
             plan = each.plan
             yield {

@@ -7,7 +7,7 @@ from disque_trio.sim.checkers.duplicates import CAUSES
 from disque_trio.sim.checkers.properties import PROPERTIES
 from disque_trio.sim.checkers.verdict import Verdict, judge
 from disque_trio.sim.picture import findings
-from disque_trio.sim.sandbox.box import Sandbox
+from disque_trio.sim.sandbox.sandbox import Sandbox
 
 Json = dict[str, Any]
 

@@ -10,8 +10,8 @@ from typing import Final
 
 from disque_trio.sim.random_streams import stream
 from disque_trio.sim.scenarios.plan import Administrator, Micros, Plan
+from disque_trio.sim.workload.actions import PATIENCE, Action, Disconnect, SendRequest
 from disque_trio.sim.workload.visits import NEVER
-from disque_trio.sim.workload.wishes import PATIENCE, Ask, Hang, Wish
 from disque_trio.statemachine.base import Reply
 
 LONGEST_WAIT_MS: Final = 4000
@@ -35,7 +35,7 @@ class Commander:
 
     def __init__(self, plan: Administrator, nodes: int, rng: random.Random) -> None:
         self.name = plan.name
-        self.wishes: list[Wish] = []
+        self.actions: list[Action] = []
         self._plan = plan
         self._nodes = nodes
         self._rng = rng
@@ -104,11 +104,11 @@ class Commander:
             self._opened += 1
             self._connection = self._opened
         self._gives_up = now + wait + PATIENCE
-        self.wishes.append(Ask(self._connection, self._node, words))
+        self.actions.append(SendRequest(self._connection, self._node, words))
 
     def _hang_up(self) -> None:
         if self._connection:
-            self.wishes.append(Hang(self._connection))
+            self.actions.append(Disconnect(self._connection))
         self._rest()
 
     def _rest(self) -> None:
@@ -133,7 +133,7 @@ class Commander:
                 how += [b"WITHRESULT"] if wait % 2 else []
                 self._ask(now, [b"WAITJOB", job, *how], wait * 1000)
         else:
-            self.wishes.append(Hang(self._connection, "quit"))
+            self.actions.append(Disconnect(self._connection, "quit"))
             self._rest()
 
     def lost(self, now: Micros, connection: int) -> None:  # noqa: ARG002

@@ -1,5 +1,5 @@
 """Producers and consumers: agents that react to replies and to time, without an engine
-(`wishes`)."""
+(`actions`)."""
 
 import heapq
 import random
@@ -8,11 +8,18 @@ from typing import Final
 from disque_trio.sim.random_streams import stream
 from disque_trio.sim.scenarios.plan import Add, Consumer, Micros, Plan
 from disque_trio.sim.scenarios.vocabulary import DELAYING
+from disque_trio.sim.workload.actions import (
+    PATIENCE,
+    RECONNECT,
+    Action,
+    Agent,
+    Disconnect,
+    SendRequest,
+)
 from disque_trio.sim.workload.engine_workers import EngineWorker
 from disque_trio.sim.workload.repeats import Connection, Repeats
 from disque_trio.sim.workload.requests import add_words, getjob_words, tokens_of, way_words
 from disque_trio.sim.workload.visits import NEVER, Visits
-from disque_trio.sim.workload.wishes import PATIENCE, RECONNECT, Agent, Ask, Hang, Wish
 from disque_trio.statemachine.base import Failure, Reply
 
 ENDLESS: Final[Micros] = 60_000_000
@@ -51,7 +58,7 @@ class Producer:
     def __init__(self, name: str, adds: list[Add], nodes: int) -> None:
         self.name = name
         self._repeats = Repeats(nodes)
-        self.wishes: list[Wish] = []
+        self.actions: list[Action] = []
         self._adds = adds
         self._next = 0
         self._last_connection = 0
@@ -74,11 +81,11 @@ class Producer:
         while self._deaths and self._deaths[0][0] <= now:
             _, number = heapq.heappop(self._deaths)
             if (busy := self._busy.pop(number, None)) is not None:
-                self.wishes.append(Hang(number, "quit"))
+                self.actions.append(Disconnect(number, "quit"))
                 self._repeats.note(now, busy.adds)
         for number in [n for n, busy in self._busy.items() if busy.dues[0][0] <= now]:
             self._repeats.note(now, self._busy.pop(number).adds)
-            self.wishes.append(Hang(number))
+            self.actions.append(Disconnect(number))
         for add in self._repeats.take(now):
             self._add(now, add)
         while self._next < len(self._adds) and self._adds[self._next].at <= now:
@@ -91,7 +98,7 @@ class Producer:
         busy = self._busy.setdefault(number, Connection(add.node))
         busy.dues.append((now + wait, wait))
         busy.adds.append(add)
-        self.wishes.append(Ask(number, add.node, add_words(add)))
+        self.actions.append(SendRequest(number, add.node, add_words(add)))
         if add.dies_after is not None:
             heapq.heappush(self._deaths, (now + add.dies_after, number))
 
@@ -141,7 +148,7 @@ class Worker:
 
     def __init__(self, plan: Consumer, nodes: int, rng: random.Random) -> None:
         self.name = plan.name
-        self.wishes: list[Wish] = []
+        self.actions: list[Action] = []
         self._plan = plan
         self._nodes = nodes
         self._rng = rng
@@ -218,10 +225,10 @@ class Worker:
             self._patience_ends = now + self._plan.poll_ms * 1000 + PATIENCE
             visit_ends = NEVER if self._is_settled else self._visits.ask(now)
             self._due = min(self._patience_ends, visit_ends)
-            self.wishes.append(Ask(self._connection, self._home, self._getjob))
+            self.actions.append(SendRequest(self._connection, self._home, self._getjob))
 
     def _hang_up(self, connection: int, cause: str = "timeout") -> None:
-        self.wishes.append(Hang(connection, cause, is_told=self._plan.tied))
+        self.actions.append(Disconnect(connection, cause, has_row=self._plan.tied))
 
     def _wants_to_leave(self, now: Micros) -> bool:
         if self._is_settled:
@@ -276,7 +283,7 @@ class Worker:
             connection = self._other = self._new_connection()
         delay = self._rng.randint(*self._plan.delay_ms) if way in DELAYING else 0
         words = way_words(way, self._jobs, self._tokens, delay)
-        self.wishes.append(Ask(connection, node, words))
+        self.actions.append(SendRequest(connection, node, words))
 
     def _new_connection(self) -> int:
         self._last_connection += 1
@@ -313,7 +320,7 @@ class Worker:
         way, self._way = self._way, ""
         self._tries = 0
         if self._other:
-            self.wishes.append(Hang(self._other))
+            self.actions.append(Disconnect(self._other))
             self._other = 0
         if way == "begin" and reply == 1:
             self._work(now)

@@ -13,9 +13,9 @@ import attrs
 
 from disque_trio.sim.scenarios.plan import Consumer, Micros, Span
 from disque_trio.sim.scenarios.vocabulary import DELAYING
+from disque_trio.sim.workload.actions import RECONNECT, Action, Disconnect, SendRequest, WriteRow
 from disque_trio.sim.workload.requests import error_of
 from disque_trio.sim.workload.visits import NEVER
-from disque_trio.sim.workload.wishes import RECONNECT, Ask, Hang, Tell, Wish
 from disque_trio.statemachine.base import Reply
 from disque_trio.worker.engine.engine import Engine
 from disque_trio.worker.engine.records import (
@@ -72,7 +72,7 @@ class EngineWorker:
 
     def __init__(self, plan: Consumer, nodes: int, rng: random.Random) -> None:
         self.name = plan.name
-        self.wishes: list[Wish] = []
+        self.actions: list[Action] = []
         self._plan = plan
         self._rng = rng
         names = [f"n{number}" for number in range(1, nodes + 1)]
@@ -154,7 +154,7 @@ class EngineWorker:
             self._leaves_at = max(self._plan.stop, now)
         elif not self._is_settled and self._plan.visit[1]:
             self._leaves_at = now + self._between(self._plan.visit)
-        self.wishes.append(Tell("worker.start"))
+        self.actions.append(WriteRow("worker.start"))
         self._engine.tick(now)
         self._carry_out(now, self._engine)
 
@@ -172,7 +172,7 @@ class EngineWorker:
     def _resume(self, now: Micros) -> None:
         """It was stopped: what has come meanwhile is read now."""
         self._resumes_at = NEVER
-        self.wishes.append(Tell("worker.resume"))
+        self.actions.append(WriteRow("worker.resume"))
         late, self._late = self._late, deque()
         self._ended = [each.connection for each in late if each.is_lost]
         for each in late:
@@ -187,14 +187,14 @@ class EngineWorker:
             return
         if now >= self._leaves_at:
             self._leaves_at = NEVER
-            self.wishes.append(Tell("worker.stop"))
+            self.actions.append(WriteRow("worker.stop"))
             engine.stop(now)
         engine.tick(now)
         self._carry_out(now, engine)
 
     def _is_over(self, now: Micros, kind: str) -> None:
         """The process has ended, and its handlers with it."""
-        self.wishes.append(Tell(kind))
+        self.actions.append(WriteRow(kind))
         engine, self._engine = self._engine, None
         assert engine is not None
         self._opened += engine.state.last_link
@@ -209,7 +209,7 @@ class EngineWorker:
         self._is_over(now, "worker.kill")
 
     def _hang_up(self, link: int, cause: str) -> None:
-        self.wishes.append(Hang(self._opened + link, cause, is_told=self._plan.tied))
+        self.actions.append(Disconnect(self._opened + link, cause, has_row=self._plan.tied))
 
     # Effects.
 
@@ -220,12 +220,12 @@ class EngineWorker:
         for send in out.sends:
             connection = self._opened + send.link
             if connection not in self._ended:
-                self.wishes.append(Ask(connection, int(send.node[1:]), list(send.words)))
+                self.actions.append(SendRequest(connection, int(send.node[1:]), list(send.words)))
         for link in out.closes:
             self._hang_up(link, "quit" if engine.is_stopped else "timeout")
         for drop in out.drops:
-            self.wishes.append(
-                Tell("run.drop", drop.id.decode("latin-1"), cause=drop.why.name.lower())
+            self.actions.append(
+                WriteRow("run.drop", drop.id.decode("latin-1"), cause=drop.why.name.lower())
             )
         for start in out.starts:
             self._start(now, start)
@@ -257,7 +257,7 @@ class EngineWorker:
         if handler.way == "stall":
             handler.way = "ackjob"
             handler.ends_at = self._resumes_at = now + self._between(self._plan.stall)
-            self.wishes.append(Tell("worker.stall"))
+            self.actions.append(WriteRow("worker.stall"))
             return
         del self._handlers[handler.id]
         outcome = self._outcome(handler)
@@ -287,7 +287,7 @@ class EngineWorker:
 
     def _tell(self, kind: str, id: bytes, queue: bytes, cause: str = "", detail: str = "") -> None:
         names = id.decode("latin-1"), queue.decode("latin-1")
-        self.wishes.append(Tell(kind, *names, cause, detail))
+        self.actions.append(WriteRow(kind, *names, cause, detail))
 
     def _between(self, span: Span) -> int:
         low, high = span

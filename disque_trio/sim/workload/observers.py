@@ -13,7 +13,7 @@ import attrs
 
 from disque_trio.sim.random_streams import stream
 from disque_trio.sim.scenarios.plan import Micros, Observer, Plan
-from disque_trio.sim.workload.wishes import PATIENCE, Ask, Hang, Wish
+from disque_trio.sim.workload.actions import PATIENCE, Action, Disconnect, SendRequest
 from disque_trio.statemachine.base import Reply, Status
 
 _COMMANDS: Final = ("QLEN", "QPEEK", "QSTAT", "SHOW", "QSCAN", "JSCAN", "JSCAN STATE", "INFO")
@@ -53,7 +53,7 @@ class Watcher:
 
     def __init__(self, plan: Observer, nodes: int, rng: random.Random) -> None:
         self.name = plan.name
-        self.wishes: list[Wish] = []
+        self.actions: list[Action] = []
         self._plan = plan
         self._nodes = nodes
         self._rng = rng
@@ -85,10 +85,10 @@ class Watcher:
             connection = self._connections[node] = _Connection(self._opened)
         if connection.words is None:
             connection.words, connection.due = self._query(connection), now + PATIENCE
-            self.wishes.append(Ask(connection.number, node, connection.words))
+            self.actions.append(SendRequest(connection.number, node, connection.words))
         elif connection.due <= now:
             del self._connections[node]
-            self.wishes.append(Hang(connection.number))
+            self.actions.append(Disconnect(connection.number))
 
     def _query(self, connection: _Connection) -> list[bytes]:
         if not connection.is_known:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 import attrs
 
 from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.sim.workload.actions import Action, Disconnect, SendRequest
 from disque_trio.sim.workload.visits import NEVER
-from disque_trio.sim.workload.wishes import Ask, Hang, Wish
 from disque_trio.statemachine.base import Failure, Reply
 
 Word = str | bytes | int
@@ -31,19 +31,19 @@ class Operator:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.wishes: list[Wish] = []
+        self.actions: list[Action] = []
         self._pending: dict[int, deque[Pending]] = {}
 
     def ask(self, node: int, words: Iterable[Word], refused: Refused | None = None) -> Pending:
         """Ask a node; requests to the same node are answered in order."""
         pending = Pending(tuple(words), refused)
         self._pending.setdefault(node, deque()).append(pending)
-        self.wishes.append(Ask(node, node, [_bytes(word) for word in pending.words]))
+        self.actions.append(SendRequest(node, node, [_bytes(word) for word in pending.words]))
         return pending
 
     def hang_up(self, node: int) -> None:
         """End the connection to a node."""
-        self.wishes.append(Hang(node))
+        self.actions.append(Disconnect(node))
         self._lose(node)
 
     def deadline(self) -> Micros:

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 import trio
 
 from disque_trio.sim.scenarios.apps import Deed
-from disque_trio.testing.apps.stage import Stage
+from disque_trio.testing.apps.run_state import RunState
 from disque_trio.worker.context import Job, current_job
 from disque_trio.worker.exceptions import Cancel, Dead, Retry, Snooze
 from disque_trio.worker.executors.frames import LENGTH, Raised, Result, answer
@@ -24,7 +24,7 @@ class HandlerProcess(Protocol):
     """The process in which a handler runs."""
 
     name: str
-    stage: Stage
+    state: RunState
 
     def die(self) -> None:
         """It is gone, at once."""
@@ -99,9 +99,9 @@ async def perform(number: int) -> object:
 
 
 def _begin(process: HandlerProcess, job: Job[Any], number: int) -> Deed:
-    stage = process.stage
-    deed = stage.deed(number)
-    stage.row(
+    state = process.state
+    deed = state.deed(number)
+    state.row(
         "begin",
         process.name,
         job=job.id,
@@ -119,7 +119,7 @@ def _begin(process: HandlerProcess, job: Job[Any], number: int) -> Deed:
 
 
 def _say(process: HandlerProcess, job: Job[Any], number: int, deed: Deed) -> None:
-    process.stage.row("deed", process.name, job=job.id, cause=deed.kind, ref=number)
+    process.state.row("deed", process.name, job=job.id, cause=deed.kind, ref=number)
 
 
 # What is declared. The first argument of a later step of a chain is what the step before returned.
@@ -138,7 +138,7 @@ def _note_ends(ends: Any, number: int) -> None:
     if isinstance(ends, dict) and "counts" in ends:
         counts = ",".join(f"{state}:{count}" for state, count in sorted(ends["counts"].items()))
         process = process_here.get()
-        process.stage.row("ends", process.name, job=current_job().id, ref=number, counts=counts)
+        process.state.row("ends", process.name, job=current_job().id, ref=number, counts=counts)
 
 
 def elsewhere(first: Any, second: int | None = None) -> Any:
@@ -149,7 +149,7 @@ def elsewhere(first: Any, second: int | None = None) -> Any:
 async def on_tick(scheduled: datetime) -> None:
     """A task that is due by the clock."""
     process, job = process_here.get(), current_job()
-    process.stage.row("tick", process.name, job=job.id, queue=job.queue, task=job.task,
+    process.state.row("tick", process.name, job=job.id, queue=job.queue, task=job.task,
                       tick=scheduled.isoformat(), attempt=job.attempt)  # fmt: skip
 
 

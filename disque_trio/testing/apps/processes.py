@@ -10,7 +10,7 @@ from disque_trio.client.errors import DisqueError
 from disque_trio.sim.random_streams import stream
 from disque_trio.sim.scenarios.apps import AppCall, AppJob
 from disque_trio.testing.apps import handlers
-from disque_trio.testing.apps.stage import Stage
+from disque_trio.testing.apps.run_state import RunState
 from disque_trio.testing.simulated.connections import Connections
 from disque_trio.testing.simulated.processes import WorkerProcess, now, world_of
 from disque_trio.testing.simulated.step import Steps
@@ -41,10 +41,10 @@ FLOW_S: Final = 180
 """The same of flows."""
 
 
-def runtime_of(stage: Stage, connections: Connections, name: str, life: int) -> Runtime:
+def runtime_of(state: RunState, connections: Connections, name: str, life: int) -> Runtime:
     """What the app finds in a process."""
-    rng = stream(stage.run.plan.seed, "apps", "process", name, life)
-    app_world = world_of(stage.addresses, connections, rng)
+    rng = stream(state.run.plan.seed, "apps", "process", name, life)
+    app_world = world_of(state.addresses, connections, rng)
     return attrs.evolve(app_world, executors=handlers.executors)
 
 
@@ -52,7 +52,7 @@ def runtime_of(stage: Stage, connections: Connections, name: str, life: int) -> 
 class AppWorker(WorkerProcess):
     """One life of a worker."""
 
-    stage: Stage
+    state: RunState
     world: Runtime
     rest_s: float = RESTART_S
     """How long until the next life."""
@@ -62,7 +62,7 @@ class AppWorker(WorkerProcess):
     async def live(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Until it is killed, or ends."""
         handlers.process_here.set(self)
-        self.stage.row("start", self.name)
+        self.state.row("start", self.name)
         how = ""
         try:
             with self._scope, for_task(self.world):
@@ -84,11 +84,11 @@ class AppWorker(WorkerProcess):
         if self.is_alive and not self.is_over:
             self.connections.die()
             told = "ordered" if self._is_told else ""
-            self.stage.row("ended", self.name, cause=how or "cancelled", told=told)
+            self.state.row("ended", self.name, cause=how or "cancelled", told=told)
         self.gone.set()
 
     def _settings(self) -> Settings:
-        plan = self.stage.plan
+        plan = self.state.plan
         queues = tuple(
             Queue(name=each.name, prefetch=plan.prefetch) for each in super()._settings().queues
         )
@@ -101,7 +101,7 @@ class AppWorker(WorkerProcess):
     def kill(self, why: str = "fault") -> None:
         """As SIGKILL does."""
         if self.is_alive:
-            self.stage.row("kill", self.name, cause=why)
+            self.state.row("kill", self.name, cause=why)
             self.connections.die()
             self._scope.cancel()
             self.gone.set()
@@ -112,13 +112,13 @@ class AppWorker(WorkerProcess):
 
     def block(self, seconds: float) -> None:
         """Its event loop does nothing for so long."""
-        self.stage.row("pause", self.name, cause="block", seconds=seconds)
+        self.state.row("pause", self.name, cause="block", seconds=seconds)
         self.connections.stop()
-        self.stage.later(seconds, lambda: self.go_on("block"))
+        self.state.later(seconds, lambda: self.go_on("block"))
 
     def pause(self) -> None:
         """As SIGSTOP does."""
-        self.stage.row("pause", self.name, cause="fault")
+        self.state.row("pause", self.name, cause="fault")
         self.connections.stop()
 
     def resume(self) -> None:
@@ -128,7 +128,7 @@ class AppWorker(WorkerProcess):
     def go_on(self, why: str) -> None:
         """Undo one stop."""
         if self.is_alive and self.connections.is_stopped:
-            self.stage.row("resume", self.name, cause=why)
+            self.state.row("resume", self.name, cause=why)
             self.connections.go_on()
             self.go_on_with_all()
 
@@ -136,7 +136,7 @@ class AppWorker(WorkerProcess):
         """As SIGTERM does."""
         if self.is_alive and self.worker is not None:
             self._is_told = True
-            self.stage.row("stop", self.name)
+            self.state.row("stop", self.name)
             self.obey()
 
     # Handlers.
@@ -174,7 +174,7 @@ class AppWorker(WorkerProcess):
     def _end(self, run: Run, how: str, text: str) -> None:
         if self.is_alive and not self.is_over:
             why = "" if run.why is None else run.why.name
-            self.stage.row(
+            self.state.row(
                 "end", self.name, job=run.start.id.decode(), cause=how, why=why, is_=text
             )
 
@@ -203,7 +203,7 @@ class AppProducer:
     name: str
     app: App[Any]
     connections: Connections
-    stage: Stage
+    state: RunState
     world: Runtime
     rest_s: float = RESTART_S
     gone: trio.Event = attrs.Factory(trio.Event)
@@ -211,12 +211,12 @@ class AppProducer:
 
     async def live(self) -> None:
         """Until it is killed."""
-        self.stage.row("start", self.name)
+        self.state.row("start", self.name)
         number = int(self.name[1:])
         try:
             with self._scope, for_task(self.world):
                 async with self.app, trio.open_nursery() as nursery:
-                    for call in self.stage.plan.calls:
+                    for call in self.state.plan.calls:
                         at = call.at / SECOND
                         if call.producer == number and at >= trio.current_time():
                             await trio.sleep_until(at)
@@ -233,19 +233,19 @@ class AppProducer:
     def kill(self, why: str = "fault") -> None:
         """As SIGKILL does."""
         if self.is_alive:
-            self.stage.row("kill", self.name, cause=why)
+            self.state.row("kill", self.name, cause=why)
             self.connections.die()
             self._scope.cancel()
 
     def pause(self) -> None:
         """As SIGSTOP does to what it sends and reads."""
-        self.stage.row("pause", self.name, cause="fault")
+        self.state.row("pause", self.name, cause="fault")
         self.connections.stop()
 
     def resume(self) -> None:
         """Undo a pause."""
         if self.is_alive and self.connections.is_stopped:
-            self.stage.row("resume", self.name, cause="fault")
+            self.state.row("resume", self.name, cause="fault")
             self.connections.go_on()
 
     def finish(self) -> None:
@@ -257,11 +257,11 @@ class AppProducer:
 
     async def _do(self, call: AppCall) -> None:
         numbers = ",".join(str(job.number) for job in call.jobs)
-        self.stage.row("call", self.name, cause=call.kind, ref=call.jobs[0].number, jobs=numbers)
+        self.state.row("call", self.name, cause=call.kind, ref=call.jobs[0].number, jobs=numbers)
         try:
             await _CALLS[call.kind](self, call)
         except Exception as error:
-            self.stage.row("refused", self.name, cause=_names(error), ref=call.jobs[0].number,
+            self.state.row("refused", self.name, cause=_names(error), ref=call.jobs[0].number,
                            jobs=numbers)  # fmt: skip
 
     def call_of(self, job: AppJob) -> Call[Any]:
@@ -276,21 +276,21 @@ class AppProducer:
 
     def added(self, found: object, job: AppJob) -> None:
         """A node has said so, or why not."""
-        task = self.stage.tasks[job.task]
+        task = self.state.tasks[job.task]
         if isinstance(found, Enqueued):
-            self.stage.row("added", self.name, job=found.id, queue=found.queue, ref=job.number,
+            self.state.row("added", self.name, job=found.id, queue=found.queue, ref=job.number,
                            task=job.task, key=job.key, conflict=task.conflict)  # fmt: skip
         else:
             assert isinstance(found, BaseException)
-            self.stage.row("refused", self.name, cause=_names(found), ref=job.number)
+            self.state.row("refused", self.name, cause=_names(found), ref=job.number)
 
     async def single(self, call: AppCall) -> None:
         """`enqueue`, or ADDJOB for a consumer."""
         (job,) = call.jobs
-        task = self.stage.tasks[job.task]
+        task = self.state.tasks[job.task]
         if task.is_consumer:
             id = await self.app.client.addjob(task.queue, str(job.number), retry=task.lease_s)
-            self.stage.row("added", self.name, job=id, queue=task.queue, ref=job.number,
+            self.state.row("added", self.name, job=id, queue=task.queue, ref=job.number,
                            task=job.task)  # fmt: skip
             return
         enqueued = await self.call_of(job).enqueue()
@@ -313,7 +313,7 @@ class AppProducer:
         enqueued = await chain.enqueue()
         self.added(enqueued, first)
         last = call.jobs[-1]
-        if call.waits and self.stage.tasks[last.task].has_result:
+        if call.waits and self.state.tasks[last.task].has_result:
             await self._wait(enqueued, last.number)
 
     async def batch(self, call: AppCall) -> None:
@@ -321,7 +321,7 @@ class AppProducer:
         batch = await self.app.batch([self.call_of(job) for job in call.jobs], deadline=DEADLINE_S)
         self._members(batch.id, call.jobs, batch.jobs)
         if call.waits:
-            self.stage.row("wait", self.name, cause="batch", ref=call.jobs[0].number)
+            self.state.row("wait", self.name, cause="batch", ref=call.jobs[0].number)
             await self._told(lambda: batch.wait(WAIT_S), call.jobs[0].number)
 
     async def then(self, call: AppCall) -> None:
@@ -331,7 +331,7 @@ class AppProducer:
         calls = [self.call_of(job) for job in jobs]
         batch = await self.app.batch(calls, then, deadline=DEADLINE_S)
         assert batch.then is not None
-        self.stage.row("then", self.name, job=batch.then.id, ref=last.number, batch=batch.id)
+        self.state.row("then", self.name, job=batch.then.id, ref=last.number, batch=batch.id)
         self._members(batch.id, jobs, batch.jobs)
 
     async def flow(self, call: AppCall) -> None:
@@ -343,24 +343,24 @@ class AppProducer:
             members.append(flow.add(self.call_of(job), after=after))
         enqueued = await flow.enqueue()
         number = call.jobs[0].number
-        self.stage.row("flow", self.name, job=enqueued.id, ref=number)
+        self.state.row("flow", self.name, job=enqueued.id, ref=number)
         if call.cancel_s:
             await trio.sleep(call.cancel_s)
             is_cancelled = await enqueued.cancel()
-            self.stage.row("cancel", self.name, job=enqueued.id, ref=number, done=is_cancelled)
+            self.state.row("cancel", self.name, job=enqueued.id, ref=number, done=is_cancelled)
 
     def _members(self, batch: str, jobs: Sequence[AppJob], found: Sequence[object]) -> None:
-        self.stage.row("batch", self.name, cause=batch,
+        self.state.row("batch", self.name, cause=batch,
                        jobs=",".join(str(job.number) for job in jobs))  # fmt: skip
         for job, each in zip(jobs, found, strict=True):
             self.added(each, job)
 
     async def _wait(self, enqueued: Enqueued[Any], number: int) -> None:
-        self.stage.row("wait", self.name, job=enqueued.id, cause="result", ref=number)
+        self.state.row("wait", self.name, job=enqueued.id, cause="result", ref=number)
         await self._told(lambda: enqueued.result(WAIT_S), number)
 
     async def _told(self, wait: Callable[[], Any], number: int) -> None:
-        self.stage.waits += 1
+        self.state.waits += 1
         how = "value"
         try:
             await wait()
@@ -369,8 +369,8 @@ class AppProducer:
         except Exception as error:
             how = f"undocumented-{_names(error)}"
         finally:
-            self.stage.waits -= 1
-        self.stage.row("told", self.name, cause=how, ref=number)
+            self.state.waits -= 1
+        self.state.row("told", self.name, cause=how, ref=number)
 
 
 _CALLS: Final[dict[str, Callable[[AppProducer, AppCall], Any]]] = {

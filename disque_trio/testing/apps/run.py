@@ -24,7 +24,7 @@ from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.statemachine.base import ACTIVE, DEAD, QUEUED, WAIT_REPL
 from disque_trio.testing.apps.declaring import declared
 from disque_trio.testing.apps.processes import AppProducer, AppWorker, runtime_of
-from disque_trio.testing.apps.stage import Stage
+from disque_trio.testing.apps.run_state import RunState
 from disque_trio.testing.simulated.block_io import no_sockets
 from disque_trio.testing.simulated.clock import SECOND, ScenarioClock, ScenarioEngine
 from disque_trio.testing.simulated.connections import Connections
@@ -67,7 +67,7 @@ class _Apps:
     run: Run
     engine: ScenarioEngine
     clock: ScenarioClock
-    stage: Stage = attrs.field(init=False)
+    state: RunState = attrs.field(init=False)
     _processes: dict[str, AppWorker | AppProducer] = attrs.Factory(dict)
     """By name: the last life of each."""
     _all: list[AppWorker | AppProducer] = attrs.Factory(list)
@@ -88,14 +88,14 @@ class _Apps:
                 await self._chaos(plan)
                 await self._drain()
                 for id, (state, queue) in self._left().items():
-                    self.stage.row("left", "", job=id, queue=queue, cause=state)
-                self.stage.row("over", "", waits=self.stage.waits)
+                    self.state.row("left", "", job=id, queue=queue, cause=state)
+                self.state.row("over", "", waits=self.state.waits)
             self._nursery.cancel_scope.cancel()
 
     def _open(self, addresses: Cluster) -> None:
         plan = self.run.plan
         assert plan.apps is not None
-        self.stage = Stage(
+        self.state = RunState(
             plan=plan.apps,
             run=self.run,
             engine=self.engine,
@@ -108,33 +108,33 @@ class _Apps:
         try:
             yield
         finally:
-            self.stage.is_over = True
+            self.state.is_over = True
             for process in self._all:
                 process.finish()
             self.clock.engine = None  # so that tasks that do not end are found, and not waited for
 
     async def _chaos(self, plan: Plan) -> None:
-        apps = self.stage.plan
-        app = declared(apps, self.stage.addresses)
+        apps = self.state.plan
+        app = declared(apps, self.state.addresses)
         numbers = {host.ip: number for number, host in self.run.world.hosts.items()}
 
         def life(name: str, number: int) -> AppWorker | AppProducer:
             connections = Connections(name, self.run.world, self.engine, numbers)
-            world = runtime_of(self.stage, connections, name, number)
+            world = runtime_of(self.state, connections, name, number)
             if name[0] == "p":
                 return AppProducer(
-                    name=name, app=app, connections=connections, stage=self.stage, world=world
+                    name=name, app=app, connections=connections, state=self.state, world=world
                 )
             return AppWorker(
                 name=name,
                 app=app,
-                cluster=self.stage.addresses,
+                cluster=self.state.addresses,
                 connections=connections,
                 concurrency=apps.concurrency,
                 rng=stream(plan.seed, "apps", "worker", name, number),
                 note=lambda *_: None,
                 before=lambda *_: None,
-                stage=self.stage,
+                state=self.state,
                 world=world,
             )
 
@@ -150,7 +150,7 @@ class _Apps:
 
     async def _keep(self, name: str, life: Callable[[str, int], AppWorker | AppProducer]) -> None:
         number = 0
-        while not self.stage.is_over:
+        while not self.state.is_over:
             number += 1
             process = self._processes[name] = life(name, number)
             self._all.append(process)
@@ -163,7 +163,7 @@ class _Apps:
     async def _suffer(self, fault: AppFault) -> None:
         await trio.sleep(fault.at / SECOND)
         process = self._processes[fault.process]
-        if self.stage.is_calm or not process.is_alive:
+        if self.state.is_calm or not process.is_alive:
             return
         hold = fault.hold / SECOND
         if fault.kind in ("kill", "stop"):
@@ -173,7 +173,7 @@ class _Apps:
             else:
                 process.kill()
         elif fault.kind == "reset":
-            self.stage.row("reset", process.name)
+            self.state.row("reset", process.name)
             process.connections.reset()
         elif fault.kind == "pause":
             process.pause()
@@ -184,13 +184,13 @@ class _Apps:
 
     async def _cut(self, process: AppWorker | AppProducer, fault: AppFault, hold: float) -> None:
         nodes = [fault.node] if fault.node else list(self.run.world.hosts)
-        self.stage.row("cut", process.name, nodes=",".join(map(str, nodes)))
+        self.state.row("cut", process.name, nodes=",".join(map(str, nodes)))
         for node in nodes:
             process.connections.cut(node)
         await self._until_healed(hold)
         for node in nodes:
             process.connections.mend(node)
-        self.stage.row("mend", process.name, nodes=",".join(map(str, nodes)))
+        self.state.row("mend", process.name, nodes=",".join(map(str, nodes)))
 
     async def _until_healed(self, hold: float) -> None:
         left = self.run.plan.chaos / SECOND - trio.current_time()
@@ -203,19 +203,19 @@ class _Apps:
         run.faults.heal(None)
         for number in run.fault_actions.numbers():
             run.fault_actions.meet(number)
-        self.stage.is_calm = True
-        self.stage.row("heal", "")
+        self.state.is_calm = True
+        self.state.row("heal", "")
 
     # The end.
 
     async def _drain(self) -> None:
-        until, quiet, runs = trio.current_time() + LONGEST_STILL_S, 0, self.stage.runs
+        until, quiet, runs = trio.current_time() + LONGEST_STILL_S, 0, self.state.runs
         while quiet < QUIET and trio.current_time() < until:
             await trio.sleep(LOOK_S)
             self.run.recorder.tell()
-            quiet = 0 if self.stage.waits or self._left() else quiet + 1
-            if runs != self.stage.runs:
-                until, runs = trio.current_time() + LONGEST_STILL_S, self.stage.runs
+            quiet = 0 if self.state.waits or self._left() else quiet + 1
+            if runs != self.state.runs:
+                until, runs = trio.current_time() + LONGEST_STILL_S, self.state.runs
 
     def _left(self) -> dict[str, tuple[str, str]]:
         """Jobs that nodes have and that have not ended: their states and queues. Not those that
@@ -262,7 +262,7 @@ class _Rows(logging.Handler):
         except Exception as error:
             broken = type(error).__name__
         job = getattr(record, "job", "")
-        self._apps.stage.row(
+        self._apps.state.row(
             "log",
             "",
             job=job if isinstance(job, str) else "",

@@ -6,8 +6,8 @@ from typing import Final
 
 import trio
 
+from disque_trio.sim.fault_controls import Trouble
 from disque_trio.sim.random_streams import stream
-from disque_trio.sim.verbs import Trouble
 from disque_trio.testing.simulated.cluster import Cluster
 
 LONGEST_S: Final = 20.0

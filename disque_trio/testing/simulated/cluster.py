@@ -10,9 +10,9 @@ from disque_trio.client.address import Address
 from disque_trio.client.address import Cluster as Addresses
 from disque_trio.sim.engines.heap.fault_actions import FaultActions
 from disque_trio.sim.engines.heap.run import run_on_heap, warm_up_of
+from disque_trio.sim.fault_controls import FaultControls, Name, Trouble, number_of
 from disque_trio.sim.random_streams import stream
 from disque_trio.sim.scenarios.plan import Plan
-from disque_trio.sim.verbs import Name, Trouble, Verbs, number_of
 from disque_trio.statemachine.base import ACTIVE, DEAD, QUEUED, WAIT_REPL
 from disque_trio.statemachine.job import Job
 from disque_trio.testing.simulated.check import check, judge_of
@@ -51,7 +51,7 @@ class Line:
         return f"{self.time:10.3f} s  {self.who:<6} {self.what}"
 
 
-class Cluster(Verbs):
+class Cluster(FaultControls):
     """A simulated cluster with workers of an app. Nodes are n1, n2 …, workers w1, w2 …, and the
     story itself is `story`.
 

@@ -20,7 +20,7 @@ from disque_trio.sim.engines.events import NEVER
 from disque_trio.sim.engines.heap.clients import Actor
 from disque_trio.sim.engines.heap.world import World
 from disque_trio.sim.scenarios.plan import Micros
-from disque_trio.sim.workload.wishes import Ask, Hang, Wish
+from disque_trio.sim.workload.actions import Action, Disconnect, SendRequest
 from disque_trio.statemachine.base import Reply
 from disque_trio.testing.simulated.clock import ScenarioEngine
 from disque_trio.wire.replies import encode_reply
@@ -48,7 +48,7 @@ class SimStream(ByteStream):
         if self._has_ended:
             raise anyio.BrokenResourceError
         for words in _requests(self._parser, item):
-            self._connections.wish(self.node, Ask(self.number, self.node, words))
+            self._connections.action(self.node, SendRequest(self.number, self.node, words))
 
     async def receive(self, max_bytes: int = 65536) -> bytes:
         """What has come, or what comes next."""
@@ -106,7 +106,7 @@ class Connections:
     engine: ScenarioEngine
     _numbers: dict[str, int]
     """By address: the number of a node."""
-    wishes: list[Wish] = attrs.Factory(list)
+    actions: list[Action] = attrs.Factory(list)
     is_dead: bool = False
     _actor: Actor = attrs.field(init=False)
     _streams: dict[int, SimStream] = attrs.Factory(dict)
@@ -115,7 +115,7 @@ class Connections:
     """By node: how many faults cut the way."""
     _held: dict[int, deque[Callable[[], None]]] = attrs.Factory(dict)
     """By node: what waits for the way, in both directions."""
-    _frozen: list[tuple[int, Wish]] = attrs.Factory(list)
+    _frozen: list[tuple[int, Action]] = attrs.Factory(list)
     """What the process would do, while it stands still."""
     _stops: int = 0
     _moves: trio.Event = attrs.Factory(trio.Event)
@@ -155,22 +155,22 @@ class Connections:
         await self.moving()
         await trio.lowlevel.checkpoint_if_cancelled()
 
-    def wish(self, node: int, wish: Wish) -> None:
+    def action(self, node: int, action: Action) -> None:
         """Let the simulation do it, when the way is free."""
         if self.is_stopped:
-            self._frozen.append((node, wish))
+            self._frozen.append((node, action))
         elif not self.is_dead:
-            self._go(node, lambda: self._settle(wish))
+            self._go(node, lambda: self._settle(action))
 
     def hang_up(self, stream: SimStream) -> None:
         """The process has ended a connection."""
-        self.wish(stream.node, Hang(stream.number, "quit", is_told=True))
+        self.action(stream.node, Disconnect(stream.number, "quit", has_row=True))
 
-    def _settle(self, wish: Wish) -> None:
+    def _settle(self, action: Action) -> None:
         self.engine.sync()
-        if isinstance(wish, Hang):
-            self._streams.pop(wish.connection, None)
-        self.wishes.append(wish)
+        if isinstance(action, Disconnect):
+            self._streams.pop(action.connection, None)
+        self.actions.append(action)
         self._world.clients.settle(self._actor)
 
     def _go(self, node: int, act: Callable[[], None]) -> None:
@@ -208,8 +208,8 @@ class Connections:
         if not self._stops:
             self._moves.set()
             frozen, self._frozen = self._frozen, []
-            for node, wish in frozen:
-                self.wish(node, wish)
+            for node, action in frozen:
+                self.action(node, action)
 
     @property
     def is_stopped(self) -> bool:
@@ -229,7 +229,7 @@ class Connections:
             stream.end()
             self.hang_up(stream)
 
-    # The agent (`wishes.Agent`).
+    # The agent (`actions.Agent`).
 
     def deadline(self) -> Micros:
         """It only waits for replies."""

@@ -7,8 +7,8 @@ from typing import Final
 
 import attrs
 
+from disque_trio.sim.fault_controls import Trouble
 from disque_trio.sim.scenarios.plan import Micros
-from disque_trio.sim.verbs import Trouble
 from disque_trio.testing.simulated.cluster import Cluster
 from disque_trio.testing.simulated.processes import WorkerProcess
 

@@ -69,7 +69,7 @@ function takeOver(text, data) {
   ]);
 }
 
-const DROPPED = "The run is dropped, for everybody who looks at it. Save its deeds first if you want to repeat it.";
+const DROPPED = "The run is dropped, for everybody who looks at it. Save its operations first if you want to repeat it.";
 
 const answers = (...children) =>
   element("div", { class: "answers" }, element("button", { type: "button", click: close }, "Cancel"), children);

@@ -12,7 +12,7 @@ import pytest
 from disque_trio.sim.checkers.verdict import Verdict, judge
 from disque_trio.sim.engines.heap.nodes import MachineError
 from disque_trio.sim.engines.heap.run import UnplayableError
-from disque_trio.sim.engines.tcp import places
+from disque_trio.sim.engines.tcp import addresses
 from disque_trio.sim.engines.tcp import run as tcp_run
 from disque_trio.sim.engines.tcp.processes import NodeProcess
 from disque_trio.sim.engines.tcp.proxies import Splitter
@@ -153,7 +153,7 @@ def test_a_process_that_is_stopped_in_order_gets_sigterm_and_may_start_again() -
 
 
 def test_sigterm_is_what_ends_a_process_that_is_stopped(tmp_path: Path) -> None:
-    where = places.find(1)
+    where = addresses.find(1)
     process = NodeProcess(tmp_path, where, 1, ())
     process.start()
     try:
@@ -231,7 +231,7 @@ def test_a_node_that_cannot_start_ends_the_run_with_its_words() -> None:
 
 
 def test_places_tell_nodes_by_their_own_addresses() -> None:
-    found = places.find(3)
+    found = addresses.find(3)
 
     assert [found.node_at(found.own(node)) for node in (1, 2, 3)] == [1, 2, 3]
     assert found.node_at(found.seen(1)) == 0

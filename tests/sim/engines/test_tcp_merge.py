@@ -10,7 +10,7 @@ from disque_trio.sim.engines.tcp.links import Flight
 from disque_trio.sim.engines.tcp.merge import Sources, merge
 from disque_trio.sim.engines.tcp.pairing import NodeTrace
 from disque_trio.sim.engines.tcp.proxies import ProcessLink
-from disque_trio.sim.engines.tcp.tails import Tail
+from disque_trio.sim.engines.tcp.trace_reader import TraceReader
 from disque_trio.sim.model.vector_clocks import precedes
 from disque_trio.statemachine.wording import Wording
 from disque_trio.tracing.jsonlines import line_of
@@ -298,7 +298,7 @@ def test_a_first_life_is_fresh_and_so_is_the_first_under_a_new_name() -> None:
 
 
 def test_the_rows_of_each_process_are_told_apart(tmp_path: Path) -> None:
-    tail = Tail(tmp_path / "trace")
+    tail = TraceReader(tmp_path / "trace")
     tail.begin()
     first, second, last = (line_of(Row(time, "start")) for time in (1, 2, 3))
     tail.path.write_bytes(first + second + last[:5])
@@ -314,7 +314,7 @@ def test_the_rows_of_each_process_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_rows_that_came_before_a_process_began_are_still_returned(tmp_path: Path) -> None:
-    tail = Tail(tmp_path / "trace")
+    tail = TraceReader(tmp_path / "trace")
     tail.begin()
     tail.path.write_bytes(line_of(Row(1, "start")))
     assert len(tail.read()) == 1

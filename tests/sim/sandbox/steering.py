@@ -2,18 +2,18 @@
 
 from typing import Any
 
-from disque_trio.sim.sandbox.box import Sandbox
+from disque_trio.sim.sandbox.sandbox import Sandbox
 
 SECOND = 1_000_000
 
 
 def again(box: Sandbox) -> list[dict[str, Any]]:
-    """Its deeds, as `repeat` takes them."""
+    """Its operations, as `repeat` takes them."""
     return [{"at": each.at, "name": each.name, **each.args} for each in box.done]
 
 
 def story(box: Sandbox, pieces: int = 1) -> Sandbox:
-    """Some of everything, with the time between deeds cut into so many pieces."""
+    """Some of everything, with the time between operations cut into so many pieces."""
 
     def run(until: int) -> None:
         began = box.now

@@ -1,7 +1,7 @@
 from disque_trio.sim.scenarios.plan import Administrator, Plan
+from disque_trio.sim.workload.actions import PATIENCE, Disconnect, SendRequest
 from disque_trio.sim.workload.administrators import Commander, administrators
 from disque_trio.sim.workload.visits import NEVER
-from disque_trio.sim.workload.wishes import PATIENCE, Ask, Hang
 from disque_trio.statemachine.base import NULL_ARRAY
 
 JOB = b"D-11111111-222222222222222222222222-05a1"
@@ -14,13 +14,13 @@ def commander(*orders: str) -> Commander:
     return found
 
 
-def ordered(agent: Commander) -> Ask:
+def ordered(agent: Commander) -> SendRequest:
     """What it orders next."""
     agent.wake(agent.deadline())
-    wish = agent.wishes[-1]
-    agent.wishes.clear()
-    assert isinstance(wish, Ask)
-    return wish
+    action = agent.actions[-1]
+    agent.actions.clear()
+    assert isinstance(action, SendRequest)
+    return action
 
 
 def test_orders_go_to_every_node_on_a_connection_for_each() -> None:
@@ -34,7 +34,7 @@ def test_orders_go_to_every_node_on_a_connection_for_each() -> None:
         seen |= dict.fromkeys(ask.words)
         nodes[ask.node] = None
         agent.answered(agent.deadline(), ask.connection, 1)
-        assert agent.wishes == [Hang(ask.connection, "quit")]
+        assert agent.actions == [Disconnect(ask.connection, "quit")]
 
     assert {b"PURGE", b"BCAST", b"q", b"UNBLOCK", b"40"} <= seen.keys()
     assert sorted(nodes) == [1, 2, 3]
@@ -47,9 +47,9 @@ def test_it_waits_for_a_job_that_it_has_seen() -> None:
 
     agent.answered(agent.deadline(), ask.connection, [[b"q", JOB, b"body"]])
 
-    [wish] = agent.wishes
-    assert isinstance(wish, Ask)
-    assert (wish.connection, wish.words[:3]) == (ask.connection, [b"WAITJOB", JOB, b"TIMEOUT"])
+    [action] = agent.actions
+    assert isinstance(action, SendRequest)
+    assert (action.connection, action.words[:3]) == (ask.connection, [b"WAITJOB", JOB, b"TIMEOUT"])
 
 
 def test_without_a_job_there_is_nothing_to_wait_for() -> None:
@@ -57,7 +57,7 @@ def test_without_a_job_there_is_nothing_to_wait_for() -> None:
 
     agent.answered(0, ordered(agent).connection, [])
 
-    assert agent.wishes == [Hang(1, "quit")]
+    assert agent.actions == [Disconnect(1, "quit")]
 
 
 def test_it_gives_up_on_a_reply_and_goes_on() -> None:
@@ -66,12 +66,12 @@ def test_it_gives_up_on_a_reply_and_goes_on() -> None:
     given_up = agent.deadline()
     while agent.deadline() < PATIENCE:
         agent.wake(agent.deadline())
-        assert not agent.wishes
+        assert not agent.actions
 
     agent.wake(PATIENCE + 2_000)
 
     assert given_up <= PATIENCE + 2_000
-    assert agent.wishes[0] == Hang(first.connection)
+    assert agent.actions[0] == Disconnect(first.connection)
     agent.answered(NEVER, first.connection, NULL_ARRAY)
     agent.lost(NEVER, first.connection)
 
@@ -93,6 +93,6 @@ def test_it_cancels_a_job_that_it_has_seen() -> None:
 
     agent.answered(agent.deadline(), ask.connection, [[b"q", JOB, b"body"]])
 
-    [wish] = agent.wishes
-    assert isinstance(wish, Ask)
-    assert (wish.connection, wish.words) == (ask.connection, [b"ACKJOB", JOB])
+    [action] = agent.actions
+    assert isinstance(action, SendRequest)
+    assert (action.connection, action.words) == (ask.connection, [b"ACKJOB", JOB])

@@ -1,12 +1,12 @@
 import pytest
 
 from disque_trio.sim.scenarios.plan import Add, Consumer, Plan
+from disque_trio.sim.workload.actions import PATIENCE, Disconnect, SendRequest
 from disque_trio.sim.workload.agents import ENDLESS, Producer, agents
 from disque_trio.sim.workload.requests import add_words, error_of, way_words
 from disque_trio.sim.workload.visits import NEVER
-from disque_trio.sim.workload.wishes import PATIENCE, Ask, Hang
 from disque_trio.statemachine.base import Failure, Status
-from tests.sim.workload.working import JOB, add, asked, wishes
+from tests.sim.workload.working import JOB, actions, add, asked
 
 # Producers.
 
@@ -38,10 +38,10 @@ def test_a_producer_does_not_wait_for_earlier_jobs() -> None:
     producer.wake(10)
     producer.wake(11)
 
-    first, second = wishes(producer)
+    first, second = actions(producer)
 
-    assert isinstance(first, Ask)
-    assert isinstance(second, Ask)
+    assert isinstance(first, SendRequest)
+    assert isinstance(second, SendRequest)
     assert first.connection != second.connection
 
 
@@ -53,9 +53,9 @@ def test_a_connection_is_used_again_for_its_node() -> None:
 
     producer.wake(20)
 
-    again, other = wishes(producer)
-    assert isinstance(again, Ask)
-    assert isinstance(other, Ask)
+    again, other = actions(producer)
+    assert isinstance(again, SendRequest)
+    assert isinstance(other, SendRequest)
     assert (again.connection, again.node) == (connection, 1)
     assert (other.connection != connection, other.node) == (True, 2)
 
@@ -81,7 +81,7 @@ def test_a_producer_gives_up_on_a_reply(timeout_ms: int, wait: int) -> None:
     assert producer.deadline() == 10 + wait
     producer.wake(10 + wait)
 
-    assert wishes(producer) == [Hang(connection)]
+    assert actions(producer) == [Disconnect(connection)]
     assert producer.is_idle()
 
 
@@ -89,7 +89,9 @@ def test_a_producer_may_send_some_jobs_without_waiting() -> None:
     producer = Producer("p1", [add(10, pipeline=2) for _ in range(3)], 3)
     producer.wake(10)
 
-    connections = [wish.connection for wish in wishes(producer) if isinstance(wish, Ask)]
+    connections = [
+        action.connection for action in actions(producer) if isinstance(action, SendRequest)
+    ]
     assert connections[0] == connections[1] != connections[2]
 
     producer.answered(11, connections[0], Status(JOB))
@@ -102,12 +104,14 @@ def test_a_producer_may_send_some_jobs_without_waiting() -> None:
 def test_a_producer_may_die_in_mid_pipeline() -> None:
     producer = Producer("p1", [add(10, pipeline=9), add(10, pipeline=9, dies_after=5), add(90)], 3)
     producer.wake(10)
-    (connection, _) = [wish.connection for wish in wishes(producer) if isinstance(wish, Ask)]
+    (connection, _) = [
+        action.connection for action in actions(producer) if isinstance(action, SendRequest)
+    ]
 
     assert producer.deadline() == 15
     producer.wake(15)
 
-    assert wishes(producer) == [Hang(connection, "quit")]
+    assert actions(producer) == [Disconnect(connection, "quit")]
     assert producer.deadline() == 90
     producer.wake(90)
     assert asked(producer).connection != connection
@@ -120,7 +124,7 @@ def test_a_producer_that_has_its_answers_does_not_die() -> None:
 
     producer.wake(15)
 
-    assert wishes(producer) == []
+    assert actions(producer) == []
     assert producer.deadline() == NEVER
 
 
@@ -128,10 +132,10 @@ def test_a_pipeline_is_for_one_node() -> None:
     producer = Producer("p1", [add(10, pipeline=9), add(10, node=2, pipeline=9)], 3)
     producer.wake(10)
 
-    first, second = wishes(producer)
+    first, second = actions(producer)
 
-    assert isinstance(first, Ask)
-    assert isinstance(second, Ask)
+    assert isinstance(first, SendRequest)
+    assert isinstance(second, SendRequest)
     assert first.connection != second.connection
 
 
@@ -139,14 +143,16 @@ def test_who_may_have_waited_for_others_is_given_its_time_anew() -> None:
     wait = 100_000 + PATIENCE
     producer = Producer("p1", [add(10, pipeline=2), add(10, pipeline=2)], 3)
     producer.wake(10)
-    connection, _ = [wish.connection for wish in wishes(producer) if isinstance(wish, Ask)]
+    connection, _ = [
+        action.connection for action in actions(producer) if isinstance(action, SendRequest)
+    ]
     assert producer.deadline() == 10 + wait
 
     producer.answered(5_000, connection, Status(JOB))
     assert producer.deadline() == 5_000 + wait
 
     producer.wake(5_000 + wait)
-    assert wishes(producer) == [Hang(connection)]
+    assert actions(producer) == [Disconnect(connection)]
 
 
 def test_a_producer_is_idle_when_nothing_is_left_or_under_way() -> None:
@@ -182,17 +188,17 @@ def test_a_plan_has_its_producers_first_and_each_agent_its_own_chance() -> None:
 def test_a_producer_sends_again_what_has_got_no_reply_to_the_next_node() -> None:
     producer = Producer("p1", [add(10, again=2, node=3)], 3)
     producer.wake(10)
-    [first] = producer.wishes
-    producer.wishes.clear()
+    [first] = producer.actions
+    producer.actions.clear()
 
     producer.lost(20, 1)
     assert not producer.is_idle()
     due = producer.deadline()
     producer.wake(due)
 
-    [again] = producer.wishes
-    assert isinstance(first, Ask)
-    assert isinstance(again, Ask)
+    [again] = producer.actions
+    assert isinstance(first, SendRequest)
+    assert isinstance(again, SendRequest)
     assert (again.node, again.words) == (1, first.words)
     producer.answered(due + 1, again.connection, Status(b"id"))
     assert producer.is_idle()
@@ -204,8 +210,8 @@ def test_it_does_so_as_often_as_it_is_to_after_a_timeout_too(again: int) -> None
     asked = 0
     while (due := producer.deadline()) < NEVER:
         producer.wake(due)
-        asked += sum(isinstance(wish, Ask) for wish in producer.wishes)
-        producer.wishes.clear()
+        asked += sum(isinstance(action, SendRequest) for action in producer.actions)
+        producer.actions.clear()
 
     assert asked == again + 1
 

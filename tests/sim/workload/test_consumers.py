@@ -2,11 +2,11 @@
 
 import pytest
 
+from disque_trio.sim.workload.actions import PATIENCE, RECONNECT, Disconnect, SendRequest
 from disque_trio.sim.workload.requests import error_of
 from disque_trio.sim.workload.visits import NEVER
-from disque_trio.sim.workload.wishes import PATIENCE, RECONNECT, Ask, Hang
 from disque_trio.statemachine.base import NULL_ARRAY, Failure
-from tests.sim.workload.working import JOB, SECOND, asked, do_work, fetch, jobs, wishes, worker
+from tests.sim.workload.working import JOB, SECOND, actions, asked, do_work, fetch, jobs, worker
 
 # Consumers.
 
@@ -40,10 +40,10 @@ def test_a_worker_works_and_acks_one_job_after_the_other() -> None:
     assert agent.deadline() == 1200
     assert not agent.is_idle()
     (first,) = do_work(agent)
-    assert first == Ask(connection, 2, [b"ACKJOB", b"one"])
+    assert first == SendRequest(connection, 2, [b"ACKJOB", b"one"])
     agent.answered(1300, connection, 1)
     (second,) = do_work(agent)
-    assert second == Ask(connection, 2, [b"ACKJOB", b"two"])
+    assert second == SendRequest(connection, 2, [b"ACKJOB", b"two"])
     agent.answered(1600, connection, 1)
     assert agent.is_idle()
     assert asked(agent).words[0] == b"GETJOB"
@@ -54,21 +54,21 @@ def test_a_worker_says_what_its_mix_says(way: str) -> None:
     agent = worker(way)
     fetch(agent)
 
-    (wish,) = do_work(agent)
+    (action,) = do_work(agent)
 
-    assert isinstance(wish, Ask)
+    assert isinstance(action, SendRequest)
     said = [b"ERROR", error_of(JOB)] if way == "nack" else []
-    assert wish.words == [way.upper().encode(), JOB, *said]
+    assert action.words == [way.upper().encode(), JOB, *said]
 
 
 def test_a_forgetful_worker_goes_on_without_a_word() -> None:
     agent = worker("none")
     fetch(agent)
 
-    (wish,) = do_work(agent)
+    (action,) = do_work(agent)
 
-    assert isinstance(wish, Ask)
-    assert wish.words[0] == b"GETJOB"
+    assert isinstance(action, SendRequest)
+    assert action.words[0] == b"GETJOB"
 
 
 def test_a_dying_worker_drops_its_connection_and_comes_back() -> None:
@@ -76,7 +76,7 @@ def test_a_dying_worker_drops_its_connection_and_comes_back() -> None:
     fetch(agent, b"one", b"two")
     now = agent.deadline()
 
-    assert do_work(agent) == [Hang(1)]
+    assert do_work(agent) == [Disconnect(1)]
     assert agent.is_idle()
     assert agent.deadline() == now + RECONNECT
     agent.wake(agent.deadline())
@@ -90,15 +90,15 @@ def test_a_worker_may_ack_at_another_node(way: str, command: bytes) -> None:
     agent = worker(way)
     fetch(agent)
 
-    (wish,) = do_work(agent)
+    (action,) = do_work(agent)
 
-    assert isinstance(wish, Ask)
-    assert wish.node != 2
-    assert wish.words == [command, JOB]
-    agent.answered(agent.deadline(), wish.connection, 0)
-    hang, ask = wishes(agent)
-    assert hang == Hang(wish.connection)
-    assert isinstance(ask, Ask)
+    assert isinstance(action, SendRequest)
+    assert action.node != 2
+    assert action.words == [command, JOB]
+    agent.answered(agent.deadline(), action.connection, 0)
+    hang, ask = actions(agent)
+    assert hang == Disconnect(action.connection)
+    assert isinstance(ask, SendRequest)
     assert (ask.node, ask.words[0]) == (2, b"GETJOB")
 
 
@@ -107,11 +107,11 @@ def test_a_worker_may_ask_for_more_time_and_then_ack() -> None:
     fetch(agent)
 
     (first,) = do_work(agent)
-    assert first == Ask(1, 2, [b"WORKING", JOB])
+    assert first == SendRequest(1, 2, [b"WORKING", JOB])
     agent.answered(agent.deadline() - PATIENCE, 1, 1)
     (second,) = do_work(agent)
 
-    assert second == Ask(1, 2, [b"ACKJOB", JOB])
+    assert second == SendRequest(1, 2, [b"ACKJOB", JOB])
 
 
 def test_after_the_chaos_a_worker_acks_everything() -> None:
@@ -119,10 +119,10 @@ def test_after_the_chaos_a_worker_acks_everything() -> None:
     agent.settle()
     fetch(agent)
 
-    (wish,) = do_work(agent)
+    (action,) = do_work(agent)
 
-    assert isinstance(wish, Ask)
-    assert wish.words[0] == b"ACKJOB"
+    assert isinstance(action, SendRequest)
+    assert action.words[0] == b"ACKJOB"
 
 
 def test_a_worker_without_a_connection_works_on_and_acks_on_a_new_one() -> None:
@@ -130,18 +130,18 @@ def test_a_worker_without_a_connection_works_on_and_acks_on_a_new_one() -> None:
     fetch(agent)
 
     agent.lost(agent.deadline() - 1, 1)
-    (wish,) = do_work(agent)
+    (action,) = do_work(agent)
 
-    assert isinstance(wish, Ask)
-    assert wish.words == [b"ACKJOB", JOB]
-    assert wish.connection != 1
+    assert isinstance(action, SendRequest)
+    assert action.words == [b"ACKJOB", JOB]
+    assert action.connection != 1
 
 
 def test_an_ack_that_gets_no_answer_is_tried_at_the_next_nodes_and_then_given_up() -> None:
     agent = worker()
     fetch(agent)
     (first,) = do_work(agent)
-    assert isinstance(first, Ask)
+    assert isinstance(first, SendRequest)
 
     agent.lost(1, first.connection)
     second = asked(agent)
@@ -150,7 +150,7 @@ def test_an_ack_that_gets_no_answer_is_tried_at_the_next_nodes_and_then_given_up
     agent.lost(3, third.connection)
 
     assert [first.node, second.node, third.node] == [2, 3, 1]
-    assert wishes(agent) == []
+    assert actions(agent) == []
     assert agent.is_idle()
     assert agent.deadline() == 3 + RECONNECT
 
@@ -163,7 +163,7 @@ def test_a_nack_that_gets_no_answer_is_given_up() -> None:
     agent.lost(1, 1)
 
     assert agent.is_idle()
-    assert wishes(agent) == []
+    assert actions(agent) == []
 
 
 def test_a_worker_whose_node_is_away_keeps_trying_there() -> None:
@@ -186,7 +186,7 @@ def test_a_worker_gives_up_on_a_node_that_does_not_answer() -> None:
     assert agent.deadline() == SECOND + PATIENCE
     agent.wake(agent.deadline())
 
-    assert wishes(agent) == [Hang(connection)]
+    assert actions(agent) == [Disconnect(connection)]
     assert agent.deadline() == SECOND + PATIENCE + RECONNECT
 
 
@@ -195,7 +195,7 @@ def test_a_reply_that_comes_too_late_is_none() -> None:
     agent.wake(0)
     connection = asked(agent).connection
     agent.wake(agent.deadline())
-    wishes(agent)
+    actions(agent)
 
     agent.answered(agent.deadline(), connection, jobs(JOB))
 
@@ -209,7 +209,7 @@ def test_a_worker_moves_on_from_a_node_that_leaves() -> None:
 
     agent.answered(500, connection, Failure(b"LEAVING This node is leaving"))
 
-    assert wishes(agent) == [Hang(connection)]
+    assert actions(agent) == [Disconnect(connection)]
     agent.wake(agent.deadline())
     assert asked(agent).node == 3
 
@@ -221,7 +221,7 @@ def test_a_worker_that_is_refused_comes_back_on_a_new_connection() -> None:
 
     agent.answered(500, connection, Failure(b"OOM command not allowed"))
 
-    assert wishes(agent) == [Hang(connection)]
+    assert actions(agent) == [Disconnect(connection)]
     agent.wake(agent.deadline())
     assert asked(agent).node == 2
 
@@ -233,7 +233,7 @@ def test_a_worker_stops_when_its_time_is_over() -> None:
 
     agent.answered(600, connection, NULL_ARRAY)
 
-    assert wishes(agent) == [Hang(connection)]
+    assert actions(agent) == [Disconnect(connection)]
     assert agent.deadline() == NEVER
 
 
@@ -250,6 +250,6 @@ def test_a_worker_that_holds_jobs_begins_each_before_its_work(begun: int) -> Non
 
     if begun:
         (ack,) = do_work(agent)
-        assert ack == Ask(ask.connection, 2, [b"ACKJOB", b"one"])
+        assert ack == SendRequest(ask.connection, 2, [b"ACKJOB", b"one"])
     else:
         assert asked(agent).words == [b"BEGIN", b"two"]

@@ -3,11 +3,11 @@
 from typing import Any
 
 from disque_trio.sim.scenarios.plan import Consumer
+from disque_trio.sim.workload.actions import Action, Disconnect, SendRequest, WriteRow
 from disque_trio.sim.workload.engine_workers import EngineWorker
 from disque_trio.sim.workload.visits import NEVER
-from disque_trio.sim.workload.wishes import Ask, Hang, Tell, Wish
 from disque_trio.statemachine.base import Reply
-from tests.sim.workload.working import JOB, SECOND, Rng, wishes
+from tests.sim.workload.working import JOB, SECOND, Rng, actions
 
 FEATURES = b"features:withmeta,tokens,release,tied,unblock,nack-delay,release-delay,dead-letters"
 
@@ -32,18 +32,18 @@ def engine_worker(way: str = "ackjob", **rest: Any) -> EngineWorker:
     return EngineWorker(Consumer(**facts), 3, Rng())  # type: ignore[arg-type]
 
 
-def told(found: list[Wish]) -> list[tuple[str, str]]:
-    return [(wish.kind, wish.cause) for wish in found if isinstance(wish, Tell)]
+def told(found: list[Action]) -> list[tuple[str, str]]:
+    return [(action.kind, action.cause) for action in found if isinstance(action, WriteRow)]
 
 
-def asked(found: list[Wish]) -> list[Ask]:
-    return [wish for wish in found if isinstance(wish, Ask)]
+def asked(found: list[Action]) -> list[SendRequest]:
+    return [action for action in found if isinstance(action, SendRequest)]
 
 
 def deliver(agent: EngineWorker) -> int:
     """Greet it and give it a job. Returns the connection."""
     agent.wake(agent.deadline())
-    connection = asked(wishes(agent))[0].connection
+    connection = asked(actions(agent))[0].connection
     agent.answered(0, connection, FEATURES)
     agent.answered(0, connection, 7)
     job: list[Reply] = [b"q", JOB, b"b", b"nacks", 0, b"additional-deliveries", 0]
@@ -51,12 +51,12 @@ def deliver(agent: EngineWorker) -> int:
     return connection
 
 
-def run(agent: EngineWorker, until: int) -> list[Wish]:
+def run(agent: EngineWorker, until: int) -> list[Action]:
     """Let time pass."""
-    found = wishes(agent)
+    found = actions(agent)
     while agent.deadline() <= until:
         agent.wake(agent.deadline())
-        found += wishes(agent)
+        found += actions(agent)
     return found
 
 
@@ -64,7 +64,7 @@ def test_it_begins_at_its_own_node_and_tells_what_it_does() -> None:
     agent = engine_worker(start=5)
     assert agent.deadline() == 5
     agent.wake(5)
-    found = wishes(agent)
+    found = actions(agent)
 
     assert told(found) == [("worker.start", "")]
     assert [ask.node for ask in asked(found)] == [2, 2]
@@ -73,7 +73,7 @@ def test_it_begins_at_its_own_node_and_tells_what_it_does() -> None:
 def test_a_handler_takes_its_time_and_the_outcome_is_told() -> None:
     agent = engine_worker()
     deliver(agent)
-    assert told(wishes(agent)) == [("run.begin", "")]
+    assert told(actions(agent)) == [("run.begin", "")]
     assert not agent.is_idle()
 
     found = run(agent, 199)
@@ -99,12 +99,12 @@ def test_a_killed_process_drops_everything_and_another_begins() -> None:
 
     found = run(agent, 300)
 
-    assert Hang(connection, "timeout", is_told=True) in found
+    assert Disconnect(connection, "timeout", has_row=True) in found
     assert told(found) == [("run.begin", ""), ("worker.kill", "")]
     assert agent.is_idle()
     assert agent.deadline() == SECOND + 200
     agent.wake(agent.deadline())
-    assert min(ask.connection for ask in asked(wishes(agent))) > connection
+    assert min(ask.connection for ask in asked(actions(agent))) > connection
 
 
 def test_a_stopped_process_reads_what_has_come_when_it_continues() -> None:
@@ -114,7 +114,7 @@ def test_a_stopped_process_reads_what_has_come_when_it_continues() -> None:
     assert told(found)[-1] == ("worker.stall", "")
 
     agent.lost(5 * SECOND, connection)
-    assert wishes(agent) == []
+    assert actions(agent) == []
     found = run(agent, 21 * SECOND)
 
     assert told(found)[:2] == [("worker.resume", ""), ("run.cancel", "lease_over")]

@@ -1,6 +1,6 @@
 from disque_trio.sim.scenarios.plan import Observer, Plan
+from disque_trio.sim.workload.actions import PATIENCE, Disconnect, SendRequest
 from disque_trio.sim.workload.observers import Watcher, observers
-from disque_trio.sim.workload.wishes import PATIENCE, Ask, Hang
 from disque_trio.statemachine.base import Reply, Status
 
 JOB = b"D-11111111-222222222222222222222222-05a1"
@@ -12,15 +12,15 @@ def watcher(nodes: int = 1) -> Watcher:
     return found
 
 
-def asked(agent: Watcher) -> Ask:
+def asked(agent: Watcher) -> SendRequest:
     """What it asks next."""
     agent.wake(agent.deadline())
-    (wish,), agent.wishes = agent.wishes, []
-    assert isinstance(wish, Ask)
-    return wish
+    (action,), agent.actions = agent.actions, []
+    assert isinstance(action, SendRequest)
+    return action
 
 
-def answer(agent: Watcher, ask: Ask, **replies: Reply) -> None:
+def answer(agent: Watcher, ask: SendRequest, **replies: Reply) -> None:
     last_page: list[Reply] = [b"0", []]
     reply = replies.get(ask.words[0].decode(), last_page if b"SCAN" in ask.words[0] else None)
     agent.answered(agent.deadline(), ask.connection, reply)
@@ -80,11 +80,11 @@ def test_it_gives_up_on_a_node_that_does_not_answer() -> None:
 
     while agent.deadline() <= PATIENCE:
         agent.wake(agent.deadline())
-        assert agent.wishes == []
+        assert agent.actions == []
     agent.wake(agent.deadline())
-    hung_up, agent.wishes = agent.wishes, []
+    hung_up, agent.actions = agent.actions, []
 
-    assert hung_up == [Hang(ask.connection)]
+    assert hung_up == [Disconnect(ask.connection)]
     assert asked(agent).words == [b"HELLO"]
 
 

@@ -1,9 +1,9 @@
 """Simulated consumers that connect, ask, disconnect and come back."""
 
+from disque_trio.sim.workload.actions import Disconnect, SendRequest
 from disque_trio.sim.workload.visits import NEVER
-from disque_trio.sim.workload.wishes import Ask, Hang
 from disque_trio.statemachine.base import NULL_ARRAY
-from tests.sim.workload.working import SECOND, asked, do_work, fetch, wishes, worker
+from tests.sim.workload.working import SECOND, actions, asked, do_work, fetch, worker
 
 
 def test_a_visitor_disconnects_after_its_last_poll_and_comes_back() -> None:
@@ -15,7 +15,7 @@ def test_a_visitor_disconnects_after_its_last_poll_and_comes_back() -> None:
     assert asked(agent).connection == connection
     agent.answered(2 * SECOND, connection, NULL_ARRAY)
 
-    assert wishes(agent) == [Hang(connection, "quit")]
+    assert actions(agent) == [Disconnect(connection, "quit")]
     assert agent.deadline() == 5 * SECOND
     agent.wake(5 * SECOND)
     again = asked(agent)
@@ -29,10 +29,10 @@ def test_a_visitor_works_on_what_it_has_before_it_disconnects() -> None:
     fetch(agent)
 
     (ack,) = do_work(agent)
-    assert isinstance(ack, Ask)
+    assert isinstance(ack, SendRequest)
     agent.answered(agent.deadline(), ack.connection, 1)
 
-    assert wishes(agent) == [Hang(ack.connection, "quit")]
+    assert actions(agent) == [Disconnect(ack.connection, "quit")]
 
 
 def test_a_visit_may_end_in_the_middle_of_a_poll() -> None:
@@ -43,7 +43,7 @@ def test_a_visit_may_end_in_the_middle_of_a_poll() -> None:
     assert agent.deadline() == 400_000
     agent.wake(400_000)
 
-    assert wishes(agent) == [Hang(connection, "quit")]
+    assert actions(agent) == [Disconnect(connection, "quit")]
     assert agent.deadline() == 1_400_000
 
 
@@ -53,7 +53,7 @@ def test_a_visitor_that_roams_connects_to_any_node() -> None:
     first = asked(agent)
 
     agent.answered(SECOND, first.connection, NULL_ARRAY)
-    wishes(agent)
+    actions(agent)
     agent.wake(agent.deadline())
 
     assert (first.node, asked(agent).node) == (2, 3)
@@ -66,7 +66,7 @@ def test_after_the_chaos_a_visitor_stays() -> None:
 
     agent.settle()
     agent.wake(400_000)
-    assert wishes(agent) == []
+    assert actions(agent) == []
     agent.answered(SECOND, connection, NULL_ARRAY)
 
     assert asked(agent).connection == connection
@@ -76,14 +76,14 @@ def test_after_the_chaos_one_that_roams_goes_home_once() -> None:
     agent = worker(polls=(1, 1), roams=True, nodes=5)
     agent.wake(0)
     agent.answered(SECOND, asked(agent).connection, NULL_ARRAY)
-    wishes(agent)
+    actions(agent)
     agent.wake(agent.deadline())
     away = asked(agent)
 
     agent.settle()
     agent.answered(2 * SECOND, away.connection, NULL_ARRAY)
 
-    assert wishes(agent) == [Hang(away.connection, "quit")]
+    assert actions(agent) == [Disconnect(away.connection, "quit")]
     agent.wake(agent.deadline())
     home = asked(agent)
     assert home.node == 2
@@ -97,5 +97,5 @@ def test_a_visitor_stops_when_its_time_is_over() -> None:
 
     agent.answered(600, asked(agent).connection, NULL_ARRAY)
 
-    assert len(wishes(agent)) == 1
+    assert len(actions(agent)) == 1
     assert agent.deadline() == NEVER

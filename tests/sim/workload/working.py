@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from disque_trio.sim.scenarios.plan import Add, Consumer
+from disque_trio.sim.workload.actions import PATIENCE, Action, Agent, SendRequest
 from disque_trio.sim.workload.agents import Worker
-from disque_trio.sim.workload.wishes import PATIENCE, Agent, Ask, Wish
 from disque_trio.statemachine.base import Reply
 
 JOB = b"D-11111111-222222222222222222222222-05a1"
@@ -44,8 +44,8 @@ def worker(mix: str = "ackjob", *, count: int = 1, nodes: int = 3, **rest: Any) 
     return Worker(plan, nodes, Rng())  # type: ignore[arg-type]
 
 
-def wishes(agent: Agent) -> list[Wish]:
-    found, agent.wishes = agent.wishes, []
+def actions(agent: Agent) -> list[Action]:
+    found, agent.actions = agent.actions, []
     return found
 
 
@@ -53,10 +53,10 @@ def jobs(*names: bytes) -> Reply:
     return [[b"q", name, b"b"] for name in names]
 
 
-def asked(agent: Agent) -> Ask:
-    (wish,) = wishes(agent)
-    assert isinstance(wish, Ask)
-    return wish
+def asked(agent: Agent) -> SendRequest:
+    (action,) = actions(agent)
+    assert isinstance(action, SendRequest)
+    return action
 
 
 def fetch(agent: Worker, *names: bytes) -> None:
@@ -65,7 +65,7 @@ def fetch(agent: Worker, *names: bytes) -> None:
     agent.answered(agent.deadline() - PATIENCE, asked(agent).connection, jobs(*(names or (JOB,))))
 
 
-def do_work(agent: Worker) -> list[Wish]:
+def do_work(agent: Worker) -> list[Action]:
     """Let the worker finish the job in hand."""
     agent.wake(agent.deadline())
-    return wishes(agent)
+    return actions(agent)

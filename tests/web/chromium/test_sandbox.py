@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from disque_trio.sim.sandbox.box import Sandbox
+from disque_trio.sim.sandbox.sandbox import Sandbox
 from disque_trio.web import sandbox as rooms
 from tests.web.chromium.consoles import Served, serving
 from tests.web.chromium.devtools import Tab

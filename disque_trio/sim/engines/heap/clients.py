@@ -16,7 +16,7 @@ from disque_trio.sim.engines.heap.nodes import Host
 from disque_trio.sim.model.recorder import Recorder
 from disque_trio.sim.model.vector_clocks import Stamp, VectorClock
 from disque_trio.sim.scenarios.plan import Micros
-from disque_trio.sim.workload.wishes import Agent, Ask, Hang, Tell
+from disque_trio.sim.workload.actions import Agent, Disconnect, SendRequest, WriteRow
 from disque_trio.statemachine.base import Reply
 from disque_trio.tracing import client_rows, query_rows
 from disque_trio.tracing.client_rows import Note
@@ -124,17 +124,17 @@ class ClientConnections:
     # The agent's side.
 
     def settle(self, actor: Actor) -> None:
-        """Carry out the agent's wishes, and set its alarm."""
-        wishes = actor.agent.wishes
-        if wishes:
-            actor.agent.wishes = []
-            for wish in wishes:
-                if isinstance(wish, Ask):
-                    self._ask(actor, wish)
-                elif isinstance(wish, Hang):
-                    self._hang_up(actor, wish)
+        """Carry out the agent's actions, and set its alarm."""
+        actions = actor.agent.actions
+        if actions:
+            actor.agent.actions = []
+            for action in actions:
+                if isinstance(action, SendRequest):
+                    self._ask(actor, action)
+                elif isinstance(action, Disconnect):
+                    self._hang_up(actor, action)
                 else:
-                    self._tell(actor, wish)
+                    self._tell(actor, action)
         deadline = actor.agent.deadline()
         if deadline < actor.wake_at:
             actor.wake_at = deadline
@@ -149,38 +149,38 @@ class ClientConnections:
             actor.agent.wake(now)
         self.settle(actor)
 
-    def _ask(self, actor: Actor, wish: Ask) -> None:
-        host = self._hosts[wish.node]
-        connection = actor.connections.get(wish.connection)
+    def _ask(self, actor: Actor, action: SendRequest) -> None:
+        host = self._hosts[action.node]
+        connection = actor.connections.get(action.connection)
         if connection is None:
-            connection = actor.connections[wish.connection] = ClientConnection(
-                actor, wish.connection, host
+            connection = actor.connections[action.connection] = ClientConnection(
+                actor, action.connection, host
             )
         self._operations += 1
-        operation = Operation(wish.words, self._operations, ())
+        operation = Operation(action.words, self._operations, ())
         if self.log is not None:
-            self.log.begin(actor.agent.name, operation.ref, host.name, wish.words)
-        for note in client_rows.invoked(wish.words) or query_rows.invoked(wish.words):
+            self.log.begin(actor.agent.name, operation.ref, host.name, action.words)
+        for note in client_rows.invoked(action.words) or query_rows.invoked(action.words):
             self._note(connection, operation, note)
         operation.stamp = actor.vector.stamp()
         connection.unanswered.append(operation)
         self._engine.later(actor.distance, self._arrive, (connection, operation))
 
-    def _hang_up(self, actor: Actor, wish: Hang) -> None:
-        connection = actor.connections.pop(wish.connection, None)
+    def _hang_up(self, actor: Actor, action: Disconnect) -> None:
+        connection = actor.connections.pop(action.connection, None)
         if connection is None:
             return
-        if wish.is_told:
-            note = Note("hangup", cause=wish.cause, detail=f"jobs={','.join(connection.tied)}")
+        if action.has_row:
+            note = Note("hangup", cause=action.cause, detail=f"jobs={','.join(connection.tied)}")
             self._note(connection, Operation([], 0, ()), note)
-        self._drop(connection, wish.cause)
+        self._drop(connection, action.cause)
         self._engine.later(actor.distance, self._depart, connection)
 
-    def _tell(self, actor: Actor, wish: Tell) -> None:
+    def _tell(self, actor: Actor, action: WriteRow) -> None:
         self._recorder.add(
             (
-                self._engine.now, wish.kind, "", wish.job, wish.queue, actor.agent.name, "",
-                wish.cause, wish.detail, 0, 0, 0, actor.vector.tick(),
+                self._engine.now, action.kind, "", action.job, action.queue, actor.agent.name, "",
+                action.cause, action.detail, 0, 0, 0, actor.vector.tick(),
             )
         )  # fmt: skip
 

@@ -20,8 +20,8 @@ from disque_trio.sim.model.recorder import Recorder
 from disque_trio.sim.model.vector_clocks import NoClock, VectorClock
 from disque_trio.sim.random_streams import stream
 from disque_trio.sim.scenarios.plan import ClockPlan, Micros, Plan
+from disque_trio.sim.workload.actions import Agent
 from disque_trio.sim.workload.operators import Operator, Refused, Word
-from disque_trio.sim.workload.wishes import Agent
 from disque_trio.statemachine.base import NodeId
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.config import Config

@@ -11,7 +11,7 @@ from disque_trio.sim.engines.heap.clients import (
     Operation,
 )
 from disque_trio.sim.engines.live_events import LiveEngine
-from disque_trio.sim.engines.tcp.places import Places
+from disque_trio.sim.engines.tcp.addresses import NodeAddresses
 from disque_trio.sim.engines.tcp.sockets import broken, close_at_once
 from disque_trio.tracing import client_rows
 from disque_trio.wire.resp import ReplyParser, encode_request
@@ -25,9 +25,9 @@ ClientAddress = tuple[str, str]
 class Sockets:
     """All connections of a run, and what tells which is which."""
 
-    def __init__(self, engine: LiveEngine, places: Places, nursery: trio.Nursery) -> None:
+    def __init__(self, engine: LiveEngine, addresses: NodeAddresses, nursery: trio.Nursery) -> None:
         self.engine = engine
-        self.places = places
+        self.addresses = addresses
         self._nursery = nursery
         self.agents: dict[ClientAddress, str] = {}
         """The agent of each connection."""
@@ -66,9 +66,9 @@ class ConnectionSocket:
 
     async def serve(self) -> None:
         """Carry requests and replies until the connection ends."""
-        host, places = self._connection.host, self._sockets.places
+        host, addresses = self._connection.host, self._sockets.addresses
         with broken(), self._scope:
-            stream = await trio.open_tcp_stream(places.own(host.number), places.port)
+            stream = await trio.open_tcp_stream(addresses.own(host.number), addresses.port)
             try:
                 ip, port = stream.socket.getsockname()
                 address = host.name, f"{ip}:{port}"

@@ -24,7 +24,7 @@ class Poller:
 
     def __init__(self, world: ProcessWorld, see: Callable[[Row], None]) -> None:
         self._world = world
-        self._places = world.places
+        self._addresses = world.addresses
         self._engine = world.engine
         self._see = see
 
@@ -56,7 +56,7 @@ class Poller:
     async def _ask(self, host: ProcessHost) -> None:
         found: frozenset[NodeId] = frozenset()
         with trio.move_on_after(PATIENCE_S), broken():
-            address = self._places.own(host.number), self._places.port
+            address = self._addresses.own(host.number), self._addresses.port
             async with await trio.open_tcp_stream(*address) as stream:
                 await stream.send_all(_ASK)
                 found = await _links(stream)

@@ -6,10 +6,10 @@ from typing import Final
 
 from disque_trio.sim.engines.heap.nodes import Host, MachineError, Site
 from disque_trio.sim.engines.live_events import LiveEngine
+from disque_trio.sim.engines.tcp.addresses import NodeAddresses
 from disque_trio.sim.engines.tcp.pairing import NodeTrace
-from disque_trio.sim.engines.tcp.places import Places
 from disque_trio.sim.engines.tcp.processes import NodeProcess
-from disque_trio.sim.engines.tcp.tails import Tail
+from disque_trio.sim.engines.tcp.trace_reader import TraceReader
 from disque_trio.sim.model.recorder import Recorder
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.statemachine.base import MYSELF, NodeId, Now
@@ -31,14 +31,14 @@ class ProcessHost(Host):
         engine: LiveEngine,
         recorder: Recorder,
         site: Site,
-        places: Places,
+        addresses: NodeAddresses,
         process: NodeProcess,
     ) -> None:
         self._live = engine
         self._stop_by: Micros = 0
-        self.places = places
+        self.addresses = addresses
         self.process = process
-        self.tail = Tail(process.trace)
+        self.tail = TraceReader(process.trace)
         self.links: frozenset[NodeId] = frozenset()
         """The nodes to which it had links when last asked."""
         self.ids: dict[NodeId, None] = {}
@@ -46,7 +46,7 @@ class ProcessHost(Host):
         self.starts_fresh = True
         """The next life is the first one with its id."""
         super().__init__(engine, recorder, site)
-        self.ip = places.seen(self.number)
+        self.ip = addresses.seen(self.number)
 
     # Its state.
 
@@ -90,7 +90,7 @@ class ProcessHost(Host):
 
     def _first_table(self, others: Sequence[Peer]) -> bytes:
         """A nodes.conf, so that the node has the id from the plan's seed."""
-        port = self.places.port
+        port = self.addresses.port
         peers = [Peer(other.id, other.ip, port) for other in others]
         myself = Peer(self.id, "", port, MYSELF)
         machine = Machine(

@@ -7,7 +7,7 @@ from disque_trio.sim.engines.events import NEVER
 from disque_trio.sim.engines.heap.nodes import Host
 from disque_trio.sim.engines.links import FramePacket, Links
 from disque_trio.sim.engines.live_events import LiveEngine
-from disque_trio.sim.engines.tcp.places import Places
+from disque_trio.sim.engines.tcp.addresses import NodeAddresses
 from disque_trio.sim.engines.tcp.proxies import ProcessLink, Proxies
 from disque_trio.sim.model.network import Network
 from disque_trio.sim.scenarios.plan import Micros
@@ -46,13 +46,13 @@ class ProxyLinks:
         engine: LiveEngine,
         network: Network,
         names: dict[NodeId, str],
-        places: Places,
+        addresses: NodeAddresses,
         nursery: trio.Nursery,
     ) -> None:
         self._engine = engine
         self._names = names
         self.links = Links(engine, network, self)
-        self._proxies = Proxies(places, engine, self.links, nursery, self.received)
+        self._proxies = Proxies(addresses, engine, self.links, nursery, self.received)
         self._flights: dict[int, Flight] = {}
 
     @property

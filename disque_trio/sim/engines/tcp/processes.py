@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from disque_trio.sim.engines.tcp.places import Places
+from disque_trio.sim.engines.tcp.addresses import NodeAddresses
 
 _PR_SET_PDEATHSIG: Final = 1
 PATIENCE_S: Final = 10.0
@@ -25,13 +25,17 @@ class NodeProcess:
     """The processes of one node."""
 
     def __init__(
-        self, directory: Path, places: Places, number: int, options: tuple[tuple[str, str], ...]
+        self,
+        directory: Path,
+        addresses: NodeAddresses,
+        number: int,
+        options: tuple[tuple[str, str], ...],
     ) -> None:
         self.directory = directory / f"n{number}"
         self.directory.mkdir(parents=True)
         where = {
-            "port": str(places.port),
-            "bind": places.own(number),
+            "port": str(addresses.port),
+            "bind": addresses.own(number),
             "dir": str(self.directory),
             "trace-file": TRACE,
             "trace-file-max-bytes": "0",  # it is read while it grows

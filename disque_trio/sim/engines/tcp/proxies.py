@@ -13,7 +13,7 @@ import trio
 
 from disque_trio.sim.engines.links import End, FramePacket, Links
 from disque_trio.sim.engines.live_events import LiveEngine
-from disque_trio.sim.engines.tcp.places import Places
+from disque_trio.sim.engines.tcp.addresses import NodeAddresses
 from disque_trio.sim.engines.tcp.sockets import broken, close_at_once
 
 _START: Final = struct.Struct(">4sI")
@@ -132,13 +132,13 @@ class Proxies:
 
     def __init__(
         self,
-        places: Places,
+        addresses: NodeAddresses,
         engine: LiveEngine,
         links: Links,
         nursery: trio.Nursery,
         told: Callable[[FramePacket, ProcessLink], None],
     ) -> None:
-        self._places = places
+        self._addresses = addresses
         self._engine = engine
         self._links = links
         self._nursery = nursery
@@ -149,7 +149,7 @@ class Proxies:
         """Listen at the address where others see the node. `life` tells which of its processes
         runs, from 1, or 0 if none does."""
         self._lives[node] = life
-        sock = socket.create_server((self._places.seen(node), self._places.bus_port))
+        sock = socket.create_server((self._addresses.seen(node), self._addresses.bus_port))
         listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
 
         async def welcome(stream: trio.SocketStream) -> None:
@@ -167,7 +167,7 @@ class Proxies:
             address = stream.socket.getpeername()[0]
         except OSError:
             address = ""
-        source = self._places.node_at(address)
+        source = self._addresses.node_at(address)
         if not source:
             close_at_once(stream)
             return
@@ -187,9 +187,9 @@ class Proxies:
     async def _go_on(self, handler: SocketHandler, source: int, target: int) -> None:
         sock = trio.socket.socket()
         try:
-            await sock.bind((self._places.seen(source), 0))
+            await sock.bind((self._addresses.seen(source), 0))
             life = self._lives[target]()
-            await sock.connect((self._places.own(target), self._places.bus_port))
+            await sock.connect((self._addresses.own(target), self._addresses.bus_port))
         except OSError:
             sock.close()
             handler.link.has_ended = True

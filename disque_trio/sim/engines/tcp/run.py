@@ -1,7 +1,7 @@
 """The tcp engine: real server processes on the loopback network, in real time.
 
 Each node is a process of `disque-trio server` that writes its own trace. Its links run through our
-proxies (`tcp.places`), where the network model of the other engines delays, keeps and cuts them.
+proxies (`tcp.addresses`), where the network model of the other engines delays, keeps and cuts them.
 Crashes are kill -9, pauses SIGSTOP. The agents are those of the other engines, over sockets. At the
 end all traces are merged into one history.
 
@@ -22,7 +22,7 @@ import trio
 from disque_trio.sim.engines.heap.run import Outcome, Run, UnplayableError, has_journals
 from disque_trio.sim.engines.live_events import LiveEngine
 from disque_trio.sim.engines.task_errors import ungrouped
-from disque_trio.sim.engines.tcp import places
+from disque_trio.sim.engines.tcp import addresses
 from disque_trio.sim.engines.tcp.control import Poller
 from disque_trio.sim.engines.tcp.merge import merge
 from disque_trio.sim.engines.tcp.world import FORMING_TIME, ProcessWorld
@@ -80,7 +80,7 @@ async def _play(plan: Plan, directory: Path) -> list[Row]:
             live,
             Recorder(rows.append),
             directory=directory,
-            places=places.find(plan.nodes),
+            addresses=addresses.find(plan.nodes),
             nursery=nursery,
         )
         run = Run(world)

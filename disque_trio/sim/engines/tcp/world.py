@@ -11,11 +11,11 @@ from disque_trio.sim.engines.heap.clients import ClientConnections
 from disque_trio.sim.engines.heap.nodes import Host, MachineError, Site
 from disque_trio.sim.engines.heap.world import FormingError, World
 from disque_trio.sim.engines.live_events import LiveEngine
+from disque_trio.sim.engines.tcp.addresses import NodeAddresses
 from disque_trio.sim.engines.tcp.clients import Sockets
 from disque_trio.sim.engines.tcp.hosts import ProcessHost
 from disque_trio.sim.engines.tcp.links import ProxyLinks
 from disque_trio.sim.engines.tcp.merge import Sources
-from disque_trio.sim.engines.tcp.places import Places
 from disque_trio.sim.engines.tcp.processes import NodeProcess
 from disque_trio.sim.model.recorder import Recorder
 from disque_trio.sim.scenarios.plan import Micros, Plan
@@ -41,12 +41,12 @@ class ProcessWorld(World):
         recorder: Recorder,
         *,
         directory: Path,
-        places: Places,
+        addresses: NodeAddresses,
         nursery: trio.Nursery,
     ) -> None:
         self._live = engine
         self._directory = directory
-        self.places = places
+        self.addresses = addresses
         self._nursery = nursery
         self.processes: list[ProcessHost] = []
         """All hosts."""
@@ -54,18 +54,23 @@ class ProcessWorld(World):
 
     def surround(self) -> None:
         """Proxies and sockets."""
-        live, recorder, places, nursery = self._live, self.recorder, self.places, self._nursery
-        self.proxies = ProxyLinks(live, self.network, self.names, places, nursery)
+        live, recorder, addresses, nursery = (
+            self._live,
+            self.recorder,
+            self.addresses,
+            self._nursery,
+        )
+        self.proxies = ProxyLinks(live, self.network, self.names, addresses, nursery)
         self.links = self.proxies.links
-        self.sockets = Sockets(live, places, nursery)
+        self.sockets = Sockets(live, addresses, nursery)
         self.clients = ClientConnections(live, recorder, self.sockets.connect)
 
     def make_host(self, site: Site) -> Host:
         """A host of processes."""
         number = site.number
         zone = (("replica-zone", self.plan.zone(number)),) if self.plan.zones else ()
-        process = NodeProcess(self._directory, self.places, number, (*self.plan.config, *zone))
-        host = ProcessHost(self._live, self.recorder, site, self.places, process)
+        process = NodeProcess(self._directory, self.addresses, number, (*self.plan.config, *zone))
+        host = ProcessHost(self._live, self.recorder, site, self.addresses, process)
         self.processes.append(host)
         self.proxies.add(host)
         self.clients.add_host(host)
@@ -83,7 +88,7 @@ class ProcessWorld(World):
 
     def meet(self, host: Host, other: Host) -> None:
         """CLUSTER MEET."""
-        self.command(host, "CLUSTER", "MEET", other.ip, self.places.port)
+        self.command(host, "CLUSTER", "MEET", other.ip, self.addresses.port)
 
     def introduce(self, host: Host) -> None:
         """All others meet the node. It may not listen yet, so they try again until they know it."""

@@ -11,7 +11,7 @@ from disque_trio.tracing.rows import Row
 
 
 @attrs.define(eq=False)
-class Tail:
+class TraceReader:
     """One node's trace, as it grows, with the rows as the node wrote them."""
 
     path: Path

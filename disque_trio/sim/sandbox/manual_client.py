@@ -1,4 +1,4 @@
-"""What a person does as a client: adds jobs, takes and answers them by hand, hires workers."""
+"""What a person does as a client: adds jobs, takes and answers them, adds workers."""
 
 from collections import deque
 from typing import Final
@@ -7,13 +7,13 @@ import attrs
 
 from disque_trio.sim.engines.events import NEVER
 from disque_trio.sim.engines.heap.clients import Actor
+from disque_trio.sim.fault_controls import number_of
 from disque_trio.sim.random_streams import stream
 from disque_trio.sim.scenarios.plan import Consumer, Micros
 from disque_trio.sim.steering import Client, Simulation
-from disque_trio.sim.verbs import number_of
+from disque_trio.sim.workload.actions import Disconnect
 from disque_trio.sim.workload.agents import Worker
 from disque_trio.sim.workload.operators import Pending, Word
-from disque_trio.sim.workload.wishes import Hang
 from disque_trio.statemachine.base import Failure, Reply, Status
 
 ANSWERS: Final = {"ack": "ACKJOB", "nack": "NACK", "working": "WORKING"}
@@ -21,24 +21,24 @@ ASKED: Final = 40
 """Of how many requests the replies are shown."""
 
 
-class HiredWorker(Worker):
-    """A worker that can be told to go, whatever it is doing."""
+class RemovableWorker(Worker):
+    """A worker that can be removed, whatever it is doing."""
 
-    def dismiss(self) -> None:
+    def remove_worker(self) -> None:
         """It drops its connection, and the job in hand."""
         self._jobs.clear()
         self._is_asking = self._is_working = False
         self._way = ""
         self._due = NEVER
-        self.wishes.append(Hang(self._connection, "quit"))
+        self.actions.append(Disconnect(self._connection, "quit"))
 
 
 @attrs.define
-class Hired:
-    """A worker, from when it came to when it was dismissed."""
+class AddedWorker:
+    """A worker, from when it was added to when it was removed."""
 
     plan: Consumer
-    worker: HiredWorker
+    worker: RemovableWorker
     actor: Actor
     until: Micros | None = None
 
@@ -59,7 +59,7 @@ class Asked:
 
 
 @attrs.frozen
-class InHand:
+class HeldJob:
     """A job that a person has taken and not answered for."""
 
     job: str
@@ -72,17 +72,17 @@ class InHand:
 
 
 @attrs.define(eq=False)
-class Hands:
+class ManualClient:
     """Over one simulation."""
 
     sim: Simulation
     asked: deque[Asked] = attrs.field(factory=lambda: deque(maxlen=ASKED))
-    hired: list[Hired] = attrs.Factory(list)
+    workers: list[AddedWorker] = attrs.Factory(list)
     _takers: dict[str, list[tuple[Client, Pending]]] = attrs.Factory(dict)
     """By node: connections by which jobs were taken, with the last request of each."""
     _taken: list[tuple[str, Pending]] = attrs.Factory(list)
     """Requests for jobs whose replies have not been looked at, by node."""
-    _in_hand: dict[tuple[str, str], InHand] = attrs.Factory(dict)
+    _held: dict[tuple[str, str], HeldJob] = attrs.Factory(dict)
     """By id and node: the same job may come twice."""
 
     def ask(self, node: str, *words: Word, says: str) -> Pending:
@@ -105,7 +105,7 @@ class Hands:
         self.asked.append(Asked(self.sim.now, node, says, pending))
         return pending
 
-    def in_hand(self) -> list[InHand]:
+    def held_jobs(self) -> list[HeldJob]:
         """What was taken and not answered for, as far as replies have come."""
         waiting = []
         for node, pending in self._taken:
@@ -113,10 +113,10 @@ class Hands:
                 waiting.append((node, pending))
             elif isinstance(pending.reply, list):
                 for each in pending.reply:
-                    found = _in_hand(node, each)
-                    self._in_hand[found.job, node] = found
+                    found = _held(node, each)
+                    self._held[found.job, node] = found
         self._taken = waiting
-        return list(self._in_hand.values())
+        return list(self._held.values())
 
     def answer(self, how: str, job: str, node: str) -> None:
         """Tell the node how it ended. After WORKING the job stays in hand."""
@@ -126,14 +126,14 @@ class Hands:
 
     def drop(self, job: str, node: str) -> None:
         """Forget it, as a worker that dies does."""
-        self.in_hand()
-        self._in_hand.pop((job, node), None)
+        self.held_jobs()
+        self._held.pop((job, node), None)
 
     # Workers.
 
-    def hire(self, node: str, queue: str, work: Micros, *, acks: bool) -> str:
+    def add_worker(self, node: str, queue: str, work: Micros, *, acks: bool) -> str:
         """A worker that takes one job after the other. Its name."""
-        name = f"w{len(self.hired) + 1}"
+        name = f"w{len(self.workers) + 1}"
         plan = Consumer(
             name=name,
             node=number_of(node),
@@ -143,18 +143,18 @@ class Hands:
             start=self.sim.now,
         )
         nodes, rng = len(self.sim.world.hosts), stream(self.sim.plan.seed, "work", name)
-        worker = HiredWorker(plan, nodes, rng)
-        self.hired.append(Hired(plan, worker, self.sim.world.add_agent(worker)))
+        worker = RemovableWorker(plan, nodes, rng)
+        self.workers.append(AddedWorker(plan, worker, self.sim.world.add_agent(worker)))
         return name
 
-    def dismiss(self, hired: Hired) -> None:
+    def remove_worker(self, workers: AddedWorker) -> None:
         """It goes, and the job that it works on comes again."""
-        hired.until = self.sim.now
-        hired.worker.dismiss()
-        self.sim.world.clients.settle(hired.actor)
+        workers.until = self.sim.now
+        workers.worker.remove_worker()
+        self.sim.world.clients.settle(workers.actor)
 
 
-def _in_hand(node: str, given: Reply) -> InHand:
+def _held(node: str, given: Reply) -> HeldJob:
     """Of one job in the reply to GETJOB WITHCOUNTERS."""
     assert isinstance(given, list)
     queue, job, _, _, nacks, _, again = given
@@ -162,7 +162,7 @@ def _in_hand(node: str, given: Reply) -> InHand:
     assert isinstance(job, bytes)
     assert isinstance(nacks, int)
     assert isinstance(again, int)
-    return InHand(job.decode(), queue.decode("utf-8", "replace"), node, nacks, again)
+    return HeldJob(job.decode(), queue.decode("utf-8", "replace"), node, nacks, again)
 
 
 def in_words(pending: Pending) -> str:

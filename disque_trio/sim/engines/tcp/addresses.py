@@ -27,12 +27,12 @@ _PORTS: Final = range(11_000, 22_000)
 _TRIES: Final = 100
 
 
-class NoPlaceError(Exception):
+class NoAddressError(Exception):
     """No free addresses have been found."""
 
 
 @attrs.frozen
-class Places:
+class NodeAddresses:
     """The addresses of one run."""
 
     network: int
@@ -57,24 +57,24 @@ class Places:
         return int(number) if start == f"127.{self.network}.0" else 0
 
 
-def find(nodes: int) -> Places:
-    """Free addresses. Raises `NoPlaceError`."""
+def find(nodes: int) -> NodeAddresses:
+    """Free addresses. Raises `NoAddressError`."""
     draw = random.SystemRandom()
     for _ in range(_TRIES):
-        places = Places(draw.choice(_NETWORKS), draw.choice(_PORTS))
-        if all(_is_free(places, node) for node in range(1, nodes + 1)):
-            return places
-    raise NoPlaceError(
+        addresses = NodeAddresses(draw.choice(_NETWORKS), draw.choice(_PORTS))
+        if all(_is_free(addresses, node) for node in range(1, nodes + 1)):
+            return addresses
+    raise NoAddressError(
         "no free addresses in the loopback network 127.0.0.0/8: every node and proxy needs one of "
         "its own there, and only Linux has them all by itself"
     )
 
 
-def _is_free(places: Places, node: int) -> bool:
+def _is_free(addresses: NodeAddresses, node: int) -> bool:
     wanted = (
-        (places.own(node), places.port),
-        (places.own(node), places.bus_port),
-        (places.seen(node), places.bus_port),
+        (addresses.own(node), addresses.port),
+        (addresses.own(node), addresses.bus_port),
+        (addresses.seen(node), addresses.bus_port),
     )
     for address in wanted:
         with socket.socket() as candidate:

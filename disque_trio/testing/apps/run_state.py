@@ -18,7 +18,7 @@ _RETURN: Final = Deed()
 
 
 @attrs.define(eq=False)
-class Stage:
+class RunState:
     """One run."""
 
     plan: AppsPlan

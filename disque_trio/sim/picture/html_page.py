@@ -12,7 +12,7 @@ _COLOURS: Final = resources.files("disque_trio") / "web" / "static" / "colours.c
 _SLOT: Final = re.compile(r"<!-- put:(\w+) -->")
 
 
-def sheet(title: str, style: str, body: str) -> str:
+def html_page(title: str, style: str, body: str) -> str:
     """The whole file. `style` is added to the common styles."""
     parts = {
         "title": html.escape(title),

@@ -22,7 +22,7 @@ Name = str | int
 class Trouble:
     """A fault that goes on until it is undone, or until its ``with`` block ends."""
 
-    _owner: "Verbs"
+    _owner: "FaultControls"
     _undo: Callable[[], object]
 
     def undo(self) -> None:
@@ -45,8 +45,8 @@ class Trouble:
         self.undo()
 
 
-class Verbs:
-    """The verbs, over a world. What goes on is in `troubles`."""
+class FaultControls:
+    """Faults over a world. Those that have begun are in `troubles`."""
 
     world: World
     troubles: dict[Trouble, None]

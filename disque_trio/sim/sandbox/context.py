@@ -1,11 +1,11 @@
-"""What deeds act on: the simulation, and what a person has done to it so far."""
+"""What operations act on: the simulation, and what a person has done to it so far."""
 
 import attrs
 
-from disque_trio.sim.sandbox.hands import Hands
+from disque_trio.sim.fault_controls import Trouble, number_of
+from disque_trio.sim.sandbox.manual_client import ManualClient
 from disque_trio.sim.scenarios.plan import Add, Fault, Micros
 from disque_trio.sim.steering import Simulation
-from disque_trio.sim.verbs import Trouble, number_of
 
 
 @attrs.define(eq=False)
@@ -22,16 +22,16 @@ class Begun:
 
 
 @attrs.define(eq=False)
-class Stage:
+class Context:
     """One simulation and its history."""
 
     sim: Simulation
-    hands: Hands = attrs.field(init=False)
+    client: ManualClient = attrs.field(init=False)
     begun: list[Begun] = attrs.Factory(list)
     added: list[Add] = attrs.Factory(list)
 
     def __attrs_post_init__(self) -> None:
-        self.hands = Hands(self.sim)
+        self.client = ManualClient(self.sim)
 
     @property
     def nodes(self) -> list[str]:

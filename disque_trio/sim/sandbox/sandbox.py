@@ -1,7 +1,7 @@
-"""The sandbox: time, deeds, their limits, and its end.
+"""The sandbox: time, operations, their limits, and its end.
 
-The same plan, seed and deeds at the same times give the same rows, and so the same digest, however
-the time between them was cut into pieces.
+The same plan, seed and operations at the same times give the same rows, and so the same digest,
+however the time between them was cut into pieces.
 """
 
 from collections import Counter
@@ -12,10 +12,10 @@ import attrs
 
 from disque_trio.sim.engines.heap.nodes import MachineError, MachineFactory
 from disque_trio.sim.engines.heap.run import QUIET
-from disque_trio.sim.sandbox.args import Args, DeedError
-from disque_trio.sim.sandbox.deeds import DEEDS
+from disque_trio.sim.sandbox.args import Args, OperationError
+from disque_trio.sim.sandbox.context import Context
+from disque_trio.sim.sandbox.operations import OPERATIONS
 from disque_trio.sim.sandbox.plans import by_hand, plan_of
-from disque_trio.sim.sandbox.stage import Stage
 from disque_trio.sim.scenarios.plan import Micros, Plan
 from disque_trio.sim.steering import Simulation
 from disque_trio.statemachine.machine import Machine
@@ -23,7 +23,7 @@ from disque_trio.tracing.rows import Row
 
 EVENTS: Final = 150_000
 """Rows that are kept. With three idle nodes that is an hour and a half."""
-MOST_DEEDS: Final = 2_000
+MOST_OPERATIONS: Final = 2_000
 GRID: Final[Micros] = 100_000
 """At multiples of it the limit is looked at, wherever the caller stops."""
 STEP_MOST: Final[Micros] = 10_000_000
@@ -33,7 +33,7 @@ FINISH: Final = "finish"
 
 @attrs.frozen
 class Done:
-    """A deed that was done."""
+    """An operation that was carried out."""
 
     at: Micros
     name: str
@@ -71,7 +71,7 @@ class Sandbox:
         sim = Simulation(
             plan or by_hand(nodes, seed), observer=self._see, machine_factory=machine_factory
         )
-        self.stage = Stage(sim)
+        self.context = Context(sim)
 
     def _see(self, row: Row) -> None:
         self.rows.append(row)
@@ -86,7 +86,7 @@ class Sandbox:
     @property
     def sim(self) -> Simulation:
         """The cluster."""
-        return self.stage.sim
+        return self.context.sim
 
     @property
     def now(self) -> Micros:
@@ -99,20 +99,22 @@ class Sandbox:
         return self.sim.digest
 
     def plan(self) -> Plan:
-        """The plan with the deeds in it."""
-        return plan_of(self.stage, self.now if self._chaos is None else self._chaos)
+        """The plan with the operations in it."""
+        return plan_of(self.context, self.now if self._chaos is None else self._chaos)
 
-    # Deeds.
+    # Operations.
 
     def do(self, name: str, /, **args: Any) -> str:
-        """Do it now. In words what was done. Raises `DeedError`, and has then done nothing."""
+        """Do it now. In words what was done. Raises `OperationError`, and has then done nothing."""
         self._check_open()
-        if name not in DEEDS:
-            raise DeedError(f"there is no deed '{name}': {', '.join([*DEEDS, FINISH])}")
-        if len(self.done) >= MOST_DEEDS:
-            raise DeedError(f"{MOST_DEEDS} deeds are the most: begin anew")
-        given = Args(args, self.stage.nodes)
-        words = DEEDS[name](self.stage, given)
+        if name not in OPERATIONS:
+            raise OperationError(
+                f"there is no operation '{name}': {', '.join([*OPERATIONS, FINISH])}"
+            )
+        if len(self.done) >= MOST_OPERATIONS:
+            raise OperationError(f"{MOST_OPERATIONS} operations are the most: begin anew")
+        given = Args(args, self.context.nodes)
+        words = OPERATIONS[name](self.context, given)
         self.done.append(Done(self.now, name, given.used, words))
         return words
 
@@ -123,7 +125,7 @@ class Sandbox:
 
     def _check_open(self) -> None:
         if self.ended or self.is_finishing:
-            raise DeedError(f"{self.ended or 'it is being finished'}: begin anew")
+            raise OperationError(f"{self.ended or 'it is being finished'}: begin anew")
 
     # Time.
 
@@ -166,7 +168,7 @@ class Sandbox:
         self.done.append(Done(self.now, FINISH, {}, "heal everything, and end all jobs"))
         if self.now < self.sim.plan.chaos:
             yield self.sim.plan.chaos
-        self.stage.end(*self.stage.going_on())
+        self.context.end(*self.context.going_on())
         self._chaos = self.now
         for moment in self.sim.ending(self.plan()):
             yield moment
@@ -177,9 +179,10 @@ class Sandbox:
 
     # The same again.
 
-    def repeat(self, deeds: Iterable[Mapping[str, Any]]) -> None:
-        """Do these deeds, each with its time `at` and its `name`. Raises `DeedError`."""
-        for each in deeds:
+    def repeat(self, operations: Iterable[Mapping[str, Any]]) -> None:
+        """Carry out these operations, each with its time `at` and its `name`. Raises
+        `OperationError`."""
+        for each in operations:
             args = dict(each)
             at, name = args.pop("at"), args.pop("name")
             self.run_to(at)

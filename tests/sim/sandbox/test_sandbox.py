@@ -4,10 +4,10 @@ from typing import Any
 import pytest
 
 from disque_trio.sim.engines.heap.run import QUIET
-from disque_trio.sim.sandbox import box as boxes
-from disque_trio.sim.sandbox.args import DeedError
-from disque_trio.sim.sandbox.box import Sandbox
-from disque_trio.sim.sandbox.deeds import DEEDS
+from disque_trio.sim.sandbox import sandbox as sandboxes
+from disque_trio.sim.sandbox.args import OperationError
+from disque_trio.sim.sandbox.operations import OPERATIONS
+from disque_trio.sim.sandbox.sandbox import Sandbox
 from disque_trio.sim.sandbox.script import script
 from disque_trio.sim.sandbox.verdicts import verdict
 from disque_trio.sim.scenarios.plan import Fault
@@ -26,10 +26,10 @@ def test_the_same_deeds_at_the_same_times_give_the_same_digest(pieces: int) -> N
 
 def test_a_deed_a_moment_later_is_another_run() -> None:
     first = story(Sandbox(seed=7))
-    deeds = again(first)
+    operations = again(first)
     other = Sandbox(seed=7)
 
-    other.repeat([*deeds[:-1], deeds[-1] | {"at": deeds[-1]["at"] + 1}])
+    other.repeat([*operations[:-1], operations[-1] | {"at": operations[-1]["at"] + 1}])
     other.run_to(first.now)
 
     assert other.digest != first.digest
@@ -87,7 +87,7 @@ def test_a_step_ends_though_nothing_happens() -> None:
 
     box.step()
 
-    assert box.now == SECOND + boxes.STEP_MOST
+    assert box.now == SECOND + sandboxes.STEP_MOST
 
 
 def test_quiet_is_when_nothing_happens_to_any_job() -> None:
@@ -109,7 +109,7 @@ def test_quiet_has_an_end_though_jobs_come_again_and_again() -> None:
 
     box.play(box.quieting())
 
-    assert box.now == boxes.QUIET_MOST
+    assert box.now == sandboxes.QUIET_MOST
 
 
 def test_the_end_heals_everything_and_judges_the_whole() -> None:
@@ -121,12 +121,12 @@ def test_the_end_heals_everything_and_judges_the_whole() -> None:
     box.play(box.finishing())
 
     assert box.is_finished
-    assert box.stage.going_on() == []
+    assert box.context.going_on() == []
     assert [row.kind for row in box.rows if row.kind in {"heal.end", "end"}] == ["heal.end", "end"]
     found = verdict(box)
     assert (found["ok"], found["is_whole"], found["findings"]) == (True, True, [])
     assert found["duplicates"]
-    with pytest.raises(DeedError, match="begin anew"):
+    with pytest.raises(OperationError, match="begin anew"):
         box.do("kill", node="n1")
 
 
@@ -163,14 +163,14 @@ def test_a_node_that_raises_ends_it() -> None:
 
     assert "broken on purpose" in box.ended
     assert box.now < 3 * SECOND
-    with pytest.raises(DeedError, match="begin anew"):
+    with pytest.raises(OperationError, match="begin anew"):
         box.do("kill", node="n1")
     assert not verdict(box)["ok"]
 
 
 @pytest.mark.parametrize("pieces", [1, 6007])
 def test_it_keeps_so_many_events_and_says_so(monkeypatch: pytest.MonkeyPatch, pieces: int) -> None:
-    monkeypatch.setattr(boxes, "EVENTS", 1000)
+    monkeypatch.setattr(sandboxes, "EVENTS", 1000)
     box = Sandbox(seed=7)
     for piece in range(1, pieces + 1):
         box.run_to(3600 * SECOND * piece // pieces)
@@ -181,12 +181,12 @@ def test_it_keeps_so_many_events_and_says_so(monkeypatch: pytest.MonkeyPatch, pi
 
 
 def test_it_takes_so_many_deeds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(boxes, "MOST_DEEDS", 2)
+    monkeypatch.setattr(sandboxes, "MOST_OPERATIONS", 2)
     box = Sandbox()
     box.do("kill", node="n1")
     box.do("restart", node="n1")
 
-    with pytest.raises(DeedError, match="2 deeds are the most"):
+    with pytest.raises(OperationError, match="2 operations are the most"):
         box.do("kill", node="n1")
 
 
@@ -194,10 +194,10 @@ def test_a_person_goes_on_from_the_midst_of_a_plan() -> None:
     fault = Fault(kind="crash", at=3 * SECOND, nodes=(2,), hold=4 * SECOND)
     box = Sandbox(plan(fault, jobs=30, seconds=12))
     box.run_to(4 * SECOND)
-    assert not box.stage.is_up("n2")
+    assert not box.context.is_up("n2")
     box.do("kill", node="n3")
     box.run_to(8 * SECOND)
-    assert (box.stage.is_up("n2"), box.stage.is_up("n3")) == (True, False)
+    assert (box.context.is_up("n2"), box.context.is_up("n3")) == (True, False)
 
     box.play(box.finishing())
 
@@ -224,21 +224,21 @@ def wild(seed: int) -> Sandbox:
     box = Sandbox(nodes=rng.randint(2, 5), seed=seed)
     for _ in range(60):
         box.run_to(box.now + int(rng.random() ** 3 * 3 * SECOND))
-        name, args = _wish(rng, box.stage.nodes)
-        held = box.stage.hands.in_hand()
+        name, args = _wish(rng, box.context.nodes)
+        held = box.context.client.held_jobs()
         if name == "answer" and held:
             one = rng.choice(held)
             args |= {"job": one.job, "node": one.node, "how": rng.choice(["ack", "nack", "drop"])}
         try:
             box.do(name, **args)
-        except DeedError:
+        except OperationError:
             continue
     return box
 
 
 def _wish(rng: random.Random, nodes: list[str]) -> tuple[str, dict[str, Any]]:
     mixed = rng.sample(nodes, len(nodes))
-    name = rng.choice([*DEEDS, "add", "take"])
+    name = rng.choice([*OPERATIONS, "add", "take"])
     more: dict[str, dict[str, Any]] = {
         "cut": {"sides": [mixed[:1], mixed[1:]]},
         "slow": {"ms": rng.choice([0, 50, 500])},

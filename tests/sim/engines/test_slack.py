@@ -2,12 +2,12 @@
 
 import pytest
 
-from disque_trio.sim.engines.tcp.lateness import NO_PROCESSOR, forgiving
+from disque_trio.sim.engines.tcp.slack import NO_PROCESSOR, with_slack
 from disque_trio.sim.scenarios.plan import LinkPlan, Plan
 from tests.sim.checkers.trace import Trace, broken
 
 IN_VIRTUAL_TIME = LinkPlan()
-IN_REAL_TIME = forgiving(Plan(scenario="late", seed=0, nodes=3)).link
+IN_REAL_TIME = with_slack(Plan(scenario="late", seed=0, nodes=3)).link
 
 
 @pytest.mark.parametrize(

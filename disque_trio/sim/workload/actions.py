@@ -1,7 +1,7 @@
-"""What agents and the engine say to each other.
+"""What agents request of the engine.
 
 The engine asks an agent for its `deadline`, wakes it then, and tells it of replies and of lost
-connections. The agent puts what it wants done into `wishes`; the engine takes them after each call
+connections. The agent appends its requests to `actions`; the engine takes them after each call
 and carries them out in order. An agent numbers its connections; each opens with its first request,
 and carries one request at a time or a pipeline of them.
 """
@@ -20,7 +20,7 @@ RECONNECT: Final[Micros] = 500_000
 
 
 @attrs.define
-class Ask:
+class SendRequest:
     """Send a request on a connection."""
 
     connection: int
@@ -29,19 +29,19 @@ class Ask:
 
 
 @attrs.define
-class Hang:
+class Disconnect:
     """End a connection. Requests without a reply are lost; no `lost` follows."""
 
     connection: int
     cause: str = "timeout"
     """For the rows of lost requests; `quit` if the agent ends it without a timeout."""
-    is_told: bool = False
+    has_row: bool = False
     """It has a row of its own, because jobs may be tied to the connection."""
 
 
 @attrs.define
-class Tell:
-    """Write a row of what the agent does, which no reply tells."""
+class WriteRow:
+    """Write a row about the agent that no reply would cause."""
 
     kind: str
     job: str = ""
@@ -50,14 +50,14 @@ class Tell:
     detail: str = ""
 
 
-Wish = Ask | Hang | Tell
+Action = SendRequest | Disconnect | WriteRow
 
 
 class Agent(Protocol):
     """An agent, as engines use it."""
 
     name: str
-    wishes: list[Wish]
+    actions: list[Action]
 
     def deadline(self) -> Micros:
         """When it wants to be woken; NEVER if it only waits for replies."""

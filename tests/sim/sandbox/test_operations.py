@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from disque_trio.sim.sandbox.args import DeedError
-from disque_trio.sim.sandbox.box import Sandbox
+from disque_trio.sim.sandbox.args import OperationError
+from disque_trio.sim.sandbox.sandbox import Sandbox
 from disque_trio.sim.sandbox.state import state
 from disque_trio.sim.scenarios import plan_file
 from tests.sim.runs import of, play
@@ -17,7 +17,7 @@ def nodes(box: Sandbox, field: str) -> list[Any]:
 @pytest.mark.parametrize(
     ("name", "args", "says"),
     [
-        ("explode", {}, "there is no deed 'explode'"),
+        ("explode", {}, "there is no operation 'explode'"),
         ("kill", {}, "there is no node missing: n1, n2, n3"),
         ("kill", {"node": "n9"}, "there is no node 'n9'"),
         ("kill", {"node": ["n1"]}, "there is no node"),
@@ -36,7 +36,7 @@ def nodes(box: Sandbox, field: str) -> list[Any]:
         ("add", {"node": "n1", "queue": ""}, "not a text of 1 to 100 letters"),
         ("add", {"node": "n1", "body": "\ud800"}, "not a text"),
         ("add", {"node": "n1", "is_async": 1}, "neither true nor false"),
-        ("answer", {"node": "n1", "job": "D-1"}, "not in your hands at n1"),
+        ("answer", {"node": "n1", "job": "D-1"}, "you do not hold the job at n1"),
         ("dismiss", {"worker": "w1"}, "there is no worker 'w1'"),
     ],
 )
@@ -45,7 +45,7 @@ def test_what_cannot_be_done_is_said_and_nothing_is_done(
 ) -> None:
     box, other = Sandbox(seed=7), Sandbox(seed=7)
 
-    with pytest.raises(DeedError, match=says):
+    with pytest.raises(OperationError, match=says):
         box.do(name, **args)
 
     box.run_to(SECOND)
@@ -80,7 +80,7 @@ def test_a_node_is_killed_and_restarted() -> None:
     box = Sandbox(seed=7)
     box.do("kill", node="n2")
     assert nodes(box, "state") == ["up", "down", "up"]
-    with pytest.raises(DeedError, match="n2 is down: restart it first"):
+    with pytest.raises(OperationError, match="n2 is down: restart it first"):
         box.do("pause", node="n2")
 
     assert box.do("restart", node="n2") == "n2 is started again"

@@ -15,7 +15,7 @@ NO_PROCESSOR: Final = SECOND
 """How long a process on a busy machine may get no processor time."""
 
 
-def forgiving(plan: Plan) -> Plan:
+def with_slack(plan: Plan) -> Plan:
     """The plan by which a run in real time is judged: lateness proves nothing there."""
     duplicates = tuple(dict.fromkeys((*plan.expect.duplicates, *CAUSES)))
     latency = plan.link.latency
