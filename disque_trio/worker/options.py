@@ -201,7 +201,8 @@ class Options:
     )
     lease: int = option(
         kinds.WHOLE_SECONDS,
-        "if the worker dies, the job is redelivered after this time; 0 is at-most-once delivery",
+        "if [the worker dies](#when-a-worker-dies), the job is redelivered after this time at the "
+        "latest; 0 is at-most-once delivery",
         LEASE_S,
         f"{LEASE_S} s",
         is_of_steps=True,
