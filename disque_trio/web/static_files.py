@@ -83,7 +83,7 @@ def frame() -> File:
     node has no need of otherwise: call it in a thread.
     """
     page: Any = import_module("disque_trio.sim.picture.page")
-    return File(TEXT, page.frame("The way of a job").encode())
+    return File(TEXT, page.frame("The timeline of a job").encode())
 
 
 def picture(page: bytes) -> File:
