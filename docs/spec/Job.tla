@@ -11,7 +11,9 @@
 (*                                                                          *)
 (* Above an action, `rows:` lists the events of a trace, as kind and cause, *)
 (* that show it; `half:` events that are the first part of it; `sends:` and *)
-(* `reads:` messages. docs/spec.md says how runs are held against this text. *)
+(* `reads:` messages. An action with `after:` follows at once from one of   *)
+(* these messages; one with `must:` is taken whenever such a message is     *)
+(* read. docs/spec.md says how runs are held against this text.             *)
 EXTENDS Naturals, FiniteSets
 
 CONSTANTS
@@ -96,6 +98,7 @@ Offer(n, S) ==
 
 (* A node takes the copy, unless it has a tombstone.                        *)
 (* rows: hold repljob                                                       *)
+(* after: repljob                                                           *)
 TakeCopy(n, m) ==
     /\ st[n] = "absent" /\ n \notin grave
     /\ \E x \in msgs :
@@ -160,7 +163,7 @@ IntoQueue(n) ==
 (* or whose client asks for it.                                             *)
 (* rows: queue first, queue delay-over, queue enqueue-message               *)
 (* rows: queue import, queue followed, queue nack, queue release            *)
-(* rows: queue enqueue, queue redriven                                      *)
+(* rows: queue enqueue, queue redriven, queue loaded                        *)
 Queue(n) == (answered \/ "fail" \in Also) /\ IntoQueue(n)
 
 (* WILLQUEUE: half a second before it queues the job again, a node asks the *)
@@ -181,6 +184,7 @@ Requeue(n) ==
 (* Another holder has it queued, too: one of the two takes it out. The ids  *)
 (* of the nodes decide which; here either may.                              *)
 (* rows: unqueue yield                                                      *)
+(* after: queued                                                            *)
 Yield(n, m) ==
     /\ st[n] = "queued" /\ Sent("QUEUED", m, n)
     /\ Becomes(n, "active")
@@ -198,6 +202,7 @@ Serve(n) ==
 
 (* A worker has it: no holder keeps it queued.                              *)
 (* rows: unqueue working                                                    *)
+(* must: working                                                            *)
 StopForWorker(n, m) ==
     /\ st[n] = "queued" /\ (m = n \/ Sent("WORKING", m, n))
     /\ Becomes(n, "active")
@@ -238,6 +243,7 @@ Give(n, m) ==
 
 (* The copy arrives once, and may be queued at once.                        *)
 (* rows: hold yourjobs                                                      *)
+(* after: yourjobs                                                          *)
 TakeMoved(n, m) ==
     /\ st[n] = "absent" /\ n \notin grave
     /\ \E x \in msgs :
@@ -307,6 +313,9 @@ TellEnded(n, m) ==
     /\ UNCHANGED <<record, grave, turn, faults, seen>>
 
 (* rows: acked setack                                                       *)
+(* after: setack, result                                                    *)
+(* must: setack, result                                                     *)
+(* half: unqueue acked                                                      *)
 LearnAck(n, m) ==
     /\ st[n] \in Live /\ Sent("SETACK", m, n)
     /\ Becomes(n, "acked") /\ conf' = [conf EXCEPT ![n] = {}]
@@ -343,6 +352,8 @@ CountAck(n, m) ==
 
 (* A dummy is not needed once a holder knows of the acknowledgement.        *)
 (* rows: drop dummy-dismissed                                               *)
+(* after: gotack                                                            *)
+(* must: gotack known                                                       *)
 Dismiss(n, m) ==
     /\ st[n] = "dummy" /\ Sent("GOTACK", m, n)
     /\ Reset(n, "absent", {})
@@ -364,6 +375,8 @@ Collect(n) ==
 
 (* If only two nodes hold it, the one that is asked need not keep it.       *)
 (* rows: drop deljob                                                        *)
+(* after: setack, result                                                    *)
+(* half: unqueue dropped, unqueue acked                                     *)
 DropAtOnce(n, m) ==
     /\ st[n] = "acked" /\ holders[n] = {n, m}
     /\ Msg("SETACK", m, n, holders[n]) \in msgs
@@ -373,6 +386,9 @@ DropAtOnce(n, m) ==
 
 (* DELJOB: it is over, in whatever state.                                   *)
 (* rows: drop deljob, drop add-failed                                       *)
+(* after: deljob                                                            *)
+(* must: deljob                                                             *)
+(* half: unqueue dropped                                                    *)
 Delete(n, m) ==
     /\ st[n] # "absent" /\ Sent("DELJOB", m, n)
     /\ Reset(n, "absent", {})
@@ -385,6 +401,7 @@ Delete(n, m) ==
 (* FASTACK: all holders drop the job, and nobody waits for confirmations.   *)
 (* rows: drop fastack                                                       *)
 (* sends: deljob                                                            *)
+(* half: unqueue dropped                                                    *)
 FastAck(n) ==
     /\ "fastack" \in Also /\ added
     /\ Reset(n, "absent", {})
@@ -440,16 +457,20 @@ Crash(n) ==
     /\ UNCHANGED <<holders, turn, gone, seen>>
 
 (* The node starts with what its journal has. One that is synced late may   *)
-(* have lost its end: what it has is any state that the record had. A node  *)
-(* that was forgotten must not return.                                      *)
-(* rows: start, hold loaded                                                 *)
+(* have lost its end: what it has is any state that the record had, and a   *)
+(* holder that the node has learned of may be missing. A node that was      *)
+(* forgotten must not return.                                               *)
+(* rows: start, hold loaded, acked loaded                                   *)
 Start(n, s) ==
     /\ n \in down /\ down' = down \ {n}
     /\ "return" \in Also \/ \A m \in Node : n \notin gone[m]
     /\ s = disk[n] \/ Journal = "late"
     /\ disk' = [disk EXCEPT ![n] = "absent"]
     /\ Becomes(n, s)
-    /\ holders' = IF s = "absent" THEN [holders EXCEPT ![n] = {}] ELSE holders
+    /\ \E m \in Node :
+        /\ m = n \/ (Journal = "late" /\ s # "absent" /\ m \in holders[n])
+        /\ holders' = [holders EXCEPT ![n] =
+                         IF s = "absent" THEN {} ELSE IF m = n THEN @ ELSE @ \ {m}]
     /\ UNCHANGED <<conf, grave, turn, msgs, gone, crashes, destroyed, seen>>
 
 (* CLUSTER FORGET: a node that is down for good is not waited for.          *)

@@ -1,3 +1,4 @@
+import attrs
 import pytest
 
 from disque_trio.sim.scenarios.expand import expand
@@ -10,7 +11,14 @@ from tests.sim.runs import plan
 from tests.spec.validating import SWARM, Case, check, validate
 
 CALM = plan(jobs=12, workers=(1, 3))
-MUTANTS = ("all-but-one-holder-is-asked", "sync-answers-one-copy-early", "confirmed-by-one")
+MUTANTS = (
+    "all-but-one-holder-is-asked",
+    "sync-answers-one-copy-early",
+    "confirmed-by-one",
+    "confirmed-without-a-copy",
+    "collected-at-once",
+    "ignoring-setack",
+)
 
 
 @pytest.mark.parametrize(
@@ -50,6 +58,74 @@ def test_a_job_that_returns_without_a_message_is_found() -> None:
     assert again.row.kind == "hold"
 
 
+def test_an_event_without_the_message_that_it_follows_from_is_found() -> None:
+    sent = [("send repljob n1 n2", "holders=n1,n2"), ("send repljob n1 n2", "holders=n1,n2")]
+
+    found = check(_between_two(*sent, ("recv repljob n2 n1", ""), ("hold repljob n2", "")))
+    unread = check(_between_two(*sent, ("hold repljob n2", "")))
+
+    assert found is None
+    assert unread is not None
+    assert "has not read" in unread.why
+
+
+@pytest.mark.parametrize(
+    ("message", "event"), [("setack", "acked setack n2"), ("deljob", "drop deljob n2")]
+)
+def test_a_message_without_the_step_that_follows_from_it_is_found(message: str, event: str) -> None:
+    before = [
+        ("send repljob n1 n2", "holders=n1,n2"),
+        ("recv repljob n2 n1", ""),
+        ("hold repljob n2", ""),
+        ("queue first n1", ""),
+        ("acked ackjob n1" if message == "setack" else "drop fastack n1", ""),
+        (f"send {message} n1 n2", "holders=2"),
+        (f"recv {message} n2 n1", ""),
+    ]
+    last = ("send gotjob n2 n1", "")
+
+    found = check(_between_two(*before, (event, ""), last))
+    idle = check(_between_two(*before, last))
+
+    assert found is None or found.row.cause == "gotjob"
+    assert idle is not None
+    assert f"n2 has read {message} of n1" in idle.why
+
+
+def test_the_first_part_of_a_step_without_the_rest_is_found() -> None:
+    found = check(_case("queue first", "unqueue served", "acked ackjob"))
+
+    assert found is not None
+    assert found.row.kind == "acked"
+    assert found.why == "an event before it is only the first part of another step"
+
+
+def test_an_acknowledgement_that_a_synced_journal_has_lost_is_found() -> None:
+    events = ("queue first", "serve served", "acked ackjob", *["crash kill", "start loaded"])
+    known = _case(*events, "hold loaded", "acked loaded", "drop collected")
+    lost = _case(*events, "hold loaded", "queue retry")
+
+    for case, is_right in ((known, True), (lost, False)):
+        rows = [attrs.evolve(row, time=row.time * 10_000_000) for row in case.rows]
+        synced = attrs.evolve(case, rows=tuple(rows), journal="late", is_synced=True)
+        assert (check(synced) is None) == is_right
+
+
+def _between_two(*events: tuple[str, str]) -> Case:
+    """Of a job that n1 has added. What a node reads leads to events of the same moment."""
+    rows = [
+        Row(-5, "start", "n1", cause="fresh"),
+        Row(-5, "start", "n2", cause="fresh"),
+        Row(0, "hold", "n1", "j", cause="add", detail="retry=5 "),
+    ]
+    for event, detail in events:
+        kind, cause, node, *peer = event.split()
+        time = rows[-1].time + (rows[-1].kind != "recv")
+        row = Row(time, kind, node, "j", peer="".join(peer), cause=cause, detail=detail)
+        rows.append(attrs.evolve(row, queue="q"))
+    return Case("j", tuple(rows), frozenset(["n1", "n2"]), frozenset(), 1, "none")
+
+
 def _case(*events: str) -> Case:
     rows = [
         Row(-5, "start", "n1", cause="fresh"),
@@ -57,5 +133,6 @@ def _case(*events: str) -> Case:
     ]
     for time, event in enumerate(events, 1):
         kind, _, cause = event.partition(" ")
-        rows.append(Row(time, kind, "n1", "j", cause=cause))
+        job = "" if kind in ("crash", "start") else "j"
+        rows.append(Row(time, kind, "n1", job, queue="q", cause=cause))
     return Case("j", tuple(rows), frozenset(["n1"]), frozenset(), 1, "none")

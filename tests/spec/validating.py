@@ -43,6 +43,7 @@ _SYNCED_WITHIN: Final = 2_000_000
 """Microseconds."""
 _MOST: Final = 64
 """Explanations of one job that are kept."""
+_NEVER: Final = -_BOUNDLESS * _BOUNDLESS
 
 
 @cache
@@ -57,9 +58,11 @@ class Table:
 
     rows: Mapping[str, tuple[str, ...]]
     """By kind and cause of an event."""
-    halves: frozenset[str]
+    halves: Mapping[str, tuple[str, ...]]
     sends: Mapping[str, tuple[str, ...]]
     reads: Mapping[str, tuple[str, ...]]
+    after: Mapping[str, tuple[str, ...]]
+    must: Mapping[str, tuple[str, ...]]
     """By the name of a message."""
 
 
@@ -71,12 +74,20 @@ def table() -> Table:
         "half": {},
         "sends": {},
         "reads": {},
+        "after": {},
+        "must": {},
     }
     for one in module().definitions.values():
         for word, names in found.items():
             for key in listed_in(one.comment, word):
                 names[key] = (*names.get(key, ()), one.name)
-    return Table(found["rows"], frozenset(found["half"]), found["sends"], found["reads"])
+    return Table(**{"halves" if word == "half" else word: names for word, names in found.items()})
+
+
+@cache
+def _needs(name: str) -> frozenset[str]:
+    """The messages of which the node must have read one in this moment, for the step."""
+    return frozenset(cause for cause, names in table().after.items() if name in names)
 
 
 @attrs.frozen
@@ -104,6 +115,19 @@ class Case:
     """Nodes that had not been started when the job was added."""
     need: int
     journal: str
+    is_synced: bool = False
+    """Whether each record is synced at once, by disks without faults."""
+    expires: int = _BOUNDLESS * _BOUNDLESS
+    """When its time to live may be over, microseconds."""
+
+    def down_since(self, start: Row) -> int:
+        """When the node went down that starts with this row."""
+        crashes = [
+            row.time
+            for row in self.rows
+            if row.kind == "crash" and row.node == start.node and row.time <= start.time
+        ]
+        return crashes[-1] if crashes else start.time
 
 
 # Cases of a run.
@@ -124,7 +148,8 @@ def _option(detail: str, name: str) -> str:
 def cases(rows: Iterable[Row], config: Mapping[str, str]) -> Iterator[Case]:
     """Each job that was added in the run, with directives that all nodes have."""
     journal = "late" if config.get("appendonly") == "yes" else "none"
-    messages = {*table().sends, *table().reads}
+    is_synced = config.get("appendfsync") == "always"
+    messages = {*table().sends, *table().reads, *table().after}
     found: dict[str, list[Row]] = {}
     common: list[Row] = []
     asked: dict[int, str] = {}
@@ -136,19 +161,40 @@ def cases(rows: Iterable[Row], config: Mapping[str, str]) -> Iterator[Case]:
         if row.kind in _OF_NODES:
             common.append(row)
             names[row.node] = None
+            is_synced &= row.cause != "empty"
+        elif row.kind.startswith("disk."):
+            is_synced = False
         elif row.kind in _EVENTS or (row.kind in ("send", "recv") and row.cause in messages):
             for job in _jobs_in(row):
                 found.setdefault(job, []).append(row)
         elif row.kind == "add.invoke":
             asked[row.ref] = row.detail
         elif row.kind == "add.ok":
-            needs[row.job] = _need(asked.get(row.ref, "async"), config)
+            # Another ADDJOB with its key returns the id, too.
+            need = _need(asked.get(row.ref, "async"), config)
+            needs[row.job] = min(need, needs.get(row.job, need))
     for job, own in found.items():
         if any(row.kind == "hold" and row.cause == "add" for row in own):
             every = sorted([*common, *own], key=lambda row: order[id(row)])
             known = tuple(_of_one_identity(every))
             late = frozenset(names).difference(_there(known))
-            yield Case(job, known, frozenset(names), late, needs.get(job, 0), journal)
+            yield Case(
+                job,
+                known,
+                frozenset(names),
+                late,
+                needs.get(job, 0),
+                journal,
+                is_synced=is_synced,
+                expires=_expiry(own),
+            )
+
+
+def _expiry(rows: Iterable[Row]) -> int:
+    """When the job may have expired by the clock of a node, microseconds."""
+    first = next(row for row in rows if row.kind == "hold" and row.cause == "add")
+    left = first.detail.rpartition(" left=")[2].partition(" ")[0]
+    return first.time + int(left) * 900
 
 
 def _of_one_identity(rows: Iterable[Row]) -> Iterator[Row]:
@@ -194,21 +240,29 @@ class _Player:
     """By node: messages that it has read in the batch of this moment."""
     to_send: dict[str, deque[Row]] = attrs.Factory(dict)
     """By node: messages that it sends, which may wait for the disk."""
+    did: dict[str, str] = attrs.Factory(dict)
+    """By node: the kind of its latest event of this moment."""
+    begun: dict[str, tuple[str, ...]] = attrs.Factory(dict)
+    """By node: the actions of which it has shown the first part."""
+    had: dict[str, list[tuple[int, frozenset[str]]]] = attrs.Factory(dict)
+    """By node: what its journal may have been told of the record, and when."""
 
     def play(self) -> Finding | None:
         for row in self.case.rows:
             if row.kind == "send":
                 self.to_send.setdefault(row.node, deque()).append(row)
         for number, row in enumerate(self.case.rows):
-            self.end_batches(row)
-            why = self.step(number, row)
+            why = self.end_batches(row) or self.step(number, row)
             if why:
                 return Finding(self.case.job, row, why)
             self.send_ahead(row)
+            self.note_for_journal(row)
             for invariant in INVARIANTS:
                 if not any(self.specification.value(invariant, each) for each in self.states):
                     return Finding(self.case.job, row, f"{invariant} is broken")
-        return None
+        last = self.case.rows[-1]
+        why = self.end_batches(attrs.evolve(last, time=last.time + 1))
+        return Finding(self.case.job, last, why) if why else None
 
     def step(self, number: int, row: Row) -> str:
         """Why no step explains the row; empty if one does."""
@@ -216,17 +270,36 @@ class _Player:
             return self.receive(row) if row.kind == "recv" else self.send(row)
         if row.kind == "crash":
             self.read.pop(row.node, None)
+            self.begun.pop(row.node, None)
+            self.did.pop(row.node, None)
             return self.move("Crash", [(row.node,)])
         if row.kind == "start":
             return self.start(number, row)
         if row.kind == "forget":
             return self.move("Forget", [(row.node, row.peer)])
+        return self.event(row)
+
+    def event(self, row: Row) -> str:
         key = f"{row.kind} {row.cause}"
-        if key in table().halves or (row.kind == "hold" and row.cause == "loaded"):
+        if row.node in self.read:
+            self.did[row.node] = row.kind
+        if key in ("hold loaded", "acked loaded"):
             return ""
-        names = table().rows.get(key)
+        whole = key not in table().halves
+        names = (table().rows if whole else table().halves).get(key)
         if names is None:
             return "the specification has no such event"
+        begun = self.begun.pop(row.node, names)
+        names = tuple([name for name in names if name in begun])
+        if not names:
+            return "an event before it is only the first part of another step"
+        if not whole:
+            self.begun[row.node] = names
+            return ""
+        read = {each.cause for each in self.read.get(row.node, ())}
+        names = tuple([name for name in names if not _needs(name) or _needs(name) & read])
+        if not names:
+            return "its node has not read the message that it follows from"
         self.keep(self.explained(row, names))
         self.catch_up(row.node)
         return "" if self.states else "this is no step of the specification"
@@ -267,24 +340,48 @@ class _Player:
     def start(self, number: int, row: Row) -> str:
         """With what the journal had: a record, if one is loaded before the node is down again."""
         node = row.node
-        record: Row | None = None
-        for later in self.case.rows[number + 1 :]:
-            if later.node == node and (later.kind in ("crash", "start") or later.job):
-                record = later if (later.kind, later.cause) == ("hold", "loaded") else None
-                break
+        record = self.loaded(number, node)
         ups = [state for state in self.states if node in state["down"]]
         if not ups:
-            return "" if record is None else "it is loaded by a node that was not down"
-        words: tuple[str, ...] = ("absent",)
-        if record is not None:
-            words = ("active", "acked", "dead") if record.queue else ("dummy",)
+            return "" if not record else "it is loaded by a node that was not down"
+        word = record or "absent"
         self.keep(
             after
             for state in ups
-            for word in words
+            if word in self.journaled(row)
             for after in self.specification.steps("Start", state, node, word)
         )
         return "" if self.states else "its journal cannot have had that"
+
+    def loaded(self, number: int, node: str) -> str:
+        """The state of the record that the node loads after this row; empty if it loads none."""
+        rows = [row for row in self.case.rows[number + 1 :] if row.node == node]
+        own = [row for row in rows if row.job or row.kind in ("crash", "start")][:2]
+        if not own or (own[0].kind, own[0].cause) != ("hold", "loaded"):
+            return ""
+        if not own[0].queue:
+            return "dummy"
+        states = [row.kind for row in own[1:] if row.cause == "loaded"]
+        return states[0] if states and states[0] in ("acked", "dead") else "active"
+
+    def note_for_journal(self, row: Row) -> None:
+        if row.kind in _EVENTS or row.kind == "recv":
+            words = frozenset(
+                self.specification.value("OnDisk", each, row.node)
+                for state in self.states
+                for each in [state, *self.specification.steps("Begin", state, row.node)]
+            )
+            self.had.setdefault(row.node, []).append((row.time, words))
+
+    def journaled(self, row: Row) -> frozenset[str]:
+        """What the journal may have of the record: one of its states, or one of the latest."""
+        had = [(_NEVER, frozenset(["absent"])), *self.had.get(row.node, ())]
+        if self.case.is_synced:
+            at = self.case.down_since(row) - _SYNCED_WITHIN
+            old = [words for time, words in had if time <= at]
+            had = [(_NEVER, old[-1]), *[each for each in had if each[0] > at]]
+        found = frozenset(word for _, words in had for word in words)
+        return found | {"absent"} if row.time >= self.case.expires else found
 
     # Messages.
 
@@ -313,10 +410,26 @@ class _Player:
                 if is_over or name != "Bury":
                     self.states = [self.absorbed(name, state, row) for state in self.states]
 
-    def end_batches(self, row: Row) -> None:
+    def end_batches(self, row: Row) -> str:
+        """Why something is missing of what follows from the messages of earlier moments."""
         for node in [node for node, read in self.read.items() if read[0].time < row.time]:
             self.catch_up(node, is_over=True)
-            del self.read[node]
+            read = self.read.pop(node)
+            if self.did.pop(node, "") not in ("queue", "hold"):
+                for each in read:
+                    if missing := self.neglected(each):
+                        return missing
+        return ""
+
+    def neglected(self, row: Row) -> str:
+        """A step that a node takes as soon as it has read the message, and has not taken."""
+        names = table().must
+        for name in (*names.get(row.cause, ()), *names.get(f"{row.cause} {row.detail}", ())):
+            params = self.specification.module.definitions[name].params
+            arguments = (row.node, row.peer)[: len(params)]
+            if all(any(self.specification.steps(name, each, *arguments)) for each in self.states):
+                return f"{row.node} has read {row.cause} of {row.peer}, without the step {name}"
+        return ""
 
     def send_ahead(self, row: Row) -> None:
         """A message may leave long after the step that sends it, once the journal is synced."""
@@ -346,7 +459,6 @@ class _Player:
     def send(self, row: Row) -> str:
         if row.node in self.read:
             self.catch_up(row.node, is_over=True)
-            del self.read[row.node]
         kinds = _types(row)
         found = [state for state in self.states if _has(state, kinds, row)]
         if not found or row.cause in ("repljob", "setack", "holders"):
