@@ -25,7 +25,7 @@ from rich.table import Table
 
 from tests.sim.mutants import scores
 from tests.sim.mutants.hunt import Catch, Hunt
-from tests.sim.mutants.kept import FILE, Kept
+from tests.sim.mutants.kept import FILE, Kept, key
 from tests.sim.mutants.mutant import all_mutants
 from tests.sim.mutants.operators import Drawn, draw
 
@@ -104,7 +104,7 @@ def _options() -> argparse.Namespace:
 
 def _made(hunt: Hunt, options: argparse.Namespace) -> list[Job]:
     return [
-        Job(each.name, f"{each.name} {hunt.seeds}", partial(hunt.run, each))
+        Job(each.name, key(each, hunt.seeds), partial(hunt.run, each))
         for each in all_mutants().values()
         if _is_asked_for(each.name, options.names)
     ]
@@ -123,9 +123,7 @@ def _drawn(console: Console, hunt: Hunt, kept: Kept, options: argparse.Namespace
     where = f"{options.scenario} {options.engine} {hunt.seeds} {hunt.budget}"
 
     def job(each: Drawn) -> Job:
-        return Job(
-            each.name, f"{each.name} {where}", lambda: hunt.try_drawn(each, swarm), each.diff()
-        )
+        return Job(each.name, key(each, where), lambda: hunt.try_drawn(each, swarm), each.diff())
 
     return [job(each) for each in chosen]
 

@@ -11,11 +11,11 @@ import attrs
 import pytest
 
 from tests.sim.mutants import __main__ as runner
-from tests.sim.mutants import operators, scores
+from tests.sim.mutants import kept, operators, plans, scores
 from tests.sim.mutants.hunt import Catch, Hunt, Swarm
 from tests.sim.mutants.kept import Kept
-from tests.sim.mutants.mutant import PACKAGE, Mutant, all_mutants
-from tests.sim.mutants.operators import draw
+from tests.sim.mutants.mutant import HERE, PACKAGE, Mutant, all_mutants
+from tests.sim.mutants.operators import Drawn, draw
 from tests.sim.mutants.scores import Survivor
 from tests.sim.mutants.trial import Trial
 
@@ -151,9 +151,7 @@ def test_an_intact_node_that_cannot_be_run_is_an_error(hunt: Hunt) -> None:
 
 
 def test_a_seed_tells_which_statements_it_comes_to(hunt: Hunt, tmp_path: Path) -> None:
-    kept = Kept(tmp_path / "state.jsonl")
-
-    (found,) = kept.swarm(hunt, "calm", "heap")
+    (found,) = Kept(tmp_path / "state.jsonl").swarm(hunt, "calm", "heap")
 
     assert found.failing == ()
     files = {file for file, _ in found.reached}
@@ -165,16 +163,110 @@ def test_a_seed_tells_which_statements_it_comes_to(hunt: Hunt, tmp_path: Path) -
 # What is kept.
 
 
-def test_what_is_known_is_not_run_again_but_in_another_version(tmp_path: Path) -> None:
+def test_what_is_known_is_not_run_again_but_with_another_judge(tmp_path: Path) -> None:
     path = tmp_path / "build" / "state.jsonl"
     catch = Catch(mutant="late", found={"S6": "too early"}, expected=("S6",), runs=3)
     Kept(path).keep("late 10", catch)
     Kept(path).keep("slow 10", Catch(mutant="slow", is_cut_short=True))
+    Kept(path).keep("off 10", Catch(mutant="off", is_reached=False))
     path.write_text(path.read_text() + '{"digest": "cut sho')
 
     assert Kept(path).catch("late 10") == catch
+    assert Kept(path, seeds="another version").catch("late 10") == catch
     assert Kept(path).catch("slow 10") is None
-    assert Kept(path, "another version").catch("late 10") is None
+    assert Kept(path).catch("off 10") is None
+    assert Kept(path, trials="another judge").catch("late 10") is None
+
+
+def test_seeds_of_the_intact_node_are_looked_at_again_in_another_version(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    class Looking(Scripted):
+        def look(self, _: str, __: str, seeds: tuple[int, ...]) -> Iterator[dict[str, Any]]:
+            for seed in seeds:
+                looked.append(seed)
+                yield {"found": {}, "cpu": 1.0, "reach": "0x5"}
+
+    looked: list[int] = []
+    path, hunt = tmp_path / "state.jsonl", Looking(2)
+    monkeypatch.setattr(kept, "places", lambda: [("a.py", 1), ("a.py", 2)])
+
+    for digests in ({}, {}, {"trials": "b"}, {"seeds": "b"}):
+        *_, found = Kept(path, **digests).swarm(hunt, "calm", "heap")
+        assert found.reached == {("a.py", 2): (0, 1)}
+
+    assert looked == [0, 1, 0, 1]
+
+
+ROOT: Final = PACKAGE.parent
+
+
+@pytest.mark.parametrize(
+    ("path", "is_of_seeds", "is_of_trials"),
+    [
+        (ACKS, True, False),
+        (PACKAGE / "sim" / "checkers" / "safety.py", True, True),
+        (PACKAGE / "cli" / "sim" / "execution.py", True, True),
+        (ROOT / "scenarios" / "everything.toml", True, True),
+        (HERE / "plans" / "upkeep.py", True, True),
+        (HERE / "operators.py", True, True),
+        (HERE / "seeds.py", False, True),
+        (HERE / "trial.py", False, True),
+        (HERE / "made" / "acks.toml", False, False),
+    ],
+    ids=lambda each: each.stem if isinstance(each, Path) else "",
+)
+def test_what_is_known_depends_on_these_files(
+    monkeypatch: pytest.MonkeyPatch, path: Path, *, is_of_seeds: bool, is_of_trials: bool
+) -> None:
+    read = Path.read_bytes
+    seeds, trials = kept.digest_of_seeds(), kept.digest_of_trials()
+
+    monkeypatch.setattr(Path, "read_bytes", lambda each: read(each) + b"\n" * (each == path))
+
+    assert (kept.digest_of_seeds() != seeds) == is_of_seeds
+    assert (kept.digest_of_trials() != trials) == is_of_trials
+
+
+def test_an_edited_mutant_is_another_one() -> None:
+    mutants: list[Mutant | Drawn] = [
+        LATE,
+        attrs.evolve(LATE, first="return False"),
+        attrs.evolve(LATE, plans=("calm",)),
+        DRAWN,
+    ]
+
+    keys = {kept.key(each, 10) for each in mutants}
+
+    assert len(keys) == 4
+    assert kept.key(attrs.evolve(LATE), 10) in keys
+    assert kept.key(LATE, 11) not in keys
+
+
+@pytest.mark.parametrize("mutant", [LATE, DRAWN])
+def test_a_mutant_is_another_one_if_its_module_changes(
+    monkeypatch: pytest.MonkeyPatch, mutant: Mutant | Drawn
+) -> None:
+    before = kept.key(mutant, 10)
+    read = Path.read_text
+
+    monkeypatch.setattr(type(mutant), "source", lambda self: read(self.path) + "\nCHANGED = 1\n")
+
+    assert kept.key(mutant, 10) != before
+
+
+def test_a_pin_is_part_of_the_mutants_that_name_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pin = tmp_path / "calm.json"
+    monkeypatch.setattr(plans, "pin", lambda name: tmp_path / f"{name}.json")
+    keys = [kept.key(LATE, 10)]
+
+    for text in ("{}", "[]"):
+        pin.write_text(text)
+        keys.append(kept.key(LATE, 10))
+
+    assert len(set(keys)) == 3
 
 
 # The command.

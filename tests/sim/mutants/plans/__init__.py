@@ -1,6 +1,7 @@
 """The plans in which mutants are caught."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 from disque_trio.sim.scenarios import plan_file
@@ -27,10 +28,15 @@ def called(name: str) -> Callable[[int], Plan]:
     if (here := _here(name)) is not None:
         return here
     name, _, first = name.partition(":")
-    if (pinned := conditions.SCENARIOS / "pins" / f"{name}.json").exists():
+    if (pinned := pin(name)).exists():
         return lambda _seed: plan_file.load(pinned)
     scenario = load(conditions.SCENARIOS / f"{name}.toml")
     return lambda seed: expand(scenario, int(first or 0) + seed)
+
+
+def pin(name: str) -> Path:
+    """Where the plan is if the name is a pin's."""
+    return conditions.SCENARIOS / "pins" / f"{name}.json"
 
 
 def is_here(name: str) -> bool:
