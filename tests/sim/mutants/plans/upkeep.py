@@ -291,3 +291,17 @@ def late_copies(seed: int) -> Plan:
         ),
         drain=150 * SECOND,
     )  # fmt: skip
+
+
+def lost_for_good(seed: int) -> Plan:
+    """A node with copies of jobs that wait is lost for good. Nothing else happens until the others
+    must have made its copies again, and only then they are told to forget it."""
+    return plan(
+        "lost-for-good",
+        seed,
+        190,
+        nodes=4,
+        adds=jobs(12, nodes=(1, 2, 3, 4), replicate=2, retry_s=900),
+        faults=(Fault(kind="remove", at=5 * SECOND, nodes=(1 + seed % 4,)),),
+        config=(("cluster-node-timeout", "1000"), ("replica-repair-after", "2")),
+    )
