@@ -179,8 +179,11 @@ class DiskThread(Protocol):
         act: Callable[..., object],
         args: tuple[Any, ...],
         then: Callable[[Outcome[Any]], None],
+        *,
+        sync: Callable[[], object] | None = None,
     ) -> None:
-        """Do something, whatever was started before: that may hang. `collect` calls `then`."""
+        """Do something, whatever was started before: that may hang. Then `sync`, unless it has
+        failed. `collect` calls `then`, with what it returned or raised."""
 
     def collect(self) -> None:
         """In the loop: call `then` for what has finished."""

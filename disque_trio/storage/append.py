@@ -251,14 +251,16 @@ class Appender:
 
     # Waiting for a thread.
 
-    async def in_thread(self, act: Callable[[*Ts], T], *args: *Ts) -> T:
-        """Run `act` in a thread; `watch` reports trouble if it takes too long."""
+    async def in_thread(
+        self, act: Callable[[*Ts], T], *args: *Ts, sync: Callable[[], object] | None = None
+    ) -> T:
+        """Run `act` in a thread, and `sync`; `watch` reports trouble if it takes too long."""
         started = self._tasks.time()
         self._busy.append(started)
         with self._tasks.scope() as scope:
             self._working.append(scope)
             try:
-                return await self._tasks.on(self._store.thread, act, *args)
+                return await self._tasks.on(self._store.thread, act, *args, sync=sync)
             finally:
                 self._busy.remove(started)
                 self._working.remove(scope)
@@ -282,7 +284,7 @@ class Appender:
             count = len(batches)
             started = self._tasks.time()
             try:
-                await self.in_thread(file.sync)
+                await self.in_thread(nothing, sync=file.sync)
             except OSError as error:
                 if file is self.file:
                     self.fail(error)
@@ -307,9 +309,12 @@ class Appender:
             number = self.last
             try:
                 if self.trouble:
-                    await self.in_thread(self._put_anew, file, self._unsynced + group)
+                    if not self._is_settled:
+                        await self._settle()
+                    anew = self._unsynced + group
+                    await self.in_thread(self._write_anew, file, anew, sync=file.sync)
                 else:
-                    await self.in_thread(put, file, group)
+                    await self.in_thread(write, file, group, sync=file.sync)
             except (OSError, Cancelled) as error:
                 if file is self.file:
                     self._pending = group + self._pending
@@ -324,22 +329,22 @@ class Appender:
                 self._mended()
             return True
 
-    def _put_anew(self, file: JournalFile, group: list[bytes]) -> None:
-        if not self._is_settled:
-            self._store.settle()
-            self._is_settled = True
+    async def _settle(self) -> None:
+        await self.in_thread(nothing, sync=self._store.settle)
+        self._is_settled = True
+
+    def _write_anew(self, file: JournalFile, group: list[bytes]) -> None:
         file.rewind(self._synced_size)
-        put(file, group)
+        write(file, group)
 
     async def settle(self) -> bool:
         """The file has replaced another: make the rename durable before relying on it."""
         self._is_settled = False
         try:
-            await self.in_thread(self._store.settle)
+            await self._settle()
         except OSError as error:
             self.fail(error)
             return False
-        self._is_settled = True
         if self.trouble:
             self._mended()
         return True
@@ -367,7 +372,5 @@ def write(file: JournalFile, group: list[bytes]) -> None:
     file.append(group[0] if len(group) == 1 else b"".join(group))
 
 
-def put(file: JournalFile, group: list[bytes]) -> None:
-    """In a thread: write and sync."""
-    write(file, group)
-    file.sync()
+def nothing() -> None:
+    """In a thread: nothing but the sync that follows."""

@@ -93,11 +93,13 @@ class OwnThread:
         act: Callable[..., object],
         args: tuple[Any, ...],
         then: Callable[[Outcome[Any]], None],
+        *,
+        sync: Sync = None,
     ) -> None:
-        """Do it in another thread. `collect` calls `then`."""
+        """Do it in another thread, and sync. `collect` calls `then`."""
         self.pending += 1
         did = partial(self._did_beside, then, monotonic())
-        trio.lowlevel.start_thread_soon(partial(act, *args), did)
+        trio.lowlevel.start_thread_soon(partial(_do, act, args, sync), did)
 
     def _did_beside(
         self, then: Callable[[Outcome[Any]], None], began: float, outcome: Outcome[object]
@@ -156,12 +158,18 @@ class OwnThread:
             del piece, act, args, sync, then, error
 
 
+def _do(act: Callable[..., object], args: tuple[Any, ...], sync: Sync) -> object:
+    """Do it, and sync; what it returned."""
+    result = act(*args)
+    if sync is not None:
+        sync()
+    return result
+
+
 def _tried(act: Callable[..., object], args: tuple[Any, ...], sync: Sync) -> OSError | None:
     """Do it; what it has met."""
     try:
-        act(*args)
-        if sync is not None:
-            sync()
+        _do(act, args, sync)
     except OSError as met:
         return met
     except MemoryError:

@@ -21,7 +21,7 @@ from disque_trio.statemachine.journaling import (
 )
 from disque_trio.statemachine.records import DeleteJob, LoadJob, Record
 from disque_trio.statemachine.state import NodeState
-from disque_trio.storage.append import STALL_S, Appender, put
+from disque_trio.storage.append import STALL_S, Appender, write
 from disque_trio.storage.load import Loading, load, read_at_once
 from disque_trio.storage.rewrite import Rewrite
 from disque_trio.storage.rewriter import Rewriter
@@ -202,7 +202,7 @@ class Journal:
         if not data:
             return []
         try:
-            await self.tasks.on(self._store.thread, put, file, data)
+            await self.tasks.on(self._store.thread, write, file, data, sync=file.sync)
         except OSError as error:
             self._log.warning(
                 "cannot note the start in the journal: what was queued waits for RETRY",
@@ -230,7 +230,7 @@ class Journal:
         notes = first_notes(self._state.config, self._store.boot())
         beginning = [writer.beginning(__version__), *map(writer.encode_live, notes)]
         try:
-            await self.tasks.on(self._store.thread, put, file, beginning)
+            await self.tasks.on(self._store.thread, write, file, beginning, sync=file.sync)
         except OSError as error:
             raise JournalError(f"cannot write {self._store.name}: {error.strerror}") from None
         self._use(file, writer, [])

@@ -100,14 +100,9 @@ async def _cut(
         )
     log.warning("the journal ends within a record: cut", at=offset, lost_bytes=torn)
     try:
-        await tasks.on(store.thread, _cut_and_sync, file, offset)
+        await tasks.on(store.thread, file.cut, offset, sync=file.sync)
     except OSError as error:
         raise JournalError(f"cannot cut {store.name}: {error.strerror}") from None
-
-
-def _cut_and_sync(file: JournalFile, offset: int) -> None:
-    file.cut(offset)
-    file.sync()
 
 
 def read_at_once(file: JournalFile) -> list[Record]:

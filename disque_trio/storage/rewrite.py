@@ -69,9 +69,8 @@ class Rewrite:
     def _open(self, may_be_new: bool) -> JournalFile:
         if may_be_new:
             self._store.open().close()
-        if self.is_cancelled:
-            # By now another rewrite may have a file of that name.
-            raise OSError(errno.ECANCELED, "cancelled")
+        # If it has been cancelled, another rewrite may have a file of that name.
+        self._check()
         return self._store.begin()
 
     def follow(self, drafts: Iterable[bytes]) -> None:
@@ -86,11 +85,13 @@ class Rewrite:
         """Write all jobs, and sync."""
         while not self.is_cancelled:
             is_last = not self._portion()
-            await self._tasks.on(self._store.thread, self._append, b"".join(self.rest()), is_last)
+            data = b"".join(self.rest())
+            sync = self.file.sync if self._must_sync(len(data), is_last=is_last) else None
+            await self._tasks.on(self._store.thread, self.append, data, sync=sync)
             self.moved = self._tasks.time()
             if is_last:
                 return
-        raise OSError(errno.ECANCELED, "cancelled")
+        self._check()
 
     def end(self) -> None:
         """Stop walking the jobs, whatever the outcome."""
@@ -102,15 +103,20 @@ class Rewrite:
         self.unwritten = 0
         return chunks
 
-    def finish(self, rest: list[bytes]) -> None:
-        """In a thread: write the rest, and replace the journal by the new file."""
-        if self.is_cancelled:
-            raise OSError(errno.ECANCELED, "cancelled")
-        self._append(b"".join(rest), must_sync=True)
-        if self.is_cancelled:
-            # Cancelled during the write: another file may have the new name by now.
-            raise OSError(errno.ECANCELED, "cancelled")
+    def append(self, data: bytes) -> None:
+        """In a thread: write it."""
+        self._check()
+        self.file.append(data)
+
+    def replace(self) -> None:
+        """In a thread, once all is synced: replace the journal by the new file, unless another one
+        may have its name by now."""
+        self._check()
         self._store.replace(self.file)
+
+    def _check(self) -> None:
+        if self.is_cancelled:
+            raise OSError(errno.ECANCELED, "cancelled")
 
     def _portion(self) -> bool:
         """Turn the next keys, results or jobs into bytes. False once there are none."""
@@ -141,10 +147,11 @@ class Rewrite:
                 f"{error.strerror or error}"
             ) from None
 
-    def _append(self, data: bytes, must_sync: bool) -> None:
-        self.file.append(data)
-        self._unsynced += len(data)
+    def _must_sync(self, size: int, *, is_last: bool) -> bool:
+        """Must so many more bytes be synced, with those before?"""
+        self._unsynced += size
         is_much = self._unsynced > SYNC_EVERY
-        if must_sync or (is_much and self._state.config.aof_rewrite_incremental_fsync):
-            self.file.sync()
+        if is_last or (is_much and self._state.config.aof_rewrite_incremental_fsync):
             self._unsynced = 0
+            return True
+        return False

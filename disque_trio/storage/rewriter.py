@@ -10,7 +10,7 @@ from typing import Final
 
 from disque_trio.ports import JournalError, JournalFile, JournalStore, Log
 from disque_trio.statemachine.state import NodeState
-from disque_trio.storage.append import STALL_S, STALLED, Appender
+from disque_trio.storage.append import STALL_S, STALLED, Appender, nothing
 from disque_trio.storage.rewrite import Rewrite
 from disque_trio.storage.tasks import Cancelled, Tasks
 from disque_trio.wire.journal import Format, Writer
@@ -151,13 +151,14 @@ class Rewriter:
             await end.finish_group()
             rewrite.moved = self._tasks.time()
             rest, number = rewrite.rest(), end.last
-            await end.in_thread(rewrite.finish, rest)
+            await end.in_thread(rewrite.append, b"".join(rest), sync=rewrite.file.sync)
+            await end.in_thread(rewrite.replace)
             self._log.notice("the journal has been rewritten", size=rewrite.file.size)
             old = end.file if rewrite.stays else rewrite.file
             if rewrite.stays:
                 self._use(rewrite.file, rewrite.writer, rewrite.rest())
             if not rewrite.stays:
-                await end.in_thread(self._store.settle)
+                await end.in_thread(nothing, sync=self._store.settle)
             elif await end.settle():
                 end.keep(number)
             if old is not None:

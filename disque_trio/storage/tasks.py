@@ -262,10 +262,16 @@ class Tasks:
         """Go on in the next batch."""
         await self.wait(self._in_next.append)
 
-    async def on(self, thread: DiskThread, act: Callable[[*Ts], T], *args: *Ts) -> T:
-        """Do it in a thread of its own, and wait for its end. If that is cancelled the thread goes
-        on all the same."""
-        result: T = await self.wait(lambda waiter: thread.beside(act, args, waiter.wake))
+    async def on(
+        self,
+        thread: DiskThread,
+        act: Callable[[*Ts], T],
+        *args: *Ts,
+        sync: Callable[[], object] | None = None,
+    ) -> T:
+        """Do it in a thread of its own, then `sync`, and wait for the end. If that is cancelled
+        the thread goes on all the same."""
+        result: T = await self.wait(lambda waiter: thread.beside(act, args, waiter.wake, sync=sync))
         return result
 
     def move_on_after(self, seconds: float) -> Scope:

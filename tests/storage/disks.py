@@ -17,10 +17,10 @@ class MemoryThread(SimulatedThread):
         super().__init__()
         self._delay = delay
 
-    def _begin(self, write: Act | None, sync: Act | None, then: Then) -> None:
+    def _begin(self, write: Act, sync: Act | None, then: Then) -> None:
         trio.lowlevel.spawn_system_task(self._work, write, sync, then)
 
-    async def _work(self, write: Act | None, sync: Act | None, then: Then) -> None:
+    async def _work(self, write: Act, sync: Act | None, then: Then) -> None:
         await self._delay()
         self._finish(done(write, sync), then)
 

@@ -13,6 +13,7 @@ from tests.node.world import until
 from tests.storage.disks import MemoryFile
 from tests.storage.journals import IO_ERROR, add, alive, broken, started
 
+Act = Callable[[], object]
 Then = Callable[[Outcome[Any]], None]
 
 
@@ -64,7 +65,9 @@ async def test_a_look_at_the_file_that_a_rewrite_closes_meanwhile_is_no_trouble(
 
     beside = world.disk.thread.beside
 
-    def start(act: Callable[..., object], args: tuple[Any, ...], then: Then) -> None:
+    def start(
+        act: Callable[..., object], args: tuple[Any, ...], then: Then, *, sync: Act | None = None
+    ) -> None:
         """Threads start late: the look at the first file begins when that has been closed."""
         file = getattr(act, "__self__", None)
         if isinstance(file, MemoryFile) and act == file.loss and not looks:
@@ -72,7 +75,7 @@ async def test_a_look_at_the_file_that_a_rewrite_closes_meanwhile_is_no_trouble(
             world.client().send(b"BGREWRITEAOF\r\n")
             nursery.start_soon(start_late, file, act, then)
         else:
-            beside(act, args, then)
+            beside(act, args, then, sync=sync)
 
     async def start_late(file: MemoryFile, act: Callable[..., object], then: Then) -> None:
         await until(lambda: file.is_closed)

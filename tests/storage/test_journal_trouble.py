@@ -169,8 +169,8 @@ async def test_what_only_the_new_file_has_is_confirmed_once_its_name_will_last(
     await trio.sleep_until(start + 0.5)
     first.send(ADD)  # Written until 1.5: only then can the new file take over.
     await trio.sleep_until(start + 1.2)
-    second.send(ADD)  # Goes to the new file, which is complete at 2.5.
-    await trio.sleep_until(start + 2.9)
+    second.send(ADD)  # Goes to the new file, which is complete at 2.5, and renamed at 3.5.
+    await trio.sleep_until(start + 3.9)
     assert "the journal has been rewritten" in world.log.events()
     assert first.read.startswith(b"+D-")
     assert second.read == b""

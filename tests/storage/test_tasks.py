@@ -23,6 +23,8 @@ class Held:
         act: Callable[..., object],  # noqa: ARG002
         args: tuple[Any, ...],  # noqa: ARG002
         then: Callable[[Outcome[Any]], None],
+        *,
+        sync: Callable[[], object] | None = None,  # noqa: ARG002
     ) -> None:
         self.told.append(then)
 

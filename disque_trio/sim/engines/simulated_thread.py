@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from outcome import Error, Outcome, Value, capture
+from outcome import Error, Outcome, capture
 
 Act = Callable[[], object]
 Then = Callable[[Outcome[Any]], None]
@@ -20,8 +20,8 @@ class SimulatedThread:
         self._abandoned = 0
         """How often what was started was abandoned."""
 
-    def _begin(self, write: Act | None, sync: Act | None, then: Then) -> None:
-        """Do what there is of both, and `_finish`, now or later."""
+    def _begin(self, write: Act, sync: Act | None, then: Then) -> None:
+        """Write, sync if that is to be done, and `_finish`, now or later."""
         self._finish(done(write, sync), then)
 
     def _finish(self, outcome: Outcome[Any], then: Then) -> None:
@@ -50,10 +50,17 @@ class SimulatedThread:
         self.pending += 1
         self._begin(partial(act, *args), sync, told)
 
-    def beside(self, act: Callable[..., object], args: tuple[Any, ...], then: Then) -> None:
+    def beside(
+        self,
+        act: Callable[..., object],
+        args: tuple[Any, ...],
+        then: Then,
+        *,
+        sync: Act | None = None,
+    ) -> None:
         """Do something meanwhile."""
         self.pending += 1
-        self._begin(None, partial(act, *args), then)
+        self._begin(partial(act, *args), sync, then)
 
     def collect(self) -> None:
         """Tell what has been done."""
@@ -67,11 +74,10 @@ class SimulatedThread:
         self._abandoned += 1
 
 
-def done(*acts: Act | None) -> Outcome[Any]:
-    """Do what there is of them, until one fails; the outcome of the last."""
-    outcome: Outcome[Any] = Value(None)
-    for act in filter(None, acts):
-        outcome = capture(act)
-        if isinstance(outcome, Error):
-            break
-    return outcome
+def done(write: Act, sync: Act | None) -> Outcome[Any]:
+    """Write, and sync unless that fails; what it returned, or what has failed."""
+    written = capture(write)
+    if sync is None or isinstance(written, Error):
+        return written
+    synced = capture(sync)
+    return synced if isinstance(synced, Error) else written

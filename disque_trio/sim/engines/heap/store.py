@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from outcome import Error, capture
+from outcome import Error, Outcome, capture
 
 from disque_trio.ports import JournalFile
 from disque_trio.sim.engines.events import Engine
@@ -62,14 +62,14 @@ class SimFile:
 
 Writing = tuple[Act, Act | None, Then]
 """What to write, how to sync it, and what to call then."""
-Syncing = tuple[Act, Then, int]
-"""What to do, what to call then, and how many writes the disk had seen when it was begun."""
+Syncing = tuple[Act, Outcome[Any], Then, int]
+"""How to sync, what came of the write before, what to call then, and how many writes the disk had
+seen when the sync began."""
 
 
 class SimThread(SimulatedThread):
-    """The `DiskThread` of one life. What is written is in the system's cache at once, and outlives
-    the process from then on; what syncs, and all that is done beside it, ends after the time that
-    the disk takes."""
+    """The `DiskThread` of one life. What is written is in the system's cache after a moment, and
+    outlives the process from then on; the sync that follows takes the time of the disk."""
 
     def __init__(self, engine: Engine, disk: Disk) -> None:
         super().__init__()
@@ -78,11 +78,8 @@ class SimThread(SimulatedThread):
         self._is_over = False
         """The process is gone, and its threads with it."""
 
-    def _begin(self, write: Act | None, sync: Act | None, then: Then) -> None:
-        if write is not None:
-            self._engine.later(WRITE, self._write, (write, sync, then))
-        elif sync is not None:
-            self._sync(sync, then)
+    def _begin(self, write: Act, sync: Act | None, then: Then) -> None:
+        self._engine.later(WRITE, self._write, (write, sync, then))
 
     def _write(self, work: Writing) -> None:
         if self._is_over:
@@ -94,12 +91,9 @@ class SimThread(SimulatedThread):
         outcome = capture(write)
         if sync is None or isinstance(outcome, Error):
             self._finish(outcome, then)
-        else:
-            self._sync(sync, then)
-
-    def _sync(self, sync: Act, then: Then) -> None:
-        work = sync, then, self._disk.written
-        self._engine.later(self._disk.sync_time(), self._end_of, work)
+            return
+        syncing = sync, outcome, then, self._disk.written
+        self._engine.later(self._disk.sync_time(), self._end_of, syncing)
 
     def _end_of(self, work: Syncing) -> None:
         if self._is_over:
@@ -107,9 +101,10 @@ class SimThread(SimulatedThread):
         if self._disk.is_stalled:
             self._engine.later(_LOOK, self._end_of, work)
             return
-        sync, then, began = work
+        sync, written, then, began = work
         self._disk.sync_began, self._disk.sync_ends = began, self._disk.written
-        self._finish(capture(sync), then)
+        synced = capture(sync)
+        self._finish(synced if isinstance(synced, Error) else written, then)
 
     def start(
         self,
