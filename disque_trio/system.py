@@ -178,3 +178,17 @@ def shares_ports_evenly() -> bool:
     With SO_REUSEPORT Linux does; on macOS and the BSDs the last one gets all.
     """
     return sys.platform == "linux"
+
+
+def unwritable(file: str) -> str:
+    """Why a file cannot be written or created; empty if it can."""
+    directory = os.path.dirname(file) or "."
+    if os.path.isdir(file):
+        return "it is a directory"
+    if os.path.exists(file):
+        return "" if os.access(file, os.W_OK) else "it cannot be written by this user"
+    if not os.path.isdir(directory):
+        return f"there is no directory {directory}"
+    if not os.access(directory, os.W_OK | os.X_OK):
+        return f"{directory} cannot be written by this user"
+    return ""

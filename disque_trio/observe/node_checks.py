@@ -288,10 +288,11 @@ def _jobs(node: NodeFacts) -> Iterator[Finding]:
     if again > _MOST_REQUEUED * max(delivered, 1) and last <= refusals.RECENT_S:
         yield warning(
             node.where,
-            f"{_counted(again, 'was', 'were')} queued again because no worker acknowledged in "
-            f"time, the last {spelled(round(max(last, 0)))} ago; meanwhile "
+            f"{_counted(again, 'was', 'were')} queued again after RETRY without an "
+            f"acknowledgement, the last {spelled(round(max(last, 0)))} ago; meanwhile "
             f"{_counted(delivered, 'was', 'were')} delivered",
-            "workers die, or work longer than RETRY without renewing the lease (WORKING)",
+            "workers die, or work longer than RETRY without renewing the lease (WORKING), or the "
+            "node that had these jobs was lost or restarted",
             kind="redelivered", stake=float(again), since=float(node.number("jobs_requeued_since")),
         )  # fmt: skip
     if expired := node.number("expired_while_down"):

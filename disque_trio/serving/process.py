@@ -27,7 +27,7 @@ from disque_trio.statemachine.base import Millis, Now
 from disque_trio.statemachine.chores import Shutdown, Vitals
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.stats import Facts
-from disque_trio.system import memory_limit, peak_rss_bytes, private, rss_bytes
+from disque_trio.system import memory_limit, peak_rss_bytes, private, rss_bytes, unwritable
 
 DEAF_S: Final = 3.0
 HURRIED_S: Final = 10.0
@@ -243,9 +243,29 @@ def let_go_of_terminal() -> None:
     os.close(null)
 
 
+class PidFileError(Exception):
+    """The file for the process number cannot be written: which, and why."""
+
+
+def must_write_pid_file(config: Config) -> bool:
+    """Is there to be a file for the process number, at a place that was chosen? The directory of
+    the default belongs to root."""
+    return config.daemonize and config.pidfile != Config().pidfile
+
+
+def check_pid_file(config: Config) -> None:
+    """Raises `PidFileError` if a process in the background could not write its number."""
+    if must_write_pid_file(config) and (reason := unwritable(config.pidfile)):
+        raise PidFileError(
+            f"cannot write the pid file '{config.pidfile}': {reason}; make the directory, let this "
+            "user write there, or give another 'pidfile'"
+        )
+
+
 @contextlib.contextmanager
 def pid_file(path: str, log: Log) -> Iterator[None]:
-    """Failure is only a warning: the default directory belongs to root."""
+    """The process number is in this file meanwhile. Failure is only a warning (see
+    `check_pid_file`)."""
     try:
         with open(path, "w", encoding="ascii", opener=private) as file:
             file.write(f"{os.getpid()}\n")

@@ -35,8 +35,10 @@ from disque_trio.serving.exhaustion import Exhaustion, is_exhausted
 from disque_trio.serving.logs import LogFileError, ServerLog, check_log, open_log
 from disque_trio.serving.memory_trimming import trimmer_for
 from disque_trio.serving.process import (
+    PidFileError,
     SystemClock,
     SystemHost,
+    check_pid_file,
     facts,
     go_to_background,
     on_signals,
@@ -72,8 +74,8 @@ from disque_trio.tracing.live_file import JOB_BYTES, TraceFile, TraceFileError
 
 _FROM_STDIN: Final = "its configuration came from standard input, which cannot be read again"
 STARTING_ERRORS: Final = (
-    FileLimitError, ListenError, MultiplexingError, NodesConfError, JournalError, SecretFileError,
-    SpillError, TlsError, TraceFileError, WorkersError,
+    FileLimitError, ListenError, MultiplexingError, NodesConfError, JournalError, PidFileError,
+    SecretFileError, SpillError, TlsError, TraceFileError, WorkersError,
 )  # fmt: skip
 """Each says why the node cannot start, and what to do about it."""
 WHOLE_TRACE: Final = (
@@ -139,6 +141,7 @@ def fail(config: Config, reason: str) -> int:
 
 def _run(loaded: Loaded, *, from_stdin: bool) -> Shutdown:
     check_log(loaded.config)
+    check_pid_file(loaded.config)
     resolve(loaded.config.multiplexing_api)
     refuse_strays(loaded.config)
     warnings: list[str] = []

@@ -85,7 +85,7 @@ class Tally:
     refused: dict[bytes, Streak] = attrs.Factory(dict)
     """Of those in `refusals.REFUSALS`, the last streak of each."""
     again: Streak | None = None
-    """Of jobs that were queued again because no worker acknowledged them in time."""
+    """Of jobs that were queued again after RETRY without an acknowledgement."""
     wait: Histogram = attrs.Factory(Histogram)
     """From when a job is due for the first time to each delivery; of one delivery in `SAMPLED`."""
     next_wait: int = SAMPLED

@@ -47,7 +47,7 @@ async def test_a_limit_that_is_set_once_is_known_at_all_nodes(nursery: trio.Nurs
     outcome = await done(await planned(seen, "limit", rate=100, burst=7, concurrency=2))
 
     assert settings(seen) == [(2, 100, 1000, 7)] * 3
-    assert outcome.says[0].endswith("has set it; it is known at 3 nodes")
+    assert outcome.says == ["the limits are set at 3 nodes"]
     assert (outcome.count, outcome.failed) == (1, [])
     epochs = {node.state.limits[b"mail"].setting.epoch for node in seen.nodes}
     assert len(epochs) == 1, "it was sent to one node"
@@ -131,7 +131,7 @@ async def test_a_node_that_does_not_know_limits_is_named_and_not_asked_to_set_th
     [line] = [each for each in plan.says if "does not know limits" in each]
     id = seen.nodes[1].state.cluster.myself.id.decode()
     assert line.startswith((id[:8], f"127.0.0.1:{stranger}"))
-    assert outcome.says[0].endswith("it is known at 1 node")
+    assert outcome.says[0] == "the limits are set at 1 node"
     assert settings(seen)[0] == (2, 0, 0, 0)
 
 
@@ -162,7 +162,7 @@ async def test_a_node_that_learns_late_is_named(
         away.setattr("disque_trio.statemachine.limiting.compare", lambda *_: None)
         outcome = await done(await planned(seen, "limit", concurrency=2))
 
-    assert outcome.says[0].endswith("it is known at 1 node")
+    assert outcome.says[0] == "the limits are set at 1 node"
     assert outcome.says[1].endswith("does not know it yet")
 
 

@@ -40,7 +40,9 @@ def test_jobs_that_workers_do_not_acknowledge_in_time_are_told_while_it_goes_on(
     finding = the_one(cluster(info=info, now_s=1930.0))
 
     assert (finding.kind, finding.since) == ("redelivered", 1000.0)
-    assert "in time, the last 30 s ago; meanwhile 100 jobs were delivered" in finding.what
+    told = "without an acknowledgement, the last 30 s ago; meanwhile 100 jobs were delivered"
+    assert told in finding.what
+    assert "or the node that had these jobs was lost or restarted" in finding.advice
     assert said(cluster(info=info, now_s=3000.0)) == []
     assert said(cluster(info=info | {"jobs_delivered_meanwhile": "1000"}, now_s=1930.0)) == []
 

@@ -342,6 +342,24 @@ def test_what_keeps_it_from_the_background_is_said_on_the_terminal(tmp_path: Pat
     assert "cannot write the node table" in output
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_pid_file_that_cannot_be_written_keeps_it_from_starting(
+    tmp_path: Path, workers: int
+) -> None:
+    place = ("--port", str(free_port()), "--bind", "127.0.0.1", "--workers", str(workers))
+
+    status, output = run(
+        tmp_path, "server", *place, "--daemonize", "yes", "--pidfile", "run/disque.pid"
+    )
+
+    assert status == 1
+    assert output == (
+        "disque-trio: cannot write the pid file 'run/disque.pid': there is no directory run; make "
+        "the directory, let this user write there, or give another 'pidfile'\n"
+    )
+    assert not list(tmp_path.rglob("nodes*.conf"))
+
+
 @pytest.mark.parametrize("option", ["-v", "--version"])
 def test_the_version_is_one_line(tmp_path: Path, option: str) -> None:
     status, output = run(tmp_path, option)

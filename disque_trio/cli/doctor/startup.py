@@ -15,12 +15,13 @@ from disque_trio.net.listeners import ListenError, listen
 from disque_trio.net.tls import TlsError
 from disque_trio.net.tls import load as load_tls
 from disque_trio.observe.finding import Finding, problem, warning
+from disque_trio.serving.process import must_write_pid_file
 from disque_trio.serving.processes.plan import WorkersError, orders, refuse_strays
 from disque_trio.statemachine.address import BUS_OFFSET
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.nodesfile import NodesFileError, parse_nodes
 from disque_trio.statemachine.pressure import SAFE_PERCENT
-from disque_trio.system import memory_limit, rss_bytes
+from disque_trio.system import memory_limit, rss_bytes, unwritable
 from disque_trio.tracing.live_file import JOB_BYTES
 
 _MAX_SOCKET_PATH: Final = 107
@@ -64,11 +65,11 @@ def _judge_files(path: str, config: Config) -> Iterator[Finding]:
         "logfile": config.logfile,
         "cluster-config-file": config.cluster_config_file,
         "appendfilename": config.appendfilename if config.appendonly else "",
-        "pidfile": config.pidfile if config.daemonize else "",
+        "pidfile": config.pidfile if must_write_pid_file(config) else "",
         "trace-file": config.trace_file,
     }
     for directive, file in files.items():
-        reason = _unwritable(file) if file else ""
+        reason = unwritable(file) if file else ""
         if reason:
             yield problem(
                 path,
@@ -92,7 +93,7 @@ def _judge_files(path: str, config: Config) -> Iterator[Finding]:
 
 def _judge_trace(path: str, config: Config) -> Iterator[Finding]:
     file = config.trace_file
-    if not file or _unwritable(file):
+    if not file or unwritable(file):
         return
     if config.trace_file_sample == 1:
         yield warning(
@@ -115,20 +116,6 @@ def _judge_trace(path: str, config: Config) -> Iterator[Finding]:
             "write in its directory",
             "let the node's user own the directory, or run the doctor as that user",
         )
-
-
-def _unwritable(file: str) -> str:
-    """Why a file cannot be written or created; empty if it can."""
-    directory = os.path.dirname(file) or "."
-    if os.path.isdir(file):
-        return "it is a directory"
-    if os.path.exists(file):
-        return "" if os.access(file, os.W_OK) else "it cannot be written by this user"
-    if not os.path.isdir(directory):
-        return f"there is no directory {directory}"
-    if not os.access(directory, os.W_OK | os.X_OK):
-        return f"{directory} cannot be written by this user"
-    return ""
 
 
 def _judge_nodes_conf(path: str, config: Config) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 import attrs
 
+from disque_trio.cli.frame import counted
 from disque_trio.cli.pipeline.spark import SparkOptions, part
 from disque_trio.terminal.options import option, whole
 from disque_trio.terminal.output import say
@@ -24,5 +25,6 @@ def run(options: Options) -> int:
     """Compact, and tell."""
     lake = part("lake.store").Lake.open(options.lake)
     tidied = part("lake.compaction").compact(lake, grace_s=options.grace)
-    say(f"{tidied.before} files became {tidied.after}; {tidied.removed} old ones removed")
+    before = counted(tidied.before, "file")
+    say(f"{before} became {tidied.after}; {tidied.removed} old ones removed")
     return 0

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import attrs
 
+from disque_trio.cli.frame import counted
 from disque_trio.cli.pipeline.query import view_named
 from disque_trio.cli.pipeline.spark import LakeOptions, part, tell_of_judging
 from disque_trio.pipeline.lake.views import VIEWS
@@ -32,5 +33,5 @@ def run(options: Options) -> int:
     lake = part("lake.store").Lake.open(options.lake)
     with closing(part("lake.duck").Duck(lake, " ".join(names), tell_of_judging)) as duck:
         rows = duck.export(options.file, names)
-    say(f"{options.file}: {len(names)} tables, {rows:,} rows")
+    say(f"{options.file}: {counted(len(names), 'table')}, {counted(rows, 'row')}")
     return 0

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import attrs
 
-from disque_trio.cli.frame import cannot_write
+from disque_trio.cli.frame import cannot_write, counted
 from disque_trio.cli.pipeline.reruns import Reruns
 from disque_trio.cli.pipeline.spark import (
     AskOptions,
@@ -54,7 +54,8 @@ def run(options: Options) -> int:
     with _telling(target):
         reruns = Reruns.among(options.scenarios or ["scenarios"])
         _write(target, part("report.page").render(told, reruns.command))
-    say(f"{target}: {told.rows:,} rows of {told.runs:,} runs, {len(told.seeds)} lines of sweeps")
+    rows, runs = counted(told.rows, "row"), counted(told.runs, "run")
+    say(f"{target}: {rows} of {runs}, {counted(len(told.seeds), 'line')} of sweeps")
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from disque_trio.cli.frame import counted
 from disque_trio.cli.pipeline.spark import LakeOptions, part
 from disque_trio.pipeline.location import local_path
 from disque_trio.terminal.output import say
@@ -15,7 +16,8 @@ def run(options: LakeOptions) -> int:
     if Path(options.lake, upgrade.HEAD).exists():
         lake = store.Lake(local_path(options.lake))
         done = upgrade.upgrade(lake, lake.fill)
-        say(f"{done.parts} files of {done.sources} sources are in one Delta table now")
+        files, sources = counted(done.parts, "file"), counted(done.sources, "source")
+        say(f"{files} of {sources} are in one Delta table now")
         return 0
     store.Lake.open(options.lake)
     say("nothing to do")

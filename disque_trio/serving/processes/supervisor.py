@@ -28,7 +28,13 @@ from disque_trio.net.multiplexing import resolve
 from disque_trio.net.tls import Keeper
 from disque_trio.serving.config_file import Loaded
 from disque_trio.serving.logs import ServerLog, check_log, open_log
-from disque_trio.serving.process import go_to_background, on_signals, pid_file, remove
+from disque_trio.serving.process import (
+    check_pid_file,
+    go_to_background,
+    on_signals,
+    pid_file,
+    remove,
+)
 from disque_trio.serving.processes.plan import AGAIN, Order, make_homes, orders, refuse_strays
 from disque_trio.serving.secret_files import warn_of_open_configuration, with_secrets
 from disque_trio.serving.systemd import Supervisor as ServiceManager
@@ -48,6 +54,7 @@ def supervise(loaded: Loaded, started_in: str) -> int:
     """
     config = loaded.config
     check_log(config)
+    check_pid_file(config)
     resolve(config.multiplexing_api)
     refuse_strays(config)
     orders(config)
