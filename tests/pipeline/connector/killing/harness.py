@@ -84,22 +84,27 @@ class Queries:
         """kill -9 of the driver, its JVM, an executor, or a Python process of Spark; then wait
         until all its processes have gone. Without an executor, Spark starts another."""
         assert self._process is not None
-        others = [(pid, name) for pid, name in self._processes() if pid != self._process.pid]
-        jvms = [pid for pid, name in others if name == "java"]
-        executors = [pid for pid in jvms if _is_executor(pid)]
-        workers = [pid for pid, name in others if name != "java"]
-        drivers = [pid for pid in jvms if pid not in executors]
-        found = {"JVM": drivers, "executor": executors, "worker": workers}
-        os.kill((found.get(what) or [self._process.pid])[-1], signal.SIGKILL)
+        while not _kill(self._victim(what)):
+            pass  # it ended by itself, as tasks' processes do: another one
         self.kills.append(what)
         if what == "executor":
-            assert executors
             return
         if what == "worker":  # its query fails, unless it had nothing to do
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(3)
             self.close()
         self._wait_gone()
+
+    def _victim(self, what: str) -> int:
+        assert self._process is not None
+        others = [(pid, name) for pid, name in self._processes() if pid != self._process.pid]
+        jvms = [pid for pid, name in others if name == "java"]
+        executors = [pid for pid in jvms if _is_executor(pid)]
+        assert executors or what != "executor"
+        workers = [pid for pid, name in others if name != "java"]
+        drivers = [pid for pid in jvms if pid not in executors]
+        found = {"JVM": drivers, "executor": executors, "worker": workers}
+        return (found.get(what) or [self._process.pid])[-1]
 
     def finish(self) -> None:
         """Let it run once more, to the end of what there is."""
@@ -129,7 +134,7 @@ class Queries:
         if self._process is None:
             return
         for pid, _ in self._processes():
-            os.kill(pid, signal.SIGKILL)
+            _kill(pid)
         self._process.wait()
 
     def log(self) -> str:
@@ -156,6 +161,15 @@ class Queries:
             state, _, _, session, *_ = facts.split()
             if int(session) == self._process.pid and state != "Z":
                 yield int(pid), name
+
+
+def _kill(pid: int) -> bool:
+    """False if it has gone already."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def _is_executor(pid: int) -> bool:
