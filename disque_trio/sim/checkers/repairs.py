@@ -1,17 +1,19 @@
 """Repair (L7): copies on nodes that are gone for good are made again on others."""
 
+from disque_trio.sim.checkers import zones
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.cluster_liveness import is_whole
 from disque_trio.sim.checkers.findings import Findings
 from disque_trio.sim.checkers.intervals import meets_any
 from disque_trio.sim.checkers.obligations import SECOND
 from disque_trio.sim.checkers.records import NEVER, Job
+from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
 
 def judge_before_heal(case: Case, row: Row) -> None:
-    """L7: while nodes are gone for good, and nothing else is wrong. Later an operator makes the
-    others forget them, after which their copies are replaced at once."""
+    """L7 and S30: while nodes are gone for good, and nothing else is wrong. Later an operator makes
+    the others forget them, after which their copies are replaced at once."""
     world = case.world
     if not world.removed or case.is_live or not case.obligations.repair_after:
         return
@@ -19,8 +21,15 @@ def judge_before_heal(case: Case, row: Row) -> None:
     fit = [node for node in world.nodes if world.is_up(node) and node not in world.leaving]
     troubles = [*world.link_troubles.values(), *world.pauses.values(), world.planned]
     troubles += [found for node, found in world.outages.items() if node not in world.removed]
-    is_calm = not any(meets_any(found, since, row.time) for found in troubles)
-    if not is_calm or row.time - since <= case.obligations.repair or case.obligations.has_tail:
+
+    def is_calm(since: Micros) -> bool:
+        return not any(meets_any(found, since, row.time) for found in troubles)
+
+    if (
+        not is_calm(since)
+        or row.time - since <= case.obligations.repair
+        or case.obligations.has_tail
+    ):
         return
     for job in case.jobs.values():
         options, gone = job.options, [node for node in job.lost_on if node in world.removed]
@@ -28,8 +37,15 @@ def judge_before_heal(case: Case, row: Row) -> None:
             continue
         due = min(options.replicate, len(fit))
         have = sum(node in fit for node in job.copies)
-        is_over = job.ended is not None or case.has_expired(job) or have >= due
-        if is_over or _are_lists_wrong(case, job, fit, due) or _seem_enough(case, job, fit, due):
+        if job.ended is not None or case.has_expired(job):
+            continue
+        if have >= options.replicate and job.created_at is not None and is_calm(job.created_at):
+            zones.after_repair(case, job, fit)
+        if (
+            have >= due
+            or _are_lists_wrong(case, job, fit, due)
+            or _seem_enough(case, job, fit, due)
+        ):
             continue
         case.check("L7")
         lasted = (row.time - since) / SECOND

@@ -1,4 +1,4 @@
-"""Zones (S30, S31): copies of a new job go to different zones, and survive the loss of one.
+"""Zones (S30, S31): copies of a job go to different zones, and survive the loss of one.
 
 A node may have to answer sooner than all of them have confirmed, and from whichever nodes have:
 judged is to whom it sends the job (docs/bus.md, "Addresses and zones").
@@ -34,6 +34,27 @@ def after_add_ok(case: Case, row: Row, job: Job) -> None:
     if len(asked) < due:
         detail = f"{row.node} sends the copies to {len(asked)} zones, though there are {due}"
         case.violate("S30", detail, job.id, row.node)
+
+
+def after_repair(case: Case, job: Job, fit: list[str]) -> None:
+    """S30: copies that were made again in calm are in as many zones as have nodes that are left, or
+    as REPLICATE asks for, if the job was spread as well before."""
+    options, world = job.options, case.world
+    if not case.plan.zones or options is None or case.obligations.has_limit or world.have_left:
+        return
+    first = [f"n{number}" for number in range(1, case.plan.nodes + 1)]
+    zones = dict.fromkeys(zone_of(case, node) for node in first)
+    if len(job.confirmed_in) < min(options.replicate, len(zones)):
+        return
+    if any(node not in world.removed for node in job.lost_on):
+        return
+    case.check("S30")
+    there = dict.fromkeys(zone_of(case, node) for node in first if node in fit)
+    have = dict.fromkeys(zone_of(case, node) for node in job.copies if node in fit)
+    due = min(options.replicate, len(there))
+    if len(have) < due:
+        detail = f"after a repair the copies are in {len(have)} zones, though there are {due}"
+        case.violate("S30", detail, job.id)
 
 
 def judge_zones(case: Case, job: Job) -> None:

@@ -304,4 +304,18 @@ def lost_for_good(seed: int) -> Plan:
         adds=jobs(12, nodes=(1, 2, 3, 4), replicate=2, retry_s=900),
         faults=(Fault(kind="remove", at=5 * SECOND, nodes=(1 + seed % 4,)),),
         config=(("cluster-node-timeout", "1000"), ("replica-repair-after", "2")),
+        drain=30 * SECOND,
+    )
+
+
+def zone_lost_in_part(seed: int) -> Plan:
+    """One of the two nodes of a zone is lost for good, in calm as well."""
+    lost = Fault(kind="remove", at=5 * SECOND, nodes=(1 + seed % 6,))
+    return attrs.evolve(
+        lost_for_good(seed),
+        scenario="zone-lost-in-part",
+        nodes=6,
+        zones=("a", "b", "c"),
+        adds=jobs(18, nodes=(1, 2, 3, 4, 5, 6), replicate=3, retry_s=900),
+        faults=(lost,),
     )
