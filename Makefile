@@ -141,6 +141,7 @@ histories: $(STAMP) ## SEEDS (200) of the one swarm, judged by rows and by what 
 spec: $(STAMP) ## checks the specification in docs/spec with TLC, and holds seeds 0 to SEEDS (10) against it; ONLY='Job-once ...' models only
 	$(BIN)/python -m tests.spec $(ONLY)
 	$(if $(ONLY),,$(BIN)/python -m tests.spec.validating 0:$(or $(SEEDS),10))
+	$(if $(ONLY),,$(BIN)/python -m tests.spec.validating_keys 0:$(or $(SEEDS),10))
 
 soak: $(STAMP) ## ten minutes of mixed load with a node killed every 20 s
 	$(BIN)/python -m pytest -m soak -s --timeout=1200 tests/cluster

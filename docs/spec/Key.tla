@@ -19,9 +19,10 @@ VARIABLES
     free,    \* for each node, those that have answered that the key is free
     round,   \* for each node, by asked node: which question it has asked last
     yielded, \* for each node, the earlier ADDJOBs that it has made way for
+    about,   \* for each node, the jobs that it has asked all nodes about
     msgs     \* questions and answers that were sent
 
-vars == <<st, free, round, yielded, msgs>>
+vars == <<st, free, round, yielded, about, msgs>>
 
 States == {"none", "asking", "live", "kept", "ended", "refused"}
 Words  == {"free", "pending", "taken"}
@@ -33,7 +34,7 @@ Init ==
     /\ st = [n \in Node |-> "none"]
     /\ free = [n \in Node |-> {}]
     /\ round = [n \in Node |-> [m \in Node |-> 0]]
-    /\ yielded = [n \in Node |-> {}]
+    /\ yielded = [n \in Node |-> {}] /\ about = [n \in Node |-> {}]
     /\ msgs = {}
 
 (* ADDJOB with UNIQUE: ask all other nodes.                                 *)
@@ -41,7 +42,7 @@ Claim(n) ==
     /\ st[n] = "none"
     /\ st' = [st EXCEPT ![n] = "asking"]
     /\ msgs' = msgs \cup {Ask(n, m, 0) : m \in Node \ {n}}
-    /\ UNCHANGED <<free, round, yielded>>
+    /\ UNCHANGED <<free, round, yielded, about>>
 
 (* What node n says of the key to the ADDJOB of node m. An earlier ADDJOB   *)
 (* that still asks makes the later one wait.                                *)
@@ -59,7 +60,7 @@ Reply(n, m) ==
     /\ \E x \in msgs :
         /\ Asked(n, m, x)
         /\ msgs' = msgs \cup {Answer(n, m, x.round, Word(n, m))}
-    /\ UNCHANGED <<st, free, round, yielded>>
+    /\ UNCHANGED <<st, free, round, yielded, about>>
 
 (* It is that of an earlier ADDJOB: what its node has said of the key before*)
 (* does not count any more, so that node is asked again.                    *)
@@ -71,7 +72,7 @@ MakeWay(n, m) ==
     /\ \E x \in msgs :
         /\ Asked(n, m, x)
         /\ msgs' = msgs \cup {Answer(n, m, x.round, Word(n, m)), Ask(n, m, round[n][m] + 1)}
-    /\ UNCHANGED st
+    /\ UNCHANGED <<st, about>>
 
 (* The key is free, as far as node m knows. Answers to an earlier question  *)
 (* do not count.                                                            *)
@@ -79,42 +80,55 @@ Count(n, m) ==
     /\ st[n] = "asking"
     /\ Answer(m, n, round[n][m], "free") \in msgs
     /\ free' = [free EXCEPT ![n] = @ \cup {m}]
-    /\ UNCHANGED <<st, round, yielded, msgs>>
+    /\ UNCHANGED <<st, round, yielded, about, msgs>>
+
+(* Another job has it, or had it: before ADDJOB returns, all nodes are asked*)
+(* whether that job has ended. What they have answered does not count.      *)
+Confirm(n, m) ==
+    /\ st[n] = "asking" /\ m \notin about[n]
+    /\ Answer(m, n, round[n][m], "taken") \in msgs
+    /\ about' = [about EXCEPT ![n] = @ \cup {m}]
+    /\ free' = [free EXCEPT ![n] = {}]
+    /\ round' = [round EXCEPT ![n] = [k \in Node |-> round[n][k] + 1]]
+    /\ msgs' = msgs \cup {Ask(n, k, round[n][k] + 1) : k \in Node \ {n}}
+    /\ UNCHANGED <<st, yielded>>
 
 (* Another job has it: ADDJOB returns the id of that one.                   *)
 Refuse(n, m) ==
     /\ st[n] = "asking"
     /\ Answer(m, n, round[n][m], "taken") \in msgs
     /\ st' = [st EXCEPT ![n] = "refused"]
-    /\ UNCHANGED <<free, round, yielded, msgs>>
+    /\ UNCHANGED <<free, round, yielded, about, msgs>>
 
 (* All have said that it is free: the job is added.                         *)
 Pass(n) ==
     /\ st[n] = "asking" /\ Node \ {n} \subseteq free[n]
     /\ st' = [st EXCEPT ![n] = "live"]
-    /\ UNCHANGED <<free, round, yielded, msgs>>
+    /\ UNCHANGED <<free, round, yielded, about, msgs>>
 
 (* The job is acknowledged, and its key is free, or kept for a while.       *)
 End(n) ==
     /\ st[n] = "live"
     /\ st' = [st EXCEPT ![n] = IF Keep THEN "kept" ELSE "ended"]
-    /\ UNCHANGED <<free, round, yielded, msgs>>
+    /\ UNCHANGED <<free, round, yielded, about, msgs>>
 
 Release(n) ==
     /\ st[n] = "kept"
     /\ st' = [st EXCEPT ![n] = "ended"]
-    /\ UNCHANGED <<free, round, yielded, msgs>>
+    /\ UNCHANGED <<free, round, yielded, about, msgs>>
 
 Next ==
     \E n \in Node :
         \/ Claim(n) \/ Pass(n) \/ End(n) \/ Release(n)
-        \/ \E m \in Node \ {n} : Reply(n, m) \/ MakeWay(n, m) \/ Count(n, m) \/ Refuse(n, m)
+        \/ \E m \in Node \ {n} : Reply(n, m) \/ MakeWay(n, m) \/ Count(n, m)
+                                 \/ Confirm(n, m) \/ Refuse(n, m)
 
 Spec == Init /\ [][Next]_vars
 
 TypeOK ==
     /\ st \in [Node -> States]
     /\ free \in [Node -> SUBSET Node] /\ yielded \in [Node -> SUBSET Node]
+    /\ about \in [Node -> SUBSET Node]
 
 (* At most one job has the key, live or kept.                               *)
 OneHolder == Cardinality({n \in Node : st[n] \in {"live", "kept"}}) <= 1
