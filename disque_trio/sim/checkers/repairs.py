@@ -22,6 +22,9 @@ def judge_before_heal(case: Case, row: Row) -> None:
     troubles = [*world.link_troubles.values(), *world.pauses.values(), world.planned]
     troubles += [found for node, found in world.outages.items() if node not in world.removed]
 
+    if 2 * len(fit) <= _size(case, fit):
+        return  # too few are left to agree that the others have failed
+
     def is_calm(since: Micros) -> bool:
         return not any(meets_any(found, since, row.time) for found in troubles)
 
@@ -51,6 +54,11 @@ def judge_before_heal(case: Case, row: Row) -> None:
         lasted = (row.time - since) / SECOND
         detail = f"{have} of {due} copies {lasted:.3f} s after {' '.join(gone)} went for good"
         case.violate("L7", detail, job.id)
+
+
+def _size(case: Case, nodes: list[str]) -> int:
+    """Of the cluster, as the one of these nodes sees it that knows most."""
+    return max((len({node, *case.node_tables.get(node, ())}) for node in nodes), default=0)
 
 
 def judge_repair(case: Case, job: Job, findings: Findings) -> None:

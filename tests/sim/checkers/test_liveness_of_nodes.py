@@ -204,6 +204,21 @@ def test_a_copy_that_is_gone_for_good_must_be_made_again() -> None:
     assert broken(lost_on().verdict(end=20 + REPAIR + 1)) == ["L7"]
 
 
+@pytest.mark.parametrize(("gone", "due"), [(("n2",), ["L7"]), (("n2", "n3"), [])])
+def test_before_the_heal_it_must_be_made_again_while_most_nodes_are_left(
+    gone: tuple[str, ...], due: list[str]
+) -> None:
+    trace = Trace(4, consumers=(), config=(("replica-repair-after", "10"),))
+    trace.add(0, to=("n2",), options="replicate=2 retry=900")
+    for node in gone:
+        trace.row(10, "crash", node, cause="kill")
+        trace.row(10, "remove", node)
+    trace.row(12, "nodes", "n1", detail="n2:fail n3 n4")
+    trace.row(10 + REPAIR + 1, "chaos.end")
+
+    assert broken(trace.verdict()) == due
+
+
 def test_it_has_been_made_again() -> None:
     trace = lost_on()
     trace.copy(40, "n1", "n3")
