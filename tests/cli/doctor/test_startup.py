@@ -21,8 +21,7 @@ def home() -> Iterator[Path]:
 def about(home: Path, *lines: str, is_running: bool = False) -> list[Finding]:
     """What is found about a file with these lines, but for how much of the disk is free."""
     file = home / "disque.conf"
-    port = "" if any(line.startswith(("port", "tls-port")) for line in lines) else free_port()
-    first = f"port {port}\n" if port else ""
+    first = "" if any(line.startswith("port") for line in lines) else f"port {free_port()}\n"
     file.write_text(f"{first}bind 127.0.0.1\ndir {home}\n" + "\n".join(lines) + "\n")
     found = list(machine.judge_file(str(file), is_running=is_running))
     return [each for each in found if each.level > Level.NOTE and "are free in" not in each.what]
