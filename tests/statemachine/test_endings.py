@@ -1,11 +1,12 @@
 """Jobs that have ended: what is remembered, for how long, and what it takes."""
 
+import tracemalloc
 from typing import Any
 
 import pytest
 
 from disque_trio.statemachine import endings, pressure
-from disque_trio.statemachine.base import Failure, Status
+from disque_trio.statemachine.base import Failure, Spilled, Status
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.endings import SHEET, Endings
 from disque_trio.statemachine.events import Cause
@@ -126,6 +127,56 @@ def test_why_a_dead_job_was_dead_is_remembered() -> None:
 
     assert (told["outcome"], told["reason"]) == (b"dropped", b"no use")
     assert told["error"] == (b"E: " + b"x" * 3000)[:512]
+
+
+def test_a_job_of_a_sheet_keeps_its_own_numbers() -> None:
+    rig = Rig()
+    plain, tried = rig.add(body="p"), rig.add("RETRY", 1, body="t")
+    rig.ask("GETJOB", "COUNT", 2, "FROM", "q")
+    rig.advance(2_000)
+    rig.ask("GETJOB", "FROM", "q")
+    rig.ask("NACK", tried.id)
+    rig.ask("ACKJOB", plain.id, tried.id)
+
+    told = {each["id"]: (each["nacks"], each["additional-deliveries"]) for each in page(rig)}
+
+    assert told == {plain.id: (0, 0), tried.id: (1, 1)}
+
+
+def test_a_body_on_disk_hides_no_body_beside_it() -> None:
+    rig = Rig()
+    here, spilled = rig.add(body="x" * 64), rig.add()
+    spilled.body = Spilled(1000)
+    kept = Endings(10)
+    assert kept.rows is not None
+    kept.rows += [(here, Cause.PURGE, b"", 1), (spilled, Cause.PURGE, b"", 1)]
+
+    [sheet] = kept.newest(kept.end)
+
+    assert [sheet.head(0), sheet.head(1)] == [b"x" * 64, b""]
+
+
+@pytest.mark.parametrize("said", [(), ("UNIQUE", "k")])
+def test_a_record_weighs_about_150_bytes_and_is_accounted_as_it_is(said: tuple[str, ...]) -> None:
+    rig = Rig()
+    jobs = [rig.add(*said, body=f"{each}") for each in range(SHEET)]
+    kept = Endings(TWO_SHEETS)
+    assert kept.rows is not None
+    rows = [(job, Cause.ACKJOB, b"client", 1) for job in jobs]
+    kept.rows += rows
+    kept.fit(1 << 30)  # what the first sheet leaves in caches is no part of the second
+    weight = kept.weight
+    kept.rows += rows
+    tracemalloc.start()
+    try:
+        kept.fit(1 << 30)
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert kept.rows == []
+    assert 0.5 * weight <= taken <= 1.05 * weight
+    assert said or taken < 160 * SHEET
 
 
 def test_show_of_a_job_that_has_ended_is_null_unless_it_is_asked_for() -> None:

@@ -510,4 +510,4 @@ def _shows_ended(node: NodeState, options: Options, sheet: Sheet, at: int) -> bo
             return False
         if options.error is not None and said.error.kind != options.error:
             return False
-    return options.body is None or options.body in sheet.record(at).head
+    return options.body is None or options.body in sheet.head(at)
