@@ -41,8 +41,9 @@ Nodes (from `statemachine.trace`): ``hold``, ``drop``, ``queue``, ``unqueue``, `
 raised, which ends the run. ``invariant``: the node's state is inconsistent, `detail` says why.
 ``nodes``: which nodes it knows (`inspection`). ``unmet``: the node has a job queued while a client
 waits for it at `peer`, `detail` is ``since=`` when; ``pairs``: `detail` is how many of these there
-were, for a moment at least; ``demand``: a client could get a job of the queue, which has limits in
-the plan, ``since=`` when without a break (`meetings`).
+were, for a moment at least; ``demand``: a client that waits at the node, or at any if none is
+named, could get a job of the queue, which has limits in the plan, ``since=`` when without a break
+(`meetings`).
 
 Messages: ``send``, ``recv``, ``lost``: `peer` is the other node, `ref` numbers the message, `cause`
 is its type's name in lower case, `detail` what it says (`wording`). A message about several jobs

@@ -3,6 +3,7 @@
 import attrs
 
 from disque_trio.sim.checkers.records import FOREVER, NEVER
+from disque_trio.sim.checkers.sides import Side
 from disque_trio.sim.scenarios.plan import Micros
 
 
@@ -31,22 +32,22 @@ class Limited:
     period: Micros = 0
     burst: int = 0
     is_loose: bool = False
-    """May each side of a partition use the whole? Then they are judged in calm."""
+    """May each side of a partition use the whole? Then each is judged by itself."""
     known_at: Micros = FOREVER
     """Since when all nodes know them, as far as is sure."""
-    level: float = 0.0
-    """How many jobs more than `rate` allows were delivered in any time until `level_at`."""
-    level_at: Micros = 0
+    levels: dict[Side, tuple[float, Micros, int]] = attrs.Factory(dict)
+    """How many jobs more than `rate` allows were delivered on a side in any time until when, and by
+    how many keepers at most."""
     leases: dict[tuple[str, str], Leased] = attrs.Factory(dict)
     """By node and job."""
     retry: Micros = 0
     """The longest RETRY of its jobs."""
-    full_at: Micros = NEVER
-    """When there was last no free lease, as far as the nodes may know."""
-    served_at: Micros = NEVER
-    """When a job was last delivered."""
-    served: int = 0
-    """How many jobs were delivered."""
-    demand: tuple[Micros, Micros, int] = NEVER, NEVER, 0
-    """Since when nothing but the rate has kept clients from jobs; when that was first seen, and
-    `served` then."""
+    full_at: dict[Side, Micros] = attrs.Factory(dict)
+    """When there was last no free lease, as far as the nodes of the side may know."""
+    served_at: dict[str, Micros] = attrs.Factory(dict)
+    """When each node last delivered a job."""
+    served: dict[str, int] = attrs.Factory(dict)
+    """How many jobs it delivered."""
+    demands: dict[Side, tuple[Micros, Micros, int]] = attrs.Factory(dict)
+    """Since when nothing but the rate has kept the clients of a side from jobs; when that was first
+    seen, and how many jobs its nodes had delivered then."""

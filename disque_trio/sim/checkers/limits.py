@@ -1,7 +1,8 @@
 """Queues with limits (S38 and L15; docs/guarantees.md, "Limits of queues").
 
 S38: jobs are served only within CONCURRENCY and RATE, whatever happens to links, processes and
-clocks, once all nodes know the limits. L15: in calm, what the limits allow is used.
+clocks, once all nodes know the limits. L15: in calm, what the limits allow is used. With LOOSE both
+are judged in calm and, in a cut that lasts, on each side by itself: each has the whole limits.
 """
 
 from typing import Final
@@ -11,6 +12,15 @@ from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.limited import Leased, Limited
 from disque_trio.sim.checkers.obligations import DESYNC, MILLI, SECOND
 from disque_trio.sim.checkers.records import FOREVER, NEVER, Job
+from disque_trio.sim.checkers.sides import (
+    WHOLE,
+    Side,
+    apart,
+    contains,
+    is_settled,
+    settled_at,
+    side_of,
+)
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.tracing.rows import Row
 
@@ -75,8 +85,8 @@ def on_serve(case: Case, row: Row, job: Job) -> None:
     _note_known(case, limited)
     if any(kind == "cut" for kind, _ in case.world.blocked):
         case.mark("limit.in_cut")
-    limited.served_at = row.time
-    limited.served += 1
+    limited.served_at[row.node] = row.time
+    limited.served[row.node] = limited.served.get(row.node, 0) + 1
     retry = _retry_of(case, job)
     if limited.concurrency and retry and case.obligations.has_lease:
         limited.retry = max(limited.retry, retry)
@@ -102,8 +112,9 @@ def on_end(case: Case, row: Row, job: Job) -> None:
     limited = case.limits.get(job.queue)
     if limited is None or (row.node, job.id) not in limited.leases:
         return
-    if _is_full(limited, row.time):
-        limited.full_at = row.time
+    for side in dict.fromkeys((WHOLE, _side(case, limited, row.node))):
+        if side is not None and _is_full(limited, side, row.time):
+            limited.full_at[side] = row.time
     limited.leases.pop((row.node, job.id), None)
 
 
@@ -132,7 +143,12 @@ def on_working_ok(case: Case, row: Row, job: Job) -> None:
         lease.until_at_most = until
 
 
-# S38.
+# Sides.
+
+
+def _side(case: Case, limited: Limited, node: str) -> Side | None:
+    """Whose deliveries count together with those of the node. None if it is not sure."""
+    return side_of(case.world, node) if limited.is_loose else WHOLE
 
 
 def _note_known(case: Case, limited: Limited) -> None:
@@ -140,8 +156,11 @@ def _note_known(case: Case, limited: Limited) -> None:
     if limited.known_at != FOREVER or case.now < limited.ordered_at + KNOWN_AFTER:
         return
     if case.world.is_calm(case.now - KNOWN_AFTER, case.now):
-        limited.known_at = limited.level_at = case.now
-        limited.level = 0.0
+        limited.known_at = case.now
+        limited.levels.clear()
+
+
+# S38.
 
 
 def _is_judged(case: Case, row: Row, limited: Limited) -> bool:
@@ -150,18 +169,19 @@ def _is_judged(case: Case, row: Row, limited: Limited) -> bool:
     if limited.known_at == FOREVER:
         return False
     settled = row.time - limited.retry - SETTLED
-    return not limited.is_loose or case.world.is_calm(settled, row.time)
+    return not limited.is_loose or is_settled(case.world, settled, row.time)
 
 
 def _judge_leases(case: Case, row: Row, limited: Limited) -> None:
     """No more leases than CONCURRENCY. What WORKING has prolonged counts in calm only."""
-    if not _is_judged(case, row, limited):
+    side = _side(case, limited, row.node)
+    if side is None or not _is_judged(case, row, limited):
         return
-    certain = [each for each in limited.leases.values() if each.is_certain]
     count = sum(
         row.time <= each.until
         or (row.time <= each.prolonged_until and case.world.is_calm(each.since, row.time))
-        for each in certain
+        for (node, _), each in limited.leases.items()
+        if each.is_certain and contains(side, node)
     )
     case.check("S38")
     if count == limited.concurrency:
@@ -172,21 +192,29 @@ def _judge_leases(case: Case, row: Row, limited: Limited) -> None:
 
 
 def _judge_rate(case: Case, row: Row, limited: Limited) -> None:
-    """In any time T no more deliveries than BURST, one more, and those of T and `KEPT_TOKENS`."""
-    if not _is_judged(case, row, limited):
-        limited.level, limited.level_at = 0.0, row.time
+    """In any time T no more deliveries than BURST, those of T and `KEPT_TOKENS`, and one for each
+    keeper that there may have been: each may have saved a whole token."""
+    side = _side(case, limited, row.node)
+    if side is None or not _is_judged(case, row, limited):
+        limited.levels.clear()
         return
+    level, level_at, keepers = limited.levels.get(side, (0.0, row.time, 1))
     speed = limited.rate * (1 + 2 * case.obligations.rho) / limited.period
-    come = (row.time - limited.level_at) * speed
-    limited.level, limited.level_at = max(limited.level - come, 0.0) + 1, row.time
+    level -= (row.time - level_at) * speed
+    if level <= 0:
+        level, keepers = 0.0, 1
+    if not limited.is_loose:
+        keepers = max(keepers, apart(case.world, row.time))
+    level += 1
+    limited.levels[side] = level, row.time, keepers
     kept = KEPT_TOKENS + case.obligations.no_processor
-    most = limited.burst + 1 + kept * speed
+    most = limited.burst + keepers + kept * speed
     case.check("S38")
-    if limited.level > limited.burst + 1:
+    if level > limited.burst + 1:
         case.mark("rate.reached")
-    if limited.level > most + 1e-6:
+    if level > most + 1e-6:
         detail = (
-            f"{limited.level:.2f} more jobs of {row.queue} than its rate allows were delivered in "
+            f"{level:.2f} more jobs of {row.queue} than its rate allows were delivered in "
             f"some time until now, {most:.2f} may be"
         )
         case.violate("S38", detail, row.job, row.node)
@@ -196,55 +224,86 @@ def _judge_rate(case: Case, row: Row, limited: Limited) -> None:
 
 
 def on_demand(case: Case, row: Row) -> None:
-    """L15: clients wait for jobs that there are. Do the limits allow to deliver one?"""
+    """L15: clients wait for jobs that there are, at this node or at any. Do the limits allow to
+    deliver one?"""
     limited = case.limits.get(row.queue)
     if limited is None:
         return
-    _note_known(case, limited)
-    begun = int(row.detail.removeprefix("since="))
-    if _is_full(limited, row.time):
-        limited.full_at = row.time
-    since = max(begun, limited.full_at, limited.known_at)
+    if not row.node:
+        _note_known(case, limited)
+        _judge_demand(case, row, limited, WHOLE)
+    elif limited.is_loose:
+        side = side_of(case.world, row.node)
+        if side is not None and side != WHOLE:
+            _judge_demand(case, row, limited, side)
+
+
+def _judge_demand(case: Case, row: Row, limited: Limited, side: Side) -> None:
+    if _is_full(limited, side, row.time):
+        limited.full_at[side] = row.time
+    since = _free_since(case, row, limited, side)
     settled = since - limited.retry - SETTLED
-    if since >= row.time or not case.world.is_calm(settled, row.time) or _lacks_parts(case):
+    if since >= row.time or not is_settled(case.world, settled, row.time) or _lacks_parts(case):
+        return
+    if side == WHOLE and case.world.blocked:
         return
     case.check("L15")
-    last = max(since, limited.served_at)
+    if side != WHOLE:
+        case.mark("limit.of_side")
+    served = [limited.served_at[node] for node in limited.served_at if contains(side, node)]
+    last = max([since, *served])
     bound = IDLE + 8 * case.obligations.latency
     if limited.rate:
         bound += case.obligations.longest(limited.period // limited.rate)
     if row.time - last > bound:
         detail = (
-            f"{row.queue} has had jobs, clients that wait, and nothing in its limits against it, "
-            f"for {(row.time - last) / SECOND:.3f} s"
+            f"{row.queue} has had jobs, clients that wait{_at(side)}, and nothing in its limits "
+            f"against it, for {(row.time - last) / SECOND:.3f} s"
         )
         case.violate("L15", detail)
     if limited.rate and not limited.concurrency:
-        _judge_use(case, row, limited, since)
+        _judge_use(case, row, limited, side, since)
 
 
-def _judge_use(case: Case, row: Row, limited: Limited, since: Micros) -> None:
+def _free_since(case: Case, row: Row, limited: Limited, side: Side) -> Micros:
+    """Since when nothing is known that keeps the clients from jobs. Those of a side may have waited
+    since before the cut."""
+    begun = int(row.detail.removeprefix("since="))
+    since = max(begun, limited.full_at.get(side, NEVER), limited.known_at)
+    settled = settled_at(case.world)
+    if settled is None:
+        return since
+    return max(since, settled + limited.retry + SETTLED)
+
+
+def _at(side: Side) -> str:
+    return f" at {','.join(side)}" if side else ""
+
+
+def _judge_use(case: Case, row: Row, limited: Limited, side: Side, since: Micros) -> None:
     """While clients wait all the time, most of the rate is used."""
-    if limited.demand[0] != since:
-        limited.demand = since, row.time, limited.served
-    _, seen_at, served = limited.demand
+    served = sum(count for node, count in limited.served.items() if contains(side, node))
+    if side not in limited.demands or limited.demands[side][0] != since:
+        limited.demands[side] = since, row.time, served
+    _, seen_at, before = limited.demands[side]
     due = (row.time - seen_at - IDLE - 8 * case.obligations.latency) * limited.rate * USED
-    count = limited.served - served
+    count = served - before
     if count + 1 < due / case.obligations.longest(limited.period):
         detail = (
             f"{count} jobs of {row.queue} were delivered in {(row.time - seen_at) / SECOND:.3f} s "
-            f"in which clients waited, {limited.rate} may be in {limited.period / SECOND:g} s"
+            f"in which clients waited{_at(side)}, {limited.rate} may be in "
+            f"{limited.period / SECOND:g} s"
         )
         case.violate("L15", detail)
 
 
-def _is_full(limited: Limited, now: Micros) -> bool:
+def _is_full(limited: Limited, side: Side, now: Micros) -> bool:
     """May as many leases run as there may be, as far as nodes know?"""
     if not limited.concurrency:
         return False
     for key in [key for key, each in limited.leases.items() if each.until_at_most < now]:
         del limited.leases[key]
-    return len(limited.leases) >= limited.concurrency
+    return sum(contains(side, node) for node, _ in limited.leases) >= limited.concurrency
 
 
 def _lacks_parts(case: Case) -> bool:

@@ -65,7 +65,7 @@ PROPERTIES: Final[dict[str, str]] = {
     "L12": "a follower is enqueued when the jobs with its key have ended, not later",
     "L13": "GETJOB and WAITJOB return in time, and ADDJOB when its replicas are confirmed",
     "L14": "a node that is down or hangs is marked as failed in time, if nothing else is wrong",
-    "L15": "a queue with limits is delivered as fast as they allow, in calm",
+    "L15": "a queue with limits is delivered as fast as they allow, in calm; if LOOSE, in cuts",
     "W1": "a worker acknowledges completed jobs, and nothing else",
     "W2": "a worker returns a job only while its lease lasts",
     "W3": "a job begins with enough of its lease left",

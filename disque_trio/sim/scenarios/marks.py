@@ -67,6 +67,7 @@ MARKS: Final[dict[str, str]] = {
     "limit.reached": "as many jobs of a queue were leased as its limit allows",
     "rate.reached": "a queue with a limit of its rate had as many deliveries as its burst and more",
     "limit.in_cut": "a job of a queue with limits was delivered while a link was cut",
+    "limit.of_side": "each side of a cut was due the whole limits of a queue with LOOSE",
     "wait.dead": "WAITJOB told that a job is dead",
     "wait.told": "WAITJOB told how a job had ended",
     "wait.timeout": "WAITJOB answered nothing in time",

@@ -1,5 +1,7 @@
 """S38 and L15: queues with limits are delivered within them, and as fast as they allow."""
 
+from itertools import permutations
+
 import pytest
 
 from tests.sim.checkers.trace import Trace, broken
@@ -22,6 +24,14 @@ def serve(trace: Trace, time: float, number: int, node: str = "n1") -> None:
     trace.add(time - 0.1, job(number), node=node, to=())
     trace.row(time, "unqueue", node, job=job(number), cause="served")
     trace.row(time, "serve", node, job=job(number), client="c1")
+
+
+def demanded(trace: Trace, since: float, until: float, node: str = "") -> None:
+    """Clients wait for jobs that there are, at this node or at any."""
+    time = since
+    while time <= until:
+        trace.row(time, "demand", node, queue="q", detail=f"since={int(since * 1e6)}")
+        time += 0.5
 
 
 def test_leases_beyond_concurrency_are_found_whichever_node_gives_them() -> None:
@@ -77,6 +87,43 @@ def test_loose_limits_are_judged_in_calm(words: tuple[str | int, ...]) -> None:
         assert ("S38" in broken(trace.verdict(end=45))) == is_calm
 
 
+def test_each_side_of_a_cut_may_have_saved_a_token() -> None:
+    for sides, is_broken in ((("n2",), True), (("n2", "n3"), False)):
+        trace = limited("RATE", 1, "PER", 10)
+        serve(trace, 10, 9)  # all know the limits
+        for node, peer in permutations(("n1", *sides), 2):
+            trace.row(15, "cut", node, peer=peer)
+        for number, node in enumerate(("n1", "n2", "n3")):
+            serve(trace, 20 + number / 100, number, node)
+        assert ("S38" in broken(trace.verdict(end=25))) == is_broken, sides
+
+
+def parted(*words: str | int, at: float = 15, one_way: bool = False) -> Trace:
+    """n1 is cut off from the others for long, after all have known the limits."""
+    trace = limited(*words)
+    demanded(trace, 9, 9)
+    for other in ("n2", "n3"):
+        trace.row(at, "cut", "n1", peer=other)
+        if not one_way:
+            trace.row(at, "cut", other, peer="n1")
+    return trace
+
+
+@pytest.mark.parametrize(
+    "words", [("CONCURRENCY", 1, "LOOSE"), ("RATE", 1, "PER", 10, "LOOSE")], ids=lambda w: w[0]
+)
+def test_each_side_of_a_long_cut_has_the_whole_of_loose_limits_and_no_more(
+    words: tuple[str | int, ...],
+) -> None:
+    for nodes, is_broken in ((("n1", "n2"), False), (("n1", "n2", "n3"), True)):
+        trace = parted(*words)
+        for number, node in enumerate(nodes):
+            serve(trace, 50 + number / 100, number, node)
+        verdict = trace.verdict(end=55)
+        assert ("S38" in broken(verdict)) == is_broken, nodes
+        assert verdict.checks["S38"]
+
+
 def test_limits_count_once_all_nodes_know_them() -> None:
     for at, is_broken in ((3.0, False), (20.0, True)):
         trace = limited("CONCURRENCY", 1)
@@ -101,14 +148,6 @@ def test_limits_that_are_removed_do_not_count() -> None:
     serve(trace, 21, 2)
 
     assert "S38" not in broken(trace.verdict(end=25))
-
-
-def demanded(trace: Trace, since: float, until: float) -> None:
-    """Clients wait for jobs that there are."""
-    time = since
-    while time <= until:
-        trace.row(time, "demand", queue="q", detail=f"since={int(since * 1e6)}")
-        time += 0.5
 
 
 def test_a_queue_that_is_not_delivered_within_its_limits_is_found() -> None:
@@ -143,3 +182,35 @@ def test_it_may_wait_while_something_is_wrong() -> None:
     demanded(trace, 20, 28)
 
     assert "L15" not in broken(trace.verdict(end=30))
+
+
+@pytest.mark.parametrize("node", ["n1", "n2"])
+def test_each_side_of_a_long_cut_is_delivered_within_the_whole_of_loose_limits(node: str) -> None:
+    for words, served, is_broken in (
+        (("CONCURRENCY", 2, "LOOSE"), 1, True),
+        (("CONCURRENCY", 2, "LOOSE"), 2, False),
+        (("CONCURRENCY", 2), 1, False),
+    ):
+        trace = parted(*words)
+        for number in range(served):
+            serve(trace, 45 + number / 100, number, node)
+        serve(trace, 45.5, 9, "n2" if node == "n1" else "n1")
+        demanded(trace, 46, 52, node)
+        assert ("L15" in broken(trace.verdict(end=53))) == is_broken, (words, served)
+
+
+def test_clients_may_have_waited_since_before_the_cut() -> None:
+    trace = parted("RATE", 10, "PER", 1, "LOOSE", at=12)
+    demanded(trace, 11, 40, "n2")
+
+    assert "L15" in broken(trace.verdict(end=45))
+
+
+@pytest.mark.parametrize(("at", "one_way"), [(40, False), (15, True)])
+def test_a_side_may_wait_while_the_cut_is_new_and_if_it_has_no_sides(
+    at: float, *, one_way: bool
+) -> None:
+    trace = parted("RATE", 10, "PER", 1, "LOOSE", at=at, one_way=one_way)
+    demanded(trace, 42, 46, "n1")
+
+    assert "L15" not in broken(trace.verdict(end=50))

@@ -7,9 +7,10 @@ has links in both directions. A pair of the same job and the same client that la
 ``since=`` a time. It is written again each time the wait has doubled. The row ``pairs`` at the end
 has the number of all pairs in `detail`. `checkers.meetings` judges them.
 
-Of queues with limits in the plan it also writes a row ``demand`` at each look at which a client
-could get a job, at whichever nodes they are: ``since=`` the first such look without a break.
-`checkers.limits` judges them.
+Of queues with limits in the plan it also writes rows ``demand`` at each look at which a client
+could get a job: one for each node at which such a client waits, whichever node has the job, and one
+without a node for the cluster. ``since=`` is the first such look without a break. `checkers.limits`
+judges them.
 """
 
 from collections.abc import Iterator
@@ -51,7 +52,7 @@ class Meetings:
         self._recorder = world.recorder
         self._pairs: dict[_Place, _Pair] = {}
         self._count = 0
-        self._demands: dict[bytes, Micros] = {}
+        self._demands: dict[tuple[bytes, str], Micros] = {}
         self._limited = list(dict.fromkeys(limit.queue.encode() for limit in world.plan.limits))
 
     def begin(self) -> None:
@@ -106,7 +107,7 @@ class Meetings:
                         yield giver, taker, name, _Pair(job, client, lives, now)
 
     def _look_at_demands(self, now: Micros) -> None:
-        demands: dict[bytes, Micros] = {}
+        demands: dict[tuple[bytes, str], Micros] = {}
         nodes = [
             (host, host.machine.state)
             for host in self._world.hosts.values()
@@ -114,10 +115,15 @@ class Meetings:
         ]
         for name in self._limited:
             givers = [host for host, node in nodes if _oldest(node, name) is not None]
-            takers = [host for host, node in nodes if _is_awaited(node, name)]
-            if any(one is other or _are_linked(one, other) for one in givers for other in takers):
-                since = demands[name] = self._demands.get(name, now)
-                self._say("demand", "", "", name.decode(), "", f"since={since}")
+            takers = [
+                host.name
+                for host, node in nodes
+                if _is_awaited(node, name)
+                and any(host is each or _are_linked(host, each) for each in givers)
+            ]
+            for taker in ("", *takers) if takers else ():
+                since = demands[name, taker] = self._demands.get((name, taker), now)
+                self._say("demand", taker, "", name.decode(), "", f"since={since}")
         self._demands = demands
 
     def _say(self, kind: str, node: str, peer: str, queue: str, job: str, detail: str) -> None:

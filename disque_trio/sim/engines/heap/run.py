@@ -147,7 +147,9 @@ class Run:
         if limit.concurrency:
             words += ["CONCURRENCY", limit.concurrency]
         if limit.rate:
-            words += ["RATE", limit.rate, "PER", limit.per_s]
+            words += ["RATE", limit.rate]
+        if limit.per_s != 1:
+            words += ["PER", limit.per_s]
         if limit.burst:
             words += ["BURST", limit.burst]
         if limit.is_loose:

@@ -68,3 +68,33 @@ def keeper_parted(seed: int) -> Plan:
         ),
         expect=Expect(duplicates=TROUBLED),
     )
+
+
+def _loose(name: str, seed: int, rest: dict[str, Any], **limits: Any) -> Plan:
+    """A node is cut off for long, with workers on both sides. Each side may use the whole."""
+    alone = 1 + seed % 3
+    others = tuple(each for each in _EVERYWHERE if each != alone)
+    groups = (alone,), others
+    return _limited(
+        name,
+        seed,
+        50,
+        Limit(at=0, node=1, queue="q", is_loose=True, **limits),
+        faults=(Fault(kind="partition", at=9 * SECOND, hold=40 * SECOND, groups=groups),),
+        expect=Expect(duplicates=TROUBLED),
+        **rest,
+    )
+
+
+def loosely_rated(seed: int) -> Plan:
+    """At most five deliveries a second on each side."""
+    adds = jobs(750, every=SECOND // 15, nodes=_EVERYWHERE, replicate=1, retry_s=8)
+    consumers = _workers(_EVERYWHERE, SECOND // 200, SECOND // 20)
+    return _loose("loosely-rated", seed, {"adds": adds, "consumers": consumers}, rate=5)
+
+
+def loosely_leased(seed: int) -> Plan:
+    """At most two leases on each side, of which one is the part of a side."""
+    adds = jobs(54, every=SECOND * 9 // 10, nodes=_EVERYWHERE, replicate=1, retry_s=8)
+    consumers = _workers(_EVERYWHERE, 4 * SECOND, 5 * SECOND)
+    return _loose("loosely-leased", seed, {"adds": adds, "consumers": consumers}, concurrency=2)
