@@ -457,20 +457,17 @@ Crash(n) ==
     /\ UNCHANGED <<holders, turn, gone, seen>>
 
 (* The node starts with what its journal has. One that is synced late may   *)
-(* have lost its end: what it has is any state that the record had, and a   *)
-(* holder that the node has learned of may be missing. A node that was      *)
-(* forgotten must not return.                                               *)
+(* have lost its end: what it has is any state, and any list of holders,    *)
+(* that the record had. A node that was forgotten must not return.          *)
 (* rows: start, hold loaded, acked loaded                                   *)
-Start(n, s) ==
+Start(n, s, h) ==
     /\ n \in down /\ down' = down \ {n}
     /\ "return" \in Also \/ \A m \in Node : n \notin gone[m]
     /\ s = disk[n] \/ Journal = "late"
     /\ disk' = [disk EXCEPT ![n] = "absent"]
     /\ Becomes(n, s)
-    /\ \E m \in Node :
-        /\ m = n \/ (Journal = "late" /\ s # "absent" /\ m \in holders[n])
-        /\ holders' = [holders EXCEPT ![n] =
-                         IF s = "absent" THEN {} ELSE IF m = n THEN @ ELSE @ \ {m}]
+    /\ h = holders[n] \/ Journal = "late"
+    /\ holders' = [holders EXCEPT ![n] = IF s = "absent" THEN {} ELSE h]
     /\ UNCHANGED <<conf, grave, turn, msgs, gone, crashes, destroyed, seen>>
 
 (* CLUSTER FORGET: a node that is down for good is not waited for.          *)
@@ -499,7 +496,8 @@ Paired(n, m) ==
 
 Next ==
     \/ \E n \in Node \ down : Alone(n) \/ \E m \in Node : Paired(n, m)
-    \/ \E n \in down : \E s \in States : Start(n, s)
+    \/ \E n \in down : \E s \in States :
+        \E h \in IF Journal = "late" THEN SUBSET Node ELSE {holders[n]} : Start(n, s, h)
 
 Spec == Init /\ [][Next]_vars
 

@@ -246,6 +246,8 @@ class _Player:
     """By node: the actions of which it has shown the first part."""
     had: dict[str, list[tuple[int, frozenset[str]]]] = attrs.Factory(dict)
     """By node: what its journal may have been told of the record, and when."""
+    lists: dict[str, dict[frozenset[str], None]] = attrs.Factory(dict)
+    """By node: the lists of holders that its journal may have been told."""
 
     def play(self) -> Finding | None:
         for row in self.case.rows:
@@ -349,7 +351,8 @@ class _Player:
             after
             for state in ups
             if word in self.journaled(row)
-            for after in self.specification.steps("Start", state, node, word)
+            for known in dict.fromkeys([state["holders"][node], *self.lists.get(node, ())])
+            for after in self.specification.steps("Start", state, node, word, known)
         )
         return "" if self.states else "its journal cannot have had that"
 
@@ -372,6 +375,8 @@ class _Player:
                 for each in [state, *self.specification.steps("Begin", state, row.node)]
             )
             self.had.setdefault(row.node, []).append((row.time, words))
+            lists = self.lists.setdefault(row.node, {})
+            lists.update(dict.fromkeys(state["holders"][row.node] for state in self.states))
 
     def journaled(self, row: Row) -> frozenset[str]:
         """What the journal may have of the record: one of its states, or one of the latest."""
