@@ -20,10 +20,10 @@ from disque_trio.driver.chores import ChoreRunner
 from disque_trio.driver.group_commit import GroupCommit
 from disque_trio.driver.input import Input
 from disque_trio.driver.life import Life
+from disque_trio.driver.memory_probe import MemoryProbe
 from disque_trio.driver.nodes_writer import NodesWriter
 from disque_trio.driver.operator_log import OperatorLog
 from disque_trio.driver.output import Output
-from disque_trio.driver.room import Room
 from disque_trio.driver.sessions import LinkSession, Session
 from disque_trio.ports import (
     ClientPort,
@@ -108,7 +108,7 @@ class Node:
         self._history = self.chores.history
         self._input = Input(machine, self._output, self._operator_log)
         self._take = self._input.take
-        self._room = Room(self.state, host)
+        self._room = MemoryProbe(self.state, host)
         self._nappers: list[Client] = []
         self.life = Life(machine, tasks, event_loop, journal, self._nodes, log)
 
@@ -229,7 +229,7 @@ class Node:
     def exhausted(self, session: Session) -> None:
         """There is no memory for what a client sends: nothing of that is carried out."""
         self.warn("clients cut off: out of memory", client=session.client.id)
-        if session.unmade is None:
+        if session.pending is None:
             session.port.write(OUT_OF_MEMORY)
             session.port.close()
         else:

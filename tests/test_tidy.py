@@ -20,7 +20,7 @@ _RUNGS: Final = """
     key_facts form suggestions address values pattern jobtraces tombstones config
     directives redaction timers messages wording records events refusals tally chores stats
     cluster job client jobtable endings keys backlog sorted_entries limit groups queue memory
-    outbox strangers state lengthy invariants
+    outbox foreign_protocols state lengthy invariants
     send trace journaling key_index spilling heartbeat links metrics counts tracked_deliveries
     reasons lifecycle leases watchers nodetable stamps
     postponing pressure resident_size results limiting keeping

@@ -62,48 +62,48 @@ class Feeding:
             self.ready[session] = None
         else:
             self._feed(session, now)
-        if session.unmade is not None:
+        if session.pending is not None:
             session.is_choked = True
             session.weight = max(session.weight, HEAVY)
 
     def drained(self, session: Session) -> bool:
         """The socket has taken everything. Is there more to be made?"""
-        if session.unmade is None:
+        if session.pending is None:
             return False
         self.ready[session] = None
         return True
 
     def _feed(self, session: Session, now: Now) -> None:
-        unmade = session.unmade
-        assert unmade is not None, "only clients with replies to be made are fed"
+        pending = session.pending
+        assert pending is not None, "only clients with replies to be made are fed"
         try:
-            data = unmade.take()
+            data = pending.take()
         except MemoryError:
             session.port.abort()
             return
-        self._room -= unmade.work
+        self._room -= pending.work
         session.is_reading = True
         self.count(session, 0, 0)
         size = len(data)
         self._traffic.sent += size
         unsent = session.port.write(data) if data else 0
-        if not unmade:
+        if not pending:
             self._finish(session)
         elif not unsent:
             self.ready[session] = None
         if unsent:
             self._owes(session, unsent, now)
-        if session.unmade is None:
+        if session.pending is None:
             self._freed(session)
 
     def _finish(self, session: Session) -> None:
         del self.clients[session]
-        session.unmade = None
+        session.pending = None
         session.set_unsent(session.unsent, session.limit)
 
     def look(self, session: Session, unsent: int) -> None:
         """Once a second while bytes are unsent: does the client read?"""
-        if session.unmade is None:
+        if session.pending is None:
             return
         if session.is_reading or unsent != session.in_socket:
             session.is_reading = False
@@ -111,7 +111,7 @@ class Feeding:
             self.count(session, 0, 0)
             return
         session.stalled_s += 1
-        self.count(session, *session.unmade.sizes())
+        self.count(session, *session.pending.sizes())
         if session.is_ending and session.stalled_s >= LINGER_S:
             session.port.abort()
 
@@ -124,9 +124,9 @@ class Feeding:
     def forget(self, session: Session) -> None:
         """A client has gone."""
         self.ready.pop(session, None)
-        if session.unmade is not None:
+        if session.pending is not None:
             self.count(session, 0, 0)
-            session.unmade.end()
+            session.pending.end()
             self._finish(session)
 
 

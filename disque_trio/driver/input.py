@@ -24,10 +24,10 @@ from typing import Final
 from disque_trio.driver.limits import is_unauthenticated
 from disque_trio.driver.operator_log import OperatorLog
 from disque_trio.driver.output import Output
+from disque_trio.driver.pending_replies import weight
 from disque_trio.driver.ready import Line, Ready
 from disque_trio.driver.senders import Senders
 from disque_trio.driver.sessions import MUCH, Session
-from disque_trio.driver.unmade import weight
 from disque_trio.statemachine.base import Lengthy, Now, Reply
 from disque_trio.statemachine.client import WAITS, Blocked, Client
 from disque_trio.statemachine.commands.table import ROWS

@@ -25,10 +25,10 @@ from disque_trio.statemachine.client import Client
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.directives import BY_NAME, SECRETS
+from disque_trio.statemachine.foreign_protocols import HTTP, OTHER, PROXY
 from disque_trio.statemachine.hostnames import Unanswered, unanswered
 from disque_trio.statemachine.pressure import LEAST_ROOM
 from disque_trio.statemachine.state import NodeState
-from disque_trio.statemachine.strangers import HTTP, OTHER, PROXY
 
 QUIET: Final[Millis] = 10_000
 """How long the same kind of trouble is only counted after it was reported."""

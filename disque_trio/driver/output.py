@@ -11,8 +11,8 @@ from disque_trio.driver.limits import (
     owes_too_much,
 )
 from disque_trio.driver.operator_log import OperatorLog
+from disque_trio.driver.pending_replies import PendingReplies, weight
 from disque_trio.driver.sessions import CHOKE, CHOKE_IN_NEED, MUCH, LinkSession, Session
-from disque_trio.driver.unmade import Unmade, weight
 from disque_trio.ports import Courier, LinkPort, Log
 from disque_trio.statemachine.base import (
     BATCHES,
@@ -124,7 +124,7 @@ class Output:
         """A client that the machine does not know any more was killed, and may never read."""
         if (session := self.sessions.get(client.id)) is not None:
             is_killed = client.id not in self._state.clients
-            session.is_ending = session.unmade is not None and not is_killed
+            session.is_ending = session.pending is not None and not is_killed
             if not session.is_ending:
                 (session.port.abort if is_killed else session.port.close)()
 
@@ -220,42 +220,42 @@ class Output:
         answered: list[Session] = []
         asker: Client | None = None
         session: Session | None = None
-        unmade: Unmade | None = None
+        pending: PendingReplies | None = None
         last_status: Reply = None
         text = b""
         for client, reply in out.replies:
             if client is not asker:
                 asker = client
                 session = sessions.get(client.id)
-                unmade = None
+                pending = None
                 if session is not None:
-                    unmade = session.unmade
+                    pending = session.pending
                     if not session.replies:
                         answered.append(session)
             if session is None:
                 continue
-            if unmade is not None:
-                unmade.add(reply)
+            if pending is not None:
+                pending.add(reply)
                 continue
             if type(reply) is not Status:
-                unmade = self._make(session, reply)
+                pending = self._make(session, reply)
                 continue
             if reply is not last_status:
                 last_status, text = reply, encode_status(reply)
             session.replies.append(text)
         return answered
 
-    def _make(self, session: Session, reply: Reply) -> Unmade | None:
+    def _make(self, session: Session, reply: Reply) -> PendingReplies | None:
         """Encode a reply, or begin to."""
         protocol = session.client.protocol
         try:
             session.replies.append(encode_small(reply, protocol))
         except TooLargeError:
             state = self._state
-            session.unmade = Unmade(reply, protocol, state.jobs, state.knobs.piece_bytes)
+            session.pending = PendingReplies(reply, protocol, state.jobs, state.knobs.piece_bytes)
         except MemoryError:
             session.port.abort()
-        return session.unmade
+        return session.pending
 
     def _write(self, session: Session, now: Now) -> int:
         """Write its replies of this batch, and begin to make those that are too large for that. How
@@ -268,7 +268,7 @@ class Output:
             if size > MUCH or session.weight:
                 session.weight = weighed(session.weight, size)
             unsent = session.port.write(data)
-        if session.unmade is None:
+        if session.pending is None:
             if unsent:
                 self.owes(session, unsent, now)
         elif session in self.feeding.clients:
@@ -289,8 +289,8 @@ class Output:
     def owes(self, session: Session, unsent: int, now: Now) -> None:
         """A client reads too slowly: hold its input, and cut it off if the limits say so."""
         session.in_socket = unsent
-        if session.unmade is not None:
-            unsent += session.unmade.behind + session.promised
+        if session.pending is not None:
+            unsent += session.pending.behind + session.promised
         self._owed += unsent - session.unsent
         self._slow_readers[session] = None
         most = most_unread(self._state)

@@ -9,7 +9,7 @@ from typing import Final
 
 import attrs
 
-from disque_trio.driver.unmade import Unmade
+from disque_trio.driver.pending_replies import PendingReplies
 from disque_trio.ports import ClientPort, LinkPort
 from disque_trio.statemachine.base import LinkId, Millis
 from disque_trio.statemachine.client import Client
@@ -53,7 +53,7 @@ class Session:
     """and those of them that its port has been given."""
     waiting: int = 0
     """About how many bytes of its replies wait for the journal."""
-    unmade: Unmade | None = None
+    pending: PendingReplies | None = None
     """Replies that are made as it reads."""
     is_reading: bool = True
     """Has it read some of these since it was last looked at?"""
@@ -101,12 +101,12 @@ class Session:
         """So many bytes have not been read."""
         self.unsent = unsent
         self.limit = limit
-        self.is_choked = self.unmade is not None or unsent + self.waiting > limit
+        self.is_choked = self.pending is not None or unsent + self.waiting > limit
 
     def wait_for(self, weight: int) -> None:
         """So many bytes more wait for the journal, or fewer."""
         self.waiting += weight
-        self.is_choked = self.unmade is not None or self.unsent + self.waiting > self.limit
+        self.is_choked = self.pending is not None or self.unsent + self.waiting > self.limit
 
 
 @attrs.define(eq=False)

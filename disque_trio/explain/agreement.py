@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from disque_trio.explain.asked import Asked
+from disque_trio.explain.job_request import JobRequest
 from disque_trio.explain.rules import NO, YES, Answer
 from disque_trio.explain.trials import Trial, scaled
 from disque_trio.statemachine.base import Millis
@@ -12,14 +12,14 @@ _BACKLOG: Final[Millis] = 2_000
 """How long the jobs of a trial wait for each other, since its workers come all at once."""
 
 
-def disagreements(answer: Answer, asked: Asked, trials: Iterable[Trial]) -> Iterator[str]:
+def disagreements(answer: Answer, request: JobRequest, trials: Iterable[Trial]) -> Iterator[str]:
     """What the trials of a family show against its answer, each in a sentence."""
     for trial in trials:
-        for found in _against(answer, asked, trial):
+        for found in _against(answer, request, trial):
             yield f"{answer.family}, seed {trial.seed}: {found}"
 
 
-def _against(answer: Answer, asked: Asked, trial: Trial) -> Iterator[str]:
+def _against(answer: Answer, request: JobRequest, trial: Trial) -> Iterator[str]:
     yield from trial.violations
     if answer.loss.lost == NO and trial.gone:
         yield f"{trial.gone} of {trial.added} jobs were lost, and none may be"
@@ -29,6 +29,6 @@ def _against(answer: Answer, asked: Asked, trial: Trial) -> Iterator[str]:
     if extra := [cause for cause in trial.causes if cause not in answer.twice]:
         yield f"jobs came twice by {', '.join(extra)}, which the rules do not allow"
     if answer.late is not None:
-        late = answer.late // scaled(asked)[1] + _BACKLOG
+        late = answer.late // scaled(request)[1] + _BACKLOG
         if trial.longest_ms > late:
             yield f"a job came after {trial.longest_ms} ms, and {late} is the latest"

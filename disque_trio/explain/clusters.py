@@ -6,14 +6,14 @@ from typing import Any
 import attrs
 
 from disque_trio.client.records import JobDetails
-from disque_trio.explain.asked import Asked
 from disque_trio.explain.facts import DEFAULTS, JOURNALS, NO_JOURNAL, Facts
+from disque_trio.explain.job_request import JobRequest
 from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.joboptions import CARRIED
 
 
 @attrs.frozen
-class NodeTold:
+class NodeReply:
     """A node that answers."""
 
     config: Mapping[str, str]
@@ -22,24 +22,24 @@ class NodeTold:
     """Is it no original server?"""
 
 
-def asked_by(details: JobDetails) -> Asked:
+def request_of(details: JobDetails) -> JobRequest:
     """The options of a job, as from now: without its DELAY, with what is left of its TTL."""
     shown = {name.replace("-", "_"): value for name, value in details.more.items()}
-    asked: dict[str, Any] = {
+    request: dict[str, Any] = {
         each.extension: shown[each.extension] for each in CARRIED if each.extension in shown
     }
-    if "key" in asked:
-        asked["key"] = b""  # each job has its own
-    return Asked(
+    if "key" in request:
+        request["key"] = b""  # each job has its own
+    return JobRequest(
         queue=details.queue or "",
         copies=details.repl,
         retry=details.retry,
         ttl=max(details.ttl, 1),
-        extensions=Extensions(**asked),
+        extensions=Extensions(**request),
     )
 
 
-def facts_of(nodes: Sequence[NodeTold], silent: int) -> Facts:
+def facts_of(nodes: Sequence[NodeReply], silent: int) -> Facts:
     """The facts of a cluster: of what its nodes keep, that of the weakest."""
     ours = [node.config for node in nodes if node.is_ours]
     return Facts(

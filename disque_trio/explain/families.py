@@ -7,8 +7,8 @@ from typing import Final
 
 import attrs
 
-from disque_trio.explain.asked import Asked
 from disque_trio.explain.facts import Facts
+from disque_trio.explain.job_request import JobRequest
 from disque_trio.sim.scenarios.plan import Fault, Micros
 
 SECOND: Final[Micros] = 1_000_000
@@ -25,7 +25,7 @@ _CUT: Final = 20 * SECOND
 class Setting:
     """One trial, before it is a plan."""
 
-    asked: Asked
+    request: JobRequest
     facts: Facts
     nodes: int
     """How many the trial has."""
@@ -48,7 +48,7 @@ class Family:
     faults: Callable[[Setting], tuple[Fault, ...]]
     lasts: Callable[[int], int] = lambda _nodes: 10
     """How many seconds until all is over, by the number of nodes."""
-    applies: Callable[[Asked, Facts], bool] = lambda _asked, _facts: True
+    applies: Callable[[JobRequest, Facts], bool] = lambda _asked, _facts: True
     ends_leases: bool = False
     """Is the fault one of workers, which lose time or die with a job in hand?"""
 
@@ -103,15 +103,15 @@ def repaired_after(nodes: int) -> int:
 def _one_by_one(setting: Setting) -> tuple[Fault, ...]:
     gone, *others = setting.rng.sample(_all(setting), setting.nodes)
     second = setting.at + repaired_after(setting.nodes) * SECOND
-    killed = tuple(sorted(others[: setting.asked.copies - 1]))
+    killed = tuple(sorted(others[: setting.request.copies - 1]))
     return (
         Fault(kind="remove", at=setting.at, nodes=(gone,)),
         Fault(kind="crash", at=second, hold=_BACK, nodes=killed),
     )
 
 
-def _can_repair(asked: Asked, facts: Facts) -> bool:
-    return 1 < asked.copies < size(facts) and facts.repair_s > 0 and not facts.originals
+def _can_repair(request: JobRequest, facts: Facts) -> bool:
+    return 1 < request.copies < size(facts) and facts.repair_s > 0 and not facts.originals
 
 
 FAMILIES: Final = (
@@ -120,14 +120,14 @@ FAMILIES: Final = (
     Family(
         "all-but-one-copy",
         "all but one of its nodes are killed at once",
-        lambda s: _killed(s, s.some(s.asked.copies - 1)),
-        applies=lambda asked, _: asked.copies > 2,
+        lambda s: _killed(s, s.some(s.request.copies - 1)),
+        applies=lambda request, _: request.copies > 2,
     ),
     Family(
         "all-copies",
         "all nodes that hold it are killed at once",
-        lambda s: _killed(s, s.some(s.asked.copies)),
-        applies=lambda asked, _: asked.copies > 1,
+        lambda s: _killed(s, s.some(s.request.copies)),
+        applies=lambda request, _: request.copies > 1,
     ),
     Family(
         "zone-killed",
@@ -168,13 +168,13 @@ FAMILIES: Final = (
         "worker-slow",
         "a worker takes longer than RETRY",
         lambda _: (),
-        applies=lambda asked, _: asked.retry > 0,
+        applies=lambda request, _: request.retry > 0,
         ends_leases=True,
     ),
 )
 BY_NAME: Final = {family.name: family for family in FAMILIES}
 
 
-def applying(asked: Asked, facts: Facts) -> list[Family]:
+def applying(request: JobRequest, facts: Facts) -> list[Family]:
     """Those that can be tried with this job in this cluster."""
-    return [family for family in FAMILIES if family.applies(asked, facts)]
+    return [family for family in FAMILIES if family.applies(request, facts)]

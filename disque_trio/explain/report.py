@@ -6,9 +6,9 @@ from typing import Any
 import attrs
 
 from disque_trio.explain.agreement import disagreements
-from disque_trio.explain.asked import Asked
 from disque_trio.explain.facts import Facts
 from disque_trio.explain.holders import Holder
+from disque_trio.explain.job_request import JobRequest
 from disque_trio.explain.rules import Answer, answers, hints, refusal, remarks
 from disque_trio.explain.trials import Trial
 from disque_trio.statemachine.joboptions import CARRIED
@@ -60,7 +60,7 @@ class Line:
 class Report:
     """Everything that is said of a job."""
 
-    asked: Asked
+    request: JobRequest
     facts: Facts
     refusal: str
     """Why ADDJOB is refused; empty if it is not."""
@@ -73,7 +73,7 @@ class Report:
 
     def _job(self) -> dict[str, Any]:
         """The options; those of its extensions beside the others."""
-        job = attrs.asdict(self.asked, recurse=False)
+        job = attrs.asdict(self.request, recurse=False)
         extensions = job.pop("extensions")
         job |= {each.name: getattr(extensions, each.extension) or None for each in CARRIED}
         return {**job, "unique": extensions.key is not None}
@@ -103,28 +103,28 @@ class Report:
 
 
 def report(
-    asked: Asked, facts: Facts, trials: Iterable[Trial] = (), holders: Sequence[Holder] = ()
+    request: JobRequest, facts: Facts, trials: Iterable[Trial] = (), holders: Sequence[Holder] = ()
 ) -> Report:
     """The report on a job, with the trials that were made of it."""
     by_family: dict[str, list[Trial]] = {}
     for trial in trials:
         by_family.setdefault(trial.family, []).append(trial)
-    found = answers(asked, facts)
-    refused = refusal(asked, facts)
+    found = answers(request, facts)
+    refused = refusal(request, facts)
     return Report(
-        asked=asked,
+        request=request,
         facts=facts,
         refusal=refused,
-        remarks=() if refused else tuple(remarks(asked, facts)),
+        remarks=() if refused else tuple(remarks(request, facts)),
         lines=tuple(
             Line(each, tried(by_family[each.family]) if each.family in by_family else None)
             for each in found
         ),
-        hints=() if refused else tuple(hints(asked, facts)),
+        hints=() if refused else tuple(hints(request, facts)),
         disagreements=tuple(
             text
             for each in found
-            for text in disagreements(each, asked, by_family.get(each.family, ()))
+            for text in disagreements(each, request, by_family.get(each.family, ()))
         ),
         holders=tuple(holders),
     )

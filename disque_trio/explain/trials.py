@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import attrs
 
-from disque_trio.explain.asked import Asked
 from disque_trio.explain.facts import NO_JOURNAL, Facts
 from disque_trio.explain.families import BY_NAME, REPAIR_S, SECOND, Family, Setting, size, zones_of
+from disque_trio.explain.job_request import JobRequest
 from disque_trio.sim.checkers.duplicates import CAUSES
 from disque_trio.sim.checkers.verdict import judge
 from disque_trio.sim.engines.heap.run import simulate
@@ -100,27 +100,27 @@ class _Tally:
         )
 
 
-def scaled(asked: Asked) -> tuple[Asked, int]:
+def scaled(request: JobRequest) -> tuple[JobRequest, int]:
     """The job with shorter times, if it would take too long, and by how much they were divided."""
-    longest = -(-asked.delay // 1000) + asked.retry
+    longest = -(-request.delay // 1000) + request.retry
     factor = -(-longest // MOST_S)
     if factor <= 1:
-        return asked, 1
+        return request, 1
     return attrs.evolve(
-        asked,
-        delay=asked.delay // factor,
-        retry=max(asked.retry // factor, 1) if asked.retry else 0,
-        ttl=max(asked.ttl // factor, asked.delay // factor // 1000 + 1),
+        request,
+        delay=request.delay // factor,
+        retry=max(request.retry // factor, 1) if request.retry else 0,
+        ttl=max(request.ttl // factor, request.delay // factor // 1000 + 1),
     ), factor
 
 
-def plan_of(family: Family, whole: Asked, facts: Facts, seed: int) -> Plan:
+def plan_of(family: Family, whole: JobRequest, facts: Facts, seed: int) -> Plan:
     """The plan of one trial."""
-    asked, _ = scaled(whole)
+    request, _ = scaled(whole)
     nodes = size(facts)
     is_cut = family.name in {"halves", "cut-off"}
-    at = _BEFORE + (asked.delay * 1000 if is_cut else 0)
-    setting = Setting(asked, facts, nodes, at, stream(seed, "explain", family.name))
+    at = _BEFORE + (request.delay * 1000 if is_cut else 0)
+    setting = Setting(request, facts, nodes, at, stream(seed, "explain", family.name))
     end = at + family.lasts(nodes) * SECOND
     return Plan(
         scenario=f"explain {family.name}",
@@ -128,10 +128,10 @@ def plan_of(family: Family, whole: Asked, facts: Facts, seed: int) -> Plan:
         nodes=nodes,
         zones=zones_of(facts),
         config=_config(facts),
-        adds=_adds(asked, nodes, end, is_few=family.name == "worker-slow"),
-        consumers=_consumers(family, asked, nodes, end),
+        adds=_adds(request, nodes, end, is_few=family.name == "worker-slow"),
+        consumers=_consumers(family, request, nodes, end),
         faults=family.faults(setting),
-        chaos=end + asked.retry * 2 * SECOND * family.ends_leases + 2 * SECOND,
+        chaos=end + request.retry * 2 * SECOND * family.ends_leases + 2 * SECOND,
         vector_clocks=False,
         expect=Expect(duplicates=tuple(CAUSES)),
     )
@@ -148,7 +148,7 @@ def _config(facts: Facts) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _adds(asked: Asked, nodes: int, end: Micros, *, is_few: bool) -> tuple[Add, ...]:
+def _adds(request: JobRequest, nodes: int, end: Micros, *, is_few: bool) -> tuple[Add, ...]:
     count = 2 * nodes if is_few else _JOBS
     spans = {WAITING: _BEFORE - SECOND // 2, WORKED: end}
     return tuple(
@@ -158,24 +158,28 @@ def _adds(asked: Asked, nodes: int, end: Micros, *, is_few: bool) -> tuple[Add, 
             producer=f"p{1 + number % nodes}",
             queue=queue,
             body=f"{queue} {number}",
-            **_options(asked, f"{queue} {number}"),
+            **_options(request, f"{queue} {number}"),
         )
         for queue, span in spans.items()
         for number in range(count)
     )
 
 
-def _options(asked: Asked, key: str) -> dict[str, Any]:
+def _options(request: JobRequest, key: str) -> dict[str, Any]:
     """MAXLEN is left out: it would refuse the other jobs of the trial. Each job has its own key."""
     return {
-        "replicate": asked.copies,
-        "sync": asked.sync or None,
-        "delay_s": asked.delay / 1000 if asked.delay else None,
-        "retry_s": asked.retry,
-        "ttl_s": asked.ttl,
-        "is_async": asked.is_async,
-        **{each.planned: _planned(each, asked.extensions) for each in CARRIED if each.is_number},
-        **({} if asked.extensions.key is None else {"unique": key, "if_exists": asked.if_exists}),
+        "replicate": request.copies,
+        "sync": request.sync or None,
+        "delay_s": request.delay / 1000 if request.delay else None,
+        "retry_s": request.retry,
+        "ttl_s": request.ttl,
+        "is_async": request.is_async,
+        **{each.planned: _planned(each, request.extensions) for each in CARRIED if each.is_number},
+        **(
+            {}
+            if request.extensions.key is None
+            else {"unique": key, "if_exists": request.if_exists}
+        ),
     }
 
 
@@ -184,8 +188,10 @@ def _planned(option: Option, extensions: Extensions) -> int | None:
     return (-(-value // 1000) if option.is_time else value) or None
 
 
-def _consumers(family: Family, asked: Asked, nodes: int, end: Micros) -> tuple[Consumer, ...]:
-    retry = asked.retry * SECOND
+def _consumers(
+    family: Family, request: JobRequest, nodes: int, end: Micros
+) -> tuple[Consumer, ...]:
+    retry = request.retry * SECOND
     work = (retry * 12 // 10, retry * 15 // 10) if family.name == "worker-slow" else _WORK
     mix = (("ackjob", 0.7), ("die", 0.3)) if family.name == "worker-dies" else (("ackjob", 1.0),)
     return tuple(
@@ -201,10 +207,10 @@ def _consumers(family: Family, asked: Asked, nodes: int, end: Micros) -> tuple[C
 _WORK: Final = (10_000, 100_000)
 
 
-def run(family: str, asked: Asked, facts: Facts, seed: int) -> Trial:
+def run(family: str, request: JobRequest, facts: Facts, seed: int) -> Trial:
     """Play and judge one trial."""
-    plan = plan_of(BY_NAME[family], asked, facts, seed)
-    tally = _Tally(max(each.start for each in plan.consumers), scaled(asked)[0].delay * 1000)
+    plan = plan_of(BY_NAME[family], request, facts, seed)
+    tally = _Tally(max(each.start for each in plan.consumers), scaled(request)[0].delay * 1000)
     judging = judge(plan)
 
     def observe(row: Row) -> None:

@@ -206,7 +206,7 @@ async def search(
     """Jobs that fit, those that were added first first (of ended ones the latest), and whether
     there may be more. A search whose time was over gets more time if it is repeated, as one that
     `is_patient` does at once."""
-    workers, now = await ToldByWorkers.ask(survey), time.time() + survey.clock_ms / 1000
+    workers, now = await WorkerReports.ask(survey), time.time() + survey.clock_ms / 1000
     key = repr(wanted)
     found = await scan(
         survey.client,
@@ -262,7 +262,7 @@ def _may_fit(job: JobDetails, wanted: Filter, now: float) -> bool:
 
 
 @attrs.frozen
-class ToldByWorkers:
+class WorkerReports:
     """What workers report of jobs."""
 
     running: Mapping[str, tuple[str, float]]
@@ -271,7 +271,7 @@ class ToldByWorkers:
     """By task: after how many attempts a job is dead."""
 
     @classmethod
-    async def ask(cls, survey: Survey) -> "ToldByWorkers":
+    async def ask(cls, survey: Survey) -> "WorkerReports":
         """The newest reports."""
         workers = (await Admin(survey.client).workers()).items
         running = {
@@ -281,7 +281,7 @@ class ToldByWorkers:
 
 
 def summary(
-    copies: list[Copy], workers: ToldByWorkers, counts: QueueCounts, now: float
+    copies: list[Copy], workers: WorkerReports, counts: QueueCounts, now: float
 ) -> FoundJob:
     """A job, out of its copies. `now` is Unix time."""
     best = min(copies, key=_preference)

@@ -18,7 +18,7 @@ from disque_trio.observe.job_search import (
     MOST,
     Filter,
     FoundJob,
-    ToldByWorkers,
+    WorkerReports,
     groups,
     search,
     summary,
@@ -55,7 +55,7 @@ async def job(survey: Survey, counts: QueueCounts, args: Json) -> tuple[Json, di
     queue = next((copy.job.queue for copy in found.items if copy.job.queue), "")
     await counts.renew([queue])
     now = time.time() + survey.clock_ms / 1000
-    told = summary(found.items, await ToldByWorkers.ask(survey), counts, now)
+    told = summary(found.items, await WorkerReports.ask(survey), counts, now)
     leasing = await _leasing(survey, found.items)
     best = max(found.items, key=lambda copy: copy.job.body is not None)
     return {
@@ -79,7 +79,7 @@ async def _ended(survey: Survey, counts: QueueCounts, id: str) -> tuple[Json, di
     if not found.items:
         return {"id": id, "found": False, "why": _ENDED}, found.unreached
     [copy] = found.items
-    workers = ToldByWorkers({}, {})
+    workers = WorkerReports({}, {})
     told = summary([copy], workers, counts, time.time() + survey.clock_ms / 1000)
     row = told.row()
     facts = {
@@ -197,9 +197,9 @@ async def _explained(survey: Survey, job: JobDetails) -> Iterator[str]:
     clusters: Any = import_module("disque_trio.explain.clusters")
     rules: Any = import_module("disque_trio.explain.rules")
     facts = clusters.facts_of(
-        [clusters.NodeTold(each) for each in configs], silent=len(survey.nodes) - len(configs)
+        [clusters.NodeReply(each) for each in configs], silent=len(survey.nodes) - len(configs)
     )
-    told = rules.answers(clusters.asked_by(job), facts)
+    told = rules.answers(clusters.request_of(job), facts)
     return (f"{each.title}: {_LOST.get(each.loss.lost, '')}; {each.loss.why}" for each in told)
 
 

@@ -36,7 +36,7 @@ from disque_trio.observe.values import Json, word
 from disque_trio.sim.traces.clocks import Clock, narrowed, shifted
 from disque_trio.statemachine.wording import SHORT
 from disque_trio.tracing.rows import Row
-from disque_trio.tracing.told import ToldTrace, told_trace
+from disque_trio.tracing.trace_reply import TraceReply, parse_trace_reply
 from disque_trio.worker.operating.asking import Found, at_each
 from disque_trio.worker.operating.plans import MistakeError
 
@@ -47,13 +47,13 @@ _KEPT: Final = 32
 
 
 @attrs.frozen
-class Told:
+class TimelineReply:
     """What one node has answered."""
 
     address: Address
     short: str
     """Its name in rows."""
-    trace: ToldTrace | None
+    trace: TraceReply | None
 
 
 @attrs.define(eq=False)
@@ -86,18 +86,18 @@ class Timelines:
         found = await self._told(survey, id)
         return history_of(found.items, *self._known(survey, found.items)), found.unreached
 
-    async def _told(self, survey: Survey, id: str) -> Found[Told]:
+    async def _told(self, survey: Survey, id: str) -> Found[TimelineReply]:
         await survey.look()
         return await at_each(survey.client, lambda address: self._ask(survey, address, id))
 
     def _known(
-        self, survey: Survey, told: Sequence[Told]
+        self, survey: Survey, told: Sequence[TimelineReply]
     ) -> tuple[dict[str, str], dict[str, Clock]]:
         """Names and clocks."""
         names = {node.id[:SHORT]: node.name for node in survey.nodes.values() if node.id}
         return names, {each.short: self.clocks[each.short][1] for each in told}
 
-    async def _ask(self, survey: Survey, address: Address, id: str) -> list[Told]:
+    async def _ask(self, survey: Survey, address: Address, id: str) -> list[TimelineReply]:
         asked: list[Command[Any]] = [commands.time(), commands.call("TRACE", "GET", id)]
         before = time.time()
         clock, trace = await survey.client.ask(address, asked)
@@ -105,7 +105,7 @@ class Timelines:
         node = survey.nodes.get(str(address))
         short = node.id[:SHORT] if node is not None and node.id else str(address)
         self._measure(short, clock, before, after)
-        return [Told(address, short, _trace(trace, short))]
+        return [TimelineReply(address, short, _trace(trace, short))]
 
     def _measure(self, short: str, clock: Any, before: float, after: float) -> None:
         at = _told(clock)
@@ -126,18 +126,18 @@ def _told(clock: Any) -> int:
     return micros
 
 
-def _trace(reply: Any, short: str) -> ToldTrace | None:
+def _trace(reply: Any, short: str) -> TraceReply | None:
     if isinstance(reply, DisqueError):
         return None
     try:
-        return told_trace(reply, short)
+        return parse_trace_reply(reply, short)
     except (TypeError, ValueError, KeyError):
         raise DisqueError(
             "it does not tell what TRACE GET tells: TRACE is something else"
         ) from None
 
 
-def _state(trace: ToldTrace | None) -> object:
+def _state(trace: TraceReply | None) -> object:
     return None if trace is None else (trace.last, trace.is_on, trace.is_here)
 
 
@@ -166,9 +166,9 @@ class History:
 
 
 def history_of(
-    told: Sequence[Told], names: Mapping[str, str], measured: Mapping[str, Clock]
+    told: Sequence[TimelineReply], names: Mapping[str, str], measured: Mapping[str, Clock]
 ) -> History:
-    """Of what the nodes have told. `names` and `measured` are by `Told.short`."""
+    """Of what the nodes have told. `names` and `measured` are by `TimelineReply.short`."""
     rows = {each.short: each.trace.rows for each in told if each.trace is not None}
     clocks = {**measured, **_narrowed(told, measured)}
     traces = [shifted(of_node, clocks[short]) for short, of_node in rows.items()]
@@ -182,7 +182,7 @@ def history_of(
     )
 
 
-def _narrowed(told: Sequence[Told], measured: Mapping[str, Clock]) -> dict[str, Clock]:
+def _narrowed(told: Sequence[TimelineReply], measured: Mapping[str, Clock]) -> dict[str, Clock]:
     """By messages between nodes that have left out no rows: else nobody knows which rows are of the
     same message."""
     whole = {each.short: each.trace.rows for each in told if each.trace and not each.trace.omitted}
@@ -190,14 +190,14 @@ def _narrowed(told: Sequence[Told], measured: Mapping[str, Clock]) -> dict[str, 
 
 
 def answered(
-    id: str, told: Sequence[Told], names: Mapping[str, str], measured: Mapping[str, Clock]
+    id: str, told: Sequence[TimelineReply], names: Mapping[str, str], measured: Mapping[str, Clock]
 ) -> Json:
     """The answer, of the same."""
     history = history_of(told, names, measured)
     return history.facts(id) | {"run": _run(history.rows) if history.rows else None}
 
 
-def _node(told: Told, names: Mapping[str, str], clock: Clock) -> Json:
+def _node(told: TimelineReply, names: Mapping[str, str], clock: Clock) -> Json:
     trace = told.trace
     return {
         "node": str(told.address),
@@ -229,7 +229,7 @@ _WHYS: Final = {
 }
 
 
-def _why(told: Sequence[Told]) -> str:
+def _why(told: Sequence[TimelineReply]) -> str:
     whys = [each.trace.why for each in told if each.trace is not None]
     if not whys:
         return "it is not traced: “trace on” writes down what happens to it from then on"

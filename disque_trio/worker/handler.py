@@ -18,7 +18,7 @@ import attrs
 
 from disque_trio.client.errors import DisqueError
 from disque_trio.statemachine.base import ORIGINAL_PERIOD_S
-from disque_trio.worker import batch_collector, continuations, deciding, nesting, snoozing
+from disque_trio.worker import batch_collector, continuations, deciding, open_scopes, snoozing
 from disque_trio.worker.arguments import Arguments
 from disque_trio.worker.codec import Envelope
 from disque_trio.worker.context import Job, current
@@ -37,13 +37,13 @@ from disque_trio.worker.executors.forks import end_fork
 from disque_trio.worker.executors.threads import ThreadExecutor
 from disque_trio.worker.flows import coordinator
 from disque_trio.worker.middleware import Body, Middleware, compose
+from disque_trio.worker.notifier import Notifier
 from disque_trio.worker.options import Definition
 from disque_trio.worker.policies import DEFAULT, crashed
 from disque_trio.worker.protocol import Run
 from disque_trio.worker.runlog import RunLog
 from disque_trio.worker.runtime import runtime
 from disque_trio.worker.task import Task
-from disque_trio.worker.telling import Teller
 
 if TYPE_CHECKING:
     from disque_trio.worker.cron.declaring import Crons
@@ -117,10 +117,10 @@ class JobHandler:
             lambda self: RunLog(INFO if self.logs_done else DEBUG), takes_self=True
         ),
     )
-    _teller: Teller = attrs.field(
+    _teller: Notifier = attrs.field(
         init=False,
         default=attrs.Factory(
-            lambda self: Teller(self.worker, self.enqueuer.hooks, self.now, self.in_threads),
+            lambda self: Notifier(self.worker, self.enqueuer.hooks, self.now, self.in_threads),
             takes_self=True,
         ),
     )
@@ -168,7 +168,7 @@ class JobHandler:
         stage: Stage = "reading"
         args: Sequence[Any]
         kwargs: dict[str, Any]
-        nest = run.nest or nesting.here()
+        scopes = run.scopes or open_scopes.here()
         try:
             if run.start.body[:1] != b"{" and run.start.queue not in self.consumers:
                 await self._decoding.decode(run)
@@ -185,8 +185,8 @@ class JobHandler:
             try:
                 value = await entry.body(job, args, kwargs)
                 end_fork(self._process)
-                if nest.innermost() is not nest.outer:
-                    await nest.leave()
+                if scopes.innermost() is not scopes.outer:
+                    await scopes.leave()
                 stage = "keeping"
                 outcome = continuations.DONE
                 if job.headers:
@@ -195,10 +195,10 @@ class JobHandler:
                 current.reset(token)
         except BaseException as error:  # of handlers, policies, executors, encoders, middleware
             end_fork(self._process, error)
-            if nest.innermost() is not nest.outer:
+            if scopes.innermost() is not scopes.outer:
                 try:
-                    await nest.leave(error)
-                except nesting.LeftOpenError as left:
+                    await scopes.leave(error)
+                except open_scopes.LeftOpenError as left:
                     error = left
             if deciding.is_interrupted(run, error):
                 self._teller.interrupted(job)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import anyio
 
     from disque_trio.worker.codec import Coded
-    from disque_trio.worker.nesting import Nest
+    from disque_trio.worker.open_scopes import OpenScopes
 
 
 class Driver(Protocol):
@@ -70,7 +70,7 @@ class Run:
     around it. None is all of the run."""
     coded: "Coded | None" = None
     """What the body was before codecs changed it back, if they have."""
-    nest: "Nest | None" = None
+    scopes: "OpenScopes | None" = None
     """The scopes around it, in its task, if they are known."""
 
     @property

@@ -18,7 +18,7 @@ from typing import Final
 
 from disque_trio.worker.driver import Worker
 from disque_trio.worker.event_loops import in_loop
-from disque_trio.worker.guarding import guarded
+from disque_trio.worker.guarded_loop import guarded
 from disque_trio.worker.stacks import stacks
 from disque_trio.worker.statuses import FAILED
 from disque_trio.worker.stopping import STOPPING, Stops

@@ -15,7 +15,7 @@ import anyio
 import attrs
 from anyio.abc import TaskGroup
 
-from disque_trio.worker import nesting
+from disque_trio.worker import open_scopes
 from disque_trio.worker.deciding import last_resort
 from disque_trio.worker.engine.records import Cancel, Done, Outcome, Reason, Release, Start
 from disque_trio.worker.event_loops import absorb_cancellations, references, stray_cancellations
@@ -66,7 +66,7 @@ class Slot:
     """As many before its job."""
     is_kept: bool = False
     """Has its job kept the task? Then it may cancel it later, so no other job runs in it."""
-    nest: nesting.Nest = attrs.Factory(nesting.here)
+    scopes: open_scopes.OpenScopes = attrs.Factory(open_scopes.here)
     """Its scope."""
 
     def where(self) -> str:
@@ -145,13 +145,13 @@ class Slots:
             error: BaseException | None = None
             try:
                 with anyio.CancelScope() as slot.scope:
-                    slot.nest = nesting.here()
+                    slot.scopes = open_scopes.here()
                     try:
                         await self._take_jobs(slot)
                     except BaseException as raised:
                         slot.is_kept = slot.references() > slot.before
-                        if slot.nest.innermost() is not slot.nest.outer:
-                            await slot.nest.leave(raised)
+                        if slot.scopes.innermost() is not slot.scopes.outer:
+                            await slot.scopes.leave(raised)
                         raise
             except BaseException as raised:
                 error = self._of_handler(slot, raised)
@@ -173,7 +173,7 @@ class Slots:
         return error
 
     async def _take_jobs(self, slot: Slot) -> None:
-        ready, ended, at_work, nest = self._ready, self.ended, self.at_work, slot.nest
+        ready, ended, at_work, scopes = self._ready, self.ended, self.at_work, slot.scopes
         while not slot.scope.cancel_called:
             if ended and not ready:
                 self.driver.turn()
@@ -182,7 +182,7 @@ class Slots:
                 await self._rest(slot)
                 continue
             start = ready.popleft()
-            slot.run = run = Run(start, self.driver, began=now, nest=nest)
+            slot.run = run = Run(start, self.driver, began=now, scopes=scopes)
             at_work[start.id] = slot
             slot.before = slot.references()
             if ready:
@@ -190,8 +190,8 @@ class Slots:
             elif ended:
                 self.driver.turn()
             outcome = await self.handler(run)
-            if nest.innermost() is not nest.outer:
-                await nest.leave()
+            if scopes.innermost() is not scopes.outer:
+                await scopes.leave()
             self._end(slot, run, outcome)
             if slot.references() > slot.before:
                 slot.is_kept = True

@@ -68,7 +68,7 @@ class Backlog(Table):
             self.batch()
 
     def read_all(self, taker: Taker, session: Session) -> list[Reply]:
-        while session.unmade is not None or taker.unsent:
+        while session.pending is not None or taker.unsent:
             self.read(taker, session)
         return ReplyParser().feed(taker.data)
 
@@ -81,7 +81,7 @@ async def test_a_large_reply_is_made_as_it_is_read(request_: bytes) -> None:
 
     table.batch((session, request_))
     table.finish()
-    while session.unmade is not None or taker.unsent:
+    while session.pending is not None or taker.unsent:
         most = max(most, taker.unsent)
         table.read(taker, session)
 
@@ -149,8 +149,8 @@ async def test_what_a_monitor_is_shown_meanwhile_comes_behind_it() -> None:
 
     table.batch((table.producer, b"QLEN other\r\n"))
 
-    assert session.unmade is not None
-    assert session.unmade.behind > 0
+    assert session.pending is not None
+    assert session.pending.behind > 0
     replies = table.read_all(taker, session)
     assert [len(each) == JOBS for each in replies if isinstance(each, list)] == [True]
     assert b"QLEN" in repr(replies[-1]).encode()
@@ -279,7 +279,7 @@ async def test_a_list_of_many_small_values_is_not_delayed() -> None:
 
     table.batch((session, b"QPEEK q %d\r\n" % (FEW + 1)))
 
-    assert session.unmade is None
+    assert session.pending is None
     assert not session.is_held
     assert len(ReplyParser().feed(taker.data)[0]) == FEW + 1  # type: ignore[arg-type]
 

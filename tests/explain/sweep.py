@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from disque_trio.explain.agreement import disagreements
-from disque_trio.explain.asked import Asked, read
 from disque_trio.explain.facts import JOURNALS, Facts
+from disque_trio.explain.job_request import JobRequest, read
 from disque_trio.explain.rules import MAY, Answer, answers
 from disque_trio.explain.trials import Trial, run
 
@@ -38,10 +38,10 @@ CLUSTERS: Final = (
     Facts(nodes=3, zones=("a", "b", "c")),
     Facts(nodes=5, zones=("a", "b", "a", "b", "b")),
 )
-Case = tuple[str, Asked, Facts, Answer]
+Case = tuple[str, JobRequest, Facts, Answer]
 
 
-def job(options: str, facts: Facts) -> Asked:
+def job(options: str, facts: Facts) -> JobRequest:
     """An ADDJOB with these options."""
     return read(["ADDJOB", "mail", "body", "0", *options.split()], facts)
 
@@ -49,20 +49,20 @@ def job(options: str, facts: Facts) -> Asked:
 def cases() -> Iterator[Case]:
     """Every answer of the rules."""
     for options, facts in itertools.product(OPTIONS, CLUSTERS):
-        asked = job(options, facts)
-        yield from ((options, asked, facts, answer) for answer in answers(asked, facts))
+        request = job(options, facts)
+        yield from ((options, request, facts, answer) for answer in answers(request, facts))
 
 
 def against(case: Case, trial: Trial) -> Iterator[str]:
     """Where the trial contradicts the rules."""
-    options, asked, facts, answer = case
-    for found in disagreements(answer, asked, [trial]):
+    options, request, facts, answer = case
+    for found in disagreements(answer, request, [trial]):
         yield f"ADDJOB mail body 0 {options} with {facts}: {found}"
 
 
 def _try(case: Case, seed: int, count: Counter[str]) -> None:
-    _, asked, facts, answer = case
-    trial = run(answer.family, asked, facts, seed)
+    _, request, facts, answer = case
+    trial = run(answer.family, request, facts, seed)
     count["trials"] += 1
     count["jobs"] += trial.added
     if answer.loss.lost == MAY:

@@ -25,12 +25,12 @@ def test_rules_and_trials_agree(case: Case) -> None:
 
 def test_a_copy_that_is_made_again_during_a_delay_waits_for_one_retry() -> None:
     facts = Facts(nodes=5)
-    asked = job("DELAY 600 REPLICATE 3 TTL 3600", facts)
-    [answer] = [each for each in answers(asked, facts) if each.family == "one-by-one"]
-    trial = run("one-by-one", asked, facts, seed=0)
-    one_retry = asked.retry * 1000 // 2  # the trial halves all times
+    request = job("DELAY 600 REPLICATE 3 TTL 3600", facts)
+    [answer] = [each for each in answers(request, facts) if each.family == "one-by-one"]
+    trial = run("one-by-one", request, facts, seed=0)
+    one_retry = request.retry * 1000 // 2  # the trial halves all times
 
-    assert list(disagreements(answer, asked, [trial])) == []
+    assert list(disagreements(answer, request, [trial])) == []
     assert one_retry <= trial.longest_ms < one_retry + 20_000
 
 
@@ -65,9 +65,9 @@ def test_a_rule_that_denies_duplicates_is_refuted_by_slow_workers() -> None:
 
 
 def test_a_rule_that_promises_too_early_is_refuted_by_the_wait_for_retry() -> None:
-    asked = attrs.evolve(ASKED, retry=60)
+    request = attrs.evolve(ASKED, retry=60)
     wrong = attrs.evolve(ANSWERS["one-killed"], late=0)
 
-    [found] = disagreements(wrong, asked, [run("one-killed", asked, FACTS, seed=1)])
+    [found] = disagreements(wrong, request, [run("one-killed", request, FACTS, seed=1)])
 
     assert found.endswith("ms, and 2000 is the latest")

@@ -6,8 +6,8 @@ from tests.explain.sweep import job
 
 
 def told(options: str, facts: Facts) -> dict[str, Answer]:
-    asked = job(options, facts)
-    return {answer.family: answer for answer in answers(asked, facts)}
+    request = job(options, facts)
+    return {answer.family: answer for answer in answers(request, facts)}
 
 
 def lost(options: str, facts: Facts) -> dict[str, str]:
@@ -87,9 +87,9 @@ def test_originals_keep_no_jobs_with_options_of_ours() -> None:
 def test_what_always_holds_is_said_of_each_option() -> None:
     facts = Facts(nodes=3)
     options = "DELAY 600 TTL 3600 LIMIT 5 BACKOFF 15 UNIQUE key MAXLEN 9"
-    asked = attrs.evolve(job(options, facts), timeout=500)
+    request = attrs.evolve(job(options, facts), timeout=500)
 
-    assert list(remarks(asked, facts)) == [
+    assert list(remarks(request, facts)) == [
         "3 nodes hold it before ADDJOB returns",
         "NOREPL after 0.5 s without them; a replica may remain (D12)",
         "it is delivered 600 s after ADDJOB, not earlier (S6)",
@@ -154,5 +154,5 @@ def test_zones_are_said() -> None:
     assert "its 3 replicas go to 2 zones, so a zone has several" in remarks(job("", two), two)
     assert "its 3 replicas go to 3 of 4 zones" in remarks(job("", four), four)
     assert "nodes in 3 zones would give each replica its own zone" in hints(job("", two), two)
-    asked = job("REPLICATE 3 SYNC 2", four)
-    assert "ADDJOB waits for replicas in 2 zones, but 50 ms at most" in remarks(asked, four)
+    request = job("REPLICATE 3 SYNC 2", four)
+    assert "ADDJOB waits for replicas in 2 zones, but 50 ms at most" in remarks(request, four)

@@ -8,9 +8,9 @@ ASKED = job("DELAY 600 RETRY 900 TTL 7200", FACTS)
 
 
 def test_a_trial_is_repeated_by_its_seed() -> None:
-    asked = job("", FACTS)
+    request = job("", FACTS)
 
-    assert run("one-killed", asked, FACTS, 7) == run("one-killed", asked, FACTS, 7)
+    assert run("one-killed", request, FACTS, 7) == run("one-killed", request, FACTS, 7)
 
 
 def test_long_times_are_divided() -> None:

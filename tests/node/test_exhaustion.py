@@ -4,7 +4,7 @@ import attrs
 import pytest
 
 from disque_trio.driver import output
-from disque_trio.driver.room import AHEAD_BYTES, STEP_BYTES
+from disque_trio.driver.memory_probe import AHEAD_BYTES, STEP_BYTES
 from disque_trio.serving.exhaustion import Exhaustion, is_exhausted
 from disque_trio.statemachine.commands import table
 from disque_trio.statemachine.pressure import REFUSED
@@ -133,8 +133,8 @@ async def test_so_does_one_that_cannot_be_made_to_its_end(
     backlog = Backlog()
     taker, session = backlog.taker()
     backlog.batch((session, b"QPEEK q 9999\r\n"))
-    assert session.unmade is not None
-    monkeypatch.setattr(type(session.unmade), "take", fail)
+    assert session.pending is not None
+    monkeypatch.setattr(type(session.pending), "take", fail)
 
     backlog.read(taker, session)
     backlog.batch()

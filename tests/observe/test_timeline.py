@@ -10,11 +10,11 @@ import trio
 from disque_trio.client import commands
 from disque_trio.client.address import Address
 from disque_trio.observe.operations import OPERATIONS
-from disque_trio.observe.timeline import Told, answered, history_of
+from disque_trio.observe.timeline import TimelineReply, answered, history_of
 from disque_trio.observe.values import encoded
 from disque_trio.sim.traces.clocks import Clock
 from disque_trio.tracing.rows import Row
-from disque_trio.tracing.told import ToldTrace
+from disque_trio.tracing.trace_reply import TraceReply
 from disque_trio.worker.operating.plans import MistakeError, Outcome
 from tests.observe.rig import Observed, observed
 
@@ -27,8 +27,10 @@ def row(time: int, kind: str, node: str, **rest: Any) -> Row:
     return Row(NOON + time, kind, node, ID, "mail", **rest)
 
 
-def told(address: Address, short: str, *rows: Row) -> Told:
-    return Told(address, short, ToldTrace(list(rows), "sampled", True, True, 0, len(rows)))
+def told(address: Address, short: str, *rows: Row) -> TimelineReply:
+    return TimelineReply(
+        address, short, TraceReply(list(rows), "sampled", True, True, 0, len(rows))
+    )
 
 
 def test_an_example_of_the_answer() -> None:

@@ -22,6 +22,7 @@ from disque_trio.statemachine.chores import (
 from disque_trio.statemachine.client import Blocked, Client
 from disque_trio.statemachine.commands.table import ROWS
 from disque_trio.statemachine.extensions import DeadState
+from disque_trio.statemachine.foreign_protocols import protocol_of
 from disque_trio.statemachine.invariants import check
 from disque_trio.statemachine.key_facts import CANCELS, KEY_STATES, KEY_WORDS, KeyFact
 from disque_trio.statemachine.messages import (
@@ -56,7 +57,6 @@ from disque_trio.statemachine.messages import (
     YourJobs,
 )
 from disque_trio.statemachine.outbox import Outbox
-from disque_trio.statemachine.strangers import protocol_of
 from tests.rig import JOB, ME, N2, N3, N4, ONCE, UNKNOWN, Rig
 
 T = TypeVar("T")

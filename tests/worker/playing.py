@@ -17,7 +17,7 @@ from disque_trio.worker.engine.records import (
     Queue,
     Settings,
 )
-from disque_trio.worker.guarding import GuardedLoop, guarded
+from disque_trio.worker.guarded_loop import GuardedLoop, guarded
 from disque_trio.worker.handler import JobHandler
 from disque_trio.worker.protocol import Run
 from tests.worker.played import PlayedNode

@@ -27,7 +27,7 @@ from disque_trio.worker import (
     Snooze,
     WorkerStarted,
     WorkerStopped,
-    announcing,
+    hook_runner,
 )
 from disque_trio.worker.engine import records
 from disque_trio.worker.engine.records import Reason
@@ -215,7 +215,7 @@ def test_what_a_hook_raises_is_logged_and_changes_nothing(
 def test_no_job_waits_for_a_hook(
     backend: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(announcing, "LAST_S", 0.05)
+    monkeypatch.setattr(hook_runner, "LAST_S", 0.05)
     app, _ = app_of(JobSucceeded)
 
     @app.on(JobSucceeded)
@@ -234,7 +234,7 @@ def test_no_job_waits_for_a_hook(
 def test_a_hook_that_takes_too_long_is_cancelled(
     backend: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(announcing, "HOOK_S", 1.0)
+    monkeypatch.setattr(hook_runner, "HOOK_S", 1.0)
     app, seen = app_of(JobStarted)
 
     @app.on(RunEvent)
@@ -252,7 +252,7 @@ def test_a_hook_that_takes_too_long_is_cancelled(
 def test_a_hook_that_falls_behind_loses_events_and_says_so(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(announcing, "MOST", 2)
+    monkeypatch.setattr(hook_runner, "MOST", 2)
     app, seen = App(), list[Any]()
     gates: list[anyio.Event] = []
 

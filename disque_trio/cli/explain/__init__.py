@@ -11,10 +11,10 @@ from disque_trio.cli.explain.options import Options
 from disque_trio.cli.explain.words import show
 from disque_trio.cli.sim.report import errors, out
 from disque_trio.client.errors import DisqueError
-from disque_trio.explain.asked import Asked, NotAskedError, read
 from disque_trio.explain.facts import Facts
 from disque_trio.explain.families import MOST_NODES
 from disque_trio.explain.holders import Holder
+from disque_trio.explain.job_request import InvalidRequestError, JobRequest, read
 from disque_trio.explain.report import report
 from disque_trio.explain.rules import answers
 from disque_trio.explain.trials import Trial, run
@@ -41,30 +41,30 @@ def main(argv: Sequence[str]) -> int:
 def _main(options: Options) -> int:
     try:
         return _explain(options, *_subject(options))
-    except (NotAskedError, DisqueError) as error:
+    except (InvalidRequestError, DisqueError) as error:
         raise UsageError(str(error)) from error
 
 
-def _subject(options: Options) -> tuple[Asked, Facts, str, tuple[Holder, ...]]:
+def _subject(options: Options) -> tuple[JobRequest, Facts, str, tuple[Holder, ...]]:
     """The job, its cluster, how the job was found, and who holds it."""
     if (facts := options.facts) is not None:
         return read(options.words, facts), facts, "", ()
     cluster = ask(options)
     if options.job is not None:
-        asked, holders = cluster.job(options.job)
+        request, holders = cluster.job(options.job)
         is_queued = any(each.state == "queued" for each in holders)
-        return asked, cluster.facts, cluster.waiting(asked.queue) if is_queued else "", holders
+        return request, cluster.facts, cluster.waiting(request.queue) if is_queued else "", holders
     if options.queue is not None:
-        asked, heading = cluster.queue(options.queue)
+        request, heading = cluster.queue(options.queue)
         waiting = cluster.waiting(options.queue)
-        return asked, cluster.facts, "\n".join(filter(None, (heading, waiting))), ()
+        return request, cluster.facts, "\n".join(filter(None, (heading, waiting))), ()
     return read(options.words, cluster.facts), cluster.facts, "", ()
 
 
 def _explain(
-    options: Options, asked: Asked, facts: Facts, heading: str, holders: tuple[Holder, ...]
+    options: Options, request: JobRequest, facts: Facts, heading: str, holders: tuple[Holder, ...]
 ) -> int:
-    found = report(asked, facts, list(_trials(options, asked, facts)), holders)
+    found = report(request, facts, list(_trials(options, request, facts)), holders)
     if options.is_json:
         say_json(found.as_plain(), indent=2)
     else:
@@ -72,20 +72,20 @@ def _explain(
     return 1 if found.refusal or found.disagreements else 0
 
 
-def _trials(options: Options, asked: Asked, facts: Facts) -> Iterator[Trial]:
+def _trials(options: Options, request: JobRequest, facts: Facts) -> Iterator[Trial]:
     """One for each family and seed. On a terminal a bar shows how far they are."""
-    if options.trials and asked.copies > MOST_NODES:
+    if options.trials and request.copies > MOST_NODES:
         raise UsageError(
-            f"trials have {MOST_NODES} nodes at most, and REPLICATE is {asked.copies}: "
+            f"trials have {MOST_NODES} nodes at most, and REPLICATE is {request.copies}: "
             "leave out --trials"
         )
-    families = [answer.family for answer in answers(asked, facts)]
+    families = [answer.family for answer in answers(request, facts)]
     every = [(family, seed) for seed in range(options.trials) for family in families]
     console = errors()
     for family, seed in track(
         every, "trials", console=console, transient=True, disable=not console.is_terminal
     ):
-        yield run(family, asked, facts, seed)
+        yield run(family, request, facts, seed)
 
 
 PROGRAM: Final = Command(

@@ -14,10 +14,10 @@ from disque_trio.client.address import Cluster
 from disque_trio.client.blocking import BlockingClient
 from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError
-from disque_trio.explain.asked import Asked
-from disque_trio.explain.clusters import NodeTold, asked_by, facts_of
+from disque_trio.explain.clusters import NodeReply, facts_of, request_of
 from disque_trio.explain.facts import Facts
 from disque_trio.explain.holders import Holder, holders_of
+from disque_trio.explain.job_request import JobRequest
 from disque_trio.explain.zones import Place
 from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.cluster import NodeFacts
@@ -45,7 +45,7 @@ class Asking:
         """The facts."""
         return from_nodes(self.nodes)
 
-    def job(self, id: str) -> tuple[Asked, tuple[Holder, ...]]:
+    def job(self, id: str) -> tuple[JobRequest, tuple[Holder, ...]]:
         """The options of a job, and who holds it. Raises UsageError if no node has it."""
         answers = list(self._answers(commands.show(id)))
         told = {node.id: found for node, found in answers if found is not None}
@@ -53,7 +53,7 @@ class Asking:
             raise UsageError(self._ending(id))
         silent = {node.id for node in self.nodes} - {node.id for node, _ in answers}
         places = [_place(node, self._zone(node)) for node in self.nodes]
-        return asked_by(next(iter(told.values()))), holders_of(id, told, places, silent)
+        return request_of(next(iter(told.values()))), holders_of(id, told, places, silent)
 
     def _ending(self, id: str) -> str:
         """Why nobody has the job."""
@@ -84,12 +84,12 @@ class Asking:
         which = "1 job waits" if jobs == 1 else f"{jobs:,} jobs wait"
         return f"queue {queue} is at its limits, {limits}: {which} for them"
 
-    def queue(self, name: str) -> tuple[Asked, str]:
+    def queue(self, name: str) -> tuple[JobRequest, str]:
         """What most jobs of a queue ask for, and how many that are. Raises UsageError if it has
         none."""
-        found: dict[str, Asked] = {}
+        found: dict[str, JobRequest] = {}
         for _, scanned in self._answers(commands.jscan(queue=name, count=_MOST_JOBS)):
-            found |= {each.id: asked_by(each) for each in scanned.items if each.state != "acked"}
+            found |= {each.id: request_of(each) for each in scanned.items if each.state != "acked"}
         if not found:
             raise UsageError(f"no node has a job of queue {name}")
         # The rest of the TTL differs, although the options are the same.
@@ -148,5 +148,5 @@ async def _nodes(cluster: Cluster) -> list[NodeFacts]:
 def from_nodes(nodes: Sequence[NodeFacts]) -> Facts:
     """The facts of a cluster: of what its nodes keep, that of the weakest."""
     well = [node for node in nodes if not node.error and not node.is_loading]
-    told = [NodeTold(node.config, node.is_ours) for node in well]
+    told = [NodeReply(node.config, node.is_ours) for node in well]
     return facts_of(told, silent=len(nodes) - len(well))

@@ -38,8 +38,8 @@ def show(console: Console, report: Report, heading: str = "") -> None:
 
 def _show_holders(console: Console, report: Report) -> None:
     confirmed = sum(each.is_confirmed for each in report.holders)
-    rest = "; the rest follow or are re-created" if confirmed < report.asked.copies else ""
-    console.print(f"confirmed by {confirmed} of {report.asked.copies} nodes{rest}")
+    rest = "; the rest follow or are re-created" if confirmed < report.request.copies else ""
+    console.print(f"confirmed by {confirmed} of {report.request.copies} nodes{rest}")
     table = Table(box=None, pad_edge=False, header_style="bold")
     for head in ("node", "zone", "replica", "why this node"):
         table.add_column(head)

@@ -22,7 +22,7 @@ from disque_trio.terminal.options import UsageError
 from disque_trio.worker import App, UnfitTypeError, runtime
 from disque_trio.worker.driver import Worker
 from disque_trio.worker.engine.records import SECOND, Queue, Settings
-from disque_trio.worker.guarding import GuardedLoop
+from disque_trio.worker.guarded_loop import GuardedLoop
 from disque_trio.worker.handler import JobHandler
 from disque_trio.worker.health import pages, serve
 from disque_trio.worker.operating.registry import Registrar

@@ -5,7 +5,6 @@ from typing import Final
 
 from disque_trio.sim.checkers import (
     answers,
-    asked,
     backoffs,
     client_events,
     cluster_liveness,
@@ -27,6 +26,7 @@ from disque_trio.sim.checkers import (
     refusals,
     repairs,
     replies,
+    request_options,
     results,
     returns,
     runs,
@@ -182,7 +182,7 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         replies.note,
         postponing.on_postpone,
         backoffs.on_postpone,
-        asked.note,
+        request_options.note,
         deadletters.on_postpone,
         snoozes.on_postpone,
         errors.on_taken_back,
@@ -193,7 +193,7 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         ("dead", "redrive"),
         (
             replies.note,
-            asked.note,
+            request_options.note,
             deadletters.on_state,
             snoozes.on_state,
             errors.on_taken_back,
@@ -270,7 +270,7 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
         (
             replies.on_invoke,
             client_events.on_requeue_invoke,
-            asked.on_invoke,
+            request_options.on_invoke,
             runs.on_give_back,
             giving_back.on_give_back,
             workers.on_give_back,
@@ -308,7 +308,7 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
             replies.on_end,
             runs.on_given_back,
             giving_back.on_given_back,
-            asked.on_end,
+            request_options.on_end,
             postponing.on_given_back_ok,
             durability.on_given_back_ok,
             workers.on_give_back_ok,
@@ -353,7 +353,7 @@ _AFTER_SENDING: Final[dict[str, tuple[_Step, ...]]] = {
     "queued": (postponing.after_queued,),
     "postponed": (snoozes.after_sending,),
     "jobstate": (durability.after_jobstate,),
-    "purge": (asked.on_purge_sent,),
+    "purge": (request_options.on_purge_sent,),
     **dict.fromkeys(("waiting", "havejobs", "needjobs"), (work.on_send,)),
     "keyclaim": (unique.after_keyclaim, silence.on_claim),
 }
@@ -390,14 +390,17 @@ OF_THE_WORLD: Final[dict[str, tuple[_Step, ...]]] = {
     "worker.kill": (runs.on_kill,),
     **dict.fromkeys(("worker.stall", "worker.resume"), (runs.on_stall,)),
     **dict.fromkeys(
-        ("purge.invoke", "purge-dead.invoke"), (workers.on_purge_invoke, asked.on_order)
+        ("purge.invoke", "purge-dead.invoke"), (workers.on_purge_invoke, request_options.on_order)
     ),
-    **dict.fromkeys(("purge.ok", "purge-dead.ok"), (workers.on_purge_ok, asked.on_order_end)),
-    "redrive.invoke": (deadletters.on_redrive_invoke, asked.on_order),
-    "enqueue-queue.invoke": (client_events.on_enqueue_queue, asked.on_order),
-    "enqueue-queue.ok": (asked.on_order_end,),
     **dict.fromkeys(
-        ("redrive.ok", "redrive.refused"), (deadletters.on_redrive_end, asked.on_order_end)
+        ("purge.ok", "purge-dead.ok"), (workers.on_purge_ok, request_options.on_order_end)
+    ),
+    "redrive.invoke": (deadletters.on_redrive_invoke, request_options.on_order),
+    "enqueue-queue.invoke": (client_events.on_enqueue_queue, request_options.on_order),
+    "enqueue-queue.ok": (request_options.on_order_end,),
+    **dict.fromkeys(
+        ("redrive.ok", "redrive.refused"),
+        (deadletters.on_redrive_end, request_options.on_order_end),
     ),
     "query.invoke": (queries.on_invoke,),
     "query.ok": (queries.on_ok,),

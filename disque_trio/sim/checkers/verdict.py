@@ -7,7 +7,6 @@
 import attrs
 
 from disque_trio.sim.checkers import (
-    asked,
     client_events,
     cluster_liveness,
     counters,
@@ -18,6 +17,7 @@ from disque_trio.sim.checkers import (
     liveness,
     queries,
     replies,
+    request_options,
     returns,
     runs,
     safety,
@@ -136,7 +136,7 @@ class Judge:
         safety.on_deliver(case, row, job)
         durability.on_deliver(case, row, job)
         replies.on_deliver(case, row, job)
-        asked.on_deliver(case, row)
+        request_options.on_deliver(case, row)
         if serve is None:
             self._miss_serve(row)
             serve = duplicates.unseen_serve(case, row, job)

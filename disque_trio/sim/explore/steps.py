@@ -31,7 +31,7 @@ class Steps:
 
 
 @attrs.frozen(kw_only=True)
-class Told:
+class PlayedStep:
     """One step, when it is played."""
 
     time: int
@@ -79,7 +79,7 @@ def _action(line: str) -> Action:
     return Action(kind, tuple([int(word) if numbers else NAMES.index(word) for word in words]))
 
 
-def play(steps: Steps) -> Iterator[Told]:
+def play(steps: Steps) -> Iterator[PlayedStep]:
     """Play the steps. Raises `ScopeError` if one of them cannot happen any more."""
     rules = Rules(steps.scope)
     world = rules.begin()
@@ -92,12 +92,12 @@ def play(steps: Steps) -> Iterator[Told]:
         change = rules.change(world, found)
         after = change.world()
         time = (after.now - began) * 1000 + number
-        yield Told(
+        yield PlayedStep(
             time=after.now - began, line=line, rows=tuple(_rows(rules, world, change, found, time))
         )
         world = after
     if world.broken:
-        yield Told(time=world.now - began, line=f"violated: {world.broken}", rows=())
+        yield PlayedStep(time=world.now - began, line=f"violated: {world.broken}", rows=())
 
 
 def _whole(rules: Rules, world: World, action: Action) -> Action | None:

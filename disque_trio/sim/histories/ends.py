@@ -5,7 +5,7 @@ from typing import Any
 
 import attrs
 
-from disque_trio.sim.histories.facts import Facts, Job, Told
+from disque_trio.sim.histories.facts import Facts, Job, JobReport
 from disque_trio.sim.histories.records import Call, Seconds, Violation
 from disque_trio.statemachine.commandoptions import KEEP_RESULT
 
@@ -46,7 +46,7 @@ def _told(call: Call) -> tuple[str, str | None]:
     return reply[0] or "", reply[1]
 
 
-def _given(told: Told) -> _Given | None:
+def _given(told: JobReport) -> _Given | None:
     words = told.call.request[2:]
     options = {word.upper(): value for word, value in zip(words[::2], words[1::2], strict=False)}
     if "RESULT" not in options:

@@ -112,7 +112,7 @@ class Delivery:
 
 
 @attrs.frozen(eq=False, kw_only=True)
-class Told:
+class JobReport:
     """What a client said of a job."""
 
     call: Call
@@ -140,7 +140,7 @@ class Job:
     adds: list[Add] = attrs.Factory(list)
     """That returned it: of a job without a key one at most."""
     deliveries: list[Delivery] = attrs.Factory(list)
-    told: list[Told] = attrs.Factory(list)
+    told: list[JobReport] = attrs.Factory(list)
 
     @property
     def queue(self) -> str:
@@ -159,7 +159,7 @@ class Job:
         plain = {"replicate", "sync", "retry", "ttl", "priority", "async", "maxlen"}
         return len(self.adds) == 1 and plain.issuperset(self.adds[0].options)
 
-    def tells(self, *commands: str) -> Iterator[Told]:
+    def tells(self, *commands: str) -> Iterator[JobReport]:
         """What was said of it by these commands."""
         return (each for each in self.told if each.command in commands)
 
@@ -270,7 +270,7 @@ def _tell(facts: Facts, call: Call) -> None:
             delay = float(rest[1])
         except ValueError:
             delay = ENDLESS
-    told = Told(call=call, delay=delay, is_dead="DEAD" in rest[:1])
+    told = JobReport(call=call, delay=delay, is_dead="DEAD" in rest[:1])
     if call.error is None:
         for id in ids:
             if len(id) == _ID_LENGTH:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from disque_trio.sim.histories.facts import Add, Facts, Job, Told, ids_of
+from disque_trio.sim.histories.facts import Add, Facts, Job, JobReport, ids_of
 from disque_trio.sim.histories.orders import (
     NOBODY,
     UNKNOWN,
@@ -159,6 +159,6 @@ def _freed(job: Job, least_keep: Seconds, most_keep: Seconds, slack: Seconds) ->
     )
 
 
-def _counts(job: Job, told: Told) -> bool:
+def _counts(job: Job, told: JobReport) -> bool:
     """Has it ended the job for sure? A node ignores a job with RETRY 0 that it does not have."""
     return not job.is_at_most_once or (len(ids_of(told.call)) == 1 and told.call.reply == 1)

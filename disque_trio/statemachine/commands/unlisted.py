@@ -13,8 +13,8 @@ from disque_trio.statemachine import sessions
 from disque_trio.statemachine.base import OK, Failure, Reply
 from disque_trio.statemachine.client import Client, ReplyMode
 from disque_trio.statemachine.commands.rows import Command
+from disque_trio.statemachine.foreign_protocols import protocol_of
 from disque_trio.statemachine.state import NodeState
-from disque_trio.statemachine.strangers import protocol_of
 from disque_trio.statemachine.suggestions import did_you_mean, shown
 
 _PLAIN_INSTEAD: Final = b"use a plain pipeline (redis-py: pipeline(transaction=False))"

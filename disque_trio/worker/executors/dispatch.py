@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 import anyio
 
 from disque_trio.client.errors import DisqueError
-from disque_trio.worker import nesting
+from disque_trio.worker import open_scopes
 from disque_trio.worker.context import Job
 from disque_trio.worker.engine.records import Reason
 from disque_trio.worker.exceptions import InterruptedJobError, JobTimeoutError
@@ -143,19 +143,19 @@ def _unrun(result: Any) -> Any:
 
 
 def _closed(body: Body) -> Body:
-    """The body, behind which no cancel scope or task group is open that it has entered (`nesting`):
-    what is around it could not leave its own. Raises `LeftOpenError`."""
+    """The body, behind which no cancel scope or task group is open that it has entered
+    (`open_scopes`): what is around it could not leave its own. Raises `LeftOpenError`."""
 
     async def within(job: Job[Any], args: Any, kwargs: dict[str, Any]) -> object:
-        nest = nesting.here()
+        scopes = open_scopes.here()
         try:
             value = await body(job, args, kwargs)
         except BaseException as error:
-            if nest.innermost() is not nest.outer:
-                await nest.leave(error)
+            if scopes.innermost() is not scopes.outer:
+                await scopes.leave(error)
             raise
-        if nest.innermost() is not nest.outer:
-            await nest.leave()
+        if scopes.innermost() is not scopes.outer:
+            await scopes.leave()
         return value
 
     return within

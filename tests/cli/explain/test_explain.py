@@ -10,8 +10,8 @@ import pytest
 
 from disque_trio.__main__ import main
 from disque_trio.client import BlockingClient
-from disque_trio.explain.asked import read
 from disque_trio.explain.facts import Facts
+from disque_trio.explain.job_request import read
 from disque_trio.explain.rules import answers
 from disque_trio.testing.server.kit import Server
 

@@ -1,4 +1,4 @@
-"""Tells hooks of a worker, and `Job.on_end`, what happens to its jobs. Nothing in here raises."""
+"""Reports events of jobs to the hooks of a worker and to `Job.on_end`. Nothing in here raises."""
 
 import logging
 from collections.abc import Callable
@@ -7,7 +7,6 @@ from typing import Any, Final, TypeVar
 
 import attrs
 
-from disque_trio.worker.announcing import Announcer
 from disque_trio.worker.checks import shown
 from disque_trio.worker.context import Job
 from disque_trio.worker.deciding import End
@@ -24,6 +23,7 @@ from disque_trio.worker.events import (
     RunEvent,
     WorkerEvent,
 )
+from disque_trio.worker.hook_runner import HookRunner
 from disque_trio.worker.hooks import Hooks
 from disque_trio.worker.options import RESERVED, without_own
 from disque_trio.worker.repeats import write_with_traceback
@@ -34,20 +34,20 @@ _log: Final = logging.getLogger("disque_trio.worker.hooks")
 
 
 @attrs.define(eq=False)
-class Teller:
-    """What one worker tells."""
+class Notifier:
+    """The reports of one worker."""
 
     worker: str
     hooks: Hooks
     now: Callable[[], float]
     in_threads: bool
-    _announcer: Announcer | None = attrs.field(init=False, default=None)
+    _announcer: HookRunner | None = attrs.field(init=False, default=None)
     _monotonic: Callable[[], float] = attrs.field(init=False, factory=lambda: runtime().monotonic)
 
     async def open(self, stack: AsyncExitStack) -> None:
         """Until the stack is left, hooks are called, if there are any."""
         if self.hooks.heard:
-            announcer = Announcer(self.hooks, self.in_threads)
+            announcer = HookRunner(self.hooks, self.in_threads)
             self._announcer = await stack.enter_async_context(announcer)
 
     def worker_has(self, kind: type[WorkerEvent]) -> None:

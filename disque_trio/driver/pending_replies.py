@@ -1,4 +1,4 @@
-"""What a client is still to be sent, where that is too much to be made at once (decision 115).
+"""Replies to a client that are too large to be made at once (decision 115).
 
 A large reply is made in pieces of some 64 KiB: the next one when the socket has taken the last one.
 So it takes as much memory as a small one, however slowly the client reads, and others are served
@@ -32,7 +32,7 @@ part without a result counts as a piece."""
 _SAMPLES: Final = 256
 
 
-class Unmade:
+class PendingReplies:
     """One client's replies, of which the first is being made, in their order."""
 
     def __init__(self, reply: Reply, protocol: int, jobs: Container[JobId], piece: int) -> None:

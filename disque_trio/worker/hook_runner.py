@@ -41,7 +41,7 @@ class _Listener:
 
 
 @attrs.define(eq=False)
-class Announcer:
+class HookRunner:
     """Calls the hooks of an app in a worker, inside of `async with`."""
 
     hooks: Hooks
@@ -52,7 +52,7 @@ class Announcer:
     _tasks: TaskGroup = attrs.field(init=False)
     _repeats: Repeats = attrs.field(init=False, factory=Repeats)
 
-    async def __aenter__(self) -> "Announcer":
+    async def __aenter__(self) -> "HookRunner":
         self._listeners = [_Listener(hook) for hook in self.hooks.heard]
         self._tasks = await anyio.create_task_group().__aenter__()
         for each in self._listeners:

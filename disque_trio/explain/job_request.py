@@ -1,4 +1,4 @@
-"""The job that is asked about: the options of an ADDJOB, with the defaults of a cluster."""
+"""The job of a request: the options of an ADDJOB, with the defaults of a cluster."""
 
 import os
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ from disque_trio.statemachine.extensions import NO_EXTENSIONS, Extensions, needs
 from disque_trio.statemachine.joboptions import DEFAULT_TTL_S, WAYS
 
 
-class NotAskedError(Exception):
+class InvalidRequestError(Exception):
     """Nodes refuse such an ADDJOB, or it is none; the text says why."""
 
 
 @attrs.frozen(kw_only=True)
-class Asked:
+class JobRequest:
     """One ADDJOB. Times are in seconds unless they are `Millis`."""
 
     queue: str = "queue"
@@ -53,24 +53,26 @@ class Asked:
         return self.retry > 0 and self.delay / 1000 + self.retry < self.ttl
 
 
-def read(words: Sequence[str], facts: Facts) -> Asked:
+def read(words: Sequence[str], facts: Facts) -> JobRequest:
     """The job of `ADDJOB queue body ms-timeout [options]`. Raises NotAskedError."""
     if len(words) < 4 or words[0].upper() != "ADDJOB":
-        raise NotAskedError(
+        raise InvalidRequestError(
             "only ADDJOB queue body ms-timeout [options] can be explained, such as "
             f"ADDJOB mail body 0 RETRY 60; not '{' '.join(words)}'"
         )
     if not words[3].isdecimal():
-        raise NotAskedError(f"ms-timeout is a number of milliseconds, 0 for ever; not '{words[3]}'")
+        raise InvalidRequestError(
+            f"ms-timeout is a number of milliseconds, 0 for ever; not '{words[3]}'"
+        )
     try:
         options = parse_options([os.fsencode(word) for word in words[4:]])
         places = min(facts.default_replicate, facts.nodes + facts.silent)
         copies = options.replicate or max(places, options.sync or 1)
         check_periods(options, copies)
     except CommandError as error:
-        raise NotAskedError(error.text.decode(errors="replace")) from None
+        raise InvalidRequestError(error.text.decode(errors="replace")) from None
     confirmed = options.synced(copies, facts.default_sync)
-    return Asked(
+    return JobRequest(
         queue=words[1],
         copies=copies,
         sync=0 if confirmed == copies else confirmed,

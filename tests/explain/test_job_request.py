@@ -1,28 +1,28 @@
 import pytest
 
-from disque_trio.explain.asked import Asked, NotAskedError, read
-from disque_trio.explain.clusters import NodeTold, facts_of
+from disque_trio.explain.clusters import NodeReply, facts_of
 from disque_trio.explain.facts import Facts
+from disque_trio.explain.job_request import InvalidRequestError, JobRequest, read
 
 
-def asked(options: str, nodes: int = 3) -> Asked:
+def request(options: str, nodes: int = 3) -> JobRequest:
     return read(["ADDJOB", "mail", "body", "0", *options.split()], Facts(nodes=nodes))
 
 
 def test_defaults_are_those_of_a_node() -> None:
-    found = asked("", nodes=2)
+    found = request("", nodes=2)
 
     assert (found.copies, found.retry, found.ttl, found.delay) == (2, 300, 86_400, 0)
 
 
 def test_the_default_of_retry_is_a_tenth_of_the_ttl() -> None:
-    assert asked("TTL 100").retry == 10
+    assert request("TTL 100").retry == 10
 
 
 def test_a_requeue_must_come_before_the_ttl_ends() -> None:
-    assert asked("RETRY 10 TTL 20").comes_back
-    assert not asked("DELAY 10 RETRY 10 TTL 20").comes_back
-    assert not asked("RETRY 0 REPLICATE 1").comes_back
+    assert request("RETRY 10 TTL 20").comes_back
+    assert not request("DELAY 10 RETRY 10 TTL 20").comes_back
+    assert not request("RETRY 0 REPLICATE 1").comes_back
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_a_requeue_must_come_before_the_ttl_ends() -> None:
     ],
 )
 def test_what_is_no_addjob_is_refused_with_the_reason(words: str, error: str) -> None:
-    with pytest.raises(NotAskedError) as caught:
+    with pytest.raises(InvalidRequestError) as caught:
         read(words.split(), Facts(nodes=3))
 
     assert error in str(caught.value)
@@ -61,7 +61,7 @@ def test_of_nodes_with_different_defaults_the_weakest_counts() -> None:
         {"default-replicate": "3", "default-sync": "0"},
         {"default-replicate": "2", "default-sync": "2"},
     ]
-    nodes = [NodeTold(is_ours=True, config=config) for config in configs]
+    nodes = [NodeReply(is_ours=True, config=config) for config in configs]
 
     facts = facts_of(nodes, 0)
 
@@ -69,8 +69,8 @@ def test_of_nodes_with_different_defaults_the_weakest_counts() -> None:
 
 
 def test_long_times_are_for_nodes_of_ours_alone() -> None:
-    found = asked("RETRY 3000000 TTL 9999999 PRIORITY 0")
+    found = request("RETRY 3000000 TTL 9999999 PRIORITY 0")
 
     assert (found.retry, found.is_ours) == (3_000_000, True)
-    assert asked("RETRY 3000000 TTL 9999999").retry == 2_147_483
-    assert not asked("RETRY 3000000 TTL 9999999").is_ours
+    assert request("RETRY 3000000 TTL 9999999").retry == 2_147_483
+    assert not request("RETRY 3000000 TTL 9999999").is_ours

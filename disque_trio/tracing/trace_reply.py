@@ -1,4 +1,4 @@
-"""What a node tells of one job (TRACE GET), as rows."""
+"""The reply to TRACE GET, as rows."""
 
 import attrs
 
@@ -6,7 +6,7 @@ from disque_trio.tracing.rows import Row
 
 
 @attrs.frozen
-class ToldTrace:
+class TraceReply:
     """The rows that one node has kept of a job, in order."""
 
     rows: list[Row]
@@ -22,7 +22,7 @@ class ToldTrace:
     """The number of the last row; the next AFTER."""
 
 
-def told_trace(reply: object, node: str) -> ToldTrace | None:
+def parse_trace_reply(reply: object, node: str) -> TraceReply | None:
     """Of a reply to TRACE GET, as RESP 2 or 3 has it; None if the node has no trace of the job.
 
     `node` names the node in the rows. Raises TypeError, ValueError or KeyError for what is no such
@@ -35,7 +35,7 @@ def told_trace(reply: object, node: str) -> ToldTrace | None:
     rows = said["rows"]
     if not isinstance(rows, list):
         raise TypeError(rows)
-    return ToldTrace(
+    return TraceReply(
         [_row(each, node, job, queue) for each in rows],
         _text(said["why"]),
         bool(_number(said["on"])),

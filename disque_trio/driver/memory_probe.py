@@ -1,4 +1,4 @@
-"""Looks whether the system would give the process more memory, before commands need it.
+"""Tests whether the system would grant the process more memory, before commands need it.
 
 Where `ulimit -v` or the machine's limit of committed memory is below what `maxmemory` allows, an
 allocation fails in the middle of a command, which may leave anything half done. So the node asks
@@ -23,7 +23,7 @@ LOOK_EVERY: Final[Millis] = 100
 """and after this time, since there are other things than jobs."""
 
 
-class Room:
+class MemoryProbe:
     """Asks the system ahead."""
 
     __slots__ = ("_host", "_state", "look_above", "look_at")

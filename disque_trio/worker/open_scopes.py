@@ -2,7 +2,7 @@
 
 The task that ran it goes on within them: their deadlines cancel what runs there next, and nothing
 around them can be left. Neither Trio nor anyio tells what is open, so their tasks are asked, by
-names that are not public (`tests/worker/test_nesting.py`).
+names that are not public (`tests/worker/test_open_scopes.py`).
 """
 
 import asyncio
@@ -31,7 +31,7 @@ class LeftOpenError(DisqueError):
 _LOOK_S: Final = 0.001
 
 
-class Nest:
+class OpenScopes:
     """Where a task is among its cancel scopes."""
 
     __slots__ = ("_held", "_name", "outer")
@@ -64,13 +64,13 @@ def _is_stray(error: BaseException) -> bool:
     return is_cancellation and anyio.current_effective_deadline() > -math.inf
 
 
-def here() -> Nest:
+def here() -> OpenScopes:
     """Where the task is that runs here."""
     loop = asyncio._get_running_loop()
     task: Any = None if loop is None else asyncio.current_task(loop)
     if task is None:
-        return Nest(_trio().current_task(), "_cancel_status")
-    return Nest(_states().get(task), "cancel_scope")
+        return OpenScopes(_trio().current_task(), "_cancel_status")
+    return OpenScopes(_states().get(task), "cancel_scope")
 
 
 @cache
