@@ -5,6 +5,8 @@ import pytest
 
 from disque_trio.sim.scenarios.plan import Add, Administrator, Consumer, Fault, Plan
 from disque_trio.sim.scenarios.vocabulary import MESSAGES
+from disque_trio.statemachine.base import LIMITS
+from disque_trio.statemachine.messages import ALL_MESSAGES, name_of
 from tests.sim.runs import FAST_DETECTION, SECOND, of, play
 
 NODES = (1, 2, 3, 4)
@@ -60,7 +62,7 @@ def _talkative() -> Plan:
     )
 
 
-ABOUT_LIMITS = ("queuelimit", "limitpoll", "limitreport", "limitgrant")
+ABOUT_LIMITS = {name_of(each) for each in ALL_MESSAGES if each.NEEDS == LIMITS}
 """Sent only where a queue has limits, which no plan sets."""
 
 
