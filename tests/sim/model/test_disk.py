@@ -66,8 +66,8 @@ def test_what_is_written_during_a_sync_may_be_missed_by_it() -> None:
     engine, one = Engine(), disk()
     store = DiskStore(engine, one)
     file = store.open()
-    file.append(b"before")
-    store.thread.beside(file.sync, (), lambda _outcome: None)
+    store.thread.beside(file.append, (b"before",), lambda _outcome: None, sync=file.sync)
+    engine.run(WRITE)
     file.append(b"during")
 
     engine.run(2_000)
