@@ -1,5 +1,6 @@
 """Rows that become jobs: the columns that are allowed, and the ADDJOB of each row."""
 
+import hashlib
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -16,12 +17,13 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from disque_trio.pipeline.connector.keys import LONGEST, Keys
 from disque_trio.pipeline.connector.options import ADDED, Sink, column
 from disque_trio.pipeline.errors import PipelineError
 from disque_trio.statemachine import joboptions
 from disque_trio.statemachine.joboptions import BY_WORD, Option
 
+LONGEST: Final = 256
+"""Bytes of a key, as nodes take it."""
 _WHOLE: Final = (ByteType, ShortType, IntegerType, LongType)
 _COLUMNS: Final[dict[str, tuple[tuple[type[DataType], ...], str]]] = {
     "body": ((BinaryType, StringType), "string or binary"),
@@ -56,6 +58,25 @@ class Row:
         """The ADDJOB."""
         words = [b"ADDJOB", self.queue, self.body, timeout, *self.terms.words]
         return [*words, *self.terms.key_words, self.key] if self.key else words
+
+
+@attrs.frozen
+class Keys:
+    """The keys of a task's rows, by which nodes recognize a row that is written again (ADDJOB
+    UNIQUE, decision 86). A digest of the body is in each key: other rows at the same place are
+    other jobs."""
+
+    write: str
+    """Names the write: the query and the batch, or the option `writeId`."""
+    task: int
+    is_content: bool
+    """The body alone counts, not its place: equal rows of the write are one job."""
+
+    def of(self, row: int, body: bytes) -> bytes:
+        """The key of the row with this number in its task."""
+        place = "" if self.is_content else f"{self.task}/{row}/"
+        digest = hashlib.blake2b(body, digest_size=16 if self.is_content else 8)
+        return f"{self.write}/{place}{digest.hexdigest()}".encode()
 
 
 def check(schema: StructType, sink: Sink) -> None:

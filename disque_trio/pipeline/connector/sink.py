@@ -21,13 +21,12 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from disque_trio.pipeline.connector.adding import Added, Adder, windows
-from disque_trio.pipeline.connector.keys import Keys
 from disque_trio.pipeline.connector.ledger import Ledger, TaskNotes, digest, finish, forget
 from disque_trio.pipeline.connector.nodes import Nodes
 from disque_trio.pipeline.connector.options import Link, Sink
 from disque_trio.pipeline.connector.refusing import in_a_sentence
 from disque_trio.pipeline.connector.releasing import release, release_keyed, undo
-from disque_trio.pipeline.connector.rows import Rows, check
+from disque_trio.pipeline.connector.rows import Keys, Rows, check
 from disque_trio.pipeline.errors import PipelineError
 
 _log: Final = logging.getLogger(__name__)

@@ -15,12 +15,11 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
-import pyarrow.parquet as pq
 
 from disque_trio.pipeline.lake import shape
 from disque_trio.pipeline.lake.files import LakeFiles, Part, PartWriter, day_of
 from disque_trio.pipeline.lake.shape import LIVE, RESULTS, ROWS, RUN_DIGITS
-from disque_trio.pipeline.lake.survey import LINES, TABLE, BadFileError
+from disque_trio.pipeline.lake.survey import LINES, TABLE, BadFileError, table_of
 from disque_trio.sim.traces.files import PLAN_KIND
 from disque_trio.tracing.jsonlines import NewerRow, RowError, rows_of
 from disque_trio.tracing.sampling import SAMPLE_KIND
@@ -212,23 +211,12 @@ class _Range(io.RawIOBase):
 
 
 def _of_table(piece: Piece) -> Iterator[pa.Table]:
-    if piece.path.endswith(".parquet"):
-        with pq.ParquetFile(piece.path) as file:
-            _check_columns(file.schema_arrow)
-            for batch in file.iter_batches(_BATCH, columns=list(shape.OF_ROW)):
-                yield pa.Table.from_batches([batch])
-    else:
-        with pa.memory_map(piece.path) as mapped:
-            reader = pa.ipc.open_file(mapped)
-            _check_columns(reader.schema)
-            for number in range(reader.num_record_batches):
-                yield pa.Table.from_batches([reader.get_batch(number)])
-
-
-def _check_columns(schema: pa.Schema) -> None:
-    missing = [name for name in shape.OF_ROW if name not in schema.names]
+    table = table_of(piece.path)
+    missing = [name for name in shape.OF_ROW if name not in table.schema.names]
     if missing:
         raise BadFileError(f"no column {', '.join(missing)}")
+    for batch in table.to_batches(list(shape.OF_ROW), batch_size=_BATCH, use_threads=False):
+        yield pa.Table.from_batches([batch])
 
 
 # Results.

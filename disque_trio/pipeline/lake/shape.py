@@ -14,7 +14,7 @@ from typing import Any, Final
 import attrs
 import pyarrow as pa
 
-from disque_trio.sim.checkers.obligations import Obligations, obligations_of
+from disque_trio.sim.checkers.obligations import obligations_of
 from disque_trio.sim.scenarios import plan_file
 from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.tracing.rows import Row
@@ -24,21 +24,28 @@ RUN_DIGITS: Final = 16
 LIVE: Final = "live"
 """The scenario of traces without a plan, and the run of a cluster without a name."""
 
-_WORD: Final = pa.dictionary(pa.int32(), pa.string())
-_COUNTS: Final = pa.map_(pa.string(), pa.int64())
+
+def _structs(**columns: pa.DataType) -> pa.DataType:
+    return pa.list_(pa.struct(list(columns.items())))
+
+
+_TEXT: Final = pa.string()
+_INT: Final = pa.int64()
+_WORD: Final = pa.dictionary(pa.int32(), _TEXT)
+_COUNTS: Final = pa.map_(_TEXT, _INT)
 OF_ROW: Final = tuple(field.name for field in attrs.fields(Row))
 
-_KEYS: Final = [("run", _WORD), ("seed", pa.int64())]
+_KEYS: Final = [("run", _WORD), ("seed", _INT)]
 _ROW: Final = {
-    "time": pa.int64(),
+    "time": _INT,
     **dict.fromkeys(("kind", "node", "queue", "client", "peer", "cause"), _WORD),
-    **dict.fromkeys(("job", "detail"), pa.string()),
-    **dict.fromkeys(("ref", "mono", "wall"), pa.int64()),
-    "clock": pa.list_(pa.int64()),
+    **dict.fromkeys(("job", "detail"), _TEXT),
+    **dict.fromkeys(("ref", "mono", "wall"), _INT),
+    "clock": pa.list_(_INT),
 }
 _INSTANT: Final = pa.timestamp("us", "UTC")
 ROWS: Final = pa.schema(
-    [*_KEYS, ("seq", pa.int64()), *((name, _ROW[name]) for name in OF_ROW), ("at", _INSTANT)]
+    [*_KEYS, ("seq", _INT), *((name, _ROW[name]) for name in OF_ROW), ("at", _INSTANT)]
 )
 """Trace rows (`sim.rows`). `seq` puts those of one file in the order in which they were written.
 `at` is the time of a row of a live node."""
@@ -47,15 +54,11 @@ TRACES: Final = pa.schema(
     [
         *_KEYS,
         ("is_live", pa.bool_()),
-        ("nodes", pa.int64()),
-        ("is_stream", pa.bool_()),
-        ("has_lease", pa.bool_()),
+        ("nodes", _INT),
+        *((name, pa.bool_()) for name in ("is_stream", "has_lease")),
         ("rho", pa.float64()),
-        ("settle", pa.int64()),
-        ("latency", pa.int64()),
-        ("collection", pa.int64()),
-        ("reconnect", pa.int64()),
-        ("plan", pa.string()),
+        *((name, _INT) for name in ("settle", "latency", "collection", "reconnect")),
+        ("plan", _TEXT),
     ]
 )
 """One row for each trace: what its plan entitles its jobs to (`sim.checkers.obligations`), in
@@ -64,30 +67,17 @@ microseconds, and the plan. A live cluster has none; there it is what is usual."
 RESULTS: Final = pa.schema(
     [
         *_KEYS,
-        ("sweep", pa.string()),
+        ("sweep", _TEXT),
         ("at", _INSTANT),
-        ("engine", pa.string()),
+        ("engine", _TEXT),
         ("ok", pa.bool_()),
-        *((name, pa.int64()) for name in ("lost", "added", "delivered", "steps", "end")),
-        ("digest", pa.string()),
+        *((name, _INT) for name in ("lost", "added", "delivered", "steps", "end")),
+        ("digest", _TEXT),
         ("seconds", pa.float64()),
-        *((name, pa.string()) for name in ("commit", "version", "python")),
+        *((name, _TEXT) for name in ("commit", "version", "python")),
         *((name, _COUNTS) for name in ("duplicates", "marks", "coverage")),
-        (
-            "findings",
-            pa.list_(
-                pa.struct(
-                    [
-                        ("property", pa.string()),
-                        ("text", pa.string()),
-                        ("job", pa.string()),
-                        ("time", pa.int64()),
-                        ("node", pa.string()),
-                    ]
-                )
-            ),
-        ),
-        ("plan", pa.string()),
+        ("findings", _structs(property=_TEXT, text=_TEXT, job=_TEXT, time=_INT, node=_TEXT)),
+        ("plan", _TEXT),
     ]
 )
 """One row for each seed of a sweep, with its verdict. `at` is when it was run, `end` how many
@@ -98,46 +88,23 @@ VERDICTS: Final = pa.schema(
         *_KEYS,
         ("judge", _WORD),
         ("at", _INSTANT),
-        ("events", pa.int64()),
+        ("events", _INT),
         ("ok", pa.bool_()),
-        *((name, pa.int64()) for name in ("lost", "delivered")),
-        (
-            "violations",
-            pa.list_(
-                pa.struct(
-                    [
-                        ("property", pa.string()),
-                        ("job", pa.string()),
-                        ("node", pa.string()),
-                        ("time", pa.int64()),
-                        ("detail", pa.string()),
-                    ]
-                )
-            ),
-        ),
+        *((name, _INT) for name in ("lost", "delivered")),
+        ("violations", _structs(property=_TEXT, job=_TEXT, node=_TEXT, time=_INT, detail=_TEXT)),
         (
             "repeats",
-            pa.list_(
-                pa.struct(
-                    [
-                        ("job", pa.string()),
-                        ("number", pa.int64()),
-                        ("cause", pa.string()),
-                        ("leased", pa.int64()),
-                        ("after_ack", pa.bool_()),
-                    ]
-                )
-            ),
+            _structs(job=_TEXT, number=_INT, cause=_TEXT, leased=_INT, after_ack=pa.bool_()),
         ),
-        ("not_judged", pa.map_(pa.string(), pa.string())),
-        ("notes", pa.list_(pa.string())),
+        ("not_judged", pa.map_(_TEXT, _TEXT)),
+        ("notes", pa.list_(_TEXT)),
     ]
 )
 """One row for each run that was judged, and a further one when it was judged again (`verdicts`)."""
 
 SOURCES: Final = pa.schema(
-    [(name, pa.string()) for name in ("name", "head", "sha256")]
-    + [("size", pa.int64()), ("run", pa.string()), ("rows", pa.int64())]
+    [(name, _TEXT) for name in ("name", "head", "sha256")]
+    + [("size", _INT), ("run", _TEXT), ("rows", _INT)]
 )
 """One row for each file that was ingested (`store.Source`). It has no scenario."""
 
@@ -146,7 +113,7 @@ TABLES: Final = {"rows": ROWS, "traces": TRACES, "results": RESULTS, "verdicts":
 SCHEMAS: Final = {**TABLES, "sources": SOURCES}
 """All tables of a lake."""
 PARTITIONS: Final = {
-    "relation": pa.string(), "scenario": pa.string(), "cluster": pa.string(), "date": pa.date32()
+    "relation": _TEXT, "scenario": _TEXT, "cluster": _TEXT, "date": pa.date32()
 }  # fmt: skip
 
 
@@ -188,27 +155,21 @@ def batches(rows: Iterable[Row], run: str, seed: int, size: int = 1 << 16) -> It
         first += len(some)
 
 
+_ENTITLED: Final = (
+    "nodes", "is_stream", "has_lease", "rho", "latency", "collection", "reconnect"
+)  # fmt: skip
+
+
 def traces_table(plan: Plan | None, run: str) -> pa.Table:
     """The row of one trace; without a plan, that of a live cluster."""
     known = plan or Plan(scenario=LIVE, seed=0, nodes=1)
+    due = obligations_of(known)
     facts = {
-        **_entitled(obligations_of(known)),
+        **{name: getattr(due, name) for name in _ENTITLED},
+        "settle": due.calm_after,
         "run": run,
         "seed": known.seed,
         "is_live": plan is None,
         "plan": None if plan is None else json.dumps(json.loads(plan_file.dump(plan))),
     }
     return pa.Table.from_pylist([facts], schema=TRACES)
-
-
-def _entitled(obligations: Obligations) -> dict[str, object]:
-    return {
-        "nodes": obligations.nodes,
-        "is_stream": obligations.is_stream,
-        "has_lease": obligations.has_lease,
-        "rho": obligations.rho,
-        "settle": obligations.calm_after,
-        "latency": obligations.latency,
-        "collection": obligations.collection,
-        "reconnect": obligations.reconnect,
-    }

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Final
 import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
+import pyarrow.dataset as ds
 
 from disque_trio.pipeline.lake.files import Source
 from disque_trio.pipeline.lake.shape import LIVE, RUN_DIGITS
@@ -106,13 +106,13 @@ def survey(path: str, run: str, known: Sequence[Source]) -> Found:
 
 
 def _of_table(path: str, run: str, known: Sequence[Source]) -> Found:
-    metadata = _metadata(path)
+    table = table_of(path)
     with Path(path).open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         size, inode = file.tell(), os.fstat(file.fileno()).st_ino
-    text = metadata.get(_PLAN_KEY)
+    text = (table.schema.metadata or {}).get(_PLAN_KEY)
     plan = None if text is None else _plan(text.decode())
-    if plan is not None and not _has_end(path):
+    if plan is not None and not _has_end(table):
         raise BadFileError(_CUT_OFF)
     source = Source(
         name=path, head=digest, sha256=digest, size=size, run=_run(plan, digest, run), rows=0
@@ -124,30 +124,22 @@ def _of_table(path: str, run: str, known: Sequence[Source]) -> Found:
     )  # fmt: skip
 
 
-def _metadata(path: str) -> dict[bytes, bytes]:
+def table_of(path: str) -> ds.Dataset:
+    """The rows of an Arrow or Parquet file. Raises `BadFileError`."""
+    form = "Parquet" if path.endswith(".parquet") else "Arrow"
     try:
-        if path.endswith(".parquet"):
-            schema = pq.read_schema(path)
-        else:
-            with pa.memory_map(path) as file:
-                schema = pa.ipc.open_file(file).schema
+        return ds.dataset(path, format="parquet" if form == "Parquet" else "ipc")
     except pa.ArrowException as error:
-        form = "Parquet" if path.endswith(".parquet") else "Arrow"
-        raise BadFileError(f"it is no {form} file: {error}") from None
-    return schema.metadata or {}
+        raise BadFileError(f"it is no {form} file: {str(error).rpartition(': ')[2]}") from None
 
 
-def _has_end(path: str) -> bool:
+def _has_end(table: ds.Dataset) -> bool:
     """Is there a row in the table that ends a run?"""
+    kind = pc.field("kind").cast(pa.string())
     try:
-        if path.endswith(".parquet"):
-            kinds = pq.read_table(path, columns=["kind"])["kind"]
-        else:
-            with pa.memory_map(path) as file:
-                kinds = pa.ipc.open_file(file).read_all()["kind"]
-    except (pa.ArrowException, KeyError):
+        return bool(table.count_rows(filter=kind.isin(_ENDS)))
+    except pa.ArrowException:
         return True  # `reading` says what is wrong
-    return bool(pc.any(pc.is_in(kinds.cast(pa.string()), value_set=pa.array(_ENDS))).as_py())
 
 
 def _of_lines(path: str, run: str, known: Sequence[Source]) -> Found:

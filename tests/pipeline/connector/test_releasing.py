@@ -5,9 +5,8 @@ import pytest
 
 from disque_trio.pipeline.connector import options
 from disque_trio.pipeline.connector.adding import Added
-from disque_trio.pipeline.connector.keys import Keys
 from disque_trio.pipeline.connector.releasing import release_keyed
-from disque_trio.pipeline.connector.rows import Row, Rows
+from disque_trio.pipeline.connector.rows import Keys, Row, Rows
 from disque_trio.pipeline.errors import PipelineError
 from tests.cluster.processes import Cluster, Fleet
 from tests.pipeline.connector.desk import Desk, drain, lengths, name_of
