@@ -164,9 +164,19 @@ def translated(sql: str, names: Mapping[str, str] | None = None) -> str:
         (tree,) = sqlglot.parse(sql, read="spark")
         if tree is None:
             raise OtherSqlError("there is no SQL")
+        if isinstance(tree, exp.Select):  # DuckDB names `max(seconds)` otherwise
+            tree.set("expressions", list(map(_named, tree.expressions)))
         return str(tree.transform(changed).sql(dialect="duckdb"))
     except (sqlglot.errors.SqlglotError, ValueError) as error:
         raise OtherSqlError(str(error)) from None
+
+
+def _named(column: Any) -> Any:
+    """An aggregate under the name that Spark gives it."""
+    if not isinstance(column, exp.AggFunc) or isinstance(column, exp.ApproxQuantile):
+        return column
+    name = column.sql("spark", normalize_functions="lower").replace("(*)", "(1)")
+    return exp.alias_(column, name, quoted=True)
 
 
 def _quoted(text: str) -> str:

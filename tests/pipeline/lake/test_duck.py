@@ -53,6 +53,21 @@ def test_each_view_has_the_rows_that_spark_finds(ask: Ask, duck: Duck, name: str
     assert theirs or name in ("seeds", "failures", "results")
 
 
+def test_columns_without_a_name_have_the_one_that_spark_gives(ask: Ask, duck: Duck) -> None:
+    question = "SELECT queue, max(seconds), count(*), count_if(is_over), sum(seconds) / 2 AS half"
+    whole = f"{question} FROM under_replication GROUP BY queue"
+
+    assert list(duck.ask(whole).columns) == list(ask(whole)[0].asDict())
+
+
+def test_the_stages_of_latency_are_in_order(duck: Duck) -> None:
+    rows = duck.ask("SELECT scenario, queue, step FROM latency").rows
+    found = [tuple(row) for row in rows]
+
+    assert found == sorted(found)
+    assert len(found) > 2
+
+
 def test_the_report_has_the_same_figures(spark: Any, lake: Lake, tmp_path: Path) -> None:
     keeping = store(tmp_path)
     for seed in range(4):

@@ -38,5 +38,5 @@ WITH stages AS (
 )
 SELECT scenario, queue, stage, step, jobs, at[0] / 1000 AS p50, at[1] / 1000 AS p90,
   at[2] / 1000 AS p99, at[3] / 1000 AS p999, longest / 1000 AS longest
-FROM spread
+FROM spread ORDER BY scenario, queue, step
 """
