@@ -108,6 +108,7 @@ class Queries:
 
     def finish(self) -> None:
         """Let it run once more, to the end of what there is."""
+        self.close()  # two at once would have one checkpoint
         (self.folder / "finish").touch()
         while True:
             self.start()
