@@ -57,7 +57,6 @@ FEATURES: Final = (
     "results",
     "queue-limits",
     "groups",
-    "show-key-local",
 )
 """What this node can beyond the original, by name; a client looks here before it uses it."""
 _SHOWN_QUEUES: Final = 10

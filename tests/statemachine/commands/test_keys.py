@@ -5,19 +5,17 @@ import pytest
 from disque_trio.statemachine.base import Failure
 from tests.rig import Rig
 
-SHOW_USAGE = "SHOW id [ENDED] | KEY queue key [LOCAL]"
-
 
 @pytest.mark.parametrize(
     ("words", "error"),
     [
         (
             ["SHOW", "KEY", "q"],
-            b"ERR wrong number of arguments for 'show' command: " + SHOW_USAGE.encode(),
+            b"ERR wrong number of arguments for 'show' command: SHOW id [ENDED] | KEY queue key",
         ),
         (
             ["SHOW", "KEY", "q", "k", "more"],
-            b"ERR wrong number of arguments for 'show' command: " + SHOW_USAGE.encode(),
+            b"ERR wrong number of arguments for 'show' command: SHOW id [ENDED] | KEY queue key",
         ),
         (
             ["CANCEL", "KEY", "q"],
