@@ -29,9 +29,12 @@ class Resolver:
     async def _look_up(self, name: str, then: Callable[[Lookup], None]) -> None:
         lookup = Lookup(error=f"the resolver has not answered for {PATIENCE_S:.0f} s")
         with trio.move_on_after(PATIENCE_S):
-            lookup = await trio.to_thread.run_sync(
-                partial(self._outcome, name), abandon_on_cancel=True, limiter=self._limiter
-            )
+            try:
+                lookup = await trio.to_thread.run_sync(
+                    partial(self._outcome, name), abandon_on_cancel=True, limiter=self._limiter
+                )
+            except RuntimeError as error:  # there is no memory for a thread
+                lookup = Lookup(error=str(error))
         then(lookup)
 
     def _outcome(self, name: str) -> Lookup:

@@ -103,7 +103,10 @@ class Trimmer:
         """Trim. Returns the resident size after it."""
         assert self._trim is not None
         started = perf_counter()
-        await trio.to_thread.run_sync(self._trim, abandon_on_cancel=True)
+        try:
+            await trio.to_thread.run_sync(self._trim, abandon_on_cancel=True)
+        except RuntimeError:  # there is no memory for a thread
+            self._trim()
         took = perf_counter() - started
         after = self._rss()
         freed = rss - after

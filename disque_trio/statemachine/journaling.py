@@ -142,11 +142,17 @@ def hold(node: NodeState, job: Job) -> None:
 
 def renew(node: NodeState, job: Job) -> None:
     """The same, in place of the record of this job that has just been made, if there is one."""
+    _take_back(node, job)
+    hold(node, job)
+
+
+def _take_back(node: NodeState, job: Job) -> None:
+    """Of each job the last record counts: leave out the one that has just been made, which may be
+    as long as its body."""
     records = node.out.records
     last = records[-1] if records else None
     if isinstance(last, LoadJob) and last.copy.id == job.id:
         records.pop()
-    hold(node, job)
 
 
 def delivered(node: NodeState, job: Job) -> None:
@@ -159,6 +165,7 @@ def delivered(node: NodeState, job: Job) -> None:
 def drop(node: NodeState, job: Job) -> None:
     """This node does not hold the job any more."""
     if node.is_recording and has_record(node, job):
+        _take_back(node, job)
         node.out.records.append(DeleteJob(job.id))
 
 

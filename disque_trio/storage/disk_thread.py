@@ -22,6 +22,7 @@ from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any, Final
 
+import outcome
 import trio
 from outcome import Outcome
 
@@ -78,15 +79,29 @@ class OwnThread:
             self._was_late = took > SLOW_WRITE_S
             then(error)
             return
-        if self._work is None:
-            self._work = SimpleQueue()
-            arguments = (self._work, self._done)
-            # A daemon: a disk that never answers does not keep the process alive.
-            threading.Thread(target=self._run, args=arguments, name="journal", daemon=True).start()
+        work = self._work or self._begun()
+        if work is None:
+            then(_tried(act, args, sync))
+            return
         self.pending += 1
-        self._work.put((act, args, sync, then))
+        work.put((act, args, sync, then))
         if wait_s:
             self._wait(wait_s)
+
+    def _begun(self) -> "SimpleQueue[Work | None] | None":
+        """Start the thread: the queue that it takes its work from. None while the system grants no
+        thread, for want of memory as a rule: then the loop does the work and waits for the disk."""
+        work: SimpleQueue[Work | None] = SimpleQueue()
+        # A daemon: a disk that never answers does not keep the process alive.
+        thread = threading.Thread(
+            target=self._run, args=(work, self._done), name="journal", daemon=True
+        )
+        try:
+            thread.start()
+        except RuntimeError:
+            return None
+        self._work = work
+        return work
 
     def beside(
         self,
@@ -99,13 +114,17 @@ class OwnThread:
         """Do it in another thread, and sync. `collect` calls `then`."""
         self.pending += 1
         did = partial(self._did_beside, then, monotonic())
-        trio.lowlevel.start_thread_soon(partial(_do, act, args, sync), did)
+        do = partial(_do, act, args, sync)
+        try:
+            trio.lowlevel.start_thread_soon(do, did)
+        except RuntimeError:  # as in `_begun`
+            did(outcome.capture(do))
 
     def _did_beside(
-        self, then: Callable[[Outcome[Any]], None], began: float, outcome: Outcome[object]
+        self, then: Callable[[Outcome[Any]], None], began: float, result: Outcome[object]
     ) -> None:
         self._look_at(began, SLOW_S)
-        self._done_beside.put((then, outcome))
+        self._done_beside.put((then, result))
         self.wake()
 
     def _look_at(self, began: float, most: float) -> float:
@@ -120,9 +139,9 @@ class OwnThread:
         """In the loop: call `then` for what has finished."""
         for done in self._done, self._done_beside:
             while not done.empty():
-                then, outcome = done.get()
+                then, result = done.get()
                 self.pending -= 1
-                then(outcome)
+                then(result)
 
     def _wait(self, seconds: float) -> None:
         """In the loop, which stands still meanwhile: wait until something has finished, or so long,
@@ -173,5 +192,10 @@ def _tried(act: Callable[..., object], args: tuple[Any, ...], sync: Sync) -> OSE
     except OSError as met:
         return met
     except MemoryError:
-        return OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+        return out_of_memory()
     return None
+
+
+def out_of_memory() -> OSError:
+    """What a MemoryError is to those who expect a disk's errors."""
+    return OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))

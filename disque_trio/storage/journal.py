@@ -390,6 +390,9 @@ class Journal:
             if config.appendonly:
                 await self.start_rewrite(stays=True)
             return
+        if self._state.memory.is_refused:
+            # A rewrite holds the batches that come meanwhile, and its threads need room.
+            return
         percent = config.auto_aof_rewrite_percentage
         has_grown = file.size * 100 // max(self._base_size, 1) - 100 >= percent
         if percent and has_grown and file.size > config.auto_aof_rewrite_min_size:

@@ -5,6 +5,7 @@ between go to the new file too, in order of time. So the last record of each job
 state, and a portion holds up the event loop for about a millisecond.
 """
 
+import contextlib
 import errno
 import itertools
 from collections.abc import Iterable, Iterator
@@ -16,11 +17,21 @@ from disque_trio.statemachine import journaling
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.records import LoadJob, Record
 from disque_trio.statemachine.state import NodeState
+from disque_trio.storage.disk_thread import out_of_memory
 from disque_trio.storage.tasks import Tasks
 from disque_trio.wire.journal import Format, Writer
 
 SYNC_EVERY: Final = 8 << 20
 """Bytes between two syncs with `aof-rewrite-incremental-fsync`, so that the last one is short."""
+
+
+@contextlib.contextmanager
+def failing() -> Iterator[None]:
+    """Within it a rewrite that needs more memory than there is fails, and the node goes on."""
+    try:
+        yield
+    except MemoryError:
+        raise out_of_memory() from None
 
 
 class Rewrite:
@@ -60,6 +71,8 @@ class Rewrite:
         self.unwritten = sum(map(len, self._chunks))
         """Bytes not written yet."""
         self._unsynced = 0
+        self._has_gap = False
+        """Was there no memory for the records of a batch?"""
 
     async def open(self, *, may_be_new: bool) -> None:
         """Create the file, in a thread. Raises OSError when that fails, and with `may_be_new`
@@ -74,8 +87,16 @@ class Rewrite:
         return self._store.begin()
 
     def follow(self, drafts: Iterable[bytes]) -> None:
-        """Add the records of a new batch, drafted by a writer of this format."""
-        self._put(b"".join(map(self.writer.seal, drafts)))
+        """Add the records of a new batch, drafted by a writer of this format. Without memory for
+        them the rewrite fails, and gives back what it holds."""
+        if self._has_gap:
+            return
+        try:
+            self._put(b"".join(map(self.writer.seal, drafts)))
+        except MemoryError:
+            self._has_gap = True
+            self._chunks.clear()
+            self.unwritten = 0
 
     def _put(self, data: bytes) -> None:
         self._chunks.append(data)
@@ -84,8 +105,9 @@ class Rewrite:
     async def write(self) -> None:
         """Write all jobs, and sync."""
         while not self.is_cancelled:
-            is_last = not self._portion()
-            data = b"".join(self.rest())
+            with failing():
+                is_last = not self._portion()
+                data = b"".join(self.rest())
             sync = self.file.sync if self._must_sync(len(data), is_last=is_last) else None
             await self._tasks.on(self._store.thread, self.append, data, sync=sync)
             self.moved = self._tasks.time()
@@ -98,7 +120,10 @@ class Rewrite:
         self._jobs.end()
 
     def rest(self) -> list[bytes]:
-        """What has come since the last call or portion."""
+        """What has come since the last call or portion. Raises MemoryError if there was no memory
+        for some of that."""
+        if self._has_gap:
+            raise MemoryError
         chunks, self._chunks = self._chunks, []
         self.unwritten = 0
         return chunks

@@ -11,7 +11,7 @@ from typing import Final
 from disque_trio.ports import JournalError, JournalFile, JournalStore, Log
 from disque_trio.statemachine.state import NodeState
 from disque_trio.storage.append import STALL_S, STALLED, Appender, nothing
-from disque_trio.storage.rewrite import Rewrite
+from disque_trio.storage.rewrite import Rewrite, failing
 from disque_trio.storage.tasks import Cancelled, Tasks
 from disque_trio.wire.journal import Format, Writer
 
@@ -150,8 +150,9 @@ class Rewriter:
         async with end.writing, end.syncing:
             await end.finish_group()
             rewrite.moved = self._tasks.time()
-            rest, number = rewrite.rest(), end.last
-            await end.in_thread(rewrite.append, b"".join(rest), sync=rewrite.file.sync)
+            with failing():
+                rest, number = b"".join(rewrite.rest()), end.last
+            await end.in_thread(rewrite.append, rest, sync=rewrite.file.sync)
             await end.in_thread(rewrite.replace)
             self._log.notice("the journal has been rewritten", size=rewrite.file.size)
             old = end.file if rewrite.stays else rewrite.file

@@ -2,6 +2,7 @@
 
 import socket
 import threading
+from typing import NoReturn
 
 import pytest
 import trio
@@ -35,6 +36,15 @@ async def test_a_name_that_nobody_knows_has_the_error_of_the_system() -> None:
         raise socket.gaierror(socket.EAI_NONAME, f"{name}?")
 
     assert await outcome(Resolver(resolve), "nowhere") == Lookup(error="nowhere?")
+
+
+async def test_a_system_that_grants_no_thread_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(*_: object, **__: object) -> NoReturn:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(trio.to_thread, "run_sync", refuse)
+
+    assert await outcome(Resolver(), "localhost") == Lookup(error="can't start new thread")
 
 
 async def test_what_no_name_can_be_is_an_error() -> None:

@@ -51,7 +51,7 @@ def test_out_of_memory_is_answered_and_the_node_goes_on(
             eventually(lambda: _takes(client, b"small"), 60, "the node takes jobs again")
         assert "jobs are refused until the system gives the process more" in output.read_text()
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
+        assert process.wait(60) == 0, output.read_text()
     finally:
         process.kill()
         process.wait()

@@ -1,6 +1,8 @@
 """The resident size is measured, and what has been freed goes back to the system: when that is
 worth it, and never often."""
 
+from typing import NoReturn
+
 import attrs
 import pytest
 import trio
@@ -52,6 +54,20 @@ async def test_what_a_drained_backlog_leaves_is_given_back() -> None:
 
     assert heap.rss == 40 * MB
     assert heap.trims == 1
+
+
+async def test_it_is_given_back_though_the_system_grants_no_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def refuse(*_: object, **__: object) -> NoReturn:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(trio.to_thread, "run_sync", refuse)
+    heap = Heap(rss=300 * MB, used=40 * MB)
+
+    await heap.trimmer.look()
+
+    assert heap.rss == 40 * MB
 
 
 async def test_a_little_or_what_the_account_may_be_wrong_by_is_left_alone() -> None:

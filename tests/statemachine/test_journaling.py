@@ -340,7 +340,7 @@ def test_before_a_stop_it_is_recorded_what_comes_into_a_queue_and_what_leaves_it
     rig.ask("ENQUEUE", job.id)
     assert only_load(rig).copy.state == QUEUED
     rig.ask("DELJOB", job.id)
-    assert isinstance(records(rig)[-1], DeleteJob)
+    assert records(rig) == [DeleteJob(job.id)]
 
     rig.machine.record_queues(on=False)
     rig.add("RETRY", 1)

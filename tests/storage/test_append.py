@@ -5,10 +5,12 @@ import os
 import tempfile
 import threading
 import time
+from typing import NoReturn
 
 import attrs
 import pytest
 import trio
+from outcome import Outcome, Value
 from trio.testing import MockClock
 
 from disque_trio.statemachine.config import Config
@@ -233,6 +235,30 @@ def test_the_thread_writes_while_a_sync_is_under_way_and_after_a_slow_one(
     thread.abandon()
 
     assert found == ["journal", "journal"]
+
+
+def test_the_loop_does_the_work_while_the_system_grants_no_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object) -> NoReturn:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    monkeypatch.setattr(trio.lowlevel, "start_thread_soon", refuse)
+    thread, found = OwnThread(), list[str]()
+    outcomes: list[Outcome[str]] = []
+
+    thread.start(lambda: found.append(threading.current_thread().name), (), lambda _: None)
+    thread.beside(lambda: threading.current_thread().name, (), outcomes.append)
+    assert not outcomes, "it is collected as from a thread"
+    thread.collect()
+    monkeypatch.undo()
+    thread.start(lambda: found.append(threading.current_thread().name), (), lambda _: None)
+    thread.start(lambda: None, (), lambda _: None, wait_s=60)
+    thread.abandon()
+
+    assert outcomes == [Value(LOOP)]
+    assert found == [LOOP, "journal"]
 
 
 def test_the_loop_that_waits_for_the_thread_is_told_at_once_and_not_woken() -> None:

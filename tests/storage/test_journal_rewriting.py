@@ -1,17 +1,22 @@
 """The journal written anew, turned on and turned off."""
 
 import errno
+import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final, NoReturn
 
+import pytest
 import trio
 from outcome import Outcome
 from trio.testing import MockClock
 
 from disque_trio.statemachine.config import Config
+from disque_trio.storage.rewrite import Rewrite
 from tests.node.world import until
 from tests.storage.disks import MemoryFile
 from tests.storage.journals import IO_ERROR, add, alive, broken, started
+
+NO_MEMORY: Final = os.strerror(errno.ENOMEM)
 
 Act = Callable[[], object]
 Then = Callable[[Outcome[Any]], None]
@@ -175,3 +180,50 @@ async def test_a_new_name_that_may_not_last_is_trouble(
 
     assert await client.ask("PING") == b"+PONG\r\n"
     assert alive(world.disk.durable) == {job}
+
+
+@pytest.mark.parametrize("during", ["the walk", "a batch"])
+async def test_a_rewrite_without_memory_fails_and_the_node_goes_on(
+    nursery: trio.Nursery,
+    autojump_clock: MockClock,
+    monkeypatch: pytest.MonkeyPatch,
+    during: str,
+) -> None:
+    world = await started(nursery)
+    client = world.client()
+    first = await add(client)
+    world.disk.latency = 0.01
+
+    def exhausted(*_: object) -> NoReturn:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        if during == "the walk":
+            patch.setattr(Rewrite, "_portion", exhausted)
+        await client.ask("BGREWRITEAOF")
+        if during == "a batch":
+            patch.setattr(Rewrite, "_put", exhausted)
+            await client.ask("ACKJOB", (await add(client)).decode())
+        await until(lambda: "the journal could not be rewritten" in world.log.events())
+    second = await add(client)
+
+    assert alive(world.disk.content) == {first, second}
+    assert world.log.lines[-1][2] == {"error": NO_MEMORY}
+
+
+async def test_a_file_is_not_rewritten_for_its_size_while_the_system_refuses_memory(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    config = Config(appendonly=True, aof_queues=False, auto_aof_rewrite_min_size=2000)
+    world = await started(nursery, config)
+    client = world.client()
+    jobs = [await add(client) for _ in range(20)]
+    world.host.room = 0
+    for job in jobs:
+        await client.ask("ACKJOB", job.decode())
+
+    await trio.sleep(30)
+    assert "the journal has grown: rewriting" not in world.log.events()
+
+    world.host.room = 1 << 40
+    await until(lambda: "the journal has been rewritten" in world.log.events())
