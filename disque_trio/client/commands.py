@@ -341,10 +341,17 @@ def show(job: Job | str, *, is_ended: bool = False) -> Command[JobDetails | None
 
 
 @checked
-def show_key(queue: Text, key: Text) -> Command[KeyHolder | None]:
-    """SHOW KEY: return the job that has the key, or None if no reachable node holds one."""
-    words = (b"SHOW", b"KEY", word(queue), word(key))
-    return Command(words, replies.maybe(replies.key_holder), wait_s=_KEY_WAIT_S)
+def show_key(queue: Text, key: Text, *, is_local: bool = False) -> Command[KeyHolder | None]:
+    """SHOW KEY: return the job that has the key, or None if no reachable node holds one. With
+    `is_local` the node does not ask the others, if it can answer so."""
+    plain = (b"SHOW", b"KEY", word(queue), word(key))
+    return Command(
+        (*plain, b"LOCAL") if is_local else plain,
+        replies.maybe(replies.key_holder),
+        wait_s=_KEY_WAIT_S,
+        features=("show-key-local",) if is_local else (),
+        plain=plain,
+    )
 
 
 @checked

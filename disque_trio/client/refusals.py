@@ -25,6 +25,12 @@ class NotReplicatedError(RefusedError):
     """Not enough nodes confirmed a replica in time: the job was not added, but after a partition a
     replica of it may remain."""
 
+    @property
+    def may_pass(self) -> bool:
+        """Did a node that counts as reachable not answer? The others give it up soon, so the same
+        request may then succeed; otherwise there are too few nodes."""
+        return self.text.startswith(("Timeout reached", "Nodes failed"))
+
 
 class QueueFullError(RefusedError):
     """The queue has `maxlen` jobs."""

@@ -40,6 +40,7 @@ from disque_trio.statemachine.key_facts import (
     KeyFact,
     holder_of_key,
     is_live,
+    join,
 )
 from disque_trio.statemachine.key_search import Answers
 from disque_trio.statemachine.keys import KeyName, Rule, Search
@@ -126,6 +127,18 @@ def begin(node: NodeState, client: Client, name: KeyName, *, cancels: bool) -> R
     return PENDING
 
 
+def known_here(node: NodeState, name: KeyName) -> Reply:
+    """The job with the key, as far as this node knows. No other node is asked."""
+    facts = tuple(key_index.facts(node, name, b"", b""))
+    found = _of(join([facts]))
+    return None if found is None else _described(found, {node.cluster.myself.id: facts})
+
+
+def _of(known: dict[JobId, KeyFact]) -> KeyFact | None:
+    """The job that has the key, or one that is being added with it."""
+    return holder_of_key(known) or next((each for each in known.values() if is_live(each)), None)
+
+
 def _finish(node: NodeState, search: Search, reply: Reply) -> None:
     key_search.end(node, search)
     client = search.client
@@ -166,7 +179,7 @@ def _found(node: NodeState, search: Search, answers: Answers) -> KeyFact | None:
     """The job that has the key. None if there is none, and the client is answered, or if it is on
     its way from one node to another."""
     known = key_search.known(search, answers)
-    found = holder_of_key(known) or next((each for each in known.values() if is_live(each)), None)
+    found = _of(known)
     if found is None and any(fact.word == MOVED for fact in known.values()):
         key_search.ask_about_moved(node, search, known.values())
     elif found is None:

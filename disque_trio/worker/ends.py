@@ -196,7 +196,7 @@ async def _follow(
         (queue, key), *others = watched.steps
 
         async def find(node: Address, place: Place = (queue, key)) -> list[KeyHolder]:
-            (found,) = await client.ask(node, [commands.show_key(*place)])
+            (found,) = await client.ask(node, [commands.show_key(*place, is_local=True)])
             if isinstance(found, DisqueError):
                 raise found
             return [] if found is None else [found]

@@ -1,12 +1,14 @@
 """Jobs of tasks into queues: a call becomes an ADDJOB, and its answer an `Enqueued`.
 
-If an answer is lost, the job is added once more, with the same key in its body.
+If an answer is lost, the job is added once more, with the same key in its body. If nodes refuse it
+because one of them does not answer, it is added again until the others have given that node up.
 """
 
 import contextlib
 import itertools
 import math
 import threading
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
@@ -32,6 +34,7 @@ from disque_trio.client.address import Cluster
 from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError, LostError
 from disque_trio.client.nodes import NoNodeError
+from disque_trio.client.refusals import NotReplicatedError
 from disque_trio.client.settings import WINDOW
 from disque_trio.statemachine.base import ORIGINAL_PERIOD_S
 from disque_trio.worker import codec
@@ -67,6 +70,10 @@ A_contra = TypeVar("A_contra", contravariant=True)
 S_co = TypeVar("S_co", covariant=True)
 
 _DEFAULTS: Final = attrs.asdict(Options())
+ADD_PATIENCE_S: Final = 30.0
+"""For so long a job is added again that nodes refuse because one of them does not answer: twice the
+time after which they give it up (`cluster-node-timeout`, by default)."""
+ADD_PAUSE_S: Final = 0.2
 
 
 class EnqueueUnknownError(DisqueError):
@@ -261,17 +268,19 @@ class Request(Generic[R_co]):
                 )
             )
 
-    def result(self, answer: str | DisqueError) -> "Result[R_co]":
-        """What became of the job."""
+    @property
+    def repeated(self) -> "Request[R_co]":
+        """The same, to be sent once more."""
+        return attrs.evolve(self, command=attrs.evolve(self.command, is_repeatable=True))
+
+    def result(self, answer: str | DisqueError, *, is_second: bool) -> "Result[R_co]":
+        """What became of the job; `is_second` if the answer to an earlier request was lost."""
         if isinstance(answer, str):
             told = self.key, self.task, self.queue, self.wait, self.follow, self.steps
             places = (self.unique, *self.steps)
             return Enqueued(answer, *told, enqueuer=self.enqueuer, places=places)
-        return self.unknown(answer) if isinstance(answer, LostError) else answer
-
-    def result_of_second(self, answer: str | DisqueError) -> "Result[R_co]":
-        """The same after it was sent once more."""
-        return self.unknown(answer) if isinstance(answer, NoNodeError) else self.result(answer)
+        nothing_known = (LostError, NoNodeError) if is_second else (LostError,)
+        return self.unknown(answer) if isinstance(answer, nothing_known) else answer
 
     def unknown(self, error: DisqueError) -> EnqueueUnknownError:
         """Nothing is known of the job because of this."""
@@ -285,8 +294,17 @@ class Request(Generic[R_co]):
 Result = Enqueued[R_co] | DisqueError
 _OfThread = WeakKeyDictionary[Runtime, "clients.BlockingClient"]
 Answers = Sequence[str | DisqueError]
-Exchange = Generator[list[Command[str]], Answers, list[Result[R_co]]]
+Exchange = Generator["Round", Answers, list[Result[R_co]]]
 """Yields what to send, is sent the answers, and returns what became of each job."""
+
+
+@attrs.frozen
+class Round:
+    """Requests that are sent together."""
+
+    asked: Sequence[Command[str]]
+    pause_s: float = 0.0
+    """So long before."""
 
 
 def exchange(asked: Sequence[Request[R_co] | DisqueError]) -> Exchange[R_co]:
@@ -295,22 +313,34 @@ def exchange(asked: Sequence[Request[R_co] | DisqueError]) -> Exchange[R_co]:
     results: dict[int, Result[R_co]] = {
         place: each for place, each in enumerate(asked) if isinstance(each, DisqueError)
     }
-    lost: dict[int, Request[R_co]] = {}
-    answers = yield [each.command for each in requests.values()]
-    for (place, request), answer in zip(requests.items(), answers, strict=True):
-        if isinstance(answer, LostError) and request.repeat:
-            lost[place] = request
-        else:
-            results[place] = request.result(answer)
-    if lost:
-        answers = yield [attrs.evolve(each.command, is_repeatable=True) for each in lost.values()]
-        for (place, request), answer in zip(lost.items(), answers, strict=True):
-            results[place] = request.result_of_second(answer)
+    ends = runtime().monotonic() + ADD_PATIENCE_S
+    lost: set[int] = set()
+    left, pause_s = requests, 0.0
+    while True:
+        answers = yield Round([request.command for request in left.values()], pause_s)
+        again: dict[int, Request[R_co]] = {}
+        pause_s = 0.0
+        for (place, request), answer in zip(left.items(), answers, strict=True):
+            if request.repeat and isinstance(answer, LostError) and place not in lost:
+                lost.add(place)
+                again[place] = request.repeated
+            elif request.repeat and _may_pass(answer) and runtime().monotonic() < ends:
+                again[place], pause_s = request.repeated, ADD_PAUSE_S
+            else:
+                results[place] = request.result(answer, is_second=place in lost)
+        if not again:
+            break
+        left = again
     for place, request in requests.items():
         found = results[place]
         if request.enqueuer.hooks.hears_producers and isinstance(found, Enqueued):
             request.announce(found.id)
     return [results[place] for place in range(len(asked))]
+
+
+def _may_pass(answer: str | DisqueError) -> bool:
+    """Was it refused because a node does not answer, which the others give up soon?"""
+    return isinstance(answer, NotReplicatedError) and answer.may_pass
 
 
 @attrs.define(eq=False, repr=False)
@@ -411,28 +441,32 @@ class Enqueuer:
         return self._carry_out_blocking(exchange(self.encoded_blocking(asked)))
 
     async def _carry_out(self, exchange: Exchange[R_co]) -> list[Result[R_co]]:
-        client, asked = self.client, next(exchange)
+        client, sending = self.client, next(exchange)
         while True:
             answers: Answers
             try:
-                answers = [*await client.run_all(asked)]
+                if sending.pause_s:
+                    await import_module("anyio").sleep(sending.pause_s)
+                answers = [*await client.run_all(sending.asked)]
             except DisqueError as error:  # no node takes any of them
-                answers = [error] * len(asked)
+                answers = [error] * len(sending.asked)
             try:
-                asked = exchange.send(answers)
+                sending = exchange.send(answers)
             except StopIteration as ended:
                 return _results(ended)
 
     def _carry_out_blocking(self, exchange: Exchange[R_co]) -> list[Result[R_co]]:
-        client, asked = self.blocking_client, next(exchange)
+        client, sending = self.blocking_client, next(exchange)
         while True:
             answers: Answers
             try:
-                answers = [*client.run_all(asked)]
+                if sending.pause_s:
+                    time.sleep(sending.pause_s)
+                answers = [*client.run_all(sending.asked)]
             except DisqueError as error:
-                answers = [error] * len(asked)
+                answers = [error] * len(sending.asked)
             try:
-                asked = exchange.send(answers)
+                sending = exchange.send(answers)
             except StopIteration as ended:
                 return _results(ended)
 

@@ -2,17 +2,17 @@
 end."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import attrs
 
-from disque_trio.client import commands
 from disque_trio.worker.options import Place
 
 if TYPE_CHECKING:
     from disque_trio.client import BlockingClient, Client
+    from disque_trio.client.records import KeyHolder
     from disque_trio.worker.codec import Result
     from disque_trio.worker.codecs import Codecs
     from disque_trio.worker.operating.asking import Asking
@@ -135,8 +135,9 @@ async def _result(enqueuer: Clients, client: "Asking", id: str, timeout: float |
 
 async def _under_way(client: "Asking", id: str, places: Places) -> str | None:
     """The id of the last step of the chain that nodes know; None if they know none by its key."""
+    key_holder: Callable[..., Awaitable[KeyHolder | None]] = _operating("key_holders").key_holder
     for n, place in reversed(list(enumerate(places))):
-        holder = None if place is None else await client.run(commands.show_key(*place))
+        holder = None if place is None else await key_holder(client, place)
         if holder is not None and (n > 0 or holder.id == id):
             return holder.id
     return None

@@ -22,6 +22,7 @@ from disque_trio.worker.engine.records import Reason
 from disque_trio.worker.enqueue import Enqueuer
 from disque_trio.worker.exceptions import Dead, Snooze
 from disque_trio.worker.operating.jobs import Jobs
+from disque_trio.worker.operating.key_holders import key_holder
 from disque_trio.worker.options import CHECKPOINTS
 from disque_trio.worker.precedence import TTL_S
 
@@ -53,7 +54,7 @@ class _Kept:
         """Give the job the one that nodes keep, if any. Raises `DisqueError`."""
         client = self.enqueuer.client
         self._next_at = anyio.current_time() + SAVE_EVERY_S
-        holder = await client.run(commands.show_key(CHECKPOINTS, self.job.id))
+        holder = await key_holder(client, (CHECKPOINTS, self.job.id))
         if holder is None:
             return
         for copy in (await Jobs(client).find(holder.id)).items:

@@ -12,6 +12,7 @@ from disque_trio.worker import tokens
 from disque_trio.worker.context import Job
 from disque_trio.worker.copies import Copies
 from disque_trio.worker.envelope import created_at
+from disque_trio.worker.operating.key_holders import key_holder
 from disque_trio.worker.runtime import runtime
 from disque_trio.worker.tokens import OVER, SPARE_S, TOKENS, End, Token
 
@@ -66,7 +67,7 @@ async def leave(client: "clients.Client", job: Job[Any], end: End | None) -> Non
 async def over(client: "clients.Client", queue: str) -> Literal["no", "yes", "swept"]:
     """Is the batch that has this queue over, as far as nodes say, and is its queue empty?"""
     try:
-        mark = await client.show_key(queue, OVER)
+        mark = await key_holder(client, (queue, OVER))
     except DisqueError:  # a node of the original, for example
         return "no"
     if mark is None:

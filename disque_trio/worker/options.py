@@ -270,7 +270,10 @@ class Options:
         _copied,
     )
     repeat: bool = option(
-        kinds.FLAG, "add the job again, with the same key, if the node's reply was lost", True
+        kinds.FLAG,
+        "add the job again, with the same key, if the node's reply was lost or "
+        "a node is lost ([lost nodes](#lost-replies-and-lost-nodes))",
+        True,
     )
     is_ttl_named: bool = True
     """Does a job that waits longer raise an error? Otherwise it lives longer."""

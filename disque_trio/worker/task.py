@@ -18,7 +18,6 @@ from typing import (
 
 import attrs
 
-from disque_trio.client import commands
 from disque_trio.worker.arguments import Arguments
 from disque_trio.worker.context import Job, current_job
 from disque_trio.worker.enqueue import Call, Enqueuer, OpenCall
@@ -99,7 +98,8 @@ async def _find(prepared: Prepared[..., Any], unique: str, client: "Asking") -> 
     check_options({"unique": unique})
     definition = prepared.definition
     found = definition.options.queue, unique_key(definition.name, unique, b"")
-    holder = await client.run(commands.show_key(*found))
+    key_holders = import_module("disque_trio.worker.operating.key_holders")
+    holder = await key_holders.key_holder(client, found)
     if holder is None:
         return None
     return JobHandle(holder.id, enqueuer=prepared.enqueuer, places=(found,))

@@ -243,6 +243,9 @@ def test_a_job_is_shown_and_cancelled_by_its_key() -> None:
         id=ID, state="queued", nodes=("a", "b"), queued_at=("a",)
     )
     assert commands.show_key("q", "k").result(None) is None
+    local = commands.show_key("q", "k", is_local=True)
+    assert local.words_for({"show-key-local"}) == (b"SHOW", b"KEY", b"q", b"k", b"LOCAL")
+    assert local.words_for(()) == (b"SHOW", b"KEY", b"q", b"k")
     assert commands.cancel_key("q", b"\xff").words == (b"CANCEL", b"KEY", b"q", b"\xff")
     assert commands.cancel_key("q", "k").result(1) == 1
 

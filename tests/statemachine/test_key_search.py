@@ -326,6 +326,23 @@ def asked(rig: ClusterRig, name: str, *words: bytes | str | int) -> Reply:
     return reply
 
 
+def test_with_local_a_node_says_at_once_what_it_knows_itself() -> None:
+    rig = three()
+    asked(rig, "n1", "ADDJOB", "q", "b", 0, "REPLICATE", 2, "UNIQUE", KEY, "KEEP", 600)
+    words = "SHOW", "KEY", "q", KEY, "local"
+    told = {name: asked(rig, name, *words) for name in ("n1", "n2", "n3")}
+    [other] = [name for name in ("n2", "n3") if told[name] is not None]
+    assert shown(told["n1"])[b"state"] == b"queued"
+    assert shown(told["n1"])[b"nodes"] == shown(told["n1"])[b"queued-at"] == [rig.id("n1")]
+    assert shown(told[other])[b"state"] == b"waiting"
+    assert shown(told[other])[b"nodes"] == [rig.id(other)]
+    assert sum(each is None for each in told.values()) == 1
+
+    rig.crash("n1")
+
+    assert shown(asked(rig, other, *words))[b"nodes"] == [rig.id(other)]
+
+
 @pytest.mark.parametrize("options", [("REPLICATE", 2), ("REPLICATE", 1, "RETRY", 0)])
 def test_any_node_shows_and_cancels_a_job_of_another_one(options: tuple[str | int, ...]) -> None:
     rig = three()

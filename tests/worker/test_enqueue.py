@@ -9,7 +9,13 @@ from typing import Any
 import anyio
 import pytest
 
-from disque_trio.client import DisqueError, DuplicateJobError, LostError, NoNodeError
+from disque_trio.client import (
+    DisqueError,
+    DuplicateJobError,
+    LostError,
+    NoNodeError,
+    NotReplicatedError,
+)
 from disque_trio.statemachine.base import Failure, Reply, Status
 from disque_trio.worker import (
     Adding,
@@ -20,6 +26,7 @@ from disque_trio.worker import (
     NotEncodableError,
     NotOpenError,
     TooLargeError,
+    enqueue,
 )
 from disque_trio.worker.codec import Form
 from tests.client.fakenode import Answer, FakeNode, fake_node
@@ -269,6 +276,64 @@ def test_a_job_that_must_not_be_repeated_is_sent_once(kind: str, options: Any) -
         assert len(added(node)) == 1
 
     with node_that_adds(None) as node:
+        app, task = app_with(node)
+        talk(kind, app, conversation)
+
+
+LATE = Failure(b"NOREPL Timeout reached before all nodes have said whether the key is free")
+TOO_FEW = Failure(b"NOREPL Not enough reachable nodes for the requested replication level")
+
+
+def test_a_job_is_added_again_while_a_lost_node_is_awaited(kind: str) -> None:
+    async def conversation(adder: Adder) -> None:
+        job = await adder.add(task, "ada")
+
+        assert job.id == ID
+        assert [body["key"] for _, body, _ in added(node)] == 3 * [job.key]
+
+    with node_that_adds([LATE], [LATE], ADDED) as node:
+        app, task = app_with(node)
+        talk(kind, app, conversation)
+
+
+def test_of_many_jobs_those_that_a_lost_node_delays_are_added_again(kind: str) -> None:
+    async def conversation(adder: Adder) -> None:
+        calls = [task.call("a"), task.using(repeat=False).call("b"), task.call("c")]
+
+        one, two, three = await adder.add_many(calls)
+
+        assert [type(each) for each in (one, two, three)] == [
+            Enqueued, NotReplicatedError, Enqueued
+        ]  # fmt: skip
+        assert [body["args"][0] for _, body, _ in added(node)] == ["a", "b", "c", "a"]
+
+    with node_that_adds([LATE], [LATE], ADDED) as node:
+        app, task = app_with(node)
+        talk(kind, app, conversation)
+
+
+def test_too_few_nodes_refuse_a_job_at_once(kind: str) -> None:
+    async def conversation(adder: Adder) -> None:
+        with pytest.raises(NotReplicatedError, match="Not enough reachable nodes"):
+            await adder.add(task, "ada")
+        assert len(added(node)) == 1
+
+    with node_that_adds([TOO_FEW]) as node:
+        app, task = app_with(node)
+        talk(kind, app, conversation)
+
+
+def test_a_node_that_stays_lost_refuses_a_job_in_the_end(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(enqueue, "ADD_PATIENCE_S", 0.5)
+
+    async def conversation(adder: Adder) -> None:
+        with pytest.raises(NotReplicatedError, match="whether the key is free"):
+            await adder.add(task, "ada")
+        assert len(added(node)) > 1
+
+    with node_that_adds([LATE]) as node:
         app, task = app_with(node)
         talk(kind, app, conversation)
 

@@ -57,6 +57,7 @@ FEATURES: Final = (
     "results",
     "queue-limits",
     "groups",
+    "show-key-local",
 )
 """What this node can beyond the original, by name; a client looks here before it uses it."""
 _SHOWN_QUEUES: Final = 10

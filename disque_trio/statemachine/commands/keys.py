@@ -13,10 +13,11 @@ from disque_trio.statemachine.keys import KeyName
 from disque_trio.statemachine.state import NodeState
 from disque_trio.statemachine.suggestions import shown
 
-SHOW_USAGE: Final = "id [ENDED] | KEY queue key"
+SHOW_USAGE: Final = "id [ENDED] | KEY queue key [LOCAL]"
 _KEY: Final = b"KEY"
 _WORDS: Final = 4
 _ENDED: Final = b"ENDED"
+_LOCAL: Final = b"LOCAL"
 
 
 def show(node: NodeState, client: Client, args: list[bytes]) -> Reply:
@@ -28,6 +29,8 @@ def show(node: NodeState, client: Client, args: list[bytes]) -> Reply:
         if job_id in node.jobs:
             return jobs.show(node, client, args)
         return longcommands.run(node, client, ended.show(node, job_id))
+    if len(args) == _WORDS + 1 and args[_WORDS].upper() == _LOCAL:
+        return key_cancel.known_here(node, _name(args[:_WORDS]))
     if len(args) != _WORDS:
         raise CommandError(wrong_number("show", SHOW_USAGE))
     return key_cancel.begin(node, client, _name(args), cancels=False)

@@ -19,6 +19,7 @@ from disque_trio.worker.cron.loop import RENEW_S, Keeper
 from disque_trio.worker.cron.ticks import Tick
 from disque_trio.worker.enqueue import Enqueuer
 from disque_trio.worker.operating.jobs import Jobs
+from disque_trio.worker.operating.key_holders import key_holder
 from disque_trio.worker.options import RESERVED
 from disque_trio.worker.task import Task
 
@@ -62,7 +63,7 @@ class Known:
 
     async def _find(self, task: str) -> Mapping[str, Tick] | None:
         client = self.enqueuer.client
-        holder = await client.show_key(QUEUE, task)
+        holder = await key_holder(client, (QUEUE, task))
         if holder is None:
             return None
         for copy in (await Jobs(client).find(holder.id)).items:

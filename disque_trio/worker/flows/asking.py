@@ -22,9 +22,9 @@ from disque_trio.worker.flows.handles import (
     MemberState,
     Planned,
 )
-from disque_trio.worker.operating.asking import Asking, answered
+from disque_trio.worker.operating.asking import Asking, settled
 from disque_trio.worker.operating.jobs import Jobs
-from disque_trio.worker.options import Place
+from disque_trio.worker.operating.key_holders import key_holders
 from disque_trio.worker.tokens import OVER, TOKENS, Token
 
 _STATES: Final[dict[str, MemberState]] = {
@@ -68,7 +68,7 @@ async def cancel(flow: EnqueuedFlow, client: Asking) -> bool:
         return False
     token = Token(is_cancelled=True)
     told = CANCELLED, token, _CANCEL_KEEP_S
-    mark = await client.run(tokens.add_mark(flow.tokens, _CANCEL_TTL_S, NO_COPIES, *told))
+    mark = await settled(client, tokens.add_mark(flow.tokens, _CANCEL_TTL_S, NO_COPIES, *told))
     if _is_over(await _marks(flow, client)):  # nobody may take it away
         await client.run(commands.ackjob(mark))
     return True
@@ -110,11 +110,7 @@ _Marks = Sequence[KeyHolder | None]
 
 async def _marks(flow: EnqueuedFlow, client: Asking) -> _Marks:
     marks = [(flow.tokens, key) for key in (OVER, FAILED, CANCELLED)]
-    return await _holders(client, [flow.place, *marks])
-
-
-async def _holders(client: Asking, places: Sequence[Place]) -> list[KeyHolder | None]:
-    return await answered(client, [commands.show_key(*place) for place in places])
+    return await key_holders(client, [flow.place, *marks])
 
 
 def _is_over(marks: _Marks) -> bool:
@@ -125,7 +121,7 @@ def _is_over(marks: _Marks) -> bool:
 
 async def _with_members(flow: EnqueuedFlow, client: Asking, marks: _Marks) -> FlowStatus:
     places = [place for each in flow.members for place in each.places]
-    holders = iter(await _holders(client, places))
+    holders = iter(await key_holders(client, places))
     is_over = _is_over(marks)
     members = [
         _member(number, each, [next(holders) for _ in each.places], is_over=is_over)

@@ -5,7 +5,7 @@ With `InSteps` the same code runs in a thread without an event loop.
 
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 import anyio
 import attrs
@@ -15,11 +15,18 @@ from disque_trio.client.address import Address
 from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.nodes import Nodes
+from disque_trio.client.refusals import RefusedError
 
 if TYPE_CHECKING:
     from disque_trio.client.blocking import BlockingClient
 
 Item = TypeVar("Item")
+KEY_PATIENCE_S: Final = 30.0
+"""For so long a command about a key is run again: twice the time after which nodes give up one that
+does not answer (`cluster-node-timeout`, by default)."""
+_PAUSE_S: Final = 0.2
+_DELAYED: Final = ("NOREPL", "TIMEOUT")
+"""Codes of what nodes answer in the meantime."""
 
 
 class Asking(Protocol):
@@ -95,29 +102,35 @@ async def at_each(client: Asking, ask: Callable[[Address], Awaitable[list[Item]]
         except DisqueError as error:
             unreached[str(address)] = str(error)
 
+    nodes = client.nodes.order(_now(client))
     if isinstance(client, InSteps):
-        nodes = client.nodes.order(time.monotonic())
         for address in nodes:
             await one(address)
     else:
-        nodes = client.nodes.order(anyio.current_time())
         async with anyio.create_task_group() as tasks:
             for address in nodes:
                 tasks.start_soon(one, address)
     return Found([item for node in nodes for item in answers.get(str(node), [])], unreached)
 
 
-async def answered(client: Asking, asked: Sequence[Command[Item]]) -> list[Item]:
-    """What the first node answers that can be reached. Raises errors of the client."""
-    await client.run(commands.ping())  # it tells which nodes there are
-    is_blocking = isinstance(client, InSteps)
-    nodes = client.nodes.order(time.monotonic() if is_blocking else anyio.current_time())
-    for node in nodes[:-1]:
+async def settled(client: Asking, command: Command[Item]) -> Item:
+    """The result of a command about a key. While a node does not answer, the others refuse it until
+    they give that node up: it is run again until then. Raises errors of the client."""
+    ends = _now(client) + KEY_PATIENCE_S
+    while True:
         try:
-            return [given(each) for each in await client.ask(node, asked)]
-        except DisqueError:
-            continue
-    return [given(each) for each in await client.ask(nodes[-1], asked)]
+            return await client.run(command)
+        except RefusedError as error:
+            if error.code not in _DELAYED or _now(client) >= ends:
+                raise
+        if isinstance(client, InSteps):
+            time.sleep(_PAUSE_S)
+        else:
+            await anyio.sleep(_PAUSE_S)
+
+
+def _now(client: Asking) -> float:
+    return time.monotonic() if isinstance(client, InSteps) else anyio.current_time()
 
 
 def given(result: Item | DisqueError) -> Item:

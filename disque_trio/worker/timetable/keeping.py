@@ -78,7 +78,10 @@ class TimetableKeeper:
 
     async def _look(self, tasks: TaskGroup, start: float) -> None:
         timetable = Timetable(self.enqueuer.client)
-        found = {each.name: each for each in (await timetable.all()).items}
+        # A search among many jobs would take long, each few seconds; a record that is not shown
+        # for a moment is asked about below.
+        known = await timetable.all(searches=False)
+        found = {each.name: each for each in known.items}
         for name, loop in list(self._loops.items()):
             # Its node may be down: another one queues the record soon.
             is_same = name not in found and await timetable.counts(loop.entry)

@@ -20,7 +20,8 @@ from disque_trio.worker import codec
 from disque_trio.worker.codec import BAD_INPUT, body_reader
 from disque_trio.worker.copies import NO_COPIES, Copies
 from disque_trio.worker.enqueue import Enqueuer, Request
-from disque_trio.worker.operating.asking import Asking, Found, at_each, given
+from disque_trio.worker.operating.asking import Asking, Found, at_each, given, settled
+from disque_trio.worker.operating.key_holders import key_holder
 from disque_trio.worker.operating.plans import MistakeError
 from disque_trio.worker.options import CARRIED, RESERVED, Options, unique_key
 from disque_trio.worker.runtime import runtime
@@ -128,17 +129,37 @@ class Timetable:
     client: Asking
     copies: Copies = NO_COPIES
 
-    async def all(self) -> Found[Entry]:
-        """All schedules, by name."""
-        found = await self._records()
+    async def all(self, *, searches: bool = True) -> Found[Entry]:
+        """All schedules, by name. If a node does not answer, the others search all their jobs for
+        replicas of its records, unless not `searches`: then another one shows them `RETRY_S`
+        later."""
+        found = await self._records(searches=searches)
         return Found([some[-1] for some in _by_name(found.items).values()], found.unreached)
 
-    async def _records(self) -> Found[Entry]:
+    async def _records(self, *, searches: bool = True) -> Found[Entry]:
         async def ask(node: Address) -> list[Entry]:
             (answer,) = await self.client.ask(node, [commands.qpeek(QUEUE, MOST)])
             return [entry for job in given(answer) for entry in _entries(job.body)]
 
-        return await at_each(self.client, ask)
+        found = await at_each(self.client, ask)
+        if not found.unreached or not searches:
+            return found
+        replicas = (await at_each(self.client, self._replicas)).items
+        once = {each.key: each for each in (*found.items, *replicas)}
+        return Found(list(once.values()), found.unreached)
+
+    async def _replicas(self, node: Address) -> list[Entry]:
+        """What this node holds of records that are queued at another one."""
+        found: list[Entry] = []
+        cursor = 0
+        while len(found) < MOST:
+            asked = commands.jscan(cursor, queue=QUEUE, states=("active",))
+            page = given(*await self.client.ask(node, [asked]))
+            found += [entry for job in page.items for entry in _entries(job.body or b"")]
+            cursor = page.cursor
+            if not cursor:
+                break
+        return found
 
     async def find(self, name: str) -> Entry | None:
         """The schedule with this name; None if no node that answers knows one."""
@@ -155,7 +176,7 @@ class Timetable:
 
     async def counts(self, entry: Entry) -> bool:
         """Is this record still there?"""
-        return await self.client.run(commands.show_key(QUEUE, entry.key)) is not None
+        return await key_holder(self.client, (QUEUE, entry.key)) is not None
 
     async def put(self, entry: Entry) -> None:
         """Record it, in place of those that have its name. Raises `ValueError` and `TypeError` for
@@ -165,19 +186,18 @@ class Timetable:
         now_ms = int(runtime().now() * 1000)
         revision = max([now_ms, *(each.revision + 1 for each in before)])
         entry = attrs.evolve(entry, revision=revision)
-        await self.client.run(
-            commands.addjob(
-                QUEUE,
-                codec.write(entry, "json"),
-                retry=RETRY_S,
-                ttl=LONGEST_PERIOD_S,
-                unique=entry.key,
-                replicate=self.copies.replicate,
-                sync=self.copies.awaited,
-            )
+        asked = commands.addjob(
+            QUEUE,
+            codec.write(entry, "json"),
+            retry=RETRY_S,
+            ttl=LONGEST_PERIOD_S,
+            unique=entry.key,
+            replicate=self.copies.replicate,
+            sync=self.copies.awaited,
         )
+        await settled(self.client, asked)
         for each in before:
-            await self.client.run(commands.cancel_key(QUEUE, each.key))
+            await settled(self.client, commands.cancel_key(QUEUE, each.key))
 
     async def add(self, entry: Entry, before: Entry | None) -> None:
         """Add it in place of the one before: it is paused if that was, and goes on if the rule is
@@ -207,7 +227,7 @@ class Timetable:
         """Forget it. False if there is none."""
         before = _by_name((await self._records()).items).get(name, [])
         for each in before:
-            await self.client.run(commands.cancel_key(QUEUE, each.key))
+            await settled(self.client, commands.cancel_key(QUEUE, each.key))
         return bool(before)
 
 

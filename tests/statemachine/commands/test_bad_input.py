@@ -151,6 +151,10 @@ SHOW KEY q
     ERR wrong number of arguments for 'show' command
 SHOW KEY q k more
     ERR wrong number of arguments for 'show' command
+SHOW KEY q k LOCAL more
+    ERR wrong number of arguments for 'show' command
+SHOW KEY q '' LOCAL
+    ERR The key is empty
 SHOW KEYS q k
     ERR syntax error: 'KEYS' stands in place of KEY: SHOW KEY queue key
 SHOW KEY q ''

@@ -116,7 +116,8 @@ def test_server_tells_what_runs() -> None:
                 "dead-letters,nack-delay,backoff,show-key,cancel-key,qscan-stat,"
                 "waitjob-nohang,release-delay,held,sync,unqueued,enqueue-queue,"
                 "long-periods,long-waits,qstat-unqueued,"
-                "sync-auto,last-error,jscan-filters,ended-jobs,results,queue-limits,groups"
+                "sync-auto,last-error,jscan-filters,ended-jobs,results,queue-limits,groups,"
+                "show-key-local"
             ),
         ),
     ]

@@ -5,17 +5,19 @@ import pytest
 from disque_trio.statemachine.base import Failure
 from tests.rig import Rig
 
+SHOW_USAGE = "SHOW id [ENDED] | KEY queue key [LOCAL]"
+
 
 @pytest.mark.parametrize(
     ("words", "error"),
     [
         (
             ["SHOW", "KEY", "q"],
-            b"ERR wrong number of arguments for 'show' command: SHOW id [ENDED] | KEY queue key",
+            b"ERR wrong number of arguments for 'show' command: " + SHOW_USAGE.encode(),
         ),
         (
             ["SHOW", "KEY", "q", "k", "more"],
-            b"ERR wrong number of arguments for 'show' command: SHOW id [ENDED] | KEY queue key",
+            b"ERR wrong number of arguments for 'show' command: " + SHOW_USAGE.encode(),
         ),
         (
             ["CANCEL", "KEY", "q"],

@@ -1,0 +1,66 @@
+"""Which jobs have certain keys, asked of each node for what it knows itself.
+
+While a node is lost and not suspected yet, SHOW KEY at the others waits for it, and fails after
+five seconds. With LOCAL no node waits for another, so what the living ones hold is found at once.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import anyio
+
+from disque_trio.client import commands
+from disque_trio.client.address import Address
+from disque_trio.client.nodes import NoNodeError
+from disque_trio.client.records import KeyHolder
+from disque_trio.worker.operating.asking import Asking, InSteps, at_each, given
+from disque_trio.worker.options import Place
+
+PATIENCE_S: Final = 5.0
+"""How long a node that does not answer is waited for."""
+_ENDED: Final = "done-kept"
+_STATES: Final = ("waiting", "backing-off", "with-worker", "queued", "dead", _ENDED)
+"""If nodes report several states of one job, the last of these applies, as in SHOW KEY."""
+
+
+async def key_holders(client: Asking, places: Sequence[Place]) -> list[KeyHolder | None]:
+    """The jobs that have these keys, as far as the nodes that answer know. Raises `NoNodeError` if
+    none does."""
+    asked = [commands.show_key(*place, is_local=True) for place in places]
+
+    async def ask(node: Address) -> list[list[KeyHolder | None]]:
+        if isinstance(client, InSteps):
+            return [[given(each) for each in await client.ask(node, asked)]]
+        with anyio.move_on_after(PATIENCE_S):
+            return [[given(each) for each in await client.ask(node, asked)]]
+        return []
+
+    told = (await at_each(client, ask)).items
+    if places and not told:  # those that were found have failed since
+        raise NoNodeError("no node says which jobs have the keys")
+    return [_joined(each[place] for each in told) for place in range(len(places))]
+
+
+async def key_holder(client: Asking, place: Place) -> KeyHolder | None:
+    """The job that has this key (`key_holders`)."""
+    (found,) = await key_holders(client, [place])
+    return found
+
+
+def _joined(told: Iterable[KeyHolder | None]) -> KeyHolder | None:
+    """Of several jobs, one that has not ended."""
+    by_id: dict[str, list[KeyHolder]] = {}
+    for each in told:
+        if each is not None:
+            by_id.setdefault(each.id, []).append(each)
+    found = [_of_one(some) for some in by_id.values()]
+    return next((each for each in found if each.state != _ENDED), found[0] if found else None)
+
+
+def _of_one(told: Sequence[KeyHolder]) -> KeyHolder:
+    return KeyHolder(
+        id=told[0].id,
+        state=max((each.state for each in told), key=_STATES.index),
+        nodes=tuple(dict.fromkeys(node for each in told for node in each.nodes)),
+        queued_at=tuple(dict.fromkeys(node for each in told for node in each.queued_at)),
+    )
