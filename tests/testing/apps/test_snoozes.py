@@ -2,6 +2,7 @@
 
 import pytest
 
+from disque_trio.sim.scenarios.apps import AppCall, AppJob, AppsPlan, AppTask, Deed
 from disque_trio.sim.scenarios.expand import expand
 from disque_trio.sim.scenarios.file import load
 from disque_trio.testing.apps.checkers import timing
@@ -35,6 +36,21 @@ def test_a_snoozed_job_runs_again_under_its_id_beside_one_that_was_added_twice(
     job = next(iter(history.jobs.values()))
     deeds = [*((id, "error") for id in before), ("one", "snooze"), *((id, "late") for id in after)]
     job.runs += [run(10 + 60 * n, id, deed, n) for n, (id, deed) in enumerate(deeds)]
+
+    timing.check(history)
+
+    assert {each.property for each in history.violations} & {"A10"} == found
+
+
+@pytest.mark.parametrize(("cancel_s", "found"), [(0.0, {"A10"}), (30.0, set())])
+def test_a_snoozed_member_of_a_flow_runs_again_unless_the_flow_was_cancelled(
+    cancel_s: float, found: set[str]
+) -> None:
+    task = AppTask(name="t", queue="q")
+    job = AppJob(number=1, task="t", deeds=(Deed(kind="snooze", work=0, after_s=2.0),))
+    call = AppCall(at=0, producer=1, kind="flow", jobs=(job,), cancel_s=cancel_s)
+    history = History(AppsPlan(tasks=(task,), calls=(call,)))
+    history.jobs[1].runs = [run(20, "one", "snooze", 0)]
 
     timing.check(history)
 

@@ -115,6 +115,8 @@ def _check_snoozes(history: History, job: JobRecord) -> None:
         name = job.name
         if not later:
             is_over = any(id in history.left or id in history.dead for id in job.ids)
+            # The cancellation of a flow ends a member that waits.
+            is_over = is_over or bool(job.call.cancel_s)
             if not is_over and not _has_ended_beside(job, run):
                 history.violate("A10", f"{name} was snoozed, and never ran again", run.ended_at,
                                 run.job)  # fmt: skip
