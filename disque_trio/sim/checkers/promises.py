@@ -83,6 +83,15 @@ OPTIONS: Final[dict[str, dict[str, Row]]] = {
     "pause": {"BCAST": _judged("S6")},
     "purge": {"DEAD": _judged("S23"), "BCAST": _judged("S19")},
     "redrive": {"COUNT": _judged("S19")},
+    "queue": {
+        "CONCURRENCY": _judged("S38"),
+        "RATE": _judged("S38"),
+        "PER": _judged("S38"),
+        "BURST": Elsewhere(
+            "tests/statemachine/test_keeping.py::test_a_pause_fills_the_bucket_up_to_the_burst"
+        ),
+        "LOOSE": _judged("L15"),
+    },
     "qstat": {
         "UNQUEUED": Elsewhere(
             "tests/statemachine/commands/test_queues.py::"

@@ -21,7 +21,7 @@ from disque_trio.statemachine.machine import Machine
 _OPTION: Final = re.compile(r"\[([A-Z]{3,})( [^\]]+| \[[a-z]+\])?\]|\[(bcast)\]")
 _OF_JOBS: Final = (
     "addjob", "getjob", "ackjob", "nack", "release", "enqueue", "waitjob", "pause", "purge",
-    "redrive", "qscan", "jscan", "qstat",
+    "redrive", "qscan", "jscan", "qstat", "queue",
 )  # fmt: skip
 """Commands whose options are promises about jobs; the others are about the process."""
 

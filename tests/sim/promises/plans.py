@@ -5,6 +5,7 @@ from typing import Any, Final
 import attrs
 
 from disque_trio.sim.scenarios.plan import Administrator, Expect, Fault, Observer, Plan
+from tests.sim.mutants.plans import limited
 from tests.sim.mutants.plans.conditions import (
     SECOND,
     blackouts,
@@ -116,6 +117,11 @@ def restarted() -> Plan:
     return _configured(base, ("appendonly", "yes"))
 
 
+def _slower(base: Plan) -> Plan:
+    """The same number of jobs in twice the time."""
+    return attrs.evolve(base, limits=tuple(attrs.evolve(each, per_s=2) for each in base.limits))
+
+
 OPTIONS: Final[dict[tuple[str, str], Plan]] = {
     ("addjob", "REPLICATE"): added(replicate=2),
     ("addjob", "DELAY"): added(delay_s=3),
@@ -164,6 +170,10 @@ OPTIONS: Final[dict[tuple[str, str], Plan]] = {
     ("purge", "BCAST"): _late(given_back("ackjob", orders=("purge",), retry_s=60)),
     ("redrive", "COUNT"): given_back("bury", orders=("redrive",)),
     ("pause", "BCAST"): added(faults=(PAUSED,)),
+    ("queue", "CONCURRENCY"): limited.leased(1),
+    ("queue", "RATE"): limited.rated(1),
+    ("queue", "PER"): _slower(limited.rated(1)),
+    ("queue", "LOOSE"): limited.loosely_rated(1),
 }
 
 

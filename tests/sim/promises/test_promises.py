@@ -82,7 +82,14 @@ def test_they_fail_if_it_is_ignored(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["addjob MAXBACKOFF", "nack DEAD", "redrive COUNT", "pause BCAST", "getjob WITHCOUNTERS"],
+    [
+        "addjob MAXBACKOFF",
+        "nack DEAD",
+        "redrive COUNT",
+        "pause BCAST",
+        "getjob WITHCOUNTERS",
+        "queue PER",
+    ],
 )
 def test_what_is_ignored_is_noticed(name: str) -> None:
     assert failed(name)
