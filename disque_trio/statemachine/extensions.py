@@ -4,6 +4,7 @@ A plain job has none. The record is never changed, so that jobs, messages and jo
 it.
 """
 
+from operator import attrgetter
 from typing import Final
 
 import attrs
@@ -125,6 +126,7 @@ FIELDS: Final = (
 )
 """In the order of SHOW."""
 TEXTS: Final = [field for field in FIELDS if field.layout == TEXT]
+_texts_of: Final = attrgetter(*[field.name for field in TEXTS])
 
 
 @attrs.frozen
@@ -181,11 +183,17 @@ class Extensions:
     @property
     def weight(self) -> int:
         """What the record weighs in memory, in bytes."""
-        texts = [text for field in TEXTS if (text := getattr(self, field.name)) is not None]
-        size = 0 if self.dead == ALIVE else DEAD_BYTES + len(self.dead.reason)
-        size += ERROR_BYTES + len(self.error.text) if self.error.at else 0
-        size += sum([33 + len(text) for text in texts])
-        return EXTENSION_BYTES + size + sum([100 + len(value) for _, value in self.unknown])
+        size = EXTENSION_BYTES
+        for text in _texts_of(self):
+            if text is not None:
+                size += 33 + len(text)
+        if self.dead is not ALIVE and self.dead != ALIVE:
+            size += DEAD_BYTES + len(self.dead.reason)
+        if self.error.at:
+            size += ERROR_BYTES + len(self.error.text)
+        for _, value in self.unknown:
+            size += 100 + len(value)
+        return size
 
     @property
     def fields(self) -> list[tuple[bytes, int | bytes]]:

@@ -42,7 +42,7 @@ TRANSITIONS: Final = (
         ABSENT, WAIT_REPL, "lifecycle.begin", "ADDJOB without copies to wait for; active at once"
     ),
     Transition(
-        ABSENT, QUEUED, "shortcuts.begin_queued", "ADDJOB of a plain job without copies and delay"
+        ABSENT, QUEUED, "shortcuts.begin_queued", "ADDJOB of a job without copies, delay and key"
     ),
     Transition(
         ABSENT, ACTIVE, "lifecycle.register", "REPLJOB, YOURJOBS, or a record of the journal"

@@ -269,6 +269,8 @@ OPTIONS: Final = (
 """In the order of the usage, and of what clients send."""
 CARRIED: Final = [each for each in OPTIONS if each.extension]
 """Those that copies of the job have beyond the original's record."""
+OF_ONE_JOB: Final = {each.word: each for each in CARRIED if each.is_text}
+"""Those whose values may differ from job to job: GROUP and UNIQUE."""
 BY_WORD: Final = {each.word: each for each in OPTIONS}
 
 
@@ -320,8 +322,8 @@ class Options:
         return min(self.retry, self.longest_s)
 
     @property
-    def extensions(self) -> Extensions | None:
-        """What a job with these options has beyond the original's record; None if nothing."""
+    def carried(self) -> dict[str, Any]:
+        """The fields of `extensions` that these options set."""
         found: dict[str, Any] = {}
         for option in CARRIED:
             value = getattr(self, option.name)
@@ -329,7 +331,12 @@ class Options:
                 found[option.extension] = value
         if self.backoff:
             found.setdefault("max_backoff", max(self.backoff, MAX_BACKOFF))
-        extensions = Extensions(**found)
+        return found
+
+    @property
+    def extensions(self) -> Extensions | None:
+        """What a job with these options has beyond the original's record; None if nothing."""
+        extensions = Extensions(**self.carried)
         return None if extensions == NO_EXTENSIONS else extensions
 
     def check(self) -> None:

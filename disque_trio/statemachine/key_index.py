@@ -99,7 +99,9 @@ def drop(node: NodeState, job: Job, cause: Cause, *, is_alone: bool) -> None:
 def end(node: NodeState, job: Job) -> None:
     """The job has ended: keep its key for as long as it wants."""
     name = name_of(job)
-    if name is not None and job.extensions is not None and job.extensions.keep:
+    if name is None or job.extensions is None:
+        return
+    if job.extensions.keep:
         keep(node, name, job.id, job.ctime, job.extensions.keep)
     mark_dirty(node, job)
 

@@ -57,11 +57,15 @@ class SortedEntries:
         """Put in an entry at its place."""
         self._count += 1
         pieces, lasts = self._pieces, self._lasts
-        if not pieces:
-            pieces.append([entry])
-            lasts.append(entry)
+        if not lasts or lasts[-1] < entry:  # as nearly always
+            if pieces and len(pieces[-1]) < PIECE:
+                pieces[-1].append(entry)
+                lasts[-1] = entry
+            else:
+                pieces.append([entry])
+                lasts.append(entry)
             return
-        at = min(bisect_left(lasts, entry), len(pieces) - 1)
+        at = bisect_left(lasts, entry)
         piece = pieces[at]
         insort(piece, entry)
         if len(piece) > PIECE:

@@ -39,7 +39,19 @@ STEPS = st.lists(
     st.one_of(
         st.tuples(
             st.just("add"),
-            st.sampled_from([(), ("RETRY", 0), ("TTL", 1), ("RETRY", 3), ("DELAY", 1, "TTL", 9)]),
+            st.sampled_from(
+                [
+                    (),
+                    ("RETRY", 0),
+                    ("TTL", 1),
+                    ("RETRY", 3),
+                    ("DELAY", 1, "TTL", 9),
+                    ("PRIORITY", 1),
+                    ("GROUP", "one"),
+                    ("GROUP", "other", "BACKOFF", 1),
+                    ("LIMIT", 2, "RETRY", 3),
+                ]
+            ),
         ),
         st.tuples(st.just("get"), st.integers(1, 5)),
         st.tuples(st.just("ack"), st.lists(st.integers(0, 9), min_size=1, max_size=4)),

@@ -4,7 +4,7 @@ Sets `NodeState.begun`.
 """
 
 import hashlib
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -40,11 +40,12 @@ from disque_trio.statemachine.commands.addoptions import NAMES, parse_options
 from disque_trio.statemachine.commands.parse import (
     Remembered,
     in_seconds,
+    read_text,
     timeout,
 )
 from disque_trio.statemachine.extensions import Extensions, needs_of
 from disque_trio.statemachine.job import Job, id_end, id_with, make_id
-from disque_trio.statemachine.joboptions import CARRIED, Options
+from disque_trio.statemachine.joboptions import CARRIED, OF_ONE_JOB, Options
 from disque_trio.statemachine.keys import RETURN
 from disque_trio.statemachine.pausing import PAUSED
 from disque_trio.statemachine.state import NodeState
@@ -84,12 +85,15 @@ class ResolvedOptions:
     delay: Millis
     last_wall: Millis
     """Until this moment the TTL fits 32-bit Unix seconds."""
+    carried: dict[str, Any]
+    """The fields of `extensions` that the options set."""
     extensions: Extensions | None
-    """One object for all jobs with these options; None for plain jobs."""
+    """None for plain jobs. GROUP and UNIQUE may have the values of another job."""
     needs: int
     """The capabilities that a node must have to keep such a job."""
     is_simple: bool
-    """No check can fail for a job of one copy."""
+    """A job of one copy has no delay and no key, is delivered at least once, and may come to a
+    queue of any length."""
     id_end: bytes
     may_follow: bool
     """May the job be added while earlier ones of the client wait for their copies?"""
@@ -101,7 +105,7 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     A node that keeps no copy waits for those of others even with ASYNC, or the job might have none.
     """
     try:
-        resolved = _RESOLVED[tuple(args[4:])] if len(args) > 4 else _DEFAULTS
+        resolved, extensions = _MEANT[tuple(args[4:])] if len(args) > 4 else _PLAIN
     except CommandError:
         # If the timeout is forgotten, an option stands in its place.
         if args[3].upper() in NAMES:
@@ -116,19 +120,18 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     wanted = node.config.default_replicate
     replicas = options.replicate or max(places if places < wanted else wanted, options.sync or 1)
     if replicas == 1 and resolved.is_simple and _may_be_short(node, resolved):
-        return _add_alone(node, args, resolved)
+        return _add_alone(node, args, resolved, extensions)
     external = replication.is_external(
         node, replicas, is_async=options.is_async, needs=resolved.needs
     )
     # A node that keeps no copy cannot look after those that follow in the background.
     sync = replicas if external else options.synced(replicas, node.config.default_sync)
-    if replicas > 1 or external or not resolved.is_simple:
-        _check(node, args[1], resolved, replicas, sync, external=external)
+    _check(node, args[1], resolved, replicas, sync, external=external)
     if lifecycle.is_paused_in(node, args[1]):
         raise CommandError(PAUSED)
     if node.wall > resolved.last_wall:
         resolved = _in(options, max_ttl(node))
-    job = _make(node, args[1], args[2], resolved, replicas, external=external)
+    job = _make(node, args, resolved, extensions, replicas, external=external)
     node.begun = args
     deadline = node.mono + wait if wait else 0
     if options.unique is not None:
@@ -149,17 +152,20 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
 
 def _may_be_short(node: NodeState, resolved: ResolvedOptions) -> bool:
     """May a job of one copy take the fast path: is there enough memory, is the node not leaving,
-    and does the TTL fit?"""
+    do the TTL and the extensions fit?"""
     memory = node.memory
     return (
         memory.held <= memory.soft
         and memory.spillable is None
         and node.wall <= resolved.last_wall
         and not node.cluster.myself.flags & LEAVING
+        and (not resolved.needs or node.keeps_extensions)
     )
 
 
-def _add_alone(node: NodeState, args: list[bytes], resolved: ResolvedOptions) -> Reply:
+def _add_alone(
+    node: NodeState, args: list[bytes], resolved: ResolvedOptions, extensions: Extensions | None
+) -> Reply:
     """The fast path: one copy, here, delivered at least once, all checks passed."""
     body = args[2]
     queue = lifecycle.queue_for(node, args[1])
@@ -183,6 +189,9 @@ def _add_alone(node: NodeState, args: list[bytes], resolved: ResolvedOptions) ->
         None,
         QUEUED,
         _AT_ONCE,
+        0,
+        0,
+        extensions,
     )
     shortcuts.begin_queued(node, job, args, queue)
     if node.trace is not None or node.traces.first[job_id[11]]:
@@ -198,13 +207,27 @@ def may_follow(node: NodeState, client: Client, args: list[bytes]) -> bool:
     """
     if len(args) < _LEAST or not pending_adds.may_follow(node, client, args[2]):
         return False
-    words = args[4:]
-    if len(words) > 1 and words[-2] == b"UNIQUE":  # which one is checked when it is carried out
-        words[-1] = _SOME_KEY
     try:
-        return _RESOLVED[tuple(words)].may_follow
+        return _MEANT[tuple(args[4:])][0].may_follow
     except CommandError:
         return False
+
+
+def _meant(words: tuple[bytes, ...]) -> tuple[ResolvedOptions, Extensions | None]:
+    """What these options mean, and the extensions of a job that has them.
+
+    Parsing options takes longer than adding the job, and each job may have another group or key. So
+    the parsed options are remembered with `_ANY` in place of both.
+    """
+    alike = list(words)
+    own: dict[str, Any] = {}
+    for at in range(1, len(alike)):
+        option = OF_ONE_JOB.get(alike[at - 1].upper())
+        if option is not None:
+            own[option.extension] = read_text(option, words[at])
+            alike[at] = _ANY
+    resolved = _ALIKE[tuple(alike)]
+    return resolved, Extensions(**resolved.carried | own) if own else resolved.extensions
 
 
 def _parsed(words: tuple[bytes, ...]) -> ResolvedOptions:
@@ -214,7 +237,7 @@ def _parsed(words: tuple[bytes, ...]) -> ResolvedOptions:
 def _in(options: Options, max_ttl_s: int) -> ResolvedOptions:
     """The options with defaults; TTL and RETRY within what can be counted (original, defect 3)."""
     ttl = min(options.ttl, max_ttl_s)
-    retry = attrs.evolve(options, ttl=ttl).retry_s
+    retry = (options if ttl == options.ttl else attrs.evolve(options, ttl=ttl)).retry_s
     extensions = options.extensions
     needs = needs_of(options.delay, retry * 1000, extensions)
     return ResolvedOptions(
@@ -224,13 +247,13 @@ def _in(options: Options, max_ttl_s: int) -> ResolvedOptions:
         retry * 1000,
         options.delay,
         ((1 << 32) - 1 - ttl) * 1000,
+        options.carried,
         extensions,
         needs,
         options.delay == 0
         and options.retry != 0
         and options.maxlen is None
-        and extensions is None
-        and not needs,
+        and options.unique is None,
         id_end(ttl, retry > 0),
         options.maxlen is None
         and not options.is_async
@@ -238,11 +261,11 @@ def _in(options: Options, max_ttl_s: int) -> ResolvedOptions:
     )
 
 
-_DEFAULTS: Final = _in(Options(), MAX_INTEGER)
-_SOME_KEY: Final = b"key"
-_RESOLVED: Final = Remembered(
-    _parsed, lambda resolved: resolved.options.unique in (None, _SOME_KEY)
-)
+_PLAIN: Final = _in(Options(), MAX_INTEGER), None
+_ANY: Final = b"any"
+_ALIKE: Final = Remembered(_parsed)
+_MEANT: Final = Remembered(_meant, lambda meant: meant[0].options.unique is None)
+"""Without keys, each of which is mostly of one job."""
 
 
 def _check(
@@ -327,13 +350,14 @@ def _check_length(node: NodeState, name: bytes, maxlen: int) -> None:
 
 def _make(
     node: NodeState,
-    name: bytes,
-    body: bytes,
+    args: list[bytes],
     resolved: ResolvedOptions,
+    extensions: Extensions | None,
     replicas: int,
     *,
     external: bool,
 ) -> Job:
+    body = args[2]
     myself = node.cluster.myself
     mono = node.mono
     made, number = stamps.next_stamp(node)
@@ -341,7 +365,7 @@ def _make(
         make_id(
             myself.id, node.rng.getrandbits(144), resolved.ttl_s, at_least_once=resolved.retry > 0
         ),
-        name,
+        args[1],
         body,
         replicas,
         made,
@@ -351,7 +375,7 @@ def _make(
         resolved.retry,
         () if external else myself.holding,
         mono + (resolved.delay or resolved.retry) or 1,
-        extensions=_with_key(resolved.extensions, body),
+        extensions=_with_key(extensions, body),
     )
 
 

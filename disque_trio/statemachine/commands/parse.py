@@ -31,7 +31,7 @@ _SHORT: Final = 18
 _SECONDS: Final = re.compile(rb"([0-9]{1,100})(?:\.([0-9]{1,3}))?\Z")
 _MAX_WAIT: Final[Millis] = 1 << 60
 """Half of `FOREVER`, so that a deadline is never beyond it."""
-_MAX_REMEMBERED: Final = 256
+_MAX_REMEMBERED: Final = 1024
 _MAX_REMEMBERED_BYTES: Final = 128
 MIN_INTEGER: Final = -(1 << 63)
 
@@ -216,10 +216,8 @@ def read_value(option: Option, words: Words) -> Any:
     if not option.usage:
         return True
     word = words.value(option.word)
-    if option.usage == "key":
-        return check_key(word)
     if not option.is_number and option.usage != "ms":
-        return _text(option, word)
+        return read_text(option, word)
     if option.usage == "n|AUTO" and word.upper() == b"AUTO":
         return AUTO
     if option.usage == "ms":
@@ -236,16 +234,19 @@ def read_value(option: Option, words: Words) -> Any:
     return at_least(word, option.least, error, most=option.most)
 
 
-def _text(option: Option, word: bytes) -> bytes:
+def read_text(option: Option, word: bytes) -> bytes:
+    """The word itself. Raises CommandError if it may not be the value of the option."""
+    if option.usage == "key":
+        return check_key(word)
+    if option.least <= len(word) <= option.most:
+        return word
     what = option.usage.strip("[]").encode()
     if len(word) < option.least:
         raise CommandError(b"ERR The %b behind %b is empty" % (what, option.word))
-    if len(word) > option.most:
-        raise CommandError(
-            b"ERR The %b behind %b has at most %d bytes: this one has %d"
-            % (what, option.word, option.most, len(word))
-        )
-    return word
+    raise CommandError(
+        b"ERR The %b behind %b has at most %d bytes: this one has %d"
+        % (what, option.word, option.most, len(word))
+    )
 
 
 def _of_original(option: Option, word: bytes) -> int:

@@ -15,6 +15,7 @@ from disque_trio.statemachine.base import (
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.commands.addoptions import parse_options
 from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.extensions import Extensions
 from disque_trio.statemachine.job import Job, is_well_formed, ttl_minutes
 from disque_trio.statemachine.joboptions import DEFAULT_TTL_S, Options
 from disque_trio.statemachine.messages import ReplJob
@@ -383,3 +384,39 @@ def test_a_node_that_should_keep_no_copy_goes_the_long_way(what: str) -> None:
 
     [job] = rig.node.jobs.values()
     assert ME not in job.holders
+
+
+def test_options_are_parsed_once_whatever_the_groups_and_keys() -> None:
+    from disque_trio.statemachine.commands.addjob import _ALIKE  # noqa: PLC0415
+
+    rig = Rig()
+    rig.add("GROUP", "one", "UNIQUE", "k1", "RETRY", 77)
+    before = len(_ALIKE)
+
+    job = rig.add("GROUP", "other", "UNIQUE", "k2", "RETRY", 77)
+
+    assert len(_ALIKE) == before
+    assert job.extensions == Extensions(group=b"other", key=b"k2")
+
+
+def test_groups_and_keys_may_be_words_of_options() -> None:
+    job = Rig().add("unique", "GROUP", "Group", "unique", "PRIORITY", 3)
+
+    assert job.extensions == Extensions(priority=3, group=b"unique", key=b"GROUP")
+
+
+def test_a_key_that_is_the_digest_of_the_body_is_of_one_job() -> None:
+    rig = Rig()
+
+    jobs = [rig.add("UNIQUE", "", "GROUP", "g", body=body) for body in ("one", "other")]
+
+    assert [job.group for job in jobs] == [b"g", b"g"]
+    assert len({job.extensions.key for job in jobs if job.extensions is not None}) == 2
+
+
+def test_jobs_of_a_group_share_their_extensions() -> None:
+    rig = Rig()
+
+    first, second = rig.add("GROUP", "g", "PRIORITY", 1), rig.add("GROUP", "g", "PRIORITY", 1)
+
+    assert first.extensions is second.extensions

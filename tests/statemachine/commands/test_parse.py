@@ -150,7 +150,7 @@ def test_little_is_remembered_of_words_without_end() -> None:
     known = parse.Remembered(len)
 
     assert all(known[(b"%d" % number,)] == 1 for number in range(10_000))
-    assert len(known) <= 256
+    assert len(known) <= 1024
     known.clear()
     assert known[(b"long" * 100,)] == 1
     assert not known
