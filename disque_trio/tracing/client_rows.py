@@ -14,6 +14,7 @@ from disque_trio.statemachine.base import Failure, Reply, Status
 from disque_trio.statemachine.commandoptions import ACKJOB, KEEP_RESULT, NACK, RELEASE
 from disque_trio.statemachine.job import is_well_formed
 from disque_trio.statemachine.joboptions import BY_WORD
+from disque_trio.tracing import bodies
 
 _VERBS: Final = {
     b"ACKJOB": "ack",
@@ -212,7 +213,9 @@ def _delivered(job: list[Reply], tied: str) -> Note:
     seen += f"snoozes={facts[b'snoozes']!r} " if b"snoozes" in facts else ""
     token = facts.get(b"token")
     seen += f"token={_text(token)} " if isinstance(token, bytes) else ""
-    return Note("get.deliver", _id(id), _text(queue), detail=f"{seen}{tied}body={_text(body)}")
+    return Note(
+        "get.deliver", _id(id), _text(queue), detail=f"{seen}{tied}body={bodies.shown(body)}"
+    )
 
 
 def _options(words: list[bytes]) -> str:
@@ -229,7 +232,7 @@ def _options(words: list[bytes]) -> str:
             shown.append(f"{name}={crc32(value)}")
         else:
             shown.append(name if name == "async" else f"{name}={_text(value)}")
-    return " ".join([*shown, f"body={_text(words[2])}"])
+    return " ".join([*shown, f"body={bodies.shown(words[2])}"])
 
 
 def error_code(reply: Failure) -> str:

@@ -9,9 +9,9 @@ which the cluster is formed, comes before and has negative times.
 Clients (`node` is the node asked, `client` the client's name, `ref` numbers the operation):
 
 - ``add.invoke``: `job` is empty, `queue`, `detail` the options as ``name=value`` (``async`` alone)
-  and, last, ``body=`` with the rest of the text. ``add.ok``: `job` is known now. ``add.refused``: a
-  definite no, `cause` its code. ``add.unknown``: the job may exist or not, `cause` is disconnect,
-  timeout, or the code of an error that leaves it open.
+  and, last, ``body=`` with the body as `bodies.shown`. ``add.ok``: `job` is known now.
+  ``add.refused``: a definite no, `cause` its code. ``add.unknown``: the job may exist or not,
+  `cause` is disconnect, timeout, or the code of an error that leaves it open.
 - ``get.deliver``: one per job that the consumer has in hand; `detail` is
   ``nacks=N additional=N body=…``, before the body ``snoozes=N`` if there are any, and ``token=…``
   if the consumer asked WITHMETA, ``tied`` and ``held`` if it

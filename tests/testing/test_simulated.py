@@ -9,6 +9,7 @@ import anyio.to_thread
 import pytest
 import trio
 
+from disque_trio.contrib.encryption import Encryption
 from disque_trio.testing.simulated.block_io import RealIoError
 from disque_trio.testing.simulated.chaos import chaos
 from disque_trio.testing.simulated.check import GuaranteeError
@@ -16,7 +17,7 @@ from disque_trio.testing.simulated.cluster import Cluster, NotDrainedError
 from disque_trio.testing.simulated.kit import Sim
 from disque_trio.testing.simulated.processes import SimError
 from disque_trio.testing.simulated.run import ScenarioTooLongError
-from disque_trio.worker import App, current_job
+from disque_trio.worker import App, Codec, Zlib, current_job
 from tests.sim.mutants.mutant import all_mutants
 from tests.sim.mutants.swapping import applied
 from tests.testing.bank import app, bank, careful, charge, charge_once, die, plain
@@ -62,6 +63,24 @@ def test_state_is_made_anew_for_each_seed(disque_sim: Sim) -> None:
     disque_sim.run(story, app, state=bank, seeds=3)
 
     assert found == [{}] * 3
+
+
+@pytest.mark.parametrize("codec", [Zlib(above=10), Encryption({"a": bytes(32)})])
+def test_bodies_may_be_any_bytes(disque_sim: Sim, codec: Codec) -> None:
+    coded = App("disque://127.0.0.1:7711", codec=codec)
+
+    @coded.task(name="send", queue="été", unique=True)
+    async def send(text: str) -> None:
+        bank.charges[0] = bank.charges.get(0, 0) + len(text)
+
+    async def story(cluster: Cluster) -> None:
+        with cluster.pause("n1"):
+            for number in range(5):
+                await send.enqueue(f"{number} to be sent")
+        await cluster.drained()
+        assert bank.charges[0] == 5 * len("0 to be sent")
+
+    disque_sim.run(story, coded, state=bank, seeds=3)
 
 
 # Faults.

@@ -7,7 +7,6 @@ way.
 """
 
 from typing import Final
-from zlib import crc32
 
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.obligations import MILLI, SECOND, Options
@@ -15,6 +14,7 @@ from disque_trio.sim.checkers.records import Add, Copy, Job
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.statemachine.base import Millis
 from disque_trio.statemachine.joboptions import CARRIED, Option
+from disque_trio.tracing.bodies import checksum
 from disque_trio.tracing.rows import Row
 
 SPREAD: Final[Millis] = 250
@@ -193,11 +193,7 @@ def compare_with_request(case: Case, job: Job) -> None:
     if job.queue and job.queue != add.queue:
         _report_first(case, job, f"the queue {job.queue}, ADDJOB said {add.queue}")
     body = options.body
-    if (
-        body is not None
-        and not case.is_live
-        and said.get("body", crc32(body.encode())) != crc32(body.encode())
-    ):
+    if body is not None and not case.is_live and said.get("body", checksum(body)) != checksum(body):
         _report_first(case, job, "another body than ADDJOB")
 
 

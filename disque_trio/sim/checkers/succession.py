@@ -6,7 +6,6 @@ All but the copies are judged in calm.
 """
 
 from typing import Final
-from zlib import crc32
 
 from disque_trio.sim.checkers import silence
 from disque_trio.sim.checkers.case import Case
@@ -14,6 +13,7 @@ from disque_trio.sim.checkers.copy_options import read
 from disque_trio.sim.checkers.obligations import DESYNC, SECOND, Options
 from disque_trio.sim.checkers.records import FOREVER, NEVER, Add, Copy, Job
 from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.tracing.bodies import checksum
 from disque_trio.tracing.rows import Row
 
 _QUEUED_WITHIN: Final[Micros] = 2 * SECOND
@@ -229,6 +229,6 @@ def _options(case: Case, job: Job) -> Options | None:
     body = read(job.first_record).get("body")
     for add in case.adds.values():
         text = add.options.body
-        if add.queue == job.queue and text is not None and crc32(text.encode()) == body:
+        if add.queue == job.queue and text is not None and checksum(text) == body:
             return add.options
     return None

@@ -18,6 +18,7 @@ from disque_trio.sim.checkers.records import Add, Job
 from disque_trio.sim.checkers.succession import age
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.statemachine import key_ordering
+from disque_trio.tracing.bodies import checksum
 from disque_trio.tracing.rows import Row
 
 MEETS: Micros = 5 * SECOND
@@ -200,7 +201,7 @@ def _is_another(case: Case, row: Row, job: Job) -> bool:
         return False
     if job.add is not None or not job.first_record or add.options.body is None:
         return job.add is not add
-    return read(job.first_record).get("body") != crc32(add.options.body.encode())
+    return read(job.first_record).get("body") != checksum(add.options.body)
 
 
 def _on_same(case: Case, row: Row, job: Job) -> None:
