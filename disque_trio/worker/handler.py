@@ -18,7 +18,14 @@ import attrs
 
 from disque_trio.client.errors import DisqueError
 from disque_trio.statemachine.base import ORIGINAL_PERIOD_S
-from disque_trio.worker import batch_collector, continuations, deciding, open_scopes, snoozing
+from disque_trio.worker import (
+    batch_collector,
+    continuations,
+    deciding,
+    open_scopes,
+    other_loop,
+    snoozing,
+)
 from disque_trio.worker.arguments import Arguments
 from disque_trio.worker.codec import Envelope
 from disque_trio.worker.context import Job, current
@@ -195,6 +202,7 @@ class JobHandler:
                 current.reset(token)
         except BaseException as error:  # of handlers, policies, executors, encoders, middleware
             end_fork(self._process, error)
+            other_loop.add_note(error)
             if scopes.innermost() is not scopes.outer:
                 try:
                     await scopes.leave(error)

@@ -1,12 +1,15 @@
 """From a body to its handler, and from its end to an outcome."""
 
+import asyncio
 import math
 import os
 import threading
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
 import pytest
+import trio
 
 from disque_trio.worker import (
     App,
@@ -167,6 +170,27 @@ def test_a_failure_is_logged_with_its_job(caplog: pytest.LogCaptureFixture) -> N
     assert second.exc_info is None
     known: Any = first
     assert (known.job, known.task, known.key, known.attempt) == (ID.decode(), "t", "k", 1)
+
+
+@pytest.mark.parametrize(
+    ("backend", "sleep", "option"),
+    [("asyncio", trio.sleep, "--loop trio"), ("trio", asyncio.sleep, "--loop asyncio")],
+)
+def test_a_handler_for_the_other_event_loop_is_logged_with_what_to_do(
+    backend: str,
+    sleep: Callable[[float], Awaitable[None]],
+    option: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    app = App()
+
+    @app.task(name="t", retry=Fixed([1]))
+    async def t() -> None:
+        await sleep(1)
+
+    outcome(app, body("t"), backend)
+
+    assert option in caplog.text
 
 
 # Bodies that cannot be run.
