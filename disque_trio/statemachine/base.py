@@ -96,7 +96,10 @@ LAPSED: Final = 2048
 warned half a second before. In memory only."""
 DELIVERED_HERE: Final = LEASED | LAPSED
 """A job with one of these counts as leased: from its delivery until it is queued again."""
-TRACED: Final = 4096
+RETURNING: Final = 4096
+"""It was queued when the node ended, and is queued again once the other holders have been asked.
+Until then its last record says that it is queued. In memory only."""
+TRACED: Final = 8192
 """What happens to it here is written down (`trace`). In memory only. It is the highest flag, so
 that a comparison finds it."""
 STORED_FLAGS: Final = 0xFF

@@ -18,6 +18,7 @@ from disque_trio.statemachine.base import (
     QUEUED,
     QUEUED_ONCE,
     RESTORED,
+    RETURNING,
     TAKEN,
     WAIT_REPL,
 )
@@ -84,6 +85,11 @@ def _check_job(node: NodeState, job: Job) -> None:
         assert job.state in (ACTIVE, WAIT_REPL), f"{job.id!r} is postponed in state {job.state}"
         assert not job.flags & (DELIVERED_HERE | TAKEN), (
             f"{job.id!r} is postponed, and with a worker"
+        )
+    if job.flags & RETURNING:
+        assert job.state in (ACTIVE, ACKED), f"{job.id!r} returns in state {job.state}"
+        assert job.state == ACKED or not job.flags & (DELIVERED_HERE | TAKEN | POSTPONED), (
+            f"{job.id!r} returns to its queue, and waits"
         )
     if not job.retry and job.flags & QUEUED_ONCE:
         assert not job.requeue_at, f"{job.id!r} would be queued twice"

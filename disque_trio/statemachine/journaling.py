@@ -28,6 +28,7 @@ from typing import Final
 
 from disque_trio.statemachine.base import (
     ACKED,
+    ACTIVE,
     BCAST_QUEUED,
     DEAD,
     DELIVERED,
@@ -35,6 +36,7 @@ from disque_trio.statemachine.base import (
     POSTPONED,
     QUEUED,
     RECORDED,
+    RETURNING,
     STORED_FLAGS,
     WAIT_REPL,
     JobId,
@@ -248,7 +250,7 @@ def stored(node: NodeState, job: Job) -> JobCopy:
     expires = -(-(node.wall + job.expires - node.mono) // 1000)
     return JobCopy(
         job.id,
-        job.state,
+        QUEUED if job.state == ACTIVE and job.flags & RETURNING else job.state,
         job.gc_attempt,
         (job.flags if job.retry else job.flags | RECORDED) & STORED_FLAGS,
         job.replicas,
@@ -297,7 +299,7 @@ def _due(node: NodeState, job: Job) -> Millis:
     if job.state == ACKED or not node.keeps_extensions:
         return 0
     was_given_back = job.nacks or job.snoozes
-    if was_given_back and not job.flags & POSTPONED:
+    if job.flags & RETURNING or (was_given_back and not job.flags & POSTPONED):
         return 1
     left = job.requeue_at - node.mono
     if job.flags & BCAST_QUEUED and not was_given_back:

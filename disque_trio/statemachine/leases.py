@@ -4,7 +4,15 @@ Sets `Job.flags`, as `lifecycle` does.
 """
 
 from disque_trio.statemachine import counts, lifecycle, reasons, send
-from disque_trio.statemachine.base import ACTIVE, DELAYED, LAPSED, LEASED, POSTPONED, RESTORED
+from disque_trio.statemachine.base import (
+    ACTIVE,
+    DELAYED,
+    LAPSED,
+    LEASED,
+    POSTPONED,
+    RESTORED,
+    RETURNING,
+)
 from disque_trio.statemachine.job import ANNOUNCE_AHEAD, Job
 from disque_trio.statemachine.messages import Working
 from disque_trio.statemachine.state import NodeState
@@ -23,7 +31,7 @@ def start(node: NodeState, job: Job) -> None:
 def renew(node: NodeState, job: Job) -> None:
     """A worker has the job from now on, for the whole RETRY period."""
     if not job.flags & LEASED:
-        reasons.clear(node, job, DELAYED | LAPSED | POSTPONED | RESTORED)
+        reasons.clear(node, job, DELAYED | LAPSED | POSTPONED | RESTORED | RETURNING)
         counts.lease(node, job)
         job.flags |= LEASED
     lifecycle.restart_retry(node, job)

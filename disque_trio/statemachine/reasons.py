@@ -7,14 +7,23 @@ from functools import lru_cache
 from typing import Final
 
 from disque_trio.statemachine import counts
-from disque_trio.statemachine.base import DELAYED, LAPSED, LEASED, RESTORED, TAKEN, TRACED
+from disque_trio.statemachine.base import (
+    DELAYED,
+    LAPSED,
+    LEASED,
+    RESTORED,
+    RETURNING,
+    TAKEN,
+    TRACED,
+)
 from disque_trio.statemachine.counts import COUNTED
 from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.state import NodeState
 
-OF_PERIOD: Final[int] = LEASED | LAPSED | TAKEN | RESTORED
+OF_PERIOD: Final[int] = LEASED | LAPSED | TAKEN | RESTORED | RETURNING
 """Why it waits for the end of the period that runs: a worker has the job, from this node or from
-another one, as far as is known here; or had it until now; or may have had it before a restart."""
+another one, as far as is known here; or had it until now; or may have had it before a restart. Or
+other holders are asked after a restart."""
 
 
 def await_delay(node: NodeState, job: Job) -> None:
@@ -34,6 +43,17 @@ def await_retry(node: NodeState, job: Job) -> None:
 def _restored(flags: int) -> int:
     """The one object for these flags: a number of its own takes 32 bytes, for each job."""
     return flags | RESTORED
+
+
+def await_answers(job: Job) -> None:
+    """The job was queued when the node ended, and the other holders are asked first."""
+    job.flags = _returning(job.flags)
+
+
+@lru_cache(maxsize=TRACED)
+def _returning(flags: int) -> int:
+    """As `_restored`."""
+    return flags | RETURNING
 
 
 def lapse(node: NodeState, job: Job) -> None:

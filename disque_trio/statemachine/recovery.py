@@ -163,6 +163,7 @@ def _be_queued_again(node: NodeState, job: Job, *, asks: bool) -> None:
         job.requeue_at = max(node.mono, 1)
     if asks and may_be_queued(job):
         job.requeue_at = node.mono + LINKS_UP + ANNOUNCE_AHEAD
+        reasons.await_answers(job)
 
 
 def _awaits_delay(job: Job) -> bool:

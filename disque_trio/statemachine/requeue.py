@@ -29,8 +29,8 @@ from disque_trio.statemachine.base import (
     POSTPONED,
     QUEUED,
     QUEUED_ONCE,
+    RETURNING,
     TAKEN,
-    WAIT_REPL,
     JobId,
 )
 from disque_trio.statemachine.client import Client
@@ -152,16 +152,20 @@ def _postpone(node: NodeState, job: Job) -> None:
 
     If it waits for copies here, it need not be queued when it has them.
     """
+    was_returning = job.flags & RETURNING
     waited = postponing.rest(node, job)
     reasons.clear(node, job, reasons.OF_PERIOD | DELAYED | POSTPONED)
     tracked_deliveries.give_up(node, job)
     key_index.let_go(node, job)
     if job.retry:
-        lifecycle.mark(job, QUEUED_ONCE | (BCAST_QUEUED if job.state == WAIT_REPL else 0))
+        lifecycle.mark(job, QUEUED_ONCE | BCAST_QUEUED)
     lifecycle.restart_retry(node, job)
     if waited:
         # Otherwise a restart would go on waiting.
         journaling.hold(node, job)
+    elif was_returning:
+        # Otherwise a restart would queue it at once.
+        journaling.moved(node, job)
 
 
 def on_working(node: NodeState, sender: Peer, message: Working) -> None:
@@ -242,9 +246,13 @@ def end_soon(node: NodeState, client: Client) -> None:
 def working(node: NodeState, job: Job, client: Client) -> None:
     """A client asks for more time: the period starts anew here and at the other holders."""
     tracked_deliveries.untie(node, job, client)
+    was_returning = job.flags & RETURNING
     lifecycle.dequeue(node, job, Cause.WORKING)
     waited = postponing.is_postponed(job)
     leases.renew(node, job)
     lifecycle.unmark(job, TAKEN)
+    lifecycle.mark(job, BCAST_QUEUED)
     if waited:
         journaling.hold(node, job)
+    elif was_returning:
+        journaling.moved(node, job)

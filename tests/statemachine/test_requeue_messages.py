@@ -47,6 +47,23 @@ def test_a_node_told_that_a_job_is_queued_postpones_it_and_counts() -> None:
     assert rig.sent() == []
 
 
+@pytest.mark.parametrize("message", [Queued, Working])
+def test_after_a_delay_that_another_node_has_cut_short_the_next_time_counts(
+    message: type[Queued | Working],
+) -> None:
+    rig = Rig(peers=1, config=CALM)
+    rig.request("ADDJOB", "q", "b", 0, "DELAY", 10, "RETRY", 60, "REPLICATE", 2)
+    [job] = rig.node.jobs.values()
+    rig.message(N2, GotJob(job.id))
+    rig.message(N2, message(job.id))
+    rig.sent()
+
+    rig.advance(61_000)
+
+    assert (job.state, job.deliveries) == (QUEUED, 1)
+    assert rig.sent() == [(N2, WillQueue(job.id)), (N2, Queued(job.id, redelivery=True))]
+
+
 @pytest.mark.parametrize(("job_id", "state"), [(N2_WINS, ACTIVE), (I_WIN, QUEUED)])
 def test_of_two_nodes_that_have_it_queued_one_gives_way(job_id: JobId, state: int) -> None:
     rig = holder_rig(job_id=job_id)
