@@ -14,6 +14,7 @@ deletion of a job that never existed, so readers of either format ignore it.
 
 With `aof-queues` it is also recorded, before a job leaves the node, that it has left its queue: as
 the deletion of a job whose id is that of the job with other letters in place of hexadecimal digits.
+So it is when a start that asks other holders finds out that one of them has the job.
 After the death of the process, though not of the system, the file is complete, so that what is
 recorded as queued may be queued at once. A note of the running system (`known_since`) tells the two
 apart.

@@ -8,7 +8,8 @@ After a controlled restart jobs that were queued are queued again at once, which
 additional delivery (original, defect 23): when the journal ends with `journaling.STOPPED`, when
 the process alone has died and queues were recorded (`aof-queues`), or when the operator says so
 (`aof-enqueue-jobs-once`). In the first two cases the other holders of a job are asked before,
-because the node may have been away for any time.
+because the node may have been away for any time. Until then the job is RETURNING, and stays
+recorded as queued, so that a node that ends meanwhile asks again.
 
 Jobs count in `Memory.held` as they are read, so that bodies can be spilled during the load.
 

@@ -174,4 +174,4 @@ def on_working_end(case: Case, row: Row, job: Job) -> None:
         job.lease = Lease(invoked, row.node, row.client, before=job.lease)
     copy = job.copies.get(row.node)
     if copy is not None:
-        copy.interrupted = None
+        copy.begin_period(row.time)

@@ -303,7 +303,7 @@ def _take_announcement(case: Case, row: Row, flight: Flight | None) -> None:
     announcement.got_at = row.time
     copy = job.copies.get(row.node)
     if copy is not None and sort in _OF_ANOTHER_STAY:
-        copy.interrupted = None
+        copy.begin_period(row.time)
     if sort is not ACK:
         _learn_of_copy(case, row, flight)
     elif copy is not None:

@@ -50,7 +50,7 @@ def on_postpone(case: Case, row: Row, job: Job) -> None:
         case.mark("nack.told")
     if copy is None:
         return
-    copy.interrupted = None
+    copy.begin_period(row.time)
     if job.wait is not None and row.time + case.obligations.longest(wait) >= job.wait.until:
         # Otherwise it was told of an earlier NACK.
         copy.postponed_at = row.time

@@ -132,7 +132,7 @@ class Copy:
     queued_at: Micros = NEVER
     """When it last came into the queue: a stay that a stop has interrupted began before that."""
     unqueued_at: Micros = NEVER
-    """When it last left the queue."""
+    """When it last left the queue, or a stay that a stop had interrupted ended."""
     last_queueing: Queueing | None = None
     interrupted: Queueing | None = None
     """Its stay in the queue when its process ended, if that goes on, until it is queued again, or
@@ -174,6 +174,12 @@ class Copy:
     sent_at: Micros = NEVER
     first_sent_at: Micros = NEVER
     """When its message was sent at the latest, and made at the earliest; `since` if from none."""
+
+    def begin_period(self, time: Micros) -> None:
+        """Its node learns that somebody has the job, or that it waits."""
+        if self.interrupted is not None:
+            self.interrupted = None
+            self.unqueued_at = time
 
 
 @attrs.define(eq=False)

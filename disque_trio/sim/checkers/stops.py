@@ -72,7 +72,7 @@ def before_queue(case: Case, row: Row, job: Job) -> None:
         if job.id not in case.stopped.get(row.node, {}):
             detail = f"{row.node} queues it as it starts, and had not when it ended"
             case.violate("S21", detail, job.id, row.node)
-    elif row.cause == "retry" and copy.was_handed_out:
+    elif copy.was_handed_out and _is_by_time(row, job):
         # The rows of what is loaded come when all is.
         started = case.world.started_at(row.node)
         if any(each >= started for each in case.enqueues.get((row.node, job.queue), ())):
@@ -86,6 +86,13 @@ def before_queue(case: Case, row: Row, job: Job) -> None:
                 f"when it ended, and RETRY is {case.retry_of(job) // SECOND} s"
             )
             case.violate("S21", detail, job.id, row.node)
+
+
+def _is_by_time(row: Row, job: Job) -> bool:
+    """Does the node queue it because nobody has said anything? Without a DELAY none is over: then
+    it was queued before the start, according to the journal."""
+    has_delay = job.options is None or job.options.delay > 0
+    return row.cause == "retry" or (row.cause == "delay-over" and not has_delay)
 
 
 def on_loaded(case: Case, row: Row) -> None:
@@ -102,7 +109,8 @@ def on_loaded(case: Case, row: Row) -> None:
             case.check("S21")
             if not copy.queueing and not copy.is_acked:
                 case.due_again[row.node, job_id] = row.time
-        else:
+        elif copy.interrupted is None:
+            # Otherwise the node ended again before it had asked the others.
             copy.was_handed_out = job.serves > 0
 
 

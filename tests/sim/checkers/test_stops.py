@@ -250,3 +250,28 @@ def test_where_the_disk_was_in_trouble_a_kill_may_lose_it_or_not(served_at: floa
     for queued_at in (11, None):
         trace = told(ends="error", keeps=True, served_at=served_at, queued_at=queued_at)
         assert problems(trace) == []
+
+
+@pytest.mark.parametrize(
+    ("message", "told_at", "is_early"),
+    [("working", 11.7, True), ("queued", 11.7, True), ("", 0, False), ("working", 12.9979, False)],
+)
+def test_what_a_node_was_told_after_its_start_outlives_the_next_kill(
+    message: str, told_at: float, *, is_early: bool
+) -> None:
+    """It is killed again at 13 s, and queues the job at 15.6 s."""
+    trace = Trace(config=journals("yes"), consumers=())
+    trace.add(0, to=("n2",), options="replicate=2 retry=30 ttl=3600")
+    trace.serve(2)
+    trace.row(3, "nack.invoke", "n1", job=JOB, client="c1")
+    trace.row(3, "queue", "n1", job=JOB, cause="nack")
+    for ended in (10, 13):
+        trace.row(ended, "crash", "n1", cause="kill")
+        trace.row(ended + 1, "start", "n1", cause="loaded")
+        trace.row(ended + 1, "hold", "n1", job=JOB, cause="loaded")
+        trace.row(ended + 1, "loaded", "n1", cause="kept")
+        if ended == 10 and message:
+            trace.send(told_at, message, "n2", "n1")
+    trace.row(15.6, "queue", "n1", job=JOB, cause="delay-over")
+
+    assert bool(problems(trace)) == is_early

@@ -167,6 +167,39 @@ def kept_stoppings(seed: int) -> Plan:
     return attrs.evolve(plan, scenario="kept-stoppings", config=config)
 
 
+def killed_again(seed: int) -> Plan:
+    """A node with queued jobs is down for so long that workers get them from other holders. It is
+    told so when it starts, is killed again, and starts while it can reach nobody."""
+    queues, others = 1 + seed % 3, [node for node in (1, 2, 3) if node != 1 + seed % 3]
+    told, again = 14 * SECOND, 17 * SECOND + seed % 7 * SECOND // 4
+    return plan(
+        "killed-again",
+        seed,
+        26,
+        nodes=3,
+        config=(
+            ("cluster-node-timeout", "1000"),
+            ("appendonly", "yes"),
+            ("appendfsync", "everysec"),
+        ),
+        adds=jobs(40, nodes=(queues,), replicate=2, retry_s=8, every=SECOND // 20),
+        consumers=workers(others, start=13 * SECOND, count=10, work=(4 * SECOND, 6 * SECOND)),
+        faults=(
+            Fault(
+                kind="crash", mode="kill", at=4 * SECOND, hold=told - 4 * SECOND, nodes=(queues,)
+            ),
+            Fault(
+                kind="partition",
+                at=again - SECOND // 10,
+                hold=6 * SECOND,
+                groups=((queues,), tuple(others)),
+            ),
+            Fault(kind="restart", mode="kill", at=again, nodes=(queues,)),
+        ),
+        expect=Expect(duplicates=TROUBLED),
+    )
+
+
 def killings_of_unknown_jobs(seed: int) -> Plan:
     """The same with workers that acknowledge elsewhere, mostly where the job is unknown."""
     return attrs.evolve(
