@@ -25,6 +25,12 @@ def node_name(id: str, named: str, where: str = "") -> str:
     return named or id[:_DIGITS] or where
 
 
+def label_of(name: str, where: str) -> str:
+    """The name of a node with its address as a detail; the address alone for a node without any
+    other name."""
+    return f"{name} ({where})" if name and name != where else where
+
+
 @attrs.frozen
 class PeerLine:
     """A line of CLUSTER NODES: how one node sees another."""
@@ -54,6 +60,8 @@ class NodeFacts:
     """The answers of one node. `error` is why there are none; then all else is empty."""
 
     where: str
+    name: str = ""
+    """How people call it (`KnownNode.name`); empty if nothing but its address is known."""
     error: str = ""
     error_since: float | None = None
     """In Unix seconds."""
@@ -79,9 +87,8 @@ class NodeFacts:
 
     @property
     def label(self) -> str:
-        """Its name, if it has one, and where it is."""
-        name = printable(self.info.get("node_name", ""))
-        return f"{name} ({self.where})" if name else self.where
+        """Its name, and where it is."""
+        return label_of(self.name, self.where)
 
     @property
     def is_ours(self) -> bool:

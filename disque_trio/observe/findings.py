@@ -5,7 +5,7 @@ are one finding, which names those with most at stake and how many others there 
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 from urllib.parse import quote
 
@@ -35,7 +35,9 @@ def findings(
     nodes: Sequence[NodeFacts], counts: QueueCounts, workers: Sequence[KnownWorker] = ()
 ) -> list[Finding]:
     """All of them, the worst first; of the same level, refusals, then by what is at stake."""
-    return ordered([*node_checks.judge(list(nodes)), *of_queues(counts), *of_workers(workers)])
+    names = {each.where: each.name for each in nodes}
+    of_nodes = node_checks.judge(list(nodes))
+    return ordered([*of_nodes, *of_queues(counts, names), *of_workers(workers)])
 
 
 def as_rows(found: Sequence[Finding], nodes: int) -> list[Json]:
@@ -157,12 +159,12 @@ _DEAD: Final = _Kind(
 )
 
 
-def of_queues(counts: QueueCounts) -> Iterator[Finding]:
-    """Those of a count of the queues."""
-    behind = _behind(counts)
+def of_queues(counts: QueueCounts, names: Mapping[str, str]) -> Iterator[Finding]:
+    """Those of a count of the queues. `names` has the nodes by address."""
+    behind = _behind(counts, names)
     yield from _told(behind)
     stopped = {each.name for kind, queues in behind if kind is _STOPPED for each in queues}
-    yield from _told(_others(counts, stopped))
+    yield from _told(_others(counts, stopped, names))
     more = len(counts.behind_names) - len(counts.behind.ranks)
     if more > 0:
         what = f"{more:,} more queues have jobs that have waited for a minute or longer"
@@ -216,7 +218,7 @@ def _finding(kind: _Kind, text: str, where: str, queues: list[_Queue]) -> Findin
     )
 
 
-def _behind(counts: QueueCounts) -> list[tuple[_Kind, list[_Queue]]]:
+def _behind(counts: QueueCounts, names: Mapping[str, str]) -> list[tuple[_Kind, list[_Queue]]]:
     """Queues whose jobs wait, by why."""
     now_ms = time.time() * 1000
     found: dict[str, tuple[_Kind, list[_Queue]]] = {}
@@ -228,7 +230,7 @@ def _behind(counts: QueueCounts) -> list[tuple[_Kind, list[_Queue]]]:
             continue
         kind, more = _ALONE, ""
         if any(one.stats.pause in ("out", "all") for one in each):
-            kind, more = _STOPPED, _sides(counts, name)
+            kind, more = _STOPPED, _sides(counts, name, names)
         elif limits := waits_for(parts):
             kind, more = _LIMITED, str(limits)
         elif any(one.out_s for one in each):
@@ -237,12 +239,15 @@ def _behind(counts: QueueCounts) -> list[tuple[_Kind, list[_Queue]]]:
     return list(found.values())
 
 
-def _sides(counts: QueueCounts, name: str) -> str:
+def _sides(counts: QueueCounts, name: str, names: Mapping[str, str]) -> str:
     paused = {where: one.stats.pause for where, one in counts.parts[name].items()}
-    return ", ".join(f"{side} at {where}" for where, side in paused.items() if side != "none")
+    told = {names.get(where) or where: side for where, side in paused.items() if side != "none"}
+    return ", ".join(f"{side} at {node}" for node, side in told.items())
 
 
-def _others(counts: QueueCounts, stopped: Collection[str]) -> Iterator[tuple[_Kind, list[_Queue]]]:
+def _others(
+    counts: QueueCounts, stopped: Collection[str], names: Mapping[str, str]
+) -> Iterator[tuple[_Kind, list[_Queue]]]:
     """Of the paused queues those that are not `stopped`, which are told of already."""
 
     def queues(names: Sequence[str], jobs: Callable[[str], int]) -> list[_Queue]:
@@ -275,7 +280,7 @@ def _others(counts: QueueCounts, stopped: Collection[str]) -> Iterator[tuple[_Ki
     yield (
         _PAUSED,
         [
-            attrs.evolve(each, more=_sides(counts, each.name))
+            attrs.evolve(each, more=_sides(counts, each.name, names))
             for each in queues(
                 [name for name in counts.paused if name not in stopped], total("length")
             )

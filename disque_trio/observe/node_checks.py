@@ -9,7 +9,7 @@ import attrs
 
 from disque_trio.explain.zones import Place, lacks
 from disque_trio.observe import refusals
-from disque_trio.observe.cluster import NodeFacts
+from disque_trio.observe.cluster import NodeFacts, label_of, node_name
 from disque_trio.observe.finding import ANEW, Finding, note, problem, spelled, warning
 from disque_trio.statemachine.pressure import LEAST_ROOM, MOST_RESIDENT_PERCENT, SAFE_PERCENT
 
@@ -346,8 +346,7 @@ def _members(well: list[NodeFacts], nodes: list[NodeFacts]) -> Iterator[Finding]
     for peer_id, peer in known.items():
         if peer_id in loading:
             continue  # it has no links until it has loaded its file
-        address = f"{peer.name} ({peer.address})" if peer.name else peer.address
-        where = names.get(peer_id, address)
+        where = names.get(peer_id, label_of(node_name(peer_id, peer.name), peer.address))
         thoughts = [p.flags for node in well for p in node.peers if p.id == peer_id]
         count = f"{len(thoughts)} nodes report" if len(thoughts) > 1 else "one node reports"
         if any("noaddr" in flags for flags in thoughts):

@@ -24,6 +24,7 @@ from disque_trio.observe.cluster import (
     PeerLine,
     bus_place,
     counted_total,
+    label_of,
     lines_of,
     node_name,
     number_of,
@@ -139,6 +140,7 @@ class KnownNode:
         """For the checks."""
         return NodeFacts(
             where=str(self.own_address),
+            name="" if self.name == self.where else self.name,
             error=(self.reason or self.why) if self.why else "",
             error_since=self.silent_since,
             advice=(self.advice or _ADVICE) if self.why else "",
@@ -162,7 +164,7 @@ class KnownNode:
     def place(self) -> Place:
         """What its zone is judged by."""
         return Place(
-            where=f"{self.name} {self.where}",
+            where=label_of(self.name, self.where),
             id=self.id,
             host=self.address.host,
             zone=self.zone,

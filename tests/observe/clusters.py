@@ -17,6 +17,7 @@ def node(name: str, *peers: PeerLine, **changes: object) -> NodeFacts:
     info = {"disque_version": "1.0", "python_version": "CPython", "aof_enabled": "1"}
     well = NodeFacts(
         where=line(name).address,
+        name=name,
         id=name,
         info=info,
         config={"maxmemory": str(1 << 30), "maxclients": "1000", "bind": "127.0.0.1"},

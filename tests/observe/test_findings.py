@@ -169,7 +169,7 @@ def test_nodes_that_do_not_know_limits_are_named() -> None:
     other = [attrs.evolve(each, info=each.info | {"features": "queue-limits"}) for each in found]
 
     [told] = [each for each in findings(found[:1] + other[1:], counts()) if each.advice]
-    assert told.where == found[0].where
+    assert told.where == found[0].label
     assert told.what.startswith("1 node delivers jobs of 2 queues without regard to their limits")
     calm = cluster(info={"limited_queues": "2", "nodes_without_limits": "0"})
     assert not [each for each in findings(calm, counts()) if each.kind == "limits-not-held"]

@@ -1,7 +1,7 @@
 import attrs
 import pytest
 
-from disque_trio.observe.cluster import NodeFacts
+from disque_trio.observe.cluster import NodeFacts, PeerLine
 from disque_trio.observe.finding import Level
 from disque_trio.observe.node_checks import judge
 from tests.observe.clusters import cluster, line, node, said, the_one
@@ -127,7 +127,7 @@ def test_a_node_that_loads_is_not_told_of_as_gone() -> None:
 
     finding = the_one(nodes)
 
-    assert (finding.level, finding.where) == (Level.WARNING, "10.0.0.1:7713")
+    assert (finding.level, finding.where) == (Level.WARNING, "n3 (10.0.0.1:7713)")
     assert "42.00 % are read, and about 12 s are left" in finding.what
     assert finding.advice.startswith("wait")
     restoring = {name: told for name, told in nodes[2].info.items() if "loading_" not in name}
@@ -148,6 +148,17 @@ def test_a_node_that_does_not_answer_is_a_problem() -> None:
     nodes[2] = NodeFacts(where="10.0.0.1:7713", id="n3", error="no answer in time", advice="look")
 
     assert said(nodes) == [(Level.PROBLEM, "no answer in time")]
+
+
+def test_a_node_that_only_others_know_has_the_start_of_its_id_as_name() -> None:
+    id = "2f6c91d0" + 32 * "a"
+    gone = PeerLine(id, "10.0.0.1", 7719, frozenset(("fail",)), is_connected=False)
+    nodes = [attrs.evolve(each, peers=(*each.peers, gone)) for each in cluster()]
+
+    assert the_one(nodes).where == "2f6c91d0 (10.0.0.1:7719)"
+    named = attrs.evolve(gone, name="mill-3")
+    nodes = [attrs.evolve(each, peers=(*each.peers[:-1], named)) for each in nodes]
+    assert the_one(nodes).where == "mill-3 (10.0.0.1:7719)"
 
 
 def test_meets_without_an_answer_are_named() -> None:
@@ -240,8 +251,8 @@ def test_a_node_that_another_has_no_link_to_is_told() -> None:
 
     finding = the_one(nodes)
 
-    assert finding.where == "10.0.0.1:7711"
-    assert "no link to 10.0.0.1:7712, which has one to it: a one-way cut" in finding.what
+    assert finding.where == "n1 (10.0.0.1:7711)"
+    assert "no link to n2 (10.0.0.1:7712), which has one to it: a one-way cut" in finding.what
 
 
 def test_a_cut_both_ways_is_told_of_both() -> None:
@@ -254,7 +265,7 @@ def test_a_cut_both_ways_is_told_of_both() -> None:
 def test_a_member_that_one_does_not_know_is_told() -> None:
     finding = the_one(cluster(peers=(line("n3"),)))
 
-    assert "does not know 10.0.0.1:7712" in finding.what
+    assert "does not know n2 (10.0.0.1:7712)" in finding.what
     assert "FORGET n2" in finding.advice
 
 

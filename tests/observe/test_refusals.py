@@ -59,7 +59,7 @@ def test_producers_refused_by_several_nodes_are_one_finding_with_rate_and_beginn
 
     assert (finding.kind, finding.where, finding.since) == (
         "refused",
-        "10.0.0.1:7711, 10.0.0.1:7713",
+        "n1 (10.0.0.1:7711), n3 (10.0.0.1:7713)",
         1000,
     )
     assert finding.what.startswith(

@@ -120,6 +120,7 @@ def _as_json(nodes: list[NodeFacts], findings: list[Finding]) -> dict[str, objec
         "nodes": [
             {
                 "address": node.where,
+                "name": node.name,
                 "id": node.id,
                 "version": node.info.get("disque_version", ""),
                 "is_original": not node.is_ours and not node.error,

@@ -66,7 +66,7 @@ def judge_node(node: NodeFacts, proc: Path = Path("/proc")) -> Iterator[Finding]
         # Not Linux: the limits of other processes cannot be seen.
         directory = node.config.get("dir", "")
         if os.path.isdir(directory):
-            yield from judge_disk(node.where, directory)
+            yield from judge_disk(node.label, directory)
         return
     process = proc / node.info.get("process_id", "-")
     if not process.is_dir():
@@ -75,12 +75,12 @@ def judge_node(node: NodeFacts, proc: Path = Path("/proc")) -> Iterator[Finding]
     limit = _open_files(process)
     if limit is not None and limit < wanted:
         yield warning(
-            node.where,
+            node.label,
             f"it may open {limit} files, and maxclients is {wanted}",
             "raise the limit (LimitNOFILE= in its systemd unit, or ulimit -n)",
         )
     with contextlib.suppress(OSError):
-        yield from judge_disk(node.where, os.readlink(process / "cwd"))
+        yield from judge_disk(node.label, os.readlink(process / "cwd"))
 
 
 def judge_disk(where: str, directory: str) -> Iterator[Finding]:
