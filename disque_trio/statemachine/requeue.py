@@ -29,6 +29,7 @@ from disque_trio.statemachine.base import (
     POSTPONED,
     QUEUED,
     QUEUED_ONCE,
+    RESTORED,
     RETURNING,
     TAKEN,
     JobId,
@@ -77,8 +78,8 @@ def _requeue(node: NodeState, job: Job) -> None:
         lifecycle.restart_retry(node, job)
         return
     if job.retry and _is_paused(node, job):
-        reasons.clear(node, job, DELAYED | POSTPONED)
-        lifecycle.requeue_in(node, job, job.retry + lifecycle.desync(node))
+        reasons.clear(node, job, DELAYED | POSTPONED | RESTORED)
+        lifecycle.restart_retry(node, job)
         return
     if node.tracked and tracked_deliveries.is_held(node, job):
         # Its consumer has not begun: this counts nowhere.

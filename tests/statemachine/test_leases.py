@@ -108,6 +108,22 @@ def test_a_lease_is_over_even_if_a_paused_queue_takes_the_job_back_later() -> No
     assert rig.sent() == []
 
 
+def test_holders_are_warned_of_each_period_that_a_paused_queue_lets_pass() -> None:
+    rig, job = leased_rig()
+    rig.ask("PAUSE", "q", "in")
+    for _ in range(2):
+        advance_to(rig, job.requeue_at - 500 + GRAIN)
+        assert rig.sent() == [(N2, WillQueue(JOB)), (N3, WillQueue(JOB))]
+        advance_to(rig, job.requeue_at + GRAIN)
+    rig.ask("PAUSE", "q", "none")
+    advance_to(rig, job.requeue_at - 500 + GRAIN)
+
+    rig.message(N2, Working(JOB))
+    rig.advance(1000)
+
+    assert job.state == ACTIVE
+
+
 def test_the_lease_of_another_node_is_for_that_one_to_defend() -> None:
     rig, job = leased_rig()
     rig.message(N2, Working(JOB))
