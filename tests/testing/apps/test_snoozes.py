@@ -42,15 +42,25 @@ def test_a_snoozed_job_runs_again_under_its_id_beside_one_that_was_added_twice(
     assert {each.property for each in history.violations} & {"A10"} == found
 
 
-@pytest.mark.parametrize(("cancel_s", "found"), [(0.0, {"A10"}), (30.0, set())])
-def test_a_snoozed_member_of_a_flow_runs_again_unless_the_flow_was_cancelled(
-    cancel_s: float, found: set[str]
+@pytest.mark.parametrize(
+    ("cancel_s", "added_at", "found"),
+    [
+        (0.0, 10_000_000, {"A10"}),
+        (30.0, 10_000_000, set()),
+        (200.0, 10_000_000, {"A10"}),
+        (30.0, None, {"A10"}),
+    ],
+)
+def test_a_snoozed_member_of_a_flow_runs_again_unless_its_producer_has_begun_to_cancel_the_flow(
+    cancel_s: float, added_at: int | None, found: set[str]
 ) -> None:
     task = AppTask(name="t", queue="q")
     job = AppJob(number=1, task="t", deeds=(Deed(kind="snooze", work=0, after_s=2.0),))
     call = AppCall(at=0, producer=1, kind="flow", jobs=(job,), cancel_s=cancel_s)
     history = History(AppsPlan(tasks=(task,), calls=(call,)))
     history.jobs[1].runs = [run(20, "one", "snooze", 0)]
+    history.flows = {} if added_at is None else {1: added_at}
+    history.over_at = 100_000_000
 
     timing.check(history)
 

@@ -96,6 +96,13 @@ def check_crashes(history: History) -> None:
                 history.violate("A5", text, at, id)
 
 
+def _is_cancelled(history: History, job: JobRecord) -> bool:
+    """Has its producer begun to cancel its flow? That ends a member that waits."""
+    since = history.flows.get(job.call.jobs[0].number)
+    after = round(job.call.cancel_s * 1_000_000)
+    return bool(after and since is not None and since + after <= history.over_at)
+
+
 def _has_ended_beside(job: JobRecord, run: RunRecord) -> bool:
     """Has another run of it, which a fault has caused, been done meanwhile?"""
     others = (each for each in job.runs if each is not run and each.outcome == "done")
@@ -115,9 +122,8 @@ def _check_snoozes(history: History, job: JobRecord) -> None:
         name = job.name
         if not later:
             is_over = any(id in history.left or id in history.dead for id in job.ids)
-            # The cancellation of a flow ends a member that waits.
-            is_over = is_over or bool(job.call.cancel_s)
-            if not is_over and not _has_ended_beside(job, run):
+            is_over = is_over or _is_cancelled(history, job) or _has_ended_beside(job, run)
+            if not is_over:
                 history.violate("A10", f"{name} was snoozed, and never ran again", run.ended_at,
                                 run.job)  # fmt: skip
             continue
