@@ -79,7 +79,7 @@ class OwnThread:
             self._was_late = took > SLOW_WRITE_S
             then(error)
             return
-        work = self._work or self._begun()
+        work = self._work or self._started()
         if work is None:
             then(_tried(act, args, sync))
             return
@@ -88,7 +88,7 @@ class OwnThread:
         if wait_s:
             self._wait(wait_s)
 
-    def _begun(self) -> "SimpleQueue[Work | None] | None":
+    def _started(self) -> "SimpleQueue[Work | None] | None":
         """Start the thread: the queue that it takes its work from. None while the system grants no
         thread, for want of memory as a rule: then the loop does the work and waits for the disk."""
         work: SimpleQueue[Work | None] = SimpleQueue()
@@ -117,7 +117,7 @@ class OwnThread:
         do = partial(_do, act, args, sync)
         try:
             trio.lowlevel.start_thread_soon(do, did)
-        except RuntimeError:  # as in `_begun`
+        except RuntimeError:  # as in `_started`
             did(outcome.capture(do))
 
     def _did_beside(

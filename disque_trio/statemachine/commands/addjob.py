@@ -105,7 +105,7 @@ def addjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     A node that keeps no copy waits for those of others even with ASYNC, or the job might have none.
     """
     try:
-        resolved, extensions = _MEANT[tuple(args[4:])] if len(args) > 4 else _PLAIN
+        resolved, extensions = _RESOLVED[tuple(args[4:])] if len(args) > 4 else _PLAIN
     except CommandError:
         # If the timeout is forgotten, an option stands in its place.
         if args[3].upper() in NAMES:
@@ -208,29 +208,29 @@ def may_follow(node: NodeState, client: Client, args: list[bytes]) -> bool:
     if len(args) < _LEAST or not pending_adds.may_follow(node, client, args[2]):
         return False
     try:
-        return _MEANT[tuple(args[4:])][0].may_follow
+        return _RESOLVED[tuple(args[4:])][0].may_follow
     except CommandError:
         return False
 
 
-def _meant(words: tuple[bytes, ...]) -> tuple[ResolvedOptions, Extensions | None]:
+def _resolve(words: tuple[bytes, ...]) -> tuple[ResolvedOptions, Extensions | None]:
     """What these options mean, and the extensions of a job that has them.
 
     Parsing options takes longer than adding the job, and each job may have another group or key. So
     the parsed options are remembered with `_ANY` in place of both.
     """
-    alike = list(words)
+    parsed = list(words)
     own: dict[str, Any] = {}
-    for at in range(1, len(alike)):
-        option = OF_ONE_JOB.get(alike[at - 1].upper())
+    for at in range(1, len(parsed)):
+        option = OF_ONE_JOB.get(parsed[at - 1].upper())
         if option is not None:
             own[option.extension] = read_text(option, words[at])
-            alike[at] = _ANY
-    resolved = _ALIKE[tuple(alike)]
+            parsed[at] = _ANY
+    resolved = _PARSED[tuple(parsed)]
     return resolved, Extensions(**resolved.carried | own) if own else resolved.extensions
 
 
-def _parsed(words: tuple[bytes, ...]) -> ResolvedOptions:
+def _parse(words: tuple[bytes, ...]) -> ResolvedOptions:
     return _in(parse_options(list(words)), MAX_INTEGER)
 
 
@@ -263,8 +263,8 @@ def _in(options: Options, max_ttl_s: int) -> ResolvedOptions:
 
 _PLAIN: Final = _in(Options(), MAX_INTEGER), None
 _ANY: Final = b"any"
-_ALIKE: Final = Remembered(_parsed)
-_MEANT: Final = Remembered(_meant, lambda meant: meant[0].options.unique is None)
+_PARSED: Final = Remembered(_parse)
+_RESOLVED: Final = Remembered(_resolve, lambda pair: pair[0].options.unique is None)
 """Without keys, each of which is mostly of one job."""
 
 

@@ -387,15 +387,15 @@ def test_a_node_that_should_keep_no_copy_goes_the_long_way(what: str) -> None:
 
 
 def test_options_are_parsed_once_whatever_the_groups_and_keys() -> None:
-    from disque_trio.statemachine.commands.addjob import _ALIKE  # noqa: PLC0415
+    from disque_trio.statemachine.commands.addjob import _PARSED  # noqa: PLC0415
 
     rig = Rig()
     rig.add("GROUP", "one", "UNIQUE", "k1", "RETRY", 77)
-    before = len(_ALIKE)
+    before = len(_PARSED)
 
     job = rig.add("GROUP", "other", "UNIQUE", "k2", "RETRY", 77)
 
-    assert len(_ALIKE) == before
+    assert len(_PARSED) == before
     assert job.extensions == Extensions(group=b"other", key=b"k2")
 
 

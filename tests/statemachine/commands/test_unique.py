@@ -94,12 +94,12 @@ def test_of_another_way_those_that_there_are_are_told() -> None:
 
 
 def test_keys_are_not_remembered_with_the_options_of_other_jobs() -> None:
-    from disque_trio.statemachine.commands.addjob import _MEANT  # noqa: PLC0415
+    from disque_trio.statemachine.commands.addjob import _RESOLVED  # noqa: PLC0415
 
     rig = Rig()
     rig.add("RETRY", 7)
-    before = len(_MEANT)
+    before = len(_RESOLVED)
 
     rig.add("UNIQUE", "k", "RETRY", 7)
 
-    assert len(_MEANT) == before
+    assert len(_RESOLVED) == before

@@ -1,10 +1,18 @@
 """Plans in which operators have their say: queues are paused, nodes forgotten, left and renamed, or
 killed with their journals."""
 
+from typing import Final
+
 import attrs
 
 from disque_trio.sim.scenarios.plan import ClockPlan, Expect, Fault, Observer, Plan
 from tests.sim.mutants.plans.conditions import SECOND, TROUBLED, jobs, plan, workers
+
+_EVERYSEC: Final = (
+    ("cluster-node-timeout", "1000"),
+    ("appendonly", "yes"),
+    ("appendfsync", "everysec"),
+)
 
 
 def paused_once(seed: int) -> Plan:
@@ -104,11 +112,7 @@ def killings(seed: int) -> Plan:
         "killings",
         seed,
         20,
-        config=(
-            ("cluster-node-timeout", "1000"),
-            ("appendonly", "yes"),
-            ("appendfsync", "everysec"),
-        ),
+        config=_EVERYSEC,
         adds=jobs(60, every=SECOND // 4),
         consumers=workers((1, 2, 3), mix=(("ackjob", 1.0), ("elsewhere", 2.0), ("fastack", 0.5))),
         faults=faults,
@@ -177,11 +181,7 @@ def killed_again(seed: int) -> Plan:
         seed,
         26,
         nodes=3,
-        config=(
-            ("cluster-node-timeout", "1000"),
-            ("appendonly", "yes"),
-            ("appendfsync", "everysec"),
-        ),
+        config=_EVERYSEC,
         adds=jobs(40, nodes=(queues,), replicate=2, retry_s=8, every=SECOND // 20),
         consumers=workers(others, start=13 * SECOND, count=10, work=(4 * SECOND, 6 * SECOND)),
         faults=(
