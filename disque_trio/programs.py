@@ -14,6 +14,7 @@ COMMANDS: Final = {
     "workers": "disque_trio.cli.operating.workers",
     "jobs": "disque_trio.cli.operating.jobs",
     "queues": "disque_trio.cli.operating.queues",
+    "flows": "disque_trio.cli.operating.flows",
     "schedules": "disque_trio.cli.operating.schedules",
     "nodes": "disque_trio.cli.operating.nodes",
     "top": "disque_trio.cli.top",

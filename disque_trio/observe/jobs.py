@@ -1,7 +1,7 @@
 """The topics `job`, `dead` and `later`."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final
 
@@ -41,15 +41,22 @@ ROWS: Final = 100
 _ENDED: Final = "no node that answers has it: it has ended, or was never added"
 
 
-async def job(survey: Survey, counts: QueueCounts, args: Json) -> tuple[Json, dict[str, str]]:
-    """One job: its copies, options, body, and what it survives."""
+FlowOf = Callable[[str, Sequence[Copy]], Awaitable[str]]
+"""Takes the id of a job and its copies, and gives the id of its flow (`Flows.of_member`)."""
+
+
+async def job(
+    survey: Survey, counts: QueueCounts, args: Json, flow_of: FlowOf
+) -> tuple[Json, dict[str, str]]:
+    """One job: its copies, options, body, flow, and what it survives."""
     id = word(args, "id")
     if not id.startswith("D-"):
         raise MistakeError(f"'{id}' is no job: ids begin with D-")
     await survey.look()
     found = await Jobs(survey.client).find(id)
     if not found.items:
-        return await _ended(survey, counts, id)
+        data, unreached = await _ended(survey, counts, id)
+        return {**data, "flow": await flow_of(id, [])}, unreached
     nodes = survey.nodes
     names = {node.id: node.name for node in nodes.values()}
     queue = next((copy.job.queue for copy in found.items if copy.job.queue), "")
@@ -66,6 +73,7 @@ async def job(survey: Survey, counts: QueueCounts, args: Json) -> tuple[Json, di
         "holders": _holders(id, found.items, nodes),
         "zones": _zones(found.items, nodes),
         "facts": _facts(best),
+        "flow": await flow_of(id, found.items),
         "result": _result(found.items),
         **body_fields(best.job.body, EDITED),
         "waits_for": _waits_for(counts, queue, found.items),

@@ -16,6 +16,7 @@ from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.cluster import RATES
 from disque_trio.observe.finding import Finding
 from disque_trio.observe.findings import as_rows, findings
+from disque_trio.observe.flows import Flows
 from disque_trio.observe.queue_counts import POINTS, QueueCounts
 from disque_trio.observe.queue_list import QueueLists
 from disque_trio.observe.survey import KnownNode, Survey, node_row, sees
@@ -42,6 +43,7 @@ class Observer:
     counts: QueueCounts = attrs.field(init=False)
     lists: QueueLists = attrs.field(init=False)
     people: Workers = attrs.field(init=False)
+    graphs: Flows = attrs.field(init=False)
     timelines: Timelines = attrs.Factory(Timelines)
     series: deque[tuple[float | None, ...]] = attrs.field(factory=lambda: deque(maxlen=POINTS))
     """Unix seconds, jobs a second that were added, delivered and acknowledged, and queued jobs."""
@@ -55,6 +57,7 @@ class Observer:
         self.survey = Survey(self.client)
         self.forget()
         self.people = Workers(self.survey)
+        self.graphs = Flows(self.survey)
 
     async def run(self) -> None:
         """Count queues, and try silent nodes again, until it is cancelled."""
@@ -182,6 +185,11 @@ async def _jobs(observer: Observer, args: Json) -> Told:
     return await job_search.jobs(observer.survey, observer.counts, args)
 
 
+async def _job(observer: Observer, args: Json) -> Told:
+    flow_of = observer.graphs.of_member
+    return await jobs.job(observer.survey, observer.counts, args, flow_of)
+
+
 async def _later(observer: Observer, _args: Json) -> Told:
     await observer.look()
     return await jobs.later(observer.survey)
@@ -192,13 +200,15 @@ TOPICS: Final[Mapping[str, Callable[[Observer, Json], Awaitable[Told]]]] = {
     "cluster": _cluster,
     "queues": _queues,
     "queue": _queue,
-    "job": lambda observer, args: jobs.job(observer.survey, observer.counts, args),
+    "job": _job,
     "job-timeline": lambda observer, args: observer.timelines.look(observer.survey, args),
     "history": lambda observer, args: history.history(observer.survey, args),
     "jobs": _jobs,
     "workers": lambda observer, _args: observer.people.look(),
     "tasks": lambda observer, _args: tasks(observer.survey),
     "dead": _dead,
+    "flows": lambda observer, _args: observer.graphs.flows(),
+    "flow": lambda observer, args: observer.graphs.flow(observer.counts, args),
     "later": _later,
 }
 """What can be asked."""

@@ -14,7 +14,7 @@ SEE: Final[Right] = "see"
 JOBS: Final[Right] = "jobs"
 """Add and take jobs."""
 OPERATE: Final[Right] = "operate"
-"""Run operations on queues, jobs, workers and schedules."""
+"""Run operations on queues, jobs, flows, workers and schedules."""
 MANAGE: Final[Right] = "manage"
 """Run operations on nodes, and read the audit log."""
 

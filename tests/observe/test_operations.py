@@ -4,7 +4,7 @@ from itertools import groupby
 
 import pytest
 
-from disque_trio.cli.operating import jobs, nodes, queues, schedules, workers
+from disque_trio.cli.operating import flows, jobs, nodes, queues, schedules, workers
 from disque_trio.client import Client
 from disque_trio.observe.operations import OPERATIONS
 from disque_trio.observe.operations.operation import Operation
@@ -15,6 +15,7 @@ from disque_trio.worker.operating.plans import MistakeError
 COMMANDS = {
     "queues": queues.PROGRAM.commands,
     "jobs": jobs.PROGRAM.commands,
+    "flows": flows.PROGRAM.commands,
     "workers": workers.PROGRAM.commands,
     "schedules": schedules.PROGRAM.commands,
     "nodes": nodes.PROGRAM.commands,

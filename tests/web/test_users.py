@@ -95,6 +95,7 @@ async def test_an_operator_is_offered_no_operations_on_nodes(nursery: trio.Nurse
         assert {each["family"] for each in hello["operations"]} == {
             "queues",
             "jobs",
+            "flows",
             "schedules",
             "workers",
         }
@@ -103,7 +104,7 @@ async def test_an_operator_is_offered_no_operations_on_nodes(nursery: trio.Nurse
         assert (await browser.plan("queues pause", queue="q", side="out"))["token"]
     api = as_(here, basic("operator"))
     assert {each["family"] for each in (await api.get("/operations"))["operations"]} == {
-        "queues", "jobs", "schedules", "workers",
+        "queues", "jobs", "flows", "schedules", "workers",
     }  # fmt: skip
     leave = {"arguments": {"node": "x"}, "sure": True}
     assert (await api.post("/operations/nodes/leave", leave, 403))["right"] == MANAGE

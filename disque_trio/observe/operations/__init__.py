@@ -14,6 +14,7 @@ import attrs
 from disque_trio.client import commands
 from disque_trio.observe.operations import (
     adding,
+    flows,
     jobs,
     limits,
     nodes,
@@ -50,6 +51,9 @@ _queues: Final = partial(Operation, family="queues")
 _jobs: Final = partial(Operation, family="jobs", arguments=(_ID,))
 _workers: Final = partial(Operation, family="workers", arguments=(_WORKER, _TIMEOUT))
 _nodes_: Final = partial(Operation, family="nodes", arguments=(_NODE,))
+_flows: Final = partial(
+    Operation, family="flows", arguments=(attrs.evolve(_ID, about="id of the flow"),)
+)
 _schedules: Final = partial(Operation, family="schedules", arguments=(schedules.NAME,))
 _ALIVE: Final = ("queued", "active")
 _BODY: Final = Argument(
@@ -152,6 +156,15 @@ _TABLE: Final = (
     _jobs(
         name="trace", letter="T", label="Trace on", plan=jobs.trace,
         about="Let all nodes write down what happens to a job, for an hour.",
+    ),
+    _flows(
+        name="retry", letter="R", label="Redrive dead members", plan=flows.retry, when=("dead",),
+        about="Queue the dead members of a flow again as if they were new.",
+    ),
+    _flows(
+        name="cancel", letter="X", label="Cancel", plan=flows.cancel, is_grave=True,
+        when=("running", "failed"),
+        about="End a flow: no further member is added, and those that run or wait end.",
     ),
     _workers(
         name="quiet", letter="Q", label="Take no more jobs", when=("running",),

@@ -74,7 +74,7 @@ class Operation:
     """One of them. `NAME` of the command line is `family name`: `disque-trio queues pause`."""
 
     family: str
-    """`queues`, `jobs`, `workers`, `schedules` or `nodes`."""
+    """`queues`, `jobs`, `flows`, `workers`, `schedules` or `nodes`."""
     name: str
     letter: str
     """The key of the console."""

@@ -100,6 +100,13 @@ OPERATION: Final = record(
 )  # fmt: skip
 
 
+_FLOW: Final = {
+    "id": TEXT, "queue": TEXT, "added_ms": WHOLE, "until_ms": WHOLE, "size": WHOLE, "tasks": TEXTS,
+    "state": maybe(TEXT), "counts": maybe(by_name(WHOLE)),
+}  # fmt: skip
+_MEMBER: Final = record(task=TEXT, after=many(many(WHOLE)), steps=WHOLE, state=TEXT, id=TEXT)
+
+
 def _answer(**fields: Schema) -> Schema:
     return record(**fields, unreached=_UNREACHED)
 
@@ -182,6 +189,13 @@ async def _job(api: Any, call: Call) -> Reply:
         raise ProblemError(404, "NOJOB", data["why"])
     body = {name: data["summary"][name] for name in _BODY}
     return Reply({"copies": [], "holders": [], "explain": [], **body, **data})  # it has ended
+
+
+async def _flow(api: Any, call: Call) -> Reply:
+    data = await api.told("flow", {"id": call.values["id"]})
+    if not data["found"]:
+        raise ProblemError(404, "NOFLOW", data["why"])
+    return Reply(data)
 
 
 async def _operations(_api: Any, call: Call) -> Reply:
@@ -298,6 +312,18 @@ ROUTES: Final[Sequence[Route]] = (
         "What has happened to the job at all nodes, in the order of time.",
         _topic("job-timeline"), places=(ID,),
         reply=_answer(id=TEXT, traced=FLAG, why=TEXT, nodes=many(OBJECT), run=maybe(OBJECT)),
+    ),
+    _reads(
+        "/flows", "flows", "The flows that are not over, those that were added last first.",
+        _topic("flows"),
+        reply=_answer(flows=many(record(**_FLOW)), is_cut=FLAG, unread=WHOLE),
+    ),
+    _reads(
+        "/flows/{id}", "flow",
+        "One flow: its members in order; `after` has the first and the last of those that each "
+        "waits for.",
+        _flow, places=(ID,), problems=(404,),
+        reply=_answer(**_FLOW, members=many(_MEMBER), coordinator=maybe(JOB)),
     ),
     _reads(
         "/dead", "dead", "Dead jobs by queue, task, class of error and place.", _topic("dead"),

@@ -7,7 +7,7 @@ import { ofJob } from "./operations.js";
 import { isTraced, jobline } from "./jobline.js";
 import { asNode, attempt, jobState, jobsLink } from "./jobs.js";
 import { table } from "./table.js";
-import { UNKNOWN, clock, count, inOrAgo, named, number, queueLink, sentence, span, visible } from "./words.js";
+import { UNKNOWN, clock, count, flowLink, inOrAgo, named, number, queueLink, sentence, shortJob, span, visible } from "./words.js";
 
 export const job = {
   name: "Job",
@@ -123,7 +123,7 @@ function standing({ state, attempt: nth, limit, worker, since_s: since, due_s: d
   ];
 }
 
-function about({ facts: known, summary, waits_for: limits }) {
+function about({ facts: known, summary, waits_for: limits, flow }) {
   // What it does not have is left out.
   const given = Object.entries(known ?? {}).filter(([, value]) => value !== null && value !== "");
   const pairs = given.map(([name, value]) => {
@@ -131,7 +131,8 @@ function about({ facts: known, summary, waits_for: limits }) {
     return [label, words(value)];
   });
   const waits = limits ? [["waits for", `the limits of its queue: ${limits}`]] : [];
-  return element("section", { class: "card" }, facts([...(summary ? standing(summary) : []), ...waits, ...pairs]));
+  const member = flow ? [["flow", element("a", { href: flowLink(flow) }, element("code", {}, shortJob(flow)))]] : [];
+  return element("section", { class: "card" }, facts([...(summary ? standing(summary) : []), ...member, ...waits, ...pairs]));
 }
 
 function copies(data) {

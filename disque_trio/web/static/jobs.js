@@ -54,7 +54,7 @@ export const jobs = {
   view(heard, { args }) {
     const put = heard.jobs;
     const note = put?.data && found(put.data);
-    const top = [heading("Jobs", note, ...tools(put?.data?.jobs ?? [], args)), viewBar("jobs"), filters(args)];
+    const top = [heading("Jobs", note, element("a", { href: "#/flows" }, "Flows"), ...tools(put?.data?.jobs ?? [], args)), viewBar("jobs"), filters(args)];
     if (!put?.data) return [...top, waiting(put, "their jobs")];
     return [...top, unreached(put), element("section", { class: "card" }, list(put.data.jobs)), rest(put.data, args)];
   },

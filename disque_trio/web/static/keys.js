@@ -82,7 +82,7 @@ function up() {
   const { page } = app.route;
   const queue = page === "job" && app.heard.job?.data?.facts?.queue;
   if (queue) go(`#/queue/${encodeURIComponent(queue)}`);
-  else go(page === "job" ? "#/jobs" : page === "queue" ? "#/queues" : "#/overview");
+  else go(page === "job" ? "#/jobs" : page === "queue" ? "#/queues" : page === "flow" ? "#/flows" : page === "flows" ? "#/jobs" : "#/overview");
 }
 
 function turn(by) {

@@ -8,6 +8,7 @@ import { drawDialog, isOpen, open, watchDialog } from "./dialog.js";
 import { element, shape, show } from "./elements.js";
 import { job } from "./job.js";
 import { jobs } from "./jobs.js";
+import { flow, flows } from "./flow.js";
 import { help, listen } from "./keys.js";
 import { later } from "./later.js";
 import { Link } from "./link.js";
@@ -22,7 +23,7 @@ import { tasks } from "./tasks.js";
 import { clock, named, now, setClock, span, visible } from "./words.js";
 import { workers } from "./workers.js";
 
-const PAGES = { overview, cluster, queues, queue, jobs, job, workers, tasks, dead, later, audit, replay, sandbox };
+const PAGES = { overview, cluster, queues, queue, jobs, job, flows, flow, workers, tasks, dead, later, audit, replay, sandbox };
 const IN_BAR = ["overview", "cluster", "queues", "jobs", "workers", "dead", "later", "replay", "sandbox"];
 const EVERY = [1000, 2000, 5000, 15_000, 60_000];
 const HISTORY_MS = 10_000; // between looks at what nodes have kept

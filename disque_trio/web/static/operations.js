@@ -50,6 +50,8 @@ export const ofJob = (id, states, job = {}) =>
     return [isCancel ? { ...action, label: "Cancel" } : action];
   });
 
+export const ofFlow = ({ id, state, counts }) => offered("flows", { id }, shortJob(id), [state, ...(counts?.dead ? ["dead"] : [])]);
+
 export const ofNode = ({ node, id, name, state }) => offered("nodes", { node: id || node }, name || node, [state]);
 
 export const ofSchedule = ({ schedule, state }) => (schedule ? offered("schedules", { name: schedule }, schedule, [state]) : []);

@@ -123,6 +123,8 @@ export function queueLink({ name, name_b64: raw }) {
 
 export const jobLink = (id) => `#/job/${encodeURIComponent(id)}`;
 
+export const flowLink = (id) => `#/flow/${encodeURIComponent(id)}`;
+
 // The part of a job's ID that tells it from others.
 export function shortJob(id) {
   const parts = String(id).split("-");

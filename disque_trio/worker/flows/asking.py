@@ -1,10 +1,10 @@
 """What has become of a flow, asked of nodes by the keys of its jobs."""
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from disque_trio.client import commands
-from disque_trio.client.records import KeyHolder
+from disque_trio.client.records import JobDetails, KeyHolder
 from disque_trio.worker import codec, tokens
 from disque_trio.worker.copies import NO_COPIES
 from disque_trio.worker.enqueue import Enqueuer
@@ -85,21 +85,25 @@ async def retry(flow: EnqueuedFlow, client: Asking) -> int:
 
 async def find(enqueuer: Enqueuer, client: Asking, id: str) -> EnqueuedFlow | None:
     """The flow that this job holds; None if no node has the job, or it holds none."""
-    copies = (await Jobs(client).find(id)).items
-    body = next((each.job.body for each in copies if each.job.body), None)
-    if body is None:
-        return None
+    jobs = [each.job for each in (await Jobs(client).find(id)).items if each.job.body]
+    kwargs = arguments(enqueuer, jobs[0].body or b"") if jobs else None
+    return None if kwargs is None else handle(enqueuer, jobs[0], kwargs)
+
+
+def arguments(enqueuer: Enqueuer, body: bytes) -> dict[str, Any] | None:
+    """Those of a coordinator; None for the body of another job. Raises `BadBodyError`."""
     coded = as_coded(body)
     found = read_body(body if coded is None else enqueuer.codecs.decode(coded), enqueuer.longest)
     if found.task != building.FLOW:
         return None
-    kwargs = {
-        name: codec.read_plain(bytes(part), found.form) for name, part in found.kwargs.items()
-    }
-    members = building.planned(building.read(kwargs))
-    queue = next(each.job.queue for each in copies if each.job.body) or ""
-    key = str(kwargs["flow"])
-    return EnqueuedFlow(id, members, building.place_in(queue, key), TOKENS + key, enqueuer)
+    return {name: codec.read_plain(bytes(part), found.form) for name, part in found.kwargs.items()}
+
+
+def handle(enqueuer: Enqueuer, job: JobDetails, kwargs: Mapping[str, Any]) -> EnqueuedFlow:
+    """The flow of a coordinator with these arguments. Raises `NotAFlowError`."""
+    members, key = building.planned(building.read(kwargs)), str(kwargs["flow"])
+    place = building.place_in(job.queue or "", key)
+    return EnqueuedFlow(job.id, members, place, TOKENS + key, enqueuer)
 
 
 # Keys.

@@ -133,6 +133,14 @@ class Nodes(Operable):
 
 
 @attrs.frozen(eq=False)
+class Flows(Operable):
+    """The flows of a cluster."""
+
+    FAMILY: ClassVar = "flows"
+    client: Client
+
+
+@attrs.frozen(eq=False)
 class Schedules(Operable):
     """The schedules of a cluster that were added at run time."""
 
@@ -166,6 +174,11 @@ class Admin:
     def workers(self) -> Workers:
         """Its workers: `await admin.workers("shop-*")` lists those with such a name."""
         return Workers(self.client)
+
+    @property
+    def flows(self) -> Flows:
+        """Its flows."""
+        return Flows(self.client)
 
     @property
     def schedules(self) -> Schedules:

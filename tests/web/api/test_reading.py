@@ -6,7 +6,34 @@ import trio
 
 from disque_trio.observe.observer import TOPICS
 from disque_trio.web.api import reading
-from tests.web.api.asking import program
+from disque_trio.worker import App
+from tests.web.api.asking import Program, program
+
+
+async def flow(api: Program) -> str:
+    """A flow of two members that wait for a worker."""
+    app = App[None](api.here.client.url)
+
+    @app.task(name="send", queue="mail")
+    async def send() -> None: ...
+
+    found = app.flow()
+    found.add(send.call(), after=[found.add(send.call())])
+    async with app:
+        return (await found.enqueue()).id
+
+
+async def test_a_flow_has_its_members(nursery: trio.Nursery) -> None:
+    api = await program(nursery)
+    id = await flow(api)
+
+    [row] = (await api.get("/flows"))["flows"]
+    assert (row["id"], row["size"], row["counts"]) == (id, 2, {"pending": 2})
+    members = (await api.get(f"/flows/{id}"))["members"]
+    assert [each["after"] for each in members] == [[], [[0, 0]]]
+    assert (await api.get(f"/flows/{await api.add()}", 404))["code"] == "NOFLOW"
+    cancelled = await api.post("/operations/flows/cancel", {"arguments": {"id": id}, "sure": True})
+    assert cancelled["says"] == ["the flow is cancelled"]
 
 
 async def test_each_page_is_a_resource(nursery: trio.Nursery) -> None:
@@ -31,13 +58,15 @@ async def test_no_topic_of_the_pages_is_missing(nursery: trio.Nursery) -> None:
     api = await program(nursery)
     asked: list[str] = []
     here = api.here
+    ids = {"/flows/{id}": await flow(api), "": await api.add()}
 
     for route in reading.ROUTES:
-        path = route.path.replace("{id}", await api.add()).replace("{queue}", "mail")
+        id = ids.get(route.path, ids[""])
+        path = route.path.replace("{id}", id).replace("{queue}", "mail")
         asked.append(route.path.strip("/").partition("/")[0])
         assert (await here.ask(f"/api/v1{path}")).status == 200, path
 
-    covered = {"queue", "job", "job-timeline", "cluster", "later"}  # under other names
+    covered = {"queue", "job", "job-timeline", "cluster", "later", "flow"}  # under other names
     assert set(TOPICS) - covered <= set(asked)
 
 

@@ -20,6 +20,7 @@ PICTURES: Final = {
     "queues": ("light", "#/queues", ("j", "P", "Enter"), 720),
     "queue": ("dark", "#/queue/mail", (), 720),
     "job": ("dark", f"#/job/{scene.JOB}", ("ArrowLeft",), 1080),
+    "flow": ("light", f"#/flow/{scene.FLOW}", (), 720),
     "workers": ("light", "#/workers", (), 720),
     "dead": ("dark", "#/dead", (), 720),
     "later": ("light", "#/later", (), 720),

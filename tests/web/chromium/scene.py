@@ -12,6 +12,7 @@ from tests.web.chromium.fake import Fake, Said
 N1, N2, N3 = "127.0.0.1:7711", "127.0.0.1:7712", "127.0.0.1:7713"
 NAMES: Final = {N1: "n1", N2: "n2", N3: "n3"}
 JOB: Final = "D-5a1f30c2-Zm9vYmFyYmF6cXV4MTIzNDU2-05a1"
+FLOW: Final = "D-5a1f30c2-Rmxvd0Zsb3dGbG93MTIzNDU2-05a1"
 NASTY: Final = "</script><script>alert(1)</script>"
 RIGHT_TO_LEFT: Final = "\u202eזנב \u2066gnp.exe"
 LONG: Final = "long-" * 205
@@ -247,14 +248,20 @@ def job(args: Said) -> Said:
     return {
         "id": JOB,
         "found": True,
+        "flow": FLOW,
         "summary": found(0, "running", id=JOB),
         "copies": [
             {**copy, "node": N1, "name": "n1", "state": "active", "lease_s": 41, "next_s": 41},
             {**copy, "node": N2, "name": "n2", "state": "active", "next_s": 52},
         ],
         "holders": [
-            {"node": f"n1 {N1}", "zone": "east", "state": "active", "why": "it took the ADDJOB"},
-            {"node": f"n2 {N2}", "zone": "west", "state": "none", "why": "the first in zone west"},
+            {"node": f"n1 ({N1})", "zone": "east", "state": "active", "why": "it took the ADDJOB"},
+            {
+                "node": f"n2 ({N2})",
+                "zone": "west",
+                "state": "none",
+                "why": "the first in zone west",
+            },
         ],
         "zones": {"well": False, "text": "its copy is in zone east"},
         "facts": {
@@ -356,6 +363,59 @@ def tasks(_args: Said) -> Said:
     }
 
 
+def member(n: int, task: str, state: str, *after: int, **others: object) -> Said:
+    """One that waits for these, of which each follows the one before it."""
+    id = "" if state in ("pending", "skipped") else f"D-5a1f30c2-{n:04}YmFyYmF6cXV4MTIzNDU2-05a1"
+    ranges = [[after[0], after[-1]]] if after else []
+    told = {"task": task, "after": ranges, "steps": 1, "state": state, "id": id}
+    return told | {"attempt": 1, "limit": 3, "error": None, "due_s": None, "worker": ""} | others
+
+
+def flow_members() -> list[Said]:
+    """570 members: a film that is cut, in 560 parts of which one is dead, and what follows."""
+    error = {"kind": "CodecError", "message": "no frame at 12:07", "place": "film.py:7", "at_ms": 1}
+    dead = {"attempt": 3, "error": error}
+    found = [member(0, "film.cut", "done"), member(1, "film.sound", "running", 0, 0)]
+    found[1] |= {"worker": "mailer-7@web3", "since_s": 12.0}
+    for n in range(2, 562):
+        state = "done" if n < 300 else "running" if n < 340 else "queued" if n < 560 else "pending"
+        found.append(member(n, "film.encode", state, 0, 0))
+    found[40] = member(40, "film.encode", "dead", 0, 0, **dead)
+    found[41] = member(41, "film.encode", "backing-off", 0, 0, **dead | {"due_s": 40.0})
+    found += [member(n, "film.measure", "pending", 2, 561) for n in range(562, 565)]
+    found.append(member(565, RIGHT_TO_LEFT, "cancelled", 1, 1))
+    found.append(member(566, "film.title", "pending", 0, 1, steps=2))
+    found.append(member(567, "film.check", "pending", 562, 566))
+    found += [member(n, "film.publish", "pending", 567, 567) for n in (568, 569)]
+    return found
+
+
+def flow(args: Said) -> Said:
+    members = flow_members()
+    counts: dict[str, int] = {}
+    for each in members:
+        counts[each["state"]] = counts.get(each["state"], 0) + 1
+    now = now_ms()
+    told = {"id": args["id"], "found": True, "state": "running", "queue": "film", "size": 570}
+    keeper = found(3, "backing-off", id=args["id"], task="disque-trio.flow", due_s=4.0, error=None)
+    times = {"added_ms": now - 600_000, "until_ms": now + 80_000_000}
+    tasks = list(dict.fromkeys(each["task"] for each in members))
+    more = {"tasks": tasks, "counts": counts, "members": members, "coordinator": keeper}
+    return {**told, **times, **more}
+
+
+def flows(_args: Said) -> Said:
+    row = {name: each for name, each in flow({"id": FLOW}).items() if name != "members"}
+    over = {
+        "id": f"{FLOW[:-4]}0001",
+        "state": "failed",
+        "counts": {"done": 3, "dead": 2},
+        "size": 5,
+    }
+    unasked = {"id": f"{FLOW[:-4]}0002", "state": None, "counts": None}
+    return {"flows": [row, {**row, **over}, {**row, **unasked}], "is_cut": False, "unread": 1}
+
+
 def dead(_args: Said) -> Said:
     def group(queue: str, error: str, count: int, place: str = "app/mail.py:22") -> Said:
         hour = now_ms() - 3_600_000
@@ -413,6 +473,8 @@ TOPICS: Final = {
     "job-timeline": job_timeline,
     "workers": workers,
     "tasks": tasks,
+    "flows": flows,
+    "flow": flow,
     "dead": dead,
     "later": later,
 }
@@ -428,6 +490,7 @@ PLANS: Final = {
         "says": ["3 nodes write down what happens to the job, for an hour"],
         "token": "t5",
     },
+    "flows retry": {"says": ["queued again as if they were new: 1 film.encode"], "token": "t6"},
     "jobs requeue": {"t": "error", "says": "the job is done"},
 }
 

@@ -26,6 +26,8 @@ DONE = [
     ("jobs drop", "#/dead", "jX"),
     ("jobs edit", "#/jobs", "jjE"),
     ("jobs trace", f"#/job/{scene.jobs(1, 'queued')[0]['id']}", "T"),
+    ("flows retry", f"#/flow/{scene.FLOW}", "R"),
+    ("flows cancel", "#/flows", "jX"),
     ("nodes leave", "#/cluster", "jL"),
     ("nodes forget", "#/cluster", "jF"),
     ("nodes stay", "#/cluster", "jS"),

@@ -17,6 +17,8 @@ PAGES: Final = {
     "#/jobs": "Jobs",
     "#/workers": "Workers",
     "#/tasks": "Tasks",
+    "#/flows": "Flows",
+    f"#/flow/{scene.FLOW}": f"Flow {scene.FLOW}",
     "#/dead": "Dead jobs",
     "#/later": "Later",
     "#/audit": "Audit log",

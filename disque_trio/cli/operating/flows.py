@@ -1,0 +1,98 @@
+"""`disque-trio flows`: graphs of jobs (docs/worker-flows.md)."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import attrs
+
+from disque_trio.cli.frame import JOB_ID, duration, run
+from disque_trio.cli.operating.frame import (
+    EPILOG,
+    NotDoneError,
+    Options,
+    client_of,
+    operation,
+    operations,
+    warn_of,
+)
+from disque_trio.observe.client import DeadlineClient
+from disque_trio.observe.observer import Observer
+from disque_trio.terminal.options import Family, argument
+from disque_trio.terminal.output import say_facts, say_json, say_table
+from disque_trio.worker.operating.admin import Admin
+from disque_trio.worker.runtime import runtime
+
+NAME: Final = "flows"
+_HEADS: Final = ("ID", "STATE", "QUEUE", "ADDED", "MEMBERS")
+_MEMBER_HEADS: Final = ("N", "TASK", "STATE", "ID", "WORKER", "ERROR")
+
+
+@attrs.frozen(kw_only=True)
+class Show(Options):
+    """`flows show`."""
+
+    id: str = argument(JOB_ID, "id of the flow")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run a command. The exit status; `--help` says what it means."""
+    return run(NAME, PROGRAM, argv)
+
+
+async def _told(options: Options, topic: str, **args: str) -> dict[str, Any]:
+    """As the console has it."""
+    async with client_of(options.url, DeadlineClient) as client:
+        data, unreached = await Observer(client).tell(topic, dict(args))
+    warn_of(NAME, unreached)
+    return data
+
+
+async def _list(_admin: Admin, options: Options) -> int:
+    found = (await _told(options, "flows"))["flows"]
+    if options.is_json:
+        say_json(found)
+    else:
+        say_table(_HEADS, [_row(each) for each in found])
+    return 0
+
+
+def _row(flow: dict[str, Any]) -> list[object]:
+    age = duration(max(runtime().now() - flow["added_ms"] / 1000, 0))
+    return [flow["id"], flow["state"] or "?", flow["queue"], age, _members(flow)]
+
+
+def _members(flow: dict[str, Any]) -> str:
+    """Such as `12 done, 1 dead`."""
+    counts = (flow["counts"] or {"in all": flow["size"]}).items()
+    return ", ".join(f"{count} {state}" for state, count in counts)
+
+
+async def _show(_admin: Admin, options: Show) -> int:
+    flow = await _told(options, "flow", id=options.id)
+    if not flow["found"]:
+        raise NotDoneError(f"{options.id}: {flow['why']}")
+    if options.is_json:
+        say_json(flow)
+        return 0
+    heads = (each.lower() for each in _HEADS)
+    say_facts(zip(heads, _row(flow), strict=True))
+    say_table(_MEMBER_HEADS, [_member(*each) for each in enumerate(flow["members"])])
+    return 0
+
+
+def _member(number: int, member: dict[str, Any]) -> list[object]:
+    error = member.get("error") or {}
+    words = ": ".join(filter(None, (error.get("kind"), error.get("message"))))
+    worker = member.get("worker") or "-"
+    return [number, member["task"], member["state"], member["id"] or "-", worker, words or "-"]
+
+
+PROGRAM: Final = Family(
+    about="List flows, show the members of one, and cancel or retry it.",
+    epilog=EPILOG,
+    commands={
+        "list": operation(NAME, "List the flows that are not over.", _list, Options),
+        "show": operation(NAME, "Show a flow and its members.", _show, Show),
+        **operations(NAME),
+    },
+)

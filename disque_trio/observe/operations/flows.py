@@ -1,0 +1,70 @@
+"""Operations on flows: their plans."""
+
+from collections import Counter
+
+from disque_trio.client.client import Client
+from disque_trio.observe.flows import reader
+from disque_trio.observe.operations.operation import jobs_of
+from disque_trio.observe.values import Json, readable, word
+from disque_trio.worker.flows import asking
+from disque_trio.worker.flows.handles import EnqueuedFlow, FlowStatus
+from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Tell
+
+_OVER = ("done", "cancelled", "unknown")
+
+
+async def _found(client: Client, args: Json) -> tuple[EnqueuedFlow, FlowStatus]:
+    """Raises `MistakeError` if no node has it."""
+    id = word(args, "id")
+    flow = await asking.find(reader(), client, id)
+    if flow is None:
+        raise MistakeError(f"no node that answers has flow {id}: it is over, or was never added")
+    return flow, await asking.status(flow, client)
+
+
+def _tasks(status: FlowStatus, *states: str) -> str:
+    """How many members of each task are in these states."""
+    tasks = Counter(each.task for each in status.members if each.state in states)
+    return ", ".join(f"{count} {readable(task)}" for task, count in tasks.most_common())
+
+
+async def cancel(client: Client, args: Json) -> Plan:
+    """The mark that tells the coordinator."""
+    flow, status = await _found(client, args)
+    if status.state in _OVER:
+        raise MistakeError(f"flow {flow.id} is over: {status.state}")
+    live = ("waiting", "leased", "backing-off")
+    ending = _tasks(status, *live)
+    says = [
+        f"not added: {_tasks(status, 'pending') or 'none, for all members are'}",
+        f"ended where they run or wait: {ending or 'none'}",
+        f'it takes up to 15 s, while a worker serves queue "{readable(flow.place[0])}"',
+    ]
+    if status.dead:
+        says.append(f"dead members stay: {_tasks(status, 'dead')}")
+
+    async def run(outcome: Outcome, _tell: Tell) -> None:
+        if await asking.cancel(flow, client):
+            outcome.says.append("the flow is cancelled")
+            outcome.count = 1
+        else:
+            outcome.failed.append("the flow was over meanwhile")
+
+    return Plan(target=flow.id, says=says, run=run)
+
+
+async def retry(client: Client, args: Json) -> Plan:
+    """REDRIVE of each dead member."""
+    flow, status = await _found(client, args)
+    if not status.dead:
+        raise MistakeError(f"no member of flow {flow.id} is dead")
+    says = [
+        f"queued again as if they were new: {_tasks(status, 'dead')}",
+        "what follows them is added when they are done",
+    ]
+
+    async def run(outcome: Outcome, _tell: Tell) -> None:
+        outcome.count = await asking.retry(flow, client)
+        outcome.says.append(f"redrove {jobs_of(outcome.count)}")
+
+    return Plan(target=flow.id, says=says, run=run)
