@@ -188,11 +188,11 @@ class Simulation(FaultControls):
         self.settle()
         end = self.engine.now + limit
         empty_since = None
-        hired: dict[str, None] = {}
+        drained: dict[str, None] = {}
         while empty_since is None or self.engine.now - empty_since < QUIET:
             if self.engine.now > end:
                 raise LimitError(f"not drained within {limit} us")
-            self._hire(hired)
+            self._drain_queues(drained)
             self.run(LOOK)
             if any(self.state(name).jobs for name in self.names()):
                 empty_since = None
@@ -205,22 +205,22 @@ class Simulation(FaultControls):
         `plan` has what was done by hand in it, for how long that may take follows from it."""
         self.heal()
         self._run.plan = plan
-        hired: dict[str, None] = {}
+        drained: dict[str, None] = {}
         for moment in self._run.ending():
             yield moment
-            self._hire(hired)
+            self._drain_queues(drained)
 
-    def _hire(self, hired: dict[str, None]) -> None:
+    def _drain_queues(self, drained: dict[str, None]) -> None:
         """Give every node a worker for each queue that any node has."""
         for name in self.names():
             for job in self.state(name).jobs.values():
                 queue = "" if job.queue is None else job.queue.decode()
-                if queue and queue not in hired:
-                    hired[queue] = None
+                if queue and queue not in drained:
+                    drained[queue] = None
                     for number in self._fault_actions.numbers():
-                        self._hire_for(queue, number)
+                        self._drain_queue(queue, number)
 
-    def _hire_for(self, queue: str, node: int) -> None:
+    def _drain_queue(self, queue: str, node: int) -> None:
         name = f"drain/{queue}/{node}/{self.engine.now}"
         plan = Consumer(name=name, node=node, queues=(queue,), start=self.engine.now)
         rng = stream(self.plan.seed, "work", name)

@@ -127,7 +127,7 @@ class SandboxRoom:
     def answer(self, request: Request) -> Response | None:
         """A file of it; None if there is no such one. Paths are below ``/sandbox/``."""
         name = request.path.removeprefix("/sandbox/")
-        if name == "deeds.py":
+        if name == "operations.py":
             return _file(name, script(self.box, self.path), b"text/x-python; charset=utf-8")
         if name == "plan.json":
             text = plan_file.dump(
@@ -183,9 +183,9 @@ class SandboxRoom:
     def do(self, args: Json) -> list[str]:
         """One operation, or one order about time: in words what was done. Raises `MistakeError`."""
         given = dict(args)
-        name = given.pop("deed", None)
+        name = given.pop("operation", None)
         if not isinstance(name, str):
-            raise MistakeError("'deed' is missing")
+            raise MistakeError("'operation' is missing")
         try:
             order = _ORDERS.get(name)
             if order is None:

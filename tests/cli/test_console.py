@@ -97,18 +97,18 @@ def test_a_sandbox_is_steered_by_its_socket_and_asks_no_cluster(tmp_path: Path) 
                 assert [each["key"] for each in hello["operations"]] == ["steer"]
                 assert len((await browser.see("sandbox"))["nodes"]) == 5
                 await browser.say(
-                    t="do", id=7, operation="steer", args={"deed": "kill", "node": "n5"}
+                    t="do", id=7, operation="steer", args={"operation": "kill", "node": "n5"}
                 )
                 assert (await browser.hear("done", 7))["says"] == ["n5 is killed"]
                 await browser.say(
-                    t="do", id=8, operation="steer", args={"deed": "kill", "node": "n5"}
+                    t="do", id=8, operation="steer", args={"operation": "kill", "node": "n5"}
                 )
                 assert "restart it first" in (await browser.hear("error", 8))["says"]
                 await browser.say(t="do", id=9, operation="steer", args={})
-                assert (await browser.hear("error", 9))["says"] == "'deed' is missing"
+                assert (await browser.hear("error", 9))["says"] == "'operation' is missing"
 
         trio.run(look)
-        assert status(port, "/sandbox/deeds.py") == 200
+        assert status(port, "/sandbox/operations.py") == 200
         assert status(port, "/sandbox/passwords") == 404
         process.signal(signal.SIGINT)
         assert process.ends() == 0

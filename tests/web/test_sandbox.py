@@ -26,14 +26,14 @@ async def test_time_stands_still_until_somebody_lets_it_go_on(
     await trio.sleep(60)
     assert there.tell()["now"] == 0
 
-    assert there.do({"deed": "pace", "pace": 2}) == ["time goes on ×2"]
+    assert there.do({"operation": "pace", "pace": 2}) == ["time goes on ×2"]
     await trio.sleep(10)
     assert 19 * SECOND < there.tell()["now"] <= 20 * SECOND
-    there.do({"deed": "pace", "pace": 0.1})
+    there.do({"operation": "pace", "pace": 0.1})
     before = there.tell()["now"]
     await trio.sleep(10)
     assert 0.9 * SECOND < there.tell()["now"] - before <= SECOND
-    there.do({"deed": "pace", "pace": 0})
+    there.do({"operation": "pace", "pace": 0})
     stood = there.tell()["now"]
     await trio.sleep(10)
     assert there.tell()["now"] == stood
@@ -44,7 +44,7 @@ async def test_time_stands_still_when_nobody_looks(
 ) -> None:
     there = await opened(nursery)
     there.tell()
-    there.do({"deed": "pace", "pace": 10})
+    there.do({"operation": "pace", "pace": 10})
 
     await trio.sleep(3600)
 
@@ -58,7 +58,7 @@ async def test_what_a_busy_process_cannot_manage_is_not_made_up_for(
 ) -> None:
     there = await opened(nursery)
     there.clock = lambda: there.box.now / 4_000_000  # each 80 ms of the cluster fill a slice
-    there.do({"deed": "pace", "pace": 10})
+    there.do({"operation": "pace", "pace": 10})
     for _ in range(100):
         there.tell()
         await trio.sleep(0.1)
@@ -71,18 +71,18 @@ async def test_what_a_busy_process_cannot_manage_is_not_made_up_for(
     assert there.tell()["now"] - before <= 14 * SECOND
 
 
-async def test_the_digest_is_that_of_the_same_deeds_at_the_same_times(
+async def test_the_digest_is_that_of_the_same_operations_at_the_same_times(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
     there = await opened(nursery, seed=7)
-    there.do({"deed": "add", "node": "n1", "count": 3, "replicate": 2, "retry": 2})
-    there.do({"deed": "pace", "pace": 1})
+    there.do({"operation": "add", "node": "n1", "count": 3, "replicate": 2, "retry": 2})
+    there.do({"operation": "pace", "pace": 1})
     await trio.sleep(1.234)
-    there.do({"deed": "cut", "sides": [["n1"], ["n2", "n3"]]})
+    there.do({"operation": "cut", "sides": [["n1"], ["n2", "n3"]]})
     await trio.sleep(2.5)
-    there.do({"deed": "step"})
-    there.do({"deed": "kill", "node": "n2"})
-    there.do({"deed": "finish"})
+    there.do({"operation": "step"})
+    there.do({"operation": "kill", "node": "n2"})
+    there.do({"operation": "finish"})
     await until(there, lambda: there.tell()["verdict"] is not None)
 
     seen = there.tell()
@@ -98,16 +98,20 @@ async def test_nothing_is_done_while_it_is_finished_or_judged(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
     there = await opened(nursery)
-    there.do({"deed": "judge"})
-    for deed in ({"deed": "kill", "node": "n1"}, {"deed": "step"}, {"deed": "pace", "pace": 1}):
+    there.do({"operation": "judge"})
+    for operation in (
+        {"operation": "kill", "node": "n1"},
+        {"operation": "step"},
+        {"operation": "pace", "pace": 1},
+    ):
         with pytest.raises(MistakeError, match="wait: the judge looks"):
-            there.do(deed)
+            there.do(operation)
     await until(there, lambda: not there.tell()["doing"])
     assert not there.tell()["verdict"]["is_whole"]
-    there.do({"deed": "kill", "node": "n1"})
-    there.do({"deed": "finish"})
+    there.do({"operation": "kill", "node": "n1"})
+    there.do({"operation": "finish"})
     with pytest.raises(MistakeError, match="wait: everything heals"):
-        there.do({"deed": "kill", "node": "n2"})
+        there.do({"operation": "kill", "node": "n2"})
 
 
 async def test_an_end_by_too_many_events_is_told_and_judged(
@@ -117,15 +121,15 @@ async def test_an_end_by_too_many_events_is_told_and_judged(
 ) -> None:
     monkeypatch.setattr(sandboxes, "EVENTS", 500)
     there = await opened(nursery)
-    there.do({"deed": "pace", "pace": 10})
+    there.do({"operation": "pace", "pace": 10})
     await until(there, lambda: there.tell()["verdict"] is not None)
 
     seen = there.tell()
     assert "keeps no more" in seen["ended"]
     assert seen["pace"] == 0
     with pytest.raises(MistakeError, match="begin anew"):
-        there.do({"deed": "pace", "pace": 1})
-    there.do({"deed": "anew", "nodes": 5, "seed": 3})
+        there.do({"operation": "pace", "pace": 1})
+    there.do({"operation": "anew", "nodes": 5, "seed": 3})
     seen = there.tell()
     assert (len(seen["nodes"]), seen["seed"], seen["ended"], seen["now"]) == (5, 3, "", 0)
 
@@ -135,23 +139,23 @@ async def test_a_person_takes_over_from_a_scenario(
 ) -> None:
     fault = Fault(kind="crash", at=3 * SECOND, nodes=(2,), hold=4 * SECOND)
     there = await opened(nursery, plan=plan(fault, jobs=30, seconds=12))
-    there.do({"deed": "anew", "at": 4 * SECOND})
+    there.do({"operation": "anew", "at": 4 * SECOND})
     await until(there, lambda: not there.tell()["doing"])
 
     seen = there.tell()
     assert (seen["now"], seen["nodes"][1]["state"]) == (4 * SECOND, "down")
-    there.do({"deed": "kill", "node": "n3"})
+    there.do({"operation": "kill", "node": "n3"})
     with pytest.raises(MistakeError, match="not a number from 0 to 12000000"):
-        there.do({"deed": "anew", "at": 13 * SECOND})
+        there.do({"operation": "anew", "at": 13 * SECOND})
 
 
-@pytest.mark.parametrize("word", ["name", "self", "deeds", "\n"])
-async def test_words_that_no_deed_knows_do_no_harm(
+@pytest.mark.parametrize("word", ["name", "self", "operations", "\n"])
+async def test_words_that_no_operation_knows_do_no_harm(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock, word: str
 ) -> None:
     there = await opened(nursery)
 
-    assert there.do({"deed": "kill", "node": "n1", word: "x"}) == ["n1 is killed"]
+    assert there.do({"operation": "kill", "node": "n1", word: "x"}) == ["n1 is killed"]
 
 
 async def test_without_a_scenario_nothing_is_dropped_to_go_on_from_one(
@@ -160,7 +164,7 @@ async def test_without_a_scenario_nothing_is_dropped_to_go_on_from_one(
     there = await opened(nursery)
 
     with pytest.raises(MistakeError, match="there is no scenario to go on from"):
-        there.do({"deed": "anew", "at": 0})
+        there.do({"operation": "anew", "at": 0})
 
     assert there.epoch == 1
 
@@ -174,10 +178,10 @@ async def test_rows_come_in_slices_from_where_a_browser_is(
         return there._rows(first)
 
     one = rows(0)
-    there.do({"deed": "add", "node": "n1"})
-    there.do({"deed": "step"})
+    there.do({"operation": "add", "node": "n1"})
+    there.do({"operation": "step"})
     two = rows(one["next"])
-    there.do({"deed": "kill", "node": "n3"})
+    there.do({"operation": "kill", "node": "n3"})
     three = rows(two["next"])
     whole = rows(0)
 
@@ -198,7 +202,7 @@ async def test_rows_that_are_many_come_in_answers_of_bounded_size(
     monkeypatch.setattr(rooms, "PIECE", 100)
     monkeypatch.setattr(rooms, "ANSWER", 250)
     there = await opened(nursery)
-    there.do({"deed": "cut", "sides": [["n1"], ["n2", "n3"]]})
+    there.do({"operation": "cut", "sides": [["n1"], ["n2", "n3"]]})
     there.box.run_to(60 * SECOND)
 
     def all_of_it() -> list[Any]:
@@ -231,7 +235,7 @@ async def test_slices_that_are_many_come_in_several_answers(
     monkeypatch.setattr(rooms, "SLICES", 2)
     there = await opened(nursery)
     for number in range(5):
-        there.do({"deed": "step"})
+        there.do({"operation": "step"})
         there._rows(number)
 
     found = there._rows(1)
@@ -244,12 +248,12 @@ async def test_its_files_repeat_what_was_done(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
     there = await opened(nursery, seed=7)
-    there.do({"deed": "kill", "node": "n1"})
+    there.do({"operation": "kill", "node": "n1"})
 
     def get(path: str) -> Any:
         return there.answer(Request(b"GET", f"/sandbox/{path}", "127.0.0.1"))
 
-    exec(compile(get("deeds.py").body, "deeds.py", "exec"), {})
+    exec(compile(get("operations.py").body, "operations.py", "exec"), {})
     assert plan_file.parse(get("plan.json").body.decode()).faults[0].kind == "crash"
     assert b'"next":1' in get("rows/1/0").body
     assert get("rows/2/0").body == b'{"is_gone":true}'

@@ -30,7 +30,7 @@ async def test_a_judge_that_fails_says_so_and_the_run_goes_on(
     logged: Logged = []
     there = await opened(nursery, logged)
 
-    there.do({"deed": "judge"})
+    there.do({"operation": "judge"})
     await until(there, lambda: not there.tell()["doing"])
 
     seen = there.tell()
@@ -39,10 +39,10 @@ async def test_a_judge_that_fails_says_so_and_the_run_goes_on(
     [(event, facts)] = logged
     assert event == "the sandbox has failed: this is a bug"
     assert "test_sandbox_failures.py" in facts["traceback"]
-    there.do({"deed": "pace", "pace": 1})
+    there.do({"operation": "pace", "pace": 1})
     await trio.sleep(1)
     assert there.tell()["now"] > 0
-    there.do({"deed": "anew"})
+    there.do({"operation": "anew"})
     assert there.tell()["failed"] == ""
 
 
@@ -54,9 +54,9 @@ async def test_rows_that_cannot_be_drawn_are_told_once_and_the_run_goes_on(
 ) -> None:
     logged: Logged = []
     there = await opened(nursery, logged)
-    there.do({"deed": "add", "node": "n1"})
+    there.do({"operation": "add", "node": "n1"})
     [first] = rows(there, 1, 0)["slices"]
-    there.do({"deed": "add", "node": "n1"})
+    there.do({"operation": "add", "node": "n1"})
     with monkeypatch.context() as patched:
         patched.setattr(Table, "extend", broken)
         assert rows(there, 1, 1) == {"is_gone": True}
@@ -65,12 +65,12 @@ async def test_rows_that_cannot_be_drawn_are_told_once_and_the_run_goes_on(
     assert rows(there, 1, 0) == {"slices": [first], "next": 1, "is_more": False}
     said = "the timeline has failed, the log says where: KeyError: 'of a test'"
     assert (there.tell()["failed"], len(logged)) == (said, 1)
-    there.do({"deed": "judge"})
+    there.do({"operation": "judge"})
     await until(there, lambda: there.tell()["verdict"] is not None)
     assert there.tell()["failed"] == said
-    there.do({"deed": "anew"})
+    there.do({"operation": "anew"})
     assert there.tell()["failed"] == ""
-    there.do({"deed": "add", "node": "n1"})
+    there.do({"operation": "add", "node": "n1"})
     assert len(rows(there, 2, 0)["slices"]) == 1
 
 
@@ -88,7 +88,7 @@ async def test_a_simulator_that_fails_ends_the_run_and_not_the_console(
     there = await opened(nursery, logged)
     there.box._run = broken  # type: ignore[method-assign]
 
-    there.do({"deed": "pace", "pace": 1})
+    there.do({"operation": "pace", "pace": 1})
     await until(there, lambda: there.tell()["verdict"] is not None)
 
     seen = there.tell()
@@ -96,33 +96,33 @@ async def test_a_simulator_that_fails_ends_the_run_and_not_the_console(
     assert (seen["ended"], seen["pace"], seen["now"]) == (said, 0, 0)
     assert len(logged) == 1
     with pytest.raises(MistakeError, match="begin anew"):
-        there.do({"deed": "pace", "pace": 1})
-    there.do({"deed": "anew"})
-    there.do({"deed": "pace", "pace": 1})
+        there.do({"operation": "pace", "pace": 1})
+    there.do({"operation": "anew"})
+    there.do({"operation": "pace", "pace": 1})
     await trio.sleep(1)
     assert there.tell()["now"] > 0
 
 
 @pytest.mark.pure
-@pytest.mark.parametrize("deed", ["step", "quiet", "finish"])
+@pytest.mark.parametrize("operation", ["step", "quiet", "finish"])
 async def test_a_simulator_that_fails_in_any_order_ends_the_run_and_not_the_console(
-    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock, deed: str
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock, operation: str
 ) -> None:
     logged: Logged = []
     there = await opened(nursery, logged)
     there.box._run = broken  # type: ignore[method-assign]
 
     with contextlib.suppress(MistakeError):
-        there.do({"deed": deed})
+        there.do({"operation": operation})
     await until(there, lambda: bool(there.tell()["ended"]))
 
     assert "the simulator has failed" in there.tell()["ended"]
-    there.do({"deed": "anew"})
+    there.do({"operation": "anew"})
     assert there.tell()["ended"] == ""
 
 
 @pytest.mark.pure
-async def test_a_deed_that_fails_ends_the_run_and_not_the_socket(
+async def test_an_operation_that_fails_ends_the_run_and_not_the_socket(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
     logged: Logged = []
@@ -130,7 +130,7 @@ async def test_a_deed_that_fails_ends_the_run_and_not_the_socket(
     there.box.do = broken  # type: ignore[method-assign]
 
     with pytest.raises(MistakeError, match="the simulator has failed, the log says where"):
-        there.do({"deed": "kill", "node": "n1"})
+        there.do({"operation": "kill", "node": "n1"})
 
     assert "the simulator has failed" in there.tell()["ended"]
     assert len(logged) == 1

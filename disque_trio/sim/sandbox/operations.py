@@ -252,7 +252,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "add": _add,
     "take": _take,
     "answer": _answer,
-    "hire": _add_worker,
-    "dismiss": _remove_worker,
+    "add-worker": _add_worker,
+    "remove-worker": _remove_worker,
 }
 """By name."""

@@ -68,8 +68,8 @@ def state(box: Sandbox) -> Json:
             {"at": each.at, "node": each.node, "words": each.words, "reply": in_words(each.pending)}
             for each in context.client.asked
         ],
-        "deeds": [{"at": each.at, "words": each.words} for each in box.done[-OPERATIONS:]],
-        "all_deeds": len(box.done),
+        "operations": [{"at": each.at, "words": each.words} for each in box.done[-OPERATIONS:]],
+        "all_operations": len(box.done),
     }
 
 

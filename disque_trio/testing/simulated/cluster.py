@@ -161,7 +161,7 @@ class Cluster(FaultControls):
 
     # Processes.
 
-    async def hire(self, name: str) -> None:
+    async def start_worker(self, name: str) -> None:
         """Start a worker."""
         self._lives += 1
         process = self.workers[name] = WorkerProcess(
@@ -203,7 +203,7 @@ class Cluster(FaultControls):
         if node not in self.workers:
             return super().crash(node, cause)
         self.worker(node).kill()
-        return self._keep(lambda: self._nursery.start_soon(self.hire, str(node)))
+        return self._keep(lambda: self._nursery.start_soon(self.start_worker, str(node)))
 
     def pause(self, node: Name) -> Trouble:
         """Stop a node or a worker as SIGSTOP does."""

@@ -117,7 +117,7 @@ def run(
             )
             with _finishing(cluster, clock), no_sockets():
                 for number in range(1, setting.workers + 1):
-                    await cluster.hire(f"w{number}")
+                    await cluster.start_worker(f"w{number}")
                 await _run(scenario, app, cluster, setting.limit)
             nursery.cancel_scope.cancel()
 

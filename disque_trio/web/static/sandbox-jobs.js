@@ -2,7 +2,7 @@
 
 import { element } from "./elements.js";
 import { showJob } from "./sandbox-timeline.js";
-import { doer, steer } from "./steer.js";
+import { operationButton, steer } from "./steer.js";
 import { count, named, shortJob, span, visible } from "./words.js";
 
 const WAIT = 10_000; // milliseconds for which a person waits for a job
@@ -18,10 +18,10 @@ const field = (label, name, value, properties = {}) =>
 const whole = (label, name, value, properties = {}) =>
   field(label, name, value, { type: "number", min: 0, ...properties });
 
-function form(id, label, children, deed) {
+function form(id, label, children, operation) {
   const submit = (event) => {
     event.preventDefault();
-    deed(new FormData(event.target));
+    operation(new FormData(event.target));
   };
   return element("form", { id, class: "sandbox-form", submit }, children, element("button", {}, label));
 }
@@ -50,7 +50,7 @@ export function jobForm(data) {
 
 export function jobTable(data) {
   if (!data.jobs.length) {
-    return element("p", { class: "quiet" }, data.all_deeds ? "No node that runs has any job." : "None yet.");
+    return element("p", { class: "quiet" }, data.all_operations ? "No node that runs has any job." : "None yet.");
   }
   const more = data.all_jobs - data.jobs.length;
   return element(
@@ -117,10 +117,10 @@ export function inHand(data, mayAct) {
       { key: `${job} ${node}` },
       element("span", { title: job }, named(body(job)), ` from ${node}${again ? `, comes again (${again}×)` : ""}${nacks ? `, ${count(nacks, "NACK")}` : ""}`),
       mayAct && [
-        doer("Acknowledge", "answer", { job, node, how: "ack" }),
-        doer("Give back", "answer", { job, node, how: "nack" }),
-        doer("More time", "answer", { job, node, how: "working" }),
-        doer("Forget", "answer", { job, node, how: "drop" }),
+        operationButton("Acknowledge", "answer", { job, node, how: "ack" }),
+        operationButton("Give back", "answer", { job, node, how: "nack" }),
+        operationButton("More time", "answer", { job, node, how: "working" }),
+        operationButton("Forget", "answer", { job, node, how: "drop" }),
       ],
     );
   return [
@@ -136,11 +136,11 @@ export function workers(data, mayAct) {
       "li",
       { key: name },
       element("span", {}, `${name} at ${node}: ${visible(queue)}, ${span(work / 1000)} each, ${acks ? "acknowledges" : "never acknowledges"}${isBusy ? ", at work" : ""}`),
-      mayAct && doer("Dismiss", "dismiss", { worker: name }),
+      mayAct && operationButton("Remove", "remove-worker", { worker: name }),
     );
   const hiring = form(
-    "hire",
-    "Hire",
+    "add-worker",
+    "Add worker",
     [
       element("span", {}, "at ", at(data)),
       field("queue", "queue", "mail", { size: 8, required: true }),
@@ -148,7 +148,7 @@ export function workers(data, mayAct) {
       element("label", {}, element("input", { type: "checkbox", name: "acks", checked: true }), " acknowledges"),
     ],
     (said) =>
-      steer("hire", {
+      steer("add-worker", {
         node: said.get("node"),
         queue: said.get("queue"),
         work: Number(said.get("work")),

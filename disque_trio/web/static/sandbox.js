@@ -8,7 +8,7 @@ import { card, code, heading, sign, waiting } from "./parts.js";
 import { map } from "./sandbox-map.js";
 import { inHand, jobTable, jobForm, takeForm, workers } from "./sandbox-jobs.js";
 import { keys, sandboxTimeline, showJob } from "./sandbox-timeline.js";
-import { doer, presser, said, seconds, steer } from "./steer.js";
+import { operationButton, presser, said, seconds, steer } from "./steer.js";
 import { tour } from "./tour.js";
 import { number, span, visible } from "./words.js";
 
@@ -57,7 +57,7 @@ function takeOver(text, data) {
     steer("anew", { at });
   };
   // Without a scenario, or to a reader, the server says why nothing is dropped.
-  const isDropped = data.has_scenario && may("steer") && (data.all_deeds > 0 || data.now > 0);
+  const isDropped = data.has_scenario && may("steer") && (data.all_operations > 0 || data.now > 0);
   if (!isDropped) {
     steer("anew", { at });
     return;
@@ -96,10 +96,10 @@ function clockTools(data) {
       { "aria-label": "Seconds of the cluster in a second", value: String(data.pace || pace), change: choose, disabled: off },
       PACES.map((each) => element("option", { value: String(each) }, `×${each}`)),
     ),
-    doer("Step", "step", {}, { key: "→", disabled: off }),
-    doer("Until quiet", "quiet", {}, { key: "q", disabled: off }),
-    doer("Judge", "judge", {}, { key: "v" }),
-    doer("Finish", "finish", {}, { key: "F", disabled: off }),
+    operationButton("Step", "step", {}, { key: "→", disabled: off }),
+    operationButton("Until quiet", "quiet", {}, { key: "q", disabled: off }),
+    operationButton("Judge", "judge", {}, { key: "v" }),
+    operationButton("Finish", "finish", {}, { key: "F", disabled: off }),
     element("button", { click: () => anew(data), title: "key B" }, "Begin anew …"),
   ];
 }
@@ -172,7 +172,7 @@ function left(data) {
       element("div", { class: "sandbox-links" }, map(data, side, mayAct ? flip : null), mayAct && cutting(data)),
       nodeTable(data, mayAct),
     ),
-    card("Faults that go on", { tools: mayAct && data.faults.length > 0 && doer("Heal all", "heal", {}, { key: "H" }) }, faultList(data, mayAct)),
+    card("Faults that go on", { tools: mayAct && data.faults.length > 0 && operationButton("Heal all", "heal", {}, { key: "H" }) }, faultList(data, mayAct)),
   );
 }
 
@@ -225,7 +225,7 @@ function nodeTable(data, mayAct) {
       "table",
       {},
       element("caption", { class: "unseen" }, "Nodes"),
-      element("thead", {}, element("tr", {}, head.map((text) => element("th", { scope: "col" }, text || element("span", { class: "unseen" }, "Deeds"))))),
+      element("thead", {}, element("tr", {}, head.map((text) => element("th", { scope: "col" }, text || element("span", { class: "unseen" }, "Operations"))))),
       element("tbody", {}, data.nodes.map((node) => nodeRow(node, mayAct))),
     ),
   );
@@ -245,7 +245,7 @@ function nodeRow(node, mayAct) {
     element("td", {}, element("span", { class: `state ${level}` }, element("span", { class: "mark", "aria-hidden": "true" }, mark), ` ${node.state}`), oddities(node)),
     element("td", { class: "number" }, number(node.jobs)),
     element("td", { class: "number" }, number(node.queued)),
-    mayAct && element("td", { class: "number deeds" }, nodeDeeds(node)),
+    mayAct && element("td", { class: "number operations" }, nodeOperations(node)),
   );
 }
 
@@ -256,15 +256,15 @@ function oddities({ clock_ms: clock, slow_ms: slow }) {
   return words.length > 0 && element("span", { class: "warn-text small" }, ` ${words.join(", ")}`);
 }
 
-function nodeDeeds({ name, state, slow_ms: slow }) {
+function nodeOperations({ name, state, slow_ms: slow }) {
   const at = { node: name };
   const isDown = state === "down";
   return [
-    isDown ? doer("Restart", "restart", at, { key: "R" }) : doer("Kill", "kill", at, { key: "K", class: "grave" }),
-    !isDown && (state === "paused" ? doer("Go on", "resume", at, { key: "P" }) : doer("Pause", "pause", at, { key: "P" })),
-    doer(slow ? "Fast" : "Slow", "slow", { ...at, ms: slow ? 0 : 200 }, { key: "S" }),
-    doer("Clock", "clock", { ...at, ms: 3_600_000 }, { key: "W", "aria-label": `${name}: clock an hour on` }),
-    !isDown && doer("Leave", "leave", at, { key: "L" }),
+    isDown ? operationButton("Restart", "restart", at, { key: "R" }) : operationButton("Kill", "kill", at, { key: "K", class: "grave" }),
+    !isDown && (state === "paused" ? operationButton("Go on", "resume", at, { key: "P" }) : operationButton("Pause", "pause", at, { key: "P" })),
+    operationButton(slow ? "Fast" : "Slow", "slow", { ...at, ms: slow ? 0 : 200 }, { key: "S" }),
+    operationButton("Clock", "clock", { ...at, ms: 3_600_000 }, { key: "W", "aria-label": `${name}: clock an hour on` }),
+    !isDown && operationButton("Leave", "leave", at, { key: "L" }),
   ];
 }
 
@@ -276,7 +276,7 @@ function faultList({ faults }, mayAct) {
       { key: fault },
       sign("warn"),
       element("span", {}, `${visible(words)}, since ${seconds(at)}`),
-      mayAct && doer("Heal", "heal", { fault }),
+      mayAct && operationButton("Heal", "heal", { fault }),
     );
   return element("ul", { class: "findings heals" }, faults.map(line));
 }
@@ -323,20 +323,20 @@ const findingLine = ({ property, meaning, says, job, at }) =>
   element("li", { class: "bad-text" }, element("b", {}, property), meaning && ` (${meaning})`, `: ${says} `, job && element("code", {}, job), " ", element("button", { click: () => showJob(job, at) }, `go to ${seconds(at)}`));
 
 function doings(data) {
-  const list = [...data.deeds].reverse();
-  const line = ({ at, words }, n) => element("tr", { key: data.all_deeds - n }, element("td", { class: "number" }, seconds(at)), element("td", {}, element("bdi", {}, visible(words))));
-  const more = data.all_deeds > list.length ? ` (the last ${list.length} of ${data.all_deeds})` : "";
+  const list = [...data.operations].reverse();
+  const line = ({ at, words }, n) => element("tr", { key: data.all_operations - n }, element("td", { class: "number" }, seconds(at)), element("td", {}, element("bdi", {}, visible(words))));
+  const more = data.all_operations > list.length ? ` (the last ${list.length} of ${data.all_operations})` : "";
   return card(
     "What was done",
     {
       note: `${number(data.events)} events · digest ${data.digest.slice(0, 12)}${more}`,
       tools: [
-        element("a", { href: "/sandbox/deeds.py", download: "" }, "as a Python script"),
+        element("a", { href: "/sandbox/operations.py", download: "" }, "as a Python script"),
         element("a", { href: "/sandbox/plan.json", download: "" }, "as a plan"),
       ],
     },
     list.length
-      ? element("div", { class: "table deeds-done", tabindex: "0", role: "region", "aria-label": "What was done" }, element("table", {}, element("tbody", {}, list.map(line))))
+      ? element("div", { class: "table operations-done", tabindex: "0", role: "region", "aria-label": "What was done" }, element("table", {}, element("tbody", {}, list.map(line))))
       : element("p", { class: "quiet" }, "Nothing yet. Add a job, let time pass, cut a link."),
   );
 }

@@ -1,4 +1,4 @@
-// Deeds in the sandbox: done at once, and told in a sentence.
+// Operations in the sandbox: each is carried out at once, and described in a sentence.
 
 import { app, redraw } from "./app.js";
 import { element } from "./elements.js";
@@ -7,11 +7,11 @@ import { visible } from "./words.js";
 export const said = { text: "", isBad: false };
 
 // Does it, and tells what was done, or why it cannot be.
-export async function steer(deed, args = {}) {
+export async function steer(operation, args = {}) {
   try {
-    const { says } = await app.link.plan("steer", { deed, ...args });
+    const { says } = await app.link.plan("steer", { operation, ...args });
     // The clock itself shows whether it goes on.
-    Object.assign(said, { text: deed === "pace" ? "" : visible(says.join(" ")), isBad: false });
+    Object.assign(said, { text: operation === "pace" ? "" : visible(says.join(" ")), isBad: false });
     return true;
   } catch (error) {
     Object.assign(said, { text: visible(error.message), isBad: true });
@@ -23,11 +23,11 @@ export async function steer(deed, args = {}) {
 
 export const seconds = (micros, digits = 3) => `${(micros / 1e6).toFixed(digits)} s`;
 
-// A button for one deed; its key is in its title.
-export function doer(label, deed, args = {}, { key = "", ...properties } = {}) {
+// A button for one operation, with its key in the title.
+export function operationButton(label, operation, args = {}, { key = "", ...properties } = {}) {
   const click = (event) => {
     event.preventDefault();
-    steer(deed, typeof args === "function" ? args() : args);
+    steer(operation, typeof args === "function" ? args() : args);
   };
   return element("button", { click, title: key ? `key ${key}` : null, ...properties }, label);
 }

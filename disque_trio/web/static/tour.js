@@ -16,9 +16,9 @@ function putAway(isIt) {
   redraw();
 }
 
-// The deed, and then time goes on.
-const act = (data, deed, args) => async () => {
-  if ((await steer(deed, args)) && !data.pace && !data.doing) await steer("pace", { pace: PACE });
+// The operation, and then time goes on.
+const act = (data, operation, args) => async () => {
+  if ((await steer(operation, args)) && !data.pace && !data.doing) await steer("pace", { pace: PACE });
 };
 
 export function tour(data, mayAct) {
@@ -28,7 +28,7 @@ export function tour(data, mayAct) {
   const up = nodes.filter(({ state }) => state === "up");
   const [mine] = inHand;
   const victim = up.find(({ name }) => name === mine?.node) ?? up[0];
-  const wasKilled = nodes.some(({ state }) => state === "down") || data.deeds.some(({ words }) => /is killed|is started/.test(words));
+  const wasKilled = nodes.some(({ state }) => state === "down") || data.operations.some(({ words }) => /is killed|is started/.test(words));
   const steps = [
     [
       "Add a job.",

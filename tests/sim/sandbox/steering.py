@@ -24,7 +24,7 @@ def story(box: Sandbox, pieces: int = 1) -> Sandbox:
     box.do("add", node="n1", count=4, replicate=2, retry=2)
     run(1_400_000)
     box.do("take", node="n3")
-    box.do("hire", node="n2", acks=False)
+    box.do("add-worker", node="n2", acks=False)
     run(2 * SECOND)
     box.do("cut", sides=[["n1"], ["n2", "n3"]])
     box.do("slow", node="n2", ms=20)
@@ -33,6 +33,6 @@ def story(box: Sandbox, pieces: int = 1) -> Sandbox:
     box.do("kill", node="n3")
     run(9 * SECOND)
     box.do("heal")
-    box.do("hire", node="n1")
+    box.do("add-worker", node="n1")
     run(20 * SECOND)
     return box

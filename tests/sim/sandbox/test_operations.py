@@ -37,7 +37,7 @@ def nodes(box: Sandbox, field: str) -> list[Any]:
         ("add", {"node": "n1", "body": "\ud800"}, "not a text"),
         ("add", {"node": "n1", "is_async": 1}, "neither true nor false"),
         ("answer", {"node": "n1", "job": "D-1"}, "you do not hold the job at n1"),
-        ("dismiss", {"worker": "w1"}, "there is no worker 'w1'"),
+        ("remove-worker", {"worker": "w1"}, "there is no worker 'w1'"),
     ],
 )
 def test_what_cannot_be_done_is_said_and_nothing_is_done(
@@ -169,9 +169,9 @@ def test_replies_are_shown_and_their_absence_too() -> None:
     assert said[3:] == ["no job", "no answer: the connection was lost"]
 
 
-def test_a_worker_is_dismissed_with_its_job_in_hand() -> None:
+def test_a_worker_is_removed_with_its_job_in_hand() -> None:
     box = Sandbox(seed=7)
-    box.do("hire", node="n1", work=60_000)
+    box.do("add-worker", node="n1", work=60_000)
     box.do("add", node="n1", retry=3)
     box.run_to(SECOND)
     assert state(box)["workers"] == [
@@ -180,8 +180,8 @@ def test_a_worker_is_dismissed_with_its_job_in_hand() -> None:
             "work_ms": 60_000, "acks": True, "has_job": True,
         }
     ]  # fmt: skip
-    box.do("dismiss", worker="w1")
-    box.do("hire", node="n2", work=100)
+    box.do("remove-worker", worker="w1")
+    box.do("add-worker", node="n2", work=100)
     box.run_to(10 * SECOND)
 
     assert [each["name"] for each in state(box)["workers"]] == ["w2"]
@@ -189,11 +189,11 @@ def test_a_worker_is_dismissed_with_its_job_in_hand() -> None:
     assert state(box)["jobs"] == []
 
 
-def test_the_deeds_are_a_plan_that_the_simulator_plays() -> None:
+def test_the_operations_are_a_plan_that_the_simulator_plays() -> None:
     box = Sandbox(seed=7)
     box.run_to(SECOND)
     box.do("add", node="n1", count=3, retry=1, replicate=1)
-    box.do("hire", node="n2")
+    box.do("add-worker", node="n2")
     box.do("cut", sides=[["n1"], ["n2", "n3"]])
     box.run_to(2 * SECOND)
     box.do("kill", node="n3")

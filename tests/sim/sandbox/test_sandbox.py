@@ -17,14 +17,14 @@ from tests.sim.sandbox.steering import SECOND, again, story
 
 
 @pytest.mark.parametrize("pieces", [2, 3, 17])
-def test_the_same_deeds_at_the_same_times_give_the_same_digest(pieces: int) -> None:
+def test_the_same_operations_at_the_same_times_give_the_same_digest(pieces: int) -> None:
     first, other = story(Sandbox(seed=7)), story(Sandbox(seed=7), pieces)
 
     assert other.digest == first.digest
     assert story(Sandbox(seed=8)).digest != first.digest
 
 
-def test_a_deed_a_moment_later_is_another_run() -> None:
+def test_an_operation_a_moment_later_is_another_run() -> None:
     first = story(Sandbox(seed=7))
     operations = again(first)
     other = Sandbox(seed=7)
@@ -37,8 +37,8 @@ def test_a_deed_a_moment_later_is_another_run() -> None:
 
 def test_looking_changes_nothing() -> None:
     looked, other = Sandbox(seed=7), story(Sandbox(seed=7))
-    for deed in again(other):
-        looked.repeat([deed])
+    for operation in again(other):
+        looked.repeat([operation])
         verdict(looked)
     looked.run_to(other.now)
 
@@ -50,19 +50,19 @@ def test_a_name_does_not_end_its_comment_in_the_script() -> None:
     for ends in "\n\r\0":
         box.do("add", node="n1", queue=f"x{ends}raise KeyError")
 
-    exec(compile(script(box), "deeds.py", "exec"), {})
+    exec(compile(script(box), "operations.py", "exec"), {})
 
 
 def test_the_script_repeats_it(capsys: pytest.CaptureFixture[str]) -> None:
     box = story(Sandbox(seed=7))
     box.step()
     text = script(box)
-    exec(compile(text, "deeds.py", "exec"), {})
+    exec(compile(text, "operations.py", "exec"), {})
     box.play(box.finishing())
-    exec(compile(script(box), "deeds.py", "exec"), {})
+    exec(compile(script(box), "operations.py", "exec"), {})
 
     with pytest.raises(AssertionError):
-        exec(compile(text.replace("seed=7", "seed=8"), "deeds.py", "exec"), {})
+        exec(compile(text.replace("seed=7", "seed=8"), "operations.py", "exec"), {})
     assert capsys.readouterr().out == ""
 
 
@@ -93,7 +93,7 @@ def test_a_step_ends_though_nothing_happens() -> None:
 def test_quiet_is_when_nothing_happens_to_any_job() -> None:
     box = Sandbox(seed=7)
     box.do("add", node="n1", retry=60)
-    box.do("hire", node="n2")
+    box.do("add-worker", node="n2")
 
     box.play(box.quieting())
 
@@ -105,7 +105,7 @@ def test_quiet_is_when_nothing_happens_to_any_job() -> None:
 def test_quiet_has_an_end_though_jobs_come_again_and_again() -> None:
     box = Sandbox(seed=7)
     box.do("add", node="n1", retry=1)
-    box.do("hire", node="n2", acks=False)
+    box.do("add-worker", node="n2", acks=False)
 
     box.play(box.quieting())
 
@@ -180,7 +180,7 @@ def test_it_keeps_so_many_events_and_says_so(monkeypatch: pytest.MonkeyPatch, pi
     assert box.now == 38_400_000  # however it came there
 
 
-def test_it_takes_so_many_deeds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_takes_so_many_operations(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandboxes, "MOST_OPERATIONS", 2)
     box = Sandbox()
     box.do("kill", node="n1")
@@ -244,7 +244,7 @@ def _wish(rng: random.Random, nodes: list[str]) -> tuple[str, dict[str, Any]]:
         "slow": {"ms": rng.choice([0, 50, 500])},
         "clock": {"ms": rng.choice([-60_000, 3_600_000])},
         "add": {"count": 3, "retry": rng.choice([1, 5, 60]), "replicate": rng.randint(1, 2)},
-        "hire": {"acks": rng.random() < 0.7},
-        "dismiss": {"worker": f"w{rng.randint(1, 3)}"},
+        "add-worker": {"acks": rng.random() < 0.7},
+        "remove-worker": {"worker": f"w{rng.randint(1, 3)}"},
     }
     return name, {"node": mixed[0], **more.get(name, {})}

@@ -91,11 +91,11 @@ async def test_a_pinned_plan_is_played_and_taken_over(tab: Tab) -> None:
         await tab.has("n1 is killed, since")
 
 
-async def test_a_run_with_deeds_is_not_dropped_by_a_link_without_a_question(tab: Tab) -> None:
+async def test_a_run_with_operations_is_not_dropped_by_a_link_without_a_question(tab: Tab) -> None:
     async with serving("--scenario", PIN) as served:
         await tab.open(served.address + "#/sandbox")
         await tab.has("scenario careless-clients", "time stands still")
-        served.sandbox.do({"deed": "kill", "node": "n1"})
+        served.sandbox.do({"operation": "kill", "node": "n1"})
         await tab.has("n1 is killed, since")
 
         await tab.run("location.hash = '#/sandbox?at=2000000'")
@@ -132,7 +132,7 @@ async def test_without_a_scenario_such_a_link_is_refused_without_a_question(tab:
     async with serving("--sandbox") as served:
         await tab.open(served.address)
         await tab.has("3 simulated nodes", "time stands still")
-        served.sandbox.do({"deed": "kill", "node": "n1"})
+        served.sandbox.do({"operation": "kill", "node": "n1"})
         await tab.has("n1 is killed, since")
 
         await tab.run("location.hash = '#/sandbox?at=2000000'")

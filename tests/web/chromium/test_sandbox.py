@@ -117,13 +117,13 @@ async def test_keys_do_what_buttons_do(tab: Tab, served: Served) -> None:
     await tab.has("5 simulated nodes", "Nothing yet.")
 
 
-async def test_a_worker_is_hired_and_dismissed_and_one_link_is_cut_one_way(
+async def test_a_worker_is_added_and_removed_and_one_link_is_cut_one_way(
     tab: Tab, served: Served
 ) -> None:
     await tab.open(served.address)
-    await tab.click("#hire button")
+    await tab.click("#add-worker button")
     await tab.has("w1 at n1: mail, 0.2 s each, acknowledges")
-    await tab.click("button", "Dismiss")
+    await tab.click("button", "Remove")
     await tab.has("w1 goes")
     await tab.click("button", "Cut one way")
     await tab.has("n1 → n2 is cut, one way, since 0.000 s")
@@ -140,13 +140,15 @@ async def test_two_browsers_share_it_and_a_reader_only_looks(browser: str, tab: 
     async with serving("--sandbox", web_read_only=True) as served:
         await tab.open(served.address)
         await tab.has("Nothing yet.", "read only")
-        assert await tab.run("document.querySelectorAll('#page form, .deeds button').length") == 0
-        served.sandbox.do({"deed": "kill", "node": "n3"})
+        assert (
+            await tab.run("document.querySelectorAll('#page form, .operations button').length") == 0
+        )
+        served.sandbox.do({"operation": "kill", "node": "n3"})
         await tab.has("n3 is killed, since")
         await tab.press("j", "K", "F")
         await tab.run(
             "new Promise((done) => import('/static/app.js').then(({ app }) =>"
-            " app.link.plan('steer', { deed: 'heal' }).catch(({ message }) => done(message))))"
+            " app.link.plan('steer', { operation: 'heal' }).catch(({ message }) => done(message))))"
             ".then((says) => { document.title = says; })"
         )
         assert await tab.run("document.title") == "this console only reads"
@@ -209,9 +211,9 @@ async def test_rows_that_come_in_many_answers_are_all_drawn(
     tab: Tab, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rooms, "PIECE", 20)
-    served.sandbox.do({"deed": "add", "node": "n1"})
+    served.sandbox.do({"operation": "add", "node": "n1"})
     served.sandbox.box.run_to(30 * SECOND)
-    served.sandbox.do({"deed": "kill", "node": "n3"})
+    served.sandbox.do({"operation": "kill", "node": "n3"})
 
     await tab.open(served.address)
     await tab.has("n3 is killed, since 30.000 s")
@@ -230,7 +232,7 @@ async def test_rows_that_do_not_come_are_asked_for_again_but_not_at_once(
     fails = "() => { asked.push(performance.now()); return Promise.reject(Error('of a test')); }"
     await tab.run(f"window.fetch = {fails}, 0")
 
-    served.sandbox.do({"deed": "add", "node": "n1"})
+    served.sandbox.do({"operation": "add", "node": "n1"})
     await tab.until("asked.length > 2")
 
     assert await tab.run("asked[2] - asked[0]") > 900
