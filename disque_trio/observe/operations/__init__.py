@@ -162,7 +162,7 @@ _TABLE: Final = (
         about="Queue the dead members of a flow again as if they were new.",
     ),
     _flows(
-        name="cancel", letter="X", label="Cancel", plan=flows.cancel, is_grave=True,
+        name="cancel", letter="X", label="Cancel the flow", plan=flows.cancel, is_grave=True,
         when=("running", "failed"),
         about="End a flow: no further member is added, and those that run or wait end.",
     ),

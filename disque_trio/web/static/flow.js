@@ -116,7 +116,7 @@ function graphOf({ id, members }) {
   return last.picture;
 }
 
-const SIZES = { wide: { width: 196, height: 52, across: 64, down: 12 }, narrow: { width: 150, height: 52, across: 36, down: 10 } };
+const SIZES = { wide: { width: 196, height: 60, across: 64, down: 12 }, narrow: { width: 150, height: 60, across: 36, down: 10 } };
 
 function drawn({ boxes, lines, columns }, members, args) {
   const size = innerWidth < 700 ? SIZES.narrow : SIZES.wide;
@@ -268,7 +268,7 @@ function memberTable(rows) {
       { label: "after", class: "names", cell: ({ after }) => after.map(([first, end]) => (first === end ? number(first) : `${number(first)} – ${number(end)}`)).join(", ") },
       { label: "attempt", needs: "attempt", isNumber: true, cell: (row) => (row.attempt ? attempt(row) : "") },
       { label: "last error", needs: "error", class: "bodies", cell: ({ error }) => (error ? errorWords(error) : "") },
-      { label: "next", needs: "due_s", isNumber: true, cell: ({ due_s: due }) => (due == null ? "" : `in ${span(Math.round(due))}`) },
+      { label: "next", needs: "due_s", isNumber: true, cell: ({ state, due_s: due }) => (due == null || state === "running" ? "" : `in ${span(Math.round(due))}`) },
       { label: "who has it", needs: "worker", class: "names", cell: ({ worker, since_s: seconds }) => (worker ? [named(worker), seconds != null && element("span", { class: "small" }, ` for ${span(Math.round(seconds))}`)] : "") },
     ],
     none: "No member is in this state.",

@@ -3,6 +3,7 @@
 import { element, shape } from "./elements.js";
 import { app } from "./app.js";
 import { badge, buttons, card, empty, heading, unreached, waiting } from "./parts.js";
+import { jobState } from "./jobs.js";
 import { ofJob, ofSchedule, offered } from "./operations.js";
 import { table } from "./table.js";
 import { UNKNOWN, clock, count, inOrAgo, jobLink, named, now, number, shortJob, span } from "./words.js";
@@ -74,7 +75,7 @@ function delayedTable(delayed) {
     columns: [
       { label: "job", cell: (job) => element("a", { href: jobLink(job.id), tabindex: "-1" }, element("code", { title: job.id }, shortJob(job.id))) },
       { label: "queue", class: "names", cell: (job) => named(job.queue) },
-      { label: "state", cell: (job) => badge(job.state) },
+      { label: "state", cell: (job) => jobState(job.state) },
       { label: "due", isNumber: true, cell: (job) => inOrAgo(job.due_ms) },
       { label: "at", isNumber: true, cell: (job) => clock(job.due_ms) },
     ],

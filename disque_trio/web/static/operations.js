@@ -136,7 +136,7 @@ function askForm(actions) {
       element(
         "div",
         { class: "answers" },
-        element("button", { type: "button", click: close }, "Cancel"),
+        element("button", { type: "button", click: close }, "Back"),
         element("button", { class: "main", "data-first": form[0].choices.length > 0 }, "Show the plan"),
       ),
     ),
@@ -218,7 +218,7 @@ function planned(work) {
       element(
         "div",
         { class: "answers" },
-        element("button", { type: "button", click: close }, "Cancel"),
+        element("button", { type: "button", click: close }, "Back"),
         element(
           "button",
           {

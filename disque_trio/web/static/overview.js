@@ -76,7 +76,7 @@ function charts(live, past, [, seconds, period]) {
   const time = { at: series.at, seconds, period, marks };
   return [
     card(
-      "Flow",
+      "Rates",
       {},
       chart({
         title: "Jobs a second",
@@ -90,7 +90,7 @@ function charts(live, past, [, seconds, period]) {
       }),
     ),
     card(
-      "Stock",
+      "Queued",
       {},
       chart({ title: "Jobs in queues", ...time, series: [line("queued", "queued", "queued")] }),
     ),

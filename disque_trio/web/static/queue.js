@@ -63,9 +63,9 @@ function charts(series) {
   if (!series?.at.length) return [];
   const line = (label, name, colour) => ({ label, values: series[name] ?? [], colour });
   return [
-    card("Stock", {}, chart({ title: "Jobs in the queue", at: series.at, series: [line("jobs", "jobs", "queued")] })),
+    card("Queued", {}, chart({ title: "Jobs in the queue", at: series.at, series: [line("jobs", "jobs", "queued")] })),
     card(
-      "Flow",
+      "Rates",
       {},
       chart({
         title: "Jobs a second",

@@ -72,7 +72,7 @@ function takeOver(text, data) {
 const DROPPED = "The run is dropped, for everybody who looks at it. Save its operations first if you want to repeat it.";
 
 const answers = (...children) =>
-  element("div", { class: "answers" }, element("button", { type: "button", click: close }, "Cancel"), children);
+  element("div", { class: "answers" }, element("button", { type: "button", click: close }, "Back"), children);
 
 // Time.
 

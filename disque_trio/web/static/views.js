@@ -63,7 +63,7 @@ function ask(hash) {
       { submit },
       element("p", { class: "note" }, "This browser remembers it. To pass it on, copy its link."),
       element("label", { class: "field" }, element("span", {}, "name"), element("input", { name: "name", required: true, maxlength: 60, "data-first": true, autocomplete: "off" })),
-      element("div", { class: "answers" }, element("button", { type: "button", click: close }, "Cancel"), element("button", { class: "main" }, "Save")),
+      element("div", { class: "answers" }, element("button", { type: "button", click: close }, "Back"), element("button", { class: "main" }, "Save")),
     ),
   ]);
 }

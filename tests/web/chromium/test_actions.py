@@ -104,6 +104,22 @@ async def test_an_action_shows_its_plan_first_and_then_each_node(tab: Tab, fake:
     await tab.until("!document.querySelector('dialog').open")
 
 
+@pytest.mark.parametrize(("page", "keys"), [(f"#/flow/{scene.FLOW}", "X"), (_JOB, "A")])
+async def test_no_two_buttons_of_a_plan_have_the_same_name(
+    tab: Tab, fake: Fake, page: str, keys: str
+) -> None:
+    plan = {"says": ["it ends"], "token": "t"}
+    fake.plans |= {"flows cancel": plan, "jobs acknowledge": plan}
+    await opened(tab, fake, page, "running")
+
+    await tab.press(*keys)
+    await tab.has("it ends")
+
+    buttons = "[...document.querySelectorAll('dialog .answers button')]"
+    names = await tab.run(f"{buttons}.map((each) => each.innerText)")
+    assert len(names) == len(set(names)) == 2
+
+
 async def test_an_action_that_cannot_be_undone_asks_for_a_word(tab: Tab, fake: Fake) -> None:
     await opened(tab, fake, "#/queues", "mail")
 

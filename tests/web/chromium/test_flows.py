@@ -51,7 +51,7 @@ async def test_boxes_do_not_cover_each_other(tab: Tab, fake: Fake) -> None:
     shown = await boxes(tab)
 
     places = sorted((each["left"], each["top"]) for each in shown)
-    assert all(one[0] < other[0] or other[1] - one[1] > 52 for one, other in pairwise(places))
+    assert all(one[0] < other[0] or other[1] - one[1] > 60 for one, other in pairwise(places))
 
 
 async def test_many_members_of_one_task_are_one_box_with_numbers(tab: Tab, fake: Fake) -> None:

@@ -2,8 +2,9 @@ from typing import Final
 
 import pytest
 
+from tests.web.chromium import scene
 from tests.web.chromium.devtools import Tab
-from tests.web.chromium.fake import Fake
+from tests.web.chromium.fake import Fake, Said
 from tests.web.chromium.test_pages import each_page, opened
 
 LEAST: Final = 4.5
@@ -120,3 +121,55 @@ async def test_the_bar_has_room_for_what_it_says(tab: Tab, fake: Fake) -> None:
 
     wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert await tab.run(wide) == 0
+
+
+async def sized(tab: Tab, width: int) -> None:
+    size = {"width": width, "height": 860, "deviceScaleFactor": 1, "mobile": False}
+    await tab.ask("Emulation.setDeviceMetricsOverride", **size)
+
+
+def with_keys(state: str) -> Said:
+    key = "01a222a0-5af9-7c1e-8b7d-3c9a1f30c2aa:4"
+    jobs = [scene.found(n, state, key=key, group="a tenant with a name") for n in range(3)]
+    return {"jobs": jobs, "is_cut": False}
+
+
+async def test_keys_of_jobs_leave_room_for_who_has_them_and_since_when(
+    tab: Tab, fake: Fake
+) -> None:
+    await sized(tab, 1440)
+    fake.topics = {**fake.topics, "jobs": lambda _args: with_keys("running")}
+    await opened(tab, fake, "#/jobs", "mailer-7")
+
+    covered = (
+        "(() => {const head = [...document.querySelectorAll('thead th')];"
+        " const right = (label) => head.find((each) => each.innerText === label)"
+        ".getBoundingClientRect().right;"
+        " return [right('added'), head.at(-1).getBoundingClientRect().left];})()"
+    )
+    added, actions = await tab.run(covered)
+    assert added <= actions
+
+
+@pytest.mark.parametrize("width", [1024, 1440])
+async def test_the_state_of_a_job_is_on_one_line(tab: Tab, fake: Fake, width: int) -> None:
+    await sized(tab, width)
+    fake.topics = {**fake.topics, "jobs": lambda _args: with_keys("backing-off")}
+    await opened(tab, fake, "#/jobs", "backing-off")
+
+    high = "[...document.querySelectorAll('td .badge')].map((each) => each.offsetHeight)"
+    assert max(await tab.run(high)) <= 22
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+async def test_boxes_of_a_flow_have_room_for_their_words(tab: Tab, fake: Fake, width: int) -> None:
+    await sized(tab, width)
+    await opened(tab, fake, f"#/flow/{scene.FLOW}", "297 of 570 done")
+
+    cut = (
+        "[...document.querySelectorAll('.flow-box')].filter((box) =>"
+        " box.scrollHeight > box.clientHeight"
+        " || [...box.children].some((each) => each.scrollHeight > each.clientHeight + 1"
+        " && !each.matches('svg, .unseen'))).length"
+    )
+    assert await tab.run(cut) == 0
