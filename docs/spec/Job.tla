@@ -19,6 +19,7 @@ EXTENDS Naturals, FiniteSets
 CONSTANTS
     Node,       \* the nodes
     Retry,      \* TRUE: delivered at least once. FALSE: RETRY 0, at most once
+    Keyed,      \* TRUE: the job has a key (UNIQUE)
     Need,       \* how many confirmed copies ADDJOB waits for
     Journal,    \* "none", "always" (appendfsync always) or "late" (everysec)
     MaxServed,  \* bounds of the model: deliveries,
@@ -138,12 +139,14 @@ HandOver(n) ==
     /\ answered' = TRUE
     /\ UNCHANGED <<grave, turn, msgs, faults, added, served, ended, done>>
 
-(* Too few copies in time: ADDJOB fails, and the copies are removed.        *)
+(* Too few copies in time: ADDJOB fails, and the copies are removed. A      *)
+(* holder that DELJOB does not reach keeps its copy, and may send it to this*)
+(* node again: only a job with a key must not return here.                  *)
 (* rows: drop add-failed                                                    *)
 FailAdd(n) ==
     /\ st[n] = "waits" /\ "fail" \in Also
     /\ Reset(n, "absent", {})
-    /\ grave' = grave \cup {n}
+    /\ grave' = grave \cup {n} \/ (~Keyed /\ UNCHANGED grave)
     /\ msgs' = msgs \cup ToAll("DELJOB", n, holders[n], {})
     /\ UNCHANGED <<turn, faults, seen>>
 
@@ -215,12 +218,13 @@ Dequeue(n) ==
     /\ Becomes(n, "active")
     /\ UNCHANGED <<holders, conf, grave, turn, msgs, faults, seen>>
 
-(* A holder repeats to another one how it stands with the job.              *)
-(* sends: queued, working                                                   *)
+(* A holder repeats to another one how it stands with the job. JOBSTATE     *)
+(* stands for all that it says of a death, an error or a wait.              *)
+(* sends: queued, working, jobstate, joberror, postponed                    *)
 Remind(n, m, t) ==
     /\ "remind" \in Also
     /\ \/ t = "QUEUED" /\ st[n] = "queued"
-       \/ t = "WORKING" /\ st[n] \in Live
+       \/ t \in {"WORKING", "JOBSTATE"} /\ st[n] \in Live
     /\ msgs' = msgs \cup {Msg(t, n, m, {})}
     /\ UNCHANGED <<record, grave, turn, faults, seen>>
 
@@ -262,11 +266,13 @@ Share(n) ==
 
 (* A holder learns of others: it is told, or the sender shows that it is one*)
 (* reads: repljob, yourjobs, holders, queued, working, willqueue            *)
+(* reads: jobstate, joberror, postponed                                     *)
 Learn(n, m) ==
     /\ st[n] \in Live \cup {"acked"} /\ Also \cap {"move", "repair"} # {}
     /\ \E x \in msgs :
         /\ x.from = m /\ x.to = n
-        /\ x.type \in {"REPLJOB", "YOURJOBS", "HOLDERS", "QUEUED", "WORKING", "WILLQUEUE"}
+        /\ x.type \in {"REPLJOB", "YOURJOBS", "HOLDERS",
+                       "QUEUED", "WORKING", "WILLQUEUE", "JOBSTATE"}
         /\ holders' = [holders EXCEPT ![n] =
                          @ \cup x.list \cup IF x.type = "REPLJOB" THEN {} ELSE {m}]
     /\ UNCHANGED <<st, conf, grave, turn, msgs, faults, seen>>
@@ -303,13 +309,21 @@ AskHolders(n) ==
                                holders[n])
     /\ UNCHANGED <<record, grave, turn, faults, seen>>
 
-(* A node that knows that the job has ended tells one that does not. A node *)
-(* that leaves the cluster passes on an ACKJOB and keeps no record.         *)
+(* ACKJOB at a node without a record that keeps none, because it leaves the *)
+(* cluster: it tells all nodes once.                                        *)
+(* sends: setack, result                                                    *)
+PassOn(n) ==
+    /\ Retry /\ st[n] = "absent" /\ added /\ MayAck /\ "dummy" \in Also
+    /\ msgs' = msgs \cup ToAll("SETACK", n, Node, {})
+    /\ ended' = TRUE
+    /\ UNCHANGED <<record, grave, turn, faults, added, answered, served, done>>
+
+(* A node that knows that the job has ended tells one that does not.        *)
 (* sends: setack, result                                                    *)
 TellEnded(n, m) ==
     /\ st[n] \in {"absent", "acked", "dummy"} /\ (n \in grave \/ ended)
     /\ "remind" \in Also \/ Sent("REPLJOB", m, n) \/ Sent("YOURJOBS", m, n)
-    /\ msgs' = msgs \cup {Msg("SETACK", n, m, {})}
+    /\ msgs' = msgs \cup {Msg("SETACK", n, m, IF st[n] = "acked" THEN holders[n] ELSE {})}
     /\ UNCHANGED <<record, grave, turn, faults, seen>>
 
 (* rows: acked setack                                                       *)
@@ -429,10 +443,17 @@ Die(n) ==
     /\ Becomes(n, "dead")
     /\ UNCHANGED <<holders, conf, grave, turn, msgs, faults, seen>>
 
-(* rows: redrive redriven, redrive jobstate                                 *)
+(* rows: redrive redriven                                                   *)
 Redrive(n) ==
     /\ st[n] = "dead"
     /\ Becomes(n, "active")
+    /\ UNCHANGED <<holders, conf, grave, turn, msgs, faults, seen>>
+
+(* Another holder has redriven it. This one may not know that it was dead.  *)
+(* rows: redrive jobstate                                                   *)
+LearnRedriven(n) ==
+    /\ "dead" \in Also /\ st[n] \in Live
+    /\ Becomes(n, IF st[n] = "dead" THEN "active" ELSE st[n])
     /\ UNCHANGED <<holders, conf, grave, turn, msgs, faults, seen>>
 
 -----------------------------------------------------------------------------
@@ -481,14 +502,14 @@ Forget(n, m) ==
 Alone(n) ==
     \/ Add(n) \/ Begin(n) \/ HandOver(n) \/ FailAdd(n)
     \/ Queue(n) \/ Warn(n) \/ Requeue(n) \/ Serve(n) \/ Dequeue(n)
-    \/ Share(n) \/ Ack(n) \/ AckUnknown(n) \/ AskHolders(n) \/ Collect(n)
-    \/ FastAck(n) \/ Expire(n) \/ Die(n) \/ Redrive(n) \/ Crash(n)
+    \/ Share(n) \/ Ack(n) \/ AckUnknown(n) \/ PassOn(n) \/ AskHolders(n) \/ Collect(n)
+    \/ FastAck(n) \/ Expire(n) \/ Die(n) \/ Redrive(n) \/ LearnRedriven(n) \/ Crash(n)
     \/ \E S \in SUBSET Node : Offer(n, S)
 
 Paired(n, m) ==
     \/ TakeCopy(n, m) \/ ConfirmCopy(n, m) \/ CountCopy(n, m)
     \/ Yield(n, m) \/ StopForWorker(n, m)
-    \/ Remind(n, m, "QUEUED") \/ Remind(n, m, "WORKING")
+    \/ Remind(n, m, "QUEUED") \/ Remind(n, m, "WORKING") \/ Remind(n, m, "JOBSTATE")
     \/ Give(n, m) \/ TakeMoved(n, m) \/ Learn(n, m)
     \/ TellEnded(n, m) \/ LearnAck(n, m) \/ Bury(n, m) \/ ConfirmAck(n, m)
     \/ CountAck(n, m) \/ Dismiss(n, m) \/ DropAtOnce(n, m)

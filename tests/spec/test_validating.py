@@ -8,7 +8,7 @@ from disque_trio.tracing.rows import Row
 from tests.sim.mutants.mutant import all_mutants
 from tests.sim.mutants.swapping import applied
 from tests.sim.runs import plan
-from tests.spec.validating import SWARM, Case, check, validate
+from tests.spec.validating import SWARM, Case, cases, check, validate
 
 CALM = plan(jobs=12, workers=(1, 3))
 MUTANTS = (
@@ -92,6 +92,64 @@ def test_a_message_without_the_step_that_follows_from_it_is_found(message: str, 
     assert f"n2 has read {message} of n1" in idle.why
 
 
+@pytest.mark.parametrize(
+    ("message", "right", "wrong"),
+    [
+        ("yourjobs", "holders=n1,n2", "holders=n2"),
+        ("setack", "holders=2", "holders=3"),
+        ("holders", "holders=n1,n2", "holders=n1"),
+    ],
+)
+def test_a_message_with_another_list_of_holders_than_its_node_has_is_found(
+    message: str, right: str, wrong: str
+) -> None:
+    event = {"yourjobs": "give given n1 n2", "setack": "acked ackjob n1"}.get(message)
+    before = [
+        ("send repljob n1 n2", "holders=n1,n2"),
+        ("recv repljob n2 n1", "holders=n1,n2"),
+        ("hold repljob n2", ""),
+        ("queue first n1", ""),
+        *([(event, "")] if event else []),
+    ]
+
+    found = check(_between_two(*before, (f"send {message} n1 n2", right)))
+    other = check(_between_two(*before, (f"send {message} n1 n2", wrong)))
+
+    assert found is None
+    assert other is not None
+    assert other.row.cause == message
+
+
+def test_a_node_does_not_know_a_list_that_it_has_not_read() -> None:
+    before = [
+        ("send repljob n1 n2", "holders=n1,n2"),
+        ("send repljob n1 n2", "holders=n1,n2,n3"),
+        ("recv repljob n2 n1", "holders=n1,n2"),
+        ("hold repljob n2", ""),
+    ]
+
+    found = check(_between_two(*before, ("send holders n2 n1", "holders=n1,n2")))
+    other = check(_between_two(*before, ("send holders n2 n1", "holders=n1,n2,n3")))
+
+    assert found is None
+    assert other is not None
+
+
+def test_a_job_whose_addjob_returned_unseen_may_be_announced() -> None:
+    found = check(
+        _between_two(
+            ("send repljob n1 n2", "holders=n1,n2"),
+            ("recv repljob n2 n1", "holders=n1,n2"),
+            ("hold repljob n2", ""),
+            ("send gotjob n2 n1", ""),
+            ("recv gotjob n1 n2", ""),
+            ("send willqueue n1 n2", ""),
+        )
+    )
+
+    assert found is None
+
+
 def test_the_first_part_of_a_step_without_the_rest_is_found() -> None:
     found = check(_case("queue first", "unqueue served", "acked ackjob"))
 
@@ -109,6 +167,40 @@ def test_an_acknowledgement_that_a_synced_journal_has_lost_is_found() -> None:
         rows = [attrs.evolve(row, time=row.time * 10_000_000) for row in case.rows]
         synced = attrs.evolve(case, rows=tuple(rows), journal="late", is_synced=True)
         assert (check(synced) is None) == is_right
+
+
+def test_a_job_without_replicate_needs_no_more_copies_than_the_cluster_has_nodes() -> None:
+    options = "retry=5 delay=0 made=0 body=1 left=86400000"
+    rows = [
+        Row(-5, "start", "n1", cause="fresh"),
+        Row(0, "add.invoke", "n1", queue="q", ref=1, detail="timeout=1000 body=b"),
+        Row(0, "hold", "n1", "j", queue="q", cause="add", detail=f"replicate=2 {options}"),
+        Row(0, "add.ok", "n1", "j", queue="q", ref=1),
+    ]
+
+    [of_two_nodes] = cases(rows, {"default-replicate": "4"})
+    rows[1] = attrs.evolve(rows[1], detail="timeout=1000 replicate=3 body=b")
+    [asked_for_three] = cases(rows, {"default-replicate": "4"})
+
+    assert of_two_nodes.need == 2
+    assert asked_for_three.need == 3
+
+
+def test_only_a_job_with_a_key_must_not_return_once_its_addjob_has_failed() -> None:
+    found = check(
+        _between_two(
+            ("send repljob n1 n2", "holders=n1,n2"),
+            ("recv repljob n2 n1", ""),
+            ("hold repljob n2", ""),
+            ("drop add-failed n1", ""),
+            ("send deljob n1 n2", ""),
+            ("send repljob n2 n1", "holders=n1,n2"),
+            ("recv repljob n1 n2", ""),
+            ("hold repljob n1", ""),
+        )
+    )
+
+    assert found is None
 
 
 def _between_two(*events: tuple[str, str]) -> Case:
