@@ -11,6 +11,8 @@ from disque_trio.programs import COMMANDS
 from disque_trio.sim.checkers.causes import RULES
 from disque_trio.sim.checkers.duplicates import CAUSES
 from disque_trio.sim.checkers.properties import PROPERTIES
+from disque_trio.sim.explore import scope
+from disque_trio.sim.histories.records import PROPERTIES as OF_HISTORIES
 from disque_trio.statemachine.commands.info import FEATURES
 from disque_trio.statemachine.commands.table import ROWS
 from disque_trio.terminal.options import parse
@@ -98,3 +100,24 @@ def test_the_page_of_guarantees_has_each_property_and_each_cause_once() -> None:
     assert [name for name, _ in rows if name not in CAUSES] == list(PROPERTIES)
     assert dict(causes) == CAUSES
     assert {name for name, _ in causes} == {name for name, _ in RULES} | {"D13"}
+
+
+def test_the_page_of_guarantees_names_each_means_that_holds_one() -> None:
+    page = (DOCS / "guarantees.md").read_text()
+    cells = re.findall(r"^\| \*\*.*\| ([^|]*) \|$", page, re.MULTILINE)
+    named: dict[str, set[str]] = {}
+    for part in "; ".join(cells).split("; "):
+        means, _, names = part.partition(": ")
+        found = re.findall(r"`(\w[\w-]*)`|\b(H\d+|soak|chaos|roll)\b", names)
+        named.setdefault(means, set()).update(one or other for one, other in found)
+    models = [path.read_text() for path in (DOCS / "spec" / "models").glob("*.cfg")]
+    promises = {name for text in models for name in _invariants(text)}
+
+    assert named["explored"] == set(scope.shipped())
+    assert named["by histories"] == set(OF_HISTORIES)
+    assert named["on real nodes"] == {"soak", "chaos", "roll"}
+    assert named["specified"] == promises - {"TypeOK"}
+
+
+def _invariants(model: str) -> list[str]:
+    return next(line for line in model.splitlines() if line.startswith("INVARIANTS")).split()[1:]
