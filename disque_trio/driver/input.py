@@ -33,6 +33,8 @@ from disque_trio.statemachine.client import WAITS, Blocked, Client
 from disque_trio.statemachine.commands.table import ROWS
 from disque_trio.statemachine.machine import Machine
 
+_now_ns: Final = perf_counter_ns
+"""Looked up once."""
 _WIDE: Final = frozenset({row.name.upper().encode() for row in ROWS if row.is_wide} - {b"GETJOB"})
 """Commands that may look at much."""
 _LENGTHY: Final = _WIDE | {b"GETJOB", b"SHOW"}
@@ -82,10 +84,10 @@ class Input:
         ):
             # `Machine.requests` has a set-up cost, which pays for two requests or more.
             args = requests[0]
-            started = perf_counter_ns()
+            started = _now_ns()
             row = machine.request(session.client, args, now)
             if row is not None:
-                machine.timed(row, args, perf_counter_ns() - started)
+                machine.timed(row, args, _now_ns() - started)
                 if row.is_wide and (len(args) > 3 or row.name != "getjob"):
                     self._charge(session, MUCH, is_last=True)
             if session.fault is not None or session.is_held:
@@ -154,11 +156,11 @@ class Input:
     def _give(self, client: Client, requests: list[list[bytes]], now: Now) -> Sequence[list[bytes]]:
         """Give these to the machine. Those that it does not take, as the client has to wait."""
         machine = self._machine
-        at = machine.requests(client, requests, now, perf_counter_ns)
+        at = machine.requests(client, requests, now, _now_ns)
         while at < len(requests):
             # `requests` stopped before this one, which needs the slow path.
             args = requests[at]
-            started = perf_counter_ns()
+            started = _now_ns()
             if machine.accepts(client):
                 row = machine.request(client, args, now)
             elif machine.follows(client, args):
@@ -166,10 +168,10 @@ class Input:
             else:
                 break
             if row is not None:
-                machine.timed(row, args, perf_counter_ns() - started)
+                machine.timed(row, args, _now_ns() - started)
             at += 1
             if at < len(requests) and client.blocked is Blocked.NO:
-                at += machine.requests(client, requests[at:], now, perf_counter_ns)
+                at += machine.requests(client, requests[at:], now, _now_ns)
         return requests[at:]
 
     def _turn_by_weight(self, session: Session, turn: int) -> int:

@@ -51,11 +51,11 @@ for."""
 def ack_all(node: NodeState, ids: Sequence[JobId]) -> int:
     """A client acknowledges all of these: `ack` for each, and one SETACK to the holders of many.
     Returns for how many `ack` would return True."""
-    count, find, holding = 0, node.jobs.get, node.cluster.myself.holding
+    count, known, holding = 0, node.jobs, node.cluster.myself.holding
     name, run, leased = b"", 0, 0
     acked: dict[tuple[NodeId, ...], list[Job]] = {}
     for job_id in ids:
-        job = find(job_id)
+        job = known.get(job_id)
         if (
             job is None
             or job.state not in _OURS_TO_END

@@ -275,6 +275,11 @@ Reply = (
 """What a command answers; None is the null bulk string."""
 
 
+def id_start(node: NodeId) -> bytes:
+    """How the ids of a node's jobs begin."""
+    return b"D-%b-" % node[:8]
+
+
 def map_for(protocol: int, items: dict[bytes, Reply]) -> Reply:
     """Names and values as that version of the protocol has them: a map, or an array of both in
     turn."""

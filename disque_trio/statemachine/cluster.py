@@ -25,6 +25,7 @@ from disque_trio.statemachine.base import (
     LinkId,
     Millis,
     NodeId,
+    id_start,
 )
 
 YIELDS: Final = 1 << 63
@@ -104,6 +105,8 @@ class Peer:
     """Those that have spoken under this ID, the last one last."""
     holding: tuple[NodeId, ...] = attrs.field(init=False)
     """The node alone, as a job's holders; one tuple shared by all its jobs."""
+    id_start: bytes = attrs.field(init=False)
+    """How the ids of its jobs begin."""
 
     @property
     def place(self) -> tuple[str, int, int]:
@@ -123,6 +126,10 @@ class Peer:
     @holding.default
     def _alone(self) -> tuple[NodeId, ...]:
         return (self.id,)
+
+    @id_start.default
+    def _start_of_ids(self) -> bytes:
+        return id_start(self.id)
 
 
 @attrs.define(eq=False)

@@ -30,6 +30,7 @@ from disque_trio.statemachine.base import (
     Millis,
     NodeId,
     Reply,
+    id_start,
 )
 from disque_trio.statemachine.extensions import (
     ALIVE,
@@ -54,6 +55,7 @@ MAX_GC_ATTEMPT: Final = 10
 MAX_GC_WAIT: Final[Millis] = 180_000
 _NO_ID: Final = b"not the id that ADDJOB answered: 40 characters, of which the first are D-"
 _MAX_TTL_MINUTES: Final = 0xFFFF
+_in_base64: Final = b2a_base64
 
 
 @attrs.define(eq=False, weakref_slot=False)
@@ -207,17 +209,12 @@ def gc_wait(attempt: int) -> Millis:
 
 def make_id(node: NodeId, bits: int, ttl_s: int, *, at_least_once: bool) -> JobId:
     """A job id of 144 random `bits` (original 3.2, but for original, defect 10)."""
-    return id_with(node, bits, id_end(ttl_s, at_least_once))
+    return id_with(id_start(node), bits, id_end(ttl_s, at_least_once))
 
 
-def id_with(node: NodeId, bits: int, end: bytes) -> JobId:
-    """A job id of 144 random `bits` and what `id_end` has made."""
-    return _beginning(node) + b2a_base64(bits.to_bytes(18, "big"), newline=False) + end
-
-
-@lru_cache(maxsize=128)
-def _beginning(node: NodeId) -> bytes:
-    return b"D-%b-" % node[:8]
+def id_with(start: bytes, bits: int, end: bytes) -> JobId:
+    """A job id of 144 random `bits` between what `id_start` and `id_end` have made."""
+    return start + _in_base64(bits.to_bytes(18, "big"), newline=False) + end
 
 
 @lru_cache(maxsize=128)

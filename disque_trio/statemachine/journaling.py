@@ -239,7 +239,7 @@ def has_no_place(node: NodeState, config: Config) -> bool:
 
 
 def _has_no_place(config: Config, job: Job) -> bool:
-    return not config.keeps_extensions and bool(needs(job))
+    return bool(needs(job)) and not config.keeps_extensions
 
 
 def stored(node: NodeState, job: Job) -> JobCopy:

@@ -134,10 +134,10 @@ def unregister(node: NodeState, job: Job, cause: Cause) -> None:
     memory = node.memory
     weight = of_job(job)
     memory.held -= weight
-    if memory.evictable:
-        memory.evictable.pop(job.id, None)
-    if memory.dummies:
-        memory.dummies.pop(job.id, None)
+    if job.id in memory.evictable:
+        del memory.evictable[job.id]
+    if job.id in memory.dummies:
+        del memory.dummies[job.id]
     if memory.spillable is not None:
         spilling.forget(node, job)
     if weight > JOB_BYTES + HEAD or job.in_line:

@@ -72,21 +72,24 @@ def parts(node: NodeState, values: Sequence[T]) -> list[Sequence[T]]:
 
 
 def total(
-    node: NodeState, client: Client, values: Sequence[T], act: Callable[[Sequence[T]], int]
+    node: NodeState,
+    client: Client,
+    values: Sequence[T],
+    act: Callable[[NodeState, Sequence[T]], int],
 ) -> Reply:
     """The sum of what `act` returns for some of the values at a time."""
     if len(values) <= node.knobs.ids_at_once:
-        return act(values)
+        return act(node, values)
     return run(node, client, _total(node, parts(node, values), act))
 
 
 def _total(
-    node: NodeState, some: Sequence[Sequence[T]], act: Callable[[Sequence[T]], int]
+    node: NodeState, some: Sequence[Sequence[T]], act: Callable[[NodeState, Sequence[T]], int]
 ) -> Generator[None, None, int]:
     acker = node.acker
-    found = act(some[0])
+    found = act(node, some[0])
     for each in some[1:]:
         yield
         node.acker = acker  # another client may have acknowledged jobs between the steps
-        found += act(each)
+        found += act(node, each)
     return found

@@ -46,6 +46,9 @@ _STRANGE: Final = "record of a kind that is not known here"
 _RESIDUE: Final = 0x48674BC7
 """CRC-32C of any bytes followed by their own CRC-32C."""
 
+_MOST_HEADS: Final = 1 << 12
+"""What is kept of beginnings of records."""
+
 _extend: Final = google_crc32c.extend
 _unpack_head: Final = _HEAD.unpack_from
 _pack_head: Final = _HEAD.pack
@@ -115,7 +118,18 @@ def draft(record: Record) -> bytes:
     else:
         tag, payload = _DELETE, record.id
     size = len(payload)
-    return _pack_head(tag, size, size ^ _ALL_ONES) + payload
+    return (_HEADS.get((tag, size)) or _head(tag, size)) + payload
+
+
+_HEADS: Final[dict[tuple[bytes, int], bytes]] = {}
+
+
+def _head(tag: bytes, size: int) -> bytes:
+    """What is before the payload. Most records of a tag have one of a few sizes."""
+    packed = _pack_head(tag, size, size ^ _ALL_ONES)
+    if len(_HEADS) < _MOST_HEADS:
+        _HEADS[tag, size] = packed
+    return packed
 
 
 def seal(salt: int, drafted: bytes) -> bytes:

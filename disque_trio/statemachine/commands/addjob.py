@@ -44,7 +44,7 @@ from disque_trio.statemachine.commands.parse import (
     timeout,
 )
 from disque_trio.statemachine.extensions import Extensions, needs_of
-from disque_trio.statemachine.job import Job, id_end, id_with, make_id
+from disque_trio.statemachine.job import Job, id_end, id_with
 from disque_trio.statemachine.joboptions import CARRIED, OF_ONE_JOB, Options
 from disque_trio.statemachine.keys import RETURN
 from disque_trio.statemachine.pausing import PAUSED
@@ -79,7 +79,6 @@ class ResolvedOptions:
     """The options with their defaults, as each job gets them. Milliseconds."""
 
     options: Options
-    ttl_s: int
     ttl: Millis
     retry: Millis
     delay: Millis
@@ -173,7 +172,7 @@ def _add_alone(
         raise CommandError(PAUSED)
     mono, timers, myself = node.mono, node.timers, node.cluster.myself
     made, number = stamps.next_stamp(node)
-    job_id = id_with(myself.id, node.rng.getrandbits(144), resolved.id_end)
+    job_id = id_with(myself.id_start, node.rng.getrandbits(144), resolved.id_end)
     job = Job(
         job_id,
         queue.name,
@@ -242,7 +241,6 @@ def _in(options: Options, max_ttl_s: int) -> ResolvedOptions:
     needs = needs_of(options.delay, retry * 1000, extensions)
     return ResolvedOptions(
         options,
-        ttl,
         ttl * 1000,
         retry * 1000,
         options.delay,
@@ -362,9 +360,7 @@ def _make(
     mono = node.mono
     made, number = stamps.next_stamp(node)
     return Job(
-        make_id(
-            myself.id, node.rng.getrandbits(144), resolved.ttl_s, at_least_once=resolved.retry > 0
-        ),
+        id_with(myself.id_start, node.rng.getrandbits(144), resolved.id_end),
         args[1],
         body,
         replicas,

@@ -51,8 +51,8 @@ _ONE_ID: Final = 2
 
 def ackjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """How many were known here and had not been acknowledged."""
-    ids = args[1:]
-    if not all(map(node.jobs.__contains__, ids)):
+    ids, jobs = args[1:], node.jobs
+    if not (ids[0] in jobs if len(ids) == 1 else all(map(jobs.__contains__, ids))):
         # Names of jobs that are here are well formed.
         at = _options_at(args)
         if at:
@@ -60,7 +60,7 @@ def ackjob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
         ids = job_ids(args)
     node.begun = args
     node.acker = client.name or client.address
-    return longcommands.total(node, client, ids, lambda some: acks.ack_all(node, some))
+    return longcommands.total(node, client, ids, acks.ack_all)
 
 
 def _options_at(args: list[bytes]) -> int:
@@ -96,9 +96,11 @@ def fastack(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     ids = job_ids(args)
     node.begun = args
     node.acker = client.name or client.address
-    return longcommands.total(
-        node, client, ids, lambda some: sum([acks.fast_ack(node, job_id) for job_id in some])
-    )
+    return longcommands.total(node, client, ids, _fast_ack)
+
+
+def _fast_ack(node: NodeState, ids: Sequence[JobId]) -> int:
+    return sum([acks.fast_ack(node, job_id) for job_id in ids])
 
 
 def deljob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
@@ -106,7 +108,7 @@ def deljob(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     ids = job_ids(args)
     node.begun = args
     node.acker = client.name or client.address
-    return longcommands.total(node, client, ids, lambda some: _delete(node, some))
+    return longcommands.total(node, client, ids, _delete)
 
 
 def _delete(node: NodeState, ids: Sequence[JobId]) -> int:
@@ -133,12 +135,11 @@ def enqueue(node: NodeState, client: Client, args: list[bytes]) -> Reply:
         return enqueuing.begin(node, client, queue, count)
     ids = job_ids(args)
     node.begun = args
-    return longcommands.total(
-        node,
-        client,
-        ids,
-        lambda some: sum([give_back(node, job, Cause.ENQUEUE) for job in _known(node, some)]),
-    )
+    return longcommands.total(node, client, ids, _enqueue)
+
+
+def _enqueue(node: NodeState, ids: Sequence[JobId]) -> int:
+    return sum([give_back(node, job, Cause.ENQUEUE) for job in _known(node, ids)])
 
 
 def named(node: NodeState, words: Sequence[bytes]) -> Generator[None, None, list[Named]]:
@@ -185,14 +186,11 @@ def dequeue(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """How many were taken out of their queues; their timers run on."""
     ids = job_ids(args)
     node.begun = args
-    return longcommands.total(
-        node,
-        client,
-        ids,
-        lambda some: sum(
-            [lifecycle.dequeue(node, job, Cause.DEQUEUE) for job in _known(node, some)]
-        ),
-    )
+    return longcommands.total(node, client, ids, _dequeue)
+
+
+def _dequeue(node: NodeState, ids: Sequence[JobId]) -> int:
+    return sum([lifecycle.dequeue(node, job, Cause.DEQUEUE) for job in _known(node, ids)])
 
 
 def working(node: NodeState, client: Client, args: list[bytes]) -> Reply:

@@ -346,9 +346,7 @@ def redrive(node: NodeState, client: Client, args: list[bytes]) -> Reply:
     """How many dead jobs are queued: of those with these ids, or of the queue, the one that died
     first first."""
     if is_well_formed(args[1]):
-        return longcommands.total(
-            node, client, job_ids(args), lambda some: deadletters.redrive_all(node, some)
-        )
+        return longcommands.total(node, client, job_ids(args), deadletters.redrive_all)
     count = read_options(args[2:], b"REDRIVE", COUNTED).get("count", 0)
     return purging.redrive(node, args[1], count)
 
