@@ -46,6 +46,7 @@ async def test_each_operation_is_told_with_who_and_what(nursery: trio.Nursery) -
     entries = (await api.get("/audit"))["entries"]
 
     assert [each["operation"] for each in entries] == ["queues resume", "queues pause"]
+    assert entries[0]["target"] == "mail", "not the word with which PAUSE ends a pause"
     assert [each["by"] for each in entries] == ["console", "http"]
     assert [each["number"] for each in entries] == [2, 1]
     entry = entries[1]

@@ -56,7 +56,7 @@ async def pause(client: Client, args: Json) -> Plan:
     asked, (says, done) = commands.pause(name, side), _STOPS[side]
     forgets = [] if side == "none" else ["a node that is started again forgets it"]
     return Plan(
-        target=f"{readable(name)} {side}",
+        target=readable(name) + f" {side}" * (side != "none"),
         says=[
             f"{says.format(readable(name))} at {at(len(nodes.items))}",
             *forgets,

@@ -173,3 +173,18 @@ async def test_boxes_of_a_flow_have_room_for_their_words(tab: Tab, fake: Fake, w
         " && !each.matches('svg, .unseen'))).length"
     )
     assert await tab.run(cut) == 0
+
+
+async def test_cards_of_a_phone_show_whole_outcomes_and_errors(tab: Tab, fake: Fake) -> None:
+    await sized(tab, 390)
+    error = {"kind": "TimeoutError", "message": "smtp.example.org did not answer for ann@example"}
+    jobs = [scene.found(n, "backing-off", error=error | {"place": ""}) for n in range(3)]
+    fake.topics = {**fake.topics, "jobs": lambda _args: {"jobs": jobs, "is_cut": False}}
+    await opened(tab, fake, "#/jobs", "smtp.example.org")
+
+    cut = (
+        "[...document.querySelectorAll('td .name')].filter((name) =>"
+        " name.scrollWidth > name.clientWidth || name.scrollHeight > name.clientHeight + 1)"
+        ".map((name) => name.innerText)"
+    )
+    assert await tab.run(cut) == []
