@@ -9,8 +9,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -45,21 +45,19 @@ class Queries:
     def start(self) -> None:
         """Begin to start."""
         self.folder.mkdir(exist_ok=True)
-        command = [sys.executable, "-m", "tests.pipeline.connector.killing.query"]
         with open(self.folder / "log", "ab") as log:
             self._process = subprocess.Popen(
-                [
-                    *command,
-                    ",".join(self.kinds),
-                    str(self.folder),
-                    ",".join(names_of(self.cluster)),
-                ],
+                [sys.executable, *self._words(",".join(names_of(self.cluster)))],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
                 env={**os.environ, "REPLICATE": str(self.replicas)},
             )
+
+    def _words(self, nodes: str) -> tuple[str, ...]:
+        program = "tests.pipeline.connector.killing.query"
+        return "-m", program, ",".join(self.kinds), str(self.folder), nodes
 
     def batches(self, kind: str) -> int:
         """How many batches are over, in all its lives."""
@@ -237,6 +235,45 @@ class Producer:
         for number in numbers:
             reply = client.receive()
             self.jobs[reply.text.decode()] = number  # type: ignore[union-attr]
+
+
+class Worker:
+    """Takes jobs of the queue `out` at all nodes, and acknowledges them."""
+
+    def __init__(self, cluster: Cluster, row_of: Callable[[bytes], int] = int) -> None:
+        self.jobs: defaultdict[int, set[bytes]] = defaultdict(set)
+        """The ids under which each row has come."""
+        self._cluster = cluster
+        self._row_of = row_of
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="worker")
+        self._thread.start()
+
+    def _work(self) -> None:
+        while not self._is_over.is_set():
+            for server in self._cluster.servers:
+                try:
+                    client = Client(server.port, patience_s=5.0)
+                except OSError:
+                    continue
+                try:
+                    while got := client.get("out", count=500):
+                        for job in got:
+                            self.jobs[self._row_of(job.body)].add(job.id)
+                        client.call("ACKJOB", *(job.id for job in got))
+                except (OSError, ClosedError, RefusedError):
+                    pass
+                finally:
+                    client.close()
+            self._is_over.wait(0.2)
+
+    def twice(self) -> list[int]:
+        """Rows of which there were several jobs."""
+        return [row for row, jobs in self.jobs.items() if len(jobs) > 1]
+
+    def stop(self) -> None:
+        self._is_over.set()
+        self._thread.join()
 
 
 def rows_in_files(folder: Path) -> Counter[str]:
