@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -56,6 +57,31 @@ def test_only_the_command_line_prints(path: Path) -> None:
     if not {PACKAGE / "cli", PACKAGE / "terminal"} & set(path.parents):
         for node in ast.walk(tree(path)):
             assert not (isinstance(node, ast.Call) and ast.unparse(node.func) == "print")
+
+
+_PLURAL: Final = re.compile(r" (\w+ )?[a-z]+s\b")
+
+
+@pytest.mark.parametrize("room", ["cli", "pipeline"])
+def test_numbers_of_things_are_counted(room: str) -> None:
+    """1 job, not 1 jobs: texts use `terminal.counting.counted`."""
+    found = []
+    for path in modules(PACKAGE / room):
+        for text in ast.walk(tree(path)):
+            if isinstance(text, ast.JoinedStr):
+                found += [ast.unparse(text) for pair in pairwise(text.values) if _is_plural(*pair)]
+            elif isinstance(text, ast.Constant) and isinstance(text.value, str):
+                found += re.findall(r"(?:%d|\{\w*:,\}) [a-z]+s\b.*", text.value)
+    assert not found
+
+
+def _is_plural(value: ast.expr, after: ast.expr) -> bool:
+    """A number with separators, or a length, and a noun in the plural."""
+    if not (isinstance(value, ast.FormattedValue) and isinstance(after, ast.Constant)):
+        return False
+    is_number = value.format_spec is not None and ast.unparse(value.format_spec) == "f','"
+    is_length = ast.unparse(value.value).startswith("len(")
+    return (is_number or is_length) and bool(_PLURAL.match(str(after.value)))
 
 
 @every_file

@@ -288,7 +288,7 @@ def test_the_wire_knows_only_words_and_messages(path: Path) -> None:
 
 
 PIPELINE: Final = "disque_trio.pipeline"
-BELOW_THE_PIPELINE: Final = ("client", "tracing", "sim", "wire", "statemachine")
+BELOW_THE_PIPELINE: Final = ("client", "tracing", "sim", "wire", "statemachine", "terminal")
 """Packages that the pipeline may know."""
 
 

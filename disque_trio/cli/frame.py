@@ -72,11 +72,6 @@ def discard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def counted(number: int, noun: str) -> str:
-    """Such as "1 job" or "2,000 jobs"."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
-
-
 def duration(seconds: float) -> str:
     """Such as 0.3s, 12s, 5m, 3h or 2d."""
     if seconds < 10:

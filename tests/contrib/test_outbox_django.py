@@ -90,7 +90,7 @@ def test_a_task_of_django_is_a_row_of_the_transaction(disque_inline: Inline, tab
     name = "disque_trio.contrib.django.worker.outbox"
     call_command("disque_outbox", "--once", "--app", name, stdout=out)
 
-    assert out.getvalue() == "1 jobs were added\n"
+    assert out.getvalue() == "1 job added\n"
     disque_inline.blocking.run_all(worker.outbox)
     assert seen == ["ada"]
 

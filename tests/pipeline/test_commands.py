@@ -37,7 +37,7 @@ def test_what_was_ingested_can_be_asked_for(spark: Any, tmp_path: Path, capsys: 
 
     assert pipeline("ingest", lake, str(trace), str(bad)) == 1
     told = capsys.readouterr()
-    assert told.out.startswith("1 files, 30 rows in ")
+    assert told.out.startswith("1 file, 30 rows in ")
     assert f"{bad}: line 1: no JSON" in told.err
 
     assert pipeline("ingest", lake, str(trace)) == 0
@@ -151,7 +151,7 @@ def test_a_small_lake_is_asked_without_spark(small: str, tmp_path: Path, capsys:
     assert told == [{"job": f"J{number}", "time": number} for number in range(30)]
 
     assert main(["pipeline", "report", small, "--html", str(tmp_path / "o.html")]) == 0
-    assert "30 rows of 1 run, 0 lines of sweeps" in capsys.readouterr().out
+    assert "30 rows of 1 run, 0 sweeps" in capsys.readouterr().out
     assert main(["pipeline", "query", small, "SELECT sed FROM runs"]) == 2
     assert 'Referenced column "sed" not found' in capsys.readouterr().err
     assert main(["pipeline", "query", small, "SELEC 1 1", "--engine", "duckdb"]) == 2

@@ -101,7 +101,7 @@ def test_a_lake_lets_a_sweep_go_on_where_it_stopped(
     assert main(["sweep", calm, "--seeds", "0:6", "--lake", lake, *SPARK]) == PASSED
 
     captured = capsys.readouterr()
-    assert "4 seeds were done before, 2 to go" in captured.err
+    assert "4 seeds done before, 2 to go" in captured.err
     assert "Spark runs at local[2], processors: 2" in captured.err
     assert "2 seeds in" in captured.out
     assert [row["seed"] for row in results(tmp_path / "lake")] == list(range(6))

@@ -7,7 +7,7 @@ from disque_trio.cli.aof.report import out
 from disque_trio.cli.aof.scan import scan_and_count
 from disque_trio.cli.aof.source import Source
 from disque_trio.cli.aof.tally import sum_up
-from disque_trio.cli.frame import counted
+from disque_trio.terminal.counting import counted
 from disque_trio.terminal.output import say_json
 
 

@@ -12,8 +12,8 @@ from disque_trio.cli.aof.scan import Scan, scan, scan_and_count
 from disque_trio.cli.aof.source import Source
 from disque_trio.cli.aof.tally import Tally
 from disque_trio.cli.aof.target import Target
-from disque_trio.cli.frame import counted
 from disque_trio.statemachine.records import Record
+from disque_trio.terminal.counting import counted
 from disque_trio.terminal.options import UsageError
 from disque_trio.terminal.output import say_json
 from disque_trio.wire.commandlog import NoPlaceError

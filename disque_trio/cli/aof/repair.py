@@ -14,9 +14,9 @@ from disque_trio.cli.aof.report import errors, out
 from disque_trio.cli.aof.scan import Scan, scan
 from disque_trio.cli.aof.source import Source
 from disque_trio.cli.aof.target import Target, keep
-from disque_trio.cli.frame import counted
 from disque_trio.statemachine.journaling import QUEUES, UNKNOWN
 from disque_trio.statemachine.records import Record
+from disque_trio.terminal.counting import counted
 from disque_trio.terminal.options import UsageError
 from disque_trio.terminal.output import say_json
 from disque_trio.wire import framed
@@ -200,12 +200,12 @@ def _tell(options: Repair, found: Scan, kept: str, loss: Loss) -> int:
     if not kept:
         say(f"{options.file}: sound, nothing to repair")
         return SOUND
-    places = "" if len(loss.gaps) == 1 else f" in {len(loss.gaps):,} places"
+    places = "" if len(loss.gaps) == 1 else f" in {counted(len(loss.gaps), 'place')}"
     say(f"{options.file}: repaired, without {counted(loss.bytes, 'byte')}{places}")
     for gap in loss.gaps[:_MOST_GAPS]:
         say(f"  bytes {gap.start:,} to {gap.end - 1:,}: {gap.reason}")
     if len(loss.gaps) > _MOST_GAPS:
-        say(f"  and {len(loss.gaps) - _MOST_GAPS:,} more places")
+        say(f"  and {counted(len(loss.gaps) - _MOST_GAPS, 'more place')}")
     if kept and not found.end and not loss.records:
         say("  nothing of it was sound: there is an empty file in its place")
     if loss.sound:

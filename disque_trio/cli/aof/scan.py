@@ -8,8 +8,8 @@ import attrs
 from disque_trio.cli.aof.outcomes import DAMAGED, NEWER, SOUND, TORN
 from disque_trio.cli.aof.source import Source
 from disque_trio.cli.aof.tally import Tally
-from disque_trio.cli.frame import counted
 from disque_trio.statemachine.records import Record
+from disque_trio.terminal.counting import counted
 from disque_trio.wire.journal import DamagedFileError, Format, NewerFileError, Reader
 
 Sink = Callable[[list[Record]], None]

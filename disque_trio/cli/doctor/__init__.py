@@ -16,6 +16,7 @@ from disque_trio.observe.cluster import NodeFacts
 from disque_trio.observe.finding import STATUS_NAMES, Finding, Level, grouped, ordered, worst
 from disque_trio.observe.observer import Observer
 from disque_trio.observe.survey import Survey
+from disque_trio.terminal.counting import counted
 from disque_trio.terminal.escapes import printable
 from disque_trio.terminal.options import Command
 from disque_trio.terminal.output import say, say_json
@@ -142,7 +143,8 @@ def _as_text(nodes: list[NodeFacts], findings: list[Finding]) -> list[str]:
         if finding.advice:
             lines += _wrapped(finding.advice, " " * 9 + "→ ", " " * 11)
     well = sum(not node.error for node in nodes)
-    asked = f"{well} of {len(nodes)} nodes answer; " if nodes else ""
+    answering = counted(len(nodes), "node answers", "nodes answer")
+    asked = f"{well} of {answering}; " if nodes else ""
     counts = [_counted(findings, level) for level in (Level.PROBLEM, Level.WARNING)]
     verdict = ", ".join(filter(None, counts)) or "all is well"
     return [*lines, f"{asked}{verdict}"]
@@ -162,7 +164,7 @@ def _wrapped(text: str, first: str, others: str) -> list[str]:
 
 def _counted(findings: list[Finding], level: Level) -> str:
     count = sum(finding.level is level for finding in findings)
-    return f"{count} {level.name.lower()}{'s' if count > 1 else ''}" if count else ""
+    return counted(count, level.name.lower()) if count else ""
 
 
 PROGRAM: Final = Command(

@@ -24,6 +24,7 @@ from disque_trio.observe.cluster import NodeFacts
 from disque_trio.observe.queue_counts import Part, waits_for
 from disque_trio.observe.queue_stats import of_stats
 from disque_trio.observe.survey import Survey
+from disque_trio.terminal.counting import counted
 from disque_trio.terminal.options import UsageError
 from disque_trio.worker.operating.jobs import Jobs
 from disque_trio.worker.operating.states import JobStatus
@@ -81,7 +82,7 @@ class Asking:
         jobs = sum(part.stats.length for part in told.values())
         if limits is None or not jobs:
             return ""
-        which = "1 job waits" if jobs == 1 else f"{jobs:,} jobs wait"
+        which = counted(jobs, "job waits", "jobs wait")
         return f"queue {queue} is at its limits, {limits}: {which} for them"
 
     def queue(self, name: str) -> tuple[JobRequest, str]:
@@ -96,7 +97,9 @@ class Asking:
         counts = Counter(attrs.evolve(each, ttl=1) for each in found.values())
         [(most, count)] = counts.most_common(1)
         ttl = max(each.ttl for each in found.values() if attrs.evolve(each, ttl=1) == most)
-        heading = f"{count:,} of {len(found):,} jobs of {name} that were looked at ask for this"
+        heading = (
+            f"{count:,} of {counted(len(found), 'job')} of {name} that were looked at ask for this"
+        )
         return attrs.evolve(most, ttl=ttl), heading
 
     def _answers(self, command: Command[Any]) -> Iterator[tuple[NodeFacts, Any]]:

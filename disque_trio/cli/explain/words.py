@@ -10,6 +10,7 @@ from disque_trio.explain.facts import NO_JOURNAL, Facts
 from disque_trio.explain.report import Line, Report
 from disque_trio.explain.rules import MAY, NO, YES
 from disque_trio.sim.checkers.duplicates import CAUSES
+from disque_trio.terminal.counting import counted
 
 _COLOURS: Final = {NO: "green", MAY: "yellow", YES: "bold red"}
 
@@ -39,7 +40,7 @@ def show(console: Console, report: Report, heading: str = "") -> None:
 def _show_holders(console: Console, report: Report) -> None:
     confirmed = sum(each.is_confirmed for each in report.holders)
     rest = "; the rest follow or are re-created" if confirmed < report.request.copies else ""
-    console.print(f"confirmed by {confirmed} of {report.request.copies} nodes{rest}")
+    console.print(f"confirmed by {confirmed} of {counted(report.request.copies, 'node')}{rest}")
     table = Table(box=None, pad_edge=False, header_style="bold")
     for head in ("node", "zone", "replica", "why this node"):
         table.add_column(head)
@@ -112,6 +113,6 @@ def _say_agreement(console: Console, report: Report) -> None:
     if runs and not report.disagreements:
         each = max(line.tried.runs for line in report.lines if line.tried)
         console.print(
-            f"[green]rules and trials agree[/] in {runs:,} runs, {each:,} of each fault; "
+            f"[green]rules and trials agree[/] in {counted(runs, 'run')}, {each:,} of each fault; "
             f"what no run shows happens in at most {min(3 / each, 1):.2%} of such runs (95 %)"
         )

@@ -8,6 +8,7 @@ from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.survey import Survey
 from disque_trio.observe.timeline import History, Timelines
 from disque_trio.sim.picture.scripts import event_words
+from disque_trio.terminal.counting import counted
 from disque_trio.terminal.escapes import printable
 from disque_trio.tracing.rows import Row
 
@@ -41,7 +42,7 @@ def _lines(id: str, history: History) -> Iterator[str]:
     yield from history.clocks
     for node in history.nodes:
         if node["omitted"]:
-            yield f"{node['name'] or node['node']}: {node['omitted']} events were left out"
+            yield f"{node['name'] or node['node']}: {counted(node['omitted'], 'event')} left out"
     width = max(len(row.node) for row in history.rows)
     for row in history.rows:
         yield f"{(row.time - first) / 1e6:+13.6f}  {row.node:<{width}}  {_said(row)}"

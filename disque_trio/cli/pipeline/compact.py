@@ -2,8 +2,8 @@
 
 import attrs
 
-from disque_trio.cli.frame import counted
 from disque_trio.cli.pipeline.spark import SparkOptions, part
+from disque_trio.terminal.counting import counted
 from disque_trio.terminal.options import option, whole
 from disque_trio.terminal.output import say
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import attrs
 
-from disque_trio.cli.frame import counted
 from disque_trio.cli.pipeline.query import view_named
 from disque_trio.cli.pipeline.spark import LakeOptions, part, tell_of_judging
 from disque_trio.pipeline.lake.views import VIEWS
+from disque_trio.terminal.counting import counted
 from disque_trio.terminal.options import FILE, UsageError, argument, text
 from disque_trio.terminal.output import say
 

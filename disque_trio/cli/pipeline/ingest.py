@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from disque_trio.cli.pipeline.spark import SparkOptions, part, started
+from disque_trio.terminal.counting import counted
 from disque_trio.terminal.options import DIR, FILE, UsageError, argument, matching, option
 from disque_trio.terminal.output import complain, say
 
@@ -60,4 +61,5 @@ def _tell(outcome: Any, took: float) -> None:
     pace = f" in {took:,.1f} s, {outcome.rows / took:,.0f} a second" if outcome.rows else ""
     known = f"; {len(outcome.known)} known already" if outcome.known else ""
     bad = f"; {len(outcome.bad)} bad" if outcome.bad else ""
-    say(f"{len(outcome.taken)} files, {outcome.rows:,} rows{pace}{known}{bad}")
+    taken = f"{counted(len(outcome.taken), 'file')}, {counted(outcome.rows, 'row')}"
+    say(f"{taken}{pace}{known}{bad}")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import attrs
 
-from disque_trio.cli.frame import cannot_write, counted
+from disque_trio.cli.frame import cannot_write
 from disque_trio.cli.pipeline.reruns import Reruns
 from disque_trio.cli.pipeline.spark import (
     AskOptions,
@@ -19,6 +19,7 @@ from disque_trio.cli.pipeline.spark import (
     tell_of_judging,
 )
 from disque_trio.pipeline.location import path_in
+from disque_trio.terminal.counting import counted
 from disque_trio.terminal.options import DIR, option, text
 from disque_trio.terminal.output import say
 
@@ -54,8 +55,9 @@ def run(options: Options) -> int:
     with _telling(target):
         reruns = Reruns.among(options.scenarios or ["scenarios"])
         _write(target, part("report.page").render(told, reruns.command))
+    swept = len({row["sweep"] for row in told.seeds})
     rows, runs = counted(told.rows, "row"), counted(told.runs, "run")
-    say(f"{target}: {rows} of {runs}, {counted(len(told.seeds), 'line')} of sweeps")
+    say(f"{target}: {rows} of {runs}, {counted(swept, 'sweep')}")
     return 0
 
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from disque_trio.cli.frame import counted
 from disque_trio.cli.pipeline.spark import LakeOptions, part
 from disque_trio.pipeline.location import local_path
+from disque_trio.terminal.counting import counted
 from disque_trio.terminal.output import say
 
 HELP = "Upgrade a lake of release 0.1.0, as its first use does. Nothing may write into it."

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.status import Status
 
-from disque_trio.cli.frame import counted, duration
+from disque_trio.cli.frame import duration
 from disque_trio.cli.sim import report
 from disque_trio.cli.sim.options import Explore
 from disque_trio.cli.sim.outcomes import PASSED, VIOLATED
@@ -19,6 +19,7 @@ from disque_trio.sim.explore.search import Outcome, Search
 from disque_trio.sim.explore.steps import Steps
 from disque_trio.sim.picture.page import render
 from disque_trio.statemachine.form import COMPILED
+from disque_trio.terminal.counting import counted
 from disque_trio.terminal.options import UsageError
 from disque_trio.terminal.output import json_text, say
 from disque_trio.tracing.rows import Row
@@ -94,7 +95,9 @@ class _Shown:
 
     def tell(self, worlds: int, waiting: int, depth: int) -> None:
         """Show it."""
-        self._status.update(f"{self._name}: {worlds:,} states, {waiting:,} to visit, depth {depth}")
+        self._status.update(
+            f"{self._name}: {counted(worlds, 'state')}, {waiting:,} to visit, depth {depth}"
+        )
 
 
 def _show(options: Explore, bounded: Scope, outcome: Outcome) -> None:
@@ -110,8 +113,8 @@ def _show(options: Explore, bounded: Scope, outcome: Outcome) -> None:
     console = report.out()
     sizes = (
         f"{counted(outcome.worlds, 'state')}, depth {outcome.depth}, "
-        f"{duration(outcome.seconds)} ({outcome.settled:,} futures judged, "
-        f"{outcome.images:,} states of single nodes)"
+        f"{duration(outcome.seconds)} ({counted(outcome.settled, 'future')} judged, "
+        f"{counted(outcome.images, 'state')} of single nodes)"
     )
     if outcome.violation is not None:
         console.print(f"[bold]{outcome.scope}[/] [bold red]violated[/]: "

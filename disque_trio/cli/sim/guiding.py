@@ -9,7 +9,7 @@ import attrs
 from rich.status import Status
 from rich.table import Table
 
-from disque_trio.cli.frame import INTERRUPTED, counted, duration
+from disque_trio.cli.frame import INTERRUPTED, duration
 from disque_trio.cli.sim import report
 from disque_trio.cli.sim.corpus import Corpus
 from disque_trio.cli.sim.execution import Result
@@ -20,6 +20,7 @@ from disque_trio.cli.sim.sources import check_engine, code_digest, scenario_dige
 from disque_trio.sim.guided.search import FRESH, Candidate, Search
 from disque_trio.sim.scenarios.expand import expand
 from disque_trio.sim.scenarios.scenario import Scenario
+from disque_trio.terminal.counting import counted
 from disque_trio.terminal.options import UsageError
 from disque_trio.terminal.output import say_json
 
@@ -196,8 +197,9 @@ class _Guided:
     def _tell(self, status: Status) -> None:
         blind = f", blind {self._blind.facts['signatures']:,}" if self._blind.runs else ""
         text = (
-            f"guided: {self._ours.seconds:,.0f} of {self._limit:,.0f} s, {self._ours.runs:,} runs, "
-            f"{len(self._search.kept):,} plans kept, signatures {len(self._search.counts):,}{blind}"
+            f"guided: {self._ours.seconds:,.0f} of {self._limit:,.0f} s, "
+            f"{counted(self._ours.runs, 'run')}, {counted(len(self._search.kept), 'plan')} kept, "
+            f"signatures {len(self._search.counts):,}{blind}"
         )
         status.update(text)
         if not self._console.is_terminal and time.monotonic() - self._told >= _PAUSE_S:
@@ -239,7 +241,8 @@ class _Guided:
         console.print(table)
         console.print(
             f"{counted(len(self._search.kept), 'plan')} in {self._options.corpus}; "
-            f"{len(self._search.counts):,} signatures, {self._before:,} of them from earlier sweeps"
+            f"{counted(len(self._search.counts), 'signature')}, "
+            f"{self._before:,} of them from earlier sweeps"
         )
 
 

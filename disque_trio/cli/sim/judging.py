@@ -6,7 +6,7 @@ import attrs
 from rich.console import Console
 from rich.markup import escape
 
-from disque_trio.cli.frame import counted, duration
+from disque_trio.cli.frame import duration
 from disque_trio.cli.sim import report
 from disque_trio.cli.sim.options import Judge
 from disque_trio.cli.sim.outcomes import NOTHING_TESTED, PASSED, VIOLATED
@@ -14,6 +14,7 @@ from disque_trio.sim.histories import judge as histories
 from disque_trio.sim.histories.judge import Verdict
 from disque_trio.sim.histories.reading import Reader
 from disque_trio.sim.histories.records import PROPERTIES, HistoryError, Limits
+from disque_trio.terminal.counting import counted
 from disque_trio.terminal.options import UsageError
 from disque_trio.terminal.output import json_text, say
 
@@ -56,13 +57,14 @@ def _show(console: Console, verdict: Verdict) -> None:
         f"{duration(verdict.seconds)}, {counted(verdict.faults, 'known fault')}"
     )
     console.print(
-        f"  {counted(verdict.added, 'job')} added, {verdict.unknown:,} ADDJOBs without an outcome, "
-        f"{verdict.deliveries:,} deliveries, {verdict.redelivered:,} of them repeated, "
-        f"{verdict.after_ack:,} after an acknowledgement"
+        f"  {counted(verdict.added, 'job')} added, "
+        f"{counted(verdict.unknown, 'ADDJOB')} without an outcome, "
+        f"{counted(verdict.deliveries, 'delivery', 'deliveries')}, "
+        f"{verdict.redelivered:,} of them repeated, {verdict.after_ack:,} after an acknowledgement"
     )
     console.print(
-        f"  {verdict.open:,} jobs whose end is not known, {verdict.keys:,} keys judged, "
-        f"{verdict.unjudged_keys:,} not judged"
+        f"  {counted(verdict.open, 'job')} whose end is not known, "
+        f"{counted(verdict.keys, 'key')} judged, {verdict.unjudged_keys:,} not judged"
     )
     for note in verdict.notes:
         console.print(f"  [yellow]note[/]: {escape(note)}")

@@ -7,6 +7,8 @@ from types import TracebackType
 from rich import progress as bars
 from rich.console import Console
 
+from disque_trio.terminal.counting import counted
+
 _PAUSE_S = 10.0
 
 
@@ -35,7 +37,7 @@ class Progress:
     def __enter__(self) -> "Progress":
         self._bar.start()
         if self._kept:
-            self.console.print(f"{self._kept:,} seeds were done before, {self._total:,} to go")
+            self.console.print(f"{counted(self._kept, 'seed')} done before, {self._total:,} to go")
         return self
 
     def __exit__(
@@ -63,6 +65,6 @@ class Progress:
             self._told = now
             left = (self._total - self._done) * (now - self._began) / max(self._done, 1)
             self.console.print(
-                f"{self._done:,} of {self._total:,} seeds, {pace}, {failed}, "
+                f"{self._done:,} of {counted(self._total, 'seed')}, {pace}, {failed}, "
                 f"{timedelta(seconds=round(left))} left"
             )

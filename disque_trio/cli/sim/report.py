@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from disque_trio.cli.sim.execution import Finding, Result
 from disque_trio.terminal.consoles import console
+from disque_trio.terminal.counting import counted
 from disque_trio.terminal.output import json_text
 from disque_trio.tracing.rows import Row
 
@@ -55,10 +56,11 @@ def show_result(console: Console, result: Result, unseen: Sequence[str] = ()) ->
     speed = f" ({simulated / result.seconds:,.0f}x)" if result.seconds else ""
     console.print(
         f"[bold]{escape(result.scenario)}[/] seed {result.seed}, {result.engine}: "
-        f"{simulated:,.1f} s in {result.seconds:.2f} s{speed}, {result.steps:,} events"
+        f"{simulated:,.1f} s in {result.seconds:.2f} s{speed}, {counted(result.steps, 'event')}"
     )
     console.print(
-        f"  {result.added:,} jobs added, {result.delivered:,} deliveries, {result.lost:,} lost, "
+        f"  {counted(result.added, 'job')} added, "
+        f"{counted(result.delivered, 'delivery', 'deliveries')}, {result.lost:,} lost, "
         f"duplicates: {causes(result.duplicates)}"
     )
     if result.marks:

@@ -10,6 +10,7 @@ from disque_trio.cli.sim.sources import check_writable, plan_from, write_text
 from disque_trio.sim.scenarios import plan_file
 from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.sim.shrink import Shrinker, operations
+from disque_trio.terminal.counting import counted
 from disque_trio.terminal.options import UsageError
 
 LARGE = 12
@@ -44,7 +45,9 @@ def shrink(options: Shrink) -> int:
     note = f"shrunk from {path}, seed {plan.seed}: {wanted}"
     write_text(target, plan_file.dump(smallest, note))
     spent = " (budget spent: it might get smaller)" if shrinker.is_spent else ""
-    console.print(f"{_size(smallest)} after {shrinker.runs} runs{spent}; saved in {target}")
+    console.print(
+        f"{_size(smallest)} after {counted(shrinker.runs, 'run')}{spent}; saved in {target}"
+    )
     if (last := violation(execute(smallest).result, wanted)) is not None:
         console.print(f"[bold red]violated[/] {report.sentence(last)}")
     console.print(f"  again with: [bold]disque-trio sim run {target}[/]")

@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from disque_trio import __version__
-from disque_trio.cli.frame import INTERRUPTED, counted
+from disque_trio.cli.frame import INTERRUPTED
 from disque_trio.cli.sim import guiding, report, spark
 from disque_trio.cli.sim.collector import CollectorOptions, first_kept
 from disque_trio.cli.sim.execution import REPEATABLE, Finding, Result
@@ -35,6 +35,7 @@ from disque_trio.pipeline import session
 from disque_trio.pipeline.errors import INSTALL, PipelineError
 from disque_trio.pipeline.location import lake_path, local_path
 from disque_trio.sim.scenarios.scenario import Scenario
+from disque_trio.terminal.counting import counted
 from disque_trio.terminal.options import UsageError
 from disque_trio.terminal.output import say_json
 

@@ -6,10 +6,11 @@ from typing import Any, Final
 
 import attrs
 
-from disque_trio.cli.frame import counted, duration
+from disque_trio.cli.frame import duration
 from disque_trio.observe.cluster import RATES, NodeView
 from disque_trio.observe.finding import Level
 from disque_trio.observe.sampling import QueueView, View
+from disque_trio.terminal.counting import counted
 from disque_trio.terminal.output import lines_of
 
 Row = tuple[str, ...]

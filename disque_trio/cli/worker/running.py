@@ -18,6 +18,7 @@ from anyio.abc import Listener, Process, SocketAttribute, SocketStream
 from disque_trio.cli.worker.logs import log_to_stderr
 from disque_trio.cli.worker.options import Options
 from disque_trio.client.recorder import Recorder
+from disque_trio.terminal.counting import counted
 from disque_trio.terminal.options import UsageError
 from disque_trio.worker import App, UnfitTypeError, runtime
 from disque_trio.worker.driver import Worker
@@ -126,10 +127,10 @@ def run_one(app: App[Any], options: Options, child: str = "", *, has_parent: boo
     parent = _take_stdin() if has_parent else None
     log_to_stderr(options.log_level, child, options.log_format)
     _log.info(
-        "process %d of %s begins: %d jobs at a time, queues %s, nodes %s",
+        "process %d of %s begins: %s at a time, queues %s, nodes %s",
         os.getpid(),
         options.app,
-        options.concurrency,
+        counted(options.concurrency, "job"),
         ", ".join(os.fsdecode(queue.name) for queue in settings.queues),
         ", ".join(settings.nodes),
     )

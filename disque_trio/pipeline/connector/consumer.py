@@ -23,6 +23,7 @@ from disque_trio.pipeline.connector.nodes import NodeGoneError, Nodes, number
 from disque_trio.pipeline.connector.offsets import LostJobsError, flat
 from disque_trio.pipeline.connector.options import Link, Stream
 from disque_trio.pipeline.errors import PipelineError
+from disque_trio.terminal.counting import counted
 
 _STEP: Final = 250
 """Jobs taken in one GETJOB."""
@@ -184,16 +185,15 @@ class Consumer:
         down = self.nodes.down()
         if down and self.options.fails_on_loss:
             raise LostJobsError(
-                f"{len(missing)} jobs of a batch that is to run again are on none of the nodes "
-                f"that answer, such as {missing[0]}. They may be on {', '.join(down)}, which "
+                f"no node that answers has {counted(len(missing), 'job')} of a batch that is to "
+                f"run again, such as {missing[0]}. They may be on {', '.join(down)}, which "
                 "does not answer: start the query again when it does, have it forgotten (CLUSTER "
                 'FORGET), or do without the jobs, option("failOnDataLoss", "false")'
             )
         self._skipped.update(missing)
         _log.warning(
-            "%d jobs of a batch that runs again are over, expired or acknowledged by others, "
-            "such as %s",
-            len(missing),
+            "a batch runs again without %s, expired or acknowledged by others, such as %s",
+            counted(len(missing), "job"),
             missing[0],
         )
 

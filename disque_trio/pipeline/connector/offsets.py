@@ -24,6 +24,7 @@ from disque_trio.pipeline.connector import notes
 from disque_trio.pipeline.connector.nodes import Nodes
 from disque_trio.pipeline.connector.notes import Place
 from disque_trio.pipeline.errors import PipelineError
+from disque_trio.terminal.counting import counted
 
 QUEUE: Final = "disque-trio.spark.batches"
 NOTED: Final = 5_000
@@ -107,8 +108,9 @@ class Batches:
             text = notes.read(self.nodes, place)
             if text is None:
                 raise LostJobsError(
-                    f"the ids of {offset.count} jobs of a batch are on none of the nodes that "
-                    f"answer; {', '.join(self.nodes.down()) or 'none'} are down. Start the query "
+                    "no node that answers has the ids of "
+                    f"{counted(offset.count, 'job')} of a batch; "
+                    f"{', '.join(self.nodes.down()) or 'none'} are down. Start the query "
                     "again when they are back, or do without the jobs, "
                     'option("failOnDataLoss", "false")'
                 )

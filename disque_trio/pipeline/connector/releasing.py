@@ -19,6 +19,7 @@ from disque_trio.pipeline.connector.adding import Added, Name
 from disque_trio.pipeline.connector.nodes import NodeGoneError, Nodes, number
 from disque_trio.pipeline.connector.notes import PATIENCE_S, PAUSE_S
 from disque_trio.pipeline.errors import PipelineError
+from disque_trio.terminal.counting import counted
 
 _IDS: Final = 500
 """Ids in one command."""
@@ -34,8 +35,8 @@ def release(nodes: Nodes, jobs: Jobs) -> None:
                 rest = _enqueue_each(nodes, other, rest)
         if rest:
             _log.warning(
-                "%d jobs, such as %s, are on none of the nodes that answer; they are queued later",
-                len(rest),
+                "no node that answers has %s, such as %s; what the others have is queued later",
+                counted(len(rest), "job"),
                 rest[0],
             )
 
@@ -76,7 +77,7 @@ def _release_waiting(nodes: Nodes, names: Sequence[Name]) -> None:
         release(nodes, {node: waiting})
     if len(found) < len(names):
         raise PipelineError(
-            f"{len(names) - len(found)} jobs of this batch are on none of the nodes that answer: "
+            f"no node that answers has {counted(len(names) - len(found), 'job')} of this batch: "
             "run the batch again; it adds the jobs that are lost"
         )
 
@@ -119,7 +120,7 @@ def undo(nodes: Nodes, added: Added) -> None:
                 nodes.ask(name, asked)
                 break
         else:
-            _log.warning("%d jobs, such as %s, could not be undone", len(ids), ids[0])
+            _log.warning("could not undo %s, such as %s", counted(len(ids), "job"), ids[0])
 
 
 def _parts(ids: Iterable[str]) -> Iterator[list[str]]:

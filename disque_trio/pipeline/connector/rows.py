@@ -21,6 +21,7 @@ from disque_trio.pipeline.connector.options import ADDED, Sink, column
 from disque_trio.pipeline.errors import PipelineError
 from disque_trio.statemachine import joboptions
 from disque_trio.statemachine.joboptions import BY_WORD, Option
+from disque_trio.terminal.counting import counted
 
 LONGEST: Final = 256
 """Bytes of a key, as nodes take it."""
@@ -94,7 +95,10 @@ def check(schema: StructType, sink: Sink) -> None:
     if "body" not in types:
         raise PipelineError(f"there is no column body, but {', '.join(types) or 'none at all'}")
     if "queue" not in types and not sink.queue:
-        raise PipelineError("option queue is missing, and there is no column queue: where to?")
+        raise PipelineError(
+            "there is neither an option queue nor a column queue. Statements on a table of Spark's "
+            "catalog must give its options: INSERT INTO … WITH ('queue' = '…')"
+        )
 
 
 @attrs.define(eq=False)
@@ -135,7 +139,9 @@ class Rows:
     def _key(self, own: str | bytes) -> bytes:
         key = own.encode() if isinstance(own, str) else bytes(own)
         if not 0 < len(key) <= LONGEST:
-            raise self._wrong(f"its unique has {len(key)} bytes, and must have 1 to {LONGEST}")
+            raise self._wrong(
+                f"its unique has {counted(len(key), 'byte')}, and must have 1 to {LONGEST}"
+            )
         return key
 
     def _find_terms(self, period: tuple[int | None, ...], has_own_key: bool) -> Terms:

@@ -28,6 +28,7 @@ from disque_trio.pipeline.connector.refusing import in_a_sentence
 from disque_trio.pipeline.connector.releasing import release, release_keyed, undo
 from disque_trio.pipeline.connector.rows import Keys, Rows, check
 from disque_trio.pipeline.errors import PipelineError
+from disque_trio.terminal.counting import counted
 
 _log: Final = logging.getLogger(__name__)
 _MARGIN: Final = 0.05
@@ -117,8 +118,8 @@ class Phases:
             level = logging.WARNING if self.has_keys else logging.INFO
             _log.log(
                 level,
-                "%d rows have keys that jobs of the queue have, or had: nothing was added for them",
-                again,
+                "nothing was added for %s: jobs of the queue have, or had, the same keys",
+                counted(again, "row"),
             )
         with Nodes(self.link) as nodes:
             held = self._still_held(everything)

@@ -14,6 +14,7 @@ from disque_trio.pipeline.lake.files import LakeError, LakeFiles, Part, is_local
 from disque_trio.pipeline.lake.shape import TABLES, VERDICTS, plain, stored
 from disque_trio.pipeline.lake.store import Lake
 from disque_trio.pipeline.lake.views import VIEWS
+from disque_trio.terminal.counting import counted
 
 _SPARK: Final = {
     pa.int64(): "BIGINT",
@@ -57,7 +58,6 @@ def attach(
         view.createOrReplaceTempView(name)
 
 
-JUDGING: Final = "judging {runs:,} runs, {events:,} rows, that have no verdict of this version yet"
 PENDING: Final = """
 SELECT r.scenario, r.run, r.seed, r.events, r.is_live, t.plan
 FROM runs r LEFT JOIN traces t USING (scenario, run, seed) LEFT ANTI JOIN verdicts v
@@ -67,13 +67,19 @@ FROM runs r LEFT JOIN traces t USING (scenario, run, seed) LEFT ANTI JOIN verdic
 runs that an earlier release has ingested before they had ended."""
 
 
+def judging(runs: int, events: int) -> str:
+    """What is said before runs are judged."""
+    which = f"{counted(runs, 'run')}, {counted(events, 'row')}"
+    return f"judging {which}, without a verdict of this version yet"
+
+
 def _judge_missing(spark: Any, lake: Lake, tell: Callable[[str], object]) -> None:
     """Judge each run that this judge has not judged yet, and keep its verdict."""
     table = spark.table("verdicts")
     pending = spark.sql(PENDING.format(judge=verdicts.judge_digest())).cache()
     ((runs, events),) = pending.selectExpr("count(*)", "sum(events)").collect()
     if runs:
-        tell(JUDGING.format(runs=runs, events=events))
+        tell(judging(runs, events))
         tasks = min(runs, _TASKS * spark.sparkContext.defaultParallelism)
         rows = spark.table("rows").join(pending.select(*_KEYS), [*_KEYS], "left_semi")
         grouped = (each.repartition(tasks, *_KEYS).groupBy(*_KEYS) for each in (rows, pending))

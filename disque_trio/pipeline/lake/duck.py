@@ -129,7 +129,7 @@ class Duck:
         if not pending:
             return
         events = sum(run["events"] for run in pending)
-        tell(asking.JUDGING.format(runs=len(pending), events=events))
+        tell(asking.judging(len(pending), events))
         found = pa.concat_tables(map(self._judged, pending))
         asking.keep(self._lake, found)
         self._base.register("judged", found)

@@ -14,12 +14,12 @@ from disque_trio.pipeline.report.markup import (
     left_out,
     legend,
     plots,
-    runs,
     section,
     table,
     time,
 )
 from disque_trio.pipeline.report.sweeps import STAGES, Facts
+from disque_trio.terminal.counting import counted
 
 _NINES: Final = 5.0
 """The position of the maximum on an axis of percentiles, after 99.99."""
@@ -86,7 +86,7 @@ def _unseen_plot(curve: Curve) -> str:
         else '<span class="good">none left</span>'
     )
     drawing = charts.draw(charts.layers(*parts), says)
-    return figure(curve.scenario, f"{runs(curve.runs)} · {end}", drawing)
+    return figure(curve.scenario, f"{counted(curve.runs, 'run')} · {end}", drawing)
 
 
 def latency(told: ReportFacts) -> str:
@@ -131,7 +131,7 @@ def _latency_plot(stages: Sequence[Latency]) -> str:
         ("", "number:half", "number:99 %", "number:longest"),
         ([each.stage, *(time(each.at[at]) for at in (2, 7, -1))] for each in stages),
     )
-    return figure(scenario, f"{max(each.jobs for each in stages):,} jobs", drawing + figures)
+    return figure(scenario, counted(max(each.jobs for each in stages), "job"), drawing + figures)
 
 
 def _line(each: Latency) -> Line:

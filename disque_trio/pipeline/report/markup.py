@@ -5,6 +5,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from disque_trio.terminal.counting import counted
+
 PLOTS_MOST: Final = 12
 """Of one kind; scenarios with the most jobs come first."""
 
@@ -92,9 +94,7 @@ def time(millis: float) -> str:
 def left_out(whole: Sequence[object]) -> str:
     """A sentence about scenarios that are not drawn."""
     more = len(whole) - PLOTS_MOST
-    return f" {more} scenarios with fewer jobs are left out." if more > 0 else ""
-
-
-def runs(count: int) -> str:
-    """How many runs."""
-    return "1 run" if count == 1 else f"{count:,} runs"
+    if more <= 0:
+        return ""
+    verb = "is" if more == 1 else "are"
+    return f" {counted(more, 'scenario')} with fewer jobs {verb} left out."

@@ -8,8 +8,9 @@ from typing import Final
 
 from disque_trio.pipeline.report import charts
 from disque_trio.pipeline.report.facts import ReportFacts
-from disque_trio.pipeline.report.markup import PLOTS_MOST, figure, plots, section, table
+from disque_trio.pipeline.report.markup import PLOTS_MOST, figure, left_out, plots, section, table
 from disque_trio.pipeline.report.sweeps import Facts
+from disque_trio.terminal.counting import counted
 
 _NAMED_MOST: Final = 8
 """Scenarios that the head names."""
@@ -43,7 +44,7 @@ def _scenarios(seeds: Sequence[Facts]) -> Iterator[str]:
         first, last = min(row["first"] for row in rows), max(row["last"] for row in rows)
         yield f"{name} {first}" if first == last else f"{name} {first} to {last}"
     if len(names) > _NAMED_MOST:
-        yield f"{len(names) - _NAMED_MOST} other scenarios"
+        yield counted(len(names) - _NAMED_MOST, "other scenario")
 
 
 def trends(told: ReportFacts) -> str:
@@ -60,11 +61,10 @@ def trends(told: ReportFacts) -> str:
         figures.insert(
             0, _figure(_ALL, _together([row for rows in again.values() for row in rows]))
         )
-    rest = len(again) - PLOTS_MOST
-    more = f" {rest} scenarios with fewer jobs are in the table only." if rest > 0 else ""
     return section(
         "From sweep to sweep",
-        f"Scenarios that were swept more than once, each sweep at the time of its start.{more}",
+        "Scenarios that were swept more than once, each sweep at the time of its start."
+        f"{left_out(list(again))}",
         plots(figures) + f"<details><summary>The figures</summary>{_table(again)}</details>",
     )
 
@@ -94,7 +94,8 @@ def _sum(rows: Sequence[Facts]) -> Facts:
 def _figure(name: str, rows: Sequence[Facts]) -> str:
     seeds, failed = sum(row["seeds"] for row in rows), sum(row["failed"] for row in rows)
     kind = "bad" if failed else "good"
-    more = f'{len(rows)} sweeps · {seeds:,} seeds · <span class="{kind}">{failed:,} failed</span>'
+    parts = counted(len(rows), "sweep"), counted(seeds, "seed")
+    more = f'{" · ".join(parts)} · <span class="{kind}">{failed:,} failed</span>'
     says = f"{name} from sweep to sweep: seeds that failed, duplicates, and cost; see the table"
     return figure(name, more, charts.draw(_chart(rows), says))
 

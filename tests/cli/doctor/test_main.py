@@ -32,7 +32,7 @@ def test_what_is_wrong_is_told_worst_first(port: str, capsys: pytest.CaptureFixt
     assert lines[1].endswith("refused")
     assert lines[2].startswith("         → ")
     assert all(len(line) <= 80 for line in lines)
-    assert lines[-1] == "1 of 1 nodes answer; 1 problem, 2 warnings"
+    assert lines[-1] == "1 of 1 node answers; 1 problem, 2 warnings"
 
 
 def test_programs_get_an_object(port: str, capsys: pytest.CaptureFixture[str]) -> None:

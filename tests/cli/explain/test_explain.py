@@ -108,7 +108,7 @@ def test_a_job_of_a_running_cluster_is_explained(
     (holder,) = found["holders"]
     assert (holder["state"], holder["why"]) == ("queued", "it took the ADDJOB")
     shown = explained(capsys, *at(disque_server)[:-1], "--job", id)
-    assert "confirmed by 1 of 1 nodes\n" in shown
+    assert "confirmed by 1 of 1 node\n" in shown
 
 
 def test_a_queue_is_explained_by_what_most_of_its_jobs_ask_for(

@@ -244,7 +244,7 @@ def test_jobs_of_a_node_that_is_down_are_had_from_the_others(desk: Desk, fleet: 
     second = desk.consumer(cluster, "survive")
     second.recover(taken)
     assert sorted(second.jobs) == sorted(jobs)
-    with pytest.raises(LostJobsError, match=r"1 jobs of a batch.*failOnDataLoss") as error:
+    with pytest.raises(LostJobsError, match=r"1 job of a batch.*failOnDataLoss") as error:
         second.recover(alone)
     assert name_of(cluster[0]) in str(error.value)
     assert single[0] in str(error.value)

@@ -167,7 +167,7 @@ MISTAKES: dict[str, tuple[Callable[[User], object], str]] = {
     ),
     "a job for no queue": (
         lambda user: user.write("select 'a' as body", queue=""),
-        "option queue is missing, and there is no column queue: where to?",
+        "there is neither an option queue nor a column queue. Statements on a table",
     ),
     "a name for the batches of a stream": (
         lambda user: user.stream(writeId="a").load(),

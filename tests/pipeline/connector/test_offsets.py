@@ -57,7 +57,7 @@ def test_the_ids_of_a_batch_are_in_the_cluster(desk: Desk, cluster: Cluster) -> 
     again.drop(offset)
     notes = [note.encode() for _, note in offset.notes]
     eventually(lambda: not any(map(cluster.holders, notes)), SOON_S, "the notes are gone")
-    with pytest.raises(LostJobsError, match=r"the ids of 12001 jobs .*; none are down"):
+    with pytest.raises(LostJobsError, match=r"the ids of 12,001 jobs .*; none are down"):
         Batches(desk.nodes(cluster), "q").jobs(offset)
 
 

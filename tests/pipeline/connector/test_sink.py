@@ -80,7 +80,7 @@ def test_a_row_that_cannot_be_a_job_fails_the_batch(session: Any, cluster: Clust
         ("body string, size int", {"queue": "q"}, "does not know the column size"),
         ("body int", {"queue": "q"}, "column body is int, and must be string or binary"),
         ("queue string", {"queue": "q"}, "there is no column body, but queue"),
-        ("body string", {}, "option queue is missing"),
+        ("body string", {}, "neither an option queue nor"),
         ("body string", {"queue": "q", "hold": "-1"}, "option hold: '-1'"),
         ("body string", {"queue": "q", "holt": "1"}, "did you mean hold"),
     ],
@@ -199,7 +199,7 @@ def test_rows_that_are_recognized_are_counted_and_logged(
     write()
 
     assert caplog.messages == [
-        "3 rows have keys that jobs of the queue have, or had: nothing was added for them"
+        "nothing was added for 3 rows: jobs of the queue have, or had, the same keys"
     ]
     assert len(drain(cluster, "recognized", 3)) == 3
 

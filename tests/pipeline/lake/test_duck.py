@@ -121,7 +121,7 @@ def test_verdicts_are_kept_and_made_once(tmp_path: Path, cases: dict[str, Traced
         assert found == [(each.property, each.job) for each in case.verdict.violations]
 
     assert len(told) == 1
-    assert told[0].startswith("judging 1 runs")
+    assert told[0].startswith("judging 1 run,")
     assert len(lake.parts("verdicts")) == 1
 
 

@@ -124,9 +124,7 @@ def test_a_run_without_a_verdict_is_judged_once_and_this_is_told(spark: Any, fre
     ask = Telling(spark, fresh)
 
     assert len(ask("SELECT * FROM verdicts WHERE ok")) == 2
-    assert ask.told == [
-        f"judging 1 runs, {len(rows):,} rows, that have no verdict of this version yet"
-    ]
+    assert ask.told == [f"judging 1 run, {len(rows):,} rows, without a verdict of this version yet"]
     assert len(ask("SELECT * FROM verdicts WHERE ok")) == 2
     assert ask.told == []
 

@@ -6,6 +6,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.module_loading import import_string
 
 from disque_trio.contrib.outbox.django import relay
+from disque_trio.terminal.counting import counted
 from disque_trio.worker.app import App
 
 
@@ -34,6 +35,6 @@ class Command(BaseCommand):
             raise CommandError(f"--app {options['app']} is no App")
         found = relay(app, options["database"])
         if options["once"]:
-            self.stdout.write(f"{found.drain()} jobs were added")
+            self.stdout.write(f"{counted(found.drain(), 'job')} added")
         else:
             found.main()
