@@ -88,6 +88,15 @@ def test_every_part_is_there() -> None:
     assert "calm 900 1.1 s 5 ms – 20 ms 1 s 75 ms" in read
 
 
+def test_jobs_that_a_live_cluster_still_has_are_no_failure() -> None:
+    left = [Curve("live", 1, [(0, 0.0), (400, 4.0)], 4, None)]
+
+    html = page.render(attrs.evolve(TOLD, unseen=left))
+
+    assert "<span>1 run · 4 waiting</span>" in html
+    assert "live 1 run · 4 waiting 0 1 min 2 min" in text(html)
+
+
 def test_marks_that_no_seed_has_hit_are_named() -> None:
     assert "Not seen" not in text(page.render(TOLD))
 

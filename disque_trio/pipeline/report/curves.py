@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
+from disque_trio.pipeline.lake.shape import LIVE
 from disque_trio.pipeline.report import charts
 from disque_trio.pipeline.report.charts import Line
 from disque_trio.pipeline.report.facts import QUANTILES, Curve, Latency, ReportFacts
@@ -57,8 +58,8 @@ def unseen(told: ReportFacts) -> str:
     return section(
         "Unseen jobs",
         "Jobs that were added and not yet delivered to a consumer, over time: the mean of all "
-        "traced runs. None may be left at the end, except jobs of which faults destroyed as many "
-        f"copies as were promised.{left_out(curves)}",
+        "traced runs. A simulated run may have none left at the end, except jobs of which faults "
+        f"destroyed as many copies as were promised.{left_out(curves)}",
         plots(_unseen_plot(curve) for curve in drawn),
     )
 
@@ -68,7 +69,7 @@ def _unseen_plot(curve: Curve) -> str:
     size, unit = (3600, "h") if last > 7200 else (60, "min") if last > 300 else (1, "s")
     line = Line("accent", [(second / size, value) for second, value in curve.points])
     across = {
-        "axis": {"tickCount": 6, "labelExpr": f"datum.label + ' {unit}'"},
+        "axis": {"tickCount": 6, "labelExpr": f"datum.value ? datum.label + ' {unit}' : '0'"},
         "scale": {"domain": [0, last / size], "nice": False},
     }
     parts = [charts.area(line), charts.curve(line, across, {"axis": {"tickCount": 4}})]
@@ -80,13 +81,17 @@ def _unseen_plot(curve: Curve) -> str:
         f"unseen jobs of {curve.scenario} over {last / size:.3g} {unit}: "
         f"{most:,.3g} at most, {curve.left / curve.runs:,.3g} at the end"
     )
-    end = (
-        f'<span class="bad">{curve.left:,} left</span>'
-        if curve.left
-        else '<span class="good">none left</span>'
-    )
     drawing = charts.draw(charts.layers(*parts), says)
-    return figure(curve.scenario, f"{counted(curve.runs, 'run')} · {end}", drawing)
+    return figure(curve.scenario, f"{counted(curve.runs, 'run')} · {_end(curve)}", drawing)
+
+
+def _end(curve: Curve) -> str:
+    """What is left. Only a run that has ended must have none."""
+    if curve.scenario == LIVE:
+        return f"{curve.left:,} waiting"
+    if curve.left:
+        return f'<span class="bad">{curve.left:,} left</span>'
+    return '<span class="good">none left</span>'
 
 
 def latency(told: ReportFacts) -> str:
