@@ -158,6 +158,21 @@ def test_a_small_lake_is_asked_without_spark(small: str, tmp_path: Path, capsys:
     assert "DuckDB does not understand it: " in capsys.readouterr().err
 
 
+def test_rows_without_room_for_their_words_are_shown_a_line_for_each_column(
+    small: str, capsys: Capture
+) -> None:
+    word = "w" * 40
+    names = ", ".join(f"'{word}' AS c{number}" for number in range(6))
+    sql = f"SELECT time, {names} FROM rows ORDER BY time"
+
+    assert main(["pipeline", "query", small, sql, "--most", "2"]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:3] == ["row 1", "  time  0", f"  c0    {word}"]
+    assert lines[8:10] == ["row 2", "  time  1"]
+    assert lines[16] == "… and more: --most shows them, --json all"
+
+
 @pytest.mark.parametrize(
     ("rows", "more"),
     [

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 import attrs
+from rich.console import Console
 from rich.table import Table
 
 from disque_trio.cli.frame import json_switch
@@ -22,9 +23,11 @@ from disque_trio.pipeline.lake.views import VIEWS, lines
 from disque_trio.pipeline.session import first_line
 from disque_trio.terminal.consoles import console
 from disque_trio.terminal.options import COUNT, UsageError, argument, option, switch, text
-from disque_trio.terminal.output import say, say_json
+from disque_trio.terminal.output import say, say_facts, say_json
 
 HELP = "Ask a lake: a view by its name, or anything in SQL."
+_UNBOUNDED: Final = 1_000_000
+"""Columns of a terminal without an edge."""
 _NAME: Final = re.compile(r"\w+")
 
 
@@ -125,9 +128,25 @@ def _show(columns: Sequence[str], rows: Sequence[Any], most: int) -> None:
         table.add_column(name, justify="right" if is_number else "left", overflow="fold")
     for row in rows[:most]:
         table.add_row(*(_text(value) for value in row))
-    shown.print(table)
+    if _fits(shown, table):
+        shown.print(table)
+    else:
+        _show_each(columns, rows[:most])
     if len(rows) > most:
         shown.print("… and more: --most shows them, --json all")
+
+
+def _fits(shown: Console, table: Table) -> bool:
+    """Is there room for the longest word of each column?"""
+    options = shown.options.update(max_width=_UNBOUNDED)
+    return shown.measure(table, options=options).minimum <= shown.width
+
+
+def _show_each(columns: Sequence[str], rows: Sequence[Any]) -> None:
+    """A line for each column of a row."""
+    for number, row in enumerate(rows, 1):
+        say(f"row {number}")
+        say_facts((f"  {name}", _text(value)) for name, value in zip(columns, row, strict=True))
 
 
 def _text(value: Any) -> str:
