@@ -135,6 +135,22 @@ def test_a_node_does_not_know_a_list_that_it_has_not_read() -> None:
     assert other is not None
 
 
+def test_a_sender_is_no_holder_before_its_message_is_read() -> None:
+    before = [
+        ("send repljob n1 n2", "holders=n2"),
+        ("send working n1 n2", ""),
+        ("recv repljob n2 n1", "holders=n2"),
+        ("hold repljob n2", ""),
+        ("acked ackjob n2", ""),
+    ]
+
+    found = check(_between_two(*before, ("send setack n2 n1", "holders=1")))
+    other = check(_between_two(*before, ("send setack n2 n1", "holders=2")))
+
+    assert found is None
+    assert other is not None
+
+
 def test_a_job_whose_addjob_returned_unseen_may_be_announced() -> None:
     found = check(
         _between_two(

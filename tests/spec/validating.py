@@ -36,7 +36,9 @@ _ALSO: Final = frozenset(
 _ALIKE: Final = {"result": "setack", "joberror": "jobstate", "postponed": "jobstate"}
 """Messages that are one in the specification."""
 _WITH_LIST: Final = ("repljob", "yourjobs", "holders")
-_LISTED: Final = ("REPLJOB", "YOURJOBS", "HOLDERS")
+_LISTED: Final = frozenset(["REPLJOB", "YOURJOBS", "HOLDERS"])
+_BY_HOLDERS: Final = frozenset(["QUEUED", "WORKING", "WILLQUEUE", "JOBSTATE"])
+"""Messages that show that their sender is a holder."""
 _BY_SENDING: Final = ("msgs", "holders")
 _BOUNDLESS: Final = 1_000_000
 _EVENTS: Final = frozenset(
@@ -484,12 +486,13 @@ class _Player:
     ) -> list[Values]:
         """The states after a step for which a node has read just these of the messages."""
         node = arguments[0]
+        telling = _LISTED | _BY_HOLDERS if name == "Learn" else _LISTED
         sent = [self.message(attrs.evolve(row, node=row.peer, peer=row.node)) for row in read]
         unread = frozenset(
             each
             for each in state["msgs"]
             if each["to"] == node
-            and each["type"] in _LISTED
+            and each["type"] in telling
             and not any(message.is_said_by(each, state) for message in sent)
         )
         if not unread:
