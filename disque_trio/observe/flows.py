@@ -52,6 +52,8 @@ _WORDS: Final[Mapping[str, str]] = {"leased": "running", "waiting": "queued"}
 """The states of jobs, as the console calls them."""
 _AGAIN_S: Final = 30.0
 """A flow that was not found is searched for again after this time."""
+_FAR: Final = 1e11
+"""No time of ours is later, in Unix seconds."""
 _LONGEST: Final = 4 << 20
 """Bytes of a body that is read: the limit of its app is not known here."""
 
@@ -69,7 +71,7 @@ class KnownFlow:
     flow: EnqueuedFlow
     queue: str
     until: float
-    """Its deadline, in Unix seconds."""
+    """Its deadline, in Unix seconds; 0 if it is not known."""
     added_ms: int
     ends: dict[str, Ending | None] = attrs.Factory(dict)
     """By id: how members have ended, as far as it was asked for and nodes remember it."""
@@ -241,13 +243,8 @@ class Flows:
         if known is None:
             kwargs = asking.arguments(self._reader, job.body or b"") or {}
             flow = asking.handle(self._reader, job, kwargs)
-            until = kwargs.get("until")
-            known = KnownFlow(
-                flow,
-                job.queue or "",
-                float(until) if isinstance(until, int | float) else 0.0,
-                job.ctime // 1_000_000,
-            )
+            until = _moment(kwargs.get("until"))
+            known = KnownFlow(flow, job.queue or "", until, job.ctime // 1_000_000)
             self._ids[str(kwargs["flow"])] = job.id
         self._known[job.id] = known
         _forget_first(self._known)
@@ -305,6 +302,11 @@ _ANY: Final = Address()
 def _forget_first(known: dict[str, Any]) -> None:
     while len(known) > _REMEMBERED:
         del known[next(iter(known))]
+
+
+def _moment(value: object) -> float:
+    """Unix seconds in a body that anybody may have written; 0 for what is no time."""
+    return float(value) if isinstance(value, int | float) and 0 <= value < _FAR else 0.0
 
 
 def _task(job: JobDetails) -> str:

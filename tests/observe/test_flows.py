@@ -1,13 +1,15 @@
 """The topics `flow` and `flows`, of a real flow that a worker runs."""
 
+import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
 import attrs
 import pytest
 import trio
 
+from disque_trio.client import Client
 from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.observer import Observer
 from disque_trio.observe.operations import OPERATIONS
@@ -163,6 +165,42 @@ async def test_what_is_no_flow_is_told_with_the_reason(disque_server: Server) ->
 
         assert "a job of task cut" in (await seen.told("flow", id=plain))["why"]
         assert "it is over, or was never added" in (await seen.told("flow", id=missing))["why"]
+
+
+GONE: Final = object()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"until": 1e308},
+        {"until": -1},
+        {"until": "soon"},
+        {"flow": None},
+        {"flow": GONE},
+        {"flow": ["x"]},
+        {"members": 7},
+        {"members": [{"steps": [], "after": [0]}]},
+        {"members": []},
+    ],
+)
+async def test_bodies_that_only_look_like_flows_do_no_harm(
+    disque_server: Server, wrong: dict[str, Any]
+) -> None:
+    app = app_of(disque_server)
+    async with app, seeing(disque_server) as seen, Client(disque_server.url) as client:
+        flow = await film(app, "real")
+        shown = await client.show(flow.id)
+        assert shown is not None
+        body = json.loads(shown.body or b"")
+        kwargs = (body["kwargs"] | wrong).items()
+        body["kwargs"] = {name: value for name, value in kwargs if value is not GONE}
+        fake = await client.addjob("film", json.dumps(body).encode())
+
+        assert flow.id in [each["id"] for each in (await seen.told("flows"))["flows"]]
+        with suppress(MistakeError):
+            await seen.told("flow", id=fake)
+        await seen.told("job", id=fake)
 
 
 class Secret(Codec):

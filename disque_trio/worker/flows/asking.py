@@ -101,7 +101,9 @@ def arguments(enqueuer: Enqueuer, body: bytes) -> dict[str, Any] | None:
 
 def handle(enqueuer: Enqueuer, job: JobDetails, kwargs: Mapping[str, Any]) -> EnqueuedFlow:
     """The flow of a coordinator with these arguments. Raises `NotAFlowError`."""
-    members, key = building.planned(building.read(kwargs)), str(kwargs["flow"])
+    members, key = building.planned(building.read(kwargs)), kwargs.get("flow")
+    if not isinstance(key, str):
+        raise building.NotAFlowError("it has no name, by which its members are found")
     place = building.place_in(job.queue or "", key)
     return EnqueuedFlow(job.id, members, place, TOKENS + key, enqueuer)
 
