@@ -18,6 +18,9 @@ MUTANTS = (
     "confirmed-without-a-copy",
     "collected-at-once",
     "ignoring-setack",
+    "holders-listed-twice",
+    "ack-not-kept",
+    "cleaned-up-after-success",
 )
 
 
