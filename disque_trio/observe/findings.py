@@ -241,8 +241,9 @@ def _behind(counts: QueueCounts, names: Mapping[str, str]) -> list[tuple[_Kind, 
 
 def _sides(counts: QueueCounts, name: str, names: Mapping[str, str]) -> str:
     paused = {where: one.stats.pause for where, one in counts.parts[name].items()}
-    told = {names.get(where) or where: side for where, side in paused.items() if side != "none"}
-    return ", ".join(f"{side} at {node}" for node, side in told.items())
+    return ", ".join(
+        f"{side} at {names.get(where) or where}" for where, side in paused.items() if side != "none"
+    )
 
 
 def _others(

@@ -94,7 +94,7 @@ class KnownFlow:
 
 
 @attrs.frozen
-class Living:
+class Answering:
     """A client that asks no node that is known to be silent: queries about keys wait for it."""
 
     client: Any
@@ -218,7 +218,7 @@ class Flows:
 
     async def _search(self, name: str, queue: str) -> str:
         """The coordinator of a flow: most often it is in the queue of its members."""
-        holder = await key_holder(self._living, place_in(queue, name))
+        holder = await key_holder(self._answering, place_in(queue, name))
         if holder is not None:
             return holder.id
         found = await scan(
@@ -231,8 +231,8 @@ class Flows:
         return found.items[0].id if found.items else ""
 
     @property
-    def _living(self) -> Living:
-        return Living(self.survey.client)
+    def _answering(self) -> Answering:
+        return Answering(self.survey.client)
 
     def _note(self, copies: Sequence[Copy]) -> KnownFlow | None:
         """Remember the flow of a coordinator; None if there is none. Raises `DisqueError`."""
@@ -251,9 +251,9 @@ class Flows:
         return known
 
     async def _status(self, known: KnownFlow) -> FlowStatus:
-        status = await asking.status(known.flow, self._living)
+        status = await asking.status(known.flow, self._answering)
         if status.state == "cancelled" and known.cancelled_at is None:
-            mark = await key_holder(self._living, (known.flow.tokens, CANCELLED))
+            mark = await key_holder(self._answering, (known.flow.tokens, CANCELLED))
             jobs = await self._shown([mark.id] if mark else [], is_ended=True)
             known.cancelled_at = min((each.added for each in jobs.items), default=time.time())
         return status

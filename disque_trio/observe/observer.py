@@ -43,7 +43,7 @@ class Observer:
     counts: QueueCounts = attrs.field(init=False)
     lists: QueueLists = attrs.field(init=False)
     people: Workers = attrs.field(init=False)
-    graphs: Flows = attrs.field(init=False)
+    flows: Flows = attrs.field(init=False)
     timelines: Timelines = attrs.Factory(Timelines)
     series: deque[tuple[float | None, ...]] = attrs.field(factory=lambda: deque(maxlen=POINTS))
     """Unix seconds, jobs a second that were added, delivered and acknowledged, and queued jobs."""
@@ -57,7 +57,7 @@ class Observer:
         self.survey = Survey(self.client)
         self.forget()
         self.people = Workers(self.survey)
-        self.graphs = Flows(self.survey)
+        self.flows = Flows(self.survey)
 
     async def run(self) -> None:
         """Count queues, and try silent nodes again, until it is cancelled."""
@@ -186,7 +186,7 @@ async def _jobs(observer: Observer, args: Json) -> Told:
 
 
 async def _job(observer: Observer, args: Json) -> Told:
-    flow_of = observer.graphs.of_member
+    flow_of = observer.flows.of_member
     return await jobs.job(observer.survey, observer.counts, args, flow_of)
 
 
@@ -207,8 +207,8 @@ TOPICS: Final[Mapping[str, Callable[[Observer, Json], Awaitable[Told]]]] = {
     "workers": lambda observer, _args: observer.people.look(),
     "tasks": lambda observer, _args: tasks(observer.survey),
     "dead": _dead,
-    "flows": lambda observer, _args: observer.graphs.flows(),
-    "flow": lambda observer, args: observer.graphs.flow(observer.counts, args),
+    "flows": lambda observer, _args: observer.flows.flows(),
+    "flow": lambda observer, args: observer.flows.flow(observer.counts, args),
     "later": _later,
 }
 """What can be asked."""

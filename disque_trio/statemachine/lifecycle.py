@@ -134,9 +134,9 @@ def unregister(node: NodeState, job: Job, cause: Cause) -> None:
     memory = node.memory
     weight = of_job(job)
     memory.held -= weight
-    if job.id in memory.evictable:
+    if memory.evictable and job.id in memory.evictable:
         del memory.evictable[job.id]
-    if job.id in memory.dummies:
+    if memory.dummies and job.id in memory.dummies:
         del memory.dummies[job.id]
     if memory.spillable is not None:
         spilling.forget(node, job)

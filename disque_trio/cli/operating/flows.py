@@ -17,8 +17,9 @@ from disque_trio.cli.operating.frame import (
 )
 from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.observer import Observer
+from disque_trio.terminal.counting import counted
 from disque_trio.terminal.options import Family, argument
-from disque_trio.terminal.output import say_facts, say_json, say_table
+from disque_trio.terminal.output import complain, say_facts, say_json, say_table
 from disque_trio.worker.operating.admin import Admin
 from disque_trio.worker.runtime import runtime
 
@@ -48,11 +49,16 @@ async def _told(options: Options, topic: str, **args: str) -> dict[str, Any]:
 
 
 async def _list(_admin: Admin, options: Options) -> int:
-    found = (await _told(options, "flows"))["flows"]
+    found = await _told(options, "flows")
     if options.is_json:
-        say_json(found)
+        say_json(found["flows"])
     else:
-        say_table(_HEADS, [_row(each) for each in found])
+        say_table(_HEADS, [_row(each) for each in found["flows"]])
+    if found["unread"]:
+        unread = counted(found["unread"], "flow is", "flows are")
+        complain(f"disque-trio {NAME}: {unread} not listed: codecs of its app have encoded it")
+    if found["is_cut"]:
+        complain(f"disque-trio {NAME}: there may be more than these")
     return 0
 
 

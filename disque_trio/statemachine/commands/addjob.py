@@ -218,14 +218,14 @@ def _resolve(words: tuple[bytes, ...]) -> tuple[ResolvedOptions, Extensions | No
     Parsing options takes longer than adding the job, and each job may have another group or key. So
     the parsed options are remembered with `_ANY` in place of both.
     """
-    parsed = list(words)
+    shared = list(words)
     own: dict[str, Any] = {}
-    for at in range(1, len(parsed)):
-        option = OF_ONE_JOB.get(parsed[at - 1].upper())
+    for at in range(1, len(shared)):
+        option = OF_ONE_JOB.get(shared[at - 1].upper())
         if option is not None:
             own[option.extension] = read_text(option, words[at])
-            parsed[at] = _ANY
-    resolved = _PARSED[tuple(parsed)]
+            shared[at] = _ANY
+    resolved = _PARSED[tuple(shared)]
     return resolved, Extensions(**resolved.carried | own) if own else resolved.extensions
 
 
