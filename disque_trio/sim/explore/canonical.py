@@ -95,7 +95,8 @@ LEFT_OUT: Final[dict[type, str]] = {
     " is_unix wrong_passwords awaits authenticated",
     KeptResult: "at",
     Peer: "ip port bus_port zone name created ping_sent pong_received link link_created processes"
-    " used_at told_at doubted_at voted_at resent_on holding version format",
+    " used_at told_at doubted_at voted_at resent_on holding id_start version"
+    " format",
     Cluster: "nodes links last_link reachable duplicate own_addresses probe_at hosts"
     " is_own_ip_learned announced_ip messages_sent messages_received incarnation refusal",
     Queue: "created accessed jobs_in jobs_out given acks _in_order _late _late_adds length",
