@@ -6,7 +6,7 @@ has to be remembered. The price: jobs that are never committed are queued when t
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
@@ -21,9 +21,6 @@ from disque_trio.pipeline.connector.rows import Row
 from disque_trio.pipeline.errors import PipelineError
 from disque_trio.statemachine.base import Failure, Reply, Status
 
-_WINDOW: Final = 512
-_WINDOW_BYTES: Final = 4 << 20
-"""Limits of a window: what is sent before replies are read."""
 _ELSEWHERE: Final = (b"NOREPL", b"OOM", b"LEAVING", b"LOADING", b"MISCONF", b"PAUSED")
 """Refusals that other nodes may not give, or this one not for long."""
 UNIQUE: Final = "unique"
@@ -210,17 +207,3 @@ class Adder:
         for connection in self._connections:
             connection.close()
         self._connections = []
-
-
-def windows(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    """Rows in windows; the same rows give the same windows."""
-    window: list[Row] = []
-    size = 0
-    for row in rows:
-        window.append(row)
-        size += len(row.body)
-        if len(window) == _WINDOW or size > _WINDOW_BYTES:
-            yield window
-            window, size = [], 0
-    if window:
-        yield window

@@ -19,6 +19,7 @@ from pyspark.sql.types import (
 
 from disque_trio.client.records import JobDetails
 from disque_trio.pipeline.connector.consumer import Job, created
+from disque_trio.pipeline.connector.windows import windows
 from disque_trio.pipeline.errors import PipelineError
 
 _BATCH: Final = 2_000
@@ -50,8 +51,6 @@ _COPY: Final = (
 """Columns from SHOW and JSCAN; all but `created` are null in a stream."""
 SCHEMA: Final = StructType([*_DELIVERY, *_COPY])
 
-Row = dict[str, Any]
-
 
 def checked(schema: StructType) -> StructType:
     """Check a schema that the user gave. Raises `PipelineError` for unknown columns."""
@@ -67,26 +66,11 @@ def checked(schema: StructType) -> StructType:
     return schema
 
 
-def batches(rows: Iterable[Row], schema: StructType) -> Iterable[pa.RecordBatch]:
-    """Rows as record batches; a column that a row does not have is null."""
+def batches(jobs: Iterable[JobDetails], node: str, schema: StructType) -> Iterator[pa.RecordBatch]:
+    """What SHOW tells of a node's copies; a column that it does not have is null."""
     arrow = to_arrow_schema(schema, timezone="UTC")
-    part: list[Row] = []
-    size = 0
-    for row in rows:
-        part.append(row)
-        size += len(row["body"] or b"")
-        if len(part) == _BATCH or size > _BATCH_BYTES:
-            yield _batch(part, arrow)
-            part, size = [], 0
-    if part:
-        yield _batch(part, arrow)
-
-
-def _batch(rows: Sequence[Row], arrow: pa.Schema) -> pa.RecordBatch:
-    columns = [
-        pa.array([row.get(name) for row in rows], arrow.field(name).type) for name in arrow.names
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=arrow)
+    for part in windows(jobs, _BATCH, _BATCH_BYTES):
+        yield pa.RecordBatch.from_pylist([_copied(job, node) for job in part], arrow)
 
 
 def delivered(jobs: Sequence[Job], schema: StructType) -> bytes:
@@ -94,20 +78,9 @@ def delivered(jobs: Sequence[Job], schema: StructType) -> bytes:
     arrow = to_arrow_schema(schema, timezone="UTC")
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, arrow) as writer:
-        for part in _parts(jobs):
+        for part in windows(jobs, _BATCH, _BATCH_BYTES):
             writer.write_batch(pa.record_batch([_column(part, each) for each in arrow], arrow))
     return bytes(sink.getvalue())
-
-
-def _parts(jobs: Sequence[Job]) -> Iterator[Sequence[Job]]:
-    """As many as a record batch has."""
-    start = size = 0
-    for end, job in enumerate(jobs):
-        if end - start == _BATCH or size > _BATCH_BYTES:
-            yield jobs[start:end]
-            start, size = end, 0
-        size += len(job.body)
-    yield jobs[start:]
 
 
 def _column(jobs: Sequence[Job], field: pa.Field) -> pa.Array:
@@ -117,8 +90,7 @@ def _column(jobs: Sequence[Job], field: pa.Field) -> pa.Array:
     return pa.array(list(map(value, jobs)), field.type)
 
 
-def copied(job: JobDetails, node: str) -> Row:
-    """A row of a table: what SHOW tells of one copy."""
+def _copied(job: JobDetails, node: str) -> dict[str, Any]:
     within, waits, reason = job.next_requeue_within, job.backing_off, job.more.get("reason")
     return {
         "job_id": job.id,

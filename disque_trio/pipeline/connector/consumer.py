@@ -27,8 +27,6 @@ from disque_trio.terminal.counting import counted
 
 _STEP: Final = 250
 """Jobs taken in one GETJOB."""
-_ACKS: Final = 500
-"""Ids in one ACKJOB."""
 _REMEMBERED: Final = 200_000
 """How many ids of acknowledged jobs are kept: duplicates of them are acknowledged again."""
 _log: Final = logging.getLogger(__name__)
@@ -147,7 +145,7 @@ class Consumer:
                 continue
             self.duplicates += 1
         for node, ids in over.items():
-            self._acknowledge([node], ids)
+            self.nodes.acknowledge(node, ids)
         return size
 
     def _hold(self, jobs: Iterable[Job]) -> Jobs:
@@ -232,24 +230,10 @@ class Consumer:
             if (rest := [job for job in ids if job not in self._done and job not in self._skipped])
         }
         for node, ids in pending.items():
-            others = [name for name in self.nodes.names() if name != node]
-            if not self._acknowledge([node, *others], ids):
+            if not self.nodes.acknowledge(node, ids):
                 return False
             self._forget(ids)
         return True
-
-    def _acknowledge(self, nodes: Sequence[str], ids: Sequence[str]) -> bool:
-        """Tell the first node that answers, which tells the holders of the jobs."""
-        asked = [commands.ackjob(*ids[at : at + _ACKS]) for at in range(0, len(ids), _ACKS)]
-        for name in nodes:
-            try:
-                counts = self.nodes.ask(name, asked)
-            except NodeGoneError as error:
-                _log.warning("a node is left out: %s", error)
-                continue
-            if not any(isinstance(count, RefusedError) for count in counts):
-                return True
-        return False
 
     def _forget(self, ids: Iterable[str]) -> None:
         for job in ids:

@@ -4,6 +4,7 @@ Blocking, on the Python client. A request waits for a node no longer than the op
 node that has not answered is not asked again for a while.
 """
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeVar
@@ -20,6 +21,7 @@ from disque_trio.client.greeting import Introduction
 from disque_trio.client.records import JobDetails
 from disque_trio.client.refusals import AuthenticationError, RefusedError, UnavailableError
 from disque_trio.pipeline.connector.options import Link
+from disque_trio.pipeline.connector.windows import of_ids
 from disque_trio.pipeline.errors import PipelineError
 
 Result = TypeVar("Result")
@@ -30,6 +32,7 @@ _SCANNED: Final = 500
 """Jobs in one reply of JSCAN."""
 _LOOK_S: Final = 5.0
 """How long an answer to HELLO counts."""
+_log: Final = logging.getLogger(__name__)
 
 
 class NodeGoneError(PipelineError):
@@ -85,6 +88,20 @@ class Nodes:
         # The option `timeout` is all that a reply may take.
         asked = [attrs.evolve(each, wait_s=0.0) if each.wait_s else each for each in asked]
         return self._guarded(address, lambda: self._asked(address, asked))
+
+    def acknowledge(self, name: str, ids: Sequence[str]) -> bool:
+        """Acknowledge jobs at this node or, if it does not answer, at another one, which tells the
+        holders. False if no node took it."""
+        asked = [commands.ackjob(*some) for some in of_ids(ids)]
+        for each in (name, *(other for other in self.names() if other != name)):
+            try:
+                counts = self.ask(each, asked)
+            except NodeGoneError as error:
+                _log.warning("a node is left out: %s", error)
+                continue
+            if not any(isinstance(count, RefusedError) for count in counts):
+                return True
+        return False
 
     def open(self, name: str) -> Connection:
         """A new connection for the caller alone. Raises `NodeGoneError`."""

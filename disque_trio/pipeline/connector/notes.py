@@ -62,9 +62,4 @@ def drop(nodes: Nodes, notes: Iterable[Place]) -> None:
     for node, job in notes:
         by_node.setdefault(node, []).append(job)
     for node, ids in by_node.items():
-        for name in (node, *nodes.names()):
-            try:
-                nodes.ask(name, [commands.ackjob(*ids)])
-            except NodeGoneError:
-                continue
-            break
+        nodes.acknowledge(node, ids)

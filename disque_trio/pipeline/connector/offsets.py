@@ -23,6 +23,7 @@ from disque_trio.client.leases import Jobs
 from disque_trio.pipeline.connector import notes
 from disque_trio.pipeline.connector.nodes import Nodes
 from disque_trio.pipeline.connector.notes import Place
+from disque_trio.pipeline.connector.windows import of_ids
 from disque_trio.pipeline.errors import PipelineError
 from disque_trio.terminal.counting import counted
 
@@ -39,8 +40,8 @@ _ID_LENGTH: Final = 40
 class Offset:
     """Where a batch ends."""
 
-    queue: str
     seq: int
+    queue: str
     count: int = 0
     """How many jobs it has."""
     notes: tuple[Place, ...] = ()
@@ -48,12 +49,7 @@ class Offset:
 
     def dumped(self) -> dict[str, Any]:
         """As Spark stores it."""
-        return {
-            "seq": self.seq,
-            "queue": self.queue,
-            "count": self.count,
-            "notes": [list(each) for each in self.notes],
-        }
+        return attrs.asdict(self)
 
 
 class LostJobsError(PipelineError):
@@ -74,7 +70,7 @@ class Batches:
         texts = map(json.dumps, _parts(jobs))
         places = [notes.keep(self.nodes, partial(self._adds, text)) for text in texts]
         self._known[seq] = jobs
-        return Offset(self.queue, seq, len(flat(jobs)), tuple(places))
+        return Offset(seq, self.queue, len(flat(jobs)), tuple(places))
 
     def _adds(self, text: str) -> Command[str]:
         """With as many copies as there can be now: a node that is down counts in the default."""
@@ -126,15 +122,15 @@ def flat(jobs: Jobs) -> list[str]:
 
 def _parts(jobs: Jobs) -> Iterator[Jobs]:
     for node, ids in jobs.items():
-        for at in range(0, len(ids), NOTED):
-            yield {node: ids[at : at + NOTED]}
+        for some in of_ids(ids, NOTED):
+            yield {node: list(some)}
 
 
 def load(data: Any, queue: str) -> Offset:
     """An offset that Spark stored for a stream of this queue. Raises `PipelineError` if it is not
     one, or one of another queue."""
     match data:
-        case {"seq": int(seq), "count": int(count), "notes": list(found)} if all(
+        case {"seq": int(seq), "count": int(count), "notes": [*found]} if all(
             map(_is_place, found)
         ):
             other = data.get("queue", queue)  # release 0.1 did not store it
@@ -143,7 +139,7 @@ def load(data: Any, queue: str) -> Offset:
                     f"the checkpoint is of a stream of the queue {other}, not {queue}: "
                     "each queue needs a checkpoint of its own"
                 )
-            return Offset(queue, seq, count, tuple((node, note) for node, note in found))
+            return Offset(seq, queue, count, tuple((node, note) for node, note in found))
     raise PipelineError(
         f"the checkpoint's offset is not one of a Disque stream: {data!r:.120}. "
         "Does the checkpoint belong to another query, or to an earlier version?"

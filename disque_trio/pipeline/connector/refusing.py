@@ -6,10 +6,9 @@ of the process says otherwise. The process ends with the error, so that this con
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import wraps
-from typing import Any, Final, NoReturn, ParamSpec, TypeVar
+from typing import Any, Final, NoReturn
 
 from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
@@ -17,30 +16,20 @@ from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from disque_trio.pipeline.errors import PipelineError
 
 _HIDES: Final = "SPARK_HIDE_TRACEBACK"
-Given = ParamSpec("Given")
-Result = TypeVar("Result")
 
 
 @contextmanager
 def sentences() -> Iterator[None]:
-    """Errors of the pipeline leave this process without a traceback if it is one of Spark's."""
+    """Errors of the pipeline leave this process without a traceback if it is one of Spark's.
+
+    It decorates the methods that Spark calls.
+    """
     try:
         yield
     except PipelineError:
         if _is_sparks():
             os.environ[_HIDES] = "1"
         raise
-
-
-def in_a_sentence(method: Callable[Given, Result]) -> Callable[Given, Result]:
-    """The same for a method that Spark calls."""
-
-    @wraps(method)
-    def called(*args: Given.args, **kwargs: Given.kwargs) -> Result:
-        with sentences():
-            return method(*args, **kwargs)
-
-    return called
 
 
 def _is_sparks() -> bool:
@@ -56,7 +45,7 @@ class Refused(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, error: PipelineError) -> None:
         self._error = error
 
-    @in_a_sentence
+    @sentences()
     def _refuse(self, *_: Any) -> NoReturn:
         raise self._error
 

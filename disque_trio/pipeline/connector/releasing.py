@@ -4,11 +4,9 @@ ENQUEUE ends the wait. If it is sent twice, and a worker has the job by then, th
 more: so of jobs with keys, the nodes are asked for the state before anything is sent again.
 """
 
-import contextlib
 import logging
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from typing import Final
 
 from disque_trio.client import commands
@@ -18,11 +16,10 @@ from disque_trio.client.refusals import RefusedError
 from disque_trio.pipeline.connector.adding import Added, Name
 from disque_trio.pipeline.connector.nodes import NodeGoneError, Nodes, number
 from disque_trio.pipeline.connector.notes import PATIENCE_S, PAUSE_S
+from disque_trio.pipeline.connector.windows import of_ids
 from disque_trio.pipeline.errors import PipelineError
 from disque_trio.terminal.counting import counted
 
-_IDS: Final = 500
-"""Ids in one command."""
 _log: Final = logging.getLogger(__name__)
 
 
@@ -45,7 +42,7 @@ def release_keyed(nodes: Nodes, added: Added) -> None:
     """Make jobs with keys visible, each once. Raises `PipelineError` if that is not certain."""
     doubtful = list(added.found)
     for node, ids in added.held.items():
-        parts = list(_parts(ids))
+        parts = list(of_ids(ids))
         try:
             counts = nodes.ask(node, [commands.enqueue(*part) for part in parts])
         except NodeGoneError:
@@ -84,7 +81,7 @@ def _release_waiting(nodes: Nodes, names: Sequence[Name]) -> None:
 
 def _enqueue(nodes: Nodes, node: str, ids: Sequence[str]) -> list[str]:
     """At the node that added them, many at once. Returns those that it does not have."""
-    parts = list(_parts(ids))
+    parts = list(of_ids(ids))
     try:
         counts = nodes.ask(node, [commands.enqueue(*part) for part in parts])
         short = [part for part, n in zip(parts, counts, strict=True) if number(n) < len(part)]
@@ -114,16 +111,5 @@ def undo(nodes: Nodes, added: Added) -> None:
     By ACKJOB: DELJOB removes the copy of one node only, and the other copies would be queued.
     """
     for node, ids in (*added.held.items(), *added.free.items()):
-        asked = [commands.ackjob(*part) for part in _parts(ids)]
-        for name in [node, *(other for other in nodes.names() if other != node)]:
-            with contextlib.suppress(NodeGoneError):
-                nodes.ask(name, asked)
-                break
-        else:
+        if not nodes.acknowledge(node, ids):
             _log.warning("could not undo %s, such as %s", counted(len(ids), "job"), ids[0])
-
-
-def _parts(ids: Iterable[str]) -> Iterator[list[str]]:
-    left = iter(ids)
-    while part := list(islice(left, _IDS)):
-        yield part

@@ -11,10 +11,10 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, EqualTo, Filter, In, InputPartition
 from pyspark.sql.types import StructType
 
-from disque_trio.pipeline.connector.columns import batches, copied
+from disque_trio.pipeline.connector.columns import batches
 from disque_trio.pipeline.connector.nodes import Nodes, copies
 from disque_trio.pipeline.connector.options import STATES, Link, Scan
-from disque_trio.pipeline.connector.refusing import in_a_sentence, sentences
+from disque_trio.pipeline.connector.refusing import sentences
 
 
 class Node(InputPartition):
@@ -65,7 +65,7 @@ class CopiesTable(DataSourceReader):
         """Of the jobs that are listed, as the column has them."""
         return set(self._scan.states or STATES) & set(STATES)
 
-    @in_a_sentence
+    @sentences()
     def partitions(self) -> Sequence[InputPartition]:
         with Nodes(self._link) as nodes:
             return [Node(name, self._scan) for name in nodes.live()]
@@ -75,8 +75,7 @@ class CopiesTable(DataSourceReader):
         with sentences(), Nodes(self._link) as nodes:
             scan = partition.scan
             jobs = copies(nodes, partition.value, scan.queue, scan.states)
-            rows = (copied(job, partition.value) for job in jobs)
-            yield from batches(rows, self._schema)
+            yield from batches(jobs, partition.value, self._schema)
 
 
 class _PushFilters:

@@ -8,7 +8,7 @@ import logging
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 import attrs
 import pyarrow as pa
@@ -20,17 +20,21 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from disque_trio.pipeline.connector.adding import Added, Adder, windows
+from disque_trio.pipeline.connector.adding import Added, Adder
 from disque_trio.pipeline.connector.ledger import Ledger, TaskNotes, digest, finish, forget
 from disque_trio.pipeline.connector.nodes import Nodes
 from disque_trio.pipeline.connector.options import Link, Sink
-from disque_trio.pipeline.connector.refusing import in_a_sentence
+from disque_trio.pipeline.connector.refusing import sentences
 from disque_trio.pipeline.connector.releasing import release, release_keyed, undo
 from disque_trio.pipeline.connector.rows import Keys, Rows, check
+from disque_trio.pipeline.connector.windows import windows
 from disque_trio.pipeline.errors import PipelineError
 from disque_trio.terminal.counting import counted
 
 _log: Final = logging.getLogger(__name__)
+_WINDOW: Final = 512
+_WINDOW_BYTES: Final = 4 << 20
+"""Limits of a window: what is sent before replies are read."""
 _MARGIN: Final = 0.05
 """The part of the hold that is reserved for differences between clocks."""
 
@@ -60,7 +64,7 @@ class Phases:
         """Do nodes recognize a row by its key?"""
         return self.recognize in ("keys", "content")
 
-    @in_a_sentence
+    @sentences()
     def write(self, batches: Iterator[pa.RecordBatch]) -> Written:
         """In a task: add the rows as jobs."""
         with Nodes(self.link) as nodes:
@@ -98,7 +102,8 @@ class Phases:
         notes: TaskNotes | None,
         written: Written,
     ) -> None:
-        for window in windows(row for batch in batches for row in rows.of(batch)):
+        jobs = (row for batch in batches for row in rows.of(batch))
+        for window in windows(jobs, _WINDOW, _WINDOW_BYTES):
             place = len(written.windows)
             what = "" if notes is None else digest(window)
             added = None if notes is None else notes.find(place, what)
@@ -108,7 +113,7 @@ class Phases:
                     notes.keep(place, what, added, adder.node)
             written.windows.append((what, added))
 
-    @in_a_sentence
+    @sentences()
     def commit(self, messages: Sequence[WriterCommitMessage | None], batch: int = -1) -> None:
         """In the driver: all tasks have succeeded."""
         done = [message for message in messages if isinstance(message, Written)]
@@ -180,41 +185,20 @@ def _place() -> tuple[int, str, int]:
     return context.partitionId(), query if batch else "", int(batch or -1)
 
 
-class BatchSink(DataSourceArrowWriter):
+class BatchSink(Phases, DataSourceArrowWriter):
     """The sink of a batch."""
 
-    def __init__(self, phases: Phases) -> None:
-        self._phases = phases
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return self._phases.write(iterator)
-
-    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        self._phases.commit(messages)
-
-    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        self._phases.abort(messages)
-
-
-class StreamSink(DataSourceStreamArrowWriter):
+class StreamSink(Phases, DataSourceStreamArrowWriter):
     """The sink of a query."""
 
-    def __init__(self, phases: Phases) -> None:
-        self._phases = phases
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return self._phases.write(iterator)
-
-    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        self._phases.commit(messages, batchId)
-
-    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        self._phases.abort(messages, batchId)
+Kind = TypeVar("Kind", BatchSink, StreamSink)
 
 
-def phases(
-    link: Link, sink: Sink, schema: StructType, *, overwrite: bool, is_stream: bool
-) -> Phases:
+def sink_for(
+    kind: type[Kind], link: Link, sink: Sink, schema: StructType, *, overwrite: bool
+) -> Kind:
     """Raises `PipelineError` if the rows cannot become jobs."""
     check(schema, sink)
     if overwrite:
@@ -222,6 +206,7 @@ def phases(
             'a queue cannot be overwritten: write with mode("append"), '
             'and a stream with outputMode("append") or outputMode("update")'
         )
+    is_stream = kind is StreamSink
     if is_stream and sink.write_id:
         raise PipelineError("option writeId names the write of a table; a stream has its batches")
     recognize = sink.recognize or ("keys" if is_stream or sink.write_id else "none")
@@ -229,4 +214,4 @@ def phases(
         raise PipelineError(
             "option recognize: 'notes': a table's write has no notes: use keys and writeId"
         )
-    return Phases(link, sink, recognize, "" if is_stream else sink.write_id or uuid.uuid4().hex)
+    return kind(link, sink, recognize, "" if is_stream else sink.write_id or uuid.uuid4().hex)

@@ -14,9 +14,9 @@ from pyspark.sql.types import StructType
 
 from disque_trio.pipeline.connector import options
 from disque_trio.pipeline.connector.columns import SCHEMA, checked
-from disque_trio.pipeline.connector.refusing import Refused, in_a_sentence
+from disque_trio.pipeline.connector.refusing import Refused, sentences
 from disque_trio.pipeline.connector.scan import CopiesTable
-from disque_trio.pipeline.connector.sink import BatchSink, StreamSink, phases
+from disque_trio.pipeline.connector.sink import BatchSink, StreamSink, sink_for
 from disque_trio.pipeline.connector.stream import QueueStream
 from disque_trio.pipeline.errors import PipelineError
 
@@ -30,13 +30,13 @@ class DisqueSource(DataSource):
     def name(cls) -> str:
         return "disque"
 
-    @in_a_sentence
+    @sentences()
     def schema(self) -> StructType:
         """Asked for by `load()`, so that a mistake is told there and not when the query begins."""
         options.check_read(self.options)
         return SCHEMA
 
-    @in_a_sentence
+    @sentences()
     def reader(self, schema: StructType) -> DataSourceReader:
         options.check_names(self.options, "scan")
         link, scan = options.link(self.options), options.scan(self.options)
@@ -50,17 +50,17 @@ class DisqueSource(DataSource):
         except PipelineError as error:
             return Refused(error)
 
-    @in_a_sentence
+    @sentences()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         options.check_names(self.options, "sink")
         link, sink = options.link(self.options), options.sink(self.options)
-        return BatchSink(phases(link, sink, schema, overwrite=overwrite, is_stream=False))
+        return sink_for(BatchSink, link, sink, schema, overwrite=overwrite)
 
-    @in_a_sentence
+    @sentences()
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         options.check_names(self.options, "sink")
         link, sink = options.link(self.options), options.sink(self.options)
-        return StreamSink(phases(link, sink, schema, overwrite=overwrite, is_stream=True))
+        return sink_for(StreamSink, link, sink, schema, overwrite=overwrite)
 
 
 def register(spark: SparkSession) -> None:

@@ -25,7 +25,7 @@ from disque_trio.pipeline.connector.nodes import UnreachableError
 from disque_trio.pipeline.connector.notes import PAUSE_S
 from disque_trio.pipeline.connector.offsets import Batches, LostJobsError, Offset
 from disque_trio.pipeline.connector.options import Link, Stream
-from disque_trio.pipeline.connector.refusing import in_a_sentence
+from disque_trio.pipeline.connector.refusing import sentences
 from disque_trio.pipeline.errors import PipelineError
 
 _PATIENCE_S: Final = 120.0
@@ -50,7 +50,7 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._consumer: Consumer = Consumer(link, options)
         self._batches = Batches(self._consumer.nodes, options.queue)
-        self._committed = Offset(options.queue, 0)
+        self._committed = Offset(0, options.queue)
         """Where the latest batch ended that Spark has committed and nodes have heard of."""
         self._offered: tuple[Offset, Offset] | None = None
         """The last answer with its start, for Spark may ask twice."""
@@ -64,17 +64,17 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"_schema": self._schema}  # all that tasks need
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        return Offset(self._options.queue, 0).dumped()
+        return Offset(0, self._options.queue).dumped()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         return ReadMaxRows(self._options.max_jobs)
 
-    @in_a_sentence
+    @sentences()
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._left = self._consumer.backlog()
         self._has_met_nodes = True
 
-    @in_a_sentence
+    @sentences()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         begin = self._load(start)
         if self._offered is not None and self._offered[0] == begin:
@@ -148,7 +148,7 @@ class QueueStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return None
         return {"backlog": backlog, "held": len(consumer.jobs), "duplicates": consumer.duplicates}
 
-    @in_a_sentence
+    @sentences()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         last = self._load(end)
         if self._load(start) == last:

@@ -12,7 +12,7 @@ NOTE = "D-" + "a" * 38
 
 
 def test_an_offset_comes_back_as_it_was() -> None:
-    offset = Offset("q", 7, 3, (("a:1", NOTE), ("b:2", NOTE)))
+    offset = Offset(7, "q", 3, (("a:1", NOTE), ("b:2", NOTE)))
 
     assert offsets.load(offset.dumped(), "q") == offset
 
@@ -20,12 +20,12 @@ def test_an_offset_comes_back_as_it_was() -> None:
 def test_an_offset_of_an_earlier_release_names_no_queue() -> None:
     data = {"seq": 1, "count": 0, "notes": []}
 
-    assert offsets.load(data, "q") == Offset("q", 1)
+    assert offsets.load(data, "q") == Offset(1, "q")
 
 
 def test_an_offset_of_another_queue_is_not_taken() -> None:
     with pytest.raises(PipelineError, match="of a stream of the queue b, not b2"):
-        offsets.load(Offset("b", 1).dumped(), "b2")
+        offsets.load(Offset(1, "b").dumped(), "b2")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
 from disque_trio.pipeline.connector import options
-from disque_trio.pipeline.connector.sink import phases
+from disque_trio.pipeline.connector.sink import BatchSink, sink_for
 from disque_trio.pipeline.connector.source import DisqueSource
 from disque_trio.pipeline.errors import PipelineError
 from tests.cluster.processes import SOON_S, Cluster, eventually
@@ -191,7 +191,7 @@ def test_rows_that_are_recognized_are_counted_and_logged(
 
     def write() -> None:
         link, sink = options.link(everything), options.sink(everything)
-        done = phases(link, sink, schema, overwrite=False, is_stream=False)
+        done = sink_for(BatchSink, link, sink, schema, overwrite=False)
         done.commit([done.write(iter([batch]))])
 
     write()
