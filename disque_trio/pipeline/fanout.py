@@ -66,8 +66,8 @@ class Fanout:
                     return
                 outcome = self._outcomes.get()
                 under_way -= 1
-                if isinstance(outcome, _Failure):
-                    raise PipelineError(outcome.text)
+                if isinstance(outcome, PipelineError):
+                    raise outcome
                 yield outcome
         finally:
             self._is_over = True
@@ -102,7 +102,7 @@ class Fanout:
                 self._outcomes.put(outcome)
         except Exception as error:  # whatever Spark says
             if not self._is_over:
-                self._outcomes.put(_Failure(why(error, "Spark could not finish")))
+                self._outcomes.put(PipelineError(why(error, "Spark could not finish")))
 
     def _end(self) -> None:
         deadline = time.monotonic() + _END_S
@@ -117,10 +117,3 @@ class Fanout:
         ours = set(tracker.getJobIdsForGroup(self._group))
         if not ours.isdisjoint(tracker.getActiveJobsIds()):
             self._context.cancelJobGroup(self._group)
-
-
-class _Failure:
-    """A piece that failed."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text

@@ -2,8 +2,6 @@
 
 import hashlib
 from contextlib import ExitStack
-from types import TracebackType
-from typing import Self
 
 from disque_trio.pipeline.lake import shape, verdicts
 from disque_trio.pipeline.lake.files import LakeError, LakeFiles, Part, PartWriter
@@ -12,27 +10,18 @@ from disque_trio.sim.scenarios.plan import Plan
 from disque_trio.tracing.rows import Row
 
 
-class RunWriter:
+class RunWriter(ExitStack):
     """Writes runs of one scenario: files of rows, plans and verdicts, if there are any."""
 
     def __init__(self, lake: str, scenario: str, name: str) -> None:
+        super().__init__()
         self._lake, self._scenario, self._name = lake, scenario, name
         self._writers: dict[str, PartWriter] = {}
-        self._stack = ExitStack()
-        self.parts: tuple[Part, ...] = ()
 
-    def __enter__(self) -> Self:
-        self._stack.__enter__()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
-        self.parts = tuple(writer.done for writer in self._writers.values())
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What was written, once this is closed."""
+        return tuple(writer.done for writer in self._writers.values())
 
     @staticmethod
     def name_of(*facts: str) -> str:
@@ -58,6 +47,7 @@ class RunWriter:
 
     def _part(self, table: str) -> PartWriter:
         if table not in self._writers:
-            part = self._open().part(table, self._scenario, self._name, shape.SCHEMAS[table])
-            self._writers[table] = self._stack.enter_context(part)
+            lake = self._open()
+            part = PartWriter(lake, lake.new_path(table, self._scenario, self._name))
+            self._writers[table] = self.enter_context(part)
         return self._writers[table]

@@ -173,7 +173,7 @@ def test_the_time_of_a_job_is_divided_among_its_stages(spark: Any) -> None:
         """
     ).createOrReplaceTempView("jobs")
 
-    (row,) = sweeps.stages(lambda sql: [each.asDict() for each in spark.sql(sql).collect()])
+    (row,) = spark.sql(sweeps.TIMES).collect()
 
     assert [row[name] for name in sweeps.STAGES] == [2, 3, 4, 20, 50]
     assert row["took"] == 79
@@ -189,9 +189,9 @@ def test_duplicates_count_for_each_kind_of_fault_of_their_seed(spark: Any) -> No
         """
     ).createOrReplaceTempView("results")
 
-    rows = sweeps.families(lambda sql: [each.asDict() for each in spark.sql(sql).collect()])
+    rows = spark.sql(sweeps.RATES).collect()
 
-    assert [tuple(row.values()) for row in rows] == [
+    assert list(map(tuple, rows)) == [
         ("clocks", 1, "D1", 30_000.0),
         ("links cut", 2, "D1", 10_000.0),
         ("links cut", 2, "D5", 10_000.0),

@@ -11,19 +11,11 @@ import pyarrow.compute as pc
 
 from disque_trio.pipeline.lake import verdicts
 from disque_trio.pipeline.lake.files import LakeError, LakeFiles, Part, is_local
-from disque_trio.pipeline.lake.shape import TABLES, VERDICTS, plain, stored
+from disque_trio.pipeline.lake.shape import TABLES, VERDICTS, for_spark, plain, stored
 from disque_trio.pipeline.lake.store import Lake
 from disque_trio.pipeline.lake.views import VIEWS
 from disque_trio.terminal.counting import counted
 
-_SPARK: Final = {
-    pa.int64(): "BIGINT",
-    pa.float64(): "DOUBLE",
-    pa.string(): "STRING",
-    pa.bool_(): "BOOLEAN",
-    pa.date32(): "DATE",
-    pa.timestamp("us", "UTC"): "TIMESTAMP",
-}
 MADE: Final = {view.name: view.sql for view in VIEWS.values()}
 """The SQL of each view, in order."""
 _SMALL: Final = 50_000
@@ -86,7 +78,7 @@ def _judge_missing(spark: Any, lake: Lake, tell: Callable[[str], object]) -> Non
         found = (
             next(grouped)
             .cogroup(next(grouped))
-            .applyInArrow(_judged, _shape(stored("verdicts")))
+            .applyInArrow(_judged, for_spark(stored("verdicts")))
             .toArrow()
         )
         spark.createDataFrame(found).unionByName(table).createOrReplaceTempView("verdicts")
@@ -162,12 +154,15 @@ def _table(spark: Any, lake: Lake, table: str, parts: Sequence[Part]) -> Any:
     columns = stored(table)
     if not parts:
         # Not an empty list: Spark would start a Python process to read it, in each query.
-        nulls = ", ".join(f"CAST(NULL AS {type}) AS {name}" for name, type in _types(columns))
+        nulls = ", ".join(
+            f"CAST(NULL AS {field.dataType.simpleString()}) AS `{field.name}`"
+            for field in for_spark(columns)
+        )
         return spark.sql(f"SELECT {nulls} WHERE false")
     if not is_local(lake.path):  # Spark lacks what it would need to read there
         return _read_by_python(spark, LakeFiles(lake.path), columns, parts)
     paths = [_GLOB.sub(r"\\\1", lake.where(part)) for part in parts]
-    reader = spark.read.schema(_shape(columns)).option("basePath", lake.path)
+    reader = spark.read.schema(for_spark(columns)).option("basePath", lake.path)
     return reader.parquet(*paths).select(columns.names)
 
 
@@ -177,26 +172,4 @@ def _read_by_python(spark: Any, lake: LakeFiles, columns: pa.Schema, parts: Sequ
             for number in batch.column(0).to_pylist():
                 yield from lake.read(parts[number], columns.names).to_batches()
 
-    return spark.range(0, len(parts), 1, len(parts)).mapInArrow(work, _shape(columns))
-
-
-def _types(schema: pa.Schema) -> list[tuple[str, str]]:
-    return [(f"`{field.name}`", ddl(field.type)) for field in schema]
-
-
-def _shape(schema: pa.Schema) -> str:
-    return ", ".join(f"{name} {type}" for name, type in _types(schema))
-
-
-def ddl(kind: pa.DataType) -> str:
-    """Spark's name of an Arrow type."""
-    if pa.types.is_dictionary(kind):
-        return ddl(kind.value_type)
-    if pa.types.is_map(kind):
-        return f"MAP<{ddl(kind.key_type)}, {ddl(kind.item_type)}>"
-    if pa.types.is_struct(kind):
-        fields = ", ".join(f"`{field.name}`: {ddl(field.type)}" for field in kind)
-        return f"STRUCT<{fields}>"
-    if pa.types.is_list(kind):
-        return f"ARRAY<{ddl(kind.value_type)}>"
-    return _SPARK[kind]
+    return spark.range(0, len(parts), 1, len(parts)).mapInArrow(work, for_spark(columns))

@@ -15,7 +15,7 @@ import sqlglot
 from sqlglot import exp
 
 from disque_trio.pipeline.lake import asking, verdicts
-from disque_trio.pipeline.lake.files import LakeError, Part, reason
+from disque_trio.pipeline.lake.files import LakeError, reason
 from disque_trio.pipeline.lake.shape import TABLES, VERDICTS, plain, stored
 from disque_trio.pipeline.lake.store import Lake
 
@@ -57,7 +57,11 @@ class Duck:
         self._base = duckdb.connect()
         self._base.execute("SET TimeZone = 'UTC'")
         parts = lake.snapshot()
-        self._stored = {name: self._source(name, parts[name]) for name in TABLES}
+        self._stored = {name: f"stored_{name}" for name in TABLES}
+        """By table, what a view of its name selects from."""
+        for name, view in self._stored.items():
+            found = lake.dataset(name, parts[name]) if parts[name] else stored(name).empty_table()
+            self._base.register(view, found)
         self._make("rows", "SELECT * FROM rows")
         self._make("traces", asking.ONE_TRACE)
         self._make("results", asking.ONE_RESULT)
@@ -113,14 +117,6 @@ class Duck:
     def close(self) -> None:
         """Free its memory."""
         self._base.close()
-
-    def _source(self, name: str, parts: Sequence[Part]) -> str:
-        """What a query selects from to read these files of a table."""
-        columns = stored(name)
-        self._base.register(
-            f"stored_{name}", self._lake.dataset(name, parts) if parts else columns.empty_table()
-        )
-        return f"stored_{name}"
 
     def _judge_missing(self, tell: Callable[[str], object]) -> None:
         """As `asking` does on Spark."""

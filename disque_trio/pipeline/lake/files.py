@@ -83,9 +83,7 @@ class LakeFiles:
         """The lake at a path or address. Raises `LakeError`."""
         path = lake_path(path)
         if is_local(path) and not Path(path, LOG).is_dir():
-            raise LakeError(
-                f"{path} is no lake: it has no {LOG}; 'disque-trio pipeline ingest' makes one"
-            )
+            raise no_lake(path)
         return cls(path)
 
     @property
@@ -95,22 +93,9 @@ class LakeFiles:
 
     def write(self, table: str, scenario: str, name: str, content: pa.Table) -> Part:
         """Write a part, which is not valid yet."""
-        with self.part(table, scenario, name, content.schema) as writer:
+        with PartWriter(self, self.new_path(table, scenario, name)) as writer:
             writer.write_table(content)
         return writer.done
-
-    def part(
-        self,
-        table: str,
-        scenario: str,
-        name: str,
-        schema: pa.Schema,
-        cluster: str | None = None,
-        date: str | None = None,
-    ) -> "PartWriter":
-        """A part to be written bit by bit."""
-        path = self.new_path(table, scenario, name, cluster, date)
-        return PartWriter(self, table, path, schema)
 
     def new_path(
         self,
@@ -150,6 +135,16 @@ class LakeFiles:
         return f"{self.path}/{part.path}"
 
 
+def no_lake(path: str) -> LakeError:
+    """The error where there is none."""
+    return LakeError(f"{path} is no lake: it has no {LOG}; 'disque-trio pipeline ingest' makes one")
+
+
+def relation_of(path: str) -> str:
+    """The table that the part at this path is of."""
+    return path.partition("/")[0].partition("=")[2]
+
+
 def is_local(path: str) -> bool:
     """Is it no address in an object store?"""
     return "://" not in path
@@ -163,10 +158,11 @@ def _storage(path: str) -> pf.FileSystem:
 
 
 class PartWriter:
-    """Writes one part."""
+    """Writes one part bit by bit, at a new path of the lake."""
 
-    def __init__(self, lake: LakeFiles, table: str, path: str, schema: pa.Schema) -> None:
-        self._lake, self._table, self._path, self._schema = lake, table, path, schema
+    def __init__(self, lake: LakeFiles, path: str) -> None:
+        self._lake, self._path = lake, path
+        self._table = relation_of(path)
         self._rows = self._size = 0
         self._metadata: list[pq.FileMetaData] = []
 
@@ -179,8 +175,9 @@ class PartWriter:
         try:
             self._file = open_new(self._lake, self._path)
             self._writer = pq.ParquetWriter(
-                self._file, self._schema, compression="zstd", metadata_collector=self._metadata
-            )
+                self._file, SCHEMAS[self._table], compression="zstd",
+                metadata_collector=self._metadata,
+            )  # fmt: skip
         except OSError as error:
             raise self._failed(error) from None
         return self

@@ -124,8 +124,7 @@ def _line_end(path: str, at: int, size: int) -> int:
         return min(at + len(file.readline()), size)
 
 
-_OUTCOMES: Final = "piece int, error string, is_ours boolean, parts string"
-_AS_ARROW: Final = pa.schema(
+_OUTCOMES: Final = pa.schema(
     [("piece", pa.int32()), ("error", pa.string()), ("is_ours", pa.bool_()), ("parts", pa.string())]
 )
 
@@ -144,10 +143,11 @@ def _read_all(
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 facts = {"piece": number, **_attempt(folder, pieces[number])}
-                yield pa.RecordBatch.from_pylist([facts], schema=_AS_ARROW)
+                yield pa.RecordBatch.from_pylist([facts], schema=_OUTCOMES)
 
     found: dict[Piece, list[Part] | str] = {}
-    for row in spark.range(0, len(pieces), 1, tasks).mapInArrow(work, _OUTCOMES).collect():
+    frame = spark.range(0, len(pieces), 1, tasks).mapInArrow(work, shape.for_spark(_OUTCOMES))
+    for row in frame.collect():
         if row.is_ours:
             raise LakeError(row.error)
         parts = [Part(**facts) for facts in json.loads(row.parts or "[]")]

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import attrs
 import pyarrow as pa
@@ -26,15 +26,7 @@ from disque_trio.tracing.sampling import SAMPLE_KIND
 
 _BLOCK: Final = 4 << 20
 _BATCH: Final = 1 << 16
-_TEXT: Final = pa.schema(
-    [
-        (
-            name,
-            pa.string() if pa.types.is_dictionary(ROWS.field(name).type) else ROWS.field(name).type,
-        )
-        for name in shape.OF_ROW
-    ]
-)
+_TEXT: Final = pa.schema([shape.plain(ROWS).field(name) for name in shape.OF_ROW])
 _NEWER: Final = "; if a later version has written the file, ingest it with that version"
 _NEEDED: Final = ("time", "kind")
 _DAY: Final = 86_400e6
@@ -76,7 +68,7 @@ def write_rows(lake: LakeFiles, scenario: str, name: str, tables: Iterable[pa.Ta
             some = _by_day(table) if scenario == LIVE else {(None, None): table}
             for (cluster, day), rows in some.items():
                 if (cluster, day) not in writers:
-                    writer = lake.part("rows", scenario, name, ROWS, cluster, day)
+                    writer = PartWriter(lake, lake.new_path("rows", scenario, name, cluster, day))
                     writers[cluster, day] = stack.enter_context(writer)
                 writers[cluster, day].write_table(rows)
     return [writer.done for writer in writers.values()]
@@ -135,76 +127,45 @@ def _filled(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
 
 
 def _of_lines(piece: Piece) -> Iterator[pa.Table]:
-    with Path(piece.path).open("rb") as file:
-        lines = _Range(file, piece.begin, piece.end)
-        if piece.begin == 0:
-            lines.skip_head()
-        if lines.is_over():
-            return
-        options = {
-            "read_options": pj.ReadOptions(block_size=_BLOCK, use_threads=False),
-            "parse_options": pj.ParseOptions(
-                explicit_schema=_TEXT, unexpected_field_behavior="error"
-            ),
-        }
-        try:
-            for batch in pj.open_json(lines, **options):
-                table = pa.Table.from_batches([batch])
-                if any(table.column(name).null_count for name in _NEEDED):
-                    raise pa.ArrowInvalid("a row is an object with a time and a kind at least")
-                yield table
-        except pa.ArrowInvalid as error:
-            raise BadFileError(_line_error(piece) or str(error)) from None
+    begin = piece.begin or _head(piece.path)
+    if begin == piece.end:
+        return
+    options = {
+        "read_options": pj.ReadOptions(block_size=_BLOCK, use_threads=False),
+        "parse_options": pj.ParseOptions(explicit_schema=_TEXT, unexpected_field_behavior="error"),
+    }
+    try:
+        for batch in pj.open_json(_stretch(piece.path, begin, piece.end), **options):
+            table = pa.Table.from_batches([batch])
+            if any(table.column(name).null_count for name in _NEEDED):
+                raise pa.ArrowInvalid("a row is an object with a time and a kind at least")
+            yield table
+    except pa.ArrowInvalid as error:
+        raise BadFileError(_line_error(piece) or str(error)) from None
+
+
+def _head(path: str) -> int:
+    """The length of the first line, if it tells about the file."""
+    with Path(path).open("rb") as file:
+        line = file.readline()
+    return len(line) if json.loads(line)["kind"] in (PLAN_KIND, SAMPLE_KIND) else 0
 
 
 def _line_error(piece: Piece) -> str:
     """The first wrong line, and what is wrong with it."""
-    with Path(piece.path).open("rb") as file:
-        before = sum(1 for _ in _Range(file, 0, piece.begin))
-    with Path(piece.path).open("rb") as file:
-        try:
-            for number, row in enumerate(rows_of(_Range(file, piece.begin, piece.end)), 1):
-                if isinstance(row, NewerRow):
-                    raise RowError(number, f"a row has no '{next(iter(row.more))}' here{_NEWER}")
-        except RowError as error:
-            return f"line {before + error.number}: {str(error).partition(': ')[2]}"
+    before = sum(1 for _ in _stretch(piece.path, 0, piece.begin))
+    try:
+        for number, row in enumerate(rows_of(_stretch(piece.path, piece.begin, piece.end)), 1):
+            if isinstance(row, NewerRow):
+                raise RowError(number, f"a row has no '{next(iter(row.more))}' here{_NEWER}")
+    except RowError as error:
+        return f"line {before + error.number}: {str(error).partition(': ')[2]}"
     return ""
 
 
-class _Range(io.RawIOBase):
-    """A range of the bytes of a file."""
-
-    def __init__(self, file: BinaryIO, begin: int, end: int) -> None:
-        super().__init__()
-        self._file, self._left = file, end - begin
-        file.seek(begin)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._file.read(min(len(buffer), self._left))
-        buffer[: len(data)] = data
-        self._left -= len(data)
-        return len(data)
-
-    def is_over(self) -> bool:
-        """Is nothing left?"""
-        return not self._left
-
-    def __iter__(self) -> Iterator[bytes]:
-        while self._left and (line := self._file.readline(self._left)):
-            self._left -= len(line)
-            yield line
-
-    def skip_head(self) -> None:
-        """Pass over the first line, if it tells about the file."""
-        at = self._file.tell()
-        line = self._file.readline()
-        if json.loads(line)["kind"] in (PLAN_KIND, SAMPLE_KIND):
-            self._left -= len(line)
-        else:
-            self._file.seek(at)
+def _stretch(path: str, begin: int, end: int) -> io.BufferedReader:
+    """The bytes of a file from here to there."""
+    return io.BufferedReader(pa.OSFile(path).get_stream(begin, end - begin))
 
 
 # Tables.
@@ -225,10 +186,9 @@ def _of_table(piece: Piece) -> Iterator[pa.Table]:
 def _write_results(lake: LakeFiles, piece: Piece) -> list[Part]:
     by_scenario: dict[str, list[dict[str, Any]]] = {}
     at = int(Path(piece.path).stat().st_mtime * 1_000_000)
-    with Path(piece.path).open("rb") as file:
-        for number, line in enumerate(_Range(file, piece.begin, piece.end), 1):
-            facts = _result(line, number, piece, at)
-            by_scenario.setdefault(facts.pop("scenario"), []).append(facts)
+    for number, line in enumerate(_stretch(piece.path, piece.begin, piece.end), 1):
+        facts = _result(line, number, piece, at)
+        by_scenario.setdefault(facts.pop("scenario"), []).append(facts)
     return [
         lake.write("results", scenario, piece.name, pa.Table.from_pylist(rows, schema=RESULTS))
         for scenario, rows in by_scenario.items()

@@ -8,6 +8,7 @@ file that of its SHA-256, of a live cluster the name that the user has given.
 
 import json
 from collections.abc import Iterable, Sequence
+from importlib import import_module
 from itertools import islice
 from typing import Any, Final
 
@@ -123,6 +124,11 @@ def plain(schema: pa.Schema) -> pa.Schema:
         field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
         for field in schema
     )
+
+
+def for_spark(schema: pa.Schema) -> Any:
+    """The same columns as Spark names them."""
+    return import_module("pyspark.sql.pandas.types").from_arrow_schema(schema)
 
 
 def stored(table: str) -> pa.Schema:

@@ -31,7 +31,9 @@ from disque_trio.pipeline.lake.files import (
     Part,
     Source,
     is_local,
+    no_lake,
     reason,
+    relation_of,
 )
 from disque_trio.pipeline.lake.shape import PARTITIONS, SCHEMAS, SOURCES, whole
 from disque_trio.pipeline.location import lake_path
@@ -70,10 +72,7 @@ class Lake(LakeFiles):
         with lake.said():
             if not DeltaTable.is_deltatable(path):
                 if not create:
-                    raise LakeError(
-                        f"{path} is no lake: it has no {LOG}; 'disque-trio pipeline ingest' makes "
-                        "one"
-                    )
+                    raise no_lake(path)
                 lake.create()
         lake._checked()
         return lake
@@ -144,7 +143,7 @@ class Lake(LakeFiles):
             columns = [in_order[each].to_pylist() for each in _COLUMNS]
             parts: Snapshot = {name: [] for name in SCHEMAS}
             for path, *numbers in zip(*columns, strict=True):
-                relation = path.partition("/")[0].partition("=")[2]
+                relation = relation_of(path)
                 parts[relation].append(Part(relation, unquote(path), *numbers))
             paths = [part.path for some in parts.values() for part in some]
             for entry in self.storage.get_file_info(paths) if is_local(self.path) else ():

@@ -14,7 +14,7 @@ import attrs
 import vl_convert
 
 WIDE: Final = 380
-HIGH: Final = 180
+_HIGH: Final = 180
 Spec = dict[str, Any]
 """A part of a chart in the words of Vega-Lite (https://vega.github.io/vega-lite/docs/)."""
 _VEGA_LITE: Final = "6.1"
@@ -70,9 +70,9 @@ def draw(chart: Spec, says: str) -> str:
 _FIT: Final = {"type": "fit", "contains": "padding"}
 
 
-def layers(*each: Spec, high: int = HIGH) -> Spec:
+def layers(*each: Spec) -> Spec:
     """Several charts over each other."""
-    return {"height": high, "layer": list(each)}
+    return {"height": _HIGH, "layer": list(each)}
 
 
 def curve(line: Line, across: Spec, up: Spec) -> Spec:

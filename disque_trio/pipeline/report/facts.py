@@ -64,9 +64,9 @@ class ReportFacts:
     unseen: Sequence[Curve]
     latency: Sequence[Latency]
     stages: Sequence[Facts] = ()
-    """Where the time of jobs goes (`sweeps.stages`)."""
+    """Where the time of jobs goes (`sweeps.TIMES`)."""
     families: Sequence[Facts] = ()
-    """Duplicates by kind of fault (`sweeps.families`)."""
+    """Duplicates by kind of fault (`sweeps.RATES`)."""
     missed: Sequence[tuple[str, int, Sequence[str]]] = ()
     """Scenarios whose latest code hit some expected marks in none of so many seeds."""
 
@@ -106,13 +106,13 @@ def figures(rows: Rows, lake: Lake) -> ReportFacts:
         violations=rows(_VIOLATIONS),
         causes=rows("SELECT * FROM causes ORDER BY scenario, cause"),
         coverage=_coverage(rows),
-        unseen=_unseen(rows),
+        unseen=list(map(_curve, rows(_UNSEEN))),
         latency=[
             Latency(row["scenario"], row["stage"], row["jobs"], [at / 1_000 for at in row["at"]])
             for row in rows(_LATENCY)
         ],
-        stages=sweeps.stages(rows),
-        families=sweeps.families(rows),
+        stages=rows(sweeps.TIMES),
+        families=rows(sweeps.RATES),
         missed=list(_missed(rows(_MARKS))),
     )
 
@@ -189,10 +189,6 @@ SELECT scenario, count(*) AS runs, max(span) AS span, avg(healed - zero) AS heal
   first(changes) AS changes
 FROM scales LEFT JOIN sums USING (scenario) GROUP BY scenario ORDER BY scenario
 """
-
-
-def _unseen(rows: Rows) -> list[Curve]:
-    return [_curve(row) for row in rows(_UNSEEN)]
 
 
 def _curve(row: Facts) -> Curve:

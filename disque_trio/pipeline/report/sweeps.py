@@ -26,7 +26,7 @@ _PARTS: Final = {
     "repeating": "greatest(again - delivered, 0)",
     "working": "greatest(acked - again, 0)",
 }
-_STAGES: Final = f"""
+TIMES: Final = f"""
 WITH whole AS (
   SELECT scenario, delay, queued, delivered, acked,
     greatest(queued - coalesce(asked, born, queued), 0) AS coming,
@@ -39,12 +39,7 @@ SELECT scenario, count(*) AS jobs, avg(took) / 1e3 AS took,
   {", ".join(f"avg({part}) / 1e3 AS {name}" for name, part in _PARTS.items())}
 FROM whole GROUP BY scenario ORDER BY scenario
 """
-
-
-def stages(rows: Rows) -> list[Facts]:
-    """For each scenario, mean milliseconds of its acknowledged jobs in each of `STAGES`."""
-    return rows(_STAGES)
-
+"""For each scenario, mean milliseconds of its acknowledged jobs in each of `STAGES`."""
 
 _OTHER_MARKS: Final = {
     "links slow or lossy": ("message.lost",),
@@ -65,7 +60,7 @@ NO_FAULT: Final = "none of these"
 _FAMILY: Final = " ".join(
     f"WHEN '{mark}' THEN '{family}'" for family, marks in FAMILIES.items() for mark in marks
 )
-_FAMILIES: Final = f"""
+RATES: Final = f"""
 WITH met AS (
   SELECT added, duplicates, array_distinct(filter(
     transform(filter(map_entries(marks), each -> each.value > 0),
@@ -86,9 +81,5 @@ FROM (SELECT family, count(*) AS seeds, sum(added) AS jobs FROM by_family GROUP 
   LEFT JOIN counted USING (family)
 ORDER BY family, cause
 """
-
-
-def families(rows: Rows) -> list[Facts]:
-    """For each kind of fault and cause, duplicates per million jobs of the seeds that had such a
-    fault; `cause` is null if there were none."""
-    return rows(_FAMILIES)
+"""For each kind of fault and cause, duplicates per million jobs of the seeds that had such a fault;
+`cause` is null if there were none."""

@@ -230,7 +230,7 @@ def cost(told: ReportFacts, rerun: Rerun) -> str:
         by_scenario.setdefault(row["scenario"], []).append(row)
     if not by_scenario:
         return ""
-    rows = [_costs(name, each) for name, each in by_scenario.items()]
+    rows = list(map(_costs, by_scenario.values()))
     rows.sort(key=lambda row: -float(row["mean"]))
     figures = table(
         "cost of a seed by scenario",
@@ -243,15 +243,11 @@ def cost(told: ReportFacts, rerun: Rerun) -> str:
     return section("Cost per seed", "Processor time of all sweeps, in milliseconds.", figures)
 
 
-def _costs(name: str, rows: Sequence[Facts]) -> Facts:
+def _costs(rows: Sequence[Facts]) -> Facts:
+    """The facts of the dearest sweep, and the mean of all."""
     seeds = sum(row["seeds"] for row in rows)
     mean = sum(row["cost"] * row["seeds"] for row in rows) / seeds
-    dearest = max(rows, key=lambda row: float(row["dearest"]))
-    return {"scenario": name, "seeds": seeds, "mean": mean, **_dearest(dearest)}
-
-
-def _dearest(row: Facts) -> Facts:
-    return {"dearest": row["dearest"], "seed": row["dearest_seed"], "version": row["version"]}
+    return {**max(rows, key=lambda row: float(row["dearest"])), "seeds": seeds, "mean": mean}
 
 
 def _cost_row(row: Facts, rerun: Rerun) -> list[str]:
@@ -260,6 +256,6 @@ def _cost_row(row: Facts, rerun: Rerun) -> list[str]:
         f"{row['seeds']:,}",
         f"{row['mean']:,.0f}",
         f"{row['dearest']:,.0f}",
-        str(row["seed"]),
-        _command(rerun(row["scenario"], row["seed"], row["version"] or "")),
+        str(row["dearest_seed"]),
+        _command(rerun(row["scenario"], row["dearest_seed"], row["version"] or "")),
     ]

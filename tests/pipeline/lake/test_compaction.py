@@ -8,6 +8,7 @@ import pytest
 
 from disque_trio.pipeline.lake import asking, compaction, shape
 from disque_trio.pipeline.lake.compaction import compact
+from disque_trio.pipeline.lake.files import PartWriter
 from disque_trio.pipeline.lake.reading import write_rows
 from disque_trio.pipeline.lake.store import SWEEPING, Lake, Part, Source
 from disque_trio.tracing.rows import Row
@@ -133,7 +134,7 @@ def test_two_compactions_at_once_lose_nothing_and_double_nothing(
 
 
 def test_a_query_for_many_kinds_skips_groups_of_rows_without_them(spark: Any, lake: Lake) -> None:
-    with lake.part("rows", "s", "p", shape.ROWS) as writer:
+    with PartWriter(lake, lake.new_path("rows", "s", "p")) as writer:
         for kind in ("acked", "lost", "recv", "send"):
             rows = [Row(number, kind) for number in range(200)]
             writer.write_table(shape.rows_table(rows, "r", 0))

@@ -13,7 +13,7 @@ import pytest
 from deltalake import DeltaTable
 
 from disque_trio.pipeline.lake import shape
-from disque_trio.pipeline.lake.files import day_of
+from disque_trio.pipeline.lake.files import PartWriter, day_of
 from disque_trio.pipeline.lake.store import INGESTING, SWEEPING, Lake, LakeError, Part, Source
 from disque_trio.tracing.rows import Row
 from tests.pipeline.lake.folder import strays
@@ -58,7 +58,7 @@ def test_a_part_that_is_not_finished_is_removed(lake: Lake) -> None:
 
 
 def _write_half(lake: Lake) -> None:
-    with lake.part("rows", "s", "a", shape.ROWS) as writer:
+    with PartWriter(lake, lake.new_path("rows", "s", "a")) as writer:
         writer.write_table(TABLE)
         raise InterruptedError
 

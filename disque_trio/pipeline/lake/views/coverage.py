@@ -5,6 +5,8 @@ States: `unknown` (no record), `held`, `queued`, `acked`. Pairs with low counts 
 
 from typing import Final
 
+from disque_trio.pipeline.lake.views.words import KEYS
+
 COLUMNS: Final = {
     "scenario": "the scenario's name; `live` for live nodes",
     "message": "its type",
@@ -13,11 +15,9 @@ COLUMNS: Final = {
     "runs": "in how many runs",
 }
 
-_KEYS: Final = "scenario, run, seed"
-
 SQL: Final = f"""
 WITH heard AS (
-  SELECT {_KEYS}, node, time, seq, kind, cause,
+  SELECT {KEYS}, node, time, seq, kind, cause,
     explode(if(job <> '', array(job),
       split(regexp_extract(detail, 'jobs=([^ ]+)', 1), ','))) AS job
   FROM rows
@@ -28,7 +28,7 @@ WITH heard AS (
       WHEN 'hold' THEN if(cause = 'dummy', 'acked', 'held') WHEN 'drop' THEN 'unknown'
       WHEN 'queue' THEN 'queued' WHEN 'unqueue' THEN 'held' WHEN 'dead' THEN 'dead'
       WHEN 'redrive' THEN 'held' WHEN 'acked' THEN 'acked' END, true)
-    OVER (PARTITION BY {_KEYS}, node, job ORDER BY time, seq) AS state
+    OVER (PARTITION BY {KEYS}, node, job ORDER BY time, seq) AS state
   FROM heard
 )
 SELECT scenario, cause AS message, coalesce(state, 'unknown') AS state, count(*) AS times,
