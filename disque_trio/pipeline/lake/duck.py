@@ -103,7 +103,7 @@ class Duck:
         try:
             self._base.execute(f"ATTACH {_quoted(new)} AS made ({_READABLE})")
             for name in names:
-                made = f"CREATE TABLE made.{name} AS SELECT * FROM {name}"
+                made = f"CREATE TABLE made.{name} AS SELECT {self._columns(name)} FROM {name}"
                 rows += self._base.execute(made).fetchall()[0][0]
             self._base.execute("DETACH made")
             os.replace(new, path)
@@ -113,6 +113,15 @@ class Duck:
             with suppress(OSError):
                 os.unlink(new)
         return rows
+
+    def _columns(self, name: str) -> str:
+        """The columns of a view, and its sums as BIGINT, as Spark has them: programs that do not
+        know DuckDB's HUGEINT read it as text or as floating point."""
+        view = self._base.sql(f"SELECT * FROM {name}")
+        return ", ".join(
+            f'"{column}"::BIGINT AS "{column}"' if str(kind) == "HUGEINT" else f'"{column}"'
+            for column, kind in zip(view.columns, view.types, strict=True)
+        )
 
     def close(self) -> None:
         """Free its memory."""
