@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from disque_trio.terminal.escapes import printable
 
@@ -14,6 +14,19 @@ class Parser(argparse.ArgumentParser):
 
     advice: Mapping[str, str] = {}
     """What to do instead of options that other programs have."""
+    _is_mixing = False
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Options may stand before an argument that may be left out: of `LAKE --engine spark SQL`
+        argparse would take no SQL, and report it as unknown."""
+        places = self._get_positional_actions()
+        if self._is_mixing or len(places) < 2 or places[-1].nargs not in ("?", "*"):
+            return super().parse_known_args(args, namespace)
+        self._is_mixing = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._is_mixing = False
 
     def error(self, message: str) -> NoReturn:
         """Report it on one line, and exit with status 2."""

@@ -141,6 +141,14 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return lake.path
 
 
+def test_options_may_stand_between_the_lake_and_the_query(small: str, capsys: Capture) -> None:
+    assert (
+        main(["pipeline", "query", small, "--engine", "duckdb", "SELECT 1 AS one", "--json"]) == 0
+    )
+
+    assert json.loads(capsys.readouterr().out) == {"one": 1}
+
+
 def test_a_small_lake_is_asked_without_spark(small: str, tmp_path: Path, capsys: Capture) -> None:
     asked = ["pipeline", "query", small, "SELECT job, time FROM rows ORDER BY time"]
     assert main([*asked, "--most", "1"]) == 0

@@ -249,9 +249,14 @@ def day_of(days: int) -> str | None:
 
 
 def reason(error: Exception) -> str:
-    """What went wrong on one line, as the operating system says it if it was asked."""
+    """What went wrong on one line, as the operating system or the object store says it if it was
+    asked."""
     said = getattr(error, "strerror", None) or _COLOURS.sub("", str(error))
+    if message := _MESSAGE.search(said):
+        said = message[1]
     return ": ".join(filter(None, (line.strip(" ↳") for line in said.splitlines())))
 
 
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
+_MESSAGE: Final = re.compile(r"<Message>(.+?)</Message>", re.DOTALL)
+"""In an answer of an object store, which is XML."""

@@ -13,7 +13,7 @@ from disque_trio.pipeline.lake import asking
 from disque_trio.pipeline.lake.compaction import compact
 from disque_trio.pipeline.lake.duck import Duck
 from disque_trio.pipeline.lake.ingestion import ingest
-from disque_trio.pipeline.lake.store import Lake
+from disque_trio.pipeline.lake.store import Lake, LakeError
 from tests.pipeline.lake.store_server import object_store
 from tests.pipeline.lake.test_ingestion import ROWS, content, lines
 from tests.pipeline.lake.test_killed import WRITE
@@ -69,6 +69,11 @@ def test_there_too_two_sweeps_store_each_seed_once_and_a_compaction_changes_noth
         assert (one.elsewhere, other.elsewhere) == (0, 1)
         removed = compact(Lake.open(f"{bucket}/sweeps/lake"), grace_s=0).removed
     assert removed == 0
+
+
+def test_what_the_store_refuses_is_said_in_its_words(bucket: str) -> None:
+    with pytest.raises(LakeError, match=r"s3://none/lake: The specified bucket does not exist$"):
+        Lake.open("s3://none/lake", create=True)
 
 
 class _Folder:
