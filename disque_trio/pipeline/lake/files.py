@@ -254,9 +254,16 @@ def reason(error: Exception) -> str:
     said = getattr(error, "strerror", None) or _COLOURS.sub("", str(error))
     if message := _MESSAGE.search(said):
         said = message[1]
+    if _METADATA in said:
+        return (
+            "found no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; "
+            "~/.aws is read with AWS_FORCE_CREDENTIAL_LOAD=true"
+        )
     return ": ".join(filter(None, (line.strip(" ↳") for line in said.splitlines())))
 
 
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
 _MESSAGE: Final = re.compile(r"<Message>(.+?)</Message>", re.DOTALL)
 """In an answer of an object store, which is XML."""
+_METADATA: Final = "Error performing PUT http://169.254.169.254/"
+"""How delta-rs begins to ask a machine of Amazon's for credentials, if it has none of its own."""

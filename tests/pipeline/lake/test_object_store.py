@@ -12,6 +12,7 @@ import pytest
 from disque_trio.pipeline.lake import asking
 from disque_trio.pipeline.lake.compaction import compact
 from disque_trio.pipeline.lake.duck import Duck
+from disque_trio.pipeline.lake.files import reason
 from disque_trio.pipeline.lake.ingestion import ingest
 from disque_trio.pipeline.lake.store import Lake, LakeError
 from tests.pipeline.lake.store_server import object_store
@@ -74,6 +75,15 @@ def test_there_too_two_sweeps_store_each_seed_once_and_a_compaction_changes_noth
 def test_what_the_store_refuses_is_said_in_its_words(bucket: str) -> None:
     with pytest.raises(LakeError, match=r"s3://none/lake: The specified bucket does not exist$"):
         Lake.open("s3://none/lake", create=True)
+
+
+def test_without_credentials_the_error_says_where_they_are_read() -> None:
+    asked = "Error performing PUT http://169.254.169.254/latest/api/token in 6.6ms - 403 Forbidden"
+
+    said = reason(OSError(f"Generic S3 error\n ↳ {asked}"))
+
+    assert said.startswith("found no credentials: set AWS_ACCESS_KEY_ID")
+    assert "AWS_FORCE_CREDENTIAL_LOAD" in said
 
 
 class _Folder:
