@@ -141,7 +141,7 @@ def redrive(node: NodeState, job: Job) -> bool:
     lifecycle.unmark(job, QUEUED_ONCE)
     lifecycle.requeue_in(node, job, 0)
     lifecycle.enqueue(node, job, Cause.REDRIVEN)
-    journaling.hold(node, job)
+    journaling.renew(node, job)
     return True
 
 

@@ -27,7 +27,7 @@ def note(node: NodeState, job: Job, text: bytes) -> None:
 def tell(node: NodeState, job: Job) -> None:
     """Let the other holders know, and the journal, if the NACK has not recorded the job."""
     if job.state == QUEUED:
-        journaling.hold(node, job)
+        journaling.renew(node, job)
     error = job.error
     found = [node.cluster.nodes.get(id) for id in job.holders]
     links = [peer.link for peer in found if peer and peer.link and peer.capabilities & ERRORS]

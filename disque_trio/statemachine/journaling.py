@@ -137,6 +137,13 @@ def handed_out(node: NodeState, jobs: Iterable[Job]) -> None:
             moved(node, job)
 
 
+def queued(node: NodeState, job: Job) -> None:
+    """The job has come into a queue, after its first time. An at-most-once job is recorded even if
+    queues are not: a restart must not take it for one that still waits for its delay."""
+    if node.is_recording_queues or (node.is_recording and not job.retry):
+        renew(node, job)
+
+
 def hold(node: NodeState, job: Job) -> None:
     """This node holds the job, as it is now."""
     if node.is_recording and has_record(node, job):

@@ -32,6 +32,7 @@ from disque_trio.statemachine.base import (
     QUEUED,
     QUEUED_ONCE,
     RESTORED,
+    RETURNING,
     TRACED,
     WAIT_REPL,
     Millis,
@@ -261,6 +262,7 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
         or (job.extensions is not None and _is_held_back(node, job, cause))
     ):
         return False
+    is_recorded_so = job.flags & RETURNING and cause is not Cause.NACK
     clear(node, job, OF_PERIOD | DELAYED | POSTPONED)
     counts.requeue(node, job)
     job.state = QUEUED
@@ -287,9 +289,14 @@ def enqueue(node: NodeState, job: Job, cause: Cause) -> bool:
     queue.accessed = node.mono
     queue.jobs_in += 1
     counts.queued(node, cause)
-    if node.is_recording_queues and cause is not Cause.FIRST and cause is not Cause.LOADED:
+    if (
+        node.is_recording
+        and not is_recorded_so
         # `begin` records the first time, and `recovery` knows whether there is a record.
-        journaling.moved(node, job)
+        and cause is not Cause.FIRST
+        and cause is not Cause.LOADED
+    ):
+        journaling.queued(node, job)
     trace.note(node, Kind.QUEUE, job, cause)
     if queue.waiting:
         mark_ready(node, queue)

@@ -87,8 +87,6 @@ def _requeue(node: NodeState, job: Job) -> None:
         lifecycle.enqueue(node, job, Cause.UNBEGUN)
         return
     deadletters.queue_again(node, job, _cause(node, job))
-    if not job.retry:
-        journaling.hold(node, job)
 
 
 def _is_paused(node: NodeState, job: Job) -> bool:
@@ -163,7 +161,7 @@ def _postpone(node: NodeState, job: Job) -> None:
     lifecycle.restart_retry(node, job)
     if waited:
         # Otherwise a restart would go on waiting.
-        journaling.hold(node, job)
+        journaling.renew(node, job)
     elif was_returning:
         # Otherwise a restart would queue it at once.
         journaling.moved(node, job)
@@ -226,7 +224,7 @@ def on_enqueue(node: NodeState, _sender: Peer, message: Enqueue) -> None:
         lifecycle.enqueue(node, job, Cause.TOLD)
     key_index.await_turn(node, job)
     if not job.retry:
-        journaling.hold(node, job)
+        journaling.renew(node, job)
 
 
 def end_soon(node: NodeState, client: Client) -> None:

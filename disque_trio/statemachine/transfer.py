@@ -171,7 +171,7 @@ def take(node: NodeState, sender: Peer, copy: JobCopy, *, is_for_clients: bool) 
     if queue is not None and (queue.waiting or not is_for_clients):
         _count_import(node, queue)
     if is_new:
-        journaling.hold(node, job)
+        journaling.renew(node, job)
     return queue
 
 

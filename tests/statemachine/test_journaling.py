@@ -1,11 +1,12 @@
 """What the journal is told, and when."""
 
+import attrs
 import pytest
 
 from disque_trio.statemachine import journaling
 from disque_trio.statemachine.base import ACKED, ACTIVE, QUEUED, RECORDED, JobId
 from disque_trio.statemachine.config import Config
-from disque_trio.statemachine.job import check_id
+from disque_trio.statemachine.job import Job, check_id
 from disque_trio.statemachine.journaling import STARTED, STOPPED
 from disque_trio.statemachine.messages import (
     DelJob,
@@ -306,6 +307,105 @@ def test_an_at_most_once_copy_is_recorded_again_when_this_node_is_to_queue_it() 
     records(rig)
 
     rig.message(N2, Enqueue(ONCE, 0))
+
+    assert only_load(rig).copy.state == QUEUED
+
+
+def test_an_at_most_once_job_that_a_client_has_queued_early_is_recorded_so() -> None:
+    """Otherwise a restart that has lost its delivery would wait for the end of its delay, and
+    deliver it again."""
+    rig = keeper()
+    job = rig.add("RETRY", 0, "DELAY", 60)
+    records(rig)
+
+    rig.ask("ENQUEUE", job.id)
+
+    assert only_load(rig).copy.state == QUEUED
+
+
+# With `aof-queues`, too, a job is written once for each thing that happens to it.
+
+
+def queue_keeper(*options: str | int) -> tuple[Rig, Job]:
+    """A node that records queues, with a job that a worker has."""
+    rig = Rig(config=attrs.evolve(KEEPING, aof_queues=True))
+    job = rig.add(*options)
+    rig.ask("GETJOB", "FROM", "q")
+    rig.outboxes.clear()
+    return rig, job
+
+
+def test_an_at_most_once_job_is_written_once_when_it_is_queued() -> None:
+    rig = Rig(peers=1, config=attrs.evolve(KEEPING, aof_queues=True))
+    rig.add("RETRY", 0, "DELAY", 1, "REPLICATE", 1)
+    rig.hold(copy_of(ONCE, retry=0))
+    rig.outboxes.clear()
+
+    rig.message(N2, Enqueue(ONCE, 0))
+    assert only_load(rig).copy.id == ONCE
+
+    rig.advance(1100)
+    assert only_load(rig).copy.state == QUEUED
+
+
+def test_an_at_most_once_job_that_is_held_back_is_not_written_again_and_again() -> None:
+    rig, _ = queue_keeper("UNIQUE", "k")
+    job = rig.add("RETRY", 0, "UNIQUE", "k", "IFEXISTS", "again")
+    records(rig)
+
+    rig.advance(5000)
+
+    assert job.state == ACTIVE
+    assert records(rig) == []
+
+
+def test_a_job_with_an_error_is_written_once_when_it_is_given_back() -> None:
+    rig, job = queue_keeper()
+
+    rig.ask("NACK", job.id, "ERROR", "it failed")
+
+    copy = only_load(rig).copy
+    assert copy.extensions is not None
+    assert (copy.state, copy.nacks, copy.extensions.error.text) == (QUEUED, 1, b"it failed")
+
+
+def test_a_job_is_written_once_when_it_need_not_wait_any_longer() -> None:
+    rig, job = queue_keeper()
+    rig.ask("NACK", job.id, "DELAY", 30)
+    records(rig)
+
+    rig.ask("ENQUEUE", job.id)
+
+    assert only_load(rig).copy.state == QUEUED
+
+
+def test_a_job_is_written_once_when_it_is_redriven() -> None:
+    rig, job = queue_keeper()
+    rig.ask("NACK", job.id, "DEAD", "why")
+    records(rig)
+
+    rig.ask("REDRIVE", job.id)
+
+    assert only_load(rig).copy.state == QUEUED
+
+
+def test_a_job_is_written_once_when_those_before_it_have_ended() -> None:
+    rig, first = queue_keeper("UNIQUE", "k")
+    job = rig.add("UNIQUE", "k", "IFEXISTS", "again")
+    rig.ask("ACKJOB", first.id)
+    rig.advance(2000)
+
+    written = [each for each in records(rig) if isinstance(each, LoadJob)]
+    assert [(each.copy.id, each.copy.state) for each in written] == [
+        (job.id, ACTIVE), (job.id, QUEUED),
+    ]  # fmt: skip
+
+
+def test_an_import_is_written_once() -> None:
+    rig = Rig(peers=1, config=attrs.evolve(KEEPING, aof_queues=True))
+    rig.outboxes.clear()
+
+    rig.message(N2, YourJobs((copy_of(),)))
 
     assert only_load(rig).copy.state == QUEUED
 

@@ -12,7 +12,7 @@ from disque_trio.statemachine.records import LoadJob, Record
 from disque_trio.statemachine.recovery import LINKS_UP
 from tests.rig import JOB, ME, N2, Rig, copy_of
 from tests.statemachine.test_journaling import records
-from tests.statemachine.test_recovery import CONFIG, recorded, started
+from tests.statemachine.test_recovery import ALWAYS, CONFIG, recorded, started
 
 HELD_BY_TWO = recorded(copy_of(JOB, holders=(ME, N2)))
 DECIDED = LINKS_UP + ANNOUNCE_AHEAD + 10
@@ -38,6 +38,27 @@ def is_queued_soon(rig: Rig) -> bool:
 
 def test_a_node_that_is_killed_while_it_asks_asks_again() -> None:
     assert is_queued_soon(started_again(asking()))
+
+
+@pytest.mark.parametrize("aof_queues", [True, False])
+@pytest.mark.parametrize("retry", [60, 0])
+def test_a_job_that_returns_is_not_written_again(retry: int, *, aof_queues: bool) -> None:
+    held = recorded(copy_of(JOB, holders=(ME, N2), retry=retry))
+    rig = started(held, STOPPED, config=attrs.evolve(ALWAYS, aof_queues=aof_queues))
+
+    assert is_queued_soon(rig)
+
+    assert records(rig) == []
+    assert is_queued_soon(started(held, STOPPED, config=ALWAYS))
+
+
+def test_a_worker_s_nack_is_written_all_the_same() -> None:
+    rig = asking()
+    rig.ask("NACK", JOB)
+
+    [record] = records(rig)
+    assert isinstance(record, LoadJob)
+    assert (record.copy.state, record.copy.nacks) == (QUEUED, 1)
 
 
 @pytest.mark.parametrize("answer", [Queued(JOB), Working(JOB)])

@@ -178,7 +178,7 @@ def give_back(node: NodeState, job: Job, cause: Cause) -> bool:
     waited = is_postponed(job)
     is_queued = job.state == ACTIVE and deadletters.queue_again(node, job, cause)
     if waited and is_queued:
-        journaling.hold(node, job)
+        journaling.renew(node, job)
     return is_queued
 
 
