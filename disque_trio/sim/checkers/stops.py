@@ -2,10 +2,10 @@
 if its journal has the queues (`aof-queues`).
 
 What was queued when it ended is queued there again at once, unless another holder has it queued or
-in hand, or the node has heard of its death. What was not, for a worker has it, or its DELAY is not
-over, is not: neither at once nor before a whole RETRY. That an operator killed the process, or the
-disk was in trouble, is no stop. Of what happened just before a kill, and was not in the journal
-yet, nobody was told: both may be.
+in hand, or the node has heard of its death. So is what it was still asking the other holders about.
+What was not, for a worker has it, or its DELAY is not over, is not: neither at once nor before a
+whole RETRY. That an operator killed the process, or the disk was in trouble, is no stop. Of what
+happened just before a kill, and was not in the journal yet, nobody was told: both may be.
 """
 
 from typing import Final
@@ -25,8 +25,9 @@ def on_crash(case: Case, row: Row) -> None:
     """A process ends: what is queued there now shall be again."""
     case.stopped.pop(row.node, None)
     case.unwritten.pop(row.node, None)
-    for key in [key for key in case.due_again if key[0] == row.node]:
-        del case.due_again[key]
+    returning = [job_id for node, job_id in case.due_again if node == row.node]
+    for job_id in returning:
+        del case.due_again[row.node, job_id]
     if (row.cause, row.detail) == ("stop", "queues"):
         case.mark("stop.in_order")
     elif not case.obligations.has_queues or row.cause == "power":
@@ -42,9 +43,15 @@ def on_crash(case: Case, row: Row) -> None:
             if not since
             or max(copy.unqueued_at, copy.last_queueing.time if copy.last_queueing else 0) >= since
         }
-    case.stopped[row.node] = {
-        job_id: None for job_id, copy in case.table(row.node).items() if copy.queueing
+    table = case.table(row.node)
+    stopped = case.stopped[row.node] = {
+        job_id: None for job_id, copy in table.items() if copy.queueing
     }
+    for job_id in returning:
+        copy = table.get(job_id)
+        if copy is not None and copy.interrupted is not None:
+            case.mark("stop.while_asking")
+            stopped[job_id] = None
 
 
 def _is_complete(case: Case, row: Row) -> bool:

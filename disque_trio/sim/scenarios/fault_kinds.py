@@ -112,7 +112,9 @@ KINDS: Final[tuple[FaultKind, ...]] = (
                 "restart": "a process was started again",
                 "stop.in_order":
                     "a node was shut down in order and wrote its queues to its journal",
-                "kill.queues_kept": "a process was killed whose journal had its queues"}),
+                "kill.queues_kept": "a process was killed whose journal had its queues",
+                "stop.while_asking":
+                    "a process ended while it asked about jobs that were to return to its queues"}),
     _killed("restart", "the same, but it starts again at once"),
     _ended("remove", "the process is killed and never starts again",
            row="remove",

@@ -122,6 +122,37 @@ def test_one_that_is_stopped_or_killed_meanwhile_is_not_judged() -> None:
         assert problems(trace) == [], kind
 
 
+def ended_while_asking(*, ends: str = "stop queues", told: str = "", is_queued: bool) -> Trace:
+    """n1 starts at 11 s, and ends again at 12 s, before it has heard of the job's other holder; it
+    starts again at 13 s."""
+    trace = Trace(config=journals("no"), consumers=())
+    trace.add(0, to=("n2",), options="replicate=2 retry=30 ttl=3600")
+    for ended, cause in ((10, "stop queues"), (12, ends)):
+        why, _, detail = cause.partition(" ")
+        trace.row(ended, "crash", "n1", cause=why, detail=detail)
+        trace.row(ended + 1, "start", "n1", cause="loaded")
+        trace.row(ended + 1, "hold", "n1", job=JOB, cause="loaded")
+        trace.row(ended + 1, "loaded", "n1", cause="kept")
+        if told and ended == 10:
+            trace.send(11.5, told, "n2", "n1")
+    if is_queued:
+        trace.row(14.6, "queue", "n1", job=JOB, cause="delay-over")
+    return trace
+
+
+def test_one_that_ends_again_while_it_asks_queues_the_job_after_its_next_start() -> None:
+    [problem] = problems(ended_while_asking(is_queued=False))
+
+    assert problem.startswith("it was queued when n1 ended, and is not 7.0")
+    assert problems(ended_while_asking(is_queued=True)) == []
+    assert problems(ended_while_asking(ends="kill", is_queued=False)) == []
+
+
+@pytest.mark.parametrize("message", ["queued", "working"])
+def test_unless_it_has_been_told_before_that_another_holder_has_the_job(message: str) -> None:
+    assert problems(ended_while_asking(told=message, is_queued=False)) == []
+
+
 def test_a_queue_that_is_paused_after_the_start_takes_nothing_back() -> None:
     paused, resumed, before = (told(queued_at=None) for _ in range(3))
     paused.row(11.5, "pause-queue", "n1", detail="q in")

@@ -200,6 +200,26 @@ def killed_again(seed: int) -> Plan:
     )
 
 
+def stopped_again(seed: int) -> Plan:
+    """A node with queued jobs starts, and is stopped again before it has heard of their other
+    holders, which a cut keeps from it."""
+    queues, others = 1 + seed % 3, [node for node in (1, 2, 3) if node != 1 + seed % 3]
+    again = 6 * SECOND + SECOND // 5 + seed % 5 * SECOND // 5
+    stop = Fault(kind="crash", mode="stop", at=4 * SECOND, hold=2 * SECOND, nodes=(queues,))
+    cut = Fault(kind="partition", at=3 * SECOND, hold=9 * SECOND, groups=((queues,), tuple(others)))
+    return plan(
+        "stopped-again",
+        seed,
+        14,
+        nodes=3,
+        config=(*_EVERYSEC, ("aof-queues", "no")),
+        adds=jobs(20, nodes=(queues,), replicate=2, retry_s=60, every=SECOND // 20),
+        consumers=workers(others, start=13 * SECOND),
+        faults=(stop, attrs.evolve(stop, at=again, hold=SECOND), cut),
+        expect=Expect(duplicates=TROUBLED),
+    )
+
+
 def killings_of_unknown_jobs(seed: int) -> Plan:
     """The same with workers that acknowledge elsewhere, mostly where the job is unknown."""
     return attrs.evolve(
