@@ -15,6 +15,7 @@ import attrs
 
 from disque_trio.sim.random_streams import stream
 from disque_trio.sim.scenarios import apps_draw, fault_kinds, versions
+from disque_trio.sim.scenarios.calm_loss import with_calm_loss
 from disque_trio.sim.scenarios.consumer_spec import ConsumerSpec
 from disque_trio.sim.scenarios.fault_schedule import occurrences
 from disque_trio.sim.scenarios.fault_spec import FaultSpec
@@ -60,7 +61,7 @@ def expand(scenario: Scenario, seed: int) -> Plan:
     zones = _zones(scenario.cluster.zones, nodes, stream(seed, "zones"))
     journal = _journal(scenario, seed)
     faults = [each for each in scenario.faults if _fits(each, scenario, has_journal=bool(journal))]
-    return Plan(
+    plan = Plan(
         scenario=scenario.name,
         seed=seed,
         nodes=nodes,
@@ -91,6 +92,8 @@ def expand(scenario: Scenario, seed: int) -> Plan:
             sometimes=scenario.expect.sometimes,
         ),
     )
+    lost = stream(seed, "calm-loss")
+    return with_calm_loss(plan, lost) if _happens(scenario.end.calm_loss, lost) else plan
 
 
 def _zones(count: Range, nodes: int, rng: random.Random) -> tuple[str, ...]:

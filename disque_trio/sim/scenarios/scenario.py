@@ -318,6 +318,12 @@ class EndSpec:
         "`full` heals all nodes, `core` only a majority; one is drawn from an array",
         default="full",
     )
+    calm_loss: Range = key(
+        SHARE,
+        "chance that, once faults and adds have ended, one more node is lost for good, and nothing "
+        "else happens until its copies must have been replaced; only then all is healed",
+        default=0,
+    )
     drain: Range | None = key(
         DURATION,
         "how long the run continues after the chaos; by default computed from the workload",
