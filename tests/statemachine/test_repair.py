@@ -83,6 +83,22 @@ def test_a_copy_is_lacking_at_once_though_its_holder_may_come_back() -> None:
     assert asked(rig) == []
 
 
+def test_a_copy_that_is_there_again_is_no_longer_lacking_at_once() -> None:
+    rig = Rig(peers=3, config=CALM)
+    one, other = held(rig, (ME, N3), name=1), held(rig, (ME, N3), name=2)
+    forget(rig, N3)
+    rig.advance(repair.TAKE_OVER + SOON)
+    repair_state = rig.node.repair
+    assert (repair_state.under, repair_state.lacking, repair_state.reported) == (2, 2, 2)
+    target = {copy.id: to for to, copy in asked(rig)}
+
+    rig.message(target[one.id], GotJob(one.id))
+    assert (repair_state.under, repair_state.lacking, repair_state.reported) == (1, 1, 1)
+
+    rig.message(target[other.id], GotJob(other.id))
+    assert (repair_state.under, repair_state.lacking, repair_state.reported) == (0, 0, 0)
+
+
 @pytest.mark.parametrize("original", [False, True])
 def test_of_the_holders_that_are_left_one_reports_that_a_copy_is_lacking(original: bool) -> None:
     def reported(first: NodeId) -> int:
