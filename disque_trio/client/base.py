@@ -7,6 +7,7 @@ import attrs
 
 from disque_trio.client.address import Cluster
 from disque_trio.client.greeting import Greeting
+from disque_trio.client.naming import process_name
 from disque_trio.client.nodes import Nodes
 from disque_trio.client.settings import CONNECT_TIMEOUT_S, DEFAULT_URL, PATIENCE_S
 from disque_trio.client.url import parse_url
@@ -27,6 +28,9 @@ class ClusterClient:
     patience_s: float = attrs.field(default=PATIENCE_S, kw_only=True)
     """A node that is silent for so long, besides the time that it was asked to wait, is given
     up."""
+    name: str | None = attrs.field(default=None, kw_only=True)
+    """What nodes call its connections in CLIENT LIST. None is `program@host:pid`; empty is no
+    name."""
     recorder: "Recorder | None" = attrs.field(default=None, kw_only=True)
     """Keeps what the client asks and is answered (docs/histories.md)."""
     nodes: Nodes = attrs.field(init=False)
@@ -45,4 +49,5 @@ class ClusterClient:
         return self._cluster.secret() is not None
 
     def _greeting(self) -> Greeting:
-        return Greeting(self._cluster.secret())
+        name = process_name() if self.name is None else self.name
+        return Greeting(self._cluster.secret(), name)

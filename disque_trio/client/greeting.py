@@ -7,6 +7,7 @@ import attrs
 from disque_trio.client import commands
 from disque_trio.client.command import outcome
 from disque_trio.client.errors import DisqueError
+from disque_trio.client.naming import as_one_word
 from disque_trio.client.refusals import AuthenticationError
 from disque_trio.statemachine.base import Failure, Reply
 
@@ -23,9 +24,11 @@ class Introduction:
 
 @attrs.frozen
 class Greeting:
-    """AUTH, if there is a password, HELLO, and INFO."""
+    """AUTH, if there is a password, HELLO, INFO, and CLIENT SETNAME, if there is a name."""
 
     password: bytes | None = attrs.field(repr=False)
+    name: str = ""
+    """What the node is to call the connection in CLIENT LIST."""
     is_lenient: bool = False
     """Go on with a node that refuses HELLO, because it loads its jobs or has no such command?"""
 
@@ -33,11 +36,14 @@ class Greeting:
     def requests(self) -> list[tuple[bytes, ...]]:
         """What to send."""
         auth = [] if self.password is None else [(b"AUTH", self.password)]
-        return [*auth, commands.hello().words, commands.info("server").words]
+        name = [(b"CLIENT", b"SETNAME", as_one_word(self.name))] if self.name else []
+        return [*auth, commands.hello().words, commands.info("server").words, *name]
 
     def meaning(self, replies: Sequence[Reply]) -> Introduction:
         """What they say. Raises `AuthenticationError`, or `UnavailableError` while it loads, unless
         the greeting is lenient."""
+        if self.name:  # a node that refuses it has no name for the connection
+            replies = replies[:-1]
         *auths, hello, info = replies
         for auth in auths:
             if isinstance(auth, Failure):

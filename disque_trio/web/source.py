@@ -8,6 +8,7 @@ import attrs
 
 from disque_trio.client.address import Address, Cluster, Tls
 from disque_trio.client.errors import NODE_TERMS
+from disque_trio.client.naming import process_name
 from disque_trio.net.tls import Keeper
 from disque_trio.node import Node
 from disque_trio.observe.client import DeadlineClient
@@ -19,6 +20,7 @@ from disque_trio.web.subscriptions import Steered
 
 PATIENCE_S: Final = 5.0
 """A connection to a node that gives nothing for so long is closed."""
+_PROGRAM: Final = "disque-trio-console"
 
 
 @attrs.frozen
@@ -73,6 +75,7 @@ def of_node(node: Node, tls: Keeper | None = None) -> Source:
                 [own_address(node.state.config)], lambda: node.state.config.requirepass or None
             ),
             patience_s=PATIENCE_S,
+            name=process_name(_PROGRAM),
         ),
         checks=lambda: checks(node),
         wrong_password=wrong_password,
@@ -123,7 +126,9 @@ def alone(
 
     return Source(
         config=lambda: config,
-        client=DeadlineClient(cluster or Cluster([Address()]), patience_s=PATIENCE_S),
+        client=DeadlineClient(
+            cluster or Cluster([Address()]), patience_s=PATIENCE_S, name=process_name(_PROGRAM)
+        ),
         checks=lambda: [Check("console", True, "serves")],
         wrong_password=lambda ip: warn("wrong password at the web port", ip),
         warn=warn,

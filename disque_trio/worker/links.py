@@ -15,6 +15,7 @@ from anyio.abc import ByteStream, SocketAttribute
 
 from disque_trio.client.address import Address
 from disque_trio.client.errors import ConnectionFailedError, lost
+from disque_trio.client.naming import as_one_word
 from disque_trio.client.streams import Connect
 from disque_trio.statemachine.base import Failure, Reply
 from disque_trio.wire.resp import ProtocolError, encode_request
@@ -125,7 +126,7 @@ class Link:
 
     async def _converse(self, stream: ByteStream, password: bytes | None) -> None:
         auth = [] if password is None else [(b"AUTH", password)]
-        name = [(b"CLIENT", b"SETNAME", self.name.encode())] if self.name else []
+        name = [(b"CLIENT", b"SETNAME", as_one_word(self.name))] if self.name else []
         for words in reversed([*auth, (b"HELLO",), *name]):
             self._greeting.appendleft(words[0])
             self._unsent.insert(0, encode_request(words))

@@ -68,12 +68,10 @@ def for_task(found: Runtime) -> Iterator[None]:
         _of_task.reset(token)
 
 
-def recorded(recorder: "clients.Recorder | None") -> Runtime:
-    """That of the process, with clients that have this recorder."""
-    if recorder is None:
-        return runtime()
+def of_worker(name: str, recorder: "clients.Recorder | None") -> Runtime:
+    """That of the process, with clients of this name and recorder."""
     return attrs.evolve(
         runtime(),
-        client=lambda url: clients.Client(url, recorder=recorder),
-        blocking_client=lambda url: clients.BlockingClient(url, recorder=recorder),
+        client=lambda url: clients.Client(url, name=name, recorder=recorder),
+        blocking_client=lambda url: clients.BlockingClient(url, name=name, recorder=recorder),
     )

@@ -27,6 +27,8 @@ class FakeNode:
     features: Sequence[bytes] = ()
     """What INFO says that it knows, unless there is an answer to INFO; an original knows none."""
     requests: list[list[bytes]] = attrs.Factory(list)
+    names: list[bytes] = attrs.Factory(list)
+    """Of connections (CLIENT SETNAME), which are no requests here."""
     connections: list[socket.socket] = attrs.Factory(list)
     _listener: socket.socket = attrs.field(init=False)
     _acceptor: threading.Thread = attrs.field(init=False)
@@ -76,7 +78,10 @@ class FakeNode:
         with connection, contextlib.suppress(OSError):
             while data := connection.recv(65536):
                 for args in all_requests(parser, data):
-                    self.requests.append(args)
+                    if args[:2] == [b"CLIENT", b"SETNAME"]:
+                        self.names.append(args[2])
+                    else:
+                        self.requests.append(args)
                     answer = self._answer(args)
                     if answer is None:
                         return

@@ -93,7 +93,7 @@ def cancelled(features: bytes, backend: str, tls: Tls | None = None) -> list[lis
 
     async def main() -> None:
         node = Node(features)
-        client = Client(Cluster([Address(tls=tls)]), discover=False, connect=node.connect)
+        client = Client(Cluster([Address(tls=tls)]), discover=False, connect=node.connect, name="")
         async with client, anyio.create_task_group() as group:
             group.start_soon(client.getjob, "q")
             await node.waits.wait()
@@ -134,7 +134,7 @@ def test_another_wait_is_given_up_at_once(backend: str, tls: Tls | None) -> None
     node = Node(b"unblock")
 
     async def main() -> None:
-        client = Client(Cluster([Address(tls=tls)]), discover=False, connect=node.connect)
+        client = Client(Cluster([Address(tls=tls)]), discover=False, connect=node.connect, name="")
         async with client, anyio.create_task_group() as group:
             group.start_soon(client.waitjob, ID.decode())
             await node.waits.wait()

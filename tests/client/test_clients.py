@@ -12,6 +12,7 @@ from disque_trio.client import commands
 from disque_trio.client.address import Address, Cluster
 from disque_trio.client.client import Client
 from disque_trio.client.errors import LostError
+from disque_trio.client.naming import process_name
 from disque_trio.client.nodes import NoNodeError
 from disque_trio.client.records import Job, Scanned
 from disque_trio.client.refusals import (
@@ -118,6 +119,30 @@ def test_a_password_comes_first(kind: str) -> None:
         talk(kind, url(node).replace("://", "://:secret@"), conversation)
 
     assert node.requests[:2] == [[b"AUTH", b"secret"], [b"HELLO"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "sent"), [("shop", b"shop"), ("my shop", b"my_shop"), (None, None), ("", b"")]
+)
+def test_a_connection_is_named_with_the_greeting(
+    kind: str, name: str | None, sent: bytes | None
+) -> None:
+    async def conversation(client: Any) -> None:
+        assert await client.qlen("q") == 7
+
+    with fake_node({b"HELLO": HELLO, b"CLIENT": [OK], b"QLEN": [7]}) as node:
+        talk(kind, url(node), conversation, name=name)
+
+    expected = process_name().encode() if sent is None else sent
+    assert node.names == ([expected] if expected else [])
+
+
+def test_a_node_may_refuse_the_name(kind: str) -> None:
+    async def conversation(client: Any) -> None:
+        assert await client.qlen("q") == 7
+
+    with fake_node({b"HELLO": HELLO, b"CLIENT": [Failure(b"ERR no")], b"QLEN": [7]}) as node:
+        talk(kind, url(node), conversation)
 
 
 def test_a_password_may_be_replaced(kind: str) -> None:

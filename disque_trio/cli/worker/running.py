@@ -134,13 +134,13 @@ def run_one(app: App[Any], options: Options, child: str = "", *, has_parent: boo
         ", ".join(os.fsdecode(queue.name) for queue in settings.queues),
         ", ".join(settings.nodes),
     )
-    recorder = _recorder(options)
+    recorder, name = _recorder(options), name_of(options, child)
     worker = Worker(
         settings=settings,
         handler=handler,
         cluster=app.cluster,
         recorder=recorder,
-        name=name_of(options, child),
+        name=name,
         app=options.app,
         max_jobs=options.max_jobs,
     )
@@ -148,7 +148,7 @@ def run_one(app: App[Any], options: Options, child: str = "", *, has_parent: boo
     health = _health_of(options, child)
     run = partial(_run, worker, handler, beside=beside, health=health, parent=parent)
     own = {"loop_factory": GuardedLoop} if options.loop == "asyncio" else {}
-    with runtime.for_process(runtime.recorded(recorder)):
+    with runtime.for_process(runtime.of_worker(name, recorder)):
         return anyio.run(run, backend=options.loop, backend_options=own)
 
 

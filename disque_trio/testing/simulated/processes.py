@@ -50,7 +50,7 @@ def world_of(cluster: Cluster, connections: Connections, rng: random.Random) -> 
         now=now,
         monotonic=trio.current_time,
         new_key=lambda: key_of(int(now() * 1000), rng.getrandbits(80)),
-        client=lambda _: Client(cluster, connect=connections.connect),
+        client=lambda _: Client(cluster, connect=connections.connect, name=""),
         blocking_client=blocking_client,
     )
 

@@ -9,6 +9,7 @@ import trio
 
 from disque_trio.client.client import Client
 from disque_trio.client.errors import DisqueError
+from disque_trio.client.naming import process_name
 from disque_trio.observe.operations.operation import Operation
 from disque_trio.observe.values import Json
 from disque_trio.web.api.openapi import document
@@ -44,7 +45,7 @@ class Api:
 
     @jobs.default
     def _client(self) -> Client:
-        return Client(self.source.client.url)
+        return Client(self.source.client.url, name=process_name("disque-trio-http"))
 
     @property
     def client(self) -> Client:
