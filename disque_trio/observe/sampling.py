@@ -3,6 +3,7 @@ counted, the findings, and the rates between two looks.
 """
 
 import time
+from collections.abc import Mapping
 
 import anyio
 import attrs
@@ -44,6 +45,8 @@ class View:
     queues: list[QueueView]
     unreached: dict[str, str]
     """Nodes that have not answered, and why."""
+    names: Mapping[str, str] = attrs.Factory(dict)
+    """Of the nodes, by address."""
     findings: list[Finding] = attrs.Factory(list)
     """What is wrong, the worst first."""
 
@@ -77,6 +80,7 @@ class Sampler:
             [node.view for node in nodes if node.view is not None and not node.why],
             [self._queue(each, seconds) for each in counted.values()],
             survey.unreached,
+            {each.where: each.name for each in nodes},
             await observer.findings(nodes),
         )
         self._at, self._queues = now, counted

@@ -11,7 +11,7 @@ import pytest
 
 from disque_trio.client.replies import facts
 from disque_trio.statemachine.base import Status
-from tests.cluster.processes import SOON_S, Cluster, becomes, eventually
+from tests.cluster.processes import CALM, SOON_S, Cluster, Fleet, becomes, eventually
 from tests.cluster.test_python_clients import url
 from tests.cluster.workers.shop import Shop, opened
 
@@ -67,7 +67,8 @@ def test_a_job_is_shown_with_what_each_node_knows(pair: Cluster, queue: str) -> 
     assert (shown["task"], shown["retry"]) == ("shop.note", 60)
     assert shown["node"].endswith(str(pair[0].port))
     rows = [line.split() for line in asked(pair, "jobs", "show", job).splitlines()]
-    assert ["nodes", shown["node"], "(queued)"] in rows
+    assert shown["node_name"] == pair[0].id[:8]
+    assert ["nodes", pair[0].id[:8], "(queued)"] in rows
 
 
 def test_a_job_that_nobody_has_is_told_so(pair: Cluster) -> None:
@@ -282,6 +283,11 @@ def test_a_queue_is_paused_and_resumed_at_all_nodes(pair: Cluster, queue: str) -
     ]
     [found] = [each for each in told(pair, "queues", "list") if each["name"] == queue]
     assert set(found["paused"].values()) == {"out"}
+    [row] = [line for line in asked(pair, "queues", "list").splitlines() if queue in line]
+    names = [server.id[:8] for server in pair.servers]
+    assert all(f"out at {name}" in row for name in names)
+    top = asked(pair, "top", "--once", "--interval", "0.1")
+    assert all(f"out at {name}" in top for name in names)
     said = asked(pair, "queues", "resume", queue)
     assert [line.partition(": ")[2] for line in said.splitlines()] == 2 * [
         "takes and delivers jobs"
@@ -302,7 +308,9 @@ def test_limits_of_a_queue_are_set_shown_and_removed(pair: Cluster, queue: str) 
     assert next(row for row in rows if row[0] == queue)[-2:] == ["1", "leased"]
     shown = dict(line.split("  ", 1) for line in asked(pair, "queues", "show", queue).splitlines())
     assert shown["limits"].strip() == "1 leased"
-    assert len([name for name in shown if name.startswith("at 127.0.0.1:")]) == 2
+    names = {server.id[:8] for server in pair.servers}
+    assert {name for name in shown if name.startswith("at ")} == {f"at {name}" for name in names}
+    assert shown["keeper"].strip() in names
     assert len(told(pair, "queues", "show", queue)["limits_at"]) == 2
     assert "no node that answers has a queue" in asked(pair, "queues", "show", "no", status=1)
 
@@ -331,3 +339,14 @@ def test_each_family_has_its_help(family: str) -> None:
 
     assert f"usage: disque-trio {family} ".encode() in said.stdout
     assert b"exit status:" in said.stdout
+
+
+def test_a_silent_node_is_named_by_its_name(fleet: Fleet, queue: str) -> None:
+    named = fleet.cluster(2, *CALM)
+    add(named, queue)
+    name, port = named[0].id[:8], named[0].port
+    named[0].kill()
+
+    said = asked(named, "queues", "list")
+
+    assert f"what {name} (127.0.0.1:{port}) knows is missing: " in said

@@ -44,7 +44,7 @@ async def _told(options: Options, topic: str, **args: str) -> dict[str, Any]:
     """As the console has it."""
     async with client_of(options.url, DeadlineClient) as client:
         data, unreached = await Observer(client).tell(topic, dict(args))
-    warn_of(NAME, unreached)
+        await warn_of(client, NAME, unreached)
     return data
 
 

@@ -11,7 +11,9 @@ from disque_trio.cli.frame import FAILED, JOB_ID, fail, json_switch
 from disque_trio.client import Client
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.settings import DEFAULT_URL
+from disque_trio.observe.cluster import label_of
 from disque_trio.observe.operations import OPERATIONS, fields_of
+from disque_trio.observe.operations.members import names_of
 from disque_trio.observe.operations.operation import Argument, Operation
 from disque_trio.terminal.escapes import printable
 from disque_trio.terminal.options import (
@@ -169,7 +171,9 @@ async def _operate(each: Operation, admin: Admin, options: Any) -> int:
     return FAILED if outcome.failed else 0
 
 
-def warn_of(name: str, unreached: Mapping[str, str]) -> None:
+async def warn_of(client: Client, name: str, unreached: Mapping[str, str]) -> None:
     """Which nodes did not answer."""
+    names = await names_of(client) if unreached else str
     for node, why in unreached.items():
-        complain(f"disque-trio {name}: what {node} knows is missing: {why}")
+        label = label_of(names(node), node)
+        complain(f"disque-trio {name}: what {label} knows is missing: {why}")

@@ -18,11 +18,11 @@ from disque_trio.cli.operating.frame import (
     operations,
     warn_of,
 )
+from disque_trio.observe.operations.members import Names, names_of
 from disque_trio.observe.timeline import History
 from disque_trio.terminal.options import COUNT, Family, argument, one_of, option, switch, text
 from disque_trio.terminal.output import say, say_facts, say_json, say_table
 from disque_trio.worker.operating.admin import Admin
-from disque_trio.worker.operating.jobs import Jobs
 from disque_trio.worker.operating.states import Copy
 
 STATES: Final = ("waiting", "delayed", "leased", "backing-off", "dead")
@@ -85,9 +85,9 @@ async def _show_or_tell(admin: Admin, options: Show) -> int:
     return await (_tell if options.is_timeline else _show)(admin, options)
 
 
-async def _tell(_admin: Admin, options: One) -> int:
+async def _tell(admin: Admin, options: One) -> int:
     history, unreached = await timeline.ask(options.url, options.id)
-    warn_of("jobs", unreached)
+    await warn_of(admin.client, "jobs", unreached)
     if options.is_json:
         say_json(timeline.as_json(options.id, history))
     elif history.rows:
@@ -107,15 +107,15 @@ def _nothing(id: str, history: History) -> str:
 
 
 async def _show(admin: Admin, options: One) -> int:
-    copies = await _found(admin.jobs, options.id)
+    copies, names = await _found(admin, options.id), await names_of(admin.client)
     if options.is_json:
-        say_json([_told(copy) for copy in copies])
+        say_json([_told(copy, names) for copy in copies])
         return 0
-    say_facts(pair for pair in _facts(copies) if pair[1] not in (None, ""))
+    say_facts(pair for pair in _facts(copies, names) if pair[1] not in (None, ""))
     return 0
 
 
-def _facts(copies: list[Copy]) -> Iterator[tuple[str, Any]]:
+def _facts(copies: list[Copy], names: Names) -> Iterator[tuple[str, Any]]:
     """What the node that comes first knows, in the words of the terminal; times in seconds."""
     first = copies[0]
     job, more = first.job, dict(first.job.more)
@@ -128,8 +128,8 @@ def _facts(copies: list[Copy]) -> Iterator[tuple[str, Any]]:
     yield "attempts", f"{attempts} of {limit!r}" if limit else attempts
     if (error := job.error) is not None:
         yield from (("error", str(error)), ("failed", _time(error.at)))
-        names = chain(("traceback",), repeat(" "))
-        yield from zip(names, error.traceback.splitlines(), strict=False)
+        heads = chain(("traceback",), repeat(" "))
+        yield from zip(heads, error.traceback.splitlines(), strict=False)
     more = {name: value for name, value in more.items() if name not in _TOLD_ABOVE}
     yield from ((name, _plain(value)) for name, value in more.items())
     yield "next attempt in", job.next_requeue_within
@@ -137,7 +137,7 @@ def _facts(copies: list[Copy]) -> Iterator[tuple[str, Any]]:
     if ending is None:
         yield from (("ttl", job.ttl), ("retry", job.retry))
         yield from (("delay", job.delay), ("replicas", job.repl))
-    yield "nodes", ", ".join(f"{copy.node} ({copy.job.state})" for copy in copies)
+    yield "nodes", ", ".join(f"{names(copy.node)} ({copy.job.state})" for copy in copies)
     yield "body", _plain(job.body)
 
 
@@ -148,11 +148,11 @@ _OF_ONE: Final = (
 _TOLD_ABOVE: Final = ("error", "failed-at", "outcome", "ended-at", "by")
 
 
-async def _found(jobs: Jobs, id: str) -> list[Copy]:
-    found = await jobs.find(id)
-    warn_of("jobs", found.unreached)
+async def _found(admin: Admin, id: str) -> list[Copy]:
+    found = await admin.jobs.find(id)
+    await warn_of(admin.client, "jobs", found.unreached)
     if not found.items:
-        found = await jobs.ended(id)
+        found = await admin.jobs.ended(id)
     if not found.items:
         raise NotDoneError(f"no node has job {id}: it has ended, or was never added")
     return found.items
@@ -170,7 +170,7 @@ async def _list(admin: Admin, options: Listed) -> int:
         text=options.text,
         limit=options.limit,
     )
-    warn_of("jobs list", found.unreached)
+    await warn_of(admin.client, "jobs list", found.unreached)
     if options.is_json:
         of_live = attrs.filters.exclude(*_OF_ONE)
         say_json([attrs.asdict(job, filter=of_live) for job in found.items])
@@ -185,9 +185,10 @@ async def _list(admin: Admin, options: Listed) -> int:
 
 async def _list_dead(admin: Admin, options: Dead) -> int:
     found = await admin.jobs.dead(options.queue, reason=options.reason, limit=options.limit)
-    warn_of("jobs dead", found.unreached)
+    await warn_of(admin.client, "jobs dead", found.unreached)
     if options.is_json:
-        say_json([_told(copy) for copy in found.items])
+        names = await names_of(admin.client)
+        say_json([_told(copy, names) for copy in found.items])
         return 0
     rows = [
         (copy.job.id, copy.job.queue, copy.task, _time(copy.added), copy.reason)
@@ -202,9 +203,10 @@ async def _list_dead(admin: Admin, options: Dead) -> int:
 
 async def _list_ended(admin: Admin, options: Ended) -> int:
     found = await admin.jobs.ended(queue=options.queue, limit=options.limit)
-    warn_of("jobs ended", found.unreached)
+    await warn_of(admin.client, "jobs ended", found.unreached)
     if options.is_json:
-        say_json([_told(copy) for copy in found.items])
+        names = await names_of(admin.client)
+        say_json([_told(copy, names) for copy in found.items])
         return 0
     say_table(("ID", "QUEUE", "TASK", "ENDED", "OUTCOME", "BY", "ERROR"), map(_row, found.items))
     return 0
@@ -219,7 +221,7 @@ def _row(copy: Copy) -> tuple[Any, ...]:
 # Output.
 
 
-def _told(copy: Copy) -> dict[str, Any]:
+def _told(copy: Copy, names: Names) -> dict[str, Any]:
     told = attrs.asdict(copy.job)
     told |= told.pop("more")
     body = told.pop("body")
@@ -227,6 +229,7 @@ def _told(copy: Copy) -> dict[str, Any]:
         "id": told.pop("id"),
         "state": told.pop("state"),
         "node": str(copy.node),
+        "node_name": names(copy.node),
         "task": copy.task,
         "added": _time(copy.added),
         "attempts": copy.job.nacks + copy.job.additional_deliveries,

@@ -17,7 +17,7 @@ from disque_trio.cli.operating.frame import (
 )
 from disque_trio.client.address import Address
 from disque_trio.client.records import QueueInfo
-from disque_trio.observe.operations.members import members
+from disque_trio.observe.operations.members import Names, members, names_of
 from disque_trio.terminal.options import Family, argument, switch, text
 from disque_trio.terminal.output import say_facts, say_json, say_table
 from disque_trio.worker.operating.admin import Admin
@@ -60,23 +60,24 @@ def main(argv: Sequence[str]) -> int:
 
 async def _list(admin: Admin, options: List) -> int:
     found = await admin.queues.all()
-    warn_of(NAME, found.unreached)
+    await warn_of(admin.client, NAME, found.unreached)
     shown = [each for each in found.items if options.has_all or not each.name.startswith(RESERVED)]
     if options.is_json:
         say_json([attrs.asdict(each) for each in shown])
     else:
-        say_table(_HEADS, [_row(each) for each in shown])
+        names = await names_of(admin.client)
+        say_table(_HEADS, [_row(each, names) for each in shown])
     return 0
 
 
-def _row(queue: QueueTotals) -> list[object]:
+def _row(queue: QueueTotals, names: Names) -> list[object]:
     """In the order of the heads."""
     counts = (queue.delayed, queue.leased, queue.dead, queue.restored)
     figures: list[object] = ["?" if each is None else each for each in counts]
     for at, due_s in ((0, queue.delayed_due_s), (-1, queue.restored_due_s)):
         if due_s is not None:
             figures[at] = f"{figures[at]}, next in {duration(due_s)}"
-    paused = ", ".join(f"{state} at {node}" for node, state in queue.paused.items())
+    paused = ", ".join(f"{state} at {names(node)}" for node, state in queue.paused.items())
     oldest = duration(queue.next_age_s) if queue.length else "-"
     limits = "-" if queue.limits is None else str(queue.limits)
     limits += "; waits for them" if queue.is_limited else ""
@@ -85,7 +86,7 @@ def _row(queue: QueueTotals) -> list[object]:
 
 async def _show(admin: Admin, options: Show) -> int:
     found, told = await admin.queues.find(options.queue), await admin.queues.limits(options.queue)
-    warn_of(NAME, found.unreached | told.unreached)
+    await warn_of(admin.client, NAME, found.unreached | told.unreached)
     if not found.items:
         raise NotDoneError(f"no node that answers has a queue {options.queue}")
     [queue] = found.items
@@ -95,30 +96,34 @@ async def _show(admin: Admin, options: Show) -> int:
         where = {str(node): info and attrs.asdict(info) for node, info in told.items}
         say_json({**attrs.asdict(queue), "limits_at": where})
         return 0
+    names = await names_of(admin.client)
     facts: list[tuple[str, Any]] = [
-        (head.lower(), each) for head, each in zip(_HEADS, _row(queue), strict=True)
+        (head.lower(), each) for head, each in zip(_HEADS, _row(queue, names), strict=True)
     ]
     if latest is not None:
-        facts += await _of_limits(admin, latest, told.items)
+        facts += await _of_limits(admin, names, latest, told.items)
     say_facts(facts)
     return 0
 
 
 async def _of_limits(
-    admin: Admin, latest: QueueInfo, told: Sequence[tuple[Address, QueueInfo | None]]
+    admin: Admin,
+    names: Names,
+    latest: QueueInfo,
+    told: Sequence[tuple[Address, QueueInfo | None]],
 ) -> list[tuple[str, Any]]:
     """When they were set, who keeps them, and what each node may deliver."""
-    names = {each.id: f"{each.name} {each.where}".strip() for each in await members(admin.client)}
+    by_id = {each.id: names(each.where) for each in await members(admin.client)}
     at = datetime.fromtimestamp(latest.set_at or 0, UTC).isoformat(timespec="seconds")
-    facts = [("limits set", at), ("keeper", names.get(latest.keeper, latest.keeper))]
+    facts = [("limits set", at), ("keeper", by_id.get(latest.keeper, latest.keeper))]
     for node, info in told:
         if info is None:
-            facts.append((f"at {node}", "does not know limits, and delivers without them"))
+            facts.append((f"at {names(node)}", "does not know limits, and delivers without them"))
             continue
         waits = ", clients wait" if info.is_limited else ""
         other = f", other limits: {info.limits or 'none'}" if info.limits != latest.limits else ""
         may = f"{info.leased:,} leased, {info.may_deliver:,} may be delivered now"
-        facts.append((f"at {node}", f"{may}{waits}{other}"))
+        facts.append((f"at {names(node)}", f"{may}{waits}{other}"))
     return facts
 
 

@@ -22,7 +22,7 @@ def main(argv: Sequence[str]) -> int:
 
 async def _list(admin: Admin, options: Options) -> int:
     workers, kept = await admin.workers(), await admin.schedules.all()
-    warn_of(NAME, workers.unreached | kept.unreached)
+    await warn_of(admin.client, NAME, workers.unreached | kept.unreached)
     found = rows(workers.items, kept.items, runtime().now())
     if options.is_json:
         say_json(found)

@@ -14,6 +14,7 @@ from disque_trio.cli.operating.frame import (
     operations,
     warn_of,
 )
+from disque_trio.observe.operations.members import Names, names_of
 from disque_trio.observe.workers import QUANTILES, task_rows
 from disque_trio.terminal.options import Family, argument, text
 from disque_trio.terminal.output import say_facts, say_json, say_table
@@ -38,17 +39,18 @@ def main(argv: Sequence[str]) -> int:
 
 async def _list(admin: Admin, options: Options) -> int:
     found = await admin.workers()
-    warn_of(NAME, found.unreached)
+    await warn_of(admin.client, NAME, found.unreached)
+    names = await names_of(admin.client)
     if options.is_json:
-        say_json([_told(each) for each in found.items])
+        say_json([_told(each, names) for each in found.items])
     else:
-        say_table(_HEADS, [_row(each) for each in found.items])
+        say_table(_HEADS, [_row(each, names) for each in found.items])
     return 0
 
 
 async def _tasks(admin: Admin, options: Options) -> int:
     found = await admin.workers()
-    warn_of(NAME, found.unreached)
+    await warn_of(admin.client, NAME, found.unreached)
     rows = task_rows(found.items)
     if options.is_json:
         say_json(rows)
@@ -74,15 +76,15 @@ def _task_row(row: dict[str, Any]) -> list[object]:
 
 
 async def _show(admin: Admin, options: Named) -> int:
-    workers = (await _named(admin, options.name)).items
+    workers, names = (await _named(admin, options.name)).items, await names_of(admin.client)
     if options.is_json:
-        say_json([_told(each) for each in workers])
+        say_json([_told(each, names) for each in workers])
         return 0
     for worker in workers:
         report = worker.report
         say_facts(
             [(report.name, worker.state)]
-            + [(name, value) for name, value in _told(worker).items() if name not in _SHOWN]
+            + [(name, value) for name, value in _told(worker, names).items() if name not in _SHOWN]
         )
         jobs = [
             (job.id, job.task, job.queue, duration(job.age_s), _lease(job.lease_s))
@@ -100,7 +102,7 @@ def _lease(left: float | None) -> str:
     return "none" if left is None else duration(left)
 
 
-def _row(worker: KnownWorker) -> list[object]:
+def _row(worker: KnownWorker, names: Names) -> list[object]:
     report = worker.report
     return [
         report.name,
@@ -111,18 +113,20 @@ def _row(worker: KnownWorker) -> list[object]:
         report.ended,
         duration(report.lag_s),
         report.rss_bytes >> 20,
-        report.node or "-",
+        names(report.node or "-"),
         ",".join(report.queues),
     ]
 
 
-def _told(worker: KnownWorker) -> dict[str, Any]:
-    return {**attrs.asdict(worker.report), "state": worker.state, "seen_s": worker.age_s}
+def _told(worker: KnownWorker, names: Names) -> dict[str, Any]:
+    report = worker.report
+    of_node = {"node_name": names(report.node) if report.node else None}
+    return {**attrs.asdict(report), **of_node, "state": worker.state, "seen_s": worker.age_s}
 
 
 async def _named(admin: Admin, name: str) -> Found[KnownWorker]:
     found = await admin.workers(name)
-    warn_of(NAME, found.unreached)
+    await warn_of(admin.client, NAME, found.unreached)
     if not found.items:
         names = sorted({each.report.name for each in (await admin.workers()).items})
         shown = f"there are {', '.join(names)}" if names else "there are none"

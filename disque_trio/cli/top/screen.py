@@ -89,7 +89,7 @@ class Top(App[str]):
             return
         part = self.query_one("#filter", Input).value
         found = [each for each in tables.in_order(view, self._by) if part in each.totals.name]
-        self._fill("queues", [tables.queue_row(each) for each in found[:MOST_ROWS]])
+        self._fill("queues", [tables.queue_row(each, view.names) for each in found[:MOST_ROWS]])
         self._fill("nodes", [tables.node_row(each) for each in view.nodes])
         more = f"; the first {MOST_ROWS} are shown" if len(found) > MOST_ROWS else ""
         state = "; frozen" if self._is_frozen else ""

@@ -7,7 +7,7 @@ from typing import Any, Final
 import attrs
 
 from disque_trio.cli.frame import duration
-from disque_trio.observe.cluster import RATES, NodeView
+from disque_trio.observe.cluster import RATES, NodeView, label_of
 from disque_trio.observe.finding import Level
 from disque_trio.observe.sampling import QueueView, View
 from disque_trio.terminal.counting import counted
@@ -41,8 +41,8 @@ def in_order(view: View, by: str) -> list[QueueView]:
     return sorted(view.queues, key=_KEYS[by])
 
 
-def queue_row(queue: QueueView) -> Row:
-    """One queue, under `QUEUE_HEADS`."""
+def queue_row(queue: QueueView, names: Mapping[str, str]) -> Row:
+    """One queue, under `QUEUE_HEADS`. `names` has the nodes by address."""
     totals = queue.totals
     return (
         totals.name,
@@ -55,7 +55,8 @@ def queue_row(queue: QueueView) -> Row:
         _count(totals.dead),
         _count(totals.restored),
         _count(totals.blocked),
-        ", ".join(f"{side} at {node}" for node, side in totals.paused.items()) or "-",
+        ", ".join(f"{side} at {names.get(node, node)}" for node, side in totals.paused.items())
+        or "-",
     )
 
 
@@ -95,7 +96,8 @@ def summary(view: View) -> str:
     jobs = sum(each.totals.length for each in view.queues)
     parts = (len(view.nodes), "node"), (len(view.queues), "queue"), (jobs, "queued job")
     return ", ".join(counted(*part) for part in parts) + "".join(
-        f"; {node}: {why}" for node, why in view.unreached.items()
+        f"; {label_of(view.names.get(node, node), node)}: {why}"
+        for node, why in view.unreached.items()
     )
 
 
@@ -111,7 +113,9 @@ def wrong(view: View) -> str:
 def as_text(view: View, by: str, width: int | None = None) -> str:
     """Everything, for `--once`, in lines of at most `width`."""
     nodes = lines_of(NODE_HEADS, [node_row(node) for node in view.nodes], width)
-    queues = lines_of(QUEUE_HEADS, [queue_row(queue) for queue in in_order(view, by)], width)
+    queues = lines_of(
+        QUEUE_HEADS, [queue_row(each, view.names) for each in in_order(view, by)], width
+    )
     return "\n".join([*filter(None, (summary(view), wrong(view))), "", *nodes, "", *queues, ""])
 
 

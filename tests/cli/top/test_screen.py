@@ -171,7 +171,7 @@ def test_jobs_that_a_restart_has_brought_back_are_counted() -> None:
     restarted = queue("mail", 0)
     totals = attrs.evolve(restarted.totals, restored=20)
 
-    row = tables.queue_row(attrs.evolve(restarted, totals=totals))
+    row = tables.queue_row(attrs.evolve(restarted, totals=totals), {})
 
     assert row[tables.QUEUE_HEADS.index("RESTORED")] == "20"
     assert len(row) == len(tables.QUEUE_HEADS)
