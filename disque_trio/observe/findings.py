@@ -22,6 +22,7 @@ from disque_trio.observe.queue_counts import (
     waits_for,
 )
 from disque_trio.observe.values import Json, name_fields, readable
+from disque_trio.terminal.counting import counted
 from disque_trio.worker.operating.admin import KnownWorker
 
 _NAMED: Final = 3
@@ -81,6 +82,13 @@ class _Queue:
     age_s: float
     """Of its oldest job; for jobs that wait, the time until the first of them is queued."""
     more: str = ""
+    delayed: int = 0
+    """Jobs that are queued later, where that is to be said."""
+
+    @property
+    def stake(self) -> float:
+        """How much is to lose: jobs and how long they have waited."""
+        return (self.jobs + self.delayed) * max(self.age_s, 1.0)
 
 
 @attrs.frozen
@@ -90,7 +98,7 @@ class _Kind:
     name: str
     one: str
     many: str
-    """Of several; both with `jobs`, `age` and `count`."""
+    """Of several; both with `jobs`, `split`, `age` and `count`."""
     advice: str
     only: str
     """The console's page of them."""
@@ -125,8 +133,8 @@ _SLOW: Final = _Kind(
 )
 _PAUSED: Final = _Kind(
     "paused",
-    "is paused: {more}; {jobs}",
-    "{count} queues are paused; {jobs}",
+    "is paused: {more}; {split}",
+    "{count} queues are paused; {split}",
     "disque-trio queues resume ends the pause",
     "paused",
     "queues resume",
@@ -167,7 +175,8 @@ def of_queues(counts: QueueCounts, names: Mapping[str, str]) -> Iterator[Finding
     yield from _told(_others(counts, stopped, names))
     more = len(counts.behind_names) - len(counts.behind.ranks)
     if more > 0:
-        what = f"{more:,} more queues have jobs that have waited for a minute or longer"
+        have = counted(more, "more queue has", "more queues have")
+        what = f"{have} jobs that have waited for a minute or longer"
         yield warning(
             "the cluster", what, _ALONE.advice, kind="unattended-more", link="#/queues?sort=age"
         )
@@ -183,7 +192,7 @@ def _told(found: Iterable[tuple[_Kind, list[_Queue]]]) -> Iterator[Finding]:
 
 
 def _of_many(kind: _Kind, queues: list[_Queue]) -> Finding:
-    queues.sort(key=lambda each: -each.jobs * max(each.age_s, 1.0))
+    queues.sort(key=lambda each: -each.stake)
     names = ", ".join(f'"{readable(each.name)}"' for each in queues[:_NAMED])
     more = f" and {len(queues) - _NAMED:,} more"
     found = _finding(kind, kind.many, "the cluster", queues)
@@ -196,12 +205,13 @@ def _finding(kind: _Kind, text: str, where: str, queues: list[_Queue]) -> Findin
     ages = [each.age_s for each in queues]
     age = min(ages) if kind is _RESTORED else max(ages)
     what = text.format(
-        jobs="1 job" if jobs == 1 else f"{jobs:,} jobs",
+        jobs=counted(jobs, "job"),
+        split=f"{jobs:,} waiting, {sum(each.delayed for each in queues):,} delayed",
         age=spelled(round(age)),
         count=f"{len(queues):,}",
         more=queues[0].more,
     )
-    stake = sum(each.jobs * max(each.age_s, 1.0) for each in queues)
+    stake = sum(each.stake for each in queues)
     is_old = kind in (_ALONE, _STOPPED, _SLOW, _LIMITED)
     is_one = len(queues) == 1 and kind.operation
     grade = note if kind.is_note else warning
@@ -281,7 +291,12 @@ def _others(
     yield (
         _PAUSED,
         [
-            attrs.evolve(each, more=_sides(counts, each.name, names))
+            attrs.evolve(
+                each,
+                age_s=age_of(counts.parts[each.name], now_ms),
+                more=_sides(counts, each.name, names),
+                delayed=total("delayed")(each.name),
+            )
             for each in queues(
                 [name for name in counts.paused if name not in stopped], total("length")
             )

@@ -93,6 +93,27 @@ def test_of_very_many_stuck_queues_the_longest_are_told() -> None:
     assert lines[1].startswith(f"the cluster: {10 * MOST - kept} more queues have jobs that")
 
 
+def test_a_paused_queue_tells_its_waiting_and_its_delayed_jobs() -> None:
+    seen = counts()
+    seen._note("few", "n1", NOTHING._replace(length=3, pause="all"), 0.0)
+    seen._note("later", "n1", NOTHING._replace(delayed=12, pause="all"), 0.0)
+
+    assert told(seen)[:2] == [
+        'queue "later": is paused: all at n1; 0 waiting, 12 delayed',
+        'queue "few": is paused: all at n1; 3 waiting, 0 delayed',
+    ]
+
+
+def test_several_paused_queues_are_one_finding_with_most_at_stake_first() -> None:
+    seen = counts()
+    for number in range(5):
+        seen._note(f"q{number}", "n1", NOTHING._replace(delayed=number, pause="all"), 0.0)
+
+    assert told(seen)[0] == (
+        'the cluster: 5 queues are paused; 0 waiting, 10 delayed: "q4", "q3", "q2" and 2 more'
+    )
+
+
 def test_a_slow_queue_is_told_above_abandoned_ones_with_less_at_stake() -> None:
     seen = counts()
     for number in range(25):

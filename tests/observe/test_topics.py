@@ -63,7 +63,9 @@ async def test_the_overview_has_nodes_totals_and_what_is_wrong(nursery: trio.Nur
     assert view["totals"]["delayed"] == 1
     [finding] = [each for each in found(view) if each["level"] == "warn"]
     text = finding["text"].removeprefix('queue "mail": is paused: out at ')
-    assert text.partition(";")[0] in {node["name"] for node in view["nodes"]}
+    name, _, jobs = text.partition("; ")
+    assert name in {node["name"] for node in view["nodes"]}
+    assert jobs == "1 waiting, 1 delayed"
     assert finding["link"] == "#/queue/mail"
     assert len(view["series"]["at"]) == len(view["series"]["queued"]) > 0
 
