@@ -11,6 +11,7 @@ from disque_trio.explain.families import Family, applying
 from disque_trio.explain.job_request import JobRequest
 from disque_trio.statemachine.base import Millis
 from disque_trio.statemachine.job import DESYNC
+from disque_trio.terminal.counting import counted
 
 NO: Final = "no"
 MAY: Final = "may"
@@ -234,14 +235,15 @@ def remarks(request: JobRequest, facts: Facts) -> Iterator[str]:
     yield f"it expires after {request.ttl:,} s, done or not (TTL)"
     yield from _of_retry(request, facts)
     if limit := request.extensions.limit:
-        yield f"after {limit} deliveries without an ACKJOB it is dead, and kept (S26)"
+        deliveries = counted(limit, "delivery", "deliveries")
+        yield f"after {deliveries} without an ACKJOB it is dead, and kept (S26)"
     if request.extensions.backoff:
         first = _seconds(request.extensions.backoff)
         yield f"its first NACK delays it by {first}; each further one doubles that"
     if request.extensions.key is not None:
         yield "one job has its key in a connected cluster (S24); in a partition two may (K1)"
     if request.maxlen:
-        yield f"refused if its queue has {request.maxlen:,} jobs at the node of the ADDJOB"
+        yield f"refused if its queue has {counted(request.maxlen, 'job')} at the node of the ADDJOB"
 
 
 def _of_zones(request: JobRequest, facts: Facts) -> Iterator[str]:

@@ -8,6 +8,7 @@ from disque_trio.client.client import Client
 from disque_trio.client.errors import DisqueError
 from disque_trio.observe.operations.operation import MANY, Operation, jobs_of
 from disque_trio.observe.values import Json
+from disque_trio.terminal.counting import counted
 from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Tell
 
 _EVERY: Final = 50
@@ -64,4 +65,4 @@ def _counted(lines: Counter[str]) -> list[str]:
     """Each line once, with how often it was said; of many kinds the most frequent."""
     told = [f"{times:,} × {text}" if times > 1 else text for text, times in lines.most_common()]
     more = len(told) - _KINDS
-    return [*told[:_KINDS], f"and {more:,} more kinds"] if more > 0 else told
+    return [*told[:_KINDS], f"and {counted(more, 'more kind')}"] if more > 0 else told

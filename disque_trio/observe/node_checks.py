@@ -12,6 +12,7 @@ from disque_trio.observe import refusals
 from disque_trio.observe.cluster import NodeFacts, label_of, node_name
 from disque_trio.observe.finding import ANEW, Finding, note, problem, spelled, warning
 from disque_trio.statemachine.pressure import LEAST_ROOM, MOST_RESIDENT_PERCENT, SAFE_PERCENT
+from disque_trio.terminal.counting import counted
 
 MAX_SKEW_MS: Final = 500
 """Wall clocks stamp jobs, and the stamps order the queues of different nodes."""
@@ -263,7 +264,8 @@ def _disk(node: NodeFacts) -> Iterator[Finding]:
             "see its log, make room on the disk, then BGREWRITEAOF",
         )
     if node.number("aof_delayed_fsync"):
-        yield note(node.where, f"{node.number('aof_delayed_fsync')} syncs took longer than planned")
+        syncs = counted(node.number("aof_delayed_fsync"), "sync")
+        yield note(node.where, f"{syncs} took longer than planned")
 
 
 def _lacking(well: list[NodeFacts]) -> Iterator[Finding]:
@@ -272,7 +274,7 @@ def _lacking(well: list[NodeFacts]) -> Iterator[Finding]:
         off = [node.where for node in well if node.config.get("replica-repair-after") == "0"]
         yield warning(
             "the cluster",
-            f"{_counted(under, 'has', 'have')} fewer holders than REPLICATE asks for",
+            f"{_jobs(under, 'has', 'have')} fewer holders than REPLICATE asks for",
             f"repair is off at {', '.join(off)}: set replica-repair-after" if off
             else "start the nodes that are gone. After replica-repair-after seconds copies are "
             "made, if there are nodes to take them: add some, or CLUSTER FORGET those that are "
@@ -288,9 +290,9 @@ def _jobs(node: NodeFacts) -> Iterator[Finding]:
     if again > _MOST_REQUEUED * max(delivered, 1) and last <= refusals.RECENT_S:
         yield warning(
             node.where,
-            f"{_counted(again, 'was', 'were')} queued again after RETRY without an "
+            f"{_jobs(again, 'was', 'were')} queued again after RETRY without an "
             f"acknowledgement, the last {spelled(round(max(last, 0)))} ago; meanwhile "
-            f"{_counted(delivered, 'was', 'were')} delivered",
+            f"{_jobs(delivered, 'was', 'were')} delivered",
             "workers die, or work longer than RETRY without renewing the lease (WORKING), or the "
             "node that had these jobs was lost or restarted",
             kind="redelivered", stake=float(again), since=float(node.number("jobs_requeued_since")),
@@ -298,14 +300,14 @@ def _jobs(node: NodeFacts) -> Iterator[Finding]:
     if expired := node.number("expired_while_down"):
         yield note(
             node.where,
-            f"{_counted(expired, 'had', 'had')} expired when the node read its append-only file",
+            f"{_jobs(expired, 'had', 'had')} expired when the node read its append-only file",
             "if they are more than its downtime explains, its wall clock was wrong (TTL of ADDJOB)",
         )
 
 
-def _counted(count: int, one: str, many: str) -> str:
+def _jobs(count: int, one: str, many: str) -> str:
     """So many jobs, with the verb in its number."""
-    return f"1 job {one}" if count == 1 else f"{count:,} jobs {many}"
+    return counted(count, f"job {one}", f"jobs {many}")
 
 
 def _delayed(well: list[NodeFacts]) -> Iterator[Finding]:
@@ -321,7 +323,7 @@ def _delayed(well: list[NodeFacts]) -> Iterator[Finding]:
     due = min(node.number("delayed_jobs_first_due_ms") for node in waiting) // 1000
     yield note(
         "the cluster",
-        f"{_counted(count, 'waits', 'wait')} for the end of a delay, that of ADDJOB or of a NACK"
+        f"{_jobs(count, 'waits', 'wait')} for the end of a delay, that of ADDJOB or of a NACK"
         + (f": {most}; the first is queued in {spelled(due)}" if queues else ""),
         "JSCAN STATE backing-off REPLY all shows those that workers have given back",
         kind="delayed",
@@ -486,8 +488,8 @@ def _limits(well: list[NodeFacts]) -> Iterator[Finding]:
     known = [node.where for node in well if "queue-limits" not in node.info.get("features", "")]
     yield warning(
         ", ".join(known) or "the cluster",
-        f"{'1 node delivers' if unlimited == 1 else f'{unlimited} nodes deliver'} jobs of "
-        f"{'1 queue' if limited == 1 else f'{limited} queues'} without regard to their limits: "
+        f"{counted(unlimited, 'node delivers', 'nodes deliver')} jobs of "
+        f"{counted(limited, 'queue')} without regard to their limits: "
         "earlier versions and original servers do not know any",
         "finish the upgrade, node by node (docs/versions.md); until then let workers of these "
         "queues use the other nodes",

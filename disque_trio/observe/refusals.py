@@ -9,6 +9,7 @@ import attrs
 from disque_trio.observe.cluster import NodeFacts
 from disque_trio.observe.finding import ANEW, Finding, note, problem, spelled, warning
 from disque_trio.statemachine.refusals import REFUSALS
+from disque_trio.terminal.counting import counted
 
 
 @attrs.frozen
@@ -130,7 +131,7 @@ def _of_cause(code: str, refused: Sequence[_Refused], *, is_past: bool) -> Findi
     count = sum(each.count for each in refused)
     lasted_s = max(each.lasted_s for each in refused)
     where = ", ".join(each.where for each in refused)
-    were = "1 request was" if count == 1 else f"{count:,} requests were"
+    were = counted(count, "request was", "requests were")
     rate = f", {count / lasted_s:.2g}/s for {spelled(lasted_s)}" if lasted_s and count > 1 else ""
     last = f", the last {spelled(min(each.ago_s for each in refused))} ago"
     what = f"{were} refused with {code}{rate}{last}" + (why and f": {why}")

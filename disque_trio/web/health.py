@@ -7,6 +7,7 @@ import attrs
 from disque_trio.node import Node
 from disque_trio.statemachine import pressure
 from disque_trio.statemachine.state import NodeState
+from disque_trio.terminal.counting import counted
 
 LEVELS = ("ok", "short: new jobs are left to other nodes", "none is left for new jobs")
 """In words, `pressure.level`."""
@@ -41,8 +42,8 @@ def _company(state: NodeState) -> str:
     cluster = state.cluster
     others, reachable = cluster.size - 1, len(cluster.reachable)
     if others and not reachable:
-        return f"cut off from all {others} other nodes"
-    return f"{reachable} of {others} other nodes can be reached"
+        return f"cut off from {counted(others, 'other node')}"
+    return f"{reachable} of {counted(others, 'other node')} can be reached"
 
 
 def is_ready(node: Node) -> bool:

@@ -15,6 +15,7 @@ import attrs
 
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.settings import WINDOW
+from disque_trio.terminal.counting import counted
 from disque_trio.worker import codec, tokens
 from disque_trio.worker.copies import Copies
 from disque_trio.worker.enqueue import Call, Enqueuer, EnqueueUnknownError, Result
@@ -43,7 +44,8 @@ class BatchFailedError(DisqueError):
 
     def __init__(self, missing: list[str], failed: dict[str, DisqueError]) -> None:
         super().__init__(
-            f"{len(missing)} jobs have not told a result in time, {len(failed)} have failed"
+            f"{counted(len(missing), 'job has', 'jobs have')} reported no result in time, and "
+            f"{counted(len(failed), 'job has', 'jobs have')} failed"
         )
         self.missing = missing
         """Keys of members without a report."""

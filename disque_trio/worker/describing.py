@@ -8,6 +8,7 @@ from pathlib import PurePath
 from types import FrameType, TracebackType
 from typing import Final, TypeGuard, TypeVar
 
+from disque_trio.terminal.counting import counted
 from disque_trio.terminal.escapes import printable
 from disque_trio.worker.exceptions import Dead, JobTimeoutError, Retry, Snooze
 
@@ -125,7 +126,7 @@ def trace_of(error: BaseException) -> str:
     lines = "".join(map(_cut, parts)).splitlines(keepends=True)
     left_out = len(lines) - _FIRST_LINES - _LAST_LINES
     if left_out > 0:
-        lines[_FIRST_LINES:-_LAST_LINES] = [f"… {left_out:,} lines …\n"]
+        lines[_FIRST_LINES:-_LAST_LINES] = [f"… {counted(left_out, 'line')} …\n"]
     return "".join(lines)[-_LONGEST_TRACE:]
 
 

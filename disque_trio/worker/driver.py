@@ -23,6 +23,7 @@ from disque_trio.client.recorder import Recorder
 from disque_trio.client.streams import Connect
 from disque_trio.client.watched import watching
 from disque_trio.statemachine.base import Reply
+from disque_trio.terminal.counting import counted
 from disque_trio.worker import workerlog
 from disque_trio.worker.beginning import Batch, Beginnings
 from disque_trio.worker.engine.engine import Engine
@@ -247,7 +248,8 @@ class Worker:
     def _count(self, ended: int, engine: Engine) -> None:
         self._signs.ended += ended
         if 0 < self.max_jobs <= self._signs.ended and not self.is_stopping:
-            log.info("%d jobs have ended: stopping, to be started anew", self._signs.ended)
+            ended = counted(self._signs.ended, "job has", "jobs have")
+            log.info("%s ended: stopping, to be started anew", ended)
             self.status = RESTART
             engine.stop(_now())
 
@@ -382,7 +384,8 @@ class Worker:
                     workerlog.stuck(slot.run, slot.where())
             self._stuck = sum(slot.is_stuck for _, slot in slots)
             if self._stuck > self.max_stuck and self.status == CLEAN:
-                log.error("%d handlers do not end: stopping, to be started anew", self._stuck)
+                stuck = counted(self._stuck, "handler does", "handlers do")
+                log.error("%s not end: stopping, to be started anew", stuck)
                 self.status = RESTART
                 self.drain()
             self.turn()

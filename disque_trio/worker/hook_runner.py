@@ -12,6 +12,7 @@ import anyio
 import attrs
 from anyio.abc import TaskGroup
 
+from disque_trio.terminal.counting import counted
 from disque_trio.worker.checks import shown
 from disque_trio.worker.deciding import cancellation
 from disque_trio.worker.events import Event
@@ -68,7 +69,8 @@ class HookRunner:
             for each in self._listeners:
                 each.is_over = True
                 if left := len(each.waiting) + each.is_busy:
-                    _log.warning("hook %s: %d events are abandoned", shown(each.hook.fn), left)
+                    events = counted(left, "event is", "events are")
+                    _log.warning("hook %s: %s abandoned", shown(each.hook.fn), events)
             self._tasks.cancel_scope.cancel()
             done: bool | None = await self._tasks.__aexit__(None, None, None)
         return done
@@ -112,8 +114,9 @@ class HookRunner:
                 await anyio.lowlevel.checkpoint()
             listener.is_busy = False
             if listener.dropped:
-                text = "hook %s is too slow: %d events were dropped"
-                _log.warning(text, shown(listener.hook.fn), listener.dropped)
+                events = counted(listener.dropped, "event was", "events were")
+                text = "hook %s is too slow: %s dropped"
+                _log.warning(text, shown(listener.hook.fn), events)
                 listener.dropped = 0
 
     def _call(self, listener: _Listener) -> None:

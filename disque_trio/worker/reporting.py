@@ -11,6 +11,7 @@ import attrs
 
 from disque_trio import __version__
 from disque_trio.system import rss_bytes
+from disque_trio.terminal.counting import counted
 from disque_trio.worker.engine.records import NEVER, SECOND, Job, Micros, Phase, Stage, State
 from disque_trio.worker.runtime import runtime
 from disque_trio.worker.slots import Slot
@@ -143,7 +144,8 @@ def _health(signs: Signs, state: State, now: Micros) -> tuple[bool, str]:
     since = f"for {silence} s" if signs.answered >= 0 else "yet"
     live = sum(job.stage is Stage.RUNNING and _lease(job, now) != 0 for job in state.jobs.values())
     if live:
-        return True, f"no node has answered {since}, but the leases of {live} running jobs last"
+        leases = f"leases of {counted(live, 'running job')} last"
+        return True, f"no node has answered {since}, but the {leases}"
     return False, f"no node has answered {since}"
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from disque_trio.client.errors import ConnectionFailedError
+from disque_trio.terminal.counting import counted
 from disque_trio.worker.engine.records import Drop, Job, Micros, Reason, Stage, Start
 from disque_trio.worker.protocol import Run
 from disque_trio.worker.repeats import write_with_traceback
@@ -74,7 +75,8 @@ def leaves(slots: Iterable[Slot]) -> None:
     """The process is about to end, and these handlers with it."""
     runs = [slot.run for slot in slots if slot.run is not None]
     names = ", ".join(f"{run.task or 'a job'} {run.start.id.decode()}" for run in runs)
-    log.error("%d handlers do not end, and are abandoned: %s", len(runs), names)
+    abandoned = counted(len(runs), "handler does not end, and is", "handlers do not end, and are")
+    log.error("%s abandoned: %s", abandoned, names)
 
 
 def stalled(
@@ -89,7 +91,7 @@ def stalled(
         if seen.lease_ends <= now:
             lost.add(seen.job)
     at = f", at {seen.where}" if seen is not None else f", while {_running(slots)} ran"
-    leases = "1 lease" if len(lost) == 1 else f"{len(lost)} leases"
+    leases = counted(len(lost), "lease")
     over = f"; meanwhile {leases} ended: what had it runs again" if lost else ""
     log.warning(_BLOCKED, seconds, at, over, extra=extra)
 

@@ -19,6 +19,7 @@ import attrs
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.refusals import DuplicateJobError
 from disque_trio.contrib.outbox.rows import Row, request_of
+from disque_trio.terminal.counting import counted
 from disque_trio.worker.app import App
 from disque_trio.worker.describing import line_of
 from disque_trio.worker.runtime import runtime
@@ -175,8 +176,8 @@ class Relay:
             else:
                 added.append(row.id)
         if failed:
-            text = "%d jobs of the outbox were not added, the first one because %s"
-            _log.warning(text, len(failed), failed[0].error)
+            were = counted(len(failed), "job of the outbox was", "jobs of the outbox were")
+            _log.warning("%s not added, the first one because %s", were, failed[0].error)
         return added, failed
 
     def _settle(self, transaction: Transaction, added: list[int], failed: list[Row]) -> None:

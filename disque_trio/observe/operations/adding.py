@@ -18,6 +18,7 @@ from disque_trio.observe.values import Json, given_name, raw, readable
 from disque_trio.statemachine.base import CommandError
 from disque_trio.statemachine.commands.addoptions import parse_options
 from disque_trio.statemachine.joboptions import CARRIED, OPTIONS, Option, decimals
+from disque_trio.terminal.counting import counted
 from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Tell
 from disque_trio.worker.operating.states import Copy, added_at
 from disque_trio.worker.runtime import runtime
@@ -100,7 +101,7 @@ async def add(client: Client, args: Json) -> Plan:
     stats = (await stats_of(client, queue)).items
     stopped = [names(node) for node, each in stats if each and each.pause in ("in", "all")]
     says = [
-        f'a job with a body of {len(body):,} bytes is added to queue "{readable(queue)}"',
+        f'a job with a body of {counted(len(body), "byte")} is added to queue "{readable(queue)}"',
         f"options: {_in_words(values)}" if values else "all options have their defaults",
     ]
     if stopped:
@@ -155,7 +156,7 @@ async def edit(client: Client, args: Json) -> Plan:
     keep = {"keep": values.pop("keep", None)}
     asked = _asked(queue, body, values)
     says = [
-        f"a new job with a body of {len(body):,} bytes replaces it, with an id of its own",
+        f"a new job with a body of {counted(len(body), 'byte')} replaces it, with an id of its own",
         "its failed attempts and deliveries count from 0, and its history begins anew",
         f"it keeps {_in_words(values)}" + (", and the key" if key is not None else ""),
         "the new job is added before the old one ends" if key is None else

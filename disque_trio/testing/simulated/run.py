@@ -12,6 +12,7 @@ from disque_trio.sim.engines.task_errors import ungrouped
 from disque_trio.sim.engines.trio import virtual_time
 from disque_trio.sim.random_streams import stream
 from disque_trio.sim.scenarios.plan import ClockPlan, Plan
+from disque_trio.terminal.counting import counted
 from disque_trio.testing.simulated.block_io import no_sockets
 from disque_trio.testing.simulated.clock import ScenarioClock
 from disque_trio.testing.simulated.cluster import STORY, Cluster
@@ -85,7 +86,7 @@ class Recording:
         log = [] if self.cluster is None else self.cluster.log
         shown = [f"  {line}" for line in log[-_SHOWN:]]
         if len(log) > _SHOWN:
-            shown.insert(0, f"  … {len(log) - _SHOWN} lines before")
+            shown.insert(0, f"  … {counted(len(log) - _SHOWN, 'line')} before")
         return "\n".join(shown)
 
 
