@@ -48,6 +48,24 @@ def test_each_event_is_a_line_behind_what_is_known_of_the_whole() -> None:
     ]
 
 
+def test_a_snooze_is_told_as_one_and_a_backoff_as_a_retry() -> None:
+    rows = [
+        row(0, "postpone", "n1", cause="release", detail="wait=60000 snoozes=1"),
+        row(60_000_000, "queue", "n1", cause="backed-off"),
+        row(61_000_000, "postpone", "n1", cause="nack", detail="wait=2000"),
+        row(63_000_000, "queue", "n1", cause="backed-off"),
+    ]
+
+    _, *told = timeline.lines(ID, attrs.evolve(HISTORY, rows=rows, nodes=[], clocks=[]))
+
+    assert told == [
+        "    +0.000000  n1  snoozes the job, as its worker asks: wait=60000 snoozes=1",
+        "   +60.000000  n1  queues the job: its snooze is over",
+        "   +61.000000  n1  lets the job wait before it is queued again (nack): wait=2000",
+        "   +63.000000  n1  queues the job (backed-off)",
+    ]
+
+
 def test_words_that_nobody_knows_are_told_as_they_are() -> None:
     """A node of a later release may tell of anything, and so may one that means harm."""
     news = row(0, "{new}", "n1\x1b[2J", peer="{0}", cause="{why}", detail="{")

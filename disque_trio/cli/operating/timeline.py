@@ -1,8 +1,10 @@
 """What has happened to a job at all nodes, as lines: `jobs show ID --timeline`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, Final
+
+import attrs
 
 from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.survey import Survey
@@ -44,8 +46,18 @@ def _lines(id: str, history: History) -> Iterator[str]:
         if node["omitted"]:
             yield f"{node['name'] or node['node']}: {counted(node['omitted'], 'event')} left out"
     width = max(len(row.node) for row in history.rows)
-    for row in history.rows:
+    for row in _with_snoozes(history.rows):
         yield f"{(row.time - first) / 1e6:+13.6f}  {row.node:<{width}}  {_said(row)}"
+
+
+def _with_snoozes(rows: Iterable[Row]) -> Iterator[Row]:
+    """A wait that a RELEASE has begun is a snooze, and nothing has failed."""
+    is_snooze = False
+    for row in rows:
+        if row.kind == "postpone":
+            is_snooze = row.cause == "release"
+        is_over = is_snooze and row.cause == "backed-off"
+        yield attrs.evolve(row, cause="snooze-over") if is_over else row
 
 
 def _said(row: Row) -> str:
@@ -54,10 +66,11 @@ def _said(row: Row) -> str:
         return f"sends {row.cause.upper()} to {row.peer}{more}"
     if row.kind == "recv":
         return f"receives {row.cause.upper()} from {row.peer}{more}"
-    other = row.client or row.peer
-    words = event_words().get(row.kind)
+    other, by_kind = row.client or row.peer, event_words()
+    whole = by_kind.get(f"{row.kind}.{row.cause}")
+    words = whole or by_kind.get(row.kind)
     if words is None:
         says = f"{row.kind} {other}".rstrip()
     else:
         says = words.format(job="the job", other=other or "somebody")
-    return f"{says} ({row.cause}){more}" if row.cause else says + more
+    return f"{says} ({row.cause}){more}" if row.cause and not whole else says + more

@@ -32,7 +32,8 @@ def modules() -> dict[str, str]:
 
 
 def event_words() -> Mapping[str, str]:
-    """By kind of event: what a node does, with `{job}` and `{other}` to be filled in."""
+    """By kind of event, or `kind.cause`: what a node does, with `{job}` and `{other}` to be filled
+    in."""
     _, _, value = modules()["timeline/words.js"].partition("EVENT_WORDS = ")
     found: dict[str, str] = json.loads(value.rstrip().removesuffix(";"))
     return found

@@ -12,7 +12,7 @@ import { UNKNOWN, clock, count, flowLink, inOrAgo, jobLink, named, number, queue
 // States of members: a sign, words and what they mean; those that need somebody first.
 const STATES = {
   dead: ["✖", "dead", "its attempts are used up: what follows it waits until it is redriven"],
-  "backing-off": ["↻", "backing off", "its last attempt failed: it waits for the next one"],
+  "backing-off": ["↻", "backing off", "its last attempt failed, or has snoozed it: it waits for the next one"],
   running: ["►", "running", "a worker has it"],
   queued: ["◔", "queued", "the next worker of its queue gets it"],
   delayed: ["◷", "delayed", "it waits for the end of its delay"],

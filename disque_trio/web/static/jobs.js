@@ -13,7 +13,7 @@ import { UNKNOWN, clock, count, inOrAgo, jobLink, named, number, queueLink, shor
 export const STATES = {
   queued: "in a queue: the next taker gets it",
   running: "a worker or another client has it",
-  "backing-off": "its last attempt failed: it waits for the next one",
+  "backing-off": "its last attempt failed, or has snoozed it: it waits for the next one",
   delayed: "it waits for the end of its delay",
   waiting: "it waits for the end of its RETRY after a restart of its node",
   dead: "its attempts are used up, or its worker gave it up: it is not tried again",

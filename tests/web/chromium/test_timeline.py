@@ -237,6 +237,26 @@ async def test_a_planned_retry_is_no_duplicate(tab: Tab, fake: Fake) -> None:
     assert "duplicate" not in await tab.text(".jobline")
 
 
+async def test_a_snooze_is_drawn_as_one(tab: Tab, fake: Fake) -> None:
+    rows = story.rows(scene.JOB)
+    at = next(n for n, row in enumerate(rows) if (row.kind, row.cause) == ("queue", "retry"))
+    put_off = attrs.evolve(
+        rows[at], kind="postpone", cause="release", detail="wait=60000 snoozes=1"
+    )
+    again = attrs.evolve(rows[at], cause="backed-off")
+    tell(fake, story.told(scene.JOB, [*rows[:at], put_off, again, *rows[at + 1 :]]))
+
+    await opened(tab, fake, JOB, "What happened")
+    await tab.until("document.querySelector('.timeline .label')")
+
+    labels = "[...document.querySelectorAll('.timeline .label')].map((each) => each.textContent)"
+    assert {"snoozed", "queued: snooze over"} <= set(await tab.run(labels))
+    assert not {"retry", "duplicate"} & set(await tab.run(labels))
+    names = [name for _, name in await tab.names()]
+    assert any("n1 snoozes the job, as its worker asks" in name for name in names)
+    assert any("n1 queues the job: its snooze is over" in name for name in names)
+
+
 async def test_renewals_of_a_lease_are_folded(tab: Tab, fake: Fake) -> None:
     rows = story.rows(scene.JOB)
     example = Example(time=rows[-1].time, rows=list(rows), refs=1000)

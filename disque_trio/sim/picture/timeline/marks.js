@@ -67,7 +67,7 @@ export function markOf(run, i, nth) {
       return {
         glyph: "Q",
         hue: "queued",
-        label: cause === "first" ? "queued" : `queued: ${cause}`,
+        label: cause === "first" ? "queued" : `queued: ${run.whyOf(i).replace("-", " ")}`,
       };
     case "unqueue":
       return QUIET.has(cause) ? null : { label: `unqueued: ${cause}` };
@@ -79,6 +79,8 @@ export function markOf(run, i, nth) {
       return { glyph: "G", hue: "move", label: "given away" };
     case "dead":
       return { glyph: "†", hue: "bad", label: `dead: ${cause}` };
+    case "postpone":
+      return cause === "release" ? { glyph: "Z", hue: "requeue", label: "snoozed" } : { label: "backs off" };
     case "redrive":
       return { label: "redriven" };
     case "acked":

@@ -31,7 +31,7 @@ const LOOKS = ["nodes", "pairs"]; // what is seen when a simulation is looked at
 const COLUMNS = ["kind", "lifeline", "peer", "job", "cause", "detail"];
 const MOVE = 5;
 const FOLD = 4;
-const PLANNED = { nack: "retry", "backed-off": "retry", release: "released", redriven: "redriven", enqueue: "requeued", "enqueue-message": "requeued" };
+const PLANNED = { nack: "retry", "backed-off": "retry", "snooze-over": "snoozed", release: "released", redriven: "redriven", enqueue: "requeued", "enqueue-message": "requeued" };
 
 export class Run {
   // `causes` are the meanings of the causes of duplicates. Of one job, sentences do not name it.
@@ -170,9 +170,18 @@ export class Run {
     if (this.explained.has(i)) return undefined;
     const own = this.ofJob[this.job[i]] ?? [];
     for (let n = own.indexOf(i) - 1; n >= 0; n--) {
-      if (this.kindOf(own[n]) === "queue" && this.causeOf(own[n]) !== "import") return PLANNED[this.causeOf(own[n])];
+      if (this.kindOf(own[n]) === "queue" && this.causeOf(own[n]) !== "import") return PLANNED[this.whyOf(own[n])];
     }
     return undefined;
+  }
+
+  // The cause in its own words: a wait that a RELEASE has begun is a snooze, and nothing has failed.
+  whyOf(i) {
+    const cause = this.causeOf(i);
+    if (cause !== "backed-off") return cause;
+    const own = this.ofJob[this.job[i]] ?? [];
+    const wait = own.findLast((before) => before < i && this.kindOf(before) === "postpone");
+    return wait !== undefined && this.causeOf(wait) === "release" ? "snooze-over" : cause;
   }
 
   detailOf(i) {

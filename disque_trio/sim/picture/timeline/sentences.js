@@ -24,10 +24,11 @@ export function say(run, i) {
   ];
   const name = run.job[i] < 0 || run.isOfOneJob ? "" : ` ${short(run.job[i])}`;
   const job = run.job[i] >= 0 && run.isOfOneJob ? " the job" : name;
-  const why = cause ? ` (${cause})` : "";
+  const whole = `${kind}.${run.whyOf(i)}`;
+  const why = cause && !(whole in EVENT_WORDS) ? ` (${cause})` : "";
   const more = detail ? ` — ${detail}` : "";
   if (kind in EVENT_WORDS) {
-    const words = EVENT_WORDS[kind]
+    const words = (EVENT_WORDS[whole] ?? EVENT_WORDS[kind])
       .replace("{job}", job.trim())
       .replace("{other}", () => peer || "somebody");
     return `${lifeline} ${words}${why}${more}`;

@@ -1,4 +1,5 @@
-// What a node does, as words after its name: by the kind of a row. The value is JSON, for Python, too.
+// What a node does, as words after its name: by the kind of a row, and where that says more by its
+// kind and cause. The value is JSON, for Python, too.
 
 export const EVENT_WORDS = {
   "hold": "has a record of {job}",
@@ -11,6 +12,8 @@ export const EVENT_WORDS = {
   "redrive": "has {job} as redriven from now on",
   "acked": "marks {job} acknowledged",
   "postpone": "lets {job} wait before it is queued again",
+  "postpone.release": "snoozes {job}, as its worker asks",
+  "queue.snooze-over": "queues {job}: its snooze is over",
   "untie": "ends the lease of {job}: its connection has ended",
   "get.deliver": "has {job} in hand, from {other}"
 };
