@@ -274,7 +274,7 @@ def _lacking(well: list[NodeFacts]) -> Iterator[Finding]:
         off = [node.where for node in well if node.config.get("replica-repair-after") == "0"]
         yield warning(
             "the cluster",
-            f"{_jobs(under, 'has', 'have')} fewer holders than REPLICATE asks for",
+            f"{_jobs_that(under, 'has', 'have')} fewer holders than REPLICATE asks for",
             f"repair is off at {', '.join(off)}: set replica-repair-after" if off
             else "start the nodes that are gone. After replica-repair-after seconds copies are "
             "made, if there are nodes to take them: add some, or CLUSTER FORGET those that are "
@@ -290,9 +290,9 @@ def _jobs(node: NodeFacts) -> Iterator[Finding]:
     if again > _MOST_REQUEUED * max(delivered, 1) and last <= refusals.RECENT_S:
         yield warning(
             node.where,
-            f"{_jobs(again, 'was', 'were')} queued again after RETRY without an "
+            f"{_jobs_that(again, 'was', 'were')} queued again after RETRY without an "
             f"acknowledgement, the last {spelled(round(max(last, 0)))} ago; meanwhile "
-            f"{_jobs(delivered, 'was', 'were')} delivered",
+            f"{_jobs_that(delivered, 'was', 'were')} delivered",
             "workers die, or work longer than RETRY without renewing the lease (WORKING), or the "
             "node that had these jobs was lost or restarted",
             kind="redelivered", stake=float(again), since=float(node.number("jobs_requeued_since")),
@@ -300,12 +300,12 @@ def _jobs(node: NodeFacts) -> Iterator[Finding]:
     if expired := node.number("expired_while_down"):
         yield note(
             node.where,
-            f"{_jobs(expired, 'had', 'had')} expired when the node read its append-only file",
+            f"{_jobs_that(expired, 'had', 'had')} expired when the node read its append-only file",
             "if they are more than its downtime explains, its wall clock was wrong (TTL of ADDJOB)",
         )
 
 
-def _jobs(count: int, one: str, many: str) -> str:
+def _jobs_that(count: int, one: str, many: str) -> str:
     """So many jobs, with the verb in its number."""
     return counted(count, f"job {one}", f"jobs {many}")
 
@@ -323,7 +323,7 @@ def _delayed(well: list[NodeFacts]) -> Iterator[Finding]:
     due = min(node.number("delayed_jobs_first_due_ms") for node in waiting) // 1000
     yield note(
         "the cluster",
-        f"{_jobs(count, 'waits', 'wait')} for the end of a delay, that of ADDJOB or of a NACK"
+        f"{_jobs_that(count, 'waits', 'wait')} for the end of a delay, that of ADDJOB or of a NACK"
         + (f": {most}; the first is queued in {spelled(due)}" if queues else ""),
         "JSCAN STATE backing-off REPLY all shows those that workers have given back",
         kind="delayed",

@@ -65,7 +65,7 @@ export function amend(changes) {
 
 export const may = (operation) => (app.hello?.operations ?? []).some(({ key }) => key === operation);
 
-export const nodes = () => app.heard.overview?.data.nodes ?? app.heard.cluster?.data.nodes ?? [];
+export const nodes = () => app.heard.overview?.data?.nodes ?? app.heard.cluster?.data?.nodes ?? [];
 
 // A node's name, or what of its address tells it from the others.
 export function nodeName(address) {

@@ -67,6 +67,8 @@ class Fake:
     outcome: Said = attrs.field(factory=lambda: {"says": ["n1: done"], "failed": []})
     hello: Said = attrs.field(factory=dict)
     unreached: dict[str, str] = attrs.field(factory=dict)
+    errors: dict[str, str] = attrs.field(factory=dict)
+    """By topic that has no answer: why."""
     audit: Said = attrs.field(factory=lambda: {"entries": [ENTRY], "next": None})
     port: int = 0
     is_away: bool = False
@@ -163,6 +165,9 @@ class Fake:
             await self._say(socket, {"t": "plan", "id": said["id"], "confirm": None, **plan})
 
     async def _put(self, socket: WebSocketConnection, sub: Said) -> None:
+        if why := self.errors.get(sub["topic"]):
+            await self._say(socket, {"t": "error", "id": sub["id"], "says": why})
+            return
         data = self.topics[sub["topic"]](sub["args"])
         put = {"t": "put", "id": sub["id"], "at": int(time.time() * 1000), "data": data}
         await self._say(socket, {**put, "unreached": self.unreached})

@@ -247,3 +247,12 @@ async def test_the_slowest_tasks_and_who_runs_the_slowest_jobs(tab: Tab, fake: F
     await tab.until(f"({names})[0] === 'mail.send'")
     await tab.press("j", "Enter")
     await tab.until("location.hash === '#/jobs?task=mail.send'")
+
+
+async def test_pages_are_drawn_while_the_overview_has_no_answer(tab: Tab, fake: Fake) -> None:
+    fake.errors["overview"] = "no node has told it yet"
+
+    await tab.open(fake.address + "#/queues")
+    await tab.has("41,209", "webhooks/outgoing?x=1#top")
+    await tab.run("location.hash = '#/overview'")
+    await tab.has("no node has told it yet")
