@@ -248,8 +248,8 @@ class Worker:
     def _count(self, ended: int, engine: Engine) -> None:
         self._signs.ended += ended
         if 0 < self.max_jobs <= self._signs.ended and not self.is_stopping:
-            ended = counted(self._signs.ended, "job has", "jobs have")
-            log.info("%s ended: stopping, to be started anew", ended)
+            jobs = counted(self._signs.ended, "job has", "jobs have")
+            log.info("%s ended: stopping, to be started anew", jobs)
             self.status = RESTART
             engine.stop(_now())
 
