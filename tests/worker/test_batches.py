@@ -254,7 +254,8 @@ async def test_what_is_missing_and_what_has_failed_is_told(autojump_clock: objec
         job("k3", 3, after=20),
     ]
 
-    with pytest.raises(BatchFailedError, match=r"1 job has reported no .* 2 jobs have failed") as raised:
+    text = "1 job has reported no .* 2 jobs have failed"
+    with pytest.raises(BatchFailedError, match=text) as raised:
         await Batch("b", jobs).wait(timeout=12)
 
     assert raised.value.missing == ["k3"]
