@@ -40,7 +40,7 @@ def judge_before_heal(case: Case, row: Row) -> None:
             continue
         due = min(options.replicate, len(fit))
         have = sum(node in fit for node in job.copies)
-        if job.ended is not None or case.has_expired(job):
+        if not have or job.ended is not None or case.has_expired(job):
             continue
         if have >= options.replicate and job.created_at is not None and is_calm(job.created_at):
             zones.after_repair(case, job, fit)

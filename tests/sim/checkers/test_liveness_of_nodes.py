@@ -219,6 +219,17 @@ def test_before_the_heal_it_must_be_made_again_while_most_nodes_are_left(
     assert broken(trace.verdict()) == due
 
 
+def test_of_a_job_whose_only_copy_is_gone_nobody_can_make_another() -> None:
+    trace = Trace(4, consumers=(), config=(("replica-repair-after", "10"),))
+    trace.add(0, to=(), options="replicate=1 retry=900")
+    trace.row(10, "crash", "n1", cause="kill")
+    trace.row(10, "remove", "n1")
+    trace.row(12, "nodes", "n2", detail="n1:fail n3 n4")
+    trace.row(10 + REPAIR + 1, "chaos.end")
+
+    assert broken(trace.verdict()) == []
+
+
 def test_it_has_been_made_again() -> None:
     trace = lost_on()
     trace.copy(40, "n1", "n3")
