@@ -25,6 +25,7 @@ from disque_trio.statemachine.base import (
     BCAST_QUEUED,
     DEAD,
     FOREVER,
+    GROWN,
     LEAVING,
     WAIT_REPL,
     Failure,
@@ -54,7 +55,7 @@ from disque_trio.statemachine.copies import (
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.extensions import FOLLOWS, Extensions
 from disque_trio.statemachine.job import DESYNC, LAST_STAMP, STAMPS, Job, PendingAdd, needs
-from disque_trio.statemachine.messages import DelJob, Enqueue, GotJob, ReplJob
+from disque_trio.statemachine.messages import DelJob, Enqueue, GotJob, JobCopy, ReplJob
 from disque_trio.statemachine.state import NodeState
 
 RESEND_EVERY: Final[Millis] = 100
@@ -356,7 +357,7 @@ def on_repljob(node: NodeState, sender: Peer, message: ReplJob) -> None:
         tell_of_ack(node, sender, job, copy.holders)
         return
     if job is not None:
-        add_holders(job, named(node, copy.holders))
+        _join_holders(node, job, copy)
         deadletters.on_copy(node, sender, job, copy)
     elif is_over(node, sender, copy.id):
         return
@@ -374,6 +375,14 @@ def on_repljob(node: NodeState, sender: Peer, message: ReplJob) -> None:
     _leave_to_repair(node, sender, job)
     if not message.no_reply and copy.id in node.jobs:
         send.to_node(node, sender, GotJob(copy.id))
+
+
+def _join_holders(node: NodeState, job: Job, copy: JobCopy) -> None:
+    """Add the holders that the sender knows. If it does not know all of this node's, they do not
+    know each other either (`holder_exchange`): two holders have repaired the job."""
+    if job.retry and any(id not in copy.holders for id in job.holders):
+        lifecycle.mark(job, GROWN)
+    add_holders(job, named(node, copy.holders))
 
 
 def _leave_to_repair(node: NodeState, sender: Peer, job: Job) -> None:

@@ -7,6 +7,7 @@ from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.messages import (
     Holders,
     Queued,
+    ReplJob,
     SetAck,
     WillQueue,
     Working,
@@ -65,6 +66,26 @@ def test_holders_that_are_on_the_list_are_not_introduced() -> None:
 def test_a_holder_that_only_this_node_has_to_know_is_not_introduced() -> None:
     rig = Rig(peers=1, config=CALM, ours=True)
     rig.hold(copy_of(holders=(ME,)))
+
+    rig.message(N2, WillQueue(JOB))
+
+    assert rig.sent() == []
+
+
+def test_holders_that_have_repaired_a_job_without_each_other_are_introduced() -> None:
+    rig, job = holder_rig()
+    rig.message(N4, ReplJob((copy_of(holders=(N2, N4, ME)),)))
+    rig.sent()
+
+    rig.message(N4, WillQueue(JOB))
+
+    assert rig.sent() == [(id, Holders(JOB, job.holders)) for id in job.holders if id != ME]
+
+
+def test_whoever_sends_a_copy_with_all_holders_needs_no_introduction() -> None:
+    rig, _ = holder_rig()
+    rig.message(N2, ReplJob((copy_of(holders=(N2, N3, ME, N4)),)))
+    rig.sent()
 
     rig.message(N2, WillQueue(JOB))
 
