@@ -40,7 +40,7 @@ def test_each_node_has_a_web_port(tmp_path: Path) -> None:
         process.says(f"Console: http://127.0.0.1:{web_port}/")
         for number in range(2):
             with urllib.request.urlopen(f"http://127.0.0.1:{web_port + number}/readyz") as answer:
-                assert b"1 of 1 other nodes can be reached" in answer.read()
+                assert b"1 of 1 other node can be reached" in answer.read()
 
         process.signal(signal.SIGINT)
 
