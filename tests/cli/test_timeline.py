@@ -51,6 +51,7 @@ def test_each_event_is_a_line_behind_what_is_known_of_the_whole() -> None:
 def test_a_snooze_is_told_as_one_and_a_backoff_as_a_retry() -> None:
     rows = [
         row(0, "postpone", "n1", cause="release", detail="wait=60000 snoozes=1"),
+        row(1_000_000, "postpone", "n2", cause="postponed", detail="wait=60000"),
         row(60_000_000, "queue", "n1", cause="backed-off"),
         row(61_000_000, "postpone", "n1", cause="nack", detail="wait=2000"),
         row(63_000_000, "queue", "n1", cause="backed-off"),
@@ -60,6 +61,7 @@ def test_a_snooze_is_told_as_one_and_a_backoff_as_a_retry() -> None:
 
     assert told == [
         "    +0.000000  n1  snoozes the job, as its worker asks: wait=60000 snoozes=1",
+        "    +1.000000  n2  lets the job wait before it is queued again (postponed): wait=60000",
         "   +60.000000  n1  queues the job: its snooze is over",
         "   +61.000000  n1  lets the job wait before it is queued again (nack): wait=2000",
         "   +63.000000  n1  queues the job (backed-off)",

@@ -51,10 +51,11 @@ def _lines(id: str, history: History) -> Iterator[str]:
 
 
 def _with_snoozes(rows: Iterable[Row]) -> Iterator[Row]:
-    """A wait that a RELEASE has begun is a snooze, and nothing has failed."""
+    """A wait that a RELEASE has begun is a snooze, and nothing has failed. Nodes that have heard of
+    the wait have a row of it as well (`postponed`)."""
     is_snooze = False
     for row in rows:
-        if row.kind == "postpone":
+        if row.kind == "postpone" and row.cause != "postponed":
             is_snooze = row.cause == "release"
         is_over = is_snooze and row.cause == "backed-off"
         yield attrs.evolve(row, cause="snooze-over") if is_over else row

@@ -243,15 +243,16 @@ async def test_a_snooze_is_drawn_as_one(tab: Tab, fake: Fake) -> None:
     put_off = attrs.evolve(
         rows[at], kind="postpone", cause="release", detail="wait=60000 snoozes=1"
     )
+    heard = attrs.evolve(put_off, node="n2", cause="postponed")
     again = attrs.evolve(rows[at], cause="backed-off")
-    tell(fake, story.told(scene.JOB, [*rows[:at], put_off, again, *rows[at + 1 :]]))
+    tell(fake, story.told(scene.JOB, [*rows[:at], put_off, heard, again, *rows[at + 1 :]]))
 
     await opened(tab, fake, JOB, "What happened")
     await tab.until("document.querySelector('.timeline .label')")
 
     labels = "[...document.querySelectorAll('.timeline .label')].map((each) => each.textContent)"
     assert {"snoozed", "queued: snooze over"} <= set(await tab.run(labels))
-    assert not {"retry", "duplicate"} & set(await tab.run(labels))
+    assert not {"retry", "duplicate", "backs off"} & set(await tab.run(labels))
     names = [name for _, name in await tab.names()]
     assert any("n1 snoozes the job, as its worker asks" in name for name in names)
     assert any("n1 queues the job: its snooze is over" in name for name in names)

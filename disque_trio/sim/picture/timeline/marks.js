@@ -80,7 +80,8 @@ export function markOf(run, i, nth) {
     case "dead":
       return { glyph: "†", hue: "bad", label: `dead: ${cause}` };
     case "postpone":
-      return cause === "release" ? { glyph: "Z", hue: "requeue", label: "snoozed" } : { label: "backs off" };
+      if (cause === "release") return { glyph: "Z", hue: "requeue", label: "snoozed" };
+      return { label: cause === "nack" ? "backs off" : "waits" };
     case "redrive":
       return { label: "redriven" };
     case "acked":

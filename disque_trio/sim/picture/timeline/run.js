@@ -176,11 +176,13 @@ export class Run {
   }
 
   // The cause in its own words: a wait that a RELEASE has begun is a snooze, and nothing has failed.
+  // Nodes that have heard of the wait have a row of it as well ("postponed").
   whyOf(i) {
     const cause = this.causeOf(i);
     if (cause !== "backed-off") return cause;
     const own = this.ofJob[this.job[i]] ?? [];
-    const wait = own.findLast((before) => before < i && this.kindOf(before) === "postpone");
+    const begins = (row) => this.kindOf(row) === "postpone" && this.causeOf(row) !== "postponed";
+    const wait = own.findLast((row) => row < i && begins(row));
     return wait !== undefined && this.causeOf(wait) === "release" ? "snooze-over" : cause;
   }
 
