@@ -206,7 +206,7 @@ def _finding(kind: _Kind, text: str, where: str, queues: list[_Queue]) -> Findin
     age = min(ages) if kind is _RESTORED else max(ages)
     what = text.format(
         jobs=counted(jobs, "job"),
-        split=f"{jobs:,} waiting, {sum(each.delayed for each in queues):,} delayed",
+        split=f"{counted(jobs, 'job')} waiting, {sum(each.delayed for each in queues):,} delayed",
         age=spelled(round(age)),
         count=f"{len(queues):,}",
         more=queues[0].more,

@@ -99,8 +99,8 @@ def test_a_paused_queue_tells_its_waiting_and_its_delayed_jobs() -> None:
     seen._note("later", "n1", NOTHING._replace(delayed=12, pause="all"), 0.0)
 
     assert told(seen)[:2] == [
-        'queue "later": is paused: all at n1; 0 waiting, 12 delayed',
-        'queue "few": is paused: all at n1; 3 waiting, 0 delayed',
+        'queue "later": is paused: all at n1; 0 jobs waiting, 12 delayed',
+        'queue "few": is paused: all at n1; 3 jobs waiting, 0 delayed',
     ]
 
 
@@ -110,7 +110,7 @@ def test_several_paused_queues_are_one_finding_with_most_at_stake_first() -> Non
         seen._note(f"q{number}", "n1", NOTHING._replace(delayed=number, pause="all"), 0.0)
 
     assert told(seen)[0] == (
-        'the cluster: 5 queues are paused; 0 waiting, 10 delayed: "q4", "q3", "q2" and 2 more'
+        'the cluster: 5 queues are paused; 0 jobs waiting, 10 delayed: "q4", "q3", "q2" and 2 more'
     )
 
 

@@ -65,7 +65,7 @@ async def test_the_overview_has_nodes_totals_and_what_is_wrong(nursery: trio.Nur
     text = finding["text"].removeprefix('queue "mail": is paused: out at ')
     name, _, jobs = text.partition("; ")
     assert name in {node["name"] for node in view["nodes"]}
-    assert jobs == "1 waiting, 1 delayed"
+    assert jobs == "1 job waiting, 1 delayed"
     assert finding["link"] == "#/queue/mail"
     assert len(view["series"]["at"]) == len(view["series"]["queued"]) > 0
 
