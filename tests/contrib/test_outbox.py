@@ -204,6 +204,22 @@ def test_a_task_with_a_unique_key_keeps_it(disque_inline: Inline, shop: Shop) ->
     assert shop.rows() == []
 
 
+def test_jobs_that_the_user_gave_one_key_are_different_jobs(
+    disque_inline: Inline, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.place(1, 2, key="order-7")
+    with monkeypatch.context() as patched:
+        patched.setattr(_Transaction, "delete", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            shop.relay.step()
+    shop.place(3, key="order-7")
+
+    assert shop.relay.step() == (3, 0)
+
+    assert numbers(disque_inline) == [1, 2, 3]
+    assert {job.key for job in disque_inline.jobs()} == {"order-7"}
+
+
 def test_chains_and_hooks_work(disque_inline: Inline, shop: Shop) -> None:
     pay, seen = shop.app.tasks["pay"], list[Any]()
     shop.app.on(JobEnqueued)(seen.append)

@@ -89,6 +89,8 @@ def _row(request: Request[Any], options: Options) -> Row:
     kept: dict[str, Any] = {name: getattr(options, name) for name in _KEPT}
     kept |= {"ttl": ttl, "headers": without_own(request.headers)}
     kept |= {name: request.headers[name] for name in ("unique", "keep") if name in request.headers}
+    if options.key:  # other jobs may have the same one
+        kept["once"] = runtime().new_key()
     told = {name: value for name, value in kept.items() if value is not None}
     return Row(
         key=request.key,
@@ -107,10 +109,10 @@ def request_of(enqueuer: Enqueuer, row: Row, keep: float) -> Request[Any] | Disq
     try:
         kept = codec.read_plain(row.options.encode(), "json")
         headers, unique = kept.pop("headers", {}), kept.pop("unique", None)
-        kept_for = kept.pop("keep", None)
+        kept_for, once = kept.pop("keep", None), kept.pop("once", row.key)
         delay = max(row.due_at - runtime().now(), 0.0)
         if unique is None:
-            unique, kept_for, kept["on_conflict"] = f"outbox.{row.key}", keep, "return"
+            unique, kept_for, kept["on_conflict"] = f"outbox.{once}", keep, "return"
         options = Options(queue=row.queue, delay=delay, is_ttl_named=False, **kept)
         command = addjob(options, lambda _: bytes(row.body), unique, kept_for)
     except (AttributeError, *codec.BAD_INPUT) as error:
