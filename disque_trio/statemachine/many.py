@@ -18,9 +18,11 @@ from disque_trio.statemachine import acks, counts, journaling, lifecycle, requeu
 from disque_trio.statemachine.base import (
     ACKED,
     ACTIVE,
+    BCAST_QUEUED,
     POSTPONED,
     QUEUED,
     QUEUED_ONCE,
+    RETURNING,
     TAKEN,
     JobId,
     NodeId,
@@ -32,7 +34,7 @@ from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.messages import DelJob, GotAck, JobMessage, SetAck, Working
 from disque_trio.statemachine.state import NodeState
 
-_TAKEN_ONCE: Final = TAKEN | QUEUED_ONCE
+_TAKEN_ONCE: Final = TAKEN | QUEUED_ONCE | BCAST_QUEUED
 
 
 def on_working(node: NodeState, sender: Peer, _said: Working, ids: Sequence[JobId]) -> None:
@@ -45,7 +47,7 @@ def on_working(node: NodeState, sender: Peer, _said: Working, ids: Sequence[JobI
             job is not None
             and job.state == ACTIVE
             and job.retry
-            and not job.flags & POSTPONED
+            and not job.flags & (POSTPONED | RETURNING)
             and deliverer in job.holders
             and job.extensions is None
         ):

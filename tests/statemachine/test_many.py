@@ -10,6 +10,7 @@ from hypothesis import given, settings
 
 from disque_trio.statemachine.base import JobId, NodeId
 from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.journaling import STOPPED
 from disque_trio.statemachine.messages import (
     AboutJob,
     Batch,
@@ -32,6 +33,7 @@ from disque_trio.statemachine.messages import (
 from disque_trio.statemachine.records import LoadJob
 from tests.rig import IDS, ME, N2, N3, N4, UNKNOWN, Rig, copy_of
 from tests.statemachine.comparing import Even, by_job, shown, totals
+from tests.statemachine.test_recovery import recorded
 
 FOREIGN = [b"D-bbbbbbbb-%024d-%04x" % (number, 0x5A0 | number % 4 != 0) for number in range(8)]
 """Jobs of another node; every fourth is delivered at most once."""
@@ -141,6 +143,7 @@ BEFORE: tuple[tuple[tuple[str, Any], ...], ...] = (
     (("get", 5), ("ack", [0, 1, 2, 7, 8, 9, 12])),
     (("get", 9), ("ack", [*range(15)]), ("forget", N4)),
     (("hold", ([0, 1, 2], HOLDERS[3])), ("ack", [7, 8, 9]), ("forget", N3)),
+    (("many", (Enqueue(b"", 1), N2, [*range(15)])),),
 )
 
 
@@ -156,6 +159,22 @@ def test_each_message_meets_jobs_in_every_state(
     again = ("many", (message, N3, [*range(15)]))
 
     for step in [*START, *before, said, ("wait", 400), again, ("wait", 2000), said]:
+        take(together, *step, is_single=False)
+        take(singly, *step, is_single=True)
+        assert everything(together) == everything(singly)
+
+
+@pytest.mark.parametrize("message", EACH, ids=repr)
+def test_each_message_meets_jobs_that_were_queued_when_the_node_ended(message: AboutJob) -> None:
+    together, singly = rigs(Config(appendonly=True))
+    held = [foreign(id, HOLDERS[number % 4]) for number, id in enumerate(FOREIGN)]
+    for rig in (together, singly):
+        rig.machine.load([*map(recorded, held), STOPPED], rig.now)
+        assert rig.machine.loaded(rig.now)
+        rig.take()
+
+    said = ("many", (message, N2, [*range(7)]))
+    for step in [said, ("wait", 2000), said]:
         take(together, *step, is_single=False)
         take(singly, *step, is_single=True)
         assert everything(together) == everything(singly)
