@@ -44,7 +44,7 @@ RECEIVERS: Final = {
     "repair": "Repair",
     "resend": "Resend",
     "delivery": "TrackedDelivery",
-    "limit": "Limit",
+    **dict.fromkeys(("limit", "of_queue"), "Limit"),
     **dict.fromkeys(("share", "limit.shares"), "Share"),
     "purging": "Purging",
     "node.purging": "Purging",

@@ -80,7 +80,8 @@ OWNERS: Final = {
         TrackedDelivery.client TrackedDelivery.is_orphan TrackedDelivery.is_given_back
         TrackedDelivery.was_unbegun TrackedDelivery.is_held
     """,
-    "counts": "NodeState.delayed NodeState.leased NodeState.restored"
+    "counts": "NodeState.delayed NodeState.leased NodeState.restored NodeState.group_leases"
+    " NodeState.freed Limit.leases"
     " NodeState.due_seconds NodeState.unqueued"
     " NodeState.dead Queue.acks Queue.given"
     " Tally.added Tally.given Tally.delivered Tally.nacked Tally.postponed Tally.next_wait"
@@ -129,7 +130,7 @@ OWNERS: Final = {
     "many": "Job.flags Job.confirmed",
     "resend": "Resend.ids Resend.queues Resend.to Resend.returned Peer.resent_on",
     "queue": "Job.in_line",
-    "groups": "Job.in_line Level.lines Level.ring",
+    "groups": "Job.in_line Level.lines Level.ring Line.is_in_ring",
     "waiters": """
         Client.blocked Client.queues Client.deadline Client.wants Client.active
         Client.awaited Client.wants_result NodeState.awaited NodeState.ended
@@ -137,14 +138,16 @@ OWNERS: Final = {
     """,
     "pausing": "Queue.paused",
     "limiting": """
-        NodeState.limits NodeState.short Queue.limit Outbox.nodes_changed Limit.setting Limit.slots
+        NodeState.limits NodeState.group_limits NodeState.placeless NodeState.short Queue.limit
+        Outbox.nodes_changed Limit.setting Limit.slots
         Limit.tokens Limit.slots_until Limit.tokens_until Limit.number Limit.asked_at Limit.asked
         Limit.reported Limit.missed Limit.retry Limit.promised_to Limit.promised_until
+        Limit.wanted_until Limit.known_at Limit.awaited
     """,
     "keeping": """
         Share.number Share.link Share.used Share.slots Share.wanted Share.until Share.heard_at
         Share.voted_until Limit.shares Limit.gained_at Limit.part Limit.is_complete Limit.ceiling
-        Limit.level Limit.level_at Limit.poll Limit.polled_at Limit.woken_at Limit.fair Limit.retry
+        Limit.level Limit.level_at Limit.poll Limit.polled_at Limit.woken_at Limit.fair
     """,
     "transfer": """
         Queue.import_started Queue.import_count Queue.import_previous_started

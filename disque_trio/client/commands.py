@@ -440,12 +440,18 @@ def limit_queue(
     per: float | None = None,
     burst: int | None = None,
     is_loose: bool = False,
+    group_concurrency: int | None = None,
+    group_rate: int | None = None,
+    group_per: float | None = None,
+    group_burst: int | None = None,
 ) -> Command[str]:
     """QUEUE LIMIT: limit the leases of a queue, and the deliveries in `per` seconds (1), in the
-    whole cluster, in place of earlier limits. Without limits remove them."""
+    whole cluster, in place of earlier limits; or those of each of its groups. Without limits
+    remove them."""
     given = {
         "concurrency": concurrency, "rate": rate, "period": per, "burst": burst,
-        "is_loose": is_loose,
+        "is_loose": is_loose, "group_concurrency": group_concurrency, "group_rate": group_rate,
+        "group_period": group_per, "group_burst": group_burst,
     }  # fmt: skip
     words = map(word, commandoptions.words(LIMIT, given))
     return Command((b"QUEUE", b"LIMIT", word(queue), *(tuple(words) or (b"NONE",))), replies.text)

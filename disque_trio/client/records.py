@@ -101,16 +101,24 @@ class QueueStats:
     burst: int | None = None
     is_loose: bool = False
     """Each side of a partition uses the whole limits."""
+    group_concurrency: int | None = None
+    """The limits of each group."""
+    group_rate: int | None = None
+    group_rate_per: float | None = None
+    group_burst: int | None = None
     is_limited: bool = False
     """Clients wait at the node only because of the limits."""
 
     @property
     def limits(self) -> "QueueLimits | None":
         """The same in one record; None without any."""
-        if not self.concurrency and not self.rate:
-            return None
         rate, per = self.rate or 0, self.rate_per or 0.0
-        return QueueLimits(self.concurrency or 0, rate, per, self.burst or 0, self.is_loose)
+        of_group = self.group_rate or 0, self.group_rate_per or 0.0, self.group_burst or 0
+        limits = QueueLimits(
+            *(self.concurrency or 0, rate, per, self.burst or 0, self.is_loose),
+            *(self.group_concurrency or 0, *of_group),
+        )
+        return limits if limits.is_set else None
 
 
 @attrs.frozen
@@ -126,14 +134,30 @@ class QueueLimits:
     """The number that may be delivered at once after a pause."""
     is_loose: bool = False
     """Each side of a partition uses the whole, and not only its part."""
+    group_concurrency: int = 0
+    """The same of each group."""
+    group_rate: int = 0
+    group_rate_per: float = 0.0
+    group_burst: int = 0
+
+    @property
+    def is_set(self) -> bool:
+        """Is there a limit?"""
+        return bool(self.concurrency or self.rate or self.group_concurrency or self.group_rate)
 
     def __str__(self) -> str:
-        """Such as `20 leased, 100 per 1 s, burst 20, loose`; `none`."""
-        parts = [f"{self.concurrency:,} leased"] if self.concurrency else []
-        parts += [f"{self.rate:,} per {self.rate_per:g} s"] if self.rate else []
-        parts += [f"burst {self.burst:,}"] if self.burst else []
+        """Such as `20 leased, 100 per 1 s, burst 20, loose, each group 2 leased`; `none`."""
+        parts = _limits(self.concurrency, self.rate, self.rate_per, self.burst)
         parts += ["loose"] if self.is_loose else []
+        of_group = self.group_rate, self.group_rate_per, self.group_burst
+        parts += [f"each group {each}" for each in _limits(self.group_concurrency, *of_group)]
         return ", ".join(parts) or "none"
+
+
+def _limits(concurrency: int, rate: int, per: float, burst: int) -> list[str]:
+    parts = [f"{concurrency:,} leased"] if concurrency else []
+    parts += [f"{rate:,} per {per:g} s"] if rate else []
+    return parts + ([f"burst {burst:,}"] if burst else [])
 
 
 @attrs.frozen(kw_only=True)

@@ -4,7 +4,7 @@ Each function raises TypeError, ValueError, KeyError or IndexError for a reply t
 which `Command` makes a `BadReplyError`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from disque_trio.client.records import (
@@ -119,7 +119,7 @@ def queue_stats(reply: Reply) -> QueueStats:
     """QSTAT."""
     told = facts(reply)
     counts: dict[str, Any] = {
-        name: number(told[name]) for name in _QUEUE_COUNTS if name in told
+        name.replace("-", "_"): number(told[name]) for name in _QUEUE_COUNTS if name in told
     }  # fmt: skip
     counts |= {name.replace("-", "_"): number(told[name]) for name in _QUEUE_NUMBERS}
     return QueueStats(
@@ -133,32 +133,39 @@ def queue_stats(reply: Reply) -> QueueStats:
         rate_per=_seconds_or_none(told.get("period-ms")),
         is_limited=bool(number(told.get("limited", 0))),
         is_loose=bool(number(told.get("loose", 0))),
+        group_rate_per=_seconds_or_none(told.get("group-period-ms")),
         **counts,
     )
 
 
 _QUEUE_COUNTS: Final = (
     "delayed", "leased", "dead", "deliveries", "acks", "unqueued", "restored",
-    "concurrency", "rate", "burst",
+    "concurrency", "rate", "burst", "group-concurrency", "group-rate", "group-burst",
 )  # fmt: skip
 """Those that an original node, or a queue without limits, lacks."""
 _QUEUE_NUMBERS: Final = ("age", "idle", "blocked", "import-rate", "jobs-in", "jobs-out")
 
 
+def _in_seconds(limits: Sequence[int]) -> tuple[int, int, float, int]:
+    concurrency, rate, period, burst = limits
+    return concurrency, rate, period / 1000, burst
+
+
 def queue_info(reply: Reply) -> QueueInfo:
     """QUEUE INFO."""
     told = facts(reply)
-    counts = [number(told[name]) for name in ("concurrency", "rate", "period-ms", "burst")]
+    names = ("concurrency", "rate", "period-ms", "burst")
+    counts = [number(told[name]) for name in names]
+    of_group = [number(told.get(f"group-{name}", 0)) for name in names]
     name, moment = text(told["name"]), number(told["set-at-ms"])
     set_at = moment / 1000 if moment else None
-    if not counts[0] and not counts[1]:
+    is_loose = bool(number(told.get("loose", 0)))
+    limits = QueueLimits(*_in_seconds(counts), is_loose, *_in_seconds(of_group))
+    if not limits.is_set:
         return QueueInfo(name=name, limits=None, set_at=set_at)
-    concurrency, rate, period, burst = counts
     return QueueInfo(
         name=name,
-        limits=QueueLimits(
-            concurrency, rate, period / 1000, burst, bool(number(told.get("loose", 0)))
-        ),
+        limits=limits,
         set_at=set_at,
         keeper=text(told["keeper"]),
         leased=number(told["leased"]),

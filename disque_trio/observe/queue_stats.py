@@ -4,6 +4,8 @@ import time
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+import attrs
+
 from disque_trio.client import replies
 from disque_trio.client.command import Command, word
 from disque_trio.client.records import QueueLimits, QueueStats
@@ -22,6 +24,7 @@ _WITH_UNQUEUED: Final = 12
 _WITH_DELAYED: Final = 13
 """and also when the first delayed one is queued."""
 _WITH_LIMITS: Final = 19
+_WITH_GROUPS: Final = 23
 """The same of a queue with limits."""
 
 
@@ -71,6 +74,15 @@ def parsed(told: bytes) -> Stats:
         return figures
     concurrency, rate, period, burst, is_limited, is_loose = map(int, numbers[13:_WITH_LIMITS])
     limits = QueueLimits(concurrency, rate, period / 1000, burst, bool(is_loose))
+    if len(numbers) >= _WITH_GROUPS:
+        concurrency, rate, period, burst = map(int, numbers[_WITH_LIMITS:_WITH_GROUPS])
+        limits = attrs.evolve(
+            limits,
+            group_concurrency=concurrency,
+            group_rate=rate,
+            group_rate_per=period / 1000,
+            group_burst=burst,
+        )
     return figures._replace(limits=limits, is_limited=bool(is_limited))
 
 

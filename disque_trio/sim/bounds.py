@@ -100,10 +100,12 @@ def backlog_of_limits(plan: Plan, queue: str) -> Micros:
     longest = 0
     for limit in plan.limits:
         if limit.queue == queue and adds:
-            turns = (
-                -(-len(adds) // limit.concurrency) * (work + _SECOND) if limit.concurrency else 0
-            )
+            slots = [each for each in (limit.concurrency, limit.group_concurrency) if each]
+            turns = -(-len(adds) // min(slots)) * (work + _SECOND) if slots else 0
             pace = len(adds) * limit.per_s * _SECOND // limit.rate if limit.rate else 0
+            if limit.group_rate:
+                group_pace = len(adds) * limit.group_per_s * _SECOND // limit.group_rate
+                pace = max(pace, group_pace)
             settling = max(map(retry_of, adds)) + 5 * _SECOND
             longest = max(longest, settling + 3 * (turns + pace))
     return longest

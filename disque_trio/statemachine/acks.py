@@ -83,6 +83,8 @@ def ack_all(node: NodeState, ids: Sequence[JobId]) -> int:
             _record(node, job)
         count += 1
     counts.acknowledged(node, name, run, leased)
+    if node.group_leases:
+        counts.end_group_leases(node, ids)
     for holders, jobs in acked.items():
         shortcuts.begin_collections(node, jobs)
         of = [job.id for job in jobs]

@@ -194,6 +194,41 @@ LIMIT: Final = _table(
         usage="",
         meaning="nodes that cannot reach the others use the whole limits, and not only their part",
     ),
+    Option(
+        word=b"GROUP-CONCURRENCY",
+        name="group_concurrency",
+        least=1,
+        most=MOST_LIMIT,
+        meaning="at most n jobs of each GROUP are leased at the same time, at all nodes together",
+    ),
+    Option(
+        word=b"GROUP-RATE",
+        name="group_rate",
+        least=1,
+        most=MOST_LIMIT,
+        meaning="at most n jobs of each GROUP are delivered in GROUP-PER, at all nodes together",
+    ),
+    Option(
+        word=b"GROUP-PER",
+        name="group_period",
+        usage="sec",
+        least=1,
+        most=LONGEST_PERIOD_S,
+        has_decimals=True,
+        needs=b"GROUP-RATE",
+        default="1",
+        meaning="the time of GROUP-RATE; PER behind GROUP-RATE is the same",
+    ),
+    Option(
+        word=b"GROUP-BURST",
+        name="group_burst",
+        least=1,
+        most=MOST_LIMIT,
+        needs=b"GROUP-RATE",
+        default="1",
+        meaning="up to n jobs of a group are delivered at once after a pause; BURST behind "
+        "GROUP-RATE is the same",
+    ),
 )
 """Of QUEUE LIMIT."""
 

@@ -4,11 +4,11 @@ which are dead; and the totals of the node (`tally`).
 The counts stand beside the queues, because a queue may be dropped, or not exist yet, while it has
 such jobs. What a job counts as is said by its flags, so a plain job needs no field for it.
 
-Owns `NodeState.delayed`, `leased`, `restored`, `due_seconds`, `unqueued` and `dead`, `Queue.acks`
-and `given`, and `Tally`.
+Owns `NodeState.delayed`, `leased`, `restored`, `due_seconds`, `unqueued`, `dead`, `group_leases`
+and `freed`, `Limit.leases`, `Queue.acks` and `given`, and `Tally`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from disque_trio.statemachine.backlog import Backlog
@@ -20,9 +20,11 @@ from disque_trio.statemachine.base import (
     RESTORED,
     CommandError,
     Failure,
+    JobId,
 )
 from disque_trio.statemachine.events import Cause
 from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.limit import Limit
 from disque_trio.statemachine.queue import Queue
 from disque_trio.statemachine.refusals import REFUSALS
 from disque_trio.statemachine.state import NodeState
@@ -36,6 +38,27 @@ def lease(node: NodeState, job: Job) -> None:
     """A worker gets the job."""
     name = job.queue or b""
     node.leased[name] = node.leased.get(name, 0) + 1
+    if node.group_limits and (group := job.group) is not None:
+        limit = node.group_limits.get((name, group))
+        if limit is not None and limit.setting.concurrency:
+            node.group_leases[job.id] = limit
+            limit.leases += 1
+
+
+def end_group_leases(node: NodeState, ids: Iterable[JobId]) -> None:
+    """These are over, if they are leases of groups with limits."""
+    for id in ids:
+        limit = node.group_leases.pop(id, None)
+        if limit is not None:
+            limit.leases -= 1
+            node.freed[limit.name, limit.group] = limit
+
+
+def take_freed(node: NodeState) -> list[Limit]:
+    """The groups of which leases have ended since the last call."""
+    freed = list(node.freed.values())
+    node.freed.clear()
+    return freed
 
 
 def delay(node: NodeState, job: Job) -> None:
@@ -84,6 +107,8 @@ def leave(node: NodeState, job: Job, flags: int) -> None:
     name = job.queue or b""
     if flags & DELIVERED_HERE:
         _less(node.leased, name, 1)
+        if node.group_leases:
+            end_group_leases(node, (job.id,))
     if flags & DELAYED and _was_last(node, node.delayed[name], job):
         del node.delayed[name]
     if flags & RESTORED and _was_last(node, node.restored[name], job):

@@ -46,6 +46,9 @@ def _take_of_one(node: NodeState, client: Client, name: bytes, count: int) -> li
     if count == 1:
         if (job := take(node, queue, client)) is not None:
             taken.append(job)
+    elif queue.limit is not None and queue.limit.setting.is_of_groups:
+        while len(taken) < count and (job := take(node, queue, client)) is not None:
+            taken.append(job)
     elif not queue.paused & PAUSE_OUT:
         limit = queue.limit
         most = count if limit is None else keeping.admits(node, queue, limit, count)
@@ -125,7 +128,7 @@ def _filled(node: NodeState, names: Sequence[bytes]) -> list[bytes]:
         for queue in found
         if queue.length
         and not queue.paused & PAUSE_OUT
-        and (queue.limit is None or keeping.admits(node, queue, queue.limit, 1))
+        and (queue.limit is None or keeping.opens(node, queue, queue.limit))
     ]
 
 
@@ -134,7 +137,7 @@ def take(node: NodeState, queue: Queue, client: Client) -> Job | None:
     if queue.paused & PAUSE_OUT:
         return None
     limit = queue.limit
-    if limit is not None and not keeping.admits(node, queue, limit, 1):
+    if limit is not None and not keeping.opens(node, queue, limit):
         return None
     job = lifecycle.fetch(node, queue, Cause.SERVED)
     if job is None:
@@ -144,7 +147,7 @@ def take(node: NodeState, queue: Queue, client: Client) -> Job | None:
     counts.delivered(node, (job,))
     leases.start(node, job)
     if limit is not None:
-        limiting.spend(limit, (job,))
+        keeping.spend(node, limit, job)
     if not queue.length:
         federation.need_jobs(node, queue, Reason.REACHED_ZERO)
     return job

@@ -22,6 +22,8 @@ EXTENSION_BYTES: Final = 200
 """What the record weighs, without the bytes in it."""
 DEAD_BYTES: Final = 420
 """What the state of a job that is or was dead weighs besides, with its place among the dead."""
+MAX_GROUP: Final = 256
+"""Bytes of the name of a group."""
 MAX_REASON: Final = 1024
 """Bytes of the reason why a job is dead."""
 MAX_ERROR: Final = 4096

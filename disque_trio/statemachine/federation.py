@@ -15,7 +15,7 @@ Owns the broadcast, adhoc and poll fields of `Queue`, its `responders` and `supp
 import enum
 from typing import Final
 
-from disque_trio.statemachine import lifecycle, offering, send, transfer
+from disque_trio.statemachine import lifecycle, limiting, offering, send, transfer
 from disque_trio.statemachine.base import FOREVER, HANDSHAKE, PAUSE_OUT, LinkId, Millis
 from disque_trio.statemachine.cluster import Peer
 from disque_trio.statemachine.memory import SUPPLY_BYTES
@@ -100,7 +100,7 @@ def settle(node: NodeState) -> None:
         queue = node.queues.get(name)
         if queue is None:
             continue
-        if queue.length:
+        if limiting.has_jobs(node, queue):
             offering.offer(node, queue)
         elif node.refusal is not None or not may_ask(node, queue):
             continue

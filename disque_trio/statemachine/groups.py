@@ -6,7 +6,7 @@ last job was delivered gives up its place, and takes the last one when a job of 
 
 The jobs without a group stay where `queue` keeps them, so the first job with a group moves none of
 them; a ring of each priority has a place for them. Owns `Job.in_line`, with `queue`, and fields of
-`Level` and `Line`.
+`Level`, `Line` and `Groups`.
 """
 
 from collections import deque
@@ -28,6 +28,8 @@ class Line:
     first: Entry | None = None
     rest: SortedEntries | None = None
     """Those behind the first; None until there was one."""
+    is_in_ring: bool = True
+    """False while its group is parked, once its turn had come."""
 
     def __len__(self) -> int:
         return (self.first is not None) + len(self.rest or ())
@@ -92,6 +94,10 @@ class Groups:
     """By their ranks."""
     count: int = 0
     """How many entries there are, with those of jobs that are not queued any more."""
+    parked: set[bytes] = attrs.Factory(set)
+    """Groups that get no turn: their limits are used up."""
+    _turn: Level | None = None
+    """Where `next` has found the job that it returned."""
 
     def __len__(self) -> int:
         return self.count
@@ -105,7 +111,10 @@ class Groups:
         line = level.lines.get(group)
         if line is None:
             line = level.lines[group] = Line(group)
-            level.ring.append(line)
+            if self.parked and group in self.parked:
+                line.is_in_ring = False
+            else:
+                level.ring.append(line)
         line.add(entry)
         self.count += 1
 
@@ -121,17 +130,24 @@ class Groups:
         return self.levels[at]
 
     def next(self, plain: Job | None) -> Job | None:
-        """The job that is delivered next: of a group, or `plain`, the first without one. There are
-        no levels left if no job has a group."""
-        while self.levels:
-            level = self.levels[0]
+        """The job that is delivered next: of a group that is not parked, or `plain`, the first
+        without one. There are no levels left if no job has a group."""
+        at = 0
+        while at < len(self.levels):
+            level = self._turn = self.levels[at]
             rank = level.rank if plain is None else -plain.priority
             if plain is not None and rank < level.rank and level.lines:
                 return plain
             job = self._first(level, plain if rank == level.rank else None)
             if job is not None:
                 return job
-            del self.levels[0]
+            if not level.lines:
+                del self.levels[at]
+            elif plain is not None and rank == level.rank:
+                return plain
+            else:
+                at += 1
+        self._turn = None
         return plain
 
     def _first(self, level: Level, plain: Job | None) -> Job | None:
@@ -144,6 +160,10 @@ class Groups:
                 if plain is not None:
                     return plain
                 ring.rotate(-1)
+                continue
+            if self.parked and line.group in self.parked:
+                line.is_in_ring = False
+                ring.popleft()
                 continue
             while line.first is not None:
                 job = line.first[-1]
@@ -162,7 +182,9 @@ class Groups:
     def take(self, job: Job) -> bool:
         """The job that `next` has just returned is taken: its group has had its turn. False if it
         has no group, so it is not here."""
-        level = self.levels[0]
+        level = self._turn
+        if level is None:
+            return False
         line = level.ring[0]
         if line.group is not None and line.first is not None and line.first[-1] is job:
             self._drop_first(line)
@@ -177,7 +199,7 @@ class Groups:
         return False
 
     def take_many(self, count: int) -> list[Job]:
-        """Take up to so many in turn, of a queue whose jobs all have a group."""
+        """Take up to so many in turn, of a queue whose jobs all have a group and none is parked."""
         jobs: list[Job] = []
         while self.levels and len(jobs) < count:
             level = self.levels[0]
@@ -213,7 +235,7 @@ class Groups:
             while first is not None and -first.priority < level.rank:
                 yield first
                 first = next(plain, None)
-            turns = _turns(level)
+            turns = _turns(level, has_parked=bool(self.parked))
             while turns is not None:
                 again: list[Iterator[Job] | None] = []
                 for jobs in turns:
@@ -230,6 +252,33 @@ class Groups:
         if first is not None:
             yield first
         yield from plain
+
+    def park(self, group: bytes) -> None:
+        """Give it no turn for now."""
+        self.parked.add(group)
+
+    def unpark(self, group: bytes) -> None:
+        """Give it turns again, the first one at once: it was parked when its turn had come, and
+        what it has been granted expires."""
+        self.parked.discard(group)
+        for level in self.levels:
+            line = level.lines.get(group)
+            if line is not None and not line.is_in_ring:
+                line.is_in_ring = True
+                level.ring.appendleft(line)
+
+    def unpark_all(self) -> None:
+        """Give all of them turns."""
+        for group in list(self.parked):
+            self.unpark(group)
+
+    def of(self, group: bytes) -> list[Line]:
+        """The jobs of one group, those of the highest priority first."""
+        return [line for level in self.levels if (line := level.lines.get(group)) is not None]
+
+    def parked_count(self) -> int:
+        """How many entries the parked groups have."""
+        return sum(len(line) for group in self.parked for line in self.of(group))
 
     def lines(self) -> list[Line]:
         """Of all priorities, without the place of jobs that have no group."""
@@ -249,6 +298,9 @@ class Groups:
         self.count = sum(map(len, self.lines()))
 
 
-def _turns(level: Level) -> Iterable[Iterator[Job] | None] | None:
+def _turns(level: Level, *, has_parked: bool) -> Iterable[Iterator[Job] | None] | None:
     """The jobs of each group, begun when its turn comes; None for those without a group."""
-    return (None if line.group is None else line.queued() for line in level.ring)
+    lines = list(level.ring)
+    if has_parked:
+        lines += [line for line in level.lines.values() if not line.is_in_ring]
+    return (None if line.group is None else line.queued() for line in lines)

@@ -109,7 +109,9 @@ def _check_queue(node: NodeState, queue: Queue) -> None:
         assert node.clients.get(client.id) is client, f"client {client.id} has gone"
     if queue.waiting and not queue.paused & PAUSE_OUT:
         is_limited = queue.limit is not None and queue.limit.setting.is_set
-        is_noted = is_limited and queue.name in node.short
+        are_parked = all(job.group is not None and queue.is_parked(job.group) for job in jobs)
+        asks = queue.limit is not None and bool(queue.limit.awaited)
+        is_noted = is_limited and (queue.name in node.short or are_parked or asks)
         assert not len(queue) or is_noted, f"{queue.name!r} lets clients wait, and has jobs"
     assert queue.slot, f"{queue.name!r} is in no timer slot"
 

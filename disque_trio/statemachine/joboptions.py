@@ -18,7 +18,7 @@ from disque_trio.statemachine.base import (
     CommandError,
     Millis,
 )
-from disque_trio.statemachine.extensions import NO_EXTENSIONS, Extensions
+from disque_trio.statemachine.extensions import MAX_GROUP, NO_EXTENSIONS, Extensions
 
 DEFAULT_TTL_S: Final = 86_400
 MAX_DEFAULT_RETRY_S: Final = 300
@@ -187,7 +187,7 @@ OPTIONS: Final = (
         name="group",
         usage="name",
         least=1,
-        most=256,
+        most=MAX_GROUP,
         extension="group",
         meaning="the tenant, customer or host of the job, 1 to 256 bytes: within one priority the "
         "groups of a queue are served in turn, one job each; jobs without GROUP are one group. "

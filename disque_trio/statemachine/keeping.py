@@ -1,4 +1,5 @@
-"""The keeper of a limited queue: it grants leases and tokens to nodes (decision 136).
+"""The keeper of a limited queue: it grants leases and tokens to nodes (decision 136). So does that
+of a group, if its queue has limits of groups (decision 161).
 
 Each node that delivers jobs of the queue reports what it uses and wants, and is granted a number of
 leases that it may have given, and tokens of the rate. The keeper polls all nodes while the queue is
@@ -12,9 +13,11 @@ Owns the fields of `Share`, and those of `Limit` about the keeper.
 
 from typing import Final
 
-from disque_trio.statemachine import limiting, send
+from disque_trio.statemachine import counts, lifecycle, limiting, send
 from disque_trio.statemachine.base import HANDSHAKE, LEAVING, LIMITS, Millis, NodeId
 from disque_trio.statemachine.cluster import UNREACHABLE, Peer
+from disque_trio.statemachine.events import Cause
+from disque_trio.statemachine.job import Job
 from disque_trio.statemachine.lifecycle import mark_ready
 from disque_trio.statemachine.limit import Limit, Share
 from disque_trio.statemachine.messages import LimitGrant, LimitPoll, LimitReport
@@ -42,7 +45,7 @@ AT_ONCE: Final[Millis] = 50
 def admits(node: NodeState, queue: Queue, limit: Limit, count: int) -> int:
     """How many of so many jobs of the queue may be delivered here now. If it is less, more are
     asked for."""
-    if not limit.setting.is_set or not queue.length:
+    if not limit.setting.is_of_queue or not queue.length:
         return count
     able = limiting.allowed(node, limit)
     if able < count:
@@ -52,15 +55,75 @@ def admits(node: NodeState, queue: Queue, limit: Limit, count: int) -> int:
     return min(able, count)
 
 
+def opens(node: NodeState, queue: Queue, limit: Limit) -> bool:
+    """May a job of the queue be delivered here now? If its groups have limits, the next one may:
+    groups that have used up theirs, or for which there is no place, are parked until then."""
+    if not admits(node, queue, limit, 1):
+        return False
+    if not limit.setting.is_of_groups:
+        return True
+    while (job := queue.oldest()) is not None:
+        group = job.group
+        if job.expires <= node.mono:
+            lifecycle.unregister(node, job, Cause.EXPIRED)
+            continue
+        if group is None:
+            return True
+        of_group = limiting.of_group(node, queue.name, group)
+        if of_group is None:
+            limiting.await_place(node, queue.name, group)
+        elif limiting.allowed(node, of_group):
+            return True
+        elif not limiting.may_ask(node, queue, limit):
+            return False
+        elif _is_given(node, of_group):
+            return True
+        else:
+            limiting.await_answer(node, limit, group)
+        queue.park(group)
+    return False
+
+
+def _is_given(node: NodeState, limit: Limit) -> bool:
+    """Ask for leases or tokens of a group. Are there some at once?"""
+    limiting.want(node, limit)
+    _ask(node, limit)
+    return limiting.allowed(node, limit) > 0
+
+
+def spend(node: NodeState, limit: Limit, job: Job) -> None:
+    """The job of this queue is delivered."""
+    limiting.spend(limit, (job,))
+    if limit.setting.is_of_groups and (group := job.group) is not None:
+        of_group = limiting.of_group(node, limit.name, group)
+        if of_group is not None:
+            limiting.spend(of_group, (job,))
+            _arm(node, of_group)
+
+
 def settle(node: NodeState) -> None:
     """End of a batch: serve clients that wait for leases, of which some may have ended."""
+    if node.freed:
+        _settle_groups(node)
     for limit in list(node.short.values()):
         queue = node.queues.get(limit.name)
-        if queue is None or not queue.waiting or not queue.length:
+        if queue is None or not queue.waiting or not limiting.has_jobs(node, queue):
             limiting.forget_short(node, limit)
         elif limiting.allowed(node, limit):
             mark_ready(node, queue)
-        elif node.leased.get(limit.name, 0) < limit.reported > limit.slots:
+        elif limiting.leased(node, limit) < limit.reported > limit.slots:
+            _give_up(node, limit)
+        elif limiting.lacks_tokens(node, limit):
+            _ask(node, limit)
+
+
+def _settle_groups(node: NodeState) -> None:
+    for limit in counts.take_freed(node):
+        if node.group_limits.get((limit.name, limit.group)) is not limit:
+            continue
+        if limiting.allowed(node, limit):
+            limiting.unpark(node, limit)
+        elif limit.leases < limit.reported > limit.slots:
             _give_up(node, limit)
         elif limiting.lacks_tokens(node, limit):
             _ask(node, limit)
@@ -110,16 +173,17 @@ def _report(
 ) -> None:
     used, slots, wanted = limiting.report(node, limit)
     message = LimitReport(
-        limit.name, limit.number, poll, used, slots, wanted, limit.retry, int(has_moved)
-    )
+        limit.name, limit.number, poll, used, slots, wanted, _longest(node, limit),
+        int(has_moved), limit.group,
+    )  # fmt: skip
     # The one that may grant, and the one that is to be the next.
     send.to_ids(node, dict.fromkeys((keeper, limit.promised_to)), message)
 
 
 def on_limitpoll(node: NodeState, sender: Peer, message: LimitPoll) -> None:
     """The sender keeps the limits of the queue."""
-    limit = node.limits.get(message.queue)
-    if limit is None or not limit.setting.is_set:
+    limit = limiting.of_group(node, message.queue, message.group)
+    if limit is None:
         return
     has_moved = limit.promised_to != sender.id
     if limiting.vote(node, limit, sender.id):
@@ -127,27 +191,30 @@ def on_limitpoll(node: NodeState, sender: Peer, message: LimitPoll) -> None:
         _report(node, limit, sender.id, message.number, has_moved=has_moved)
         _arm(node, limit)
         return
-    used = node.leased.get(limit.name, 0)
+    limiting.doubt(node, limit)
+    used = limiting.leased(node, limit)
     slots = max(limit.slots, used)
-    send.to_node(
-        node, sender, LimitReport(limit.name, limit.number, 0, used, slots, 0, limit.retry)
-    )
+    rest = 0, _longest(node, limit), 0, limit.group
+    send.to_node(node, sender, LimitReport(limit.name, limit.number, 0, used, slots, *rest))
+    _arm(node, limit)
 
 
 def on_limitgrant(node: NodeState, sender: Peer, message: LimitGrant) -> None:
     """The keeper has answered. Older answers are void: more than was reported since is not used."""
-    limit = node.limits.get(message.queue)
+    name = message.queue
+    limit = node.group_limits.get((name, message.group)) if message.group else node.limits.get(name)
     if limit is None or message.number != limit.number:
         return
     if sender.id == limit.promised_to:
         limiting.granted(node, limit, message.slots, message.tokens)
+        limiting.answered(node, limit)
         _arm(node, limit)
 
 
 def on_limitreport(node: NodeState, sender: Peer, message: LimitReport) -> None:
     """A node reports what it uses: it takes this one for the keeper, or has been polled."""
-    limit = node.limits.get(message.queue)
-    if limit is None or not limit.setting.is_set:
+    limit = limiting.of_group(node, message.queue, message.group)
+    if limit is None:
         return
     share = limit.shares.get(sender.id)
     if share is None:
@@ -155,7 +222,7 @@ def on_limitreport(node: NodeState, sender: Peer, message: LimitReport) -> None:
     if message.number > share.number or share.link != sender.link:
         share.number, share.link = message.number, sender.link
         share.used, share.slots, share.wanted = message.used, message.slots, message.wanted
-    limit.retry = max(limit.retry, message.retry)
+    limiting.learn_retry(node, limit, message.retry)
     share.heard_at = node.mono
     share.until = node.mono + HOLD + message.retry
     if message.poll and message.poll == limit.poll:
@@ -188,7 +255,7 @@ def _begin(node: NodeState, limit: Limit) -> None:
     """Become the keeper, and poll the nodes if it is time."""
     if not limit.gained_at:
         limit.part = 0
-        limit.level, limit.level_at = 0.0, node.mono
+        limit.level, limit.level_at = 0.0, _filling_since(node, limit)
         _gain(node, limit)
     if node.mono >= limit.polled_at + RENEW or not limit.poll:
         if node.mono >= limit.polled_at + VOTE:
@@ -197,7 +264,30 @@ def _begin(node: NodeState, limit: Limit) -> None:
         limit.polled_at = node.mono
         peers = node.cluster.nodes.values()
         links = [each.link for each in peers if each.link and each.capabilities & LIMITS]
-        send.broadcast(node, links, LimitPoll(limit.name, limit.poll))
+        send.broadcast(node, links, LimitPoll(limit.name, limit.poll, limit.group))
+
+
+def _filling_since(node: NodeState, limit: Limit) -> Millis:
+    """Since when no tokens have been granted, but by this node. It forgets a group whose bucket is
+    full. Another node may have been the keeper until this one had its links to all, and until
+    those that cannot be reached were failed."""
+    of_queue = node.limits.get(limit.name)
+    if not limit.group or of_queue is None:
+        return node.mono
+    since = max(limit.known_at, of_queue.known_at)
+    for peer in node.cluster.nodes.values():
+        if peer is node.cluster.myself or peer.flags & HANDSHAKE:
+            continue
+        if peer.is_connected and not peer.flags & UNREACHABLE:
+            since = max(since, peer.link_created + limiting.PROMISE)
+        else:
+            since = max(since, _failed_by(node, peer) + limiting.PROMISE)
+    return min(since, node.mono)
+
+
+def _failed_by(node: NodeState, peer: Peer) -> Millis:
+    """By when all who are on this side have failed a node."""
+    return peer.pong_received + 2 * node.config.cluster_node_timeout
 
 
 def _gain(node: NodeState, limit: Limit) -> None:
@@ -244,11 +334,25 @@ def _note_complete(node: NodeState, limit: Limit) -> None:
         return
     using = [share.used for id, share in limit.shares.items() if _is_left(node, limit, id)]
     limit.ceiling = max(limit.ceiling, sum(using))
-    known = [each.id for each in _known(node) if _counts(node, limit, each.id)]
+    known = [
+        each.id
+        for each in _known(node)
+        if _counts(node, limit, each.id) and not _is_long_gone(node, limit, each)
+    ]
     has_all = all(
         id in limit.shares and node.mono < limit.shares[id].heard_at + FRESH for id in known
     )
     limit.is_complete = has_all or node.mono >= limit.gained_at + HOLD + _longest(node, limit)
+
+
+def _is_long_gone(node: NodeState, limit: Limit, peer: Peer) -> bool:
+    """Of a group, whose use is often forgotten: has all expired that the node may have had before
+    it became unreachable?"""
+    if not limit.group or (peer.is_connected and not peer.flags & UNREACHABLE):
+        return False
+    if peer is node.cluster.myself:
+        return False
+    return node.mono >= _failed_by(node, peer) + HOLD + _longest(node, limit)
 
 
 def _is_left(node: NodeState, limit: Limit, id: NodeId) -> bool:
@@ -271,10 +375,16 @@ def _counts(node: NodeState, limit: Limit, id: NodeId) -> bool:
 
 
 def _longest(node: NodeState, limit: Limit) -> Millis:
-    """The longest RETRY of jobs that may be leased elsewhere."""
-    queue = node.queues.get(limit.name)
-    oldest = None if queue is None else queue.oldest()
-    return max(limit.retry, 0 if oldest is None else oldest.retry)
+    """The longest RETRY of jobs that may be leased elsewhere, as far as is known: a node that has
+    delivered none takes those that it has queued for alike. If none of a group is known, those of
+    the queue are."""
+    queue, of_queue = node.queues.get(limit.name), node.limits.get(limit.name)
+    if queue is None:
+        oldest = None
+    else:
+        oldest = queue.oldest_of(limit.group) if limit.group else queue.oldest()
+    known = max(limit.retry, 0 if oldest is None else oldest.retry)
+    return known or (0 if of_queue is None else of_queue.retry)
 
 
 def _fill(node: NodeState, limit: Limit, votes: int) -> None:
@@ -378,8 +488,10 @@ def _grant(node: NodeState, limit: Limit, id: NodeId, tokens: int) -> None:
     slots = share.slots if limit.fair < 0 else min(share.slots, limit.fair)
     if id == node.cluster.myself.id:
         limiting.granted(node, limit, slots, tokens)
+        limiting.answered(node, limit)
     else:
-        send.to_ids(node, (id,), LimitGrant(limit.name, share.number, slots, tokens))
+        grant = LimitGrant(limit.name, share.number, slots, tokens, limit.group)
+        send.to_ids(node, (id,), grant)
 
 
 # Time.
@@ -387,14 +499,29 @@ def _grant(node: NodeState, limit: Limit, id: NodeId, tokens: int) -> None:
 
 def on_due(node: NodeState, limit: Limit) -> None:
     """Report, poll, and grant the tokens that have come."""
-    if not limit.setting.is_set:
+    if not limit.setting.is_of_queue or (limit.group and _is_idle(node, limit)):
         return
+    limiting.answered(node, limit)
     keeper = limiting.keeper(node, limit)
     if keeper == node.cluster.myself.id or (limit.gained_at and _is_in_use(node, limit)):
         _keep(node, limit)
     if keeper != node.cluster.myself.id and node.mono >= _next_report(node, limit):
         _report(node, limit, keeper)
     _arm(node, limit)
+
+
+def _is_idle(node: NodeState, limit: Limit) -> bool:
+    """Is the group out of use? It is forgotten once there is nothing left to know of it."""
+    if _is_used_here(node, limit):
+        return False
+    limiting.unpark(node, limit)
+    if _is_in_use(node, limit):
+        return False
+    if node.mono >= _idle_at(node, limit):
+        limiting.forget_group(node, limit)
+    else:
+        _arm(node, limit)
+    return True
 
 
 def _next_report(node: NodeState, limit: Limit) -> Millis:
@@ -405,7 +532,7 @@ def _is_used_here(node: NodeState, limit: Limit) -> bool:
     return bool(
         limit.reported
         or limiting.wanted(node, limit)
-        or (limit.setting.concurrency and limit.name in node.leased)
+        or (limit.setting.concurrency and limiting.leased(node, limit))
     )
 
 
@@ -427,8 +554,23 @@ def _arm(node: NodeState, limit: Limit) -> None:
             for id, each in limit.shares.items()
         ):
             due.append(node.mono + _until_token(node, limit))
+    if limit.group and not due:
+        due.append(_idle_at(node, limit))
     if due:
         node.timers.arm(limit, max(min(due), node.mono + 1))
+
+
+def _idle_at(node: NodeState, limit: Limit) -> Millis:
+    """When nothing is left to know of a group that is out of use: promises and grants have expired,
+    and its bucket is full."""
+    setting = limit.setting
+    due = max(limit.promised_until, limit.slots_until, limit.tokens_until, limit.wanted_until)
+    due = max([due, *(share.until for share in limit.shares.values() if share.slots or share.used)])
+    if setting.rate and limit.gained_at:
+        most = max(setting.burst, 1) + setting.rate * AT_ONCE / setting.period
+        missing = max(most - limit.level, 0.0)
+        due = max(due, limit.level_at + int(missing * setting.period / setting.rate) + 1)
+    return due
 
 
 def _until_token(node: NodeState, limit: Limit) -> Millis:

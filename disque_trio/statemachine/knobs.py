@@ -45,6 +45,8 @@ class Knobs:
     meetings: int = knob(100, 1, "keys", "that are compared with other nodes at a time")
     spill_ahead: int = knob(32, 0, "jobs", "at the front of a queue whose bodies stay in memory")
     ids_at_once: int = knob(512, 1, "jobs", "in one step of a command about many")
+    groups_in_use: int = knob(1000, 100, "groups", "whose limits are kept at a time")
+    groups_asked: int = knob(64, 1, "groups", "of a queue that await their leases or tokens")
     peeked_at_once: int = knob(256, 0, "jobs", "or queues in a reply that is made at once")
     steps_at_once: int = knob(1000, 1, "jobs", "or queues in one step of a longer reply")
     scan_steps: int = knob(20_000, 1, "jobs", "or queues that one call of a SCAN passes")

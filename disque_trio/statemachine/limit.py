@@ -1,6 +1,8 @@
-"""The limits of a queue: its setting, and what a node knows of their use (decision 136).
+"""The limits of a queue, or of one of its groups: their setting, and what a node knows of their use
+(decisions 136 and 161).
 
 `limiting` writes what a node may deliver, `keeping` what it grants as keeper; both write the timer.
+`counts` writes which leases of a group run.
 """
 
 from typing import Final
@@ -30,6 +32,11 @@ class Setting:
     """How many of them may be delivered at once after a pause; 0 is as few as possible."""
     is_loose: bool = False
     """May each side of a partition use the whole, and not only its part?"""
+    # The same of each group.
+    group_concurrency: int = 0
+    group_rate: int = 0
+    group_period: Millis = 0
+    group_burst: int = 0
 
     def is_after(self, other: "Setting") -> bool:
         """Does it hold in place of the other one? The one with the latest epoch holds, and of two
@@ -39,7 +46,23 @@ class Setting:
     @property
     def is_set(self) -> bool:
         """Is there a limit?"""
+        return self.is_of_queue or self.is_of_groups
+
+    @property
+    def is_of_queue(self) -> bool:
+        """Is there one of all jobs together?"""
         return bool(self.concurrency or self.rate)
+
+    @property
+    def is_of_groups(self) -> bool:
+        """Is there one of each group?"""
+        return bool(self.group_concurrency or self.group_rate)
+
+    @property
+    def of_group(self) -> "Setting":
+        """The limits of one group."""
+        rate = self.group_rate, self.group_period, self.group_burst
+        return Setting(self.epoch, self.group_concurrency, *rate, self.is_loose)
 
 
 @attrs.define(eq=False, weakref_slot=False)
@@ -64,10 +87,23 @@ class Share:
 
 @attrs.define(eq=False, weakref_slot=False)
 class Limit(Timed):
-    """A queue with limits."""
+    """A queue with limits, or a group of one that has limits of groups."""
 
     name: bytes
+    """Of the queue."""
     setting: Setting
+    group: bytes = b""
+    """Empty for the queue as a whole."""
+    leases: int = 0
+    """Of a group: how many of its leases run here."""
+    awaited: dict[bytes, Millis] = attrs.Factory(dict)
+    """Of a queue: the groups whose leases or tokens have been asked for, and until when the answer
+    is awaited."""
+    wanted_until: Millis = 0
+    """Of a group: how long clients are taken to want its jobs since one last did."""
+    known_at: Millis = 0
+    """Of a queue: since when its groups may leave their parts to keepers. Of a group: when another
+    node last took itself for the keeper."""
     # What this node may deliver. `limiting` writes it.
     slots: int = 0
     """How many leases it may have given at the same time."""

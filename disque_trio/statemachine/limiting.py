@@ -1,10 +1,12 @@
-"""Limits of queues: how they become known, and what this node may deliver (decision 136).
+"""Limits of queues: how they become known, and what this node may deliver (decisions 136, 161).
 
 A setting is sent to all nodes at once, and again to one whose PONG shows that it has other ones.
-What a node may deliver is granted by the keeper of the queue (`keeping`).
+What a node may deliver is granted by the keeper of the queue (`keeping`). With limits of groups,
+each group in use has a `Limit` and a keeper of its own; nobody keeps one that is out of use.
 
-Owns `NodeState.limits` and `short`, `Queue.limit`, and of `Limit` the setting and the fields about
-this node; sets `Outbox.nodes_changed`, because nodes.conf has the settings.
+Owns `NodeState.limits`, `group_limits`, `placeless` and `short`, `Queue.limit`, and of `Limit` the
+setting and the fields about this node; sets `Outbox.nodes_changed`, because nodes.conf has the
+settings.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,6 +31,12 @@ TOKENS_VALID: Final[Millis] = 1000
 """The same of tokens of a rate."""
 PROMISE: Final[Millis] = 2500
 """How long a node's part of a limit is its keeper's, from the report that says so."""
+ANSWER: Final[Millis] = 250
+"""How long the answer of a keeper is awaited."""
+ASKED_AHEAD: Final = 8
+"""How many groups may ask for few clients."""
+WANTED: Final[Millis] = 1000
+"""How long the jobs of a group are wanted by clients that do not wait, since one did."""
 MOST_WANTED: Final = 10_000
 """What a node asks for at once."""
 _KEPT_FOR: Final[Millis] = 86_400_000
@@ -66,12 +74,25 @@ def apply(node: NodeState, name: bytes, setting: Setting) -> None:
         limit.setting = setting
     else:
         return
+    limit.known_at = node.mono
     node.out.nodes_changed = True
     queue = node.queues.get(name)
+    _apply_to_groups(node, limit, queue)
     if queue is not None:
         queue.limit = limit
         if queue.waiting:
             lifecycle.mark_ready(node, queue)
+
+
+def _apply_to_groups(node: NodeState, of_queue: Limit, queue: Queue | None) -> None:
+    setting = of_queue.setting
+    for limit in list(node.group_limits.values()):
+        if limit.name == of_queue.name:
+            limit.setting = setting.of_group
+            if not setting.is_of_groups:
+                forget_group(node, limit)
+    if queue is not None:
+        queue.unpark_all()
 
 
 def restore(node: NodeState, settings: Iterable[tuple[bytes, Setting]]) -> None:
@@ -82,7 +103,7 @@ def restore(node: NodeState, settings: Iterable[tuple[bytes, Setting]]) -> None:
     if node.cluster.size > 1:
         # What the process before this one has promised is not known.
         for limit in node.limits.values():
-            limit.promised_until = node.mono + PROMISE
+            limit.promised_until = limit.known_at = node.mono + PROMISE
 
 
 def digest(node: NodeState) -> bytes:
@@ -107,9 +128,111 @@ def _message(name: bytes, setting: Setting) -> QueueLimit:
 def on_queuelimit(node: NodeState, _sender: Peer, message: QueueLimit) -> None:
     """Another node knows these limits."""
     rate = message.rate, message.period, message.burst
-    setting = Setting(message.epoch, message.concurrency, *rate, bool(message.loose))
-    if not setting.rate or setting.period:
+    group_rate = message.group_rate, message.group_period, message.group_burst
+    of_group = message.group_concurrency, *group_rate
+    setting = Setting(message.epoch, message.concurrency, *rate, bool(message.loose), *of_group)
+    if (setting.period or not setting.rate) and (setting.group_period or not setting.group_rate):
         apply(node, message.queue, setting)
+
+
+# Groups.
+
+
+def of_group(node: NodeState, name: bytes, group: bytes) -> Limit | None:
+    """The limit of a group that comes into use, or of the queue if the group is empty. None if
+    there is none, or there are too many groups in use."""
+    of_queue = node.limits.get(name)
+    if of_queue is None or not group:
+        return of_queue if of_queue is not None and of_queue.setting.is_of_queue else None
+    limit = node.group_limits.get((name, group))
+    has_place = len(node.group_limits) < node.knobs.groups_in_use
+    if limit is None and has_place and of_queue.setting.is_of_groups:
+        limit = node.group_limits[name, group] = Limit(name, of_queue.setting.of_group, group)
+        # Later than the last report before it was forgotten.
+        limit.number = node.mono & 0x7FFF_FFFF
+        limit.promised_until = of_queue.known_at
+    return limit
+
+
+def forget_group(node: NodeState, limit: Limit) -> None:
+    """A group is out of use."""
+    node.timers.disarm(limit)
+    answered(node, limit)
+    del node.group_limits[limit.name, limit.group]
+    unpark(node, limit)
+    while node.placeless:
+        name, group = next(iter(node.placeless))
+        del node.placeless[name, group]
+        if _unpark(node, name, group):
+            break
+
+
+def await_place(node: NodeState, name: bytes, group: bytes) -> None:
+    """The limits of as many groups are kept as may be: this one waits until one is forgotten."""
+    node.placeless[name, group] = None
+
+
+def unpark(node: NodeState, limit: Limit) -> None:
+    """Let clients try to get its jobs again."""
+    _unpark(node, limit.name, limit.group)
+
+
+def _unpark(node: NodeState, name: bytes, group: bytes) -> bool:
+    queue = node.queues.get(name)
+    if queue is None or not queue.unpark(group):
+        return False
+    if queue.waiting:
+        lifecycle.mark_ready(node, queue)
+    return True
+
+
+def want(node: NodeState, limit: Limit) -> None:
+    """A client could get a job of this group."""
+    limit.wanted_until = node.mono + WANTED
+
+
+def may_ask(node: NodeState, queue: Queue, of_queue: Limit) -> bool:
+    """May one more group of the queue ask its keeper? If all did at once, the answers would come
+    too late to be valid; what is granted beyond what clients want expires."""
+    awaited = of_queue.awaited
+    most = min(node.knobs.groups_asked, max(ASKED_AHEAD, 2 * len(queue.waiting)))
+    if len(awaited) >= most:
+        for group in [group for group, until in awaited.items() if until <= node.mono]:
+            del awaited[group]
+    return len(awaited) < most
+
+
+def await_answer(node: NodeState, of_queue: Limit, group: bytes) -> None:
+    """The group has asked its keeper."""
+    of_queue.awaited[group] = node.mono + ANSWER
+
+
+def answered(node: NodeState, limit: Limit) -> None:
+    """The keeper has answered, or does not: the next group may ask."""
+    of_queue = node.limits.get(limit.name)
+    if of_queue is None or of_queue.awaited.pop(limit.group, None) is None:
+        return
+    queue = node.queues.get(limit.name)
+    if queue is not None and queue.waiting and has_jobs(node, queue):
+        lifecycle.mark_ready(node, queue)
+
+
+def doubt(node: NodeState, limit: Limit) -> None:
+    """Another node takes itself for the keeper of this group, if it is one."""
+    if limit.group:
+        limit.known_at = node.mono
+
+
+def has_jobs(node: NodeState, queue: Queue) -> bool:
+    """Are there jobs here that this node may deliver, or give to others?"""
+    return bool(queue.length) and (
+        queue.limit is None or not queue.limit.setting.is_of_groups or queue.oldest() is not None
+    )
+
+
+def leased(node: NodeState, limit: Limit) -> int:
+    """How many leases run here."""
+    return limit.leases if limit.group else node.leased.get(limit.name, 0)
 
 
 # The keeper.
@@ -131,7 +254,8 @@ def keeper(node: NodeState, limit: Limit, also: NodeId = b"") -> NodeId:
             ids.append(id)
     if not cluster.is_leaving or not ids:
         ids.append(cluster.myself.id)
-    return max(ids, key=lambda id: _rank(limit.name, id))
+    hashed = b"%b\0%b" % (limit.name, limit.group) if limit.group else limit.name
+    return max(ids, key=lambda id: _rank(hashed, id))
 
 
 def _rank(name: bytes, id: NodeId) -> tuple[bytes, NodeId]:
@@ -159,7 +283,7 @@ def allowed(node: NodeState, limit: Limit) -> int:
     most = MOST_WANTED
     if setting.concurrency:
         slots = limit.slots if node.mono < limit.slots_until else 0
-        most = slots - node.leased.get(limit.name, 0)
+        most = slots - leased(node, limit)
     if setting.rate:
         most = min(most, limit.tokens if node.mono < limit.tokens_until else 0)
     return max(most, 0)
@@ -174,14 +298,18 @@ def _deliverable(node: NodeState, limit: Limit) -> int:
     queue = node.queues.get(limit.name)
     if queue is None or queue.paused & PAUSE_OUT:
         return 0
-    return min(queue.length, max(len(queue.waiting), limit.missed), MOST_WANTED)
+    if limit.group:
+        clients = max(len(queue.waiting), int(node.mono < limit.wanted_until))
+        return min(queue.count_of(limit.group), clients, MOST_WANTED)
+    jobs = queue.in_turn() if limit.setting.is_of_groups else queue.length
+    return min(jobs, max(len(queue.waiting), limit.missed), MOST_WANTED)
 
 
 def lacks_tokens(node: NodeState, limit: Limit) -> bool:
     """May leases be given here, but no jobs delivered?"""
     if not (limit.setting.rate and limit.setting.concurrency):
         return False
-    has_slots = node.mono < limit.slots_until and limit.slots > node.leased.get(limit.name, 0)
+    has_slots = node.mono < limit.slots_until and limit.slots > leased(node, limit)
     return has_slots and not allowed(node, limit)
 
 
@@ -190,7 +318,9 @@ def waits(node: NodeState, queue: Queue) -> bool:
     limit = queue.limit
     if limit is None or not limit.setting.is_set or queue.paused & PAUSE_OUT:
         return False
-    return bool(queue.length and queue.waiting) and not allowed(node, limit)
+    if not queue.length or not queue.waiting:
+        return False
+    return not allowed(node, limit) or not has_jobs(node, queue)
 
 
 def limited(node: NodeState) -> list[Limit]:
@@ -230,9 +360,17 @@ def spend(limit: Limit, jobs: Sequence[Job]) -> None:
         limit.retry = max(limit.retry, job.retry)
 
 
+def learn_retry(node: NodeState, limit: Limit, retry: Millis) -> None:
+    """Another node has jobs with this RETRY."""
+    limit.retry = max(limit.retry, retry)
+    of_queue = node.limits.get(limit.name)
+    if of_queue is not None:
+        of_queue.retry = max(of_queue.retry, retry)
+
+
 def used(node: NodeState, limit: Limit) -> int:
     """How many leases that count run here."""
-    return node.leased.get(limit.name, 0) if limit.setting.concurrency else 0
+    return leased(node, limit) if limit.setting.concurrency else 0
 
 
 def report(node: NodeState, limit: Limit) -> tuple[int, int, int]:
@@ -260,6 +398,11 @@ def granted(node: NodeState, limit: Limit, slots: int, tokens: int) -> None:
     if tokens:
         limit.tokens += tokens
         limit.tokens_until = limit.asked_at + TOKENS_VALID
+    if not allowed(node, limit):
+        return
+    if limit.group:
+        unpark(node, limit)
+        return
     queue = node.queues.get(limit.name)
-    if queue is not None and queue.waiting and queue.length and allowed(node, limit):
+    if queue is not None and queue.waiting and queue.length:
         lifecycle.mark_ready(node, queue)

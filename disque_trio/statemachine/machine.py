@@ -377,7 +377,7 @@ class Machine:
             metrics.sample(node)
         if node.ended:
             waiters.tell_ends(node)
-        if node.short:
+        if node.short or node.freed:
             keeping.settle(node)
             self._serve()
         if node.pending_queues:

@@ -55,7 +55,10 @@ PURGE_BYTES: Final = 8
 TRACKED_DELIVERY_BYTES: Final = 350
 """A delivery with a token, tied to a connection."""
 COUNT_BYTES: Final = 120
-"""How many jobs of a queue are leased."""
+"""How many jobs of a queue are leased; a lease of a group with limits; a group that waits for a
+place."""
+GROUP_LIMIT_BYTES: Final = 1300
+"""The limits of a group in use."""
 WAITS_BYTES: Final = 600
 """The jobs of a queue that are delayed, or were read from the journal: that there are any,"""
 SECOND_BYTES: Final = 150

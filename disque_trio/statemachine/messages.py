@@ -14,7 +14,7 @@ import attrs
 
 from disque_trio.statemachine import base
 from disque_trio.statemachine.base import Body, JobId, Millis, NodeId
-from disque_trio.statemachine.extensions import MAX_ERROR, DeadState, Extensions
+from disque_trio.statemachine.extensions import MAX_ERROR, MAX_GROUP, DeadState, Extensions
 from disque_trio.statemachine.key_facts import ALWAYS, CANCELS, MAX_KEY, KeyFact
 from disque_trio.statemachine.layout import (
     MARK,
@@ -578,6 +578,10 @@ class QueueLimit(QueueMessage):
         uint("period", 64),
         uint("burst", 32),
         uint("loose", 8),
+        uint("group_concurrency", 32),
+        uint("group_rate", 32),
+        uint("group_period", 64),
+        uint("group_burst", 32),
         data("queue"),
     )
 
@@ -588,22 +592,37 @@ class QueueLimit(QueueMessage):
     burst: int
     loose: int
     """1 if each side of a partition may use the whole."""
+    group_concurrency: int = 0
+    group_rate: int = 0
+    group_period: Millis = 0
+    group_burst: int = 0
 
     def detail(self, _names: Names) -> str:
         """The limits."""
         rate = f"rate={self.rate}/{self.period} burst={self.burst}"
-        return f"concurrency={self.concurrency} {rate}" + " loose" * bool(self.loose)
+        text = f"concurrency={self.concurrency} {rate}" + " loose" * bool(self.loose)
+        if not (self.group_concurrency or self.group_rate):
+            return text
+        rate = f"group-rate={self.group_rate}/{self.group_period} group-burst={self.group_burst}"
+        return f"{text} group-concurrency={self.group_concurrency} {rate}"
 
 
 @attrs.define
 class LimitPoll(QueueMessage):
-    """I keep the limits of this queue: report what you use. Ours."""
+    """I keep the limits of this queue, or of a group of it: report what you use. Ours."""
 
     NUMBER: ClassVar[int] = 34
     NEEDS: ClassVar[int] = base.LIMITS
-    LAYOUT: ClassVar[tuple[Part, ...]] = (uint("number", 32), data("queue"))
+    LAYOUT: ClassVar[tuple[Part, ...]] = (
+        uint("number", 32),
+        length("queue"),
+        data("queue"),
+        data("group", MAX_GROUP),
+    )
 
     number: int
+    group: bytes = b""
+    """Empty for the queue as a whole."""
 
 
 @attrs.define
@@ -621,7 +640,9 @@ class LimitReport(QueueMessage):
         uint("wanted", 32),
         uint("retry", 64),
         uint("moved", 8, (0, 1)),
+        length("queue"),
         data("queue"),
+        data("group", MAX_GROUP),
     )
 
     number: int
@@ -634,6 +655,7 @@ class LimitReport(QueueMessage):
     """The longest RETRY of the sender's leases."""
     moved: int = 0
     """1: another keeper had the sender's part before this poll."""
+    group: bytes = b""
 
 
 @attrs.define
@@ -647,12 +669,15 @@ class LimitGrant(QueueMessage):
         uint("number", 32),
         uint("slots", 32),
         uint("tokens", 32),
+        length("queue"),
         data("queue"),
+        data("group", MAX_GROUP),
     )
 
     number: int
     slots: int
     tokens: int
+    group: bytes = b""
 
 
 AboutJob = GotJob | Enqueue | Queued | SetAck | WillQueue | GotAck | DelJob | Working

@@ -31,7 +31,7 @@ _ZONE: Final = b"zone="
 _NAME: Final = b"name="
 _MET: Final = b"met"
 _LIMIT: Final = b"limit"
-_LIMIT_LINE: Final = re.compile(rb"vars limit ((?:[0-9a-f]{2})*)" + rb":([0-9]{1,19})" * 6)
+_LIMIT_LINE: Final = re.compile(rb"vars limit ((?:[0-9a-f]{2})*)" + rb":([0-9]{1,19})" * 10)
 _HOST_WORDS: Final = 3
 _MAX_DIGITS: Final = 20
 
@@ -61,7 +61,7 @@ def nodes_text(node: NodeState, *, handshakes: bool) -> bytes:
 def _limits(node: NodeState) -> list[bytes]:
     """Lines that earlier versions and originals skip, too."""
     return [
-        b"vars %b %b:%d:%d:%d:%d:%d:%d\n"
+        b"vars %b %b:%d:%d:%d:%d:%d:%d:%d:%d:%d:%d\n"
         % (_LIMIT, limit.name.hex().encode(), *attrs.astuple(limit.setting))
         for limit in node.limits.values()
     ]
@@ -74,8 +74,8 @@ def parse_limits(text: bytes) -> list[tuple[bytes, Setting]]:
 
 
 def _setting(match: re.Match[bytes]) -> Setting:
-    epoch, concurrency, rate, period, burst, is_loose = map(int, match.groups()[1:])
-    return Setting(epoch, concurrency, rate, period, burst, bool(is_loose))
+    epoch, concurrency, rate, period, burst, is_loose, *of_group = map(int, match.groups()[1:])
+    return Setting(epoch, concurrency, rate, period, burst, bool(is_loose), *of_group)
 
 
 def _host_line(host: HostName) -> bytes:

@@ -85,6 +85,8 @@ def _may_go(node: NodeState, queue: Queue) -> bool:
     """Are there jobs of the queue for other nodes?"""
     if limiting.keeps(queue):
         return False
+    if queue.limit is not None:
+        queue.unpark_all()
     return bool(queue.length) and not queue.paused & PAUSE_OUT and node.refusal is None
 
 

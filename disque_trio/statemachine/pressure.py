@@ -21,6 +21,7 @@ from disque_trio.statemachine.memory import (
     CLIENT_BYTES,
     COUNT_BYTES,
     DUMMY_BYTES,
+    GROUP_LIMIT_BYTES,
     PURGE_BYTES,
     RESEND_BYTES,
     SCAN_BYTES,
@@ -109,7 +110,8 @@ def _rest(node: NodeState) -> int:
         + sum(map(len, node.purging.jobs.values())) * PURGE_BYTES
         + len(node.tracked) * TRACKED_DELIVERY_BYTES
         + len(node.keys.searches) * SEARCH_BYTES
-        + len(node.leased) * COUNT_BYTES
+        + (len(node.leased) + len(node.group_leases) + len(node.placeless)) * COUNT_BYTES
+        + len(node.group_limits) * GROUP_LIMIT_BYTES
         + (len(node.delayed) + len(node.restored)) * WAITS_BYTES
         + node.due_seconds * SECOND_BYTES
         + len(node.memory.spillable or ()) * SPILLABLE_BYTES

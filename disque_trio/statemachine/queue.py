@@ -144,13 +144,54 @@ class Queue(Timed):
             self.sweep()
 
     def oldest(self) -> Job | None:
-        """The job that is delivered next."""
+        """The job that is delivered next; None if there is none, or all are parked."""
         job = self._oldest_plain()
         if self._groups is not None:
             job = self._groups.next(job)
             if not self._groups.levels:
                 self._groups = None
         return job
+
+    def park(self, group: bytes) -> None:
+        """Its jobs are not delivered for now."""
+        if self._groups is not None:
+            self._groups.park(group)
+
+    def unpark(self, group: bytes) -> bool:
+        """They may be delivered again. True if they were parked."""
+        if not self.is_parked(group) or self._groups is None:
+            return False
+        self._groups.unpark(group)
+        return True
+
+    def unpark_all(self) -> None:
+        """The same of all groups."""
+        if self._groups is not None and self._groups.parked:
+            self._groups.unpark_all()
+
+    def is_parked(self, group: bytes) -> bool:
+        """Does the group get no turn?"""
+        return self._groups is not None and group in self._groups.parked
+
+    def parked_groups(self) -> int:
+        """How many get no turn."""
+        return 0 if self._groups is None else len(self._groups.parked)
+
+    def in_turn(self) -> int:
+        """About how many jobs are queued and not parked; 0 if there are none."""
+        parked = 0 if self._groups is None else self._groups.parked_count()
+        if parked and self.oldest() is None:
+            return 0
+        return max(self.length - parked, min(self.length, 1))
+
+    def count_of(self, group: bytes) -> int:
+        """How many jobs the group has, with some that are not queued any more."""
+        return 0 if self._groups is None else sum(map(len, self._groups.of(group)))
+
+    def oldest_of(self, group: bytes) -> Job | None:
+        """The first job of a group."""
+        lines = [] if self._groups is None else self._groups.of(group)
+        return next((job for line in lines for job in line.queued()), None)
 
     def _oldest_plain(self) -> Job | None:
         """The first of the jobs without a group."""

@@ -333,6 +333,14 @@ class NodeState:
     """`offering`: at which other nodes clients wait, by queue."""
     limits: dict[bytes, Limit] = attrs.Factory(dict)
     """`limiting`: the queues that have, or had, limits."""
+    group_limits: dict[tuple[bytes, bytes], Limit] = attrs.Factory(dict)
+    """`limiting`: those of groups in use, by queue and group."""
+    placeless: dict[tuple[bytes, bytes], None] = attrs.Factory(dict)
+    """`limiting`: the groups that are parked because too many others are in use."""
+    group_leases: dict[JobId, Limit] = attrs.Factory(dict)
+    """`counts`: the leases of such groups that run here."""
+    freed: dict[tuple[bytes, bytes], Limit] = attrs.Factory(dict)
+    """`counts`: the groups of which one has ended, for `keeping.settle_groups`."""
     short: dict[bytes, Limit] = attrs.Factory(dict)
     """`limiting`: those whose clients wait for them, and whose jobs are here."""
     pending_queues: dict[bytes, bool] = attrs.Factory(dict)

@@ -245,15 +245,19 @@ class App(Generic[State]):
         rate: tuple[int, float] | None = None,
         burst: int | None = None,
         loose: bool = False,
+        group_concurrency: int | None = None,
+        group_rate: tuple[int, float] | None = None,
+        group_burst: int | None = None,
     ) -> None:
         """Limit a queue in the whole cluster: how many of its jobs may be in work at the same time,
-        and how many may begin in so many seconds, up to `burst` of them at once. While nodes
-        cannot reach each other, each side has its part, or with `loose` the whole. Workers set it
-        when they start, in place of earlier limits of the queue. Raises `ValueError` for invalid
-        options."""
+        and how many may begin in so many seconds, up to `burst` of them at once; or the same of
+        each of its groups. While nodes cannot reach each other, each side has its part, or with
+        `loose` the whole. Workers set it when they start, in place of earlier limits of the queue.
+        Raises `ValueError` for invalid options."""
         check_options({"queue": queue})
         limits = import_module("disque_trio.worker.limits")  # few apps need it
-        self.limits[queue] = limits.QueueLimit(queue, concurrency, rate, burst, loose)
+        of_group = group_concurrency, group_rate, group_burst
+        self.limits[queue] = limits.QueueLimit(queue, concurrency, rate, burst, loose, *of_group)
 
     def producer(self, system: System) -> "Producer":
         """Add jobs in the format of another system, for its workers."""

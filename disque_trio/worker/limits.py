@@ -44,32 +44,47 @@ class QueueLimit:
     """How many of them at once, after a pause."""
     is_loose: bool = False
     """May each side of a partition use the whole?"""
+    group_concurrency: int | None = attrs.field(default=None, validator=_AT_LEAST_1)
+    """The same of each group."""
+    group_rate: tuple[int, float] | None = attrs.field(default=None, validator=optional(_rate))
+    group_burst: int | None = attrs.field(default=None, validator=_AT_LEAST_1)
 
     def __attrs_post_init__(self) -> None:
-        if self.concurrency is None and self.rate is None:
-            raise ValueError(f"limit of queue {printable(self.queue)}: give concurrency or rate")
+        where = f"limit of queue {printable(self.queue)}"
+        limits = self.concurrency, self.rate, self.group_concurrency, self.group_rate
+        if all(each is None for each in limits):
+            raise ValueError(f"{where}: give concurrency or rate, of the queue or of its groups")
         if self.burst is not None and self.rate is None:
-            raise ValueError(f"limit of queue {printable(self.queue)}: burst needs rate")
+            raise ValueError(f"{where}: burst needs rate")
+        if self.group_burst is not None and self.group_rate is None:
+            raise ValueError(f"{where}: group_burst needs group_rate")
 
     @property
     def words(self) -> dict[str, Any]:
         """As arguments of `limit_queue`."""
         rate, per = self.rate or (None, None)
+        group_rate, group_per = self.group_rate or (None, None)
         return {
             "concurrency": self.concurrency, "rate": rate, "per": per, "burst": self.burst,
-            "is_loose": self.is_loose,
+            "is_loose": self.is_loose, "group_concurrency": self.group_concurrency,
+            "group_rate": group_rate, "group_per": group_per, "group_burst": self.group_burst,
         }  # fmt: skip
 
     @property
     def settings(self) -> dict[str, int]:
         """As QUEUE INFO reports it."""
         rate, per = self.rate or (0, 0)
+        group_rate, group_per = self.group_rate or (0, 0)
         return {
             "concurrency": self.concurrency or 0,
             "rate": rate,
             "period-ms": round(per * 1000),
             "burst": self.burst or 0,
             "loose": int(self.is_loose),
+            "group-concurrency": self.group_concurrency or 0,
+            "group-rate": group_rate,
+            "group-period-ms": round(group_per * 1000),
+            "group-burst": self.group_burst or 0,
         }
 
 

@@ -183,6 +183,9 @@ def test_limits_of_a_queue_are_set_and_removed() -> None:
     assert b" ".join(limit.words) == b"QUEUE LIMIT q CONCURRENCY 20 RATE 100 PER 2.500 BURST 5"
     loose = commands.limit_queue("q", concurrency=2, is_loose=True)
     assert b" ".join(loose.words) == b"QUEUE LIMIT q CONCURRENCY 2 LOOSE"
+    of_groups = commands.limit_queue("q", group_concurrency=2, group_rate=9, group_per=0.5)
+    words = b"QUEUE LIMIT q GROUP-CONCURRENCY 2 GROUP-RATE 9 GROUP-PER 0.500"
+    assert b" ".join(of_groups.words) == words
     assert commands.limit_queue("q").words == (b"QUEUE", b"LIMIT", b"q", b"NONE")
     assert limit.result(Status(b"OK")) == "OK"
 

@@ -102,7 +102,8 @@ async def test_limits_are_removed_and_can_be_removed_once(nursery: trio.Nursery)
 @pytest.mark.parametrize(
     ("args", "why"),
     [
-        ({}, "give concurrency, rate, or both; queues unlimit removes limits"),
+        ({}, "give concurrency or rate, of the queue or of its groups; queues unlimit removes"),
+        ({"group_burst": 3, "rate": 1}, "group_burst needs group_rate"),
         ({"burst": 3, "concurrency": 1}, "burst needs rate"),
         ({"per": 3, "concurrency": 1}, "per needs rate"),
         ({"concurrency": 0}, "'concurrency' is not a number from 1 to"),
@@ -194,7 +195,8 @@ async def test_the_page_of_a_queue_shows_its_limits_and_whether_it_waits_for_the
     text = "1 leased, 100 per 1 s, burst 5"
     assert row["limits"] == {
         "text": text, "concurrency": 1, "rate": 100, "rate_per": 1.0, "burst": 5,
-        "is_loose": False,
+        "is_loose": False, "group_concurrency": 0, "group_rate": 0, "group_rate_per": 0.0,
+        "group_burst": 0,
     }  # fmt: skip
     assert (row["jobs"], row["leased"]) == (1, 1)
     ids = [job.id for node in seen.nodes for job in await _queued(seen, node.state.config.port)]

@@ -2,6 +2,7 @@
 
 import attrs
 
+from disque_trio.statemachine.base import ACKED, LEASED
 from disque_trio.statemachine.client import Client
 from tests.cluster_rig import ClusterRig
 
@@ -64,6 +65,15 @@ def cluster(*limit: str | int, names: str = "abc", jobs: int = 6, retry: int = 3
 def leased(rig: ClusterRig) -> int:
     """How many leases run at all nodes."""
     return sum(rig.node(name).leased.get(b"q", 0) for name in rig.names())
+
+
+def leased_of(rig: ClusterRig, group: str) -> int:
+    """How many leases of the group run at all nodes."""
+    return sum(
+        bool(each.flags & LEASED) and each.state != ACKED and each.group == group.encode()
+        for name in rig.names()
+        for each in rig.node(name).jobs.values()
+    )
 
 
 def keeper_of(rig: ClusterRig, name: str = "a") -> str:

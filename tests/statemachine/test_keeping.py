@@ -283,6 +283,30 @@ def test_without_its_keeper_the_others_go_on_with_what_is_in_use_and_then_with_t
     assert keeper_of(rig, others[0]) in others
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_leases_that_a_lost_keeper_has_given_count_at_nodes_that_have_given_none(seed: int) -> None:
+    rig = ClusterRig(*"abc", seed=seed)
+    rig.form()
+    rig.ask("a", "QUEUE", "LIMIT", "q", "CONCURRENCY", 3)
+    rig.run(50)
+    lost = keeper_of(rig)
+    others = [name for name in "abc" if name != lost]
+    workers = Workers(rig)
+    for name in (lost, others[0]):
+        for _ in range(3):
+            rig.ask(name, "ADDJOB", "q", "body", 0, "REPLICATE", 1, "RETRY", 30)
+    workers.wait(lost, 3)
+    rig.run(2000)
+
+    for name in others:
+        rig.cut(lost, name)
+    workers.wait(others[0], 3)
+
+    for _ in range(40):
+        rig.run(500)
+        assert leased(rig) == 3
+
+
 def test_a_partition_ends_with_one_keeper_and_the_whole_limit() -> None:
     rig, workers, keeper = busy(retry=2)
     isolate(rig, keeper)

@@ -1,3 +1,4 @@
+import attrs
 import pytest
 
 from disque_trio.statemachine.base import CAPABILITIES, LIMITS
@@ -60,6 +61,7 @@ def test_a_rate_without_a_period_is_ignored() -> None:
     rig = Rig(peers=1, ours=True)
 
     rig.message(N2, QueueLimit(b"q", WALL, 0, 7, 0, 0, 0))
+    rig.message(N2, QueueLimit(b"q", WALL, 1, 0, 0, 0, 0, 0, 7, 0, 0))
 
     assert rig.node.limits == {}
 
@@ -110,13 +112,16 @@ def test_clients_are_served_when_limits_are_removed() -> None:
 
 
 def test_limits_outlast_a_restart() -> None:
-    rig = cluster("CONCURRENCY", 3, "RATE", 10, "PER", 2, "BURST", 4, "LOOSE", names="a", jobs=0)
+    of_queue = "CONCURRENCY", 3, "RATE", 10, "PER", 2, "BURST", 4, "LOOSE"
+    of_group = "GROUP-CONCURRENCY", 5, "GROUP-RATE", 6, "PER", 7, "BURST", 8
+    rig = cluster(*of_queue, *of_group, names="a", jobs=0)
     text = nodes_text(rig.node("a"), handshakes=False)
 
     [(name, setting)] = parse_limits(text)
 
     assert (name, setting) == (b"q", rig.node("a").limits[b"q"].setting)
     assert setting.is_loose
+    assert attrs.astuple(setting.of_group)[1:5] == (5, 6, 7000, 8)
     assert parse_nodes(text)[0].id == rig.id("a")
     assert not parse_limits(nodes_text(rig.node("a"), handshakes=True))
 

@@ -2,12 +2,13 @@
 
 import random
 from bisect import bisect_right
+from collections import Counter
 
 import attrs
 import pytest
 
 from tests.cluster_rig import ClusterRig
-from tests.statemachine.limits import Workers, leased
+from tests.statemachine.limits import Workers, leased, leased_of
 
 DURATION = 20_000
 NAMES = "abc"
@@ -22,6 +23,10 @@ class Storm:
     workers: Workers
     deliveries: list[int] = attrs.Factory(list)
     most: int = 0
+    groups: str = ""
+    """By chance, of which a job has one."""
+    of_group: Counter[str] = attrs.Factory(Counter)
+    """The most leases that each had at a time."""
     is_cut: bool = False
     down: str = ""
 
@@ -34,6 +39,8 @@ class Storm:
             self.workers.take()
             self.deliveries += [self.rig.now.mono] * (len(self.workers.got) - before)
             self.most = max(self.most, leased(self.rig))
+            for group in self.groups:
+                self.of_group[group] = max(self.of_group[group], leased_of(self.rig, group))
             self.work()
             if self.rng.random() < 0.02:
                 self.change()
@@ -43,7 +50,8 @@ class Storm:
         name = self.rng.choice(self.rig.names())
         queue = self.rig.node(name).queues.get(b"q")
         if queue is None or len(queue) < 5:
-            self.rig.request(name, "ADDJOB", "q", "body", 0, "REPLICATE", 1, "RETRY", 2)
+            group = ("GROUP", self.rng.choice(self.groups)) if self.groups else ()
+            self.rig.request(name, "ADDJOB", "q", "body", 0, "REPLICATE", 1, "RETRY", 2, *group)
         done = [each for each in self.workers.got if self.rng.random() < 0.2]
         self.workers.got = [each for each in self.workers.got if each not in done]
         for host, client, id in done:
@@ -73,12 +81,12 @@ class Storm:
             self.is_cut = True
 
 
-def storm(seed: int, *limit: str | int) -> Storm:
+def storm(seed: int, *limit: str | int, groups: str = "") -> Storm:
     rig = ClusterRig(*NAMES, seed=seed, latency=(1, 5, 30)[seed % 3])
     rig.form()
     rig.ask("a", "QUEUE", "LIMIT", "q", *limit)
     rig.run(100)
-    found = Storm(rig, random.Random(seed), Workers(rig))
+    found = Storm(rig, random.Random(seed), Workers(rig), groups=groups)
     for name in NAMES:
         found.workers.wait(name, 3)
     found.play()
@@ -113,3 +121,12 @@ def test_both_limits_together_hold(seed: int) -> None:
     assert found.most <= 4
     assert most <= 1 + 1 + 5 * 2.05
     assert len(times) > 20
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_leases_of_each_group_are_never_more_than_its_limit(seed: int) -> None:
+    found = storm(seed, "GROUP-CONCURRENCY", 2, groups="xyz")
+
+    assert max(found.of_group.values()) <= 2
+    assert found.most > 2
+    assert len(found.deliveries) > 20

@@ -66,6 +66,16 @@ OTHER = attrs.evolve(COPY, id=b"other", holders=(TWO,))
             QueueLimit(b"mail", 1, 20, 0, 0, 0, 1),
             Wording("queuelimit", "", "mail", "concurrency=20 rate=0/0 burst=0 loose"),
         ),
+        (
+            QueueLimit(b"mail", 1, 20, 0, 0, 0, 0, 2, 5, 1000, 3),
+            Wording(
+                "queuelimit",
+                "",
+                "mail",
+                "concurrency=20 rate=0/0 burst=0 "
+                "group-concurrency=2 group-rate=5/1000 group-burst=3",
+            ),
+        ),
         (ReplJob((COPY,)), Wording("repljob", ID, "mail", f"jobs={ID} holders=n1,n2,?")),
         (
             ReplJob((COPY,), no_reply=True),

@@ -32,6 +32,17 @@ async def test_a_worker_sets_the_limits_when_it_starts(disque_server: Server) ->
     assert found == found | expected
 
 
+async def test_a_worker_sets_the_limits_of_groups(disque_server: Server) -> None:
+    app: App[None] = App(disque_server.url)
+    app.limit("each", group_concurrency=2, group_rate=(5, 0.5), group_burst=3)
+
+    async with app, app.handler(is_inline=True):
+        found = await until_limited(app, "each")
+
+    expected = {"group-concurrency": 2, "group-rate": 5, "group-period-ms": 500, "group-burst": 3}
+    assert found == found | expected | {"concurrency": 0, "rate": 0}
+
+
 async def test_limits_that_are_set_already_are_not_set_again(disque_server: Server) -> None:
     app: App[None] = App(disque_server.url)
     app.limit("again", concurrency=3)
@@ -63,6 +74,8 @@ async def test_limits_that_a_node_refuses_are_logged(
     [
         ({}, "give concurrency or rate"),
         ({"concurrency": 1, "burst": 2}, "burst needs rate"),
+        ({"rate": (1, 1), "group_burst": 2}, "group_burst needs group_rate"),
+        ({"group_rate": (1, 0)}, "group_rate=.1, 0. must be"),
         ({"concurrency": 0}, "concurrency=0 must be a whole number"),
         ({"rate": (1, 1), "burst": 0}, "burst=0 must be a whole number"),
         ({"rate": 100}, "rate=100 must be a number of jobs and of seconds"),

@@ -40,6 +40,13 @@ ARGUMENTS: Final = (
         name="is_loose", about="each side of a partition uses the whole limits", kind="flag",
         is_asked=True,
     ),
+    _number(name="group_concurrency", about="at most so many jobs of each group leased"),
+    _number(name="group_rate", about="at most so many jobs of each group delivered in a time"),
+    Argument(
+        name="group_per", about="that time, in seconds; 1 if there is a rate and no time",
+        kind="seconds", least=0.001, most=LONGEST_PERIOD_S, is_asked=True,
+    ),
+    _number(name="group_burst", about="so many of them at once after a pause"),
 )  # fmt: skip
 """Of new limits."""
 
@@ -97,14 +104,24 @@ async def _now(client: Client, queue: str) -> _Now:
 
 def _wanted(args: Json) -> QueueLimits:
     """Raises `MistakeError` for what cannot be."""
-    concurrency, rate, per, burst, is_loose = (args.get(each.name) for each in ARGUMENTS)
-    if not concurrency and not rate:
-        raise MistakeError("give concurrency, rate, or both; queues unlimit removes limits")
+    of_queue, of_group = _counts(args, ""), _counts(args, "group_")
+    limits = QueueLimits(*of_queue, bool(args.get("is_loose")), *of_group)
+    if not limits.is_set:
+        raise MistakeError(
+            "give concurrency or rate, of the queue or of its groups; queues unlimit removes limits"
+        )
+    return limits
+
+
+def _counts(args: Json, of: str) -> tuple[int, int, float, int]:
+    """The limits of the queue, or of each group."""
+    concurrency, rate, per, burst = (
+        args.get(of + name) for name in ("concurrency", "rate", "per", "burst")
+    )
     if (per or burst) and not rate:
-        raise MistakeError(f"{'burst' if burst else 'per'} needs rate")
+        raise MistakeError(f"{of}{'burst' if burst else 'per'} needs {of}rate")
     seconds = round(float(per or 1.0), 3) if rate else 0.0
-    counts = int(concurrency or 0), int(rate or 0), seconds, int(burst or 0)
-    return QueueLimits(*counts, bool(is_loose))
+    return int(concurrency or 0), int(rate or 0), seconds, int(burst or 0)
 
 
 async def limit(client: Client, args: Json) -> Plan:
@@ -131,6 +148,10 @@ async def limit(client: Client, args: Json) -> Plan:
         per=wanted.rate_per or None,
         burst=wanted.burst or None,
         is_loose=wanted.is_loose,
+        group_concurrency=wanted.group_concurrency or None,
+        group_rate=wanted.group_rate or None,
+        group_per=wanted.group_rate_per or None,
+        group_burst=wanted.group_burst or None,
     )
     run = _run(client, now, asked, name, wanted)
     return Plan(target=f"{readable(name)}: {wanted}", says=says, run=run)

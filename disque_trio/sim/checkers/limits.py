@@ -3,13 +3,17 @@
 S38: jobs are served only within CONCURRENCY and RATE, whatever happens to links, processes and
 clocks, once all nodes know the limits. L15: in calm, what the limits allow is used. With LOOSE both
 are judged in calm and, in a cut that lasts, on each side by itself: each has the whole limits.
+
+GROUP-CONCURRENCY and GROUP-RATE are judged likewise, for each group by itself. If the queue has
+limits besides, L15 is not judged: what one kind allows, the other may forbid.
 """
 
 from typing import Final
 
 from disque_trio.sim.checkers import copy_options
 from disque_trio.sim.checkers.case import Case
-from disque_trio.sim.checkers.limited import Leased, Limited
+from disque_trio.sim.checkers.copy_options import group_of
+from disque_trio.sim.checkers.limited import Leased, Limited, OfGroup
 from disque_trio.sim.checkers.obligations import DESYNC, MILLI, SECOND
 from disque_trio.sim.checkers.records import FOREVER, NEVER, Job
 from disque_trio.sim.checkers.sides import (
@@ -46,8 +50,8 @@ def on_order(case: Case, row: Row) -> None:
         case.limits.pop(queue, None)
         return
     case.mark("limit.set")
-    is_loose = words[-1] == "LOOSE"
-    words = words[:-1] if is_loose else words
+    is_loose = "LOOSE" in words
+    words = [word for word in words if word != "LOOSE"]
     said = dict(zip(words[::2], map(int, words[1::2]), strict=True))
     before = case.limits.get(queue)
     case.limits[queue] = limited = Limited(
@@ -57,31 +61,59 @@ def on_order(case: Case, row: Row) -> None:
         said.get("PER", 1) * SECOND,
         said.get("BURST", 0),
         is_loose,
+        OfGroup(
+            said.get("GROUP-CONCURRENCY", 0),
+            said.get("GROUP-RATE", 0),
+            said.get("GROUP-PER", 1) * SECOND,
+            said.get("GROUP-BURST", 0),
+        ),
     )
-    if before is not None:
-        limited.leases, limited.retry = before.leases, before.retry
+    if before is None:
+        return
+    limited.leases, limited.retry = before.leases, before.retry
+    if before.of_group.concurrency:
+        for number, each in before.groups.items():
+            group = limited.group(number)
+            if group is not None:
+                group.leases, group.retry = each.leases, each.retry
 
 
 def on_change(case: Case, row: Row) -> None:
     """Nodes come that do not know the limits, or not all nodes know how many there are."""
     if row.time > 0 and (row.kind != "start" or row.cause == "fresh"):
-        for limited in case.limits.values():
+        for limited in _all(case):
             limited.ordered_at, limited.known_at = row.time, FOREVER
 
 
 def on_start(case: Case, row: Row) -> None:
     """What workers of the process before still run does not count."""
     on_change(case, row)
-    for limited in case.limits.values():
+    for limited in _all(case):
         for key in [key for key in limited.leases if key[0] == row.node]:
             del limited.leases[key]
 
 
 def on_serve(case: Case, row: Row, job: Job) -> None:
     """S38: a job is delivered."""
-    limited = case.limits.get(job.queue)
-    if limited is None:
-        return
+    for limited in _of_job(case, job):
+        _serve(case, row, job, limited)
+
+
+def _all(case: Case) -> list[Limited]:
+    """Queues and groups."""
+    return [each for limited in case.limits.values() for each in limited.all]
+
+
+def _of_job(case: Case, job: Job | None) -> list[Limited]:
+    """The limits that a job counts for: of its queue, and of its group."""
+    limited = None if job is None else case.limits.get(job.queue)
+    if limited is None or job is None:
+        return []
+    group = limited.group(group_of(job)) if limited.of_group.is_set else None
+    return [limited] if group is None else [limited, group]
+
+
+def _serve(case: Case, row: Row, job: Job, limited: Limited) -> None:
     _note_known(case, limited)
     if any(kind == "cut" for kind, _ in case.world.blocked):
         case.mark("limit.in_cut")
@@ -109,38 +141,37 @@ def _ends_by(case: Case, since: Micros, retry: Micros) -> Micros:
 
 def on_end(case: Case, row: Row, job: Job) -> None:
     """The node knows that its lease is over."""
-    limited = case.limits.get(job.queue)
-    if limited is None or (row.node, job.id) not in limited.leases:
-        return
-    for side in dict.fromkeys((WHOLE, _side(case, limited, row.node))):
-        if side is not None and _is_full(limited, side, row.time):
-            limited.full_at[side] = row.time
-    limited.leases.pop((row.node, job.id), None)
+    for limited in _of_job(case, job):
+        if (row.node, job.id) not in limited.leases:
+            continue
+        for side in dict.fromkeys((WHOLE, _side(case, limited, row.node))):
+            if side is not None and _is_full(limited, side, row.time):
+                limited.full_at[side] = row.time
+        limited.leases.pop((row.node, job.id), None)
 
 
 def on_told(case: Case, row: Row) -> None:
     """The node hears that another one has the job."""
-    job = case.jobs.get(row.job)
-    limited = None if job is None else case.limits.get(job.queue)
-    lease = None if limited is None else limited.leases.get((row.node, row.job))
-    if lease is not None:
-        lease.is_certain = False
+    for limited in _of_job(case, case.jobs.get(row.job)):
+        lease = limited.leases.get((row.node, row.job))
+        if lease is not None:
+            lease.is_certain = False
 
 
 def on_working_ok(case: Case, row: Row, job: Job) -> None:
     """A lease is prolonged, maybe by a node that has not given it."""
-    limited = case.limits.get(job.queue)
     retry = _retry_of(case, job)
-    if limited is None or not retry:
+    if not retry:
         return
     invoked = case.operations.get((row.client, row.ref, row.job), NEVER)
-    lease = limited.leases.get((row.node, row.job))
     until = _ends_by(case, row.time, retry)
-    if lease is None:
-        limited.leases[row.node, row.job] = Leased(row.time, NEVER, until, is_certain=False)
-    else:
-        lease.prolonged_until = invoked + case.obligations.lease(retry)
-        lease.until_at_most = until
+    for limited in _of_job(case, job):
+        lease = limited.leases.get((row.node, row.job))
+        if lease is None:
+            limited.leases[row.node, row.job] = Leased(row.time, NEVER, until, is_certain=False)
+        else:
+            lease.prolonged_until = invoked + case.obligations.lease(retry)
+            lease.until_at_most = until
 
 
 # Sides.
@@ -227,6 +258,10 @@ def on_demand(case: Case, row: Row) -> None:
     """L15: clients wait for jobs that there are, at this node or at any. Do the limits allow to
     deliver one?"""
     limited = case.limits.get(row.queue)
+    if limited is not None and limited.of_group.is_set:
+        has_both = limited.concurrency or limited.rate
+        number = int(row.detail.partition(" group=")[2] or -1)
+        limited = None if has_both else limited.group(number)
     if limited is None:
         return
     if not row.node:
@@ -268,7 +303,7 @@ def _judge_demand(case: Case, row: Row, limited: Limited, side: Side) -> None:
 def _free_since(case: Case, row: Row, limited: Limited, side: Side) -> Micros:
     """Since when nothing is known that keeps the clients from jobs. Those of a side may have waited
     since before the cut."""
-    begun = int(row.detail.removeprefix("since="))
+    begun = int(row.detail.removeprefix("since=").partition(" ")[0])
     since = max(begun, limited.full_at.get(side, NEVER), limited.known_at)
     settled = settled_at(case.world)
     if settled is None:

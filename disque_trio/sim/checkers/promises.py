@@ -91,6 +91,13 @@ OPTIONS: Final[dict[str, dict[str, Row]]] = {
             "tests/statemachine/test_keeping.py::test_a_pause_fills_the_bucket_up_to_the_burst"
         ),
         "LOOSE": _judged("L15"),
+        "GROUP-CONCURRENCY": _judged("S38"),
+        "GROUP-RATE": _judged("S38"),
+        "GROUP-PER": _judged("S38"),
+        "GROUP-BURST": Elsewhere(
+            "tests/statemachine/test_group_limits.py::"
+            "test_a_group_that_comes_back_has_no_more_than_its_burst"
+        ),
     },
     "qstat": {
         "UNQUEUED": Elsewhere(

@@ -368,14 +368,19 @@ def before_working_ok(case: Case, row: Row, job: Job) -> None:
 
 def _check_order(case: Case, row: Row, job: Job) -> None:
     """S13: with nothing wrong, a node delivers its own jobs in order of priority, and those of a
-    group in order of creation."""
+    group in order of creation. If groups have limits, jobs of one are no reason for others to
+    wait."""
     lines = case.waiting_by_place.get((row.node, row.queue))
     if lines is None:
         return
     table = case.table(row.node)
     rank, own = -copy_options.priority_of(job), copy_options.group_of(job)
     case.check("S13")
+    limited = case.limits.get(row.queue)
+    have_limits = limited is not None and limited.of_group.is_set
     for group, line in lines.items():
+        if have_limits and group != own:
+            continue
         while line:
             copy = table.get(line[0][2])
             if copy is not None and copy.queueing is not None:

@@ -50,8 +50,10 @@ def on_taken(case: Case, row: Row, job: Job) -> None:
 
 
 def _turns(case: Case, row: Row, job: Job) -> Turns | None:
-    """Those of its priority in this queue; None in a run without groups."""
-    if not case.has_groups:
+    """Those of its priority in this queue; None in a run without groups, or if groups have limits:
+    those that have used up theirs get no turn."""
+    limited = case.limits.get(job.queue or row.queue)
+    if not case.has_groups or (limited is not None and limited.of_group.is_set):
         return None
     return case.turns.setdefault((row.node, job.queue or row.queue, priority_of(job)), Turns())
 

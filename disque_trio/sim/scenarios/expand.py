@@ -367,12 +367,20 @@ def _limits(scenario: Scenario, nodes: int, rng: random.Random) -> tuple[Limit, 
             per_s=(spec.per.draw_int(rng) or 1) if rate else 1,
             burst=(spec.burst.draw_int(rng) or 0) if rate else 0,
             is_loose=_happens(spec.loose, rng),
+            group_concurrency=spec.group_concurrency.draw_int(rng) or 0,
+            group_rate=(of_group := spec.group_rate.draw_int(rng) or 0),
+            group_per_s=(spec.group_per.draw_int(rng) or 1) if of_group else 1,
+            group_burst=(spec.group_burst.draw_int(rng) or 0) if of_group else 0,
         )
         for spec in scenario.limits
         for queue in spec.queues
         if _happens(spec.share, rng)
     ]
-    return tuple(each for each in drawn if each.concurrency or each.rate)
+    return tuple(
+        each
+        for each in drawn
+        if each.concurrency or each.rate or each.group_concurrency or each.group_rate
+    )
 
 
 # Observers.

@@ -182,8 +182,8 @@ class Administrator:
 
 @attrs.frozen(kw_only=True)
 class Limit:
-    """One QUEUE LIMIT of the operator; NONE without `concurrency` and `rate`. A node that is down
-    or stopped then does not get it."""
+    """One QUEUE LIMIT of the operator; NONE without a limit. A node that is down or stopped then
+    does not get it."""
 
     at: Micros
     node: int
@@ -193,6 +193,10 @@ class Limit:
     per_s: int = 1
     burst: int = 0
     is_loose: bool = False
+    group_concurrency: int = 0
+    group_rate: int = 0
+    group_per_s: int = 1
+    group_burst: int = 0
 
 
 @attrs.frozen(kw_only=True)

@@ -279,7 +279,7 @@ class AdministratorSpec:
 @attrs.frozen(kw_only=True)
 class LimitSpec:
     """QUEUE LIMIT of queues, ordered at a random node. Each queue has limits of its own; one for
-    which neither CONCURRENCY nor RATE is drawn has none. The checker judges them (S38, L15)."""
+    which no limit is drawn has none. The checker judges them (S38, L15)."""
 
     queues: tuple[str, ...] = key(QUEUES, "the queues")
     share: Range = key(SHARE, "chance that a queue has limits in a seed", default=1)
@@ -289,6 +289,14 @@ class LimitSpec:
     per: Choice = key(choice(POSITIVE_SECONDS), "PER; only with `rate`", default="default")
     burst: Choice = key(choice(whole(1)), "BURST; only with `rate`", default="default")
     loose: Range = key(SHARE, "chance of LOOSE", default=0)
+    group_concurrency: Choice = key(choice(whole(1)), "GROUP-CONCURRENCY", default="default")
+    group_rate: Choice = key(choice(whole(1)), "GROUP-RATE", default="default")
+    group_per: Choice = key(
+        choice(POSITIVE_SECONDS), "GROUP-PER; only with `group_rate`", default="default"
+    )
+    group_burst: Choice = key(
+        choice(whole(1)), "GROUP-BURST; only with `group_rate`", default="default"
+    )
 
 
 @attrs.frozen(kw_only=True)

@@ -18,7 +18,10 @@ from disque_trio.statemachine.limit import Setting
 from disque_trio.statemachine.state import NodeState
 
 USAGE: Final = f"LIMIT queue NONE | LIMIT queue {usage(LIMIT)} | INFO queue"
-_NO_LIMIT: Final = SYNTAX_ERROR + b": QUEUE LIMIT needs CONCURRENCY, RATE or NONE behind the queue"
+_NO_LIMIT: Final = SYNTAX_ERROR + (
+    b": QUEUE LIMIT needs CONCURRENCY, RATE, GROUP-CONCURRENCY, GROUP-RATE or NONE behind the queue"
+)
+_OF_GROUP: Final = {b"PER": b"GROUP-PER", b"BURST": b"GROUP-BURST"}
 _NEEDS: Final = SYNTAX_ERROR + b": %b needs %b"
 
 
@@ -39,15 +42,29 @@ def queue(node: NodeState, client: Client, args: list[bytes]) -> Reply:
 def _setting(words: list[bytes]) -> Setting:
     if [each.upper() for each in words] == [b"NONE"]:
         return Setting()
-    given: dict[str, Any] = read_options(words, b"QUEUE LIMIT", LIMIT)
+    given: dict[str, Any] = read_options(_resolved(words), b"QUEUE LIMIT", LIMIT)
     for option in LIMIT.values():
         if option.needs and option.name in given and LIMIT[option.needs].name not in given:
             raise CommandError(_NEEDS % (option.word, option.needs))
-    if not given.keys() & {"concurrency", "rate"}:
+    if not given.keys() & {"concurrency", "rate", "group_concurrency", "group_rate"}:
         raise CommandError(_NO_LIMIT)
     if "rate" in given:
         given.setdefault("period", 1000)
+    if "group_rate" in given:
+        given.setdefault("group_period", 1000)
     return Setting(**given | {"is_loose": "is_loose" in given})
+
+
+def _resolved(words: list[bytes]) -> list[bytes]:
+    """PER and BURST behind GROUP-RATE are those of groups."""
+    found: list[bytes] = []
+    is_of_group = False
+    for word in words:
+        upper = word.upper()
+        if upper in (b"RATE", b"GROUP-RATE"):
+            is_of_group = upper == b"GROUP-RATE"
+        found.append(_OF_GROUP.get(upper, word) if is_of_group else word)
+    return found
 
 
 def _described(node: NodeState, name: bytes) -> dict[bytes, Reply]:
@@ -61,6 +78,10 @@ def _described(node: NodeState, name: bytes) -> dict[bytes, Reply]:
         b"burst": setting.burst,
         b"loose": int(setting.is_loose),
         b"set-at-ms": setting.epoch,
+        b"group-concurrency": setting.group_concurrency,
+        b"group-rate": setting.group_rate,
+        b"group-period-ms": setting.group_period,
+        b"group-burst": setting.group_burst,
     }
     if limit is None or not setting.is_set:
         return items
@@ -72,4 +93,6 @@ def _described(node: NodeState, name: bytes) -> dict[bytes, Reply]:
         b"waits": int(queue is not None and limiting.waits(node, queue)),
         b"parts": keeping.parts(node, limit),
         b"unlimited-nodes": list(limiting.unlimited_nodes(node)),
+        b"groups-in-use": sum([each == name for each, _ in node.group_limits]),
+        b"groups-that-wait": 0 if queue is None else queue.parked_groups(),
     }

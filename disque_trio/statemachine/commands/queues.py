@@ -309,7 +309,9 @@ def _of_limit(node: NodeState, queue: Queue, setting: Setting) -> list[Reply]:
     reply: list[Reply] = [b"concurrency", setting.concurrency, b"rate", setting.rate]
     reply += [b"period-ms", setting.period, b"burst", setting.burst]
     reply += [b"limited", int(limiting.waits(node, queue))]
-    return [*reply, b"loose", int(setting.is_loose)]
+    reply += [b"loose", int(setting.is_loose)]
+    reply += [b"group-concurrency", setting.group_concurrency, b"group-rate", setting.group_rate]
+    return [*reply, b"group-period-ms", setting.group_period, b"group-burst", setting.group_burst]
 
 
 def queue_of(node: NodeState, name: bytes) -> Queue | None:

@@ -195,7 +195,13 @@ def _figures(node: NodeState, options: Options, name: bytes) -> bytes:
 
 def _limits(node: NodeState, queue: Queue, setting: Setting) -> bytes:
     limits = setting.concurrency, setting.rate, setting.period, setting.burst
-    return b"%d %d %d %d %d %d" % (*limits, limiting.waits(node, queue), setting.is_loose)
+    of_group = setting.of_group
+    return b"%d %d %d %d %d %d %d %d %d %d" % (
+        *limits,
+        limiting.waits(node, queue),
+        setting.is_loose,
+        *(of_group.concurrency, of_group.rate, of_group.period, of_group.burst),
+    )
 
 
 def _moment(node: NodeState, due: Millis | None) -> int:

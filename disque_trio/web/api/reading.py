@@ -61,7 +61,8 @@ QUEUE_ROW: Final = record(
     restored_due_s=_NUMBERS, takers=WHOLE, paused=by_name(TEXT), limited=FLAG,
     limits=maybe(
         record(
-            text=TEXT, concurrency=WHOLE, rate=WHOLE, rate_per=NUMBER, burst=WHOLE, is_loose=FLAG
+            text=TEXT, concurrency=WHOLE, rate=WHOLE, rate_per=NUMBER, burst=WHOLE, is_loose=FLAG,
+            group_concurrency=WHOLE, group_rate=WHOLE, group_rate_per=NUMBER, group_burst=WHOLE,
         )
     ),
 )  # fmt: skip

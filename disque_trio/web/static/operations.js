@@ -33,7 +33,7 @@ export const ofQueue = (queue) =>
 // New limits replace all earlier ones: the form begins with those.
 function withLimits(action, limits) {
   if (!limits) return action;
-  const values = { ...limits, per: limits.rate_per };
+  const values = { ...limits, per: limits.rate_per, group_per: limits.group_rate_per };
   return { ...action, form: action.form.map((field) => ({ ...field, default: values[field.name] || null })) };
 }
 

@@ -146,9 +146,12 @@ def messages() -> Iterator[Message]:
     yield Suspect(OTHER, is_vote=True)
     yield JobError(JOB, 1_800_000_000_000, EXTENSIONS.error.text)
     yield Result(JOB, 3, 1_800_000_000_000, 60_000, b"any\0bytes\xff")
-    yield QueueLimit(b"q", 1_800_000_000_000, 20, 100, 1000, 10, 1)
+    yield QueueLimit(b"q", 1_800_000_000_000, 20, 100, 1000, 10, 1, 2, 5, 2000, 3)
     yield from (LimitPoll(b"q", 7), LimitReport(b"q", 3, 7, 2, 4, 5, 30_000, moved=1))
     yield LimitGrant(b"q", 3, 6, 5)
+    yield LimitPoll(b"q", 7, b"g")
+    yield LimitReport(b"q", 3, 7, 2, 4, 5, 30_000, moved=1, group=b"g")
+    yield LimitGrant(b"q", 3, 6, 5, b"g")
     yield Batch((ReplJob((EXTENDED,)), Many(SetAck(JOB, 3), [JOB, SECOND]), Queued(JOB, nack=True)))
 
 

@@ -214,3 +214,40 @@ def test_a_side_may_wait_while_the_cut_is_new_and_if_it_has_no_sides(
     demanded(trace, 42, 46, "n1")
 
     assert "L15" not in broken(trace.verdict(end=50))
+
+
+def serve_of(trace: Trace, time: float, number: int, group: int) -> None:
+    """A job of this group is added, and delivered."""
+    record = f"replicate=3 retry=10000 delay=0 group={group} left=3600000 due=10000"
+    trace.add(time - 0.1, job(number), to=(), record=record)
+    trace.row(time, "unqueue", "n1", job=job(number), cause="served")
+    trace.row(time, "serve", "n1", job=job(number), client="c1")
+
+
+@pytest.mark.parametrize(
+    "words", [("GROUP-CONCURRENCY", 1), ("GROUP-RATE", 1, "GROUP-PER", 30)], ids=lambda w: w[0]
+)
+def test_limits_of_groups_are_judged_for_each_group(words: tuple[str | int, ...]) -> None:
+    for groups, is_broken in (((1, 2, 3), False), ((1, 2, 1, 1), True)):
+        trace = limited(*words)
+        for number, group in enumerate(groups):
+            serve_of(trace, 20 + number, number, group)
+        assert ("S38" in broken(trace.verdict(end=25))) == is_broken, groups
+
+
+def test_jobs_without_a_group_have_no_limits_of_groups() -> None:
+    trace = limited("GROUP-CONCURRENCY", 1)
+    for number in range(3):
+        serve(trace, 20 + number, number)
+
+    assert "S38" not in broken(trace.verdict(end=25))
+
+
+def test_a_group_that_is_not_delivered_within_its_limits_is_found() -> None:
+    for served, is_broken in ((1, False), (2, True)):
+        trace = limited("GROUP-CONCURRENCY", 1)
+        serve_of(trace, 20, 0, served)
+        for tenth in range(205, 285, 5):
+            detail = "since=20500000 group=1"
+            trace.row(tenth / 10, "demand", queue="q", detail=detail)
+        assert ("L15" in broken(trace.verdict(end=30))) == is_broken, served

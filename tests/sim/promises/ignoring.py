@@ -18,7 +18,7 @@ from disque_trio.statemachine.commands.rows import Command
 from disque_trio.statemachine.commands.table import ROWS
 from disque_trio.statemachine.machine import Machine
 
-_OPTION: Final = re.compile(r"\[([A-Z]{3,})( [^\]]+| \[[a-z]+\])?\]|\[(bcast)\]")
+_OPTION: Final = re.compile(r"\[([A-Z][A-Z-]{2,})( [^\]]+| \[[a-z]+\])?\]|\[(bcast)\]")
 _OF_JOBS: Final = (
     "addjob", "getjob", "ackjob", "nack", "release", "enqueue", "waitjob", "pause", "purge",
     "redrive", "qscan", "jscan", "qstat", "queue",

@@ -119,7 +119,18 @@ def restarted() -> Plan:
 
 def _slower(base: Plan) -> Plan:
     """The same number of jobs in twice the time."""
-    return attrs.evolve(base, limits=tuple(attrs.evolve(each, per_s=2) for each in base.limits))
+    slower = [attrs.evolve(each, per_s=2, group_per_s=2) for each in base.limits]
+    return attrs.evolve(
+        base,
+        limits=tuple(
+            attrs.evolve(
+                each,
+                per_s=each.per_s if each.rate else 1,
+                group_per_s=each.group_per_s if each.group_rate else 1,
+            )
+            for each in slower
+        ),
+    )
 
 
 OPTIONS: Final[dict[tuple[str, str], Plan]] = {
@@ -174,6 +185,9 @@ OPTIONS: Final[dict[tuple[str, str], Plan]] = {
     ("queue", "RATE"): limited.rated(1),
     ("queue", "PER"): _slower(limited.rated(1)),
     ("queue", "LOOSE"): limited.loosely_rated(1),
+    ("queue", "GROUP-CONCURRENCY"): limited.leased_by_groups(1),
+    ("queue", "GROUP-RATE"): limited.rated_by_groups(1),
+    ("queue", "GROUP-PER"): _slower(limited.rated_by_groups(1)),
 }
 
 

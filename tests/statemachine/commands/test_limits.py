@@ -73,9 +73,15 @@ def test_a_map_for_clients_that_know_it() -> None:
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (["LIMIT", "q"], b"QUEUE LIMIT needs CONCURRENCY, RATE or NONE behind the queue"),
+        (
+            ["LIMIT", "q"],
+            b"QUEUE LIMIT needs CONCURRENCY, RATE, GROUP-CONCURRENCY, GROUP-RATE or NONE",
+        ),
         (["LIMIT", "q", "PER", "1"], b"PER needs RATE"),
-        (["LIMIT", "q", "LOOSE"], b"QUEUE LIMIT needs CONCURRENCY, RATE or NONE"),
+        (["LIMIT", "q", "LOOSE"], b"QUEUE LIMIT needs CONCURRENCY, RATE, GROUP-CONCURRENCY"),
+        (["LIMIT", "q", "GROUP-RATE", "1", "PER", "0"], b"GROUP-PER must be seconds from 0.001"),
+        (["LIMIT", "q", "PER", "2", "GROUP-RATE", "1"], b"PER needs RATE"),
+        (["LIMIT", "q", "CONCURRENCY", "1", "GROUP-BURST", "1"], b"GROUP-BURST needs GROUP-RATE"),
         (["LIMIT", "q", "CONCURRENCY", "1", "BURST", "1"], b"BURST needs RATE"),
         (["LIMIT", "q", "CONCURRENCY", "0"], b"CONCURRENCY must be a whole number from 1"),
         (["LIMIT", "q", "RATE", "1", "PER", "0"], b"PER must be seconds from 0.001"),
@@ -121,6 +127,37 @@ def test_qstat_says_that_a_queue_waits_for_its_limits() -> None:
     reply = rig.ask("QSTAT", "q")
 
     assert isinstance(reply, list)
-    assert reply[-12:] == [
+    assert reply[-20:] == [
         b"concurrency", 1, b"rate", 0, b"period-ms", 0, b"burst", 0, b"limited", 1, b"loose", 0,
+        b"group-concurrency", 0, b"group-rate", 0, b"group-period-ms", 0, b"group-burst", 0,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "GROUP-CONCURRENCY 2 GROUP-RATE 3 PER 0.5 BURST 4 RATE 7",
+        "RATE 7 PER 1 GROUP-RATE 3 burst 4 per 0.5 GROUP-CONCURRENCY 2",
+        "GROUP-BURST 4 GROUP-PER 0.5 RATE 7 GROUP-RATE 3 GROUP-CONCURRENCY 2",
+    ],
+)
+def test_limits_of_groups_are_shown(words: str) -> None:
+    rig = Rig()
+
+    assert rig.ask("QUEUE", "LIMIT", "q", *words.split()) == OK
+
+    found = info(rig)
+    of_groups = {b"group-concurrency": 2, b"group-rate": 3}
+    assert found | of_groups | {b"group-period-ms": 500, b"group-burst": 4} == found
+    assert (found[b"rate"], found[b"period-ms"], found[b"burst"]) == (7, 1000, 0)
+
+
+def test_groups_in_use_and_those_that_wait_are_shown() -> None:
+    rig = Rig()
+    rig.ask("QUEUE", "LIMIT", "q", "GROUP-CONCURRENCY", 1)
+    for group in "xxy":
+        rig.ask("ADDJOB", "q", "body", 0, "GROUP", group)
+
+    rig.ask("GETJOB", "COUNT", 5, "FROM", "q")
+
+    assert (info(rig)[b"groups-in-use"], info(rig)[b"groups-that-wait"]) == (2, 1)

@@ -339,7 +339,8 @@ def test_each_queue_comes_with_its_figures() -> None:
 def test_a_queue_with_limits_has_them_behind_its_figures() -> None:
     rig = Rig()
     rig.ask("QUEUE", "LIMIT", "q", "CONCURRENCY", 1)
-    rig.ask("QUEUE", "LIMIT", "idle", "RATE", 7, "PER", "0.5", "BURST", 3, "LOOSE")
+    of_group = "GROUP-CONCURRENCY", 2, "GROUP-RATE", 4, "BURST", 5
+    rig.ask("QUEUE", "LIMIT", "idle", "RATE", 7, "PER", "0.5", "BURST", 3, "LOOSE", *of_group)
     rig.ask("QUEUE", "LIMIT", "removed", "RATE", 2)
     rig.ask("QUEUE", "LIMIT", "removed", "NONE")
     first = rig.add(queue="q")
@@ -349,8 +350,8 @@ def test_a_queue_with_limits_has_them_behind_its_figures() -> None:
     assert first.state == ACTIVE
 
     assert everything(rig, "QSCAN", "UNQUEUED", "REPLY", "stat") == [
-        *(b"q", b"1 1 2 1 0 1 0 %d none 1 0 0 0 1 0 0 0 1 0" % job.made),
-        *(b"idle", b"0 0 0 0 0 0 0 0 none 0 0 0 0 0 7 500 3 0 1"),
+        *(b"q", b"1 1 2 1 0 1 0 %d none 1 0 0 0 1 0 0 0 1 0 0 0 0 0" % job.made),
+        *(b"idle", b"0 0 0 0 0 0 0 0 none 0 0 0 0 0 7 500 3 0 1 2 4 1000 5"),
     ]
     assert everything(rig, "QSCAN", "REPLY", "stat") == [
         *(b"q", b"1 1 2 1 0 1 0 %d none" % job.made)
@@ -359,7 +360,11 @@ def test_a_queue_with_limits_has_them_behind_its_figures() -> None:
     assert rig.ask("QSTAT", "removed", "UNQUEUED") == NULL_ARRAY
     idle = rig.ask("QSTAT", "idle", "UNQUEUED")
     assert isinstance(idle, list)
-    assert idle[-8:] == [b"period-ms", 500, b"burst", 3, b"limited", 0, b"loose", 1]
+    assert idle[-16:-8] == [b"period-ms", 500, b"burst", 3, b"limited", 0, b"loose", 1]
+    assert idle[-8:] == [
+        *(b"group-concurrency", 2, b"group-rate", 4, b"group-period-ms", 1000),
+        *(b"group-burst", 5),
+    ]
 
 
 def found(rig: Rig, *words: bytes | str | int) -> list[bytes]:

@@ -149,6 +149,7 @@ def queue_row(name: str, jobs: int = 0, **others: object) -> Said:
 LIMITS: Final = {
     "text": "20 leased, 100 per 60 s, burst 5, loose",
     "concurrency": 20, "rate": 100, "rate_per": 60.0, "burst": 5, "is_loose": True,
+    "group_concurrency": 0, "group_rate": 0, "group_rate_per": 0.0, "group_burst": 0,
 }  # fmt: skip
 FIRST: Final = [
     queue_row("mail", 41_209, takers=0, out_s=0, dead=1_100, paused={N2: "out"}, limits=LIMITS),

@@ -9,12 +9,14 @@ has the number of all pairs in `detail`. `checkers.meetings` judges them.
 
 Of queues with limits in the plan it also writes rows ``demand`` at each look at which a client
 could get a job: one for each node at which such a client waits, whichever node has the job, and one
-without a node for the cluster. ``since=`` is the first such look without a break. `checkers.limits`
-judges them.
+without a node for the cluster. ``since=`` is the first such look without a break. If there are
+limits of groups, there is one for each group of such jobs, too: ``group=`` is the CRC-32 of its
+name. `checkers.limits` judges them.
 """
 
 from collections.abc import Iterator
 from typing import Final
+from zlib import crc32
 
 import attrs
 
@@ -27,6 +29,8 @@ from disque_trio.statemachine.state import NodeState
 EVERY: Final[Micros] = 500_000
 REPORTED_AFTER: Final[Micros] = 1_000_000
 
+_ANY: Final = -1
+"""In place of a group: all jobs of the queue."""
 _Place = tuple[int, int, bytes]
 """The node with the job, the node with the client, and the queue."""
 
@@ -52,8 +56,13 @@ class Meetings:
         self._recorder = world.recorder
         self._pairs: dict[_Place, _Pair] = {}
         self._count = 0
-        self._demands: dict[tuple[bytes, str], Micros] = {}
+        self._demands: dict[tuple[bytes, str, int], Micros] = {}
         self._limited = list(dict.fromkeys(limit.queue.encode() for limit in world.plan.limits))
+        self._of_groups = [
+            limit.queue.encode()
+            for limit in world.plan.limits
+            if limit.group_concurrency or limit.group_rate
+        ]
 
     def begin(self) -> None:
         """Begin to look."""
@@ -107,23 +116,36 @@ class Meetings:
                         yield giver, taker, name, _Pair(job, client, lives, now)
 
     def _look_at_demands(self, now: Micros) -> None:
-        demands: dict[tuple[bytes, str], Micros] = {}
+        demands: dict[tuple[bytes, str, int], Micros] = {}
         nodes = [
             (host, host.machine.state)
             for host in self._world.hosts.values()
             if host.machine is not None and not host.is_paused
         ]
         for name in self._limited:
-            givers = [host for host, node in nodes if _oldest(node, name) is not None]
-            takers = [
-                host.name
-                for host, node in nodes
-                if _is_awaited(node, name)
-                and any(host is each or _are_linked(host, each) for each in givers)
-            ]
-            for taker in ("", *takers) if takers else ():
-                since = demands[name, taker] = self._demands.get((name, taker), now)
-                self._say("demand", taker, "", name.decode(), "", f"since={since}")
+            having: dict[str, dict[int, None]] = {host.name: {} for host, _ in nodes}
+            numbers: dict[int, None] = {_ANY: None}
+            if name in self._of_groups:
+                having = {host.name: _groups(node, name) for host, node in nodes}
+                numbers = dict.fromkeys(number for each in having.values() for number in each)
+            for number in sorted(numbers):
+                givers = [
+                    host
+                    for host, node in nodes
+                    if (number == _ANY and _oldest(node, name) is not None)
+                    or number in having[host.name]
+                ]
+                takers = [
+                    host.name
+                    for host, node in nodes
+                    if _is_awaited(node, name)
+                    and any(host is each or _are_linked(host, each) for each in givers)
+                ]
+                of_group = "" if number == _ANY else f" group={number}"
+                for taker in ("", *takers) if takers else ():
+                    key = name, taker, number
+                    since = demands[key] = self._demands.get(key, now)
+                    self._say("demand", taker, "", name.decode(), "", f"since={since}{of_group}")
         self._demands = demands
 
     def _say(self, kind: str, node: str, peer: str, queue: str, job: str, detail: str) -> None:
@@ -138,6 +160,18 @@ def _oldest(node: NodeState, name: bytes) -> JobId | None:
     if queue is None or not queue.length or queue.paused & PAUSE_OUT or node.refusal is not None:
         return None
     return next((job.id for job in queue.peek(1) if job.expires > node.mono), None)
+
+
+def _groups(node: NodeState, name: bytes) -> dict[int, None]:
+    """The groups of which the node has jobs that it would deliver."""
+    queue = node.queues.get(name)
+    if queue is None or not queue.length or queue.paused & PAUSE_OUT or node.refusal is not None:
+        return {}
+    return dict.fromkeys(
+        crc32(job.group)
+        for job in queue.peek(queue.length)
+        if job.expires > node.mono and job.group is not None
+    )
 
 
 def _is_awaited(node: NodeState, name: bytes) -> bool:

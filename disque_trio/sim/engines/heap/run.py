@@ -144,16 +144,19 @@ class Run:
         if not host.is_up or host.is_paused:
             return
         words: list[str | int] = []
-        if limit.concurrency:
-            words += ["CONCURRENCY", limit.concurrency]
-        if limit.rate:
-            words += ["RATE", limit.rate]
-        if limit.per_s != 1:
-            words += ["PER", limit.per_s]
-        if limit.burst:
-            words += ["BURST", limit.burst]
-        if limit.is_loose:
-            words += ["LOOSE"]
+        for word, number, default in (
+            ("CONCURRENCY", limit.concurrency, 0),
+            ("RATE", limit.rate, 0),
+            ("PER", limit.per_s, 1),
+            ("BURST", limit.burst, 0),
+            ("GROUP-CONCURRENCY", limit.group_concurrency, 0),
+            ("GROUP-RATE", limit.group_rate, 0),
+            ("GROUP-PER", limit.group_per_s, 1),
+            ("GROUP-BURST", limit.group_burst, 0),
+        ):
+            if number != default:
+                words += [word, number]
+        words += ["LOOSE"] if limit.is_loose else []
         words = words or ["NONE"]
         host.note("limit", detail=" ".join(map(str, (limit.queue, *words))))
         self.world.command(host, "QUEUE", "LIMIT", limit.queue, *words)

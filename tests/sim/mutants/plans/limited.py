@@ -1,5 +1,6 @@
 """Plans of queues with limits."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -50,6 +51,29 @@ def leased(seed: int) -> Plan:
     """At most three leases."""
     limit = Limit(at=0, node=1, queue="q", concurrency=3)
     return _limited("leased", seed, 14, limit, consumers=_workers(_EVERYWHERE, SECOND // 3, SECOND))
+
+
+def _of_groups(base: Plan, scenario: str, **limits: Any) -> Plan:
+    """The same with jobs of two groups, which have limits, and some without."""
+    limit = Limit(at=0, node=1, queue="q", **limits)
+    return attrs.evolve(base, scenario=scenario, adds=_with_groups(base.adds), limits=(limit,))
+
+
+def _with_groups(adds: Sequence[Add]) -> tuple[Add, ...]:
+    groups = "x", "y", "x", None
+    return tuple(
+        attrs.evolve(each, group=groups[at // 3 % len(groups)]) for at, each in enumerate(adds)
+    )
+
+
+def rated_by_groups(seed: int) -> Plan:
+    """At most two deliveries of each group a second, and three at once after a pause."""
+    return _of_groups(rated(seed), "rated-by-groups", group_rate=2, group_burst=3)
+
+
+def leased_by_groups(seed: int) -> Plan:
+    """At most two leases of each group."""
+    return _of_groups(leased(seed), "leased-by-groups", group_concurrency=2)
 
 
 def keeper_parted(seed: int) -> Plan:
