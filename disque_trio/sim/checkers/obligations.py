@@ -246,6 +246,11 @@ class Obligations:
         return self.write + self.sync if self.has_disk else 0
 
     @property
+    def unheard(self) -> Micros:
+        """How long after a row, while nothing is wrong, another node may not know what it tells."""
+        return self.latency + self.unsaid
+
+    @property
     def reconnect(self) -> Micros:
         """How long after a cut, or a start, links may still be down: dead ones have to be noticed
         first, and dials to a place that is not there take their time."""

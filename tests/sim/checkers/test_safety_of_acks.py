@@ -130,6 +130,18 @@ def test_in_calm_a_lease_lasts_for_retry() -> None:
     assert "S11" in broken(trace.verdict())
 
 
+@pytest.mark.parametrize(("journal", "due"), [("yes", []), ("no", ["S11"])])
+def test_a_node_announces_a_lease_once_it_is_on_the_disk(journal: str, due: list[str]) -> None:
+    trace = Trace(config=(("appendonly", journal), ("appendfsync", "always")))
+    trace.add(0)
+    trace.requeue(6, "n1")
+    trace.serve(6)
+    trace.requeue(6.017, "n2")
+    trace.serve(6.017, "n2", "c2")
+
+    assert [name for name in broken(trace.verdict()) if name == "S11"] == due
+
+
 @pytest.mark.parametrize(("told", "due"), [(5.5, []), (4.5, ["S11"])])
 def test_a_nack_from_before_may_reach_a_node_after_its_delivery(
     told: float, due: list[str]
