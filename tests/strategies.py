@@ -49,6 +49,7 @@ from disque_trio.statemachine.messages import (
     Pong,
     Postponed,
     ReplJob,
+    SetAck,
     YourJobs,
 )
 
@@ -181,6 +182,9 @@ def _made_of() -> dict[type[BusMessage], st.SearchStrategy[Any]]:
     snoozed = st.builds(
         Postponed, job_ids(), u32, u16, st.booleans(), st.integers(1, 9), st.booleans()
     )
+    compared = st.builds(
+        SetAck, job_ids(), st.integers(1, SetAck.MOST_WITH_DIGEST), st.integers(1, (1 << 32) - 1)
+    )
     return {
         Ping: st.builds(Ping, gossip),
         Pong: st.builds(Pong, gossip, payloads(20)),
@@ -189,6 +193,7 @@ def _made_of() -> dict[type[BusMessage], st.SearchStrategy[Any]]:
         YourJobs: st.builds(
             YourJobs, st.lists(job_copies(), min_size=1, max_size=4).map(tuple), st.booleans()
         ),
+        SetAck: st.builds(SetAck, job_ids(), u32) | compared,
         Postponed: given_back | snoozed,
         JobState: st.builds(JobState, job_ids(), u64, dead_states()),
         KeyAnswer: st.builds(KeyAnswer, u64, u32, st.lists(key_facts(), max_size=4).map(tuple)),

@@ -1,4 +1,5 @@
-"""Acknowledgements and the collection of their copies: SETACK, GOTACK, DELJOB (original 6.5).
+"""Acknowledgements and the collection of their copies: SETACK, GOTACK, DELJOB (original 6.5), and
+ACKHOLDERS of ours.
 
 An acknowledged job stays as a record until every node that may hold a copy has confirmed the
 acknowledgement; then all are told to drop it. Owns `Job.confirmed` and `gc_attempt` while a job is
@@ -34,10 +35,16 @@ from disque_trio.statemachine.base import (
     NodeId,
 )
 from disque_trio.statemachine.cluster import Peer
-from disque_trio.statemachine.copies import add_holder
+from disque_trio.statemachine.copies import add_holder, add_holders, named
 from disque_trio.statemachine.events import Cause
-from disque_trio.statemachine.job import MAX_GC_ATTEMPT, Job, is_at_least_once, ttl_minutes
-from disque_trio.statemachine.messages import DelJob, GotAck, Result, SetAck
+from disque_trio.statemachine.job import (
+    MAX_GC_ATTEMPT,
+    Job,
+    digest_of,
+    is_at_least_once,
+    ttl_minutes,
+)
+from disque_trio.statemachine.messages import AckHolders, DelJob, GotAck, Result, SetAck
 from disque_trio.statemachine.nodetable import is_banned
 from disque_trio.statemachine.state import KeptResult, NodeState
 
@@ -88,7 +95,7 @@ def ack_all(node: NodeState, ids: Sequence[JobId]) -> int:
     for holders, jobs in acked.items():
         shortcuts.begin_collections(node, jobs)
         of = [job.id for job in jobs]
-        send.of_many(node, holders, SetAck(of[0], len(holders)), of)
+        results.say_acks(node, holders, of, holders)
     return count
 
 
@@ -195,7 +202,7 @@ def try_collect(node: NodeState, job: Job) -> None:
         job.confirmed = node.cluster.myself.holding
     missing = unconfirmed(node, job)
     if missing:
-        results.say_ack(node, missing, job.id, len(job.holders))
+        results.say_ack(node, missing, job.id, job.holders)
     elif not _awaits_unknown_nodes(node, job):
         collect(node, job)
 
@@ -239,7 +246,7 @@ def ask_again(node: NodeState, job: Job, ids: Sequence[NodeId]) -> None:
     missing = [id for id in ids if id not in confirmed and (job.is_dummy or id in job.holders)]
     if missing:
         job.confirmed = confirmed or node.cluster.myself.holding
-        results.say_ack(node, missing, job.id, len(job.holders))
+        results.say_ack(node, missing, job.id, job.holders)
 
 
 def collect(node: NodeState, job: Job) -> None:
@@ -271,7 +278,8 @@ def on_due(node: NodeState, job: Job) -> None:
 
 
 def on_setack(node: NodeState, sender: Peer, message: SetAck) -> None:
-    """The job is acknowledged elsewhere. The node that knows more copies collects them."""
+    """The job is acknowledged elsewhere. The sender collects the copies, unless it counts holders
+    and knows fewer than this node; one that compares lists is told those of this node."""
     job = node.jobs.get(message.id)
     was_pending = job is not None and job.state != ACKED
     if job is not None and was_pending:
@@ -286,13 +294,16 @@ def on_setack(node: NodeState, sender: Peer, message: SetAck) -> None:
             return
     if job is None:
         node.tombstones.bury(message.id)
-    is_sender_s_task = job is None or len(job.holders) <= message.holders
+    is_sender_s_task = job is None or knows_as_much(message, job)
     if is_sender_s_task or message.holders == 0:
         answer_setack(node, sender, message.id, job)
     if job is None:
         return
     if not is_sender_s_task:
-        try_collect(node, job)
+        if message.digest:
+            send.to_node(node, sender, AckHolders(job.id, job.holders))
+        else:
+            try_collect(node, job)
     if was_pending:
         _record(node, job)
 
@@ -300,7 +311,15 @@ def on_setack(node: NodeState, sender: Peer, message: SetAck) -> None:
 def on_result(node: NodeState, sender: Peer, message: Result) -> None:
     """SETACK, with a result."""
     results.take(node, message, node.jobs.get(message.id))
-    on_setack(node, sender, SetAck(message.id, message.holders))
+    on_setack(node, sender, SetAck(message.id, message.holders, message.digest))
+
+
+def knows_as_much(message: SetAck, job: Job) -> bool:
+    """Does the sender of the message know all holders that this node knows? From one that sends
+    only their number, as an original, as many holders are taken for the same."""
+    if message.digest and job.holders:
+        return message.digest == digest_of(job.holders)
+    return len(job.holders) <= message.holders
 
 
 def is_last_but_one(node: NodeState, sender: Peer, job: Job, message: SetAck) -> bool:
@@ -314,6 +333,7 @@ def is_last_but_one(node: NodeState, sender: Peer, job: Job, message: SetAck) ->
     return (
         len(holders) == message.holders == 2
         and sender.id in holders
+        and knows_as_much(message, job)
         and sender.capabilities != 0
         and job.state != WAIT_REPL
         and node.cluster.myself.id in holders
@@ -346,6 +366,19 @@ def on_gotack(node: NodeState, sender: Peer, message: GotAck) -> None:
         job.confirmed += (sender.id,)
     if not unconfirmed(node, job) and not _awaits_unknown_nodes(node, job):
         collect(node, job)
+
+
+def on_ackholders(node: NodeState, sender: Peer, message: AckHolders) -> None:
+    """GOTACK of a node that knows other holders: those that are new here are asked, too."""
+    job = node.jobs.get(message.id)
+    if job is None or job.state != ACKED:
+        return
+    known = job.holders
+    if not job.is_dummy:
+        add_holders(job, named(node, message.holders))
+    on_gotack(node, sender, GotAck(job.id, known=True))
+    if job.id in node.jobs:
+        ask_again(node, job, [id for id in job.holders if id not in known])
 
 
 def on_deljob(node: NodeState, sender: Peer, message: DelJob) -> None:

@@ -147,9 +147,12 @@ LIMITS: Final = 8192
 """It keeps the limits of queues, and delivers within them: QUEUELIMIT, LIMITPOLL and the like."""
 WATCHES: Final = 16384
 """It pings few others in a large cluster, and understands SUSPECT (`watchers`)."""
+DIGESTS: Final = 32768
+"""It compares lists of holders by the digest in SETACK, and understands ACKHOLDERS. The last bit of
+the header: later features are told by the format that a peer announces."""
 CAPABILITIES: Final = (
     BATCHES | MEETS | LISTS | EXTENDS | PURGES | CLAIMS | BURIES | POSTPONES | SNOOZES
-    | ZONES | LONG_WAITS | ERRORS | RESULTS | LIMITS | WATCHES
+    | ZONES | LONG_WAITS | ERRORS | RESULTS | LIMITS | WATCHES | DIGESTS
 )  # fmt: skip
 """What a node of ours announces, in PING, PONG and MEET."""
 KEEPS_ALL: Final = EXTENDS | BURIES

@@ -288,7 +288,7 @@ def is_over(node: NodeState, sender: Peer, job_id: JobId) -> bool:
     told."""
     if job_id not in node.tombstones:
         return False
-    results.say_ack(node, (sender.id,), job_id, 0)
+    results.say_ack(node, (sender.id,), job_id, ())
     return True
 
 
@@ -301,4 +301,4 @@ def tell_of_ack(node: NodeState, sender: Peer, job: Job, holders: tuple[NodeId, 
     if not job.is_dummy:
         add_holders(job, named(node, holders))
     unknown = [id for id in job.holders if id not in known and id != sender.id]
-    results.say_ack(node, (sender.id, *unknown), job.id, len(job.holders))
+    results.say_ack(node, (sender.id, *unknown), job.id, job.holders)

@@ -209,7 +209,7 @@ def known(node: NodeState, sender: Peer, job_id: JobId) -> Job | None:
         # Its collection waits for the sender from now on.
         if not job.is_dummy:
             add_holder(job, sender.id)
-        results.say_ack(node, (sender.id,), job.id, len(job.holders))
+        results.say_ack(node, (sender.id,), job.id, job.holders)
         return None
     if sender.id not in job.holders:
         learn(job, (sender.id,))

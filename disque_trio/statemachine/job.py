@@ -8,7 +8,7 @@ queued), `acks` (confirmed and attempts while it is acked), `many` (confirmed li
 the job was made with).
 """
 
-from binascii import b2a_base64
+from binascii import b2a_base64, crc32
 from functools import lru_cache
 from typing import Final
 
@@ -222,6 +222,13 @@ def id_end(ttl_s: int, is_at_least_once: bool) -> bytes:
     """The TTL field's parity tells the delivery semantics: odd is at least once."""
     minutes = min(ttl_s // 60, _MAX_TTL_MINUTES)
     return b"-%04x" % (minutes | 1 if is_at_least_once else minutes & ~1)
+
+
+@lru_cache(maxsize=1 << 12)
+def digest_of(holders: tuple[NodeId, ...]) -> int:
+    """What nodes compare to see whether they know the same holders, whatever their order. Never
+    0."""
+    return crc32(b"".join(sorted(holders))) or 1
 
 
 def is_well_formed(job_id: bytes) -> bool:

@@ -61,8 +61,8 @@ def on_working(node: NodeState, sender: Peer, _said: Working, ids: Sequence[JobI
 
 
 def on_setack(node: NodeState, sender: Peer, said: SetAck, ids: Sequence[JobId]) -> None:
-    """These are acknowledged at the sender, which collects those of which it knows as many holders
-    as this node."""
+    """These are acknowledged at the sender, which collects those of which it knows all holders
+    that this node knows."""
     find = node.jobs.get
     known: list[JobId] = []
     unknown: list[JobId] = []
@@ -72,8 +72,8 @@ def on_setack(node: NodeState, sender: Peer, said: SetAck, ids: Sequence[JobId])
         if job is None:
             node.tombstones.bury(id)
             unknown.append(id)
-        elif job.state not in (ACTIVE, QUEUED) or len(job.holders) > said.holders:
-            acks.on_setack(node, sender, SetAck(id, said.holders))
+        elif job.state not in (ACTIVE, QUEUED) or not acks.knows_as_much(said, job):
+            acks.on_setack(node, sender, SetAck(id, said.holders, said.digest))
         elif acks.is_last_but_one(node, sender, job, said):
             counts.acked(node, Cause.SETACK, 1)
             counts.leave(node, job, job.flags)

@@ -261,12 +261,23 @@ class Queued(JobMessage):
 
 @attrs.define
 class SetAck(JobMessage):
-    """The job is acknowledged; I know of `holders` nodes that may have a copy."""
+    """The job is acknowledged; I know of `holders` nodes that may have a copy.
+
+    `digest` is ours, for nodes with the capability DIGESTS: that of the list of these nodes
+    (`job.digest_of`), 0 for none.
+    """
 
     NUMBER: ClassVar[int] = 8
-    LAYOUT: ClassVar[tuple[Part, ...]] = (uint("holders", 32),)
+    LAYOUT: ClassVar[tuple[Part, ...]] = (uint("holders", 32), uint("digest", 32))
+    MOST_WITH_DIGEST: ClassVar[int] = 0xFF
+    """The digest takes the place of the number, and the number that of the message flags."""
 
     holders: int
+    digest: int = 0
+
+    def detail(self, _names: Names) -> str:
+        """How many nodes."""
+        return f"holders={self.holders}"
 
 
 @attrs.define
@@ -349,6 +360,15 @@ class Holders(BusMessage):
     def detail(self, names: Names) -> str:
         """The nodes."""
         return f"holders={named(self.holders, names)}"
+
+
+@attrs.define
+class AckHolders(Holders):
+    """GOTACK to a node whose SETACK has the digest of another list: these nodes may hold a copy of
+    the job, as far as I know. Ours."""
+
+    NUMBER: ClassVar[int] = 38
+    NEEDS: ClassVar[int] = base.DIGESTS
 
 
 _COUNTED_QUEUE: Final = (uint("count", 32), length("queue"), data("queue"))
@@ -546,6 +566,7 @@ class Result(BusMessage):
     LAYOUT: ClassVar[tuple[Part, ...]] = (
         identity("id"),
         uint("holders", 32),
+        uint("digest", 32),
         uint("at", 64),
         uint("left", 64),
         data("value"),
@@ -559,6 +580,8 @@ class Result(BusMessage):
     left: Millis
     """For how long it is kept."""
     value: bytes
+    digest: int = 0
+    """As in SETACK."""
 
     def detail(self, _names: Names) -> str:
         """What SETACK says, and when and for how long it is kept."""
@@ -707,7 +730,7 @@ class Batch:
 
 Message = (
     Ping | Pong | Meet | Fail | ReplJob | YourJobs | AboutJob | NeedJobs | Pause | Many | Batch
-    | Waiting | HaveJobs | Holders | Purge | KeyClaim | KeyAnswer | KeyCancel
+    | Waiting | HaveJobs | Holders | AckHolders | Purge | KeyClaim | KeyAnswer | KeyCancel
     | JobState | Postponed | JobError | Result | Suspect
     | QueueLimit | LimitPoll | LimitReport | LimitGrant
 )  # fmt: skip

@@ -295,7 +295,7 @@ def achieved_by_ack(node: NodeState, job: Job) -> bool:
     job.confirmed = None
     if node.cluster.myself.id in job.holders:
         return True
-    results.say_ack(node, job.holders, job.id, len(job.holders))
+    results.say_ack(node, job.holders, job.id, job.holders)
     node.tombstones.bury(job.id)
     lifecycle.unregister(node, job, Cause.HANDED_OVER)
     return False

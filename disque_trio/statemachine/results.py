@@ -8,11 +8,11 @@ or with all these nodes. Of two results of one job the earlier one holds, wherev
 Owns `NodeState.results`; writes `Memory.held` for what they weigh.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from disque_trio.statemachine import journaling, pressure, send
-from disque_trio.statemachine.base import HANDSHAKE, RESULTS, JobId, NodeId
-from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.base import DIGESTS, HANDSHAKE, RESULTS, JobId, LinkId, NodeId
+from disque_trio.statemachine.job import Job, digest_of
 from disque_trio.statemachine.memory import of_result
 from disque_trio.statemachine.messages import Result, SetAck
 from disque_trio.statemachine.records import StoredResult
@@ -78,22 +78,47 @@ def take(node: NodeState, message: Result, job: Job | None) -> None:
     keep(node, job.id, KeptResult(job.id, queue, message.at, until, message.value))
 
 
-def say_ack(node: NodeState, ids: Iterable[NodeId], job_id: JobId, holders: int) -> None:
+def say_acks(
+    node: NodeState, ids: Iterable[NodeId], jobs: Sequence[JobId], holders: tuple[NodeId, ...]
+) -> None:
+    """SETACK of each of these jobs, which have these holders, to these nodes: with the digest of
+    the holders, if they compare it."""
+    if not holders:
+        send.of_many(node, ids, SetAck(jobs[0], 0), jobs)
+        return
+    comparing: list[LinkId] = []
+    counting: list[LinkId] = []
+    find = node.cluster.nodes.get
+    for id in ids:
+        peer = find(id)
+        if peer is not None and peer.link:
+            (comparing if peer.capabilities & DIGESTS else counting).append(peer.link)
+    count = len(holders)
+    if comparing:
+        send.broadcast_many(node, comparing, SetAck(jobs[0], count, digest_of(holders)), jobs)
+    if counting:
+        send.broadcast_many(node, counting, SetAck(jobs[0], count), jobs)
+
+
+def say_ack(
+    node: NodeState, ids: Iterable[NodeId], job_id: JobId, holders: tuple[NodeId, ...]
+) -> None:
     """SETACK to these nodes: as RESULT, with the result, if one is kept here and they know such."""
     kept = node.results.get(job_id) if node.results else None
     if kept is None or kept.until <= node.mono:
         # Its timer may come a moment after its time.
-        send.to_ids(node, ids, SetAck(job_id, holders))
+        say_acks(node, ids, (job_id,), holders)
         return
     found = [peer for id in ids if (peer := node.cluster.nodes.get(id)) is not None and peer.link]
     knowing = [peer.link for peer in found if peer.capabilities & RESULTS]
     others = [peer.link for peer in found if not peer.capabilities & RESULTS]
     left = kept.until - node.mono
-    send.broadcast(node, knowing, Result(job_id, holders, kept.at, left, kept.value))
-    send.broadcast(node, others, SetAck(job_id, holders))
+    count, digest = len(holders), digest_of(holders) if holders else 0
+    send.broadcast(node, knowing, Result(job_id, count, kept.at, left, kept.value, digest))
+    send.broadcast(node, others, SetAck(job_id, count))
 
 
 def say_ack_to_all(node: NodeState, job_id: JobId) -> None:
     """The same to every node, of a job whose holders are not known."""
     nodes = node.cluster.nodes
-    say_ack(node, [id for id, peer in nodes.items() if not peer.flags & HANDSHAKE], job_id, 0)
+    say_ack(node, [id for id, peer in nodes.items() if not peer.flags & HANDSHAKE], job_id, ())

@@ -53,6 +53,13 @@ def of_many(node: NodeState, ids: Iterable[NodeId], said: AboutJob, jobs: Sequen
     """Send to the named nodes the same about each of these jobs; `said` names the first."""
     find = node.cluster.nodes.get
     links = [peer.link for id in ids if (peer := find(id)) is not None and peer.link]
+    broadcast_many(node, links, said, jobs)
+
+
+def broadcast_many(
+    node: NodeState, links: list[LinkId], said: AboutJob, jobs: Sequence[JobId]
+) -> None:
+    """Send on all of these links the same about each of these jobs; `said` names the first."""
     if links:
         node.cluster.messages_sent += len(links) * len(jobs)
         node.out.messages.append((links, said if len(jobs) == 1 else Many(said, jobs)))

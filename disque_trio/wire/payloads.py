@@ -34,6 +34,7 @@ from disque_trio.statemachine.messages import (
     Pong,
     Postponed,
     ReplJob,
+    SetAck,
     YourJobs,
 )
 from disque_trio.wire import jobs
@@ -107,10 +108,25 @@ def _word_reader(kind: Any) -> Callable[[JobId, int, int], AboutJob]:
     return lambda id, _marks, _aux: kind(id)
 
 
+def _setack_word(message: SetAck) -> Word:
+    holders, digest = message.holders, message.digest
+    if digest and holders:
+        return SetAck.NUMBER, min(holders, SetAck.MOST_WITH_DIGEST), digest
+    return SetAck.NUMBER, 0, holders
+
+
+def _setack(id: JobId, marks: int, aux: int) -> SetAck:
+    return SetAck(id, marks, aux) if marks else SetAck(id, aux)
+
+
 _ABOUT_JOBS: Final = [kind for kind in ALL_MESSAGES if issubclass(kind, JobMessage)]
-WORDS: Final[dict[type, Callable[[Any], Word]]] = {kind: _word_writer(kind) for kind in _ABOUT_JOBS}
+WORDS: Final[dict[type, Callable[[Any], Word]]] = {
+    **{kind: _word_writer(kind) for kind in _ABOUT_JOBS},
+    SetAck: _setack_word,
+}
 SAID: Final[dict[int, Callable[[JobId, int, int], AboutJob]]] = {
-    kind.NUMBER: _word_reader(kind) for kind in _ABOUT_JOBS
+    **{kind.NUMBER: _word_reader(kind) for kind in _ABOUT_JOBS},
+    SetAck.NUMBER: _setack,
 }
 """Make the message about a job, with these message flags and this aux number."""
 

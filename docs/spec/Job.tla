@@ -301,7 +301,8 @@ AckUnknown(n) ==
     /\ UNCHANGED <<grave, turn, msgs, faults, added, answered, served, done>>
 
 (* SETACK: it asks each holder to confirm; a dummy asks every node. The     *)
-(* message names the holders that the sender knows; in the code, how many.  *)
+(* message names the holders that the sender knows; in the code, it has the *)
+(* digest of their list.                                                    *)
 (* sends: setack, result                                                    *)
 AskHolders(n) ==
     /\ st[n] \in {"acked", "dummy"}
@@ -344,8 +345,8 @@ Bury(n, m) ==
     /\ grave' = grave \cup {n}
     /\ UNCHANGED <<record, turn, msgs, faults, seen>>
 
-(* GOTACK: it is known, or unknown, here. A node that knows more holders    *)
-(* than the sender keeps silent, and asks them itself.                      *)
+(* GOTACK: it is known, or unknown, here. A node that knows holders which   *)
+(* the sender does not know names them instead, or asks them itself.        *)
 (* sends: gotack                                                            *)
 ConfirmAck(n, m) ==
     /\ st[n] \in {"acked", "dummy"} \/ n \in grave
@@ -354,6 +355,26 @@ ConfirmAck(n, m) ==
         /\ st[n] # "acked" \/ holders[n] \subseteq x.list \/ x.list = {}
     /\ msgs' = msgs \cup {Msg(IF st[n] = "acked" THEN "GOTACK" ELSE "UNKNOWN", n, m, {})}
     /\ UNCHANGED <<record, grave, turn, faults, seen>>
+
+(* ACKHOLDERS: it is known here, with another list of holders.              *)
+(* sends: ackholders                                                        *)
+ConfirmWithList(n, m) ==
+    /\ st[n] = "acked"
+    /\ \E x \in msgs :
+        /\ x.type = "SETACK" /\ x.from = m /\ x.to = n
+        /\ x.list # {} /\ x.list # holders[n]
+    /\ msgs' = msgs \cup {Msg("ACKHOLDERS", n, m, holders[n])}
+    /\ UNCHANGED <<record, grave, turn, faults, seen>>
+
+(* It counts as GOTACK, and the holders that it names are asked, too.       *)
+(* reads: ackholders                                                        *)
+CountList(n, m) ==
+    /\ st[n] = "acked"
+    /\ \E x \in msgs :
+        /\ x.type = "ACKHOLDERS" /\ x.from = m /\ x.to = n
+        /\ holders' = [holders EXCEPT ![n] = @ \cup x.list \cup {m}]
+    /\ conf' = [conf EXCEPT ![n] = @ \cup {m}]
+    /\ UNCHANGED <<st, grave, turn, msgs, faults, seen>>
 
 (* reads: gotack                                                            *)
 CountAck(n, m) ==
@@ -512,6 +533,7 @@ Paired(n, m) ==
     \/ Remind(n, m, "QUEUED") \/ Remind(n, m, "WORKING") \/ Remind(n, m, "JOBSTATE")
     \/ Give(n, m) \/ TakeMoved(n, m) \/ Learn(n, m)
     \/ TellEnded(n, m) \/ LearnAck(n, m) \/ Bury(n, m) \/ ConfirmAck(n, m)
+    \/ ConfirmWithList(n, m) \/ CountList(n, m)
     \/ CountAck(n, m) \/ Dismiss(n, m) \/ DropAtOnce(n, m)
     \/ Delete(n, m) \/ Forget(n, m)
 

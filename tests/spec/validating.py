@@ -35,8 +35,8 @@ _ALSO: Final = frozenset(
 )  # fmt: skip
 _ALIKE: Final = {"result": "setack", "joberror": "jobstate", "postponed": "jobstate"}
 """Messages that are one in the specification."""
-_WITH_LIST: Final = ("repljob", "yourjobs", "holders")
-_LISTED: Final = frozenset(["REPLJOB", "YOURJOBS", "HOLDERS"])
+_WITH_LIST: Final = ("repljob", "yourjobs", "holders", "ackholders")
+_LISTED: Final = frozenset(["REPLJOB", "YOURJOBS", "HOLDERS", "ACKHOLDERS"])
 _BY_HOLDERS: Final = frozenset(["QUEUED", "WORKING", "WILLQUEUE", "JOBSTATE"])
 """Messages that show that their sender is a holder."""
 _BY_SENDING: Final = ("msgs", "holders")
@@ -523,8 +523,8 @@ class _Player:
         return "" if self.states else "the specification does not send that"
 
     def by_number(self, state: Values, row: Row, message: "_Message") -> list[Values]:
-        """The states after a GOTACK to a node that knows as many holders, and other ones: the code
-        compares numbers, the specification lists."""
+        """The states after a GOTACK to a node that knows as many holders, and other ones: nodes of
+        earlier versions compare numbers, the specification lists."""
         asked = _sent(state["msgs"]).get(("SETACK", row.peer, row.node), [])
         mine = state["holders"][row.node]
         equal = frozenset(each.having(("list",), lambda _: mine) for each in asked
@@ -650,7 +650,7 @@ class Result:
     rows: int = 0
     findings: list[Finding] = attrs.Factory(list)
     equals: int = 0
-    """GOTACKs to nodes that know as many holders, and other ones."""
+    """GOTACKs to nodes that know as many holders, and other ones: of earlier versions."""
 
 
 def validate(plan: Plan) -> Result:

@@ -9,9 +9,9 @@ GRAIN = 8
 BY_UNKNOWN_NODE = b"D-eeeeeeee-AAAAAAAAAAAAAAAAAAAAAAAA-05a1"
 
 
-def rig_with_job(*holders: bytes, peers: int = 2) -> Rig:
+def rig_with_job(*holders: bytes, peers: int = 2, ours: bool = False) -> Rig:
     """This node and the others named hold JOB."""
-    rig = Rig(peers=peers, config=CALM)
+    rig = Rig(peers=peers, config=CALM, ours=ours)
     rig.hold(copy_of(holders=holders))
     return rig
 

@@ -1,7 +1,10 @@
 """What other nodes say of acknowledgements: SETACK and GOTACK."""
 
-from disque_trio.statemachine.base import ACKED, ACTIVE, Status
-from disque_trio.statemachine.messages import DelJob, GotAck, GotJob, SetAck
+import pytest
+
+from disque_trio.statemachine.base import ACKED, ACTIVE, DIGESTS, NodeId, Status
+from disque_trio.statemachine.job import digest_of
+from disque_trio.statemachine.messages import AckHolders, DelJob, GotAck, GotJob, SetAck
 from tests.rig import JOB, ME, N2, N3, N4, ONCE, Rig
 from tests.statemachine.acknowledging import rig_with_job
 
@@ -202,3 +205,79 @@ def test_a_confirmation_of_an_unknown_or_pending_job_means_nothing() -> None:
 
     assert list(rig.node.jobs) == [JOB]
     assert rig.node.jobs[JOB].state == ACTIVE
+
+
+# Lists of holders, among nodes that compare them.
+
+
+def test_a_node_that_knows_the_same_holders_confirms() -> None:
+    rig = rig_with_job(N2, N3, ME, ours=True)
+
+    rig.message(N2, SetAck(JOB, 3, digest_of((ME, N2, N3))))
+
+    assert rig.sent() == [(N2, GotAck(JOB, known=True))]
+
+
+@pytest.mark.parametrize("others", [(N2, N4, ME), (N2, ME), (N2, N3, N4, ME)])
+def test_a_node_that_knows_other_holders_confirms_with_its_own_list(
+    others: tuple[NodeId, ...],
+) -> None:
+    rig = rig_with_job(N2, N3, ME, ours=True)
+
+    rig.message(N2, SetAck(JOB, len(others), digest_of(others)))
+
+    assert rig.sent() == [(N2, AckHolders(JOB, (N2, N3, ME)))]
+    assert rig.node.jobs[JOB].state == ACKED
+
+
+def test_two_holders_are_not_the_only_ones_if_their_lists_differ() -> None:
+    rig = rig_with_job(N2, ME, ours=True)
+
+    rig.message(N2, SetAck(JOB, 2, digest_of((N2, N3))))
+
+    assert rig.sent() == [(N2, AckHolders(JOB, (N2, ME)))]
+    assert rig.node.jobs[JOB].state == ACKED
+
+
+def test_holders_that_only_another_node_knows_are_asked_before_the_collection() -> None:
+    rig = rig_with_job(N2, N3, ME, peers=3, ours=True)
+    rig.ask("ACKJOB", JOB)
+    rig.message(N3, GotAck(JOB, known=True))
+    rig.sent()
+
+    rig.message(N2, AckHolders(JOB, (N2, N4, ME)))
+
+    assert rig.sent() == [(N4, SetAck(JOB, 4, digest_of((N2, N3, N4, ME))))]
+    rig.message(N4, GotAck(JOB, known=True))
+    assert rig.sent() == [(each, DelJob(JOB)) for each in (N2, N3, N4)]
+    assert rig.node.jobs == {}
+
+
+def test_a_list_without_new_holders_confirms_and_ends_the_collection() -> None:
+    rig = rig_with_job(N2, N3, ME, ours=True)
+    rig.ask("ACKJOB", JOB)
+    rig.message(N3, GotAck(JOB, known=True))
+    rig.sent()
+
+    rig.message(N2, AckHolders(JOB, (N2, ME)))
+
+    assert rig.sent() == [(N2, DelJob(JOB)), (N3, DelJob(JOB))]
+
+
+def test_nodes_that_only_count_get_the_number_alone() -> None:
+    rig = rig_with_job(N2, N3, ME, ours=True)
+    rig.node.cluster.nodes[N3].capabilities &= ~DIGESTS
+
+    rig.ask("ACKJOB", JOB)
+
+    told = [(N2, SetAck(JOB, 3, digest_of((N2, N3, ME)))), (N3, SetAck(JOB, 3))]
+    assert rig.sent() == told
+
+
+def test_a_list_means_nothing_for_a_job_that_is_not_acknowledged() -> None:
+    rig = rig_with_job(N2, ME, ours=True)
+
+    rig.message(N2, AckHolders(JOB, (N2, N3, ME)))
+
+    assert rig.node.jobs[JOB].holders == (N2, ME)
+    assert rig.sent() == []

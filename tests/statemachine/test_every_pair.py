@@ -12,6 +12,7 @@ from disque_trio.statemachine.base import BURIES, MEETS, STATE_NAMES, Failure, J
 from disque_trio.statemachine.dispatch import ON_MESSAGE
 from disque_trio.statemachine.extensions import DeadState
 from disque_trio.statemachine.messages import (
+    AckHolders,
     DelJob,
     Enqueue,
     Fail,
@@ -223,6 +224,10 @@ TABLE: dict[str, tuple[Callable[[JobId], Message], dict[str, Outcome]]] = {
         lambda job_id: Holders(job_id, (N2, N3, ME)),
         {"acked": Outcome("acked", set_ack(3)), "dummy": Outcome("dummy", set_ack(0))},
     ),
+    "AckHolders": (
+        lambda job_id: AckHolders(job_id, (N2, N3, ME)),
+        {"dummy": Outcome("unknown")},
+    ),
     "JobError": (
         lambda job_id: JobError(job_id, 5000, b"no"),
         {
@@ -365,4 +370,4 @@ def test_the_table_has_every_message_that_there_is() -> None:
     types = {type(make(JOB)) for make, _ in TABLE.values()}
 
     assert types == {*ON_MESSAGE, *GossipMessage.__subclasses__()}
-    assert len(types) == 32
+    assert len(types) == 33

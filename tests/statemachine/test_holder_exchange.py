@@ -3,7 +3,7 @@
 import pytest
 
 from disque_trio.statemachine.base import CAPABILITIES
-from disque_trio.statemachine.job import Job
+from disque_trio.statemachine.job import Job, digest_of
 from disque_trio.statemachine.messages import (
     Holders,
     Queued,
@@ -191,7 +191,8 @@ def test_named_holders_are_told_that_the_job_is_acknowledged() -> None:
     rig.message(N2, Holders(JOB, ALL))
 
     assert job.holders == ALL
-    assert rig.sent() == [(N2, SetAck(JOB, 4)), (N4, SetAck(JOB, 4))]
+    told = SetAck(JOB, 4, digest_of(ALL))
+    assert rig.sent() == [(N2, told), (N4, told)]
 
 
 def test_that_a_job_is_over_is_told_to_the_sender() -> None:

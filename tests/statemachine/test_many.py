@@ -10,6 +10,7 @@ from hypothesis import given, settings
 
 from disque_trio.statemachine.base import JobId, NodeId
 from disque_trio.statemachine.config import Config
+from disque_trio.statemachine.job import digest_of
 from disque_trio.statemachine.journaling import STOPPED
 from disque_trio.statemachine.messages import (
     AboutJob,
@@ -38,6 +39,8 @@ from tests.statemachine.test_recovery import recorded
 FOREIGN = [b"D-bbbbbbbb-%024d-%04x" % (number, 0x5A0 | number % 4 != 0) for number in range(8)]
 """Jobs of another node; every fourth is delivered at most once."""
 HOLDERS = ((N2, ME), (N2, N3, ME), (N2, N3, N4, ME), (N2, UNKNOWN), (N2,))
+
+DIGESTS = tuple(digest_of(holders) for holders in HOLDERS[:3])
 
 
 def rigs(config: Config, *, ours: bool = True) -> tuple[Rig, Rig]:
@@ -79,6 +82,7 @@ def everything(rig: Rig) -> dict[str, object]:
 numbers = st.just([*range(12)]) | st.lists(st.integers(0, 14), min_size=2, max_size=12)
 MESSAGES = st.one_of(
     st.builds(SetAck, st.just(b""), st.sampled_from([0, 2, 3, 3, 4])),
+    st.builds(SetAck, st.just(b""), st.just(2), st.sampled_from(DIGESTS)),
     st.builds(GotAck, st.just(b""), st.booleans()),
     st.sampled_from([DelJob(b""), Working(b""), Working(b""), GotJob(b""), WillQueue(b"")]),
     st.builds(Queued, st.just(b""), st.booleans(), st.booleans(), st.booleans()),
@@ -133,6 +137,7 @@ def test_many_have_the_effects_of_one_after_the_other(
 EACH = (
     Working(b""),
     *(SetAck(b"", known) for known in (0, 2, 3, 4)),
+    *(SetAck(b"", 2, digest) for digest in DIGESTS),
     GotAck(b"", known=True),
     GotAck(b"", known=False),
     DelJob(b""),
@@ -260,7 +265,7 @@ def test_each_step_of_an_acknowledgement_of_many_is_one_message() -> None:
     rig, ids = several()
 
     rig.request("ACKJOB", *ids)
-    assert said(rig) == [Many(SetAck(ids[0], 3), ids)]
+    assert said(rig) == [Many(SetAck(ids[0], 3, digest_of((ME, N2, N3))), ids)]
 
     rig.message(N2, Batch((Many(GotAck(ids[0], known=True), ids),)))
     assert said(rig) == []

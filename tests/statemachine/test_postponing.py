@@ -6,6 +6,7 @@ import pytest
 from disque_trio.statemachine.base import ACTIVE, LONGEST_PERIOD_S, QUEUED
 from disque_trio.statemachine.events import Cause, Kind
 from disque_trio.statemachine.extensions import Extensions
+from disque_trio.statemachine.job import digest_of
 from disque_trio.statemachine.messages import Postponed, Queued, SetAck, WillQueue
 from disque_trio.statemachine.postponing import rest
 from tests.rig import JOB, ME, N2, N3, copy_of
@@ -119,7 +120,7 @@ def test_an_acknowledgement_ends_it() -> None:
     assert rig.ask("ACKJOB", job.id) == 1
 
     assert counts(rig) == (0, 0)
-    assert rig.sent()[-1] == (N3, SetAck(JOB, 3))
+    assert rig.sent()[-1] == (N3, SetAck(JOB, 3, digest_of((N2, N3, ME))))
 
 
 def test_a_paused_queue_takes_it_a_period_later() -> None:

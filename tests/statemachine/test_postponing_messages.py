@@ -4,6 +4,7 @@ import attrs
 import pytest
 
 from disque_trio.statemachine.base import ACTIVE, QUEUED, WAIT_REPL, JobId
+from disque_trio.statemachine.job import digest_of
 from disque_trio.statemachine.messages import (
     GotJob,
     Holders,
@@ -103,7 +104,7 @@ def test_an_acknowledged_job_is_not_postponed() -> None:
 
     rig.message(N2, Postponed(JOB, 5000, 1, is_new=True))
 
-    assert rig.sent() == [(N2, SetAck(JOB, 3))]
+    assert rig.sent() == [(N2, SetAck(JOB, 3, digest_of((N2, N3, ME))))]
 
 
 def test_a_job_that_waits_for_copies_waits_here_too() -> None:

@@ -13,6 +13,7 @@ from disque_trio.statemachine.base import (
     Now,
     Reply,
 )
+from disque_trio.statemachine.job import digest_of
 from disque_trio.statemachine.journaling import kept_results
 from disque_trio.statemachine.memory import RESULT_BYTES
 from disque_trio.statemachine.messages import (
@@ -29,6 +30,7 @@ from tests.rig import CALM, JOB, ME, N2, N3, WALL, Rig, copy_of
 from tests.statemachine.giving import cluster, delivered, held
 
 DONE = b"done\0\xff"
+OF_ALL = digest_of((N2, N3, ME))
 LATER = Result(JOB, 3, WALL + 5000, 60_000, b"later")
 
 
@@ -182,7 +184,7 @@ def test_the_holders_are_told_with_the_acknowledgement() -> None:
 
     acked(rig, "KEEP", 60)
 
-    told = Result(JOB, 3, rig.now.wall, 60_000, DONE)
+    told = Result(JOB, 3, rig.now.wall, 60_000, DONE, OF_ALL)
     assert said(rig) == [(N2, told), (N3, told)]
 
 
@@ -305,7 +307,7 @@ def test_a_result_over_its_time_is_not_told_even_before_its_timer_comes() -> Non
     rig.message(N2, Queued(JOB))
 
     assert rig.node.results == {JOB: kept}
-    assert said(rig) == [(N2, SetAck(JOB, 3))]
+    assert said(rig) == [(N2, SetAck(JOB, 3, OF_ALL))]
 
 
 def test_a_result_over_its_time_is_not_kept() -> None:
@@ -360,7 +362,7 @@ def test_results_of_other_jobs_change_nothing() -> None:
 
     rig.ask("ACKJOB", other, JOB)
 
-    assert (N2, SetAck(other, 3)) in rig.sent()
+    assert (N2, SetAck(other, 3, OF_ALL)) in rig.sent()
 
 
 def test_flushing_drops_results() -> None:

@@ -6,6 +6,7 @@ import pytest
 from disque_trio.statemachine.key_facts import HELD, KeyFact
 from disque_trio.statemachine.messages import (
     ALL_MESSAGES,
+    AckHolders,
     DelJob,
     Enqueue,
     Fail,
@@ -104,6 +105,8 @@ OTHER = attrs.evolve(COPY, id=b"other", holders=(TWO,))
         ),
         (Waiting(b"mail", 2), Wording("waiting", queue="mail", detail="count=2")),
         (HaveJobs(b"mail", 7), Wording("havejobs", queue="mail", detail="count=7")),
+        (SetAck(JOB, 2, 5), Wording("setack", ID, detail="holders=2")),
+        (AckHolders(JOB, (ONE, TWO)), Wording("ackholders", ID, detail="holders=n1,n2")),
         (Holders(JOB, (ONE, b"?")), Wording("holders", ID, detail="holders=n1,?")),
         (
             Postponed(JOB, 5000, 2, is_new=True),
@@ -140,6 +143,7 @@ def test_an_id_that_is_no_text_does_no_harm() -> None:
     [
         (ReplJob((COPY,)), [ONE, TWO, UNKNOWN]),
         (Holders(JOB, (TWO,)), [TWO]),
+        (AckHolders(JOB, (TWO,)), [TWO]),
         (Fail(ONE), [ONE]),
         (SetAck(JOB, 2), []),
     ],

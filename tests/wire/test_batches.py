@@ -49,6 +49,7 @@ def test_what_is_said_of_many_jobs_is_said_once() -> None:
         SetAck(JOB, 3),
         SetAck(OTHER_JOB, 3),
         SetAck(JOB, 2),
+        SetAck(JOB, 2, 7),
         Queued(JOB, redelivery=True, told=True),
         ReplJob((COPY,), no_reply=True),
     )
@@ -56,6 +57,7 @@ def test_what_is_said_of_many_jobs_is_said_once() -> None:
     assert data == batch(
         run(8, 2, JOB + OTHER_JOB, aux=3)
         + run(8, 1, JOB, aux=2)
+        + run(8, 1, JOB, aux=7, marks=2)
         + run(7, 1, JOB, marks=12)
         + run(4, 1, SENT, marks=1)
     )

@@ -6,6 +6,7 @@ from disque_trio.statemachine.base import FAIL, LEAVING, MYSELF
 from disque_trio.statemachine.extensions import DeadState
 from disque_trio.statemachine.key_facts import HELD, IN_QUEUE, KeyFact
 from disque_trio.statemachine.messages import (
+    AckHolders,
     DelJob,
     Enqueue,
     Fail,
@@ -102,6 +103,7 @@ GOLDEN: list[tuple[Message, bytes]] = [
     (Queued(JOB, redelivery=True), head(188, 7, marks=4) + ID_AND_ZERO),
     (Queued(JOB, redelivery=True, told=True), head(188, 7, marks=12) + ID_AND_ZERO),
     (SetAck(JOB, 3), head(188, 8) + JOB + bytes.fromhex("00000003")),
+    (SetAck(JOB, 3, 0xABCD), head(188, 8, marks=3) + JOB + bytes.fromhex("0000abcd")),
     (WillQueue(JOB), head(188, 9) + ID_AND_ZERO),
     (GotAck(JOB, known=True), head(188, 10) + JOB + bytes.fromhex("00000001")),
     (GotAck(JOB, known=False), head(188, 10) + ID_AND_ZERO),
@@ -135,6 +137,7 @@ GOLDEN: list[tuple[Message, bytes]] = [
     ),
     (KeyCancel(JOB, b"zz", b"k"), head(192, 30) + JOB + bytes.fromhex("00 00000002 7a7a 6b")),
     (Holders(JOB, ()), head(184, 19) + JOB),
+    (AckHolders(JOB, (b"b" * 40,)), head(224, 38) + JOB + b"b" * 40),
     (Holders(JOB, (b"b" * 40, b"c" * 40)), head(264, 19) + JOB + b"b" * 40 + b"c" * 40),
     (
         YourJobs((COPY, COPY)),

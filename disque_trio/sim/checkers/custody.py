@@ -219,10 +219,10 @@ def after_deljob(case: Case, row: Row) -> None:
 
 
 def after_gotack(case: Case, row: Row) -> None:
-    """GOTACK confirms a copy only where there is one. It ends a dummy ack, so its sender must have
-    the job, or have had it when it was asked: in the same batch, which may have waited for a
-    disk."""
-    if not row.detail.startswith("known"):
+    """GOTACK and ACKHOLDERS confirm a copy only where there is one. They end a dummy ack, so their
+    sender must have the job, or have had it when it was asked: in the same batch, which may have
+    waited for a disk."""
+    if row.cause == "gotack" and not row.detail.startswith("known"):
         return
     job = case.job(row.job)
     case.check("S2")

@@ -348,7 +348,10 @@ OF_JOBS: Final[dict[str, tuple[_JobStep, ...]]] = {
 _AFTER_SENDING: Final[dict[str, tuple[_Step, ...]]] = {
     "deljob": (custody.after_deljob, durability.after_setack),
     **dict.fromkeys(("setack", "result"), (durability.after_setack,)),
-    "gotack": (custody.after_gotack, durability.after_setack, results.after_confirmed),
+    **dict.fromkeys(
+        ("gotack", "ackholders"),
+        (custody.after_gotack, durability.after_setack, results.after_confirmed),
+    ),
     "gotjob": (durability.after_gotjob,),
     "queued": (postponing.after_queued,),
     "postponed": (snoozes.after_sending,),

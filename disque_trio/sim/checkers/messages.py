@@ -290,6 +290,17 @@ def _take_confirmation(case: Case, row: Row, _flight: Flight | None) -> None:
         job.asked_gc[row.node, row.peer] = 2
 
 
+def _take_confirming_list(case: Case, row: Row, _flight: Flight | None) -> None:
+    """ACKHOLDERS: a confirmation, and the holders that its sender knows."""
+    job = case.job(row.job)
+    copy = job.copies.get(row.node)
+    if copy is not None and copy.is_acked and not copy.is_dummy:
+        for _, holders in _lists_in(row):
+            _learn_list(row, job, holders)
+    _list(row, job, row.peer)
+    job.asked_gc[row.node, row.peer] = 2
+
+
 def _take_announcement(case: Case, row: Row, flight: Flight | None) -> None:
     """An announcement of a lease or an ack has arrived."""
     job = case.jobs.get(row.job) or case.job(row.job)
@@ -346,6 +357,7 @@ _RECEIVING: Final[dict[str, Callable[[Case, Row, Flight | None], None]]] = {
     "gotjob": _learn_of_copy,
     "holders": _take_list,
     "gotack": _take_confirmation,
+    "ackholders": _take_confirming_list,
     "waiting": meetings.note_demand,
     "needjobs": meetings.note_demand,
 }
@@ -354,6 +366,7 @@ _RECEIVING_FROM_UNKNOWN: Final[dict[str, Callable[[Case, Row, Flight | None], No
     "yourjobs": _take_copies,
     **dict.fromkeys(SORTS, _note_arrival),
     "gotack": _take_confirmation,
+    "ackholders": _take_confirming_list,
     "waiting": meetings.note_possible_demand,
     "needjobs": meetings.note_possible_demand,
 }

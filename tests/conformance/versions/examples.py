@@ -11,6 +11,7 @@ from disque_trio.statemachine.extensions import FOLLOWS, DeadState, Extensions, 
 from disque_trio.statemachine.journaling import STARTED, STOPPED
 from disque_trio.statemachine.key_facts import HELD, HELD_BACK, IN_QUEUE, KeyFact
 from disque_trio.statemachine.messages import (
+    AckHolders,
     Batch,
     DelJob,
     Enqueue,
@@ -130,10 +131,15 @@ def messages() -> Iterator[Message]:
     yield from (YourJobs((PLAIN, EXTENDED)), YourJobs((PLAIN,), more=True))
     yield from (GotJob(JOB), Enqueue(JOB, 7), WillQueue(JOB), DelJob(JOB), Working(JOB))
     yield from (Queued(JOB), Queued(JOB, nack=True), Queued(JOB, redelivery=True, told=True))
-    yield from (SetAck(JOB, 3), GotAck(JOB, known=False), GotAck(JOB, known=True))
+    yield from (
+        SetAck(JOB, 3),
+        SetAck(JOB, 3, 0x89ABCDEF),
+        GotAck(JOB, known=False),
+        GotAck(JOB, known=True),
+    )
     yield from (NeedJobs(b"q", 5), NeedJobs(b"q", 5, waits=True), Waiting(b"q", 2))
     yield from (HaveJobs(b"q", 9), Pause(b"q", 3), Purge(b"q"), Purge(b"q", dead=True))
-    yield Holders(JOB, (ME, OTHER))
+    yield from (Holders(JOB, (ME, OTHER)), AckHolders(JOB, (ME, OTHER)))
     yield from (
         Postponed(JOB, 1500, 2, is_new=True),
         Postponed(JOB, 1500, 2, snoozes=4, is_snooze=True),
@@ -145,7 +151,7 @@ def messages() -> Iterator[Message]:
     yield JobState(JOB, 1000, EXTENSIONS.dead)
     yield Suspect(OTHER, is_vote=True)
     yield JobError(JOB, 1_800_000_000_000, EXTENSIONS.error.text)
-    yield Result(JOB, 3, 1_800_000_000_000, 60_000, b"any\0bytes\xff")
+    yield Result(JOB, 3, 1_800_000_000_000, 60_000, b"any\0bytes\xff", 0x89ABCDEF)
     yield QueueLimit(b"q", 1_800_000_000_000, 20, 100, 1000, 10, 1, 2, 5, 2000, 3)
     yield from (LimitPoll(b"q", 7), LimitReport(b"q", 3, 7, 2, 4, 5, 30_000, moved=1))
     yield LimitGrant(b"q", 3, 6, 5)

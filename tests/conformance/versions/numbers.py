@@ -11,7 +11,7 @@ from disque_trio.wire import framed, frames, jobs
 
 _CAPABILITIES: Final = (
     "BATCHES", "MEETS", "LISTS", "EXTENDS", "PURGES", "CLAIMS", "BURIES", "POSTPONES", "SNOOZES",
-    "ZONES", "LONG_WAITS", "ERRORS", "RESULTS", "LIMITS", "WATCHES",
+    "ZONES", "LONG_WAITS", "ERRORS", "RESULTS", "LIMITS", "WATCHES", "DIGESTS",
 )  # fmt: skip
 _NODE_FLAGS: Final = (
     "PFAIL", "FAIL", "MYSELF", "HANDSHAKE", "NOADDR", "MEET", "DELETED", "LEAVING",

@@ -21,6 +21,7 @@ export const FAMILIES = {
   setack: "ack",
   result: "ack",
   gotack: "ack",
+  ackholders: "ack",
   willqueue: "requeue",
   queued: "requeue",
   enqueue: "told-to",
@@ -36,6 +37,7 @@ export const MEANINGS = {
   setack: "says that the job is acknowledged",
   result: "says that the job is acknowledged, with its result",
   gotack: "confirms that the node knows of the acknowledgement",
+  ackholders: "confirms the same, and names the holders that the node knows",
   willqueue: "announces that the node is about to enqueue the job: another that has it enqueued objects",
   queued: "says that the node has the job enqueued",
   working: "says that a worker has the job: the others wait for another RETRY",
@@ -44,7 +46,7 @@ export const MEANINGS = {
   yourjobs: "moves jobs to a node whose clients wait for them",
   deljob: "removes the replica of the job",
 };
-export const ANSWERS = new Set(["gotjob", "gotack", "queued"]);
+export const ANSWERS = new Set(["gotjob", "gotack", "ackholders", "queued"]);
 const ANSWERED = { ok: "good", refused: "refused", unknown: "unknown" };
 const QUIET = new Set(["served", "acked", "dropped", "given"]);
 
