@@ -77,6 +77,32 @@ def test_jobs_of_a_lower_priority_are_served_past_a_group_that_waits() -> None:
     assert groups_of(rig, workers) == [b"x", None, b"y"]
 
 
+@pytest.mark.parametrize(("before", "priority"), [(0, 0), (0, 5), (5, 0)])
+def test_a_job_without_a_group_is_served_past_a_group_that_waits(
+    before: int, priority: int
+) -> None:
+    rig = cluster("GROUP-CONCURRENCY", 1, names="a", jobs=0)
+    workers = Workers(rig)
+    workers.wait("a", 3)
+    for each in (before, before, 5):
+        rig.ask("a", "ADDJOB", "q", "body", 0, "GROUP", "x", "PRIORITY", each)
+    assert groups_of(rig, workers) == [b"x"]
+
+    rig.ask("a", "ADDJOB", "q", "body", 0, "PRIORITY", priority)
+
+    assert groups_of(rig, workers) == [b"x", None]
+
+
+def test_a_queue_whose_groups_all_wait_has_no_job_in_turn() -> None:
+    rig = cluster("CONCURRENCY", 5, "GROUP-CONCURRENCY", 1, names="a", jobs=0)
+    add(rig, "a", "x", count=3)
+    Workers(rig).wait("a", 3)
+
+    rig.run(2000)
+
+    assert rig.node("a").queues[b"q"].in_turn() == 0
+
+
 def test_a_lease_that_ends_lets_the_next_job_of_its_group_be_served_at_once() -> None:
     rig = cluster("GROUP-CONCURRENCY", 1, names="a", jobs=0)
     add(rig, "a", "x", "y", count=3)
@@ -302,6 +328,19 @@ def test_groups_are_served_when_their_limits_are_removed() -> None:
     assert not limiting.waits(rig.node("a"), queue)
 
 
+def test_a_lease_may_end_after_the_limits_were_removed() -> None:
+    rig = cluster("GROUP-CONCURRENCY", 1, names="a", jobs=0)
+    add(rig, "a", "x")
+    workers = Workers(rig)
+    workers.wait("a")
+    rig.ask("a", "QUEUE", "LIMIT", "q", "NONE")
+
+    workers.acknowledge()
+
+    assert not rig.node("a").jobs
+    assert not rig.node("a").group_leases
+
+
 def test_a_change_holds_for_groups_in_use() -> None:
     rig = cluster("GROUP-CONCURRENCY", 1, jobs=0)
     add(rig, "a", "x", count=4)
@@ -361,6 +400,18 @@ def test_groups_ask_a_few_at_a_time(asked: int) -> None:
 
     assert len(groups_of(rig, workers)) == 21
     assert not rig.node("a").limits[b"q"].awaited
+
+
+def test_an_answer_that_does_not_come_keeps_no_other_group_waiting() -> None:
+    rig = cluster("GROUP-CONCURRENCY", 1, names="a", jobs=0)
+    rig.node("a").knobs = Knobs(groups_asked=1)
+    rig.node("a").limits[b"q"].awaited[b"x"] = rig.now.mono
+    workers = Workers(rig)
+    workers.wait("a")
+
+    add(rig, "a", "y")
+
+    assert groups_of(rig, workers) == [b"y"]
 
 
 def test_nobody_keeps_groups_of_a_queue_without_limits() -> None:
