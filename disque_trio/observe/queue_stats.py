@@ -24,8 +24,9 @@ _WITH_UNQUEUED: Final = 12
 _WITH_DELAYED: Final = 13
 """and also when the first delayed one is queued."""
 _WITH_LIMITS: Final = 19
-_WITH_GROUPS: Final = 23
 """The same of a queue with limits."""
+_WITH_GROUPS: Final = 23
+"""and also with the limits of its groups."""
 
 
 class Stats(NamedTuple):

@@ -372,6 +372,7 @@ class AckHolders(Holders):
 
 
 _COUNTED_QUEUE: Final = (uint("count", 32), length("queue"), data("queue"))
+_QUEUE_AND_GROUP: Final = (length("queue"), data("queue"), data("group", MAX_GROUP))
 
 
 @attrs.define
@@ -564,13 +565,9 @@ class Result(BusMessage):
     NUMBER: ClassVar[int] = 32
     NEEDS: ClassVar[int] = base.RESULTS
     LAYOUT: ClassVar[tuple[Part, ...]] = (
-        identity("id"),
-        uint("holders", 32),
-        uint("digest", 32),
-        uint("at", 64),
-        uint("left", 64),
-        data("value"),
-    )
+        identity("id"), uint("holders", 32), uint("digest", 32),
+        uint("at", 64), uint("left", 64), data("value"),
+    )  # fmt: skip
 
     id: JobId
     holders: int
@@ -588,6 +585,12 @@ class Result(BusMessage):
         return f"holders={self.holders} at={self.at} left={self.left}"
 
 
+def _limits(of: str = "") -> tuple[Part, ...]:
+    """Of a queue, or with "group_" of each of its groups."""
+    leases, rate = uint(f"{of}concurrency", 32), uint(f"{of}rate", 32)
+    return leases, rate, uint(f"{of}period", 64), uint(f"{of}burst", 32)
+
+
 @attrs.define
 class QueueLimit(QueueMessage):
     """The limits of this queue, as far as I know. Ours."""
@@ -595,18 +598,8 @@ class QueueLimit(QueueMessage):
     NUMBER: ClassVar[int] = 33
     NEEDS: ClassVar[int] = base.LIMITS
     LAYOUT: ClassVar[tuple[Part, ...]] = (
-        uint("epoch", 64),
-        uint("concurrency", 32),
-        uint("rate", 32),
-        uint("period", 64),
-        uint("burst", 32),
-        uint("loose", 8),
-        uint("group_concurrency", 32),
-        uint("group_rate", 32),
-        uint("group_period", 64),
-        uint("group_burst", 32),
-        data("queue"),
-    )
+        uint("epoch", 64), *_limits(), uint("loose", 8), *_limits("group_"), data("queue"),
+    )  # fmt: skip
 
     epoch: Millis
     concurrency: int
@@ -636,12 +629,7 @@ class LimitPoll(QueueMessage):
 
     NUMBER: ClassVar[int] = 34
     NEEDS: ClassVar[int] = base.LIMITS
-    LAYOUT: ClassVar[tuple[Part, ...]] = (
-        uint("number", 32),
-        length("queue"),
-        data("queue"),
-        data("group", MAX_GROUP),
-    )
+    LAYOUT: ClassVar[tuple[Part, ...]] = (uint("number", 32), *_QUEUE_AND_GROUP)
 
     number: int
     group: bytes = b""
@@ -656,17 +644,9 @@ class LimitReport(QueueMessage):
     NUMBER: ClassVar[int] = 35
     NEEDS: ClassVar[int] = base.LIMITS
     LAYOUT: ClassVar[tuple[Part, ...]] = (
-        uint("number", 32),
-        uint("poll", 32),
-        uint("used", 32),
-        uint("slots", 32),
-        uint("wanted", 32),
-        uint("retry", 64),
-        uint("moved", 8, (0, 1)),
-        length("queue"),
-        data("queue"),
-        data("group", MAX_GROUP),
-    )
+        uint("number", 32), uint("poll", 32), uint("used", 32), uint("slots", 32),
+        uint("wanted", 32), uint("retry", 64), uint("moved", 8, (0, 1)), *_QUEUE_AND_GROUP,
+    )  # fmt: skip
 
     number: int
     poll: int
@@ -675,7 +655,7 @@ class LimitReport(QueueMessage):
     slots: int
     wanted: int
     retry: Millis
-    """The longest RETRY of the sender's leases."""
+    """The longest RETRY of the jobs that the sender has delivered or enqueued."""
     moved: int = 0
     """1: another keeper had the sender's part before this poll."""
     group: bytes = b""
@@ -689,13 +669,8 @@ class LimitGrant(QueueMessage):
     NUMBER: ClassVar[int] = 36
     NEEDS: ClassVar[int] = base.LIMITS
     LAYOUT: ClassVar[tuple[Part, ...]] = (
-        uint("number", 32),
-        uint("slots", 32),
-        uint("tokens", 32),
-        length("queue"),
-        data("queue"),
-        data("group", MAX_GROUP),
-    )
+        uint("number", 32), uint("slots", 32), uint("tokens", 32), *_QUEUE_AND_GROUP,
+    )  # fmt: skip
 
     number: int
     slots: int

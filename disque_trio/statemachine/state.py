@@ -340,7 +340,7 @@ class NodeState:
     group_leases: dict[JobId, Limit] = attrs.Factory(dict)
     """`counts`: the leases of such groups that run here."""
     freed: dict[tuple[bytes, bytes], Limit] = attrs.Factory(dict)
-    """`counts`: the groups of which one has ended, for `keeping.settle_groups`."""
+    """`counts`: the groups of which one has ended, for `keeping.settle`."""
     short: dict[bytes, Limit] = attrs.Factory(dict)
     """`limiting`: those whose clients wait for them, and whose jobs are here."""
     pending_queues: dict[bytes, bool] = attrs.Factory(dict)
