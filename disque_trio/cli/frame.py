@@ -33,7 +33,9 @@ def run(name: str, program: Program, words: Sequence[str]) -> int:
         return stop.code if isinstance(stop.code, int) else USAGE
     assert call.command.run is not None
     try:
-        return call.command.run(call.options)
+        status = call.command.run(call.options)
+        _flush_output()
+        return status
     except UsageError as error:
         return fail(name, str(error), USAGE)
     except KeyboardInterrupt:
@@ -42,8 +44,12 @@ def run(name: str, program: Program, words: Sequence[str]) -> int:
         discard_output()
         return USAGE
     except OSError as error:
+        reason = error.strerror or error
+        if _has_output_failed():
+            discard_output()
+            return fail(name, f"cannot write the output: {reason}", USAGE)
         what = error.filename or getattr(call.options, "subject", name)
-        return fail(name, f"{what}: {error.strerror or error}", USAGE)
+        return fail(name, f"{what}: {reason}", USAGE)
 
 
 def fail(name: str, text: str, status: int = FAILED) -> int:
@@ -67,8 +73,23 @@ def check_folder(path: str | Path) -> None:
         raise UsageError(f"cannot write {path}: there is no folder {folder}; make it first")
 
 
+def _flush_output() -> None:
+    """Write what is buffered now: an error of the flush at exit would have no message of ours."""
+    if sys.stdout is not None:  # it is None if the caller has closed it
+        sys.stdout.flush()
+
+
+def _has_output_failed() -> bool:
+    """Was it the output that could not be written? Then it still cannot: the rest is kept."""
+    try:
+        _flush_output()
+    except OSError:
+        return True
+    return False
+
+
 def discard_output() -> None:
-    """The reader has closed the pipe: without this, Python's flush at exit would fail."""
+    """The output cannot be written: without this, Python's flush at exit would fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

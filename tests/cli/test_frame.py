@@ -107,6 +107,31 @@ def test_a_reader_that_has_gone_gets_no_traceback(monkeypatch: pytest.MonkeyPatc
         assert playing(play) == USAGE
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("is_flushed", [True, False])
+def test_an_output_that_cannot_be_written_is_not_taken_for_a_file(
+    is_flushed: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open("/dev/full", "w") as out:
+        monkeypatch.setattr(sys, "stdout", out)
+
+        def play() -> int:
+            out.write("much")
+            if is_flushed:
+                out.flush()
+            return 0
+
+        assert playing(play) == USAGE
+    told = "disque-trio toys: cannot write the output: No space left on device\n"
+    assert capsys.readouterr().err == told
+
+
+def test_a_command_may_be_called_without_an_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+
+    assert playing(lambda: 3) == 3
+
+
 @pytest.mark.parametrize("word", ["0", "65536", "-1", "http", "7711.0"])
 def test_a_port_is_in_the_range_of_ports(word: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="is not a port from 1 to 65535"):

@@ -31,6 +31,7 @@ class Screen:
     sight: bytes
     act: Callable[[], object]
     shown: bytes = b""
+    has_acted: bool = False
 
     @property
     def buffer(self) -> "Screen":
@@ -40,7 +41,8 @@ class Screen:
         return False
 
     def flush(self) -> None:
-        if self.sight in self.shown:
+        if self.sight in self.shown and not self.has_acted:
+            self.has_acted = True
             self.act()
 
     def write(self, data: bytes) -> None:

@@ -66,8 +66,8 @@ class Options:
 
     @property
     def subject(self) -> str:
-        """The first file."""
-        return self.files[0]
+        """The first file; those that are shipped have no name."""
+        return self.files[0] if self.files else "sim"
 
     def located(self, path_in: Callable[[str], str]) -> Self:
         """The same with the path that is in each address of a file."""
