@@ -20,7 +20,8 @@ exit status:
   1    a property was violated
   2    usage: a bad option, a bad file, an output that cannot be written
   3    nothing was tested: no job was delivered, or, with --require-marks, a sweep never hit one
-       of the marks that a scenario expects sometimes
+       of the marks that a scenario expects sometimes; or a trace ends before its run, and what it
+       has violates nothing
   130  interrupted by Ctrl-C; what a sweep had finished is kept
 
 docs/simulation.md tells how to write scenarios, and what the properties and marks mean.

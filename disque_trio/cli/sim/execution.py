@@ -102,6 +102,8 @@ class Run:
 
     result: Result
     verdict: Verdict | None
+    is_cut: bool = False
+    """Is it of a trace that ends before its run did? The rest could not be judged."""
 
 
 class _Counter:

@@ -141,7 +141,10 @@ def _finish(options: Replay, plan: Plan, done: Run, rows: list[Row], command: st
         result = attrs.evolve(result, last=_last(rows, finding))
     unseen = [mark for mark in plan.expect.sometimes if not result.marks.get(mark)]
     if options.is_json:
-        say(report.as_json(result, replay=command, **({"not_seen": unseen} if unseen else {})))
+        facts: dict[str, Any] = {"not_seen": unseen} if unseen else {}
+        if done.is_cut:
+            facts["is_cut"] = True
+        say(report.as_json(result, replay=command, **facts))
     else:
         console = report.out()
         report.show_result(console, result, unseen)
@@ -149,9 +152,11 @@ def _finish(options: Replay, plan: Plan, done: Run, rows: list[Row], command: st
             report.show_failure(console, result, command, result.last, history)
         elif not result.delivered:
             console.print("[bold yellow]nothing tested[/]: no job was delivered")
+        if done.is_cut:
+            console.print("[bold yellow]the trace ends before its run[/]: the rest was not judged")
     if not result.is_ok:
         return VIOLATED
-    return PASSED if result.delivered else NOTHING_TESTED
+    return PASSED if result.delivered and not done.is_cut else NOTHING_TESTED
 
 
 def _again(options: Replay, plan: Plan) -> list[Row]:
@@ -279,9 +284,12 @@ def _history(paths: Iterable[str]) -> tuple[Plan, list[Row], int]:
 
 
 def _judge(plan: Plan, rows: list[Row], sample: int) -> Run:
-    done = judged(plan, rows, is_live=plan.scenario == merge_live.SCENARIO)
+    is_live = plan.scenario == merge_live.SCENARIO
+    done = judged(plan, rows, is_live=is_live)
+    # A run that was killed, or whose disk was full, leaves the rows before.
+    is_cut = not is_live and not any(row.kind == "end" for row in rows)
     source = "trace" if sample == 1 else f"trace of one job in {sample:,}"
-    return attrs.evolve(done, result=attrs.evolve(done.result, engine=source))
+    return attrs.evolve(done, result=attrs.evolve(done.result, engine=source), is_cut=is_cut)
 
 
 def _first_difference(rows: list[Row], plan: Plan, engine: str) -> str | None:

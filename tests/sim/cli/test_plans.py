@@ -7,7 +7,7 @@ import pytest
 
 from disque_trio.cli.frame import USAGE
 from disque_trio.cli.sim import main
-from disque_trio.cli.sim.outcomes import PASSED, VIOLATED
+from disque_trio.cli.sim.outcomes import NOTHING_TESTED, PASSED, VIOLATED
 from disque_trio.sim.traces import files as traces_files
 from tests.sim.cli.files import Capture
 
@@ -60,6 +60,36 @@ def test_a_trace_that_the_plan_does_not_make_any_more_is_told(
     main(["replay", str(trace)])
 
     assert "the plan runs otherwise now" in capsys.readouterr().out
+
+
+def test_a_trace_that_ends_before_its_run_does_not_pass(
+    small: str, tmp_path: Path, capsys: Capture
+) -> None:
+    trace = tmp_path / "t.jsonl"
+    main(["run", small, "--trace", str(trace)])
+    rows = trace.read_text().splitlines(keepends=True)
+    assert main(["replay", str(trace)]) == PASSED
+    assert "ends before" not in capsys.readouterr().out
+    trace.write_text("".join(rows[:-1]))
+
+    assert main(["replay", str(trace)]) == NOTHING_TESTED
+    told = capsys.readouterr().out
+    assert main(["replay", "--json", str(trace)]) == NOTHING_TESTED
+
+    assert "the trace ends before its run: the rest was not judged" in told
+    assert json.loads(capsys.readouterr().out)["is_cut"] is True
+
+
+def test_a_violation_in_a_trace_that_ends_before_its_run_is_told(
+    again: str, tmp_path: Path, capsys: Capture
+) -> None:
+    trace = tmp_path / "t.jsonl"
+    main(["run", again, "--trace", str(trace)])
+    rows = trace.read_text().splitlines(keepends=True)
+    trace.write_text("".join(rows[:-1]))
+
+    assert main(["replay", str(trace)]) == VIOLATED
+    assert "the trace ends before its run" in capsys.readouterr().out
 
 
 def test_a_damaged_trace_is_told_with_its_line(tmp_path: Path, capsys: Capture) -> None:
