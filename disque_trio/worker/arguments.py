@@ -136,16 +136,23 @@ class Arguments:
         return bound.arguments
 
     def pack(
-        self, args: Sequence[Any], kwargs: dict[str, Any], form: Form, missing: int = 0
+        self,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        form: Form,
+        missing: int = 0,
+        *,
+        is_partial: bool = False,
     ) -> Packed:
-        """The parts of a call, of which so many arguments before the others come later. Raises
-        `NotEncodableError`, with the argument's name."""
+        """The parts of a call, of which so many arguments before the others come later, or any
+        named ones if it `is_partial`. Raises `NotEncodableError`, with the argument's name."""
         count = missing + len(args)
         if args and not kwargs and self._fewest <= count <= self._most:  # the usual case
             names = list(self._types)[missing:count]
             return [self._part(*each, form) for each in zip(names, args, strict=True)], {}
         try:
-            bound = self._signature.bind(*[None] * missing, *args, **kwargs)
+            bind = self._signature.bind_partial if is_partial else self._signature.bind
+            bound = bind(*[None] * missing, *args, **kwargs)
         except TypeError as error:
             raise NotEncodableError(f"{self.task}: {error}") from error
         names = self._names(bound.args)

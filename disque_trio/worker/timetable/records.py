@@ -16,6 +16,7 @@ import attrs
 from disque_trio.client import commands
 from disque_trio.client.address import Address
 from disque_trio.statemachine.base import LONGEST_PERIOD_S
+from disque_trio.terminal.escapes import printable
 from disque_trio.worker import codec
 from disque_trio.worker.codec import BAD_INPUT, body_reader
 from disque_trio.worker.copies import NO_COPIES, Copies
@@ -171,8 +172,8 @@ class Timetable:
         for each in found:
             if each.name == name:
                 return each
-        names = ", ".join(each.name for each in found) or "none"
-        raise UnknownScheduleError(f"no schedule is called {name}; there are {names}")
+        names = ", ".join(printable(each.name) for each in found) or "none"
+        raise UnknownScheduleError(f"no schedule is called {printable(name)}; there are {names}")
 
     async def counts(self, entry: Entry) -> bool:
         """Is this record still there?"""
@@ -233,7 +234,10 @@ class Timetable:
 
 def check(entry: Entry) -> None:
     """Raises `ValueError` and `TypeError` for what cannot be due or added."""
-    size = len(entry.name.encode(errors="surrogatepass"))
+    try:
+        size = len(entry.name.encode())
+    except UnicodeEncodeError as error:
+        raise ValueError(f"the name of a schedule is text: {error}") from error
     if not 0 < size <= MAX_NAME:
         raise ValueError(f"the name of a schedule has 1 to {MAX_NAME} bytes, not {size}")
     if not entry.task:

@@ -159,8 +159,8 @@ def _entry(name: str, what: What, cron: str | None, options: ScheduleOptions) ->
     job = what.definition.options
     if job.at is not None or job.unique or job.delay:
         raise ValueError(f"schedule {name}: its jobs have neither at, nor delay, nor unique")
-    # A task that is given without arguments may lack `scheduled`, which each tick brings.
-    args, kwargs = ([], {}) if call is None else what.arguments.pack(*given, _FORM)
+    # They may lack `scheduled`, which each tick brings.
+    args, kwargs = what.arguments.pack(*given, _FORM, is_partial=is_told)
     zone = options.get("tz", "UTC")
     return Entry(
         name=name,

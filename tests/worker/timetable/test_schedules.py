@@ -123,6 +123,41 @@ async def test_a_run_out_of_turn_has_the_arguments_and_options(app: App[None]) -
         assert abs((datetime.now(UTC) - told).total_seconds()) < 60
 
 
+@pytest.mark.parametrize(("by_place", "by_name"), [(("ann",), {}), ((), {"to": "ann"})])
+async def test_a_call_lacks_the_instant_that_each_tick_brings(
+    app: App[None], by_place: tuple[str, ...], by_name: dict[str, Any]
+) -> None:
+    @app.task(name="apart")
+    async def apart(to: str, *, scheduled: datetime) -> None: ...
+
+    @app.task(name="last")
+    async def last(to: str, scheduled: datetime) -> None: ...
+
+    @app.task(name="first")
+    async def first(scheduled: datetime, to: str) -> None: ...
+
+    async with app:
+        for name in ("apart", "last", *(["first"] if by_name else [])):
+            await app.schedules.add("s", app.tasks[name].call(*by_place, **by_name), "@yearly")
+            id = (await app.schedules.run_now("s")).id
+            job = await app.client.show(id)
+            assert job is not None
+            parts = json.loads(job.body or b"")
+            assert [*parts.get("args", []), parts["kwargs"].get("to", "")][0] == "ann"
+            assert datetime.fromisoformat(parts["kwargs"]["scheduled"])
+
+
+async def test_names_are_text_that_commands_no_terminal(app: App[None]) -> None:
+    async with app:
+        with pytest.raises(ValueError, match=r"the name of a schedule is text: .* surrogates"):
+            await app.schedules.add("\ud800", app.tasks["sweep"], every=60)
+        await app.schedules.add("\x1b[31m", app.tasks["sweep"], every=60)
+        with pytest.raises(UnknownScheduleError) as raised:
+            await app.schedules.pause("\x1b[32m")
+
+        assert str(raised.value) == ("no schedule is called \\x1b[32m; there are \\x1b[31m")
+
+
 def test_threads_have_the_same_operations(app: App[None]) -> None:
     schedules = app.blocking.schedules
     schedules.add("s", app.tasks["sweep"], "@daily")
