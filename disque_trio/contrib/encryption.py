@@ -1,7 +1,8 @@
-"""Encrypts bodies of jobs and results by AES-GCM, with keys that rotate.
+"""Encrypts bodies of jobs, checkpoints and results by AES-GCM, with keys that rotate.
 
-Nodes, their files and the network see the task, the key and the queue of a job, and the errors of
-failed attempts, but no arguments, headers and results. Source: docs/worker-codecs.md, "Encryption".
+Nodes, their files and the network see the task, the key and the queue of a job, its options, and
+the errors of failed attempts, but no arguments, headers, checkpoints and results; and of schedules
+that were added at run time the arguments. Source: docs/worker-codecs.md, "Encryption".
 """
 
 import base64
@@ -71,7 +72,7 @@ class Encryption(Codec):
         cipher = self._ciphers.get(id)
         if cipher is None:
             shown = id.decode(errors="backslashreplace")
-            raise NewerBodyError(f"codec aes-gcm: key {shown!r} is not known to this worker")
+            raise NewerBodyError(f"codec aes-gcm: key {shown!r} is not known here")
         try:
             return cipher.decrypt(nonce, sealed, _BOUND + id)
         except InvalidTag:

@@ -213,6 +213,11 @@ class Codecs:
             )
         return found
 
+    def encode_checkpoint(self, task: str, key: str | None, body: bytes) -> bytes:
+        """The body of a checkpoint as it is added. No codec keeps anything for it: nobody would
+        delete that. Raises what a codec raises."""
+        return encoded([each for each in self.written if not each.keeps], task, key, body)
+
     def encode_result(
         self, names: object, key: str, body: bytes, *, may_wait: bool = False
     ) -> bytes:

@@ -8,18 +8,22 @@ every replica shows it. It is written every few seconds, and when a run ends ear
 
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Final
 
 import anyio
+import anyio.to_thread
 import attrs
 
 from disque_trio.client import commands
 from disque_trio.client.errors import DisqueError
 from disque_trio.worker import codec, deciding, snoozing
 from disque_trio.worker.context import Job, NoJobError, current_job
+from disque_trio.worker.decoding import PATIENCE_S
+from disque_trio.worker.describing import describe
 from disque_trio.worker.engine.records import Reason
 from disque_trio.worker.enqueue import Enqueuer
+from disque_trio.worker.envelope import as_coded
 from disque_trio.worker.exceptions import Dead, Snooze
 from disque_trio.worker.operating.jobs import Jobs
 from disque_trio.worker.operating.key_holders import key_holder
@@ -47,11 +51,12 @@ class _Kept:
     _saved: bytes | None = None
     """The last one that nodes have; None before the first."""
     _last: bytes | None = None
-    """The last one that was yielded."""
+    """The last one that was yielded, before codecs change it."""
     _next_at: float = 0.0
 
     async def load(self) -> None:
-        """Give the job the one that nodes keep, if any. Raises `DisqueError`."""
+        """Give the job the one that nodes keep, if any. Raises `DisqueError`, and what a codec
+        raises."""
         client = self.enqueuer.client
         self._next_at = anyio.current_time() + SAVE_EVERY_S
         holder = await key_holder(client, (CHECKPOINTS, self.job.id))
@@ -59,8 +64,8 @@ class _Kept:
             return
         for copy in (await Jobs(client).find(holder.id)).items:
             if copy.job.body is not None:
-                self._saved = self._last = copy.job.body
-                self.job.checkpoint = codec.read_plain(copy.job.body, "json")
+                self._saved = self._last = await self._decoded(copy.job.body)
+                self.job.checkpoint = codec.read_plain(self._last, "json")
                 return
 
     async def reached(self, checkpoint: object) -> None:
@@ -89,14 +94,36 @@ class _Kept:
         left = deciding.left_s(self.job.run)
         return max(_SPARE_S, round(left)) if left < TTL_S else TTL_S
 
+    async def _decoded(self, body: bytes) -> bytes:
+        codecs, coded = self.enqueuer.codecs, as_coded(body)
+        if coded is None:
+            return body
+        codecs.check(coded)
+        if not codecs.waits(coded):
+            return codecs.decode(coded)
+        with anyio.fail_after(PATIENCE_S):
+            return await anyio.to_thread.run_sync(codecs.decode, coded, abandon_on_cancel=True)
+
+    async def _encoded(self, body: bytes) -> bytes:
+        codecs = self.enqueuer.codecs
+        encode = partial(codecs.encode_checkpoint, self.job.task, self.job.key, body)
+        if not codecs.blocks:
+            return encode()
+        return await anyio.to_thread.run_sync(encode, abandon_on_cancel=True)
+
     async def _save(self, ttl: int) -> None:
         if self._last is None:
+            return
+        try:
+            body = await self._encoded(self._last)
+        except Exception as error:  # codecs of users may raise anything
+            self.job.log.warning("its checkpoint cannot be encoded: %s", describe(error))
             return
         try:
             await self.enqueuer.client.run(
                 commands.addjob(
                     CHECKPOINTS,
-                    self._last,
+                    body,
                     delay=ttl,
                     ttl=ttl + _SPARE_S,
                     unique=self.job.id,

@@ -108,6 +108,16 @@ def test_a_body_that_no_codec_changes_is_the_same_as_without(disque_inline: Inli
     assert one.body == two.body
 
 
+def test_a_checkpoint_leaves_nothing_in_a_store() -> None:
+    shelf = Shelf()
+    codecs = Codecs.of([ClaimCheck(shelf, 0), Mark()], (), 1 << 20, 1 << 20)
+
+    kept = codecs.encode_checkpoint("t", "k", b"{}")
+
+    assert (codecs.decoded(kept), shelf.bodies) == (b"{}", {})
+    assert kept == coded(["mark"], b"mark}{", key="k")
+
+
 @pytest.mark.parametrize("kind", ["trio", "asyncio", "blocking"])
 @pytest.mark.parametrize("check", [Mark(), ClaimCheck(Shelf(), 0)])
 def test_all_ways_of_adding_encode(kind: str, check: Codec) -> None:

@@ -9,7 +9,7 @@ import pytest
 from disque_trio.testing.inline.kit import Inline
 from disque_trio.testing.simulated.cluster import Cluster
 from disque_trio.testing.simulated.kit import Sim
-from disque_trio.worker import App, Fixed, Job
+from disque_trio.worker import App, Codec, Fixed, Job
 from disque_trio.worker.iterating import SAVE_EVERY_S
 from disque_trio.worker.options import CHECKPOINTS
 
@@ -148,6 +148,47 @@ async def test_a_checkpoint_is_small(disque_inline: Inline) -> None:
     [ran] = await disque_inline.run_all(own, may_die=True)
     assert ran.end == "dead"
     assert "a checkpoint has 5002 bytes as JSON, of 4096 at most" in str(ran)
+
+
+class Reversed(Codec):
+    """Nobody reads what it has written."""
+
+    name = "reversed"
+
+    def encode(self, body: bytes) -> bytes:
+        return body[::-1]
+
+    def decode(self, body: bytes, most: int) -> bytes:  # noqa: ARG002
+        return body[::-1]
+
+
+class WaitingReversed(Reversed):
+    """The same, in threads."""
+
+    blocks = True
+
+
+@pytest.mark.parametrize("written", [Reversed(), WaitingReversed()])
+def test_codecs_change_checkpoints_as_bodies(disque_sim: Sim, written: Codec) -> None:
+    own = App("disque://127.0.0.1:1", retry=Fixed((1,)), codec=written)
+
+    @own.task(name="copy", bind=True)
+    async def copy(job: Job[Any]) -> AsyncIterator[str]:
+        BEGUN.append(job.checkpoint)
+        yield "the last customer"
+        if job.checkpoint not in BEGUN:
+            raise ValueError("once")
+
+    async def story(cluster: Cluster) -> None:
+        BEGUN.clear()
+        await copy.enqueue()
+        await cluster.drained()
+
+        assert BEGUN == [None, "the last customer"]
+        [kept] = (await own.client.jscan(queue=CHECKPOINTS)).items
+        assert b"the last customer" not in (kept.body or b"")
+
+    disque_sim.run(story, own, seeds=1, workers=1)
 
 
 async def test_it_runs_to_its_end_without_a_job() -> None:
