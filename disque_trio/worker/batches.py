@@ -43,10 +43,9 @@ class BatchFailedError(DisqueError):
     """Not all members of the batch succeeded."""
 
     def __init__(self, missing: list[str], failed: dict[str, DisqueError]) -> None:
-        super().__init__(
-            f"{counted(len(missing), 'job has', 'jobs have')} reported no result in time, and "
-            f"{counted(len(failed), 'job has', 'jobs have')} failed"
-        )
+        late = f"{counted(len(missing), 'job has', 'jobs have')} reported no result in time"
+        bad = f"{counted(len(failed), 'job has', 'jobs have')} failed"
+        super().__init__(", and ".join([late] * bool(missing) + [bad] * bool(failed)))
         self.missing = missing
         """Keys of members without a report."""
         self.failed = failed

@@ -6,6 +6,7 @@ from typing import Final
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.records import End
 from disque_trio.statemachine.base import LONGEST_PERIOD_S
+from disque_trio.terminal.escapes import printable, printable_lines
 from disque_trio.worker import checks
 from disque_trio.worker.engine.records import Reason
 
@@ -63,24 +64,25 @@ class InterruptedJobError(DisqueError):
 
 
 class JobFailedError(DisqueError):
-    """The job is dead or cancelled, or its result is invalid."""
+    """The job is dead or cancelled, or its result is invalid. A worker has written the texts:
+    control characters in them are escaped."""
 
     def __init__(self, kind: str, text: str, traceback: str = "") -> None:
-        super().__init__(f"{kind}: {text}".removesuffix(": "))
-        self.kind = kind
+        self.kind = printable(kind)
         """The name of the exception's class."""
-        self.text = text
-        self.traceback = traceback
+        self.text = printable_lines(text)
+        self.traceback = printable_lines(traceback)
         """The traceback in the worker; empty if there is none."""
+        super().__init__(f"{self.kind}: {self.text}".removesuffix(": "))
         if traceback:
-            self.add_note(f"On the worker:\n{traceback}")
+            self.add_note(f"On the worker:\n{self.traceback}")
 
 
 class NoResultError(DisqueError):
     """No result arrived in time, or the job ended without one."""
 
     def __init__(self, job: str, end: End | None, text: str) -> None:
-        super().__init__(f"no result of job {job}: {text}")
+        super().__init__(f"no result of job {printable(job)}: {printable(text)}")
         self.end = end
         """How the job ended, if a node still has this information."""
 

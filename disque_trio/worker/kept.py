@@ -20,8 +20,9 @@ from disque_trio.client.refusals import UnknownJobError, UnsupportedError
 from disque_trio.worker import codec
 from disque_trio.worker.codec import Part
 from disque_trio.worker.codecs import Codecs
+from disque_trio.worker.describing import type_and_text
 from disque_trio.worker.ends import SETTLED_S, Ended
-from disque_trio.worker.envelope import as_coded
+from disque_trio.worker.envelope import BadBodyError, NewerBodyError, as_coded
 from disque_trio.worker.exceptions import JobFailedError, NoResultError
 from disque_trio.worker.operating.asking import Asking, Found, InSteps, at_each, given
 
@@ -43,6 +44,20 @@ ENDS: Final[dict[Ended | None, str]] = {
     "life is over (ttl)",
 }
 """Why there is no result."""
+_REMEMBERED: Final[dict[str, tuple[Ended | None, str]]] = {
+    "acknowledged": (
+        "acked",
+        "it was cancelled, or acknowledged without a result, or its result_ttl has passed",
+    ),
+    "cancelled": ("acked", "it was cancelled"),
+    "purged": ("acked", "its queue was purged"),
+    "replaced": ("acked", "another job with its key has replaced it"),
+    "expired": ("expired", ENDS["expired"]),
+    "dropped": ("dead", "it was dead, and no node keeps it any more"),
+    "deleted": (None, "it was deleted"),
+    "evicted": (None, "a node that was short of memory has evicted it"),
+}
+"""The same by the outcome that nodes remember of a job that they no longer have."""
 
 
 def value_of(result: codec.Result, read: Callable[[Part], Value]) -> Value:
@@ -56,6 +71,11 @@ def value_of(result: codec.Result, read: Callable[[Part], Value]) -> Value:
         raise JobFailedError(type(error).__qualname__, text) from error
 
 
+def unreadable(error: Exception) -> JobFailedError:
+    """Of a result that this process cannot decode."""
+    return JobFailedError(type(error).__qualname__, f"its result cannot be read: {error}")
+
+
 async def find(client: Asking, codecs: Codecs, job: str) -> codec.Result | None:
     """What nodes keep of this job now; of a step of a chain, of the last step that has one. Raises
     `DisqueError`, or one of `codec.BAD_INPUT`."""
@@ -63,7 +83,7 @@ async def find(client: Asking, codecs: Codecs, job: str) -> codec.Result | None:
         told = _best((await _ask_all(client, job)).items)
         if told is None or told.result is None:
             return None
-        result = codec.read_result(await _decoded(client, codecs, told.result))
+        result = codec.read_result(await _decoded(client, codecs, job, told.result))
         if not result.next:
             return result
         job = result.next
@@ -71,13 +91,14 @@ async def find(client: Asking, codecs: Codecs, job: str) -> codec.Result | None:
 
 
 async def wait(client: Asking, codecs: Codecs, job: str, timeout: float | None) -> codec.Result:
-    """The result of this job; of a chain, of its last step. Raises `JobFailedError` if it is dead,
-    and `NoResultError` after `timeout` seconds, or if it has ended without a result."""
+    """The result of this job; of a chain, of its last step. Raises `JobFailedError` if it is dead
+    or its result cannot be decoded, and `NoResultError` after `timeout` seconds, or if it has ended
+    without a result."""
     waiting = _Waiting(client, job, timeout)
     for _ in range(_MOST_STEPS):
         value = await waiting.value()
         try:
-            result = codec.read_result(await _decoded(client, codecs, value))
+            result = codec.read_result(await _decoded(client, codecs, job, value))
         except codec.BAD_INPUT as error:
             raise NoResultError(job, "acked", f"what nodes keep is no result: {error}") from error
         if not result.next:
@@ -86,15 +107,22 @@ async def wait(client: Asking, codecs: Codecs, job: str, timeout: float | None) 
     raise NoResultError(job, "acked", "its chain has no end")
 
 
-async def _decoded(client: Asking, codecs: Codecs, body: bytes) -> bytes:
-    """The result before codecs have changed it. Raises as `Codecs.decode`."""
+async def _decoded(client: Asking, codecs: Codecs, job: str, body: bytes) -> bytes:
+    """The result before codecs have changed it. Raises `JobFailedError` if this process cannot
+    decode it, and `NoResultError` if a codec fails otherwise."""
     coded = as_coded(body)
     if coded is None:
         return body
-    codecs.check(coded)
-    if isinstance(client, InSteps) or not codecs.waits(coded):
-        return codecs.decode(coded)
-    return await anyio.to_thread.run_sync(codecs.decode, coded, abandon_on_cancel=True)
+    try:
+        codecs.check(coded)
+        if isinstance(client, InSteps) or not codecs.waits(coded):
+            return codecs.decode(coded)
+        return await anyio.to_thread.run_sync(codecs.decode, coded, abandon_on_cancel=True)
+    except (BadBodyError, NewerBodyError) as error:
+        raise unreadable(error) from error
+    except Exception as error:  # a store, for example, that does not answer
+        text = f"its result cannot be read now: {type_and_text(error)}"
+        raise NoResultError(job, "acked", text) from error
 
 
 @attrs.define(eq=False)
@@ -116,7 +144,7 @@ class _Waiting:
             if told is not None and told.result is not None:
                 return told.result
             if told is None and self.left == 0:
-                raise self._none(None)
+                raise await self._none(None)
             if told is None:
                 continue
             found = await _ask_all(self.client, self.step)
@@ -127,11 +155,11 @@ class _Waiting:
             if end == "dead":
                 raise await self._dead()
             if end is not None and not found.unreached:
-                raise self._none(end)
+                raise await self._none(end)
             # A node that does not answer may be the one that has it.
             missing_since = self._now() if missing_since is None else missing_since
             if self.left == 0 or self._now() - missing_since > SETTLED_S:
-                raise self._none(end, found.unreached)
+                raise await self._none(end, found.unreached)
             await self._pause()
 
     async def _wait(self) -> JobResult | None:
@@ -161,13 +189,10 @@ class _Waiting:
         if self.left is not None:
             self.left = max(self.left - seconds, 0.0)
 
-    def _none(self, end: Ended | None, unreached: Iterable[str] = ()) -> NoResultError:
-        text = ENDS[end]
+    async def _none(self, end: Ended | None, unreached: Iterable[str] = ()) -> NoResultError:
+        end, text = await why(self.client, self.step, end)
         if unreached:
             text = f"{', '.join(unreached)} did not answer; of the others: {text}"
-        return self._error(end, text)
-
-    def _error(self, end: Ended | None, text: str) -> NoResultError:
         if self.step != self.job:
             text = f"its step {self.step}: {text}"
         return NoResultError(self.job, None if end == "gone" else end, text)
@@ -187,6 +212,25 @@ class _Waiting:
         reasons = (each.more.get("reason") for each in copies)
         reason = next((each for each in reasons if isinstance(each, bytes)), b"")
         return JobFailedError("Dead", reason.decode(errors="backslashreplace"))
+
+
+async def why(client: Asking, job: str, end: Ended | None) -> tuple[Ended | None, str]:
+    """How a job has ended, and why it has no result; of one that no node has any more, by what
+    nodes remember."""
+    if end != "gone":
+        return end, ENDS[end]
+
+    async def ask(node: Address) -> list[str]:
+        [told] = await client.ask(node, [commands.show(job, is_ended=True)])
+        found = given(told)
+        return [] if found is None or found.ending is None else [found.ending.outcome]
+
+    try:
+        outcomes = (await at_each(client, ask)).items
+    except DisqueError:
+        outcomes = []
+    told = (_REMEMBERED.get(each) for each in outcomes)
+    return next((each for each in told if each is not None), (end, ENDS[end]))
 
 
 _Told = JobResult | None
@@ -220,8 +264,10 @@ def _end(told: Sequence[_Told]) -> Ended | None:
 
 
 async def safely(client: Asking, codecs: Codecs, job: str) -> codec.Result | None:
-    """As `find`; None if nodes do not answer, or what they keep cannot be read."""
+    """As `find`; None if nodes do not answer, or what they keep is no result."""
     try:
         return await find(client, codecs, job)
+    except (JobFailedError, NoResultError):  # codecs cannot read it
+        raise
     except (DisqueError, *codec.BAD_INPUT):
         return None

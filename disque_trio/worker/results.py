@@ -23,9 +23,11 @@ from disque_trio.client.refusals import UnknownJobError
 from disque_trio.worker import codec, kept
 from disque_trio.worker.codec import Part
 from disque_trio.worker.codecs import Codecs
+from disque_trio.worker.describing import describe
 from disque_trio.worker.ends import (
     PATIENCE_S,
     SETTLED_S,
+    Ended,
     Found,
     Watched,
     at_all,
@@ -101,6 +103,8 @@ class Results:
     """By key: when it came, and what."""
     _updates: dict[str, tuple[float, deque[Update]]] = attrs.field(init=False, factory=dict)
     """By key: when the last one came, and all."""
+    _unreadable: dict[str, tuple[float, Exception]] = attrs.field(init=False, factory=dict)
+    """By key: when a result or an update came that cannot be decoded, and why."""
     _changed: anyio.Event = attrs.field(init=False, factory=anyio.Event)
     _is_read: bool = attrs.field(init=False, default=False)
     _is_held_up: bool = attrs.field(init=False, default=False)
@@ -313,12 +317,15 @@ class Results:
         now = anyio.current_time()
         _forget(self._found, now - self._keep_s)
         _forget(self._updates, now - self._keep_s)
+        _forget(self._unreadable, now - self._keep_s)
         self._unacknowledged += jobs
         for job in jobs:
             try:
                 result = codec.read_result(self.codecs.decoded(job.body))
-            except (DisqueError, *codec.BAD_INPUT) as error:
-                _log.warning("%s is no result: %s", job.id, error)
+            except Exception as error:  # codecs of users may raise anything
+                _log.warning("result %s cannot be read: %s", job.id, describe(error))
+                if (key := _key_of(job)) is not None:
+                    self._unreadable.setdefault(key, (now, error))
                 continue
             if result.progress is None:
                 self._found.setdefault(result.key, (now, result))
@@ -335,21 +342,30 @@ class Results:
                 return await kept.safely(self.client, self.codecs, waiting.watched.id)
         return None
 
-    async def _no_result(self, job: str, waiting: _Waiting) -> NoResultError:
+    async def _no_result(self, job: str, waiting: _Waiting) -> DisqueError:
         id, end = waiting.watched.id, waiting.watched.end
-        try:
-            if end is None:
-                end = await self.client.waitjob(id, timeout=0)
-            text = kept.ENDS[end]
-            if end == "dead" and (reason := await self._reason(id)):
-                text += f": {reason}"
-        except UnknownJobError:
-            text = kept.ENDS["gone"]
-        except DisqueError as error:
-            text = str(error)
+        if end in ("acked", "gone") and waiting.key in self._unreadable:
+            return kept.unreadable(self._unreadable[waiting.key][1])
+        text = f"no node has answered within {PATIENCE_S:.0f} s whether it has ended"
+        with anyio.move_on_after(PATIENCE_S):
+            end, text = await self._why(id, end)
         if id != job:
             text = f"its step {id}: {text}"
         return NoResultError(job, None if end == "gone" else end, text)
+
+    async def _why(self, id: str, end: Ended | None) -> tuple[Ended | None, str]:
+        """How the job has ended, and why there is no result."""
+        try:
+            if end is None:
+                end = await self.client.waitjob(id, timeout=0)
+        except UnknownJobError:
+            end = "gone"
+        except DisqueError as error:
+            return None, str(error)
+        end, text = await kept.why(self.client, id, end)
+        if end == "dead" and (reason := await self._reason(id)):
+            text += f": {reason}"
+        return end, text
 
     async def _reason(self, job: str) -> str:
         """Why it is dead, as far as a node says it."""

@@ -254,12 +254,14 @@ async def test_what_is_missing_and_what_has_failed_is_told(autojump_clock: objec
         job("k3", 3, after=20),
     ]
 
-    text = "1 job has reported no .* 2 jobs have failed"
+    text = "^1 job has reported no result in time, and 2 jobs have failed$"
     with pytest.raises(BatchFailedError, match=text) as raised:
         await Batch("b", jobs).wait(timeout=12)
 
     assert raised.value.missing == ["k3"]
     assert raised.value.failed == {"k2": failure, "2": refusal}
+    assert str(BatchFailedError(["k3"], {})) == "1 job has reported no result in time"
+    assert str(BatchFailedError([], {"k2": failure})) == "1 job has failed"
 
 
 async def test_what_to_do_about_failures_is_one_of_two() -> None:

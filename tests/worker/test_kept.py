@@ -16,8 +16,10 @@ from disque_trio.testing.server.kit import Server
 from disque_trio.worker import (
     App,
     Cancel,
+    Codec,
     Dead,
     JobFailedError,
+    NewerBodyError,
     NoResultError,
     NotOpenError,
     Zlib,
@@ -190,8 +192,73 @@ async def test_results_that_codecs_have_changed_are_read(they: Processes) -> Non
 async def test_a_job_without_result_ttl_leaves_none(they: Processes) -> None:
     id = await they.done(lambda app: app.tasks["plain"].call())
 
-    with pytest.raises(NoResultError, match="acknowledged without a result"):
+    with pytest.raises(NoResultError, match="acknowledged without a result") as raised:
         await they.result(id)
+    assert raised.value.end == "acked"
+
+
+@story_of
+async def test_of_a_result_that_was_kept_long_enough_nodes_know_how_the_job_ended(
+    they: Processes,
+) -> None:
+    id = await they.done(lambda app: app.tasks["echo"].using(result_ttl=1).call("x"))
+    while (await they.asks.job(id).status()).has_result:
+        await anyio.sleep(0.1)
+
+    with pytest.raises(NoResultError, match="or its result_ttl has passed") as raised:
+        await they.result(id)
+    assert raised.value.end == "acked"
+
+
+class Locked(Codec):
+    """Locks bodies by the first one of its keys."""
+
+    name = "locked"
+
+    def __init__(self, keys: bytes) -> None:
+        self.keys = keys
+
+    def encode(self, body: bytes) -> bytes:
+        return self.keys[:1] + body[::-1]
+
+    def decode(self, body: bytes, most: int) -> bytes:  # noqa: ARG002
+        if body[0] == ord("?"):
+            raise OSError("no answer")
+        if body[0] not in self.keys:
+            raise NewerBodyError(f"key {body[0]:c} is not known")
+        return body[:0:-1]
+
+
+def locked_app(url: str, keys: bytes) -> App[None]:
+    app: App[None] = App(url, codec=Locked(keys))
+
+    @app.task(name="echo", queue="jobs", result_ttl=60)
+    async def echo(text: str) -> str:
+        return text
+
+    return app
+
+
+@pytest.mark.parametrize("is_its_producer", [True, False])
+@pytest.mark.parametrize(
+    ("lock", "raised"),
+    [
+        (b"2", (JobFailedError, "its result cannot be read: key 2 is not known")),
+        (b"?", (NoResultError, "its result cannot be read now: OSError: no answer")),
+    ],
+)
+async def test_a_result_that_this_process_cannot_decode_says_so(
+    disque_server: Server, lock: bytes, raised: tuple[type[Exception], str], is_its_producer: bool
+) -> None:
+    kind, text = raised
+    app = locked_app(disque_server.url, b"1")
+    async with app:
+        job = await app.tasks["echo"].enqueue("x")
+        while not (await job.status()).is_over:
+            await disque_server.run_all(locked_app(disque_server.url, lock + b"1"))
+
+        with pytest.raises(kind, match=text):
+            await (job.result(30) if is_its_producer else app.result(job.id, 30))
 
 
 @story_of

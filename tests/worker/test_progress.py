@@ -100,7 +100,9 @@ async def results(node: Node) -> Results:
 
 
 def progress(node: Node, key: str, percent: float) -> None:
-    node.send.send_nowait(json.dumps({"key": key, "progress": [percent, f"{key} {percent}"]}))
+    node.send.send_nowait(
+        json.dumps({"key": key, "progress": [percent, f"{key} {percent}"]}).encode()
+    )
 
 
 async def follow(results: Results, timeout: float | None, seen: list[Update]) -> None:

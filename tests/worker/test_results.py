@@ -20,9 +20,11 @@ from disque_trio.worker import (
     Fixed,
     NotOpenError,
     UnfitTypeError,
+    Zlib,
     continuations,
 )
 from disque_trio.worker.codec import Part
+from disque_trio.worker.codecs import encoded
 from disque_trio.worker.ends import Found, Watched
 from disque_trio.worker.engine import records
 from disque_trio.worker.exceptions import JobFailedError, NoResultError
@@ -167,15 +169,15 @@ class Node:
     """Delivers results, to one reader at a time."""
 
     def __init__(self) -> None:
-        self.send, self.receive = trio.open_memory_channel[str](math.inf)
+        self.send, self.receive = trio.open_memory_channel[bytes](math.inf)
         self.acked: list[str] = []
         self.nodes = Nodes([])
         self.end: object = None
-        self.is_down = False
+        self.is_down = self.is_silent = False
         self.takes_acks = True
 
     def tell(self, key: str, value: object = None, **more: object) -> None:
-        self.send.send_nowait(json.dumps({"key": key, "value": value, **more}))
+        self.send.send_nowait(json.dumps({"key": key, "value": value, **more}).encode())
 
     async def getjob(self, queue: str, *, count: int, timeout: float) -> list[Job]:
         assert (queue[:18], count) == ("disque-trio.reply.", 100)
@@ -184,7 +186,7 @@ class Node:
         assert self.receive.statistics().tasks_waiting_receive == 0
         jobs: list[Job] = []
         with trio.move_on_after(timeout):
-            jobs.append(Job("D-1", queue, (await self.receive.receive()).encode()))
+            jobs.append(Job("D-1", queue, await self.receive.receive()))
         return jobs
 
     async def ackjob(self, *jobs: Job) -> int:
@@ -199,6 +201,8 @@ class Node:
 
     async def waitjob(self, job: str, *, timeout: float) -> object:
         assert (job, timeout) == ("D-1", 0)
+        if self.is_silent:
+            await trio.sleep_forever()
         if isinstance(self.end, Exception):
             raise self.end
         return self.end
@@ -287,6 +291,44 @@ async def test_a_failure_is_raised_with_what_the_worker_said(
     assert raised.value.__notes__ == ["On the worker:\nline 1\nline 2"]
 
 
+async def test_what_a_worker_tells_of_a_failure_commands_no_terminal(
+    node: Node, results: Results, autojump_clock: trio.testing.MockClock
+) -> None:
+    red = "\x1b[31mpage\r 9\nof \u202e9"
+    node.tell("a", error={"type": "Bad\x07Page", "text": red, "traceback": red})
+
+    with pytest.raises(JobFailedError) as raised:
+        await results.wait("a", read, "D-1", 5)
+
+    shown = "\\x1b[31mpage\\r 9\nof \\u202e9"
+    assert str(raised.value) == f"Bad\\aPage: {shown}"
+    assert (raised.value.text, raised.value.traceback) == (shown, shown)
+    assert raised.value.__notes__ == [f"On the worker:\n{shown}"]
+
+
+async def test_a_result_that_cannot_be_decoded_is_told_when_the_job_has_ended(
+    node: Node,
+    results: Results,
+    autojump_clock: trio.testing.MockClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def look(_: object, watched: list[Watched]) -> None:
+        for each in watched:
+            each.end = "acked"
+
+    async def jobs_in(*_: object) -> Found:
+        return Found(count=0, up_s=1e6, refused_at=0)
+
+    monkeypatch.setattr("disque_trio.worker.results.look", look)
+    monkeypatch.setattr("disque_trio.worker.results.jobs_in", jobs_in)
+    node.send.send_nowait(
+        encoded([Zlib(above=0)], "", "a", b'{"key": "a", "value": "xxxxxxxx"}' * 9)
+    )
+
+    with pytest.raises(JobFailedError, match="its result cannot be read: codec zlib is not known"):
+        await results.wait("a", read, "D-1", 30)
+
+
 @pytest.mark.parametrize(
     ("end", "text"),
     [
@@ -295,6 +337,7 @@ async def test_a_failure_is_raised_with_what_the_worker_said(
         ("expired", "its life is over"),
         (UnknownJobError("NOJOB", "no job", "WAITJOB"), "no node knows it any more"),
         (NoNodeError("no node could do it"), "no node could do it"),
+        (NoNodeError("no node has \x1b[31mcolours"), r"no node has \\x1b\[31mcolours"),
     ],
 )
 async def test_without_a_result_it_is_told_how_the_job_ended(
@@ -306,6 +349,18 @@ async def test_without_a_result_it_is_told_how_the_job_ended(
         await results.wait("a", read, "D-1", 5)
 
     assert raised.value.end == (end if isinstance(end, str) else None)
+
+
+async def test_nodes_that_do_not_answer_hold_a_timeout_up_for_two_seconds(
+    node: Node, results: Results, autojump_clock: trio.testing.MockClock
+) -> None:
+    node.is_silent = True
+    began = trio.current_time()
+
+    with pytest.raises(NoResultError, match="no node has answered within 2 s whether it has ended"):
+        await results.wait("a", read, "D-1", 5)
+
+    assert trio.current_time() - began == 7
 
 
 async def test_nodes_that_do_not_answer_are_asked_again(
@@ -376,7 +431,7 @@ async def told_after(seconds: float, node: Node) -> None:
 async def test_what_is_no_result_is_thrown_away(
     node: Node, results: Results, autojump_clock: trio.testing.MockClock
 ) -> None:
-    node.send.send_nowait("[]")
+    node.send.send_nowait(b"[]")
     node.tell("a", 1)
     results.ask(60)
 

@@ -76,8 +76,12 @@ async def told(cluster: Cluster, job: Enqueued[Any], since: float, timeout: floa
     return raised.value
 
 
-@pytest.mark.parametrize("end", [by_operator, by_deljob, by_death])
-def test_an_end_that_no_worker_sees_is_told_within_a_second(disque_sim: Sim, end: Ending) -> None:
+@pytest.mark.parametrize(
+    ("end", "expected"), [(by_operator, "acked"), (by_deljob, None), (by_death, "dead")]
+)
+def test_an_end_that_no_worker_sees_is_told_within_a_second(
+    disque_sim: Sim, end: Ending, expected: str | None
+) -> None:
     async def story(cluster: Cluster) -> None:
         waits = await work.using(delay=50).enqueue()
         runs = await work.enqueue()
@@ -91,7 +95,7 @@ def test_an_end_that_no_worker_sees_is_told_within_a_second(disque_sim: Sim, end
             tasks.start_soon(ending, waits.id)
             error = await told(cluster, waits, ends)
         assert isinstance(error, NoResultError)
-        assert error.end == ("dead" if end is by_death else None)
+        assert error.end == expected
         if end is by_death:
             assert "an operator's reason" in str(error)
         assert await runs.result(100) == "worked"
