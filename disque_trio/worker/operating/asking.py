@@ -4,7 +4,7 @@ With `InSteps` the same code runs in a thread without an event loop.
 """
 
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 import anyio
@@ -90,8 +90,14 @@ class Found(Generic[Item]):
     """By node: why it has not answered. What only such nodes know is missing."""
 
 
-async def at_each(client: Asking, ask: Callable[[Address], Awaitable[list[Item]]]) -> Found[Item]:
-    """What each node answers, in the order of the nodes. Raises `NoNodeError` if none does."""
+async def at_each(
+    client: Asking,
+    ask: Callable[[Address], Awaitable[list[Item]]],
+    *,
+    without: Collection[str] = (),
+) -> Found[Item]:
+    """What each node answers, in the order of the nodes, `without` those that have just not
+    answered. Raises `NoNodeError` if none does."""
     await client.run(commands.ping())  # it tells which nodes there are
     answers: dict[str, list[Item]] = {}
     unreached: dict[str, str] = {}
@@ -102,7 +108,7 @@ async def at_each(client: Asking, ask: Callable[[Address], Awaitable[list[Item]]
         except DisqueError as error:
             unreached[str(address)] = str(error)
 
-    nodes = client.nodes.order(_now(client))
+    nodes = [each for each in client.nodes.order(_now(client)) if str(each) not in without]
     if isinstance(client, InSteps):
         for address in nodes:
             await one(address)

@@ -47,6 +47,29 @@ async def key_holder(client: Asking, place: Place) -> KeyHolder | None:
     return found
 
 
+async def is_held(client: Asking, place: Place) -> bool:
+    """Does any node know a job that has this key? The first one that does is enough, so a node that
+    does not answer delays only a no. Raises `NoNodeError` if none answers."""
+    if isinstance(client, InSteps):
+        return await key_holder(client, place) is not None
+    is_found = False
+    with anyio.CancelScope() as others:
+
+        async def ask(node: Address) -> list[bool]:
+            nonlocal is_found
+            with anyio.move_on_after(PATIENCE_S):
+                [told] = await client.ask(node, [commands.show_key(*place, is_local=True)])
+                if given(told) is not None:
+                    is_found = True
+                    others.cancel()
+                return [True]
+            return []
+
+        if not (await at_each(client, ask)).items:
+            raise NoNodeError("no node says which job has the key")
+    return is_found
+
+
 def _joined(told: Iterable[KeyHolder | None]) -> KeyHolder | None:
     """Of several jobs, one that has not ended."""
     by_id: dict[str, list[KeyHolder]] = {}

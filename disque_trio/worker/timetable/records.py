@@ -22,7 +22,7 @@ from disque_trio.worker.codec import BAD_INPUT, body_reader
 from disque_trio.worker.copies import NO_COPIES, Copies
 from disque_trio.worker.enqueue import Enqueuer, Request
 from disque_trio.worker.operating.asking import Asking, Found, at_each, given, settled
-from disque_trio.worker.operating.key_holders import key_holder
+from disque_trio.worker.operating.key_holders import is_held
 from disque_trio.worker.operating.plans import MistakeError
 from disque_trio.worker.options import CARRIED, RESERVED, Options, unique_key
 from disque_trio.worker.runtime import runtime
@@ -145,7 +145,7 @@ class Timetable:
         found = await at_each(self.client, ask)
         if not found.unreached or not searches:
             return found
-        replicas = (await at_each(self.client, self._replicas)).items
+        replicas = (await at_each(self.client, self._replicas, without=found.unreached)).items
         once = {each.key: each for each in (*found.items, *replicas)}
         return Found(list(once.values()), found.unreached)
 
@@ -168,22 +168,26 @@ class Timetable:
 
     async def get(self, name: str) -> Entry:
         """The same. Raises `UnknownScheduleError`."""
-        found = (await self.all()).items
-        for each in found:
-            if each.name == name:
-                return each
-        names = ", ".join(printable(each.name) for each in found) or "none"
+        return (await self._of(name))[-1]
+
+    async def _of(self, name: str) -> Sequence[Entry]:
+        """The records of this name, the one that counts last. Raises `UnknownScheduleError`."""
+        found = _by_name((await self._records()).items)
+        if name in found:
+            return found[name]
+        names = ", ".join(map(printable, found)) or "none"
         raise UnknownScheduleError(f"no schedule is called {printable(name)}; there are {names}")
 
     async def counts(self, entry: Entry) -> bool:
         """Is this record still there?"""
-        return await key_holder(self.client, (QUEUE, entry.key)) is not None
+        return await is_held(self.client, (QUEUE, entry.key))
 
-    async def put(self, entry: Entry) -> None:
-        """Record it, in place of those that have its name. Raises `ValueError` and `TypeError` for
-        what cannot be due."""
+    async def put(self, entry: Entry, before: Sequence[Entry] | None = None) -> None:
+        """Record it, in place of those that have its name, which are looked for unless they are
+        known. Raises `ValueError` and `TypeError` for what cannot be due."""
         check(entry)
-        before = _by_name((await self._records()).items).get(entry.name, [])
+        if before is None:
+            before = _by_name((await self._records()).items).get(entry.name, [])
         now_ms = int(runtime().now() * 1000)
         revision = max([now_ms, *(each.revision + 1 for each in before)])
         entry = attrs.evolve(entry, revision=revision)
@@ -211,17 +215,19 @@ class Timetable:
 
     async def pause(self, name: str) -> bool:
         """Let it be due no more. False if it was paused. Raises `UnknownScheduleError`."""
-        entry = await self.get(name)
+        before = await self._of(name)
+        entry = before[-1]
         if not entry.is_paused:
-            await self.put(attrs.evolve(entry, is_paused=True))
+            await self.put(attrs.evolve(entry, is_paused=True), before)
         return not entry.is_paused
 
     async def resume(self, name: str) -> bool:
         """Let it be due from now on. False if it was not paused. Raises `UnknownScheduleError`."""
-        entry = await self.get(name)
+        before = await self._of(name)
+        entry = before[-1]
         if entry.is_paused:
             since = int(runtime().now())
-            await self.put(attrs.evolve(entry, is_paused=False, since=since))
+            await self.put(attrs.evolve(entry, is_paused=False, since=since), before)
         return entry.is_paused
 
     async def remove(self, name: str) -> bool:

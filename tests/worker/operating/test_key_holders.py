@@ -13,7 +13,7 @@ from disque_trio.client.command import Command
 from disque_trio.client.errors import ConnectionFailedError, DisqueError
 from disque_trio.client.nodes import Nodes, NoNodeError
 from disque_trio.client.records import KeyHolder
-from disque_trio.worker.operating.key_holders import PATIENCE_S, key_holder, key_holders
+from disque_trio.worker.operating.key_holders import PATIENCE_S, is_held, key_holder, key_holders
 
 ONE, TWO, THREE = (Address(host="h", port=port) for port in (1, 2, 3))
 LOST: Final = ConnectionFailedError("it is lost")
@@ -88,6 +88,19 @@ def test_a_silent_node_is_waited_for_some_seconds() -> None:
     anyio.run(story, backend="trio", backend_options={"clock": clock})
 
 
-def test_without_an_answer_nothing_is_known() -> None:
+def test_one_node_that_knows_a_holder_is_enough() -> None:
+    async def story() -> None:
+        began = anyio.current_time()
+        assert await is_held(Told({ONE: None, TWO: [holder("a", "queued", "n2")]}), ("q", "k"))
+        assert anyio.current_time() == began
+        assert not await is_held(Told({ONE: None, TWO: [None]}), ("q", "k"))
+        assert anyio.current_time() - began == pytest.approx(PATIENCE_S)
+
+    clock = trio.testing.MockClock(autojump_threshold=0)
+    anyio.run(story, backend="trio", backend_options={"clock": clock})
+
+
+@pytest.mark.parametrize("asks", [key_holder, is_held])
+def test_without_an_answer_nothing_is_known(asks: Any) -> None:
     with pytest.raises(NoNodeError):
-        anyio.run(key_holder, Told({ONE: LOST, TWO: LOST}), ("q", "k"))
+        anyio.run(asks, Told({ONE: LOST, TWO: LOST}), ("q", "k"))
