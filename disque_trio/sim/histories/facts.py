@@ -1,5 +1,6 @@
 """What a history says of jobs: who added them, who received them, what was said of them."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import takewhile
@@ -186,13 +187,24 @@ class Facts:
             found = self.jobs[id] = Job(id)
         return found
 
-    def has_call(self, queue: str, *commands: str) -> bool:
-        """Was one of these commands sent about the queue?"""
-        return any(call.command in commands for call in self.queue_calls.get(queue, ()))
+    def has_call(self, queue: str, *commands: str, since: Seconds = -math.inf) -> bool:
+        """Was one of these commands sent about the queue, and may have had an effect since then?
+
+        Other nodes learn of it later: in calm within the slack, otherwise at some time.
+        """
+        return any(
+            call.command in commands
+            and not (
+                call.end + self.history.limits.slack < since
+                and self.history.is_calm(call.begin, since)
+            )
+            for call in self.queue_calls.get(queue, ())
+        )
 
     def may_be_redriven(self, job: Job) -> bool:
-        """Did a client send REDRIVE for it, or for its queue?"""
-        return job.id in self.redriven or self.has_call(job.queue, "REDRIVE")
+        """Did a client send REDRIVE for it, or for its queue since it was added?"""
+        since = min((add.begin for add in job.adds), default=-math.inf)
+        return job.id in self.redriven or self.has_call(job.queue, "REDRIVE", since=since)
 
 
 def facts_of(history: History) -> Facts:

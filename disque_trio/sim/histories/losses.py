@@ -110,7 +110,8 @@ class Losses:
     def _is_excused(self, job: Job, keys: dict[tuple[str, str], list[Add]]) -> bool:
         facts, add = self.facts, job.adds[0]
         begin = min(each.begin for each in job.adds)
-        if facts.has_call(job.queue, "PURGE", "CANCEL") or _is_paused(facts, job.queue):
+        is_purged = facts.has_call(job.queue, "PURGE", "CANCEL", since=begin)
+        if is_purged or _is_paused(facts, job.queue):
             return True
         if not facts.history.has_all_clients:
             return True

@@ -124,6 +124,18 @@ def test_a_job_with_retry_0_may_be_redriven() -> None:
     assert said.broken() == []
 
 
+def test_a_redrive_before_it_was_added_excuses_no_second_delivery() -> None:
+    said = Said()
+    said.call(0, 0.1, "REDRIVE", "q", reply=1)
+    said.add(10, ONCE, "RETRY", 0)
+    said.get(11, 11.1, ONCE)
+    said.get(12, 12.1, ONCE)
+    assert said.broken() == ["H3"]
+
+    said.call(11.5, 11.6, "REDRIVE", "q", reply=1)
+    assert said.broken() == []
+
+
 # H4: at least once.
 
 
@@ -213,6 +225,44 @@ def test_what_may_have_ended_or_hidden_a_job_excuses_it(excuse: Callable[[Said],
     said = Said()
     said.add(0, ONE, "RETRY", 20)
     excuse(said)
+    waited(said)
+
+    assert said.broken() == []
+
+
+@pytest.mark.parametrize("command", ["PURGE", "CANCEL"])
+def test_a_purge_before_it_was_added_excuses_no_loss(command: str) -> None:
+    said = Said()
+    said.call(0, 1, command, "q", reply=1)
+    said.add(10, ONE, "RETRY", 20)
+    waited(said)
+
+    assert said.broken() == ["H4"]
+
+
+def test_a_purge_just_before_may_reach_other_nodes_after_it_was_added() -> None:
+    said = Said()
+    said.call(0, 9, "PURGE", "q", "BCAST", reply=1)
+    said.add(10, ONE, "RETRY", 20)
+    waited(said)
+
+    assert said.broken() == []
+
+
+def test_a_purge_before_a_cut_may_reach_other_nodes_after_it() -> None:
+    said = Said()
+    said.call(0, 1, "PURGE", "q", "BCAST", reply=1)
+    said.fault(2, 5)
+    said.add(10, ONE, "RETRY", 20)
+    waited(said)
+
+    assert said.broken() == []
+
+
+def test_a_purge_without_an_answer_may_come_at_any_time() -> None:
+    said = Said()
+    said.call(0, 1, "PURGE", "q", lost="killed")
+    said.add(10, ONE, "RETRY", 20)
     waited(said)
 
     assert said.broken() == []
