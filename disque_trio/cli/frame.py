@@ -2,9 +2,10 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TextIO, cast
 
 from disque_trio.terminal.options import (
     Kind,
@@ -33,9 +34,11 @@ def run(name: str, program: Program, words: Sequence[str]) -> int:
         return stop.code if isinstance(stop.code, int) else USAGE
     assert call.command.run is not None
     try:
-        status = call.command.run(call.options)
-        _flush_output()
-        return status
+        with _output_watched():
+            status = call.command.run(call.options)
+            if sys.stdout is not None:
+                sys.stdout.flush()  # an error of the flush at exit would have no message of ours
+            return status
     except UsageError as error:
         return fail(name, str(error), USAGE)
     except KeyboardInterrupt:
@@ -43,13 +46,12 @@ def run(name: str, program: Program, words: Sequence[str]) -> int:
     except BrokenPipeError:
         discard_output()
         return USAGE
+    except _OutputError as error:
+        discard_output()
+        return fail(name, f"cannot write the output: {error.strerror or error}", USAGE)
     except OSError as error:
-        reason = error.strerror or error
-        if _has_output_failed():
-            discard_output()
-            return fail(name, f"cannot write the output: {reason}", USAGE)
         what = error.filename or getattr(call.options, "subject", name)
-        return fail(name, f"{what}: {reason}", USAGE)
+        return fail(name, f"{what}: {error.strerror or error}", USAGE)
 
 
 def fail(name: str, text: str, status: int = FAILED) -> int:
@@ -73,19 +75,49 @@ def check_folder(path: str | Path) -> None:
         raise UsageError(f"cannot write {path}: there is no folder {folder}; make it first")
 
 
-def _flush_output() -> None:
-    """Write what is buffered now: an error of the flush at exit would have no message of ours."""
-    if sys.stdout is not None:  # it is None if the caller has closed it
-        sys.stdout.flush()
+class _OutputError(OSError):
+    """The output cannot be written. Errors of streams have no name that would show it."""
 
 
-def _has_output_failed() -> bool:
-    """Was it the output that could not be written? Then it still cannot: the rest is kept."""
+class _Output:
+    """A stream whose errors can be told from those of other files."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: Any) -> Any:
+        """As the stream does."""
+        with _named():
+            return self._stream.write(text)
+
+    def flush(self) -> None:
+        """As the stream does."""
+        with _named():
+            self._stream.flush()
+
+
+@contextmanager
+def _named() -> Iterator[None]:
     try:
-        _flush_output()
-    except OSError:
-        return True
-    return False
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise _OutputError(*error.args) from error
+
+
+@contextmanager
+def _output_watched() -> Iterator[None]:
+    before = sys.stdout
+    if before is not None:  # it is None if the caller has closed it
+        sys.stdout = cast("TextIO", _Output(before))
+    try:
+        yield
+    finally:
+        sys.stdout = before
 
 
 def discard_output() -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import errno
+import io
 import os
 import sys
 from collections.abc import Callable
@@ -109,16 +110,23 @@ def test_a_reader_that_has_gone_gets_no_traceback(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 @pytest.mark.parametrize("is_flushed", [True, False])
+@pytest.mark.parametrize("is_buffered", [True, False])
 def test_an_output_that_cannot_be_written_is_not_taken_for_a_file(
-    is_flushed: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    is_buffered: bool,
+    is_flushed: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with open("/dev/full", "w") as out:
+    with (
+        open("/dev/full", "wb", buffering=-1 if is_buffered else 0) as raw,
+        io.TextIOWrapper(raw, write_through=not is_buffered) as out,
+    ):
         monkeypatch.setattr(sys, "stdout", out)
 
         def play() -> int:
-            out.write("much")
+            sys.stdout.write("much")
             if is_flushed:
-                out.flush()
+                sys.stdout.flush()
             return 0
 
         assert playing(play) == USAGE
