@@ -145,6 +145,12 @@ def lost(where: str, error: OSError | None, *, has_answered: bool, has_tls: bool
     reason = f"Lost the connection to {where}{why} before the reply came"
     if has_answered:
         return LostError(reason)
+    if isinstance(error, TimeoutError):
+        return LostError(
+            reason,
+            "It accepts connections and answers none: its process stands still, or {port} is the "
+            "port of something else. Its log, or its console, says more.",
+        )
     if has_tls:
         # With TLS 1.3 a client learns of such a refusal only when it reads, or not at all.
         return LostError(

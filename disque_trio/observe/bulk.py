@@ -22,6 +22,7 @@ async def planned(operation: Operation, client: Client, ids: Sequence[str], args
     if operation.family != "jobs":
         raise MistakeError(f"'{operation.key}' is not for jobs that fit a filter")
     plans, refused, says = [], Counter[str](), Counter[str]()
+    unasked: dict[str, None] = {}
     for id in ids:
         try:
             plan = await operation.planned(client, {**args, "id": id})
@@ -30,6 +31,7 @@ async def planned(operation: Operation, client: Client, ids: Sequence[str], args
         else:
             plans.append(plan)
             says.update(each.replace(id, "the job") for each in plan.says)
+            unasked |= dict.fromkeys(plan.unasked)
     if not plans:
         raise MistakeError("; ".join(_counted(refused)) or "no job fits")
 
@@ -57,6 +59,7 @@ async def planned(operation: Operation, client: Client, ids: Sequence[str], args
             *(f"not: {each}" for each in _counted(refused)),
         ],
         run=run,
+        unasked=list(unasked),
         confirm=str(count) if count > MANY or operation.is_grave else None,
     )
 

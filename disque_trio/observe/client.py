@@ -11,7 +11,7 @@ from disque_trio.client.address import Address
 from disque_trio.client.base import ClusterClient
 from disque_trio.client.client import Client
 from disque_trio.client.command import Command
-from disque_trio.client.errors import ConnectionFailedError, DisqueError
+from disque_trio.client.errors import ConnectionFailedError, DisqueError, LostError
 from disque_trio.client.greeting import Greeting
 from disque_trio.client.refusals import AuthenticationError
 from disque_trio.statemachine.base import Reply
@@ -20,6 +20,8 @@ ANSWER_S: Final = 1.0
 """A node that takes longer is silent."""
 PROBE_S: Final = 1.0
 """How often silent nodes are tried again."""
+_TOLD_S: Final = 5.0
+"""How long a node is silent is not told before: it has only just been asked."""
 ON_PASSWORD: Final = "give the password with --password-file or in $DISQUE_AUTH"
 WITHOUT_PASSWORD: Final = "give the node the password of the others: CONFIG SET requirepass"
 
@@ -35,7 +37,8 @@ class Silence:
 
     def told(self, now: float) -> str:
         """In words."""
-        return f"not heard for {max(now - self.since, 0):.0f} s: {self.reason}"
+        seconds = now - self.since
+        return self.reason if seconds < _TOLD_S else f"not heard for {seconds:.0f} s: {self.reason}"
 
 
 @attrs.define(eq=False, repr=False)
@@ -65,10 +68,13 @@ class DeadlineClient(Client):
                 return await Client._ask(self, address, asked)
         except TimeoutError:
             reason, advice = f"no answer within {self.answer_s:g} s", ""
+            is_unknown = not all(each.is_repeatable for each in asked)
         except ConnectionFailedError as error:
             reason, advice = told_by(error)
+            is_unknown = isinstance(error, LostError)
         self.silent[name] = Silence(now, reason, advice)
-        raise ConnectionFailedError(reason)
+        # A command that must not be repeated is not sent to the next node.
+        raise LostError(reason) if is_unknown else ConnectionFailedError(reason)
 
     async def probe(self) -> None:
         """Try silent nodes again and again, until it is cancelled."""

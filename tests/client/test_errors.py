@@ -157,6 +157,13 @@ def test_a_connection_that_ends_before_it_has_said_anything_may_be_the_wrong_one
     assert "not known" in str(told)
 
 
+def test_a_node_that_hangs_has_not_the_wrong_port() -> None:
+    told = lost("there", TimeoutError(), has_answered=False, has_tls=False)
+
+    assert "its process stands still" in told.advice
+    assert "TLS" not in told.advice
+
+
 def test_a_node_that_has_answered_is_the_right_one() -> None:
     with fake_node({b"X": None}) as node:
         connection = Connection(Address(port=node.port))

@@ -174,7 +174,30 @@ async def test_a_silent_node_is_named_with_what_it_misses(nursery: trio.Nursery)
 
     plan = await planned(seen, "limit", concurrency=2)
 
-    assert any("is not asked" in each and "learns of the change" in each for each in plan.says)
+    [line] = plan.unasked
+    assert "is not asked" in line
+    assert "learns of the change" in line
+    assert line in plan.says
+
+
+async def test_a_silent_node_is_not_reported_to_know_no_limits(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = await observed(nursery, 2)
+    other = seen.nodes[1].state
+    silent = f"127.0.0.1:{other.config.port}"
+    seen.client.silent[silent] = Silence(trio.current_time(), "no answer")
+    here = seen.client.nodes.seeds[0]
+    ids = (other.cluster.myself.id.decode(),)
+    info = QueueInfo(name="mail", limits=None, unlimited_nodes=ids)
+
+    async def told(*_: object) -> Found[tuple[Address, QueueInfo | None]]:
+        return Found([(here, info)], {silent: "no answer"})
+
+    monkeypatch.setattr(operating.Queues, "limits", told)
+    plan = await planned(seen, "limit", concurrency=2)
+
+    assert not any("does not know limits" in each for each in plan.says)
 
 
 async def test_the_page_of_a_queue_shows_its_limits_and_whether_it_waits_for_them(

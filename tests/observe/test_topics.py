@@ -12,7 +12,7 @@ from disque_trio.cli.operating.workers import _task_row
 from disque_trio.client import commands
 from disque_trio.client.address import Address, Cluster
 from disque_trio.client.client import Client
-from disque_trio.client.errors import ConnectionFailedError
+from disque_trio.client.errors import ConnectionFailedError, LostError
 from disque_trio.observe import client as deadline_client
 from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.operations import OPERATIONS
@@ -165,8 +165,8 @@ async def test_a_node_that_answers_again_is_asked_again(
 ) -> None:
     seen = await observed(nursery)
     where = str(seen.client.nodes.seeds[0])
-    seen.client.silent[where] = deadline_client.Silence(trio.current_time(), "it was away")
-    with pytest.raises(ConnectionFailedError, match="not heard for 0 s: it was away"):
+    seen.client.silent[where] = deadline_client.Silence(trio.current_time() - 9, "it was away")
+    with pytest.raises(ConnectionFailedError, match="not heard for 9 s: it was away"):
         await seen.client.ask(seen.client.nodes.seeds[0], [commands.ping()])
 
     monkeypatch.setattr(deadline_client, "PROBE_S", 0.01)
@@ -174,6 +174,27 @@ async def test_a_node_that_answers_again_is_asked_again(
     with trio.fail_after(30):
         while seen.client.silent:
             await trio.sleep(0.01)
+
+
+def test_how_long_a_node_is_silent_is_told_once_it_matters() -> None:
+    silence = deadline_client.Silence(100.0, "it was away")
+
+    assert silence.told(104.0) == "it was away"
+    assert silence.told(107.0) == "not heard for 7 s: it was away"
+
+
+async def test_a_command_that_must_not_be_repeated_goes_to_no_other_node(
+    nursery: trio.Nursery,
+) -> None:
+    [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    mute = Address(port=listener.socket.getsockname()[1])
+    seen = await observed(nursery, 1, mute)
+    seen.client.answer_s = 0.3
+    seen.client.silent.clear()
+
+    with pytest.raises(LostError, match="whether the command was carried out"):
+        await seen.client.run(commands.call("DEBUG", "CHANGE"), first=mute)
+    await listener.aclose()
 
 
 async def test_queues_are_sorted_filtered_and_paged(nursery: trio.Nursery) -> None:

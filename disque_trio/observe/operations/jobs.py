@@ -120,4 +120,5 @@ async def trace(client: Client, args: Json) -> Plan:
         asked,
         lambda here: ("traced" if here else "traced if it comes", 1),
     )
-    return Plan(target=id, says=[*says, *silent(nodes, names)], run=run)
+    unasked = silent(nodes, names)
+    return Plan(target=id, says=[*says, *unasked], run=run, unasked=unasked)

@@ -92,11 +92,13 @@ class _Now:
 async def _now(client: Client, queue: str) -> _Now:
     told, names = await Queues(client).limits(queue), await names_of(client)
     unlimited = [names(node) for node, info in told.items if info is None]
+    silent_ = {names(node) for node in told.unreached}  # of which the others know no capability
     known = {each.id: names(each.where) for each in await members(client)}
     for _, info in told.items:
         ids = () if info is None else info.unlimited_nodes
         unlimited += [known.get(id, id[:8]) for id in ids]
-    now = _Now(told, names, list(dict.fromkeys(unlimited)))
+    known_to_lack = [name for name in dict.fromkeys(unlimited) if name not in silent_]
+    now = _Now(told, names, known_to_lack)
     if not now.knowing:
         raise MistakeError("no node that answers knows limits: upgrade the nodes")
     return now
@@ -154,7 +156,8 @@ async def limit(client: Client, args: Json) -> Plan:
         group_burst=wanted.group_burst or None,
     )
     run = _run(client, now, asked, name, wanted)
-    return Plan(target=f"{readable(name)}: {wanted}", says=says, run=run)
+    target = f"{readable(name)}: {wanted}"
+    return Plan(target=target, says=says, run=run, unasked=now.missing)
 
 
 async def unlimit(client: Client, args: Json) -> Plan:
@@ -170,7 +173,7 @@ async def unlimit(client: Client, args: Json) -> Plan:
         *now.missing,
     ]
     run = _run(client, now, commands.limit_queue(name), name, None)
-    return Plan(target=readable(name), says=says, run=run)
+    return Plan(target=readable(name), says=says, run=run, unasked=now.missing)
 
 
 def _run(client: Client, now: _Now, asked: Any, queue: str, wanted: QueueLimits | None) -> Any:

@@ -54,14 +54,16 @@ async def pause(client: Client, args: Json) -> Plan:
     name, side = given_name(args, "queue"), args.get("side") or "all"
     nodes, names = await answering(client), await names_of(client)
     asked, (says, done) = commands.pause(name, side), _STOPS[side]
+    unasked = silent(nodes, names)
     forgets = [] if side == "none" else ["a node that is started again forgets it"]
     return Plan(
         target=readable(name) + f" {side}" * (side != "none"),
         says=[
             f"{says.format(readable(name))} at {at(len(nodes.items))}",
             *forgets,
-            *silent(nodes, names),
+            *unasked,
         ],
+        unasked=unasked,
         run=one_by_one(client, nodes.items, names, asked, lambda _: (done, 1)),
     )
 
@@ -77,10 +79,11 @@ async def purge(client: Client, args: Json) -> Plan:
     found, names = await stats_of(client, name), await names_of(client)
     jobs = sum(stats.length for _, stats in found.items if stats)
     ends = f'{jobs_of(jobs)} queued in "{readable(name)}" end, and are never delivered'
-    says = [ends, "jobs that workers have, and delayed ones, stay", *silent(found, names)]
+    unasked = silent(found, names)
+    says = [ends, "jobs that workers have, and delayed ones, stay", *unasked]
     nodes = [node for node, _ in found.items]
     run = one_by_one(client, nodes, names, commands.purge(name), counted("ended"))
-    return Plan(target=readable(name), says=says, run=run, confirm=readable(name))
+    return Plan(target=readable(name), says=says, run=run, unasked=unasked, confirm=readable(name))
 
 
 async def requeue(client: Client, args: Json) -> Plan:
@@ -90,11 +93,12 @@ async def requeue(client: Client, args: Json) -> Plan:
     waiting = sum(stats.restored or 0 for _, stats in found.items if stats)
     which = f'the jobs of "{readable(name)}" that wait for the end of their RETRY'
     most = f", at most {count:,} at each" if count else ""
+    unasked = silent(found, names)
     says = [
         f"{which} are queued now, at {at(len(found.items))}{most}; after a restart: {waiting:,}",
         "jobs with a delay, and those that workers have as far as the nodes know, stay",
         "a worker that has had a job since before a restart may still have it: then it runs twice",
-        *silent(found, names),
+        *unasked,
     ]
     nodes = [node for node, _ in found.items]
     asked = commands.enqueue_queue(name, int(count) if count else None)
@@ -102,6 +106,7 @@ async def requeue(client: Client, args: Json) -> Plan:
         target=readable(name),
         says=says,
         run=one_by_one(client, nodes, names, asked, counted("queued")),
+        unasked=unasked,
     )
 
 
@@ -196,8 +201,10 @@ async def redrive(client: Client, args: Json) -> Plan:
                 tell(f"redriven {outcome.count:,} of {len(dead.found.items):,}")
                 await anyio.sleep(1.0)
 
-    says += silent(dead.found, await names_of(client))
-    return Plan(target=dead.which, says=says, run=run, confirm=dead.confirm)
+    unasked = silent(dead.found, await names_of(client))
+    return Plan(
+        target=dead.which, says=says + unasked, run=run, unasked=unasked, confirm=dead.confirm
+    )
 
 
 async def drop(client: Client, args: Json) -> Plan:
@@ -221,5 +228,6 @@ async def drop(client: Client, args: Json) -> Plan:
             outcome.count = await Jobs(client).of_each(dead.found.items, commands.ackjob)
             outcome.says.append(f"ended: {jobs_of(outcome.count)}")
 
-    says = [f"{dead.which} end for good", *silent(dead.found, await names_of(client))]
-    return Plan(target=dead.which, says=says, run=run, confirm=dead.confirm)
+    unasked = silent(dead.found, await names_of(client))
+    says = [f"{dead.which} end for good", *unasked]
+    return Plan(target=dead.which, says=says, run=run, unasked=unasked, confirm=dead.confirm)

@@ -33,7 +33,8 @@ from disque_trio.worker.operating.plans import Outcome, Plan
 
 def _runs(operation: Operation) -> Callable[[Any, Call], Awaitable[Reply]]:
     async def answer(api: Any, call: Call) -> Reply:
-        plan, outcome = await _planned(api, operation, call), Outcome()
+        plan = await _planned(api, operation, call)
+        outcome = Outcome(unasked=list(plan.unasked))
         says = plan.says
         if not call.values.get("plan"):
             _check_sure(operation, plan, call)
@@ -45,6 +46,7 @@ def _runs(operation: Operation) -> Callable[[Any, Call], Awaitable[Reply]]:
                 "target": plan.target,
                 "says": says,
                 "failed": outcome.failed,
+                "unasked": outcome.unasked,
                 "count": outcome.count,
                 "details": outcome.details,
                 "confirm": plan.confirm,
@@ -121,8 +123,8 @@ def _route(operation: Operation) -> Route:
         body=(arguments, *fits, *_MORE),
         problems=(409, 422),
         reply=record(
-            operation=TEXT, target=TEXT, says=TEXTS, failed=TEXTS, count=WHOLE,
-            details=many(OBJECT), confirm=maybe(TEXT),
+            operation=TEXT, target=TEXT, says=TEXTS, failed=TEXTS, unasked=TEXTS,
+            count=WHOLE, details=many(OBJECT), confirm=maybe(TEXT),
         ),
     )  # fmt: skip
 

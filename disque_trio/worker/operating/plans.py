@@ -21,6 +21,8 @@ class Outcome:
     failed: list[str] = attrs.Factory(list)
     count: int = 0
     """Jobs, queues, workers or connections that it has changed."""
+    unasked: list[str] = attrs.Factory(list)
+    """Lines about nodes that did not answer, and so were not asked."""
     details: list[Json] = attrs.Factory(list)
     """The answers of workers, for programs."""
 
@@ -39,6 +41,8 @@ class Plan:
     """For the log."""
     says: list[str]
     run: Run
+    unasked: list[str] = attrs.Factory(list)
+    """Of `says`, the lines about nodes that do not answer, and so will not be asked."""
     confirm: str | None = None
     """What a person must type first."""
     risk: str = ""
@@ -72,7 +76,7 @@ class Operable:
             )
             if plan.risk and not is_sure:
                 raise MistakeError(f"{plan.risk}; give is_sure=True")
-            outcome = Outcome()
+            outcome = Outcome(unasked=list(plan.unasked))
             await plan.run(outcome, lambda _: None)
             return outcome
 
