@@ -11,6 +11,7 @@ from typing import Final
 from disque_trio import __version__, extras
 from disque_trio.programs import COMMANDS, EXTRAS
 from disque_trio.terminal.arguments import Parser
+from disque_trio.terminal.output import discard_output, escape_the_rest, flush
 
 _EPILOG: Final = """\
 commands:
@@ -48,6 +49,18 @@ _NOT_HERE: Final = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command. The exit status."""
+    escape_the_rest()
+    try:
+        try:
+            return _main(arguments)
+        finally:
+            flush()
+    except BrokenPipeError:
+        discard_output()
+        return 2
+
+
+def _main(arguments: Sequence[str] | None) -> int:
     parser = Parser(
         prog="disque-trio",
         description="Disque, the distributed in-memory at-least-once job queue, on Trio.",

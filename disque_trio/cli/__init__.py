@@ -8,14 +8,14 @@ from importlib import import_module
 from typing import Final
 
 from disque_trio.cli import formats
-from disque_trio.cli.frame import FAILED, INTERRUPTED, discard_output, run
+from disque_trio.cli.frame import FAILED, INTERRUPTED, run, say_error
 from disque_trio.cli.options import FOREVER, Options
 from disque_trio.cli.pipe import Pipe
 from disque_trio.cli.session import Session
 from disque_trio.client.connection import Connection
 from disque_trio.client.errors import OPTION_TERMS, ConnectionFailedError
 from disque_trio.terminal.options import Command
-from disque_trio.terminal.output import complain
+from disque_trio.terminal.output import complain, discard_output
 
 _FORMS: Final = {
     "people": formats.for_people,
@@ -52,7 +52,8 @@ def _main(options: Options) -> int:
     try:
         return _run(options)
     except ConnectionFailedError as error:
-        complain(error.worded(OPTION_TERMS))
+        say_error(options, text := error.worded(OPTION_TERMS))
+        complain(text)
         return FAILED
     except (KeyboardInterrupt, EOFError):
         if sys.stderr.isatty():

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TextIO, cast
 
+from disque_trio.client.errors import DisqueError
 from disque_trio.terminal.options import (
     Kind,
     Program,
@@ -16,7 +17,7 @@ from disque_trio.terminal.options import (
     parse,
     switch,
 )
-from disque_trio.terminal.output import complain
+from disque_trio.terminal.output import complain, discard_output, flush, say_json
 
 FAILED: Final = 1
 """A node refuses it, no node answers, or there is nothing of that name."""
@@ -26,21 +27,16 @@ INTERRUPTED: Final = 130
 """What shells report for a program ended by Ctrl-C."""
 
 
+class NotDoneError(Exception):
+    """It cannot be done; the text says why, for the user."""
+
+
 def run(name: str, program: Program, words: Sequence[str]) -> int:
     """Carry out `disque-trio NAME WORDS`. The exit status."""
     try:
-        call = parse(program, f"disque-trio {name}", words, os.environ)
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else USAGE
-    assert call.command.run is not None
-    try:
         with _output_watched():
-            status = call.command.run(call.options)
-            if sys.stdout is not None:
-                sys.stdout.flush()  # an error of the flush at exit would have no message of ours
-            return status
-    except UsageError as error:
-        return fail(name, str(error), USAGE)
+            status = _run(name, program, words)
+            flush()  # an error of the flush at exit would have no message of ours
     except KeyboardInterrupt:
         return fail(name, "interrupted", INTERRUPTED)
     except BrokenPipeError:
@@ -49,9 +45,35 @@ def run(name: str, program: Program, words: Sequence[str]) -> int:
     except _OutputError as error:
         discard_output()
         return fail(name, f"cannot write the output: {error.strerror or error}", USAGE)
+    return status
+
+
+def _run(name: str, program: Program, words: Sequence[str]) -> int:
+    try:
+        call = parse(program, f"disque-trio {name}", words, os.environ)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else USAGE
+    assert call.command.run is not None
+    try:
+        return call.command.run(call.options)
+    except (BrokenPipeError, _OutputError):
+        raise
+    except UsageError as error:
+        text, status = str(error), USAGE
+    except (DisqueError, NotDoneError) as error:
+        text, status = str(error), FAILED
     except OSError as error:
         what = error.filename or getattr(call.options, "subject", name)
-        return fail(name, f"{what}: {error.strerror or error}", USAGE)
+        text, status = f"{what}: {error.strerror or error}", USAGE
+    say_error(call.options, text)
+    return fail(name, text, status)
+
+
+def say_error(options: object, text: str) -> None:
+    """For programs, with `--json`: why a command has not done it, as the last value of the
+    output."""
+    if getattr(options, "is_json", False):
+        say_json({"error": text})
 
 
 def fail(name: str, text: str, status: int = FAILED) -> int:
@@ -118,11 +140,6 @@ def _output_watched() -> Iterator[None]:
         yield
     finally:
         sys.stdout = before
-
-
-def discard_output() -> None:
-    """The output cannot be written: without this, Python's flush at exit would fail."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def duration(seconds: float) -> str:

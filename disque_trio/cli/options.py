@@ -169,6 +169,11 @@ class Options(NodeOptions):
             raise UsageError("--pipe reads its commands from standard input; give none")
 
     @property
+    def is_json(self) -> bool:
+        """Is each value of the output JSON?"""
+        return self.form == "json"
+
+    @property
     def command(self) -> list[bytes]:
         """The command and its arguments."""
         words = self.words[1:] if self.words[:1] == ("--",) else self.words

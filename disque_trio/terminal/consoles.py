@@ -13,9 +13,15 @@ from disque_trio.terminal.escapes import printable_lines
 
 def console(file: IO[str] | None = None, **options: Any) -> Console:
     """A console that writes to `file`, or to standard output. `options` are Rich's."""
-    made = Console(file=file, highlight=False, emoji=False, **options)
+    made = _Console(file=file, highlight=False, emoji=False, **options)
     made.push_render_hook(_Cleaner())
     return made
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """The command line decides on the exit status: Rich would end the program here."""
+        raise BrokenPipeError
 
 
 class _Cleaner(RenderHook):

@@ -5,7 +5,9 @@ a terminal: to change its title or clipboard, or to erase what it shows. So ever
 through this module, which shows such characters as escapes (`tests/terminal/test_output.py`).
 """
 
+import io
 import json
+import os
 import re
 import shutil
 import sys
@@ -47,13 +49,29 @@ def complain_lines(text: str) -> None:
 
 
 def flush() -> None:
-    """Let the reader see what has been written."""
-    sys.stdout.flush()
+    """Let the reader see what has been written. At the exit, an error of the flush would have no
+    message of ours."""
+    if sys.stdout is not None:  # it is None if the caller has closed it
+        sys.stdout.flush()
+
+
+def discard_output() -> None:
+    """The output cannot be written: without this, Python's flush at exit would fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def escape_the_rest() -> None:
+    """From now on, characters that the encoding of the output lacks are written as escapes: with
+    LANG=C or Latin-1, a name of a queue would end the program otherwise."""
+    usual = ("strict", "surrogateescape")
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors in usual:
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def say_json(value: Any, *, indent: int | None = None, is_compact: bool = False) -> None:
     """Write a value as JSON, on one line unless `indent` is given."""
-    sys.stdout.write(json_text(value, indent=indent, is_compact=is_compact) + "\n")
+    text = json_text(value, indent=indent, is_compact=is_compact)
+    sys.stdout.write(_OTHER.sub(_json_of_lacking, text) + "\n")
 
 
 def json_text(value: Any, *, indent: int | None = None, is_compact: bool = False) -> str:
@@ -66,6 +84,16 @@ def json_text(value: Any, *, indent: int | None = None, is_compact: bool = False
 def _json_escape(found: re.Match[str]) -> str:
     each = found[0]
     return each if is_seen(each) else json.dumps(each)[1:-1]
+
+
+def _json_of_lacking(found: re.Match[str]) -> str:
+    """JSON has escapes of its own for what the encoding of the output lacks."""
+    each = found[0]
+    try:
+        each.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(each)[1:-1]
+    return each
 
 
 # Tables.

@@ -1,7 +1,11 @@
 """Nothing that others have written commands the terminal."""
 
 import ast
+import contextlib
+import io
 import json
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -92,6 +96,36 @@ def test_json_has_the_text_and_no_character_that_commands_a_terminal(
     assert json.loads(said) == {"body": HOSTILE, "name": "日本"}
     assert said.rstrip("\n").isprintable()
     assert "日本" in said
+
+
+@pytest.mark.parametrize("errors", ["strict", "surrogateescape"])
+def test_what_the_encoding_lacks_is_written_as_escapes(
+    errors: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = io.BytesIO()
+    out = io.TextIOWrapper(written, encoding="ascii", errors=errors)
+    monkeypatch.setattr(sys, "stdout", out)
+
+    output.escape_the_rest()
+    output.say("日本 😀")
+    output.say_json({"name": "日本 é 😀"})
+    output.flush()
+
+    line, told = written.getvalue().decode().splitlines()
+    assert line == r"\u65e5\u672c \U0001f600"
+    assert json.loads(told) == {"name": "日本 é 😀"}
+
+
+def test_a_console_leaves_the_end_of_a_pipe_to_the_command_line() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    out = os.fdopen(writer, "w")
+    shown = consoles.console(out)
+
+    with pytest.raises(BrokenPipeError):
+        shown.print("much")
+    with contextlib.suppress(BrokenPipeError):
+        out.close()
 
 
 def test_long_names_are_cut_to_the_width_and_figures_are_not() -> None:

@@ -5,17 +5,15 @@ from typing import Any, Final
 
 import attrs
 
-from disque_trio.cli.frame import JOB_ID, duration, run
+from disque_trio.cli.frame import JOB_ID, NotDoneError, duration, run
 from disque_trio.cli.operating.frame import (
     EPILOG,
-    NotDoneError,
     Options,
     client_of,
     operation,
     operations,
     warn_of,
 )
-from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.observer import Observer
 from disque_trio.terminal.counting import counted
 from disque_trio.terminal.options import Family, argument
@@ -42,7 +40,7 @@ def main(argv: Sequence[str]) -> int:
 
 async def _told(options: Options, topic: str, **args: str) -> dict[str, Any]:
     """As the console has it."""
-    async with client_of(options.url, DeadlineClient) as client:
+    async with client_of(options.url) as client:
         data, unreached = await Observer(client).tell(topic, dict(args))
         await warn_of(client, NAME, unreached)
     return data
@@ -97,8 +95,8 @@ PROGRAM: Final = Family(
     about="List flows, show the members of one, and cancel or retry it.",
     epilog=EPILOG,
     commands={
-        "list": operation(NAME, "List the flows that are not over.", _list, Options),
-        "show": operation(NAME, "Show a flow and its members.", _show, Show),
+        "list": operation("List the flows that are not over.", _list, Options),
+        "show": operation("Show a flow and its members.", _show, Show),
         **operations(NAME),
     },
 )

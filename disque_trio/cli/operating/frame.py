@@ -7,10 +7,10 @@ from typing import Any, Final, TypeVar
 import anyio
 import attrs
 
-from disque_trio.cli.frame import FAILED, JOB_ID, fail, json_switch
+from disque_trio.cli.frame import FAILED, JOB_ID, NotDoneError, json_switch
 from disque_trio.client import Client
-from disque_trio.client.errors import DisqueError
 from disque_trio.client.settings import DEFAULT_URL
+from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.cluster import label_of
 from disque_trio.observe.operations import OPERATIONS, fields_of
 from disque_trio.observe.operations.members import names_of
@@ -46,7 +46,8 @@ exit status:
 """.replace("DEFAULT", DEFAULT_URL)
 
 
-SomeClient = TypeVar("SomeClient", bound=Client)
+_ANSWER_S: Final = 3.0
+"""A node that takes longer is not waited for, and reported."""
 
 
 def cluster_url() -> Any:
@@ -55,16 +56,12 @@ def cluster_url() -> Any:
     return option("--url", URL, "nodes of the cluster", DEFAULT_URL, shown, variable="DISQUE_URL")
 
 
-def client_of(url: str, kind: type[SomeClient]) -> SomeClient:
-    """A client of the cluster. Raises `UsageError`."""
+def client_of(url: str, answer_s: float | None = None) -> DeadlineClient:
+    """A client of the cluster, which waits for a silent node only once. Raises `UsageError`."""
     try:
-        return kind(url)
+        return DeadlineClient(url, answer_s=_ANSWER_S if answer_s is None else answer_s)
     except (ValueError, OSError) as error:
         raise UsageError(str(error)) from error
-
-
-class NotDoneError(Exception):
-    """It cannot be done; the text says why, for the user."""
 
 
 @attrs.frozen(kw_only=True)
@@ -84,16 +81,14 @@ Some = TypeVar("Some", bound=Options)
 
 
 def operation(
-    name: str,
     about: str,
     carry_out: Callable[[Admin, Some], Coroutine[Any, Any, int]],
     record: type[Some],
 ) -> Command[Some]:
-    """A command of the family NAME. `carry_out` gives the exit status, and raises
-    `NotDoneError`."""
+    """A command of a family. `carry_out` gives the exit status, and raises `NotDoneError`."""
 
     def run(options: Some) -> int:
-        client = client_of(options.url, Client)
+        client = client_of(options.url)
 
         async def carried_out() -> int:
             async with client:
@@ -101,8 +96,8 @@ def operation(
 
         try:
             return anyio.run(carried_out)
-        except (DisqueError, MistakeError, NotDoneError) as error:
-            return fail(name, str(error))
+        except MistakeError as error:
+            raise NotDoneError(str(error)) from error
 
     return Command(record=record, run=run, about=about)
 
@@ -110,7 +105,7 @@ def operation(
 def operations(family: str) -> dict[str, Command[Any]]:
     """The commands that change something, out of the table of operations."""
     return {
-        each.name: operation(family, each.about, partial(_operate, each), _record_of(each))
+        each.name: operation(each.about, partial(_operate, each), _record_of(each))
         for each in OPERATIONS.values()
         if each.family == family
     }
@@ -154,20 +149,19 @@ async def _operate(each: Operation, admin: Admin, options: Any) -> int:
     for one in several:
         plan = await each.planned(admin.client, fields_of({**values, **one}))
         if options.is_plan:
-            say_lines("\n".join(plan.says))
+            outcome.says += plan.says
             continue
         if (each.is_grave or plan.risk) and not options.is_sure:
             says = "; ".join(map(printable, plan.says))
             raise UsageError(f"{says}. If you are sure, give --yes")
         await plan.run(outcome, lambda _: None)
-    if options.is_plan:
-        return 0
+        outcome.unasked += [line for line in plan.unasked if line not in outcome.unasked]
     if options.is_json:
         say_json(attrs.asdict(outcome))
     else:
         say_lines("\n".join(outcome.says))
-        for failed in outcome.failed:
-            complain(f"disque-trio {each.key}: {failed}")
+        for line in outcome.failed + outcome.unasked:
+            complain(f"disque-trio {each.key}: {line}")
     return FAILED if outcome.failed else 0
 
 

@@ -8,12 +8,12 @@ from typing import Any, Final
 import attrs
 
 from disque_trio.cli import frame
-from disque_trio.cli.frame import JOB_ID
+from disque_trio.cli.frame import JOB_ID, NotDoneError
 from disque_trio.cli.operating import timeline
 from disque_trio.cli.operating.frame import (
     EPILOG,
-    NotDoneError,
     Options,
+    client_of,
     operation,
     operations,
     warn_of,
@@ -82,20 +82,19 @@ def main(argv: Sequence[str]) -> int:
 
 
 async def _show_or_tell(admin: Admin, options: Show) -> int:
-    return await (_tell if options.is_timeline else _show)(admin, options)
+    return await (_tell(options) if options.is_timeline else _show(admin, options))
 
 
-async def _tell(admin: Admin, options: One) -> int:
-    history, unreached = await timeline.ask(options.url, options.id)
-    await warn_of(admin.client, "jobs", unreached)
+async def _tell(options: One) -> int:
+    async with client_of(options.url) as client:
+        history, unreached = await timeline.ask(client, options.id)
+        await warn_of(client, "jobs", unreached)
     if options.is_json:
         say_json(timeline.as_json(options.id, history))
     elif history.rows:
         for line in timeline.lines(options.id, history):
             say(line)
-    if not history.rows:
-        raise NotDoneError(_nothing(options.id, history))
-    return 0
+    return 0 if history.rows else frame.fail("jobs", _nothing(options.id, history))
 
 
 def _nothing(id: str, history: History) -> str:
@@ -250,14 +249,10 @@ PROGRAM: Final = Family(
     about="List, redrive and end jobs, whichever nodes hold them.",
     epilog=EPILOG,
     commands={
-        "show": operation("jobs", "Show what the nodes know of a job.", _show_or_tell, Show),
-        "list": operation(
-            "jobs", "List jobs that have not ended, the youngest first.", _list, Listed
-        ),
-        "ended": operation(
-            "jobs", "List jobs that have ended, the latest first.", _list_ended, Ended
-        ),
-        "dead": operation("jobs", "List dead jobs, the youngest first.", _list_dead, Dead),
+        "show": operation("Show what the nodes know of a job.", _show_or_tell, Show),
+        "list": operation("List jobs that have not ended, the youngest first.", _list, Listed),
+        "ended": operation("List jobs that have ended, the latest first.", _list_ended, Ended),
+        "dead": operation("List dead jobs, the youngest first.", _list_dead, Dead),
         **operations("jobs"),
     },
 )

@@ -6,10 +6,9 @@ from typing import Any, Final
 
 import attrs
 
-from disque_trio.cli.frame import duration, run
+from disque_trio.cli.frame import NotDoneError, duration, run
 from disque_trio.cli.operating.frame import (
     EPILOG,
-    NotDoneError,
     Options,
     operation,
     operations,
@@ -131,8 +130,8 @@ PROGRAM: Final = Family(
     about="List, pause, limit and purge the queues of a cluster.",
     epilog=EPILOG,
     commands={
-        "list": operation(NAME, "List the queues, with their figures of all nodes.", _list, List),
-        "show": operation(NAME, "Show the figures and the limits of a queue.", _show, Show),
+        "list": operation("List the queues, with their figures of all nodes.", _list, List),
+        "show": operation("Show the figures and the limits of a queue.", _show, Show),
         **operations(NAME),
     },
 )

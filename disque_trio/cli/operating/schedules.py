@@ -43,7 +43,7 @@ PROGRAM: Final = Family(
     epilog=EPILOG,
     commands={
         "list": operation(
-            NAME, "List the schedules: those of the code, and those added at run time.", _list,
+            "List the schedules: those of the code, and those added at run time.", _list,
             Options,
         ),
         **operations(NAME),

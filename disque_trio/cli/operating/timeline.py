@@ -19,10 +19,9 @@ _TOLD: Final = ("time", "node", "kind", "peer", "client", "cause", "detail")
 """Of a row, in JSON."""
 
 
-async def ask(url: str, id: str) -> tuple[History, dict[str, str]]:
+async def ask(client: DeadlineClient, id: str) -> tuple[History, dict[str, str]]:
     """The history of the job, and the nodes that have not answered, with the reason."""
-    async with DeadlineClient(url) as client:
-        return await Timelines().history(Survey(client), id)
+    return await Timelines().history(Survey(client), id)
 
 
 def as_json(id: str, history: History) -> Json:

@@ -5,10 +5,9 @@ from typing import Any, Final
 
 import attrs
 
-from disque_trio.cli.frame import duration, run
+from disque_trio.cli.frame import NotDoneError, duration, run
 from disque_trio.cli.operating.frame import (
     EPILOG,
-    NotDoneError,
     Options,
     operation,
     operations,
@@ -138,9 +137,9 @@ PROGRAM: Final = Family(
     about="List and control the workers of a cluster.",
     epilog=EPILOG,
     commands={
-        "list": operation(NAME, "List the workers that run.", _list, Options),
-        "tasks": operation(NAME, "Show how long tasks ran lately.", _tasks, Options),
-        "show": operation(NAME, "Show workers and their running jobs.", _show, Named),
+        "list": operation("List the workers that run.", _list, Options),
+        "tasks": operation("Show how long tasks ran lately.", _tasks, Options),
+        "show": operation("Show workers and their running jobs.", _show, Named),
         **operations(NAME),
     },
 )

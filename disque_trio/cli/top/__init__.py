@@ -10,16 +10,27 @@ from typing import Any, Final
 import anyio
 import attrs
 
-from disque_trio.cli.frame import INTERRUPTED, discard_output, fail, json_switch, run
+from disque_trio.cli.frame import (
+    INTERRUPTED,
+    NotDoneError,
+    fail,
+    json_switch,
+    run,
+)
 from disque_trio.cli.operating.frame import client_of, cluster_url
 from disque_trio.cli.top import tables
-from disque_trio.client.errors import DisqueError
 from disque_trio.client.settings import DEFAULT_URL
-from disque_trio.observe.client import DeadlineClient
+from disque_trio.observe.client import ANSWER_S, DeadlineClient
 from disque_trio.observe.observer import Observer
 from disque_trio.observe.sampling import Sampler
 from disque_trio.terminal.options import Command, one_of, option, seconds, switch
-from disque_trio.terminal.output import flush, say_json, say_lines, terminal_width
+from disque_trio.terminal.output import (
+    discard_output,
+    flush,
+    say_json,
+    say_lines,
+    terminal_width,
+)
 
 _NO_TEXTUAL: Final = (
     "the screen needs Textual: pip install 'disque-trio[top]'; --once and --json do without"
@@ -51,14 +62,12 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _main(options: Options) -> int:
-    client = client_of(options.url, DeadlineClient)
+    client = client_of(options.url, ANSWER_S)
     try:
         if options.is_json or options.is_once or not sys.stdout.isatty():
             anyio.run(_print, client, options)
             return 0
         return _watch(client, options)
-    except DisqueError as error:
-        return fail("top", str(error))
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -89,7 +98,9 @@ def _watch(client: DeadlineClient, options: Options) -> int:
     except ModuleNotFoundError:
         return fail("top", _NO_TEXTUAL)
     error: str | None = screen.Top(Sampler(Observer(client)), options.interval, options.sort).run()
-    return fail("top", error) if error else 0
+    if error:
+        raise NotDoneError(error)
+    return 0
 
 
 PROGRAM: Final = Command(
