@@ -18,7 +18,7 @@ from disque_trio.observe.values import Json, name_fields
 from disque_trio.statemachine import commandoptions, joboptions
 from disque_trio.statemachine.joboptions import Option
 from disque_trio.web.api.problems import ProblemError, problem_of
-from disque_trio.web.api.reading import QUEUE
+from disque_trio.web.api.reading import QUEUE, QUEUE_NAME
 from disque_trio.web.api.routes import (
     LARGE,
     PREFIX,
@@ -308,7 +308,7 @@ ROUTES: Final[Sequence[Route]] = (
         body=(
             Field(
                 name="queues", about="names, in order of preference",
-                schema=many(named(), QUEUES, 1), is_required=True,
+                schema=many(QUEUE_NAME, QUEUES, 1), is_required=True,
             ),
             Field(name="count", about="jobs at most", schema=whole(1, LEASED), default=1),
             Field(

@@ -7,7 +7,7 @@ from disque_trio.observe import bulk
 from disque_trio.observe.operations import OPERATIONS
 from disque_trio.observe.operations.operation import Argument, Operation
 from disque_trio.web.api.problems import ProblemError
-from disque_trio.web.api.reading import FILTERS, ID
+from disque_trio.web.api.reading import FILTERS, ID, QUEUE, QUEUE_NAME
 from disque_trio.web.api.routes import Call, Reply, Route
 from disque_trio.web.api.schemas import (
     BASE64,
@@ -93,7 +93,7 @@ def _schema(argument: Argument) -> Schema:
             return FLAG
         case "body":
             return TEXT
-    return named()
+    return QUEUE_NAME if argument.name == QUEUE.name else named()
 
 
 _FILTER: Final = Field(

@@ -34,8 +34,9 @@ from disque_trio.web.api.schemas import (
 )
 from disque_trio.web.roles import SEE
 
+QUEUE_NAME: Final = named(1, 1024)
 QUEUE: Final = Field(
-    name="queue", about="name of the queue", schema=named(1, 1024),
+    name="queue", about="name of the queue", schema=QUEUE_NAME,
     is_required=True,
 )  # fmt: skip
 ID: Final = Field(name="id", about="id of the job", schema=JOB_ID, is_required=True)
@@ -231,7 +232,7 @@ def opened(call: Call, kind: type) -> Any:
 # The table.
 
 FILTERS: Final = (
-    Field(name="queue", about="of this queue", schema=named()),
+    Field(name="queue", about="of this queue", schema=QUEUE_NAME),
     Field(
         name="state", about="in this state", schema=one_of(*filter(None, STATES)),
     ),

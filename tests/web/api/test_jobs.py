@@ -32,6 +32,17 @@ async def test_a_job_is_added_taken_and_acknowledged(nursery: trio.Nursery) -> N
     assert (ended["body"], ended["copies"]) == ("ä", [])
 
 
+async def test_a_queue_with_a_long_name_can_be_used_by_every_route(nursery: trio.Nursery) -> None:
+    api, name = await program(nursery), "q" * 1024
+    await api.post(f"/queues/{name}/jobs", {"body": "x", "replicate": 1}, 201)
+
+    assert (await api.get(f"/jobs?queue={name}"))["jobs"][0]["queue"] == name
+    await api.post("/operations/queues/resume", {"arguments": {"queue": name}})
+    found = await api.post("/jobs/lease", {"queues": [name]})
+
+    assert [each["queue"] for each in found["jobs"]] == [name]
+
+
 async def test_a_body_is_text_or_base64_or_the_body_of_the_request(nursery: trio.Nursery) -> None:
     api = await program(nursery)
     data = bytes(range(256))
