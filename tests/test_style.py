@@ -62,16 +62,17 @@ def test_only_the_command_line_prints(path: Path) -> None:
 _PLURAL: Final = re.compile(r" (\w+ )?[a-z]+s\b")
 
 
-@pytest.mark.parametrize("room", ["cli", "pipeline"])
-def test_numbers_of_things_are_counted(room: str) -> None:
+@every_file
+def test_numbers_of_things_are_counted(path: Path) -> None:
     """1 job, not 1 jobs: texts use `terminal.counting.counted`."""
+    if PACKAGE / "statemachine" in path.parents:
+        return  # The lowest rung cannot import it: it has few texts with numbers.
     found = []
-    for path in modules(PACKAGE / room):
-        for text in ast.walk(tree(path)):
-            if isinstance(text, ast.JoinedStr):
-                found += [ast.unparse(text) for pair in pairwise(text.values) if _is_plural(*pair)]
-            elif isinstance(text, ast.Constant) and isinstance(text.value, str):
-                found += re.findall(r"(?:%d|\{\w*:,\}) [a-z]+s\b.*", text.value)
+    for text in ast.walk(tree(path)):
+        if isinstance(text, ast.JoinedStr):
+            found += [ast.unparse(text) for pair in pairwise(text.values) if _is_plural(*pair)]
+        elif isinstance(text, ast.Constant) and isinstance(text.value, str):
+            found += re.findall(r"(?:%d|\{\w*:,\}) (?!is\b)[a-z]+s\b.*", text.value)
     assert not found
 
 

@@ -7,6 +7,7 @@ from disque_trio.explain.job_request import JobRequest
 from disque_trio.explain.rules import NO, YES, Answer
 from disque_trio.explain.trials import Trial, scaled
 from disque_trio.statemachine.base import Millis
+from disque_trio.terminal.counting import counted
 
 _BACKLOG: Final[Millis] = 2_000
 """How long the jobs of a trial wait for each other, since its workers come all at once."""
@@ -22,10 +23,10 @@ def disagreements(answer: Answer, request: JobRequest, trials: Iterable[Trial]) 
 def _against(answer: Answer, request: JobRequest, trial: Trial) -> Iterator[str]:
     yield from trial.violations
     if answer.loss.lost == NO and trial.gone:
-        yield f"{trial.gone} of {trial.added} jobs were lost, and none may be"
+        yield f"{trial.gone} of {counted(trial.added, 'job')} were lost, and none may be"
     if answer.loss.lost == YES and trial.waiting_gone < trial.waiting:
         came = trial.waiting - trial.waiting_gone
-        yield f"{came} of {trial.waiting} jobs that waited came, and all must be lost"
+        yield f"{came} of {counted(trial.waiting, 'job')} that waited came, and all must be lost"
     if extra := [cause for cause in trial.causes if cause not in answer.twice]:
         yield f"jobs came twice by {', '.join(extra)}, which the rules do not allow"
     if answer.late is not None:

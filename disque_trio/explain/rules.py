@@ -54,7 +54,7 @@ def refusal(request: JobRequest, facts: Facts) -> str:
     """Why ADDJOB is refused now; empty if it is not."""
     able = facts.nodes - facts.originals * request.is_ours
     if request.confirmed > able:
-        few = f"{able} of {facts.nodes} nodes can hold it"
+        few = f"{able} of {counted(facts.nodes, 'node')} can hold it"
         return f"NOREPL: it needs {request.confirmed} replicas; {few}"
     return ""
 
@@ -153,7 +153,8 @@ def _rolled(_asked: JobRequest, facts: Facts) -> Loss:
 
 def _worker_dies(request: JobRequest, _facts: Facts) -> Loss:
     if limit := request.extensions.limit:
-        return Loss(NO, f"it is redelivered after RETRY; after {limit} deliveries it is dead")
+        deliveries = counted(limit, "delivery", "deliveries")
+        return Loss(NO, f"it is redelivered after RETRY; after {deliveries} it is dead")
     return Loss(NO, "it is redelivered after RETRY (L2)")
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
+from disque_trio.terminal.counting import counted
+
 
 @attrs.frozen(kw_only=True)
 class Place:
@@ -49,7 +51,7 @@ def lacks(ours: Sequence[Place], answering: int) -> Iterator[Lack]:
         yield Lack(
             "the cluster",
             f"a job has {copies} copies by default, and the nodes that answer are in "
-            f"{count} zone{'s' if count > 1 else ''}: {', '.join(sorted(zones))}",
+            f"{counted(count, 'zone')}: {', '.join(sorted(zones))}",
             "some zone holds several copies of each job, and its loss takes them together: start "
             "nodes in other zones, or see why those there do not answer"
             if count > 1
@@ -64,7 +66,7 @@ def spread(held: Sequence[str], reached: Sequence[str]) -> tuple[bool, str]:
     if not held or not any((*held, *reached)):
         return True, ""
     its, further = set(held), sorted(set(reached) - set(held))
-    copies = "its copy is" if len(held) == 1 else f"its {len(held)} copies are"
+    copies = "its copy is" if len(held) == 1 else f"its {counted(len(held), 'copy', 'copies')} are"
     text = f"{copies} in {listed(its)}"
     if len(its) == len(held):
         return True, text

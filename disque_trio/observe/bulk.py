@@ -6,7 +6,7 @@ from typing import Final
 
 from disque_trio.client.client import Client
 from disque_trio.client.errors import DisqueError
-from disque_trio.observe.operations.operation import MANY, Operation, jobs_of
+from disque_trio.observe.operations.operation import MANY, Operation
 from disque_trio.observe.values import Json
 from disque_trio.terminal.counting import counted
 from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Tell
@@ -48,13 +48,13 @@ async def planned(operation: Operation, client: Client, ids: Sequence[str], args
             failed.update(each.replace(plan.target, "the job") for each in one.failed)
             outcome.says[:], outcome.failed[:] = _counted(done), _counted(failed)
             if number % _EVERY == 0:
-                tell(f"{number:,} of {jobs_of(len(plans))}")
+                tell(f"{number:,} of {counted(len(plans), 'job')}")
 
     count = len(plans)
     return Plan(
-        target=f"{jobs_of(count)} that fit",
+        target=f"{counted(count, 'job that fits', 'jobs that fit')}",
         says=[
-            f"{operation.label}: {jobs_of(count)}",
+            f"{operation.label}: {counted(count, 'job')}",
             *_counted(says),
             *(f"not: {each}" for each in _counted(refused)),
         ],

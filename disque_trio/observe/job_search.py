@@ -1,5 +1,6 @@
 """The topic `jobs`: jobs of all nodes that fit filters, which combine."""
 
+import re
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -45,6 +46,8 @@ _PHASES: Final[Mapping[str, tuple[str, ...]]] = {
 _REAL: Final = ("acked", "queued", "dead", "active", "wait-repl", "ended")
 """Of several copies the one in the first of these states tells what the job is."""
 _TEXTS: Final = ("task", "worker", "group", "key", "error", "place", "text")
+_ATTEMPTS: Final = re.compile(r"failed \d+(?: of \d+)? times?: ")
+"""The reason of a dead job begins like this in `worker.policies` and `worker.deciding`."""
 _NO_REASON: Final = "no reason given"
 
 
@@ -52,9 +55,7 @@ def last_error(copy: Copy) -> LastError | None:
     """The error of the last failed attempt; of a dead job without one, what its reason tells."""
     if copy.job.error is not None or copy.job.state != "dead":
         return copy.job.error
-    reason = copy.reason
-    if reason.startswith("failed ") and " times: " in reason:  # `worker.policies`
-        reason = reason.partition(" times: ")[2]
+    reason = _ATTEMPTS.sub("", copy.reason)
     rest, _, place = reason.removesuffix(")").rpartition(" (") if ":" in reason else ("", "", "")
     kind, _, message = (rest or reason).partition(":")
     return LastError(kind or _NO_REASON, message.strip(), place if rest else "", "", 0.0)

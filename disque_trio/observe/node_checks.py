@@ -118,13 +118,14 @@ def _process(node: NodeFacts) -> Iterator[Finding]:
     if most and clients > 0.9 * most:
         yield warning(
             node.where,
-            f"{clients} of {most} clients are connected",
+            f"{clients} of {counted(most, 'client is', 'clients are')} connected",
             "raise maxclients, or find out who does not close connections (CLIENT LIST)",
         )
-    if node.number("bus_frames_dropped"):
+    if dropped := node.number("bus_frames_dropped"):
         yield warning(
             node.where,
-            f"{node.number('bus_frames_dropped')} bus frames were dropped: a peer did not keep up",
+            f"{counted(dropped, 'bus frame was', 'bus frames were')} dropped: "
+            "a peer did not keep up",
             f"look for a node that is overloaded or stopped; {ANEW}",
             kind="frames-dropped",
         )
@@ -350,7 +351,7 @@ def _members(well: list[NodeFacts], nodes: list[NodeFacts]) -> Iterator[Finding]
             continue  # it has no links until it has loaded its file
         where = names.get(peer_id, label_of(node_name(peer_id, peer.name), peer.address))
         thoughts = [p.flags for node in well for p in node.peers if p.id == peer_id]
-        count = f"{len(thoughts)} nodes report" if len(thoughts) > 1 else "one node reports"
+        count = counted(len(thoughts), "node reports", "nodes report")
         if any("noaddr" in flags for flags in thoughts):
             yield warning(
                 where,
@@ -372,7 +373,7 @@ def _members(well: list[NodeFacts], nodes: list[NodeFacts]) -> Iterator[Finding]
             suspecting = sum("fail?" in flags for flags in thoughts)
             yield warning(
                 where,
-                f"{suspecting} of {len(thoughts)} nodes suspect it",
+                f"{suspecting} of {counted(len(thoughts), 'node suspects', 'nodes suspect')} it",
                 "see its log and network",
                 since=_heard(well, peer_id),
             )
@@ -390,7 +391,7 @@ def _members(well: list[NodeFacts], nodes: list[NodeFacts]) -> Iterator[Finding]
     if size < _QUORUM:
         yield note(
             well[0].where,
-            f"the cluster has {size} node{'s' if size > 1 else ''}",
+            f"the cluster has {counted(size, 'node')}",
             "with three or more, one may fail: two cannot agree on which of them is gone",
         )
 

@@ -31,6 +31,7 @@ from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.form import FORM
 from disque_trio.storage.nodes_conf import NodesConf, NodesConfError, NoNodesConf
 from disque_trio.terminal.consoles import console
+from disque_trio.terminal.counting import counted
 from disque_trio.terminal.options import (
     DIR,
     PORT,
@@ -221,7 +222,7 @@ def _show(nodes: list[Node], console: Console) -> None:
         address = _shown(*_address(node))
         name = node.state.cluster.myself.id.decode()
         console.print(f"[bold]node {number:<2}[/]  [cyan]{address:<21}[/]  [dim]{name}[/]")
-    joined = f"{len(nodes)} nodes joined" if len(nodes) > 1 else "1 node"
+    joined = counted(len(nodes), "node", "nodes joined")
     ending = f"Ctrl-C ends {'them' if len(nodes) > 1 else 'it'}."
     console.print(f"[green]{joined}[/], in the {FORM} form. {ending}")
     if web_port := nodes[0].state.config.web_port:

@@ -8,6 +8,7 @@ import attrs
 from disque_trio.ports import JournalError, JournalFile, JournalStore, Log
 from disque_trio.statemachine.records import Record
 from disque_trio.storage.tasks import Tasks
+from disque_trio.terminal.counting import counted
 from disque_trio.wire.journal import DamagedFileError, NewerFileError, Reader
 
 PORTION: Final = 64 << 10
@@ -95,7 +96,7 @@ async def _cut(
 ) -> None:
     if not may_cut:
         raise JournalError(
-            f"{store.name} ends within a record, {torn} bytes after byte {offset}, and "
+            f"{store.name} ends within a record, {counted(torn, 'byte')} after byte {offset}, and "
             f"'aof-load-truncated' is no: 'disque-trio aof repair {store.name}' cuts it there"
         )
     log.warning("the journal ends within a record: cut", at=offset, lost_bytes=torn)

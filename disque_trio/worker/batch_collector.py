@@ -14,6 +14,7 @@ import attrs
 
 from disque_trio import client as clients
 from disque_trio.client.records import Job as Delivered
+from disque_trio.terminal.counting import counted
 from disque_trio.worker import codec, steps, tokens
 from disque_trio.worker.batches import COLLECT
 from disque_trio.worker.context import Job
@@ -89,7 +90,8 @@ def collector(
         why_not = ""
         ends = found.ends(enqueuer.max_body // 2)
         if unheard:
-            why_not = f"its producer has ended before it had added {len(unheard)} of {size} members"
+            missing = f"{len(unheard)} of {counted(size, 'member')}"
+            why_not = f"its producer has ended before it had added {missing}"
         elif if_failed == "skip" and ends.failed:
             why_not = found.tally.failures()
         if why_not:

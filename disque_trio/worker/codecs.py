@@ -12,6 +12,7 @@ from typing import ClassVar, Final, Protocol
 
 import attrs
 
+from disque_trio.terminal.counting import counted
 from disque_trio.worker import codec
 from disque_trio.worker.envelope import (
     CODED,
@@ -134,7 +135,7 @@ class ClaimCheck(Codec):
                 f"the store has no body {key}: it has expired, or the job was done before"
             ) from None
         if len(found) > most:
-            raise ValueError(f"it has {len(found)} bytes, of {most} at most")
+            raise ValueError(f"it has {counted(len(found), 'byte')}, of {most:,} at most")
         return found
 
     def forget(self, body: bytes) -> None:
@@ -209,7 +210,8 @@ class Codecs:
         found = encoded(self.written, task, key, body)
         if len(found) > self.max_body:
             raise TooLargeError(
-                f"{task}: the encoded body has {len(found)} bytes, of {self.max_body} at most"
+                f"{task}: the encoded body has {counted(len(found), 'byte')}, "
+                f"of {self.max_body:,} at most"
             )
         return found
 
@@ -252,7 +254,7 @@ class Codecs:
     def check(self, coded: codec.Coded) -> None:
         """Raises `NewerBodyError` for a codec that the app does not have."""
         if not 0 < len(coded.codecs) <= _MOST_CODECS:
-            raise BadBodyError(f"unreadable: the body names {len(coded.codecs)} codecs")
+            raise BadBodyError(f"unreadable: the body names {counted(len(coded.codecs), 'codec')}")
         for name in coded.codecs:
             if name not in self.known:
                 raise NewerBodyError(f"codec {name:.100} is not known: name it in App(codec=…)")

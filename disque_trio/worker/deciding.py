@@ -13,6 +13,7 @@ import attrs
 
 from disque_trio.client.errors import DisqueError
 from disque_trio.statemachine.extensions import MAX_REASON
+from disque_trio.terminal.counting import counted
 from disque_trio.worker.context import Job, number
 from disque_trio.worker.describing import describe, is_of, leaves, line_of, report_of
 from disque_trio.worker.engine import records, words
@@ -148,7 +149,7 @@ def last_resort(run: Run, error: BaseException) -> End:
     says, without jitter."""
     attempt, reason = run.start.nacks + 1, describe(error)
     if attempt >= DEFAULT.attempts:
-        return dead(f"failed {attempt} times: {reason}", error)
+        return dead(f"failed {counted(attempt, 'time')}: {reason}", error)
     after = DEFAULT.bound(attempt)
     return End("retried", retry_after(after, error), reason, error, after=after)
 

@@ -37,6 +37,7 @@ from disque_trio.client.nodes import NoNodeError
 from disque_trio.client.refusals import NotReplicatedError
 from disque_trio.client.settings import WINDOW
 from disque_trio.statemachine.base import ORIGINAL_PERIOD_S
+from disque_trio.terminal.counting import counted
 from disque_trio.worker import codec
 from disque_trio.worker.arguments import Arguments, Packed
 from disque_trio.worker.checks import shown
@@ -664,8 +665,8 @@ def with_results(results: list[Any], under_way: Sequence[Any]) -> Iterator[None]
             raise
         added = sum(not isinstance(each, DisqueError) for each in told)
         raise EnqueueManyError(
-            f"interrupted after {len(told)} calls, of which {added} were added (see `results`): "
-            f"{type_and_text(error)}",
+            f"interrupted after {counted(len(told), 'call')}, {added} of them added "
+            f"(see `results`): {type_and_text(error)}",
             told,
         ) from error
 

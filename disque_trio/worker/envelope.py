@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from disque_trio.client.errors import DisqueError
+from disque_trio.terminal.counting import counted
 from disque_trio.worker import codec
 from disque_trio.worker.codec import Envelope, Form
 
@@ -76,7 +77,9 @@ def checked_form(body: bytes, max_body: int = MAX_BODY) -> Form:
     if form is None:
         raise BadBodyError("unreadable: the body is neither a JSON object nor a msgpack map")
     if len(body) > max_body:
-        raise BadBodyError(f"unreadable: the body has {len(body)} bytes, of {max_body} at most")
+        raise BadBodyError(
+            f"unreadable: the body has {counted(len(body), 'byte')}, of {max_body:,} at most"
+        )
     try:
         _check_depth(body, form)
     except codec.BAD_INPUT as error:
@@ -153,7 +156,7 @@ def write(envelope: Envelope, max_body: int = MAX_BODY) -> bytes:
         raise NotEncodableError(f"{envelope.task}: more than {MAX_ARGUMENTS} arguments")
     if len(body) > max_body:
         raise TooLargeError(
-            f"{envelope.task}: the body has {len(body)} bytes, of {max_body} at most; "
+            f"{envelope.task}: the body has {counted(len(body), 'byte')}, of {max_body:,} at most; "
             "pass the address of large data, or raise max_body of the app"
         )
     return body
@@ -172,7 +175,7 @@ def _unwritable(envelope: Envelope) -> Iterator[str]:
 def _check_headers(envelope: Envelope) -> None:
     size = len(codec.write(envelope.headers, envelope.form))
     if size > MAX_HEADERS:
-        raise TooLargeError(f"the headers have {size} bytes, of {MAX_HEADERS} at most")
+        raise TooLargeError(f"the headers have {counted(size, 'byte')}, of {MAX_HEADERS:,} at most")
 
 
 def _check_depth(body: bytes, form: Form) -> None:

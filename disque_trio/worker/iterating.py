@@ -17,6 +17,7 @@ import attrs
 
 from disque_trio.client import commands
 from disque_trio.client.errors import DisqueError
+from disque_trio.terminal.counting import counted
 from disque_trio.worker import codec, deciding, snoozing
 from disque_trio.worker.context import Job, NoJobError, current_job
 from disque_trio.worker.decoding import PATIENCE_S
@@ -145,8 +146,8 @@ def _written(checkpoint: object) -> bytes:
     body = codec.write(checkpoint, "json")
     if len(body) > MAX_CHECKPOINT:
         raise Dead(
-            f"a checkpoint has {len(body)} bytes as JSON, of {MAX_CHECKPOINT} at most: yield where "
-            "to go on, not what was done"
+            f"a checkpoint has {counted(len(body), 'byte')} as JSON, "
+            f"of {MAX_CHECKPOINT:,} at most: yield where to go on, not what was done"
         )
     return body
 

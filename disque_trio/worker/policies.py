@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 
 import attrs
 
+from disque_trio.terminal.counting import counted
 from disque_trio.worker import checks
 from disque_trio.worker.describing import describe, is_of, leaves, line_of, meant
 from disque_trio.worker.exceptions import LONGEST_S, Cancel, Dead, Retry, Snooze
@@ -269,7 +270,9 @@ def _failed(
     if isinstance(policy, Policy):
         attempts = tries.attempts or policy.attempts
         if tries.attempt >= attempts:
-            return DeadVerdict(f"failed {tries.attempt} of {attempts} times: {why}", is_expected)
+            return DeadVerdict(
+                f"failed {tries.attempt} of {counted(attempts, 'time')}: {why}", is_expected
+            )
         if after is None:
             after = policy.wait(min(tries.attempt, policy.attempts - 1) or 1, draw)
     elif after is None:
@@ -294,7 +297,7 @@ def crashed(crashes: int, max_crashes: int) -> str | None:
     them it was alone in its worker (`engine.suspects`)."""
     if crashes < max_crashes:
         return None
-    times = "once" if crashes == 1 else f"{crashes} times"
+    times = "once" if crashes == 1 else counted(crashes, "time")
     return f"killed its worker {times} while running alone, or blocked it until its lease ended"
 
 

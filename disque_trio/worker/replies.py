@@ -10,6 +10,7 @@ import anyio.to_thread
 import attrs
 
 from disque_trio.client import commands
+from disque_trio.terminal.counting import counted
 from disque_trio.worker import codec
 from disque_trio.worker.context import number
 from disque_trio.worker.copies import Copies
@@ -60,7 +61,7 @@ def _body_of(
     """The result, or why there is none."""
     body = codec.write(result, "json") if body is None else body
     if len(body) > enqueuer.max_body:
-        text = f"the result has {len(body)} bytes, of {enqueuer.max_body} at most"
+        text = f"the result has {counted(len(body), 'byte')}, of {enqueuer.max_body:,} at most"
         too_large = {"type": "TooLargeError", "text": text}
         body = codec.write(codec.Result(result.key, error=too_large, task=result.task), "json")
     return enqueuer.codecs.encode_result(names, result.key, body)

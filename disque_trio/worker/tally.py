@@ -6,6 +6,7 @@ from typing import Final
 
 import attrs
 
+from disque_trio.terminal.counting import counted
 from disque_trio.worker.ends import Ended
 from disque_trio.worker.tokens import CHUNK, FAILED, End, Member, State, Token, later
 
@@ -138,9 +139,8 @@ class Tally:
             if end[0] in FAILED
         ]
         more = f" and {len(failed) - _SHOWN} more" if len(failed) > _SHOWN else ""
-        return (
-            f"{len(failed)} of {self.size} members have failed: {', '.join(failed[:_SHOWN])}{more}"
-        )
+        members = counted(self.size, "member")
+        return f"{len(failed)} of {members} failed: {', '.join(failed[:_SHOWN])}{more}"
 
     def chunks(self, places: Iterable[int]) -> list[Token]:
         """Tokens that say all that is known of the members beside these."""

@@ -61,7 +61,7 @@ def test_jobs_that_back_off_are_no_warning() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "level", "word"),
     [
-        ("connected_clients", "950", Level.WARNING, "950 of 1000 clients"),
+        ("connected_clients", "950", Level.WARNING, "950 of 1,000 clients"),
         ("rejected_connections_by_reason", "maxclients=3", Level.WARNING, "3 clients were refused"),
         (
             "rejected_connections_by_reason",
@@ -243,7 +243,7 @@ def test_what_a_single_node_thinks_is_told_of_one() -> None:
     peers = [p if p.id != "n3" else line("n3", "fail") for p in nodes[0].peers]
     alone = [attrs.evolve(nodes[0], peers=tuple(peers))]
 
-    assert any(what.startswith("one node reports it as failed") for _, what in said(alone))
+    assert any(what.startswith("1 node reports it as failed") for _, what in said(alone))
 
 
 def test_a_node_that_another_has_no_link_to_is_told() -> None:

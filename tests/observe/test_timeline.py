@@ -182,7 +182,7 @@ async def test_trace_on_tells_all_nodes(nursery: trio.Nursery) -> None:
     outcome = Outcome()
     await plan.run(outcome, print)
 
-    assert plan.says == ["2 nodes write down what happens to the job, for an hour"]
+    assert plan.says == ["2 nodes record what happens to the job, for an hour"]
     assert sorted(each.partition(": ")[2] for each in outcome.says) == [
         "traced",
         "traced if it comes",

@@ -192,7 +192,7 @@ def test_after_the_deadline_what_follows_is_told_who_is_late_or_skipped() -> Non
         tokens([1]), [ROSTER], until=1.0, if_failed="skip", reply_to="disque-trio.reply.me"
     )
     assert (end, told[0][0]) == (Done(), "disque-trio.reply.me")
-    assert told[0][1]["error"]["text"].startswith("2 of 3 members have failed: 0 (late: it had")
+    assert told[0][1]["error"]["text"].startswith("2 of 3 members failed: 0 (late: it had")
 
 
 def test_what_follows_a_part_of_a_batch_is_not_added() -> None:

@@ -201,7 +201,7 @@ def test_what_follows_may_be_skipped_if_members_have_failed(
         if runs:
             await batch.then.result(60)
         else:
-            with pytest.raises(JobFailedError, match=r"1 of 2 members have failed: 0 \(dead: no s"):
+            with pytest.raises(JobFailedError, match=r"1 of 2 members failed: 0 \(dead: no s"):
                 await batch.then.result(60)
         await cluster.drained()
         assert (len(seen.ends), left(cluster)) == (runs, [])

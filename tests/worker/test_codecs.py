@@ -298,9 +298,9 @@ def test_limits_hold_before_and_behind_codecs(disque_inline: Inline) -> None:
     app = app_of(Zlib(), max_body=2000, max_decoded=10_000)
     t = app.tasks["t"].blocking
     t.enqueue("a" * 5000)
-    with pytest.raises(TooLargeError, match="10000 at most"):
+    with pytest.raises(TooLargeError, match="10,000 at most"):
         t.enqueue("a" * 10_000)
-    with pytest.raises(TooLargeError, match=r"the encoded body has .* of 2000 at most"):
+    with pytest.raises(TooLargeError, match=r"the encoded body has .* of 2,000 at most"):
         t.enqueue("".join(map(str, range(2000))))
 
 

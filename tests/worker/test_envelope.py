@@ -92,16 +92,16 @@ def deep(depth: int) -> bytes:
         (b'{"task":"a","args":{}}', "Expected `array`"),
         (b'{"task":"\xff"}', "utf-8"),
         (b'{"task":"a","args":[' + b"1," * 1000 + b"1]}", "more than 1000 arguments"),
-        (b'{"task":"a","headers":{"h":"' + b"x" * 9000 + b'"}}', "the headers have 9008 bytes"),
+        (b'{"task":"a","headers":{"h":"' + b"x" * 9000 + b'"}}', "the headers have 9,008 bytes"),
         (
             msgspec.msgpack.encode(
                 {"task": "a", "headers": {"x": msgspec.msgpack.Ext(5, b"x" * 9000)}}
             ),
-            "the headers have 9007 bytes",
+            "the headers have 9,007 bytes",
         ),
         (deep(64), "more than 64 lists and maps"),
         (deep(100_000), "recursion"),
-        (b"{" + b" " * (1 << 20) + b"}", "1048578 bytes, of 1048576 at most"),
+        (b"{" + b" " * (1 << 20) + b"}", "1,048,578 bytes, of 1,048,576 at most"),
         (b"\xdf\xff\xff\xff\xff", "truncated"),
         (
             msgspec.msgpack.encode({"task": "a", "args": [[[]] * 9, eval("[" * 70 + "]" * 70)]}),
@@ -149,7 +149,9 @@ def test_a_damaged_body_is_read_or_refused(data: st.DataObject) -> None:
 
 
 def test_what_is_too_large_is_not_written() -> None:
-    with pytest.raises(TooLargeError, match="1048632 bytes, of 1048576 at most; pass the address"):
+    with pytest.raises(
+        TooLargeError, match="1,048,632 bytes, of 1,048,576 at most; pass the address"
+    ):
         write(envelope("json", ["x" * (1 << 20)], {}, key="k" * 15))
     with pytest.raises(TooLargeError, match="headers"):
         write(envelope("json", [], {}, headers={"h": "x" * 8192}))

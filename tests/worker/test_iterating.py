@@ -147,7 +147,7 @@ async def test_a_checkpoint_is_small(disque_inline: Inline) -> None:
     large.blocking.enqueue()
     [ran] = await disque_inline.run_all(own, may_die=True)
     assert ran.end == "dead"
-    assert "a checkpoint has 5002 bytes as JSON, of 4096 at most" in str(ran)
+    assert "a checkpoint has 5,002 bytes as JSON, of 4,096 at most" in str(ran)
 
 
 class Reversed(Codec):

@@ -53,12 +53,12 @@ def _show_holders(console: Console, report: Report) -> None:
 
 def cluster(facts: Facts) -> str:
     """The facts in a line."""
-    count = f"{facts.nodes} node{'s' if facts.nodes > 1 else ''}"
+    count = counted(facts.nodes, "node")
     parts = [f"{count}, {facts.silent} more silent" if facts.silent else count]
     if facts.originals:
         parts.append(f"{facts.originals} of them cannot keep jobs with options of ours")
     if zones := facts.zone_names:
-        count = f"in {len(zones)} zone{'s' if len(zones) > 1 else ''}"
+        count = f"in {counted(len(zones), 'zone')}"
         parts.append(f"{count}: {', '.join(zone or 'none' for zone in zones)}")
     parts.append("no journal" if facts.journal == NO_JOURNAL else f"appendfsync {facts.journal}")
     if facts.nodes > 1:

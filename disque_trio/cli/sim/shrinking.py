@@ -61,16 +61,12 @@ def violation(result: Result, wanted: str) -> Finding | None:
 
 def _size(plan: Plan) -> str:
     parts = (
-        _many(len(plan.adds), "add"),
-        _many(len(plan.consumers), "consumer"),
-        _many(len(plan.faults), "fault"),
+        counted(len(plan.adds), "add"),
+        counted(len(plan.consumers), "consumer"),
+        counted(len(plan.faults), "fault"),
     )
-    total = _many(operations(plan), "operation")
-    return f"{total} ({', '.join(parts)}) on {_many(plan.nodes, 'node')}"
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    total = counted(operations(plan), "operation")
+    return f"{total} ({', '.join(parts)}) on {counted(plan.nodes, 'node')}"
 
 
 def _with_progress(shrinker: Shrinker, plan: Plan) -> Plan:

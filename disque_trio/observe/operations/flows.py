@@ -4,8 +4,8 @@ from collections import Counter
 
 from disque_trio.client.client import Client
 from disque_trio.observe.flows import reader
-from disque_trio.observe.operations.operation import jobs_of
 from disque_trio.observe.values import Json, readable, word
+from disque_trio.terminal.counting import counted
 from disque_trio.worker.flows import asking
 from disque_trio.worker.flows.handles import EnqueuedFlow, FlowStatus
 from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Tell
@@ -65,6 +65,6 @@ async def retry(client: Client, args: Json) -> Plan:
 
     async def run(outcome: Outcome, _tell: Tell) -> None:
         outcome.count = await asking.retry(flow, client)
-        outcome.says.append(f"redrove {jobs_of(outcome.count)}")
+        outcome.says.append(f"redrove {counted(outcome.count, 'job')}")
 
     return Plan(target=flow.id, says=says, run=run)

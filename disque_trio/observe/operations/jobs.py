@@ -8,9 +8,10 @@ from disque_trio.client.address import Address
 from disque_trio.client.client import Client
 from disque_trio.client.command import Command
 from disque_trio.observe.operations.members import Names, names_of
-from disque_trio.observe.operations.operation import answering, at, one_by_one, silent
+from disque_trio.observe.operations.operation import answering, one_by_one, silent
 from disque_trio.observe.queues import is_delayed
 from disque_trio.observe.values import Json, word
+from disque_trio.terminal.counting import counted
 from disque_trio.worker.operating.asking import given
 from disque_trio.worker.operating.jobs import Jobs
 from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Run, Tell
@@ -66,7 +67,8 @@ async def requeue(client: Client, args: Json) -> Plan:
 async def acknowledge(client: Client, args: Json) -> Plan:
     """ACKJOB."""
     id, copies, names = await live(client, args)
-    says = [f"the job ends at all {at(len(copies))} that have it, and is never delivered again"]
+    holders = counted(len(copies), "node that has", "nodes that have")
+    says = [f"the job ends at the {holders} it, and is never delivered again"]
     if any(copy.job.state == "active" for copy in copies):
         says.append("a worker that runs it cancels its handler when it renews the lease")
     return Plan(target=id, says=says, run=_one(client, id, copies[0].node, names, commands.ackjob))
@@ -112,7 +114,8 @@ async def trace(client: Client, args: Json) -> Plan:
     """TRACE JOB at each node."""
     id, nodes, names = word(args, "id"), await answering(client), await names_of(client)
     asked: Command[Any] = commands.call("TRACE", "JOB", id)
-    says = [f"{at(len(nodes.items))} write down what happens to the job, for an hour"]
+    traced = counted(len(nodes.items), "node records", "nodes record")
+    says = [f"{traced} what happens to the job, for an hour"]
     run = one_by_one(
         client,
         nodes.items,

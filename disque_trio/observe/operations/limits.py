@@ -16,10 +16,11 @@ from disque_trio.client.client import Client
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.records import QueueInfo, QueueLimits
 from disque_trio.observe.operations.members import Names, members, names_of
-from disque_trio.observe.operations.operation import Argument, at, jobs_of, silent
+from disque_trio.observe.operations.operation import Argument, silent
 from disque_trio.observe.values import Json, given_name, readable
 from disque_trio.statemachine.base import LONGEST_PERIOD_S
 from disque_trio.statemachine.commandoptions import MOST_LIMIT
+from disque_trio.terminal.counting import counted
 from disque_trio.worker.operating.asking import Found, given
 from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Tell
 from disque_trio.worker.operating.queues import Queues
@@ -137,7 +138,9 @@ async def limit(client: Client, args: Json) -> Plan:
     if wanted.is_loose:
         says.append("nodes that cannot reach each other deliver as much as that on each side")
     if wanted.concurrency and now.leased > wanted.concurrency:
-        says.append(f"{jobs_of(now.leased)} are leased: none is delivered until fewer are")
+        says.append(
+            f"{counted(now.leased, 'job is', 'jobs are')} leased: none is delivered until fewer are"
+        )
     says += [
         "jobs that may not be delivered yet wait in the queue, and none is refused",
         "a worker that starts sets the limits that its app declares (app.limit)",
@@ -182,7 +185,9 @@ def _run(client: Client, now: _Now, asked: Any, queue: str, wanted: QueueLimits 
         outcome.count = 1
         late = await _wait(client, queue, wanted)
         done = "set" if wanted else "removed"
-        outcome.says.append(f"the limits are {done} at {at(len(now.knowing) - len(late))}")
+        outcome.says.append(
+            f"the limits are {done} at {counted(len(now.knowing) - len(late), 'node')}"
+        )
         for node in late:
             outcome.says.append(f"{now.names(node)} does not know it yet")
 

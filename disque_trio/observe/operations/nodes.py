@@ -7,8 +7,9 @@ from disque_trio.client.address import Address
 from disque_trio.client.client import Client
 from disque_trio.observe.cluster import node_name
 from disque_trio.observe.operations.members import Member, members, names_of
-from disque_trio.observe.operations.operation import answering, at, one_by_one
+from disque_trio.observe.operations.operation import answering, one_by_one
 from disque_trio.observe.values import Json, word
+from disque_trio.terminal.counting import counted
 from disque_trio.worker.operating.asking import given
 from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Tell
 
@@ -30,7 +31,7 @@ async def _member(client: Client, args: Json) -> tuple[Member, list[Address]]:
         [one] = fit
         return one, [each.node for each in known if each.node and each is not one]
     nodes = ", ".join(f"{node_name(each.id, each.name)} {each.where}" for each in fit or known)
-    which = f"{len(fit)} nodes are called" if fit else "there is no node"
+    which = counted(len(fit), "node is called", "nodes are called") if fit else "there is no node"
     raise MistakeError(f"{which} '{name}'; there are {nodes}")
 
 
@@ -56,7 +57,7 @@ async def leave(client: Client, args: Json) -> Plan:
     member, node, others = await _reached(client, args)
     names = await names_of(client)
     says = [
-        f"{_called(member)} takes no new jobs and gives its own to {at(len(others))}",
+        f"{_called(member)} takes no new jobs and gives its own to {counted(len(others), 'node')}",
         "it can be stopped when it has no jobs left; until then, nodes stay takes it back",
     ]
     run = one_by_one(client, [node], names, commands.call("CLUSTER", "LEAVING", "yes"), _text)
@@ -76,8 +77,9 @@ async def forget(client: Client, args: Json) -> Plan:
     """CLUSTER FORGET at the other nodes."""
     member, others = await _member(client, args)
     names = await names_of(client)
+    forget = counted(len(others), "node forgets", "nodes forget")
     says = [
-        f"{at(len(others))} forget {_called(member)}; do this only if it is gone for good",
+        f"{forget} {_called(member)}; do this only if it is gone for good",
         "jobs of which it has the only copy are lost with it",
     ]
     run = one_by_one(client, others, names, commands.call("CLUSTER", "FORGET", member.id), _text)

@@ -12,6 +12,7 @@ from disque_trio.client.command import Command
 from disque_trio.client.errors import DisqueError
 from disque_trio.observe.operations.members import Names
 from disque_trio.observe.values import Json
+from disque_trio.terminal.counting import counted
 from disque_trio.worker.operating.asking import Found, at_each, given
 from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Run, Tell
 
@@ -112,16 +113,6 @@ class Operation:
 # What plans have in common.
 
 
-def at(count: int) -> str:
-    """Such as `2 nodes`."""
-    return "1 node" if count == 1 else f"{count} nodes"
-
-
-def jobs_of(count: int, kind: str = "") -> str:
-    """Such as `2 dead jobs`."""
-    return f"1 {kind}job" if count == 1 else f"{count:,} {kind}jobs"
-
-
 def silent(found: Found[Any], names: Names) -> list[str]:
     """Lines about the nodes that did not answer."""
     return [f"{names(node)} is not asked: {why}" for node, why in found.unreached.items()]
@@ -160,6 +151,6 @@ def one_by_one(
     return run
 
 
-def counted(done: str) -> Callable[[int], tuple[str, int]]:
+def of_jobs(done: str) -> Callable[[int], tuple[str, int]]:
     """For replies that are a number of jobs."""
-    return lambda count: (f"{done} {jobs_of(count)}", count)
+    return lambda count: (f"{done} {counted(count, 'job')}", count)

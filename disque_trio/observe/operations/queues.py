@@ -14,13 +14,12 @@ from disque_trio.observe.operations.members import names_of
 from disque_trio.observe.operations.operation import (
     MANY,
     answering,
-    at,
-    counted,
-    jobs_of,
+    of_jobs,
     one_by_one,
     silent,
 )
 from disque_trio.observe.values import Json, given_name, readable, word
+from disque_trio.terminal.counting import counted
 from disque_trio.worker.operating.asking import Found, at_each, given
 from disque_trio.worker.operating.jobs import Jobs
 from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Tell
@@ -59,7 +58,7 @@ async def pause(client: Client, args: Json) -> Plan:
     return Plan(
         target=readable(name) + f" {side}" * (side != "none"),
         says=[
-            f"{says.format(readable(name))} at {at(len(nodes.items))}",
+            f"{says.format(readable(name))} at {counted(len(nodes.items), 'node')}",
             *forgets,
             *unasked,
         ],
@@ -78,11 +77,11 @@ async def purge(client: Client, args: Json) -> Plan:
     name = given_name(args, "queue")
     found, names = await stats_of(client, name), await names_of(client)
     jobs = sum(stats.length for _, stats in found.items if stats)
-    ends = f'{jobs_of(jobs)} queued in "{readable(name)}" end, and are never delivered'
+    ends = f'{counted(jobs, "job")} queued in "{readable(name)}": ended, and never delivered'
     unasked = silent(found, names)
     says = [ends, "jobs that workers have, and delayed ones, stay", *unasked]
     nodes = [node for node, _ in found.items]
-    run = one_by_one(client, nodes, names, commands.purge(name), counted("ended"))
+    run = one_by_one(client, nodes, names, commands.purge(name), of_jobs("ended"))
     return Plan(target=readable(name), says=says, run=run, unasked=unasked, confirm=readable(name))
 
 
@@ -92,10 +91,10 @@ async def requeue(client: Client, args: Json) -> Plan:
     found, names = await stats_of(client, name), await names_of(client)
     waiting = sum(stats.restored or 0 for _, stats in found.items if stats)
     which = f'the jobs of "{readable(name)}" that wait for the end of their RETRY'
-    most = f", at most {count:,} at each" if count else ""
+    where = counted(len(found.items), "node") + (f", at most {count:,} at each" if count else "")
     unasked = silent(found, names)
     says = [
-        f"{which} are queued now, at {at(len(found.items))}{most}; after a restart: {waiting:,}",
+        f"{which} are queued now, at {where}; after a restart: {waiting:,}",
         "jobs with a delay, and those that workers have as far as the nodes know, stay",
         "a worker that has had a job since before a restart may still have it: then it runs twice",
         *unasked,
@@ -105,7 +104,7 @@ async def requeue(client: Client, args: Json) -> Plan:
     return Plan(
         target=readable(name),
         says=says,
-        run=one_by_one(client, nodes, names, asked, counted("queued")),
+        run=one_by_one(client, nodes, names, asked, of_jobs("queued")),
         unasked=unasked,
     )
 
@@ -196,7 +195,7 @@ async def redrive(client: Client, args: Json) -> Plan:
     async def run(outcome: Outcome, tell: Tell) -> None:
         async for some in steps():
             outcome.count += some
-            outcome.says[:] = [f"queued again: {jobs_of(outcome.count)}"]
+            outcome.says[:] = [f"queued again: {counted(outcome.count, 'job')}"]
             if some >= rate:
                 tell(f"redriven {outcome.count:,} of {len(dead.found.items):,}")
                 await anyio.sleep(1.0)
@@ -218,7 +217,7 @@ async def drop(client: Client, args: Json) -> Plan:
 
             def told(count: int) -> tuple[str, int]:
                 counts.append(count)
-                return f"ended {jobs_of(count)}", 0
+                return f"ended {counted(count, 'job')}", 0
 
             nodes = (await answering(client)).items
             names = await names_of(client)
@@ -226,7 +225,7 @@ async def drop(client: Client, args: Json) -> Plan:
             outcome.count = max(counts, default=0)  # each holder of a dead job counts it
         else:
             outcome.count = await Jobs(client).of_each(dead.found.items, commands.ackjob)
-            outcome.says.append(f"ended: {jobs_of(outcome.count)}")
+            outcome.says.append(f"ended: {counted(outcome.count, 'job')}")
 
     unasked = silent(dead.found, await names_of(client))
     says = [f"{dead.which} end for good", *unasked]

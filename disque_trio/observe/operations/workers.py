@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from disque_trio.client.client import Client
-from disque_trio.observe.operations.operation import jobs_of
 from disque_trio.observe.values import Json, word
+from disque_trio.terminal.counting import counted
 from disque_trio.worker.operating.admin import Admin, KnownWorker
 from disque_trio.worker.operating.notes import OrderName
 from disque_trio.worker.operating.plans import MistakeError, Outcome, Plan, Tell
@@ -38,7 +38,7 @@ def ordered(order: OrderName, says: str) -> Callable[[Client, Json], Any]:
                 else:
                     outcome.count += 1
                     outcome.says += [
-                        f"{report.name}: {order}; {jobs_of(answer.report.busy)} running",
+                        f"{report.name}: {order}; {counted(answer.report.busy, 'job')} running",
                         *answer.stacks.splitlines(),
                     ]
                     state, busy = answer.report.state, answer.report.busy

@@ -10,6 +10,7 @@ from disque_trio.pipeline.report.sweeps import FAMILIES, NO_FAULT, Facts
 from disque_trio.sim.checkers.duplicates import CAUSES, UNAVOIDABLE
 from disque_trio.sim.checkers.properties import APP_PROPERTIES, PROPERTIES
 from disque_trio.sim.scenarios.vocabulary import MESSAGES
+from disque_trio.terminal.counting import counted
 
 Rerun = Callable[[str, int, str], str]
 """The command that runs a seed of a scenario in a version again; empty if there is none."""
@@ -198,7 +199,7 @@ def coverage(told: ReportFacts) -> str:
     return section(
         "Coverage",
         "How often each message about a job arrived at a node, by the state of the job there. "
-        f"{hit} pairs occurred; the striped ones never did.",
+        f"{counted(hit, 'pair')} occurred; the striped ones never did.",
         table(
             "arrivals by message and state",
             ("message", *(f"number:{html.escape(state)}" for state in states)),

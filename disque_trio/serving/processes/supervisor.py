@@ -38,6 +38,7 @@ from disque_trio.serving.process import (
 from disque_trio.serving.processes.plan import AGAIN, Order, make_homes, orders, refuse_strays
 from disque_trio.serving.secret_files import warn_of_open_configuration, with_secrets
 from disque_trio.serving.systemd import Supervisor as ServiceManager
+from disque_trio.terminal.counting import counted
 
 FIRST_PAUSE_S: Final = 0.5
 LONGEST_PAUSE_S: Final = 30.0
@@ -216,7 +217,7 @@ class Crew:
 
     def _tell_how_many(self) -> None:
         ready = sum(worker.is_ready for worker in self._workers)
-        status = f"STATUS={ready} of {len(self._workers)} workers serve clients"
+        status = f"STATUS={ready} of {counted(len(self._workers), 'worker')} serve clients"
         if self._has_started or ready < len(self._workers):
             self._manager.tell(status)
             return

@@ -18,6 +18,7 @@ from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.sim.workload.actions import PATIENCE
 from disque_trio.sim.workload.administrators import LONGEST_WAIT_MS
 from disque_trio.statemachine.knobs import DEFAULTS
+from disque_trio.terminal.counting import counted
 from disque_trio.tracing.rows import Row
 
 ANSWER: Final[Micros] = SECOND // 10
@@ -68,7 +69,8 @@ def on_add_ok(case: Case, row: Row, job: Job) -> None:
     is_late = row.time - since > allowed and not was_disturbed(case, row.node, since, row.time)
     if is_late and row.time - since > allowed + _batches_before(case, row.node) * case.plan.sync[1]:
         late = (row.time - since) / SECOND
-        how = "ASYNC" if add.options.is_async else f"{needs} copies confirmed"
+        copies = counted(needs, "confirmed copy", "confirmed copies")
+        how = "ASYNC" if add.options.is_async else copies
         detail = f"an ADDJOB with {how} was answered {late:.3f} s later"
         case.violate("L13", detail, job.id, row.node)
 
@@ -116,6 +118,7 @@ def on_reply(case: Case, row: Row) -> None:
         if queue in case.limits:
             continue
         if queue in queues and not case.world.queue_pauses.is_possible(row.node, queue, time):
-            detail = f"{row.client} asked for {count} jobs and got {taken}, and this one stayed"
+            asked = counted(count, "job")
+            detail = f"{row.client} asked for {asked} and got {taken}, and this one stayed"
             case.violate("S19", detail, job_id, row.node)
             return

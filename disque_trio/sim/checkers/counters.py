@@ -13,6 +13,7 @@ from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.messages import number_in
 from disque_trio.sim.checkers.records import Job, Lease
 from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.terminal.counting import counted
 from disque_trio.tracing.rows import Row
 
 MOST: Final = 0xFFFF
@@ -30,12 +31,9 @@ def check(case: Case, row: Row, job: Job, serve: Lease) -> None:
     nacks, more = number_in(row.detail, "nacks"), number_in(row.detail, "additional")
     for before, after in _neighbours(job, serve, (serve.time, nacks, more)):
         if after[1] < before[1] or after[2] < before[2]:
-            detail = (
-                f"{before[1]} NACKs and {before[2]} additional deliveries became {after[1]} and "
-                f"{after[2]}"
-            )
+            detail = f"{_counts(before[1], before[2])} became {after[1]} and {after[2]}"
             case.violate("S14", detail, job.id, row.node)
-    told = f"{nacks} NACKs and {more} additional deliveries"
+    told = _counts(nacks, more)
     least = serve.counted_here
     if max(least) <= MOST and (nacks < least[0] or more < least[1]):
         detail = f"{told}, though {row.node} itself has counted {least[0]} and {least[1]}"
@@ -45,6 +43,11 @@ def check(case: Case, row: Row, job: Job, serve: Lease) -> None:
         return
     if nacks > most[0] or more > most[1]:
         case.violate("S14", f"{told}, of {most[0]} and {most[1]}", job.id, row.node)
+
+
+def _counts(nacks: int, more: int) -> str:
+    additional = counted(more, "additional delivery", "additional deliveries")
+    return f"{counted(nacks, 'NACK')} and {additional}"
 
 
 def _neighbours(job: Job, serve: Lease, now: _Count) -> Iterator[tuple[_Count, _Count]]:

@@ -10,6 +10,7 @@ from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.obligations import MILLI, SECOND, dummy_life
 from disque_trio.sim.checkers.records import NEVER, Copy, Job
 from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.terminal.counting import counted
 from disque_trio.tracing.rows import Row
 
 HOLDS: Final = ("add", "repljob", "yourjobs", "dummy", "loaded")
@@ -78,10 +79,12 @@ def _collected(case: Case, row: Row, job: Job, copy: Copy) -> str:
         excused += sum(_may_be_missing(case, row.node, job, peer, created_at) for peer in listed)
     if copy.is_dummy:
         waiting = len(asked) - confirmed
-        return f"{waiting} nodes have not confirmed" if waiting > excused else ""
+        who = counted(waiting, "node has", "nodes have")
+        return f"{who} not confirmed" if waiting > excused else ""
     holders = job.gc_holders.get(row.node, 0)
     if confirmed + 1 + excused < holders:
-        return f"only {confirmed} of {holders - 1} other holders have confirmed"
+        who = counted(holders - 1, "other holder")
+        return f"only {confirmed} of {who} confirmed"
     if case.world.is_changing:
         return ""
     # Of whom it learns in the same batch, it may have learned when the record was gone.

@@ -13,6 +13,7 @@ from disque_trio.sim.checkers.records import ALIVE, FOREVER, NEVER, Copy, Job, S
 from disque_trio.sim.scenarios.plan import Micros
 from disque_trio.statemachine.base import Millis
 from disque_trio.statemachine.job import ttl_range
+from disque_trio.terminal.counting import counted
 from disque_trio.tracing.rows import Row
 
 TRIES = ("retry", "nack", "untied", "enqueue")
@@ -77,7 +78,7 @@ def _judge_death(case: Case, row: Row, job: Job, left: int) -> None:
         limit = 0 if options is None else options.limit
         least = _tries_of(case, row, job) + 1
         if options is not None and not 0 < limit <= least:
-            detail = f"dies with LIMIT {limit}, queued {least} times"
+            detail = f"dies with LIMIT {limit}, queued {counted(least, 'time')}"
             case.violate("S26", detail, job.id, row.node)
     else:
         case.mark("dead.told")

@@ -26,6 +26,7 @@ from disque_trio.sim.checkers.sides import (
     side_of,
 )
 from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.terminal.counting import counted
 from disque_trio.tracing.rows import Row
 
 KNOWN_AFTER: Final[Micros] = 5 * SECOND
@@ -218,7 +219,7 @@ def _judge_leases(case: Case, row: Row, limited: Limited) -> None:
     if count == limited.concurrency:
         case.mark("limit.reached")
     if count > limited.concurrency:
-        detail = f"{count} jobs of {row.queue} are leased, {limited.concurrency} may be"
+        detail = f"{counted(count, 'job')} of {row.queue} leased, of {limited.concurrency} at most"
         case.violate("S38", detail, row.job, row.node)
 
 
@@ -325,9 +326,9 @@ def _judge_use(case: Case, row: Row, limited: Limited, side: Side, since: Micros
     count = served - before
     if count + 1 < due / case.obligations.longest(limited.period):
         detail = (
-            f"{count} jobs of {row.queue} were delivered in {(row.time - seen_at) / SECOND:.3f} s "
-            f"in which clients waited{_at(side)}, {limited.rate} may be in "
-            f"{limited.period / SECOND:g} s"
+            f"{row.queue}: {counted(count, 'delivery', 'deliveries')} in "
+            f"{(row.time - seen_at) / SECOND:.3f} s in which clients waited{_at(side)}, "
+            f"{limited.rate} may be in {limited.period / SECOND:g} s"
         )
         case.violate("L15", detail)
 

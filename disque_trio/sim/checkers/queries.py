@@ -16,6 +16,7 @@ from disque_trio.sim.checkers.copy_options import read, rounded
 from disque_trio.sim.checkers.obligations import GRAIN, MILLI
 from disque_trio.sim.checkers.records import FOREVER, Copy, Job
 from disque_trio.sim.checkers.requests import Query
+from disque_trio.terminal.counting import counted
 from disque_trio.tracing.rows import Row
 
 GONE: Final = ""
@@ -188,7 +189,7 @@ def _how(stood: dict[str, dict[str, None]], job: str) -> str:
 def _judge_qlen(case: Case, row: Row, query: Query) -> Iterator[str]:
     least, most = _lengths(case, query).get(row.queue, (0, 0))
     if not least <= int(row.detail) <= most:
-        yield f"{row.detail} jobs, and there are {_between(least, most)}"
+        yield f"{counted(int(row.detail), 'job')}, and there are {_between(least, most)}"
 
 
 def _between(least: int, most: int) -> str:
@@ -199,16 +200,16 @@ def _judge_qstat(case: Case, row: Row, query: Query) -> Iterator[str]:
     least, most = _lengths(case, query).get(row.queue, (0, 0))
     if not row.detail:
         if least:
-            yield f"no such queue, and there are {_between(least, most)} jobs"
+            yield f"no such queue, and there are {_between(least, most)}"
         return
     said = read(row.detail)
     if not least <= said["len"] <= most:
-        yield f"{said['len']} jobs, and there are {_between(least, most)}"
+        yield f"{counted(said['len'], 'job')}, and there are {_between(least, most)}"
     fewest, greatest = _lengths(case, query, DEAD).get(row.queue, (0, 0))
     if not fewest <= said.get("dead", fewest) <= greatest:
-        yield f"{said['dead']} dead jobs, and there are {_between(fewest, greatest)}"
+        yield f"{counted(said['dead'], 'dead job')}, and there are {_between(fewest, greatest)}"
     if said["in"] - said["out"] < said["len"]:
-        yield f"{said['in']} jobs came, {said['out']} went, {said['len']} are there"
+        yield f"{counted(said['in'], 'job')} came, {said['out']} went, {said['len']} are there"
 
 
 def _judge_qpeek(case: Case, row: Row, query: Query) -> Iterator[str]:
@@ -221,7 +222,7 @@ def _judge_qpeek(case: Case, row: Row, query: Query) -> Iterator[str]:
     ever, always = _chosen(stood, fits)
     yield from (f"shows {job}, which {_how(stood, job)}" for job in told if job not in ever)
     if len(told) > abs(count) or len(dict.fromkeys(told)) < len(told):
-        yield f"shows {len(told)} jobs for a count of {count}, or one of them twice"
+        yield f"shows {counted(len(told), 'job')} for a count of {count}, or one of them twice"
     # Groups take turns within a priority. From the other end the order is that of age.
     of_all = [(_place(case, job), _group(case, job) if count > 0 else 0) for job in told]
     last = {group: place for place, group in of_all}
@@ -377,7 +378,7 @@ def _judge_qscan(case: Case, row: Row, query: Query) -> Iterator[str]:
     is_part = _wish(query.words).keys() - {"busyloop", "count"}
     for queue, (least, _) in _lengths(case, query).items():
         if not is_part and least and queue not in query.told:
-            yield f"leaves {queue} out, which has {least} jobs"
+            yield f"leaves {queue} out, which has {counted(least, 'job')}"
     for queue in query.told:
         if case.queues and queue not in case.queues:
             yield f"names {queue}, which nobody has asked for"

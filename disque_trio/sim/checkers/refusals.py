@@ -8,6 +8,7 @@ from disque_trio.sim.checkers.intervals import meets_any
 from disque_trio.sim.checkers.obligations import SECOND
 from disque_trio.sim.checkers.records import Job
 from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.terminal.counting import counted
 from disque_trio.tracing.rows import Row
 
 
@@ -53,7 +54,7 @@ def _judge_memory(case: Case, row: Row) -> None:
         if (options := case.jobs[job_id].options) is not None
     )
     if held > case.obligations.memory:
-        detail = f"has {held} bytes of bodies, maxmemory is {case.obligations.memory}"
+        detail = f"has {counted(held, 'byte')} of bodies, maxmemory is {case.obligations.memory}"
         case.violate("S34", detail, row.job, row.node)
 
 
@@ -92,5 +93,5 @@ def after_add_ok(case: Case, row: Row, job: Job) -> None:
         return
     case.check("S20")
     if job.queue_length_at_add >= most:
-        detail = f"taken with MAXLEN {most} by a queue of {job.queue_length_at_add} jobs"
+        detail = f"taken with MAXLEN {most} by a queue of {counted(job.queue_length_at_add, 'job')}"
         case.violate("S20", detail, job.id, row.node)

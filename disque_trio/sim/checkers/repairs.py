@@ -8,6 +8,7 @@ from disque_trio.sim.checkers.intervals import meets_any
 from disque_trio.sim.checkers.obligations import SECOND
 from disque_trio.sim.checkers.records import NEVER, Job
 from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.terminal.counting import counted
 from disque_trio.tracing.rows import Row
 
 
@@ -52,7 +53,8 @@ def judge_before_heal(case: Case, row: Row) -> None:
             continue
         case.check("L7")
         lasted = (row.time - since) / SECOND
-        detail = f"{have} of {due} copies {lasted:.3f} s after {' '.join(gone)} went for good"
+        copies = counted(due, "copy", "copies")
+        detail = f"{have} of {copies} {lasted:.3f} s after {' '.join(gone)} went for good"
         case.violate("L7", detail, job.id)
 
 
@@ -91,7 +93,8 @@ def judge_repair(case: Case, job: Job, findings: Findings) -> None:
         return
     case.check("L7")
     if have < due:
-        detail = f"{have} of {due} copies, {' '.join(gone)} gone for good; made again were too few"
+        copies = counted(due, "copy", "copies")
+        detail = f"{have} of {copies}, {' '.join(gone)} gone for good; made again were too few"
         case.violate("L7", detail, job.id)
 
 

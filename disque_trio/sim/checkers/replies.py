@@ -15,6 +15,7 @@ from disque_trio.sim.checkers.messages import ACK
 from disque_trio.sim.checkers.obligations import SECOND
 from disque_trio.sim.checkers.records import NEVER, Job, Request
 from disque_trio.statemachine.knobs import Knobs
+from disque_trio.terminal.counting import counted
 from disque_trio.tracing.rows import Row
 
 _VERBS_OF_ROWS: Final = {
@@ -122,7 +123,9 @@ def on_deliver(case: Case, row: Row, job: Job) -> None:
         answers.on_reply(case, row)
     last[1].append(queues.index(row.queue))
     if len(last[1]) > count:
-        _report(case, row, f"{row.client} has asked for {count} jobs, and this is one more")
+        _report(
+            case, row, f"{row.client} has asked for {counted(count, 'job')}, and this is one more"
+        )
     elif len(queues) > 1 and not _has_steps(case, queues, count) and not _is_in_rounds(last[1]):
         order = " ".join(queues[place] for place in last[1])
         _report(case, row, f"{row.client} gets them in the order {order}")

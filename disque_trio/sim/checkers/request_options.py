@@ -10,6 +10,7 @@ from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.records import NEVER, Job
 from disque_trio.sim.checkers.silence import may_be_unlinked
 from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.terminal.counting import counted
 from disque_trio.tracing.rows import Row
 
 _WAYS: Final = {"dead": ("dead",), "delay": ("postpone", "dead")}
@@ -54,7 +55,7 @@ def on_order_end(case: Case, row: Row) -> None:
     if not row.kind.endswith(".ok"):
         return
     if name == "count" and row.detail.isdigit() and int(row.detail) > int(count):
-        _report(case, row, f"{row.detail} jobs, where COUNT is {count}")
+        _report(case, row, f"{counted(int(row.detail), 'job')}, where COUNT is {count}")
     elif name == "bcast" and _is_untold(case, row, since):
         _report(case, row, "PURGE with BCAST has told no other node")
 

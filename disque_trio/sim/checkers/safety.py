@@ -14,6 +14,7 @@ from disque_trio.sim.checkers.obligations import MILLI, SECOND
 from disque_trio.sim.checkers.records import NEVER, Add, Copy, Job, Lease
 from disque_trio.sim.model.vector_clocks import precedes
 from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.terminal.counting import counted
 from disque_trio.tracing.rows import Row
 
 _OWN_DOING: Final = ("first", "delay-over", "retry", "import", "enqueue-message")
@@ -36,8 +37,8 @@ def check_retention(case: Case, job: Job) -> None:
     have = job.holders()
     if have < due:
         detail = (
-            f"{have} of {options.sync} copies are left, though faults have destroyed only "
-            f"{job.destroyed}"
+            f"{have} of {counted(options.sync, 'copy', 'copies')} left, "
+            f"though faults have destroyed only {job.destroyed}"
         )
         case.violate("S1", detail, job.id)
 
@@ -270,7 +271,7 @@ def _check_once(case: Case, row: Row, job: Job) -> None:
     case.check("S5")
     served = job.serves - job.unsent_serves
     if served > 1 + job.state[0]:
-        case.violate("S5", f"served {served} times with RETRY 0", job.id, row.node)
+        case.violate("S5", f"served {counted(served, 'time')} with RETRY 0", job.id, row.node)
 
 
 def _check_not_late(case: Case, row: Row, job: Job, copy: Copy) -> None:

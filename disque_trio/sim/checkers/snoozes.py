@@ -11,6 +11,7 @@ from disque_trio.sim.checkers.records import NEVER, Job, Lease
 from disque_trio.sim.checkers.silence import is_unanswered_since_start, may_be_unlinked
 from disque_trio.sim.checkers.waits import Snoozes
 from disque_trio.sim.scenarios.plan import Micros
+from disque_trio.terminal.counting import counted
 from disque_trio.tracing.rows import Row
 
 _NONE = (0, NEVER)
@@ -155,6 +156,8 @@ def _judge(case: Case, row: Row, count: tuple[int, int, int]) -> None:
     case.check("S14")
     said, least, most = count
     if said < least:
-        case.violate("S14", f"{row.kind}: {said} snoozes, and {least} are known", row.job, row.node)
+        case.violate(
+            "S14", f"{row.kind}: {counted(said, 'snooze')}, and {least} known", row.job, row.node
+        )
     elif said > most:
-        case.violate("S14", f"{row.kind}: {said} snoozes, of {most}", row.job, row.node)
+        case.violate("S14", f"{row.kind}: {counted(said, 'snooze')}, of {most}", row.job, row.node)

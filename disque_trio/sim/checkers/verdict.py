@@ -37,6 +37,7 @@ from disque_trio.sim.checkers.metrics import Metrics, measure
 from disque_trio.sim.checkers.records import Job, Lease
 from disque_trio.sim.checkers.unjudged import not_judged, notes
 from disque_trio.sim.scenarios.plan import Micros, Plan
+from disque_trio.terminal.counting import counted
 from disque_trio.tracing.rows import Row
 
 
@@ -217,7 +218,7 @@ class Judge:
                 copies = 0 if job.options is None else job.options.replicate
                 detail = (
                     f"lost: confirmed, never delivered, on no node; faults have destroyed "
-                    f"{job.destroyed} copies of {copies}"
+                    f"{job.destroyed} of {counted(copies, 'copy', 'copies')}"
                 )
                 case.violate("L1", detail, job_id)
         if expect.must_lose and not findings.lost and not findings.excused:

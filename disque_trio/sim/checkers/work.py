@@ -9,6 +9,7 @@ from disque_trio.sim.checkers.obligations import DESYNC, MILLI, SECOND
 from disque_trio.sim.checkers.records import Job
 from disque_trio.sim.checkers.refusals import may_be_short_of_memory
 from disque_trio.statemachine.knobs import Knobs
+from disque_trio.terminal.counting import counted
 from disque_trio.tracing.rows import Row
 
 IDLE: Final = 50
@@ -71,7 +72,7 @@ def on_sent(case: Case, row: Row) -> None:
     case.check("S35")
     reasons += _periods(case, row, job)
     if count > SPARE + reasons and case.world.is_calm(job.first_seen, row.time):
-        detail = f"{count} {row.cause} to {row.peer}, for {reasons} reasons"
+        detail = f"{count} {row.cause} to {row.peer}, for {counted(reasons, 'reason')}"
         case.violate("S35", detail, job.id, row.node)
 
 

@@ -6,6 +6,7 @@ judged is to whom it sends the job (docs/bus.md, "Addresses and zones").
 
 from disque_trio.sim.checkers.case import Case
 from disque_trio.sim.checkers.records import Job
+from disque_trio.terminal.counting import counted
 from disque_trio.tracing.rows import Row
 
 
@@ -32,7 +33,9 @@ def after_add_ok(case: Case, row: Row, job: Job) -> None:
     case.check("S30")
     due = min(add.options.replicate, len(there))
     if len(asked) < due:
-        detail = f"{row.node} sends the copies to {len(asked)} zones, though there are {due}"
+        detail = (
+            f"{row.node} sends the copies to {counted(len(asked), 'zone')}, though there are {due}"
+        )
         case.violate("S30", detail, job.id, row.node)
 
 
@@ -53,7 +56,9 @@ def after_repair(case: Case, job: Job, fit: list[str]) -> None:
     have = dict.fromkeys(zone_of(case, node) for node in job.copies if node in fit)
     due = min(options.replicate, len(there))
     if len(have) < due:
-        detail = f"after a repair the copies are in {len(have)} zones, though there are {due}"
+        detail = (
+            f"after a repair the copies are in {counted(len(have), 'zone')}, though there are {due}"
+        )
         case.violate("S30", detail, job.id)
 
 

@@ -12,6 +12,7 @@ from disque_trio.sim.explore import judge
 from disque_trio.sim.explore.scope import NAMES
 from disque_trio.sim.explore.world import Change, Rules, World
 from disque_trio.statemachine.base import ACKED, DEAD, Millis
+from disque_trio.terminal.counting import counted
 
 QUIET: Final[Millis] = 15_000
 """How long nodes have to agree before there are workers."""
@@ -208,7 +209,7 @@ class _Future:
                     jobs[id] = jobs.get(id, False) or fate.was_taken
         for name, jobs in owners.items():
             if sum(not taken for taken in jobs.values()) > 1:
-                return f"{len(jobs)} jobs keep the key {name[1].decode()}"
+                return f"{counted(len(jobs), 'job keeps', 'jobs keep')} the key {name[1].decode()}"
         return ""
 
 

@@ -10,6 +10,7 @@ import attrs
 from disque_trio.statemachine.base import JobId, Millis
 from disque_trio.statemachine.config import Config
 from disque_trio.statemachine.job import make_id
+from disque_trio.terminal.counting import counted
 
 SHIPPED: Final = Path(__file__).parent / "scopes"
 NAMES: Final = "abcd"
@@ -200,7 +201,7 @@ def _job(words: tuple[str, ...], node: int, number: int) -> Job:
 
 def _check(scope: Scope) -> None:
     if not 1 <= scope.nodes <= len(NAMES):
-        raise ScopeError(f"{scope.name}: 1 to {len(NAMES)} nodes")
+        raise ScopeError(f"{scope.name}: from 1 to {counted(len(NAMES), 'node')}")
     places = [client.node for client in scope.clients]
     of_faults = [(fault, place) for fault in scope.faults for place in fault.where]
     places += [place for fault, place in of_faults if fault.kind != "leave"]

@@ -17,6 +17,7 @@ from disque_trio.sim.explore.fairness import Fairness
 from disque_trio.sim.explore.scope import Scope
 from disque_trio.sim.explore.world import Action, Rules, World
 from disque_trio.statemachine.base import Millis
+from disque_trio.terminal.counting import counted
 
 _LOOK_EVERY: Final = 256
 
@@ -121,12 +122,12 @@ class Search:
         stopped, violation = "", None
         while self._heap and violation is None:
             if len(self._visits) >= self.scope.states:
-                stopped = f"{self.scope.states:,} states"
+                stopped = counted(self.scope.states, "state")
                 break
             if self._pushed % _LOOK_EVERY == 0 or self._steps % _LOOK_EVERY == 0:
                 self._progress(len(self._visits), len(self._heap), self._depth)
                 if self._clock() - began > self.scope.seconds:
-                    stopped = f"{self.scope.seconds:,} seconds"
+                    stopped = counted(self.scope.seconds, "second")
                     break
             violation = self._visit(heapq.heappop(self._heap)[-1])
         if not stopped and self._cut_off:

@@ -11,6 +11,7 @@ from disque_trio.sim.histories.facts import (
     queues_of,
 )
 from disque_trio.sim.histories.records import ENDLESS, Call, History, Seconds, Violation
+from disque_trio.terminal.counting import counted
 
 _WAIT_S = 1.0
 """Messages have whole seconds of a TTL, rounded up: so much longer a job may live at each node to
@@ -92,7 +93,7 @@ def check_at_most_once(facts: Facts) -> Iterator[Violation]:
     """H3."""
     for job in facts.jobs.values():
         if job.is_at_most_once and len(job.deliveries) > 1 and not facts.may_be_redriven(job):
-            text = f"was delivered {len(job.deliveries)} times with RETRY 0"
+            text = f"was delivered {counted(len(job.deliveries), 'time')} with RETRY 0"
             lines = tuple(each.call.line for each in job.deliveries)
             yield _violation("H3", text, job.deliveries[1], lines)
 
@@ -161,7 +162,9 @@ def check_limit(facts: Facts) -> Iterator[Violation]:
         last = job.deliveries[-1]
         is_held = any("HELD" in map(str.upper, each.call.request) for each in job.deliveries)
         if not is_held and facts.history.is_calm(add.begin, last.end):
-            text = f"was delivered {len(job.deliveries)} times with LIMIT {limit}, in calm"
+            text = (
+                f"was delivered {counted(len(job.deliveries), 'time')} with LIMIT {limit}, in calm"
+            )
             lines = (add.call.line, *(each.call.line for each in job.deliveries))
             yield _violation("H10", text, last, lines)
 
@@ -173,7 +176,9 @@ def check_replies(facts: Facts) -> Iterator[Violation]:
             continue
         queues, most = queues_of(call), number_of(call, "COUNT", 1)
         if len(call.reply) > most:
-            yield _of_call(f"GETJOB returned {len(call.reply)} jobs with COUNT {most}", call)
+            yield _of_call(
+                f"GETJOB returned {counted(len(call.reply), 'job')} with COUNT {most}", call
+            )
         if not call.reply:
             yield _of_call("GETJOB returned no job, and not null", call)
         for queue, id, *_ in call.reply:

@@ -21,6 +21,7 @@ from disque_trio.sim.histories.facts import (
 )
 from disque_trio.sim.histories.records import ENDLESS, Call, History, Seconds, Violation
 from disque_trio.statemachine.joboptions import MAX_BACKOFF
+from disque_trio.terminal.counting import counted
 
 SPREAD: float = 0.75
 """A job may be requeued so much later than its RETRY says."""
@@ -219,7 +220,11 @@ def _is_paused(facts: Facts, queue: str) -> bool:
 def _violation(job: Job, line: str) -> Violation:
     add = job.adds[0]
     count = len(job.deliveries)
-    how = f"delivered {count} times, never acknowledged, and not again" if count else "never"
+    how = (
+        f"delivered {counted(count, 'time')}, never acknowledged, and not again"
+        if count
+        else "never"
+    )
     text = f"was added to {job.queue}, and {how}"
     if not count:
         text += " delivered"

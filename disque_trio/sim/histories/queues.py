@@ -12,6 +12,7 @@ import attrs
 
 from disque_trio.sim.histories.facts import Add, Facts, Job, queues_of
 from disque_trio.sim.histories.records import ENDLESS, Seconds, Violation
+from disque_trio.terminal.counting import counted
 
 
 @attrs.define(eq=False)
@@ -92,13 +93,13 @@ class _Lengths:
                 jobs -= bisect_right(self._overs, add.begin - self._history.limits.slack)
             if jobs < most:
                 yield _of(add, "H8", f"was refused with MAXLEN {most}, when the queue had at most "
-                          f"{jobs} jobs")  # fmt: skip
+                          f"{counted(jobs, 'job')}")  # fmt: skip
         elif add.id and is_calm and add.end < self._known_until:
             jobs = bisect_right(self._queued, add.begin)
             jobs -= bisect_right(self._touched, add.end)
             if jobs >= most:
                 yield _of(add, "H8", f"was accepted with MAXLEN {most}, when the queue had at "
-                          f"least {jobs} jobs")  # fmt: skip
+                          f"least {counted(jobs, 'job')}")  # fmt: skip
 
 
 def _touched(job: Job) -> Seconds:

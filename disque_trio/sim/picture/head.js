@@ -16,7 +16,7 @@ export function buildHead(host, goTo) {
   const counts = head.counts.filter(([, count]) => count).map(countWords);
   const words = head.plan.flatMap(([name, text]) => [element("b", {}, `${name}: `), `${text}. `]);
   if (head.zero) words.push(`Time 0 is ${head.zero}. `);
-  if (head.left_out) words.push(`${head.left_out} messages about no job are left out. `);
+  if (head.left_out) words.push(`Messages about no job are left out: ${head.left_out}. `);
   if (head.faults.length > 4) {
     words.push(
       folded(

@@ -6,6 +6,7 @@ from typing import Any
 
 from disque_trio.sim.scenarios.plan import Add, Consumer, Fault, Latency, Micros, Plan, Span
 from disque_trio.statemachine import joboptions
+from disque_trio.terminal.counting import counted
 
 LINKS_MOST = 6
 LIVE = "live"
@@ -62,7 +63,9 @@ def in_words(plan: Plan) -> list[tuple[str, str]]:
 
 
 def _cluster(plan: Plan) -> str:
-    words = [f"{plan.nodes} nodes on {plan.link.model} links, {_latency(plan.link.latency)}"]
+    words = [
+        f"{counted(plan.nodes, 'node')} on {plan.link.model} links, {_latency(plan.link.latency)}"
+    ]
     chances = (
         ("lost", plan.link.drop),
         ("duplicated", plan.link.duplicate),
@@ -103,7 +106,7 @@ def _adds(adds: Sequence[Add]) -> list[str]:
     queues = ", ".join(sorted(Counter(add.queue for add in adds)))
     kinds = Counter(_options(add) for add in adds).most_common()
     told = ", ".join(f"{count} × {options or 'as default'}" for options, count in kinds[:3])
-    more = f", {len(kinds) - 3} other kinds" if len(kinds) > 3 else ""
+    more = f", {counted(len(kinds) - 3, 'other kind')}" if len(kinds) > 3 else ""
     when = f"between {duration(first)} and {duration(last)}"
     jobs = f"{_many(len(adds), 'job')} from {_many(producers, 'producer')}"
     return [f"{jobs} {when}, to {queues}: {told}{more}"]
@@ -125,7 +128,9 @@ def _consumers(consumers: Sequence[Consumer]) -> list[str]:
         f"{_many(count, 'consumer')} working {span(work)}, then {_mix(mix)}"
         for (work, mix), count in kinds[:3]
     ]
-    return [*told, f"{len(kinds) - 3} other kinds of consumer"] if len(kinds) > 3 else told
+    return (
+        [*told, f"{counted(len(kinds) - 3, 'other kind')} of consumer"] if len(kinds) > 3 else told
+    )
 
 
 def _mix(mix: tuple[tuple[str, float], ...]) -> str:

@@ -15,6 +15,7 @@ from disque_trio.sim.workload.actions import Disconnect
 from disque_trio.sim.workload.agents import Worker
 from disque_trio.sim.workload.operators import Pending, Word
 from disque_trio.statemachine.base import Failure, Reply, Status
+from disque_trio.terminal.counting import counted
 
 ANSWERS: Final = {"ack": "ACKJOB", "nack": "NACK", "working": "WORKING"}
 ASKED: Final = 40
@@ -173,7 +174,7 @@ def in_words(pending: Pending) -> str:
     if pending.is_lost:
         return "no answer: the connection was lost"
     if isinstance(reply, list):
-        return f"{len(reply)} job" + ("" if len(reply) == 1 else "s")
+        return counted(len(reply), "job")
     if isinstance(reply, Failure | Status):
         return reply.text.decode("utf-8", "replace")
     return str(reply) if isinstance(reply, int) else "no job"

@@ -13,6 +13,7 @@ from disque_trio.sim.sandbox.context import Context
 from disque_trio.sim.sandbox.manual_client import ANSWERS, AddedWorker
 from disque_trio.sim.scenarios.plan import Add, Fault
 from disque_trio.sim.workload.operators import Word
+from disque_trio.terminal.counting import counted
 
 NAME: Final = 100
 """Letters of a queue's name."""
@@ -160,7 +161,7 @@ def _add(context: Context, args: Args) -> str:
         says = f"ADDJOB {queue} {said}".rstrip()
         context.client.ask(node, "ADDJOB", queue, each, 1000, *rest, says=says)
         context.added.append(_as_planned(context, node, queue, each, options, is_async=is_async))
-    many = "a job" if count == 1 else f"{count} jobs"
+    many = "a job" if count == 1 else counted(count, "job")
     return f"{many} to {node}, queue {queue} {said}".rstrip()
 
 

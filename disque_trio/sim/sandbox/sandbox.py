@@ -19,6 +19,7 @@ from disque_trio.sim.sandbox.plans import by_hand, plan_of
 from disque_trio.sim.scenarios.plan import Micros, Plan
 from disque_trio.sim.steering import Simulation
 from disque_trio.statemachine.machine import Machine
+from disque_trio.terminal.counting import counted
 from disque_trio.tracing.rows import Row
 
 EVENTS: Final = 150_000
@@ -140,7 +141,7 @@ class Sandbox:
         except MachineError as error:
             self.ended = f"a node has failed, which it never must: {error}"
         if len(self.rows) >= EVENTS and self.now % GRID == 0:
-            self.ended = f"it has {len(self.rows):,} events, and keeps no more"
+            self.ended = f"it has {counted(len(self.rows), 'event')}, and keeps no more"
 
     def step(self) -> None:
         """Let time pass until the next event that can be seen."""

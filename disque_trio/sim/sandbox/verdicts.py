@@ -8,6 +8,7 @@ from disque_trio.sim.checkers.properties import PROPERTIES
 from disque_trio.sim.checkers.verdict import Verdict, judge
 from disque_trio.sim.picture import findings
 from disque_trio.sim.sandbox.sandbox import Sandbox
+from disque_trio.terminal.counting import counted
 
 Json = dict[str, Any]
 
@@ -72,7 +73,7 @@ def _says(box: Sandbox, found: Verdict) -> list[str]:
     """What became of the jobs."""
     again = found.deliveries - found.distinct
     confirmed = box.counts["add.ok"]
-    jobs = "1 job was" if confirmed == 1 else f"{confirmed} jobs were"
+    jobs = counted(confirmed, "job was", "jobs were")
     said = [f"{jobs} confirmed; delivered: {found.distinct}."]
     if again:
         said.append(f"Redeliveries: {again}, each with a known cause.")

@@ -7,6 +7,7 @@ import attrs
 
 from disque_trio.statemachine.base import ACTIVE, Spilled
 from disque_trio.statemachine.job import Job
+from disque_trio.terminal.counting import counted
 from disque_trio.testing.inline.node import MemoryNode
 from disque_trio.worker import codec
 from disque_trio.worker.codec import Envelope
@@ -132,7 +133,7 @@ class Wanted:
 
 def missing(wanted: Wanted, jobs: Sequence[Waiting], count: int | None, found: int) -> str:
     """Says that jobs are missing, and which are there."""
-    how_many = "no job" if not found else f"{found} jobs" if found > 1 else "1 job"
+    how_many = counted(found, "job") if found else "no job"
     name = wanted.task.definition.name
     text = f"{how_many} of {name} that fits is waiting"
     if count is not None:

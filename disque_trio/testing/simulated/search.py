@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import attrs
 
+from disque_trio.terminal.counting import counted
 from disque_trio.testing.simulated.cluster import Cluster
 from disque_trio.testing.simulated.processes import WorkerProcess
 from disque_trio.testing.simulated.recipes import RECIPES, TWICE, Moment, Recipe
@@ -170,7 +171,7 @@ class Trial:
         lines += [f"  {each}" for each in differences(first.found, calm.found)]
         counts = Counter(first.effects)
         more = counts - Counter(calm.effects)
-        lines += [f"  came {counts[effect]} times: {effect}" for effect in more]
+        lines += [f"  came {counted(counts[effect], 'time')}: {effect}" for effect in more]
         lines += [first.log, self._again(first)]
         lines += [f"also: {each}" for each in wrong[1:]]
         return "\n".join(lines)

@@ -12,6 +12,7 @@ from disque_trio.client.errors import DisqueError
 from disque_trio.client.naming import process_name
 from disque_trio.observe.operations.operation import Operation
 from disque_trio.observe.values import Json
+from disque_trio.terminal.counting import counted
 from disque_trio.web.api.openapi import document
 from disque_trio.web.api.problems import ProblemError, problem_of, retry_after
 from disque_trio.web.api.routes import PREFIX, Call, Reply, Route, response
@@ -239,6 +240,6 @@ def media_type(request: Request) -> bytes:
 def too_large(most: int) -> ProblemError:
     """A body is too long."""
     return ProblemError(
-        413, "TOOLARGE", f"the body has more than {most:,} bytes",
+        413, "TOOLARGE", f"the body has more than {counted(most, 'byte')}",
         "send fewer jobs at a time, or use a client of the node's port",
     )  # fmt: skip

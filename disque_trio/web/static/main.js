@@ -20,7 +20,7 @@ import { queues } from "./queues.js";
 import { replay } from "./replay.js";
 import { sandbox } from "./sandbox.js";
 import { tasks } from "./tasks.js";
-import { clock, named, now, setClock, span, visible } from "./words.js";
+import { clock, count, named, now, setClock, span, visible } from "./words.js";
 import { workers } from "./workers.js";
 
 const PAGES = { overview, cluster, queues, queue, jobs, job, flows, flow, workers, tasks, dead, later, audit, replay, sandbox };
@@ -163,7 +163,7 @@ function bar() {
 function badFindings() {
   const bad = (app.heard.overview?.data?.findings ?? []).filter(({ level }) => level === "bad").length;
   if (!bad) return null;
-  return element("span", { class: "badge bad", "aria-label": `${bad} problems` }, bad);
+  return element("span", { class: "badge bad", "aria-label": count(bad, "problem") }, bad);
 }
 
 const logo = () =>

@@ -4,7 +4,7 @@ import { app, go, nodes, redraw } from "./app.js";
 import { close, drawDialog, open } from "./dialog.js";
 import { element } from "./elements.js";
 import { savedViews } from "./views.js";
-import { jobLink, nameWords, named, number, queueLink } from "./words.js";
+import { count, jobLink, nameWords, named, queueLink } from "./words.js";
 
 const MOST = 12;
 const TYPING_MS = 150;
@@ -47,7 +47,7 @@ function found({ text, pages, queues }) {
       kind: "queue",
       name: nameWords(row),
       link: queueLink(row),
-      note: `${number(row.jobs)} jobs`,
+      note: count(row.jobs, "job"),
     })),
     // It may not have been counted yet.
     ...(isNew ? [{ kind: "queue", name: exact, link: queueLink({ name: exact }) }] : []),

@@ -10,7 +10,7 @@ import { inHand, jobTable, jobForm, takeForm, workers } from "./sandbox-jobs.js"
 import { keys, sandboxTimeline, showJob } from "./sandbox-timeline.js";
 import { operationButton, presser, said, seconds, steer } from "./steer.js";
 import { tour } from "./tour.js";
-import { number, span, visible } from "./words.js";
+import { count, number, span, visible } from "./words.js";
 
 const PACES = [0.1, 0.25, 0.5, 1, 2, 5, 10];
 const DRIFT = 50; // milliseconds by which clocks may differ before it is told
@@ -329,7 +329,7 @@ function doings(data) {
   return card(
     "What was done",
     {
-      note: `${number(data.events)} events · digest ${data.digest.slice(0, 12)}${more}`,
+      note: `${count(data.events, "event")} · digest ${data.digest.slice(0, 12)}${more}`,
       tools: [
         element("a", { href: "/sandbox/operations.py", download: "" }, "as a Python script"),
         element("a", { href: "/sandbox/plan.json", download: "" }, "as a plan"),

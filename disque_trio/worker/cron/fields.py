@@ -3,6 +3,8 @@
 import re
 from typing import Final
 
+from disque_trio.terminal.counting import counted
+
 NICKNAMES: Final = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
@@ -39,7 +41,8 @@ def plain(schedule: object) -> str:
     parts = schedule.split()
     if len(parts) != 5:
         raise ValueError(
-            f"{schedule!r} has {len(parts)} fields; cron has 5: minute, hour, day, month, weekday"
+            f"{schedule!r} has {counted(len(parts), 'field')}; "
+            "cron has 5: minute, hour, day, month, weekday"
         )
     for place in _ANY_DAY:
         parts[place] = "*" if parts[place] == "?" else parts[place]

@@ -7,6 +7,7 @@ from typing import Any, Final
 import attrs
 
 from disque_trio.client.errors import DisqueError
+from disque_trio.terminal.counting import counted
 from disque_trio.worker import checks, codec, steps
 from disque_trio.worker.codec import FlowStep, Step
 from disque_trio.worker.copies import Copies
@@ -69,8 +70,8 @@ class Flow:
         before = list(dict.fromkeys(self._place(each, call.name) for each in after))
         if parents and len(before) > MOST_PARENTS:
             raise ValueError(
-                f"{call.name}: parents=True with {len(before)} members in after: its headers have "
-                f"room for {MOST_PARENTS}"
+                f"{call.name}: parents=True with {counted(len(before), 'member')} in after: "
+                f"its headers have room for {MOST_PARENTS}"
             )
         member = FlowMember(len(self._members), call.name)
         self._members.append(member)

@@ -16,6 +16,7 @@ import attrs
 from disque_trio.client import commands
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.settings import WINDOW
+from disque_trio.terminal.counting import counted
 from disque_trio.worker import tokens
 from disque_trio.worker.batch_collector import Collector
 from disque_trio.worker.codec import FlowStep
@@ -195,8 +196,8 @@ class _Look:
         )
         more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
         self.job.log.warning(
-            "flow %s is over, and %d of %d members are not done: %s%s",
-            self.flow, len(others), self.graph.size, shown, more,
+            "flow %s is over, and %d of %s are not done: %s%s",
+            self.flow, len(others), counted(self.graph.size, "member"), shown, more,
         )  # fmt: skip
         queue, copies = self.collector.queue, self.collector.copies
         keep = kept_s(self.until)

@@ -7,6 +7,7 @@ say how often it is tried and was, `at` when it is due. `activejob` reads what R
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
+from disque_trio.terminal.counting import counted
 from disque_trio.worker import codec
 from disque_trio.worker.codec import Envelope
 from disque_trio.worker.envelope import (
@@ -107,5 +108,7 @@ def write_payload(
     except codec.BAD_INPUT as error:
         raise NotEncodableError(f"{name}: {error}") from error
     if len(body) > max_body:
-        raise TooLargeError(f"{name}: the body has {len(body)} bytes, of {max_body} at most")
+        raise TooLargeError(
+            f"{name}: the body has {counted(len(body), 'byte')}, of {max_body:,} at most"
+        )
     return body

@@ -53,9 +53,9 @@ def ask(
         ("qlen", "2", "", ""),
         ("qlen", "3", "", "QLEN q: 3 jobs, and there are 2"),
         ("qstat", "len=2 in=4 out=1", "", ""),
-        ("qstat", "len=1 in=4 out=1", "", "QSTAT q: 1 jobs, and there are 2"),
+        ("qstat", "len=1 in=4 out=1", "", "QSTAT q: 1 job, and there are 2"),
         ("qstat", "len=2 in=4 out=3", "", "QSTAT q: 4 jobs came, 3 went, 2 are there"),
-        ("qstat", "", "", "QSTAT q: no such queue, and there are 2 jobs"),
+        ("qstat", "", "", "QSTAT q: no such queue, and there are 2"),
         ("qpeek", f"{JOB}:7 {OTHER}:7", "5", ""),
         ("qpeek", f"{JOB}:7", "1", ""),
         ("qpeek", f"{OTHER}:7", "-1", ""),
@@ -177,7 +177,7 @@ def test_a_job_is_shown_as_it_is(reply: str, problem: str) -> None:
         ("dead", 1, "", ""),
         ("dead", 0, " wait-repl", "SHOW q: state dead, and it is active"),
         ("wait-repl", 1, "", "SHOW q: state wait-repl, and it is dead"),
-        ("wait-repl", 1, " wait-repl", "QSTAT q: 1 dead jobs, and there are 0"),
+        ("wait-repl", 1, " wait-repl", "QSTAT q: 1 dead job, and there are 0"),
     ],
 )
 def test_a_job_that_dies_while_its_addjob_waits_is_shown_as_waiting(

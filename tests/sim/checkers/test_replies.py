@@ -155,7 +155,7 @@ def test_a_getjob_in_steps_may_come_back_to_a_queue_that_was_filled_meanwhile() 
 
 
 def test_more_than_was_asked_for_is_found_out() -> None:
-    assert problems(gotten("q", "q", count=1)) == ["c1 has asked for 1 jobs, and this is one more"]
+    assert problems(gotten("q", "q", count=1)) == ["c1 has asked for 1 job, and this is one more"]
 
 
 def test_a_queue_that_nobody_asked_for_is_found_out() -> None:

@@ -5,6 +5,7 @@ from collections import Counter
 from typing import Final
 
 from disque_trio.sim.scenarios.apps import Micros
+from disque_trio.terminal.counting import counted
 from disque_trio.testing.apps.checkers.history import (
     NEVER,
     SLACK,
@@ -56,7 +57,9 @@ def check_once(history: History, job: JobRecord, name: str) -> None:
     if len(ids) > 1 and "snooze" not in [run.deed for run in job.runs]:
         first, last = job.runs[0], job.runs[-1]
         if history.is_calm(first.at - 5_000_000, last.at):
-            history.violate(name, f"{job.name} was added {len(ids)} times", last.at, ids[1])
+            history.violate(
+                name, f"{job.name} was added {counted(len(ids), 'time')}", last.at, ids[1]
+            )
 
 
 def _check_then(history: History, members: list[JobRecord], then: JobRecord) -> None:

@@ -4,6 +4,7 @@ down once more; nothing of the library is asked."""
 from typing import Final
 
 from disque_trio.sim.scenarios.apps import AppTask, Deed, Micros
+from disque_trio.terminal.counting import counted
 from disque_trio.testing.apps.checkers.history import History, JobRecord, RunRecord
 
 SECOND: Final = 1_000_000
@@ -28,7 +29,7 @@ def check(history: History) -> None:
                 job.runs[0].at, run.at, at_nodes=True
             ):
                 text = f"run {run.place + 1} of {job.name} is called attempt {run.attempt} after "
-                history.violate("A3", f"{text}{failures} failures", run.at, run.job)
+                history.violate("A3", f"{text}{counted(failures, 'failure')}", run.at, run.job)
             _check_outcome(history, job, run)
             failures += run.outcome in ("retry", "raised", "interrupted") or run.is_cut_off
 
@@ -88,9 +89,9 @@ def _wrong_failure(task: AppTask, run: RunRecord, found: str, asked: Micros | No
     if run.attempt >= task.attempts:
         is_free = asked is not None and task.policy == "function"
         is_ok = run.outcome == "dead" or is_free
-        return "" if is_ok else f"{found}, though it has {task.attempts} attempts"
+        return "" if is_ok else f"{found}, though it has {counted(task.attempts, 'attempt')}"
     if run.outcome == "dead":
-        return f"dead, though it has {task.attempts} attempts"
+        return f"dead, though it has {counted(task.attempts, 'attempt')}"
     least, most = (asked, asked) if asked is not None else _bounds(task, run.attempt)
     if not least - 1000 <= (run.delay or 0) <= most + 1000:
         return f"{found}; its policy says {least} to {most} us"

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from disque_trio.terminal.counting import counted
 from disque_trio.testing.apps.checkers.history import History, facts_of
 from disque_trio.tracing.rows import Row
 
@@ -26,10 +27,10 @@ def check(history: History) -> None:
         runs = sum(run.job == id for job in history.jobs.values() for run in job.runs)
         least = LINES if history.is_calm(0, history.over_at) else _TROUBLED
         if lines > least * (runs + 1):
-            text = f"{lines} lines of a job that ran {runs} times"
+            text = f"{counted(lines, 'line')} of a job that ran {counted(runs, 'time')}"
             history.violate("A12", text, history.over_at, id)
     runs = sum(len(job.runs) for job in history.jobs.values())
     most = _OTHERS * (history.lives + len(history.troubles)) + LINES * runs
     if history.other_lines > most:
-        text = f"{history.other_lines} lines besides; {most} would be many"
+        text = f"{counted(history.other_lines, 'line')} besides; {most} would be many"
         history.violate("A12", text, history.over_at)

@@ -4,6 +4,7 @@ import itertools
 from typing import Final
 
 from disque_trio.sim.scenarios.apps import Micros
+from disque_trio.terminal.counting import counted
 from disque_trio.testing.apps.checkers.history import SLACK, History, JobRecord, RunRecord
 from disque_trio.worker.engine.words import UNSURE
 
@@ -52,7 +53,7 @@ def _check_price(history: History, job: JobRecord, run: RunRecord, before: list[
     races = _races(history, run)
     if run.interrupted > unanswered + races:
         text = (
-            f"{job.name} was delivered {run.interrupted} times without an answer, and "
+            f"{job.name} was delivered {counted(run.interrupted, 'time')} without an answer, and "
             f"{unanswered} of its runs have had none"
         )
         history.violate("A5", text, run.at, run.job)
