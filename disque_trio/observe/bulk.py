@@ -52,7 +52,7 @@ async def planned(operation: Operation, client: Client, ids: Sequence[str], args
 
     count = len(plans)
     return Plan(
-        target=f"{counted(count, 'job that fits', 'jobs that fit')}",
+        target=counted(count, "job that fits", "jobs that fit"),
         says=[
             f"{operation.label}: {counted(count, 'job')}",
             *_counted(says),

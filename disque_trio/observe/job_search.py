@@ -46,7 +46,7 @@ _PHASES: Final[Mapping[str, tuple[str, ...]]] = {
 _REAL: Final = ("acked", "queued", "dead", "active", "wait-repl", "ended")
 """Of several copies the one in the first of these states tells what the job is."""
 _TEXTS: Final = ("task", "worker", "group", "key", "error", "place", "text")
-_ATTEMPTS: Final = re.compile(r"failed \d+(?: of \d+)? times?: ")
+_ATTEMPTS: Final = re.compile(r"\Afailed [\d,]+(?: of [\d,]+)? times?: ")
 """The reason of a dead job begins like this in `worker.policies` and `worker.deciding`."""
 _NO_REASON: Final = "no reason given"
 

@@ -1,6 +1,7 @@
 """Jobs of a cluster by filters, groups of dead ones, and operations for all that fit."""
 
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import attrs
@@ -9,6 +10,7 @@ import trio
 
 from disque_trio.client import commands
 from disque_trio.observe import bulk, scanning
+from disque_trio.observe.job_search import last_error
 from disque_trio.observe.operations import OPERATIONS
 from disque_trio.worker.codec import write
 from disque_trio.worker.operating.notes import WORKERS, Note
@@ -76,6 +78,17 @@ async def test_a_failed_attempt_has_its_error(nursery: trio.Nursery) -> None:
     assert (error["kind"], error["message"]) == ("TimeoutError", "no answer")
     assert (error["place"], error["traceback"]) == ("app/mail.py:22 in send", "Traceback …")
     assert abs(error["at_ms"] - time.time() * 1000) < 60_000
+
+
+@pytest.mark.parametrize("begin", ["", "failed 1 of 1 time: ", "failed 1,000 times: "])
+def test_only_the_begin_of_a_reason_counts_attempts(begin: str) -> None:
+    reason = f"{begin}OSError: the upload failed 3 times: no answer"
+    copy: Any = SimpleNamespace(job=SimpleNamespace(error=None, state="dead"), reason=reason)
+
+    error = last_error(copy)
+
+    assert error is not None
+    assert (error.kind, error.message) == ("OSError", "the upload failed 3 times: no answer")
 
 
 @pytest.mark.parametrize("state", ["running", ""])

@@ -93,12 +93,12 @@ class _Now:
 async def _now(client: Client, queue: str) -> _Now:
     told, names = await Queues(client).limits(queue), await names_of(client)
     unlimited = [names(node) for node, info in told.items if info is None]
-    silent_ = {names(node) for node in told.unreached}  # of which the others know no capability
+    unreached = {names(node) for node in told.unreached}  # the others know no capability of these
     known = {each.id: names(each.where) for each in await members(client)}
     for _, info in told.items:
         ids = () if info is None else info.unlimited_nodes
         unlimited += [known.get(id, id[:8]) for id in ids]
-    known_to_lack = [name for name in dict.fromkeys(unlimited) if name not in silent_]
+    known_to_lack = [name for name in dict.fromkeys(unlimited) if name not in unreached]
     now = _Now(told, names, known_to_lack)
     if not now.knowing:
         raise MistakeError("no node that answers knows limits: upgrade the nodes")

@@ -77,7 +77,9 @@ async def purge(client: Client, args: Json) -> Plan:
     name = given_name(args, "queue")
     found, names = await stats_of(client, name), await names_of(client)
     jobs = sum(stats.length for _, stats in found.items if stats)
-    ends = f'{counted(jobs, "job")} queued in "{readable(name)}": ended, and never delivered'
+    which = f'queued in "{readable(name)}"'
+    one, many = f"job {which} ends, and is", f"jobs {which} end, and are"
+    ends = f"{counted(jobs, one, many)} never delivered"
     unasked = silent(found, names)
     says = [ends, "jobs that workers have, and delayed ones, stay", *unasked]
     nodes = [node for node, _ in found.items]

@@ -33,16 +33,17 @@ def check(case: Case, row: Row, job: Job, serve: Lease) -> None:
         if after[1] < before[1] or after[2] < before[2]:
             detail = f"{_counts(before[1], before[2])} became {after[1]} and {after[2]}"
             case.violate("S14", detail, job.id, row.node)
-    told = _counts(nacks, more)
     least = serve.counted_here
     if max(least) <= MOST and (nacks < least[0] or more < least[1]):
+        told = _counts(nacks, more)
         detail = f"{told}, though {row.node} itself has counted {least[0]} and {least[1]}"
         case.violate("S14", detail, job.id, row.node)
     most = serve.counted
     if most is None or not case.has_node_rows or case.is_live:
         return
     if nacks > most[0] or more > most[1]:
-        case.violate("S14", f"{told}, of {most[0]} and {most[1]}", job.id, row.node)
+        detail = f"{_counts(nacks, more)}, of {most[0]} and {most[1]}"
+        case.violate("S14", detail, job.id, row.node)
 
 
 def _counts(nacks: int, more: int) -> str:

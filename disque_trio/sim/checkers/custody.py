@@ -79,8 +79,9 @@ def _collected(case: Case, row: Row, job: Job, copy: Copy) -> str:
         excused += sum(_may_be_missing(case, row.node, job, peer, created_at) for peer in listed)
     if copy.is_dummy:
         waiting = len(asked) - confirmed
-        who = counted(waiting, "node has", "nodes have")
-        return f"{who} not confirmed" if waiting > excused else ""
+        if waiting <= excused:
+            return ""
+        return f"{counted(waiting, 'node has', 'nodes have')} not confirmed"
     holders = job.gc_holders.get(row.node, 0)
     if confirmed + 1 + excused < holders:
         who = counted(holders - 1, "other holder")
