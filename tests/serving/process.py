@@ -28,8 +28,13 @@ class Process:
         return self.output.read_text()
 
     def says(self, words: str) -> None:
-        """Wait until it says this."""
-        eventually(lambda: words in self.text(), WITHIN_S, f"the output contains {words!r}")
+        """Wait until it says this. Fails at once, with all that it has said, if it has failed."""
+        eventually(
+            lambda: words in self.text() or self.popen.poll(),
+            WITHIN_S,
+            f"the output contains {words!r}",
+        )
+        assert words in (text := self.text()), f"it ended with {self.popen.poll()}: {text}"
 
     def signal(self, number: signal.Signals) -> None:
         """Send it a signal."""

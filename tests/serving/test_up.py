@@ -11,7 +11,7 @@ from tests.serving.process import Talk, run, running
 
 
 def test_a_cluster_comes_up_and_ctrl_c_ends_it(tmp_path: Path) -> None:
-    port = free_port()
+    port = free_port(2)
     with running(tmp_path, "up", "--port", str(port)) as process:
         process.says("3 nodes joined")
         lines = process.text().splitlines()
@@ -33,7 +33,7 @@ def test_a_cluster_comes_up_and_ctrl_c_ends_it(tmp_path: Path) -> None:
 
 
 def test_each_node_has_a_web_port(tmp_path: Path) -> None:
-    port, web_port = free_port(), free_port()
+    port, web_port = free_port(1), free_port(1)
     with running(
         tmp_path, "up", "--nodes", "2", "-p", str(port), "--web-port", str(web_port)
     ) as process:
@@ -49,7 +49,7 @@ def test_each_node_has_a_web_port(tmp_path: Path) -> None:
 
 def test_a_web_port_that_is_taken_is_done_without_unless_it_was_asked_for(tmp_path: Path) -> None:
     with socket.socket() as taken:
-        port = free_port()
+        port = free_port(2)
         taken.bind(("127.0.0.1", port + 1000))
         taken.listen()
         with running(tmp_path, "up", "--nodes", "1", "-p", str(port)) as process:
@@ -73,7 +73,7 @@ def test_a_single_node_is_a_cluster_too(tmp_path: Path) -> None:
 
 
 def test_identities_last_with_a_directory(tmp_path: Path) -> None:
-    port = free_port()
+    port = free_port(1)
     names = []
     for _ in range(2):
         with running(tmp_path, "up", "--nodes", "2", "--port", str(port), "--dir", "d") as process:
@@ -86,7 +86,7 @@ def test_identities_last_with_a_directory(tmp_path: Path) -> None:
 
 
 def test_one_node_may_be_shut_down(tmp_path: Path) -> None:
-    port = free_port()
+    port = free_port(1)
     with running(tmp_path, "up", "--nodes", "2", "--port", str(port)) as process:
         process.says("2 nodes joined")
         with Talk(port) as talk:
@@ -101,15 +101,15 @@ def test_one_node_may_be_shut_down(tmp_path: Path) -> None:
 
 def test_a_port_in_use_is_named_with_advice(tmp_path: Path) -> None:
     with socket.socket() as taken:
-        port = free_port()
-        taken.bind(("127.0.0.1", port))
+        port = free_port(2)
+        taken.bind(("127.0.0.1", port + 1))
         taken.listen()
-        status, output = run(tmp_path, "up", "--port", str(port - 1))
+        status, output = run(tmp_path, "up", "--port", str(port))
 
     assert status == 1
     assert output == (
-        f"disque-trio up: cannot listen on 127.0.0.1 port {port}: Address already in use; another "
-        "process has it: stop that one, or choose another port with --port\n"
+        f"disque-trio up: cannot listen on 127.0.0.1 port {port + 1}: Address already in use; "
+        "another process has it: stop that one, or choose another port with --port\n"
     )
 
 
@@ -122,7 +122,7 @@ def test_ports_that_are_too_high_are_refused(tmp_path: Path) -> None:
 
 def test_a_directory_that_cannot_be_made_is_named_with_advice(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    port = free_port()
+    port = free_port(2)
 
     status, output = run(tmp_path, "up", "--port", str(port), "--dir", str(tmp_path / "file"))
 

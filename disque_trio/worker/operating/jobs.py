@@ -121,9 +121,10 @@ class Jobs(Operable):
         for copy in found.items:
             copies.setdefault(copy.job.id, []).append(copy)
         now = runtime().now()
-        jobs = [status_of(id, Found(some, {}), now) for id, some in copies.items()]
+        # Not by `added_at`, which is in milliseconds: several jobs are added in one.
+        latest = sorted(copies.items(), key=lambda each: -each[1][0].job.ctime)
+        jobs = [status_of(id, Found(some, {}), now) for id, some in latest]
         chosen = [job for job in jobs if not states or job.state in states]
-        chosen.sort(key=lambda job: -(job.added_at or now))
         return Found(chosen[:limit], found.unreached)
 
     async def _scan(self, limit: int, **filters: Any) -> Found[Copy]:
