@@ -69,20 +69,29 @@ def _main(arguments: Sequence[str] | None) -> int:
         usage="disque-trio [-h] [-v] COMMAND ...",
     )
     parser.add_argument("-v", "--version", action=_Version, nargs=0, help="the version")
-    parser.add_argument("command", nargs="?", help=argparse.SUPPRESS)
-    parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     words = list(sys.argv[1:] if arguments is None else arguments)
     if sys.platform == "win32":
         sys.stderr.write(_NOT_HERE)
         return 1
-    if words and words[0] not in COMMANDS and words[0] not in _OWN_OPTIONS:
+    if words and words[0] in COMMANDS:
+        return _run(words[0], words[1:])  # which parses its own options
+    if words and words[0] not in _OWN_OPTIONS:
         parser.error(_slip(words))
-    # What follows the command is the command's to parse, options included.
-    options = parser.parse_args(words[:1])
-    if options.command is None:
-        parser.print_help()
-        return 0
-    return _run(options.command, words[1:])
+    return _help_or_version(parser, words[:1] or ["--help"])
+
+
+def _help_or_version(parser: Parser, words: list[str]) -> int:
+    try:
+        try:
+            parser.parse_args(words)
+        finally:
+            flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        discard_output()
+        parser.exit(2, f"{parser.prog}: cannot write the output: {error.strerror}\n")
+    return 0
 
 
 def _run(command: str, words: list[str]) -> int:

@@ -26,7 +26,7 @@ _FORMS: Final = {
 
 _OF_REDIS: Final = {
     "-n": "there are no databases, only queues",
-    "-u": "give -h HOST and -p PORT, and --tls where it is rediss://",
+    "-u": "--url disque://HOST:PORT; with TLS disques://",
     "--user": "there is one user, so the password will do: -a or --password-file",
 }
 """Options of redis-cli that this client does not have, with advice."""

@@ -6,11 +6,13 @@ from typing import Final
 
 import attrs
 
-from disque_trio.client.address import Address, Tls
+from disque_trio.client.address import Address, Cluster, Tls
 from disque_trio.client.errors import OPTION_TERMS
+from disque_trio.client.url import parse_url
 from disque_trio.terminal.options import (
     FILE,
     PORT,
+    URL,
     Kind,
     UsageError,
     argument,
@@ -43,6 +45,10 @@ _TIMES: Final = Kind("a number of times: 1 or more, or -1", _times, "N")
 class NodeOptions:
     """Which node, its password, TLS. Certificates without --tls are an error."""
 
+    url: str | None = option(
+        "--url", URL, "nodes of the cluster, in place of -h, -p and TLS", shown="$DISQUE_URL",
+        group=_CONNECTION,
+    )  # fmt: skip
     host: str | None = option(
         "-h --host", text("HOST"), "node to talk to", shown="127.0.0.1", group=_CONNECTION
     )
@@ -73,6 +79,8 @@ class NodeOptions:
         named = (self.cacert, self.cert, self.server_name)
         if not self.has_tls and (self.is_insecure or any(each is not None for each in named)):
             raise UsageError("--cacert, --cert, --key, --sni and --insecure need --tls")
+        if self.url is not None and self._is_spelled_out:
+            raise UsageError("--url names the node and its TLS: leave out the other options")
 
     @property
     def tls(self) -> Tls | None:
@@ -89,29 +97,64 @@ class NodeOptions:
         )
 
     @property
+    def _is_spelled_out(self) -> bool:
+        """Do options other than --url name the node?"""
+        return self.host is not None or self.port is not None or self.has_tls
+
+    @property
     def is_node_named(self) -> bool:
-        """Was a node named?"""
-        return self.host is not None or self.port is not None
+        """Does the command line name a node?"""
+        return self.url is not None or self._is_spelled_out
+
+    @property
+    def cluster(self) -> Cluster:
+        """The nodes and the password. The command line has precedence over the environment, a
+        password of its own over that of the URL. Raises `UsageError`."""
+        url = self.url or (None if self._is_spelled_out else os.environ.get("DISQUE_URL"))
+        if not url:
+            address = Address(host=self.host or "127.0.0.1", port=self.port or 7711, tls=self.tls)
+            return Cluster([address], self._given_password or self._password_of_environment)
+        try:
+            found = parse_url(url)
+        except ValueError as error:
+            raise UsageError(f"{'--url' if self.url else 'DISQUE_URL'}: {error}") from error
+        password = self._given_password or found.password or self._password_of_environment
+        return attrs.evolve(found, password=password)
 
     @property
     def address(self) -> Address:
-        """Its address."""
-        return Address(host=self.host or "127.0.0.1", port=self.port or 7711, tls=self.tls)
+        """The first of the nodes."""
+        return self.cluster.seeds[0]
 
     @property
     def password(self) -> bytes | None:
-        """The password. The command line has precedence over the environment, a password over a
-        file. Raises `UsageError`."""
-        password, path = self.given_password, self.password_file
-        if password is None and path is None:
-            password, path = os.environ.get("DISQUE_AUTH"), os.environ.get("DISQUE_AUTH_FILE")
-        if password or not path:
-            return os.fsencode(password) if password else None
-        try:
-            with open(path, "rb") as file:
-                return file.read().removesuffix(b"\n").removesuffix(b"\r") or None
-        except OSError as error:
-            raise UsageError(f"cannot read the password from {path}: {error.strerror}") from None
+        """The password of the nodes. Raises `UsageError`."""
+        return self.cluster.secret()
+
+    @property
+    def _given_password(self) -> bytes | None:
+        return _password(self.given_password, self.password_file)
+
+    @property
+    def _password_of_environment(self) -> bytes | None:
+        is_given = self.given_password is not None or self.password_file is not None
+        return None if is_given else password_of_environment()  # an empty one is none
+
+
+def password_of_environment() -> bytes | None:
+    """The password of $DISQUE_AUTH or $DISQUE_AUTH_FILE. Raises `UsageError`."""
+    return _password(os.environ.get("DISQUE_AUTH"), os.environ.get("DISQUE_AUTH_FILE"))
+
+
+def _password(password: str | None, path: str | None) -> bytes | None:
+    """A password has precedence over a file with one. Raises `UsageError`."""
+    if password or not path:
+        return os.fsencode(password) if password else None
+    try:
+        with open(path, "rb") as file:
+            return file.read().removesuffix(b"\n").removesuffix(b"\r") or None
+    except OSError as error:
+        raise UsageError(f"cannot read the password from {path}: {error.strerror}") from None
 
 
 @attrs.frozen(kw_only=True)
@@ -180,6 +223,10 @@ class Options(NodeOptions):
         return [os.fsencode(word) for word in words]
 
     @property
+    def _is_spelled_out(self) -> bool:
+        return self.socket is not None or super()._is_spelled_out
+
+    @property
     def address(self) -> Address:
         """The node's address."""
-        return attrs.evolve(super().address, path=self.socket)
+        return attrs.evolve(super().address, path=self.socket) if self.socket else super().address

@@ -218,7 +218,9 @@ class BlockingClient(ClusterClient):
         connection.ready()
         try:
             connection.send_all(greeting.requests)
-            told = greeting.meaning([connection.receive() for _ in greeting.requests])
+            told = greeting.meaning(
+                [connection.receive() for _ in greeting.requests], connection.address
+            )
         except LostError as error:
             raise error.before_the_request() from error
         except BaseException:

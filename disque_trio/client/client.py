@@ -302,7 +302,7 @@ class Client(ClusterClient):
         link = Link(address, stream, self.patience_s)
         greeting = self._greeting()
         try:
-            told = greeting.meaning(await link.ask(greeting.requests))
+            told = greeting.meaning(await link.ask(greeting.requests), address)
         except LostError as error:
             raise error.before_the_request() from error
         except BaseException:

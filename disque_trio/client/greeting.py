@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import attrs
 
 from disque_trio.client import commands
+from disque_trio.client.address import Address
 from disque_trio.client.command import outcome
 from disque_trio.client.errors import DisqueError
 from disque_trio.client.naming import as_one_word
@@ -39,22 +40,28 @@ class Greeting:
         name = [(b"CLIENT", b"SETNAME", as_one_word(self.name))] if self.name else []
         return [*auth, commands.hello().words, commands.info("server").words, *name]
 
-    def meaning(self, replies: Sequence[Reply]) -> Introduction:
-        """What they say. Raises `AuthenticationError`, or `UnavailableError` while it loads, unless
-        the greeting is lenient."""
+    def meaning(self, replies: Sequence[Reply], address: Address) -> Introduction:
+        """What the node there says. Raises `AuthenticationError`, or `UnavailableError` while it
+        loads, unless the greeting is lenient."""
         if self.name:  # a node that refuses it has no name for the connection
             replies = replies[:-1]
         *auths, hello, info = replies
         for auth in auths:
             if isinstance(auth, Failure):
                 code, _, text = auth.text.decode(errors="backslashreplace").partition(" ")
-                raise AuthenticationError(code, text, "AUTH")
+                raise _of_node(AuthenticationError(code, text, "AUTH"), address)
         told = outcome(commands.hello(), hello)
         if isinstance(told, DisqueError):
             if not self.is_lenient or isinstance(told, AuthenticationError):
-                raise told
+                raise _of_node(told, address)
             told = []
         if isinstance(info, Failure):  # renamed, or taken away
             return Introduction(told)
         features = commands.info().result(info).get("features", "")
         return Introduction(told, frozenset(features.split(",")) - {""})
+
+
+def _of_node(error: DisqueError, address: Address) -> DisqueError:
+    if isinstance(error, AuthenticationError):
+        error.node = str(address)
+    return error

@@ -5,6 +5,9 @@ from typing import Final
 from disque_trio.client.errors import DisqueError
 from disque_trio.statemachine.base import Failure
 
+URL_WITH_PASSWORD: Final = "Give the URL the password: disque://:PASSWORD@HOST:PORT"
+_IS_NEEDLESS: Final = "no password is set"
+
 
 class RefusedError(DisqueError):
     """The node refused a request, without any effect."""
@@ -77,6 +80,24 @@ class DuplicateJobError(RefusedError):
 
 class AuthenticationError(RefusedError):
     """The password is missing or wrong."""
+
+    node: str = ""
+    """The address of the node, if it refuses every command of the connection."""
+
+    @property
+    def advice(self) -> str:
+        """What to do; empty if the node's own text says it."""
+        if _IS_NEEDLESS in self.text:
+            return "Leave the password out, or set it on this node: CONFIG SET requirepass"
+        if self.command == "AUTH":
+            return "The password of the URL is wrong"
+        return URL_WITH_PASSWORD if self.code == "NOAUTH" else ""
+
+    def __str__(self) -> str:
+        if not self.node:
+            return super().__str__()
+        text = f"{self.code} {self.text}".rstrip(".")
+        return ". ".join(filter(None, (f"{self.node}: {text}", self.advice)))
 
 
 class UnavailableError(RefusedError):

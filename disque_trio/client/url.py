@@ -23,10 +23,15 @@ def parse_url(url: str) -> Cluster:
     files stand behind `?` (`tls_ca_file`, `tls_cert_file`, `tls_key_file`, `tls_server_name`);
     `disque+unix:///path` is a Unix socket. Raises ValueError.
     """
-    parts = urlsplit(url)
+    shown = url.rpartition("@")[2]  # without the password
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise ValueError(f"{shown!r} is no cluster's address: {error}") from None
     if parts.scheme not in _SCHEMES:
-        shown = url.rpartition("@")[2]  # without the password
         raise ValueError(f"{shown!r} is no cluster's address, such as disque://127.0.0.1:7711")
+    if parts.fragment or ("@" in url and "@" not in parts.netloc):
+        raise ValueError(f"{shown!r}: write / ? # and @ as %2F %3F %23 and %40 before it")
     login, _, hosts = parts.netloc.rpartition("@")
     password = unquote_to_bytes(login.partition(":")[2]) or None
     options = parse_qs(parts.query, strict_parsing=bool(parts.query), keep_blank_values=True)
@@ -39,7 +44,7 @@ def parse_url(url: str) -> Cluster:
     if parts.path.strip("/"):
         raise ValueError(f"{parts.path!r}: a cluster's address has no path")
     tls = _tls(options) if parts.scheme == "disques" else None
-    return Cluster([_node(each, tls) for each in hosts.split(",")], password)
+    return Cluster([parse_node(each, tls) for each in hosts.split(",")], password)
 
 
 def _tls(options: dict[str, list[str]]) -> Tls:
@@ -49,7 +54,8 @@ def _tls(options: dict[str, list[str]]) -> Tls:
     return Tls(**files)
 
 
-def _node(text: str, tls: Tls | None) -> Address:
+def parse_node(text: str, tls: Tls | None = None) -> Address:
+    """The address `host:port`; the port may be left out. Raises ValueError."""
     host, colon, port = text.rpartition(":")
     if not colon or text.endswith("]"):
         host, port = text, _PORT

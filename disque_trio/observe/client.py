@@ -22,7 +22,7 @@ PROBE_S: Final = 1.0
 """How often silent nodes are tried again."""
 _TOLD_S: Final = 5.0
 """How long a node is silent is not told before: it has only just been asked."""
-ON_PASSWORD: Final = "give the password with --password-file or in $DISQUE_AUTH"
+ON_PASSWORD: Final = "give the password in $DISQUE_AUTH or in the URL: disque://:PASSWORD@HOST:PORT"
 WITHOUT_PASSWORD: Final = "give the node the password of the others: CONFIG SET requirepass"
 
 

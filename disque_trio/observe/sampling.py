@@ -9,7 +9,7 @@ import anyio
 import attrs
 
 from disque_trio.client.nodes import NoNodeError
-from disque_trio.observe.cluster import NodeView, rate
+from disque_trio.observe.cluster import NodeFacts, NodeView, rate
 from disque_trio.observe.finding import Finding
 from disque_trio.observe.observer import Observer
 from disque_trio.observe.queue_counts import (
@@ -65,7 +65,7 @@ class Sampler:
         await observer.client.retry()
         await survey.look(fresh_s=0.0)
         if survey.nodes and len(survey.unreached) == len(survey.nodes):
-            raise NoNodeError("; ".join(survey.unreached.values()))
+            raise NoNodeError("; ".join(_reason(each.facts) for each in survey.nodes.values()))
         await observer.counts.once()
         now = anyio.current_time()
         seconds = now - self._at if self._at is not None else 0.0
@@ -116,3 +116,8 @@ def _totals(name: str, parts: Parts) -> QueueTotals:
         limits=limits_of(each),
         is_limited=any(one.stats.is_limited for one in each),
     )
+
+
+def _reason(node: NodeFacts) -> str:
+    error = node.error if node.where in node.error else f"{node.where}: {node.error}"
+    return f"{error.rstrip('.')}: {node.advice}" if node.advice else error

@@ -41,6 +41,8 @@ def _escape(character: str) -> str:
     code = ord(character)
     if 7 <= code <= 13:
         return _SHORT[code - 7]
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that is not UTF-8, by `surrogateescape`
+        code -= 0xDC00
     if code < 0x100:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 1 << 16 else f"\\U{code:08x}"

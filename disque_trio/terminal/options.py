@@ -156,6 +156,8 @@ class Option:
     is_required: bool = False
     variable: str = ""
     """Its environment variable, over which the command line has precedence."""
+    replaces: tuple[str, ...] = ()
+    """Options of other commands that this one has in their place."""
 
     @property
     def name(self) -> str:
@@ -329,7 +331,7 @@ def _fill(parser: Parser, program: Program) -> None:
     helps: tuple[str, ...] = ("-h", "--help")
     if isinstance(program, Command):
         parser.set_defaults(command=program, parser=parser)
-        parser.advice = program.advice
+        parser.advice = {**_replaced(program.record), **program.advice}
         _add_options(parser, program.record)
         helps = helps[program.has_host :]
     parser.add_argument(*helps, action="help", help="print this and exit")
@@ -340,6 +342,11 @@ def _fill(parser: Parser, program: Program) -> None:
             about = each.about[0].lower() + each.about[1:].rstrip(".")
             child = commands.add_parser(name, help=about, epilog=each.epilog or see, **_texts(each))
             _fill(child, each)
+
+
+def _replaced(record: type) -> dict[str, str]:
+    options = (each for _, each in options_of(record))
+    return {word: f"give {each.name} instead" for each in options for word in each.replaces}
 
 
 def _add_options(parser: Parser, record: type) -> None:

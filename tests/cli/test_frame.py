@@ -4,6 +4,7 @@ import argparse
 import errno
 import io
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 
@@ -106,6 +107,24 @@ def test_a_reader_that_has_gone_gets_no_traceback(monkeypatch: pytest.MonkeyPatc
             return 0
 
         assert playing(play) == USAGE
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("line", ["", "--version", "--help", "queues --help", "queues list --help"])
+def test_help_that_cannot_be_written_is_reported(line: str, unbuffered: str) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "disque_trio", *line.split()],
+            check=False,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        )
+
+    assert done.stderr.endswith("cannot write the output: No space left on device\n")
+    assert (done.stderr.count("\n"), done.returncode) == (1, USAGE)
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")

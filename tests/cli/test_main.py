@@ -18,6 +18,7 @@ JOB: Reply = [[b"q", b"D-1", b"hello"]]
 @pytest.fixture(autouse=True)
 def _no_password_around(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DISQUE_AUTH", raising=False)
+    monkeypatch.delenv("DISQUE_URL", raising=False)
 
 
 def give(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:

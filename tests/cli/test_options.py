@@ -1,11 +1,15 @@
+import sys
 from typing import Any
 
 import pytest
 
+from disque_trio.__main__ import main as run_any
 from disque_trio.cli import PROGRAM
 from disque_trio.cli.options import Options
-from disque_trio.client.address import Address
-from disque_trio.terminal.options import parse
+from disque_trio.client.address import Address, Cluster, Tls
+from disque_trio.statemachine.base import OK
+from disque_trio.terminal.options import UsageError, parse
+from tests.client.fakenode import fake_node
 
 
 def parsed(line: str | list[str]) -> Options:
@@ -36,6 +40,39 @@ def test_options_end_where_the_command_begins() -> None:
     assert options.form == "json"
     assert options.command == [b"QPEEK", b"--raw", b"-5", b"-x"]
     assert not options.last_from_stdin
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("queues list -p 7711", "unrecognized arguments: -p 7711; give --url instead"),
+        ("jobs list --port 7711", "unrecognized arguments: --port 7711; give --url instead"),
+        ("top --host h", "unrecognized arguments: --host h; give --url instead"),
+        ("queues show -lead", "a name that begins with a dash follows --: -- -lead"),
+        ("queues show --json", "the following arguments are required: QUEUE\n"),
+    ],
+)
+def test_what_other_commands_would_take_is_refused_with_advice(
+    line: str, told: str, capsys: Any
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        sys.exit(run_any(line.split()))
+
+    assert stop.value.code == 2
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("url", "sent"), [("disque://{}", b"from-env"), ("disque://:url@{}", b"url")]
+)
+def test_commands_of_a_cluster_take_the_password_of_the_environment(
+    url: str, sent: bytes, monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("DISQUE_AUTH", "from-env")
+    with fake_node({b"AUTH": [OK]}) as node:
+        run_any(["nodes", "list", "--url", url.format(f"127.0.0.1:{node.port}")])
+
+    assert [words[1] for words in node.requests if words[0] == b"AUTH"][:1] == [sent]
 
 
 def test_two_dashes_let_a_command_begin_with_one() -> None:
@@ -106,3 +143,45 @@ def test_a_command_line_without_sense_ends_with_2(
 
     assert stop.value.code == 2
     assert complaint in capsys.readouterr().err
+
+
+PLAIN = Address(host="h", port=7)
+
+
+@pytest.mark.parametrize(
+    ("line", "url", "cluster"),
+    [
+        ("--url disque://:pw@h:7,g", "", Cluster([PLAIN, Address(host="g")], b"pw")),
+        ("", "disque://:pw@h:7", Cluster([PLAIN], b"pw")),
+        ("--url disque://h:7", "disque://:pw@g", Cluster([PLAIN])),
+        ("-a own", "disque://:pw@h:7", Cluster([PLAIN], b"own")),
+        ("-h h -p 7", "disque://:pw@g", Cluster([PLAIN])),
+        ("-s /run/d", "disque://:pw@g", Cluster([Address(path="/run/d")])),
+        ("--url disque+unix:///run/d", "", Cluster([Address(path="/run/d")])),
+        ("--url disques://h:7", "", Cluster([Address(host="h", port=7, tls=Tls())])),
+    ],
+)
+def test_a_url_names_the_nodes_as_for_other_commands(
+    line: str, url: str, cluster: Cluster, monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("DISQUE_URL", url)
+    options = parsed(line)
+
+    assert (options.address, options.password) == (cluster.seeds[0], cluster.password)
+    if options.socket is None:
+        assert options.cluster == cluster
+
+
+@pytest.mark.parametrize("other", ["-h h", "-p 7", "--tls", "-s /run/d"])
+def test_a_url_excludes_other_names_of_a_node(other: str, capsys: Any) -> None:
+    with pytest.raises(SystemExit):
+        parsed(f"--url disque://h {other} PING")
+
+    assert "--url names the node and its TLS" in capsys.readouterr().err
+
+
+def test_a_wrong_url_of_the_environment_is_reported_with_its_origin(monkeypatch: Any) -> None:
+    monkeypatch.setenv("DISQUE_URL", "redis://h")
+
+    with pytest.raises(UsageError, match=r"DISQUE_URL: 'redis://h' is no cluster's address"):
+        parsed("PING").cluster  # noqa: B018

@@ -163,8 +163,19 @@ def test_a_password_may_be_replaced(kind: str) -> None:
 @pytest.mark.parametrize(
     ("answers", "said"),
     [
-        ({b"AUTH": [Failure(b"ERR invalid password")]}, "AUTH: ERR invalid password"),
-        ({b"HELLO": [Failure(b"NOAUTH Authentication required.")]}, "HELLO: NOAUTH"),
+        (
+            {b"AUTH": [Failure(b"ERR invalid password")]},
+            r":\d+: ERR invalid password. The password",
+        ),
+        (
+            {b"HELLO": [Failure(b"NOAUTH Authentication required.")]},
+            r":\d+: NOAUTH .* required. Give the URL",
+        ),
+        ({b"HELLO": [Failure(b"DENIED set a password")]}, r":\d+: DENIED set a password$"),
+        (
+            {b"AUTH": [Failure(b"ERR Client sent AUTH, but no password is set")]},
+            r"no password is set. Leave the password out",
+        ),
     ],
 )
 def test_a_password_that_is_refused_is_told_at_once(

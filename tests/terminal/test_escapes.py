@@ -15,6 +15,7 @@ def test_what_is_not_seen_is_shown_as_an_escape() -> None:
         escape = unseen.encode("unicode_escape").decode()
         assert printable(f"a{unseen}b") == f"a{escape}b"
     assert printable("\U000e0041\U000e0100") == r"\U000e0041\U000e0100"
+    assert printable(b"a\xff".decode(errors="surrogateescape")) == r"a\xff"
     assert printable("\ud800") == r"\ud800"
     assert printable("❤\ufe0f") == "❤\ufe0f"
 

@@ -10,7 +10,6 @@ import anyio
 from disque_trio.cli.doctor import machine
 from disque_trio.cli.doctor.options import Options
 from disque_trio.cli.frame import run
-from disque_trio.client.address import Cluster
 from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.cluster import NodeFacts
 from disque_trio.observe.finding import STATUS_NAMES, Finding, Level, grouped, ordered, worst
@@ -106,7 +105,7 @@ async def _asked(options: Options) -> tuple[list[NodeFacts], list[Finding]]:
 def _client(options: Options, *, discovers: bool | None = None) -> DeadlineClient:
     limit_s = options.timeout_s
     return DeadlineClient(
-        Cluster([options.address], options.password),
+        options.cluster,
         discover=discovers,
         connect_timeout_s=limit_s,
         patience_s=limit_s,

@@ -58,7 +58,7 @@ class Asking:
 
     def _ending(self, id: str) -> str:
         """Why nobody has the job."""
-        status = anyio.run(_status, Cluster([self.options.address], self.options.password), id)
+        status = anyio.run(_status, self.options.cluster, id)
         if status.ended_at is None:
             return f"no node has job {id}: it has ended, or was never added"
         at = datetime.fromtimestamp(status.ended_at, UTC).isoformat(timespec="seconds")
@@ -104,7 +104,7 @@ class Asking:
 
     def _answers(self, command: Command[Any]) -> Iterator[tuple[NodeFacts, Any]]:
         """From each node that answers."""
-        with BlockingClient(Cluster([self.options.address], self.options.password)) as client:
+        with BlockingClient(self.options.cluster) as client:
             for node in self.nodes:
                 if node.error or node.is_loading:
                     continue
@@ -124,7 +124,7 @@ def _place(node: NodeFacts, zone: str) -> Place:
 
 def ask(options: Options) -> Asking:
     """Ask every node of the cluster. Raises UsageError if the first one does not answer."""
-    nodes = anyio.run(_nodes, Cluster([options.address], options.password))
+    nodes = anyio.run(_nodes, options.cluster)
     where = str(options.address)  # a process that shares its port is named by its own
     first = next((each for each in nodes if each.where == where), None)
     if first is None:

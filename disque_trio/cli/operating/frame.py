@@ -8,8 +8,10 @@ import anyio
 import attrs
 
 from disque_trio.cli.frame import FAILED, JOB_ID, NotDoneError, json_switch
+from disque_trio.cli.options import password_of_environment
 from disque_trio.client import Client
 from disque_trio.client.settings import DEFAULT_URL
+from disque_trio.client.url import parse_url
 from disque_trio.observe.client import DeadlineClient
 from disque_trio.observe.cluster import label_of
 from disque_trio.observe.operations import OPERATIONS, fields_of
@@ -36,7 +38,8 @@ from disque_trio.worker.operating.plans import MistakeError, Outcome
 
 EPILOG: Final = """\
 The nodes are those of --url, or of $DISQUE_URL: disque://:password@host:port,host:port (DEFAULT).
-All nodes of the cluster are asked.
+All nodes of the cluster are asked. The password may also be in $DISQUE_AUTH, or in the file
+$DISQUE_AUTH_FILE.
 
 exit status:
   0    it is done
@@ -52,14 +55,19 @@ _ANSWER_S: Final = 3.0
 
 def cluster_url() -> Any:
     """The option `--url`."""
-    shown = "$DISQUE_URL"
-    return option("--url", URL, "nodes of the cluster", DEFAULT_URL, shown, variable="DISQUE_URL")
+    return option(
+        "--url", URL, "nodes of the cluster", DEFAULT_URL, "$DISQUE_URL",
+        variable="DISQUE_URL", replaces=("-p", "--port", "--host"),
+    )  # fmt: skip
 
 
 def client_of(url: str, answer_s: float | None = None) -> DeadlineClient:
     """A client of the cluster, which waits for a silent node only once. Raises `UsageError`."""
     try:
-        return DeadlineClient(url, answer_s=_ANSWER_S if answer_s is None else answer_s)
+        cluster = parse_url(url)
+        password = cluster.password or password_of_environment()
+        cluster = attrs.evolve(cluster, password=password)
+        return DeadlineClient(cluster, answer_s=_ANSWER_S if answer_s is None else answer_s)
     except (ValueError, OSError) as error:
         raise UsageError(str(error)) from error
 

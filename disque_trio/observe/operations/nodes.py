@@ -5,6 +5,7 @@ from typing import Any, Final
 from disque_trio.client import commands
 from disque_trio.client.address import Address
 from disque_trio.client.client import Client
+from disque_trio.client.url import parse_node
 from disque_trio.observe.cluster import node_name
 from disque_trio.observe.operations.members import Member, members, names_of
 from disque_trio.observe.operations.operation import answering, one_by_one
@@ -88,15 +89,15 @@ async def forget(client: Client, args: Json) -> Plan:
 
 async def meet(client: Client, args: Json) -> Plan:
     """CLUSTER MEET at one node."""
-    address = word(args, "address")
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal():
-        raise MistakeError(f"'{address}' is no address: give 10.0.0.1:7711")
+    try:
+        other = parse_node(word(args, "address"))
+    except ValueError as error:
+        raise MistakeError(str(error)) from None
     first, names = (await answering(client)).items[0], await names_of(client)
-    asked = commands.call("CLUSTER", "MEET", host.strip("[]"), port)
-    says = [f"the cluster of {names(first)} and that of {address} become one"]
+    asked = commands.call("CLUSTER", "MEET", other.host, str(other.port))
+    says = [f"the cluster of {names(first)} and that of {other} become one"]
     run = one_by_one(client, [first], names, asked, _text)
-    return Plan(target=address, says=says, run=run, confirm=address)
+    return Plan(target=str(other), says=says, run=run, confirm=str(other))
 
 
 async def kick(client: Client, args: Json) -> Plan:

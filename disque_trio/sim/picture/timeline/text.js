@@ -9,6 +9,7 @@ export function visible(text) {
   return String(text).replace(UNSEEN, (sign) => {
     const code = sign.codePointAt(0);
     if (code > 0xffff) return `\\U${hex(code, 8)}`;
+    if (code >= 0xdc80 && code <= 0xdcff) return `\\x${hex(code - 0xdc00, 2)}`; // no UTF-8
     return code < 256 ? `\\x${hex(code, 2)}` : `\\u${hex(code, 4)}`;
   });
 }
